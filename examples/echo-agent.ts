@@ -1,4 +1,4 @@
-import { Agent } from '@keyway/sdk'
+import { Agent, type Json } from '@keyway/sdk'
 
 // Reads KEYWAY_URL and KEYWAY_API_KEY.
 const agent = new Agent()
@@ -15,5 +15,12 @@ process.once('SIGINT', () => agent.close())
 
 agent.on('message', ({ from, data }) => {
   console.log(from, data)
-  if (from !== 'api') agent.send(from, { echo: data }).catch(error => console.error(error.message))
+  // Nobody reads an answer to the API, and two echoes would go on for ever.
+  if (from === 'api' || isEcho(data)) return
+  // Refused, for example, with a key without the scope agents:send.
+  agent.send(from, { echo: data }).catch(error => console.error(error.message))
 })
+
+function isEcho(data: Json): boolean {
+  return typeof data === 'object' && data !== null && 'echo' in data
+}

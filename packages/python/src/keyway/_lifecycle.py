@@ -229,7 +229,7 @@ class Lifecycle:
             return
         message_id, code, detail = frame.get("id"), str(frame.get("code")), str(frame.get("detail", ""))
         if message_id is not None and code in ("rate_limited", "out_of_order"):
-            self.sends.postpone(message_id)
+            self.sends.postpone(connection, message_id)
         elif message_id is not None:
             is_ours = code in ("unknown_type", "invalid_frame")
             self.sends.refuse(message_id, KeywayError("refused" if is_ours else code, detail))

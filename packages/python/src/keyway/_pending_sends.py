@@ -82,18 +82,18 @@ class PendingSends:
                     self._renumber(pending)
         self._flush()
 
-    def postpone(self, message_id: str) -> None:
+    def postpone(self, connection: HubConnection, message_id: str) -> None:
         """The hub did not accept this one now: it is sent again after the pause, and those after it too."""
         pending = self._pending.get(message_id)
-        if pending is None:
+        if pending is None or pending.sent_on is not connection:
             return
-        if pending.sent_on is not self._connection:  # a connection that drains; the message goes to its successor
+        if pending.seq is None:
+            pending.sent_on = None
+        elif connection is self._connection:
+            self._repeat_from(pending.seq)
+        else:  # a connection that drains: the message goes to its successor
             pending.sent_on = None
             self._renumber(pending)
-        elif pending.seq is None:
-            pending.sent_on = None
-        else:
-            self._repeat_from(pending.seq)
         if self._cancel_pause is None:
             self._cancel_pause = self._clock.after(RATE_LIMIT_PAUSE_SECONDS, self._end_pause)
 

@@ -21,6 +21,7 @@ export class Queue<Item> {
         this.#waiting.splice(this.#waiting.indexOf(take), 1)
         reject(new Error(`nothing arrived within ${withinMs} ms`))
       }, withinMs)
+      late.unref() // nobody may wait any more; the server of the test keeps the process
       const take = (item: Item) => {
         clearTimeout(late)
         resolve(item)

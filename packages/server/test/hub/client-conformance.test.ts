@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { promisify } from 'node:util'
+import { root } from '../structure/source.ts'
+import { PYTHON, packageMissing } from '../support/missing-servers.ts'
+import { CLIENT_CHECKS, type ClientCheckResult, runClientConformance } from './client-conformance.ts'
+
+const GO_LIBRARIES = '/usr/share/gocode'
+const noPython = packageMissing('python3-websockets', [PYTHON, '-c', 'import websockets, httpx'])
+const noGo = packageMissing('golang-github-gorilla-websocket-dev', [
+  'ls',
+  `${GO_LIBRARIES}/src/github.com/gorilla/websocket`,
+])
+/** Each check starts a process. */
+const SLOW = { timeout: 900_000 }
+
+function assertConforms(results: ClientCheckResult[]): void {
+  const failed = results.filter(({ outcome }) => outcome === 'failed')
+  assert.deepEqual(
+    failed.map(({ check, why }) => `§${check.section} ${check.promise}: ${why}`),
+    [],
+  )
+}
+
+test('an agent of the npm package passes the conformance checks for clients', SLOW, async () => {
+  assertConforms(await runClientConformance([process.execPath, join(root, 'examples/echo-agent.ts')]))
+})
+
+test('an agent of the Python package passes the conformance checks for clients, all of them', {
+  skip: noPython,
+  ...SLOW,
+}, async () => {
+  const path = `PYTHONPATH=${join(root, 'packages/python/src')}`
+  const command = ['env', path, 'PYTHONDONTWRITEBYTECODE=1', PYTHON] as const
+  const results = await runClientConformance([...command, join(root, 'examples/echo_agent.py')])
+  assertConforms(results)
+  assert.ok(results.every(({ outcome }) => outcome === 'ok'))
+})
+
+test('a small agent in Go, written from the document, passes the conformance checks for clients, all of them', {
+  skip: noGo,
+  ...SLOW,
+}, async () => {
+  const results = await runClientConformance([await compiled()])
+  assertConforms(results)
+  assert.ok(results.every(({ outcome }) => outcome === 'ok'))
+})
+
+test('a client that reconnects always and puts the token into the URL fails the checks', SLOW, async () => {
+  const checks = CLIENT_CHECKS.filter(({ promise }) => BROKEN_PROMISES.includes(promise))
+  const command = [process.execPath, '--input-type=module', '-e', CARELESS_CLIENT] as const
+  const results = await runClientConformance([...command], { checks })
+  assert.deepEqual(
+    results.filter(({ outcome }) => outcome === 'failed').map(({ check }) => check.promise),
+    BROKEN_PROMISES,
+  )
+})
+
+const BROKEN_PROMISES = [
+  'the key is exchanged once, and the token opens the hub, as header or as subprotocol',
+  'after the exchange was refused with 401 api_key_revoked the client stops for good',
+  'after 4410 revoked the client stops for good and does not reconnect',
+]
+
+/** Puts the token into the URL, never renews, and takes every end for a lost connection. */
+const CARELESS_CLIENT = `
+const { KEYWAY_URL, KEYWAY_API_KEY } = process.env
+async function connect() {
+  try {
+    const body = JSON.stringify({ api_key: KEYWAY_API_KEY })
+    const { token } = await (await fetch(KEYWAY_URL + '/auth/agent-token', { method: 'POST', body })).json()
+    const socket = new WebSocket(KEYWAY_URL.replace('http', 'ws') + '/hub?token=' + token)
+    socket.onclose = () => setTimeout(connect, 200)
+    socket.onmessage = ({ data }) => {
+      const { type, from: to, id, data: echo } = JSON.parse(data)
+      if (type === 'message') socket.send(JSON.stringify({ type: 'send', id, to, data: { echo } }))
+    }
+  } catch {
+    setTimeout(connect, 200)
+  }
+}
+connect()
+`
+
+/** With Debian's libraries, without the network. */
+async function compiled(): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'keyway-go-agent-'))
+  after(() => rmSync(folder, { recursive: true, force: true }))
+  const own = { GO111MODULE: 'off', GOPATH: GO_LIBRARIES, GOCACHE: join(folder, 'cache'), CGO_ENABLED: '0' }
+  const program = join(folder, 'agent')
+  const options = { cwd: join(root, 'examples/go-agent'), env: { ...process.env, ...own } }
+  await promisify(execFile)('go', ['vet', '.'], options)
+  await promisify(execFile)('go', ['build', '-o', program, '.'], options)
+  return program
+}

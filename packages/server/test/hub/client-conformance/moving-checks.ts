@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict'
+import { setTimeout as wait } from 'node:timers/promises'
+import { inTime } from '../../support/patience.ts'
+import { type ClientCheck, NotSupported } from './check.ts'
+import type { Frame, ScriptedConnection } from './scripted-connection.ts'
+import type { ScriptedHub } from './scripted-hub.ts'
+
+const QUIET_MS = 1_000
+const DRAINING = { type: 'draining', close_in_seconds: 10 } as const
+
+/** The connection after a break; it must offer to resume. */
+async function resuming(hub: ScriptedHub): Promise<ScriptedConnection> {
+  const next = await hub.arrived()
+  if (!next.resume) throw new NotSupported('it does not resume connections')
+  return next
+}
+
+function numberOf(frame: Frame): number {
+  if (typeof frame.seq !== 'number') throw new NotSupported('it does not number its sends')
+  return frame.seq
+}
+
+export const movingChecks: ClientCheck[] = [
+  {
+    section: '5',
+    promise: 'on `draining` the client opens another connection before it leaves the old one, and moves',
+    async run({ hub }) {
+      const old = await hub.connected()
+      await old.works()
+      old.send(DRAINING)
+      const next = await hub.arrived()
+      assert.ok(old.isOpen, 'the old connection is open until the new one is ready')
+      await old.works('before the other is ready')
+      next.ready()
+      next.message('m1', 'on the new one')
+      await next.echoes('on the new one')
+      old.message('m1', 'on the new one') // both receive for a moment
+      old.close(1012, 'restarting')
+      await next.works()
+      await wait(QUIET_MS)
+      assert.equal(hub.connectionCount, 2)
+      const twice = [...old.frames.rest, ...next.frames.rest].filter(({ type }) => type === 'send')
+      assert.deepEqual(twice, [], 'a message that arrives over both is handled once')
+    },
+  },
+  {
+    section: '5',
+    promise: 'after `draining` 4409 of the old connection is no reason to stop or to reconnect',
+    async run({ hub }) {
+      const old = await hub.connected()
+      await old.works()
+      old.send(DRAINING)
+      const next = await resuming(hub)
+      old.close(4409, 'resumed_elsewhere')
+      await inTime('the old connection closes', old.closed)
+      next.ready({ connection_id: old.id, resumed: true })
+      await next.works()
+      await wait(QUIET_MS)
+      assert.equal(hub.connectionCount, 2)
+    },
+  },
+  {
+    section: '5',
+    promise: 'a resumed connection continues: a `seq` that was seen is skipped, the others are new',
+    async run({ hub }) {
+      const first = await hub.connected()
+      for (const seq of [1, 2, 3]) {
+        first.message(`m${seq}`, seq, { seq })
+        await first.echoes(seq)
+      }
+      first.cut()
+      const second = await resuming(hub)
+      assert.deepEqual(second.resume, { token: `resume-${first.id}`, lastSeq: 3 })
+      second.ready({ connection_id: first.id, resumed: true })
+      for (const seq of [3, 4, 5]) second.message(`again-${seq}`, seq, { seq })
+      await second.echoes(4)
+      await second.echoes(5)
+      second.cut()
+      const third = await resuming(hub)
+      assert.deepEqual(third.resume, { token: `resume-${second.id}`, lastSeq: 5 })
+    },
+  },
+  {
+    section: '5',
+    promise: 'a connection that was not resumed counts messages from 1',
+    async run({ hub }) {
+      const first = await hub.connected()
+      for (const seq of [1, 2]) {
+        first.message(`m${seq}`, seq, { seq })
+        await first.echoes(seq)
+      }
+      first.cut()
+      const second = await resuming(hub)
+      second.ready()
+      second.message('new', 'new', { seq: 1 })
+      await second.echoes('new')
+      second.cut()
+      assert.deepEqual((await resuming(hub)).resume, { token: `resume-${second.id}`, lastSeq: 1 })
+    },
+  },
+  {
+    section: '3',
+    promise: 'what was not acknowledged is sent again with its number after `resumed: true`',
+    async run({ hub }) {
+      const first = await hub.connected()
+      first.message('a', 'a', { seq: 1 })
+      assert.equal(numberOf(await first.echoes('a')), 1)
+      first.message('b', 'b', { seq: 2 })
+      const before = await first.echoes('b', { acknowledges: false })
+      assert.equal(numberOf(before), 2)
+      first.cut()
+      const second = await resuming(hub)
+      second.ready({ connection_id: first.id, resumed: true })
+      const again = await second.echoes('b')
+      assert.deepEqual([again.seq, again.id], [2, before.id])
+      second.message('c', 'c', { seq: 3 })
+      assert.equal((await second.echoes('c')).seq, 3)
+    },
+  },
+  {
+    section: '3',
+    promise: 'numbers begin at 1 after `resumed: false`, also of what is sent again',
+    async run({ hub }) {
+      const first = await hub.connected()
+      first.message('a', 'a')
+      numberOf(await first.echoes('a'))
+      first.message('b', 'b')
+      const before = await first.echoes('b', { acknowledges: false })
+      first.cut()
+      const second = await hub.connected()
+      const again = await second.echoes('b')
+      assert.deepEqual([again.seq, again.id], [1, before.id])
+      second.message('c', 'c')
+      assert.equal((await second.echoes('c')).seq, 2)
+    },
+  },
+  {
+    section: '3',
+    promise: 'after `rate_limited` and `out_of_order` sends are repeated from the refused number, in order',
+    async run({ hub }) {
+      const connection = await hub.connected()
+      for (const name of ['a', 'b', 'c']) connection.message(name, name)
+      const sent = [] as Frame[]
+      for (const name of ['a', 'b', 'c']) sent.push(await connection.echoes(name, { acknowledges: false }))
+      const [a, b, c] = sent as [Frame, Frame, Frame]
+      assert.deepEqual([numberOf(a), b.seq, c.seq], [1, 2, 3])
+      connection.acknowledge(a)
+      connection.send({ type: 'error', code: 'rate_limited', detail: 'Wait.', id: b.id! })
+      connection.send({ type: 'error', code: 'out_of_order', detail: 'Wait.', id: c.id! })
+      for (const before of [b, c]) {
+        const again = await connection.echoes(before === b ? 'b' : 'c')
+        assert.deepEqual([again.seq, again.id], [before.seq, before.id])
+      }
+      await connection.works('d')
+    },
+  },
+  {
+    section: '3',
+    promise: 'without numbers: a send that was `rate_limited` is sent again after a second',
+    async run({ hub }) {
+      const connection = await hub.connected({ resume_token: undefined as never })
+      connection.message('a', 'a')
+      const first = await connection.echoes('a', { acknowledges: false })
+      connection.send({ type: 'error', code: 'rate_limited', detail: 'Wait.', id: first.id! })
+      assert.equal((await connection.echoes('a')).id, first.id)
+    },
+  },
+  {
+    section: '3',
+    promise: 'a request gets an answer, which says so where the client answers none',
+    async run({ hub }) {
+      const connection = await hub.connected()
+      const id = `request.${'a'.repeat(32)}`
+      connection.message(id, 'who are you?')
+      const answer = await connection.next('send')
+      if (answer.reply_to === undefined) throw new NotSupported('it knows no requests')
+      connection.acknowledge(answer)
+      assert.deepEqual([answer.reply_to, answer.to], [id, 'peer'])
+      const data = answer.data as { result?: Json; error?: { code: string } }
+      assert.ok('result' in data || data.error?.code === 'no_handler', JSON.stringify(answer))
+      await connection.works()
+    },
+  },
+]
+
+type Json = Frame[string]

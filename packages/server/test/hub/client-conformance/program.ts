@@ -1,0 +1,50 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { inTime } from '../../support/patience.ts'
+
+const SHOWN_OUTPUT = 2_000
+const END_MS = 10_000
+
+/** The client under test, as a process with KEYWAY_URL and KEYWAY_API_KEY. */
+export class Program {
+  readonly #child: ChildProcess
+  readonly #exited: Promise<unknown[]>
+  #output = ''
+
+  constructor([command, ...words]: [string, ...string[]], settings: Record<string, string>) {
+    const env = { ...process.env, ...settings }
+    this.#child = spawn(command, words, { env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+    this.#exited = once(this.#child, 'exit')
+    this.#exited.catch(() => {}) // a command that does not exist; reported by `output`
+    this.#child.on('error', error => (this.#output += error.message))
+    for (const stream of [this.#child.stdout!, this.#child.stderr!])
+      stream.on('data', chunk => (this.#output += chunk))
+  }
+
+  /** The end of what it printed. */
+  get output(): string {
+    return this.#output.slice(-SHOWN_OUTPUT)
+  }
+
+  get isRunning(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null && this.#child.pid !== undefined
+  }
+
+  /** Waits until it ends by itself, with a status that is not 0. */
+  async stopsForGood(): Promise<void> {
+    await inTime('the client ends when it is stopped permanently', this.#exited, END_MS)
+    if (this.#child.exitCode === 0)
+      throw new Error('the client ended with status 0, as if nothing had happened')
+  }
+
+  /** Ends it and what it started. */
+  async kill(): Promise<void> {
+    if (this.#child.pid === undefined) return
+    try {
+      process.kill(-this.#child.pid, 'SIGKILL')
+    } catch {
+      return // it ended before
+    }
+    if (this.isRunning) await this.#exited
+  }
+}
