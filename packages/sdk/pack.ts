@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 
@@ -27,6 +28,7 @@ export async function packSdk(url?: string): Promise<PackedSdk> {
   const files = new Map([['README.md', await readFile(join(ROOT, 'README.md'))]])
   if (url !== undefined) files.set('service.json', Buffer.from(`${JSON.stringify({ url })}\n`))
   for (const path of await builtFiles()) files.set(path, await readFile(join(ROOT, path)))
+  for (const [path, content] of await carriedFiles()) files.set(path, content)
   const published = (version: string) => Buffer.from(publishedManifest({ ...manifest, version }))
   const identity = identityOf([...files, ['package.json', published(manifest.version)]])
   const version = `${manifest.version}-${identity}`
@@ -52,6 +54,22 @@ async function builtFiles(): Promise<string[]> {
     .sort()
 }
 
+type File = [path: string, content: NonSharedBuffer]
+
+/** The WebSocket client for platforms without one (`environment.ts`), with its licence. */
+async function carriedFiles(): Promise<File[]> {
+  const folder = dirname(createRequire(import.meta.url).resolve('ws/package.json'))
+  const library = (await readdir(join(folder, 'lib'))).filter(name => name.endsWith('.js')).sort()
+  const names = ['LICENSE', 'index.js', ...library.map(name => `lib/${name}`)]
+  const files = names.map(
+    async (name): Promise<File> => [`vendor/ws/${name}`, await readFile(join(folder, name))],
+  )
+  const { name, version, license, main } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'))
+  // Without "exports", which Node ignores in a folder of another package.
+  const manifest = JSON.stringify({ name, version, license, type: 'commonjs', main }, null, 2)
+  return [['vendor/ws/package.json', Buffer.from(`${manifest}\n`)], ...(await Promise.all(files))]
+}
+
 /** The published manifest: it refers to `dist`, while the one of the checkout refers to the sources. */
 function publishedManifest({ scripts: _, ...manifest }: Record<string, unknown>): string {
   const published = {
@@ -66,7 +84,7 @@ function publishedManifest({ scripts: _, ...manifest }: Record<string, unknown>)
       './package.json': './package.json',
     },
     bin: { 'keyway-agent': EXECUTABLE },
-    files: ['dist'],
+    files: ['dist', 'vendor'],
   }
   return `${JSON.stringify(published, null, 2)}\n`
 }

@@ -40,6 +40,9 @@ export function platformWebSocket() {
     const { WebSocket } = globalThis;
     if (WebSocket)
         return isNode() ? namedWebSocket(WebSocket) : WebSocket;
+    const carried = carriedWebSocket();
+    if (carried)
+        return carried;
     const advice = 'This platform has no WebSocket: npm install ws, and pass new Agent({ WebSocket, … }).';
     throw new KeywayError('invalid_configuration', advice);
 }
@@ -55,6 +58,24 @@ function namedWebSocket(WebSocket) {
         }
     };
 }
+/** The client that the package carries for Node before 22, which has none. From 20.16 on it can be loaded. */
+function carriedWebSocket() {
+    const { process } = globalThis;
+    try {
+        const carried = process?.getBuiltinModule?.('node:module').createRequire(import.meta.url)(CARRIED);
+        return (carried &&
+            class extends carried {
+                constructor(url, protocols) {
+                    super(url, protocols, { headers: userAgent() });
+                }
+            });
+    }
+    catch {
+        return undefined; // a bundle without it, or a checkout
+    }
+}
+/** From `dist`; pack.ts puts it there. */
+const CARRIED = '../vendor/ws/index.js';
 /** Random, URL-safe, 128 bits: `crypto.randomUUID` is missing on pages served over plain http. */
 export function randomId() {
     const bytes = crypto.getRandomValues(new Uint8Array(16));

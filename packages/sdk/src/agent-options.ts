@@ -14,7 +14,7 @@ export interface AgentOptions {
    * `KeywayError` of a refusal to stop the agent; after any other error it retries.
    */
   getToken?: (signal: AbortSignal) => Promise<ProvidedToken> | ProvidedToken
-  /** Required on platforms without WebSocket (Node 20): `import { WebSocket } from 'ws'`. */
+  /** Instead of the platform's, or of the one that the package carries for Node from 20.16 on. */
   WebSocket?: WebSocketConstructor
   /** Closes the agent when it aborts. */
   signal?: AbortSignal

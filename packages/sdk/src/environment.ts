@@ -44,6 +44,8 @@ export function serviceOrigin(url: string | undefined): string {
 export function platformWebSocket(): WebSocketConstructor {
   const { WebSocket } = globalThis as { WebSocket?: WebSocketConstructor }
   if (WebSocket) return isNode() ? namedWebSocket(WebSocket) : WebSocket
+  const carried = carriedWebSocket()
+  if (carried) return carried
   const advice = 'This platform has no WebSocket: npm install ws, and pass new Agent({ WebSocket, … }).'
   throw new KeywayError('invalid_configuration', advice)
 }
@@ -61,6 +63,29 @@ function namedWebSocket(WebSocket: WebSocketConstructor): WebSocketConstructor {
     }
   }
 }
+
+/** The client that the package carries for Node before 22, which has none. From 20.16 on it can be loaded. */
+function carriedWebSocket(): WebSocketConstructor | undefined {
+  type Client = new (url: string, protocols: string[], options: object) => InstanceType<WebSocketConstructor>
+  type Modules = { createRequire(from: string): (path: string) => Client }
+  const { process } = globalThis as { process?: { getBuiltinModule?(name: string): Modules } }
+  try {
+    const carried = process?.getBuiltinModule?.('node:module').createRequire(import.meta.url)(CARRIED)
+    return (
+      carried &&
+      class extends carried {
+        constructor(url: string, protocols: string[]) {
+          super(url, protocols, { headers: userAgent() })
+        }
+      }
+    )
+  } catch {
+    return undefined // a bundle without it, or a checkout
+  }
+}
+
+/** From `dist`; pack.ts puts it there. */
+const CARRIED = '../vendor/ws/index.js'
 
 /** Random, URL-safe, 128 bits: `crypto.randomUUID` is missing on pages served over plain http. */
 export function randomId(): string {

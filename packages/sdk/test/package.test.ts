@@ -171,6 +171,18 @@ describe('the demo command', () => {
     })
   })
 
+  test('connects where Node has no WebSocket, with the client that the package carries', async t => {
+    const server = await startProtocolServer(t)
+    const env = { ...process.env, KEYWAY_URL: server.url, KEYWAY_API_KEY: TEST_KEY }
+    const program = join(await project(t), 'node_modules/@keyway/sdk/dist/keyway-agent.js')
+    const running = run(process.execPath, ['--no-experimental-websocket', program], { env })
+    running.catch(error => server.connections.push(error))
+    const end = await server.connections.next()
+    if (end instanceof Error) throw end
+    end.close(4410, 'revoked')
+    await assert.rejects(running, { code: 77, stdout: /ready: connection connection-1/ })
+  })
+
   test('connects by npx from a real instance’s URL, and exits when its key is revoked', async t => {
     const { url, keyway } = await startKeyway(t)
     const { id, key } = await keyway.apiKeys.create({ name: 'by npx' })

@@ -14,7 +14,7 @@ export const liveTexts = {
   check: (address: string) => [
     'Was the whole line pasted, with the key in it, and did the terminal print an error?',
     `Does that machine reach this service? ${address} has to open there.`,
-    'Is its Node 22 or newer? “node --version” says so.',
+    'Is its Node 20.16 or newer? “node --version” says so.',
   ],
   checkNetworks: (networks: string) => `Is it in one of the networks of this key: ${networks}?`,
   again: 'Copy the line again',
@@ -57,7 +57,7 @@ export const runTexts = {
   title: 'Connect an agent',
   ways: 'Run it with',
   node: 'Node',
-  nodeLead: 'Paste this line into a terminal. It needs Node 22 or newer.',
+  nodeLead: 'Paste this line into a terminal. It needs Node 20.16 or newer.',
   powerShell: 'The same for PowerShell',
   python: 'Python',
   pythonLead: 'Install the package once, best in a virtual environment. It needs Python 3.10 or newer.',
