@@ -21,11 +21,15 @@ export interface ResumeRequest {
   lastSeq: number
 }
 
+/** Reused, since every `ready` has a token. */
+const scratch = Buffer.alloc(2 * ID_BYTES)
+
 /** A token that resumes a connection once, and the hash of its secret. */
 export function newResumeToken(nodeId: string, connectionId: string): { token: string; secretHash: string } {
   const secret = randomToken(SECRET_BYTES)
-  const ids = Buffer.from(`${nodeId}${connectionId}`.replaceAll('-', ''), 'hex').toString('base64url')
-  return { token: ids + secret, secretHash: sha256(secret) }
+  scratch.write(nodeId.replaceAll('-', ''), 0, 'hex')
+  scratch.write(connectionId.replaceAll('-', ''), ID_BYTES, 'hex')
+  return { token: scratch.toString('base64url') + secret, secretHash: sha256(secret) }
 }
 
 /** Parses `<resume_token>.<last seq>`; null if it is malformed. */

@@ -180,15 +180,19 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     const { userId, log: recent } = arriving
     const { seq, messages } = moved
     const log = new MessageLog(userId, budget, seq - messages.length)
-    const known = new Set<string>()
-    for (const [origin, frame] of messages) {
-      known.add(origin)
-      log.add(new KeptMessage(frame, origin))
-    }
     log.passed = moved.passed
+    const arrived = recent.after(0)
+    const written = messages.slice(0, Math.max(0, moved.heldSeq - log.seq))
+    const kept = messages.slice(written.length)
+    const [here, there] = [new Set(arrived.map(({ origin }) => origin)), new Map(kept)]
+    // The agent may know the numbers of written ones. What both nodes kept, this one has in the order of its arrival.
+    const before = [...written, ...kept.filter(([origin]) => !here.has(origin))]
+    for (const [origin, frame] of before) log.add(new KeptMessage(frame, origin))
+    const done = new Set(written.map(([origin]) => origin))
     // A message may have been delivered by the old node before it gave this connection up, and published afterwards.
-    for (const message of recent.after(0)) {
-      if (!known.has(message.origin) && !log.hasPassed(message)) log.add(message)
+    for (const message of arrived) {
+      const isMissing = there.has(message.origin) || !log.hasPassed(message)
+      if (isMissing && !done.has(message.origin)) log.add(message)
     }
     recent.clear()
     arriving.log = log

@@ -9,6 +9,7 @@ import { temporaryFolder } from '../support/serve.ts'
 import { during, failOver, killLoop } from './acts.ts'
 import { diskFull } from './disk.ts'
 import { failNthStoreCall } from './nth-call.ts'
+import { resumedAgents } from './resumed-agents.ts'
 import { rollingRestart } from './rolling-restart.ts'
 import { rollingUpgrade } from './rolling-upgrade.ts'
 import { type ScenarioResult, withWorld } from './world.ts'
@@ -300,6 +301,16 @@ export const scenarios: Scenario[] = [
     run: (seed, scale) => failNthStoreCall('postgres', seed, scale),
   },
   { name: 'rolling restart behind a balancer', needs: ['postgres'], run: rollingRestart },
+  {
+    name: 'agents resume through breaks, restarts and crashes, events over PostgreSQL',
+    needs: ['postgres'],
+    run: (seed, scale) => resumedAgents('postgres', seed, scale),
+  },
+  {
+    name: 'agents resume through breaks, restarts and crashes, events over Redis',
+    needs: ['postgres', 'redis'],
+    run: (seed, scale) => resumedAgents('redis', seed, scale),
+  },
   {
     name: 'rolling upgrade from the previous version, events over PostgreSQL',
     needs: ['postgres', 'previous version'],

@@ -3,6 +3,7 @@ import { endingChecks } from './conformance/ending-checks.ts'
 import { frameChecks } from './conformance/frame-checks.ts'
 import { handshakeChecks } from './conformance/handshake-checks.ts'
 import { type Check, HubUnderTest } from './conformance/hub-under-test.ts'
+import { resumeChecks } from './conformance/resume-checks.ts'
 
 /*
  * Checks any hub against docs/hub-protocol.md, from outside:
@@ -37,7 +38,7 @@ export async function runConformance(
 ): Promise<CheckResult[]> {
   const hub = new HubUnderTest(options.url, options.key, options.accessToken)
   const results: CheckResult[] = []
-  for (const check of [...handshakeChecks, ...frameChecks, ...endingChecks]) {
+  for (const check of [...handshakeChecks, ...frameChecks, ...resumeChecks, ...endingChecks]) {
     const result = await runCheck(check, hub, options)
     results.push(result)
     report(result)

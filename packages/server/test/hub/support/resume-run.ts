@@ -83,7 +83,9 @@ function act(world: ResumeWorld, random: Random, isGentle: boolean): void {
   else if (dice < 0.92) world.pause(member, random.between(100, 2000))
   else if (dice < 0.94) world.shared.lag = random.pick([5, 20, 100])
   else if (dice < 0.955) {
-    if (node && others.length > 0 && !node.isDraining) world.replace(node)
+    // A rolling restart ends with one node before it begins with the next.
+    const isRolling = world.nodes.every(({ isDraining }) => !isDraining)
+    if (node && others.length > 0 && !node.isDraining && (isRolling || !isGentle)) world.replace(node)
   } else if (isGentle) world.send(member)
   else if (dice < 0.965) {
     if (node && others.length > 0) world.kill(node)

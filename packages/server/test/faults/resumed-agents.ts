@@ -1,0 +1,160 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { Agent } from '@keyway/sdk'
+import { WebSocket } from 'ws'
+import { type AgentHistory, checkHistories, type SentMessage } from '../hub/support/resume-history.ts'
+import { call, createKey, verifyLink } from '../support/nodes.ts'
+import { startRedis } from '../support/redis.ts'
+import { startBalancer } from './balancer.ts'
+import { type ScenarioResult, type World, withWorld } from './world.ts'
+
+const AGENTS = 8
+const SEND_EVERY_MS = 15
+const BREAK_EVERY_MS = 200
+const ROUNDS = 4
+/** How long a round serves before its node ends, and after that. */
+const PAUSE_MS = 3000
+/** Longer than a back-off, a resumption over two nodes that do not answer, and the acknowledgements after it. */
+const SETTLE_MS = 30_000
+
+interface Member {
+  agent: Agent
+  history: AgentHistory
+  sockets: Set<WebSocket>
+}
+
+/**
+ * Agents send to each other while their connections break and two nodes are restarted and killed; then all histories are
+ * checked: each message once and in order, or its receiver was told of a gap.
+ */
+export async function resumedAgents(
+  carrier: 'postgres' | 'redis',
+  seed: number,
+  scale: number,
+): Promise<ScenarioResult> {
+  const redis = carrier === 'redis' ? await startRedis() : null
+  const settings = (): Record<string, string> => (redis ? { KEYWAY_EVENTS_URL: redis.url } : {})
+  try {
+    return await withWorld(seed, { engine: 'postgres', nodes: 2, people: 1, settings }, world =>
+      world.live(async () => {
+        const balancer = await startBalancer(world.origins)
+        try {
+          await talk(world, balancer.origin, Math.max(1, Math.round(ROUNDS * scale)))
+        } finally {
+          await balancer.close()
+        }
+      }),
+    )
+  } finally {
+    await redis?.kill()
+  }
+}
+
+async function talk(world: World, origin: string, rounds: number): Promise<void> {
+  const members = await connect(world, origin)
+  let isOver = false
+  const during = async (everyMs: number, act: () => void) => {
+    while (!isOver) {
+      act()
+      await wait(everyMs)
+    }
+  }
+  const acting = [
+    during(SEND_EVERY_MS, () => send(world, members)),
+    during(BREAK_EVERY_MS, () => {
+      world.faults++
+      for (const socket of world.random.pick(members).sockets) socket.terminate()
+    }),
+  ]
+  for (let round = 0; round < rounds; round++) {
+    await wait(PAUSE_MS)
+    const node = round % 2
+    // Three restarts without a loss, then a crash.
+    if (round % 4 === 3) await world.killNode(node)
+    else await world.stopNode(node)
+    world.faults++
+    await world.startNode(node)
+  }
+  await wait(PAUSE_MS)
+  isOver = true
+  await Promise.all(acting)
+  for (let waited = 0; waited < SETTLE_MS && !isSettled(members); waited += 100) await wait(100)
+  await wait(1000)
+  report(world, members)
+  for (const { agent } of members) agent.close()
+}
+
+async function connect(world: World, origin: string): Promise<Member[]> {
+  const email = 'resumed@example.com'
+  await call(origin, 'POST', '/auth/send-magic-link', { body: { email } })
+  const person = (await verifyLink(origin, email, (await world.target.mail(email, 10_000))!)).body
+  const members: Member[] = []
+  for (let n = 0; n < AGENTS; n++) {
+    const { key, id } = (await createKey(origin, person.access_token)).body
+    members.push(join(origin, key, id))
+  }
+  await Promise.all(members.map(({ agent }) => new Promise<void>(done => agent.once('ready', () => done()))))
+  return members
+}
+
+function join(origin: string, apiKey: string, keyId: string): Member {
+  const sockets = new Set<WebSocket>()
+  class Socket extends WebSocket {
+    constructor(url: string, protocols: string[]) {
+      super(url, protocols)
+      sockets.add(this)
+      this.on('close', () => sockets.delete(this))
+    }
+  }
+  const agent = new Agent({ url: origin, apiKey, WebSocket: Socket as never })
+  const history: AgentHistory = {
+    keyId,
+    received: [],
+    sent: [],
+    gaps: [],
+    isConnected: () => agent.connected,
+  }
+  agent.on('message', ({ data }) => history.received.push(data as never))
+  agent.on('gap', () => {
+    history.gaps.push(performance.now())
+    for (const sent of history.sent) if (sent.outcome === null) sent.isUncertain = true
+  })
+  agent.on('stopped', ({ error }) => {
+    if (error) history.stopped = error.message
+  })
+  return { agent, history, sockets }
+}
+
+function send(world: World, members: readonly Member[]): void {
+  const [sender, to] = [world.random.below(members.length), world.random.below(members.length)]
+  if (sender === to) return
+  const { agent, history } = members[sender]!
+  const n = history.sent.length
+  const sent: SentMessage = { n, to, at: performance.now(), outcome: null, isUncertain: false }
+  history.sent.push(sent)
+  agent.send(members[to]!.history.keyId, [sender, n, '']).then(
+    ({ delivered, held = 0 }) => {
+      sent.outcome = { delivered, held }
+    },
+    error => {
+      sent.outcome = { delivered: 0, held: 0, error: String(error.code) }
+    },
+  )
+}
+
+function isSettled(members: readonly Member[]): boolean {
+  return members.every(
+    ({ history }) => history.isConnected() && history.sent.every(({ outcome }) => outcome !== null),
+  )
+}
+
+function report(world: World, members: readonly Member[]): void {
+  const histories = members.map(({ history }) => history)
+  try {
+    checkHistories(histories, false)
+  } catch (error) {
+    world.history.violations.push((error as Error).message)
+  }
+  const sum = (of: (history: AgentHistory) => number) => histories.reduce((all, each) => all + of(each), 0)
+  const [received, gaps] = [sum(each => each.received.length), sum(each => each.gaps.length)]
+  world.notes.push(`${received} messages received, ${gaps} gaps told`)
+}
