@@ -41,6 +41,9 @@ if (process.argv.includes('--fill')) {
   clearInterval(alive)
   process.exit()
 }
+// A new one for each measurement, since a refresh token is good once.
+await administrate(url, `delete from sessions where user_id = '${accountId(ADMIN)}'`)
+await addPeoplePostgres(url, { from: ADMIN, to: ADMIN + 1, session: true, pageSession: true })
 const sizes = await read(
   `select pg_size_pretty(pg_total_relation_size('users')) as people, pg_size_pretty(pg_total_relation_size('api_keys')) as keys`,
 )
@@ -82,8 +85,7 @@ async function fill(): Promise<string> {
   const database = stack.use(await postgresDatabase(1))
   const filled = database.settings.KEYWAY_DATABASE_URL!
   await fillAdministration(filled, { people: PEOPLE, keysPerPerson: KEYS_PER_PERSON })
-  const admin = { from: ADMIN, to: ADMIN + 1, account: true, session: true, pageSession: true }
-  await addPeoplePostgres(filled, admin)
+  await addPeoplePostgres(filled, { from: ADMIN, to: ADMIN + 1, account: true })
   await administrate(filled, `update users set role = 'admin' where id = '${accountId(ADMIN)}'`)
   return filled
 }

@@ -13,9 +13,9 @@ export const MIN_PART_LENGTH = 3
  * People that a page reads in their order before it asks the index, which finds all that match before it gives the
  * first. Of what is more frequent than one in `READ_IN_ORDER / limit`, they are enough.
  */
-const READ_IN_ORDER = 20_000
+const READ_IN_ORDER = 10_000
 /** Matches that the index gives at most; what is more frequent among older people is not found completely. */
-const MAX_MATCHES = 50_000
+const MAX_MATCHES = 20_000
 
 /** People with a part in their address, newest first. */
 export async function searchAddressParts(

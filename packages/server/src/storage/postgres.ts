@@ -83,11 +83,12 @@ export async function openPostgres(
     refuseTruncate: table => [
       `create trigger ${table}_no_truncate before truncate on ${table} for each statement execute function ${table}_refuse()`,
     ],
+    // New rows wait in a list until one insert adds them all, so a short list: 64 kB are some hundred sign-ups.
     // In a block of its own, whose failure undoes nothing else: the extension may be missing, or not allowed.
     trigramIndex: (name, table, column) => [
       `do $$ begin
         create extension if not exists pg_trgm;
-        create index ${name} on ${table} using gin (${column} gin_trgm_ops);
+        create index ${name} on ${table} using gin (${column} gin_trgm_ops) with (gin_pending_list_limit = 64);
       exception when others then raise notice 'no index by trigrams: %', sqlerrm;
       end $$`,
     ],

@@ -12,7 +12,7 @@ import { toUser } from './user-row.ts'
 /** As in the migration 0021: what is left of an address without its local part. */
 const DOMAIN = sql.raw("ltrim(email, 'abcdefghijklmnopqrstuvwxyz0123456789!#$&''*+-./=?^_`{|}~%')")
 /** Keys whose owners one page shows; a prefix of a few characters may match very many. */
-const MAX_KEYS = 200
+const MAX_KEYS = 100
 
 export async function searchUsers(
   statements: Statements,

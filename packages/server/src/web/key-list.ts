@@ -36,7 +36,7 @@ function row(key: ApiKey, now: Instant, place: 'own' | 'admin', isLive: boolean)
   const { columns } = keys
   const status = statusOf(key, now)
   const cell = (label: string, content: Html | string) => html`<td data-label="${label}">${content}</td>`
-  return html`<tr class="key ${status}"><th scope="row">${place === 'own' && status === 'active' ? dot(key.id, isLive) : ''}<a class="name" href="${place === 'own' ? '' : '/admin'}/keys/${key.id}">${key.name ?? keys.unnamed}</a> <code>${key.keyPrefix}…</code></th>${cell(columns.access, access(key))}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, at => ago(at, now))}${usedFrom(key)}`)}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status))}<td class="end">${status === 'active' && place === 'own' ? revokeLink(key) : ''}</td></tr>
+  return html`<tr class="key ${status}"><th scope="row">${place === 'own' && status === 'active' ? dot(key.id, isLive) : ''}<a class="name" href="${place === 'own' ? '' : '/admin'}/keys/${key.id}">${key.name ?? keys.unnamed}</a> <code>${key.keyPrefix}…</code></th>${cell(columns.access, access(key, place))}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, at => ago(at, now))}${usedFrom(key)}`)}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status))}<td class="end">${status === 'active' && place === 'own' ? revokeLink(key) : ''}</td></tr>
 `
 }
 
@@ -54,8 +54,8 @@ export function labelOf(key: ApiKey): string {
   return key.name ?? `${key.keyPrefix}…`
 }
 
-function access({ scopes }: ApiKey): Html | string {
-  if (scopes === null) return texts.keys.everything
+function access({ scopes }: ApiKey, place: 'own' | 'admin'): Html | string {
+  if (scopes === null) return place === 'own' ? texts.keys.everything : texts.keys.everythingOfOwner
   const hidden = scopes.length - SHOWN_SCOPES
   return html`<code>${scopes.slice(0, SHOWN_SCOPES).join(', ')}</code>${hidden > 0 ? ` ${texts.keys.moreScopes(hidden)}` : ''}`
 }

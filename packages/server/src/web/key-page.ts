@@ -71,12 +71,12 @@ async function eventsSection(kit: PageKit, key: ApiKey): Promise<Html | ''> {
 }
 
 /** The properties of a key. */
-export function facts(key: ApiKey, now: Instant): Html {
+export function facts(key: ApiKey, now: Instant, everything: string = texts.keys.everything): Html {
   const { keys } = texts
   const { columns } = keys
   const state = statusOf(key, now)
   const rows: [string, Html | string][] = [
-    [columns.access, key.scopes ? scopesInWords(key.scopes) : keys.everything],
+    [columns.access, key.scopes ? scopesInWords(key.scopes) : everything],
     [
       columns.networks,
       key.allowedNetworks.length ? html`<code>${key.allowedNetworks.join(', ')}</code>` : keys.anyNetwork,

@@ -182,6 +182,7 @@ export const texts = {
     },
     everything: 'Everything you may',
     connected: 'Connected now',
+    everythingOfOwner: 'Everything the owner may',
     moreScopes: (count: number) => `and ${count} more`,
     anyNetwork: 'Anywhere',
     never: 'Never',

@@ -11,7 +11,7 @@ import { NOW } from './fixtures.ts'
 
 const MANY = 20_000
 /** People per statement. */
-const CHUNK = 2_000
+const CHUNK = 1_000
 /** Pages of 8 KiB that PostgreSQL may read for a page of a list, which shows 50 of the rows. */
 const MAX_PAGES = 150
 /** And where a filter is left to the rows. */
@@ -181,7 +181,8 @@ describe('on postgres with trigrams', { skip: postgresMissing() }, () => {
     const { engine, store } = storage
     await fill('postgres', engine.connection)
     // Beyond what is read in order.
-    for (const from of [MANY, MANY + CHUNK]) await insert('postgres', engine.connection, from)
+    for (let from = MANY; from < MANY + 4_000; from += CHUNK)
+      await insert('postgres', engine.connection, from)
     const search = (part: string, more = {}) =>
       store.users.search({ by: { addressBeginning: part }, ...more }, PAGE)
     assert.ok(await engine.hasIndex!('users_address_parts'))
@@ -216,6 +217,6 @@ describe('on postgres with trigrams', { skip: postgresMissing() }, () => {
     assert.equal(await engine.hasIndex!('users_address_parts'), false)
     const search = async (text: string) =>
       (await store.users.search({ by: { addressBeginning: text } }, PAGE)).rows.length
-    assert.deepEqual([await search('person123'), await search('son123')], [11, 0])
+    assert.deepEqual([await search('person123'), await search('son123')], [1, 0])
   })
 })

@@ -12,6 +12,7 @@ import { type BrowserContext, launch, type Page } from './browser.ts'
 import { createJourney } from './journey.ts'
 import { EXAMPLES } from './mail-previews.ts'
 import { caller } from './services.ts'
+import { createWorld, playTask, SUPPORT_TASKS } from './support-tasks.ts'
 import { askForLink, startWeb, type WebServer } from './web.ts'
 
 /*
@@ -132,6 +133,9 @@ async function takeAdministration(page: Page, web: WebServer): Promise<void> {
     'users',
     'keys',
     'agents',
+    'apps',
+    'apps/console',
+    'register-app',
     'mails',
     'webhooks',
     'invitations',
@@ -141,8 +145,13 @@ async function takeAdministration(page: Page, web: WebServer): Promise<void> {
     `users/${user.id}`,
   ]) {
     await page.goto(`${web.url}/admin/${name}`.replace(/\/$/, ''))
-    await take(page, `40-admin-${name.split('/').length > 1 ? 'person' : name || 'overview'}`)
+    await take(
+      page,
+      `40-admin-${name.startsWith('users/') ? 'person' : name.replace('/', '-') || 'overview'}`,
+    )
   }
+  for (const task of SUPPORT_TASKS)
+    await playTask(createWorld(web), page, task, (at, name) => take(at, `50-${name}`))
 }
 
 async function takeKeys(page: Page, web: WebServer): Promise<void> {

@@ -111,7 +111,7 @@ function renderSecret(
   { title, secret, note }: { title: string; secret: string | null; note: string | null },
 ): Response | Promise<Response> {
   const shown = (label: string, name: string, value: string) =>
-    html`<p><strong>${label}</strong></p><div class="secret"><code id="${name}" tabindex="0">${value}</code><button type="button" class="second copy" data-copy="${name}" data-copied="${appsTexts.copied}" aria-live="polite">${appsTexts.copy}</button></div>`
+    html`<div class="field"><strong>${label}</strong><div class="secret"><code id="${name}" tabindex="0">${value}</code><button type="button" class="second copy" data-copy="${name}" data-copied="${appsTexts.copied}" aria-live="polite">${appsTexts.copy}</button></div></div>`
   const body = html`${pageHead(title, id)}
 ${note ? html`<p class="banner notice">${note}</p>` : ''}
 <section class="card">${shown('Issuer', 'issuer', kit.publicUrl)}${shown('client_id', 'client-id', id)}${secret ? html`${shown('client_secret', 'client-secret', secret)}<p class="quiet">${appsTexts.secretLead}</p>` : html`<p class="quiet">${appsTexts.noSecret}</p>`}</section>

@@ -23,7 +23,7 @@ export async function renderAnyKey(kit: PageKit, c: PageContext): Promise<Respon
   const isActive = statusOf(key, now) === 'active'
   const [usage, owner] = await Promise.all([kit.usage.ofKey(key.userId, key.id), kit.users.get(key.userId)])
   const body = html`<div class="head"><div><h1>${key.name ?? texts.keys.unnamed}</h1><p class="lead"><code>${key.keyPrefix}…</code> ${statusTag(key, statusOf(key, now))}</p></div></div>
-<section class="card"><h2>${keys.columns.owner}: <a href="/admin/users/${key.userId}">${owner?.email ?? adminTexts.people.deleted}</a></h2>${facts(key, now)}</section>
+<section class="card"><h2>${keys.columns.owner}: <a href="/admin/users/${key.userId}">${owner?.email ?? adminTexts.people.deleted}</a></h2>${facts(key, now, texts.keys.everythingOfOwner)}</section>
 <section class="card"><h2>${texts.usage.title}</h2>${usageChart(usage)}</section>
 ${isActive && mayChange(kit, signedIn) ? changes(key, kit.forms.token(c)) : ''}`
   return renderAdmin(kit, c, 'keys', { title: labelOf(key) }, body)

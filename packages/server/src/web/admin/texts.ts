@@ -57,6 +57,7 @@ export const adminTexts = {
     ledger: 'Ledger',
     mails: 'Mails',
     export: 'Export all',
+    ofThis: 'of this account',
     recorded: 'Reading it is recorded, and the person sees that.',
     show: 'Show',
     change: 'Change',
@@ -119,6 +120,7 @@ export const adminTexts = {
     emptyLead: 'Nothing is connected.',
     disconnect: 'Disconnect',
     owner: 'Owner',
+    node: 'node',
   },
   mails: {
     title: 'Mail',

@@ -1,0 +1,304 @@
+import assert from 'node:assert/strict'
+import { parseEmailAddress } from '../../src/users/email-address.ts'
+import type { Page } from './browser.ts'
+import { createJourney } from './journey.ts'
+import { createClient, signedIn } from './page-client.ts'
+import { until } from './patience.ts'
+import type { WebServer } from './web.ts'
+
+/** What a support person does, with the number of clicks and typed fields. */
+export interface Hands {
+  page: Page
+  clicks: number
+  typed: number
+  /** Of several of the name the first, or the last. */
+  click(role: 'link' | 'button', name: string | RegExp, which?: 'first' | 'last'): Promise<void>
+  type(label: string | RegExp, text: string): Promise<void>
+  /** Takes a screenshot of the page that decides. */
+  show(name: string): Promise<void>
+}
+
+export interface Task {
+  title: string
+  /** What happened before somebody called. Returns the task itself, which begins on the overview, and its check. */
+  prepare(world: World): Promise<{ play(hands: Hands): Promise<void>; check(): Promise<void> }>
+}
+
+export type World = ReturnType<typeof createWorld>
+
+export function createWorld(web: WebServer) {
+  const { services } = web.server
+  const { store } = services.storage
+  const caller = { address: '198.51.100.7', network: '198.51.100.7', client: 'Robot/1.0' }
+  const idOf = async (email: string) => (await store.users.findByEmail(parseEmailAddress(email)!))!.id
+  return {
+    web,
+    services,
+    store,
+    /** Signs up, as people do. */
+    async customer(email: string) {
+      const client = await signedIn(web, email)
+      return { email, client, id: await idOf(email) }
+    },
+    createKey: (userId: string, name: string) =>
+      services.apiKeys.create(
+        userId,
+        { appId: 'service-sdk', allowedNetworks: [], scopes: null, name, expiresAt: null },
+        caller,
+      ),
+  }
+}
+
+/** Looks a person up by address, as each of these tasks begins. */
+async function find({ type, click }: Hands, email: string): Promise<void> {
+  await type('Search', email)
+  await click('button', 'Search')
+  await click('link', email)
+}
+
+export const SUPPORT_TASKS: readonly Task[] = [
+  {
+    title: 'somebody gets no mail',
+    async prepare({ customer, services, store }) {
+      const { email } = await customer('nomail@example.com')
+      await services.suppressions.record({ addresses: [email], reason: 'bounce' }, 'resend')
+      return {
+        async play(hands) {
+          await find(hands, email)
+          await hands.click('link', 'Mails')
+          await hands.show('mails')
+          await hands.click('button', /^Allow mail again/)
+        },
+        check: async () =>
+          assert.equal(await store.suppressions.find(parseEmailAddress(email)!, services.clock.now()), null),
+      }
+    },
+  },
+  {
+    title: 'a key leaked',
+    async prepare({ customer, createKey, services }) {
+      const { id } = await customer('leak@example.com')
+      const { key, apiKey } = await createKey(id, 'build server')
+      return {
+        async play({ click, type, show }) {
+          await click('link', 'Keys')
+          await type(/First characters of a key/, key.slice(0, 12))
+          await click('button', 'Search')
+          await click('link', 'build server')
+          await type(/Reason/, 'found in a public repository')
+          await show('key')
+          await click('button', 'Revoke the key')
+        },
+        check: async () => assert.notEqual((await services.apiKeys.get(id, apiKey.id)).revokedAt, null),
+      }
+    },
+  },
+  {
+    title: 'a wrong charge',
+    async prepare({ customer, store }) {
+      const { email, id } = await customer('charged@example.com')
+      return {
+        async play(hands) {
+          await find(hands, email)
+          await hands.click('link', 'Ledger')
+          await hands.show('ledger')
+          await hands.type('Amount in dollars', '0.50')
+          await hands.type('What the person sees', 'Refund of a double charge')
+          await hands.click('button', 'Add credit')
+        },
+        check: async () => assert.equal(await store.billing.balance(id), 2_500_000),
+      }
+    },
+  },
+  {
+    title: 'a colleague leaves',
+    async prepare({ customer, createKey, store }) {
+      const { email, id } = await customer('leaver@example.com')
+      await createKey(id, 'laptop')
+      return {
+        async play(hands) {
+          await find(hands, email)
+          await hands.type('Reason, for the audit', 'left the company')
+          await hands.show('person')
+          await hands.click('button', 'Suspend')
+        },
+        check: async () => assert.equal((await store.users.find(id))!.status, 'suspended'),
+      }
+    },
+  },
+  {
+    title: 'a suspicious sign-in',
+    async prepare({ customer, web, services }) {
+      const { email, id } = await customer('hijacked@example.com')
+      await signedIn(web, email)
+      return {
+        async play(hands) {
+          await find(hands, email)
+          await hands.show('events')
+          await hands.click('button', 'End all sessions')
+        },
+        check: async () =>
+          assert.equal((await services.sessions.list(id, { limit: 10, after: null })).rows.length, 0),
+      }
+    },
+  },
+  {
+    title: 'the secret of an app leaked',
+    async prepare({ services }) {
+      const { secret } = await services.apps.register({ id: 'bakery', name: 'The bakery' })
+      return {
+        async play({ page, click, show }) {
+          await click('link', 'Apps')
+          await click('link', 'The bakery')
+          await click('button', 'New secret')
+          await page.locator('#client-secret').waitFor()
+          await show('secret')
+          await click('link', 'To the app')
+          await show('app')
+          // The newest is the first.
+          await click('button', /^Remove [0-9a-f-]{36}$/, 'last')
+        },
+        check: async () => {
+          assert.equal(await services.apps.authenticate('bakery', secret!), null)
+          assert.equal((await services.apps.secrets('bakery')).length, 1)
+        },
+      }
+    },
+  },
+  {
+    title: 'somebody is locked out by limits',
+    async prepare({ customer, web }) {
+      const { email } = await customer('locked@example.com')
+      // Another browser, which the windows of its own do not help.
+      const ask = async () => {
+        const stranger = createClient(web.url)
+        const form_token = await stranger.formToken('/sign-in')
+        return (await stranger.post('/sign-in', { form_token, email })).status
+      }
+      await until('the address is locked out', async () => ((await ask()) === 429 ? true : undefined))
+      return {
+        async play(hands) {
+          await find(hands, email)
+          await hands.click('button', 'Clear sign-in limits')
+          await hands.show('cleared')
+        },
+        check: async () => assert.equal(await ask(), 303),
+      }
+    },
+  },
+  {
+    title: 'who changed what',
+    async prepare({ customer, services }) {
+      const { email, id } = await customer('changed@example.com')
+      await services.users.setRole(id, 'support', {
+        actor: { type: 'command', id: null, key_id: null, session_id: null },
+        caller: null,
+        requestId: null,
+        reason: 'helps out in November',
+      })
+      let found = ''
+      return {
+        async play(hands) {
+          await find(hands, email)
+          // Of the person, not of the section.
+          await hands.click('link', 'Audit of this account')
+          found = await hands.page.content()
+          await hands.show('audit')
+        },
+        check: async () => assert.match(found, /helps out in November/),
+      }
+    },
+  },
+  {
+    title: 'an agent misbehaves',
+    async prepare({ customer, createKey, services, store, web }) {
+      const { id } = await customer('noisy@example.com')
+      const { key, apiKey } = await createKey(id, 'noisy robot')
+      const journey = createJourney(web.url)
+      const socket = await journey.connect(await journey.exchange(key))
+      const closed = new Promise(resolve => socket.once('close', resolve))
+      await until('it is listed', async () => (await store.presence.listOf(id, 0))[0])
+      return {
+        async play({ click, type, show }) {
+          await click('link', 'Agents')
+          await show('agents')
+          await click('link', 'noisy robot')
+          await type('Operator limits of requests', '10/minute')
+          await click('button', 'Set the limits')
+          await click('link', 'Agents')
+          await click('button', 'Disconnect noisy robot')
+        },
+        check: async () => {
+          await closed
+          const { requests } = (await services.apiKeys.get(id, apiKey.id)).operatorLimits
+          assert.deepEqual(requests, [{ limit: 10, per: 'minute' }])
+        },
+      }
+    },
+  },
+  {
+    title: 'a customer wants the account deleted',
+    async prepare({ customer, createKey, store }) {
+      const { email, id } = await customer('goodbye@example.com')
+      await createKey(id, 'old robot')
+      return {
+        async play(hands) {
+          await find(hands, email)
+          await hands.type('Address', email)
+          await hands.show('person')
+          await hands.click('button', 'Delete the account')
+        },
+        check: async () => assert.equal((await store.users.find(id))!.status, 'deleted'),
+      }
+    },
+  },
+]
+
+export interface Played {
+  task: string
+  clicks: number
+  typed: number
+  seconds: number
+}
+
+/** Plays a task in the administration's main navigation from the overview on. */
+export async function playTask(
+  world: World,
+  page: Page,
+  task: Task,
+  take: (page: Page, name: string) => Promise<void> = async () => {},
+): Promise<Played> {
+  const { play, check } = await task.prepare(world)
+  await page.goto(`${world.web.url}/admin`)
+  let shooting = 0
+  const main = page.locator('main')
+  const hands: Hands = {
+    page,
+    clicks: 0,
+    typed: 0,
+    async click(role, name, which = 'first') {
+      hands.clicks++
+      const found = main.getByRole(role, { name, exact: typeof name === 'string' })
+      await (which === 'first' ? found.first() : found.last()).click()
+      await page.waitForLoadState('load')
+    },
+    async type(label, text) {
+      hands.typed++
+      await page
+        .getByLabel(label, { exact: typeof label === 'string' })
+        .last()
+        .fill(text)
+    },
+    async show(name) {
+      const began = performance.now()
+      await take(page, `${task.title.replaceAll(' ', '-')}-${name}`)
+      shooting += performance.now() - began
+    },
+  }
+  const began = performance.now()
+  await play(hands)
+  const seconds = (performance.now() - began - shooting) / 1000
+  await hands.show('done')
+  await check()
+  return { task: task.title, clicks: hands.clicks, typed: hands.typed, seconds }
+}
