@@ -78,7 +78,7 @@ describe('messages between nodes', { skip: postgresMissing() }, () => {
 
   test('reach every connection that was ready before, however many connect at once', async t => {
     const { services, nodes } = await openNodes(t, 3)
-    for (let round = 0; round < 15; round++) {
+    for (let round = 0; round < 8; round++) {
       const { user } = await services.signIn(`owner-${round}@example.com`)
       const key = await makeKey(services, user.id)
       const agents = await Promise.all(nodes.map(({ url }) => connect(services, url, key)))

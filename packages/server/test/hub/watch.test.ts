@@ -227,7 +227,7 @@ describe('watch over two storages', { skip: postgresMissing() }, () => {
   }
 
   test('connections on a node that tells nothing are read from the database', async t => {
-    const first = await open('postgres', t)
+    const first = await open('postgres', t, { relayTimeoutMs: 100 }) // of the node that never answers
     const { services, key } = first
     const storage = await createStorage(services.opened.config, services.log)
     t.after(() => storage.close())
