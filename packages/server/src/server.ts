@@ -35,6 +35,8 @@ import type { Pages } from './web/pages.ts'
 export { VERSION }
 
 const MAX_DEAD_NODES = 1000
+/** More administrators than that are one too many to count at a start. */
+const MAX_COUNTED = 1000
 const NEVER = new Promise<never>(() => {})
 
 export interface RunningServer extends AsyncDisposable {
@@ -82,6 +84,14 @@ export async function startServer(settings: Config, options: ServerOptions = {})
       tx.presence.prune(Number.MAX_SAFE_INTEGER, MAX_DEAD_NODES, services.clock.now()),
     )
   await services.listed.apply()
+  if (config.adminEmails.length > 0)
+    log.info(
+      {
+        listed: config.adminEmails.length,
+        administrators: await services.storage.store.users.countAdministrators(MAX_COUNTED),
+      },
+      'KEYWAY_ADMIN_EMAILS is applied; listed addresses become administrators when they sign in',
+    )
   const nodeId = newId(services.clock.now())
   const hub = composeHub(services, nodeId, options.hub)
   stack.defer(() => hub.stop())

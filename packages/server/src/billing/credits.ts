@@ -1,10 +1,10 @@
 import { type Audit, type By, performed, unchanged } from '../audit/audit.ts'
 import type { Clock } from '../clock.ts'
-import { KeywayError } from '../errors.ts'
+import { invalidRequest, KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { sha256 } from '../secrets.ts'
 import type { LedgerEntry } from './ledger.ts'
-import { formatMoney, type MicroDollars } from './money.ts'
+import { formatMoney, MAX_BALANCE, type MicroDollars } from './money.ts'
 
 export interface WantedCredit {
   userId: string
@@ -18,12 +18,13 @@ export interface Credits {
    * Adds an amount to a person's balance, once for each Idempotency-Key, for good: the same key with the same arguments
    * returns the same entry.
    *
-   * @throws KeywayError `not_found` (unknown or deleted), `idempotency_conflict`
+   * @throws KeywayError `not_found` (unknown or deleted), `idempotency_conflict`, `invalid_request` (a balance
+   *   above `MAX_BALANCE`)
    */
   grant(wanted: WantedCredit, idempotencyKey: string, by: By): Promise<LedgerEntry>
 }
 
-type Outcome = { entry: LedgerEntry } | { refused: 'not_found' | 'idempotency_conflict' }
+type Outcome = { entry: LedgerEntry } | { refused: 'not_found' | 'idempotency_conflict' | 'too_much' }
 
 export function createCredits({ clock, audit }: { clock: Clock; audit: Audit }): Credits {
   return {
@@ -38,6 +39,9 @@ export function createCredits({ clock, audit }: { clock: Clock; audit: Audit }):
           const user = await tx.users.lock(wanted.userId)
           if (!user || user.status === 'deleted') return unchanged({ refused: 'not_found' })
           const { userId, amount, description } = wanted
+          // Credits wait for the user's row, and charges only lower the balance.
+          if ((await tx.billing.balance(userId)) + amount > MAX_BALANCE)
+            return unchanged({ refused: 'too_much' })
           const entry = await tx.billing.post({
             id,
             userId,
@@ -67,6 +71,10 @@ export function createCredits({ clock, audit }: { clock: Clock; audit: Audit }):
         },
       )
       if ('entry' in outcome) return outcome.entry
+      if (outcome.refused === 'too_much')
+        throw invalidRequest([
+          { field: 'amount', message: `would take the balance above ${formatMoney(MAX_BALANCE)}` },
+        ])
       throw new KeywayError(outcome.refused, DETAILS[outcome.refused])
     },
   }

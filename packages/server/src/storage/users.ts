@@ -64,6 +64,9 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
       const some = await administrators(2)
       return some.length === 1 && some[0]!.id === id
     },
+    async countAdministrators(atMost) {
+      return (await administrators(atMost)).length
+    },
     async hasAdministrator() {
       return (await administrators(1)).length > 0
     },

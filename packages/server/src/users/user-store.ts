@@ -41,6 +41,8 @@ export interface UserStore {
   lockAdministrators(): Promise<void>
   /** Whether this is an active administrator and nobody else is one. Exact only under `lockAdministrators`. */
   isOnlyAdministrator(id: string): Promise<boolean>
+  /** The number of active administrators, at most `atMost`. */
+  countAdministrators(atMost: number): Promise<number>
   /** Whether anybody is an active administrator. */
   hasAdministrator(): Promise<boolean>
 }

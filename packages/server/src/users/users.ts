@@ -1,4 +1,5 @@
 import { type Audit, type By, type Performed, performed, unchanged } from '../audit/audit.ts'
+import type { AuditChange } from '../audit/audit-event.ts'
 import type { Clock, Instant } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { parseId } from '../ids.ts'
@@ -21,6 +22,12 @@ export interface Users {
   rename(id: string, name: string | null): Promise<User>
   /** The same by an administrator. @throws KeywayError `not_found` */
   renameBy(id: string, name: string | null, by: By): Promise<User>
+  /**
+   * Changes several of these as one act, all or none.
+   *
+   * @throws KeywayError `not_found`, `last_administrator`
+   */
+  change(id: string, change: UserChange, by: By): Promise<User>
   /** @throws KeywayError `not_found`, `last_administrator` */
   setRole(id: string, role: UserRole, by: By): Promise<User>
   /**
@@ -37,6 +44,13 @@ export interface Users {
    * @throws KeywayError `not_found`, `last_administrator`
    */
   delete(id: string, by: By): Promise<User>
+}
+
+/** What an administrator changes; `suspended` and `active` as `suspend` and `activate` do. */
+export interface UserChange {
+  name?: string | null
+  role?: UserRole
+  status?: 'active' | 'suspended'
 }
 
 export interface UserDeps {
@@ -80,10 +94,32 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
       return required(renamed)
     },
 
+    async change(id, { name, role, status }, by) {
+      const addressHash = role === undefined ? null : await claimOf(id)
+      const outcome = await audit.perform<Outcome>(by, async tx => {
+        await tx.users.lockAdministrators()
+        const before = await tx.users.lock(id)
+        if (!before || before.status === 'deleted') return unchanged({ user: null })
+        const takesRights = status === 'suspended' || (role !== undefined && role !== 'admin')
+        if (takesRights && (await tx.users.isOnlyAdministrator(id))) return LAST
+        const now = clock.now()
+        const changes: AuditChange[] = []
+        if (addressHash) await tx.administrators.claim(addressHash, id, now)
+        if (role !== undefined && role !== before.role && (await tx.users.setRole(id, role, now)))
+          changes.push(roleChange(before, role))
+        if (status === 'suspended' && (await suspendWithin(tx, id, now)))
+          changes.push(statusChange('user.suspended', id, 'active', 'suspended'))
+        if (status === 'active' && (await tx.users.activate(id, now)))
+          changes.push(statusChange('user.activated', id, 'suspended', 'active'))
+        if (name !== undefined && name !== before.name && (await tx.users.rename(id, name, now)))
+          changes.push({ ...about('user.updated', id), after: { name: 'changed' } })
+        return { outcome: { user: await tx.users.find(id) }, changes }
+      })
+      return requireUndeleted(outcome)
+    },
+
     async setRole(id, role, by) {
-      // Of a listed address this counts as its claim, so that the next sign-in does not undo it.
-      const email = (await store.users.find(id))?.email
-      const addressHash = email ? await listed.hashOf(email) : null
+      const addressHash = await claimOf(id)
       const outcome = await audit.perform<Outcome>(by, async tx => {
         await tx.users.lockAdministrators()
         const before = await tx.users.lock(id)
@@ -140,6 +176,12 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
       )
       return required(userOf(outcome))
     },
+  }
+
+  /** Of a listed address a role set here counts as its claim, so that the next sign-in does not undo it. */
+  async function claimOf(id: string): Promise<string | null> {
+    const email = (await store.users.find(id))?.email
+    return email ? listed.hashOf(email) : null
   }
 
   /** After a COMMIT of unknown outcome: these operations are idempotent, so the expected status means success. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { MAX_BALANCE } from '../../src/billing/money.ts'
 import { DAY, MINUTE } from '../../src/clock.ts'
 import { newId } from '../../src/ids.ts'
 import { Client } from '../hub/client.ts'
@@ -106,6 +107,56 @@ forEachEngine(engine => {
       rows.map(({ type }) => type),
       ['user.deleted', 'user.updated', 'user.activated', 'user.suspended'],
     )
+  })
+
+  test('several fields of a person are changed together or not at all', async t => {
+    const { call, ada, admin, store } = await open(engine, t)
+    const acts = async () => (await store.audit.list({}, { limit: 100, after: null })).rows
+    const path = `/users/${ada.user.id}`
+    const whole = { name: 'Ada', role: 'support', status: 'suspended', reason: 'all at once' }
+    const changed = await call('PATCH', path, whole)
+    assert.deepEqual(
+      [changed.body.name, changed.body.role, changed.body.status],
+      ['Ada', 'support', 'suspended'],
+    )
+    const made = (await acts()).filter(({ reason }) => reason?.text === 'all at once')
+    assert.deepEqual(made.map(({ type }) => type).toReversed(), [
+      'user.role_changed',
+      'user.suspended',
+      'user.updated',
+    ])
+    const before = (await acts()).length
+    const last = { name: 'Boss', role: 'admin', status: 'suspended', reason: 'away' }
+    assert.equal((await call('PATCH', `/users/${admin.user.id}`, last)).body.code, 'last_administrator')
+    assert.equal((await store.users.find(admin.user.id))!.name, null)
+    assert.equal((await acts()).length, before, 'nothing was changed')
+    assert.equal((await call('PATCH', path, { name: 'Ada', status: 'suspended', reason: 'x' })).status, 200)
+    assert.equal((await acts()).length, before, 'and repeating it changes nothing')
+  })
+
+  test('credit that would take a balance above what is exact is refused, with what it may be', async t => {
+    const { call, ada, server } = await open(engine, t)
+    const path = `/users/${ada.user.id}/credits`
+    const credit = (amount: string, key: string) =>
+      call('POST', path, { amount, description: 'Much' }, { headers: { 'Idempotency-Key': key } })
+    await server.storage.transaction(tx =>
+      tx.billing.post({
+        id: newId(0),
+        userId: ada.user.id,
+        kind: 'credit',
+        amount: MAX_BALANCE - 3_000_000,
+        appId: null,
+        description: 'Nearly all',
+        cause: 'nearly all',
+        keyId: null,
+        lineageId: null,
+        createdAt: 0,
+      }),
+    )
+    const refused = await credit('1.01', 'a')
+    assert.deepEqual([refused.status, refused.body.errors[0].field], [400, 'amount'])
+    assert.match(refused.body.detail, /900000000\.00/)
+    assert.equal((await credit('1.00', 'b')).body.balance_after, '900000000.00')
   })
 
   test('credit is added once for each Idempotency-Key, and never another amount', async t => {

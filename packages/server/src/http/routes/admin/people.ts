@@ -138,7 +138,7 @@ export function peopleRoutes(needs: Needs, clock: Clock): Route[] {
       tag: TAG,
       summary: 'Change the name, role or status of a person',
       description:
-        'To suspend needs a `reason`. A role needs a signed-in administrator, not a key; the answer lists the keys of the person that may administer by it. Several fields are changed one after the other: role, status, name.',
+        'To suspend needs a `reason`. A role needs a signed-in administrator, not a key; the answer lists the keys of the person that may administer by it. Several fields are changed together, or none of them.',
       access: 'admin:write',
       body: personChange,
       example: { name: 'Ada' },
@@ -157,12 +157,8 @@ export function peopleRoutes(needs: Needs, clock: Clock): Route[] {
         if (body.role !== undefined) assertMayGiveRights(input.principal)
         if (body.status === 'suspended' && body.reason === undefined)
           throw invalidRequest([{ field: 'reason', message: 'is required to suspend, for example "spam"' }])
-        if (body.role !== undefined) await users.setRole(before.id, body.role, by)
-        if (body.status === 'suspended') await users.suspend(before.id, by)
-        if (body.status === 'active') await users.activate(before.id, by)
-        const newName = nameOrNone(body.name)
-        if (newName !== undefined) await users.renameBy(before.id, newName, by)
-        const user = await required(before.id)
+        const { role, status } = body
+        const user = await users.change(before.id, { name: nameOrNone(body.name), role, status }, by)
         const gains = user.role === 'admin' && before.role !== 'admin'
         const keys = gains ? await apiKeys.listAdministrative(user.id) : []
         const gaining_keys = keys.map(key => ({ id: key.id, key_prefix: key.keyPrefix }))
