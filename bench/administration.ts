@@ -14,7 +14,7 @@ import { median } from './support/statistics.ts'
 
 /**
  * Every list and search of administrators with very many people and keys on PostgreSQL, one request at a time. Ten
- * million people with twenty million keys need 35 GB in KEYWAY_BENCH_DIR and half an hour to create. `--people=N` chooses
+ * million people with twenty million keys need 25 GB in KEYWAY_BENCH_DIR and a quarter of an hour to create. `--people=N` chooses
  * another number, `--fill` only creates them and waits for a signal, and `--database=URL` measures what was so created.
  */
 
