@@ -3,7 +3,7 @@
 import asyncio
 import sys
 
-from keyway import Agent, Disconnected, KeywayError, Message, Ready
+from keyway import Agent, Disconnected, Gap, KeywayError, Message, Ready
 
 
 async def main() -> None:
@@ -12,6 +12,10 @@ async def main() -> None:
     @agent.on("ready")
     def ready(connection: Ready) -> None:
         print("connected as", connection.connection_id, "resumed" if connection.resumed else "anew", flush=True)
+
+    @agent.on("gap")
+    def gap(event: Gap) -> None:
+        print("messages may be lost of", event.previous_connection_id, flush=True)
 
     @agent.on("disconnected")
     def disconnected(event: Disconnected) -> None:

@@ -83,7 +83,7 @@ async def test_listeners_are_functions_or_coroutines_and_their_errors_stop_nothi
     await agent.run()
     assert seen == ["hello"]
     assert [str(error) for error in reported] == ["a bug"]
-    with pytest.raises(ValueError, match="these exist: disconnected, message"):
+    with pytest.raises(ValueError, match="these exist: disconnected, gap, message"):
         agent.on("messages", print)
 
 

@@ -1,6 +1,7 @@
 import type { ProvidedToken } from './agent-token-source.js';
 import type { KeywayError } from './errors.js';
 import type { WebSocketConstructor } from './hub-connection.js';
+import type { NetworkCause } from './network-cause.js';
 import type { AgentConnectionObject, Json } from './protocol.js';
 export interface AgentOptions {
     /** The service's public URL. Default: the environment variable `KEYWAY_URL`. */
@@ -63,6 +64,10 @@ export interface AgentDisconnected {
     willReconnect: boolean;
     /** Milliseconds until the next attempt. */
     retryInMs?: number;
+    /** Why the service could not be reached: its name does not resolve, it refuses connections, its certificate, … */
+    cause?: NetworkCause;
+    /** The error of the attempt; its message says what to do. */
+    error?: KeywayError;
 }
 /** A change of the owner's connections; see `Agent.watch`. */
 export type PresenceEvent = 

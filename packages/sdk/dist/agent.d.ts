@@ -8,7 +8,7 @@ import { type RequestOptions } from './requests.js';
  * renews the token in place, reconnects after failures, and stops permanently when the service refuses it.
  *
  *     const agent = new Agent({ url: 'https://keyway.example.com', apiKey: process.env.KEYWAY_API_KEY })
- *     agent.on('message', ({ from, data }) => agent.send(from, data))
+ *     agent.on('message', ({ from, data }) => console.log(from, data))
  *     agent.on('stopped', ({ error }) => error && console.error(error.message))
  */
 export declare class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMessage> {

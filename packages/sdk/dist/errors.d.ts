@@ -1,3 +1,4 @@
+import { type NetworkCause } from './network-cause.js';
 import type { ErrorCode, FieldError } from './protocol.js';
 /** Codes for errors on the client's side, which no server sends. */
 export type ClientErrorCode = 'network_error' | 'timeout' | 'bad_response' | 'invalid_configuration' | 'too_large' | 'queue_full' | 'refused' | 'revoked' | 'closed' | 'no_responders' | 'request_failed';
@@ -10,6 +11,7 @@ export interface KeywayErrorDetails {
     retryAfter?: number;
     errors?: FieldError[];
     reason?: string;
+    networkCause?: NetworkCause;
     cause?: unknown;
 }
 /** All errors that this package throws. `code` is stable; `message` says what to do. */
@@ -28,6 +30,8 @@ export declare class KeywayError extends Error {
     readonly errors: FieldError[];
     /** Of `request_failed`: why the responder refused. `failed`: its handler threw; `busy`; or a word of its own. */
     readonly reason: string | undefined;
+    /** Of `network_error`: why the service could not be reached. */
+    readonly networkCause: NetworkCause | undefined;
     constructor(code: ErrorCode | ClientErrorCode, message: string, details?: KeywayErrorDetails);
 }
 /** Converts an HTTP response to an error; without a problem document it is `bad_response`. */

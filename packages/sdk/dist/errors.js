@@ -1,3 +1,4 @@
+import { NETWORK_ADVICE, networkCauseOf } from './network-cause.js';
 /** All errors that this package throws. `code` is stable; `message` says what to do. */
 export class KeywayError extends Error {
     name = 'KeywayError';
@@ -14,6 +15,8 @@ export class KeywayError extends Error {
     errors;
     /** Of `request_failed`: why the responder refused. `failed`: its handler threw; `busy`; or a word of its own. */
     reason;
+    /** Of `network_error`: why the service could not be reached. */
+    networkCause;
     constructor(code, message, details = {}) {
         super(message, details.cause === undefined ? undefined : { cause: details.cause });
         this.code = code;
@@ -23,6 +26,7 @@ export class KeywayError extends Error {
         this.retryAfter = details.retryAfter;
         this.errors = details.errors ?? [];
         this.reason = details.reason;
+        this.networkCause = details.networkCause;
     }
 }
 /** Converts an HTTP response to an error; without a problem document it is `bad_response`. */
@@ -42,8 +46,9 @@ export async function errorFromResponse(response) {
 export function errorFromFetch(cause, url) {
     if (cause instanceof KeywayError)
         return cause;
-    const message = `Could not reach ${new URL(url).origin}. Check the url and the network.`;
-    return new KeywayError('network_error', message, { retryable: true, cause });
+    const networkCause = networkCauseOf(cause);
+    const message = `Could not reach ${new URL(url).origin}: ${NETWORK_ADVICE[networkCause]}.`;
+    return new KeywayError('network_error', message, { retryable: true, networkCause, cause });
 }
 async function readProblem(response) {
     try {

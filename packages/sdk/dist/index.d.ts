@@ -10,6 +10,7 @@ export { Keyway } from './client.js';
 export type { ClientErrorCode } from './errors.js';
 export { KeywayError } from './errors.js';
 export type { WebSocketConstructor, WebSocketLike } from './hub-connection.js';
+export type { NetworkCause } from './network-cause.js';
 export type { Delivery } from './pending-sends.js';
 export * from './protocol.js';
 export type { RequestOptions } from './requests.js';

@@ -1,3 +1,4 @@
+import type { AgentDisconnected } from './agent-options.js';
 import { KeywayError } from './errors.js';
 import type { HubClosed } from './hub-connection.js';
 import { CLOSE_CODES, type CloseCode } from './protocol.js';
@@ -8,7 +9,7 @@ export declare function reconnectAfter(code: number): Reconnect;
 /** Whether an attempt ended by a close, not by an error. */
 export declare function isClosed(why: unknown): why is HubClosed;
 /** An error in the form of a close. */
-export declare function describe(why: unknown): HubClosed;
+export declare function describe(why: unknown): HubClosed & Pick<AgentDisconnected, 'cause' | 'error'>;
 /** Whether an error of the token exchange stops the agent. */
 export declare function isFinalError(error: unknown): error is KeywayError;
 /** The error of an agent whose exchange was refused permanently. */

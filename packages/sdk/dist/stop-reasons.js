@@ -10,7 +10,10 @@ export function isClosed(why) {
 }
 /** An error in the form of a close. */
 export function describe(why) {
-    return { code: 1006, reason: why instanceof KeywayError ? why.code : String(why) };
+    if (!(why instanceof KeywayError))
+        return { code: 1006, reason: String(why) };
+    const cause = why.networkCause === undefined ? {} : { cause: why.networkCause };
+    return { code: 1006, reason: why.code, error: why, ...cause };
 }
 /** Refusals of an exchange that are not retryable. */
 const FINAL_CODES = new Set([

@@ -2,6 +2,7 @@ import type { ProvidedToken } from './agent-token-source.ts'
 import type { SdkClock } from './clock.ts'
 import type { KeywayError } from './errors.ts'
 import type { WebSocketConstructor } from './hub-connection.ts'
+import type { NetworkCause } from './network-cause.ts'
 import type { AgentConnectionObject, Json } from './protocol.ts'
 
 export interface AgentOptions {
@@ -73,6 +74,10 @@ export interface AgentDisconnected {
   willReconnect: boolean
   /** Milliseconds until the next attempt. */
   retryInMs?: number
+  /** Why the service could not be reached: its name does not resolve, it refuses connections, its certificate, … */
+  cause?: NetworkCause
+  /** The error of the attempt; its message says what to do. */
+  error?: KeywayError
 }
 
 /** A change of the owner's connections; see `Agent.watch`. */

@@ -1,3 +1,4 @@
+import { NETWORK_ADVICE, type NetworkCause, networkCauseOf } from './network-cause.ts'
 import type { ErrorCode, FieldError, Problem } from './protocol.ts'
 
 /** Codes for errors on the client's side, which no server sends. */
@@ -23,6 +24,7 @@ export interface KeywayErrorDetails {
   retryAfter?: number
   errors?: FieldError[]
   reason?: string
+  networkCause?: NetworkCause
   cause?: unknown
 }
 
@@ -42,6 +44,8 @@ export class KeywayError extends Error {
   readonly errors: FieldError[]
   /** Of `request_failed`: why the responder refused. `failed`: its handler threw; `busy`; or a word of its own. */
   readonly reason: string | undefined
+  /** Of `network_error`: why the service could not be reached. */
+  readonly networkCause: NetworkCause | undefined
 
   constructor(code: ErrorCode | ClientErrorCode, message: string, details: KeywayErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })
@@ -52,6 +56,7 @@ export class KeywayError extends Error {
     this.retryAfter = details.retryAfter
     this.errors = details.errors ?? []
     this.reason = details.reason
+    this.networkCause = details.networkCause
   }
 }
 
@@ -71,8 +76,9 @@ export async function errorFromResponse(response: Response): Promise<KeywayError
 /** Converts what `fetch` throws. */
 export function errorFromFetch(cause: unknown, url: string): KeywayError {
   if (cause instanceof KeywayError) return cause
-  const message = `Could not reach ${new URL(url).origin}. Check the url and the network.`
-  return new KeywayError('network_error', message, { retryable: true, cause })
+  const networkCause = networkCauseOf(cause)
+  const message = `Could not reach ${new URL(url).origin}: ${NETWORK_ADVICE[networkCause]}.`
+  return new KeywayError('network_error', message, { retryable: true, networkCause, cause })
 }
 
 async function readProblem(response: Response): Promise<Problem | undefined> {

@@ -1,3 +1,4 @@
+import type { AgentDisconnected } from './agent-options.ts'
 import { KeywayError } from './errors.ts'
 import type { HubClosed } from './hub-connection.ts'
 import { CLOSE_CODES, type CloseCode } from './protocol.ts'
@@ -18,8 +19,10 @@ export function isClosed(why: unknown): why is HubClosed {
 }
 
 /** An error in the form of a close. */
-export function describe(why: unknown): HubClosed {
-  return { code: 1006, reason: why instanceof KeywayError ? why.code : String(why) }
+export function describe(why: unknown): HubClosed & Pick<AgentDisconnected, 'cause' | 'error'> {
+  if (!(why instanceof KeywayError)) return { code: 1006, reason: String(why) }
+  const cause = why.networkCause === undefined ? {} : { cause: why.networkCause }
+  return { code: 1006, reason: why.code, error: why, ...cause }
 }
 
 /** Refusals of an exchange that are not retryable. */

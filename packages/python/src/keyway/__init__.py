@@ -2,7 +2,7 @@
 token verification for your own services."""
 
 from ._errors import FieldError, KeywayError, NetworkCause
-from ._events import Delivery, Disconnected, Message, Ready, Renewed, Request, Stopped
+from ._events import Delivery, Disconnected, Gap, Message, Ready, Renewed, Request, Stopped
 from ._protocol import CLOSE_CODES, HUB_PROTOCOL, Json
 from ._version import VERSION as __version__
 from ._watching import Joined, Left, Presence, PresenceEvent
@@ -21,6 +21,7 @@ __all__ = [
     "Disconnected",
     "FieldError",
     "FileTokenStore",
+    "Gap",
     "Joined",
     "Json",
     "Keyway",

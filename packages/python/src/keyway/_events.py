@@ -72,6 +72,14 @@ class Disconnected:
 
 
 @dataclass(frozen=True)
+class Gap:
+    """The last connection could not be resumed: messages to it may be lost. `ready` of the new one came just before."""
+
+    connection_id: str
+    previous_connection_id: str
+
+
+@dataclass(frozen=True)
 class Renewed:
     """The token was renewed in place."""
 

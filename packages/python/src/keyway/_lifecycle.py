@@ -11,7 +11,7 @@ from ._backoff import RESTART_JITTER_SECONDS, Retries
 from ._clock import Cancel, Clock
 from ._dial import Dial
 from ._errors import KeywayError
-from ._events import Delivery, Disconnected, Emitter, Ready, Renewed, Stopped
+from ._events import Delivery, Disconnected, Emitter, Gap, Ready, Renewed, Stopped
 from ._handover import Handover
 from ._hub_connection import ABNORMAL, HubClosed, HubConnection
 from ._inbox import Inbox
@@ -138,7 +138,7 @@ class Lifecycle:
             if connection.lineage is not self._latest:
                 self._handover.begin(self._current.connection, connection)
         resumed = connection.lineage is self._latest
-        self._latest = connection.lineage
+        previous, self._latest = self._latest, connection.lineage
         renewal = self._renewal_of(connection)
         ready = _ready_event(frame, resumed)
         self._current = _Live(connection, renewal, self._clock.now(), ready)
@@ -146,6 +146,8 @@ class Lifecycle:
         self.sends.use(connection)
         self.watching.use(connection)
         self._emitter.emit("ready", ready)
+        if not resumed and previous.connection_id:
+            self._emitter.emit("gap", Gap(ready.connection_id, previous.connection_id))
 
     def on_frame(self, connection: HubConnection, frame: Frame) -> None:
         """The hub sent another frame than `ready`."""

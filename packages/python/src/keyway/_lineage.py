@@ -11,6 +11,7 @@ class Lineage:
     def __init__(self) -> None:
         self._token: str | None = None
         self._last_seq = 0
+        self.connection_id = ""
 
     @property
     def offer(self) -> tuple[str, ...]:
@@ -26,6 +27,7 @@ class Lineage:
         """Each `ready` brings a new token."""
         token = frame.get("resume_token")
         self._token = token if isinstance(token, str) else None
+        self.connection_id = str(frame.get("connection_id", ""))
 
     def is_new(self, frame: Frame) -> bool:
         """False for a message that arrived over an earlier socket."""

@@ -19,7 +19,7 @@ from ._stream import Stream
 from ._token_source import GetToken, TokenSource
 from ._watching import PresenceEvent
 
-_EVENTS = frozenset({"ready", "message", "disconnected", "renewed", "stopped"})
+_EVENTS = frozenset({"ready", "gap", "message", "disconnected", "renewed", "stopped"})
 
 
 class Agent:
@@ -30,8 +30,8 @@ class Agent:
             async for message in agent:
                 print(message.from_, message.data)
 
-    Or with listeners: `agent.on("message", listener)` and `await agent.run()`. The events are `ready`, `message`,
-    `disconnected`, `renewed` and `stopped`; a listener is a function or coroutine function of one argument.
+    Or with listeners: `agent.on("message", listener)` and `await agent.run()`. The events are `ready`, `gap`,
+    `message`, `disconnected`, `renewed` and `stopped`; a listener is a function or coroutine function of one argument.
     """
 
     def __init__(

@@ -1,0 +1,28 @@
+/** What the cause means and what to do, to follow the address. */
+export const NETWORK_ADVICE = {
+    dns: 'its name does not resolve. Check the url and the name server',
+    refused: 'it refuses connections. Check the url and whether the service runs',
+    tls: 'its certificate was not accepted. Check the url, the clock and the certificate authorities',
+    timeout: 'it did not answer in time. Check the network',
+    network: 'the connection failed. Check the url and the network',
+};
+/** Codes of Node, Bun and Deno. */
+const CODES = [
+    ['dns', /^(ENOTFOUND|EAI_\w+)$/],
+    ['refused', /^(ECONNREFUSED|ConnectionRefused)$/],
+    ['tls', /^(CERT_|ERR_TLS_|ERR_SSL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH)/],
+    ['timeout', /^(ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT|UND_ERR_HEADERS_TIMEOUT)$/],
+];
+/** Wrapped errors that are looked into. */
+const MAX_DEPTH = 5;
+/** Looks through the chain of causes: platforms wrap the error of the socket. */
+export function networkCauseOf(error, depth = 0) {
+    if (typeof error !== 'object' || error === null || depth > MAX_DEPTH)
+        return 'network';
+    const { code, cause, errors } = error;
+    const found = CODES.find(([, pattern]) => typeof code === 'string' && pattern.test(code));
+    if (found)
+        return found[0];
+    const inner = [cause, ...(Array.isArray(errors) ? errors : [])];
+    return inner.map(each => networkCauseOf(each, depth + 1)).find(each => each !== 'network') ?? 'network';
+}
