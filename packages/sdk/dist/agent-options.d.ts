@@ -5,19 +5,19 @@ import type { NetworkCause } from './network-cause.js';
 import type { AgentConnectionObject, Json } from './protocol.js';
 export interface AgentOptions {
     /** The service's public URL. Default: the environment variable `KEYWAY_URL`. */
-    url?: string;
+    url?: string | undefined;
     /** `svc_…`. Default: the environment variable `KEYWAY_API_KEY`. Keep keys out of browsers: use `getToken` there. */
-    apiKey?: string;
+    apiKey?: string | undefined;
     /**
      * Instead of `apiKey`: asks your own backend for a token. Return the exchange's response unchanged. Throw the
      * `KeywayError` of a refusal to stop the agent; after any other error it retries.
      */
-    getToken?: (signal: AbortSignal) => Promise<ProvidedToken> | ProvidedToken;
+    getToken?: ((signal: AbortSignal) => Promise<ProvidedToken> | ProvidedToken) | undefined;
     /** Instead of the platform's, or of the one that the package carries for Node from 20.16 on. */
-    WebSocket?: WebSocketConstructor;
+    WebSocket?: WebSocketConstructor | undefined;
     /** Closes the agent when it aborts. */
-    signal?: AbortSignal;
-    fetch?: typeof fetch;
+    signal?: AbortSignal | undefined;
+    fetch?: typeof fetch | undefined;
 }
 export interface SendOptions {
     signal?: AbortSignal | undefined;

@@ -1,7 +1,7 @@
 import type { AgentEvents, AgentMessage, AgentOptions, AgentReady, PresenceEvent, RequestHandler, SendOptions } from './agent-options.js';
 import { Emitter } from './emitter.js';
 import { type Delivery } from './pending-sends.js';
-import type { Json } from './protocol.js';
+import type { Json, Sendable } from './protocol.js';
 import { type RequestOptions } from './requests.js';
 /**
  * An agent that stays connected as long as its key is active: it exchanges the key for a short-lived token, connects,
@@ -24,14 +24,14 @@ export declare class Agent extends Emitter<AgentEvents> implements AsyncIterable
      * the hub has written it to `delivered` open connections and keeps it for `held` broken ones. Messages are queued
      * while disconnected, up to 256 or 1 MiB, and arrive once and in order; only after a `gap` perhaps twice.
      */
-    send(to: string, data: Json, { signal, replyTo }?: SendOptions): Promise<Delivery>;
+    send<Value>(to: string, data: Sendable<Value>, { signal, replyTo }?: SendOptions): Promise<Delivery>;
     /**
      * Sends a question to one connection, to all of a key, or to `"all"`, and resolves with the first answer.
      *
      * @throws KeywayError `no_responders` at once when nobody is there who answers; `timeout`; `request_failed` with
      *   `reason` when every receiver refused or failed; `queue_full` beyond 1,000 requests without an answer
      */
-    request(to: string, data: Json, options?: RequestOptions): Promise<Json>;
+    request<Value>(to: string, data: Sendable<Value>, options?: RequestOptions): Promise<Json>;
     /**
      * Answers requests with what the handler returns, from now on; a second call replaces the handler. It is called once for each
      * request, and for at most 100 at a time: others are refused as `busy`. The key needs `agents:send`.

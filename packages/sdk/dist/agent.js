@@ -83,7 +83,7 @@ export class Agent extends Emitter {
      * while disconnected, up to 256 or 1 MiB, and arrive once and in order; only after a `gap` perhaps twice.
      */
     send(to, data, { signal, replyTo } = {}) {
-        const message = { id: `${this.#idPrefix}-${++this.#idCounter}`, to, data };
+        const message = { id: `${this.#idPrefix}-${++this.#idCounter}`, to, data: data };
         return this.#send(replyTo === undefined ? message : { ...message, reply_to: replyTo }, signal);
     }
     /**

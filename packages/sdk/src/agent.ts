@@ -25,7 +25,7 @@ import {
 } from './hub-connection.ts'
 import { Inbox } from './inbox.ts'
 import { type Delivery, type OutgoingMessage, PendingSends } from './pending-sends.ts'
-import type { Json, ServerFrame } from './protocol.ts'
+import type { Json, Sendable, ServerFrame } from './protocol.ts'
 import { Renewal } from './renewal.ts'
 import { type RequestOptions, Requests } from './requests.ts'
 import { Responder } from './responder.ts'
@@ -119,8 +119,8 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
    * the hub has written it to `delivered` open connections and keeps it for `held` broken ones. Messages are queued
    * while disconnected, up to 256 or 1 MiB, and arrive once and in order; only after a `gap` perhaps twice.
    */
-  send(to: string, data: Json, { signal, replyTo }: SendOptions = {}): Promise<Delivery> {
-    const message = { id: `${this.#idPrefix}-${++this.#idCounter}`, to, data }
+  send<Value>(to: string, data: Sendable<Value>, { signal, replyTo }: SendOptions = {}): Promise<Delivery> {
+    const message = { id: `${this.#idPrefix}-${++this.#idCounter}`, to, data: data as Json }
     return this.#send(replyTo === undefined ? message : { ...message, reply_to: replyTo }, signal)
   }
 
@@ -130,8 +130,8 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
    * @throws KeywayError `no_responders` at once when nobody is there who answers; `timeout`; `request_failed` with
    *   `reason` when every receiver refused or failed; `queue_full` beyond 1,000 requests without an answer
    */
-  request(to: string, data: Json, options: RequestOptions = {}): Promise<Json> {
-    return this.#requests.ask(to, data, options)
+  request<Value>(to: string, data: Sendable<Value>, options: RequestOptions = {}): Promise<Json> {
+    return this.#requests.ask(to, data as Json, options)
   }
 
   /**

@@ -21,22 +21,22 @@ import { Transport } from './transport.ts'
 
 export interface KeywayOptions {
   /** The service's public URL. Default: the environment variable `KEYWAY_URL`. */
-  url?: string
+  url?: string | undefined
   /** Calls with this key instead of a session. Default: `KEYWAY_API_KEY`, unless `tokens` or `app` is given. */
-  apiKey?: string
+  apiKey?: string | undefined
   /** The store of the session's tokens. Default: in memory. */
-  tokens?: TokenStore
+  tokens?: TokenStore | undefined
   /** Id and secret of an app, for its calls (`apps`). */
-  app?: { id: string; secret: string }
+  app?: { id: string; secret: string } | undefined
   /** Maximum retries of calls that are safe to retry. Default 4. */
-  maxRetries?: number
+  maxRetries?: number | undefined
   /** Longest `Retry-After` to wait for, in seconds; beyond it the error is thrown. Default 30. */
-  longestWaitSeconds?: number
+  longestWaitSeconds?: number | undefined
   /** Timeout of each attempt in milliseconds. Default 15000. */
-  timeoutMs?: number
-  fetch?: typeof fetch
+  timeoutMs?: number | undefined
+  fetch?: typeof fetch | undefined
   /** @internal For tests. */
-  clock?: SdkClock
+  clock?: SdkClock | undefined
 }
 
 /** Redeems a magic link by its token, or by the code from the mail with the `login_id` of the request. */

@@ -17,15 +17,15 @@ export type ClientErrorCode =
 
 export interface KeywayErrorDetails {
   /** HTTP status; 0 without a response. */
-  status?: number
-  retryable?: boolean
-  requestId?: string
+  status?: number | undefined
+  retryable?: boolean | undefined
+  requestId?: string | undefined
   /** Seconds. */
-  retryAfter?: number
-  errors?: FieldError[]
-  reason?: string
-  networkCause?: NetworkCause
-  cause?: unknown
+  retryAfter?: number | undefined
+  errors?: FieldError[] | undefined
+  reason?: string | undefined
+  networkCause?: NetworkCause | undefined
+  cause?: unknown | undefined
 }
 
 /** All errors that this package throws. `code` is stable; `message` says what to do. */

@@ -17,6 +17,21 @@ export const REQUEST_ID_PREFIX = 'request.'
 /** JSON as it travels in `data`. */
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 
+/**
+ * A value that is sent as JSON without loss, also of an interface, which has no index signature. Functions, dates and the
+ * like become `never`.
+ */
+export type JsonCompatible<Value> = Value extends Json
+  ? Value
+  : Value extends (...parameters: never[]) => unknown
+    ? never
+    : Value extends object
+      ? { [Name in keyof Value]: JsonCompatible<Value[Name]> }
+      : never
+
+/** What an agent sends as `data`. */
+export type Sendable<Value> = Value & JsonCompatible<Value>
+
 /** The data of an answer to a request. `code` is `no_handler`, `busy`, `failed` or one that the responder chose. */
 export type Answer = { result: Json } | { error: { code: string; message: string } }
 

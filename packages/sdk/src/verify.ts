@@ -42,9 +42,9 @@ export interface VerifyOptions {
   issuer: string
   /** Must equal the token's `aud`: `<public url>/hub`, or the one registered for your app. */
   audience: string
-  fetch?: typeof fetch
+  fetch?: typeof fetch | undefined
   /** Milliseconds since 1970. Default: the system's clock. */
-  now?: () => number
+  now?: (() => number) | undefined
 }
 
 /** Clocks of two services may differ by this much. */

@@ -103,7 +103,7 @@ describe('the package', () => {
     }
   })
 
-  test('has types that compile in strict mode', async t => {
+  test('has types that compile in the strictest mode, for interfaces, and from CommonJS', async t => {
     const path = await project(t)
     writeFileSync(
       join(path, 'index.ts'),
@@ -119,19 +119,36 @@ export async function keys(): Promise<ApiKeyObject['status'][]> {
   const page = await new Keyway().apiKeys.list({ status: 'active' })
   return page.data.map(key => key.status)
 }
+interface Reading { celsius: number; place?: string; tags: { name: string }[] }
+export const report = (reading: Reading): Promise<unknown> => agent.send('all', reading)
+export const options = (signal: AbortSignal | undefined): unknown => new Agent({ url: undefined, signal })
+// @ts-expect-error a Date is no JSON
+void agent.send('all', { at: new Date() })
 export const sid = async (token: string): Promise<string> => (await verifyAccessToken(token, { issuer: 'x' })).sid
 export const retryable = (error: unknown): boolean => error instanceof KeywayError && error.retryable
 export const reconnect: 'never' = CLOSE_CODES[4410].reconnect
 `,
     )
     const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc')
-    const base = ['--noEmit', '--strict', '--skipLibCheck', 'false', '--types', '', '--lib', 'es2022,dom']
-    for (const [module, resolution] of [
-      ['nodenext', 'nodenext'],
+    const base = [
+      '--noEmit',
+      '--strict',
+      '--skipLibCheck',
+      'false',
+      '--exactOptionalPropertyTypes',
+      '--types',
+      '',
+      '--lib',
+      'es2022,dom',
+    ]
+    const common = `import { Agent } from '@keyway/sdk'\nexport const agent = new Agent({ apiKey: 'x' })\n`
+    writeFileSync(join(path, 'common.cts'), common)
+    for (const [module, resolution, ...more] of [
+      ['nodenext', 'nodenext', 'common.cts'],
       ['esnext', 'bundler'],
     ] as const) {
       const options = [...base, '--target', 'es2022', '--module', module, '--moduleResolution', resolution]
-      await run(process.execPath, [tsc, ...options, 'index.ts'], { cwd: path }).catch(error =>
+      await run(process.execPath, [tsc, ...options, 'index.ts', ...more], { cwd: path }).catch(error =>
         assert.fail(`${module}:\n${error.stdout}`),
       )
     }

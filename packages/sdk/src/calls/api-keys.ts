@@ -4,31 +4,31 @@ import { everyItem, type PageOptions } from './paging.ts'
 import { type UsageRange, usageQuery } from './usage.ts'
 
 export interface CreateApiKey {
-  name?: string
+  name?: string | undefined
   /** Omitted or empty: everything that the owner may do with a key. */
-  scopes?: string[]
+  scopes?: string[] | undefined
   /** RFC 3339 with a zone. Omitted: never expires. */
-  expires_at?: string
-  app_id?: string
+  expires_at?: string | undefined
+  app_id?: string | undefined
   /** CIDRs. Omitted or empty: from anywhere. */
-  allowed_networks?: string[]
+  allowed_networks?: string[] | undefined
   /** An id of your own, for example of a customer, at most 128 characters. */
-  external_id?: string
+  external_id?: string | undefined
   /** JSON of your own, at most 16 KiB. */
-  metadata?: Metadata
-  limits?: WantedKeyLimits
+  metadata?: Metadata | undefined
+  limits?: WantedKeyLimits | undefined
 }
 
 export interface ChangeApiKey {
   /** The empty text removes it. */
-  name?: string
-  allowed_networks?: string[]
+  name?: string | undefined
+  allowed_networks?: string[] | undefined
   /** Null removes it. */
-  external_id?: string | null
+  external_id?: string | null | undefined
   /** Replaced as a whole; null removes them. */
-  metadata?: Metadata | null
+  metadata?: Metadata | null | undefined
   /** Replaces all limits that there were; null removes them. */
-  limits?: WantedKeyLimits | null
+  limits?: WantedKeyLimits | null | undefined
 }
 
 export type Metadata = { [name: string]: Json }

@@ -16,24 +16,24 @@ export interface Charge {
   amount: string
   description: string
   /** A key of the user, whose spend limits the charge counts towards. */
-  key_id?: string
+  key_id?: string | undefined
   /** Identifies this charge: calls with the same key charge once. Default: a random one for each call. */
-  idempotencyKey?: string
+  idempotencyKey?: string | undefined
 }
 
 export interface VerifyKeyOptions {
   /** Calls to count against the rates and the quota of the key. Default 0. */
-  consume?: number
+  consume?: number | undefined
 }
 
 export interface FollowOptions {
   /** `next_cursor` of an earlier page. Default: 20 minutes back. */
-  cursor?: string
+  cursor?: string | undefined
   /** Polling interval in milliseconds. Default 1000. */
-  everyMs?: number
-  signal?: AbortSignal
+  everyMs?: number | undefined
+  signal?: AbortSignal | undefined
   /** Called after each poll that reached the end of the feed. */
-  onCaughtUp?: () => void
+  onCaughtUp?: (() => void) | undefined
 }
 
 /** Default polling interval of `followRevocations`. */

@@ -3,9 +3,9 @@ import type { Page } from '../protocol.ts'
 /** Parameters of a list. */
 export interface PageOptions {
   /** 1 to 100, default 50. */
-  limit?: number
+  limit?: number | undefined
   /** `next_cursor` of the previous page. */
-  cursor?: string
+  cursor?: string | undefined
 }
 
 /** Every item of a list, page by page. */

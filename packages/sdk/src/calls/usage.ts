@@ -1,11 +1,11 @@
 /** The range of a usage report; by default the last 30 days. */
 export interface UsageRange {
   /** Default `day`. Hours are kept for 90 days, days for 400. */
-  bucket?: 'hour' | 'day'
+  bucket?: 'hour' | 'day' | undefined
   /** RFC 3339 with a zone. The first bucket is the one that contains it. */
-  from?: string
+  from?: string | undefined
   /** RFC 3339 with a zone, exclusive. Default: now. */
-  to?: string
+  to?: string | undefined
 }
 
 export function usageQuery({ bucket, from, to }: UsageRange): Record<string, string | undefined> {
