@@ -92,7 +92,7 @@ async function connect(world: World, origin: string): Promise<Member[]> {
     const { key, id } = (await createKey(origin, person.access_token)).body
     members.push(join(origin, key, id))
   }
-  await Promise.all(members.map(({ agent }) => new Promise<void>(done => agent.once('ready', () => done()))))
+  while (!members.every(({ agent }) => agent.connected)) await wait(100)
   return members
 }
 
