@@ -137,20 +137,25 @@ const TABLES = [
   'trial_credits',
   'apps',
   'app_secrets',
+  'invitations',
+  'policies',
   'charge_authorizations',
   'consents',
   'endings',
   'security_events',
 ]
 
-/** All rows that a replay may write, without last_used_at, which changes by itself. */
+/** What a node stores of uses, which come some seconds later. */
+const USES = { last_used_at: null, last_used_network: null, last_used_client: null }
+
+/** All rows that a replay may write, without what changes by itself. */
 export async function rowsOf(settings: Record<string, string>): Promise<unknown> {
   const storage = await createStorage(loadConfig({ ...settings }), createLog('silent'))
   try {
     const all: Record<string, unknown> = {}
     for (const table of TABLES) {
       const { rows } = await storage.engine.connection.execute(`select * from ${table}`, [])
-      all[table] = rows.map(row => JSON.stringify({ ...(row as object), last_used_at: null })).sort()
+      all[table] = rows.map(row => JSON.stringify({ ...(row as object), ...USES })).sort()
     }
     return all
   } finally {
