@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { TestContext } from 'node:test'
 import { createClient } from '@redis/client'
 import pg from 'pg'
+import { channelOf } from '../../src/storage/event-carrier.ts'
 import { withClient } from '../support/postgres.ts'
 
 /** The channel of sealed events, and that of the previous minor version. */
@@ -16,13 +17,15 @@ export interface Recorded {
 /** An attacker who may listen and publish on the carrier, but has no secret. */
 export interface Wiretap {
   recorded: Recorded[]
+  /** Records what is published for each of these nodes alone, too. */
+  follow(nodeIds: readonly string[]): Promise<void>
   publish(messages: readonly Recorded[]): Promise<void>
   /** Converts between payload and sealed bytes. */
   decode(payload: Buffer): Buffer
   encode(bytes: Buffer): Buffer
 }
 
-/** Taps PostgreSQL with a role that owns nothing and may only connect. */
+/** Taps PostgreSQL with a role that owns nothing and may only connect. Knows the ids of the nodes, which it cannot read. */
 export async function tapPostgres(t: TestContext, url: string): Promise<Wiretap> {
   const role = `stranger_${randomBytes(4).toString('hex')}`
   await withClient(url, owner => owner.query(`create role ${role} login`))
@@ -45,6 +48,9 @@ export async function tapPostgres(t: TestContext, url: string): Promise<Wiretap>
   for (const channel of CHANNELS) await client.query(`listen ${channel}`)
   return {
     recorded,
+    async follow(nodeIds) {
+      for (const nodeId of nodeIds) await client.query(`listen ${channelOf(nodeId)}`)
+    },
     async publish(messages) {
       await client.query('select pg_notify(c, p) from unnest($1::text[], $2::text[]) as each (c, p)', [
         messages.map(({ channel }) => channel),
@@ -75,6 +81,7 @@ export async function tapRedis(t: TestContext, url: string): Promise<Wiretap> {
   )
   return {
     recorded,
+    async follow() {},
     async publish(messages) {
       await Promise.all(messages.map(({ channel, payload }) => publisher.publish(channel, payload)))
     },
