@@ -5,6 +5,7 @@ import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { NODE_TIMEOUT_MS, type NodeRow, type PresenceRow } from '../hub/presence-store.ts'
 import { newId } from '../ids.ts'
+import { maskAddress } from '../log.ts'
 import type { MessageState, OutboxMessage } from '../outbox/message.ts'
 import type { Outbox } from '../outbox/outbox.ts'
 import type { Suppression } from '../outbox/suppression.ts'
@@ -24,7 +25,7 @@ export interface Administration {
   disconnect(connectionId: string, by: By): Promise<void>
   /** The running nodes, oldest first. */
   nodes(): Promise<NodeStatus[]>
-  mails(state: MessageState | null, page: PageRequest): Promise<Slice<OutboxMessage>>
+  mails(state: MessageState | null, page: PageRequest): Promise<Slice<ListedMail>>
   /** The last mails to a person's address. Recorded, since it shows what a person does. */
   mailsOf(userId: string, by: By): Promise<OutboxMessage[]>
   /** @throws KeywayError `not_found`, `mail_not_available` (a sign-in mail, or one that is sent or queued) */
@@ -36,6 +37,9 @@ export interface Administration {
   /** Records that somebody read what concerns a person, and runs the read. @throws KeywayError `rate_limited` */
   reading<Value>(userId: string, what: ReadKind, by: By, read: () => Promise<Value>): Promise<Value>
 }
+
+/** A mail with a masked recipient: whose mails are read is recorded, and this list is of everybody's. */
+export type ListedMail = Omit<OutboxMessage, 'recipient'> & { recipient: string }
 
 export type ReadKind = 'ledger' | 'mails' | 'export'
 
@@ -80,7 +84,11 @@ export function createAdministration({
       return nodes.map(node => ({ ...node, connections: counts.get(node.id) ?? 0 }))
     },
 
-    mails: (state, page) => store.outbox.list(state, page),
+    async mails(state, page) {
+      const slice = await store.outbox.list(state, page)
+      const masked = (mail: OutboxMessage) => ({ ...mail, recipient: maskAddress(mail.recipient) })
+      return { ...slice, rows: slice.rows.map(masked) }
+    },
 
     async mailsOf(userId, by) {
       const email = (await store.users.find(userId))?.email

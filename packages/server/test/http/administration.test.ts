@@ -206,6 +206,9 @@ forEachEngine(engine => {
     ])
       assert.ok(!all.includes(secret))
     assert.match(all, /"template":"sign_in"/)
+    const everybodys = await server.get('/v1/admin/mails', { token: support.tokens.accessToken })
+    assert.match(everybodys.text, /"to":"a\*\*\*@example\.com"/)
+    assert.ok(!everybodys.text.includes('ada@'), 'whose mails were read is recorded, and this list is not')
     const { rows } = await store.audit.list({ actor: support.user.id }, { limit: 10, after: null })
     assert.deepEqual(
       rows.map(({ type, after }) => [type, after]),

@@ -1,7 +1,8 @@
 import { html, raw } from 'hono/html'
+import type { ListedMail } from '../../administration/administration.ts'
 import type { By } from '../../audit/audit.ts'
 import { parseId } from '../../ids.ts'
-import type { MessageState, OutboxMessage } from '../../outbox/message.ts'
+import type { MessageState } from '../../outbox/message.ts'
 import type { Suppression } from '../../outbox/suppression.ts'
 import { decodeCursor, encodeCursor } from '../../paging.ts'
 import { parseEmailAddress } from '../../users/email-address.ts'
@@ -63,12 +64,18 @@ function backField(back: string): Html | '' {
 }
 
 /** @param token null: it cannot be sent again from here @param back the page to return to */
-export function mailRow(mail: OutboxMessage, token: string | null, back = ''): Html {
+export function mailRow(mail: ListedMail, token: string | null, back = ''): Html {
   const { mails } = adminTexts
   const isFailed = mail.state === 'failed' || mail.state === 'expired'
   const canRepeat = isFailed && mail.kind !== 'sign_in' && mail.sealedContent !== null
   const kind = { queued: 'warn', sent: 'active', failed: 'revoked', expired: 'expired' }[mail.state]
-  return html`<li class="item"><div class="what"><span class="name">${mail.recipient}</span><p>${mail.kind} · ${mails.attempts(mail.attempts)}${mail.lastError ? html` · ${mail.lastError}` : ''}</p></div><p class="when"><span class="tag ${kind}">${mails.states[mail.state]}</span> ${time(mail.createdAt)}</p>${token && canRepeat ? html`<form class="buttons" method="post" action="/admin/mails/again">${formToken(token)}${backField(back)}<input type="hidden" name="id" value="${mail.id}"><button class="second small">${mails.again}<span class="unseen"> ${mail.recipient}</span></button></form>` : ''}</li>`
+  return html`<li class="item"><div class="what">${recipient(mail)}<p>${mail.kind} · ${mails.attempts(mail.attempts)}${mail.lastError ? html` · ${mail.lastError}` : ''}</p></div><p class="when"><span class="tag ${kind}">${mails.states[mail.state]}</span> ${time(mail.createdAt)}</p>${token && canRepeat ? html`<form class="buttons" method="post" action="/admin/mails/again">${formToken(token)}${backField(back)}<input type="hidden" name="id" value="${mail.id}"><button class="second small">${mails.again}<span class="unseen"> ${mail.recipient}</span></button></form>` : ''}</li>`
+}
+
+function recipient({ recipient, userId }: ListedMail): Html {
+  return userId
+    ? html`<a class="name" href="/admin/users/${userId}">${recipient}</a>`
+    : html`<span class="name">${recipient}</span>`
 }
 
 export function changeMails(kit: PageKit, c: PageContext): Promise<Response> {

@@ -1,9 +1,8 @@
 import type { SecurityEventObject } from '@keyway/sdk/protocol'
 import { z } from 'zod'
-import type { NodeStatus } from '../../../administration/administration.ts'
+import type { ListedMail, NodeStatus } from '../../../administration/administration.ts'
 import { toRfc3339, toRfc3339OrNull } from '../../../clock.ts'
 import type { PresenceRow } from '../../../hub/presence-store.ts'
-import type { OutboxMessage } from '../../../outbox/message.ts'
 import type { Suppression } from '../../../outbox/suppression.ts'
 import type { SecurityEvent } from '../../../security-events/security-event.ts'
 import type { Session } from '../../../sessions/session.ts'
@@ -87,7 +86,7 @@ export const mail = z
   .strictObject({
     id,
     template: z.string(),
-    to: z.string(),
+    to: z.string().meta({ description: 'Masked in the list of all mails, such as `a***@example.com`.' }),
     user_id: nullable(id),
     state: z.enum(['queued', 'sent', 'failed', 'expired']),
     attempts: z.int(),
@@ -109,7 +108,7 @@ export const mailExample = {
   settled_at: EXAMPLE_AT,
   last_error: '550 no such mailbox',
 }
-export function mailObject(row: OutboxMessage): z.infer<typeof mail> {
+export function mailObject(row: ListedMail): z.infer<typeof mail> {
   return {
     id: row.id,
     template: row.kind,

@@ -87,7 +87,8 @@ export function operationRoutes({ administration, suppressions, signingKeys }: N
       operation: 'listMails',
       tag: TAG,
       summary: 'List mails by state',
-      description: 'Newest first: template, state and times; never a body, link or code.',
+      description:
+        'Newest first: template, state and times, and the masked recipient; never a body, link or code.',
       access: 'admin:read',
       query: mailQuery,
       answers: [answers.pageAnswer('One page of mails.', objects.mail, objects.mailExample)],
