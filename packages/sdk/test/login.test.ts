@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { type Page, sharedBrowser } from '../../server/test/support/browser.ts'
 import { until } from '../../server/test/support/patience.ts'
-import { startWeb, type WebServer } from '../../server/test/support/web.ts'
+import { startWeb, typeCode, type WebServer } from '../../server/test/support/web.ts'
 
 const browser = sharedBrowser()
 const COMMAND = join(import.meta.dirname, '../dist/keyway-agent.js')
@@ -195,6 +195,5 @@ async function signInHere(page: Page, web: WebServer): Promise<void> {
   await page.getByRole('button', { name: 'Send me a link' }).click()
   await page.waitForURL('**/check-mail')
   const [mail] = await web.mails(ADA)
-  await page.getByLabel('Code from the mail').fill(mail!.code!)
-  await page.getByRole('button', { name: 'Sign in' }).click()
+  await typeCode(page, mail!.code!)
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { cpSync, globSync, readFileSync } from 'node:fs'
+import { cpSync, globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
@@ -17,6 +17,14 @@ const DOCUMENTS = ['README.md', 'SECURITY.md', 'CONTRIBUTING.md', 'docs/*.md', '
 const WHILE_SERVING = ['doctor', 'mail test', 'inbox']
 /** Commands that change nothing without at least one option. */
 const WITH_AN_OPTION = ['apps set', 'keys limit']
+/** What stands for the arguments of some commands. */
+const OF_COMMAND: Record<string, (folder: string) => Record<string, string>> = {
+  'apps add': () => ({ ID: 'new' }),
+  'users import': folder => ({ FILE: fileOf(folder, { email: 'bob@example.com', name: 'Bob' }) }),
+  'keys import': folder => ({
+    FILE: fileOf(folder, { email: ADDRESS, sha256: 'ab'.repeat(32), prefix: 'old_', scopes: [] }),
+  }),
+}
 const ADDRESS = 'ada@example.com'
 const run = promisify(execFile)
 
@@ -40,7 +48,7 @@ describe('the commands in the documents', () => {
   let values: Record<string, string> = {}
   const given = (words: string) => {
     const { name, rest } = findCommand(wordsOf(words))!
-    const own = name === 'apps add' ? { ...values, ID: 'new' } : values
+    const own = { ...values, ...OF_COMMAND[name]?.(folder.path) }
     return [...name.split(' '), ...rest.map(word => own[word] ?? word)]
   }
 
@@ -156,6 +164,13 @@ describe('the commands in the documents', () => {
     for (const app of ['shop', 'files']) await done(keyway(settings, 'apps', 'remove', app))
   }
 })
+
+/** A file with one line of JSON. */
+function fileOf(folder: string, line: object): string {
+  const path = join(folder, 'import.jsonl')
+  writeFileSync(path, `${JSON.stringify(line)}\n`)
+  return path
+}
 
 function blocksOf(text: string): string[] {
   return [...text.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block]) => block!)

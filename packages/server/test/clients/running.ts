@@ -46,4 +46,5 @@ export async function signInOnPage(page: Page, web: WebServer, email: string): P
   await page.waitForURL('**/check-mail')
   const [mail] = await web.mails(email, before + 1)
   await typeCode(page, mail!.code!)
+  await page.waitForURL(({ pathname }) => pathname !== '/check-mail')
 }

@@ -70,5 +70,6 @@ test('times are relative, grow older by themselves, and have the exact time as t
   assert.equal(await used.textContent(), 'just now')
   assert.match((await used.getAttribute('title'))!, /^\w+day,? \d+ \w+ \d{4}/)
   await page.clock.runFor(3 * 60_000)
-  assert.match((await used.textContent())!, /^[34] minutes ago$/)
+  // Rounded down, from a time of the server, whose clock goes on.
+  assert.match((await used.textContent())!, /^[234] minutes ago$/)
 })
