@@ -86,6 +86,8 @@ export type MoveMessage =
   | ReleaseMessage
   /** One part of the released state, as JSON text. `parts` 0: the connection is not on this node. */
   | { kind: 'released'; from: string; question: number; part: number; parts: number; text: string }
+  /** The sending node no longer awaits an answer to its `release`. */
+  | { kind: 'withdrawn'; from: string; question: number }
   /** The sending node shuts down, and asks the receiver to request these connections. */
   | { kind: 'adopt'; from: string; connections: readonly ConnectionName[] }
   /** The sending node shuts down: it takes over no connections; once it has `left` it has none any more. */
@@ -208,6 +210,7 @@ function parseMessage(value: unknown): RelayMessage | null {
     const kept = isWhole(held, MAX_COUNT) ? { held } : {}
     return { kind, from, question, count, ...kept, absent: absent === true }
   }
+  if (kind === 'withdrawn') return { kind, from, question }
   if (kind === 'release' || kind === 'released') return parseMove(kind, from, question, value)
   const parsed = kind === 'order' ? parseCommand(order) : null
   return parsed && { kind: 'order', from, question, order: parsed }

@@ -21,8 +21,11 @@ export interface ConnectionMovesDeps {
   nodeId: string
   /** Milliseconds to wait for the state of a connection. */
   timeoutMs: number
-  /** Gives up a connection, and resolves with its state; null if it is not on this node. */
-  release(request: MoveRequest): Promise<object | null> | null
+  /**
+   * Gives up a connection, and resolves with its state; null if it is not on this node. Before it gives up one that it
+   * had to wait for, it asks `isAwaited`.
+   */
+  release(request: MoveRequest, isAwaited: () => boolean): Promise<object | null> | null
   /** Another node that shuts down asks this one to request these connections. */
   adopt(from: string, connections: readonly ConnectionName[]): void
 }
@@ -66,6 +69,8 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
   const leaving = new Set<string>()
   const left = new Set<string>()
   const releasing = new Set<Promise<void>>()
+  /** Requests of other nodes that are not answered yet. */
+  const awaited = new Set<string>()
   let lastQuestion = 0
 
   return {
@@ -96,6 +101,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
       else if (message.from === nodeId) return
       else if (message.kind === 'release') follow(answer(message))
       else if (message.kind === 'released') receiveReleased(message)
+      else if (message.kind === 'withdrawn') awaited.delete(nameOf(message))
       else if (message.kind === 'adopt') adopt(message.from, message.connections)
       else remember(message.from, message.kind)
     },
@@ -128,8 +134,11 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
   }
 
   async function answer({ from, question, ...wanted }: ReleaseMessage): Promise<void> {
+    const name = nameOf({ from, question })
+    awaited.add(name)
     // `release` gives up the connection before it returns: this is the place in the order that counts.
-    const state = await release(wanted)
+    const state = await release(wanted, () => awaited.has(name) && !left.has(from))
+    awaited.delete(name)
     const text = state ? JSON.stringify(state) : ''
     const parts = Math.ceil(text.length / MAX_MOVE_PART_LENGTH)
     for (let part = 0; part < Math.max(1, parts); part++) {
@@ -156,7 +165,9 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     const { parts: received } = request
     if (received?.from !== from || received.texts.length !== part || part >= MAX_MOVE_PARTS) return
     received.texts.push(text)
-    if (received.texts.length === parts) settle(question, parse(received.texts.join('')))
+    if (received.texts.length < parts) return
+    request.unanswered.delete(from)
+    settle(question, parse(received.texts.join('')))
   }
 
   function settle(question: number, state: unknown): void {
@@ -164,6 +175,9 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     if (!request) return
     pending.delete(question)
     clearTimeout(request.timer)
+    // One of them may wait for the connection, and would give it up for nobody.
+    const { unanswered } = request
+    if (unanswered.size > 0) relay.publish([...unanswered], { kind: 'withdrawn', from: nodeId, question })
     const count = pendingOf.get(request.userId)! - 1
     if (count === 0) pendingOf.delete(request.userId)
     else pendingOf.set(request.userId, count)
@@ -178,6 +192,10 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     leaving.add(node)
     if (kind === 'left') left.add(node)
   }
+}
+
+function nameOf({ from, question }: Pick<ReleaseMessage, 'from' | 'question'>): string {
+  return `${from}:${question}`
 }
 
 /** Null if it is no JSON. */

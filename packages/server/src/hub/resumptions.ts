@@ -7,6 +7,7 @@ import { GOING_AWAY, RESTARTING } from './close-codes.ts'
 import { createConnectionMoves, type MoveRequest } from './connection-moves.ts'
 import type { Locations } from './locations.ts'
 import { KeptMessage, type MessageBudget, MessageLog } from './message-log.ts'
+import { joinInOrder, originsOf } from './message-order.ts'
 import type { Messages } from './messages.ts'
 import { type MovedState, parseMovedState, toMoved } from './moved-state.ts'
 import { RELAY_TIMEOUT_MS, type Relay } from './node-relay.ts'
@@ -83,7 +84,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     const wanted = { connectionId, userId, keyId, secretHash, lastSeq }
     // What another request brings here may be the connection, or not.
     await arrivals.get(connectionId)
-    const found = registry.byId.get(connectionId) ?? (await bring(nodeId, wanted))
+    const found = registry.byId.get(connectionId) ?? (isDraining() ? null : await bring(nodeId, wanted))
     // It would have to move again at once, and its agent with it.
     if (isDraining()) connection.close(RESTARTING)
     if (connection.state !== 'pending' || !found || !isClaimable(found, wanted)) return null
@@ -97,15 +98,15 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
    * Gives a connection up for another node. It is gone when this returns, and its last answers are awaited; one that is
    * still on its way here goes on when it has arrived.
    */
-  function release(wanted: MoveRequest): Promise<object | null> | null {
+  function release(wanted: MoveRequest, isAwaited: () => boolean): Promise<object | null> | null {
     const arrival = arrivals.get(wanted.connectionId)
-    if (arrival) return arrival.then(() => release(wanted))
+    if (arrival) return arrival.then(() => (isAwaited() ? release(wanted, isAwaited) : null))
     const connection = registry.byId.get(wanted.connectionId)
     if (!connection || !isClaimable(connection, wanted)) return null
     const { state, heldAt, heldSeq, resumeHash: secretHash, address, client } = connection
     const { log, sends } = connection.surrender()
-    const from = wanted.secretHash === null ? log.floor : wanted.lastSeq
-    const messages = log.reaches(from) ? log.after(from) : null
+    // Also what the agent has received, since the other node may have kept it too.
+    const messages = wanted.secretHash === null || log.reaches(wanted.lastSeq) ? log.after(0) : null
     log.clear()
     if (!messages) return Promise.resolve({})
     const isHeld = state === 'held'
@@ -158,7 +159,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     const isOrdered = !registry.unordered.delete(arriving)
     if (arriving.state === 'closed') return null
     const moved = isOrdered ? parseMovedState(state) : null
-    if (moved && complete(arriving, moved)) return arriving
+    if (moved && complete(arriving, moved, wanted.lastSeq)) return arriving
     arriving.close(GOING_AWAY)
     return null
   }
@@ -175,25 +176,27 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     return connection
   }
 
-  /** Joins what arrived with the state and what arrived here since; false if not all of it can be kept. */
-  function complete(arriving: AgentConnection, moved: MovedState): boolean {
+  /**
+   * Joins what arrived with the state and what arrived here since; false if the order is uncertain, or if not all of it
+   * after the message of this number can be kept.
+   */
+  function complete(arriving: AgentConnection, moved: MovedState, lastSeq: number): boolean {
     const { userId, log: recent } = arriving
     const { seq, messages } = moved
     const log = new MessageLog(userId, budget, seq - messages.length)
     log.passed = moved.passed
-    const arrived = recent.after(0)
-    const written = messages.slice(0, Math.max(0, moved.heldSeq - log.seq))
-    const kept = messages.slice(written.length)
-    const [here, there] = [new Set(arrived.map(({ origin }) => origin)), new Map(kept)]
-    // The agent may know the numbers of written ones. What both nodes kept, this one has in the order of its arrival.
-    const before = [...written, ...kept.filter(([origin]) => !here.has(origin))]
-    for (const [origin, frame] of before) log.add(new KeptMessage(frame, origin))
-    const done = new Set(written.map(([origin]) => origin))
+    const there = messages.map(([origin, frame]) => new KeptMessage(frame, origin))
+    // The agent may know the numbers of those that were written.
+    const written = there.slice(0, Math.max(0, moved.heldSeq - log.seq))
+    const [known, missing] = [originsOf(written), originsOf(there.slice(written.length))]
     // A message may have been delivered by the old node before it gave this connection up, and published afterwards.
-    for (const message of arrived) {
-      const isMissing = there.has(message.origin) || !log.hasPassed(message)
-      if (isMissing && !done.has(message.origin)) log.add(message)
-    }
+    const here = recent
+      .after(0)
+      .filter(
+        message => missing.has(message.origin) || !(known.has(message.origin) || log.hasPassed(message)),
+      )
+    const joined = joinInOrder(written, there.slice(written.length), here)
+    for (const message of joined ?? []) log.add(message)
     recent.clear()
     arriving.log = log
     arriving.sends = moved.sends && new NumberedSends(moved.sends)
@@ -202,7 +205,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     arriving.client = moved.client
     arriving.heldAt = clock.now() - moved.heldMs
     arriving.heldSeq = moved.heldSeq
-    return log.floor <= seq - messages.length
+    return joined !== null && log.floor <= Math.max(lastSeq, seq - messages.length)
   }
 
   function adopt(from: string, connections: readonly ConnectionName[]): void {
@@ -232,13 +235,14 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     const deadline = clock.now() + patienceMs
     for (let turn = 0; clock.now() < deadline; turn++) {
       const takers = moves.takers()
-      const offered = registry.held(OFFERED_AT_ONCE)
-      if (offered.length === 0 || takers.length === 0) return
+      // Those on their way here are offered when they have arrived.
+      const offered = registry.held(OFFERED_AT_ONCE).filter(each => !registry.arriving.has(each))
+      if (takers.length === 0 || (offered.length === 0 && registry.arriving.size === 0)) return
       const names = offered.map(({ id, userId, keyId }) => ({ connectionId: id, userId, keyId }))
-      moves.offer(takers[turn % takers.length]!, names)
-      const end = Math.min(deadline, clock.now() + OFFER_MS)
+      if (names.length > 0) moves.offer(takers[turn % takers.length]!, names)
+      const end = Math.min(deadline, clock.now() + (names.length > 0 ? OFFER_MS : POLL_MS))
+      do await timers.setTimeout(POLL_MS)
       while (clock.now() < end && offered.some(({ state }) => state === 'held'))
-        await timers.setTimeout(POLL_MS)
     }
   }
 }

@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { KeptMessage } from '../../src/hub/message-log.ts'
+import { joinInOrder } from '../../src/hub/message-order.ts'
+
+const kept = (origins: string) =>
+  origins
+    .split(' ')
+    .filter(Boolean)
+    .map(origin => new KeptMessage('{"type":"message"}', origin))
+
+/** The origins in the joined order; null if it is uncertain. */
+function join(written: string, there: string, here: string): string | null {
+  return (
+    joinInOrder(kept(written), kept(there), kept(here))
+      ?.map(({ origin }) => origin)
+      .join(' ') ?? null
+  )
+}
+
+describe('messages that two nodes kept for one connection', () => {
+  test('are joined once each: those of the old node first, and both in their order', () => {
+    assert.equal(join('', '', ''), '')
+    assert.equal(join('a:1', 'a:2', 'b:1'), 'a:1 a:2 b:1')
+    assert.equal(join('', 'a:1 a:2', 'a:1 a:2 a:3'), 'a:1 a:2 a:3')
+    assert.equal(join('', 'a:1 a:2 b:5', 'c:1 a:2 c:2'), 'a:1 c:1 a:2 b:5 c:2')
+  })
+
+  test('follow the old node where the orders differ, since both are right about each sender', () => {
+    assert.equal(join('', 'a:1 b:1', 'b:1 a:1'), 'a:1 b:1')
+  })
+
+  test('keep their order when the new node kept only the first of several', () => {
+    assert.equal(join('', 'a:1 a:2 a:3', 'a:1'), 'a:1 a:2 a:3')
+  })
+
+  test('have no certain order if the old node missed one, and the agent may have a later one of its sender', () => {
+    assert.equal(join('a:2', '', 'a:1'), null)
+    assert.equal(join('', 'a:2', 'a:1'), null)
+    assert.equal(join('a:10', '', 'a:9'), null)
+  })
+})
