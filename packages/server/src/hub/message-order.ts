@@ -2,9 +2,9 @@ import type { KeptMessage } from './message-log.ts'
 
 /**
  * Joins the messages to one connection that two nodes kept: those that the agent may have, those that the old node kept
- * besides, and those that the new node kept. Both lists keep their order; where they differ, that of the old node counts.
- * Null if a message would follow a later one of the same node: a node that was cut off missed it, and the agent may have
- * the later one.
+ * besides, and those that the new node kept. Both lists keep their order; where they differ, that of the old node counts,
+ * and each message comes after all earlier ones of its node. Null if one would follow a later one of its node: a
+ * node that was cut off missed it, and the agent may have the later one.
  */
 export function joinInOrder(
   written: readonly KeptMessage[],
@@ -13,8 +13,9 @@ export function joinInOrder(
 ): KeptMessage[] | null {
   const joined = [...written]
   const shared = originsOf(there)
+  const lastOf = new Map(there.map(({ origin }, index) => [nodeOf(origin), index]))
   let next = 0
-  let later: KeptMessage[] = []
+  const later: KeptMessage[] = []
   for (const message of here) {
     if (!shared.has(message.origin)) {
       later.push(message)
@@ -22,9 +23,11 @@ export function joinInOrder(
     }
     const index = there.findIndex(({ origin }) => origin === message.origin)
     if (index < next) continue
-    joined.push(...there.slice(next, index), ...later, message)
+    // Those of a node whose earlier ones follow below, and those after them, wait for these.
+    const waiting = later.findIndex(({ origin }) => (lastOf.get(nodeOf(origin)) ?? -1) > index)
+    const ready = later.splice(0, waiting < 0 ? later.length : waiting)
+    joined.push(...there.slice(next, index), ...ready, message)
     next = index + 1
-    later = []
   }
   joined.push(...there.slice(next), ...later)
   return isInOrder(joined) ? joined : null
@@ -32,6 +35,10 @@ export function joinInOrder(
 
 export function originsOf(messages: readonly KeptMessage[]): Set<string> {
   return new Set(messages.map(({ origin }) => origin))
+}
+
+function nodeOf(origin: string): string {
+  return origin.split(':')[0]!
 }
 
 /** Nodes of the previous version do not number their messages. */

@@ -30,6 +30,10 @@ describe('messages that two nodes kept for one connection', () => {
     assert.equal(join('', 'a:1 b:1', 'b:1 a:1'), 'a:1 b:1')
   })
 
+  test('follow all earlier ones of their node, also where the new node had them before others', () => {
+    assert.equal(join('', 'b:1 a:1', 'a:2 b:1'), 'b:1 a:1 a:2')
+  })
+
   test('keep their order when the new node kept only the first of several', () => {
     assert.equal(join('', 'a:1 a:2 a:3', 'a:1'), 'a:1 a:2 a:3')
   })
