@@ -86,12 +86,16 @@ export function createOutgoing(privateNetworks: readonly string[], resolve = loo
         () => outgoing.destroy(new OutgoingError('no complete answer within 5 seconds')),
         TIMEOUT_MS,
       )
+      // A server that switches protocols (101) gets neither `response` nor `error`, only `close`.
+      let isAnswered = false
       outgoing.on('close', () => {
         isOver = true
         clearTimeout(timer)
+        if (!isAnswered) fail('no answer')
       })
       outgoing.on('error', error => reject(error instanceof OutgoingError ? error : toError(error)))
       outgoing.on('response', response => {
+        isAnswered = true
         read(response).then(
           answer => succeed(answer),
           error => {

@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { createAddressRule } from '../../src/outgoing/addresses.ts'
 import { createOutgoing, OutgoingError } from '../../src/outgoing/outgoing.ts'
-import { until } from '../support/patience.ts'
+import { inTime, until } from '../support/patience.ts'
 
 const LOCAL = ['127.0.0.0/8', '::1/128']
 
@@ -91,6 +91,13 @@ async function serve(t: TestContext, answer: RequestListener) {
   assert.ok(address && typeof address === 'object')
   return { url: `http://127.0.0.1:${address.port}`, calls: () => calls }
 }
+
+test('a call to a server that switches to another protocol fails instead of never ending', async t => {
+  const { url } = await serve(t, ({ socket }) => {
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nupgrade: other\r\nconnection: upgrade\r\n\r\nany data')
+  })
+  await inTime('the call', assert.rejects(createOutgoing(LOCAL)(url), OutgoingError))
+})
 
 test('of many calls to names whose server is silent, two at a time are looked up', async () => {
   const asked: ((error: Error) => void)[] = []
