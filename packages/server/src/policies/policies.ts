@@ -1,23 +1,18 @@
 import { type Audit, type By, performed, unchanged } from '../audit/audit.ts'
 import type { AuditedState } from '../audit/audit-event.ts'
 import { formatMoney } from '../billing/money.ts'
-import { type Clock, SECOND } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import type { RequestLimit } from '../limits/limit.ts'
 import type { LimitPolicy } from '../limits/policy.ts'
 import type { Log } from '../log.ts'
+import { createReloading, type Reloading } from '../reloading.ts'
 import type { Storage, Store } from '../store.ts'
 import { changed, inForce, type Policies, type PolicyChange } from './policy.ts'
 
-/** A node that missed the event of a change has it after this time. */
-const RELOAD_INTERVAL = 10 * SECOND
-
 /** The policies in force. */
-export interface PolicyBook {
+export interface PolicyBook extends Reloading {
   /** Reads the stored policies, for `current`. */
   load(): Promise<void>
-  /** Reloads on `policies.changed` and on a timer, in case an event is lost. */
-  start(): void
-  stop(): void
   /** As this node knows them. Synchronous and cheap: every exchange calls it. */
   current(): Policies
   /** As stored now, by one read: what decides on new keys and accounts, so that a change binds at once on every node. */
@@ -32,36 +27,29 @@ export function createPolicies({
   audit,
   log,
   settings,
-  reloadInterval = RELOAD_INTERVAL,
+  reloadInterval,
 }: {
   storage: Storage
   clock: Clock
   audit: Audit
   log: Log
   settings: LimitPolicy
-  /** In milliseconds; shorter where not every change causes an event. */
   reloadInterval?: number
 }): PolicyBook {
   let held = inForce({}, settings)
   let loading: Promise<void> = Promise.resolve()
-  let timer: NodeJS.Timeout | undefined
-  let unsubscribe = () => {}
-  let isFailing = false
 
   return {
     load,
 
-    start() {
-      unsubscribe = storage.events.subscribe(({ type }) => {
-        if (type === 'policies.changed' || type === 'events.gap') void refresh()
-      })
-      timer = setInterval(refresh, reloadInterval).unref()
-    },
-
-    stop() {
-      unsubscribe()
-      clearInterval(timer)
-    },
+    ...createReloading({
+      storage,
+      log,
+      interval: reloadInterval,
+      on: 'policies.changed',
+      reload: load,
+      failure: 'policies could not be read',
+    }),
 
     current: () => held,
 
@@ -95,17 +83,6 @@ export function createPolicies({
 
   async function read(from: Pick<Store, 'policies'> = storage.store): Promise<Policies> {
     return inForce((await from.policies.find())?.policies ?? {}, settings)
-  }
-
-  async function refresh(): Promise<void> {
-    try {
-      await load()
-      isFailing = false
-    } catch (error) {
-      // Logged once per outage: the interval may be as short as half a second.
-      if (!isFailing) log.error({ error: String(error) }, 'policies could not be read')
-      isFailing = true
-    }
   }
 }
 

@@ -2,6 +2,7 @@ import { type Audit, type By, performed } from '../audit/audit.ts'
 import { type Clock, type Instant, SECOND, toRfc3339 } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
+import { createReloading, type Reloading } from '../reloading.ts'
 import { SealError, type Secrets } from '../secrets.ts'
 import type { Storage } from '../store.ts'
 import {
@@ -14,14 +15,11 @@ import {
 } from './algorithms.ts'
 import type { SigningAlg, SigningKey } from './signing-key.ts'
 
-export interface SigningKeys {
+export interface SigningKeys extends Reloading {
   /** Creates the first Ed25519 key where there is none, and decrypts the stored ones. @throws SealError */
   load(): Promise<void>
   /** Reads the stored keys again. */
   reload(): Promise<void>
-  /** Reloads on `signing_keys.changed` and on a timer, in case an event is lost. */
-  start(): void
-  stop(): void
   /** The Ed25519 key to sign with. Synchronous and cheap, for the hot path. */
   current(): Ed25519SigningKey
   /** The key of an algorithm to sign with. Creates the first one when it is first asked for, on one of the nodes. */
@@ -45,8 +43,6 @@ export interface Rotation {
 
 /** `max-age` of the JWKS in seconds. Plus `RELOAD_INTERVAL`, it must stay below `PUBLISHED_BEFORE_USE`. */
 export const JWKS_MAX_AGE_SECONDS = 30
-/** A node that missed the event of a rotation has the new key after this time. */
-export const RELOAD_INTERVAL = 10 * SECOND
 /** Delay before a new key signs: longer than one node's reload plus the expiry of a verifier's cached JWKS. */
 export const PUBLISHED_BEFORE_USE = 60 * SECOND
 /** An old key stays published this much longer than the last token that it can have signed, for clock skew. */
@@ -72,7 +68,7 @@ export function createSigningKeys(deps: {
   longestTokenSeconds: number
   reloadInterval?: number
 }): SigningKeys {
-  const { storage, audit, clock, secrets, log, longestTokenSeconds, reloadInterval = RELOAD_INTERVAL } = deps
+  const { storage, audit, clock, secrets, log, longestTokenSeconds, reloadInterval } = deps
   const { signingKeys } = storage.store
   /** Oldest `signsFrom` first. */
   let keys: HeldKey[] = []
@@ -80,9 +76,6 @@ export function createSigningKeys(deps: {
   const creations = new Map<SigningAlg, Promise<void>>()
   let unknownReadAt: Instant = Number.NEGATIVE_INFINITY
   let unknownRead: Promise<void> | null = null
-  let timer: NodeJS.Timeout | undefined
-  let unsubscribe = () => {}
-  let isFailing = false
 
   return {
     async load() {
@@ -94,29 +87,14 @@ export function createSigningKeys(deps: {
 
     reload,
 
-    start() {
-      const refresh = () => {
-        reload().then(
-          () => {
-            isFailing = false
-          },
-          error => {
-            // Logged once per outage: the interval may be as short as half a second.
-            if (!isFailing) log.error({ error: String(error) }, 'signing keys could not be read')
-            isFailing = true
-          },
-        )
-      }
-      unsubscribe = storage.events.subscribe(event => {
-        if (event.type === 'signing_keys.changed') refresh()
-      })
-      timer = setInterval(refresh, reloadInterval).unref()
-    },
-
-    stop() {
-      unsubscribe()
-      clearInterval(timer)
-    },
+    ...createReloading({
+      storage,
+      log,
+      interval: reloadInterval,
+      on: 'signing_keys.changed',
+      reload,
+      failure: 'signing keys could not be read',
+    }),
 
     current() {
       const key = signing('EdDSA')

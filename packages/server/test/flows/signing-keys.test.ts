@@ -6,6 +6,7 @@ import { BY_COMMAND_LINE, createAudit } from '../../src/audit/audit.ts'
 import { SECOND } from '../../src/clock.ts'
 import { newId } from '../../src/ids.ts'
 import { createLog } from '../../src/log.ts'
+import { RELOAD_INTERVAL } from '../../src/reloading.ts'
 import { createSecrets, SealError } from '../../src/secrets.ts'
 import { keyPairOf, SEED_BYTES } from '../../src/signing-keys/ed25519.ts'
 import { createJwt } from '../../src/signing-keys/jwt.ts'
@@ -14,7 +15,6 @@ import {
   createSigningKeys,
   JWKS_MAX_AGE_SECONDS,
   PUBLISHED_BEFORE_USE,
-  RELOAD_INTERVAL,
   RETIREMENT_LEEWAY,
 } from '../../src/signing-keys/signing-keys.ts'
 import type { Storage } from '../../src/store.ts'

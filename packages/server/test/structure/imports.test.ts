@@ -22,6 +22,7 @@ const KERNEL = [
   'paging',
   'problems',
   'rate-windows',
+  'reloading',
   'request-id',
   'sliding-count',
   'store',
