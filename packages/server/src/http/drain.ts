@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { Server as NetServer } from 'node:net'
-import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
+import { setImmediate as nextIteration, setTimeout as wait } from 'node:timers/promises'
 import { SECOND } from '../clock.ts'
 import type { SocketBound } from './sockets.ts'
 
@@ -9,16 +9,16 @@ import type { SocketBound } from './sockets.ts'
 export const FIRST_REQUEST_MS = SECOND / 2
 /** Time limit of requests in progress; the process must end ten seconds after its signal (docs/contract.md). */
 export const ANSWERS_MS = 5 * SECOND
-/** Time limit of accepting what waits in the kernel's queue, which never empties while clients connect fast enough. */
+/** Time limit for emptying the kernel's queue, which never is empty while clients connect fast enough. */
 const ACCEPT_MS = SECOND / 2
-/** At a thousand new connections a second, one arrives in every tenth of such turns. */
-const SHORT_TURN_MS = 0.1
+/** At a thousand new connections a second, one arrives in every tenth of such iterations. */
+const SHORT_ITERATION_MS = 0.1
 const CHECK_MS = 20
 
 /**
- * Accepts the connections that wait in the kernel's queue, stops listening, answers the requests that have arrived or are arriving, and closes each connection after its
- * response. Waits for first requests on new connections too, since a proxy may just have opened them: closing them
- * would be an error for its client.
+ * Accepts the connections that wait in the kernel's queue, stops listening, answers the requests that have arrived or
+ * are arriving, and closes each connection after its response. Waits for first requests on new connections too, since a
+ * proxy may just have opened them: closing them would be an error for its client.
  */
 export async function drainHttp(
   server: Server,
@@ -44,9 +44,9 @@ export async function drainHttp(
 }
 
 /**
- * Resolves directly after a turn of the event loop that found nobody in the accept queue, and that was short, so that
- * hardly anybody can have come since. The kernel resets the connections of a queue whose socket is closed, and a proxy
- * answers 502 for a POST that it had sent on one of them.
+ * Accepts connections until the kernel's queue is empty. The last iteration of the event loop must have been short, so
+ * that few can have arrived since it polled the queue. The kernel resets connections that are still queued when the
+ * socket is closed, and a proxy answers 502 for a POST that it has sent on one of them.
  */
 async function acceptWaiting(server: Server): Promise<void> {
   let accepted = 0
@@ -54,13 +54,13 @@ async function acceptWaiting(server: Server): Promise<void> {
     accepted++
   }
   server.on('connection', onConnection)
-  // The turn in which this was called may have polled before the last connection came.
-  await turn()
+  // The current iteration may have polled the queue before the last connection arrived.
+  await nextIteration()
   const deadline = performance.now() + ACCEPT_MS
   for (let began = performance.now(); began < deadline; began = performance.now()) {
     const before = accepted
-    await turn()
-    if (accepted === before && performance.now() - began < SHORT_TURN_MS) break
+    await nextIteration()
+    if (accepted === before && performance.now() - began < SHORT_ITERATION_MS) break
   }
   server.off('connection', onConnection)
 }

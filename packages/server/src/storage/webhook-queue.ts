@@ -12,8 +12,8 @@ import type { WebhookDeliveryRow } from './schema.ts'
 import { inChunks, toList } from './statements.ts'
 
 /**
- * How long a node relies on having read that nobody listens. An endpoint gets what happens from then on after its
- * creation for certain, and usually at once, since nodes tell each other of endpoints.
+ * How long a node caches that no endpoint is enabled. A new endpoint receives every event from this long after its
+ * creation on, and usually from its creation on, since nodes invalidate each other's caches.
  */
 export const LISTENERS_KNOWN_FOR_MS = 2000
 
@@ -25,9 +25,9 @@ interface Listener {
 
 export interface WebhookQueue {
   /**
-   * Writes the events for every endpoint that listens, with the transaction's other rows. Costs nothing while a recent
-   * read says that nobody does. Locks the numbering of the subjects, so it must be the last that the transaction does.
-   * Returns whether something was written.
+   * Writes the events for every enabled endpoint that subscribes to them, in the same transaction. Without one it costs
+   * nothing while the cache is valid. Locks the numbering of the subjects, so it must be the last that the transaction
+   * does. Returns whether something was written.
    */
   add(db: Db, events: readonly WebhookEvent[]): Promise<boolean>
   /** Reads the endpoints again for the next events: this node changed them, and its own event may be on its way. */
