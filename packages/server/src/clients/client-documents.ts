@@ -60,7 +60,10 @@ export function createClientDocuments({
 
   async function read(clientId: string) {
     if (reads.take('all')) return null
-    const { status, text } = await call(clientId, { headers: { accept: 'application/json' } })
+    const { status, text } = await call(clientId, {
+      headers: { accept: 'application/json' },
+      namedBy: 'client',
+    })
     const document = status === 200 ? (JSON.parse(text) as Record<string, unknown>) : null
     // The document must name its own address, so that no other site can serve it.
     if (document?.client_id !== clientId) return null

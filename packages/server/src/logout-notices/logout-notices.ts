@@ -1,4 +1,4 @@
-import type { App } from '../apps/app.ts'
+import { type App, isSelfDescribed } from '../apps/app.ts'
 import { type Clock, SECOND } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
@@ -28,7 +28,12 @@ export interface LogoutNoticeDeps {
   /** Calls a URL; see outgoing/outgoing.ts. Rejects if there is no answer. */
   call(
     url: string,
-    request: { method: 'POST'; headers: Record<string, string>; body: string },
+    request: {
+      method: 'POST'
+      headers: Record<string, string>
+      body: string
+      namedBy: 'operator' | 'client'
+    },
   ): Promise<{ status: number }>
 }
 
@@ -72,8 +77,9 @@ export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
     const logout_token = await logoutToken(notice, app.idTokenAlg)
     const body = new URLSearchParams({ logout_token }).toString()
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+    const namedBy = isSelfDescribed(app.id) ? 'client' : 'operator'
     try {
-      const { status } = await call(app.backchannelLogoutUri!, { method: 'POST', headers, body })
+      const { status } = await call(app.backchannelLogoutUri!, { method: 'POST', headers, body, namedBy })
       return status >= 200 && status < 300 ? null : `status ${status}`
     } catch (error) {
       silent.add(app.id)

@@ -1,5 +1,5 @@
 import { type AsymmetricKeyDetails, type KeyObject, verify as verifySignature } from 'node:crypto'
-import type { App } from '../apps/app.ts'
+import { type App, isSelfDescribed } from '../apps/app.ts'
 import { type Clock, MINUTE, SECOND } from '../clock.ts'
 import { createOutgoing } from '../outgoing/outgoing.ts'
 import { sha256 } from '../secrets.ts'
@@ -61,7 +61,7 @@ export function createClientAssertions(deps: ClientAssertionDeps): VerifyAsserti
     if (clientId !== undefined && clientId !== id) return null
     const app = await findApp(id)
     if (!app?.jwksUri || app.isPublic || !isSound(jwt.claims)) return null
-    const keys = await keySets.keysOf(app.jwksUri, jwt.kid)
+    const keys = await keySets.keysOf(app.jwksUri, jwt.kid, isSelfDescribed(id) ? 'client' : 'operator')
     if (!keys.some(key => isSignedBy(jwt, key))) return null
     const { jti, exp } = jwt.claims
     const isFirstUse = await storage.store.clientAssertions.use(id, sha256(String(jti)), Number(exp) * SECOND)

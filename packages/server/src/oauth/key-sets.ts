@@ -1,5 +1,6 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { type Clock, type Instant, MINUTE, SECOND } from '../clock.ts'
+import type { NamedBy } from '../outgoing/lookups.ts'
 import type { Outgoing } from '../outgoing/outgoing.ts'
 
 /** How long a key set is used without reading it again. */
@@ -24,8 +25,12 @@ interface KeySet {
 }
 
 export interface KeySets {
-  /** The keys of a JWK set (RFC 7517), read again if none has this id. Empty if it cannot be read. */
-  keysOf(url: string, kid: string | undefined): Promise<ClientKey[]>
+  /**
+   * The keys of a JWK set (RFC 7517), read again if none has this id. Empty if it cannot be read.
+   *
+   * @param namedBy whose URL it is
+   */
+  keysOf(url: string, kid: string | undefined, namedBy: NamedBy): Promise<ClientKey[]>
 }
 
 /** Key sets of clients, at their `jwks_uri`, kept in memory for some minutes. */
@@ -33,26 +38,26 @@ export function createKeySets({ call, clock }: { call: Outgoing; clock: Clock })
   const sets = new Map<string, KeySet>()
 
   return {
-    async keysOf(url, kid) {
+    async keysOf(url, kid, namedBy) {
       const now = clock.now()
       const known = sets.get(url)
-      if (!known || now >= known.readAt + FRESH_FOR) return read(url, now)
+      if (!known || now >= known.readAt + FRESH_FOR) return read(url, namedBy, now)
       const keys = await known.keys
       const isKnown = kid === undefined || keys.some(key => key.kid === kid)
-      return isKnown || now < known.readAt + PAUSE ? keys : read(url, now)
+      return isKnown || now < known.readAt + PAUSE ? keys : read(url, namedBy, now)
     },
   }
 
-  function read(url: string, now: Instant): Promise<ClientKey[]> {
-    const keys = fetchKeys(url).catch(() => [])
+  function read(url: string, namedBy: NamedBy, now: Instant): Promise<ClientKey[]> {
+    const keys = fetchKeys(url, namedBy).catch(() => [])
     sets.delete(url)
     sets.set(url, { readAt: now, keys })
     if (sets.size > MAX_SETS) sets.delete(sets.keys().next().value!)
     return keys
   }
 
-  async function fetchKeys(url: string): Promise<ClientKey[]> {
-    const { status, text } = await call(url, { headers: { accept: 'application/json' } })
+  async function fetchKeys(url: string, namedBy: NamedBy): Promise<ClientKey[]> {
+    const { status, text } = await call(url, { headers: { accept: 'application/json' }, namedBy })
     const body = status === 200 ? (JSON.parse(text) as { keys?: unknown }) : {}
     return Array.isArray(body.keys) ? body.keys.slice(0, MAX_KEYS).flatMap(toKey) : []
   }

@@ -1,23 +1,21 @@
-import { type LookupAddress, lookup } from 'node:dns'
+import { lookup } from 'node:dns'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { isIP } from 'node:net'
 import { SECOND } from '../clock.ts'
 import { createAddressRule } from './addresses.ts'
+import { createLookups, type NamedBy } from './lookups.ts'
 
 /** From the look-up of the name to the last byte of the answer. */
 const TIMEOUT_MS = 5 * SECOND
 const MAX_RESPONSE_BYTES = 64 * 1024
-/**
- * Look-ups of this process at once. Each occupies one of the four threads on which signatures and look-ups of the database wait
- * too, for as long as the name server of a hostile URL is silent: longer than the call itself.
- */
-const MAX_LOOKUPS = 2
 
 export interface OutgoingRequest {
   method?: 'GET' | 'POST'
   headers?: Record<string, string>
   body?: string
+  /** Whose URL it is; an operator's unless given. */
+  namedBy?: NamedBy
   /** Ends the call. */
   signal?: AbortSignal
 }
@@ -47,8 +45,9 @@ export class OutgoingError extends Error {
 /** @param privateNetworks CIDRs to which calls are allowed although they are not public */
 export function createOutgoing(privateNetworks: readonly string[], resolve = lookup): Outgoing {
   const rule = createAddressRule(privateNetworks)
+  const lookups = createLookups(resolve)
 
-  return (text, { method = 'GET', headers = {}, body, signal } = {}) =>
+  return (text, { method = 'GET', headers = {}, body, namedBy = 'operator', signal } = {}) =>
     new Promise((succeed, reject) => {
       const fail = (message: string) => reject(new OutgoingError(message))
       const url = URL.parse(text)
@@ -68,18 +67,19 @@ export function createOutgoing(privateNetworks: readonly string[], resolve = loo
         // No connection is reused: each is to an address that was checked for this call.
         agent: false,
         lookup: (name, options, done) => {
-          const look = (found: (error: Error | null, addresses?: LookupAddress[]) => void) =>
-            isOver
-              ? found(new Error('too late'))
-              : resolve(name, { ...options, all: true }, (error, addresses) => found(error, addresses))
-          inTurn(look, (error, addresses) => {
-            if (error || !addresses) return done(error ?? new Error('no address'), [])
-            if (!addresses.every(({ address }) => mayCall(address)))
-              return done(new OutgoingError('the name leads to an address that may not be called'), [])
-            if ('all' in options && options.all) return done(null, addresses)
-            const [{ address, family } = { address: '', family: 4 }] = addresses
-            done(null, address, family)
-          })
+          lookups[namedBy](
+            name,
+            options,
+            () => isOver,
+            (error, addresses) => {
+              if (error || !addresses) return done(error ?? new Error('no address'), [])
+              if (!addresses.every(({ address }) => mayCall(address)))
+                return done(new OutgoingError('the name leads to an address that may not be called'), [])
+              if ('all' in options && options.all) return done(null, addresses)
+              const [{ address, family } = { address: '', family: 4 }] = addresses
+              done(null, address, family)
+            },
+          )
         },
       })
       const timer = setTimeout(
@@ -106,26 +106,6 @@ export function createOutgoing(privateNetworks: readonly string[], resolve = loo
       })
       outgoing.end(body)
     })
-}
-
-let lookups = 0
-const waiting: (() => void)[] = []
-
-/** Runs at most `MAX_LOOKUPS` at once; the others wait. */
-function inTurn<Result extends unknown[]>(
-  run: (done: (...result: Result) => void) => void,
-  done: (...result: Result) => void,
-): void {
-  const begin = () => {
-    lookups++
-    run((...result) => {
-      lookups--
-      waiting.shift()?.()
-      done(...result)
-    })
-  }
-  if (lookups < MAX_LOOKUPS) begin()
-  else waiting.push(begin)
 }
 
 async function read(response: IncomingMessage): Promise<OutgoingResponse> {

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
+import { type LookupAddress, type LookupAllOptions, lookup } from 'node:dns'
 import { createServer, type RequestListener } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { createAddressRule } from '../../src/outgoing/addresses.ts'
 import { createOutgoing, OutgoingError } from '../../src/outgoing/outgoing.ts'
 import { inTime, until } from '../support/patience.ts'
+
+type Done = (error: Error | null, addresses: LookupAddress[]) => void
 
 const LOCAL = ['127.0.0.0/8', '::1/128']
 
@@ -113,4 +116,24 @@ test('of many calls to names whose server is silent, two at a time are looked up
     asked[answered]!(new Error('no such name'))
   }
   await Promise.all(calls)
+})
+
+test('silent name servers of clients and of one webhook hold up no call to another webhook', async t => {
+  const { url } = await serve(t, (_request, response) => void response.end('answered'))
+  const silent: (() => void)[] = []
+  const resolve = ((name: string, options: LookupAllOptions, done: Done) => {
+    if (name === 'localhost') lookup(name, options, done)
+    else silent.push(() => done(new Error('no such name'), []))
+  }) as never
+  const call = createOutgoing(LOCAL, resolve)
+  const failing = ['a', 'b', 'c'].map(name => call(`https://${name}.example.net/`, { namedBy: 'client' }))
+  for (let at = 0; at < 3; at++) failing.push(call('https://dead-webhook.example.com/'))
+  const failed = Promise.allSettled(failing)
+  await until('the look-ups', () => silent.length === 2)
+  assert.equal((await call(url.replace('127.0.0.1', 'localhost'))).text, 'answered')
+  for (let answered = 0; answered < 4; answered++) {
+    await until('the next look-up', () => silent.length > answered)
+    silent[answered]!()
+  }
+  assert.equal((await failed).filter(({ status }) => status === 'rejected').length, 6)
 })
