@@ -26,7 +26,8 @@ export class Registry {
   }
 
   remove(connection: AgentConnection): void {
-    this.byId.delete(connection.id)
+    // One that was requested in vain has the id of one that is here.
+    if (this.byId.get(connection.id) === connection) this.byId.delete(connection.id)
     this.unbindKey(connection.keyId, connection)
     if (connection.renewingTo) this.unbindKey(connection.renewingTo, connection)
     const ofUser = this.#byUser.get(connection.userId)

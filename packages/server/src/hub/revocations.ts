@@ -91,7 +91,7 @@ export function createRevocations(deps: {
       if (connection.keyId !== keyId) continue
       const refused = refusalOfKey(key, connection, now)
       if (refused) connection.close(refused)
-      else if (connection.state !== 'pending') connection.update(key!)
+      else connection.update(key!)
     }
   }
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { HUB_PROTOCOL, type ServerFrame } from '@keyway/sdk/protocol'
 import type { HubDeps } from '../../src/hub/hub.ts'
 import { MAX_KEPT_MESSAGES } from '../../src/hub/message-log.ts'
@@ -353,6 +354,68 @@ describe('on two nodes, a connection', () => {
     assert.equal((await send('after')).delivered, 1)
     const ended = await connect(services, nodes[0].url, key, { ready: receiver.ready, lastSeq: 1 })
     assert.equal(ended.ready.resumed, false)
+  })
+
+  /** The first node gives nothing up until `giveUp`. */
+  async function openSlow(t: TestContext) {
+    const services = await openServices('sqlite', t)
+    const { user } = await services.signIn('ada@example.com')
+    const { promise, resolve: giveUp } = Promise.withResolvers<void>()
+    const { promise: isAsked, resolve: heard } = Promise.withResolvers<void>()
+    const events: HubDeps['events'] = {
+      ...services.storage.events,
+      async publish(event, to) {
+        if (event.type === 'hub.relay' && event.message.kind === 'released') {
+          heard()
+          await promise
+        }
+        await services.storage.events.publish(event, to)
+      },
+    }
+    const [from, to] = [await openHub(services, t, { events }), await openHub(services, t)]
+    const ask = async (key: TestKey, { ready }: Resumable, times: number) => {
+      const asked = Array.from({ length: times }, () => connect(services, to.url, key, { ready, lastSeq: 0 }))
+      await until('all ask', () => to.hub.connectionCount === times)
+      await isAsked
+      return asked
+    }
+    const later = async (ms: number) => {
+      services.clock.advance(ms)
+      await to.hub.sweep()
+      to.hub.tick()
+    }
+    return { services, user, from, to, giveUp, ask, later }
+  }
+
+  test('that five ask for at once ends with its key like any other', async t => {
+    const { services, user, from, to, giveUp, ask, later } = await openSlow(t)
+    const key = await makeKey(services, user.id, { expiresAt: services.clock.now() + 50_000 })
+    const asking = await ask(key, await connect(services, from.url, key), 5)
+    giveUp()
+    const asked = await Promise.all(asking)
+    const [resumed, ...others] = asked.filter(({ ready }) => ready.resumed)
+    assert.equal(others.length, 0)
+    await later(50_000)
+    assert.equal(await resumed!.end(), '4408 token_expired')
+    assert.equal(to.hub.connectionCount, 0)
+  })
+
+  test('whose key gets an earlier end while it moves ends with it', async t => {
+    const { services, user, from, giveUp, ask, later } = await openSlow(t)
+    const key = await makeKey(services, user.id)
+    const [asking] = await ask(key, await connect(services, from.url, key), 1)
+    await services.apiKeys.rotate(user.id, key.id, 50, caller())
+    await later(0)
+    // The hub has read the change before the connection arrives.
+    for (let read = 0; read < 3; read++) {
+      await setImmediate()
+      await services.apiKeys.findMany([key.id])
+    }
+    giveUp()
+    const resumed = await asking!
+    assert.equal(resumed.ready.resumed, true)
+    await later(50_000)
+    assert.equal(await resumed.end(), '4408 token_expired')
   })
 
   test('that still lives is closed with 4409 on the old one', async t => {
