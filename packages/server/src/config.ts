@@ -1,3 +1,4 @@
+import { brandOf } from './config/brand.ts'
 import type { Config } from './config/config-type.ts'
 import { databaseMistakes, databaseWarnings } from './config/database.ts'
 import { derivedDefaults } from './config/derived-defaults.ts'
@@ -21,8 +22,9 @@ export { ConfigError } from './config/mistakes.ts'
  */
 export function loadConfig(environment: NodeJS.ProcessEnv): Config {
   const { values, mistakes } = readSettings(environment)
-  const config = assemble(values)
-  mistakes.push(...contradictions(config, values))
+  const { brand, mistakes: ofBrand } = brandOf(values)
+  const config = { ...assemble(values), brand }
+  mistakes.push(...ofBrand, ...contradictions(config, values))
   if (mistakes.length > 0) throw new ConfigError(mistakes)
   return config
 }
@@ -37,7 +39,7 @@ export function configWarnings(config: Config): string[] {
   return [...urlWarnings(config), ...mailWarnings(config), ...databaseWarnings(config)]
 }
 
-function assemble(values: Values): Config {
+function assemble(values: Values): Omit<Config, 'brand'> {
   return {
     ...derivedDefaults(values),
     host: values.KEYWAY_HOST,

@@ -250,12 +250,14 @@ function composeHttpServer(
       lifetimes: config,
       maxActiveKeys: config.maxActiveKeys,
       productName: config.mailFrom.name,
+      brand: config.brand,
       publicUrl: config.publicUrl,
       securityEvents,
       stopping,
       supportEmail: config.supportEmail,
       callerOf: (_request, env) => callers.of((env as HttpBindings).incoming),
       formOf: (_request, env) => formOf(env as PageBindings),
+      requestIdOf: env => (env as PageBindings).requestId,
       isLocal: (_request, env) => callers.isLocal((env as HttpBindings).incoming),
     })
   })

@@ -287,6 +287,7 @@ export async function createMail(services: Services, announce?: (line: string) =
     productName: config.mailFrom.name,
     supportEmail: config.supportEmail,
     publicUrl: config.publicUrl,
+    brand: config.brand,
   })
   const onSettled = services.statistics.countMail
   return { mailer, dispatcher: createDispatcher({ ...services, nodeId, mailer, write, log, onSettled }) }

@@ -1,4 +1,5 @@
 import type { MicroDollars } from '../billing/money.ts'
+import type { Brand } from '../brand/brand.ts'
 import type { RequestLimit, WhenCutOff } from '../limits/limit.ts'
 import type { LogLevel } from '../log.ts'
 import type { RateWindow } from '../rate-windows.ts'
@@ -32,6 +33,7 @@ export interface Config {
   mailHookSecret: string | null
   mailFrom: { name: string; address: string }
   supportEmail: string
+  brand: Brand
   adminEmails: EmailAddress[]
   /** How long audit rows are kept. */
   auditDays: number

@@ -1,3 +1,4 @@
+import * as brand from './brand.ts'
 import * as database from './database.ts'
 import * as secret from './keyway-secret.ts'
 import * as mail from './mail.ts'
@@ -117,6 +118,57 @@ export const settings = {
     meaning: 'The support address in every mail.',
     example: 'support@example.com',
     parse: mail.address,
+  }),
+  KEYWAY_LOGO: optional({
+    defaultMeaning: 'the key of this service',
+    meaning:
+      'The file of the logo in pages and documents, a PNG or an SVG of at most 256 KiB; mails show it too if it is a PNG. One that is wider than one and a half times its height stands for the name, else the name is beside it. An SVG with scripts or references to other files is refused.',
+    example: '/etc/keyway/logo.svg',
+    parse: brand.imageFile,
+  }),
+  KEYWAY_LOGO_DARK: optional({
+    defaultMeaning: '`KEYWAY_LOGO`',
+    meaning: 'The same on dark backgrounds.',
+    example: '/etc/keyway/logo-dark.svg',
+    parse: brand.imageFile,
+  }),
+  KEYWAY_FAVICON: optional({
+    defaultMeaning: '`KEYWAY_LOGO` if it is square, else the key',
+    meaning: 'The file of the icon of tabs and bookmarks: an SVG, a PNG or an ICO, as wide as high.',
+    example: '/etc/keyway/favicon.svg',
+    parse: brand.imageFile,
+  }),
+  KEYWAY_TOUCH_ICON: optional({
+    defaultMeaning: 'the key on the accent colour',
+    meaning:
+      'The file of the icon on home screens: a PNG, as wide as high, at least 120 pixels (180 are usual), without transparent corners.',
+    example: '/etc/keyway/touch-icon.png',
+    parse: brand.imageFile,
+  }),
+  KEYWAY_ACCENT_COLOR: optional({
+    defaultMeaning: '`#3a4fcb,#a6b6ff`',
+    meaning:
+      'The colour of links and buttons in pages, mails and documents, or two of them: for the light and for the dark theme. The dark one follows from the light one if it is not given. Each must be legible (a contrast of 4.5:1); the message names the nearest colour that is.',
+    example: '#0b6b50',
+    parse: brand.accentColor,
+  }),
+  KEYWAY_TERMS_URL: optional({
+    defaultMeaning: 'none',
+    meaning: 'Your terms of service: linked from pages and mails.',
+    example: 'https://example.com/terms',
+    parse: brand.pageUrl,
+  }),
+  KEYWAY_PRIVACY_URL: optional({
+    defaultMeaning: 'none',
+    meaning: 'Your privacy notice: linked from pages and mails.',
+    example: 'https://example.com/privacy',
+    parse: brand.pageUrl,
+  }),
+  KEYWAY_SUPPORT_URL: optional({
+    defaultMeaning: 'mail to `KEYWAY_SUPPORT_EMAIL`',
+    meaning: 'Your help page: linked from pages. Mails have the support address as well.',
+    example: 'https://example.com/help',
+    parse: brand.pageUrl,
   }),
   KEYWAY_ADMIN_EMAILS: optional({
     defaultMeaning: 'none',

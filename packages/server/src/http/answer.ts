@@ -75,6 +75,7 @@ function headersOf(
   if (answer.body !== undefined) headers['Content-Type'] = answer.type ?? JSON_TYPE
   if (answer.headers) Object.assign(headers, answer.headers)
   if (cors) Object.assign(headers, cors)
+  if (cors?.Vary && answer.headers?.Vary) headers.Vary = `${answer.headers.Vary}, ${cors.Vary}`
   return headers
 }
 

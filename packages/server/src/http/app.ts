@@ -313,7 +313,7 @@ export function createApp(options: AppOptions): HttpApp {
     const location = loopbackRedirect(incoming, publicUrl)
     if (location) return toResponse({ status: 307, headers: { Location: location } }, requestId, null)
     const form = incoming.method === 'POST' ? await readForm(incoming, caller) : undefined
-    const env = { ...context.env, form }
+    const env = { ...context.env, form, requestId }
     const response = await workLimit.during(caller.network, () => pages!.fetch(context.req.raw, env))
     if (!(response instanceof Response)) throw response.allow ? methodNotAllowed(response.allow) : notFound()
     if (!response.headers.has(REQUEST_ID_HEADER)) response.headers.set(REQUEST_ID_HEADER, requestId)

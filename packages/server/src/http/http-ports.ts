@@ -124,4 +124,6 @@ export interface NoPage {
 export interface PageBindings extends HttpBindings {
   /** The body of a form, or the error that refused it; pages do not read bodies themselves. */
   form?: Buffer | KeywayError
+  /** As in `X-Request-Id` of the response. */
+  requestId: string
 }

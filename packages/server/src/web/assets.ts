@@ -1,45 +1,93 @@
-import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Hono } from 'hono'
-import { publicFor } from '../cache-control.ts'
+import { type Brand, imagePath, isMark, versionOf } from '../brand/brand.ts'
+import type { BrandImage } from '../brand/image.ts'
+import { markPng, markSvg } from '../brand/mark.ts'
+import { IMMUTABLE } from '../cache-control.ts'
+import { createStaticBody } from '../content-coding.ts'
 import type { PageVariables } from './kit.ts'
-import { markFile } from './layout.ts'
 
-interface Asset {
+export interface Asset {
   path: string
   /** Includes the content's hash, so that responses can be cached permanently. */
   url: string
   type: string
-  body: string
+  body: Buffer<ArrayBuffer>
 }
 
 export interface Assets {
   style: Asset
   script: Asset
-  mark: Asset
+  favicon: Asset
+  touchIcon: Asset
+  logo: LogoAsset | null
+  logoDark: LogoAsset | null
 }
 
-const YEAR_SECONDS = 31_536_000
+export type LogoAsset = Asset & Pick<BrandImage, 'width' | 'height'>
 
 /** Concatenated in this order; later rules override earlier ones. */
 const STYLE_FILES = ['base', 'frame', 'forms', 'buttons', 'lists', 'tables', 'steps', 'admin', 'media'].map(
   name => `style/${name}.css`,
 )
 
-/** The three files that pages load, read once. */
-export function loadAssets(): Assets {
+/** The files that pages load, read once. */
+export function loadAssets(brand: Brand): Assets {
+  const { light } = brand.accent
+  const favicon = brand.favicon ?? (brand.logo && isMark(brand.logo) ? brand.logo : null)
   return {
-    style: toAsset('/assets/style.css', 'text/css; charset=utf-8', STYLE_FILES.map(read).join('\n')),
-    script: toAsset('/assets/script.js', 'text/javascript; charset=utf-8', read('script.js')),
-    mark: toAsset('/assets/mark.svg', 'image/svg+xml', markFile),
+    style: toAsset(
+      'style.css',
+      'text/css; charset=utf-8',
+      [accentStyle(brand), ...STYLE_FILES.map(read)].join('\n'),
+    ),
+    script: toAsset('script.js', 'text/javascript; charset=utf-8', read('script.js')),
+    favicon: favicon ? toImage('favicon', favicon) : toAsset('mark.svg', 'image/svg+xml', markSvg(light)),
+    touchIcon: brand.touchIcon
+      ? toImage('touch-icon', brand.touchIcon)
+      : toAsset('touch-icon.png', 'image/png', markPng(light)),
+    logo: brand.logo && toImage('logo', brand.logo),
+    logoDark: brand.logoDark && toImage('logo-dark', brand.logoDark),
   }
 }
 
+/** The accent colour for base.css, which has all others. */
+function accentStyle({ accent: { light, dark } }: Brand): string {
+  const names = { accent: 'accent', hover: 'accent-hover', ink: 'accent-ink', soft: 'accent-soft' } as const
+  const rules = Object.entries(names).map(
+    ([key, name]) =>
+      `--${name}: light-dark(${light[key as keyof typeof names]}, ${dark[key as keyof typeof names]});`,
+  )
+  return `:root {${rules.join('')}}`
+}
+
+/** An SVG opened by itself is a document, which under this policy runs and loads nothing. */
+const IMAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
+
 export function serveAssets(app: Hono<PageVariables>, assets: Assets): void {
-  for (const { path, type, body } of Object.values<Asset>({ ...assets })) {
-    app.get(path, c =>
-      c.body(body, 200, { 'Content-Type': type, 'Cache-Control': `${publicFor(YEAR_SECONDS)}, immutable` }),
-    )
+  for (const { path, type, body } of Object.values<Asset | null>({ ...assets }).filter(
+    each => each !== null,
+  )) {
+    const content = createStaticBody(body)
+    const headers: Record<string, string> = {
+      'Content-Type': type,
+      'Cache-Control': IMMUTABLE,
+      // Mail programs on the web show the logo too.
+      ...(type.startsWith('image/') && {
+        'Content-Security-Policy': IMAGE_POLICY,
+        'Cross-Origin-Resource-Policy': 'cross-origin',
+      }),
+    }
+    app.get(path, async c => {
+      const wanted = {
+        acceptEncoding: c.req.header('accept-encoding'),
+        ifNoneMatch: c.req.header('if-none-match'),
+      }
+      const { body, headers: selected } = await content.select(wanted)
+      return body
+        ? c.body(body, 200, { ...headers, ...selected })
+        : c.body(null, 304, { 'Cache-Control': IMMUTABLE, ...selected })
+    })
   }
 }
 
@@ -52,7 +100,13 @@ function read(name: string): string {
     .join('\n')
 }
 
-function toAsset(path: string, type: string, body: string): Asset {
-  const version = createHash('sha256').update(body).digest('base64url').slice(0, 10)
-  return { path, url: `${path}?v=${version}`, type, body }
+function toImage(name: string, image: BrandImage): LogoAsset {
+  const url = imagePath(name, image)
+  return { path: url.split('?')[0]!, url, ...image, body: image.bytes }
+}
+
+function toAsset(name: string, type: string, content: string | Buffer<ArrayBuffer>): Asset {
+  const body = Buffer.from(content as string)
+  const path = `/assets/${name}`
+  return { path, url: `${path}?v=${versionOf(body)}`, type, body }
 }

@@ -3,6 +3,7 @@ import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
 import { type Clock, DAY, HOUR, type Instant, MINUTE, SECOND } from '../clock.ts'
 import { randomToken, type Secrets } from '../secrets.ts'
 import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
+import { THEME_CHOICES, type ThemeChoice } from './theme.ts'
 
 /** A link that this browser requested. */
 export interface RequestedLink {
@@ -21,6 +22,7 @@ const DESTINATION_KEPT_FOR = 30 * MINUTE
 const MAX_RETURNING = 5
 /** The longest lifetime that browsers permit for cookies. */
 const RETURNING_KEPT_FOR = 400 * DAY
+const THEME_KEPT_FOR = 400 * DAY
 
 export interface Cookies {
   session(c: Context): string | undefined
@@ -39,6 +41,9 @@ export interface Cookies {
   /** The same without forgetting it. */
   destination(c: Context): string | null
   rememberDestination(c: Context, path: string): void
+  /** The theme that was chosen in this browser. */
+  theme(c: Context): ThemeChoice
+  setTheme(c: Context, choice: ThemeChoice): void
 }
 
 /**
@@ -62,6 +67,7 @@ export function createCookies({
     asked: `${prefix}keyway_asked`,
     returning: `${prefix}keyway_returning`,
     destination: `${prefix}keyway_destination`,
+    theme: `${prefix}keyway_theme`,
   }
   /** Created in this response; shared by all forms of the page. */
   const fresh = new WeakMap<Context, string>()
@@ -96,6 +102,14 @@ export function createCookies({
       // Only MACs, so that the cookie does not reveal addresses.
       const value = [secrets.mac('send-marker', email), ...others].slice(0, MAX_RETURNING).join('~')
       setCookie(c, names.returning, value, { ...attributes, maxAge: RETURNING_KEPT_FOR / SECOND })
+    },
+    theme(c) {
+      const chosen = getCookie(c, names.theme)
+      return THEME_CHOICES.find(choice => choice === chosen) ?? 'system'
+    },
+    setTheme(c, choice) {
+      if (choice === 'system') deleteCookie(c, names.theme, { path: '/', secure })
+      else setCookie(c, names.theme, choice, { ...attributes, maxAge: THEME_KEPT_FOR / SECOND })
     },
     destination: readDestination,
     takeDestination(c) {

@@ -13,9 +13,14 @@ const SHOWN_MAILS = 50
 const MAX_QUERY_LENGTH = 100
 const PREVIEW_LENGTH = 90
 
-/** CSP for the HTML of a mail, which is untrusted: no scripts, forms or requests. Links open in a new tab. */
-const MAIL_POLICY =
-  "default-src 'none'; style-src 'unsafe-inline'; sandbox allow-popups allow-popups-to-escape-sandbox; frame-ancestors 'self'"
+/**
+ * CSP for the HTML of a mail, which is untrusted: no scripts or forms, and no request but for the operator's logo. Links open
+ * in a new tab.
+ */
+function mailPolicy({ publicUrl, brand }: PageKit): string {
+  const image = brand.logo ? ` img-src ${publicUrl}/assets/;` : ''
+  return `default-src 'none'; style-src 'unsafe-inline';${image} sandbox allow-popups allow-popups-to-escape-sandbox; frame-ancestors 'self'`
+}
 
 /** /inbox: locally stored mail. Not found for clients on other machines. */
 export function inboxPages(app: Hono<PageVariables>, kit: PageKit, inbox: Inbox): void {
@@ -36,7 +41,7 @@ export function inboxPages(app: Hono<PageVariables>, kit: PageKit, inbox: Inbox)
   })
   app.get('/inbox/:id/html', async c => {
     const mail = await find(inbox, c)
-    c.header('Content-Security-Policy', MAIL_POLICY)
+    c.header('Content-Security-Policy', mailPolicy(kit))
     c.header('X-Frame-Options', 'SAMEORIGIN')
     return c.html(mail.html.replace('<head>', '<head><base target="_blank">'))
   })

@@ -7,6 +7,7 @@ import type { Apps } from '../apps/apps.ts'
 import type { Authorizations } from '../authorizations/authorizations.ts'
 import type { Accounts } from '../billing/accounts.ts'
 import type { Credits } from '../billing/credits.ts'
+import type { Brand } from '../brand/brand.ts'
 import type { Clock } from '../clock.ts'
 import type { Consents } from '../consents/consents.ts'
 import type { DeviceAuthorizations } from '../device-authorizations/device-authorizations.ts'
@@ -94,6 +95,7 @@ export interface PageServices {
   invitations: Pick<Invitations, 'invite' | 'revoke'>
   policies: Pick<PolicyBook, 'current' | 'read' | 'change'>
   productName: string
+  brand: Brand
   publicUrl: string
   secrets: Secrets
   signingKeys: Pick<SigningKeys, 'jwks' | 'rotate'>
@@ -118,6 +120,8 @@ export interface RequestFacts {
    * @throws KeywayError `payload_too_large`, `unsupported_media_type`
    */
   formOf(request: Request, env: unknown): Buffer
+  /** As in `X-Request-Id` of the response. */
+  requestIdOf(env: unknown): string
   /** Whether the listening address, the peer and Host are of this machine and no proxy header is present. */
   isLocal(request: Request, env: unknown): boolean
 }

@@ -1,16 +1,21 @@
 import { html, raw } from 'hono/html'
 import type { HtmlEscapedString } from 'hono/utils/html'
+import { type Brand, isMark } from '../brand/brand.ts'
+import { MARK_DRAWING } from '../brand/mark.ts'
 import { DAY, HOUR, type Instant, MINUTE, SECOND } from '../clock.ts'
 import type { User } from '../users/user.ts'
+import type { Assets, LogoAsset } from './assets.ts'
 import { texts } from './texts.ts'
+import { type ThemeChoice, themeForm } from './theme.ts'
 
 export type Html = HtmlEscapedString | Promise<HtmlEscapedString>
 
+/** What is the same on every page. */
 export interface Shell {
   productName: string
-  styleUrl: string
-  scriptUrl: string
-  markUrl: string
+  assets: Assets
+  brand: Pick<Brand, 'logo' | 'links'>
+  supportEmail: string
 }
 
 export interface PageOptions {
@@ -28,30 +33,36 @@ export interface PageOptions {
   problem?: string | null
   /** A field of the page's form shows what was refused. */
   isRefused?: boolean
+  theme: ThemeChoice
+  /** The path to which a changed theme leads back; null where it cannot be changed. */
+  returnTo: string | null
   /** Reloads the page after so long where no script runs. */
   refreshSeconds?: number | null
 }
 
 /** A complete page that works without scripts. */
 export function page(shell: Shell, options: PageOptions, body: Html): Html {
-  const { user, title, problem, notice } = options
+  const { user, title, problem, notice, theme } = options
+  const { style, script, favicon, touchIcon } = shell.assets
   return html`<!doctype html>
-<html lang="en">
+<html lang="en"${theme === 'system' ? '' : html` data-theme="${theme}"`}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
+<meta name="color-scheme" content="${theme === 'system' ? 'light dark' : theme}">
+${themeColor(theme, isWide(options))}
 <meta name="robots" content="noindex">
 <title>${problem || options.isRefused ? `${texts.errors.problem}: ` : ''}${title} · ${shell.productName}</title>
-<link rel="icon" href="${shell.markUrl}" type="image/svg+xml">
-<link rel="stylesheet" href="${shell.styleUrl}">
-<script type="module" src="${shell.scriptUrl}"></script>
+<link rel="icon" href="${favicon.url}" type="${favicon.type}">
+<link rel="apple-touch-icon" href="${touchIcon.url}">
+<link rel="stylesheet" href="${style.url}">
+<script type="module" src="${script.url}"></script>
 ${options.refreshSeconds ? html`<noscript><meta http-equiv="refresh" content="${options.refreshSeconds}"></noscript>` : ''}
 </head>
 <body class="${isWide(options) ? 'app' : 'gate'}"${user ? raw(' data-signed-in') : ''}>
 <a class="skip" href="#main">${texts.nav.skip}</a>
 <header class="top">
-<a class="brand" href="/">${mark}<span>${shell.productName}</span></a>
+<a class="brand" href="/">${brandMark(shell, theme)}</a>
 ${user ? navigation(options) : ''}
 ${user ? signOut(user, options.formToken) : isWide(options) ? html`<a class="sign-out" href="/sign-in">${texts.nav.signIn}</a>` : ''}
 </header>
@@ -60,7 +71,7 @@ ${problem ? html`<p class="banner problem" role="alert">${problem}</p>` : ''}
 ${notice && !problem ? html`<p class="banner notice" role="status">${notice}</p>` : ''}
 ${body}
 </main>
-${isWide(options) || !options.showsInbox ? '' : html`<footer class="local"><a href="/inbox">${texts.nav.localInbox}</a></footer>`}
+${footer(shell, options)}
 </body>
 </html>`
 }
@@ -68,6 +79,50 @@ ${isWide(options) || !options.showsInbox ? '' : html`<footer class="local"><a hr
 /** A narrow layout for a single form, or the full one. */
 function isWide({ user, current }: PageOptions): boolean {
   return user !== null || current === '/inbox'
+}
+
+/** The background of the top of the page, as in base.css. */
+const TOP_COLORS = {
+  app: { light: '#ffffff', dark: '#171b22' },
+  gate: { light: '#f6f7f9', dark: '#0f1217' },
+} as const
+
+/** The colour of the browser's own frame. */
+function themeColor(theme: ThemeChoice, isWide: boolean): Html {
+  const { light, dark } = TOP_COLORS[isWide ? 'app' : 'gate']
+  if (theme !== 'system') return html`<meta name="theme-color" content="${theme === 'light' ? light : dark}">`
+  return html`<meta name="theme-color" content="${light}" media="(prefers-color-scheme: light)">
+<meta name="theme-color" content="${dark}" media="(prefers-color-scheme: dark)">`
+}
+
+/** The operator's logo, or the key, with the product's name beside it unless the logo contains it. */
+function brandMark({ productName, assets: { logo, logoDark }, brand }: Shell, theme: ThemeChoice): Html {
+  if (!logo || !brand.logo) return html`${mark}<span>${productName}</span>`
+  const hasName = !isMark(brand.logo)
+  const alt = hasName ? productName : ''
+  const image = (file: LogoAsset) =>
+    html`<img class="logo" src="${file.url}" width="${Math.round(file.width)}" height="${Math.round(file.height)}" alt="${alt}">`
+  const shown = html`${
+    theme === 'system' && logoDark
+      ? html`<picture><source srcset="${logoDark.url}" media="(prefers-color-scheme: dark)">${image(logo)}</picture>`
+      : image(theme === 'dark' ? (logoDark ?? logo) : logo)
+  }`
+  return hasName ? shown : html`${shown}<span>${productName}</span>`
+}
+
+function footer({ brand: { links }, supportEmail }: Shell, options: PageOptions): Html {
+  const { nav } = texts
+  const entries: [string, string | null][] = [
+    ['/docs', nav.docs],
+    [links.terms ?? '', links.terms && nav.terms],
+    [links.privacy ?? '', links.privacy && nav.privacy],
+    [links.support ?? `mailto:${encodeURI(supportEmail)}`, nav.support],
+    ['/inbox', options.showsInbox && !isWide(options) ? nav.localInbox : null],
+  ]
+  return html`<footer class="foot">
+<nav aria-label="${nav.more}">${entries.map(([url, label]) => (label ? html`<a href="${url}">${label}</a>` : ''))}</nav>
+${options.returnTo === null ? '' : themeForm(options.theme, options.returnTo, formToken(options.formToken))}
+</footer>`
 }
 
 function navigation({ current, showsInbox, user }: PageOptions): Html {
@@ -136,12 +191,7 @@ export function day(instant: Instant): Html {
   return html`<time class="day" datetime="${iso.slice(0, 16)}Z">${iso.slice(0, 10)}</time>`
 }
 
-const DRAWING = '<circle cx="12.5" cy="16" r="5"/><path d="M17.5 16H26M22.5 16v4.5"/>'
-
-/** The logo in the page's colours, for light and dark mode. */
+/** The key in the page's colours, for light and dark mode. */
 export const mark = raw(
-  `<svg class="mark" viewBox="0 0 32 32" aria-hidden="true" focusable="false"><rect x="2" y="2" width="28" height="28" rx="8"/><g>${DRAWING}</g></svg>`,
+  `<svg class="mark" viewBox="0 0 32 32" aria-hidden="true" focusable="false"><rect x="2" y="2" width="28" height="28" rx="8"/><g>${MARK_DRAWING}</g></svg>`,
 )
-
-/** The logo as a separate file, for the favicon. */
-export const markFile = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect x="2" y="2" width="28" height="28" rx="8" fill="#3a4fcb"/><g fill="none" stroke="#fff" stroke-width="2.6" stroke-linecap="round">${DRAWING}</g></svg>`

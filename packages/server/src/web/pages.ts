@@ -26,6 +26,7 @@ import { sessionPages } from './sessions.ts'
 import { signInPages } from './sign-in.ts'
 import { createStreams } from './streams.ts'
 import { isNotice, texts } from './texts.ts'
+import { returnPath, themePages } from './theme.ts'
 import { verifyPages } from './verify.ts'
 
 export interface Pages {
@@ -41,7 +42,7 @@ export interface Pages {
 
 /** The web pages. They use the same operations as the API, with a session cookie. */
 export function createPages(services: PageServices & RequestFacts): Pages {
-  const assets = loadAssets()
+  const assets = loadAssets(services.brand)
   const kit = createKit(services, assets)
   const headers = pageHeaders(services.publicUrl)
   const app = new Hono<PageVariables>()
@@ -69,6 +70,7 @@ export function createPages(services: PageServices & RequestFacts): Pages {
   sessionPages(app, kit)
   devicePages(app, kit)
   accountPages(app, kit)
+  themePages(app, kit)
   adminPages(app, kit)
   if (services.inbox) inboxPages(app, kit, services.inbox)
   // Last, so that a hidden page stays hidden for every method.
@@ -109,9 +111,9 @@ function createKit(services: PageServices & RequestFacts, assets: Assets): PageK
   const forms = createForms({ ...services, cookies })
   const shell = {
     productName: services.productName,
-    styleUrl: assets.style.url,
-    scriptUrl: assets.script.url,
-    markUrl: assets.mark.url,
+    assets,
+    brand: services.brand,
+    supportEmail: services.supportEmail,
   }
   const showsInbox = (c: PageContext) => services.inbox !== null && services.isLocal(c.req.raw, c.env)
   return {
@@ -126,7 +128,9 @@ function createKit(services: PageServices & RequestFacts, assets: Assets): PageK
       const user = c.get('signedIn')?.user ?? null
       const done = c.req.query('done') ?? ''
       const notice = isNotice(done) && !options.problem ? texts.notices[done] : null
-      const facts = { user, formToken: forms.token(c), showsInbox: showsInbox(c), notice }
+      const theme = cookies.theme(c)
+      const own = { user, formToken: forms.token(c), showsInbox: showsInbox(c), notice }
+      const facts = { ...own, theme, returnTo: returnPath(c) }
       return c.html(page(shell, { ...facts, ...options }, body), status as 200)
     },
     requireSession(c) {

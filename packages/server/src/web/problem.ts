@@ -2,6 +2,7 @@ import { html } from 'hono/html'
 import { KeywayError } from '../errors.ts'
 import { SealError } from '../secrets.ts'
 import { type PageContext, type PageKit, Redirect } from './kit.ts'
+import type { Html } from './layout.ts'
 import { texts } from './texts.ts'
 
 interface Problem {
@@ -14,11 +15,21 @@ interface Problem {
 export function renderProblem(kit: PageKit, c: PageContext, error: Error): Response | Promise<Response> {
   if (error instanceof Redirect) return c.redirect(error.location, 303)
   const { title, lead, status } = describe(error)
-  if (status >= 500) kit.log.error({ err: error.name, detail: error.message }, 'a page failed')
+  const requestId = kit.requestIdOf(c.env)
+  if (status >= 500)
+    kit.log.error({ request_id: requestId, err: error.name, detail: error.message }, 'a page failed')
   const retryAfter = error instanceof KeywayError ? error.extras.retryAfter : undefined
   if (status === 503 || retryAfter) c.header('Retry-After', String(retryAfter ?? 1))
-  const body = html`<section class="card"><h1>${title}</h1><p class="lead">${lead}</p><p><a class="button" href="/">${texts.errors.home}</a></p></section>`
+  const tell = status >= 500 ? whatToTell(kit, requestId) : ''
+  const body = html`<section class="card"><h1>${title}</h1><p class="lead">${lead}</p>${tell}<p><a class="button" href="/">${texts.errors.home}</a></p></section>`
   return kit.render(c, { title, current: '' }, body, status)
+}
+
+/** Whom to ask, and what finds the error in the log. */
+function whatToTell({ supportEmail, brand }: PageKit, requestId: string): Html {
+  const mail = `mailto:${encodeURI(supportEmail)}?subject=${encodeURIComponent(requestId)}`
+  const { support } = brand.links
+  return html`<p class="quiet">${texts.errors.tell}</p><p><code>${requestId}</code></p><p><a href="${mail}">${supportEmail}</a>${support ? html` · <a href="${support}">${texts.nav.support}</a>` : ''}</p>`
 }
 
 export function notFound(): KeywayError {

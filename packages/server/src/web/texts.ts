@@ -20,6 +20,13 @@ export const texts = {
     signIn: 'Sign in',
     signOut: 'Sign out',
     skip: 'Skip to content',
+    more: 'More',
+    docs: 'Documentation',
+    terms: 'Terms',
+    privacy: 'Privacy',
+    support: 'Support',
+    theme: 'Colours',
+    themes: { system: 'System', light: 'Light', dark: 'Dark' },
   },
   units: {
     seconds: (count: number) => (count === 1 ? '1 second' : `${count} seconds`),
@@ -335,6 +342,7 @@ export const texts = {
     unavailableLead: 'Nothing was changed. Try again in a moment.',
     internal: 'Something went wrong on our side',
     home: 'Go to the start page',
+    tell: 'If it happens again, write to support and name this request:',
   },
 } as const
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import { DAY, MINUTE, SECOND } from '../../src/clock.ts'
+import { loadConfig } from '../../src/config.ts'
 import { newId } from '../../src/ids.ts'
 import type { Log } from '../../src/log.ts'
 import { createSmtpMailer } from '../../src/mail/smtp.ts'
@@ -23,6 +24,7 @@ const write = createMailWriter({
   productName: 'Keyway',
   supportEmail: 'help@keyway.test',
   publicUrl: 'https://keyway.test',
+  brand: loadConfig({}).brand,
 })
 const from = { name: 'Keyway', address: 'no-reply@keyway.test' }
 const anonymous = {

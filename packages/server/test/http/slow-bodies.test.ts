@@ -219,12 +219,14 @@ async function openPages(t: TestContext) {
     lifetimes,
     maxActiveKeys: 100,
     productName: 'Keyway',
+    brand: services.config.brand,
     publicUrl,
     securityEvents: store.securityEvents,
     stopping: new AbortController().signal,
     supportEmail: 'support@example.com',
     callerOf: () => caller(),
     formOf: (_request, env) => formOf(env as PageBindings),
+    requestIdOf: () => '0190a5b8-7c3e-7abc-8def-0123456789ab',
     isLocal: () => true,
   } satisfies Parameters<typeof createPages>[0])
 }

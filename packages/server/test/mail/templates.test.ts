@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { loadConfig } from '../../src/config.ts'
 import { createMailWriter } from '../../src/mail/templates/mail-writer.ts'
 import type { MessageContent } from '../../src/outbox/message.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
@@ -7,7 +8,8 @@ import { EXAMPLES } from '../support/mail-previews.ts'
 
 const publicUrl = 'https://keyway.test'
 const supportEmail = 'help@keyway.test'
-const write = createMailWriter({ productName: 'Acme & Co', supportEmail, publicUrl })
+const { brand } = loadConfig({})
+const write = createMailWriter({ productName: 'Acme & Co', supportEmail, publicUrl, brand })
 const recipient = parseEmailAddress('ada@example.com')!
 const written = (content: MessageContent, hasAccount = true) =>
   write({ id: '0190a5b8-7c3e-7abc-8def-0123456789ab', recipient, content }, hasAccount)

@@ -7,6 +7,7 @@ import { sourceFiles, src } from './source.ts'
 const KERNEL = [
   'cache-control',
   'change-limits',
+  'content-coding',
   'errors',
   'folders',
   'events',
@@ -35,6 +36,7 @@ const NOUNS = [
   ...[
     'outbox',
     'billing',
+    'brand',
     'users',
     'sessions',
     'signing-keys',
@@ -121,6 +123,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   ],
   usage: [],
   statistics: ['usage', 'endings'],
+  brand: [],
   backup: [],
   administration: ['hub/presence-store.ts', 'outbox', 'users/email-address.ts', ...SMALL_NOUNS],
   hub: ['usage/usage.ts', 'api-keys/api-key.ts'],
@@ -131,7 +134,13 @@ const MAY_IMPORT: Record<string, string[]> = {
   http: [...NOUNS, 'oauth', 'config.ts', '../../python/pack.ts'],
   web: [...NOUNS, 'config.ts'],
   metrics: [...NOUNS, 'config.ts'],
-  config: ['billing/money.ts', 'magic-links/send-limits.ts', 'limits/limit.ts', 'users/email-address.ts'],
+  config: [
+    'brand',
+    'billing/money.ts',
+    'magic-links/send-limits.ts',
+    'limits/limit.ts',
+    'users/email-address.ts',
+  ],
   'config.ts': ['config'],
   operations: [
     ...NOUNS,

@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { loadConfig } from '../../src/config.ts'
 import { createMailWriter } from '../../src/mail/templates/mail-writer.ts'
 import type { MessageContent } from '../../src/outbox/message.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
@@ -57,6 +58,7 @@ function writePreviews(folder: string): void {
     productName: 'Keyway',
     supportEmail: 'support@example.com',
     publicUrl: 'https://keyway.example.com',
+    brand: loadConfig({}).brand,
   })
   const recipient = parseEmailAddress('ada@example.com')!
   for (const content of EXAMPLES) {

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { tool } from '../../../../tools/install.ts'
 import { toScopes } from '../../src/api-keys/api-key.ts'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
+import { loadConfig } from '../../src/config.ts'
 import { createMailWriter } from '../../src/mail/templates/mail-writer.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { newVerifier, registerShop, requestOf } from './authorize.ts'
@@ -226,6 +227,7 @@ async function captureMails(page: Page): Promise<void> {
     productName: 'Keyway',
     supportEmail: 'support@example.com',
     publicUrl: 'https://keyway.example.com',
+    brand: loadConfig({}).brand,
   })
   for (const content of EXAMPLES) {
     for (const hasAccount of content.kind === 'sign_in' ? [false, true] : [true]) {

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { publicFor } from '../../cache-control.ts'
+import { createStaticBody, type StaticBody } from '../../content-coding.ts'
 import { DOCS_CONTENT_SECURITY_POLICY } from '../docs-page.ts'
 import { type Route, route } from '../route.ts'
 
@@ -12,7 +13,7 @@ const TAG = 'Service'
 
 /** The API documentation, as OpenAPI and as HTML; each is generated and encoded on its first request. */
 export function docsRoutes({ openApi, docs }: DocsOptions): Route[] {
-  let openApiText: Buffer<ArrayBuffer> | null = null
+  let openApiBody: StaticBody | null = null
   let docsText: Buffer<ArrayBuffer> | null = null
 
   return [
@@ -26,11 +27,21 @@ export function docsRoutes({ openApi, docs }: DocsOptions): Route[] {
       access: 'public',
       answers: [
         { status: 200, description: 'The document.', schema: z.looseObject({ openapi: z.string() }) },
+        { status: 304, description: 'Unchanged since the `ETag` of `If-None-Match`.' },
       ],
       errors: [],
-      handle() {
-        openApiText ??= Buffer.from(JSON.stringify(openApi()))
-        return { status: 200, body: openApiText, headers: { 'Cache-Control': publicFor(60) } }
+      async handle({ incoming: { headers } }) {
+        openApiBody ??= createStaticBody(Buffer.from(JSON.stringify(openApi())))
+        const wanted = {
+          acceptEncoding: String(headers['accept-encoding'] ?? ''),
+          ifNoneMatch: headers['if-none-match'],
+        }
+        const { body, headers: selected } = await openApiBody.select(wanted)
+        return {
+          status: body ? 200 : 304,
+          body: body ?? undefined,
+          headers: { 'Cache-Control': publicFor(60), ...selected },
+        }
       },
     }),
     route({

@@ -1,3 +1,5 @@
+import { type Brand, imagePath, isMark } from '../../brand/brand.ts'
+import type { AccentColors } from '../../brand/colors.ts'
 import type { Block, TemplatedMail } from './templates.ts'
 
 class Html {
@@ -28,7 +30,10 @@ function toHtml(part: Part): string {
   return String(part).replace(/[&<>"']/g, character => ESCAPES[character] ?? character)
 }
 
-/** Fonts, width and colours of all mails; the colours are those of the pages. Text has a contrast of 4.5:1 or more. */
+/**
+ * Fonts, width and colours of all mails; the colours are those of the pages, with the accent colour of the operator. Text has
+ * a contrast of 4.5:1 or more.
+ */
 const THEME = {
   font: "-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif",
   mono: "ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', monospace",
@@ -40,8 +45,6 @@ const THEME = {
     border: '#e4e7ed',
     text: '#181c25',
     muted: '#596171',
-    accent: '#3a4fcb',
-    onAccent: '#ffffff',
     panel: '#f3f4f8',
   },
   dark: {
@@ -50,19 +53,28 @@ const THEME = {
     border: '#2a313c',
     text: '#edf0f6',
     muted: '#a4adbc',
-    accent: '#a6b6ff',
-    onAccent: '#10163a',
     panel: '#212733',
   },
 } as const
 
 const { light, dark, font, mono, width } = THEME
 
+/** Who writes. */
+export interface MailProduct {
+  name: string
+  supportEmail: string
+  publicUrl: string
+  brand: Brand
+  /** The words for the operator's links. */
+  linkLabels: { terms: string; privacy: string }
+}
+
 /**
  * Uses tables and inline styles, since many mail programs remove other markup; the style sheet only has the dark colours
- * and the margins for phones. Loads nothing from the network.
+ * and the margins for phones. Loads nothing from the network but the operator's logo.
  */
-export function renderHtml(mail: TemplatedMail, product: { name: string; supportEmail: string }): string {
+export function renderHtml(mail: TemplatedMail, product: MailProduct): string {
+  const { accent } = product.brand
   return html`<!doctype html>
 <html lang="en" dir="ltr">
 <head>
@@ -72,21 +84,21 @@ export function renderHtml(mail: TemplatedMail, product: { name: string; support
 <meta name="supported-color-schemes" content="light dark">
 <meta name="format-detection" content="telephone=no, date=no, address=no, email=no, url=no">
 <title>${mail.subject}</title>
-<style>${new Html(STYLE_SHEET)}</style>
+<style>${new Html(styleSheet(accent.dark))}</style>
 </head>
 <body class="page" style="margin:0;padding:0;background-color:${light.page};-webkit-text-size-adjust:100%">
 <div style="display:none;max-height:0;overflow:hidden;mso-hide:all">${mail.preheader}${PADDING}</div>
 <table role="presentation" class="page" width="100%" cellpadding="0" cellspacing="0" border="0" style="background-color:${light.page}">
 <tr><td class="around" align="center" style="padding:32px 16px">
 <table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="max-width:${width}px">
-<tr><td style="padding:0 4px 20px">${wordmark(product.name)}</td></tr>
+<tr><td style="padding:0 4px 20px">${wordmark(product)}</td></tr>
 <tr><td class="card" style="padding:40px 40px 20px;background-color:${light.card};border:1px solid ${light.border};border-radius:12px;font-family:${font}">
 <h1 class="text" style="margin:0 0 16px;font-size:24px;line-height:1.3;font-weight:600;color:${light.text}">${mail.heading}</h1>
-${mail.body.map(renderBlock)}
+${mail.body.map(block => renderBlock(block, accent.light))}
 ${mail.notes.map(renderNote)}
 </td></tr>
 <tr><td class="muted" style="padding:20px 4px 0;font-family:${font};font-size:13px;line-height:1.5;color:${light.muted}">
-${mail.support} <a class="link" href="mailto:${product.supportEmail}" style="color:${light.accent}">${product.supportEmail}</a>
+${mail.support} <a class="link" href="mailto:${product.supportEmail}" style="color:${accent.light.accent}">${product.supportEmail}</a>${ownLinks(product)}
 </td></tr>
 </table>
 </td></tr>
@@ -96,20 +108,51 @@ ${mail.support} <a class="link" href="mailto:${product.supportEmail}" style="col
 `.text
 }
 
-/** The initial in a square and the product's name, without an image. */
-function wordmark(name: string): Html {
-  return html`<table role="presentation" cellpadding="0" cellspacing="0" border="0"><tr>
-<td class="accent" aria-hidden="true" align="center" width="32" height="32" style="width:32px;height:32px;background-color:${light.accent};border-radius:8px;font-family:${font};font-size:18px;line-height:32px;font-weight:700;color:${light.onAccent}">${[...name][0]?.toUpperCase() ?? ''}</td>
-<td class="text" style="padding-left:10px;font-family:${font};font-size:17px;font-weight:600;color:${light.text}">${name}</td>
-</tr></table>`
+/** The operator's pages, in a line of their own. */
+function ownLinks({ brand: { accent, links }, linkLabels }: MailProduct): Html {
+  const given = (['terms', 'privacy'] as const).filter(name => links[name] !== null)
+  if (given.length === 0) return html``
+  return html`<br>${given.map((name, at) => html`${at > 0 ? ' · ' : ''}<a class="link" href="${links[name]!}" style="color:${accent.light.accent}">${linkLabels[name]}</a>`)}`
 }
 
-function renderBlock(block: Block): Html {
+/** Pixels. */
+const LOGO_HEIGHT = 32
+const MAX_LOGO_WIDTH = 280
+
+/**
+ * The operator's logo if it is a PNG, which every mail program shows; else the initial in a square. With the product's name,
+ * unless the logo contains it. On dark backgrounds it has a light one.
+ */
+function wordmark(product: MailProduct): Html {
+  const { logo } = product.brand
+  if (logo?.type !== 'image/png') return initial(product)
+  const scale = Math.min(LOGO_HEIGHT / logo.height, MAX_LOGO_WIDTH / logo.width)
+  const [wide, high] = [Math.round(logo.width * scale), Math.round(logo.height * scale)]
+  const hasName = !isMark(logo)
+  const image = html`<img src="${product.publicUrl}${imagePath('logo', logo)}" width="${wide}" height="${high}" alt="${hasName ? product.name : ''}" border="0" style="display:block;border:0">`
+  return html`<table role="presentation" cellpadding="0" cellspacing="0" border="0"><tr>
+<td class="logo">${image}</td>
+${hasName ? '' : name(product)}</tr></table>`
+}
+
+function name(product: MailProduct): Html {
+  return html`<td class="text" style="padding-left:10px;font-family:${font};font-size:17px;font-weight:600;color:${light.text}">${product.name}</td>
+`
+}
+
+function initial(product: MailProduct): Html {
+  const { accent, ink } = product.brand.accent.light
+  return html`<table role="presentation" cellpadding="0" cellspacing="0" border="0"><tr>
+<td class="accent" aria-hidden="true" align="center" width="32" height="32" style="width:32px;height:32px;background-color:${accent};border-radius:8px;font-family:${font};font-size:18px;line-height:32px;font-weight:700;color:${ink}">${[...product.name][0]?.toUpperCase() ?? ''}</td>
+${name(product)}</tr></table>`
+}
+
+function renderBlock(block: Block, accent: AccentColors): Html {
   switch (block.kind) {
     case 'paragraph':
       return html`<p class="text" style="margin:0 0 24px;font-size:16px;line-height:1.55;color:${light.text}">${block.text}</p>`
     case 'button':
-      return renderButton(block)
+      return renderButton(block, accent)
     case 'code':
       return renderCode(block)
     case 'facts':
@@ -117,10 +160,13 @@ function renderBlock(block: Block): Html {
   }
 }
 
-function renderButton({ label, url, urlLabel }: Extract<Block, { kind: 'button' }>): Html {
+function renderButton(
+  { label, url, urlLabel }: Extract<Block, { kind: 'button' }>,
+  { accent, ink }: AccentColors,
+): Html {
   return html`<table role="presentation" cellpadding="0" cellspacing="0" border="0" style="margin:0 0 24px"><tr>
-<td class="accent" align="center" bgcolor="${light.accent}" style="background-color:${light.accent};border-radius:8px">
-<a class="accent" href="${url}" style="display:inline-block;padding:14px 28px;border-radius:8px;background-color:${light.accent};font-family:${font};font-size:16px;line-height:20px;font-weight:600;color:${light.onAccent};text-decoration:none">${label}</a>
+<td class="accent" align="center" bgcolor="${accent}" style="background-color:${accent};border-radius:8px">
+<a class="accent" href="${url}" style="display:inline-block;padding:14px 28px;border-radius:8px;background-color:${accent};font-family:${font};font-size:16px;line-height:20px;font-weight:600;color:${ink};text-decoration:none">${label}</a>
 </td></tr></table>
 <p class="muted" style="margin:0 0 4px;font-size:13px;line-height:1.5;color:${light.muted}">${urlLabel}</p>
 <p class="muted" style="margin:0 0 28px;font-family:${mono};font-size:12px;line-height:1.6;color:${light.muted};word-break:break-all;overflow-wrap:anywhere">${url}</p>`
@@ -154,7 +200,7 @@ function renderNote(text: string): Html {
 /** Invisible characters after the preheader, so that the preview does not continue with the body. */
 const PADDING = new Html('&#847;&zwnj;&nbsp;'.repeat(60))
 
-const STYLE_SHEET = `
+const styleSheet = ({ accent, ink }: AccentColors) => `
 :root { color-scheme: light dark; supported-color-schemes: light dark }
 @media (max-width: 480px) {
   .card { padding: 28px 22px 12px !important }
@@ -166,7 +212,8 @@ const STYLE_SHEET = `
   .panel { background-color: ${dark.panel} !important }
   .text { color: ${dark.text} !important }
   .muted { color: ${dark.muted} !important }
-  .link { color: ${dark.accent} !important }
-  .accent { background-color: ${dark.accent} !important; color: ${dark.onAccent} !important }
+  .link { color: ${accent} !important }
+  .accent { background-color: ${accent} !important; color: ${ink} !important }
+  .logo { padding: 4px 6px; background-color: #ffffff; border-radius: 6px }
 }
 `

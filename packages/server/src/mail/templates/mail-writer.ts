@@ -1,27 +1,36 @@
+import type { Brand } from '../../brand/brand.ts'
 import type { MessageContent } from '../../outbox/message.ts'
 import type { MailWriter } from '../../outbox/outbox.ts'
 import { renderHtml } from './html.ts'
 import { createEnglishTemplates, type TemplatedMail, type Templates } from './templates.ts'
 import { renderText } from './text.ts'
 
+const LINK_LABELS = { terms: 'Terms', privacy: 'Privacy' }
+
 export interface MailWriterDeps {
   productName: string
   supportEmail: string
   /** The origin of the pages that mails link to. */
   publicUrl: string
+  brand: Brand
 }
 
 /**
  * Writes mails as HTML and plain text. Every attempt sends the same message. A mail to an unconfirmed address contains no
  * user-supplied text.
  */
-export function createMailWriter({ productName, supportEmail, publicUrl }: MailWriterDeps): MailWriter {
+export function createMailWriter({
+  productName,
+  supportEmail,
+  publicUrl,
+  brand,
+}: MailWriterDeps): MailWriter {
   const templates = createEnglishTemplates(productName, {
     keys: `${publicUrl}/keys`,
     sessions: `${publicUrl}/sessions`,
     webhooks: `${publicUrl}/admin/webhooks`,
   })
-  const product = { name: productName, supportEmail }
+  const product = { name: productName, supportEmail, publicUrl, brand, linkLabels: LINK_LABELS }
   return ({ id, recipient, content }, hasAccount) => {
     const mail = fill(templates, content, hasAccount)
     const { template, subject, link, code } = mail

@@ -1,17 +1,27 @@
+import type { MailProduct } from './html.ts'
 import type { Block, TemplatedMail } from './templates.ts'
 
 /** RFC 5322 section 2.1.1 recommends 78 at most; replies quote with two more. */
 const LINE_LENGTH = 72
 
 /** The same mail as plain text (RFC 2046 section 5.1.4). A URL has a line of its own and is never broken. */
-export function renderText(mail: TemplatedMail, product: { name: string; supportEmail: string }): string {
+export function renderText(mail: TemplatedMail, product: MailProduct): string {
   const parts = [
     wrap(mail.heading),
     ...mail.body.map(renderBlock),
     ...mail.notes.map(wrap),
-    `-- \n${wrap(product.name)}\n${wrap(`${mail.support} ${product.supportEmail}`)}`,
+    [
+      `-- \n${wrap(product.name)}\n${wrap(`${mail.support} ${product.supportEmail}`)}`,
+      ...ownLinks(product),
+    ].join('\n'),
   ]
   return `${parts.join('\n\n')}\n`
+}
+
+function ownLinks({ brand: { links }, linkLabels }: MailProduct): string[] {
+  return (['terms', 'privacy'] as const)
+    .filter(name => links[name] !== null)
+    .map(name => `${linkLabels[name]}: ${links[name]}`)
 }
 
 function renderBlock(block: Block): string {

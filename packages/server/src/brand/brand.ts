@@ -1,0 +1,44 @@
+import { createHash } from 'node:crypto'
+import type { Accent } from './colors.ts'
+import type { BrandImage } from './image.ts'
+
+/** The operator's face: the same in pages, mails and documents. */
+export interface Brand {
+  accent: Accent
+  /** Null: the key of the service itself, in the accent colour. */
+  logo: BrandImage | null
+  /** Shown on dark backgrounds instead of `logo`; null: `logo` is shown there too. */
+  logoDark: BrandImage | null
+  /** Null: the logo where it is about as wide as high, else the key. */
+  favicon: BrandImage | null
+  /** Null: the key. */
+  touchIcon: BrandImage | null
+  links: BrandLinks
+}
+
+/** Addresses of the operator's own pages; null: there is none. */
+export interface BrandLinks {
+  terms: string | null
+  privacy: string | null
+  /** Null: mail to the support address. */
+  support: string | null
+}
+
+const SUFFIXES = { 'image/png': 'png', 'image/svg+xml': 'svg', 'image/x-icon': 'ico' } as const
+
+/** Where pages serve an image; includes its hash, so that it can be cached permanently. */
+export function imagePath(name: string, { type, bytes }: BrandImage): string {
+  return `/assets/${name}.${SUFFIXES[type]}?v=${versionOf(bytes)}`
+}
+
+export function versionOf(content: Buffer): string {
+  return createHash('sha256').update(content).digest('base64url').slice(0, 10)
+}
+
+/** A logo wider than that, as a multiple of its height, contains the name. */
+const MAX_MARK_RATIO = 1.5
+
+/** Whether the product's name is written next to the logo. */
+export function isMark({ width, height }: BrandImage): boolean {
+  return width <= MAX_MARK_RATIO * height
+}

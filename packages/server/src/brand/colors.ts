@@ -1,0 +1,179 @@
+/** `#rrggbb`. */
+export type Hex = `#${string}`
+
+/** The accent colour of one theme, with those that follow from it. */
+export interface AccentColors {
+  /** Links, and what buttons are filled with. */
+  accent: Hex
+  hover: Hex
+  /** Text on `accent`. */
+  ink: Hex
+  /** The background of what is selected. */
+  soft: Hex
+}
+
+export type Theme = 'light' | 'dark'
+export type Accent = Record<Theme, AccentColors>
+
+/** For text (WCAG 2.2, success criterion 1.4.3). */
+const MIN_CONTRAST = 4.5
+/** Of a dark theme's colour that nobody chose. */
+const DERIVED_CONTRAST = 7
+/** Brighter ones of that chroma glow on a dark background. */
+const MAX_DERIVED_CHROMA = 0.11
+
+/** The backgrounds of pages and mails on which the accent colour is text. */
+const SURFACES: Record<Theme, { card: Hex; all: readonly Hex[]; ink: Hex; soft: number; hover: number }> = {
+  light: {
+    card: '#ffffff',
+    all: ['#f6f7f9', '#ffffff', '#f3f4f8'],
+    ink: '#ffffff',
+    soft: 0.09,
+    hover: -0.06,
+  },
+  dark: {
+    card: '#171b22',
+    all: ['#0f1217', '#171b22', '#10131a', '#212733'],
+    ink: '#10131a',
+    soft: 0.13,
+    hover: 0.05,
+  },
+}
+
+/** Where no colour was set. */
+export const DEFAULT_ACCENT: Record<Theme, Hex> = { light: '#3a4fcb', dark: '#a6b6ff' }
+
+/**
+ * The accent colours of both themes. The dark theme's follows from the light one's if it is not given: of the same hue, and
+ * bright enough.
+ */
+export function accentOf(light: Hex, dark: Hex = brightened(light)): Accent {
+  return { light: colorsOf(light, 'light'), dark: colorsOf(dark, 'dark') }
+}
+
+function colorsOf(accent: Hex, theme: Theme): AccentColors {
+  const { card, ink, soft, hover } = SURFACES[theme]
+  const { l, c, h } = toOklch(accent)
+  return { accent, hover: toHex({ l: l + hover, c, h }), ink, soft: mixed(accent, card, soft) }
+}
+
+/** The least contrast of the accent colour as text, or of text on it, in this theme. */
+export function leastContrast(accent: Hex, theme: Theme): number {
+  const { all, ink } = SURFACES[theme]
+  const { soft } = colorsOf(accent, theme)
+  return Math.min(...[...all, soft, ink].map(other => contrast(accent, other)))
+}
+
+export function isLegible(accent: Hex, theme: Theme, least = MIN_CONTRAST): boolean {
+  return leastContrast(accent, theme) >= least
+}
+
+/** Steps between a colour and black or white. */
+const STEPS = 256
+
+/** The colour of the same hue, as near as possible in lightness (OKLCH), that is legible in this theme. */
+export function nearestLegible(color: Hex, theme: Theme, least = MIN_CONTRAST): Hex {
+  const { l, c, h } = toOklch(color)
+  const end = theme === 'light' ? 0 : 1
+  for (let step = 0; step <= STEPS; step++) {
+    const nearer = toHex({ l: l + ((end - l) * step) / STEPS, c, h })
+    if (isLegible(nearer, theme, least)) return nearer
+  }
+  return theme === 'light' ? '#000000' : '#ffffff'
+}
+
+function brightened(light: Hex): Hex {
+  const { l, c, h } = toOklch(light)
+  return nearestLegible(toHex({ l, c: Math.min(c, MAX_DERIVED_CHROMA), h }), 'dark', DERIVED_CONTRAST)
+}
+
+/** From 1 to 21 (WCAG 2.2, "contrast ratio"). */
+export function contrast(one: Hex, other: Hex): number {
+  const [darker, lighter] = [luminance(one), luminance(other)].sort((a, b) => a - b) as [number, number]
+  return (lighter + 0.05) / (darker + 0.05)
+}
+
+type Triple = [number, number, number]
+
+function luminance(color: Hex): number {
+  const [red, green, blue] = channels(color).map(toLinear) as Triple
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+}
+
+function mixed(color: Hex, background: Hex, share: number): Hex {
+  const under = channels(background)
+  return fromChannels(channels(color).map((value, at) => share * value + (1 - share) * under[at]!) as Triple)
+}
+
+/** Red, green and blue, each from 0 to 1. */
+function channels(color: Hex): Triple {
+  return [1, 3, 5].map(at => Number.parseInt(color.slice(at, at + 2), 16) / 255) as Triple
+}
+
+function fromChannels(values: Triple): Hex {
+  const digits = values.map(value =>
+    Math.round(Math.min(1, Math.max(0, value)) * 255)
+      .toString(16)
+      .padStart(2, '0'),
+  )
+  return `#${digits.join('')}`
+}
+
+/** The transfer function of sRGB (IEC 61966-2-1), and its inverse. */
+function toLinear(value: number): number {
+  return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4
+}
+
+function fromLinear(value: number): number {
+  return value <= 0.0031308 ? 12.92 * value : 1.055 * value ** (1 / 2.4) - 0.055
+}
+
+/** Lightness from 0 to 1, chroma, and hue in radians (CSS Color 4, section 9). */
+interface Oklch {
+  l: number
+  c: number
+  h: number
+}
+
+/** https://www.w3.org/TR/css-color-4/#color-conversion-code */
+function toOklch(color: Hex): Oklch {
+  const [r, g, b] = channels(color).map(toLinear) as Triple
+  const long = Math.cbrt(0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * b)
+  const medium = Math.cbrt(0.2119034982 * r + 0.6806995451 * g + 0.1073969566 * b)
+  const short = Math.cbrt(0.0883024619 * r + 0.2817188376 * g + 0.6299787005 * b)
+  const l = 0.2104542553 * long + 0.793617785 * medium - 0.0040720468 * short
+  const a = 1.9779984951 * long - 2.428592205 * medium + 0.4505937099 * short
+  const bb = 0.0259040371 * long + 0.7827717662 * medium - 0.808675766 * short
+  return { l, c: Math.hypot(a, bb), h: Math.atan2(bb, a) }
+}
+
+/** Less saturated where sRGB has no such colour. */
+function toHex({ l, c, h }: Oklch): Hex {
+  let [inside, outside] = [0, c]
+  if (isInSrgb(linearOf({ l, c, h }))) inside = c
+  else
+    for (let halved = 0; halved < 16; halved++) {
+      const middle = (inside + outside) / 2
+      if (isInSrgb(linearOf({ l, c: middle, h }))) inside = middle
+      else outside = middle
+    }
+  return fromChannels(linearOf({ l, c: inside, h }).map(fromLinear) as Triple)
+}
+
+const ROUNDING = 1e-4
+
+function isInSrgb(linear: Triple): boolean {
+  return linear.every(value => value >= -ROUNDING && value <= 1 + ROUNDING)
+}
+
+function linearOf({ l, c, h }: Oklch): Triple {
+  const [a, b] = [c * Math.cos(h), c * Math.sin(h)]
+  const long = (l + 0.3963377774 * a + 0.2158037573 * b) ** 3
+  const medium = (l - 0.1055613458 * a - 0.0638541728 * b) ** 3
+  const short = (l - 0.0894841775 * a - 1.291485548 * b) ** 3
+  return [
+    4.0767416621 * long - 3.3077115913 * medium + 0.2309699292 * short,
+    -1.2684380046 * long + 2.6097574011 * medium - 0.3413193965 * short,
+    -0.0041960863 * long - 0.7034186147 * medium + 1.707614701 * short,
+  ]
+}

@@ -1,0 +1,89 @@
+import { crc32, deflateSync } from 'node:zlib'
+import type { AccentColors } from './colors.ts'
+
+/*
+ * The service's own logo, a key, as drawing and as PNG. Its units are 32 to a side.
+ */
+
+const RING = { x: 12.5, y: 16, radius: 5 }
+const STROKE = 2.6
+/** The shaft and the bit, from x1, y1 to x2, y2. */
+const LINES = [
+  [17.5, 16, 26, 16],
+  [22.5, 16, 22.5, 20.5],
+] as const
+const SIDE = 32
+
+export const MARK_DRAWING = `<circle cx="${RING.x}" cy="${RING.y}" r="${RING.radius}"/><path d="${LINES.map(([x1, y1, x2, y2]) => `M${x1} ${y1}L${x2} ${y2}`).join('')}"/>`
+
+/** As a file, for the favicon. */
+export function markSvg({ accent, ink }: AccentColors): string {
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${SIDE} ${SIDE}"><rect x="2" y="2" width="28" height="28" rx="8" fill="${accent}"/><g fill="none" stroke="${ink}" stroke-width="${STROKE}" stroke-linecap="round">${MARK_DRAWING}</g></svg>`
+}
+
+/** Pixels of the touch icon, which systems scale down and whose corners they round. */
+export const TOUCH_ICON_SIDE = 180
+/** Shades between the two colours; 4 bits a pixel. */
+const SHADES = 16
+
+/** The key on a full square, as a PNG with a palette from `accent` to `ink`. */
+export function markPng({ accent, ink }: AccentColors): Buffer<ArrayBuffer> {
+  const header = Buffer.alloc(13)
+  header.writeUInt32BE(TOUCH_ICON_SIDE, 0)
+  header.writeUInt32BE(TOUCH_ICON_SIDE, 4)
+  header.set([4, 3], 8) // bits a pixel; colours by palette
+  return Buffer.concat([
+    Buffer.from('89504e470d0a1a0a', 'hex'),
+    chunk('IHDR', header),
+    chunk('PLTE', palette(accent, ink)),
+    chunk('IDAT', deflateSync(pixels())),
+    chunk('IEND', Buffer.alloc(0)),
+  ])
+}
+
+/** https://www.w3.org/TR/png-3/#5Chunk-layout */
+function chunk(name: string, content: Buffer): Buffer {
+  const named = Buffer.concat([Buffer.from(name, 'latin1'), content])
+  const framed = Buffer.alloc(named.length + 8)
+  framed.writeUInt32BE(content.length, 0)
+  named.copy(framed, 4)
+  framed.writeUInt32BE(crc32(named), named.length + 4)
+  return framed
+}
+
+function palette(from: string, to: string): Buffer {
+  const [first, last] = [from, to].map(color => Buffer.from(color.slice(1), 'hex')) as [Buffer, Buffer]
+  return Buffer.from(
+    Array.from({ length: 3 * SHADES }, (_, at) => {
+      const share = Math.floor(at / 3) / (SHADES - 1)
+      return Math.round((1 - share) * first[at % 3]! + share * last[at % 3]!)
+    }),
+  )
+}
+
+/** Each line begins with its filter, which is none. */
+function pixels(): Buffer {
+  const lineBytes = 1 + TOUCH_ICON_SIDE / 2
+  const lines = Buffer.alloc(TOUCH_ICON_SIDE * lineBytes)
+  for (let y = 0; y < TOUCH_ICON_SIDE; y++) {
+    for (let x = 0; x < TOUCH_ICON_SIDE; x++) {
+      lines[y * lineBytes + 1 + (x >> 1)]! |= shadeAt(x, y) << (x % 2 === 0 ? 4 : 0)
+    }
+  }
+  return lines
+}
+
+/** How much of a pixel the key covers, from 0 to 15. */
+function shadeAt(x: number, y: number): number {
+  const unit = SIDE / TOUCH_ICON_SIDE
+  const [atX, atY] = [(x + 0.5) * unit, (y + 0.5) * unit]
+  const toRing = Math.abs(Math.hypot(atX - RING.x, atY - RING.y) - RING.radius)
+  const toStroke = Math.min(toRing, ...LINES.map(line => distance(atX, atY, line)))
+  const covered = (STROKE / 2 - toStroke) / unit + 0.5
+  return Math.round(Math.min(1, Math.max(0, covered)) * (SHADES - 1))
+}
+
+/** From a point to a line that is horizontal or vertical. */
+function distance(x: number, y: number, [x1, y1, x2, y2]: (typeof LINES)[number]): number {
+  return Math.hypot(x - Math.min(Math.max(x, x1), x2), y - Math.min(Math.max(y, y1), y2))
+}

@@ -1,0 +1,78 @@
+import { createHash } from 'node:crypto'
+import { promisify } from 'node:util'
+import { brotliCompress, constants, gzip } from 'node:zlib'
+
+/*
+ * Compression of what is the same for everybody. Nothing else is compressed: a response that contains a secret beside text
+ * of the requester's would reveal it by its length (BREACH, https://breachattack.com). So pages are not, whose forms have
+ * tokens, and neither is any answer of the API.
+ */
+
+type Coding = 'br' | 'gzip' | 'identity'
+
+/** A document without secrets that stays as it is. */
+export interface StaticBody {
+  /**
+   * The representation for a client's `Accept-Encoding` and `If-None-Match` (RFC 9110, sections 12.5.3 and 13.1.2). Each
+   * coding is made once, on the first request for it, on another thread.
+   */
+  select(
+    request: StaticRequest,
+  ): Promise<{ body: Buffer<ArrayBuffer> | null; headers: Record<string, string> }>
+}
+
+export interface StaticRequest {
+  acceptEncoding: string | undefined
+  ifNoneMatch: string | undefined
+}
+
+/** Smaller documents gain nothing. */
+const MIN_COMPRESSED_BYTES = 512
+
+export function createStaticBody(content: Buffer<ArrayBuffer>): StaticBody {
+  const hash = createHash('sha256').update(content).digest('base64url').slice(0, 16)
+  const made: Partial<Record<Coding, Promise<Buffer<ArrayBuffer>>>> = { identity: Promise.resolve(content) }
+  const isCompressible = content.length >= MIN_COMPRESSED_BYTES
+
+  return {
+    async select({ acceptEncoding, ifNoneMatch }) {
+      const coding = isCompressible ? preferredCoding(acceptEncoding) : 'identity'
+      // One tag for each representation (RFC 9110, section 8.8.3).
+      const etag = coding === 'identity' ? `"${hash}"` : `"${hash}-${coding}"`
+      const headers: Record<string, string> = {
+        ETag: etag,
+        ...(isCompressible && { Vary: 'Accept-Encoding' }),
+      }
+      if (matches(ifNoneMatch, etag)) return { body: null, headers }
+      made[coding] ??= compress(content, coding)
+      if (coding !== 'identity') headers['Content-Encoding'] = coding
+      return { body: await made[coding], headers }
+    },
+  }
+}
+
+async function compress(content: Buffer, coding: Coding): Promise<Buffer<ArrayBuffer>> {
+  if (coding === 'gzip') return (await promisify(gzip)(content, { level: 9 })) as Buffer<ArrayBuffer>
+  const params = { [constants.BROTLI_PARAM_SIZE_HINT]: content.length }
+  return (await promisify(brotliCompress)(content, { params })) as Buffer<ArrayBuffer>
+}
+
+/** Brotli where it is accepted as willingly as gzip. */
+function preferredCoding(acceptEncoding = ''): Coding {
+  const qualities = new Map<string, number>()
+  for (const part of acceptEncoding.toLowerCase().split(',')) {
+    const [name = '', weight = ''] = part.split(';').map(each => each.trim())
+    const quality = /^q=([01](?:\.\d{0,3})?)$/.exec(weight)?.[1]
+    qualities.set(name, quality === undefined ? 1 : Number(quality))
+  }
+  const of = (name: Coding) => qualities.get(name) ?? qualities.get('*') ?? 0
+  if (of('br') > 0 && of('br') >= of('gzip')) return 'br'
+  return of('gzip') > 0 ? 'gzip' : 'identity'
+}
+
+/** Weak comparison (RFC 9110, section 8.8.3.2). */
+function matches(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return false
+  const tags = ifNoneMatch.split(',').map(tag => tag.trim().replace(/^W\//, ''))
+  return tags.includes(etag) || tags.includes('*')
+}

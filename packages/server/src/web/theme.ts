@@ -1,0 +1,44 @@
+import type { Hono } from 'hono'
+import { html, raw } from 'hono/html'
+import type { PageContext, PageKit, PageVariables } from './kit.ts'
+import type { Html } from './layout.ts'
+import { texts } from './texts.ts'
+
+/** What a person chose: the system's theme, or one of ours. */
+export type ThemeChoice = (typeof THEME_CHOICES)[number]
+export const THEME_CHOICES = ['system', 'light', 'dark'] as const
+
+/** POST /theme: keeps the choice in a cookie, so that the next page comes in it from its first byte. */
+export function themePages(app: Hono<PageVariables>, kit: PageKit): void {
+  app.post('/theme', c => {
+    const fields = kit.forms.read(c)
+    const choice = THEME_CHOICES.find(each => each === fields.get('theme'))
+    if (choice) kit.cookies.setTheme(c, choice)
+    return c.redirect(ownPath(fields.get('return_to'), kit.publicUrl) ?? '/', 303)
+  })
+}
+
+export function themeForm(chosen: ThemeChoice, returnTo: string, token: Html): Html {
+  const { theme, themes } = texts.nav
+  return html`<form method="post" action="/theme">${token}<input type="hidden" name="return_to" value="${returnTo}"><div class="theme" role="group" aria-label="${theme}">${THEME_CHOICES.map(each => html`<button name="theme" value="${each}" aria-pressed="${raw(String(each === chosen))}">${themes[each]}</button>`)}</div></form>`
+}
+
+/**
+ * The page to come back to; null for the answer to a form, which cannot be repeated, and for /verify, whose address contains a
+ * token.
+ */
+export function returnPath(c: PageContext): string | null {
+  if (c.req.method !== 'GET' && c.req.method !== 'HEAD') return null
+  if (c.req.path === '/verify') return null
+  const url = new URL(c.req.url)
+  // A notice is not repeated.
+  url.searchParams.delete('done')
+  return url.pathname + url.search
+}
+
+/** A path of this service, whatever the form says. */
+function ownPath(path: string | null, publicUrl: string): string | null {
+  const url = path?.startsWith('/') ? URL.parse(path, publicUrl) : null
+  // A path that begins with two slashes is another host.
+  return url?.origin === publicUrl && !url.pathname.startsWith('//') ? url.pathname + url.search : null
+}
