@@ -143,7 +143,8 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     const parts = Math.ceil(text.length / MAX_MOVE_PART_LENGTH)
     for (let part = 0; part < Math.max(1, parts); part++) {
       const some = text.slice(part * MAX_MOVE_PART_LENGTH, (part + 1) * MAX_MOVE_PART_LENGTH)
-      relay.publish([from], { kind: 'released', from: nodeId, question, part, parts, text: some })
+      const released = { kind: 'released', from: nodeId, question, part, parts, text: some } as const
+      if (!relay.publish([from], released, { owner: state ? wanted.userId : null })) return
     }
   }
 

@@ -3,7 +3,7 @@ import type { Log } from '../log.ts'
 import { NOBODY, type Outcome } from './numbered-sends.ts'
 import type { Presence } from './presence.ts'
 import { RELAY_VERSION } from './presence-store.ts'
-import { createRelayQueue } from './relay-queue.ts'
+import { createRelayQueue, type QueueOptions } from './relay-queue.ts'
 
 /** How long responses of other nodes are awaited. */
 export const RELAY_TIMEOUT_MS = 1000
@@ -37,8 +37,8 @@ export interface Relay {
   notify(nodeId: string, notice: RelayNotice): void
   /** The other nodes to which connections can move. */
   peers(): readonly string[]
-  /** Publishes a message after all earlier ones; false if the queue is full. */
-  publish(to: readonly string[], message: RelayMessage): boolean
+  /** Publishes a message after all earlier ones; false if the queue is full, or its owner's part of it. */
+  publish(to: readonly string[], message: RelayMessage, options?: Pick<QueueOptions, 'owner'>): boolean
   /** Resolves when everything before was published. */
   flush(): Promise<void>
   receive(event: RelayEvent): void
@@ -129,7 +129,7 @@ export function createRelay(deps: {
     // After a timeout the caller got 0 as the count, so the command must not be published.
     const isCurrent = () => !isAwaited || pending.has(id)
     const message: RelayMessage = { kind: 'order', from: nodeId, question: id, order: command }
-    if (!publish(to, message, isCurrent) || !isAwaited) return Promise.resolve(NOBODY)
+    if (!publish(to, message, { isCurrent }) || !isAwaited) return Promise.resolve(NOBODY)
     return new Promise(resolve => {
       const timer = setTimeout(() => timeOut(id), waitMs)
       timer.unref()
@@ -170,15 +170,15 @@ export function createRelay(deps: {
   }
 
   /** False if the queue is full. */
-  function publish(to: readonly string[], message: RelayMessage, isCurrent?: () => boolean): boolean {
+  function publish(to: readonly string[], message: RelayMessage, options: QueueOptions = {}): boolean {
     // What this node reads too, to learn its place in the order of all events, is published once.
     const current = to.includes(nodeId) ? [] : presence.currentPeers()
     const own = to.filter(id => current.includes(id))
     const shared = to.filter(id => !current.includes(id))
     const event = (nodes: readonly string[]) => ({ type: 'hub.relay' as const, to: nodes, message })
     return (
-      (own.length === 0 || queue.add(event(own), { isCurrent, isOwn: true })) &&
-      (shared.length === 0 || queue.add(event(shared), { isCurrent }))
+      (own.length === 0 || queue.add(event(own), { ...options, isOwn: true })) &&
+      (shared.length === 0 || queue.add(event(shared), options))
     )
   }
 }

@@ -14,12 +14,17 @@ const BYTES_PER_CHARACTER = 2
 /** Failures to publish are logged at most once in this time. */
 const WARN_EVERY_MS = 60_000
 
+export interface QueueOptions {
+  isCurrent?: (() => boolean) | undefined
+  owner?: string | null
+}
+
 export interface RelayQueue {
   /**
    * Publishes the event after all earlier ones, unless `isCurrent` returns false by then. False if the queue is full.
-   * `isOwn`: over the own channels of its nodes, not over that of all nodes.
+   * `isOwn`: over the own channels of its nodes, not over that of all nodes. `owner`: of an event that does not name its own.
    */
-  add(event: RelayEvent, options?: { isCurrent?: (() => boolean) | undefined; isOwn?: boolean }): boolean
+  add(event: RelayEvent, options?: QueueOptions & { isOwn?: boolean }): boolean
   /** Resolves when everything added before was published. */
   flush(): Promise<void>
 }
@@ -35,8 +40,8 @@ export function createRelayQueue({ events, log }: { events: Pick<Events, 'publis
   let warnedAt = Number.NEGATIVE_INFINITY
 
   return {
-    add(event, { isCurrent = () => true, isOwn = false } = {}) {
-      const { owner, bytes } = sizeOf(event)
+    add(event, { isCurrent = () => true, isOwn = false, owner: named = null } = {}) {
+      const { owner, bytes } = sizeOf(event, named)
       if (!hasRoom(owner, bytes)) return false
       addBytes(owner, bytes)
       publishing = publishing
@@ -69,11 +74,11 @@ export function createRelayQueue({ events, log }: { events: Pick<Events, 'publis
 }
 
 /** The maximum memory of an event, and the owner of its message. */
-function sizeOf({ message }: RelayEvent): { owner: string | null; bytes: number } {
+function sizeOf({ message }: RelayEvent, named: string | null): { owner: string | null; bytes: number } {
   if (message.kind === 'notice')
     return { owner: message.notice.userId, bytes: EVENT_BYTES + sizeOfNotice(message.notice) }
   if (message.kind === 'released')
-    return { owner: null, bytes: EVENT_BYTES + BYTES_PER_CHARACTER * message.text.length }
+    return { owner: named, bytes: EVENT_BYTES + BYTES_PER_CHARACTER * message.text.length }
   if (message.kind !== 'order' || message.order.op !== 'deliver') return { owner: null, bytes: EVENT_BYTES }
   const { userId, frame } = message.order
   return { owner: userId, bytes: EVENT_BYTES + BYTES_PER_CHARACTER * frame.length }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Event, Events } from '../../src/events.ts'
+import { type Event, type Events, MAX_MOVE_PART_LENGTH } from '../../src/events.ts'
 import { createRelay } from '../../src/hub/node-relay.ts'
 import { NOBODY } from '../../src/hub/numbered-sends.ts'
 import { newId } from '../../src/ids.ts'
@@ -71,6 +71,17 @@ test('ten owners with full queues leave room for the largest frame of another ow
   release()
   await settled()
   assert.equal(frames().filter(({ userId }) => userId === 'newcomer').length, 1)
+})
+
+test('connections of one owner that move leave room for messages of others', async () => {
+  const { relay, peer, frames, send, release, settled } = openRelay()
+  const text = 'x'.repeat(MAX_MOVE_PART_LENGTH)
+  const state = { kind: 'released', from: newId(1), question: 1, part: 0, parts: 1, text } as const
+  for (let n = 0; n < 500; n++) relay.publish([peer], state, { owner: 'mover' })
+  for (let n = 0; n < 10; n++) send('another')
+  release()
+  await settled()
+  assert.equal(frames().length, 10)
 })
 
 test('a command whose caller timed out is not published', async () => {
