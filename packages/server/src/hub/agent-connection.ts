@@ -15,6 +15,8 @@ import { type Bucket, FRAME_ALLOWANCE, newBucket } from './rate-limits.ts'
 
 /** Maximum unsent bytes buffered for one connection. */
 const MAX_BUFFERED_BYTES = 1024 * 1024
+/** Of a socket that is replaced, until its close handshake ends: an agent may replace hundreds in these seconds. */
+const MAX_CLOSING_BYTES = 64 * 1024
 
 /** Refers to its connection, so that all sockets share the same listeners instead of a closure each. */
 export class HubSocket extends WebSocket {
@@ -222,7 +224,8 @@ export class AgentConnection {
   /** Ends the connection, and hands its messages and numbers to a successor. */
   surrender(): Surrendered {
     this.#deregister('away')
-    this.#socket?.close(RESUMED_ELSEWHERE.code, RESUMED_ELSEWHERE.reason)
+    if (this.unsentBytes > MAX_CLOSING_BYTES) this.#socket!.terminate()
+    else this.#socket?.close(RESUMED_ELSEWHERE.code, RESUMED_ELSEWHERE.reason)
     this.#host.closed(this, RESUMED_ELSEWHERE)
     return this
   }

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { SECOND } from '../../src/clock.ts'
+import { AgentConnection, type HubSocket } from '../../src/hub/agent-connection.ts'
+import { encodeMessage } from '../../src/hub/frames.ts'
+import { KeptMessage, MAX_NODE_BYTES, MessageBudget, MessageLog } from '../../src/hub/message-log.ts'
 import {
   DELIVERIES_PER_SECOND,
   DELIVERY_MIB_PER_SECOND,
@@ -150,4 +153,41 @@ describe('a network', () => {
     assert.equal(limits.take('first', NOW), false)
     assert.equal(limits.take('second', NOW), true, 'evicted')
   })
+})
+
+test('a socket that is replaced by a resumed connection keeps at most 64 KiB that were not read', () => {
+  const ways = [64 * 1024, 64 * 1024 + 1].map(bufferedAmount => {
+    const ended: string[] = []
+    const socket = {
+      bufferedAmount,
+      close: () => ended.push('close'),
+      terminate: () => ended.push('terminate'),
+    }
+    const host = { deregister() {}, hold() {}, closed() {} }
+    const log = new MessageLog('user', new MessageBudget())
+    const claims = { agentId: 'user', keyId: 'key', scopes: null, expiresAt: NOW }
+    const caller = { address: '', client: null }
+    new AgentConnection('id', socket as unknown as HubSocket, claims, caller, NOW, host, log).surrender()
+    return ended
+  })
+  assert.deepEqual(ways, [['close'], ['terminate']])
+})
+
+test('messages that are kept take 64 MiB in all, half of what is free for one user, and nothing when they are gone', () => {
+  const budget = new MessageBudget()
+  const frame = encodeMessage({ id: 'x', from: 'api', from_key_id: null, data: 'x'.repeat(60_000) })!
+  const fill = (userId: string) => {
+    const logs = times(200, () => new MessageLog(userId, budget)) as MessageLog[]
+    for (const log of logs) for (let n = 0; n < 20; n++) log.add(new KeptMessage(frame, `node:${n}`))
+    return logs
+  }
+  const first = fill('first')
+  assert.ok(budget.total <= MAX_NODE_BYTES / 2)
+  const others = times(9, () => null).flatMap((_, at) => fill(`user ${at}`))
+  assert.ok(budget.total <= MAX_NODE_BYTES)
+  const newcomer = new MessageLog('newcomer', budget)
+  newcomer.add(new KeptMessage(frame, 'node:1'))
+  assert.equal(newcomer.floor, 0)
+  for (const log of [...first, ...others, newcomer]) log.clear()
+  assert.equal(budget.total, 0)
 })
