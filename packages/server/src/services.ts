@@ -23,6 +23,7 @@ import { createDeviceTokens } from './device-authorizations/device-tokens.ts'
 import type { Fact } from './endings/fact.ts'
 import { whyNotWritable } from './folders.ts'
 import { createInvitations } from './invitations/invitations.ts'
+import { createLocalizations } from './languages/localization.ts'
 import { createKeyLimiter } from './limits/limits.ts'
 import { createLog, type Log } from './log.ts'
 import { createMagicLinks } from './magic-links/magic-links.ts'
@@ -192,6 +193,7 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
   return {
     ...resources,
     config,
+    localizations: createLocalizations(),
     log,
     meter,
     statistics,
@@ -284,6 +286,7 @@ export async function createMail(services: Services, announce?: (line: string) =
     announce: mail => announce?.(printedLink(mail)),
   })
   const write = createMailWriter({
+    localizations: services.localizations,
     productName: config.mailFrom.name,
     supportEmail: config.supportEmail,
     publicUrl: config.publicUrl,

@@ -4,7 +4,7 @@ import { SealError, type Secrets } from '../secrets.ts'
 import type { Storage, Store } from '../store.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import { backoff, GIVE_UP_AFTER } from './backoff.ts'
-import type { MessageContent, OutboxMessage } from './message.ts'
+import type { MessageContent, OutboxMessage, QueuedContent } from './message.ts'
 import { type Mailer, MailRejected, type MailWriter } from './outbox.ts'
 
 /** A sign-in mail with less remaining validity is not sent: it could not be used in time. */
@@ -103,7 +103,7 @@ function lastUsefulInstant(message: OutboxMessage, content: MessageContent): Ins
   return Math.min(content.expiresAt - MIN_VALIDITY_LEFT, message.sendBefore ?? Number.POSITIVE_INFINITY)
 }
 
-function openContent(secrets: Secrets, message: OutboxMessage): MessageContent | Error {
+function openContent(secrets: Secrets, message: OutboxMessage): QueuedContent | Error {
   if (message.sealedContent === null) return new Error('its content was erased')
   try {
     return JSON.parse(secrets.open('mail', message.sealedContent, message.id).toString())
@@ -115,7 +115,7 @@ function openContent(secrets: Secrets, message: OutboxMessage): MessageContent |
 async function attempt(
   { storage, mailer, write, schedule = scheduleTimer }: DeliveryDeps,
   message: OutboxMessage,
-  content: MessageContent,
+  content: QueuedContent,
   abort: AbortController,
 ): Promise<void> {
   const cancel = schedule(
@@ -124,7 +124,8 @@ async function attempt(
   )
   try {
     const hasAccount = (await storage.store.users.findByEmail(message.recipient)) !== null
-    const mail = write({ id: message.id, recipient: message.recipient, content }, hasAccount)
+    const { id, recipient } = message
+    const mail = await write({ id, recipient, content, locale: content.locale ?? null }, hasAccount)
     await Promise.race([mailer.deliver(mail, abort.signal), rejectOnAbort(abort.signal)])
   } finally {
     cancel()

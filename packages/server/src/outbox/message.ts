@@ -34,6 +34,9 @@ export type MessageContent =
   | { kind: 'webhook_disabled'; at: Instant; webhookId: string; host: string; failure: string }
   | { kind: 'test' }
 
+/** As queued: with the language that was asked for. */
+export type QueuedContent = MessageContent & { locale?: string }
+
 export type MessageKind = MessageContent['kind']
 export type MessageState = 'queued' | 'sent' | 'failed' | 'expired'
 

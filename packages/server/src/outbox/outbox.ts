@@ -33,11 +33,11 @@ export class MailRejected extends Error {
   override readonly name = 'MailRejected'
 }
 
-/** Writes a mail. `hasAccount` chooses the template of a sign-in mail. */
+/** Writes a mail. `locale` (BCP 47) chooses its language, `hasAccount` the template of a sign-in mail. */
 export type MailWriter = (
-  message: { id: string; recipient: EmailAddress; content: MessageContent },
+  message: { id: string; recipient: EmailAddress; content: MessageContent; locale: string | null },
   hasAccount: boolean,
-) => Mail
+) => Mail | Promise<Mail>
 
 export interface Outbox {
   /**
@@ -53,6 +53,8 @@ export interface Outbox {
       content: MessageContent
       now: Instant
       sendBefore?: Instant
+      /** The language that was asked for (BCP 47), for who has chosen none. */
+      locale?: string | null
     },
   ): Promise<void>
 }
@@ -89,13 +91,17 @@ export interface Inbox {
 /** Content is sealed with purpose `mail` and the message's id as context, so that a dump reveals no link and no code. */
 export function createOutbox({ secrets }: { secrets: Secrets }): Outbox {
   return {
-    async enqueue(tx, { id, recipient, userId, content, now, sendBefore }) {
+    async enqueue(tx, { id, recipient, userId, content, now, sendBefore, locale }) {
       const inserted = await tx.outbox.insert({
         id,
         kind: content.kind,
         recipient,
         userId,
-        sealedContent: secrets.seal('mail', Buffer.from(JSON.stringify(content)), id),
+        sealedContent: secrets.seal(
+          'mail',
+          Buffer.from(JSON.stringify(locale ? { ...content, locale } : content)),
+          id,
+        ),
         state: 'queued',
         attempts: 0,
         createdAt: now,

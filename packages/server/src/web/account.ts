@@ -4,6 +4,7 @@ import { isAppId } from '../apps/app.ts'
 import type { ChargeAuthorization } from '../billing/charge-authorizations.ts'
 import type { LedgerEntry } from '../billing/ledger.ts'
 import { formatMoney, type MicroDollars } from '../billing/money.ts'
+import { localization, texts } from '../languages/current.ts'
 import { decodeCursor, encodeCursor, type Slice } from '../paging.ts'
 import { isFresh } from '../sessions/reauthentication.ts'
 import { MAX_USER_NAME_LENGTH, type User } from '../users/user.ts'
@@ -12,7 +13,7 @@ import { eventRow } from './events.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { day, formToken, type Html, pageHead } from './layout.ts'
 import { notFound } from './problem.ts'
-import { texts } from './texts.ts'
+import { rich } from './rich.ts'
 import { usageChart } from './usage-chart.ts'
 
 const LEDGER_ROWS = 20
@@ -74,7 +75,7 @@ async function renderAccount(kit: PageKit, c: PageContext): Promise<Response> {
   const body = html`${pageHead(account.title, account.lead)}
 <div class="columns">
 <section class="card"><h2>${account.profile}</h2>${profile(user, token)}</section>
-<section class="card"><h2>${account.balance}</h2><p class="figure">${dollars(held.balance)}</p><p class="quiet">${account.planIs(held.subscription.plan)} ${day(held.subscription.startedAt)}</p></section>
+<section class="card"><h2>${account.balance}</h2><p class="figure">${dollars(held.balance)}</p><p class="quiet">${rich(account.planIs, { plan: held.subscription.plan, date: day(held.subscription.startedAt) })}</p></section>
 </div>
 <section class="card"><h2>${texts.usage.title}</h2>${usageChart(usage)}</section>
 ${consentSection(consents.rows, token)}
@@ -87,7 +88,7 @@ ${consentSection(consents.rows, token)}
 
 function profile(user: User, token: string): Html {
   const { account } = texts
-  return html`<p class="quiet">${account.signsInAs} <strong>${user.email}</strong></p>
+  return html`<p class="quiet">${rich(account.signsInAs, { email: html`<strong>${user.email}</strong>` })}</p>
 <form method="post" action="/account/name" class="inline">${formToken(token)}<div class="field"><label for="name">${account.name}</label><input id="name" name="name" maxlength="${MAX_USER_NAME_LENGTH}" autocomplete="name" value="${user.name ?? ''}"></div><button class="second">${account.save}</button></form>`
 }
 
@@ -115,5 +116,5 @@ function olderLink({ next }: Slice<LedgerEntry>): Html | '' {
 }
 
 function dollars(amount: MicroDollars): string {
-  return `${amount < 0 ? '−' : ''}$${formatMoney(Math.abs(amount))}`
+  return localization().dollars(formatMoney(amount))
 }

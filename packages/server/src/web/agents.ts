@@ -2,12 +2,12 @@ import type { Hono } from 'hono'
 import { html } from 'hono/html'
 import type { Instant } from '../clock.ts'
 import { parseId } from '../ids.ts'
+import { texts } from '../languages/current.ts'
 import type { LiveAgent, PageContext, PageKit, PageVariables } from './kit.ts'
 import { ago, empty, formToken, type Html, pageHead } from './layout.ts'
 import { HELLO } from './live.ts'
 import { answerOf, type Greeting } from './live-card.ts'
 import { stateTag, streamToSignedIn } from './signed-in-stream.ts'
-import { texts } from './texts.ts'
 
 /** The end of a connection's id, which is random. */
 const SHOWN_ID_CHARACTERS = 6
@@ -42,7 +42,7 @@ async function renderDisconnect(kit: PageKit, c: PageContext): Promise<Response>
   const id = parseId(c.req.param('id') ?? '')
   const agent = (await connectionsOf(kit, c)).find(({ connectionId }) => connectionId === id)
   if (!agent) return c.redirect('/agents?done=gone', 303)
-  const title = agents.disconnectTitle(agent.keyName ?? keys.unnamed)
+  const title = agents.disconnectTitle({ name: agent.keyName ?? keys.unnamed })
   const body = html`<section class="card ask"><h1>${title}</h1>
 <p class="quiet"><code>${agent.address}</code> · ${agent.client ?? agents.unknownClient}</p>
 <p>${agents.comesBack}</p>
@@ -95,7 +95,7 @@ function streamAgents(kit: PageKit, c: PageContext): Response {
     const tag = stateTag(listState(agents))
     if (tag === seen) return tag
     await send('list', String(await agentList(agents, token, kit.clock.now())), tag)
-    await send('announce', texts.agents.count(agents.length))
+    await send('announce', texts.agents.count({ count: agents.length }))
     return tag
   })
 }

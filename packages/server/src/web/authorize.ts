@@ -1,12 +1,12 @@
 import { html } from 'hono/html'
 import type { Beginning } from '../authorizations/begin.ts'
 import { KeywayError } from '../errors.ts'
+import { texts } from '../languages/current.ts'
 import type { SignedIn } from '../sessions/sessions.ts'
 import { renderConsent } from './consent.ts'
 import type { PageContext, PageKit } from './kit.ts'
 import type { PendingRequest } from './pending-requests.ts'
 import { allowRedirectTo } from './security-headers.ts'
-import { texts } from './texts.ts'
 import { pathOfRequest } from './waiting-request.ts'
 
 /** Longest query to which a POST is turned; servers refuse longer ones. */

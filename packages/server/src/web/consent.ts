@@ -1,11 +1,12 @@
 import { html } from 'hono/html'
 import { isSelfDescribed } from '../apps/app.ts'
 import type { AuthorizationRequest } from '../authorizations/authorization-request.ts'
+import { texts } from '../languages/current.ts'
 import type { SignedIn } from '../sessions/sessions.ts'
 import type { PageContext, PageKit } from './kit.ts'
 import { formToken, type Html } from './layout.ts'
 import type { PendingRequest } from './pending-requests.ts'
-import { texts } from './texts.ts'
+import { rich } from './rich.ts'
 
 /** The page that asks a person whether an app may have what it asks for. */
 export function renderConsent(
@@ -26,11 +27,11 @@ export function renderConsent(
   const { consent } = texts.apps
   const { name } = request.app
   const body = html`<section class="card ask">
-<h1>${consent.heading(name)}</h1>
-<p class="lead">${consent.signedInAs} <strong>${user.email}</strong>. <a href="/sign-in?again=1">${consent.other}</a></p>
+<h1>${consent.heading({ app: name })}</h1>
+<p class="lead">${rich(consent.signedInAs, { email: html`<strong>${user.email}</strong>` })} <a href="/sign-in?again=1">${consent.other}</a></p>
 ${isSelfDescribed(request.app.id) ? html`<p class="banner warning">${consent.unchecked}</p>` : ''}
-${scopes.length > 0 ? html`<p>${consent.list(name)}</p><ul>${scopes.map(scopeItem)}</ul>` : ''}
-${request.audience === null ? '' : html`<p>${consent.actsAt} <code>${request.audience}</code>.</p>`}
+${scopes.length > 0 ? html`<p>${consent.list({ app: name })}</p><ul>${scopes.map(scopeItem)}</ul>` : ''}
+${request.audience === null ? '' : html`<p>${rich(consent.actsAt, { audience: html`<code>${request.audience}</code>` })}</p>`}
 <form method="post" action="/oauth/consent">
 ${formToken(kit.forms.token(c))}
 <input type="hidden" name="request" value="${pending.id}">
@@ -38,15 +39,21 @@ ${formToken(kit.forms.token(c))}
 <button class="full" name="decision" value="allow">${consent.allow}</button>
 <button class="full second" name="decision" value="deny">${consent.deny}</button>
 </form>
-<p class="hint">${consent.goesTo} <code>${destination(request.redirectUri)}</code>. ${consent.later}</p>
+<p class="hint">${rich(consent.goesTo, { host: html`<code>${destination(request.redirectUri)}</code>` })} ${consent.later}</p>
 </section>`
   // Without navigation: the question comes first.
   return kit.render(c, { title: consent.title, user: null }, body)
 }
 
 export function scopeItem(scope: string): Html {
+  return html`<li>${meaningOf(scope)}</li>`
+}
+
+/** What an app may do with a scope. */
+export function meaningOf(scope: string): string {
   const { scopes, ownScope } = texts.apps
-  return html`<li>${scopes[scope] ?? ownScope(scope)}</li>`
+  const meanings: Readonly<Record<string, string | undefined>> = scopes
+  return meanings[scope] ?? ownScope({ scope })
 }
 
 /** What a person can compare with where they came from: the host of a page, or the scheme of a native app. */

@@ -1,11 +1,11 @@
 import { html } from 'hono/html'
 import { isAppId, isClientUrl } from '../apps/app.ts'
 import type { NamedConsent } from '../consents/consent.ts'
+import { texts } from '../languages/current.ts'
 import { scopeItem } from './consent.ts'
 import type { PageContext, PageKit } from './kit.ts'
 import { day, formToken, type Html } from './layout.ts'
 import { notFound } from './problem.ts'
-import { texts } from './texts.ts'
 
 /** The section of /account with the apps that have access; absent where there are none. */
 export function consentSection(consents: readonly NamedConsent[], token: string): Html | '' {

@@ -1,10 +1,9 @@
-import { SCOPES } from '@keyway/sdk/protocol'
 import { html } from 'hono/html'
 import type { DeviceAuthorization } from '../device-authorizations/device-authorization.ts'
 import { KEYS_CREATE, keyScopesOf } from '../device-authorizations/keyway-cli.ts'
-import { appTexts } from './app-texts.ts'
+import { texts } from '../languages/current.ts'
 import { describeClient } from './client-name.ts'
-import { deviceTexts } from './device-texts.ts'
+import { meaningOf } from './consent.ts'
 import type { PageContext, PageKit } from './kit.ts'
 import { formToken, type Html, time } from './layout.ts'
 
@@ -25,21 +24,22 @@ export async function renderApproval(
   found: FoundRequest,
   problem: string | null = null,
 ): Promise<Response> {
+  const { device } = texts
   const name = await kit.deviceAuthorizations.clientName(asked)
   const body = html`<section class="card ask">
-<h1>${deviceTexts.asks(name)}</h1>
+<h1>${device.asks({ client: name })}</h1>
 ${facts(kit, c, asked, found, name)}
-<h2>${deviceTexts.mayTitle}</h2>
+<h2>${device.mayTitle}</h2>
 ${permissions(asked)}
-<p class="banner warning">${deviceTexts.warning}</p>
+<p class="banner warning">${device.warning}</p>
 <form method="post" action="/device/decision">
 ${formToken(kit.forms.token(c))}
 <input type="hidden" name="proof" value="${found.proof}">
 ${found.by === 'link' ? comparison() : ''}
-<div class="buttons"><button name="decision" value="approve">${deviceTexts.approve}</button><button class="second" name="decision" value="deny">${deviceTexts.deny}</button></div>
+<div class="buttons"><button name="decision" value="approve">${device.approve}</button><button class="second" name="decision" value="deny">${device.deny}</button></div>
 </form>
 </section>`
-  return kit.render(c, { title: deviceTexts.title, problem }, body, problem ? 400 : 200)
+  return kit.render(c, { title: device.title, problem }, body, problem ? 400 : 200)
 }
 
 function facts(
@@ -49,33 +49,35 @@ function facts(
   { by, code }: FoundRequest,
   name: string,
 ): Html {
+  const { device } = texts
   const { network } = kit.callerOf(c.req.raw, c.env)
-  const relation = asked.network === network ? deviceTexts.sameNetwork : deviceTexts.otherNetwork
+  const relation = asked.network === network ? device.sameNetwork : device.otherNetwork
   const program = asked.client === null ? name : describeClient(asked.client)
-  const device = asked.deviceName === null ? deviceTexts.unnamed : deviceTexts.claimed(asked.deviceName)
+  const claimed = asked.deviceName === null ? device.unnamed : device.claimed({ name: asked.deviceName })
   const rows: [string, Html | string][] = [
-    [deviceTexts.who, program],
-    [deviceTexts.device, device],
-    [deviceTexts.from, html`<code>${asked.address}</code>, ${relation}`],
-    [deviceTexts.asked, time(asked.createdAt)],
-    [deviceTexts.account, c.get('signedIn')?.user.email ?? ''],
+    [device.who, program],
+    [device.device, claimed],
+    [device.from, html`<code>${asked.address}</code>, ${relation}`],
+    [device.asked, time(asked.createdAt)],
+    [device.account, c.get('signedIn')?.user.email ?? ''],
   ]
-  if (by === 'link') rows.unshift([deviceTexts.codeNow, html`<strong class="figure">${code}</strong>`])
+  if (by === 'link') rows.unshift([device.codeNow, html`<strong class="figure">${code}</strong>`])
   return html`<dl class="facts">${rows.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`
 }
 
 /** Of a key by the names of its scopes, which it shows elsewhere, too; of an app in words. */
 function permissions({ scopes }: DeviceAuthorization): Html {
   const isForKey = scopes.includes(KEYS_CREATE)
-  const meanings: Record<string, string> = SCOPES
+  const { device, keyForm } = texts
+  const meanings: Readonly<Record<string, string | undefined>> = keyForm.scopeMeanings
   const items = isForKey
     ? keyScopesOf(scopes).map(
-        scope => html`<li><code>${scope}</code>: ${meanings[scope] ?? deviceTexts.ownScope}</li>`,
+        scope => html`<li><code>${scope}</code>: ${meanings[scope] ?? device.ownScope}</li>`,
       )
-    : scopes.map(scope => html`<li>${appTexts.scopes[scope] ?? appTexts.ownScope(scope)}</li>`)
-  return html`<p>${isForKey ? deviceTexts.key : deviceTexts.access}</p><ul>${items}</ul>`
+    : scopes.map(scope => html`<li>${meaningOf(scope)}</li>`)
+  return html`<p>${isForKey ? device.key : device.access}</p><ul>${items}</ul>`
 }
 
 function comparison(): Html {
-  return html`<div class="choice"><input type="checkbox" id="compared" name="compared" value="yes"><div><label for="compared">${deviceTexts.compared}</label></div></div>`
+  return html`<div class="choice"><input type="checkbox" id="compared" name="compared" value="yes"><div><label for="compared">${texts.device.compared}</label></div></div>`
 }

@@ -2,10 +2,10 @@ import type { Hono } from 'hono'
 import { html } from 'hono/html'
 import { isFreshSignIn, parseUserCode, shownUserCode } from '../device-authorizations/device-authorization.ts'
 import { KeywayError } from '../errors.ts'
+import { texts } from '../languages/current.ts'
 import type { SignedIn } from '../sessions/sessions.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
 import { type FoundRequest, renderApproval } from './device-approval.ts'
-import { deviceTexts } from './device-texts.ts'
 import { type PageContext, type PageKit, type PageVariables, Redirect } from './kit.ts'
 import { formToken } from './layout.ts'
 
@@ -50,16 +50,16 @@ async function findTyped(kit: PageKit, c: PageContext): Promise<Response> {
   } catch (error) {
     if (!(error instanceof KeywayError)) throw error
     if (error.code === 'magic_link_invalid')
-      return renderTyping(kit, c, { typed, problem: deviceTexts.unknownCode }, 400)
+      return renderTyping(kit, c, { typed, problem: texts.device.unknownCode }, 400)
     if (error.code !== 'rate_limited') throw error
     c.header('Retry-After', String(error.extras.retryAfter ?? 1))
-    return renderTyping(kit, c, { typed: '', problem: deviceTexts.codesRefused }, 429)
+    return renderTyping(kit, c, { typed: '', problem: texts.device.codesRefused }, 429)
   }
 }
 
 /** Counts as a failed guess of the network, as a wrong code of a mail does. */
 function unknownCode(): KeywayError {
-  return new KeywayError('magic_link_invalid', deviceTexts.unknownCode)
+  return new KeywayError('magic_link_invalid', texts.device.unknownCode)
 }
 
 async function decide(kit: PageKit, c: PageContext): Promise<Response> {
@@ -70,7 +70,7 @@ async function decide(kit: PageKit, c: PageContext): Promise<Response> {
   if (!proven || !found) return renderGone(kit, c)
   const isApproval = form.get('decision') === 'approve'
   if (isApproval && proven.by === 'link' && form.get('compared') !== 'yes') {
-    return renderApproval(kit, c, found, proven, deviceTexts.comparedMissing)
+    return renderApproval(kit, c, found, proven, texts.device.comparedMissing)
   }
   const outcome = await kit.deviceAuthorizations.decide(
     found.id,
@@ -105,30 +105,30 @@ function renderTyping(
   status = 200,
 ): Response | Promise<Response> {
   const body = html`<section class="card ask">
-<h1>${deviceTexts.title}</h1>
-<p class="lead">${deviceTexts.typeLead}</p>
+<h1>${texts.device.title}</h1>
+<p class="lead">${texts.device.typeLead}</p>
 <form method="post" action="/device">
 ${formToken(kit.forms.token(c))}
 <div class="field">
-<label for="user_code">${deviceTexts.code}</label>
+<label for="user_code">${texts.device.code}</label>
 <input id="user_code" class="code" name="user_code" value="${shown.typed}" autocomplete="off" autocapitalize="characters" spellcheck="false" maxlength="24" required aria-describedby="user-code-hint">
-<p class="hint" id="user-code-hint">${deviceTexts.codeHint}</p>
+<p class="hint" id="user-code-hint">${texts.device.codeHint}</p>
 </div>
-<button>${deviceTexts.next}</button>
+<button>${texts.device.next}</button>
 </form>
 </section>`
-  return kit.render(c, { title: deviceTexts.title, problem: shown.problem ?? null }, body, status)
+  return kit.render(c, { title: texts.device.title, problem: shown.problem ?? null }, body, status)
 }
 
 function renderGone(kit: PageKit, c: PageContext): Response | Promise<Response> {
-  const body = html`<section class="card ask"><h1>${deviceTexts.gone}</h1><p class="lead">${deviceTexts.goneLead}</p></section>`
-  return kit.render(c, { title: deviceTexts.gone }, body, 410)
+  const body = html`<section class="card ask"><h1>${texts.device.gone}</h1><p class="lead">${texts.device.goneLead}</p></section>`
+  return kit.render(c, { title: texts.device.gone }, body, 410)
 }
 
 function renderDecided(kit: PageKit, c: PageContext, isApproved: boolean): Response | Promise<Response> {
   const [title, lead] = isApproved
-    ? [deviceTexts.approved, deviceTexts.approvedLead]
-    : [deviceTexts.denied, deviceTexts.deniedLead]
-  const body = html`<section class="card ask"><h1>${title}</h1><p class="lead">${lead}</p><p><a class="button" href="/keys">${deviceTexts.keys}</a></p></section>`
+    ? [texts.device.approved, texts.device.approvedLead]
+    : [texts.device.denied, texts.device.deniedLead]
+  const body = html`<section class="card ask"><h1>${title}</h1><p class="lead">${lead}</p><p><a class="button" href="/keys">${texts.device.keys}</a></p></section>`
   return kit.render(c, { title }, body)
 }

@@ -1,9 +1,9 @@
 import { html } from 'hono/html'
 import type { Instant } from '../clock.ts'
+import { texts } from '../languages/current.ts'
 import type { SecurityEvent } from '../security-events/security-event.ts'
 import { describeClient } from './client-name.ts'
 import { ago, type Html } from './layout.ts'
-import { texts } from './texts.ts'
 
 /** A security event as a row of a list. */
 export function eventRow({ type, at, client, network }: SecurityEvent, now: Instant): Html {

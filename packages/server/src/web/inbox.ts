@@ -1,12 +1,12 @@
 import type { Hono } from 'hono'
 import { html, raw } from 'hono/html'
 import type { Instant } from '../clock.ts'
+import { texts } from '../languages/current.ts'
 import type { Inbox, InboxItem } from '../outbox/outbox.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { ago, empty, type Html, pageHead, time } from './layout.ts'
 import { notFound, wantsJson } from './problem.ts'
-import { texts } from './texts.ts'
 
 /** Mails in the list, so that it stays small; older ones are found by a search. */
 const SHOWN_MAILS = 50
@@ -95,7 +95,7 @@ function mailList(mails: readonly InboxItem[], query: string, now: Instant): Htm
   const { inbox } = texts
   if (mails.length === 0) return query ? empty(inbox.notFound, '') : empty(inbox.empty, inbox.emptyLead)
   const hidden = mails.length - SHOWN_MAILS
-  return html`<ul class="list">${mails.slice(0, SHOWN_MAILS).map(mail => mailRow(mail, now))}</ul>${hidden > 0 ? html`<p class="card-foot quiet">${inbox.hidden(hidden)}</p>` : ''}`
+  return html`<ul class="list">${mails.slice(0, SHOWN_MAILS).map(mail => mailRow(mail, now))}</ul>${hidden > 0 ? html`<p class="card-foot quiet">${inbox.hidden({ count: hidden })}</p>` : ''}`
 }
 
 function mailRow(mail: InboxItem, now: Instant): Html {

@@ -1,14 +1,21 @@
-import { type KnownScope, MAX_SCOPES, SCOPES, scopeProblem } from '@keyway/sdk/protocol'
+import {
+  type KnownScope,
+  MAX_SCOPE_LENGTH,
+  MAX_SCOPES,
+  RESERVED_SCOPE_PREFIXES,
+  SCOPES,
+  scopeProblem,
+} from '@keyway/sdk/protocol'
 import { html, raw } from 'hono/html'
 import { isAdministrative, MAX_ALLOWED_NETWORKS, type NewApiKey, toScopes } from '../api-keys/api-key.ts'
 import { MAX_KEY_NAME_LENGTH } from '../api-keys/key-name.ts'
 import { DEFAULT_KEY_APP_ID } from '../apps/app.ts'
 import { DAY, type Instant, parseRfc3339 } from '../clock.ts'
+import { texts } from '../languages/current.ts'
 import { parseCidr } from '../network.ts'
 import { defaultLifetimeDays, type Policies } from '../policies/policy.ts'
 import { type FieldProblem, fieldProblem, fieldState } from './fields.ts'
 import { formToken, type Html } from './layout.ts'
-import { texts } from './texts.ts'
 
 const EXPIRY_PRESET_DAYS = [7, 30, 90]
 /** What a choice of days sends. */
@@ -40,8 +47,8 @@ export function createForm(
   const { keys, keyForm } = texts
   const scopes = typed.getAll('scope')
   const { allowedScopes, unrestrictedKeysAllowed } = policies
-  const offered = Object.entries(SCOPES).filter(
-    ([scope]) =>
+  const offered = (Object.keys(SCOPES) as KnownScope[]).filter(
+    scope =>
       (isAdministrator || !isAdministrative(scope)) &&
       (allowedScopes === null || allowedScopes.includes(scope)),
   )
@@ -58,7 +65,7 @@ ${formToken(token)}
 ${presets.map(name => choice('access', name, keyForm.presets[name][0], keyForm.presets[name][1], chosen === name))}
 ${unrestrictedKeysAllowed ? choice('access', 'all', keys.accessAll, keys.accessAllLead, chosen === 'all') : ''}
 ${choice('access', 'some', keys.accessSome, keys.accessSomeLead, chosen === 'some')}
-<div class="scopes" role="group" aria-label="${keys.scopeNames}">${offered.map(([scope, meaning], index) => scopeChoice(scope as KnownScope, meaning, scopes.includes(scope), index === 0 ? problem : null))}</div>
+<div class="scopes" role="group" aria-label="${keys.scopeNames}">${offered.map((scope, index) => scopeChoice(scope, scopes.includes(scope), index === 0 ? problem : null))}</div>
 ${fieldProblem('scope', problem)}
 </fieldset>
 <fieldset><legend>${keys.expiry}</legend><div class="segments">
@@ -77,14 +84,9 @@ function choice(name: string, value: string, label: string, lead: string, checke
   return html`<div class="choice"><input type="radio" id="${id}" name="${name}" value="${value}"${checked ? raw(' checked') : ''} aria-describedby="${id}-lead"><div><label for="${id}">${label}</label><p class="hint" id="${id}-lead">${lead}</p></div></div>`
 }
 
-function scopeChoice(
-  scope: KnownScope,
-  meaning: string,
-  checked: boolean,
-  problem: FieldProblem | null,
-): Html {
+function scopeChoice(scope: KnownScope, checked: boolean, problem: FieldProblem | null): Html {
   const id = `scope-${scope.replace(':', '-')}`
-  return html`<div class="choice"><input type="checkbox" id="${id}" name="scope" value="${scope}"${checked ? raw(' checked') : ''}${fieldState('scope', problem, `${id}-lead`)}><div><label for="${id}">${texts.keyForm.scopeWords[scope]} <code>${scope}</code></label><p class="hint" id="${id}-lead">${meaning}</p></div></div>`
+  return html`<div class="choice"><input type="checkbox" id="${id}" name="scope" value="${scope}"${checked ? raw(' checked') : ''}${fieldState('scope', problem, `${id}-lead`)}><div><label for="${id}">${texts.keyForm.scopeWords[scope]} <code>${scope}</code></label><p class="hint" id="${id}-lead">${texts.keyForm.scopeMeanings[scope]}</p></div></div>`
 }
 
 function expiryChoices(policies: Policies, typed: string | null, problem: FieldProblem | null): Html[] {
@@ -96,7 +98,7 @@ function expiryChoices(policies: Policies, typed: string | null, problem: FieldP
     .sort((left, right) => left - right)
   const options: [string, string][] = [
     ...(keyExpiryRequired || longest !== null ? [] : [['never', keys.expiryNever] as [string, string]]),
-    ...presets.map(days => [String(days), keys.expiryDays(days)] as [string, string]),
+    ...presets.map(days => [String(days), keys.expiryDays({ count: days })] as [string, string]),
     ['date', keys.expiryDate],
   ]
   const chosen = typed ?? String(preselected)
@@ -115,9 +117,9 @@ export function readProperties(form: URLSearchParams, now: Instant): NewApiKey |
   const badScope = scopes.find(scope => scopeProblem(scope) !== null)
   if (form.get('access') === 'some' && scopes.length === 0)
     return { field: 'scope', message: keys.chooseScope }
-  if (badScope !== undefined)
-    return { field: 'own_scopes', message: keys.badScope(badScope, scopeProblem(badScope)!) }
-  if (scopes.length > MAX_SCOPES) return { field: 'own_scopes', message: keys.tooManyScopes(MAX_SCOPES) }
+  if (badScope !== undefined) return { field: 'own_scopes', message: scopeRefusal(badScope) }
+  if (scopes.length > MAX_SCOPES)
+    return { field: 'own_scopes', message: keys.tooManyScopes({ count: MAX_SCOPES }) }
   if (!Array.isArray(allowedNetworks)) return allowedNetworks
   if (expiresAt === undefined) {
     return { field: form.get('expiry') === 'date' ? 'expiry_date' : 'expiry', message: keys.badExpiry }
@@ -129,6 +131,15 @@ export function readProperties(form: URLSearchParams, now: Instant): NewApiKey |
     appId: DEFAULT_KEY_APP_ID,
     allowedNetworks,
   }
+}
+
+/** Why this is no scope. */
+function scopeRefusal(scope: string): string {
+  const { keys } = texts
+  const isReserved = RESERVED_SCOPE_PREFIXES.some(prefix => scope.startsWith(prefix))
+  return isReserved && scope.length <= MAX_SCOPE_LENGTH
+    ? keys.unknownScope({ scope, scopes: Object.keys(SCOPES).join(', ') })
+    : keys.badScope({ scope, most: MAX_SCOPE_LENGTH })
 }
 
 /** The field of the form for a field of the API. */
@@ -143,9 +154,9 @@ export function readNetworks(form: URLSearchParams): string[] | FieldProblem {
   const { keys } = texts
   const networks = listOf(form, 'networks').map(text => ({ text, cidr: parseCidr(text) }))
   const bad = networks.find(({ cidr }) => cidr === null)
-  if (bad) return { field: 'networks', message: keys.badNetwork(bad.text) }
+  if (bad) return { field: 'networks', message: keys.badNetwork({ text: bad.text }) }
   if (networks.length > MAX_ALLOWED_NETWORKS)
-    return { field: 'networks', message: keys.tooManyNetworks(MAX_ALLOWED_NETWORKS) }
+    return { field: 'networks', message: keys.tooManyNetworks({ count: MAX_ALLOWED_NETWORKS }) }
   return [...new Set(networks.map(({ cidr }) => cidr!))]
 }
 

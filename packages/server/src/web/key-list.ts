@@ -1,9 +1,9 @@
 import { html, raw } from 'hono/html'
 import { type ApiKey, type ApiKeyStatus, statusOf } from '../api-keys/api-key.ts'
 import { DAY, type Instant } from '../clock.ts'
+import { texts } from '../languages/current.ts'
 import { describeClient } from './client-name.ts'
 import { ago, day, type Html } from './layout.ts'
-import { texts } from './texts.ts'
 
 /** Keys that expire within this time are highlighted. */
 const SOON = 14 * DAY
@@ -57,7 +57,7 @@ export function labelOf(key: ApiKey): string {
 function access({ scopes }: ApiKey, place: 'own' | 'admin'): Html | string {
   if (scopes === null) return place === 'own' ? texts.keys.everything : texts.keys.everythingOfOwner
   const hidden = scopes.length - SHOWN_SCOPES
-  return html`<code>${scopes.slice(0, SHOWN_SCOPES).join(', ')}</code>${hidden > 0 ? ` ${texts.keys.moreScopes(hidden)}` : ''}`
+  return html`<code>${scopes.slice(0, SHOWN_SCOPES).join(', ')}</code>${hidden > 0 ? ` ${texts.keys.moreScopes({ count: hidden })}` : ''}`
 }
 
 export function lastUsed(key: ApiKey, status: ApiKeyStatus, show: (at: Instant) => Html): Html | string {

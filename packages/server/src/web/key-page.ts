@@ -3,6 +3,7 @@ import { type ApiKey, allows, statusOf } from '../api-keys/api-key.ts'
 import { MAX_KEY_NAME_LENGTH } from '../api-keys/key-name.ts'
 import { DEFAULT_OVERLAP_SECONDS } from '../api-keys/rotation.ts'
 import { DAY, HOUR, type Instant, SECOND } from '../clock.ts'
+import { texts } from '../languages/current.ts'
 import { describeClient } from './client-name.ts'
 import { eventRow } from './events.ts'
 import { expires, labelOf, lastUsed, statusTag } from './key-list.ts'
@@ -10,19 +11,20 @@ import { limitsCard, networksCard, type Refused } from './key-settings.ts'
 import type { PageContext, PageKit } from './kit.ts'
 import { ago, day, formToken, type Html, time } from './layout.ts'
 import { streamedCard, viewOf } from './live.ts'
-import { texts } from './texts.ts'
 import { usageChart } from './usage-chart.ts'
 
 /** Events of the account among which those of a key are found, and how many are shown. */
 const SEARCHED_EVENTS = 200
 const SHOWN_EVENTS = 10
+/** Connections that are named before a key is revoked. */
+const SHOWN_CONNECTIONS = 5
 
-const OVERLAPS: [seconds: number, label: string][] = [
-  [0, texts.keys.overlapNow],
-  [HOUR / SECOND, texts.keys.overlapHour],
-  [DEFAULT_OVERLAP_SECONDS, texts.keys.overlapDay],
-  [(7 * DAY) / SECOND, texts.keys.overlapWeek],
-]
+const OVERLAPS = [
+  [0, 'overlapNow'],
+  [HOUR / SECOND, 'overlapHour'],
+  [DEFAULT_OVERLAP_SECONDS, 'overlapDay'],
+  [(7 * DAY) / SECOND, 'overlapWeek'],
+] as const
 
 export function overlapOf(form: URLSearchParams): number {
   const wanted = Number(form.get('overlap') ?? DEFAULT_OVERLAP_SECONDS)
@@ -113,7 +115,7 @@ ${
   key.replacedBy
     ? ''
     : html`<section class="card"><h2>${keys.rotateTitle}</h2><p class="quiet">${keys.rotateLead}</p>
-<form method="post" action="/keys/${key.id}/rotate" class="inline">${formToken(token)}<div class="field"><label for="overlap">${keys.overlap}</label><select id="overlap" name="overlap">${OVERLAPS.map(([seconds, label]) => html`<option value="${seconds}"${seconds === DEFAULT_OVERLAP_SECONDS ? raw(' selected') : ''}>${label}</option>`)}</select></div><button class="second">${keys.rotate}</button></form></section>`
+<form method="post" action="/keys/${key.id}/rotate" class="inline">${formToken(token)}<div class="field"><label for="overlap">${keys.overlap}</label><select id="overlap" name="overlap">${OVERLAPS.map(([seconds, label]) => html`<option value="${seconds}"${seconds === DEFAULT_OVERLAP_SECONDS ? raw(' selected') : ''}>${keys[label]}</option>`)}</select></div><button class="second">${keys.rotate}</button></form></section>`
 }
 <section class="card spread"><div><h2>${keys.revokeCard}</h2><p class="quiet">${keys.revokeCardLead}</p></div><a class="button danger" href="/keys/${key.id}/revoke">${keys.revoke}</a></section>`
 }
@@ -122,13 +124,20 @@ export async function renderRevoke(kit: PageKit, c: PageContext, key: ApiKey): P
   const { keys } = texts
   const agents = await kit.agents.connections(key.userId)
   const connected = agents.filter(agent => agent.keyId === key.id)
-  const title = keys.revokeTitle(labelOf(key))
+  const title = keys.revokeTitle({ name: labelOf(key) })
   const body = html`<section class="card ask">
 <h1>${title}</h1>
 <p class="quiet"><code>${key.keyPrefix}…</code> · ${keys.columns.used}: ${key.lastUsedAt ? time(key.lastUsedAt) : keys.never}</p>
 <p>${keys.revokeLead}</p>
-<ul><li>${keys.revokeExchange}</li><li>${keys.revokeTokens}</li><li>${keys.revokeConnections(connected.length)}${connected.length ? html`<ul>${connected.slice(0, 5).map(agent => html`<li><code>${agent.address}</code>${agent.client ? ` · ${agent.client}` : ''}</li>`)}</ul>` : ''}</li></ul>
+<ul><li>${keys.revokeExchange}</li><li>${keys.revokeTokens}</li><li>${endOf(connected.length)}${connected.length ? html`<ul>${connected.slice(0, SHOWN_CONNECTIONS).map(agent => html`<li><code>${agent.address}</code>${agent.client ? ` · ${agent.client}` : ''}</li>`)}</ul>` : ''}</li></ul>
 <form class="buttons" method="post" action="/keys/${key.id}/revoke">${formToken(kit.forms.token(c))}<button class="danger">${keys.revokeNow}</button><a class="button second" href="/keys">${keys.cancel}</a></form>
 </section>`
   return kit.render(c, { title, current: '/keys' }, body)
+}
+
+/** What happens to the connections of a key that is revoked. */
+function endOf(count: number): string {
+  const { revokeNoConnection, revokeConnections, revokeManyConnections } = texts.keys
+  if (count === 0) return revokeNoConnection
+  return count > SHOWN_CONNECTIONS ? revokeManyConnections({ count }) : revokeConnections({ count })
 }

@@ -1,6 +1,7 @@
 import { html, raw } from 'hono/html'
 import type { ApiKey } from '../api-keys/api-key.ts'
 import { formatMoney, parseAmount } from '../billing/money.ts'
+import { localization, texts } from '../languages/current.ts'
 import {
   isUnlimited,
   type Limits,
@@ -13,7 +14,6 @@ import {
 } from '../limits/limit.ts'
 import { type FieldProblem, fieldProblem, fieldState } from './fields.ts'
 import { formToken, type Html } from './layout.ts'
-import { texts } from './texts.ts'
 
 /** What was sent and refused; undefined where the form was not sent. */
 export interface Refused {
@@ -35,7 +35,7 @@ export function limitsCard(key: ApiKey, token: string, refused: Refused | undefi
   const set = describeLimits(key.limits)
   return html`<section class="card"><h2>${keyForm.limits}</h2>
 <p>${set || keyForm.noLimits}</p>
-${isUnlimited(key.operatorLimits) ? '' : html`<p class="quiet">${keyForm.operatorLimits(describeLimits(key.operatorLimits))}</p>`}
+${isUnlimited(key.operatorLimits) ? '' : html`<p class="quiet">${keyForm.operatorLimits({ limits: describeLimits(key.operatorLimits) })}</p>`}
 <details${refused ? raw(' open') : ''}><summary>${keyForm.change}</summary>${limitsForm(key, token, refused)}</details></section>`
 }
 
@@ -66,12 +66,21 @@ function amountOf(amount: number | undefined): string | undefined {
 function describeLimits({ requests, spend, quota }: Limits): string {
   const { keyForm } = texts
   return [
-    ...requests.map(({ limit, per }) => keyForm.requestLimit(limit, per)),
-    ...spend.map(({ amount, per }) => keyForm.spendLimit(formatMoney(amount), keyForm.spendPer[per])),
-    ...(quota
-      ? [quota.refill ? keyForm.refill(quota.refill.amount, quota.refill.every) : keyForm.fixedQuotaShort]
-      : []),
+    ...requests.map(({ limit, per }) =>
+      keyForm.requestLimit({ count: limit, per: keyForm.requestsPer[per] }),
+    ),
+    ...spend.map(({ amount, per }) =>
+      keyForm.spendLimit({ amount: localization().dollars(formatMoney(amount)), per: keyForm.spendPer[per] }),
+    ),
+    ...(quota ? [describeQuota(quota)] : []),
   ].join(', ')
+}
+
+function describeQuota({ refill }: NonNullable<Limits['quota']>): string {
+  const { keyForm } = texts
+  return refill
+    ? keyForm.refill({ count: refill.amount, per: keyForm.periods[refill.every] })
+    : keyForm.fixedQuotaShort
 }
 
 /** Reads the form of limits. A quota that is not refilled stays. */
@@ -84,7 +93,7 @@ export function readLimits(
   for (const per of REQUEST_WINDOWS) {
     const limit = wholeNumber(form.get(`requests_${per}`), MAX_REQUEST_LIMIT)
     if (limit === undefined)
-      return { field: `requests_${per}`, message: keyForm.badNumber(MAX_REQUEST_LIMIT) }
+      return { field: `requests_${per}`, message: keyForm.badNumber({ most: MAX_REQUEST_LIMIT }) }
     if (limit !== null) requests.push({ limit, per })
   }
   const spend: { amount: number; per: (typeof SPEND_PERIODS)[number] }[] = []
@@ -96,7 +105,7 @@ export function readLimits(
   }
   if (quota && !quota.refill) return { requests, spend, quota: { remaining: null, refill: null } }
   const amount = wholeNumber(form.get('quota'), MAX_QUOTA)
-  if (amount === undefined) return { field: 'quota', message: keyForm.badNumber(MAX_QUOTA) }
+  if (amount === undefined) return { field: 'quota', message: keyForm.badNumber({ most: MAX_QUOTA }) }
   const every = REFILL_PERIODS.find(period => period === form.get('quota_every')) ?? 'month'
   return { requests, spend, quota: amount === null ? null : { remaining: null, refill: { amount, every } } }
 }

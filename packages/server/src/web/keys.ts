@@ -4,7 +4,9 @@ import { type ApiKey, type ApiKeyStatus, administers } from '../api-keys/api-key
 import type { Instant } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { newId, parseId } from '../ids.ts'
+import { texts } from '../languages/current.ts'
 import { decodeCursor, encodeCursor, type Slice } from '../paging.ts'
+import type { Policies } from '../policies/policy.ts'
 import { isTooOldForKey } from '../sessions/reauthentication.ts'
 import type { FieldProblem } from './fields.ts'
 import {
@@ -24,7 +26,6 @@ import { livePages } from './live.ts'
 import { renderCreated } from './new-key.ts'
 import { notFound } from './problem.ts'
 import { stateTag, streamToSignedIn } from './signed-in-stream.ts'
-import { texts } from './texts.ts'
 
 /** Keys per page, so that it stays under 60 KB. */
 const ROWS = 30
@@ -82,9 +83,9 @@ export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
 
 /** Refusals that are shown on the page of the form. */
 const SHOWN_ON_FORM: { [code: string]: ((kit: PageKit) => string) | null | undefined } = {
-  key_limit_reached: kit => texts.keys.limit(kit.maxActiveKeys),
-  api_key_inactive: null,
-  api_key_replaced: null,
+  key_limit_reached: kit => texts.keys.limit({ count: kit.maxActiveKeys }),
+  api_key_inactive: () => texts.keys.inactive,
+  api_key_replaced: () => texts.keys.hasSuccessor,
   invalid_request: null,
   rate_limited: null,
 }
@@ -161,17 +162,26 @@ async function create(kit: PageKit, c: PageContext): Promise<Response> {
   } catch (error) {
     if (id && error instanceof KeywayError && error.code === 'idempotency_conflict')
       return c.redirect(`/keys/${id}?done=made_before`, 303)
-    const refused = refusedField(error, form)
+    const refused = refusedField(kit, error, form)
     if (refused) return renderNew(kit, c, { typed: form, refused }, 400)
     return renderNew(kit, c, { typed: form, problem: problemOf(kit, error) }, statusOf(c, error))
   }
 }
 
 /** Of a refusal by a policy: the field of the form that has to change. */
-function refusedField(error: unknown, form: URLSearchParams): FieldProblem | null {
+function refusedField(kit: PageKit, error: unknown, form: URLSearchParams): FieldProblem | null {
   const [first] = (error instanceof KeywayError && error.extras.errors) || []
   const field = first && fieldOfForm(first.field, form)
-  return field ? { field, message: texts.keyForm.refused(first.message) } : null
+  return field ? { field, message: ruleOf(first.field, kit.policies.current()) } : null
+}
+
+/** What the policies ask of a field of the API. */
+function ruleOf(apiField: string, { allowedScopes, maxKeyLifetimeDays: days }: Policies): string {
+  const { keyForm, keys } = texts
+  if (apiField === 'scopes')
+    return allowedScopes ? keyForm.onlyScopes({ scopes: allowedScopes.join(', ') }) : keyForm.needsScopes
+  if (apiField === 'expires_at') return days === null ? keyForm.mustExpire : keyForm.mostDays({ count: days })
+  return keys.networksHint
 }
 
 /** The id of the key that a form will create, so that sending it twice creates one key; bound to the user by a MAC. */

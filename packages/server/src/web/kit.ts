@@ -13,6 +13,7 @@ import type { Consents } from '../consents/consents.ts'
 import type { DeviceAuthorizations } from '../device-authorizations/device-authorizations.ts'
 import type { KeywayError } from '../errors.ts'
 import type { Invitations } from '../invitations/invitations.ts'
+import type { Localizations } from '../languages/localization.ts'
 import type { Log } from '../log.ts'
 import type { MagicLinks } from '../magic-links/magic-links.ts'
 import type { Caller } from '../network.ts'
@@ -89,6 +90,7 @@ export interface PageServices {
   /** Null if mail is sent by a server. */
   inbox: Inbox | null
   lifetimes: SessionLifetimes
+  localizations: Localizations
   log: Log
   magicLinks: MagicLinks
   maxActiveKeys: number

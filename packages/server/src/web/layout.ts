@@ -2,10 +2,10 @@ import { html, raw } from 'hono/html'
 import type { HtmlEscapedString } from 'hono/utils/html'
 import { type Brand, isMark } from '../brand/brand.ts'
 import { MARK_DRAWING } from '../brand/mark.ts'
-import { DAY, HOUR, type Instant, MINUTE, SECOND } from '../clock.ts'
+import { type Instant, SECOND } from '../clock.ts'
+import { localization, texts } from '../languages/current.ts'
 import type { User } from '../users/user.ts'
 import type { Assets, LogoAsset } from './assets.ts'
-import { texts } from './texts.ts'
 import { type ThemeChoice, themeForm } from './theme.ts'
 
 export type Html = HtmlEscapedString | Promise<HtmlEscapedString>
@@ -43,9 +43,10 @@ export interface PageOptions {
 /** A complete page that works without scripts. */
 export function page(shell: Shell, options: PageOptions, body: Html): Html {
   const { user, title, problem, notice, theme } = options
+  const { tag, direction } = localization()
   const { style, script, favicon, touchIcon } = shell.assets
   return html`<!doctype html>
-<html lang="en"${theme === 'system' ? '' : html` data-theme="${theme}"`}>
+<html lang="${tag}" dir="${direction}"${theme === 'system' ? '' : html` data-theme="${theme}"`}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -59,7 +60,7 @@ ${themeColor(theme, isWide(options))}
 <script type="module" src="${script.url}"></script>
 ${options.refreshSeconds ? html`<noscript><meta http-equiv="refresh" content="${options.refreshSeconds}"></noscript>` : ''}
 </head>
-<body class="${isWide(options) ? 'app' : 'gate'}"${user ? raw(' data-signed-in') : ''}>
+<body class="${isWide(options) ? 'app' : 'gate'}" data-just-now="${texts.units.justNow}"${user ? raw(' data-signed-in') : ''}>
 <a class="skip" href="#main">${texts.nav.skip}</a>
 <header class="top">
 <a class="brand" href="/">${brandMark(shell, theme)}</a>
@@ -158,7 +159,7 @@ export function formToken(token: string): Html {
 /** A formatted instant; the script converts it to the reader's time zone and language. */
 export function time(instant: Instant): Html {
   const iso = new Date(instant).toISOString()
-  return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`
+  return html`<time datetime="${iso}">${localization().dateAndTime(instant)}</time>`
 }
 
 /**
@@ -168,27 +169,13 @@ export function time(instant: Instant): Html {
 export function ago(instant: Instant, now: Instant): Html {
   const iso = new Date(instant).toISOString()
   const seconds = Math.max(0, Math.round((now - instant) / SECOND))
-  return html`<time datetime="${iso}" title="${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC" data-age="${seconds}">${agoText(seconds)}</time>`
-}
-
-const AGE_UNITS = [
-  [DAY / SECOND, 'day'],
-  [HOUR / SECOND, 'hour'],
-  [MINUTE / SECOND, 'minute'],
-] as const
-
-/** `3 minutes ago`; the script has the same rule. */
-function agoText(seconds: number): string {
-  const [size, unit] = AGE_UNITS.find(([size]) => seconds >= size) ?? []
-  if (!size) return texts.units.justNow
-  const count = Math.floor(seconds / size)
-  return texts.units.ago(count, unit!)
+  return html`<time datetime="${iso}" title="${localization().dateAndTime(instant)}" data-age="${seconds}">${localization().ago(seconds)}</time>`
 }
 
 /** A formatted date; the script adds the full time as its title. */
 export function day(instant: Instant): Html {
   const iso = new Date(instant).toISOString()
-  return html`<time class="day" datetime="${iso.slice(0, 16)}Z">${iso.slice(0, 10)}</time>`
+  return html`<time class="day" datetime="${iso.slice(0, 16)}Z">${localization().date(instant)}</time>`
 }
 
 /** The key in the page's colours, for light and dark mode. */

@@ -3,9 +3,9 @@ import { html } from 'hono/html'
 import { type ApiKey, statusOf } from '../api-keys/api-key.ts'
 import type { Instant } from '../clock.ts'
 import { API_ANSWER_TIMEOUT_MS } from '../hub/api-requests.ts'
+import { texts } from '../languages/current.ts'
 import type { LiveAgent } from './kit.ts'
 import { ago, formToken, type Html } from './layout.ts'
-import { texts } from './texts.ts'
 
 /** Connections in the card; the page of all agents has the others. */
 const MAX_SHOWN = 5
@@ -46,10 +46,10 @@ function connectedCard(view: LiveView): Html {
   const { live } = texts
   const { agents, key, token } = view
   const hidden = agents.length - MAX_SHOWN
-  const title = agents.length === 1 ? live.live : live.liveMany(agents.length)
+  const title = agents.length === 1 ? live.live : live.liveMany({ count: agents.length })
   return html`<p class="live on" data-says="${view.greeted ? greetingText(view.greeted.greeting, true) : title}"><strong>${title}</strong></p>
 ${agents.slice(0, MAX_SHOWN).map(agent => connection(view, agent))}
-${hidden > 0 ? html`<p><a href="/agents">${live.more(hidden)}</a></p>` : ''}
+${hidden > 0 ? html`<p><a href="/agents">${live.more({ count: hidden })}</a></p>` : ''}
 ${view.greeted && !agents.some(agent => agent.connectionId === view.greeted?.connectionId) ? html`<p class="quiet">${live.gone}</p>` : ''}
 <details class="confirm"><summary>${live.revoke}</summary><form method="post" action="/keys/${key.id}/live/end" data-in-place="live-card" class="inline">${formToken(token)}<p class="quiet">${live.revokeLead}</p><button class="danger small">${live.revokeNow}</button></form></details>`
 }
@@ -61,7 +61,7 @@ function connection({ key, token, greeted, now }: LiveView, agent: LiveAgent): H
     [live.host, html`<code>${agent.address}</code>`],
     [live.program, agent.client ?? texts.agents.unknownClient],
     [live.since, ago(agent.connectedAt, now)],
-    [live.latency, greeting?.answer ? live.milliseconds(greeting.afterMs) : live.notMeasured],
+    [live.latency, greeting?.answer ? live.milliseconds({ ms: greeting.afterMs }) : live.notMeasured],
   ]
   return html`<div class="connection" data-row="${agent.connectionId}"><dl class="facts">${facts.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>
 ${greeting === undefined ? '' : answerOf(greeting)}
@@ -79,10 +79,10 @@ function greetingText(greeting: Greeting, isWhole: boolean): string {
   const { live } = texts
   if (greeting === null) return live.gone
   const { answer, afterMs } = greeting
-  if (answer === null) return live.silent(API_ANSWER_TIMEOUT_MS / 1000)
-  if ('result' in answer) return `${live.answered(afterMs)}${isWhole ? ` ${saidOf(greeting)}` : ''}`
-  if (answer.error.code === 'no_handler') return live.noHandler(afterMs)
-  return live.failed(afterMs, shortened(answer.error.message))
+  if (answer === null) return live.silent({ count: API_ANSWER_TIMEOUT_MS / 1000 })
+  if ('result' in answer) return `${live.answered({ ms: afterMs })}${isWhole ? ` ${saidOf(greeting)}` : ''}`
+  if (answer.error.code === 'no_handler') return live.noHandler({ ms: afterMs })
+  return live.failed({ ms: afterMs, message: shortened(answer.error.message) })
 }
 
 function saidOf(greeting: Greeting): string | null {
@@ -110,5 +110,5 @@ function endedText(ended: LiveView['ended'], left: number): string {
   const { live } = texts
   if (left > 0) return live.closing
   if (!ended?.connections || ended.afterMs === null) return live.revoked
-  return live.closedAfter(ended.connections, ended.afterMs)
+  return live.closedAfter({ count: ended.connections, ms: ended.afterMs })
 }

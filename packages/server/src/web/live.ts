@@ -4,13 +4,13 @@ import { html } from 'hono/html'
 import type { ApiKey } from '../api-keys/api-key.ts'
 import { SECOND } from '../clock.ts'
 import { parseId } from '../ids.ts'
+import { texts } from '../languages/current.ts'
 import { labelOf } from './key-list.ts'
 import type { LiveAgent, PageContext, PageKit, PageVariables } from './kit.ts'
 import { type Html, pageHead } from './layout.ts'
 import { type LiveView, liveCard, liveState } from './live-card.ts'
 import { notFound } from './problem.ts'
 import { stateTag, streamToSignedIn } from './signed-in-stream.ts'
-import { texts } from './texts.ts'
 
 /** What is sent to an agent that is greeted from a page. */
 export const HELLO = { hello: 'from the Keyway pages' }
@@ -77,7 +77,7 @@ function renderLive(kit: PageKit, c: PageContext, view: LiveView): Response | Pr
   const body = html`<p class="back"><a href="/keys/${key.id}">${live.back}</a></p>${pageHead(labelOf(key), live.lead)}
 <section class="card">${streamedCard(view)}${again}</section>`
   const refreshSeconds = isWaiting ? REFRESH_SECONDS : null
-  return kit.render(c, { title: live.title(labelOf(key)), current: '/keys', refreshSeconds }, body)
+  return kit.render(c, { title: live.title({ name: labelOf(key) }), current: '/keys', refreshSeconds }, body)
 }
 
 /** The card, which the script keeps up to date. */

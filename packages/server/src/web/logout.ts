@@ -2,11 +2,11 @@ import { html } from 'hono/html'
 import type { App } from '../apps/app.ts'
 import type { IssuedIdToken } from '../authorizations/id-token.ts'
 import { responseUri } from '../authorizations/response-uri.ts'
+import { texts } from '../languages/current.ts'
 import { FORM_TOKEN_FIELD } from './forms.ts'
 import type { PageContext, PageKit } from './kit.ts'
 import { formToken } from './layout.ts'
 import { allowRedirectTo } from './security-headers.ts'
-import { texts } from './texts.ts'
 
 /** A request to sign out (OpenID Connect RP-Initiated Logout 1.0 section 2). */
 interface LogoutRequest {
@@ -74,7 +74,7 @@ function renderConfirm(kit: PageKit, c: PageContext, { app, redirectUri, state }
     value ? html`<input type="hidden" name="${name}" value="${value}">` : ''
   const body = html`<section class="card ask">
 <h1>${logout.title}</h1>
-<p class="lead">${logout.lead(app?.name ?? null)} ${logout.explained}</p>
+<p class="lead">${app ? logout.leadOfApp({ app: app.name }) : logout.lead} ${logout.explained}</p>
 <form method="post" action="/oauth/logout">
 ${formToken(kit.forms.token(c))}
 ${field('client_id', app?.id)}${field('post_logout_redirect_uri', redirectUri)}${field('state', state)}

@@ -1,12 +1,13 @@
 import { html, raw } from 'hono/html'
 import { type ApiKey, allows } from '../api-keys/api-key.ts'
 import type { Instant } from '../clock.ts'
+import { texts } from '../languages/current.ts'
 import { isLoopbackHost } from '../network.ts'
 import { labelOf } from './key-list.ts'
 import type { PageContext, PageKit } from './kit.ts'
 import { type Html, time } from './layout.ts'
 import { streamedCard } from './live.ts'
-import { texts } from './texts.ts'
+import { rich } from './rich.ts'
 
 /** What a key without `agent:connect` is shown with: the first of these that it may do. */
 const EXAMPLE_CALLS = [
@@ -50,7 +51,7 @@ export function renderCreated(
   const { keys } = texts
   const { apiKey } = made
   const body = html`<div class="head"><div><h1>${keys.created}</h1><p class="lead">${labelOf(apiKey)}</p></div></div>
-${oldKeyUntil ? html`<p class="banner notice">${keys.rotatedUntil} ${time(oldKeyUntil)}. ${keys.rotatedLead}</p>` : ''}
+${oldKeyUntil ? html`<p class="banner notice">${rich(keys.rotatedUntil, { time: time(oldKeyUntil) })}</p>` : ''}
 <section class="card" data-guards="${apiKey.id}" data-becomes="/keys/${apiKey.id}?done=shown_once"><ol class="steps">
 <li><strong>${keys.copyTitle}</strong><p>${keys.createdLead}</p>${copyableText('new-key', made.key)}</li>
 ${allows(apiKey.scopes, 'agent:connect') ? connectSteps(kit, c, made) : callStep(kit, made)}
@@ -77,8 +78,9 @@ ${ways.map(way => html`<div class="way" data-way="${way.name}"><p>${way.lead}</p
 /** Opened by the script when nothing has connected for a while. */
 function help(publicUrl: string, { allowedNetworks }: ApiKey): Html {
   const { live } = texts
-  const checks = [...live.check(`${publicUrl}/livez`)]
-  if (allowedNetworks.length) checks.push(live.checkNetworks(allowedNetworks.join(', ')))
+  const [pasted, reaches, version] = live.check
+  const checks = [pasted, reaches({ address: `${publicUrl}/livez` }), version]
+  if (allowedNetworks.length) checks.push(live.checkNetworks({ networks: allowedNetworks.join(', ') }))
   return html`<details class="help" data-opens-after="20" data-says="${live.helpNow}"><summary>${live.help}</summary><ul>${checks.map(check => html`<li>${check}</li>`)}</ul><button type="button" class="second small copy" data-copy="run-node" data-copied="${texts.keys.copied}">${live.again}</button></details>`
 }
 
@@ -113,7 +115,7 @@ function waysToRun(publicUrl: string, key: string): Way[] {
     {
       name: 'curl',
       label: run.curl,
-      lead: html`${run.curlLead} ${hub}.`,
+      lead: rich(run.curlLead, { hub }),
       line: `curl -sS ${publicUrl}/auth/agent-token -H 'Content-Type: application/json' -d '{"api_key":"${key}"}'`,
     },
     {

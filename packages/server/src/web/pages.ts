@@ -1,4 +1,5 @@
 import { Hono, type Next } from 'hono'
+import { texts } from '../languages/current.ts'
 import { accountPages } from './account.ts'
 import { adminPages } from './admin-pages.ts'
 import { agentPages } from './agents.ts'
@@ -17,6 +18,7 @@ import {
   Redirect,
   type RequestFacts,
 } from './kit.ts'
+import { answerInLanguage } from './languages.ts'
 import { page } from './layout.ts'
 import { oauthPages } from './oauth-pages.ts'
 import { createPendingRequests } from './pending-requests.ts'
@@ -25,7 +27,6 @@ import { pageHeaders } from './security-headers.ts'
 import { sessionPages } from './sessions.ts'
 import { signInPages } from './sign-in.ts'
 import { createStreams } from './streams.ts'
-import { isNotice, texts } from './texts.ts'
 import { returnPath, themePages } from './theme.ts'
 import { verifyPages } from './verify.ts'
 
@@ -56,6 +57,7 @@ export function createPages(services: PageServices & RequestFacts): Pages {
     await next()
   })
   serveAssets(app, assets)
+  answerInLanguage(app, kit)
   app.use(async (c, next) => {
     const cookie = kit.cookies.session(c)
     c.set('signedIn', cookie ? await kit.sessions.authenticateCookie(cookie) : null)
@@ -127,7 +129,8 @@ function createKit(services: PageServices & RequestFacts, assets: Assets): PageK
     render(c, options, body, status = 200) {
       const user = c.get('signedIn')?.user ?? null
       const done = c.req.query('done') ?? ''
-      const notice = isNotice(done) && !options.problem ? texts.notices[done] : null
+      const notices: Readonly<Record<string, string>> = texts.notices
+      const notice = Object.hasOwn(notices, done) && !options.problem ? notices[done] : null
       const theme = cookies.theme(c)
       const own = { user, formToken: forms.token(c), showsInbox: showsInbox(c), notice }
       const facts = { ...own, theme, returnTo: returnPath(c) }

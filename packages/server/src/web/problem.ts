@@ -1,9 +1,9 @@
 import { html } from 'hono/html'
 import { KeywayError } from '../errors.ts'
+import { texts } from '../languages/current.ts'
 import { SealError } from '../secrets.ts'
 import { type PageContext, type PageKit, Redirect } from './kit.ts'
 import type { Html } from './layout.ts'
-import { texts } from './texts.ts'
 
 interface Problem {
   title: string

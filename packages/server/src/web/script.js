@@ -11,17 +11,20 @@ else if (here.searchParams.has('done')) {
   history.replaceState(null, '', here)
 }
 
-/** `3 minutes ago`, as layout.ts writes it. */
+/** Of dates and numbers: the reader's own, if it is one of the page's language. */
+const { lang } = document.documentElement
+const locale = navigator.languages.find(each => each.split('-')[0] === lang.split('-')[0]) ?? lang
+
+/** `3 minutes ago`, as the server writes it. */
 const AGE_UNITS = [
   [86_400, 'day'],
   [3600, 'hour'],
   [60, 'minute'],
 ]
+const ages = new Intl.RelativeTimeFormat(lang)
 function agoText(seconds) {
   const [size, unit] = AGE_UNITS.find(([size]) => seconds >= size) ?? []
-  if (!size) return 'just now'
-  const count = Math.floor(seconds / size)
-  return `${count} ${unit}${count === 1 ? '' : 's'} ago`
+  return size ? ages.format(-Math.floor(seconds / size), unit) : document.body.dataset.justNow
 }
 const AGED_EVERY_MS = 10_000
 setInterval(() => {
@@ -31,17 +34,17 @@ setInterval(() => {
   }
 }, AGED_EVERY_MS)
 
-/** Shows times in the reader's time zone and language. */
+/** Shows times in the reader's time zone. */
 function localizeTimes(root) {
   for (const element of root.querySelectorAll('time')) {
     const date = new Date(element.dateTime)
     element.shownAt = performance.now()
     const isDay = element.classList.contains('day')
-    element.title = date.toLocaleString(undefined, { dateStyle: 'full', timeStyle: 'long' })
+    element.title = date.toLocaleString(locale, { dateStyle: 'full', timeStyle: 'long' })
     if (element.dataset.age) continue
     element.textContent = isDay
-      ? date.toLocaleDateString(undefined, { dateStyle: 'medium' })
-      : date.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' })
+      ? date.toLocaleDateString(locale, { dateStyle: 'medium' })
+      : date.toLocaleString(locale, { dateStyle: 'medium', timeStyle: 'short' })
   }
 }
 localizeTimes(document)

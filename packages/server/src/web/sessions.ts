@@ -1,13 +1,13 @@
 import type { Hono } from 'hono'
 import { html } from 'hono/html'
 import { parseId } from '../ids.ts'
+import { texts } from '../languages/current.ts'
 import type { Session } from '../sessions/session.ts'
 import { idleEnd } from '../sessions/session-lifetime.ts'
 import { describeClient } from './client-name.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { ago, formToken, type Html, pageHead, time } from './layout.ts'
 import { notFound } from './problem.ts'
-import { texts } from './texts.ts'
 
 /** Maximum shown; the API lists all of them in pages. */
 const ROWS = 100
@@ -61,5 +61,5 @@ function row(kit: PageKit, session: Session, token: string, isCurrent: boolean):
 function tags({ kind, appId }: Session, isCurrent: boolean): Html {
   const { current, ofApp } = texts.sessions
   const ofThis = isCurrent ? html` <span class="tag active">${current}</span>` : ''
-  return html`${ofThis}${kind === 'app' ? html` <span class="tag">${ofApp(appId)}</span>` : ''}`
+  return html`${ofThis}${kind === 'app' ? html` <span class="tag">${ofApp({ appId })}</span>` : ''}`
 }

@@ -3,6 +3,7 @@ import { html, raw } from 'hono/html'
 import { DEFAULT_APP_ID, isAppId } from '../apps/app.ts'
 import { formatMoney } from '../billing/money.ts'
 import { KeywayError } from '../errors.ts'
+import { localization, texts } from '../languages/current.ts'
 import { isLoginCode, LOGIN_CODE_DIGITS } from '../magic-links/login-code.ts'
 import type { Session } from '../sessions/session.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
@@ -10,7 +11,7 @@ import type { User } from '../users/user.ts'
 import type { RequestedLink } from './cookies.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { formToken, type Html } from './layout.ts'
-import { texts } from './texts.ts'
+import { rich } from './rich.ts'
 import { findWaiting } from './waiting-request.ts'
 
 /** How long the button for another mail is disabled after one was sent. */
@@ -71,7 +72,9 @@ async function send(kit: PageKit, c: PageContext): Promise<Response> {
 function renderLimited(kit: PageKit, c: PageContext, error: KeywayError, email: string, appId?: string) {
   const seconds = error.extras.retryAfter ?? 1
   c.header('Retry-After', String(seconds))
-  const problem = texts.checkMail.limited(duration(seconds), kit.inbox ? error.extras.setting : undefined)
+  const { limited, limitIs } = texts.checkMail
+  const setting = kit.inbox ? error.extras.setting : undefined
+  const problem = `${limited({ wait: duration(seconds) })}${setting ? ` ${limitIs({ setting })}` : ''}`
   const [asked] = kit.cookies.requestedLinks(c)
   if (asked && asked.email === parseEmailAddress(email))
     return renderCheckMail(kit, c, asked, { problem, pause: seconds }, 429)
@@ -90,8 +93,10 @@ function countdown(seconds: number): string {
 
 function duration(seconds: number): string {
   const { units } = texts
-  if (seconds < 120) return units.seconds(seconds)
-  return seconds < 7200 ? units.minutes(Math.ceil(seconds / 60)) : units.hours(Math.ceil(seconds / 3600))
+  if (seconds < 120) return units.seconds({ count: seconds })
+  return seconds < 7200
+    ? units.minutes({ count: Math.ceil(seconds / 60) })
+    : units.hours({ count: Math.ceil(seconds / 3600) })
 }
 
 async function redeemCode(kit: PageKit, c: PageContext): Promise<Response> {
@@ -137,15 +142,15 @@ function codeProblem(kit: PageKit, error: KeywayError): string | null {
   if (error.code === 'magic_link_invalid') return texts.checkMail.badCode
   if (error.code === 'magic_link_expired') return texts.checkMail.expired
   if (error.code === 'magic_link_used') return texts.checkMail.used
-  if (error.code === 'forbidden') return texts.verify.notOpenLead(kit.supportEmail)
+  if (error.code === 'forbidden') return texts.verify.notOpenLead({ support: kit.supportEmail })
   return error.code === 'rate_limited' ? texts.checkMail.codesRefused : null
 }
 
 /** Tells why nobody is signed in, and whom to ask. */
 export function renderSuspended(kit: PageKit, c: PageContext, email: string): Response | Promise<Response> {
   const { verify } = texts
-  const subject = encodeURIComponent(verify.suspendedSubject(email))
-  const body = html`<section class="card"><h1>${verify.suspended}</h1><p class="lead">${verify.suspendedLead(kit.productName)}</p><p><a class="button second full" href="mailto:${encodeURI(kit.supportEmail)}?subject=${subject}">${verify.askSupport(kit.supportEmail)}</a></p></section>`
+  const subject = encodeURIComponent(verify.suspendedSubject({ email }))
+  const body = html`<section class="card"><h1>${verify.suspended}</h1><p class="lead">${verify.suspendedLead({ product: kit.productName })}</p><p><a class="button second full" href="mailto:${encodeURI(kit.supportEmail)}?subject=${subject}">${verify.askSupport({ support: kit.supportEmail })}</a></p></section>`
   return kit.render(c, { title: verify.suspended }, body, 403)
 }
 
@@ -168,8 +173,8 @@ async function renderSignIn(
   const { signIn, apps } = texts
   const waiting = await findWaiting(kit, c)
   const body = html`<section class="card">
-<h1>${signIn.heading(kit.productName)}</h1>
-${waiting ? html`<p class="lead"><strong>${apps.signInTo(waiting.app.name)}</strong></p>` : ''}
+<h1>${signIn.heading({ product: kit.productName })}</h1>
+${waiting ? html`<p class="lead"><strong>${apps.signInTo({ app: waiting.app.name })}</strong></p>` : ''}
 <p class="lead">${signIn.lead}</p>
 <form method="post" action="/sign-in">
 ${formToken(kit.forms.token(c))}
@@ -186,7 +191,8 @@ ${shown.pause ? countdownLine(shown.pause, 'send') : ''}
 function newHere(kit: PageKit): string {
   const { signUp, trialCredit } = kit.policies.current()
   const { newHere } = texts.signIn
-  return signUp === 'open' ? newHere.open(trialCredit > 0 ? formatMoney(trialCredit) : null) : newHere[signUp]
+  if (signUp !== 'open' || trialCredit <= 0) return newHere[signUp]
+  return newHere.openWithCredit({ credit: localization().dollars(formatMoney(trialCredit)) })
 }
 
 async function renderCheckMail(
@@ -204,7 +210,7 @@ async function renderCheckMail(
   await findWaiting(kit, c)
   const body: Html = html`<section class="card" data-goes-on="/check-mail">
 <h1>${checkMail.title}</h1>
-<p class="lead">${checkMail.lead} <strong>${asked.email}</strong>. ${checkMail.expires}</p>
+<p class="lead">${rich(checkMail.lead, { email: html`<strong>${asked.email}</strong>` })}</p>
 ${kit.inbox ? whereMailIs(inboxIsHere) : ''}
 <form method="post" action="/check-mail">
 ${formToken(token)}
@@ -231,7 +237,7 @@ ${countdownLine(pause, 'resend')}
 /** Counts down if scripts run, while the button is disabled. */
 function countdownLine(pause: number, buttonId: string): Html {
   const { checkMail } = texts
-  return html`<p class="hint countdown" data-countdown="${pause}" data-enables="${buttonId}" data-words="${checkMail.wait('{}')}">${pause > 0 ? checkMail.wait(countdown(pause)) : ''}</p>`
+  return html`<p class="hint countdown" data-countdown="${pause}" data-enables="${buttonId}" data-words="${checkMail.wait({ time: '{}' })}">${pause > 0 ? checkMail.wait({ time: countdown(pause) }) : ''}</p>`
 }
 
 /** If mail is not sent: a link to the local inbox, or a hint for the operator. */

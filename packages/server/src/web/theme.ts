@@ -1,8 +1,8 @@
 import type { Hono } from 'hono'
 import { html, raw } from 'hono/html'
+import { texts } from '../languages/current.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import type { Html } from './layout.ts'
-import { texts } from './texts.ts'
 
 /** What a person chose: the system's theme, or one of ours. */
 export type ThemeChoice = (typeof THEME_CHOICES)[number]

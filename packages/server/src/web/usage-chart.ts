@@ -1,8 +1,8 @@
 import { html } from 'hono/html'
 import type { Instant } from '../clock.ts'
+import { localization, texts } from '../languages/current.ts'
 import type { UsageBucket } from '../usage/usage.ts'
 import { day, type Html } from './layout.ts'
-import { texts } from './texts.ts'
 
 /** SVG units: the width of a day including the gap, the width of a bar, and the height of the highest bar. */
 const DAY_WIDTH = 10
@@ -20,8 +20,12 @@ export function usageChart(days: readonly UsageBucket[]): Html {
   const { usage } = texts
   const bars = days.map(toBar)
   const [uses, refused] = [sum(bars.map(bar => bar.uses)), sum(bars.map(bar => bar.refused))]
-  const summary = usage.summary(uses, refused, days.length)
-  if (uses + refused === 0) return html`<p class="quiet">${usage.none(days.length)}</p>`
+  const summary = usage.summary({
+    count: days.length,
+    uses: usage.uses({ count: uses }),
+    refusals: usage.refusals({ count: refused }),
+  })
+  if (uses + refused === 0) return html`<p class="quiet">${usage.none({ count: days.length })}</p>`
   const highest = Math.max(...bars.map(bar => bar.uses + bar.refused))
   return html`<figure class="usage"><svg viewBox="0 0 ${bars.length * DAY_WIDTH} ${HEIGHT}" role="img" aria-label="${summary}" preserveAspectRatio="none">${bars.map((bar, index) => drawn(bar, index, highest))}</svg><figcaption class="quiet">${summary}</figcaption></figure>
 <details><summary>${usage.asTable}</summary>${table(days)}</details>`
@@ -71,7 +75,7 @@ function row(each: UsageBucket): Html {
     each.messagesSent + each.messagesReceived,
     sum(Object.values(each.refused)),
   ]
-  return html`<tr><th scope="row">${day(each.start)}</th>${cells.map(cell => html`<td class="amount">${cell}</td>`)}</tr>`
+  return html`<tr><th scope="row">${day(each.start)}</th>${cells.map(cell => html`<td class="amount">${localization().number(cell)}</td>`)}</tr>`
 }
 
 function sum(counts: readonly number[]): number {

@@ -2,11 +2,12 @@ import type { Hono } from 'hono'
 import { html, raw } from 'hono/html'
 import { isAppId } from '../apps/app.ts'
 import { KeywayError } from '../errors.ts'
+import { texts } from '../languages/current.ts'
 import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { formToken } from './layout.ts'
+import { rich } from './rich.ts'
 import { emailField, renderSuspended, startSession } from './sign-in.ts'
-import { texts } from './texts.ts'
 import { findWaiting } from './waiting-request.ts'
 
 /** Query parameters of a mailed link. */
@@ -94,8 +95,8 @@ async function renderConfirm(kit: PageKit, c: PageContext, parts: LinkParts, isA
   const other = otherPerson(c, parts)
   const body = html`<section class="card">
 <h1>${verify.title}</h1>
-${isAutomatic ? html`<p class="lead" role="status">${verify.signingIn}</p>` : html`<p class="lead">${verify.lead} <strong>${parts.email}</strong>.</p>`}
-${other ? html`<p class="banner warning">${verify.other(other)}</p>` : ''}
+${isAutomatic ? html`<p class="lead" role="status">${verify.signingIn}</p>` : html`<p class="lead">${rich(verify.lead, { email: html`<strong>${parts.email}</strong>` })}</p>`}
+${other ? html`<p class="banner warning">${verify.other({ email: other })}</p>` : ''}
 <form method="post" action="/verify"${isAutomatic ? raw(' data-auto-submit') : ''}>
 ${formToken(kit.forms.token(c))}
 <input type="hidden" name="token" value="${parts.token}">
@@ -124,6 +125,6 @@ ${emailField(email)}
 
 function renderNotOpen(kit: PageKit, c: PageContext) {
   const { verify } = texts
-  const body = html`<section class="card"><h1>${verify.notOpen}</h1><p class="lead">${verify.notOpenLead(kit.supportEmail)}</p></section>`
+  const body = html`<section class="card"><h1>${verify.notOpen}</h1><p class="lead">${verify.notOpenLead({ support: kit.supportEmail })}</p></section>`
   return kit.render(c, { title: verify.notOpen }, body, 403)
 }

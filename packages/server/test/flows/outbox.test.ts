@@ -3,6 +3,7 @@ import { describe, type TestContext, test } from 'node:test'
 import { DAY, MINUTE, SECOND } from '../../src/clock.ts'
 import { loadConfig } from '../../src/config.ts'
 import { newId } from '../../src/ids.ts'
+import { createLocalizations } from '../../src/languages/localization.ts'
 import type { Log } from '../../src/log.ts'
 import { createSmtpMailer } from '../../src/mail/smtp.ts'
 import { createMailWriter } from '../../src/mail/templates/mail-writer.ts'
@@ -21,6 +22,7 @@ import { createTestTimers } from '../support/timers.ts'
 
 const email = (text: string) => parseEmailAddress(text)!
 const write = createMailWriter({
+  localizations: createLocalizations(),
   productName: 'Keyway',
   supportEmail: 'help@keyway.test',
   publicUrl: 'https://keyway.test',

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { loadConfig } from '../../src/config.ts'
+import { createLocalizations } from '../../src/languages/localization.ts'
 import { createMailWriter } from '../../src/mail/templates/mail-writer.ts'
 import type { MessageContent } from '../../src/outbox/message.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
@@ -9,14 +10,15 @@ import { EXAMPLES } from '../support/mail-previews.ts'
 const publicUrl = 'https://keyway.test'
 const supportEmail = 'help@keyway.test'
 const { brand } = loadConfig({})
-const write = createMailWriter({ productName: 'Acme & Co', supportEmail, publicUrl, brand })
+const localizations = createLocalizations()
+const write = createMailWriter({ localizations, productName: 'Acme & Co', supportEmail, publicUrl, brand })
 const recipient = parseEmailAddress('ada@example.com')!
-const written = (content: MessageContent, hasAccount = true) =>
-  write({ id: '0190a5b8-7c3e-7abc-8def-0123456789ab', recipient, content }, hasAccount)
+const written = async (content: MessageContent, hasAccount = true, locale: string | null = null) =>
+  write({ id: '0190a5b8-7c3e-7abc-8def-0123456789ab', recipient, content, locale }, hasAccount)
 
 const link = `${publicUrl}/verify?app_id=shop&token=${'a'.repeat(43)}&email=ada%40example.com`
 const signIn = { kind: 'sign_in', link, code: '04810937', expiresAt: Date.UTC(2026, 10, 20, 12, 5) } as const
-const all = EXAMPLES.flatMap(content => [written(content, true), written(content, false)])
+const all = await Promise.all(EXAMPLES.flatMap(content => [written(content, true), written(content, false)]))
 
 /** The visible text, without tags and with decoded entities. */
 function visible(html: string): string {
@@ -39,9 +41,8 @@ for (const [name, hasAccount] of [
   ['signup', false],
   ['login', true],
 ] as const) {
+  const mail = await written(signIn, hasAccount)
   describe(`the ${name} mail`, () => {
-    const mail = written(signIn, hasAccount)
-
     test('uses the template for a new or existing account', () => assert.equal(mail.template, name))
 
     test('has links only to the verify URL and to the support address', () => {
@@ -80,12 +81,16 @@ for (const [name, hasAccount] of [
 }
 
 describe('every mail', () => {
-  test('has a unique subject, so that mail programs do not group two mails', () => {
+  test('has a unique subject, so that mail programs do not group two mails', async () => {
     const subjects = new Map(all.map(mail => [mail.template, mail.subject]))
     assert.equal(new Set(subjects.values()).size, subjects.size)
     for (const milliseconds of [1, 1000]) {
-      const later = written({ ...signIn, expiresAt: signIn.expiresAt + milliseconds })
-      assert.notEqual(later.subject, written(signIn).subject, `asked for again after ${milliseconds} ms`)
+      const later = await written({ ...signIn, expiresAt: signIn.expiresAt + milliseconds })
+      assert.notEqual(
+        later.subject,
+        (await written(signIn)).subject,
+        `asked for again after ${milliseconds} ms`,
+      )
     }
   })
 
@@ -119,17 +124,17 @@ describe('every mail', () => {
     }
   })
 
-  test('is the same on every attempt', () => {
-    for (const content of EXAMPLES) assert.deepEqual(written(content), written(content))
+  test('is the same on every attempt', async () => {
+    for (const content of EXAMPLES) assert.deepEqual(await written(content), await written(content))
   })
 })
 
 describe('user-supplied text', () => {
   const hostile = '<a href="http://evil.test">x</a><img src=x> {{7*7}} \r\nBcc: e@evil.test'
 
-  test('is escaped in a mail', () => {
+  test('is escaped in a mail', async () => {
     const at = signIn.expiresAt
-    const mails = [
+    const mails = await Promise.all([
       written({ kind: 'refresh_token_reused', at, network: hostile, client: hostile }),
       written({ kind: 'api_key_revoked_by_holder', at, keyPrefix: 'svc_x', keyName: hostile }),
       written({
@@ -142,7 +147,7 @@ describe('user-supplied text', () => {
       }),
       written({ kind: 'api_key_new_network', at, keyPrefix: 'svc_x', keyName: hostile, network: 'n' }),
       written({ kind: 'api_key_used_again', at, keyPrefix: 'svc_x', keyName: hostile, network: 'n' }),
-    ]
+    ])
     for (const { html, subject } of mails) {
       assert.doesNotMatch(html, /<img/)
       assert.doesNotMatch(html, /\b49\b/)
@@ -151,26 +156,26 @@ describe('user-supplied text', () => {
     }
   })
 
-  test('in a client’s name is not linked by mail programs', () => {
+  test('in a client’s name is not linked by mail programs', async () => {
     const content = {
       kind: 'refresh_token_reused',
       at: 0,
       network: '192.0.2.0/24',
       client: 'see https://evil.test/x or www.evil.test',
     } as const
-    const { html, text } = written(content)
+    const { html, text } = await written(content)
     for (const part of [html, text]) assert.doesNotMatch(part, /evil\.test|www\./)
   })
 
-  test('in a link’s parameters is encoded', () => {
-    const { html } = written({ ...signIn, link: `${link}&x="><script>alert(1)</script>` })
+  test('in a link’s parameters is encoded', async () => {
+    const { html } = await written({ ...signIn, link: `${link}&x="><script>alert(1)</script>` })
     assert.doesNotMatch(html, /<script/)
   })
 })
 
 describe('the welcome mail', () => {
-  test('mentions the credit only if there is one', () => {
-    assert.match(written({ kind: 'welcome', trialCredit: '2.00' }).text, /\$2\.00 of trial credit/)
-    assert.doesNotMatch(written({ kind: 'welcome', trialCredit: '0.00' }).text, /credit/)
+  test('mentions the credit only if there is one', async () => {
+    assert.match((await written({ kind: 'welcome', trialCredit: '2.00' })).text, /\$2\.00 of trial credit/)
+    assert.doesNotMatch((await written({ kind: 'welcome', trialCredit: '0.00' })).text, /credit/)
   })
 })

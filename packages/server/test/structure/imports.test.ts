@@ -29,7 +29,7 @@ const KERNEL = [
   'store',
   'version',
 ].map(f => `${f}.ts`)
-const SMALL_NOUNS = ['security-events', 'endings', 'apps', 'audit']
+const SMALL_NOUNS = ['security-events', 'endings', 'apps', 'audit', 'languages']
 const NOUNS = [
   'administration',
   ...SMALL_NOUNS,
@@ -62,6 +62,7 @@ const NOUNS = [
 /** Folder or top-level file → the folders and files that it may import besides itself and the kernel. */
 const MAY_IMPORT: Record<string, string[]> = {
   'security-events': [],
+  languages: [],
   audit: ['security-events'],
   endings: [
     'audit',

@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { loadConfig } from '../../src/config.ts'
+import { createLocalizations } from '../../src/languages/localization.ts'
 import { createMailWriter } from '../../src/mail/templates/mail-writer.ts'
 import type { MessageContent } from '../../src/outbox/message.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
@@ -52,9 +53,10 @@ export const EXAMPLES: MessageContent[] = [
   { kind: 'test' },
 ]
 
-function writePreviews(folder: string): void {
+async function writePreviews(folder: string): Promise<void> {
   mkdirSync(folder, { recursive: true })
   const write = createMailWriter({
+    localizations: createLocalizations(),
     productName: 'Keyway',
     supportEmail: 'support@example.com',
     publicUrl: 'https://keyway.example.com',
@@ -63,11 +65,12 @@ function writePreviews(folder: string): void {
   const recipient = parseEmailAddress('ada@example.com')!
   for (const content of EXAMPLES) {
     for (const hasAccount of content.kind === 'sign_in' ? [false, true] : [true]) {
-      const mail = write({ id: '0190a5b8-7c3e-7abc-8def-0123456789ab', recipient, content }, hasAccount)
+      const id = '0190a5b8-7c3e-7abc-8def-0123456789ab'
+      const mail = await write({ id, recipient, content, locale: null }, hasAccount)
       writeFileSync(join(folder, `${mail.template}.html`), mail.html)
       writeFileSync(join(folder, `${mail.template}.txt`), `Subject: ${mail.subject}\n\n${mail.text}`)
     }
   }
 }
 
-if (import.meta.main) writePreviews(process.argv[2] ?? 'mail-previews')
+if (import.meta.main) await writePreviews(process.argv[2] ?? 'mail-previews')

@@ -6,6 +6,7 @@ import { tool } from '../../../../tools/install.ts'
 import { toScopes } from '../../src/api-keys/api-key.ts'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { loadConfig } from '../../src/config.ts'
+import { createLocalizations } from '../../src/languages/localization.ts'
 import { createMailWriter } from '../../src/mail/templates/mail-writer.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { newVerifier, registerShop, requestOf } from './authorize.ts'
@@ -224,6 +225,7 @@ async function takeKeys(page: Page, web: WebServer): Promise<void> {
 /** On a new page, since the one used for web pages applies their Content-Security-Policy to styles. */
 async function captureMails(page: Page): Promise<void> {
   const write = createMailWriter({
+    localizations: createLocalizations(),
     productName: 'Keyway',
     supportEmail: 'support@example.com',
     publicUrl: 'https://keyway.example.com',
@@ -232,7 +234,8 @@ async function captureMails(page: Page): Promise<void> {
   for (const content of EXAMPLES) {
     for (const hasAccount of content.kind === 'sign_in' ? [false, true] : [true]) {
       const recipient = parseEmailAddress(ADA)!
-      const mail = write({ id: '0190a5b8-7c3e-7abc-8def-0123456789ab', recipient, content }, hasAccount)
+      const id = '0190a5b8-7c3e-7abc-8def-0123456789ab'
+      const mail = await write({ id, recipient, content, locale: null }, hasAccount)
       await page.setContent(mail.html)
       await take(page, `mail-${mail.template}`)
     }

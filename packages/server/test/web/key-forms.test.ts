@@ -119,7 +119,7 @@ test('networks and limits of a key are changed on its page, which keeps what was
   assert.deepEqual(set.quota?.refill, { amount: 5000, every: 'day' })
   assert.match(
     await (await client.get(`/keys/${id}`)).text(),
-    /<p>100 requests per minute, \$2\.50 per day, 5000 calls every day<\/p>/,
+    /<p>100 requests per minute, \$2\.50 per day, 5,000 calls every day<\/p>/,
   )
   for (const [field, value] of [
     ['requests_minute', '1.5'],

@@ -1,5 +1,6 @@
 import { type Brand, imagePath, isMark } from '../../brand/brand.ts'
 import type { AccentColors } from '../../brand/colors.ts'
+import type { Localization } from '../../languages/localization.ts'
 import type { Block, TemplatedMail } from './templates.ts'
 
 class Html {
@@ -73,10 +74,14 @@ export interface MailProduct {
  * Uses tables and inline styles, since many mail programs remove other markup; the style sheet only has the dark colours
  * and the margins for phones. Loads nothing from the network but the operator's logo.
  */
-export function renderHtml(mail: TemplatedMail, product: MailProduct): string {
+export function renderHtml(
+  mail: TemplatedMail,
+  product: MailProduct,
+  { tag, direction }: Pick<Localization, 'tag' | 'direction'>,
+): string {
   const { accent } = product.brand
   return html`<!doctype html>
-<html lang="en" dir="ltr">
+<html lang="${tag}" dir="${direction}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -98,7 +103,7 @@ ${mail.body.map(block => renderBlock(block, accent.light))}
 ${mail.notes.map(renderNote)}
 </td></tr>
 <tr><td class="muted" style="padding:20px 4px 0;font-family:${font};font-size:13px;line-height:1.5;color:${light.muted}">
-${mail.support} <a class="link" href="mailto:${product.supportEmail}" style="color:${accent.light.accent}">${product.supportEmail}</a>${ownLinks(product)}
+${supportLine(mail, product)}${ownLinks(product)}
 </td></tr>
 </table>
 </td></tr>
@@ -107,6 +112,14 @@ ${mail.support} <a class="link" href="mailto:${product.supportEmail}" style="col
 </html>
 `.text
 }
+
+function supportLine({ support }: TemplatedMail, { supportEmail, brand: { accent } }: MailProduct): Html {
+  const [before, after] = support({ support: MARK }).split(MARK)
+  return html`${before!}<a class="link" href="mailto:${supportEmail}" style="color:${accent.light.accent}">${supportEmail}</a>${after!}`
+}
+
+/** Never part of a text: private use. */
+const MARK = '\uE000'
 
 /** The operator's pages, in a line of their own. */
 function ownLinks({ brand: { accent, links }, linkLabels }: MailProduct): Html {

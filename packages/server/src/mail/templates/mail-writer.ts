@@ -1,13 +1,15 @@
 import type { Brand } from '../../brand/brand.ts'
+import { FALLBACK } from '../../languages/languages.ts'
+import type { Localizations } from '../../languages/localization.ts'
+import { lookUp } from '../../languages/negotiation.ts'
 import type { MessageContent } from '../../outbox/message.ts'
 import type { MailWriter } from '../../outbox/outbox.ts'
 import { renderHtml } from './html.ts'
-import { createEnglishTemplates, type TemplatedMail, type Templates } from './templates.ts'
+import { createTemplates, type TemplatedMail, type Templates } from './templates.ts'
 import { renderText } from './text.ts'
 
-const LINK_LABELS = { terms: 'Terms', privacy: 'Privacy' }
-
 export interface MailWriterDeps {
+  localizations: Localizations
   productName: string
   supportEmail: string
   /** The origin of the pages that mails link to. */
@@ -20,26 +22,29 @@ export interface MailWriterDeps {
  * user-supplied text.
  */
 export function createMailWriter({
+  localizations,
   productName,
   supportEmail,
   publicUrl,
   brand,
 }: MailWriterDeps): MailWriter {
-  const templates = createEnglishTemplates(productName, {
+  const pages = {
     keys: `${publicUrl}/keys`,
     sessions: `${publicUrl}/sessions`,
     webhooks: `${publicUrl}/admin/webhooks`,
-  })
-  const product = { name: productName, supportEmail, publicUrl, brand, linkLabels: LINK_LABELS }
-  return ({ id, recipient, content }, hasAccount) => {
-    const mail = fill(templates, content, hasAccount)
+  }
+  return async ({ id, recipient, content, locale }, hasAccount) => {
+    const localization = await localizations.in((locale && lookUp(locale)) || FALLBACK)
+    const linkLabels = localization.texts.mails.links
+    const product = { name: productName, supportEmail, publicUrl, brand, linkLabels }
+    const mail = fill(createTemplates(localization, productName, pages), content, hasAccount)
     const { template, subject, link, code } = mail
     return {
       messageId: id,
       to: recipient,
       subject,
       text: renderText(mail, product),
-      html: renderHtml(mail, product),
+      html: renderHtml(mail, product, localization),
       template,
       link,
       code,

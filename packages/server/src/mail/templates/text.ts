@@ -11,7 +11,7 @@ export function renderText(mail: TemplatedMail, product: MailProduct): string {
     ...mail.body.map(renderBlock),
     ...mail.notes.map(wrap),
     [
-      `-- \n${wrap(product.name)}\n${wrap(`${mail.support} ${product.supportEmail}`)}`,
+      `-- \n${wrap(product.name)}\n${wrap(mail.support({ support: product.supportEmail }))}`,
       ...ownLinks(product),
     ].join('\n'),
   ]

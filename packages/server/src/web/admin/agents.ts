@@ -1,11 +1,11 @@
 import { html } from 'hono/html'
 import { parseId } from '../../ids.ts'
+import { texts } from '../../languages/current.ts'
 import { decodeCursor, encodeCursor } from '../../paging.ts'
 import { describeClient } from '../client-name.ts'
 import type { PageContext, PageKit } from '../kit.ts'
 import { empty, formToken, pageHead, time } from '../layout.ts'
 import { notFound } from '../problem.ts'
-import { texts } from '../texts.ts'
 import { act, mayChange, renderAdmin, requireReader } from './acting.ts'
 import { adminTexts } from './texts.ts'
 

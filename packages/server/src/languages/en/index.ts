@@ -1,0 +1,22 @@
+import { accountTexts } from './account.ts'
+import { agentsTexts } from './agents.ts'
+import { appsTexts } from './apps.ts'
+import { deviceTexts } from './device.ts'
+import { frameTexts } from './frame.ts'
+import { inboxTexts } from './inbox.ts'
+import { keysTexts } from './keys.ts'
+import { mailsTexts } from './mails.ts'
+import { signInTexts } from './sign-in.ts'
+
+/** All texts for people in English, from which the types of those in other languages are derived. */
+export const texts = {
+  ...frameTexts,
+  ...signInTexts,
+  ...keysTexts,
+  ...agentsTexts,
+  ...accountTexts,
+  ...appsTexts,
+  ...deviceTexts,
+  ...inboxTexts,
+  ...mailsTexts,
+}

@@ -1,0 +1,42 @@
+import { texts as english } from './en/index.ts'
+import type { Fitting, PluralForms } from './text.ts'
+
+export interface LanguageFacts {
+  /** Its own name. */
+  name: string
+  /** BCP 47, as in the `lang` of pages and mails. */
+  tag: string
+  direction: 'ltr' | 'rtl'
+  /** Of dates and numbers. */
+  formats: string
+  /** The texts, which are loaded on first use. */
+  load(): Promise<unknown>
+}
+
+/**
+ * In the order of the language chooser. Texts that lack one, or a placeholder, or have one that nothing is put into, do not
+ * compile: `Translation` in their own files, `fitting` here.
+ */
+export const LANGUAGES = {
+  en: { name: 'English', tag: 'en', direction: 'ltr', formats: 'en-GB', load: async () => english },
+  de: {
+    name: 'Deutsch',
+    tag: 'de',
+    direction: 'ltr',
+    formats: 'de',
+    load: async () => fitting((await import('./de/index.ts')).texts),
+  },
+} as const satisfies Partial<Record<keyof PluralForms, LanguageFacts>>
+
+export type Language = keyof typeof LANGUAGES
+
+/** Used where nobody asked for a language that there is. */
+export const FALLBACK = 'en' satisfies Language
+
+export function fitting<Texts>(texts: Texts & Fitting<typeof english, Texts>): Texts {
+  return texts
+}
+
+export function isLanguage(text: string): text is Language {
+  return Object.hasOwn(LANGUAGES, text)
+}

@@ -1,0 +1,87 @@
+import { DAY, HOUR, type Instant, MINUTE, SECOND } from '../clock.ts'
+import type { texts as english } from './en/index.ts'
+import { LANGUAGES, type Language } from './languages.ts'
+import { prepare, type Ready } from './text.ts'
+
+export type Texts = Ready<typeof english>
+
+/** Everything that is written for people, in one language. */
+export interface Localization {
+  readonly language: Language
+  /** For the `lang` and `dir` of a document. */
+  readonly tag: string
+  readonly direction: 'ltr' | 'rtl'
+  readonly texts: Texts
+  number(count: number): string
+  /** `$2.00`, of a decimal string. */
+  dollars(amount: string): string
+  /** Of the day in UTC. */
+  date(instant: Instant): string
+  /** In UTC, which it says. */
+  dateAndTime(instant: Instant): string
+  /** `3 minutes ago`, of a duration in seconds. */
+  ago(seconds: number): string
+}
+
+const AGE_UNITS = [
+  [DAY / SECOND, 'day'],
+  [HOUR / SECOND, 'hour'],
+  [MINUTE / SECOND, 'minute'],
+] as const
+
+/** `texts` is what the language's folder has, or the operator's replacements in it. */
+export function createLocalization(language: Language, texts: unknown): Localization {
+  const { tag, direction, formats } = LANGUAGES[language]
+  // Created on first use: they take milliseconds, which no start of the process should wait for.
+  const numbers = once(() => new Intl.NumberFormat(formats))
+  const money = once(() => new Intl.NumberFormat(formats, { style: 'currency', currency: 'USD', ...MONEY }))
+  const dates = once(() => new Intl.DateTimeFormat(formats, { dateStyle: 'medium', timeZone: 'UTC' }))
+  const times = once(() => new Intl.DateTimeFormat(formats, TIME))
+  const ages = once(() => new Intl.RelativeTimeFormat(formats))
+  const plurals = once(() => new Intl.PluralRules(language))
+  const ready = prepare(texts as typeof english, plurals, numbers)
+  return {
+    language,
+    tag,
+    direction,
+    texts: ready,
+    number: count => numbers().format(count),
+    dollars: amount => money().format(amount as Intl.StringNumericLiteral),
+    date: instant => dates().format(instant),
+    dateAndTime: instant => `${times().format(instant)} UTC`,
+    ago(seconds) {
+      const [size, unit] = AGE_UNITS.find(([size]) => seconds >= size) ?? []
+      return size ? ages().format(-Math.floor(seconds / size), unit!) : ready.units.justNow
+    },
+  }
+}
+
+function once<Value>(create: () => Value): () => Value {
+  let value: Value | undefined
+  return () => (value ??= create())
+}
+
+const TIME = { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' } as const
+/** Amounts have 2 to 6 decimal places. */
+const MONEY = { currencyDisplay: 'narrowSymbol', minimumFractionDigits: 2, maximumFractionDigits: 6 } as const
+
+export interface Localizations {
+  /** Loads the language's texts on first use. */
+  in(language: Language): Promise<Localization>
+}
+
+/** @param replaced the texts of languages with the operator's replacements; others are those of this program */
+export function createLocalizations(replaced: ReadonlyMap<Language, unknown> = new Map()): Localizations {
+  const loaded = new Map<Language, Promise<Localization>>()
+  return {
+    in(language) {
+      const present = loaded.get(language) ?? load(language)
+      loaded.set(language, present)
+      return present
+    },
+  }
+
+  async function load(language: Language): Promise<Localization> {
+    return createLocalization(language, replaced.get(language) ?? (await LANGUAGES[language].load()))
+  }
+}

@@ -1,0 +1,51 @@
+import { isLanguage, LANGUAGES, type Language } from './languages.ts'
+
+/** Longer ones, and more of them, no browser sends. */
+const MAX_HEADER_LENGTH = 1000
+const MAX_RANGES = 32
+/** RFC 5646 section 4.4.1. */
+const MAX_TAG_LENGTH = 35
+
+/** RFC 9110 section 12.4.2: at most three decimal places. */
+const RANGE = /^(\*|[a-z]{1,8}(?:-[a-z0-9]{1,8})*)(?:\s*;\s*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?))?$/i
+
+/**
+ * The language that a browser wants most of those that there are (RFC 9110 section 12.5.4); null if it wants none of
+ * them. What is malformed is skipped.
+ */
+export function negotiate(acceptLanguage: string | undefined): Language | null {
+  const ranges = (acceptLanguage ?? '')
+    .slice(0, MAX_HEADER_LENGTH)
+    .split(',', MAX_RANGES)
+    .flatMap(text => {
+      const [, range, quality = '1'] = RANGE.exec(text.trim()) ?? []
+      return range ? [{ range, quality: Number(quality) }] : []
+    })
+    .filter(({ quality }) => quality > 0)
+    .sort((left, right) => right.quality - left.quality)
+  for (const { range } of ranges) {
+    const found = lookUp(range)
+    if (found) return found
+  }
+  return null
+}
+
+/** The language of a tag or range (RFC 4647 section 3.4): without subtags from its end, until there is one. */
+export function lookUp(tag: string): Language | null {
+  const [language = ''] = tag.toLowerCase().split('-')
+  return isLanguage(language) ? language : null
+}
+
+/** A tag in its canonical form (RFC 5646 section 4.5), for example `de-AT`; null if it is malformed. */
+export function parseLocale(text: string): string | null {
+  if (text.length > MAX_TAG_LENGTH) return null
+  try {
+    return Intl.getCanonicalLocales(text)[0] ?? null
+  } catch {
+    return null
+  }
+}
+
+export function languageTags(): string[] {
+  return Object.values(LANGUAGES).map(({ tag }) => tag)
+}

@@ -1,0 +1,15 @@
+import { html } from 'hono/html'
+import type { Fill } from '../languages/text.ts'
+import type { Html } from './layout.ts'
+
+/** Never part of a text: private use. */
+const MARK = '\uE000'
+
+/** A text with markup in some of its placeholders. */
+export function rich<Names extends string>(text: Fill<Names>, values: Record<Names, Html | string>): Html {
+  const names = Object.keys(values) as Names[]
+  const marks = names.map((name, index) => [name, `${MARK}${index}${MARK}`])
+  const parts = text(Object.fromEntries(marks) as Record<Names, string>).split(MARK)
+  // Every second part is the number of a placeholder.
+  return html`${parts.map((part, index) => (index % 2 === 0 ? part : values[names[Number(part)]!]))}`
+}
