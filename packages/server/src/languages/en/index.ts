@@ -2,6 +2,7 @@ import { accountTexts } from './account.ts'
 import { agentsTexts } from './agents.ts'
 import { appsTexts } from './apps.ts'
 import { deviceTexts } from './device.ts'
+import { docsTexts } from './docs.ts'
 import { frameTexts } from './frame.ts'
 import { inboxTexts } from './inbox.ts'
 import { keysTexts } from './keys.ts'
@@ -18,5 +19,6 @@ export const texts = {
   ...appsTexts,
   ...deviceTexts,
   ...inboxTexts,
+  ...docsTexts,
   ...mailsTexts,
 }
