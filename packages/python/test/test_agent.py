@@ -9,6 +9,7 @@ import pytest
 from conftest import SignIn, event
 
 from keyway import Agent, Delivery, Disconnected, Keyway, KeywayError, Message, Renewed, Request, Stopped
+from keyway._hub_connection import _parsed
 
 WRONG_KEY = f"svc_{'0' * 32}"
 
@@ -34,6 +35,23 @@ async def test_an_agent_connects_and_says_as_what(url: str, sign_in: SignIn) -> 
         assert str(listed[0]["client"]).startswith("keyway-python/")
     assert not agent.connected
     await until_gone(keyway)
+
+
+async def test_data_that_is_nested_too_deeply_is_refused_and_stops_no_agent(url: str, sign_in: SignIn) -> None:
+    key = (await (await sign_in()).api_keys.create())["key"]
+    async with Agent(url=url, api_key=key) as sender, Agent(url=url, api_key=key) as agent:
+        await asyncio.gather(event(sender, "ready"), event(agent, "ready"))
+        assert agent.connection
+        to = agent.connection.connection_id
+        stream = aiter(agent)
+        deep: Any = []
+        for _ in range(64):
+            deep = [deep]
+        with pytest.raises(KeywayError, match="64 levels"):
+            await sender.send(to, deep)
+        assert (await sender.send(to, deep[0])).delivered == 1
+        assert (await anext(stream)).data == deep[0]
+    assert _parsed('{"type":' + "[" * 100_000) is None
 
 
 async def until_gone(keyway: Keyway) -> None:

@@ -57,8 +57,8 @@ async def request_json(
         return None
     try:
         return response.json()
-    except ValueError as cause:
-        message = "The response is incomplete or not JSON."
+    except (ValueError, RecursionError) as cause:
+        message = "The response is incomplete, not JSON, or nested too deeply."
         raise KeywayError("bad_response", message, retryable=True) from cause
 
 

@@ -221,12 +221,12 @@ def encoded(frame: Frame) -> str:
 
 
 def _parsed(data: object) -> Frame | None:
-    """Invalid frames are ignored, like unknown types, which a later version may add."""
+    """Invalid frames are ignored, like unknown types, which a later version may add; so is what is nested too deeply."""
     if not isinstance(data, str):
         return None
     try:
         frame = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return frame if isinstance(frame, dict) and isinstance(frame.get("type"), str) else None
 

@@ -26,6 +26,8 @@ const RENEWAL_UNITS = 10
 export const MAX_FRAME_ID_LENGTH = 128
 export const MAX_TOKEN_LENGTH = 8192
 const MAX_TARGET_LENGTH = 64
+/** Of `data`, as in bodies of the API: parsers of receivers fail beyond limits of their own. */
+export const MAX_DATA_LEVELS = 64
 
 const SCOPE_OF = { send: 'agents:send', watch: 'agents:read' } as const
 
@@ -214,18 +216,20 @@ function idOfFrame(frame: AgentFrame): string | undefined {
 }
 
 /**
- * Encodes a `message` frame once for all receivers, without its number; null if it is longer than the limit or too
- * deeply nested to serialize.
+ * Encodes a `message` frame once for all receivers, without its number; null if it is longer than the limit, or has more
+ * than MAX_DATA_LEVELS.
  */
 export function encodeMessage(
   message: Omit<Extract<ServerFrame, { type: 'message' }>, 'type' | 'seq'>,
 ): string | null {
-  try {
-    const { id, from, from_key_id, reply_to, data } = message
-    // `type` first: the number of the message is inserted after it.
-    const frame = JSON.stringify({ type: 'message', id, from, from_key_id, reply_to, data })
-    return Buffer.byteLength(frame) + MAX_SEQ_BYTES <= HUB_MAX_FRAME_BYTES ? frame : null
-  } catch {
-    return null
-  }
+  const { id, from, from_key_id, reply_to, data } = message
+  if (isDeeperThan(MAX_DATA_LEVELS, data)) return null
+  // `type` first: the number of the message is inserted after it.
+  const frame = JSON.stringify({ type: 'message', id, from, from_key_id, reply_to, data })
+  return Buffer.byteLength(frame) + MAX_SEQ_BYTES <= HUB_MAX_FRAME_BYTES ? frame : null
+}
+
+function isDeeperThan(levels: number, data: Json): boolean {
+  if (typeof data !== 'object' || data === null) return false
+  return levels === 0 || Object.values(data).some(each => isDeeperThan(levels - 1, each))
 }

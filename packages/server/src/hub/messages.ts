@@ -5,7 +5,7 @@ import type { RelayCommand } from '../events.ts'
 import { newId } from '../ids.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import { type ApiRequests, nodeOfRequester } from './api-requests.ts'
-import { encodeMessage, MAX_FRAME_SIZE } from './frames.ts'
+import { encodeMessage, MAX_DATA_LEVELS, MAX_FRAME_SIZE } from './frames.ts'
 import type { HubPorts } from './hub-ports.ts'
 import type { Locations } from './locations.ts'
 import { KeptMessage } from './message-log.ts'
@@ -81,7 +81,7 @@ export function createMessages(deps: MessagesDeps): Messages {
     const { userId, keyId } = sender
     const frame = encodeMessage({ id, from: sender.id, from_key_id: keyId, data, reply_to })
     if (!frame) {
-      const detail = `data: is too long or too deep for a frame of ${MAX_FRAME_SIZE}.`
+      const detail = `data: is too long for a frame of ${MAX_FRAME_SIZE}, or has more than ${MAX_DATA_LEVELS} levels.`
       return refuse(sender, { code: 'invalid_frame', detail, id, seq })
     }
     const sends = seq === undefined ? null : sendsOf(sender)

@@ -114,9 +114,12 @@ describe('frames of agents', () => {
     assert.ok(longest.length <= 65_536 && JSON.parse(longest.toString()).seq === Number.MAX_SAFE_INTEGER)
     assert.equal(encode('x'.repeat(room + 1)), null)
     assert.equal(encode('ü'.repeat(room / 2 + 1)), null, 'bytes, not characters')
-    let deep: unknown = 0
-    for (let level = 0; level < 200_000; level++) deep = [deep]
-    assert.equal(encodeMessage({ id: 'i', from: 'f', from_key_id: 'k', data: deep as string }), null)
+    const encoded = (levels: number) => {
+      const data = JSON.parse(`${'[{"a":'.repeat(levels / 2)}0${'}]'.repeat(levels / 2)}`)
+      return encodeMessage({ id: 'i', from: 'f', from_key_id: 'k', data })
+    }
+    assert.equal(typeof encoded(64), 'string')
+    for (const levels of [66, 1000, 200_000]) assert.equal(encoded(levels), null)
     assert.deepEqual([MAX_FRAME_SIZE, FRAME_LIMITS], ['64 KiB', { maxPayload: 65_536, maxFragments: 128 }])
   })
 })
