@@ -133,6 +133,18 @@ export interface AccountObject {
         started_at: string;
     };
     charge_authorizations: ChargeAuthorizationObject[];
+    /** A change of the address that awaits confirmation. */
+    email_change: EmailChangeObject | null;
+    /** When the account will be deleted, if that was asked for. */
+    deletes_at: string | null;
+}
+export interface EmailChangeObject {
+    /** The new address. */
+    email: string;
+    /** Which addresses have not confirmed yet. */
+    awaits: ('old' | 'new')[];
+    created_at: string;
+    expires_at: string;
 }
 export interface LedgerEntryObject {
     id: string;

@@ -1,3 +1,5 @@
+import { createDeletions } from './account-changes/deletions.ts'
+import { createEmailChanges } from './account-changes/email-changes.ts'
 import { AGENT_TOKEN_SECONDS, createAgentTokens, hubAudience } from './agent-tokens/agent-tokens.ts'
 import { createApiKeys } from './api-keys/api-keys.ts'
 import { createImportedKeys } from './api-keys/imported-keys.ts'
@@ -187,6 +189,13 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     limits: config.magicLinkLimits,
     networkLimits: config.magicLinkNetworkLimits,
   })
+  const emailChanges = createEmailChanges({
+    ...common,
+    outbox,
+    policies,
+    limits: config.magicLinkLimits,
+    networkLimits: config.magicLinkNetworkLimits,
+  })
   const deviceAuthorizations = createDeviceAuthorizations(common)
   const deviceTokens = createDeviceTokens({ ...common, sessions, deviceAuthorizations })
   const deviceKeys = createDeviceKeys({ ...common, outbox, apiKeys, policies })
@@ -222,6 +231,8 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     magicLinks,
     maySignUp,
     invitations,
+    emailChanges,
+    deletions: createDeletions({ ...common, outbox }),
     consents: createConsents(common),
     clients,
     /** Loaded on first use, as all that only apps' sign-ins need. */

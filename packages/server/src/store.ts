@@ -1,3 +1,4 @@
+import type { EmailChangeStore } from './account-changes/email-change-store.ts'
 import type { ApiKeyChanges, ApiKeyStore } from './api-keys/api-key-store.ts'
 import type { KeyAlertStore } from './api-keys/key-alert-store.ts'
 import type { AppChanges, AppStore } from './apps/app-store.ts'
@@ -54,6 +55,7 @@ export interface Store {
   deviceAuthorizations: DeviceAuthorizationStore
   audit: AuditStore
   keyAlerts: KeyAlertStore
+  emailChanges: EmailChangeStore
   endings: EndingStore
   inbox: InboxStore
   instance: InstanceStore

@@ -193,6 +193,22 @@ class ConsentObject(TypedDict):
     granted_at: str
 
 
+class EmailChangeRequested(TypedDict):
+    """Both mails are queued; their links are valid for `expires_in` seconds."""
+
+    status: str
+    expires_in: int
+
+
+class EmailChangeObject(TypedDict):
+    """A change of the address that awaits the confirmation by the addresses in `awaits`: `old`, `new`."""
+
+    email: str
+    awaits: List[str]
+    created_at: str
+    expires_at: str
+
+
 class AccountObject(TypedDict):
     """The caller's account."""
 
@@ -200,6 +216,8 @@ class AccountObject(TypedDict):
     balance: Money
     subscription: Subscription
     charge_authorizations: List[ChargeAuthorizationObject]
+    email_change: EmailChangeObject | None
+    deletes_at: str | None
 
 
 class LedgerEntryObject(TypedDict):

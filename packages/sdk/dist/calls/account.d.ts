@@ -9,6 +9,22 @@ export declare class AccountCalls {
     update(body: {
         name: string;
     }): Promise<AccountObject>;
+    /** Mails a link to the new address and one to the present one. Needs a sign-in of the last 30 minutes. */
+    changeEmail(body: {
+        email: string;
+    }): Promise<{
+        status: 'sent';
+        expires_in: number;
+    }>;
+    /** Confirms by the token of one of the two links; with the second one the address changes. */
+    confirmEmail(body: {
+        token: string;
+    }): Promise<AccountObject>;
+    cancelEmailChange(): Promise<void>;
+    /** Takes effect at `deletes_at`, in 7 days. Needs a sign-in of the last 30 minutes, as does `restore`. */
+    delete(): Promise<AccountObject>;
+    /** Keeps the account after all. */
+    restore(): Promise<AccountObject>;
     ledger({ limit, cursor }?: PageOptions): Promise<Page<LedgerEntryObject>>;
     securityEvents({ limit, cursor }?: PageOptions): Promise<Page<SecurityEventObject>>;
     /** Lets an app charge the balance. */

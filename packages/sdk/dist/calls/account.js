@@ -11,6 +11,25 @@ export class AccountCalls {
     update(body) {
         return this.#transport.call('PATCH', '/v1/me', { body });
     }
+    /** Mails a link to the new address and one to the present one. Needs a sign-in of the last 30 minutes. */
+    changeEmail(body) {
+        return this.#transport.call('POST', '/v1/me/email', { body });
+    }
+    /** Confirms by the token of one of the two links; with the second one the address changes. */
+    confirmEmail(body) {
+        return this.#transport.call('POST', '/v1/me/email/confirm', { body });
+    }
+    cancelEmailChange() {
+        return this.#transport.call('DELETE', '/v1/me/email');
+    }
+    /** Takes effect at `deletes_at`, in 7 days. Needs a sign-in of the last 30 minutes, as does `restore`. */
+    delete() {
+        return this.#transport.call('DELETE', '/v1/me');
+    }
+    /** Keeps the account after all. */
+    restore() {
+        return this.#transport.call('POST', '/v1/me/restore');
+    }
     ledger({ limit, cursor } = {}) {
         return this.#transport.call('GET', '/v1/me/ledger', { query: { limit, cursor } });
     }

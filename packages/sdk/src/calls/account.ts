@@ -25,6 +25,30 @@ export class AccountCalls {
     return this.#transport.call('PATCH', '/v1/me', { body })
   }
 
+  /** Mails a link to the new address and one to the present one. Needs a sign-in of the last 30 minutes. */
+  changeEmail(body: { email: string }): Promise<{ status: 'sent'; expires_in: number }> {
+    return this.#transport.call('POST', '/v1/me/email', { body })
+  }
+
+  /** Confirms by the token of one of the two links; with the second one the address changes. */
+  confirmEmail(body: { token: string }): Promise<AccountObject> {
+    return this.#transport.call('POST', '/v1/me/email/confirm', { body })
+  }
+
+  cancelEmailChange(): Promise<void> {
+    return this.#transport.call('DELETE', '/v1/me/email')
+  }
+
+  /** Takes effect at `deletes_at`, in 7 days. Needs a sign-in of the last 30 minutes, as does `restore`. */
+  delete(): Promise<AccountObject> {
+    return this.#transport.call('DELETE', '/v1/me')
+  }
+
+  /** Keeps the account after all. */
+  restore(): Promise<AccountObject> {
+    return this.#transport.call('POST', '/v1/me/restore')
+  }
+
   ledger({ limit, cursor }: PageOptions = {}): Promise<Page<LedgerEntryObject>> {
     return this.#transport.call('GET', '/v1/me/ledger', { query: { limit, cursor } })
   }

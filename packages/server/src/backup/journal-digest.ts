@@ -45,6 +45,8 @@ export interface UserDigest {
   at: Instant
   /** From the last entry that has one; older versions wrote none. */
   role: { role: UserRole; at: Instant } | null
+  /** The same of the time of its deletion, where `deletesAt` null means that it was not asked for, or cancelled. */
+  deletion: { deletesAt: Instant | null; at: Instant } | null
 }
 
 export interface DigestOptions {
@@ -151,11 +153,19 @@ function addKey({ keys }: JournalDigest, entry: EntryOf<'api_key'>): void {
   })
 }
 
-function addUser({ users }: JournalDigest, { id, status, role, at }: EntryOf<'user'>): void {
+function addUser(
+  { users }: JournalDigest,
+  { id, status, role, deletes_at: deletesAt, at }: EntryOf<'user'>,
+): void {
   const known = users.get(id)
   const lastRole = role && at >= (known?.role?.at ?? at) ? { role, at } : (known?.role ?? null)
+  const lastDeletion =
+    deletesAt !== undefined && at >= (known?.deletion?.at ?? at)
+      ? { deletesAt, at }
+      : (known?.deletion ?? null)
+  const last = { role: lastRole, deletion: lastDeletion }
   const isLast = !known || (known.status !== 'deleted' && (status === 'deleted' || at >= known.at))
-  users.set(id, isLast ? { status, at, role: lastRole } : { ...known, role: lastRole })
+  users.set(id, isLast ? { status, at, ...last } : { ...known, ...last })
 }
 
 function keepLast<Entry extends { at: Instant }>(map: Map<string, Entry>, name: string, entry: Entry): void {

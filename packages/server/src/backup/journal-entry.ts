@@ -33,8 +33,18 @@ export type JournalEntry =
       expires_at: Instant | null
       allowed_networks: string[]
     }
-  /** The state of an account after its status or role changed; older versions did not write the role. */
-  | { type: 'user'; at: Instant; id: string; status: UserStatus; role?: UserRole }
+  /**
+   * The state of an account after its status, its role or the time of its deletion changed; older versions did not write
+   * the latter two.
+   */
+  | {
+      type: 'user'
+      at: Instant
+      id: string
+      status: UserStatus
+      role?: UserRole
+      deletes_at?: Instant | null
+    }
   /** All secret hashes of an app after one was added or removed, or the app was. */
   | {
       type: 'app_secrets'
@@ -161,6 +171,7 @@ const SHAPES: { [Type in JournalEntry['type']]: Shape } = {
     id: text,
     status: oneOf('active', 'suspended', 'deleted'),
     role: optional(oneOf('user', 'support', 'admin')),
+    deletes_at: optional(orNull(instant)),
   },
   app_secrets: {
     id: text,

@@ -66,7 +66,9 @@ function createEntries(store: Store, clock: Clock): (fact: Fact) => Promise<Jour
     },
     async user(id) {
       const user = await store.users.find(id)
-      return user ? [{ type: 'user', at: clock.now(), id, status: user.status, role: user.role }] : []
+      if (!user) return []
+      const { status, role, deletesAt } = user
+      return [{ type: 'user', at: clock.now(), id, status, role, deletes_at: deletesAt }]
     },
   }
 

@@ -15,6 +15,8 @@ export interface ReplayStore {
   claimedCredits(addressHashes: readonly string[]): Promise<Set<string>>
   /** Time of the last activation by an operator; null: never, or before the retention of security events. */
   lastActivation(userId: string): Promise<Instant | null>
+  /** Time at which the person last asked for the deletion of the account, or cancelled it; null: never. */
+  lastDeletionChange(userId: string): Promise<Instant | null>
   /** Whether the key has an ending after `since`. Endings are kept for an hour. */
   wasChangedSince(keyId: string, since: Instant): Promise<boolean>
   /** Number of the app's secrets that were added before `before` and are not among `hashes`. */

@@ -1,4 +1,4 @@
-import { type Clock, type Instant, MINUTE, toRfc3339 } from '../clock.ts'
+import { type Clock, DAY, type Instant, MINUTE, toRfc3339 } from '../clock.ts'
 import { OperatorError } from '../operator-error.ts'
 import type { FileSecrets, Trust } from './authentication.ts'
 import {
@@ -43,6 +43,8 @@ export interface RestoreOptions {
 /** Transactions may commit late: entries this long before the backup may be missing in it. */
 export const LATE_COMMITS = MINUTE
 const INSERT_BATCH = 500
+/** At least as long as people have to cancel the deletion of their accounts. */
+const DELETION_WAIT_AFTER_RESTORE = 7 * DAY
 
 export interface RestoreDeps {
   store: BackupStore
@@ -76,6 +78,8 @@ export function createRestore({ store, clock, secrets, progress }: RestoreDeps):
       await insertAll(tx, backup, progress)
       const ended = await tx.endSignIns(now)
       const applied = journal && (await applyJournal(tx, journal, trust))
+      // Without a journal nobody knows who cancelled since the backup: people get the whole time again to do so.
+      if (!journal) await tx.postponeDeletions(now + DELETION_WAIT_AFTER_RESTORE)
       const keysRevoked = journal || options.keepKeys ? 0 : await tx.revokeAllKeys(now)
       return {
         backupFrom: header.created_at,
@@ -178,8 +182,15 @@ function* finalStates(digest: JournalDigest): Generator<JournalEntry> {
       allowed_networks: allowedNetworks,
     }
   }
-  for (const [id, { status, at, role }] of users)
-    yield { type: 'user', at, id, status, ...(role && { role: role.role }) }
+  for (const [id, { status, at, role, deletion }] of users)
+    yield {
+      type: 'user',
+      at,
+      id,
+      status,
+      ...(role && { role: role.role }),
+      ...(deletion && { deletes_at: deletion.deletesAt }),
+    }
   yield* appSecrets.values()
   yield* authorizations.values()
   yield* consents.values()

@@ -26,7 +26,7 @@ export const commands: Command[] = [
     summary: 'Re-apply revocations and charges that a failover lost.',
     help: `For a database that was reset to an earlier state while nodes keep running: an asynchronous standby that was
 promoted, or a disk snapshot. Re-applies changes that the journal has and the database lost: revoked and shortened
-keys, suspended and deleted accounts, withdrawn roles, replaced secrets of apps, ended sessions, used links, withdrawn
+keys, suspended and deleted accounts, requests to be deleted and their cancellations, withdrawn roles, replaced secrets of apps, ended sessions, used links, withdrawn
 authorisations, charges and credits. Every node is notified, so that connections of revoked keys close with 4410.
 
 Activations and grants are not re-applied, and newer changes are not overwritten. Keys, accounts and sessions that were

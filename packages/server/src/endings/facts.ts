@@ -37,6 +37,13 @@ export const FACTS: FactTable = {
       user
         ? [changed('user', id, id), securityEventFact(securityEvent('account_activated', id, at, null))]
         : NOTHING,
+    scheduleDeletion: (user, id, _deletesAt, { at, caller }) =>
+      user ? aboutAccount('account_deletion_requested', id, at, caller) : NOTHING,
+    cancelDeletion: (user, id, { at, caller }) =>
+      user ? aboutAccount('account_deletion_cancelled', id, at, caller) : NOTHING,
+    postponeDeletion: (user, id) => (user ? [changed('user', id, id)] : NOTHING),
+    changeEmail: (user, id, _from, _to, { at, caller }) =>
+      user ? aboutAccount('email_changed', id, at, caller) : NOTHING,
     erase: (user, id, at) => (user ? ended('user', id, id, at, 'account_deleted') : NOTHING),
   },
   apiKeys: {
@@ -228,6 +235,11 @@ function ended(
     changed(kind, id, userId),
     ...(event ? [securityEventFact(event)] : []),
   ]
+}
+
+/** A change of the account that ends nothing. */
+function aboutAccount(type: SecurityEventType, id: string, at: Instant, caller: Caller | null): Fact[] {
+  return [changed('user', id, id), securityEventFact(securityEvent(type, id, at, caller))]
 }
 
 /** Makes hubs reload the key's status: immediately by the event, and reliably by their sweep of endings. */

@@ -1,7 +1,7 @@
 import type { ApiKey } from '../api-keys/api-key.ts'
 import type { LedgerEntry } from '../billing/ledger.ts'
 import { formatMoney, type MicroDollars } from '../billing/money.ts'
-import { type Instant, toRfc3339 } from '../clock.ts'
+import { type Instant, toRfc3339, toRfc3339OrNull } from '../clock.ts'
 import type { PresenceRow } from '../hub/presence-store.ts'
 import type { SessionEnd } from '../sessions/session.ts'
 import type { RecordedChanges } from '../store.ts'
@@ -31,6 +31,11 @@ export const WEBHOOK_EVENTS: WebhookEventTable = {
       user ? [ofUser('user.updated', id, at, { changed: ['role'], role })] : NONE,
     suspend: (user, id, at) => (user ? [ofUser('user.suspended', id, at, { status: 'suspended' })] : NONE),
     activate: (user, id, at) => (user ? [ofUser('user.activated', id, at, { status: 'active' })] : NONE),
+    scheduleDeletion: (user, id, deletesAt, { at }) => deletionMoved(user, id, deletesAt, at),
+    cancelDeletion: (user, id, { at }) => deletionMoved(user, id, null, at),
+    postponeDeletion: (user, id, until, at) => deletionMoved(user, id, until, at),
+    changeEmail: (user, id, _from, _to, { at }) =>
+      user ? [ofUser('user.updated', id, at, { changed: ['email'] })] : NONE,
     erase: (user, id, at) => (user ? [ofUser('user.deleted', id, at, { status: 'deleted' })] : NONE),
   },
   apiKeys: {
@@ -151,6 +156,16 @@ export function ofKey(
 
 function ofUser(type: WebhookEventType, id: string, at: Instant, data: WebhookData): WebhookEvent {
   return { type, subject: { type: 'user', id }, at, data: { user_id: id, ...data } }
+}
+
+function deletionMoved(
+  user: User | null,
+  id: string,
+  deletesAt: Instant | null,
+  at: Instant,
+): readonly WebhookEvent[] {
+  const data = { changed: ['deletes_at'], deletes_at: toRfc3339OrNull(deletesAt) }
+  return user ? [ofUser('user.updated', id, at, data)] : NONE
 }
 
 function ofSession(

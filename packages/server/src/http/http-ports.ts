@@ -1,5 +1,7 @@
 import type { HttpBindings } from '@hono/node-server'
 import type { ErrorCode } from '@keyway/sdk/protocol'
+import type { Deletions } from '../account-changes/deletions.ts'
+import type { EmailChanges } from '../account-changes/email-changes.ts'
 import type { Administration } from '../administration/administration.ts'
 import type { AgentTokens } from '../agent-tokens/agent-tokens.ts'
 import type { ApiKeys } from '../api-keys/api-keys.ts'
@@ -54,6 +56,8 @@ export interface HttpPorts {
   >
   charges: Charges
   consents: Consents
+  deletions: Pick<Deletions, 'request' | 'cancel'>
+  emailChanges: EmailChanges
   invitations: Pick<Invitations, 'invite' | 'revoke'>
   policies: Pick<PolicyBook, 'read' | 'change'>
   introspection: Introspection

@@ -188,12 +188,23 @@ export const consentExample = {
   granted_at: EXAMPLE_AT,
 }
 
+const emailChange = z
+  .strictObject({
+    email: z.string(),
+    awaits: z.array(z.enum(['old', 'new'])),
+    created_at: instant,
+    expires_at: instant,
+  })
+  .meta({ id: 'EmailChange' })
+
 export const account = z
   .strictObject({
     user,
     balance: z.strictObject({ amount: money, currency: z.literal('USD') }),
     subscription: z.strictObject({ plan: z.string(), status: z.string(), started_at: instant }),
     charge_authorizations: z.array(chargeAuthorization),
+    email_change: nullable(emailChange),
+    deletes_at: nullable(instant),
   })
   .meta({ id: 'Account' })
 
@@ -202,6 +213,8 @@ export const accountExample = {
   balance: { amount: '2.00', currency: 'USD' },
   subscription: { plan: 'free', status: 'active', started_at: EXAMPLE_AT },
   charge_authorizations: [chargeAuthorizationExample],
+  email_change: null,
+  deletes_at: null,
 }
 
 export const ledgerEntry = z

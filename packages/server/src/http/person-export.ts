@@ -1,13 +1,13 @@
 import { auditEventObject } from '../audit/audit-object.ts'
 import { CURRENCY, formatMoney } from '../billing/money.ts'
-import { type Clock, DAY, toRfc3339 } from '../clock.ts'
+import { type Clock, DAY, toRfc3339, toRfc3339OrNull } from '../clock.ts'
 import type { PageRequest, Position, Slice } from '../paging.ts'
 import { oldestKept } from '../usage/usage.ts'
 import type { User } from '../users/user.ts'
+import { chargeAuthorizationObject, emailChangeObject } from './account-object.ts'
 import { createKeyObjects } from './api-key-object.ts'
 import type { HttpPorts } from './http-ports.ts'
 import { ledgerEntryObject } from './ledger-entry-object.ts'
-import { chargeAuthorizationObject } from './routes/account.ts'
 import * as objects from './routes/admin/objects.ts'
 import { consentObject } from './routes/consents.ts'
 import { usageObject } from './usage-object.ts'
@@ -30,12 +30,12 @@ export interface PersonExports {
   exportOf(user: User, reader: ExportReader, reauthenticate?: () => Promise<unknown>): ReadableStream
 }
 
-type Needs = Pick<HttpPorts, 'accounts' | 'apiKeys' | 'consents' | 'sessions' | 'usage'> & {
+type Needs = Pick<HttpPorts, 'accounts' | 'apiKeys' | 'consents' | 'emailChanges' | 'sessions' | 'usage'> & {
   store: Pick<HttpPorts['store'], 'audit' | 'billing' | 'securityEvents' | 'outbox' | 'users'>
 }
 
 export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
-  const { accounts, apiKeys, consents, sessions, usage, store } = needs
+  const { accounts, apiKeys, consents, emailChanges, sessions, usage, store } = needs
   const keyObjects = createKeyObjects(apiKeys, clock)
 
   return {
@@ -72,6 +72,9 @@ export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
     yield field('balance', { amount: formatMoney(account.balance), currency: CURRENCY })
     yield field('subscription', { plan, status, started_at: toRfc3339(startedAt) })
     yield field('charge_authorizations', account.authorizations.map(chargeAuthorizationObject))
+    const change = await emailChanges.pending(user.id)
+    yield field('email_change', change && emailChangeObject(change))
+    yield field('deletes_at', toRfc3339OrNull(user.deletesAt))
     yield* list(
       'ledger',
       page => accounts.ledger(user.id, page),

@@ -19,11 +19,11 @@ export interface SendLimits {
 
 /** One counter: of a mailbox, of a client network, or of a mailbox from recognised browsers. */
 export interface SendBucket {
-  /** `address:…`, `returning:…` or `network:…` */
+  /** `address:…`, `returning:…`, `network:…` or `account:…` */
   name: string
   windows: readonly SendWindow[]
-  /** The setting that configures the windows. */
-  setting: string
+  /** The setting that configures the windows, if one does. */
+  setting?: string
 }
 
 /** A refused send; of several full windows, the one with the longest wait. */
@@ -31,7 +31,7 @@ export interface Refusal {
   /** Whole seconds, rounded up, at least 1; after them the send is accepted. */
   retryAfter: number
   window: WindowName
-  setting: string
+  setting?: string | undefined
 }
 
 /**

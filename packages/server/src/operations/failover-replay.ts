@@ -38,6 +38,7 @@ export const REPLAY_KINDS = [
   'api_keys',
   'users',
   'roles',
+  'deletions',
   'app_secrets',
   'sessions',
   'magic_links',
@@ -184,10 +185,30 @@ export async function replayJournal(
   async function replayUser(id: string, wanted: UserDigest): Promise<void> {
     const user = await store.users.find(id)
     if (wanted.role) count('roles', await replayRole(user, wanted.role.role))
+    if (wanted.deletion && wanted.status !== 'deleted')
+      count('deletions', await replayDeletion(user, wanted.deletion))
     if (wanted.status === 'active') return
     if (!user) count('users', 'gone')
     else if (user.status === 'deleted' || user.status === wanted.status) count('users', 'standing')
     else count('users', wanted.status === 'deleted' ? await deleteUser(id) : await suspend(id, wanted.at))
+  }
+
+  /**
+   * Both the request and its cancellation, unless the database has a later one of either: a lost cancellation would cost the
+   * account.
+   */
+  async function replayDeletion(
+    user: User | null,
+    { deletesAt, at }: NonNullable<UserDigest['deletion']>,
+  ): Promise<Verdict> {
+    if (!user || user.status === 'deleted') return 'gone'
+    if (user.deletesAt === deletesAt) return 'standing'
+    if (((await store.replay.lastDeletionChange(user.id)) ?? 0) > at) return 'standing'
+    const by = { at: clock.now(), caller: null }
+    return act(async tx => {
+      if (deletesAt === null) return (await tx.users.cancelDeletion(user.id, by)) !== null
+      return (await tx.users.scheduleDeletion(user.id, deletesAt, by)) !== null
+    })
   }
 
   /** Only demotions are re-applied. A lost promotion must be repeated by the operator. */

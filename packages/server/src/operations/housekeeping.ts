@@ -13,6 +13,8 @@ import { DELIVERIES_KEPT_FOR } from '../webhooks/webhook-event.ts'
 export const KEPT_FOR = {
   magicLinks: DAY,
   sends: DAY,
+  /** Changes of an address that were not confirmed, since they expired. */
+  expiredEmailChanges: HOUR,
   /** Longer than a browser keeps a request, so that a pushed one is good for one code. */
   authorizationCodes: DAY,
   /** Clients that registered themselves, and to which nobody agreed. */
@@ -91,6 +93,7 @@ export function createHousekeeping({
       batch => store.registeredClients.prune(now - KEPT_FOR.unusedClients, batch),
       batch => store.clientAssertions.prune(now, batch),
       batch => store.authorizationCodes.prune(now - KEPT_FOR.authorizationCodes, batch),
+      batch => store.emailChanges.prune(now - KEPT_FOR.expiredEmailChanges, batch),
       batch => store.invitations.prune(now - KEPT_FOR.invitations, batch),
       batch => store.wrongCodes.prune(now - KEPT_FOR.wrongCodes, batch),
       batch => store.deviceAuthorizations.prune(now - KEPT_FOR.deviceAuthorizations, batch),

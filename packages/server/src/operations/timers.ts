@@ -1,3 +1,4 @@
+import type { Deletions } from '../account-changes/deletions.ts'
 import { announceExpired } from '../api-keys/key-expiry.ts'
 import { USE_FLUSH_INTERVAL } from '../api-keys/last-used.ts'
 import type { AuditKeeping } from '../audit/audit-keeping.ts'
@@ -18,6 +19,7 @@ const EXPIRY_WARNING_INTERVAL = 10 * MINUTE
 const MEASURE_INTERVAL = MINUTE
 const EXPIRED_KEYS_INTERVAL = 30 * SECOND
 const HOUSEKEEPING_INTERVAL = MINUTE
+const DELETION_INTERVAL = MINUTE
 const AUDIT_SEAL_INTERVAL = HOUR
 /** Rows of the audit that are removed each round. */
 const AUDIT_BATCH = 1000
@@ -46,6 +48,7 @@ export function createTimers({
   statistics,
   limiter,
   auditKeeping,
+  deletions,
   log,
 }: {
   storage: Storage
@@ -56,6 +59,7 @@ export function createTimers({
   statistics: Pick<Statistics, 'flush' | 'measure'>
   limiter: { sweep(): Promise<void> }
   auditKeeping: AuditKeeping
+  deletions: Pick<Deletions, 'carryOut'>
   log: Log
 }): Timers {
   const { store } = storage
@@ -106,6 +110,11 @@ export function createTimers({
       interval: HOUSEKEEPING_INTERVAL,
       failure: 'old rows of the audit were not removed',
       run: () => auditKeeping.prune(AUDIT_BATCH),
+    },
+    {
+      interval: DELETION_INTERVAL,
+      failure: 'accounts whose deletion is due were not deleted yet',
+      run: deletions.carryOut,
     },
     { interval: HOUSEKEEPING_INTERVAL, failure: 'housekeeping failed', run: housekeeping.run },
   ]

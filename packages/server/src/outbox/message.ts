@@ -31,6 +31,12 @@ export type MessageContent =
       deviceName: string | null
       network: string
     }
+  | { kind: 'account_deletion_requested'; at: Instant; deletesAt: Instant; network: string }
+  /** To the address that an account has, and to the one that it is to have. */
+  | { kind: 'email_change_old'; link: string; newEmail: string; expiresAt: Instant; network: string }
+  | { kind: 'email_change_new'; link: string; expiresAt: Instant }
+  /** To the address that the account had. */
+  | { kind: 'email_changed'; at: Instant; newEmail: string; network: string }
   | { kind: 'webhook_disabled'; at: Instant; webhookId: string; host: string; failure: string }
   | { kind: 'test' }
 

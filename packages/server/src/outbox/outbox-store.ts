@@ -35,6 +35,8 @@ export interface OutboxStore {
   depth(now: Instant): Promise<{ queued: number; oldestDueAt: Instant | null }>
   /** Erases the address from all rows and cancels its mail. A delivery that is in progress may still succeed. */
   forgetRecipient(recipient: EmailAddress): Promise<void>
+  /** The same for all mail about an account, to whichever address. */
+  forgetUser(userId: string): Promise<void>
   prune(settledBefore: Instant, batch: number): Promise<number>
 }
 

@@ -21,6 +21,10 @@ export type SecurityEventType =
   | 'account_suspended'
   | 'account_activated'
   | 'account_deleted'
+  | 'account_deletion_requested'
+  | 'account_deletion_cancelled'
+  | 'email_change_requested'
+  | 'email_changed'
   // What administrators do:
   | 'role_changed'
   | 'profile_changed'

@@ -12,6 +12,7 @@ const EXCLUDED = new Set([
   'signing_keys',
   'algorithm_keys',
   'authorization_codes',
+  'email_changes',
   'client_assertions',
   'logout_notices',
   'nodes',
@@ -124,7 +125,7 @@ function createRestoreTransaction(db: Db): RestoreTransaction {
         .updateTable('messages')
         .set({ state: 'expired', settled_at: now, sealed_content: null, leased_until: null })
         .where('state', '=', 'queued')
-        .where('kind', 'in', ['sign_in', 'invitation'])
+        .where('kind', 'in', ['sign_in', 'invitation', 'email_change_old', 'email_change_new'])
         .execute()
       return { sessions: Number(sessions.numUpdatedRows), links: Number(links.numUpdatedRows) }
     },
@@ -135,6 +136,14 @@ function createRestoreTransaction(db: Db): RestoreTransaction {
         .where('revoked_at', 'is', null)
         .executeTakeFirst()
       return Number(revoked.numUpdatedRows)
+    },
+    async postponeDeletions(until) {
+      await db
+        .updateTable('users')
+        .set({ deletes_at: until })
+        .where('deletes_at', 'is not', null)
+        .where('deletes_at', '<', until)
+        .execute()
     },
     apply: entry => applyJournalEntry(db, entry),
   }

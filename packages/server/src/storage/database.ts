@@ -15,6 +15,7 @@ import { createBillingStore } from './billing.ts'
 import { createClientAssertionStore } from './client-assertions.ts'
 import { createConsentStore } from './consents.ts'
 import { createDeviceAuthorizationStore } from './device-authorizations.ts'
+import { createEmailChangeStore } from './email-changes.ts'
 import { createEndingStore } from './endings.ts'
 import { createDb, type Engine, type EngineTransaction, type EventsHealth } from './engine.ts'
 import { createInboxStore } from './inbox.ts'
@@ -175,6 +176,7 @@ function createStore(statements: Statements): Rows {
     registeredClients: createRegisteredClientStore(statements),
     deviceAuthorizations: createDeviceAuthorizationStore(statements),
     audit: createAuditStore(statements),
+    emailChanges: createEmailChangeStore(statements),
     endings: createEndingStore(statements),
     inbox: createInboxStore(statements),
     instance: createInstanceStore(statements),

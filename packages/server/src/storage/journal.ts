@@ -52,23 +52,29 @@ async function applyKey(db: Db, entry: EntryOf<'api_key'>): Promise<boolean> {
   return true
 }
 
-async function applyUser(db: Db, { id, status, role, at }: EntryOf<'user'>): Promise<boolean> {
+async function applyUser(db: Db, entry: EntryOf<'user'>): Promise<boolean> {
+  const { id, status, role, deletes_at, at } = entry
   const user = await db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst()
   if (!user || user.status === 'deleted') return user !== undefined
   if (status !== 'deleted') {
     await db
       .updateTable('users')
-      .set({ status: status === 'suspended' ? 'suspended' : 'active', ...(role && { role }) })
+      .set({
+        status: status === 'suspended' ? 'suspended' : 'active',
+        ...(role && { role }),
+        ...(deletes_at !== undefined && { deletes_at }),
+      })
       .where('id', '=', id)
       .execute()
     return true
   }
   await db
     .updateTable('users')
-    .set({ status: 'deleted', email: null, name: null, external_id: null, deleted_at: at })
+    .set({ status: 'deleted', email: null, name: null, external_id: null, deleted_at: at, deletes_at: null })
     .where('id', '=', id)
     .execute()
   if (user.email !== null) await forgetAddress(db, user.email)
+  await db.deleteFrom('messages').where('user_id', '=', id).execute()
   await db
     .updateTable('api_keys')
     .set({ revoked_at: at })

@@ -162,6 +162,9 @@ export function createOutboxStore({ db }: Statements): OutboxStore {
     async forgetRecipient(recipient) {
       await db.deleteFrom('messages').where('recipient', '=', recipient).execute()
     },
+    async forgetUser(userId) {
+      await db.deleteFrom('messages').where('user_id', '=', userId).execute()
+    },
     async prune(settledBefore, batch) {
       const old = db.selectFrom('messages').select('id').where('settled_at', '<', settledBefore).limit(batch)
       return countOf(await db.deleteFrom('messages').where('id', 'in', old).executeTakeFirst())

@@ -4,12 +4,19 @@ import { CannotStart } from '../operator-error.ts'
 
 const SERIALIZATION_FAILURE = '40001'
 const DEADLOCK = '40P01'
+const UNIQUE_VIOLATION = '23505'
 
 /** The transaction was rolled back and may be retried. */
 export function isRetryable(error: unknown): boolean {
   return (
-    error instanceof pg.DatabaseError && (error.code === SERIALIZATION_FAILURE || error.code === DEADLOCK)
+    error instanceof pg.DatabaseError &&
+    (error.code === SERIALIZATION_FAILURE || error.code === DEADLOCK || isTakenAddress(error))
   )
+}
+
+/** A concurrent transaction gave the address to somebody else; a second run sees whom. */
+function isTakenAddress({ code, table }: pg.DatabaseError): boolean {
+  return code === UNIQUE_VIOLATION && table === 'users'
 }
 
 /**

@@ -1,4 +1,6 @@
 import type { ReplayChanges, ReplayStore } from '../backup/replay-store.ts'
+import type { Instant } from '../clock.ts'
+import type { SecurityEventType } from '../security-events/security-event.ts'
 import { ofUserUpdate, toConsent } from './consents.ts'
 import { countOf, type Statements } from './statements.ts'
 
@@ -40,17 +42,9 @@ export function createReplayStore({ db }: Statements): ReplayStore & ReplayChang
         .execute()
       return new Set(rows.map(row => row.address_hash))
     },
-    async lastActivation(userId) {
-      const last = await db
-        .selectFrom('security_events')
-        .select('at')
-        .where('user_id', '=', userId)
-        .where('type', '=', 'account_activated')
-        .orderBy('at', 'desc')
-        .limit(1)
-        .executeTakeFirst()
-      return last?.at ?? null
-    },
+    lastActivation: userId => lastEvent(userId, ['account_activated']),
+    lastDeletionChange: userId =>
+      lastEvent(userId, ['account_deletion_requested', 'account_deletion_cancelled']),
     async wasChangedSince(keyId, since) {
       const newer = await db
         .selectFrom('endings')
@@ -122,5 +116,17 @@ export function createReplayStore({ db }: Statements): ReplayStore & ReplayChang
         .executeTakeFirst()
       return row ? toConsent(row) : null
     },
+  }
+
+  async function lastEvent(userId: string, types: SecurityEventType[]): Promise<Instant | null> {
+    const last = await db
+      .selectFrom('security_events')
+      .select('at')
+      .where('user_id', '=', userId)
+      .where('type', 'in', types)
+      .orderBy('at', 'desc')
+      .limit(1)
+      .executeTakeFirst()
+    return last?.at ?? null
   }
 }

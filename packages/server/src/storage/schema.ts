@@ -50,6 +50,7 @@ export interface Schema {
   audit_reasons: { sequence: number; user_id: string | null; salt: string; reason: string }
   app_secrets: { app_id: string; secret_hash: string; created_at: Instant }
   device_authorizations: DeviceAuthorizationRow
+  email_changes: EmailChangeRow
   endings: EndingRow
   inbox: { id: string; recipient: EmailAddress; sealed_mail: string; created_at: Instant }
   instance: { name: string; value: string }
@@ -102,6 +103,19 @@ export interface Schema {
   schema_lock: { id: number }
 }
 
+export interface EmailChangeRow {
+  user_id: string
+  session_id: string
+  old_email: EmailAddress
+  new_email: EmailAddress
+  old_token_hash: string
+  new_token_hash: string
+  old_confirmed_at: Instant | null
+  new_confirmed_at: Instant | null
+  created_at: Instant
+  expires_at: Instant
+}
+
 export interface UserRow {
   id: string
   email: EmailAddress | null
@@ -110,6 +124,8 @@ export interface UserRow {
   status: UserStatus
   created_at: Instant
   deleted_at: Instant | null
+  /** When the account is deleted, as its owner asked. */
+  deletes_at: Instant | null
   /** The owner's id for the person in another system, of an imported account. */
   external_id: string | null
   /** Imported, and not signed in yet. */

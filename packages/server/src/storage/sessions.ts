@@ -13,6 +13,7 @@ type WithUserRow = SessionRow & {
   user_role: UserRow['role']
   user_status: UserRow['status']
   user_created_at: number
+  user_deletes_at: number | null
 }
 
 /** Part of every authenticated call. */
@@ -21,7 +22,7 @@ const WITH_USER: LookUp = {
     () => `select s.id, s.user_id, s.app_id, s.kind, s.created_at, s.last_used_at, s.expires_at, s.counter, s.sealed_secret,
       s.retry_keys, s.ended_at, s.ended_by, s.network, s.client,
       s.scopes, s.audience, s.auth_time, s.sign_in_id, u.email as user_email, u.name as user_name, u.role as user_role, u.status as user_status,
-      u.created_at as user_created_at
+      u.created_at as user_created_at, u.deletes_at as user_deletes_at
     from sessions s join users u on u.id = s.user_id`,
   column: 's.id',
 }
@@ -44,6 +45,7 @@ export function createSessionStore({ db, lookUp }: Statements): SessionStore & S
         role: row.user_role,
         status: row.user_status,
         created_at: row.user_created_at,
+        deletes_at: row.user_deletes_at,
       })
       return { session: toSession(row)!, user: user! }
     },

@@ -38,11 +38,78 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
       return row?.external_id ?? null
     },
     rename: (id, name) => change(id, { name }),
+    async scheduleDeletion(id, deletesAt) {
+      return toUser(
+        await db
+          .updateTable('users')
+          .set({ deletes_at: deletesAt })
+          .where('id', '=', id)
+          .where('status', '=', 'active')
+          .where('deletes_at', 'is', null)
+          .returningAll()
+          .executeTakeFirst(),
+      )
+    },
+    async cancelDeletion(id) {
+      return toUser(
+        await db
+          .updateTable('users')
+          .set({ deletes_at: null })
+          .where('id', '=', id)
+          .where('status', '<>', 'deleted')
+          .where('deletes_at', 'is not', null)
+          .returningAll()
+          .executeTakeFirst(),
+      )
+    },
+    async postponeDeletion(id, until, now) {
+      return toUser(
+        await db
+          .updateTable('users')
+          .set({ deletes_at: until })
+          .where('id', '=', id)
+          .where('deletes_at', '<=', now)
+          .returningAll()
+          .executeTakeFirst(),
+      )
+    },
+    async changeEmail(id, from, to) {
+      const other = db.selectFrom('users as other').select('other.id').where('other.email', '=', to)
+      return toUser(
+        await db
+          .updateTable('users')
+          .set({ email: to })
+          .where('id', '=', id)
+          .where('status', '=', 'active')
+          .where('email', '=', from)
+          .where(({ not, exists }) => not(exists(other)))
+          .returningAll()
+          .executeTakeFirst(),
+      )
+    },
+    async dueForDeletion(now, limit) {
+      const rows = await db
+        .selectFrom('users')
+        .select('id')
+        .where('deletes_at', 'is not', null)
+        .where('deletes_at', '<=', now)
+        .orderBy('deletes_at')
+        .limit(limit)
+        .execute()
+      return rows.map(({ id }) => id)
+    },
     setRole: (id, role) => change(id, { role }),
     suspend: id => move(id, 'active', 'suspended'),
     activate: id => move(id, 'suspended', 'active'),
     erase: (id, at) =>
-      change(id, { status: 'deleted', name: null, email: null, external_id: null, deleted_at: at }),
+      change(id, {
+        status: 'deleted',
+        name: null,
+        email: null,
+        external_id: null,
+        deleted_at: at,
+        deletes_at: null,
+      }),
     async lock(id) {
       // An update that changes nothing is the only row lock that both engines have.
       const row = await db
@@ -135,6 +202,6 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
   }
 }
 
-function toRow({ id, email, name, role, status, createdAt }: User): Insertable<UserRow> {
-  return { id, email, name, role, status, created_at: createdAt, deleted_at: null }
+function toRow({ id, email, name, role, status, createdAt, deletesAt }: User): Insertable<UserRow> {
+  return { id, email, name, role, status, created_at: createdAt, deleted_at: null, deletes_at: deletesAt }
 }

@@ -43,7 +43,15 @@ export function createOnboarding({ storage, secrets, outbox }: OnboardingDeps): 
     async prepare(email, now) {
       const credit = await trialCredit.prepare(email, now)
       return {
-        user: { id: newId(now), email, name: null, role: 'user', status: 'active', createdAt: now },
+        user: {
+          id: newId(now),
+          email,
+          name: null,
+          role: 'user',
+          status: 'active',
+          createdAt: now,
+          deletesAt: null,
+        },
         credit,
       }
     },

@@ -1,4 +1,5 @@
 import type { Instant } from '../clock.ts'
+import type { Attribution } from '../endings/fact.ts'
 import type { PageRequest, Slice } from '../paging.ts'
 import type { EmailAddress } from './email-address.ts'
 import type { User, UserRole, UserStatus } from './user.ts'
@@ -43,6 +44,8 @@ export interface UserStore {
   isOnlyAdministrator(id: string): Promise<boolean>
   /** The number of active administrators, at most `atMost`. */
   countAdministrators(atMost: number): Promise<number>
+  /** Accounts whose deletion is due, the longest due first. */
+  dueForDeletion(now: Instant, limit: number): Promise<string[]>
   /** Whether anybody is an active administrator. */
   hasAdministrator(): Promise<boolean>
 }
@@ -65,6 +68,14 @@ export interface UserChanges {
   insertImported(user: User, externalId: string | null): Promise<boolean>
   /** The user after the change; null for an unknown or deleted one. */
   rename(id: string, name: string | null, at: Instant): Promise<User | null>
+  /** Null, and nothing written, unless the account is active and its deletion was not asked for yet. */
+  scheduleDeletion(id: string, deletesAt: Instant, by: Attribution): Promise<User | null>
+  /** Null, and nothing written, where no deletion is awaited. */
+  cancelDeletion(id: string, by: Attribution): Promise<User | null>
+  /** Moves a deletion that is due to `until`. Null where none is. */
+  postponeDeletion(id: string, until: Instant, now: Instant): Promise<User | null>
+  /** Null, and nothing written, unless the account is active, has the address `from`, and nobody has `to`. */
+  changeEmail(id: string, from: EmailAddress, to: EmailAddress, by: Attribution): Promise<User | null>
   /** Sets the status to deleted and erases name and address. Null if that was done before. */
   erase(id: string, at: Instant): Promise<User | null>
 }

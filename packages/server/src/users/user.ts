@@ -16,6 +16,8 @@ export interface User {
   role: UserRole
   status: UserStatus
   createdAt: Instant
+  /** When the account will be deleted, as the person asked; null: not asked. */
+  deletesAt: Instant | null
 }
 
 export const MAX_USER_NAME_LENGTH = 100

@@ -198,27 +198,32 @@ const LAST: Performed<Outcome> = unchanged({ refused: 'last_administrator' })
 /**
  * Deletes within the caller's transaction: ends sessions and keys; erases name and address everywhere, mail included;
  * keeps the ledger. Permanent and idempotent. Null for an unknown id.
+ *
+ * @param isWanted asked under the account's lock; false: nothing is done
  */
 export async function deleteWithin(
   tx: Transaction,
   id: string,
   now: Instant,
   secrets: Secrets,
+  isWanted: (user: User) => boolean = () => true,
 ): Promise<User | null> {
   // Lock order everywhere: address, then account.
   const email = (await tx.users.find(id))?.email
   if (email) await tx.magicLinks.lockAddress(email)
   const user = await tx.users.lock(id)
-  if (!user || user.status === 'deleted') return user
+  if (!user || user.status === 'deleted' || !isWanted(user)) return user
   await endSignIns(tx, user, 'deleted', now)
   await tx.apiKeys.revokeAllOf(id, now)
   if (user.email) await forgetAddress(tx, user.email, secrets)
+  await tx.emailChanges.remove(id)
+  await tx.outbox.forgetUser(id)
   await tx.audit.eraseReasons(id)
   return tx.users.erase(id, now)
 }
 
 /** Erases the address outside the account: in mail (queued or sent), links and send counters. */
-async function forgetAddress(tx: Transaction, email: EmailAddress, secrets: Secrets): Promise<void> {
+export async function forgetAddress(tx: Transaction, email: EmailAddress, secrets: Secrets): Promise<void> {
   await tx.magicLinks.forgetAddress(email, erasedAddressHash(secrets, email))
   await tx.outbox.forgetRecipient(email)
   await tx.inbox.forgetRecipient(email)

@@ -23,7 +23,7 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
   describe(`after ${loss}`, { skip }, () => {
     test('journal replay re-applies lost endings and closes connections on every node, and repeating it changes nothing', async t => {
       const lostMoments = await loseLastMoments(loss, t)
-      const { settings, ann, keys, bob, cat, dan, unused, invitation, links, secret, leaked, lost } =
+      const { settings, ann, keys, bob, cat, dan, eve, unused, invitation, links, secret, leaked, lost } =
         lostMoments
       const journal = settings.KEYWAY_JOURNAL_DIR!
       const nodes = [await startNode(t, settings, links)]
@@ -49,6 +49,7 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
       assert.deepEqual(replayed.left, [])
       assert.deepEqual(replayedOf(replayed), {
         roles: 1,
+        deletions: 2, // one that was asked for, and one that was cancelled
         app_secrets: 2, // of the one whose secret was replaced, and of the one that was removed
         consents: 1,
         policies: 1,
@@ -97,6 +98,8 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
       const account = (await me(origin, token)).body
       assert.equal(account.balance.amount, '1.80')
       assert.deepEqual(account.charge_authorizations, lost.account.charge_authorizations)
+      assert.equal(account.deletes_at, lost.account.deletes_at)
+      assert.equal((await services.users.get(eve.user.id))!.deletesAt, null)
       assert.deepEqual(await consents.find(ann.user.id, 'shop'), lost.consent)
       const ledger = await call(origin, 'GET', '/v1/me/ledger', { token })
       assert.deepEqual(ledger.body.data, lost.ledger)

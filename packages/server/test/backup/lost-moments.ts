@@ -18,6 +18,7 @@ import {
   type TestNode,
   verifyLink,
 } from '../support/nodes.ts'
+import { caller } from '../support/services.ts'
 import { charge, giveConsent, registerShop } from './commands.ts'
 import { type Loss, openRewindable } from './rewind.ts'
 
@@ -57,8 +58,8 @@ async function openAccounts(node: TestNode, links: PrintedLinks) {
   const [bob, cat, dan] = [await person('bob'), await person('cat'), await person('dan')]
   const token = ann.access_token
   // Not the only administrator, who could not lose the role.
-  for (const { user } of [dan, await person('eve')])
-    await services.users.setRole(user.id, 'admin', BY_COMMAND_LINE)
+  const eve = await person('eve')
+  for (const { user } of [dan, eve]) await services.users.setRole(user.id, 'admin', BY_COMMAND_LINE)
   const keys = {
     revoked: ann.key,
     rotated: await keyOf(token),
@@ -71,14 +72,15 @@ async function openAccounts(node: TestNode, links: PrintedLinks) {
   const unused = await links.next('dan@example.com')
   const invited = { email: parseEmailAddress('guest@example.com')!, role: 'admin' as const }
   const { id: invitation } = await services.invitations.invite(invited, BY_COMMAND_LINE)
-  return { ann, keys, bob, cat, dan, unused, invitation }
+  await services.deletions.request(eve.user.id, caller())
+  return { ann, keys, bob, cat, dan, eve, unused, invitation }
 }
 
 /** The changes that are lost later, each acknowledged. */
 async function endEverything(
-  { origin, services: { users, apps, invitations, policies, storage } }: TestNode,
+  { origin, services: { users, apps, deletions, invitations, policies, storage } }: TestNode,
   links: PrintedLinks,
-  { ann, keys, bob, cat, dan, unused, invitation }: Awaited<ReturnType<typeof openAccounts>>,
+  { ann, keys, bob, cat, dan, eve, unused, invitation }: Awaited<ReturnType<typeof openAccounts>>,
   secret: string,
 ) {
   const token = ann.access_token
@@ -106,6 +108,8 @@ async function endEverything(
   const charged = (await charge(origin, secret, ann.user.id, 'lost-charge-0', '0.10', keys.untouched.id)).body
   assert.equal((await charge(origin, secret, ann.user.id, 'lost-charge-1')).status, 201)
   await signIn(origin, links, 'fay@example.com')
+  assert.equal((await call(origin, 'DELETE', '/v1/me', { token })).status, 200)
+  await deletions.cancel(eve.user.id, caller())
   return {
     revokedAt: revoked.revoked_at,
     expiresAt: rotated.expires_at,

@@ -31,7 +31,7 @@ export function audited(tx: Transaction): AuditedTransaction {
 export function aUser(change: Partial<User> = {}): User {
   const id = newId(NOW)
   const email = address(`${id}@example.com`)
-  return { id, email, name: null, role: 'user', status: 'active', createdAt: NOW, ...change }
+  return { id, email, name: null, role: 'user', status: 'active', createdAt: NOW, deletesAt: null, ...change }
 }
 
 export async function insertUser(store: DatabaseStorage['store'], change: Partial<User> = {}): Promise<User> {

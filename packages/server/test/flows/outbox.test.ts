@@ -179,7 +179,7 @@ forEachEngine(engine => {
       await enqueue('stranger@example.com', signIn())
       const user = { id: newId(clock.now()), email: email('known@example.com'), name: null }
       await storage.transaction(tx =>
-        tx.users.insert({ ...user, role: 'user', status: 'active', createdAt: clock.now() }),
+        tx.users.insert({ ...user, role: 'user', status: 'active', createdAt: clock.now(), deletesAt: null }),
       )
       await dispatcher().drain()
       const templates = Object.fromEntries(mailer.taken.map(mail => [mail.to, mail.template]))

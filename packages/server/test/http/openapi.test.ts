@@ -116,6 +116,11 @@ describe('the API document', () => {
       else if (documented?.schema) documented.schema.parse(answer.body ?? answer.text)
       else if (documented) assert.equal(answer.text, '', title)
       else {
+        // The token of a mailed link is no example's.
+        if (route.operation === 'confirmEmail') {
+          assert.equal(answer.body.errors[0].field, 'token')
+          continue
+        }
         // No agent is connected, so these are 404.
         assert.match(route.path, /^\/v1\/(?:admin\/)?agents\/\{/, title)
         assert.equal(answer.body.code, 'not_found', title)
@@ -205,6 +210,8 @@ async function openWorld(t: TestContext) {
   })
   const { tokens, user, session } = await server.signIn('ada@example.com')
   await server.users.setRole(user.id, 'admin')
+  // So that nobody is the last administrator.
+  await server.users.setRole((await server.signIn('eve@example.com')).user.id, 'admin')
   const secret = await server.registerApp('reports')
   await server.call('PUT', '/v1/me/charge-authorizations/reports', { token: tokens.accessToken })
   const now = server.clock.now()

@@ -23,6 +23,7 @@ type Server = Awaited<ReturnType<typeof openServer>>
 /** Paths of calls that read no body at all. */
 const WITHOUT_BODY = [
   '/oauth/userinfo',
+  '/v1/me/restore',
   '/v1/admin/users/{user_id}/clear-limits',
   '/v1/admin/mails/{mail_id}/send-again',
   '/v1/admin/webhooks/{webhook_id}/test',

@@ -226,6 +226,7 @@ async function createUser({ storage, clock }: Services): Promise<{ user: string 
     name: null,
     role: 'user',
     status: 'active',
+    deletesAt: null,
     createdAt: clock.now(),
   })
   return { user }

@@ -9,6 +9,7 @@ from ..objects import (
     AccountObject,
     ChargeAuthorizationObject,
     ConsentObject,
+    EmailChangeRequested,
     LedgerEntryObject,
     Page,
     SecurityEventObject,
@@ -28,6 +29,27 @@ class AccountCalls:
     async def update(self, *, name: str) -> AccountObject:
         """Changes the name."""
         return cast(AccountObject, await self._call("PATCH", "/v1/me", body={"name": name}))
+
+    async def change_email(self, *, email: str) -> EmailChangeRequested:
+        """Mails a link to the new address and one to the present one. Needs a sign-in of the last 30 minutes."""
+        answer = await self._call("POST", "/v1/me/email", body={"email": email})
+        return cast(EmailChangeRequested, answer)
+
+    async def confirm_email(self, *, token: str) -> AccountObject:
+        """Confirms by the token of one of the two links; with the second one the address changes."""
+        return cast(AccountObject, await self._call("POST", "/v1/me/email/confirm", body={"token": token}))
+
+    async def cancel_email_change(self) -> None:
+        """Ends the request; its links stop working."""
+        await self._call("DELETE", "/v1/me/email")
+
+    async def delete(self) -> AccountObject:
+        """Takes effect at `deletes_at`, in 7 days. Needs a sign-in of the last 30 minutes, as does `restore`."""
+        return cast(AccountObject, await self._call("DELETE", "/v1/me"))
+
+    async def restore(self) -> AccountObject:
+        """Keeps the account after all."""
+        return cast(AccountObject, await self._call("POST", "/v1/me/restore"))
 
     async def ledger(self, *, limit: int | None = None, cursor: str | None = None) -> Page[LedgerEntryObject]:
         """Credits and charges, newest first."""

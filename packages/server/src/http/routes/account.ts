@@ -1,20 +1,14 @@
-import type { AccountObject, ChargeAuthorizationObject } from '@keyway/sdk/protocol'
 import { z } from 'zod'
-import type { Account } from '../../billing/accounts.ts'
-import type { ChargeAuthorization } from '../../billing/charge-authorizations.ts'
-import { CURRENCY, formatMoney } from '../../billing/money.ts'
-import { toRfc3339, toRfc3339OrNull } from '../../clock.ts'
 import { page } from '../../paging.ts'
-import { MAX_USER_NAME_LENGTH, type User } from '../../users/user.ts'
+import { MAX_USER_NAME_LENGTH } from '../../users/user.ts'
+import { chargeAuthorizationObject, readAccount } from '../account-object.ts'
 import { ok } from '../answer.ts'
 import { name, nameOrNone, optional } from '../body-fields.ts'
 import type { HttpPorts } from '../http-ports.ts'
 import { ledgerEntryObject } from '../ledger-entry-object.ts'
-import { notFound } from '../not-found.ts'
 import * as answers from '../openapi-schemas.ts'
 import { pageQuery } from '../query.ts'
 import { type Route, route } from '../route.ts'
-import { userObject } from '../user-object.ts'
 
 const profileChange = z.object({
   name: optional(name).meta({ description: `At most ${MAX_USER_NAME_LENGTH} characters; empty removes it.` }),
@@ -24,9 +18,11 @@ const theAccount = { schema: answers.account, example: answers.accountExample }
 const theAuthorization = { schema: answers.chargeAuthorization, example: answers.chargeAuthorizationExample }
 const TAG = 'Account'
 
-type Needs = Pick<HttpPorts, 'users' | 'accounts'>
+type Needs = Pick<HttpPorts, 'users' | 'accounts' | 'emailChanges'>
 
-export function accountRoutes({ users, accounts }: Needs): Route[] {
+export function accountRoutes(services: Needs): Route[] {
+  const { users, accounts } = services
+
   return [
     route({
       method: 'GET',
@@ -34,12 +30,13 @@ export function accountRoutes({ users, accounts }: Needs): Route[] {
       operation: 'getAccount',
       tag: TAG,
       summary: 'Read your account',
-      description: 'The user, the balance, the subscription, and the apps that may charge the balance.',
+      description:
+        'The user, the balance, the subscription, the apps that may charge the balance, a change of the address that awaits confirmation, and when the account will be deleted, if that was asked for.',
       access: 'account:read',
       answers: [{ status: 200, description: 'The account.', ...theAccount }],
       errors: [],
       async handle({ principal }) {
-        return ok(await readAccount(principal.userId))
+        return ok(await readAccount(services, principal.userId))
       },
     }),
     route({
@@ -57,7 +54,7 @@ export function accountRoutes({ users, accounts }: Needs): Route[] {
       async handle({ principal, body }) {
         const name = nameOrNone(body.name)
         if (name !== undefined) await users.rename(principal.userId, name)
-        return ok(await readAccount(principal.userId))
+        return ok(await readAccount(services, principal.userId))
       },
     }),
     route({
@@ -110,29 +107,4 @@ export function accountRoutes({ users, accounts }: Needs): Route[] {
       },
     }),
   ]
-
-  async function readAccount(userId: string) {
-    const [user, account] = await Promise.all([users.get(userId), accounts.get(userId)])
-    if (!user) throw notFound()
-    return accountObject(user, account)
-  }
-}
-
-function accountObject(user: User, account: Account): AccountObject {
-  const { plan, status, startedAt } = account.subscription
-  return {
-    user: userObject(user),
-    balance: { amount: formatMoney(account.balance), currency: CURRENCY },
-    subscription: { plan, status, started_at: toRfc3339(startedAt) },
-    charge_authorizations: account.authorizations.map(chargeAuthorizationObject),
-  }
-}
-
-export function chargeAuthorizationObject(authorization: ChargeAuthorization): ChargeAuthorizationObject {
-  return {
-    app_id: authorization.appId,
-    name: authorization.name,
-    granted_at: toRfc3339(authorization.grantedAt),
-    revoked_at: toRfc3339OrNull(authorization.revokedAt),
-  }
 }

@@ -4,6 +4,7 @@ import type { FailureLimits } from '../failure-limits.ts'
 import type { HttpPorts } from '../http-ports.ts'
 import type { Route } from '../route.ts'
 import { accountRoutes } from './account.ts'
+import { accountChangeRoutes } from './account-changes.ts'
 import { appRoutes } from './admin/apps.ts'
 import { auditRoutes } from './admin/audit.ts'
 import { importRoutes } from './admin/imports.ts'
@@ -94,6 +95,7 @@ export function createRoutes(options: RoutesOptions): Route[] {
     ...apiKeyRoutes(services, clock),
     ...usageRoutes(services),
     ...accountRoutes(services),
+    ...accountChangeRoutes(services, clock),
     ...exportRoutes(services, clock),
     ...consentRoutes(services),
     ...securityEventRoutes(services),

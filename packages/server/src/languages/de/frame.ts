@@ -52,6 +52,11 @@ export const frameTexts = {
     mail_allowed: 'An diese Adresse werden wieder Mails gesendet.',
     granted: 'Diese App darf Ihr Guthaben wieder belasten.',
     withdrawn: 'Diese App darf Ihr Guthaben nicht mehr belasten.',
+    email_asked: 'Ein Link ist an beide Adressen unterwegs.',
+    email_cancelled: 'Die Änderung der Adresse wurde abgebrochen.',
+    email_changed: 'Die Adresse Ihres Kontos wurde geändert.',
+    deletion_asked: 'Ihr Konto wird gelöscht. Eine Mail sagt, wann; bis dahin können Sie es behalten.',
+    deletion_kept: 'Sie behalten Ihr Konto.',
     consent_withdrawn: 'Diese App hat keinen Zugriff mehr auf Ihr Konto.',
   },
   errors: {

@@ -48,6 +48,11 @@ export const frameTexts = {
     mail_allowed: 'Mail goes to this address again.',
     granted: 'This app may charge your balance again.',
     withdrawn: 'This app may not charge your balance any more.',
+    email_asked: 'A link is on its way to both addresses.',
+    email_cancelled: 'The change of the address was cancelled.',
+    email_changed: 'The address of your account was changed.',
+    deletion_asked: 'Your account will be deleted. A mail says when, and you can keep it until then.',
+    deletion_kept: 'You keep your account.',
     consent_withdrawn: 'This app has no access to your account any more.',
   },
   errors: {

@@ -1,4 +1,5 @@
 import { accountTexts } from './account.ts'
+import { accountChangesTexts } from './account-changes.ts'
 import { agentsTexts } from './agents.ts'
 import { appsTexts } from './apps.ts'
 import { deviceTexts } from './device.ts'
@@ -16,6 +17,7 @@ export const texts = {
   ...keysTexts,
   ...agentsTexts,
   ...accountTexts,
+  ...accountChangesTexts,
   ...appsTexts,
   ...deviceTexts,
   ...inboxTexts,

@@ -31,6 +31,7 @@ export function createMailWriter({
   const pages = {
     keys: `${publicUrl}/keys`,
     sessions: `${publicUrl}/sessions`,
+    account: `${publicUrl}/account`,
     webhooks: `${publicUrl}/admin/webhooks`,
   }
   return async ({ id, recipient, content, locale }, hasAccount) => {
@@ -74,6 +75,14 @@ function fill(templates: Templates, content: MessageContent, hasAccount: boolean
       return templates.apiKeyNewNetwork(content)
     case 'api_key_created_by_device':
       return templates.apiKeyCreatedByDevice(content)
+    case 'account_deletion_requested':
+      return templates.accountDeletionRequested(content)
+    case 'email_change_old':
+      return templates.emailChangeOld(content)
+    case 'email_change_new':
+      return templates.emailChangeNew(content, hasAccount)
+    case 'email_changed':
+      return templates.emailChanged(content)
     case 'webhook_disabled':
       return templates.webhookDisabled(content)
     case 'test':

@@ -1,3 +1,4 @@
+import { EMAIL_CHANGE_LIFETIME } from '../../account-changes/email-change.ts'
 import { type Instant, MINUTE, SECOND, toRfc3339 } from '../../clock.ts'
 import type { Localization } from '../../languages/localization.ts'
 import type { Fill } from '../../languages/text.ts'
@@ -17,6 +18,11 @@ export interface Templates {
   apiKeyLimit(content: Content<'api_key_limit'>): TemplatedMail
   apiKeyNewNetwork(content: Content<'api_key_new_network'>): TemplatedMail
   apiKeyCreatedByDevice(content: Content<'api_key_created_by_device'>): TemplatedMail
+  accountDeletionRequested(content: Content<'account_deletion_requested'>): TemplatedMail
+  emailChangeOld(content: Content<'email_change_old'>): TemplatedMail
+  /** `hasAccount` is read when the mail is sent: an address with an account gets no link. */
+  emailChangeNew(content: Content<'email_change_new'>, hasAccount: boolean): TemplatedMail
+  emailChanged(content: Content<'email_changed'>): TemplatedMail
   webhookDisabled(content: Content<'webhook_disabled'>): TemplatedMail
   test(): TemplatedMail
 }
@@ -49,9 +55,9 @@ type Content<Kind extends MessageContent['kind']> = Extract<MessageContent, { ki
 const MINUTES = MAGIC_LINK_LIFETIME / MINUTE
 
 export function createTemplates(
-  { texts: { mails }, dateAndTime, dollars }: Localization,
+  { texts: { mails, accountMails }, dateAndTime, dollars }: Localization,
   product: string,
-  pages: { keys: string; sessions: string; webhooks: string },
+  pages: { keys: string; sessions: string; account: string; webhooks: string },
 ): Templates {
   const { facts } = mails
   const plain = { support: mails.support, link: null, code: null, notes: [] as string[] }
@@ -242,6 +248,77 @@ export function createTemplates(
           ),
           keysButton,
         ],
+      }
+    },
+
+    accountDeletionRequested({ at, deletesAt, network }) {
+      const { subject, preheader, heading, lead, deleted, asked, unknown } = accountMails.deletionRequested
+      const rows: [string, string][] = [
+        [deleted, dateAndTime(deletesAt)],
+        [asked, dateAndTime(at)],
+        [accountMails.network, network],
+      ]
+      return {
+        ...plain,
+        template: 'account_deletion_requested',
+        subject: subject({ product, at: dateAndTime(deletesAt) }),
+        preheader,
+        heading,
+        body: [paragraph(lead), { kind: 'facts', rows }, button(accountMails.look, pages.account)],
+        notes: [unknown],
+      }
+    },
+
+    emailChangeOld({ link, newEmail, expiresAt, network }) {
+      const { subject, preheader, heading, lead, button: label, unknown } = accountMails.oldAddress
+      const rows: [string, string][] = [
+        [accountMails.newAddress, newEmail],
+        [accountMails.network, network],
+      ]
+      return {
+        ...plain,
+        template: 'email_change_old',
+        subject: subject({ product, at: dateAndTime(expiresAt - EMAIL_CHANGE_LIFETIME) }),
+        preheader,
+        heading,
+        body: [paragraph(lead), { kind: 'facts', rows }, button(label, link)],
+        notes: [accountMails.expires({ at: dateAndTime(expiresAt) }), unknown],
+        link,
+      }
+    },
+
+    emailChangeNew({ link, expiresAt }, hasAccount) {
+      const at = dateAndTime(expiresAt - EMAIL_CHANGE_LIFETIME)
+      const { subject, preheader, heading, lead, ignore } =
+        accountMails[hasAccount ? 'addressTaken' : 'newAddressMail']
+      const said = { subject: subject({ product, at }), preheader, heading }
+      const body = [paragraph(lead({ product }))]
+      if (hasAccount) return { ...plain, template: 'email_change_taken', ...said, body, notes: [ignore] }
+      return {
+        ...plain,
+        template: 'email_change_new',
+        ...said,
+        body: [...body, button(accountMails.newAddressMail.button, link)],
+        notes: [accountMails.expires({ at: dateAndTime(expiresAt) }), ignore],
+        link,
+      }
+    },
+
+    emailChanged({ at, newEmail, network }) {
+      const { subject, preheader, heading, lead, changed, unknown } = accountMails.addressChanged
+      const rows: [string, string][] = [
+        [accountMails.newAddress, newEmail],
+        [changed, dateAndTime(at)],
+        [accountMails.network, network],
+      ]
+      return {
+        ...plain,
+        template: 'email_changed',
+        subject: subject({ product, at: dateAndTime(at) }),
+        preheader,
+        heading,
+        body: [paragraph(lead), { kind: 'facts', rows }],
+        notes: [unknown],
       }
     },
 

@@ -1,0 +1,125 @@
+import { type Clock, DAY, type Instant } from '../clock.ts'
+import { KeywayError } from '../errors.ts'
+import { newId } from '../ids.ts'
+import type { Log } from '../log.ts'
+import type { Caller } from '../network.ts'
+import type { Outbox } from '../outbox/outbox.ts'
+import type { Secrets } from '../secrets.ts'
+import type { Storage } from '../store.ts'
+import type { User } from '../users/user.ts'
+import { deleteWithin } from '../users/users.ts'
+import { assertMayMail, countMail } from './mail-limits.ts'
+
+/**
+ * Between the request and the deletion, in which everything goes on: whoever stole a session breaks nothing by asking for
+ * it, and the owner, who gets a mail, can cancel it.
+ */
+export const DELETION_WAIT = 7 * DAY
+/** A deletion that would leave no administrator is tried again after this. */
+const POSTPONED_BY = DAY
+/** Accounts per round. */
+const BATCH = 50
+
+export interface Deletions {
+  /**
+   * Schedules the deletion of the account and mails its owner. Idempotent: the first request decides the time.
+   *
+   * @throws KeywayError `not_found`, `last_administrator`, `rate_limited`
+   */
+  request(userId: string, caller: Caller): Promise<User>
+  /** Keeps the account. Idempotent. @throws KeywayError `not_found` */
+  cancel(userId: string, caller: Caller): Promise<User>
+  /** Deletes the accounts whose time has come, as administrators do. Returns how many. */
+  carryOut(): Promise<number>
+}
+
+export interface DeletionDeps {
+  storage: Storage
+  clock: Clock
+  secrets: Secrets
+  outbox: Outbox
+  log: Log
+}
+
+type Requested = { user: User | null } | { refused: 'last_administrator' } | { retryAfter: number }
+
+export function createDeletions({ storage, clock, secrets, outbox, log }: DeletionDeps): Deletions {
+  const { store } = storage
+
+  return {
+    async request(userId, caller) {
+      const known = await store.users.find(userId)
+      if (known?.deletesAt != null) return known
+      const mailId = newId(clock.now())
+      const outcome = await storage.transaction<Requested>(
+        async tx => {
+          const now = clock.now()
+          await tx.users.lockAdministrators()
+          if (await tx.users.isOnlyAdministrator(userId)) return { refused: 'last_administrator' }
+          const wait = await countMail(tx.magicLinks, userId, now)
+          if (wait !== null) return { retryAfter: wait }
+          const deletesAt = now + DELETION_WAIT
+          const user = await tx.users.scheduleDeletion(userId, deletesAt, { at: now, caller })
+          if (!user?.email) return { user: await tx.users.find(userId) }
+          const { network } = caller
+          const content = { kind: 'account_deletion_requested', at: now, deletesAt, network } as const
+          await outbox.enqueue(tx, { id: mailId, recipient: user.email, userId, content, now })
+          return { user }
+        },
+        async from => {
+          const user = await from.users.find(userId)
+          return user?.deletesAt != null ? { user } : undefined
+        },
+      )
+      if ('retryAfter' in outcome) assertMayMail(outcome.retryAfter)
+      if ('refused' in outcome) throw lastAdministrator()
+      return required('user' in outcome ? outcome.user : null)
+    },
+
+    async cancel(userId, caller) {
+      await storage.transaction(
+        tx => tx.users.cancelDeletion(userId, { at: clock.now(), caller }),
+        async from => (await from.users.find(userId)) ?? undefined,
+      )
+      return required(await store.users.find(userId))
+    },
+
+    async carryOut() {
+      let deleted = 0
+      for (const id of await store.users.dueForDeletion(clock.now(), BATCH))
+        if (await carryOutOne(id)) deleted++
+      return deleted
+    },
+  }
+
+  async function carryOutOne(id: string): Promise<boolean> {
+    const outcome = await storage.transaction(async tx => {
+      const now = clock.now()
+      await tx.users.lockAdministrators()
+      if (await tx.users.isOnlyAdministrator(id)) {
+        await tx.users.postponeDeletion(id, now + POSTPONED_BY, now)
+        return 'postponed'
+      }
+      const user = await deleteWithin(tx, id, now, secrets, each => isDue(each, now))
+      return user?.status === 'deleted' ? 'deleted' : 'cancelled'
+    })
+    if (outcome === 'postponed')
+      log.warn({ user_id: id }, 'The last administrator asked to be deleted, which waits for another one.')
+    return outcome === 'deleted'
+  }
+}
+
+/** From its millisecond on. */
+function isDue({ deletesAt }: User, now: Instant): boolean {
+  return deletesAt !== null && deletesAt <= now
+}
+
+function required(user: User | null): User {
+  if (!user || user.status === 'deleted') throw new KeywayError('not_found', 'There is no such account.')
+  return user
+}
+
+function lastAdministrator(): KeywayError {
+  const detail = 'You are the last active administrator. Make somebody else an administrator first.'
+  return new KeywayError('last_administrator', detail)
+}

@@ -1,0 +1,38 @@
+import { HOUR, type Instant } from '../clock.ts'
+import type { EmailAddress } from '../users/email-address.ts'
+
+/** How long its two links are valid. */
+export const EMAIL_CHANGE_LIFETIME = HOUR
+export const EMAIL_CHANGE_TOKEN_BYTES = 32
+
+/** Which of the two addresses a link was mailed to. */
+export type ChangeSide = 'old' | 'new'
+
+/** A change of an account's address that awaits the confirmation by both. An account has at most one. */
+export interface EmailChange {
+  userId: string
+  /** The session in which it was asked for, which stays when the others end. */
+  sessionId: string
+  oldEmail: EmailAddress
+  newEmail: EmailAddress
+  /** SHA-256 of the token mailed to the old address. */
+  oldTokenHash: string
+  /** The same for the new one. */
+  newTokenHash: string
+  oldConfirmedAt: Instant | null
+  newConfirmedAt: Instant | null
+  createdAt: Instant
+  expiresAt: Instant
+}
+
+/** The addresses whose confirmation is missing. */
+export function awaitedBy({ oldConfirmedAt, newConfirmedAt }: EmailChange): ChangeSide[] {
+  return [
+    ...(oldConfirmedAt === null ? (['old'] as const) : []),
+    ...(newConfirmedAt === null ? (['new'] as const) : []),
+  ]
+}
+
+export function isPending({ expiresAt }: Pick<EmailChange, 'expiresAt'>, now: Instant): boolean {
+  return now < expiresAt
+}

@@ -1,0 +1,243 @@
+import type { Clock, Instant } from '../clock.ts'
+import { invalidRequest, type KeywayError } from '../errors.ts'
+import { newId } from '../ids.ts'
+import { bucketsOf, countSend, namesOf, type Refusal, type SendLimits } from '../magic-links/send-limits.ts'
+import type { Caller } from '../network.ts'
+import { MIN_VALIDITY_LEFT } from '../outbox/delivery.ts'
+import type { Outbox } from '../outbox/outbox.ts'
+import type { PolicyBook } from '../policies/policies.ts'
+import { isOpenTo } from '../policies/policy.ts'
+import { randomToken, type Secrets, sha256 } from '../secrets.ts'
+import { securityEvent } from '../security-events/security-event.ts'
+import type { Session } from '../sessions/session.ts'
+import type { Storage, Transaction } from '../store.ts'
+import type { EmailAddress } from '../users/email-address.ts'
+import { createTrialCredit, type PreparedCredit } from '../users/trial-credit.ts'
+import type { User } from '../users/user.ts'
+import { forgetAddress } from '../users/users.ts'
+import {
+  type ChangeSide,
+  EMAIL_CHANGE_LIFETIME,
+  EMAIL_CHANGE_TOKEN_BYTES,
+  type EmailChange,
+  isPending,
+} from './email-change.ts'
+import { accountBucket, assertMayMail } from './mail-limits.ts'
+
+/** What a confirmation led to. `awaits`: the other address has not confirmed yet. */
+export type Confirmation = { is: 'changed'; user: User } | { is: 'awaits'; side: ChangeSide }
+
+export interface EmailChanges {
+  /**
+   * Mails a link to the new address and one to the present one, and ends an earlier request. Answer and work do not depend
+   * on whether the new address has an account: its owner is told by the mail, which has no link then.
+   *
+   * @throws KeywayError `invalid_request`, `rate_limited`
+   */
+  request(
+    signedIn: { user: User; session: Pick<Session, 'id'> },
+    email: EmailAddress,
+    caller: Caller,
+  ): Promise<EmailChange>
+  /** The change that awaits confirmation, or null. */
+  pending(userId: string): Promise<EmailChange | null>
+  /** Which address the token was mailed to, and the change; null unless it is a valid one of this account. */
+  inspect(userId: string, token: string): Promise<{ side: ChangeSide; change: EmailChange } | null>
+  /**
+   * Confirms by one of the two links, in any session of the account; with the second one the address changes, and all
+   * sessions end but the one that asked for it. Keys stay. The token alone confirms nothing: else an address could be
+   * joined to a stranger's account by a careless click.
+   *
+   * @throws KeywayError `invalid_request` if the link is not, or no longer, valid for this account
+   */
+  confirm(userId: string, token: string, caller: Caller): Promise<Confirmation>
+  /** Ends the request. Idempotent. */
+  cancel(userId: string): Promise<void>
+}
+
+export interface EmailChangeDeps extends SendLimits {
+  storage: Storage
+  clock: Clock
+  secrets: Secrets
+  outbox: Outbox
+  policies: Pick<PolicyBook, 'read'>
+  publicUrl: string
+}
+
+type Outcome = Confirmation | { is: 'invalid' } | { is: 'taken' }
+
+export function createEmailChanges(deps: EmailChangeDeps): EmailChanges {
+  const { storage, clock, secrets, outbox, policies, publicUrl } = deps
+  const { store } = storage
+  const trialCredit = createTrialCredit({ storage, secrets })
+
+  return {
+    async request({ user, session }, email, caller) {
+      const from = user.email!
+      if (email === from) throw refusedAddress('is your address already')
+      await assertMayMoveTo(email)
+      const buckets = [...bucketsOf({ email }, caller, deps), accountBucket(user.id)]
+      const tokens = {
+        old: randomToken(EMAIL_CHANGE_TOKEN_BYTES),
+        new: randomToken(EMAIL_CHANGE_TOKEN_BYTES),
+      }
+      const created = clock.now()
+      const change: EmailChange = {
+        userId: user.id,
+        sessionId: session.id,
+        oldEmail: from,
+        newEmail: email,
+        oldTokenHash: sha256(tokens.old),
+        newTokenHash: sha256(tokens.new),
+        oldConfirmedAt: null,
+        newConfirmedAt: null,
+        createdAt: created,
+        expiresAt: created + EMAIL_CHANGE_LIFETIME,
+      }
+      const mailIds = { old: newId(created), new: newId(created) }
+      const refused = await storage.runExclusive(namesOf(buckets), () =>
+        storage.transaction<Refusal | null>(
+          tx =>
+            countSend(tx.magicLinks, buckets, clock.now(), () => queue(tx, change, tokens, mailIds, caller)),
+          async from =>
+            (await from.emailChanges.find(user.id))?.newTokenHash === change.newTokenHash ? null : undefined,
+        ),
+      )
+      if (refused) assertMayMail(refused.retryAfter, refused.window)
+      return change
+    },
+
+    async pending(userId) {
+      const change = await store.emailChanges.find(userId)
+      return change && isPending(change, clock.now()) ? change : null
+    },
+
+    inspect,
+
+    async confirm(userId, token, caller) {
+      const found = await inspect(userId, token)
+      if (!found) throw invalidToken()
+      const { change } = found
+      const credit = await trialCredit.prepare(change.newEmail, clock.now())
+      const mailId = newId(clock.now())
+      const outcome = await storage.transaction<Outcome>(
+        tx => confirmWithin(tx, found, { tokenHash: sha256(token), credit, mailId, caller }),
+        async from => {
+          const user = await from.users.find(userId)
+          return user?.email === change.newEmail ? { is: 'changed', user } : undefined
+        },
+      )
+      if (outcome.is === 'invalid') throw invalidToken()
+      if (outcome.is === 'taken')
+        throw invalidToken('belongs to a change to an address that has an account now')
+      return outcome
+    },
+
+    async cancel(userId) {
+      await store.emailChanges.remove(userId)
+    },
+  }
+
+  /** Who may not sign up by an address may not move to it either: else an account outlives its domain. */
+  async function assertMayMoveTo(email: EmailAddress): Promise<void> {
+    const current = await policies.read(store)
+    if (current.signUp === 'domains' && !isOpenTo(current, email))
+      throw refusedAddress('must be of a domain that may sign up here (policy sign_up_domains)')
+  }
+
+  async function queue(
+    tx: Transaction,
+    change: EmailChange,
+    tokens: Record<ChangeSide, string>,
+    mailIds: Record<ChangeSide, string>,
+    caller: Caller,
+  ): Promise<void> {
+    const { userId, expiresAt, newEmail, oldEmail } = change
+    const now = change.createdAt
+    const sendBefore = expiresAt - MIN_VALIDITY_LEFT
+    const linkOf = (side: ChangeSide) => `${publicUrl}/account/email?token=${tokens[side]}`
+    const { network } = caller
+    await tx.emailChanges.put(change)
+    await tx.securityEvents.insert(securityEvent('email_change_requested', userId, now, caller))
+    await outbox.enqueue(tx, {
+      id: mailIds.old,
+      recipient: oldEmail,
+      userId,
+      content: { kind: 'email_change_old', link: linkOf('old'), newEmail, expiresAt, network },
+      now,
+      sendBefore,
+    })
+    await outbox.enqueue(tx, {
+      id: mailIds.new,
+      recipient: newEmail,
+      userId,
+      content: { kind: 'email_change_new', link: linkOf('new'), expiresAt },
+      now,
+      sendBefore,
+    })
+  }
+
+  async function inspect(userId: string, token: string) {
+    const change = await store.emailChanges.find(userId)
+    if (!change || !isPending(change, clock.now())) return null
+    const hash = sha256(token)
+    if (hash === change.oldTokenHash) return { side: 'old' as const, change }
+    return hash === change.newTokenHash ? { side: 'new' as const, change } : null
+  }
+
+  /** Lock order everywhere: addresses, account. Sign-ins by either address wait, and find their links used. */
+  async function confirmWithin(
+    tx: Transaction,
+    { side, change: { userId, oldEmail, newEmail } }: { side: ChangeSide; change: EmailChange },
+    {
+      tokenHash,
+      credit,
+      mailId,
+      caller,
+    }: {
+      tokenHash: string
+      credit: PreparedCredit
+      mailId: string
+      caller: Caller
+    },
+  ): Promise<Outcome> {
+    for (const email of [oldEmail, newEmail].sort()) await tx.magicLinks.lockAddress(email)
+    await tx.users.lock(userId)
+    const now = clock.now()
+    const change = await tx.emailChanges.confirm(userId, side, tokenHash, now)
+    if (!change) return { is: 'invalid' }
+    if (change.oldConfirmedAt === null) return { is: 'awaits', side: 'old' }
+    if (change.newConfirmedAt === null) return { is: 'awaits', side: 'new' }
+    await tx.emailChanges.remove(userId)
+    const user = await tx.users.changeEmail(userId, oldEmail, newEmail, { at: now, caller })
+    if (!user) return { is: (await tx.users.findByEmail(newEmail)) ? 'taken' : 'invalid' }
+    await tx.sessions.endAllOf(userId, 'revoked', change.sessionId, { at: now, caller })
+    await leaveOldAddress(tx, change, now)
+    // An account that left the address later must not let it sign up for another credit.
+    await tx.billing.claimTrialCredit(credit.addressHash, userId, now)
+    const content = { kind: 'email_changed', newEmail, at: now, network: caller.network } as const
+    await outbox.enqueue(tx, { id: mailId, recipient: oldEmail, userId, content, now })
+    return { is: 'changed', user }
+  }
+
+  /** Its links end, so that none makes a new account of it, and nothing here remembers it. */
+  async function leaveOldAddress(
+    tx: Transaction,
+    { oldEmail, newEmail }: EmailChange,
+    now: Instant,
+  ): Promise<void> {
+    await tx.magicLinks.consumeAllOf(oldEmail, now)
+    await tx.magicLinks.consumeAllOf(newEmail, now)
+    await forgetAddress(tx, oldEmail, secrets)
+  }
+}
+
+function refusedAddress(message: string): KeywayError {
+  return invalidRequest([{ field: 'email', message }])
+}
+
+function invalidToken(
+  message = 'is not of a change of your address that awaits confirmation; ask for the change again',
+): KeywayError {
+  return invalidRequest([{ field: 'token', message }])
+}

@@ -1,0 +1,28 @@
+import type { Instant } from '../clock.ts'
+import { KeywayError } from '../errors.ts'
+import type { MagicLinkStore } from '../magic-links/magic-link-store.ts'
+import { countSend, type Refusal, type SendBucket } from '../magic-links/send-limits.ts'
+import type { RateWindow } from '../rate-windows.ts'
+
+/**
+ * Changes of one account that cause mail, requests for its deletion included. More than anybody needs, and so few that
+ * nobody is flooded from an account.
+ */
+export const ACCOUNT_MAIL_LIMITS: readonly RateWindow[] = [{ window: 'day', limit: 5 }]
+
+/** The counter of an account's changes that cause mail, beside those of sign-in mails. */
+export function accountBucket(userId: string): SendBucket {
+  return { name: `account:${userId}`, windows: ACCOUNT_MAIL_LIMITS }
+}
+
+/** Counts one within the transaction. Returns the seconds to wait where there were too many, and counts nothing then. */
+export async function countMail(store: MagicLinkStore, userId: string, now: Instant): Promise<number | null> {
+  const refused = await countSend(store, [accountBucket(userId)], now, async () => {})
+  return refused ? refused.retryAfter : null
+}
+
+/** @throws KeywayError `rate_limited` */
+export function assertMayMail(retryAfter: number, window: Refusal['window'] = 'day'): never {
+  const detail = `Too many changes of this account or mails to this address within this ${window}. Try again in ${retryAfter} ${retryAfter === 1 ? 'second' : 'seconds'}.`
+  throw new KeywayError('rate_limited', detail, { retryAfter, window })
+}

@@ -1,0 +1,390 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { DELETION_WAIT } from '../../src/account-changes/deletions.ts'
+import { EMAIL_CHANGE_LIFETIME } from '../../src/account-changes/email-change.ts'
+import { ACCOUNT_MAIL_LIMITS } from '../../src/account-changes/mail-limits.ts'
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
+import { createBackupStore } from '../../src/storage/backup.ts'
+import { createDb } from '../../src/storage/engine.ts'
+import { forEachEngine } from '../support/engines.ts'
+import { address, caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
+
+const OLD = 'ada@example.com'
+const NEW = 'ada@example.org'
+const page = { limit: 50, after: null }
+const WANTED = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
+
+type SignedIn = Awaited<ReturnType<Services['signIn']>>
+
+/** Asks for the change and returns the tokens of its mails. */
+async function askFor(services: Services, { user }: SignedIn, email = NEW) {
+  // Mails of one millisecond have no order.
+  services.clock.advance(1)
+  const session = (await services.sessions.list(user.id, page)).rows.at(-1)!
+  await services.emailChanges.request({ user, session }, address(email), caller())
+  const [toOld] = await services.mailsTo(user.email!, 'email_change_old')
+  const [toNew] = await services.mailsTo(email, 'email_change_new')
+  return { old: tokenOf(toOld!.link), new: tokenOf(toNew!.link) }
+}
+
+function tokenOf(link: string): string {
+  return new URL(link).searchParams.get('token')!
+}
+
+async function typesOf({ store }: Services, userId: string): Promise<string[]> {
+  return (await store.securityEvents.list(userId, page)).rows.map(({ type }) => type)
+}
+
+/** The tables that contain a text in any column. */
+async function tablesWith({ opened }: Services, text: string): Promise<string[]> {
+  const { engine } = opened.storage
+  const found: string[] = []
+  for (const { name } of await createDb(engine, engine.connection).introspection.getTables()) {
+    const { rows } = await engine.connection.execute(`select * from ${name}`, [])
+    if (JSON.stringify(rows).includes(text)) found.push(name)
+  }
+  return found.sort()
+}
+
+forEachEngine(engine => {
+  test('an address changes once both addresses confirmed, in either order', async t => {
+    const services = await openServices(engine, t)
+    const { emailChanges } = services
+    for (const [first, second] of [
+      ['old', 'new'],
+      ['new', 'old'],
+    ] as const) {
+      const from = `${first}@example.com`
+      const to = `${first}@example.org`
+      const ada = await services.signIn(from)
+      const tokens = await askFor(services, ada, to)
+      const waiting = await emailChanges.confirm(ada.user.id, tokens[first], caller())
+      assert.deepEqual(waiting, { is: 'awaits', side: second })
+      assert.equal((await services.users.get(ada.user.id))?.email, from)
+      const done = await emailChanges.confirm(ada.user.id, tokens[second], caller())
+      assert.equal(done.is, 'changed')
+      assert.equal((await services.users.get(ada.user.id))?.email, to)
+      const again = await services.signIn(to)
+      assert.equal(again.user.id, ada.user.id)
+      assert.ok((await typesOf(services, ada.user.id)).includes('email_changed'))
+    }
+  })
+
+  test('after a change of address only the session that asked for it lives, and keys stay', async t => {
+    const services = await openServices(engine, t)
+    const ada = await services.signIn(OLD)
+    const { key } = await services.apiKeys.create(ada.user.id, WANTED, caller())
+    const other = await services.signIn(OLD)
+    const session = (await services.sessions.list(ada.user.id, page)).rows.find(
+      ({ id }) => id === ada.session.id,
+    )!
+    await services.emailChanges.request({ user: ada.user, session }, address(NEW), caller())
+    const [toOld] = await services.mailsTo(OLD, 'email_change_old')
+    const [toNew] = await services.mailsTo(NEW, 'email_change_new')
+    await services.emailChanges.confirm(ada.user.id, tokenOf(toNew!.link), caller())
+    await services.emailChanges.confirm(ada.user.id, tokenOf(toOld!.link), caller())
+    assert.equal(await refusedWith(services.sessions.authenticate(ada.tokens.accessToken)), 'none')
+    assert.equal(await refusedWith(services.sessions.authenticate(other.tokens.accessToken)), 'invalid_token')
+    assert.equal(await refusedWith(services.agentTokens.exchange(key, undefined, caller())), 'none')
+  })
+
+  test('the link to one address does not confirm for the other, and works for the own account only', async t => {
+    const services = await openServices(engine, t)
+    const ada = await services.signIn(OLD)
+    const eve = await services.signIn('eve@example.com')
+    const tokens = await askFor(services, ada)
+    const { emailChanges } = services
+    for (let n = 0; n < 3; n++)
+      assert.deepEqual(await emailChanges.confirm(ada.user.id, tokens.new, caller()), {
+        is: 'awaits',
+        side: 'old',
+      })
+    for (const token of [tokens.old, tokens.new, 'x', ''])
+      assert.equal(await refusedWith(emailChanges.confirm(eve.user.id, token, caller())), 'invalid_request')
+    assert.equal((await services.users.get(ada.user.id))?.email, OLD)
+  })
+
+  test('the links of a change of address work once, in its hour, and not after it was cancelled or replaced', async t => {
+    const services = await openServices(engine, t)
+    const { clock, emailChanges } = services
+    const ada = await services.signIn(OLD)
+    const confirm = (token: string) => refusedWith(emailChanges.confirm(ada.user.id, token, caller()))
+
+    const first = await askFor(services, ada)
+    clock.advance(EMAIL_CHANGE_LIFETIME - 1)
+    assert.equal(await confirm(first.new), 'none')
+    clock.advance(1)
+    assert.equal(await confirm(first.old), 'invalid_request')
+    assert.equal(await emailChanges.pending(ada.user.id), null)
+
+    const second = await askFor(services, ada)
+    await emailChanges.cancel(ada.user.id)
+    assert.equal(await confirm(second.new), 'invalid_request')
+
+    const third = await askFor(services, ada)
+    const fourth = await askFor(services, ada, 'other@example.org')
+    assert.equal(await confirm(third.old), 'invalid_request')
+    assert.equal(await confirm(fourth.old), 'none')
+    assert.equal(await confirm(fourth.new), 'none')
+    assert.equal(await confirm(fourth.new), 'invalid_request')
+    assert.equal((await services.users.get(ada.user.id))?.email, 'other@example.org')
+  })
+
+  test('the database holds hashes of the tokens of a change of address', async t => {
+    const services = await openServices(engine, t)
+    const tokens = await askFor(services, await services.signIn(OLD))
+    for (const token of [tokens.old, tokens.new]) assert.deepEqual(await tablesWith(services, token), [])
+  })
+
+  test('both confirmations at once, repeated, change the address once', async t => {
+    const services = await openServices(engine, t)
+    const node = await openServices(engine, t, {
+      on: { node: await services.opened.reopen(), of: services.opened },
+    })
+    for (let round = 0; round < 5; round++) {
+      const ada = await services.signIn(`ada${round}@example.com`)
+      const tokens = await askFor(services, ada, `ada${round}@example.org`)
+      const { won, refused } = await race(8, index =>
+        (index % 2 ? node : services).emailChanges.confirm(
+          ada.user.id,
+          index % 4 < 2 ? tokens.old : tokens.new,
+          caller(),
+        ),
+      )
+      assert.equal(won.filter(({ is }) => is === 'changed').length, 1)
+      assert.ok(refused.every(code => code === 'invalid_request'))
+      const changes = (await typesOf(services, ada.user.id)).filter(type => type === 'email_changed')
+      assert.equal(changes.length, 1)
+    }
+  })
+
+  test('of two accounts that move to one address, and a stranger who signs up with it, one gets it', async t => {
+    const services = await openServices(engine, t)
+    const node = await openServices(engine, t, {
+      on: { node: await services.opened.reopen(), of: services.opened },
+    })
+    for (let round = 0; round < 6; round++) {
+      const wanted = `wanted${round}@example.org`
+      const people = [
+        await services.signIn(`ada${round}@example.com`),
+        await services.signIn(`bob${round}@example.com`),
+      ]
+      const tokens: string[] = []
+      for (const person of people) {
+        const mailed = await askFor(services, person, wanted)
+        await services.emailChanges.confirm(person.user.id, mailed.old, caller())
+        tokens.push(mailed.new)
+      }
+      const link = await services.sendTo(wanted)
+      const { refused } = await race<unknown>(3, index =>
+        index < 2
+          ? (index ? node : services).emailChanges.confirm(people[index]!.user.id, tokens[index]!, caller())
+          : node.magicLinks.verify({ token: link.token, email: address(wanted) }, 'api', caller()),
+      )
+      assert.ok(
+        refused.every(code => ['invalid_request', 'magic_link_used'].includes(code)),
+        refused.join(),
+      )
+      const owner = await services.users.find(wanted)
+      const emails = await Promise.all(
+        people.map(async ({ user }) => (await services.users.get(user.id))!.email),
+      )
+      assert.ok(emails.filter(email => email === wanted).length <= 1)
+      assert.equal((await services.store.users.findByEmail(address(wanted)))!.id, owner.id)
+      assert.equal(refused.length, 2)
+    }
+  })
+
+  test('an import that takes the address meanwhile is no error of the service', async t => {
+    const services = await openServices(engine, t)
+    for (let round = 0; round < 5; round++) {
+      const ada = await services.signIn(`ada${round}@example.com`)
+      const wanted = `wanted${round}@example.org`
+      const tokens = await askFor(services, ada, wanted)
+      await services.emailChanges.confirm(ada.user.id, tokens.old, caller())
+      const { refused } = await race<unknown>(2, index =>
+        index === 0
+          ? services.emailChanges.confirm(ada.user.id, tokens.new, caller())
+          : services.users.importUsers(
+              [{ email: address(wanted), name: null, externalId: null }],
+              BY_COMMAND_LINE,
+            ),
+      )
+      assert.ok(
+        refused.every(code => code === 'invalid_request'),
+        refused.join(),
+      )
+      assert.ok(await services.store.users.findByEmail(address(wanted)))
+    }
+  })
+
+  test('asking for an address that has an account is answered alike, and mails no link to it', async t => {
+    const services = await openServices(engine, t)
+    const ada = await services.signIn(OLD)
+    const bob = await services.signIn('bob@example.com')
+    const tokens = await askFor(services, ada, 'bob@example.com')
+    assert.deepEqual(Object.keys(tokens), ['old', 'new'])
+    // Even who read the link from the queue gets nowhere.
+    await services.emailChanges.confirm(ada.user.id, tokens.old, caller())
+    assert.equal(
+      await refusedWith(services.emailChanges.confirm(ada.user.id, tokens.new, caller())),
+      'invalid_request',
+    )
+    assert.equal((await services.users.find('bob@example.com')).id, bob.user.id)
+  })
+
+  test('a change of address gives no second credit, and the old one makes no new account by a link sent before', async t => {
+    const services = await openServices(engine, t)
+    const ada = await services.signIn(OLD)
+    const before = await services.sendTo(OLD)
+    const tokens = await askFor(services, ada)
+    await services.emailChanges.confirm(ada.user.id, tokens.old, caller())
+    await services.emailChanges.confirm(ada.user.id, tokens.new, caller())
+    const verify = services.magicLinks.verify({ token: before.token, email: address(OLD) }, 'api', caller())
+    assert.equal(await refusedWith(verify), 'magic_link_used')
+    const again = await services.signIn(OLD)
+    assert.notEqual(again.user.id, ada.user.id)
+    assert.equal((await services.accounts.get(again.user.id)).balance, 0)
+    // Nor does the new address, once the account has left it.
+    const on = await askFor(
+      services,
+      { ...ada, user: (await services.users.get(ada.user.id))! },
+      'third@example.org',
+    )
+    await services.emailChanges.confirm(ada.user.id, on.old, caller())
+    await services.emailChanges.confirm(ada.user.id, on.new, caller())
+    const next = await services.signIn(NEW)
+    assert.ok(next.isNewUser)
+    assert.equal((await services.accounts.get(next.user.id)).balance, 0)
+  })
+
+  test('the old address is told of the change, and nothing else here remembers it', async t => {
+    const services = await openServices(engine, t)
+    const ada = await services.signIn(OLD)
+    const tokens = await askFor(services, ada)
+    await services.emailChanges.confirm(ada.user.id, tokens.old, caller())
+    await services.emailChanges.confirm(ada.user.id, tokens.new, caller())
+    const [mail] = await services.mailsTo(OLD, 'email_changed')
+    assert.equal(mail?.newEmail, NEW)
+    assert.deepEqual(await tablesWith(services, OLD), ['messages'])
+    await services.users.delete(ada.user.id)
+    assert.deepEqual(await tablesWith(services, OLD), [])
+    assert.deepEqual(await tablesWith(services, NEW), [])
+  })
+
+  test('an account asks for five changes a day, and a stranger gets no more mail than by sign-ins', async t => {
+    const services = await openServices(engine, t, { limits: [{ window: 'minute', limit: 3 }] })
+    const ada = await services.signIn(OLD)
+    const { limit } = ACCOUNT_MAIL_LIMITS[0]!
+    const ask = (person: SignedIn, email: string) => refusedWith(askFor(services, person, email))
+    for (let n = 0; n < 3; n++) assert.equal(await ask(ada, 'victim@example.org'), 'none')
+    assert.equal(await ask(ada, 'victim@example.org'), 'rate_limited')
+    const bob = await services.signIn('bob@example.com')
+    assert.equal(await ask(bob, 'victim+tag@example.org'), 'rate_limited')
+    for (let n = 3; n < limit; n++) assert.equal(await ask(ada, `other${n}@example.org`), 'none')
+    assert.equal(await ask(ada, 'last@example.org'), 'rate_limited')
+  })
+
+  test('where sign-up is for some domains, accounts move only to them', async t => {
+    const services = await openServices(engine, t)
+    const ada = await services.signIn(OLD)
+    await services.policies.change({ signUp: 'domains', signUpDomains: ['example.com'] }, BY_COMMAND_LINE)
+    assert.equal(await refusedWith(askFor(services, ada, NEW)), 'invalid_request')
+    assert.equal(await refusedWith(askFor(services, ada, 'ada2@example.com')), 'none')
+  })
+
+  test('an account is deleted seven days after its owner asked, and everything goes on until then', async t => {
+    const services = await openServices(engine, t)
+    const { clock, deletions } = services
+    const ada = await services.signIn(OLD)
+    const { key } = await services.apiKeys.create(ada.user.id, WANTED, caller())
+    const asked = await deletions.request(ada.user.id, caller())
+    assert.equal(asked.deletesAt, clock.now() + DELETION_WAIT)
+    const [mail] = await services.mailsTo(OLD, 'account_deletion_requested')
+    assert.equal(mail?.deletesAt, asked.deletesAt)
+    clock.advance(60_000)
+    assert.equal((await deletions.request(ada.user.id, caller())).deletesAt, asked.deletesAt, 'not moved')
+    assert.equal((await services.mailsTo(OLD, 'account_deletion_requested')).length, 1)
+
+    clock.set(asked.deletesAt! - 1)
+    assert.equal(await deletions.carryOut(), 0)
+    assert.equal(await refusedWith(services.agentTokens.exchange(key, undefined, caller())), 'none')
+    clock.advance(1)
+    assert.equal(await deletions.carryOut(), 1)
+    assert.equal((await services.users.get(ada.user.id))?.status, 'deleted')
+    assert.deepEqual(await tablesWith(services, OLD), [])
+    assert.equal(
+      await refusedWith(services.agentTokens.exchange(key, undefined, caller())),
+      'api_key_revoked',
+    )
+    assert.equal(await deletions.carryOut(), 0)
+    const again = await services.signIn(OLD)
+    assert.ok(again.isNewUser)
+    assert.equal((await services.accounts.get(again.user.id)).balance, 0)
+  })
+
+  test('a deletion that was cancelled does not happen, also when both meet', async t => {
+    const services = await openServices(engine, t)
+    const node = await openServices(engine, t, {
+      on: { node: await services.opened.reopen(), of: services.opened },
+    })
+    const { clock, deletions } = services
+    const ada = await services.signIn(OLD)
+    await deletions.request(ada.user.id, caller())
+    clock.advance(1)
+    assert.equal((await deletions.cancel(ada.user.id, caller())).deletesAt, null)
+    assert.equal((await deletions.cancel(ada.user.id, caller())).deletesAt, null)
+    clock.advance(DELETION_WAIT)
+    assert.equal(await deletions.carryOut(), 0)
+    const types = (await typesOf(services, ada.user.id)).filter(type => type.startsWith('account_deletion'))
+    assert.deepEqual(types, ['account_deletion_cancelled', 'account_deletion_requested'])
+
+    for (let round = 0; round < 5; round++) {
+      const { user } = await services.signIn(`ada${round}@example.com`)
+      await deletions.request(user.id, caller())
+      clock.advance(DELETION_WAIT)
+      const { won, refused } = await race<unknown>(3, index =>
+        index === 0 ? deletions.cancel(user.id, caller()) : node.deletions.carryOut(),
+      )
+      const isDeleted = (await services.users.get(user.id))!.status === 'deleted'
+      assert.equal(refused.length, isDeleted ? 1 : 0, refused.join())
+      assert.equal(won.includes(1), isDeleted)
+    }
+  })
+
+  test('the last administrator cannot ask to be deleted, nor be deleted when the time has come', async t => {
+    const services = await openServices(engine, t)
+    const { clock, deletions } = services
+    const [ada, bob] = [await services.signIn(OLD), await services.signIn('bob@example.com')]
+    await services.users.setRole(ada.user.id, 'admin')
+    assert.equal(await refusedWith(deletions.request(ada.user.id, caller())), 'last_administrator')
+    await services.users.setRole(bob.user.id, 'admin')
+    for (const { user } of [ada, bob]) await deletions.request(user.id, caller())
+    clock.advance(DELETION_WAIT)
+    assert.equal(await deletions.carryOut(), 1)
+    const left = await Promise.all([ada, bob].map(({ user }) => services.users.get(user.id)))
+    const [admin] = left.filter(user => user?.status === 'active')
+    assert.ok(admin!.deletesAt! > clock.now(), 'postponed')
+  })
+
+  test('a restore with the journal knows who asked to be deleted and who cancelled, and without it everybody gets the whole time', async t => {
+    const services = await openServices(engine, t)
+    const { clock } = services
+    const { user } = await services.signIn(OLD)
+    const store = createBackupStore(services.opened.storage.engine)
+    const entry = { type: 'user', at: clock.now(), id: user.id, status: 'active' } as const
+    const deletesAtAfter = async (deletes_at: number | null | undefined) => {
+      await store.write(async tx => {
+        await tx.apply({ ...entry, ...(deletes_at !== undefined && { deletes_at }) })
+      })
+      return (await services.users.get(user.id))!.deletesAt
+    }
+    assert.equal(await deletesAtAfter(1000), 1000)
+    assert.equal(await deletesAtAfter(undefined), 1000, 'of an older version')
+    await store.write(tx => tx.postponeDeletions(2000))
+    assert.equal((await services.users.get(user.id))!.deletesAt, 2000)
+    assert.equal(await deletesAtAfter(null), null)
+    await store.write(tx => tx.postponeDeletions(3000))
+    assert.equal((await services.users.get(user.id))!.deletesAt, null)
+  })
+})
