@@ -7,6 +7,7 @@ const PROGRAMS = [
   'breakdown',
   'exchange',
   'introspect',
+  'limited',
   'oauth',
   'cores',
   'sign-in',

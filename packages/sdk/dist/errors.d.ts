@@ -1,5 +1,5 @@
 import { type NetworkCause } from './network-cause.js';
-import type { ErrorCode, FieldError } from './protocol.js';
+import type { ErrorCode, FieldError, Problem } from './protocol.js';
 /** Codes for errors on the client's side, which no server sends. */
 export type ClientErrorCode = 'network_error' | 'timeout' | 'bad_response' | 'invalid_configuration' | 'too_large' | 'queue_full' | 'refused' | 'revoked' | 'closed' | 'no_responders' | 'request_failed';
 export interface KeywayErrorDetails {
@@ -36,6 +36,8 @@ export declare class KeywayError extends Error {
 }
 /** Converts an HTTP response to an error; without a problem document it is `bad_response`. */
 export declare function errorFromResponse(response: Response): Promise<KeywayError>;
+/** Converts a problem document. `otherwise` stands for members that it lacks. */
+export declare function errorFromProblem(problem: Problem, otherwise?: Pick<KeywayErrorDetails, 'requestId' | 'retryAfter'>): KeywayError;
 /** Converts what `fetch` throws. */
 export declare function errorFromFetch(cause: unknown, url: string): KeywayError;
 /** The error of sends and requests whose agent was closed. */

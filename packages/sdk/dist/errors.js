@@ -33,14 +33,27 @@ export class KeywayError extends Error {
 export async function errorFromResponse(response) {
     const problem = await readProblem(response);
     const { status } = response;
-    const requestId = problem?.request_id ?? response.headers.get('x-request-id') ?? undefined;
-    const retryAfter = problem?.retry_after ?? secondsIn(response.headers.get('retry-after'));
-    const retryable = status === 429 || status >= 500;
-    const details = { status, retryable, requestId, retryAfter, errors: problem?.errors };
+    const headers = {
+        requestId: response.headers.get('x-request-id') ?? undefined,
+        retryAfter: secondsIn(response.headers.get('retry-after')),
+    };
     if (problem)
-        return new KeywayError(problem.code, problem.detail, details);
+        return errorFromProblem({ ...problem, status }, headers);
     const message = `The server answered ${status} without a problem document. Check that the url is Keyway's.`;
-    return new KeywayError('bad_response', message, details);
+    return new KeywayError('bad_response', message, { status, retryable: isRetryable(status), ...headers });
+}
+/** Converts a problem document. `otherwise` stands for members that it lacks. */
+export function errorFromProblem(problem, otherwise = {}) {
+    return new KeywayError(problem.code, problem.detail, {
+        status: problem.status,
+        retryable: isRetryable(problem.status),
+        requestId: problem.request_id ?? otherwise.requestId,
+        retryAfter: problem.retry_after ?? otherwise.retryAfter,
+        errors: problem.errors,
+    });
+}
+function isRetryable(status) {
+    return status === 429 || status >= 500;
 }
 /** Converts what `fetch` throws. */
 export function errorFromFetch(cause, url) {

@@ -327,6 +327,62 @@ describe('every call', () => {
     assert.equal(calls.length, 2)
   })
 
+  test('verifications that are asked for at once share requests, and each has its own answer', async t => {
+    const { keyway, calls } = await start(
+      t,
+      call =>
+        call.url === '/auth/introspect'
+          ? ok({ active: true, key_id: call.body.token })
+          : ok({
+              data: (call.body.tokens as { token: string }[]).map(({ token }) =>
+                token === 'svc_7'
+                  ? { error: { code: 'rate_limited', status: 429, detail: 'slow', retry_after: 3 } }
+                  : { active: true, key_id: token },
+              ),
+            }),
+      { app: { id: 'quotes', secret: 'x' } },
+    )
+    const keys = Array.from({ length: 100 }, (_, n) => `svc_${n}`)
+    const answers = await Promise.allSettled(keys.map(key => keyway.apps.verifyKey(key, { consume: 1 })))
+    for (const [n, answer] of answers.entries())
+      if (n !== 7)
+        assert.equal(
+          answer.status === 'fulfilled' && 'key_id' in answer.value && answer.value.key_id,
+          keys[n],
+        )
+      else {
+        const { reason } = answer as PromiseRejectedResult
+        assert.deepEqual(
+          [reason.code, reason.status, reason.retryAfter, reason.retryable],
+          ['rate_limited', 429, 3, true],
+        )
+      }
+    assert.equal(calls.length, 4)
+    assert.deepEqual((calls[0]!.body.tokens as object[])[0], { token: 'svc_0', consume: 1 })
+    await keyway.apps.verifyKey('svc_1')
+    assert.equal(calls[4]!.url, '/auth/introspect')
+  })
+
+  test('verifications that share a request fail together, and go alone to a service of an earlier version', async t => {
+    let status = 503
+    const { keyway, calls } = await start(
+      t,
+      call =>
+        call.url === '/auth/introspect'
+          ? ok({ active: false })
+          : problem(status, status === 404 ? 'not_found' : 'unavailable'),
+      { app: { id: 'quotes', secret: 'x' } },
+    )
+    const both = () => Promise.allSettled(['svc_a', 'svc_b'].map(key => keyway.apps.verifyKey(key)))
+    for (const answer of await both())
+      assert.equal((answer as PromiseRejectedResult).reason.code, 'unavailable')
+    assert.equal(calls.length, 1)
+    status = 404
+    for (const answer of await both())
+      assert.deepEqual(answer, { status: 'fulfilled', value: { active: false } })
+    assert.equal(calls.length, 4)
+  })
+
   test('keys carry what their owner attaches, and are found by it', async t => {
     const { keyway, calls } = await start(t, () => ok({ data: [], has_more: false, next_cursor: null }), {
       apiKey,

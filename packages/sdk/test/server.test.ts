@@ -68,6 +68,14 @@ describe('against the real service', { concurrency: 3 }, () => {
     const asked = await apps.verifyKey(key)
     assert.equal(asked.active && asked.limits?.quota?.remaining, 5)
     assert.deepEqual(await apps.verifyKey('svc_unknown'), { active: false })
+    const [own, unknown, over] = await Promise.allSettled([
+      apps.verifyKey(key),
+      apps.verifyKey('svc_unknown'),
+      apps.verifyKey(key, { consume: 2 }),
+    ])
+    assert.deepEqual(own, { status: 'fulfilled', value: asked })
+    assert.deepEqual(unknown, { status: 'fulfilled', value: { active: false } })
+    assert.equal((over as PromiseRejectedResult).reason.code, 'rate_limited')
   })
 
   test('what a key was used for is reported, and from where and by what', async () => {

@@ -35,7 +35,8 @@ export declare class AppCalls {
     }): Promise<IntrospectionAnswer>;
     /**
      * Verifies a key that a client of your own API presented, and counts `consume` calls against its limits: all of them
-     * or, over a limit, none. Not retried, since your client waits, and a repeated call would count twice.
+     * or, over a limit, none. Not retried, since your client waits, and a repeated call would count twice. Calls at the same
+     * time share requests.
      *
      * @throws KeywayError `rate_limited` (429) and `quota_exhausted` (402), with `retryAfter` where waiting helps;
      *   `forbidden` for a key that is not this app's to consume

@@ -1,13 +1,16 @@
 import { pause, systemClock } from '../clock.js';
 import { randomId } from '../environment.js';
 import { KeywayError } from '../errors.js';
+import { KeyVerifier } from './key-verifier.js';
 /** Default polling interval of `followRevocations`. */
 const POLL_INTERVAL_MS = 1_000;
 /** Calls of registered apps, with their id and secret. */
 export class AppCalls {
     #transport;
+    #verifier;
     constructor(transport) {
         this.#transport = transport;
+        this.#verifier = new KeyVerifier(transport);
     }
     /** Charges a user who authorised the app. Safe to retry with the same `idempotencyKey`. */
     charge({ idempotencyKey = randomId(), ...body }) {
@@ -21,13 +24,14 @@ export class AppCalls {
     }
     /**
      * Verifies a key that a client of your own API presented, and counts `consume` calls against its limits: all of them
-     * or, over a limit, none. Not retried, since your client waits, and a repeated call would count twice.
+     * or, over a limit, none. Not retried, since your client waits, and a repeated call would count twice. Calls at the same
+     * time share requests.
      *
      * @throws KeywayError `rate_limited` (429) and `quota_exhausted` (402), with `retryAfter` where waiting helps;
      *   `forbidden` for a key that is not this app's to consume
      */
     verifyKey(key, { consume } = {}) {
-        return this.#transport.call('POST', '/auth/introspect', { body: { token: key, consume }, as: 'app' });
+        return this.#verifier.verify(key, consume);
     }
     /** The keys, sessions and accounts that ended in the last 20 minutes, or since `cursor`. */
     revocations({ cursor, signal, } = {}) {

@@ -9,6 +9,7 @@ import type {
   RevocationObject,
 } from '../protocol.ts'
 import type { Transport } from '../transport.ts'
+import { KeyVerifier } from './key-verifier.ts'
 
 export interface Charge {
   user_id: string
@@ -41,10 +42,12 @@ const POLL_INTERVAL_MS = 1_000
 
 /** Calls of registered apps, with their id and secret. */
 export class AppCalls {
-  #transport: Transport
+  readonly #transport: Transport
+  readonly #verifier: KeyVerifier
 
   constructor(transport: Transport) {
     this.#transport = transport
+    this.#verifier = new KeyVerifier(transport)
   }
 
   /** Charges a user who authorised the app. Safe to retry with the same `idempotencyKey`. */
@@ -61,13 +64,14 @@ export class AppCalls {
 
   /**
    * Verifies a key that a client of your own API presented, and counts `consume` calls against its limits: all of them
-   * or, over a limit, none. Not retried, since your client waits, and a repeated call would count twice.
+   * or, over a limit, none. Not retried, since your client waits, and a repeated call would count twice. Calls at the same
+   * time share requests.
    *
    * @throws KeywayError `rate_limited` (429) and `quota_exhausted` (402), with `retryAfter` where waiting helps;
    *   `forbidden` for a key that is not this app's to consume
    */
   verifyKey(key: string, { consume }: VerifyKeyOptions = {}): Promise<KeyVerification> {
-    return this.#transport.call('POST', '/auth/introspect', { body: { token: key, consume }, as: 'app' })
+    return this.#verifier.verify(key, consume)
   }
 
   /** The keys, sessions and accounts that ended in the last 20 minutes, or since `cursor`. */

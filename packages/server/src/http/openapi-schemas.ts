@@ -352,6 +352,11 @@ export const problem = z
   })
   .meta({ id: 'Problem', description: 'RFC 9457.' })
 
+export const introspections = z.strictObject({
+  data: z.array(z.union([introspection, z.strictObject({ error: problem })])),
+})
+export const introspectionsExample = { data: [introspectionExample] }
+
 /** The response of a successful call, for the documentation. */
 export function okAnswer(description: string, schema: z.ZodType, example: unknown): DocumentedAnswer {
   return { status: 200, description, schema, example }

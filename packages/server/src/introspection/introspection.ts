@@ -4,16 +4,15 @@ import { type OwnedApiKey, refusalOf, type Scopes } from '../api-keys/api-key.ts
 import type { ApiKeys } from '../api-keys/api-keys.ts'
 import { type App, covers } from '../apps/app.ts'
 import { formatMoney } from '../billing/money.ts'
-import { capsOf, NOTHING_SPENT, remainingOf } from '../billing/spend.ts'
+import { capsOf, NOTHING_SPENT, remainingOf, type Spent } from '../billing/spend.ts'
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { parseId } from '../ids.ts'
-import { SPEND_PERIODS } from '../limits/limit.ts'
 import type { KeyLimiter, LeftOfLimits } from '../limits/limits.ts'
 import { sha256 } from '../secrets.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import type { Jwt } from '../signing-keys/jwt.ts'
-import type { Storage, Store } from '../store.ts'
+import type { Storage } from '../store.ts'
 import type { Meter } from '../usage/meter.ts'
 
 /** RFC 7662 section 2.2. */
@@ -30,6 +29,20 @@ export interface Introspection {
    *   `rate_limited`, `quota_exhausted`, `unavailable`
    */
   introspect(token: string, app?: RequestingApp, consume?: number): Promise<IntrospectionAnswer>
+  /**
+   * Introspects several; the answers are in the order of `checks`. What `introspect` would throw is the answer for that
+   * one. The reads for all API keys are made together.
+   */
+  introspectMany(
+    checks: readonly TokenCheck[],
+    app: RequestingApp,
+  ): Promise<(IntrospectionAnswer | KeywayError)[]>
+}
+
+export interface TokenCheck {
+  token: string
+  /** As in `introspect`. */
+  consume: number
 }
 
 export type RequestingApp = Pick<App, 'id' | 'firstParty' | 'coversFrom'>
@@ -40,6 +53,12 @@ interface AppTokenClaims {
   jti: string
   iat: number
   exp: number
+}
+
+/** What is read of keys besides their rows, by key id and by lineage id. */
+interface Notes {
+  metadata: ReadonlyMap<string, string> | null
+  spent: ReadonlyMap<string, Spent> | null
 }
 
 const INACTIVE: IntrospectionAnswer = { active: false }
@@ -59,15 +78,20 @@ export function createIntrospection(deps: {
   const { store } = storage
 
   return {
-    async introspect(token, app, consume = 0) {
-      if (apiKeys.isPresentable(token)) return (await ofKey(token, app, consume)) ?? INACTIVE
-      const audience = await audienceOf(token)
-      if (audience === null) return INACTIVE
-      return (
-        (await ofAgentToken(token, audience, app, consume)) ??
-        (await ofAccessToken(token, audience, consume)) ??
-        (await ofAppToken(token, audience, consume)) ??
-        INACTIVE
+    introspect(token, app, consume = 0) {
+      return apiKeys.isPresentable(token) ? ofKey(token, app, consume) : ofToken(token, app, consume)
+    },
+
+    async introspectMany(checks, app) {
+      const isKey = checks.map(({ token }) => apiKeys.isPresentable(token))
+      const ofKeys = await ofManyKeys(
+        checks.filter((_, n) => isKey[n]),
+        app,
+      )
+      return Promise.all(
+        checks.map(({ token, consume }, n) =>
+          isKey[n] ? ofKeys.shift()! : orRefusal(ofToken(token, app, consume)),
+        ),
       )
     },
   }
@@ -76,13 +100,56 @@ export function createIntrospection(deps: {
     key: string,
     app: RequestingApp | undefined,
     consume: number,
-  ): Promise<IntrospectionAnswer | null> {
+  ): Promise<IntrospectionAnswer> {
+    const apiKey = await usableKey(key)
+    return apiKey ? { ...claimsOf(apiKey), ...(await forCovering(apiKey, app, consume)) } : INACTIVE
+  }
+
+  async function ofManyKeys(
+    checks: readonly TokenCheck[],
+    app: RequestingApp,
+  ): Promise<(IntrospectionAnswer | KeywayError)[]> {
+    const keys = await Promise.all(checks.map(({ token }) => usableKey(token)))
+    const held: ({ apiKey: OwnedApiKey; left: LeftOfLimits | null | KeywayError } | null)[] = []
+    // One after the other, so that a key that is presented twice is counted in this order.
+    for (const [n, apiKey] of keys.entries())
+      held.push(apiKey && { apiKey, left: await orRefusal(leftOf(apiKey, app, checks[n]!.consume)) })
+    const covered = held.filter(each => each?.left && !(each.left instanceof KeywayError))
+    const notes = await notesOf(covered.map(each => each!.apiKey))
+    return held.map(each => {
+      if (!each) return INACTIVE
+      const { apiKey, left } = each
+      if (left instanceof KeywayError) return left
+      return { ...claimsOf(apiKey), ...(left && extrasOf(apiKey, left, notes)) }
+    })
+  }
+
+  async function ofToken(
+    token: string,
+    app: RequestingApp | undefined,
+    consume: number,
+  ): Promise<IntrospectionAnswer> {
+    const audience = await audienceOf(token)
+    if (audience === null) return INACTIVE
+    return (
+      (await ofAgentToken(token, audience, app, consume)) ??
+      (await ofAccessToken(token, audience, consume)) ??
+      (await ofAppToken(token, audience, consume)) ??
+      INACTIVE
+    )
+  }
+
+  /** Null for an unknown key and one that is not usable. */
+  async function usableKey(key: string): Promise<OwnedApiKey | null> {
     const apiKey = await store.apiKeys.findByHash(sha256(key))
     if (!apiKey) return null
     meter.count(apiKey.userId, apiKey.id, 'introspections')
-    if (!isUsable(apiKey)) return null
+    return isUsable(apiKey) ? apiKey : null
+  }
+
+  function claimsOf(apiKey: OwnedApiKey) {
     return {
-      active: true,
+      active: true as const,
       type: 'api_key',
       iss: publicUrl,
       sub: apiKey.userId,
@@ -91,7 +158,6 @@ export function createIntrospection(deps: {
       ...scopeOf(apiKey.scopes),
       iat: seconds(apiKey.createdAt),
       ...(apiKey.expiresAt !== null && { exp: seconds(apiKey.expiresAt) }),
-      ...(await forCovering(apiKey, app, consume)),
     }
   }
 
@@ -192,26 +258,50 @@ export function createIntrospection(deps: {
     return isUsable(apiKey) ? apiKey : null
   }
 
-  /**
-   * External id, metadata and remaining limits of the key, for apps that cover it. Metadata cost one more read.
-   */
+  /** External id, metadata and remaining limits of the key, for apps that cover it. */
   async function forCovering(
     apiKey: OwnedApiKey,
     app: RequestingApp | undefined,
     consume: number,
   ): Promise<Record<string, Json>> {
-    if (!app || !covers(app, apiKey)) {
-      if (consume > 0) throw mayNotConsume()
-      return {}
+    const left = await leftOf(apiKey, app, consume)
+    return left ? extrasOf(apiKey, left, await notesOf([apiKey])) : {}
+  }
+
+  /** Null if the app does not cover the key. */
+  async function leftOf(
+    apiKey: OwnedApiKey,
+    app: RequestingApp | undefined,
+    consume: number,
+  ): Promise<LeftOfLimits | null> {
+    if (app && covers(app, apiKey)) return consume > 0 ? consumed(apiKey, consume) : limiter.left(apiKey)
+    if (consume > 0) throw mayNotConsume()
+    return null
+  }
+
+  /** Metadata and spending are read only where a key has metadata or a spend limit. */
+  async function notesOf(keys: readonly OwnedApiKey[]): Promise<Notes> {
+    const described = keys.filter(({ metadataBytes }) => metadataBytes !== null)
+    const capped = keys.filter(hasSpendLimit)
+    return {
+      metadata: described.length === 0 ? null : await store.apiKeys.metadataOf(described.map(({ id }) => id)),
+      spent: capped.length === 0 ? null : await store.billing.spentOf(capped.map(key => key.lineageId)),
     }
-    const left = await (consume > 0 ? consumed(apiKey, consume) : limiter.left(apiKey))
-    const texts = apiKey.metadataBytes === null ? null : await store.apiKeys.metadataOf([apiKey.id])
-    const text = texts?.get(apiKey.id)
-    const spend = await spendLeft(store, apiKey, clock.now())
+  }
+
+  function extrasOf(
+    apiKey: OwnedApiKey,
+    left: LeftOfLimits,
+    { metadata, spent }: Notes,
+  ): Record<string, Json> {
+    const text = metadata?.get(apiKey.id)
     return {
       external_id: apiKey.externalId,
       metadata: text === undefined ? null : (JSON.parse(text) as Json),
-      limits: { ...leftObject(left), ...(spend.length > 0 && { spend }) },
+      limits: {
+        ...leftObject(left),
+        ...(hasSpendLimit(apiKey) && { spend: spendLeft(apiKey, spent?.get(apiKey.lineageId), clock.now()) }),
+      },
     }
   }
 
@@ -250,11 +340,13 @@ function mayNotConsume(): KeywayError {
   )
 }
 
-/** What is left of each spend limit; one read where the key has some. */
-async function spendLeft({ billing }: Pick<Store, 'billing'>, key: OwnedApiKey, now: Instant) {
+function hasSpendLimit({ limits, operatorLimits }: OwnedApiKey): boolean {
+  return limits.spend.length > 0 || operatorLimits.spend.length > 0
+}
+
+/** What is left of each spend limit. */
+function spendLeft(key: OwnedApiKey, spent: Spent = NOTHING_SPENT, now: Instant): Json[] {
   const caps = capsOf(key.limits.spend, key.operatorLimits.spend)
-  if (SPEND_PERIODS.every(per => caps[per] === null)) return []
-  const spent = (await billing.spentOf([key.lineageId])).get(key.lineageId) ?? NOTHING_SPENT
   return remainingOf(caps, spent, now).map(({ per, limit, remaining, endsAt }) => ({
     per,
     amount: formatMoney(limit),
@@ -285,6 +377,15 @@ function claimedAudience(token: string): string | null {
 /** PostgreSQL refuses NUL characters also in query parameters. */
 function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0')
+}
+
+async function orRefusal<Value>(call: Promise<Value>): Promise<Value | KeywayError> {
+  try {
+    return await call
+  } catch (error) {
+    if (error instanceof KeywayError) return error
+    throw error
+  }
 }
 
 async function unlessRefused<Value>(call: Promise<Value>): Promise<Value | null> {

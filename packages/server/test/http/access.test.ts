@@ -44,6 +44,7 @@ const RIGHTS: Record<string, Exclude<Access, 'public'>> = {
   'POST /v1/charges': 'app',
   'GET /v1/revocations': 'app',
   'POST /auth/introspect': 'app',
+  'POST /auth/introspections': 'app',
   // Last, since it ends the session that the other rows use.
   'DELETE /v1/sessions': 'owner',
 }

@@ -17,9 +17,13 @@ async function openKey(server: Server, limits: object = {}, email = 'ada@example
   return { ...made.body, token, exchange, patch }
 }
 
-async function openApp(server: Server, id: string) {
+async function registerApp(server: Server, id: string) {
   const secret = await server.registerApp(id)
-  const headers = { Authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}` }
+  return { Authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}` }
+}
+
+async function openApp(server: Server, id: string) {
+  const headers = await registerApp(server, id)
   return (token: string, consume?: number) => server.post('/auth/introspect', { token, consume }, { headers })
 }
 
@@ -171,6 +175,67 @@ forEachEngine(engine => {
     assert.deepEqual((await shop(key.key, 1)).body, { active: false })
     for (const wrong of [-1, 1.5, '1', 1_000_001])
       assert.equal((await shop(key.key, wrong as number)).status, 400)
+  })
+
+  test('several credentials are introspected by one request, each as it would be alone', async t => {
+    const server = await open(t)
+    const headers = await registerApp(server, 'shop')
+    const alone = async (token: string, consume?: number) =>
+      (await server.post('/auth/introspect', { token, consume }, { headers })).body
+    const together = (tokens: object[]) => server.post('/auth/introspections', { tokens }, { headers })
+    const [plain, limited, revoked] = [
+      await openKey(server, {}),
+      await openKey(server, { ...PER_MINUTE(5), spend: [{ amount: '2.00', per: 'day' }] }),
+      await openKey(server, {}),
+    ]
+    await server.call('PATCH', `/v1/api-keys/${limited.id}`, {
+      token: limited.token,
+      body: { metadata: { plan: 'pro' } },
+    })
+    await server.call('DELETE', `/v1/api-keys/${revoked.id}`, { token: revoked.token })
+    const { token: agentToken } = (await plain.exchange()).body
+    const credentials = [plain.key, limited.key, revoked.key, agentToken, plain.token, 'nonsense', plain.key]
+    const answered = await together(credentials.map(token => ({ token })))
+    assert.deepEqual(answered.body.data, await Promise.all(credentials.map(token => alone(token))))
+    assert.deepEqual(answered.body.data[1].metadata, { plan: 'pro' })
+    assert.deepEqual(answered.body.data[1].limits.spend[0].amount, '2.00')
+
+    const consumed = await together([
+      { token: limited.key, consume: 3 },
+      { token: limited.key, consume: 3 },
+      { token: plain.token, consume: 1 },
+      { token: plain.key, consume: 1 },
+    ])
+    const [first, over, session, last] = consumed.body.data
+    assert.equal(consumed.status, 200)
+    assert.equal(first.limits.requests[0].remaining, 2)
+    assert.equal(over.error.code, 'rate_limited')
+    assert.ok(over.error.retry_after > 0)
+    assert.equal(session.error.code, 'forbidden')
+    assert.equal(last.active, true)
+    assert.equal((await alone(limited.key)).limits.requests[0].remaining, 2)
+  })
+
+  test('a request introspects from one to thirty-two credentials, and no unknown field', async t => {
+    const server = await open(t)
+    const headers = await registerApp(server, 'shop')
+    const ask = (body: object) => server.post('/auth/introspections', body, { headers })
+    const many = (count: number) => ({ tokens: Array.from({ length: count }, () => ({ token: 'x' })) })
+    assert.equal((await ask(many(32))).status, 200)
+    for (const wrong of [
+      many(0),
+      many(33),
+      {},
+      { tokens: 'x' },
+      { tokens: ['x'] },
+      { tokens: [{ token: 'x', consumes: 1 }] },
+      { tokens: [{ token: 'x', consume: -1 }] },
+    ]) {
+      const { status, body } = await ask(wrong)
+      assert.equal(status, 400, JSON.stringify(wrong))
+      assert.match(body.errors[0].field, /^tokens/)
+    }
+    assert.equal((await ask({ tokens: [{ token: 'x'.repeat(25_000) }] })).status, 413)
   })
 
   test('a refused call counts nothing, whatever refuses it', async t => {

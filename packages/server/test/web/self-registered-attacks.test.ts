@@ -37,7 +37,7 @@ forEachEngine(engine => {
     const authorization = `Basic ${btoa(`${client_id}:${client_secret}`)}`
     assert.equal((await fetch(`${web.url}/v1/revocations`, { headers: { authorization } })).status, 401)
     const json = { authorization, 'content-type': 'application/json' }
-    for (const path of ['/auth/introspect', '/v1/charges'])
+    for (const path of ['/auth/introspect', '/auth/introspections', '/v1/charges'])
       assert.equal(
         (await fetch(web.url + path, { method: 'POST', headers: json, body: '{"token":"x"}' })).status,
         401,

@@ -27,7 +27,7 @@ import { exportRoutes } from './exports.ts'
 import { type HealthOptions, healthRoutes } from './health.ts'
 import { hookRoutes } from './hooks.ts'
 import { hubRoutes } from './hub.ts'
-import { introspectRoute } from './introspect.ts'
+import { introspectionRoutes } from './introspect.ts'
 import { jwksRoutes } from './jwks.ts'
 import { magicLinkRoutes } from './magic-links.ts'
 import { type MetricsOptions, metricsRoutes } from './metrics.ts'
@@ -89,7 +89,7 @@ export function createRoutes(options: RoutesOptions): Route[] {
     ...magicLinkRoutes(services, options),
     agentTokenRoute(services),
     revokeRoute(services),
-    introspectRoute(services),
+    ...introspectionRoutes(services, options.publicUrl),
     ...oauthRoutes(services, options.publicUrl),
     ...signInForAppsRoutes(services),
     ...apiKeyRoutes(services, clock),
