@@ -7,6 +7,7 @@ import { INBOX_KEPT_FOR } from '../mail/inbox.ts'
 import type { Storage } from '../store.ts'
 import { oldestKept } from '../usage/usage.ts'
 import type { Outdated } from '../usage/usage-store.ts'
+import { MAX_LOGGED } from '../webhooks/webhook.ts'
 import { DELIVERIES_KEPT_FOR } from '../webhooks/webhook-event.ts'
 
 /** Retention of ended rows, as section 10 of the contract promises. */
@@ -78,6 +79,8 @@ export function createHousekeeping({
     const now = clock.now()
     let removed = 0
     for (const prune of prunesAt(now)) removed += await inBatches(prune)
+    for (let round = 0; round < MAX_BATCHES_A_ROUND; round++)
+      if (!(await store.webhookDeliveries.pruneSurplus(MAX_LOGGED, now))) break
     if (removed > 0) log.debug({ removed }, 'housekeeping')
     return removed
   }

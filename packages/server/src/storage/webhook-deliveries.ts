@@ -6,7 +6,7 @@ import type { Db } from './engine.ts'
 import type { Schema } from './schema.ts'
 import type { Statements } from './statements.ts'
 import { createWebhookLog, fromRow, resultColumns } from './webhook-log.ts'
-import { pruneWebhooks } from './webhook-prune.ts'
+import { pruneSurplus, pruneWebhooks } from './webhook-prune.ts'
 
 export function createWebhookDeliveryStore({ db, atomically }: Statements): WebhookDeliveryStore {
   return {
@@ -91,6 +91,7 @@ export function createWebhookDeliveryStore({ db, atomically }: Statements): Webh
     ...createWebhookLog({ db, atomically }),
 
     prune: (settledBefore, now, batch) => atomically(tx => pruneWebhooks(tx, settledBefore, now, batch)),
+    pruneSurplus: (most, now) => atomically(tx => pruneSurplus(tx, most, now)),
   }
 }
 

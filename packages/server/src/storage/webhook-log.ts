@@ -13,7 +13,14 @@ import { toDelivery } from './webhook-queue.ts'
 
 type WebhookLog = Omit<
   WebhookDeliveryStore,
-  'lease' | 'advance' | 'release' | 'nextDue' | 'releaseAbandoned' | 'releaseUnknown' | 'prune'
+  | 'lease'
+  | 'advance'
+  | 'release'
+  | 'nextDue'
+  | 'releaseAbandoned'
+  | 'releaseUnknown'
+  | 'prune'
+  | 'pruneSurplus'
 >
 
 /** What was sent to endpoints, or waits, as administrators see and change it. */

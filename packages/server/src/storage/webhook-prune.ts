@@ -1,6 +1,13 @@
-import type { Instant } from '../clock.ts'
+import { type SqlBool, sql } from 'kysely'
+import { type Instant, MINUTE } from '../clock.ts'
+import { DELIVERIES_KEPT_FOR, DROPPED_FIRST } from '../webhooks/webhook-event.ts'
 import type { Db } from './engine.ts'
-import { countOf } from './statements.ts'
+import { countOf, inChunks } from './statements.ts'
+
+/** A connection is not resumed later than this, so that its events are over. */
+const AGENT_IS_OVER_AFTER = 5 * MINUTE
+/** Of an endpoint in one round, since finding where the surplus begins costs as much as removing some thousand. */
+const SURPLUS_BATCH = 5000
 
 /** At most `batch` rows of each kind. Returns how many were removed. */
 export async function pruneWebhooks(
@@ -61,4 +68,63 @@ async function pruneRemoved(tx: Db, batch: number): Promise<number> {
       count += countOf(await tx.deleteFrom('webhooks').where('id', '=', id).executeTakeFirst())
   }
   return count
+}
+
+/**
+ * Removes the oldest settled events of agents beyond the newest `most` of any kind, for each endpoint and state. Whoever
+ * has one key can connect and disconnect many times a second. Returns whether there may be more.
+ */
+export async function pruneSurplus(tx: Db, most: number, now: Instant): Promise<boolean> {
+  const endpoints = await tx.selectFrom('webhooks').select('id').execute()
+  let isMore = false
+  for (const { id } of endpoints)
+    for (const state of ['delivered', 'failed', 'dropped'] as const) {
+      const newest = await tx
+        .selectFrom('webhook_deliveries')
+        .select('created_at')
+        .where('webhook_id', '=', id)
+        .where('state', '=', state)
+        .orderBy('created_at', 'desc')
+        .orderBy('id', 'desc')
+        .offset(most)
+        .limit(1)
+        .executeTakeFirst()
+      if (!newest) continue
+      const surplus = tx
+        .selectFrom('webhook_deliveries')
+        .select('id')
+        .where('webhook_id', '=', id)
+        .where('state', '=', state)
+        .where('created_at', '<=', newest.created_at)
+        .where(sql<SqlBool>`type like ${`${DROPPED_FIRST}%`}`)
+        .limit(SURPLUS_BATCH)
+      const removed = await tx
+        .deleteFrom('webhook_deliveries')
+        .where('id', 'in', surplus)
+        .returning('queue_id')
+        .execute()
+      for (const some of inChunks([...new Set(removed.map(({ queue_id }) => queue_id))]))
+        await forgetOver(tx, some, now)
+      isMore ||= removed.length === SURPLUS_BATCH
+    }
+  return isMore
+}
+
+/** Removes the numberings of these that are over and of which no event is left. */
+async function forgetOver(tx: Db, queueIds: readonly string[], now: Instant): Promise<void> {
+  await tx
+    .deleteFrom('webhook_queues')
+    .where('id', 'in', [...queueIds])
+    .where('forgotten_after', '<', now + DELIVERIES_KEPT_FOR - AGENT_IS_OVER_AFTER)
+    .where('next_attempt_at', 'is', null)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('webhook_deliveries')
+            .select('webhook_deliveries.id')
+            .whereRef('webhook_deliveries.queue_id', '=', 'webhook_queues.id'),
+        ),
+      ),
+    )
+    .execute()
 }

@@ -89,4 +89,9 @@ export interface WebhookDeliveryStore {
   drop(webhookId: string, count: number, at: Instant): Promise<number>
   /** Removes what was settled before this, numberings that may be forgotten, and what removed endpoints left. */
   prune(settledBefore: Instant, now: Instant, batch: number): Promise<number>
+  /**
+   * Removes the oldest settled events of agents beyond the newest `most` of any kind, for each endpoint and state. Returns
+   * whether there may be more.
+   */
+  pruneSurplus(most: number, now: Instant): Promise<boolean>
 }

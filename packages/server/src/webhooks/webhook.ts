@@ -8,6 +8,8 @@ export const MAX_SECRETS = 5
 export const MAX_URL_LENGTH = 2048
 /** Events that wait for one endpoint; beyond it the oldest are dropped, those of agents first. */
 export const MAX_WAITING = 100_000
+/** Settled events that the log of one endpoint has of each state; beyond it the oldest of agents are removed. */
+export const MAX_LOGGED = 200_000
 /** After this time of failed attempts an event is given up. */
 export const GIVE_UP_AFTER = 3 * DAY
 /** How long a node has for one attempt and the record of its outcome, before another node tries. */

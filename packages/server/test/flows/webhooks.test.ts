@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { createCharges } from '../../src/billing/charges.ts'
-import { DAY, HOUR, SECOND } from '../../src/clock.ts'
+import { DAY, HOUR, MINUTE, SECOND } from '../../src/clock.ts'
 import { newId } from '../../src/ids.ts'
 import { dropBeyond } from '../../src/operations/webhook-delivery.ts'
 import { createDb } from '../../src/storage/engine.ts'
@@ -417,6 +417,43 @@ forEachEngine(engine => {
     await delivery.drain()
     assert.equal(endpoint.received.length, 2)
     assert.equal(await refusedWith(webhooks.test(newId(0), BY)), 'not_found')
+  })
+
+  test('of too many settled events the oldest of agents leave the log first, and other kinds stay', async t => {
+    const { services, endpoint, announce, delivery, clock, webhooks, store } = await open(engine, t)
+    const { id } = await listen(services, endpoint.url)
+    await announce(newId(clock.now()), [1, 2])
+    const agents = Array.from({ length: 4 }, () => newId(clock.now()))
+    for (const agent of agents) {
+      clock.advance(1)
+      await announce(agent, [1], 'agent.connected')
+      clock.advance(1)
+      await announce(agent, [2], 'agent.disconnected')
+    }
+    await delivery.drain()
+    clock.advance(5 * MINUTE)
+    const prune = (most: number) => store.webhookDeliveries.pruneSurplus(most, clock.now())
+    const logged = async () => (await webhooks.deliveries(id, 'delivered', PAGE)).rows.map(({ type }) => type)
+    assert.equal(await prune(10), false)
+    assert.equal((await logged()).length, 10)
+    assert.equal(await prune(3), false)
+    assert.deepEqual(await logged(), [
+      'agent.disconnected',
+      'agent.connected',
+      'agent.disconnected',
+      'user.updated',
+      'user.updated',
+    ])
+    // Without its events a connection that is over has no numbering either.
+    for (const agent of [agents[0]!, agents[3]!]) await announce(agent, [3], 'agent.connected')
+    await delivery.drain()
+    assert.deepEqual(
+      endpoint.received
+        .slice(10)
+        .map(({ body }) => body.sequence)
+        .toSorted(),
+      [1, 3],
+    )
   })
 
   test('a removed endpoint gets nothing more, and what it left is pruned', async t => {
