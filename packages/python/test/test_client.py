@@ -7,6 +7,7 @@ import uuid
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 from conftest import SignIn
 
@@ -133,6 +134,12 @@ async def test_an_app_introspects_verifies_charges_and_follows_revocations(
         with pytest.raises(KeywayError) as used_up:
             await service.apps.verify_key(created["key"], consume=1)
         assert (used_up.value.code, used_up.value.status) == ("quota_exhausted", 402)
+        checks = [(created["key"], 0), ("svc_x", 0), (created["key"], 1)]
+        verifying = [service.apps.verify_key(key, consume=consume) for key, consume in checks]
+        own, unknown, over = await asyncio.gather(*verifying, return_exceptions=True)
+        assert isinstance(own, dict) and own["key_id"] == created["id"] and own["limits"]["quota"] == {"remaining": 0}
+        assert unknown == {"active": False}
+        assert isinstance(over, KeywayError) and (over.code, over.status) == ("quota_exhausted", 402)
         charge = {"user_id": created["user_id"], "amount": "0.50", "description": "a print"}
         with pytest.raises(KeywayError) as unasked:
             await service.apps.charge(**charge)
@@ -147,6 +154,25 @@ async def test_an_app_introspects_verifies_charges_and_follows_revocations(
                 assert ended["kind"] == "api_key"
                 break
         assert await service.apps.verify_key(created["key"]) == {"active": False}
+
+
+async def test_verifications_at_the_same_time_share_requests(url: str, sign_in: SignIn, app: tuple[str, str]) -> None:
+    paths: list[str] = []
+
+    async def record(request: httpx.Request) -> None:
+        paths.append(request.url.path)
+
+    async with await sign_in() as person:
+        created = [await person.api_keys.create(app_id=app[0]) for _ in range(3)]
+        async with Keyway(url=url, app=app) as service:
+            service._client.event_hooks = {"request": [record]}
+            answers = await asyncio.gather(*(service.apps.verify_key(created[n % 3]["key"]) for n in range(100)))
+            assert [answer["key_id"] for answer in answers] == [created[n % 3]["id"] for n in range(100)]
+            assert paths == ["/auth/introspections"] * 4
+            waiting = [asyncio.create_task(service.apps.verify_key(created[0]["key"])) for _ in range(3)]
+            waiting[1].cancel()
+            first, cancelled, last = await asyncio.gather(*waiting, return_exceptions=True)
+            assert first == last == answers[0] and isinstance(cancelled, asyncio.CancelledError)
 
 
 async def test_calls_of_an_app_need_its_secret(url: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import ssl
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, Mapping, TypedDict
 
 import httpx
 
@@ -73,17 +73,26 @@ class KeywayError(Exception):
 def error_from_response(response: httpx.Response) -> KeywayError:
     """Converts a response of 3xx to 5xx; one without a problem document (RFC 9457) is `bad_response`."""
     status = response.status_code
-    problem = _problem(response)
-    request_id = problem.get("request_id") or response.headers.get("x-request-id")
-    retry_after = problem.get("retry_after", _seconds(response.headers.get("retry-after")))
     message = f"The server answered {status} without a problem document. Check that the url is Keyway's."
+    otherwise = {
+        "code": "bad_response",
+        "detail": message,
+        "request_id": response.headers.get("x-request-id"),
+        "retry_after": _seconds(response.headers.get("retry-after")),
+    }
+    return error_from_problem({**otherwise, **_problem(response), "status": status})
+
+
+def error_from_problem(problem: Mapping[str, Any]) -> KeywayError:
+    """Converts a problem document."""
+    status = problem["status"]
     return KeywayError(
-        problem.get("code", "bad_response"),
-        problem.get("detail", message),
+        problem["code"],
+        problem["detail"],
         status=status,
         retryable=status == 429 or status >= 500,
-        request_id=request_id,
-        retry_after=retry_after,
+        request_id=problem.get("request_id"),
+        retry_after=problem.get("retry_after"),
         errors=problem.get("errors"),
     )
 

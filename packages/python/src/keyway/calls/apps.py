@@ -7,6 +7,7 @@ import secrets
 from typing import AsyncIterator, Callable, cast
 
 from .._errors import KeywayError
+from .._key_verifier import KeyVerifier
 from .._transport import Transport
 from ..objects import IntrospectionAnswer, KeyVerification, LedgerEntryObject, Page, RevocationObject
 from ._omitted import present
@@ -19,6 +20,7 @@ class AppCalls:
 
     def __init__(self, transport: Transport) -> None:
         self._call = transport.call
+        self._verifier = KeyVerifier(transport)
 
     async def charge(
         self,
@@ -52,13 +54,13 @@ class AppCalls:
 
     async def verify_key(self, key: str, *, consume: int | None = None) -> KeyVerification:
         """Verifies a key that a client of your own API presented, and counts `consume` calls against its limits: all of
-        them or, over a limit, none. Not retried, since your client waits, and a repeated call would count twice.
+        them or, over a limit, none. Not retried, since your client waits, and a repeated call would count twice. Calls at
+        the same time share requests.
 
         :raises KeywayError: `rate_limited` (429) and `quota_exhausted` (402), with `retry_after` where waiting helps;
             `forbidden` for a key that is not this app's to consume
         """
-        body = present(token=key, consume=consume)
-        return cast(KeyVerification, await self._call("POST", "/auth/introspect", body=body, credential="app"))
+        return cast(KeyVerification, await self._verifier.verify(present(token=key, consume=consume)))
 
     async def revocations(self, *, cursor: str | None = None) -> Page[RevocationObject]:
         """The keys, sessions and accounts that ended in the last 20 minutes, or since `cursor`."""
