@@ -8,7 +8,7 @@ import { securityEvent } from '../security-events/security-event.ts'
 import type { AuditedTransaction } from '../store.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import type { User } from '../users/user.ts'
-import { type ApiKey, isAdministrative, type NewApiKey, newApiKey } from './api-key.ts'
+import { type ApiKey, isAdministrative, type NewApiKey, newApiKey, type Scopes } from './api-key.ts'
 import type { ApiKeyDeps } from './api-keys.ts'
 
 /** Keys that one transaction imports. */
@@ -48,7 +48,7 @@ export function createImport({
   /** @throws KeywayError `invalid_request`, `key_limit_reached`, `key_conflict` (the key of another account) */
   return async function importKeys(keys: readonly KeyToImport[], by: By): Promise<ImportedKey[]> {
     const owners = await findOwners(keys)
-    const prepared = await prepare(keys, owners)
+    const prepared = await prepare(keys, owners, by)
     const imported = await audit.perform(by, async tx => {
       const outcome = await insertAll(tx, prepared)
       const created = outcome.filter(({ isNew }) => isNew).length
@@ -84,7 +84,7 @@ export function createImport({
   }
 
   /** Ids are created here, since a transaction may run again. */
-  async function prepare(keys: readonly KeyToImport[], owners: readonly User[]): Promise<Prepared[]> {
+  async function prepare(keys: readonly KeyToImport[], owners: readonly User[], by: By): Promise<Prepared[]> {
     const now = clock.now()
     const current = await policies.read()
     return keys.map((key, index) => {
@@ -93,6 +93,13 @@ export function createImport({
         throw refused(index, 'expires_at', 'must lie in the future')
       if (key.scopes?.some(isAdministrative) && owner.role !== 'admin')
         throw refused(index, 'scopes', 'may contain admin:… for administrators only')
+      // Who imports a key may know it, and the audit would name its owner for what is done with it.
+      if (mayAdminister(key.scopes, owner) && by.actor.type === 'user' && by.actor.id !== owner.id)
+        throw refused(
+          index,
+          'scopes',
+          'must not be empty and must not contain admin:… for another administrator; use the keyway command',
+        )
       const violation = violationOf(key, current, now)
       if (violation) throw refused(index, violation.field, violation.message)
       const limits = withDefaults(NO_LIMITS, current)
@@ -144,6 +151,10 @@ export function createImport({
     }
     return room
   }
+}
+
+function mayAdminister(scopes: Scopes, { role }: User): boolean {
+  return role === 'admin' && (scopes === null || scopes.some(isAdministrative))
 }
 
 /** Thrown inside a transaction too: of an import that is refused nothing stays. */

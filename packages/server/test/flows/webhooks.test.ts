@@ -320,6 +320,7 @@ forEachEngine(engine => {
     })
     const drained = delivery.drain()
     await until('all of the other', () => answered.length === CONCURRENT_CALLS + 2)
+    await until('all places of the silent one', () => held.length >= CONCURRENT_CALLS)
     assert.equal(held.length, CONCURRENT_CALLS)
     for (let released = 0; released < CONCURRENT_CALLS + 2; released++) {
       await until('the next call', () => held.length > released)

@@ -159,6 +159,24 @@ forEachEngine(engine => {
     assert.equal(rows.filter(({ type }) => type === 'api_key_created').length, 1)
   })
 
+  test('an administrator imports no key with which another one would administer, and own ones', async t => {
+    const { importKeys, row, signIn, users, get, apiKeys } = await open(engine, t)
+    const other = await signIn('grace@example.com')
+    await users.setRole(other.user.id, 'admin')
+    for (const scopes of [[], ['admin:write'], ['agent:connect', 'admin:read']]) {
+      const refused = await importKeys(row(1), row(2, { email: 'grace@example.com', scopes }))
+      assert.deepEqual([refused.status, refused.body.errors?.[0].field], [400, 'keys.1.scopes'], refused.text)
+      const own = await importKeys(row(3 + scopes.length, { email: 'admin@example.com', scopes }))
+      assert.equal(own.body.imported, 1, own.text)
+    }
+    assert.equal((await get('/v1/admin/users', { token: foreignKey(2) })).status, 401)
+    assert.equal((await importKeys(row(9, { email: 'grace@example.com' }))).body.imported, 1)
+    const keyOf = { userId: other.user.id }
+    const key = { owner: keyOf, keyHash: 'x'.repeat(43), keyPrefix: 'x', name: null, scopes: null }
+    const rest = { expiresAt: null, appId: 'service-sdk', externalId: null }
+    assert.equal((await apiKeys.importKeys([{ ...key, ...rest }], BY_COMMAND_LINE)).length, 1)
+  })
+
   test('eight imports at once on two nodes import each key once', async t => {
     const { row, opened, server, token, store, ada } = await open(engine, t)
     const node = await opened.reopen()
