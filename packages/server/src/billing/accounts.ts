@@ -1,5 +1,5 @@
 import type { ChangeLimits } from '../change-limits.ts'
-import type { Clock } from '../clock.ts'
+import { type Clock, DAY, type Instant } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import type { PageRequest, Slice } from '../paging.ts'
 import type { Storage } from '../store.ts'
@@ -21,6 +21,18 @@ export interface Account {
 export interface Accounts extends ChargeAuthorizations {
   get(userId: string): Promise<Account>
   ledger(userId: string, page: PageRequest): Promise<Slice<LedgerEntry>>
+  /** The balance at the end of each of the last `BALANCE_DAYS` days (UTC), today's until now; oldest first. */
+  balanceHistory(userId: string): Promise<DayBalance[]>
+}
+
+export const BALANCE_DAYS = 30
+
+export interface DayBalance {
+  /** The beginning of the day. */
+  start: Instant
+  balance: MicroDollars
+  /** Since the end of the day before. */
+  change: MicroDollars
 }
 
 export function createAccounts(deps: {
@@ -43,6 +55,17 @@ export function createAccounts(deps: {
 
     ledger(userId, page) {
       return billing.ledger(userId, page)
+    },
+
+    async balanceHistory(userId) {
+      const today = deps.clock.now() - (deps.clock.now() % DAY)
+      const ends = Array.from({ length: BALANCE_DAYS + 1 }, (_, at) => today + DAY * (at + 1 - BALANCE_DAYS))
+      const [before = 0, ...balances] = await billing.balancesBefore(userId, ends)
+      return balances.map((balance, at) => ({
+        start: ends[at]!,
+        balance,
+        change: balance - (balances[at - 1] ?? before),
+      }))
     },
 
     ...createChargeAuthorizations(deps),

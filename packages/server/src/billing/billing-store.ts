@@ -20,6 +20,8 @@ export interface BillingStore {
   /** The entry that an Idempotency-Key or an event created, if any. */
   findByCause(cause: string): Promise<LedgerEntry | null>
   ledger(userId: string, page: PageRequest): Promise<Slice<LedgerEntry>>
+  /** The balance just before each of these instants, by one look-up of the index each; zero before the first entry. */
+  balancesBefore(userId: string, instants: readonly Instant[]): Promise<MicroDollars[]>
   /** False if the user has one already. */
   insertSubscription(subscription: Subscription): Promise<boolean>
   subscription(userId: string): Promise<Subscription | null>

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { BillingChanges, BillingStore } from '../billing/billing-store.ts'
 import type { ChargeAuthorization } from '../billing/charge-authorizations.ts'
 import { toSlice } from '../paging.ts'
@@ -37,6 +38,20 @@ export function createBillingStore({ db, atomically }: Statements): BillingStore
       }),
     charge: (entry, caps) => atomically(tx => post(tx, entry, caps)),
     spentOf: lineageIds => spentOf(db, lineageIds),
+    async balancesBefore(userId, instants) {
+      if (instants.length === 0) return []
+      const lookUps = instants.map(
+        (instant, at) => sql`select ${sql.lit(at)} as at, balance_after from (
+          select balance_after from ledger_entries where user_id = ${userId} and created_at < ${instant}
+          order by created_at desc, id desc limit 1) as last_${sql.raw(String(at))}`,
+      )
+      const { rows } = await sql<{
+        at: number
+        balance_after: number
+      }>`${sql.join(lookUps, sql` union all `)}`.execute(db)
+      const found = new Map(rows.map(row => [row.at, row.balance_after]))
+      return instants.map((_, at) => found.get(at) ?? 0)
+    },
     async ledger(userId, page) {
       const rows = await db
         .selectFrom('ledger_entries')

@@ -1,13 +1,15 @@
 import type { Hono } from 'hono'
 import { html } from 'hono/html'
 import { isAppId } from '../apps/app.ts'
+import { BALANCE_DAYS } from '../billing/accounts.ts'
 import type { ChargeAuthorization } from '../billing/charge-authorizations.ts'
 import type { LedgerEntry } from '../billing/ledger.ts'
-import { formatMoney, type MicroDollars } from '../billing/money.ts'
-import { localization, texts } from '../languages/current.ts'
+import { texts } from '../languages/current.ts'
 import { decodeCursor, encodeCursor, type Slice } from '../paging.ts'
 import { isFresh } from '../sessions/reauthentication.ts'
 import { MAX_USER_NAME_LENGTH, type User } from '../users/user.ts'
+import { accountChangePages, addressCard, deletionCard, type RefusedAccountForm } from './account-changes.ts'
+import { balanceChart, dollars } from './balance-chart.ts'
 import { consentSection, withdrawConsent } from './consents.ts'
 import { eventRow } from './events.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
@@ -24,6 +26,7 @@ const CONSENT_ROWS = 100
 /** /account: profile, balance, plan, charge authorisations, ledger, security events. */
 export function accountPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/account', c => renderAccount(kit, c))
+  accountChangePages(app, kit, (c, refused) => renderAccount(kit, c, refused))
   app.post('/account/name', async c => {
     const { user } = kit.requireSession(c)
     const name = (kit.forms.read(c).get('name') ?? '').replace(/\p{Cc}/gu, ' ').trim()
@@ -59,17 +62,24 @@ export function download(c: PageContext, { id }: User, body: ReadableStream): Re
   })
 }
 
-async function renderAccount(kit: PageKit, c: PageContext): Promise<Response> {
+async function renderAccount(
+  kit: PageKit,
+  c: PageContext,
+  refused: RefusedAccountForm | null = null,
+): Promise<Response> {
   const { account } = texts
   const { user } = kit.requireSession(c)
   const after = decodeCursor(c.req.query('cursor') ?? '')
-  const [held, ledger, events, usage, consents] = await Promise.all([
+  const [held, ledger, events, usage, consents, balances, change] = await Promise.all([
     kit.accounts.get(user.id),
     kit.accounts.ledger(user.id, { limit: LEDGER_ROWS, after }),
     kit.securityEvents.list(user.id, { limit: EVENT_ROWS, after: null }),
     kit.usage.ofUser(user.id),
     kit.consents.list(user.id, { limit: CONSENT_ROWS, after: null }),
+    kit.accounts.balanceHistory(user.id),
+    kit.emailChanges.pending(user.id),
   ])
+  const typed = c.req.query('new_email') ?? ''
   const token = kit.forms.token(c)
   const now = kit.clock.now()
   const body = html`${pageHead(account.title, account.lead)}
@@ -77,13 +87,17 @@ async function renderAccount(kit: PageKit, c: PageContext): Promise<Response> {
 <section class="card"><h2>${account.profile}</h2>${profile(user, token)}</section>
 <section class="card"><h2>${account.balance}</h2><p class="figure">${dollars(held.balance)}</p><p class="quiet">${rich(account.planIs, { plan: held.subscription.plan, date: day(held.subscription.startedAt) })}</p></section>
 </div>
+${addressCard(change, token, refused, typed)}
+<section class="card"><h2>${texts.balanceHistory.title({ days: BALANCE_DAYS })}</h2>${balanceChart(balances)}</section>
 <section class="card"><h2>${texts.usage.title}</h2>${usageChart(usage)}</section>
 ${consentSection(consents.rows, token)}
 <section class="card flush"><div class="card-head"><h2>${account.charging}</h2><p class="quiet">${account.chargingLead}</p></div><ul class="list">${held.authorizations.map(each => authorizationRow(each, token))}</ul></section>
 <section class="card flush"><div class="card-head"><h2>${account.ledger}</h2></div>${ledgerTable(ledger.rows)}${olderLink(ledger)}</section>
 <section class="card flush"><div class="card-head"><h2>${account.events}</h2></div><ul class="list">${events.rows.map(event => eventRow(event, now))}</ul></section>
-<section class="card"><h2>${account.export}</h2><p class="quiet">${account.exportLead}</p><p><a class="button second small" href="/account/export" download>${account.exportSubmit}</a></p></section>`
-  return kit.render(c, { title: account.title, current: '/account' }, body)
+<section class="card"><h2>${account.export}</h2><p class="quiet">${account.exportLead}</p><p><a class="button second small" href="/account/export" download>${account.exportSubmit}</a></p></section>
+${deletionCard(user, token)}`
+  const options = { title: account.title, current: '/account', isRefused: refused !== null }
+  return kit.render(c, options, body, refused ? 400 : 200)
 }
 
 function profile(user: User, token: string): Html {
@@ -113,8 +127,4 @@ ${entries.map(entry => html`<tr><td>${day(entry.createdAt)}</td><td>${entry.desc
 function olderLink({ next }: Slice<LedgerEntry>): Html | '' {
   if (!next) return ''
   return html`<p class="card-foot"><a href="/account?cursor=${encodeCursor(next)}">${texts.account.older}</a></p>`
-}
-
-function dollars(amount: MicroDollars): string {
-  return localization().dollars(formatMoney(amount))
 }

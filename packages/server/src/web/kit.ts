@@ -1,5 +1,7 @@
 import type { Answer, Json } from '@keyway/sdk/protocol'
 import type { Context } from 'hono'
+import type { Deletions } from '../account-changes/deletions.ts'
+import type { EmailChanges } from '../account-changes/email-changes.ts'
 import type { Administration } from '../administration/administration.ts'
 import type { Examination } from '../administration/finding.ts'
 import type { ApiKeys } from '../api-keys/api-keys.ts'
@@ -79,6 +81,8 @@ export interface PageServices {
   authorizations(): Promise<Authorizations>
   clock: Clock
   consents: Consents
+  deletions: Pick<Deletions, 'request' | 'cancel'>
+  emailChanges: EmailChanges
   /** Everything about a person as one JSON document; the operator gets what only operators see. */
   exportOf(user: User, reader: 'person' | 'operator'): ReadableStream
   deviceAuthorizations: DeviceAuthorizations

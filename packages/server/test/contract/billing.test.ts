@@ -23,6 +23,26 @@ forEachEngine(engine => {
     assert.deepEqual(await billing.findByCause(charge!.cause), charge)
   })
 
+  test('the balance before an instant is that of the last entry before it', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { billing } = storage.store
+    const { id } = await insertUser(storage.store)
+    for (const [amount, at] of [
+      [2_000_000, NOW],
+      [-500_000, NOW + 10],
+      [-250_000, NOW + 20],
+    ] as const)
+      await billing.post({ ...anEntry(id, amount), createdAt: at })
+    const instants = [NOW, NOW + 1, NOW + 10, NOW + 11, NOW + 100]
+    assert.deepEqual(
+      await billing.balancesBefore(id, instants),
+      [0, 2_000_000, 2_000_000, 1_500_000, 1_250_000],
+    )
+    assert.deepEqual(await billing.balancesBefore(id, []), [])
+    const many = Array.from({ length: 400 }, (_, at) => NOW + at)
+    assert.equal((await billing.balancesBefore(id, many)).length, 400)
+  })
+
   test('twenty concurrent charges take exactly the balance and no more', async t => {
     const opened = await openTestStorage(engine, t)
     const { billing } = opened.storage.store

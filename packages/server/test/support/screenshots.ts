@@ -92,6 +92,8 @@ async function takePages(page: Page, context: BrowserContext, web: WebServer): P
   await takeApps(page, web)
   await open('/account')
   await take(page, '21-account')
+  await open('/account/delete')
+  await take(page, '21-account-delete')
   await takeAdministration(page, web)
   await open('/inbox')
   await take(page, '22-inbox')

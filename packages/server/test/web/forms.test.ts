@@ -45,6 +45,11 @@ test('every form that changes something needs its form token', async t => {
     '/sign-out',
     '/sessions/end-others',
     '/account/name',
+    '/account/email',
+    '/account/email/cancel',
+    '/account/email/confirm',
+    '/account/delete',
+    '/account/restore',
     '/account/apps/shop/withdraw',
     '/oauth/consent',
   ]

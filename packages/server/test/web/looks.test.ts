@@ -62,6 +62,8 @@ async function openPages(
       '/agents',
       '/sessions',
       '/account',
+      '/account/delete',
+      '/account/email?token=x',
     ],
     ...[
       '',

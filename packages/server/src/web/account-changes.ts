@@ -1,0 +1,173 @@
+import type { Hono } from 'hono'
+import { html } from 'hono/html'
+import { DELETION_WAIT } from '../account-changes/deletions.ts'
+import { awaitedBy, type EmailChange } from '../account-changes/email-change.ts'
+import { DAY } from '../clock.ts'
+import { KeywayError } from '../errors.ts'
+import { localization, texts } from '../languages/current.ts'
+import { isFresh } from '../sessions/reauthentication.ts'
+import type { SignedIn } from '../sessions/sessions.ts'
+import { parseEmailAddress } from '../users/email-address.ts'
+import type { User } from '../users/user.ts'
+import { type FieldProblem, fieldProblem, fieldState } from './fields.ts'
+import { type PageContext, type PageKit, type PageVariables, Redirect } from './kit.ts'
+import { day, formToken, type Html, time } from './layout.ts'
+import { rich } from './rich.ts'
+
+/** A form on /account that was refused, with what was typed. */
+export interface RefusedAccountForm {
+  problem: FieldProblem
+  newEmail: string
+}
+
+type RenderAccount = (c: PageContext, refused: RefusedAccountForm) => Promise<Response>
+
+/** The change of the address and the deletion of the account, on pages of their own and as cards of /account. */
+export function accountChangePages(
+  app: Hono<PageVariables>,
+  kit: PageKit,
+  renderAccount: RenderAccount,
+): void {
+  app.post('/account/email', c => requestChange(kit, c, renderAccount))
+  app.post('/account/email/cancel', async c => {
+    const { user } = kit.requireSession(c)
+    kit.forms.read(c)
+    await kit.emailChanges.cancel(user.id)
+    return c.redirect('/account?done=email_cancelled', 303)
+  })
+  app.get('/account/email', c => renderConfirmation(kit, c, c.req.query('token') ?? ''))
+  app.post('/account/email/confirm', c => confirm(kit, c))
+  app.get('/account/delete', c => renderDeletion(kit, c))
+  app.post('/account/delete', async c => {
+    const { user } = requireFresh(kit, c, '/account/delete')
+    kit.forms.read(c)
+    try {
+      await kit.deletions.request(user.id, kit.callerOf(c.req.raw, c.env))
+    } catch (error) {
+      if (error instanceof KeywayError && error.code === 'last_administrator')
+        return renderDeletion(kit, c, texts.deletion.lastAdministrator)
+      throw error
+    }
+    return c.redirect('/account?done=deletion_asked', 303)
+  })
+  app.post('/account/restore', async c => {
+    const { user } = requireFresh(kit, c, '/account')
+    kit.forms.read(c)
+    await kit.deletions.cancel(user.id, kit.callerOf(c.req.raw, c.env))
+    return c.redirect('/account?done=deletion_kept', 303)
+  })
+}
+
+/** A session whose sign-in is recent. @throws Redirect to a new sign-in, which leads back to `path` */
+function requireFresh(kit: PageKit, c: PageContext, path: string): SignedIn {
+  const signedIn = kit.requireSession(c)
+  if (isFresh(signedIn.session, kit.clock.now())) return signedIn
+  kit.cookies.rememberDestination(c, path)
+  throw new Redirect('/sign-in?again=1')
+}
+
+async function requestChange(kit: PageKit, c: PageContext, renderAccount: RenderAccount): Promise<Response> {
+  const form = kit.forms.read(c)
+  const newEmail = (form.get('new_email') ?? '').slice(0, 400)
+  const signedIn = requireFresh(kit, c, `/account?new_email=${encodeURIComponent(newEmail)}`)
+  const refuse = (message: string) => renderAccount(c, { problem: { field: 'new_email', message }, newEmail })
+  const email = parseEmailAddress(newEmail)
+  if (!email) return refuse(texts.signIn.badEmail)
+  if (email === signedIn.user.email) return refuse(texts.addressChange.same)
+  try {
+    await kit.emailChanges.request(signedIn, email, kit.callerOf(c.req.raw, c.env))
+  } catch (error) {
+    if (!(error instanceof KeywayError)) throw error
+    if (error.code === 'invalid_request') return refuse(texts.addressChange.otherDomain)
+    throw error
+  }
+  return c.redirect('/account?done=email_asked', 303)
+}
+
+/** The card of /account with the address. */
+export function addressCard(
+  change: EmailChange | null,
+  token: string,
+  refused: RefusedAccountForm | null,
+  typed: string,
+): Html {
+  const { addressChange } = texts
+  if (change) return pendingChange(change, token)
+  const problem = refused?.problem
+  return html`<section class="card" id="address"><h2>${addressChange.title}</h2><p class="quiet" id="new-email-hint">${addressChange.hint}</p>
+<form method="post" action="/account/email" class="inline">${formToken(token)}<div class="field"><label for="new_email">${addressChange.label}</label><input id="new_email" name="new_email" type="email" autocomplete="email" required value="${refused?.newEmail ?? typed}"${fieldState('new_email', problem, 'new-email-hint')}></div><button class="second">${addressChange.submit}</button></form>
+${fieldProblem('new_email', problem)}</section>`
+}
+
+function pendingChange(change: EmailChange, token: string): Html {
+  const { pending, awaits, until, cancel, title } = texts.addressChange
+  const { newEmail, oldEmail, expiresAt } = change
+  const addresses = awaitedBy(change).map(side => (side === 'old' ? oldEmail : newEmail))
+  return html`<section class="card" id="address"><h2>${title}</h2>
+<p>${rich(pending, { email: html`<strong>${newEmail}</strong>` })}</p>
+<ul>${addresses.map(email => html`<li>${awaits({ email })}</li>`)}</ul>
+<p class="quiet">${rich(until, { date: time(expiresAt) })}</p>
+<form method="post" action="/account/email/cancel">${formToken(token)}<button class="second small">${cancel}</button></form></section>`
+}
+
+/** The page of a mailed link. Opening it confirms nothing, so that mail scanners do not. */
+async function renderConfirmation(kit: PageKit, c: PageContext, token: string): Promise<Response> {
+  if (!c.get('signedIn'))
+    kit.cookies.rememberDestination(c, `/account/email?token=${encodeURIComponent(token)}`)
+  const { user } = kit.requireSession(c)
+  const { addressChange } = texts
+  const found = await kit.emailChanges.inspect(user.id, token)
+  if (!found) return renderInvalid(kit, c, user)
+  const { change } = found
+  const lead = rich(addressChange.lead, {
+    from: html`<strong>${change.oldEmail}</strong>`,
+    to: html`<strong>${change.newEmail}</strong>`,
+  })
+  const body = html`<section class="card ask"><h1>${addressChange.title}</h1><p class="lead">${lead}</p>
+<form class="buttons" method="post" action="/account/email/confirm">${formToken(kit.forms.token(c))}<input type="hidden" name="token" value="${token}"><button>${addressChange.confirm}</button><a class="button second" href="/account">${texts.keys.cancel}</a></form></section>`
+  return kit.render(c, { title: addressChange.title, current: '/account', returnTo: null }, body)
+}
+
+async function confirm(kit: PageKit, c: PageContext): Promise<Response> {
+  const { user, session } = kit.requireSession(c)
+  const token = kit.forms.read(c).get('token') ?? ''
+  try {
+    const asker = (await kit.emailChanges.pending(user.id))?.sessionId
+    const outcome = await kit.emailChanges.confirm(user.id, token, kit.callerOf(c.req.raw, c.env))
+    if (outcome.is === 'awaits') return c.redirect('/account#address', 303)
+    if (asker === session.id) return c.redirect('/account?done=email_changed', 303)
+    // All sessions ended but the one that asked for it.
+    kit.cookies.clearSession(c)
+    return c.redirect('/sign-in?done=email_changed', 303)
+  } catch (error) {
+    if (error instanceof KeywayError && error.code === 'invalid_request') return renderInvalid(kit, c, user)
+    throw error
+  }
+}
+
+async function renderInvalid(kit: PageKit, c: PageContext, { email }: User): Promise<Response> {
+  const { invalid, invalidLead, toAccount } = texts.addressChange
+  const body = html`<section class="card"><h1>${invalid}</h1><p class="lead">${rich(invalidLead, { email: html`<strong>${email}</strong>` })}</p><p><a class="button" href="/account">${toAccount}</a></p></section>`
+  return kit.render(c, { title: invalid, current: '/account', returnTo: null }, body, 400)
+}
+
+/** The card of /account with the deletion. */
+export function deletionCard({ deletesAt }: User, token: string): Html {
+  const { deletion } = texts
+  if (deletesAt === null)
+    return html`<section class="card spread"><div><h2>${deletion.title}</h2><p class="quiet">${deletion.lead({ days: DELETION_WAIT / DAY })}</p></div><a class="button danger" href="/account/delete">${deletion.start}</a></section>`
+  return html`<section class="card spread"><div><h2>${deletion.title}</h2><p>${rich(deletion.pending, { date: html`<strong>${time(deletesAt)}</strong>` })}</p></div><form method="post" action="/account/restore">${formToken(token)}<button>${deletion.keep}</button></form></section>`
+}
+
+/** Asks once more, after a recent sign-in. */
+function renderDeletion(kit: PageKit, c: PageContext, problem?: string): Response | Promise<Response> {
+  requireFresh(kit, c, '/account/delete')
+  const { deletion } = texts
+  const at = kit.clock.now() + DELETION_WAIT
+  const body = html`<section class="card ask"><h1>${deletion.confirmTitle}</h1>
+<ul><li>${rich(deletion.wait, { date: day(at) })}</li><li>${deletion.afterwards}</li><li>${deletion.ledger}</li><li>${deletion.again}</li></ul>
+<p class="quiet">${deletion.hint}</p>
+<form class="buttons" method="post" action="/account/delete">${formToken(kit.forms.token(c))}<button class="danger">${deletion.submit({ date: localization().date(at) })}</button><a class="button second" href="/account">${deletion.cancel}</a></form></section>`
+  const options = { title: deletion.confirmTitle, current: '/account', problem: problem ?? null }
+  return kit.render(c, options, body, problem ? 409 : 200)
+}

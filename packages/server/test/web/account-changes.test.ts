@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { parseEmailAddress } from '../../src/users/email-address.ts'
+import { sharedBrowser } from '../support/browser.ts'
+import { ADA, type Client, createClient, signedIn } from '../support/page-client.ts'
+import { newPerson, signIn, startWeb, type WebServer } from '../support/web.ts'
+
+const openBrowser = sharedBrowser()
+const NEW = 'ada@example.org'
+
+/** A client without scripts that posts forms of a page. */
+async function post(client: Client, page: string, path: string, fields: Record<string, string> = {}) {
+  return client.post(path, { form_token: await client.formToken(page), ...fields })
+}
+
+/** The path of the newest mailed link that leads to the page for confirmations. */
+async function linkTo(web: WebServer, email: string): Promise<string> {
+  const mails = await web.mails(email)
+  const link = mails.map(mail => mail.link!).find(each => each.includes('/account/email?'))
+  assert.ok(link, `a link to ${email}`)
+  return link.slice(web.url.length)
+}
+
+function tokenOf(path: string): string {
+  return new URL(path, 'http://localhost').searchParams.get('token')!
+}
+
+async function open(t: TestContext) {
+  const web = await startWeb(t)
+  const client = await signedIn(web)
+  const idOf = async (email: string) =>
+    (await web.server.services.storage.store.users.findByEmail(parseEmailAddress(email)!))?.id ?? null
+  return { web, client, idOf }
+}
+
+test('a person changes the address on the page of the account, without scripts', async t => {
+  const { web, client, idOf } = await open(t)
+  const id = await idOf(ADA)
+  const asked = await post(client, '/account', '/account/email', { new_email: NEW })
+  assert.equal(asked.headers.get('location'), '/account?done=email_asked')
+  const pending = await (await client.get('/account')).text()
+  assert.match(pending, /still waits for/)
+  assert.match(pending, /the link in the mail to ada@example\.com/)
+
+  const toNew = await linkTo(web, NEW)
+  const page = await (await client.get(toNew)).text()
+  assert.match(page, /changes from <strong>ada@example\.com<\/strong> to <strong>ada@example\.org<\/strong>/)
+  assert.equal(await idOf(NEW), null, 'opening a link confirms nothing')
+  const first = await post(client, toNew, '/account/email/confirm', { token: tokenOf(toNew) })
+  assert.equal(first.headers.get('location'), '/account#address')
+  const toOld = await linkTo(web, ADA)
+  const second = await post(client, toOld, '/account/email/confirm', { token: tokenOf(toOld) })
+  assert.equal(second.headers.get('location'), '/account?done=email_changed')
+  assert.equal(await idOf(NEW), id)
+  assert.match(await (await client.get('/account')).text(), /You sign in as <strong>ada@example\.org/)
+  const again = await client.get(toOld)
+  assert.equal(again.status, 400)
+  assert.match(await again.text(), /This link does not work/)
+})
+
+test('the links of a change work for nobody who is signed in to another account, and lead through a sign-in where nobody is', async t => {
+  const { web, client, idOf } = await open(t)
+  await post(client, '/account', '/account/email', { new_email: NEW })
+  const path = await linkTo(web, NEW)
+  const eve = await signedIn(web, 'eve@example.com')
+  assert.equal((await eve.get(path)).status, 400)
+  assert.equal((await post(eve, '/account', '/account/email/confirm', { token: tokenOf(path) })).status, 400)
+
+  const elsewhere = createClient(web.url)
+  assert.equal((await elsewhere.get(path)).headers.get('location'), '/sign-in')
+  const before = (await web.mails(ADA)).length
+  await post(elsewhere, '/sign-in', '/sign-in', { email: ADA })
+  const [mail] = await web.mails(ADA, before + 1)
+  const { searchParams } = new URL(mail!.link!)
+  const signedInThere = await post(elsewhere, '/check-mail', '/verify', {
+    token: searchParams.get('token')!,
+    email: ADA,
+  })
+  assert.equal(signedInThere.headers.get('location'), path)
+  await post(elsewhere, path, '/account/email/confirm', { token: tokenOf(path) })
+  const toOld = await linkTo(web, ADA)
+  const done = await post(elsewhere, toOld, '/account/email/confirm', { token: tokenOf(toOld) })
+  assert.equal(
+    done.headers.get('location'),
+    '/sign-in?done=email_changed',
+    'the asking session stays, this one ends',
+  )
+  assert.equal((await client.get('/account')).status, 200)
+  assert.notEqual(await idOf(NEW), null)
+})
+
+test('a refused address is shown at its field with what was typed, and a pending change is cancelled', async t => {
+  const { client } = await open(t)
+  for (const [typed, message] of [
+    ['nonsense', /is not one plain e-mail address/],
+    ['Ada@Example.com', /That is your address already/],
+  ] as const) {
+    const answer = await post(client, '/account', '/account/email', { new_email: typed })
+    assert.equal(answer.status, 400)
+    const text = await answer.text()
+    assert.match(text, message)
+    assert.match(
+      text,
+      new RegExp(`value="${typed}" aria-describedby="new_email-problem new-email-hint" aria-invalid="true"`),
+    )
+  }
+  await post(client, '/account', '/account/email', { new_email: NEW })
+  const cancelled = await post(client, '/account', '/account/email/cancel')
+  assert.equal(cancelled.headers.get('location'), '/account?done=email_cancelled')
+  assert.match(await (await client.get('/account')).text(), /name="new_email"/)
+})
+
+test('deletion is asked once more, shows its day, and is taken back by one button', async t => {
+  const browser = await openBrowser(t)
+  if (!browser) return
+  const web = await startWeb(t)
+  const { page } = await newPerson(browser)
+  await signIn(page, web, ADA)
+  await page.goto(`${web.url}/account`)
+  await page.getByRole('link', { name: 'Delete my account' }).click()
+  await page.waitForURL(/\/account\/delete$/)
+  await page.getByRole('button', { name: /^Delete my account on / }).click()
+  await page.waitForURL(/\/account\?done=deletion_asked$/)
+  await page.getByText(/Your account will be deleted .*\. Until then everything goes on\./).waitFor()
+  await page.getByRole('button', { name: 'Keep my account' }).click()
+  await page.waitForURL(/\/account\?done=deletion_kept$/)
+  await page.getByRole('link', { name: 'Delete my account' }).waitFor()
+})
+
+test('an old sign-in deletes nothing and changes no address: it leads to a new one and back', async t => {
+  const { web, client, idOf } = await open(t)
+  const { clock } = web.server.services
+  const form_token = await client.formToken('/account')
+  const now = clock.now()
+  t.mock.method(clock, 'now', () => now + 31 * 60_000)
+  for (const [path, fields] of [
+    ['/account/email', { new_email: NEW }],
+    ['/account/delete', {}],
+    ['/account/restore', {}],
+  ] as [string, Record<string, string>][]) {
+    const answer = await client.post(path, { form_token, ...fields })
+    assert.equal(answer.headers.get('location'), '/sign-in?again=1', path)
+  }
+  assert.equal((await client.get('/account/delete')).headers.get('location'), '/sign-in?again=1')
+  assert.equal((await client.get('/account/export')).headers.get('location'), '/sign-in?again=1')
+  const user = (await web.server.services.users.get((await idOf(ADA))!))!
+  assert.equal(user.deletesAt, null)
+  assert.match(await (await client.get(`/account?new_email=${NEW}`)).text(), /value="ada@example\.org"/)
+})
+
+test('the last administrator is told why the account cannot be deleted', async t => {
+  const { web, client, idOf } = await open(t)
+  const by = { actor: { type: 'command' }, caller: null, requestId: null, reason: null } as never
+  await web.server.services.users.setRole((await idOf(ADA))!, 'admin', by)
+  const answer = await post(client, '/account/delete', '/account/delete')
+  assert.equal(answer.status, 409)
+  assert.match(await answer.text(), /You are the last administrator/)
+})
+
+test('the account shows the balance over time as a picture and as a table of its changes', async t => {
+  const { client } = await open(t)
+  const text = await (await client.get('/account')).text()
+  assert.match(text, /Balance in the last 30 days/)
+  assert.match(text, /aria-label="From \$0\.00 to \$2\.00, between \$0\.00 and \$2\.00\."/)
+  assert.match(text, /<td class="amount">\+\$2\.00<\/td><td class="amount">\$2\.00<\/td>/)
+})
