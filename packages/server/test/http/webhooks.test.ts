@@ -127,7 +127,11 @@ forEachEngine(engine => {
     assert.deepEqual([refused.status, refused.body.code], [403, 'session_required'])
     const { id } = (await call('POST', '/webhooks', { url: endpoint.url })).body
     assert.equal((await call('POST', `/webhooks/${id}/secrets`, {}, own)).body.code, 'session_required')
+    const elsewhere = { url: `${endpoint.url}/elsewhere` }
+    assert.equal((await call('PATCH', `/webhooks/${id}`, elsewhere, own)).body.code, 'session_required')
+    assert.equal((await call('GET', `/webhooks/${id}`)).body.url, endpoint.url)
     assert.equal((await call('PATCH', `/webhooks/${id}`, { enabled: false }, own)).status, 200)
+    assert.equal((await call('PATCH', `/webhooks/${id}`, elsewhere)).status, 200)
     assert.equal((await call('POST', `/webhooks/${id}/test`, undefined, own)).status, 200)
     const text = [
       (await call('GET', '/webhooks', undefined, own)).text,

@@ -10,7 +10,7 @@ import * as answers from '../../openapi-schemas.ts'
 import { pageQuery } from '../../query.ts'
 import { type Route, route } from '../../route.ts'
 import { MAX_FIELD_NAME_LENGTH, suggestion } from '../../unknown-name.ts'
-import { byOf, reason, reasonBody, TAG } from './acting.ts'
+import { assertMayGiveRights, byOf, reason, reasonBody, TAG } from './acting.ts'
 
 const nullable = <Schema extends z.ZodType>(schema: Schema) => z.union([schema, z.null()])
 const instant = z.iso.datetime({ precision: 3 })
@@ -179,7 +179,7 @@ export function webhookRoutes({ webhooks }: { webhooks(): Promise<Webhooks> }): 
       tag: TAG,
       summary: 'Change a webhook',
       description:
-        'Omitted fields stay; an empty list of events means all. While it is disabled nothing is sent or queued; what waits is kept, and sent when it is enabled again.',
+        'Omitted fields stay; an empty list of events means all. `url` needs a signed-in administrator, not a key. While it is disabled nothing is sent or queued; what waits is kept, and sent when it is enabled again.',
       access: 'admin:write',
       body: webhookChange,
       example: { enabled: true },
@@ -187,6 +187,8 @@ export function webhookRoutes({ webhooks }: { webhooks(): Promise<Webhooks> }): 
       errors: [],
       async handle({ params, body, ...input }) {
         const { reason: why, ...change } = body
+        // It is told of everything, also after the key has ended.
+        if (change.url !== undefined) assertMayGiveRights(input.principal)
         const by = byOf(input, why ?? null)
         return ok(webhookObject(await (await webhooks()).change(params.webhook_id, change, by)))
       },
