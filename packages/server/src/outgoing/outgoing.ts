@@ -9,6 +9,8 @@ import { createLookups, type NamedBy } from './lookups.ts'
 /** From the look-up of the name to the last byte of the answer. */
 const TIMEOUT_MS = 5 * SECOND
 const MAX_RESPONSE_BYTES = 64 * 1024
+/** Interim responses (RFC 9110 section 15.2) before the answer: a server that sends nothing else keeps this node busy. */
+const MAX_INTERIM_RESPONSES = 10
 
 export interface OutgoingRequest {
   method?: 'GET' | 'POST'
@@ -92,6 +94,11 @@ export function createOutgoing(privateNetworks: readonly string[], resolve = loo
         isOver = true
         clearTimeout(timer)
         if (!isAnswered) fail('no answer')
+      })
+      let interim = 0
+      outgoing.on('information', () => {
+        if (++interim > MAX_INTERIM_RESPONSES)
+          outgoing.destroy(new OutgoingError('too many interim responses'))
       })
       outgoing.on('error', error => reject(error instanceof OutgoingError ? error : toError(error)))
       outgoing.on('response', response => {

@@ -102,6 +102,16 @@ test('a call to a server that switches to another protocol fails instead of neve
   await inTime('the call', assert.rejects(createOutgoing(LOCAL)(url), OutgoingError))
 })
 
+test('a call whose server sends interim responses without end is ended after ten of them', async t => {
+  const { url } = await serve(t, ({ url: path, socket }, response) => {
+    socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(path === '/ten' ? 10 : 11))
+    response.end('answered')
+  })
+  const call = createOutgoing(LOCAL)
+  assert.equal((await call(`${url}/ten`)).text, 'answered')
+  await assert.rejects(call(url), /too many interim responses/)
+})
+
 test('of many calls to names whose server is silent, two at a time are looked up', async () => {
   const asked: ((error: Error) => void)[] = []
   const resolve = ((_name: string, _options: object, done: (error: Error) => void) => {
