@@ -26,6 +26,13 @@ export const LANGUAGES = {
     formats: 'de',
     load: async () => fitting((await import('./de/index.ts')).texts),
   },
+  nl: {
+    name: 'Nederlands',
+    tag: 'nl',
+    direction: 'ltr',
+    formats: 'nl',
+    load: async () => fitting((await import('./nl/index.ts')).texts),
+  },
 } as const satisfies Partial<Record<keyof PluralForms, LanguageFacts>>
 
 export type Language = keyof typeof LANGUAGES

@@ -1,0 +1,153 @@
+import type { mailsTexts as english } from '../en/mails.ts'
+import type { Translation } from '../text.ts'
+
+export const mailsTexts = {
+  mails: {
+    paste: 'Werkt de knop niet? Open dan dit adres in je browser:',
+    code: 'Of voer deze code in waar je erom hebt gevraagd:',
+    expires: 'De link en de code verlopen over {minutes} minuten en werken één keer. Geef ze aan niemand.',
+    support: 'Vragen? Schrijf naar {support}',
+    links: { terms: 'Voorwaarden', privacy: 'Privacy' },
+    signup: {
+      subject: 'Maak je account bij {product} aan ({time})',
+      preheader: 'Met één klik maak je je account aan. De link en de code verlopen over {minutes} minuten.',
+      heading: 'Maak je account bij {product} aan',
+      lead: 'Voor dit adres is er nog geen account bij {product}. Bevestig dat het adres van jou is, en je account is klaar.',
+      button: 'Account aanmaken',
+      ignore:
+        'Heb je hier niet om gevraagd? Dan kun je deze e-mail negeren: zonder de link of de code wordt er geen account aangemaakt.',
+    },
+    login: {
+      subject: 'Inloggen bij {product} ({time})',
+      preheader: 'Je inloglink. De link en de code verlopen over {minutes} minuten.',
+      heading: 'Inloggen bij {product}',
+      lead: 'Welkom terug. Log in met de knop; een wachtwoord is niet nodig.',
+      button: 'Inloggen',
+      ignore:
+        'Heb je hier niet om gevraagd? Dan kun je deze e-mail negeren: zonder de link of de code kan niemand inloggen.',
+    },
+    invitation: {
+      subject: 'Je bent uitgenodigd voor {product}',
+      preheader: 'Log in met dit adres, en je account is klaar.',
+      heading: 'Je bent uitgenodigd voor {product}',
+      lead: 'De beheerder van deze dienst heeft dit adres uitgenodigd. Log ermee in: je krijgt een link en een code per mail, een wachtwoord is niet nodig, en je account is klaar.',
+      button: 'Inloggen',
+      ends: 'De uitnodiging vervalt op {date}.',
+      ignore:
+        'Had je dit niet verwacht? Dan kun je deze e-mail negeren: als je niet inlogt, wordt er geen account aangemaakt.',
+    },
+    welcome: {
+      subject: 'Welkom bij {product}',
+      preheader: 'Je account is klaar. De volgende stap: je eerste API-sleutel.',
+      heading: 'Welkom bij {product}',
+      lead: 'Je account is klaar, met het gratis abonnement.',
+      leadWithCredit: 'Je account is klaar, met het gratis abonnement en {credit} proeftegoed.',
+      next: 'De volgende stap is een API-sleutel: geef hem aan je agent, en die maakt vanzelf verbinding. Je ziet elke actieve verbinding, en als je een sleutel intrekt, eindigen zijn verbindingen meteen.',
+      button: 'Maak je eerste sleutel aan',
+    },
+    refreshTokenReused: {
+      subject: '{product}-beveiliging: een sessie is beëindigd ({at})',
+      preheader: 'Iemand bood een inlogtoken aan dat al eerder was gebruikt.',
+      heading: 'We hebben een van je sessies beëindigd',
+      lead: 'Een token van deze sessie is voor de tweede keer gebruikt. Dat gebeurt als een kopie ervan in andere handen is, daarom is de sessie beëindigd. Je andere sessies gaan gewoon door.',
+      button: 'Je sessies bekijken',
+      unknown: 'Herken je dit niet? Beëindig dan de sessies en sleutels die niet van jou zijn.',
+    },
+    keyRevokedByHolder: {
+      subject: '{product}-beveiliging: een API-sleutel is ingetrokken ({at})',
+      preheader: 'Iemand die de sleutel in handen heeft, heeft hem gemeld.',
+      heading: 'Een van je API-sleutels is ingetrokken',
+      lead: 'Iemand die deze sleutel in handen heeft, heeft hem ingetrokken, zoals je doet met een sleutel die is gevonden op een plek waar hij niet hoort. Hij werkt niet meer en zijn verbindingen zijn gesloten. Was hij in gebruik, maak dan een nieuwe aan.',
+    },
+    keyExpiring: {
+      subject: {
+        one: '{product}: de API-sleutel {key} verloopt over {count} dag',
+        other: '{product}: de API-sleutel {key} verloopt over {count} dagen',
+      },
+      subjectToday: '{product}: de API-sleutel {key} verloopt vandaag',
+      preheader: 'Roteer hem op tijd, dan valt er niets stil.',
+      heading: {
+        one: 'Een API-sleutel verloopt over {count} dag',
+        other: 'Een API-sleutel verloopt over {count} dagen',
+      },
+      headingToday: 'Een API-sleutel verloopt vandaag',
+      lead: 'Daarna wordt hij geweigerd en worden zijn verbindingen gesloten. Roteer hem vóór die tijd: de nieuwe sleutel heeft dezelfde rechten, en beide werken terwijl je overstapt.',
+    },
+    keyUsedAgain: {
+      subject: '{product}-beveiliging: een slapende API-sleutel is weer in gebruik ({at})',
+      preheader: 'Hij was lange tijd niet gebruikt.',
+      heading: 'Een slapende API-sleutel is weer in gebruik',
+      lead: 'Deze sleutel was lange tijd niet gebruikt. Was jij het, dan is er niets aan de hand. Zo niet, trek hem dan in: zijn verbindingen eindigen meteen.',
+    },
+    keyLimit: {
+      near: {
+        subject: '{product}: de API-sleutel {key} heeft 80% van een limiet verbruikt: {limit}',
+        preheader: 'De limiet is bijna bereikt. Afschrijvingen en aanroepen daarboven worden geweigerd.',
+        heading: 'Een API-sleutel heeft 80% van een limiet verbruikt: {limit}',
+      },
+      reached: {
+        subject: '{product}: de API-sleutel {key} heeft een limiet bereikt: {limit}',
+        preheader: 'Afschrijvingen en aanroepen daarboven worden geweigerd.',
+        heading: 'Een API-sleutel heeft een limiet bereikt: {limit}',
+      },
+      lead: 'Afschrijvingen en aanroepen daarboven worden geweigerd. Is dit meer dan je verwachtte, kijk dan waarvoor de sleutel wordt gebruikt.',
+      spend: { day: 'uitgaven per dag', month: 'uitgaven per maand', total: 'totale uitgaven' },
+      requests: {
+        second: 'verzoeken per seconde',
+        minute: 'verzoeken per minuut',
+        hour: 'verzoeken per uur',
+        day: 'verzoeken per dag',
+      },
+      quota: {
+        hour: 'quotum per uur',
+        day: 'quotum per dag',
+        month: 'quotum per maand',
+        total: 'totaal quotum',
+      },
+    },
+    keyNewNetwork: {
+      subject: '{product}-beveiliging: een API-sleutel wordt vanaf een nieuw netwerk gebruikt ({at})',
+      preheader: 'Vanaf daar was hij nog niet eerder gebruikt.',
+      heading: 'Een API-sleutel wordt vanaf een nieuw netwerk gebruikt',
+      lead: 'Was jij het, dan is er niets aan de hand. Zo niet, trek de sleutel dan in: zijn verbindingen eindigen meteen. Gebruik je een sleutel altijd vanaf dezelfde netwerken, dan kun je die vastleggen; hij werkt dan nergens anders.',
+    },
+    keyCreatedByDevice: {
+      subject: '{product}-beveiliging: een apparaat kreeg een API-sleutel ({at})',
+      preheader: 'Je hebt het goedgekeurd op de pagina voor apparaten.',
+      heading: 'Een apparaat kreeg een API-sleutel',
+      lead: 'Een apparaat of terminal dat met je account is goedgekeurd, heeft deze sleutel aangemaakt. Was jij het, dan is er niets aan de hand. Zo niet, trek de sleutel dan in: zijn verbindingen eindigen meteen. Beëindig daarna de sessies die je niet herkent.',
+    },
+    webhookDisabled: {
+      subject: '{product}: een webhook is uitgeschakeld ({at})',
+      preheader: 'Het endpoint accepteerde drie dagen lang niets.',
+      heading: 'Een webhook is uitgeschakeld',
+      lead: 'Het endpoint accepteerde drie dagen lang geen enkele gebeurtenis, dus er wordt niets meer naartoe gestuurd. Wachtende gebeurtenissen blijven bewaard en worden verstuurd als je de webhook weer inschakelt; wat tot die tijd gebeurt, niet.',
+      button: 'Je webhooks bekijken',
+    },
+    test: {
+      subject: '{product}: testmail',
+      preheader: 'Mail van deze dienst komt aan.',
+      heading: 'Mail werkt',
+      lead: 'Iemand die deze dienst beheert, heeft om deze test gevraagd. Je hoeft niets te doen.',
+    },
+    keysButton: 'Je sleutels bekijken',
+    facts: {
+      name: 'Naam',
+      key: 'Sleutel',
+      when: 'Wanneer',
+      network: 'Netwerk',
+      program: 'Programma',
+      unknownProgram: 'onbekend',
+      revoked: 'Ingetrokken',
+      expires: 'Verloopt',
+      used: 'Gebruikt',
+      noticed: 'Opgemerkt',
+      device: 'Apparaat',
+      unnamedDevice: 'zonder naam',
+      created: 'Aangemaakt',
+      endpoint: 'Endpoint',
+      failure: 'Laatste fout',
+      disabled: 'Uitgeschakeld',
+    },
+  },
+} as const satisfies Translation<typeof english, 'nl'>
