@@ -26,6 +26,13 @@ export const LANGUAGES = {
     formats: 'de',
     load: async () => fitting((await import('./de/index.ts')).texts),
   },
+  fr: {
+    name: 'Français',
+    tag: 'fr',
+    direction: 'ltr',
+    formats: 'fr',
+    load: async () => fitting((await import('./fr/index.ts')).texts),
+  },
   nl: {
     name: 'Nederlands',
     tag: 'nl',

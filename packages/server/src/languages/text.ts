@@ -72,9 +72,11 @@ export type Fitting<English, Texts> = Texts extends string
     ? Texts
     : never
   : {
-      [Key in keyof Texts]: Key extends keyof English
-        ? Fitting<English[Key], Texts[Key]>
-        : Fitting<English, Texts[Key]>
+      [Key in keyof Texts]: IsPlural<English> extends true
+        ? Fitting<English, Texts[Key]>
+        : Key extends keyof English
+          ? Fitting<English[Key], Texts[Key]>
+          : never
     }
 
 type PlaceholdersOf<English> = English extends string
