@@ -67,6 +67,8 @@ export interface UserObject {
   role: 'user' | 'support' | 'admin'
   status: 'active' | 'suspended' | 'deleted'
   created_at: string
+  /** The language of pages and mails (BCP 47); null: none was chosen. */
+  locale: string | null
 }
 
 export interface SendMagicLinkAnswer {

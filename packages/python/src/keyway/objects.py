@@ -119,6 +119,7 @@ class UserObject(TypedDict):
     role: Literal["user", "support", "admin"]
     status: Literal["active", "suspended", "deleted"]
     created_at: str
+    locale: str | None
 
 
 class SendMagicLinkAnswer(TypedDict):

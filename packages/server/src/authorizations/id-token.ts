@@ -36,6 +36,7 @@ export function claimsAbout(user: User, scopes: readonly string[]): Record<strin
     sub: user.id,
     ...(scopes.includes('email') && user.email !== null && { email: user.email, email_verified: true }),
     ...(scopes.includes('profile') && user.name !== null && { name: user.name }),
+    ...(scopes.includes('profile') && user.locale !== null && { locale: user.locale }),
   }
 }
 

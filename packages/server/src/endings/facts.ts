@@ -31,6 +31,7 @@ export const FACTS: FactTable = {
     insert: null,
     insertImported: null,
     rename: null,
+    setLocale: null,
     setRole: user => (user ? [changed('user', user.id, user.id)] : NOTHING),
     suspend: (user, id, at) => (user ? ended('user', id, id, at, 'account_suspended') : NOTHING),
     activate: (user, id, at) =>

@@ -27,6 +27,8 @@ export const WEBHOOK_EVENTS: WebhookEventTable = {
     insert: (isNew, user) => (isNew ? [userCreated(user)] : NONE),
     insertImported: (isNew, user) => (isNew ? [userCreated(user)] : NONE),
     rename: (user, id, _name, at) => (user ? [ofUser('user.updated', id, at, { changed: ['name'] })] : NONE),
+    setLocale: (user, id, _locale, at) =>
+      user ? [ofUser('user.updated', id, at, { changed: ['locale'] })] : NONE,
     setRole: (user, id, role, at) =>
       user ? [ofUser('user.updated', id, at, { changed: ['role'], role })] : NONE,
     suspend: (user, id, at) => (user ? [ofUser('user.suspended', id, at, { status: 'suspended' })] : NONE),

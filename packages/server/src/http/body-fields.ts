@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { hasControlCharacters, MAX_KEY_NAME_LENGTH } from '../api-keys/key-name.ts'
 import { isAppId } from '../apps/app.ts'
 import { parseRfc3339 } from '../clock.ts'
+import { parseLocale } from '../languages/negotiation.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
 import { MAX_FIELD_NAME_LENGTH, suggestion } from './unknown-name.ts'
 
@@ -95,6 +96,14 @@ export const instant = parsed('an RFC 3339 instant with a time zone', '2030-01-0
 export const name = text('a name', 'Laptop', { max: MAX_KEY_NAME_LENGTH }).refine(
   value => !hasControlCharacters(value),
   { error: 'must not contain control characters' },
+)
+
+/** A language tag in its canonical form. */
+export const locale = parsed('a language tag (BCP 47)', 'de-AT', parseLocale)
+
+/** The same, or empty. */
+export const localeOrEmpty = parsed('a language tag (BCP 47), or empty', 'de-AT', sent =>
+  sent === '' ? '' : parseLocale(sent),
 )
 
 /** An empty name is null, which removes the name; an omitted one is undefined, which leaves it unchanged. */

@@ -94,6 +94,7 @@ export const user = z
     role: z.enum(['user', 'support', 'admin']),
     status: z.enum(['active', 'suspended', 'deleted']),
     created_at: instant,
+    locale: nullable(z.string()),
   })
   .meta({ id: 'User' })
 
@@ -104,6 +105,7 @@ export const userExample = {
   role: 'user',
   status: 'active',
   created_at: EXAMPLE_AT,
+  locale: 'de',
 }
 
 export const session = z

@@ -11,5 +11,6 @@ export function userObject(user: User): UserObject {
     role: user.role,
     status: user.status,
     created_at: toRfc3339(user.createdAt),
+    locale: user.locale,
   }
 }

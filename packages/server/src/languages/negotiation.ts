@@ -46,6 +46,8 @@ export function parseLocale(text: string): string | null {
   }
 }
 
-export function languageTags(): string[] {
-  return Object.values(LANGUAGES).map(({ tag }) => tag)
+/** The tag of the language that `negotiate` finds. */
+export function localeOf(acceptLanguage: string | undefined): string | null {
+  const language = negotiate(acceptLanguage)
+  return language && LANGUAGES[language].tag
 }

@@ -24,6 +24,8 @@ export interface MagicLink {
   usedAt: Instant | null
   /** Number of wrong codes. */
   codeTries: number
+  /** The language that was asked for (BCP 47), which a new account keeps. */
+  locale: string | null
 }
 
 /** Used takes precedence over expired. A link is expired from the millisecond of its `expiresAt` on. */

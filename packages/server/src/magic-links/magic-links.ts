@@ -47,11 +47,11 @@ export interface MagicLinks {
    * Queues one mail with a link and a code. Timing and response do not depend on whether the address has an account.
    *
    * @param wanted `isReturning`: this browser proved an earlier sign-in to the address, so that its sends are counted
-   *   apart from those that strangers request
+   *   apart from those that strangers request; `locale`: the language that was asked for (BCP 47)
    * @throws KeywayError `rate_limited` with the longest wait and its window
    */
   send(
-    wanted: { email: EmailAddress; appId: string; isReturning?: boolean },
+    wanted: { email: EmailAddress; appId: string; isReturning?: boolean; locale?: string | null },
     caller: Caller,
   ): Promise<{ loginId: string; expiresIn: number }>
   /**

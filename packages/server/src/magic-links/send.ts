@@ -15,6 +15,7 @@ interface Wanted {
   email: EmailAddress
   appId: string
   isReturning?: boolean
+  locale?: string | null
 }
 
 /** The secrets of one mail and their ids, created before the transaction that may queue it. */
@@ -71,7 +72,7 @@ export function createSend(deps: MagicLinkDeps) {
   /** Stores the link and queues its mail. */
   async function queue(
     tx: Transaction,
-    { email, appId }: Wanted,
+    { email, appId, locale = null }: Wanted,
     proof: Proof & { link: string },
     now: Instant,
   ) {
@@ -88,12 +89,14 @@ export function createSend(deps: MagicLinkDeps) {
         expiresAt,
         usedAt: null,
         codeTries: 0,
+        locale,
       }),
       outbox.enqueue(tx, {
         id: proof.mailId,
         recipient: email,
         userId: null,
         content: { kind: 'sign_in', link, code, expiresAt },
+        locale,
         now,
         sendBefore: expiresAt - MIN_VALIDITY_LEFT,
       }),

@@ -38,7 +38,7 @@ export function createVerify(deps: MagicLinkDeps) {
     caller: Caller,
   ): Promise<StartedSession<Kind> & { isNewUser: boolean }> {
     const claimed = 'code' in proof ? await linkOfCode(proof, caller) : await linkOfToken(proof)
-    const account = await onboarding.prepare(proof.email, clock.now())
+    const account = await onboarding.prepare(proof.email, claimed.locale, clock.now())
     const prepared = sessions.prepare('', kind, caller)
     const listing = await listed.prepare(proof.email)
 

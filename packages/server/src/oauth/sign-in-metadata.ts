@@ -29,6 +29,7 @@ export function signInMetadata(issuer: string): Metadata {
       'sid',
       'email',
       'email_verified',
+      'locale',
       'name',
     ],
     backchannel_logout_supported: true,

@@ -123,9 +123,10 @@ async function attempt(
     DELIVERY_DEADLINE,
   )
   try {
-    const hasAccount = (await storage.store.users.findByEmail(message.recipient)) !== null
     const { id, recipient } = message
-    const mail = await write({ id, recipient, content, locale: content.locale ?? null }, hasAccount)
+    const user = await storage.store.users.findByEmail(recipient)
+    const locale = user?.locale ?? content.locale ?? null
+    const mail = await write({ id, recipient, content, locale }, user !== null)
     await Promise.race([mailer.deliver(mail, abort.signal), rejectOnAbort(abort.signal)])
   } finally {
     cancel()

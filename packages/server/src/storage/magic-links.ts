@@ -17,7 +17,8 @@ import {
 } from './send-limits.ts'
 import { countOf, type Statements } from './statements.ts'
 
-const COLUMNS = 'id, token_hash, code_hash, email, app_id, created_at, expires_at, used_at, code_tries'
+const COLUMNS =
+  'id, token_hash, code_hash, email, app_id, created_at, expires_at, used_at, code_tries, locale'
 const BY_ID: LookUp = {
   select: () => `select ${COLUMNS} from magic_links`,
   column: 'id',
@@ -115,6 +116,7 @@ function toRow(link: MagicLink): MagicLinkRow {
     expires_at: link.expiresAt,
     used_at: link.usedAt,
     code_tries: link.codeTries,
+    locale: link.locale,
   }
 }
 
@@ -130,5 +132,6 @@ function toLink(row: MagicLinkRow | undefined): MagicLink | null {
     expiresAt: row.expires_at,
     usedAt: row.used_at,
     codeTries: row.code_tries,
+    locale: row.locale,
   }
 }

@@ -132,6 +132,7 @@ export interface UserRow {
   awaits_onboarding: Flag | null
   keys_pruned: Flag | null
   usage_pruned: Flag | null
+  locale: string | null
 }
 
 export interface LedgerEntryRow {
@@ -298,6 +299,7 @@ export interface MagicLinkRow {
   expires_at: Instant
   used_at: Instant | null
   code_tries: number
+  locale: string | null
 }
 
 export interface MessageRow {

@@ -14,6 +14,7 @@ type WithUserRow = SessionRow & {
   user_status: UserRow['status']
   user_created_at: number
   user_deletes_at: number | null
+  user_locale: string | null
 }
 
 /** Part of every authenticated call. */
@@ -22,7 +23,7 @@ const WITH_USER: LookUp = {
     () => `select s.id, s.user_id, s.app_id, s.kind, s.created_at, s.last_used_at, s.expires_at, s.counter, s.sealed_secret,
       s.retry_keys, s.ended_at, s.ended_by, s.network, s.client,
       s.scopes, s.audience, s.auth_time, s.sign_in_id, u.email as user_email, u.name as user_name, u.role as user_role, u.status as user_status,
-      u.created_at as user_created_at, u.deletes_at as user_deletes_at
+      u.created_at as user_created_at, u.deletes_at as user_deletes_at, u.locale as user_locale
     from sessions s join users u on u.id = s.user_id`,
   column: 's.id',
 }
@@ -46,6 +47,7 @@ export function createSessionStore({ db, lookUp }: Statements): SessionStore & S
         status: row.user_status,
         created_at: row.user_created_at,
         deletes_at: row.user_deletes_at,
+        locale: row.user_locale,
       })
       return { session: toSession(row)!, user: user! }
     },

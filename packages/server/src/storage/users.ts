@@ -98,6 +98,7 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
         .execute()
       return rows.map(({ id }) => id)
     },
+    setLocale: (id, locale) => change(id, { locale }),
     setRole: (id, role) => change(id, { role }),
     suspend: id => move(id, 'active', 'suspended'),
     activate: id => move(id, 'suspended', 'active'),
@@ -107,6 +108,7 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
         name: null,
         email: null,
         external_id: null,
+        locale: null,
         deleted_at: at,
         deletes_at: null,
       }),
@@ -202,6 +204,17 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
   }
 }
 
-function toRow({ id, email, name, role, status, createdAt, deletesAt }: User): Insertable<UserRow> {
-  return { id, email, name, role, status, created_at: createdAt, deleted_at: null, deletes_at: deletesAt }
+function toRow(user: User): Insertable<UserRow> {
+  const { id, email, name, role, status, createdAt, deletesAt, locale } = user
+  return {
+    id,
+    email,
+    name,
+    role,
+    status,
+    created_at: createdAt,
+    deleted_at: null,
+    deletes_at: deletesAt,
+    locale,
+  }
 }

@@ -20,7 +20,7 @@ export interface PreparedAccount {
 
 export interface Onboarding {
   /** Prepares an account for the address. Always called, so that timing does not show whether an account exists. */
-  prepare(email: EmailAddress, now: Instant): Promise<PreparedAccount>
+  prepare(email: EmailAddress, locale: string | null, now: Instant): Promise<PreparedAccount>
   /**
    * Adds to a user inserted in this same transaction everything that a new account has: trial credit, free
    * subscription, the two charge authorisations, the welcome mail.
@@ -40,7 +40,7 @@ export function createOnboarding({ storage, secrets, outbox }: OnboardingDeps): 
   const trialCredit = createTrialCredit({ storage, secrets })
 
   return {
-    async prepare(email, now) {
+    async prepare(email, locale, now) {
       const credit = await trialCredit.prepare(email, now)
       return {
         user: {
@@ -51,6 +51,7 @@ export function createOnboarding({ storage, secrets, outbox }: OnboardingDeps): 
           status: 'active',
           createdAt: now,
           deletesAt: null,
+          locale,
         },
         credit,
       }

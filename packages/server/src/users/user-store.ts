@@ -68,6 +68,8 @@ export interface UserChanges {
   insertImported(user: User, externalId: string | null): Promise<boolean>
   /** The user after the change; null for an unknown or deleted one. */
   rename(id: string, name: string | null, at: Instant): Promise<User | null>
+  /** The user after the change; null for an unknown or deleted one. */
+  setLocale(id: string, locale: string | null, at: Instant): Promise<User | null>
   /** Null, and nothing written, unless the account is active and its deletion was not asked for yet. */
   scheduleDeletion(id: string, deletesAt: Instant, by: Attribution): Promise<User | null>
   /** Null, and nothing written, where no deletion is awaited. */

@@ -18,6 +18,8 @@ export interface User {
   createdAt: Instant
   /** When the account will be deleted, as the person asked; null: not asked. */
   deletesAt: Instant | null
+  /** The language of pages and mails (BCP 47); null: what the browser or the app asks for. */
+  locale: string | null
 }
 
 export const MAX_USER_NAME_LENGTH = 100

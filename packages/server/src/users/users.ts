@@ -20,7 +20,9 @@ export interface Users {
   importUsers(people: readonly UserToImport[], by: By): Promise<ImportedUser[]>
   /** @throws KeywayError `not_found` */
   rename(id: string, name: string | null): Promise<User>
-  /** The same by an administrator. @throws KeywayError `not_found` */
+  /** The language of the person's pages and mails; null: what is asked for. @throws KeywayError `not_found` */
+  setLocale(id: string, locale: string | null): Promise<User>
+  /** The same as `rename` by an administrator. @throws KeywayError `not_found` */
   renameBy(id: string, name: string | null, by: By): Promise<User>
   /**
    * Changes several of these as one act, all or none.
@@ -82,6 +84,10 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
 
     async rename(id, name) {
       return required(await storage.transaction(tx => tx.users.rename(id, name, clock.now())))
+    },
+
+    async setLocale(id, locale) {
+      return required(await storage.transaction(tx => tx.users.setLocale(id, locale, clock.now())))
     },
 
     async renameBy(id, name, by) {

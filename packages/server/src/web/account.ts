@@ -13,6 +13,7 @@ import { balanceChart, dollars } from './balance-chart.ts'
 import { consentSection, withdrawConsent } from './consents.ts'
 import { eventRow } from './events.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
+import { languageField } from './language-choice.ts'
 import { day, formToken, type Html, pageHead } from './layout.ts'
 import { notFound } from './problem.ts'
 import { rich } from './rich.ts'
@@ -103,7 +104,8 @@ ${deletionCard(user, token)}`
 function profile(user: User, token: string): Html {
   const { account } = texts
   return html`<p class="quiet">${rich(account.signsInAs, { email: html`<strong>${user.email}</strong>` })}</p>
-<form method="post" action="/account/name" class="inline">${formToken(token)}<div class="field"><label for="name">${account.name}</label><input id="name" name="name" maxlength="${MAX_USER_NAME_LENGTH}" autocomplete="name" value="${user.name ?? ''}"></div><button class="second">${account.save}</button></form>`
+<form method="post" action="/account/name" class="inline">${formToken(token)}<div class="field"><label for="name">${account.name}</label><input id="name" name="name" maxlength="${MAX_USER_NAME_LENGTH}" autocomplete="name" value="${user.name ?? ''}"></div><button class="second">${account.save}</button></form>
+${languageField(formToken(token))}`
 }
 
 function authorizationRow({ appId, name, grantedAt, revokedAt }: ChargeAuthorization, token: string): Html {

@@ -1,6 +1,7 @@
 import type { Context } from 'hono'
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
 import { type Clock, DAY, HOUR, type Instant, MINUTE, SECOND } from '../clock.ts'
+import { isLanguage, type Language } from '../languages/languages.ts'
 import { randomToken, type Secrets } from '../secrets.ts'
 import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
 import { THEME_CHOICES, type ThemeChoice } from './theme.ts'
@@ -44,6 +45,11 @@ export interface Cookies {
   /** The theme that was chosen in this browser. */
   theme(c: Context): ThemeChoice
   setTheme(c: Context, choice: ThemeChoice): void
+  /** The language that was chosen in this browser. */
+  language(c: Context): Language | null
+  setLanguage(c: Context, choice: Language): void
+  /** The language of an app, for as long as a sign-in to it may take. */
+  rememberLanguage(c: Context, asked: Language): void
 }
 
 /**
@@ -68,6 +74,7 @@ export function createCookies({
     returning: `${prefix}keyway_returning`,
     destination: `${prefix}keyway_destination`,
     theme: `${prefix}keyway_theme`,
+    language: `${prefix}keyway_language`,
   }
   /** Created in this response; shared by all forms of the page. */
   const fresh = new WeakMap<Context, string>()
@@ -103,6 +110,14 @@ export function createCookies({
       const value = [secrets.mac('send-marker', email), ...others].slice(0, MAX_RETURNING).join('~')
       setCookie(c, names.returning, value, { ...attributes, maxAge: RETURNING_KEPT_FOR / SECOND })
     },
+    language(c) {
+      const chosen = getCookie(c, names.language) ?? ''
+      return isLanguage(chosen) ? chosen : null
+    },
+    setLanguage: (c, choice) =>
+      setCookie(c, names.language, choice, { ...attributes, maxAge: THEME_KEPT_FOR / SECOND }),
+    rememberLanguage: (c, asked) =>
+      setCookie(c, names.language, asked, { ...attributes, maxAge: DESTINATION_KEPT_FOR / SECOND }),
     theme(c) {
       const chosen = getCookie(c, names.theme)
       return THEME_CHOICES.find(choice => choice === chosen) ?? 'system'

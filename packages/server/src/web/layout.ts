@@ -6,6 +6,7 @@ import { type Instant, SECOND } from '../clock.ts'
 import { localization, texts } from '../languages/current.ts'
 import type { User } from '../users/user.ts'
 import type { Assets, LogoAsset } from './assets.ts'
+import { languageLink } from './language-choice.ts'
 import { type ThemeChoice, themeForm } from './theme.ts'
 
 export type Html = HtmlEscapedString | Promise<HtmlEscapedString>
@@ -122,8 +123,14 @@ function footer({ brand: { links }, supportEmail }: Shell, options: PageOptions)
   ]
   return html`<footer class="foot">
 <nav aria-label="${nav.more}">${entries.map(([url, label]) => (label ? html`<a href="${url}">${label}</a>` : ''))}</nav>
-${options.returnTo === null ? '' : themeForm(options.theme, options.returnTo, formToken(options.formToken))}
+${options.returnTo === null ? '' : choices(options, options.returnTo)}
 </footer>`
+}
+
+/** Of the language and the theme. Pages of administrators are in English. */
+function choices({ current = '', theme, formToken: token }: PageOptions, returnTo: string): Html {
+  const hasLanguage = !current.startsWith('/admin') && !returnTo.startsWith('/language')
+  return html`<div class="choices">${hasLanguage ? languageLink(returnTo) : ''}${themeForm(theme, returnTo, formToken(token))}</div>`
 }
 
 function navigation({ current, showsInbox, user }: PageOptions): Html {

@@ -18,7 +18,7 @@ import {
   Redirect,
   type RequestFacts,
 } from './kit.ts'
-import { answerInLanguage } from './languages.ts'
+import { answerInChosenLanguage, answerInLanguage, languagePages } from './languages.ts'
 import { page } from './layout.ts'
 import { oauthPages } from './oauth-pages.ts'
 import { createPendingRequests } from './pending-requests.ts'
@@ -63,6 +63,7 @@ export function createPages(services: PageServices & RequestFacts): Pages {
     c.set('signedIn', cookie ? await kit.sessions.authenticateCookie(cookie) : null)
     await next()
   })
+  answerInChosenLanguage(app, kit)
   app.get('/', c => c.redirect(c.get('signedIn') ? '/keys' : '/sign-in', 303))
   signInPages(app, kit)
   verifyPages(app, kit)
@@ -73,6 +74,7 @@ export function createPages(services: PageServices & RequestFacts): Pages {
   devicePages(app, kit)
   accountPages(app, kit)
   themePages(app, kit)
+  languagePages(app, kit)
   adminPages(app, kit)
   if (services.inbox) inboxPages(app, kit, services.inbox)
   // Last, so that a hidden page stays hidden for every method.

@@ -59,7 +59,12 @@ async function send(kit: PageKit, c: PageContext): Promise<Response> {
   if (!email) return renderSignIn(kit, c, { problem: texts.signIn.badEmail, email: typed, appId }, 400)
   try {
     const isReturning = kit.cookies.isReturning(c, email)
-    const wanted = { email, appId: appId && isAppId(appId) ? appId : DEFAULT_APP_ID, isReturning }
+    const wanted = {
+      email,
+      appId: appId && isAppId(appId) ? appId : DEFAULT_APP_ID,
+      isReturning,
+      locale: localization().tag,
+    }
     const { loginId } = await kit.magicLinks.send(wanted, kit.callerOf(c.req.raw, c.env))
     kit.cookies.rememberRequested(c, { loginId, email, at: kit.clock.now() })
     return c.redirect(form.get('again') ? '/check-mail?done=resent' : '/check-mail', 303)

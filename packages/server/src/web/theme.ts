@@ -37,7 +37,7 @@ export function returnPath(c: PageContext): string | null {
 }
 
 /** A path of this service, whatever the form says. */
-function ownPath(path: string | null, publicUrl: string): string | null {
+export function ownPath(path: string | null, publicUrl: string): string | null {
   const url = path?.startsWith('/') ? URL.parse(path, publicUrl) : null
   // A path that begins with two slashes is another host.
   return url?.origin === publicUrl && !url.pathname.startsWith('//') ? url.pathname + url.search : null

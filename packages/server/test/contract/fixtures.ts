@@ -31,7 +31,8 @@ export function audited(tx: Transaction): AuditedTransaction {
 export function aUser(change: Partial<User> = {}): User {
   const id = newId(NOW)
   const email = address(`${id}@example.com`)
-  return { id, email, name: null, role: 'user', status: 'active', createdAt: NOW, deletesAt: null, ...change }
+  const state = { role: 'user', status: 'active', createdAt: NOW, deletesAt: null, locale: null } as const
+  return { id, email, name: null, ...state, ...change }
 }
 
 export async function insertUser(store: DatabaseStorage['store'], change: Partial<User> = {}): Promise<User> {
@@ -112,6 +113,7 @@ export function aLink(change: Partial<MagicLink> = {}): MagicLink {
     expiresAt: NOW + 5 * MINUTE,
     usedAt: null,
     codeTries: 0,
+    locale: null,
     ...change,
   }
 }

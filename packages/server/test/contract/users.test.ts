@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { Store } from '../../src/store.ts'
 import type { AdministrativeUserChanges } from '../../src/users/user-store.ts'
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
-import { address, aKey, aUser, insertUser, NOW, race, readAll, winners } from './fixtures.ts'
+import { address, aKey, aSession, aUser, insertUser, NOW, race, readAll, winners } from './fixtures.ts'
 
 forEachEngine(engine => {
   test('a user is found by id and by address as it was stored', async t => {
@@ -31,13 +31,26 @@ forEachEngine(engine => {
 
   test('erasing removes name and address, frees the address, and happens once', async t => {
     const opened = await openTestStorage(engine, t)
-    const { id, email } = await insertUser(opened.storage.store, { name: 'Ada' })
+    const { id, email } = await insertUser(opened.storage.store, { name: 'Ada', locale: 'de' })
     const erased = winners(await race(opened, store => store.users.erase(id, NOW)))
     assert.equal(erased.length, 1)
-    assert.deepEqual([erased[0]!.status, erased[0]!.name, erased[0]!.email], ['deleted', null, null])
+    const { status, name, email: kept, locale } = erased[0]!
+    assert.deepEqual([status, name, kept, locale], ['deleted', null, null, null])
     assert.equal(await opened.storage.store.users.findByEmail(email!), null)
     assert.equal(await opened.storage.store.users.rename(id, 'Eve', NOW), null)
     assert.equal(await opened.storage.store.users.insert(aUser({ email })), true)
+  })
+
+  test('a language is kept as it was set, and also read with a session', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { id } = await insertUser(storage.store)
+    assert.equal((await storage.store.users.setLocale(id, 'pt-BR', NOW))?.locale, 'pt-BR')
+    const session = aSession(id)
+    await storage.store.sessions.insert(session)
+    assert.equal((await storage.store.sessions.findWithUser(session.id))?.user.locale, 'pt-BR')
+    assert.equal((await storage.store.users.setLocale(id, null, NOW))?.locale, null)
+    await storage.store.users.erase(id, NOW)
+    assert.equal(await storage.store.users.setLocale(id, 'de', NOW), null)
   })
 
   test('a count taken under the owner’s row lock never exceeds its limit', async t => {

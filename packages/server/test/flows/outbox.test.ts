@@ -177,7 +177,7 @@ forEachEngine(engine => {
       const { storage, clock, mailer, enqueue, dispatcher, signIn } = await open(engine, t)
       await enqueue('known@example.com', signIn())
       await enqueue('stranger@example.com', signIn())
-      const user = { id: newId(clock.now()), email: email('known@example.com'), name: null }
+      const user = { id: newId(clock.now()), email: email('known@example.com'), name: null, locale: null }
       await storage.transaction(tx =>
         tx.users.insert({ ...user, role: 'user', status: 'active', createdAt: clock.now(), deletesAt: null }),
       )

@@ -225,6 +225,7 @@ async function createUser({ storage, clock }: Services): Promise<{ user: string 
     email: 'ada@example.com' as EmailAddress,
     name: null,
     role: 'user',
+    locale: null,
     status: 'active',
     deletesAt: null,
     createdAt: clock.now(),

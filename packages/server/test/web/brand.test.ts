@@ -128,7 +128,7 @@ test('a chosen theme comes with the first byte of the next page, without scripts
   const web = await startWeb(t)
   const client = createClient(web.url)
   const first = await (await client.get('/sign-in?app_id=console&done=ended')).text()
-  assert.match(first, /<html lang="en">/)
+  assert.match(first, /<html lang="en" dir="ltr">/)
   assert.match(first, /name="return_to" value="\/sign-in\?app_id=console"/)
   const form_token = await client.formToken('/sign-in')
   const chosen = await client.post('/theme', {
@@ -139,7 +139,7 @@ test('a chosen theme comes with the first byte of the next page, without scripts
   assert.equal(chosen.status, 303)
   assert.equal(chosen.headers.get('location'), '/sign-in?app_id=console')
   const dark = await (await client.get('/sign-in')).text()
-  assert.match(dark, /<html lang="en" data-theme="dark">/)
+  assert.match(dark, /<html lang="en" dir="ltr" data-theme="dark">/)
   assert.match(dark, /<meta name="color-scheme" content="dark">/)
   assert.match(dark, /value="dark" aria-pressed="true"/)
   await client.post('/theme', { form_token, theme: 'system', return_to: '/sign-in' })

@@ -142,6 +142,7 @@ async function expiredLink(web: WebServer): Promise<string> {
       createdAt: now - 300_000,
       expiresAt: now,
       usedAt: null,
+      locale: null,
       codeTries: 0,
     }),
   )

@@ -3,7 +3,7 @@ import { page } from '../../paging.ts'
 import { MAX_USER_NAME_LENGTH } from '../../users/user.ts'
 import { chargeAuthorizationObject, readAccount } from '../account-object.ts'
 import { ok } from '../answer.ts'
-import { name, nameOrNone, optional } from '../body-fields.ts'
+import { localeOrEmpty, name, nameOrNone, optional } from '../body-fields.ts'
 import type { HttpPorts } from '../http-ports.ts'
 import { ledgerEntryObject } from '../ledger-entry-object.ts'
 import * as answers from '../openapi-schemas.ts'
@@ -12,6 +12,10 @@ import { type Route, route } from '../route.ts'
 
 const profileChange = z.object({
   name: optional(name).meta({ description: `At most ${MAX_USER_NAME_LENGTH} characters; empty removes it.` }),
+  locale: optional(localeOrEmpty).meta({
+    description:
+      'The language of pages and mails (BCP 47); one that there is not gives English. Empty: what the browser asks for.',
+  }),
 })
 
 const theAccount = { schema: answers.account, example: answers.accountExample }
@@ -44,8 +48,8 @@ export function accountRoutes(services: Needs): Route[] {
       path: '/v1/me',
       operation: 'updateAccount',
       tag: TAG,
-      summary: 'Change your name',
-      description: 'An omitted name stays unchanged; an empty one removes it.',
+      summary: 'Change your name or language',
+      description: 'What is omitted stays unchanged; what is empty is removed.',
       access: 'account:write',
       body: profileChange,
       example: { name: 'Ada' },
@@ -53,7 +57,9 @@ export function accountRoutes(services: Needs): Route[] {
       errors: [],
       async handle({ principal, body }) {
         const name = nameOrNone(body.name)
+        const locale = nameOrNone(body.locale)
         if (name !== undefined) await users.rename(principal.userId, name)
+        if (locale !== undefined) await users.setLocale(principal.userId, locale)
         return ok(await readAccount(services, principal.userId))
       },
     }),

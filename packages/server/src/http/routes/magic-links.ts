@@ -1,11 +1,12 @@
 import { z } from 'zod'
 import { DEFAULT_APP_ID } from '../../apps/app.ts'
 import { invalidRequest } from '../../errors.ts'
+import { localeOf } from '../../languages/negotiation.ts'
 import { isLoginCode, LOGIN_CODE_DIGITS } from '../../magic-links/login-code.ts'
 import { MAGIC_LINK_LIFETIME_SECONDS } from '../../magic-links/magic-link.ts'
 import type { MagicLinkProof } from '../../magic-links/magic-links.ts'
 import { ok } from '../answer.ts'
-import { appId, email, optional, text } from '../body-fields.ts'
+import { appId, email, locale, optional, text } from '../body-fields.ts'
 import type { FailureLimits } from '../failure-limits.ts'
 import type { HttpPorts } from '../http-ports.ts'
 import * as answers from '../openapi-schemas.ts'
@@ -15,7 +16,14 @@ import { sessionAnswer } from './sessions.ts'
 const LINK_TOKEN = /^[A-Za-z0-9_-]{43}$/
 const EXAMPLE_TOKEN = 'Jx3v0b9c1Qm7Rk2sT8uW4yZ6aB5dE0fG1hI2jK3lM4n'
 
-const sendBody = z.object({ email, app_id: optional(appId) })
+const sendBody = z.object({
+  email,
+  app_id: optional(appId),
+  locale: optional(locale).meta({
+    description:
+      'The language of the mail (BCP 47), for a person who has chosen none; by default what Accept-Language asks for. One that there is not gives English.',
+  }),
+})
 
 const token = text("the link's token, 43 characters", EXAMPLE_TOKEN).refine(value => LINK_TOKEN.test(value), {
   error: `must be the link's token, 43 characters, for example "${EXAMPLE_TOKEN}"`,
@@ -58,8 +66,9 @@ export function magicLinkRoutes(
       example: { email: 'ada@example.com' },
       answers: [answers.okAnswer('The mail is queued.', answers.sentLink, answers.sentLinkExample)],
       errors: ['rate_limited'],
-      async handle({ body, caller }) {
-        const wanted = { email: body.email, appId: body.app_id ?? DEFAULT_APP_ID }
+      async handle({ body, caller, incoming }) {
+        const asked = body.locale ?? localeOf(incoming.headers['accept-language'])
+        const wanted = { email: body.email, appId: body.app_id ?? DEFAULT_APP_ID, locale: asked }
         const { loginId } = await magicLinks.send(wanted, caller)
         return ok({ status: 'sent', expires_in: MAGIC_LINK_LIFETIME_SECONDS, login_id: loginId })
       },

@@ -41,6 +41,7 @@ const claims = z
     sub: z.string(),
     email: z.string().optional(),
     email_verified: z.boolean().optional(),
+    locale: z.string().optional(),
     name: z.string().optional(),
   })
   .meta({ id: 'UserInfo' })

@@ -21,6 +21,7 @@ export const accountTexts = {
     signsInAs: 'Sie melden sich als {email} an',
     name: 'Name',
     save: 'Speichern',
+    languageLead: 'Dieser Seiten und der Mails an Sie.',
     balance: 'Guthaben',
     planIs: 'Im Tarif {plan} seit {date}',
     charging: 'Apps, die Ihr Guthaben belasten dürfen',

@@ -19,6 +19,7 @@ export const frameTexts = {
     terms: 'Nutzungsbedingungen',
     privacy: 'Datenschutz',
     support: 'Support',
+    language: 'Sprache',
     theme: 'Farben',
     themes: { system: 'System', light: 'Hell', dark: 'Dunkel' },
   },

@@ -19,6 +19,7 @@ export const accountTexts = {
     signsInAs: 'You sign in as {email}',
     name: 'Name',
     save: 'Save',
+    languageLead: 'Of these pages and of mails to you.',
     balance: 'Balance',
     planIs: 'On the {plan} plan since {date}',
     charging: 'Apps that may charge you',

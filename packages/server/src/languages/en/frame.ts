@@ -17,6 +17,7 @@ export const frameTexts = {
     terms: 'Terms',
     privacy: 'Privacy',
     support: 'Support',
+    language: 'Language',
     theme: 'Colours',
     themes: { system: 'System', light: 'Light', dark: 'Dark' },
   },

@@ -21,6 +21,7 @@ export const accountTexts = {
     signsInAs: 'Vous vous connectez avec {email}',
     name: 'Nom',
     save: 'Enregistrer',
+    languageLead: 'De ces pages et des e-mails que vous recevez.',
     balance: 'Solde',
     planIs: 'Formule {plan} depuis le {date}',
     charging: 'Applications autorisées à vous débiter',

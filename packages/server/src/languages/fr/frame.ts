@@ -19,6 +19,7 @@ export const frameTexts = {
     terms: 'Conditions',
     privacy: 'Confidentialité',
     support: 'Assistance',
+    language: 'Langue',
     theme: 'Couleurs',
     themes: { system: 'Système', light: 'Clair', dark: 'Sombre' },
   },

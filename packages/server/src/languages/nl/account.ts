@@ -21,6 +21,7 @@ export const accountTexts = {
     signsInAs: 'Je logt in als {email}',
     name: 'Naam',
     save: 'Opslaan',
+    languageLead: 'Van deze pagina’s en van mails aan jou.',
     balance: 'Saldo',
     planIs: 'Abonnement {plan} sinds {date}',
     charging: 'Apps die van je saldo mogen afschrijven',

@@ -19,6 +19,7 @@ export const frameTexts = {
     terms: 'Voorwaarden',
     privacy: 'Privacy',
     support: 'Support',
+    language: 'Taal',
     theme: 'Kleuren',
     themes: { system: 'Systeem', light: 'Licht', dark: 'Donker' },
   },

@@ -1,0 +1,33 @@
+import { html, raw } from 'hono/html'
+import type { HtmlEscapedString } from 'hono/utils/html'
+import { localization, texts } from '../languages/current.ts'
+import { LANGUAGES } from '../languages/languages.ts'
+
+type Html = HtmlEscapedString | Promise<HtmlEscapedString>
+
+/** The way to /language from the foot of a page: twelve buttons in each would weigh more than what it shows. */
+export function languageLink(returnTo: string): Html {
+  const { language } = localization()
+  const query = new URLSearchParams({ return_to: returnTo })
+  return html`<a href="/language?${query}">${texts.nav.language}: ${LANGUAGES[language].name}</a>`
+}
+
+/** All languages by their own names. */
+export function languageForm(returnTo: string, token: Html): Html {
+  const { language: current } = localization()
+  const buttons = Object.entries(LANGUAGES).map(
+    ([language, { name, tag, direction }]) =>
+      html`<button class="second" name="language" value="${language}" lang="${tag}" dir="${direction}"${language === current ? raw(' aria-current="true"') : ''}>${name}</button>`,
+  )
+  return html`<form method="post" action="/language" class="languages">${token}<input type="hidden" name="return_to" value="${returnTo}">${buttons}</form>`
+}
+
+/** In the account. */
+export function languageField(token: Html): Html {
+  const { language: current } = localization()
+  const options = Object.entries(LANGUAGES).map(
+    ([language, { name, tag }]) =>
+      html`<option value="${language}" lang="${tag}"${language === current ? raw(' selected') : ''}>${name}</option>`,
+  )
+  return html`<form method="post" action="/language" class="inline">${token}<input type="hidden" name="return_to" value="/account?done=saved"><div class="field"><label for="language">${texts.nav.language}</label><select id="language" name="language" aria-describedby="language-hint">${options}</select><p class="hint" id="language-hint">${texts.account.languageLead}</p></div><button class="second">${texts.account.save}</button></form>`
+}
