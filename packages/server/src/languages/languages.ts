@@ -40,6 +40,13 @@ export const LANGUAGES = {
     formats: 'nl',
     load: async () => fitting((await import('./nl/index.ts')).texts),
   },
+  ar: {
+    name: 'العربية',
+    tag: 'ar',
+    direction: 'rtl',
+    formats: 'ar-u-nu-latn',
+    load: async () => fitting((await import('./ar/index.ts')).texts),
+  },
 } as const satisfies Partial<Record<keyof PluralForms, LanguageFacts>>
 
 export type Language = keyof typeof LANGUAGES

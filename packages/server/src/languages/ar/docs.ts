@@ -1,0 +1,45 @@
+import type { docsTexts as english } from '../en/docs.ts'
+import type { Translation } from '../text.ts'
+
+/** Around the documents, which are in English themselves. */
+export const docsTexts = {
+  docs: {
+    title: 'الوثائق',
+    menu: 'المحتويات',
+    guides: 'الأدلة',
+    reference: 'مرجع API',
+    operators: 'لمشغّلي الخدمة',
+    onThisPage: 'في هذه الصفحة',
+    search: 'بحث',
+    searchFor: 'البحث في الوثائق',
+    found: {
+      zero: 'لا نتائج للبحث عن «{query}»',
+      one: 'نتيجة واحدة للبحث عن «{query}»',
+      two: 'نتيجتان للبحث عن «{query}»',
+      few: '{count} نتائج للبحث عن «{query}»',
+      many: '{count} نتيجة للبحث عن «{query}»',
+      other: '{count} نتيجة للبحث عن «{query}»',
+    },
+    notFound: 'لم يُعثر على شيء عن «{query}»',
+    notFoundLead: 'جرّب كلمات أقل أو كلمات أخرى.',
+    languages: 'لغة المثال',
+    path: 'المسار',
+    query: 'معاملات الاستعلام',
+    headers: 'الترويسات',
+    body: 'محتوى الطلب',
+    required: 'مطلوب',
+    example: 'مثال',
+    answers: 'الاستجابات',
+    errors: 'الأخطاء',
+    code: 'الرمز',
+    status: 'الحالة',
+    meaning: 'المعنى',
+    whatToDo: 'ما العمل',
+    tryIt: 'جرّبه',
+    tryLead: 'تنفّذ الخدمة هذا الاستدعاء باسمك، بصلاحياتك وحدودك. وما يغيّره يتغيّر فعلًا.',
+    trySignIn: 'سجّل الدخول لتنفيذ هذا الاستدعاء هنا.',
+    send: 'إرسال',
+    answer: 'الاستجابة {status}',
+    answerCut: 'بقية الاستجابة غير معروضة.',
+  },
+} as const satisfies Translation<typeof english, 'ar'>
