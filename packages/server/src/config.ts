@@ -7,6 +7,7 @@ import { secretMistakes } from './config/keyway-secret.ts'
 import { mailMistakes, mailWarnings } from './config/mail.ts'
 import { ConfigError } from './config/mistakes.ts'
 import type { Values } from './config/settings.ts'
+import { textsOf } from './config/texts.ts'
 import { urlMistakes, urlWarnings } from './config/urls.ts'
 
 export type { Config } from './config/config-type.ts'
@@ -23,8 +24,9 @@ export { ConfigError } from './config/mistakes.ts'
 export function loadConfig(environment: NodeJS.ProcessEnv): Config {
   const { values, mistakes } = readSettings(environment)
   const { brand, mistakes: ofBrand } = brandOf(values)
-  const config = { ...assemble(values), brand }
-  mistakes.push(...ofBrand, ...contradictions(config, values))
+  const { texts, mistakes: ofTexts } = textsOf(values.KEYWAY_TEXTS)
+  const config = { ...assemble(values), brand, texts }
+  mistakes.push(...ofBrand, ...ofTexts, ...contradictions(config, values))
   if (mistakes.length > 0) throw new ConfigError(mistakes)
   return config
 }
@@ -39,7 +41,7 @@ export function configWarnings(config: Config): string[] {
   return [...urlWarnings(config), ...mailWarnings(config), ...databaseWarnings(config)]
 }
 
-function assemble(values: Values): Omit<Config, 'brand'> {
+function assemble(values: Values): Omit<Config, 'brand' | 'texts'> {
   return {
     ...derivedDefaults(values),
     host: values.KEYWAY_HOST,

@@ -202,7 +202,7 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
   return {
     ...resources,
     config,
-    localizations: createLocalizations(),
+    localizations: createLocalizations(config.texts),
     log,
     meter,
     statistics,

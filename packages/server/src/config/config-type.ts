@@ -1,5 +1,6 @@
 import type { MicroDollars } from '../billing/money.ts'
 import type { Brand } from '../brand/brand.ts'
+import type { Language } from '../languages/languages.ts'
 import type { RequestLimit, WhenCutOff } from '../limits/limit.ts'
 import type { LogLevel } from '../log.ts'
 import type { RateWindow } from '../rate-windows.ts'
@@ -33,6 +34,8 @@ export interface Config {
   mailHookSecret: string | null
   mailFrom: { name: string; address: string }
   supportEmail: string
+  /** What replaces texts, by language. */
+  texts: ReadonlyMap<Language, unknown>
   brand: Brand
   adminEmails: EmailAddress[]
   /** How long audit rows are kept. */

@@ -152,6 +152,13 @@ export const settings = {
     example: '#0b6b50',
     parse: brand.accentColor,
   }),
+  KEYWAY_TEXTS: optional({
+    defaultMeaning: "this program's texts",
+    meaning:
+      'A folder with texts that replace those of pages and mails, in one file for each language, such as `de.json`. A text that is empty, lost a placeholder or is none that there is, is a mistake at start. See [operations](operations.md#languages-and-texts).',
+    example: '/etc/keyway/texts',
+    parse: values.directory,
+  }),
   KEYWAY_TERMS_URL: optional({
     defaultMeaning: 'none',
     meaning: 'Your terms of service: linked from pages and mails.',

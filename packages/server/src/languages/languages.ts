@@ -1,4 +1,4 @@
-import { texts as english } from './en/index.ts'
+import type { texts as english } from './en/index.ts'
 import type { Fitting, PluralForms } from './text.ts'
 
 export interface LanguageFacts {
@@ -18,7 +18,13 @@ export interface LanguageFacts {
  * compile: `Translation` in their own files, `fitting` here.
  */
 export const LANGUAGES = {
-  en: { name: 'English', tag: 'en', direction: 'ltr', formats: 'en-GB', load: async () => english },
+  en: {
+    name: 'English',
+    tag: 'en',
+    direction: 'ltr',
+    formats: 'en-GB',
+    load: async () => (await import('./en/index.ts')).texts,
+  },
   de: {
     name: 'Deutsch',
     tag: 'de',

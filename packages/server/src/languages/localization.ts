@@ -1,6 +1,7 @@
 import { DAY, HOUR, type Instant, MINUTE, SECOND } from '../clock.ts'
 import type { texts as english } from './en/index.ts'
 import { LANGUAGES, type Language } from './languages.ts'
+import { replace } from './replacements.ts'
 import { prepare, type Ready } from './text.ts'
 
 export type Texts = Ready<typeof english>
@@ -29,7 +30,7 @@ const AGE_UNITS = [
   [MINUTE / SECOND, 'minute'],
 ] as const
 
-/** `texts` is what the language's folder has, or the operator's replacements in it. */
+/** `texts` is what the language's folder has, with the operator's replacements. */
 export function createLocalization(language: Language, texts: unknown): Localization {
   const { tag, direction, formats } = LANGUAGES[language]
   // Created on first use: they take milliseconds, which no start of the process should wait for.
@@ -70,7 +71,7 @@ export interface Localizations {
   in(language: Language): Promise<Localization>
 }
 
-/** @param replaced the texts of languages with the operator's replacements; others are those of this program */
+/** @param replaced what the operator's files have, by language */
 export function createLocalizations(replaced: ReadonlyMap<Language, unknown> = new Map()): Localizations {
   const loaded = new Map<Language, Promise<Localization>>()
   return {
@@ -82,6 +83,7 @@ export function createLocalizations(replaced: ReadonlyMap<Language, unknown> = n
   }
 
   async function load(language: Language): Promise<Localization> {
-    return createLocalization(language, replaced.get(language) ?? (await LANGUAGES[language].load()))
+    const texts = await LANGUAGES[language].load()
+    return createLocalization(language, replace(texts, replaced.get(language)))
   }
 }

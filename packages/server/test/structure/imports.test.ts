@@ -139,6 +139,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   metrics: [...NOUNS, 'config.ts'],
   config: [
     'brand',
+    'languages',
     'billing/money.ts',
     'magic-links/send-limits.ts',
     'limits/limit.ts',

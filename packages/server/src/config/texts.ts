@@ -1,0 +1,62 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { isLanguage, LANGUAGES, type Language } from '../languages/languages.ts'
+import { mistakesIn } from '../languages/replacements.ts'
+
+/** Four times the size of all our texts in the longest language. */
+const MAX_FILE_BYTES = 256 * 1024
+
+/** The texts that replace ours, by language, and what is wrong with their files. */
+export function textsOf(folder: string | undefined): {
+  texts: ReadonlyMap<Language, unknown>
+  mistakes: string[]
+} {
+  const texts = new Map<Language, unknown>()
+  if (folder === undefined) return { texts, mistakes: [] }
+  const mistakes: string[] = []
+  const add = (what: string) =>
+    mistakes.push(`KEYWAY_TEXTS ${JSON.stringify(folder)}: ${what}. Example: KEYWAY_TEXTS=/etc/keyway/texts`)
+  try {
+    for (const name of readdirSync(folder).filter(name => name.endsWith('.json')))
+      read(name, name.slice(0, -'.json'.length))
+  } catch (error) {
+    add(`the folder cannot be read (${codeOf(error)})`)
+  }
+  return { texts, mistakes }
+
+  function read(name: string, language: string): void {
+    if (!isLanguage(language))
+      return void add(
+        `${name} is named after no language that there is: ${Object.keys(LANGUAGES).join(', ')}`,
+      )
+    const content = parse(name)
+    if (content === undefined) return
+    const forms = new Intl.PluralRules(language).resolvedOptions().pluralCategories
+    const found = mistakesIn(content, english(), forms)
+    for (const mistake of found) add(`in ${name}, ${mistake}`)
+    texts.set(language, content)
+  }
+
+  /** Undefined: a mistake. */
+  function parse(name: string): unknown {
+    const file = join(folder!, name)
+    try {
+      if (statSync(file).size > MAX_FILE_BYTES) return void add(`${name} is larger than 256 KiB`)
+      return JSON.parse(readFileSync(file, 'utf8'))
+    } catch (error) {
+      if (error instanceof SyntaxError) add(`${name} is no JSON (${error.message})`)
+      else add(`${name} cannot be read (${codeOf(error)})`)
+      return undefined
+    }
+  }
+}
+
+/** Loaded only where texts are replaced, since no command should wait for it; settings are read synchronously. */
+function english(): unknown {
+  return createRequire(import.meta.url)('../languages/en/index.ts').texts
+}
+
+function codeOf(error: unknown): string {
+  return (error as NodeJS.ErrnoException).code ?? 'unknown error'
+}
