@@ -174,6 +174,28 @@ describe('a connection that broke', () => {
     await until('it ended', async () => (await send(2)).held === 0)
   })
 
+  test('ends when its owner is suspended, and when the networks of its key exclude it', async t => {
+    const { services, userId, url, receiver, receiverKey, isListed, send } = await openPair(t)
+    const exclude = () =>
+      services.apiKeys.update(userId, receiverKey.id, { allowedNetworks: ['192.0.2.0/24'] }, 'person')
+    await cut(receiver, isListed)
+    await exclude()
+    await until('it ended', async () => (await send(1)).held === 0)
+    const { user } = await services.signIn('grace@example.com')
+    const key = await makeKey(services, user.id)
+    const { hub } = await openHub(services, t)
+    const [another, watching] = [await connect(services, url, key), await connect(services, url, key)]
+    another.socket.terminate()
+    watching.send({ type: 'send', id: 'x', to: another.ready.connection_id, data: 'x' })
+    await watching.next('sent')
+    await services.users.suspend(user.id)
+    await watching.end()
+    await services.users.activate(user.id)
+    const asked = await connect(services, url, key, { ready: another.ready, lastSeq: 0 })
+    assert.equal(asked.ready.resumed, false)
+    assert.equal(await hub.sendTo(user.id, another.ready.connection_id, 'x'), null)
+  })
+
   test('is held when its token expires or it falls silent, and ends when its key expires', async t => {
     const { services, url, key, hub, userId, later } = await open('sqlite', t)
     const short = await makeKey(services, userId, { expiresAt: services.clock.now() + 1_000_000 })
