@@ -51,6 +51,8 @@ export type StorageConfig = Pick<Config, 'dataDir' | 'database' | 'events' | 'se
   poolSize?: number
   /** See `Config.lowBalance`. */
   lowBalance?: MicroDollars
+  /** See `Config.hubMaxConnections`. */
+  hubMaxConnections?: number
 }
 
 type Rows = Omit<RowTransaction, 'publish'>
@@ -85,7 +87,8 @@ export async function createStorage(config: StorageConfig, log: Log): Promise<Da
     hasIndex: engine.hasIndex,
     indexedBy: engine.indexedBy,
   })
-  const webhooks = { queue: createWebhookQueue(engine.events), lowBalance: config.lowBalance ?? 0 }
+  const queue = createWebhookQueue(engine.events, config.hubMaxConnections ?? 0)
+  const webhooks = { queue, lowBalance: config.lowBalance ?? 0 }
   let closing: Promise<void> | undefined
   return {
     store,

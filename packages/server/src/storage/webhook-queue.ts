@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Events } from '../events.ts'
 import { newId } from '../ids.ts'
+import { createAgentEventLimits } from '../webhooks/agent-event-limits.ts'
 import {
   forgottenAfter,
   type SentEventType,
@@ -34,7 +35,13 @@ export interface WebhookQueue {
   forgetListeners(): void
 }
 
-export function createWebhookQueue(events: Events, monotonic = () => performance.now()): WebhookQueue {
+/** @param maxConnections that a person may have on one node */
+export function createWebhookQueue(
+  events: Events,
+  maxConnections: number,
+  monotonic = () => performance.now(),
+): WebhookQueue {
+  const agentEvents = createAgentEventLimits(monotonic, maxConnections)
   let known: readonly Listener[] = []
   let readAt = Number.NEGATIVE_INFINITY
   let changes = 0
@@ -49,11 +56,11 @@ export function createWebhookQueue(events: Events, monotonic = () => performance
       const isRecent = monotonic() - readAt < LISTENERS_KNOWN_FOR_MS
       if (isRecent && !known.some(listener => announced.some(({ type }) => hears(listener, type))))
         return false
+      const allowed = agentEvents.among(announced)
+      if (allowed.length === 0) return false
       const listeners = await read(db)
       const rows = listeners.flatMap(listener =>
-        announced
-          .filter(({ type }) => hears(listener, type))
-          .map(event => ({ webhookId: listener.id, event })),
+        allowed.filter(({ type }) => hears(listener, type)).map(event => ({ webhookId: listener.id, event })),
       )
       if (rows.length > 0) await write(db, rows)
       return rows.length > 0

@@ -259,6 +259,30 @@ forEachEngine(engine => {
     )
   })
 
+  test('of one person too many connections are not told of, neither their beginning nor their end', async t => {
+    const { services, endpoint, storage, clock, webhooks } = await open(engine, t)
+    const { id } = await listen(services, endpoint.url)
+    const [flood, other] = [newId(clock.now()), newId(clock.now())]
+    const connections = Array.from({ length: 301 }, () => newId(clock.now()))
+    const announce = (type: WebhookEventType, user_id: string, ids: readonly string[]) =>
+      storage.transaction(async tx => {
+        for (const connection of ids)
+          tx.announce({
+            type,
+            subject: { type: 'agent', id: connection },
+            at: clock.now(),
+            data: { user_id },
+          })
+      })
+    const waiting = async () => (await webhooks.find(id)).waiting
+    await announce('agent.connected', flood, connections)
+    assert.equal(await waiting(), 300)
+    await announce('agent.connected', other, [newId(clock.now())])
+    assert.equal(await waiting(), 301)
+    await announce('agent.disconnected', flood, connections.slice(-2))
+    assert.equal(await waiting(), 302)
+  })
+
   test('two nodes that deliver at once send each event once, and each subject in its order', async t => {
     const { services, endpoint, announce, anotherNode, clock } = await open(engine, t)
     await listen(services, endpoint.url)
@@ -364,7 +388,7 @@ forEachEngine(engine => {
       },
       transformResult: async ({ result }) => result,
     })
-    const queue = createWebhookQueue(storage.events, () => now)
+    const queue = createWebhookQueue(storage.events, 1000, () => now)
     const { user } = await signIn('ada@example.com')
     const event = { type: 'user.updated', subject: { type: 'user', id: user.id }, at: 0, data: {} } as const
     const add = async () => [await queue.add(counted, [event]), statements]

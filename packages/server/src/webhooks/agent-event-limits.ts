@@ -1,0 +1,39 @@
+import { createKeyedWindows } from '../keyed-windows.ts'
+import type { WebhookEvent } from './webhook-event.ts'
+
+/**
+ * Connections of one person that one node tells webhooks of, as multiples of those that a person may have there at once:
+ * more than agents cause that all restart, far fewer than would hold up the events of others for long.
+ */
+export const TOLD_CONNECTIONS = { minute: 3, hour: 10, day: 50 } as const
+/** Below it the multiples are of this. */
+const LEAST_CONNECTIONS = 100
+const MAX_PERSONS = 10_000
+/** Connections that were not told of, the oldest of which are forgotten: their ends are told of then. */
+const MAX_UNTOLD = 100_000
+
+export interface AgentEventLimits {
+  /** The events without those of too many connections: neither their beginning nor their end. */
+  among(events: readonly WebhookEvent[]): readonly WebhookEvent[]
+}
+
+export function createAgentEventLimits(now: () => number, maxConnections: number): AgentEventLimits {
+  const most = Math.max(LEAST_CONNECTIONS, maxConnections)
+  const windows = (['minute', 'hour', 'day'] as const).map(window => ({
+    window,
+    limit: TOLD_CONNECTIONS[window] * most,
+  }))
+  const told = createKeyedWindows({ clock: { now }, windows, maxNames: MAX_PERSONS })
+  const untold = new Set<string>()
+  return { among: events => events.filter(isToldOf) }
+
+  function isToldOf({ type, subject: { id }, data }: WebhookEvent): boolean {
+    if (type === 'agent.disconnected') return !untold.has(id)
+    if (type !== 'agent.connected') return true
+    untold.delete(id)
+    if (!told.take(String(data.user_id))) return true
+    untold.add(id)
+    if (untold.size > MAX_UNTOLD) untold.delete(untold.values().next().value!)
+    return false
+  }
+}
