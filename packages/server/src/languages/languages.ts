@@ -39,6 +39,13 @@ export const LANGUAGES = {
     formats: 'fr',
     load: async () => fitting((await import('./fr/index.ts')).texts),
   },
+  es: {
+    name: 'Español',
+    tag: 'es',
+    direction: 'ltr',
+    formats: 'es',
+    load: async () => fitting((await import('./es/index.ts')).texts),
+  },
   nl: {
     name: 'Nederlands',
     tag: 'nl',
