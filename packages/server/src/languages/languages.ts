@@ -53,6 +53,13 @@ export const LANGUAGES = {
     formats: 'nl',
     load: async () => fitting((await import('./nl/index.ts')).texts),
   },
+  pl: {
+    name: 'Polski',
+    tag: 'pl',
+    direction: 'ltr',
+    formats: 'pl',
+    load: async () => fitting((await import('./pl/index.ts')).texts),
+  },
   ar: {
     name: 'العربية',
     tag: 'ar',

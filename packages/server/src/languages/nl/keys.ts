@@ -67,7 +67,7 @@ export const keysTexts = {
     columns: {
       key: 'Sleutel',
       access: 'Mag',
-      networks: 'Vanaf',
+      networks: 'Netwerken',
       created: 'Aangemaakt',
       used: 'Laatst gebruikt',
       expires: 'Verloopt',
@@ -80,7 +80,7 @@ export const keysTexts = {
     connected: 'Nu verbonden',
     everythingOfOwner: 'Alles wat de eigenaar mag',
     moreScopes: { one: 'en nog {count}', other: 'en nog {count}' },
-    anyNetwork: 'Overal',
+    anyNetwork: 'Alle',
     never: 'Nooit',
     usedFrom: 'Laatst gebruikt vanaf',
     soon: 'binnenkort',

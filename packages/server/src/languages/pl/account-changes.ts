@@ -1,0 +1,93 @@
+import type { accountChangesTexts as english } from '../en/account-changes.ts'
+import type { Translation } from '../text.ts'
+
+export const accountChangesTexts = {
+  addressChange: {
+    title: 'Zmiana adresu',
+    label: 'Nowy adres',
+    submit: 'Zmień adres',
+    hint: 'Link trafi na oba adresy. Nic się nie zmieni, dopóki oba go nie potwierdzą.',
+    pending: 'Zmiana na {email} czeka jeszcze na:',
+    awaits: 'link z wiadomości na adres {email}',
+    until: 'Można ją potwierdzić do {date}.',
+    cancel: 'Anuluj zmianę',
+    same: 'To już jest twój adres.',
+    otherDomain: 'Konta mają tu adresy tylko z określonych domen, a ten do nich nie należy.',
+    lead: 'Adres twojego konta zmieni się z {from} na {to}, gdy oba adresy to potwierdzą. Wtedy zakończą się wszystkie inne sesje; klucze pozostaną bez zmian.',
+    confirm: 'Potwierdź',
+    confirmed: 'Potwierdzono. Teraz otwórz link z wiadomości na adres {email}.',
+    invalid: 'Ten link nie działa',
+    invalidLead:
+      'Mógł wygasnąć, zostać zastąpiony nowszym albo należy do innego konta niż {email}. Nic nie zostało zmienione.',
+    toAccount: 'Przejdź do konta',
+  },
+  deletion: {
+    title: 'Usuń konto',
+    lead: 'Po {days} dniach, w których możesz zmienić zdanie.',
+    start: 'Usuń moje konto',
+    confirmTitle: 'Usunąć konto?',
+    wait: 'Do {date} wszystko działa dalej i możesz zachować konto.',
+    afterwards:
+      'Potem jego klucze i sesje przestaną działać, agenci zostaną rozłączeni, a twoja nazwa i adres zostaną usunięte.',
+    ledger: 'Historia operacji pozostanie, ale bez twojej nazwy. Reszta salda przepadnie.',
+    again: 'Ten sam adres może założyć konto ponownie, ale bez nowych środków na próbę.',
+    hint: 'Aby zatrzymać wszystko od razu, najpierw unieważnij swoje klucze.',
+    submit: 'Usuń moje konto {date}',
+    cancel: 'Zachowaj',
+    pending: 'Twoje konto zostanie usunięte {date}. Do tego czasu wszystko działa dalej.',
+    keep: 'Zachowaj moje konto',
+    lastAdministrator: 'To konto jest ostatnim kontem administratora. Najpierw przekaż tę rolę komuś innemu.',
+  },
+  balanceHistory: {
+    title: 'Saldo w ciągu ostatnich {days} dni',
+    summary: 'Od {from} do {to}, najniżej {lowest}, najwyżej {highest}.',
+    columns: { day: 'Dzień (UTC)', balance: 'Saldo na koniec', change: 'Zmiana' },
+  },
+  accountMails: {
+    look: 'Zobacz swoje konto',
+    network: 'Sieć',
+    newAddress: 'Nowy adres',
+    expires: 'Link wygasa {at} i działa raz.',
+    deletionRequested: {
+      subject: '{product}: Twoje konto zostanie usunięte {at}',
+      preheader: 'Do tego czasu możesz je zachować.',
+      heading: 'Twoje konto zostanie usunięte',
+      lead: 'Do tego czasu wszystko działa dalej. Potem klucze i sesje przestaną działać, a nazwa i adres zostaną usunięte. Tego nie można cofnąć. Aby zachować konto, zaloguj się i użyj przycisku na stronie konta.',
+      deleted: 'Usunięcie',
+      asked: 'Prośba',
+      unknown: 'Jeśli to nie Ty, zachowaj konto i zakończ sesje oraz unieważnij klucze, które nie są Twoje.',
+    },
+    oldAddress: {
+      subject: '{product}: potwierdź nowy adres swojego konta ({at})',
+      preheader: 'Adres zmieni się, gdy oba adresy to potwierdzą.',
+      heading: 'Zmienić adres konta?',
+      lead: 'Ktoś zalogowany na Twoje konto poprosił o zmianę jego adresu. Zmieni się, gdy ten adres i nowy to potwierdzą. Otwórz link tam, gdzie Twoje konto jest zalogowane.',
+      button: 'Potwierdź zmianę',
+      unknown:
+        'Jeśli to nie Ty, nie potwierdzaj: bez linku nic się nie zmieni. Następnie zakończ sesje, które nie są Twoje.',
+    },
+    newAddressMail: {
+      subject: '{product}: potwierdź, że to Twój adres ({at})',
+      preheader: 'Stanie się adresem konta, gdy oba adresy to potwierdzą.',
+      heading: 'Używać tego adresu dla Twojego konta?',
+      lead: 'Ktoś poprosił, aby używać tego adresu dla swojego konta w {product}. Jeśli to Ty, potwierdź to tam, gdzie Twoje konto jest zalogowane. Stary adres także musi to potwierdzić.',
+      button: 'Potwierdź adres',
+      ignore: 'Jeśli to nie Twoja prośba, zignoruj tę wiadomość: bez linku nic się nie stanie.',
+    },
+    addressTaken: {
+      subject: '{product}: ten adres ma już konto ({at})',
+      preheader: 'Ktoś chciał go użyć dla innego konta. Nic nie zostało zmienione.',
+      heading: 'Ten adres ma już konto',
+      lead: 'Ktoś poprosił, aby używać tego adresu dla innego konta w {product}. Nie jest to możliwe, dopóki adres ma własne konto. Nic nie zostało zmienione i nikt się o tym nie dowiedział.',
+      ignore: 'Jeśli to Ty, najpierw usuń jedno z tych dwóch kont. Jeśli nie, nie musisz nic robić.',
+    },
+    addressChanged: {
+      subject: '{product} – bezpieczeństwo: zmieniono adres Twojego konta ({at})',
+      preheader: 'Tym adresem nie można się już na nie zalogować.',
+      heading: 'Zmieniono adres Twojego konta',
+      lead: 'Oba adresy potwierdziły zmianę. Tym adresem nie można się już zalogować na to konto, a wszystkie inne sesje zostały zakończone. Klucze pozostają bez zmian.',
+      changed: 'Zmieniono',
+      unknown: 'Jeśli to nie Ty, od razu napisz na adres podany poniżej.',
+    },
+  },
+} as const satisfies Translation<typeof english, 'pl'>
