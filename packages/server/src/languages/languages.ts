@@ -60,6 +60,13 @@ export const LANGUAGES = {
     formats: 'pl',
     load: async () => fitting((await import('./pl/index.ts')).texts),
   },
+  zh: {
+    name: '简体中文',
+    tag: 'zh-Hans',
+    direction: 'ltr',
+    formats: 'zh-CN',
+    load: async () => fitting((await import('./zh/index.ts')).texts),
+  },
   ar: {
     name: 'العربية',
     tag: 'ar',

@@ -1,0 +1,43 @@
+import type { deviceTexts as english } from '../en/device.ts'
+import type { Translation } from '../text.ts'
+
+export const deviceTexts = {
+  device: {
+    title: '连接设备',
+    typeLead: '请输入您的设备或终端上显示的代码。',
+    code: '设备上的代码',
+    codeHint: '8 个字母，例如 WDJB-MJHT。不区分大小写，短横线可省略。',
+    next: '继续',
+    unknownCode: '目前没有设备显示此代码。请检查字母；代码的有效期为 10 分钟，且只能使用一次。',
+    codesRefused: '输入错误的次数过多，暂时不再核对代码。请打开设备上显示的链接，它仍然有效。',
+    gone: '此请求已结束',
+    goneLead: '它已有结果，或 10 分钟已过。请在设备上重新开始。',
+    signInAgain: '批准设备前请重新登录：您上次登录已超过 30 分钟。',
+    asks: '{client} 请求访问您的账户',
+    who: '程序',
+    device: '设备',
+    claimed: '“{name}”（设备自称）',
+    unnamed: '未提供名称',
+    from: '请求来自',
+    sameNetwork: '与您处于同一网络',
+    otherNetwork: '与您不在同一网络',
+    asked: '请求时间',
+    account: '您的账户',
+    codeNow: '设备代码',
+    mayTitle: '如果您批准，它将获得',
+    key: '一个 API 密钥，90 天内过期，可以：',
+    access: '对您账户的访问权限，直到您将其结束，可以：',
+    ownScope: '此处另一项服务的权限',
+    compared: '这是我自己发起的，且我面前的设备显示的正是此代码。',
+    comparedMissing: '请将代码与设备上的代码核对，一致时勾选此框。',
+    warning: '是别人把此链接或代码发给您的吗？那么请拒绝：批准会让对方获得您的账户。',
+    approve: '批准',
+    deny: '拒绝',
+    approved: '设备已连接',
+    approvedLead:
+      '请回到设备上，它会自动继续。您可以在 API 密钥列表中找到它的密钥，或在会话列表中找到它的会话，并在那里将其结束。',
+    denied: '已拒绝该设备',
+    deniedLead: '它不会获得任何权限。如果链接是别人发给您的，请告知您的运营方。',
+    keys: '查看您的密钥',
+  },
+} as const satisfies Translation<typeof english, 'zh'>

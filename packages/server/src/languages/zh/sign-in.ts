@@ -1,0 +1,61 @@
+import type { signInTexts as english } from '../en/sign-in.ts'
+import type { Translation } from '../text.ts'
+
+export const signInTexts = {
+  signIn: {
+    title: '登录',
+    heading: '登录 {product}',
+    lead: '我们会通过邮件向您发送登录链接。无需密码。',
+    newHere: {
+      open: '第一次来？同一个链接会为您创建账户。',
+      openWithCredit: '第一次来？同一个链接会为您创建账户，并赠送 {credit} 供您试用。',
+      domains: '第一次来？如果您的邮箱地址符合条件，同一个链接会为您创建账户。',
+      invited: '第一次来？只有受邀者才会收到链接。',
+    },
+    email: '邮箱地址',
+    emailExample: 'ada@example.com',
+    submit: '发送链接',
+    badEmail: '这不是有效的邮箱地址。格式应类似 ada@example.com。',
+  },
+  checkMail: {
+    title: '请查收邮件',
+    lead: '链接和验证码已发往 {email}。请在此浏览器中打开链接，或在任何设备上查看邮件并在此输入验证码。两者均只能使用一次，5 分钟内有效。',
+    code: '邮件中的验证码',
+    codeHint: '8 位数字',
+    submit: '使用验证码登录',
+    badCode: '验证码不正确。请检查后重试，或使用邮件中的按钮，或重新发送。',
+    codesRefused: '输入错误的次数过多，暂时不接受任何验证码。请使用邮件中的按钮，它仍然有效。',
+    expired: '验证码已过期。请重新发送。',
+    used: '该验证码或之后的验证码已被使用。请重新发送。',
+    resend: '重新发送',
+    wait: '{time} 后可重新发送。',
+    limited: '发送的邮件过多。请在 {wait}后重试。',
+    limitIs: '此限制由设置项 {setting} 决定。',
+    wrongAddress: '地址有误？',
+    inbox: '打开本地收件箱',
+    inboxElsewhere: '尚未配置邮件服务器，因此邮件保留在运行此服务的机器上。在该机器上可用以下命令查看：',
+  },
+  verify: {
+    title: '登录',
+    signingIn: '正在登录…',
+    lead: '再点一下即可以 {email} 的身份登录。',
+    submit: '登录',
+    notYou: '如果这不是您发起的，请关闭页面：不点按钮就不会发生任何事。',
+    other: '您当前以 {email} 的身份登录。在此登录会结束该会话。',
+    used: '此链接已被使用',
+    usedLead:
+      '每个链接只能使用一次，使用其中一个后其余链接即失效。如果不是您本人使用的，说明有人能查看您的邮件。',
+    expired: '此链接已过期',
+    expiredLead: '链接的有效期为 5 分钟。您可以在此获取新链接：',
+    invalid: '此链接无效',
+    invalidLead: '链接可能不完整，或属于其他邮箱地址。请从邮件中复制完整链接，或获取新链接。',
+    fresh: '发送新链接',
+    notOpen: '此邮箱地址没有账户',
+    notOpenLead: '此地址无法注册。如果您本应拥有账户，请写信至 {support}。',
+    suspended: '此账户已停用',
+    suspendedLead:
+      '{product} 的运营方已停用此账户，因此任何人都无法登录，其密钥也不再有效。没有删除任何内容。',
+    suspendedSubject: '已停用的账户 {email}',
+    askSupport: '向 {support} 询问原因',
+  },
+} as const satisfies Translation<typeof english, 'zh'>
