@@ -118,6 +118,16 @@ export function createWebhookLog({ db, atomically }: Pick<Statements, 'db' | 'at
         return row ? fromRow(row) : null
       }),
 
+    async beginAnew(webhookId) {
+      await db
+        .updateTable('webhook_deliveries')
+        .set({ attempts: 0, first_attempt_at: null })
+        .where('webhook_id', '=', webhookId)
+        .where('state', '=', 'waiting')
+        .where('first_attempt_at', 'is not', null)
+        .execute()
+    },
+
     async hasDeliveredSince(webhookId, since) {
       const row = await db
         .selectFrom('webhook_deliveries')

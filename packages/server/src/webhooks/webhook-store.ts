@@ -79,6 +79,8 @@ export interface WebhookDeliveryStore {
   list(webhookId: string, state: DeliveryState | null, page: PageRequest): Promise<Slice<WebhookDelivery>>
   /** Queues a settled event again. Null if there is none or it waits already. */
   requeue(id: string, now: Instant): Promise<WebhookDelivery | null>
+  /** Forgets the attempts of what waits for an endpoint, so that it has the whole time again. */
+  beginAnew(webhookId: string): Promise<void>
   /** Whether one was delivered to the endpoint after this. */
   hasDeliveredSince(webhookId: string, since: Instant): Promise<boolean>
   /** The number of waiting events of each endpoint that has some, and when the oldest was written. */

@@ -139,7 +139,10 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
         if (JSON.stringify(before) === JSON.stringify(after)) return unchanged(after)
         tx.publish({ type: 'webhooks.changed' })
         // What waited while it was disabled.
-        if (enabled) tx.publish({ type: 'webhook.queued' })
+        if (enabled) {
+          await tx.webhookDeliveries.beginAnew(id)
+          tx.publish({ type: 'webhook.queued' })
+        }
         return performed(after, changeOf(before, after!))
       })
       if (!changed) throw noWebhook()

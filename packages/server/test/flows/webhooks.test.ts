@@ -207,6 +207,30 @@ forEachEngine(engine => {
     )
   })
 
+  test('an endpoint that is enabled again has three days for what waited, however long it was disabled', async t => {
+    const { services, endpoint, delivery, announce, clock, webhooks } = await open(engine, t)
+    const { id } = await listen(services, endpoint.url, ['user.updated'])
+    endpoint.answer = () => 500
+    await announce(newId(clock.now()), [1])
+    await delivery.drain()
+    clock.advance(6 * HOUR)
+    await announce(newId(clock.now()), [2])
+    while ((await webhooks.find(id)).disabledAt === null) {
+      await delivery.drain()
+      clock.advance(HOUR)
+    }
+    assert.equal((await webhooks.find(id)).waiting, 1)
+    clock.advance(DAY)
+    await webhooks.change(id, { enabled: true }, BY)
+    await delivery.drain()
+    const after = await webhooks.find(id)
+    assert.deepEqual([after.disabledAt, after.waiting], [null, 1])
+    endpoint.answer = () => 200
+    clock.advance(HOUR)
+    await delivery.drain()
+    assert.equal((await webhooks.find(id)).waiting, 0)
+  })
+
   test('an event that is refused for three days is given up while the endpoint accepts others', async t => {
     const { services, endpoint, delivery, announce, clock, webhooks } = await open(engine, t)
     const { id } = await listen(services, endpoint.url)
