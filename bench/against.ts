@@ -10,16 +10,20 @@ import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
 /**
- * This checkout beside an earlier one (`node bench/against.ts FOLDER`, with its `node_modules`): start, exchange, connects
- * and memory, in alternating rounds, so that a machine that changes its speed affects both alike.
+ * This checkout beside an earlier one (`node bench/against.ts FOLDER`, with its `node_modules`): start, exchange, connects,
+ * messages and memory, in alternating rounds, so that a machine that changes its speed affects both alike. `--hub`: only
+ * what concerns live connections.
  */
 
 const KEYS = 1000
+const KEYS_PER_USER = 10
 const ROUNDS = QUICK ? 5 : 41
 const RUN_MS = 700
 const CONNECTS_A_ROUND = QUICK ? 500 : 1000
 const IDLE = QUICK ? 2000 : 8000
 const STARTS = QUICK ? 3 : 15
+const RECEIVERS = 999
+const FAN_OUTS_A_ROUND = 3
 const REST_MS = 1500
 const SETTLE_MS = QUICK ? 4000 : 10_000
 
@@ -39,58 +43,89 @@ type Version = (typeof versions)['now']
 
 const rows: Row[] = []
 const targets: Target[] = []
-const starts = await alternate(version => version.startOnce(), STARTS)
-compare(
-  'ms until ready',
-  starts.map(r => [r.now.readyAfter, r.before.readyAfter]),
-  { most: 1.05 },
-)
-compare(
-  'CPU ms until ready',
-  starts.map(r => [r.now.cpu, r.before.cpu]),
-  { most: 1.05 },
-)
-compare(
-  'MB at rest',
-  starts.map(r => [r.now.megabytes, r.before.megabytes]),
-  { most: 1.05 },
-)
 const bodies = exchangeBodies(KEYS)
-// First, before freed memory of earlier work could be reused.
-for (const version of Object.values(versions)) await connects(version, 300)
-const memory = { now: await idleKilobytes(versions.now), before: await idleKilobytes(versions.before) }
-compare('KB of an idle connection', [[memory.now, memory.before]], { most: 1.05 })
-for (const { sqlite, postgres } of Object.values(versions)) {
-  for (const server of [sqlite, postgres]) await exchange(load, server, QUICK ? 1500 : 4000)
-}
-for (const engine of ['sqlite', 'postgres'] as const) {
-  const rounds = await alternate(async version => {
-    const run = await exchange(load, version[engine], RUN_MS)
-    return { perSecond: run.perSecond, cpu: run.cpuMicroseconds }
-  })
+if (!process.argv.includes('--hub')) await compareStarts()
+await compareMemory()
+if (!process.argv.includes('--hub')) await compareExchanges()
+await compareConnects()
+await compareFanOuts()
+report('against', { 'This checkout and the earlier one': rows }, targets)
+
+async function compareStarts(): Promise<void> {
+  const starts = await alternate(version => version.startOnce(), STARTS)
   compare(
-    `exchanges a second, ${engine}`,
-    rounds.map(r => [r.now.perSecond, r.before.perSecond]),
+    'ms until ready',
+    starts.map(r => [r.now.readyAfter, r.before.readyAfter]),
+    { most: 1.05 },
+  )
+  compare(
+    'CPU ms until ready',
+    starts.map(r => [r.now.cpu, r.before.cpu]),
+    { most: 1.05 },
+  )
+  compare(
+    'MB at rest',
+    starts.map(r => [r.now.megabytes, r.before.megabytes]),
+    { most: 1.05 },
+  )
+}
+
+async function compareMemory(): Promise<void> {
+  // First, before freed memory of earlier work could be reused.
+  for (const version of Object.values(versions)) await connects(version, 300)
+  const memory = { now: await idleKilobytes(versions.now), before: await idleKilobytes(versions.before) }
+  compare('KB of an idle connection', [[memory.now, memory.before]], { most: 1.05 })
+}
+
+async function compareExchanges(): Promise<void> {
+  for (const { sqlite, postgres } of Object.values(versions)) {
+    for (const server of [sqlite, postgres]) await exchange(load, server, QUICK ? 1500 : 4000)
+  }
+  for (const engine of ['sqlite', 'postgres'] as const) {
+    const rounds = await alternate(async version => {
+      const run = await exchange(load, version[engine], RUN_MS)
+      return { perSecond: run.perSecond, cpu: run.cpuMicroseconds }
+    })
+    compare(
+      `exchanges a second, ${engine}`,
+      rounds.map(r => [r.now.perSecond, r.before.perSecond]),
+      { least: 0.97 },
+    )
+    compare(
+      `CPU µs of an exchange, ${engine}`,
+      rounds.map(r => [r.now.cpu, r.before.cpu]),
+      { most: 1.03 },
+    )
+  }
+}
+
+async function compareConnects(): Promise<void> {
+  const connected = await alternate(version => connects(version, CONNECTS_A_ROUND))
+  compare(
+    'connects a second',
+    connected.map(r => [r.now.perSecond, r.before.perSecond]),
     { least: 0.97 },
   )
   compare(
-    `CPU µs of an exchange, ${engine}`,
+    'CPU µs of a connect',
+    connected.map(r => [r.now.cpu, r.before.cpu]),
+    { most: 1.03 },
+  )
+}
+
+async function compareFanOuts(): Promise<void> {
+  const rounds = await alternate(fanOuts)
+  compare(
+    `ms of a message to ${RECEIVERS}`,
+    rounds.map(r => [r.now.milliseconds, r.before.milliseconds]),
+    { most: 1.03 },
+  )
+  compare(
+    `CPU ms of a message to ${RECEIVERS}`,
     rounds.map(r => [r.now.cpu, r.before.cpu]),
     { most: 1.03 },
   )
 }
-const connected = await alternate(version => connects(version, CONNECTS_A_ROUND))
-compare(
-  'connects a second',
-  connected.map(r => [r.now.perSecond, r.before.perSecond]),
-  { least: 0.97 },
-)
-compare(
-  'CPU µs of a connect',
-  connected.map(r => [r.now.cpu, r.before.cpu]),
-  { most: 1.03 },
-)
-report('against', { 'This checkout and the earlier one': rows }, targets)
 
 /** Both engines of the checkout in a folder, by its own programs and on databases of its own schema. */
 async function start(folder: string) {
@@ -117,14 +152,14 @@ async function start(folder: string) {
 
 /** One round of each version at a time, the first of a round changing. */
 async function alternate<T>(
-  measure: (version: Version) => Promise<T>,
+  measure: (version: Version, round: number) => Promise<T>,
   count = ROUNDS,
 ): Promise<Record<'now' | 'before', T>[]> {
   const rounds: Record<'now' | 'before', T>[] = []
   for (let round = 0; round < count; round++) {
     const names = round % 2 === 0 ? (['now', 'before'] as const) : (['before', 'now'] as const)
     const measured = {} as Record<'now' | 'before', T>
-    for (const name of names) measured[name] = await measure(versions[name])
+    for (const name of names) measured[name] = await measure(versions[name], round)
     rounds.push(measured)
   }
   return rounds
@@ -166,6 +201,28 @@ async function connects({ sqlite: { port, pid }, tokens }: Version, count: numbe
   await agents.run({ do: 'disconnect' })
   await wait(300)
   return { perSecond: count / seconds, cpu }
+}
+
+/** Of another owner in each round, since what one owner sends is limited. */
+async function fanOuts({ sqlite: { port, pid }, tokens }: Version, round: number) {
+  await agents.run({
+    do: 'connect',
+    port,
+    tokens: [tokens[round * KEYS_PER_USER]!],
+    count: RECEIVERS + 1,
+    atOnce: 64,
+  })
+  const before = cpuSeconds(pid)
+  let seconds = 0
+  for (let each = 0; each < FAN_OUTS_A_ROUND; each++) {
+    const frame = JSON.stringify({ type: 'send', id: `fan-${each}`, to: 'all', data: `message ${each}` })
+    seconds += (await agents.run({ do: 'fan-out', frame, answer: `message ${each}`, receivers: RECEIVERS }))
+      .seconds
+  }
+  const cpu = cpuSeconds(pid) - before
+  await agents.run({ do: 'disconnect' })
+  await wait(300)
+  return { milliseconds: (seconds * 1000) / FAN_OUTS_A_ROUND, cpu: (cpu * 1000) / FAN_OUTS_A_ROUND }
 }
 
 async function idleKilobytes(version: Version): Promise<number> {

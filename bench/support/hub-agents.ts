@@ -149,6 +149,8 @@ function readFrames(agent: Agent, bytes: Buffer): Buffer {
 }
 
 const [TEXT, CLOSE, PING, PONG] = [1, 8, 9, 10]
+/** The code 1000. */
+const NORMAL_CLOSURE = Buffer.from([0x03, 0xe8])
 
 function onFrame(agent: Agent, opcode: number, payload: Buffer): void {
   if (opcode === TEXT) agent.onText?.(payload.toString())
@@ -232,11 +234,12 @@ function awaitClose(): Promise<number> {
   })
 }
 
+/** With a close frame, since a connection that breaks is held for a while. */
 async function disconnect(): Promise<number> {
   const count = agents.length
   for (const agent of agents) {
     agent.open = false
-    agent.socket.destroy()
+    agent.socket.end(frame(CLOSE, NORMAL_CLOSURE))
   }
   agents = []
   return count

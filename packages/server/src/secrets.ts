@@ -6,6 +6,7 @@ import {
   hash,
   hkdfSync,
   randomBytes,
+  randomFillSync,
   timingSafeEqual,
 } from 'node:crypto'
 import { CannotStart } from './operator-error.ts'
@@ -42,6 +43,9 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 export const SECRET_ID_BYTES = 4
 const FIRST_BLOCK = Buffer.from([1])
+/** Random bytes for the next tokens, since to request those of each would take 1.5 µs. */
+const random = Buffer.alloc(4096)
+let used = random.length
 
 /**
  * None of the configured secrets opens a stored value: one was removed too early, or it is another service's
@@ -179,5 +183,13 @@ export function isBearer(authorization: string | undefined, token: string): bool
 
 /** `bytes` random bytes as base64url. */
 export function randomToken(bytes: number): string {
-  return randomBytes(bytes).toString('base64url')
+  if (used + bytes > random.length) {
+    if (bytes > random.length) return randomBytes(bytes).toString('base64url')
+    randomFillSync(random)
+    used = 0
+  }
+  const token = random.toString('base64url', used, used + bytes)
+  random.fill(0, used, used + bytes)
+  used += bytes
+  return token
 }

@@ -136,10 +136,12 @@ export function createHttpServer(
 
   function onUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     // The connection may break while it waits, before the hub listens for errors.
-    socket.on('error', () => socket.destroy())
+    socket.on('error', destroySocket)
     const isAdmitted = app.admit(request, socket, async () => {
       bound.release(socket)
       if (!socket.destroyed && !(await upgrade!(request, socket, head))) app.countRefusal(request)
+      // The hub listens by now.
+      socket.off('error', destroySocket)
     })
     if (!isAdmitted) socket.destroy()
   }
@@ -176,7 +178,7 @@ export function createHttpServer(
 
   /** CONNECT (RFC 9110 section 9.3.6) requests a tunnel. Without this listener Node would close the connection. */
   function refuseTunnel(socket: Duplex): void {
-    socket.on('error', () => socket.destroy())
+    socket.on('error', destroySocket)
     endWith(socket, NO_TUNNEL)
   }
 
@@ -195,6 +197,11 @@ export function createHttpServer(
     ]
     socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
   }
+}
+
+/** Not a closure: as a listener of a connection of an agent, it would retain the request and its credentials. */
+function destroySocket(this: Duplex): void {
+  this.destroy()
 }
 
 /** Counts the requests of each connection that wait for an earlier response. */

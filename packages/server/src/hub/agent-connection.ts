@@ -12,6 +12,7 @@ import type { KeptMessage, MessageLog } from './message-log.ts'
 import type { NumberedSends } from './numbered-sends.ts'
 import type { PresenceRow } from './presence-store.ts'
 import { type Bucket, FRAME_ALLOWANCE, newBucket } from './rate-limits.ts'
+import { textFrame } from './text-frame.ts'
 
 /** Maximum unsent bytes buffered for one connection. */
 const MAX_BUFFERED_BYTES = 1024 * 1024
@@ -23,6 +24,11 @@ export class HubSocket extends WebSocket {
   connection: AgentConnection | null = null
   /** The underlying TCP or TLS stream; set when the handshake is answered. */
   stream!: Duplex
+
+  /** Writes a whole frame of RFC 6455. ws keeps no frames back either, as nothing is compressed. */
+  writeFrame(frame: Buffer): void {
+    this.stream.write(frame)
+  }
 }
 
 /** Callbacks into the node that holds the connection. */
@@ -121,15 +127,9 @@ export class AgentConnection {
     this.send({ type: 'error', code, detail, ...(id === undefined ? {} : { id }) })
   }
 
-  /** Writes a frame; false if the connection is not open. Closes a connection that reads too slowly. */
-  write(frame: Buffer | string): boolean {
-    if (this.#socket?.readyState !== WebSocket.OPEN) return false
-    if (this.readsTooSlowly) {
-      this.close(SLOW_CONSUMER)
-      return false
-    }
-    this.#socket.send(frame, TEXT)
-    return true
+  /** Writes a text; false if the connection is not open. Closes a connection that reads too slowly. */
+  write(text: string): boolean {
+    return this.#isWritable() && this.#writeFrame(textFrame(text))
   }
 
   /**
@@ -138,7 +138,7 @@ export class AgentConnection {
    */
   deliver(message: KeptMessage): 'delivered' | 'held' | null {
     const seq = this.log.add(message)
-    if (this.write(message.numbered(seq))) return 'delivered'
+    if (this.#isWritable() && this.#writeFrame(message.numbered(seq))) return 'delivered'
     if (this.state === 'held' && this.log.floor > this.heldSeq) this.close(SLOW_CONSUMER)
     return this.state === 'closed' ? null : 'held'
   }
@@ -146,7 +146,8 @@ export class AgentConnection {
   /** Writes the kept messages after the one of this number. */
   replay(lastSeq: number): void {
     let seq = lastSeq
-    for (const message of this.log.after(lastSeq)) this.#socket?.send(message.numbered(++seq), TEXT)
+    if (this.#socket?.readyState !== WebSocket.OPEN) return
+    for (const message of this.log.after(lastSeq)) this.#writeFrame(message.numbered(++seq))
   }
 
   /** Sends a ping of RFC 6455; its pong follows all messages written before. */
@@ -275,11 +276,22 @@ export class AgentConnection {
     return { connectionId: id, keyId, keyName, address, client, connectedAt }
   }
 
+  /** Whether the connection is open; closes one that reads too slowly. */
+  #isWritable(): boolean {
+    if (this.#socket?.readyState !== WebSocket.OPEN) return false
+    if (!this.readsTooSlowly) return true
+    this.close(SLOW_CONSUMER)
+    return false
+  }
+
+  #writeFrame(frame: Buffer): true {
+    this.#socket!.writeFrame(frame)
+    return true
+  }
+
   #deregister(reason: string): void {
     if (this.state === 'closed') return
     this.#host.deregister(this, reason)
     this.state = 'closed'
   }
 }
-
-const TEXT = { binary: false }

@@ -116,6 +116,8 @@ export function createHandshakes({
   ): void {
     socket.cork()
     server.handleUpgrade(request, socket, head, upgraded => {
+      // ws listens from now on.
+      socket.off('error', destroySocket)
       upgraded.stream = socket
       onUpgraded(upgraded)
     })

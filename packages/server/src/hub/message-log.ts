@@ -1,3 +1,5 @@
+import { newTextFrame } from './text-frame.ts'
+
 /** Messages kept for one connection, so that it can be resumed. */
 export const MAX_KEPT_MESSAGES = 256
 const MIB = 1024 * 1024
@@ -7,14 +9,14 @@ export const MAX_NODE_BYTES = 64 * MIB
 /** Estimated memory of a message besides its text, and of each reference to it. */
 const MESSAGE_BYTES = 256
 const REFERENCE_BYTES = 16
-/** What `encodeMessage` begins each frame with; the number of the message is inserted after it. */
+/** What the JSON of `encodeMessage` begins with; the number of the message is inserted after it. */
 const FRAME_HEAD = '{"type":"message"'
 /** Additional length of a numbered frame: `,"seq":` and a safe integer. */
 export const MAX_SEQ_BYTES = 24
 
 /** A message to any number of connections of this node, in memory once. */
 export class KeptMessage {
-  /** The frame without FRAME_HEAD. */
+  /** The JSON without FRAME_HEAD. */
   readonly rest: Buffer
   /** Names the message among those of all nodes. */
   readonly origin: string
@@ -30,17 +32,18 @@ export class KeptMessage {
     this.origin = origin
   }
 
-  /** The frame without a number, as nodes send it to each other. */
+  /** The JSON without a number, as nodes send it to each other. */
   get frame(): string {
     return FRAME_HEAD + this.rest.toString()
   }
 
-  /** The frame as a connection gets it. */
+  /** The frame of RFC 6455 as a connection gets it. */
   numbered(seq: number): Buffer {
     const head = `${FRAME_HEAD},"seq":${seq}`
-    const frame = Buffer.allocUnsafe(head.length + this.rest.length)
-    frame.write(head, 'latin1')
-    this.rest.copy(frame, head.length)
+    const length = head.length + this.rest.length
+    const frame = newTextFrame(length)
+    frame.write(head, frame.length - length, 'latin1')
+    this.rest.copy(frame, frame.length - this.rest.length)
     return frame
   }
 }

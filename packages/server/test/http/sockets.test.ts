@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { Client, makeKey, tokenOf } from '../hub/fixture.ts'
 import { basic, openServer } from '../support/http.ts'
+import { until } from '../support/patience.ts'
 
 const LIVE = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'
 const POST = 'POST /auth/logout HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
@@ -201,6 +206,25 @@ test('connections that were upgraded after another request do not count, and are
     accepted.map(({ destroyed }) => destroyed),
     [true, true, true, false, false, false],
   )
+})
+
+test('a live connection retains nothing of the request that opened it', async t => {
+  const server = await openServer('sqlite', t)
+  let request: WeakRef<IncomingMessage> | null = null
+  server.server.on('upgrade', incoming => {
+    request = new WeakRef(incoming)
+  })
+  const { user } = await server.signIn('ada@example.com')
+  const token = await tokenOf(server, await makeKey(server, user.id))
+  const client = new Client(`ws://127.0.0.1:${server.port}/hub`, token)
+  await client.next('ready')
+  setFlagsFromString('--expose-gc')
+  const collect: () => void = runInNewContext('gc')
+  await until('the request to be collected', () => {
+    collect()
+    return request?.deref() === undefined
+  })
+  await client.flush()
 })
 
 type Server = Awaited<ReturnType<typeof openServer>>

@@ -28,8 +28,8 @@ export class ServerEnd extends EventEmitter {
     return this as unknown as HubSocket
   }
 
-  send(data: Buffer | string): void {
-    if (this.readyState === OPEN) this.#line.toAgent(data.toString())
+  writeFrame(frame: Buffer): void {
+    if (this.readyState === OPEN) this.#line.toAgent(frame.toString('utf8', headerLength(frame)))
   }
 
   ping(): void {
@@ -188,4 +188,9 @@ export class Line {
       if (!this.isCut) arrive()
     }, at - now)
   }
+}
+
+function headerLength(frame: Buffer): number {
+  const length = frame[1]!
+  return length < 126 ? 2 : length === 126 ? 4 : 10
 }
