@@ -47,9 +47,9 @@ const connectRatio = keyway.connects.map((rate, round) => rate / bare.connects[r
 const targets: Target[] = [
   {
     what: 'memory of an idle connection',
-    wanted: '≤ 12 KB',
+    wanted: '≤ 8 KB',
     measured: `${keyway.kilobytes.toFixed(1)} KB (bare ws ${bare.kilobytes.toFixed(1)} KB)`,
-    reached: keyway.kilobytes <= 12,
+    reached: keyway.kilobytes <= 8,
   },
   {
     what: 'connects, of bare ws',

@@ -65,9 +65,8 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
   const { relay, nodeId, timeoutMs, release, adopt } = deps
   const pending = new Map<number, Pending>()
   const pendingOf = new Map<string, number>()
-  /** Nodes that shut down, and those that have; the list of peers may still have them. */
+  /** Nodes that shut down. */
   const leaving = new Set<string>()
-  const left = new Set<string>()
   const releasing = new Set<Promise<void>>()
   /** Requests of other nodes that are not answered yet. */
   const awaited = new Set<string>()
@@ -77,7 +76,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     async request(issuer, wanted, onOrdered) {
       const asked = new Set<string>()
       for (let round = 0; round < ROUNDS; round++) {
-        const peers = relay.peers().filter(peer => !left.has(peer) && !asked.has(peer))
+        const peers = relay.peers().filter(peer => !asked.has(peer))
         const nodes = round === 0 && peers.includes(issuer) ? [issuer] : peers
         for (const node of nodes) asked.add(node)
         const state = await ask(nodes, wanted, onOrdered)
@@ -103,7 +102,8 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
       else if (message.kind === 'released') receiveReleased(message)
       else if (message.kind === 'withdrawn') awaited.delete(nameOf(message))
       else if (message.kind === 'adopt') adopt(message.from, message.connections)
-      else remember(message.from, message.kind)
+      else if (message.kind === 'leaving') remember(message.from)
+      else forget(message.from)
     },
     released: () => Promise.all(releasing),
     stop() {
@@ -137,7 +137,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     const name = nameOf({ from, question })
     awaited.add(name)
     // `release` gives up the connection before it returns: this is the place in the order that counts.
-    const state = await release(wanted, () => awaited.has(name) && !left.has(from))
+    const state = await release(wanted, () => awaited.has(name) && relay.peers().includes(from))
     awaited.delete(name)
     const text = state ? JSON.stringify(state) : ''
     const parts = Math.ceil(text.length / MAX_MOVE_PART_LENGTH)
@@ -176,7 +176,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     if (!request) return
     pending.delete(question)
     clearTimeout(request.timer)
-    // One of them may wait for the connection, and would give it up for nobody.
+    // One of them may still wait for the connection to arrive there, and must then keep it: nobody takes it over.
     const { unanswered } = request
     if (unanswered.size > 0) relay.publish([...unanswered], { kind: 'withdrawn', from: nodeId, question })
     const count = pendingOf.get(request.userId)! - 1
@@ -185,13 +185,16 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     request.resolve(state)
   }
 
-  function remember(node: string, kind: 'leaving' | 'left'): void {
+  function remember(node: string): void {
     const peers = relay.peers()
-    for (const known of [leaving, left]) {
-      for (const each of known) if (!peers.includes(each)) known.delete(each)
-    }
+    for (const each of leaving) if (!peers.includes(each)) leaving.delete(each)
     leaving.add(node)
-    if (kind === 'left') left.add(node)
+  }
+
+  /** What a node gives up arrives before it says that it has left. */
+  function forget(node: string): void {
+    for (const [question, { unanswered }] of pending)
+      if (unanswered.delete(node) && unanswered.size === 0) settle(question, undefined)
   }
 }
 

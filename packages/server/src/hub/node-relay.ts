@@ -47,7 +47,7 @@ export interface Relay {
 
 export function createRelay(deps: {
   events: Events
-  presence: Pick<Presence, 'peers' | 'currentPeers' | 'markAlive'>
+  presence: Pick<Presence, 'peers' | 'currentPeers' | 'markAlive' | 'markLeft'>
   log: Log
   nodeId: string
   /**
@@ -99,6 +99,7 @@ export function createRelay(deps: {
       if (message.from === nodeId) return
       presence.markAlive(message.from, relayVersionOf(message))
       unresponsive.delete(message.from)
+      if (message.kind === 'left') leave(message.from)
       if (message.kind === 'answer') return receiveResponse(message)
       if (message.kind === 'notice') return deps.receiveNotice(message.from, message.notice)
       if (message.kind !== 'order') return deps.receiveMove(message)
@@ -146,6 +147,13 @@ export function createRelay(deps: {
     request.outcome.delivered += count
     request.outcome.held += held
     if (request.unanswered.size === 0) settle(question)
+  }
+
+  /** What a node answers arrives before it says that it has left; what it has not answered reaches nobody there. */
+  function leave(node: string): void {
+    presence.markLeft(node)
+    for (const [id, { unanswered }] of pending)
+      if (unanswered.delete(node) && unanswered.size === 0) settle(id)
   }
 
   function timeOut(id: number): void {

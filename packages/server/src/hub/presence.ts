@@ -1,4 +1,4 @@
-import type { Clock, Instant } from '../clock.ts'
+import { type Clock, type Instant, MINUTE } from '../clock.ts'
 import type { Events } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { AgentConnection } from './agent-connection.ts'
@@ -16,6 +16,8 @@ const ABILITIES = { sealsEvents: true, relayVersion: RELAY_VERSION }
 
 /** Added and removed connections are written in batches, this long after the first change. */
 const BATCH_MS = 200
+/** No message of a node that has shut down, and none of its rows, is left after so long. */
+const FORGET_NODE_MS = MINUTE
 
 /** Records which connections are ready. */
 export interface RecordPresence {
@@ -42,6 +44,8 @@ export interface Presence {
   onLapse(listener: () => void): void
   /** Called when a message of a peer arrives. */
   markAlive(nodeId: string, relayVersion?: number): void
+  /** Called when a peer has shut down; its row may still be there, and late messages arrive. Its id never comes back. */
+  markLeft(nodeId: string): void
   heartbeat(): Promise<void>
   /** Why the last heartbeat could not be recorded; null if it was. */
   readonly heartbeatError: unknown
@@ -69,6 +73,8 @@ export function createPresence(deps: {
   const current = new Set<string>()
   /** Peers whose messages arrived since the last heartbeat began; its query may have missed their rows. */
   const newcomers = new Set<string>()
+  /** Peers that have shut down, and when. */
+  const left = new Map<string, Instant>()
   let lastHeartbeatAt: Instant | null = null
   let heartbeatError: unknown = null
   let isDeregistered = false
@@ -106,10 +112,16 @@ export function createPresence(deps: {
       return rows.filter(row => nodeIds.includes(row.nodeId))
     },
     markAlive(other, relayVersion = 0) {
-      if (other === nodeId) return
+      if (other === nodeId || left.has(other)) return
       newcomers.add(other)
       if (relayVersion >= RELAY_VERSION) current.add(other)
       if (!peers.includes(other)) peers = [...peers, other]
+    },
+    markLeft(other) {
+      left.set(other, clock.now())
+      newcomers.delete(other)
+      current.delete(other)
+      peers = peers.filter(id => id !== other)
     },
     async heartbeat() {
       try {
@@ -143,7 +155,9 @@ export function createPresence(deps: {
     }
     lastHeartbeatAt = now
     newcomers.clear()
-    const alive = await presence.nodes(now - NODE_TIMEOUT_MS)
+    const recorded = await presence.nodes(now - NODE_TIMEOUT_MS)
+    for (const [id, at] of left) if (now - at > FORGET_NODE_MS) left.delete(id)
+    const alive = recorded.filter(({ id }) => !left.has(id))
     const sealing = alive.filter(({ sealsEvents }) => sealsEvents).map(({ id }) => id)
     peers = [...new Set([...sealing, ...newcomers])].filter(id => id !== nodeId)
     for (const { id, relayVersion } of alive) if (relayVersion >= RELAY_VERSION) current.add(id)

@@ -12,15 +12,22 @@ const WANTED: MoveRequest = { connectionId: 'c', userId: 'u', keyId: 'k', secret
 
 type Release = (request: MoveRequest, isAwaited: () => boolean) => Promise<object | null> | null
 
+interface TestNodes {
+  (id: string): ConnectionMoves
+  /** A node says that it has left, and is no peer any more. */
+  leave(id: string): void
+}
+
 /** Nodes that read all messages at once, in one order. */
-function openNodes(t: TestContext, releases: Record<string, Release>): (id: string) => ConnectionMoves {
+function openNodes(t: TestContext, releases: Record<string, Release>): TestNodes {
   t.after(() => mock.timers.reset())
   mock.timers.enable({ apis: ['setTimeout'] })
   const nodes = new Map<string, ConnectionMoves>()
+  const left = new Set<string>()
   const ids = Object.keys(releases)
   for (const nodeId of ids) {
     const relay = {
-      peers: () => ids.filter(id => id !== nodeId),
+      peers: () => ids.filter(id => id !== nodeId && !left.has(id)),
       publish(to: readonly string[], message: unknown) {
         queueMicrotask(() => {
           for (const id of to) nodes.get(id)!.receive(message as MoveMessage)
@@ -31,68 +38,72 @@ function openNodes(t: TestContext, releases: Record<string, Release>): (id: stri
     const release = releases[nodeId]!
     nodes.set(nodeId, createConnectionMoves({ relay, nodeId, timeoutMs: TIMEOUT_MS, release, adopt() {} }))
   }
-  return id => nodes.get(id)!
+  return Object.assign((id: string) => nodes.get(id)!, {
+    leave(id: string) {
+      nodes.get(id)!.announce('left')
+      left.add(id)
+    },
+  })
 }
 
+/** A node that has what it is asked for after its arrival, and notes whether the request was still awaited then. */
+function waitingNode() {
+  const arrival = Promise.withResolvers<void>()
+  const awaited: boolean[] = []
+  const release: Release = async (_request, isAwaited) => {
+    awaited.push(isAwaited())
+    await arrival.promise
+    awaited.push(isAwaited())
+    return null
+  }
+  return { release, awaited, arrive: arrival.resolve }
+}
+
+const nobody: Release = () => null
+
 describe('a request for a connection', () => {
-  test('is withdrawn when another node gave the connection up, so that none gives it up for nobody', async t => {
-    const arrival = Promise.withResolvers<void>()
-    const answered: boolean[] = []
-    const node = openNodes(t, {
-      asking: () => null,
-      giving: async () => ({ seq: 1 }),
-      waiting: async (_request, isAwaited) => {
-        answered.push(isAwaited())
-        await arrival.promise
-        answered.push(isAwaited())
-        return null
-      },
-    })
+  test('is withdrawn when another node gave the connection up', async t => {
+    const waiting = waitingNode()
+    const node = openNodes(t, { asking: nobody, giving: async () => ({ seq: 1 }), waiting: waiting.release })
     assert.deepEqual(await node('asking').request('gone', WANTED, () => {}), { seq: 1 })
     await new Promise(setImmediate)
-    arrival.resolve()
+    waiting.arrive()
     await node('waiting').released()
-    assert.deepEqual(answered, [true, false])
+    assert.deepEqual(waiting.awaited, [true, false])
   })
 
   test('is withdrawn when nobody answered in time', async t => {
-    const arrival = Promise.withResolvers<void>()
-    let isStillAwaited = true
-    const node = openNodes(t, {
-      asking: () => null,
-      waiting: async (_request, isAwaited) => {
-        await arrival.promise
-        isStillAwaited = isAwaited()
-        return null
-      },
-    })
+    const waiting = waitingNode()
+    const node = openNodes(t, { asking: nobody, waiting: waiting.release })
     const asked = node('asking').request('waiting', WANTED, () => {})
     await new Promise(setImmediate)
     mock.timers.tick(TIMEOUT_MS)
     assert.equal(await asked, null)
     await new Promise(setImmediate)
-    arrival.resolve()
+    waiting.arrive()
     await node('waiting').released()
-    assert.equal(isStillAwaited, false)
+    assert.deepEqual(waiting.awaited, [true, false])
   })
 
   test('is answered to no node that has left', async t => {
-    const arrival = Promise.withResolvers<void>()
-    let isStillAwaited = true
-    const node = openNodes(t, {
-      asking: () => null,
-      waiting: async (_request, isAwaited) => {
-        await arrival.promise
-        isStillAwaited = isAwaited()
-        return null
-      },
-    })
+    const waiting = waitingNode()
+    const node = openNodes(t, { asking: nobody, waiting: waiting.release })
     void node('asking').request('waiting', WANTED, () => {})
     await new Promise(setImmediate)
-    node('asking').announce('left')
+    node.leave('asking')
     await new Promise(setImmediate)
-    arrival.resolve()
+    waiting.arrive()
     await node('waiting').released()
-    assert.equal(isStillAwaited, false)
+    assert.deepEqual(waiting.awaited, [true, false])
+  })
+
+  test('does not wait for a node that has left', async t => {
+    const waiting = waitingNode()
+    const node = openNodes(t, { asking: nobody, waiting: waiting.release })
+    const asked = node('asking').request('waiting', WANTED, () => {})
+    await new Promise(setImmediate)
+    node.leave('waiting')
+    assert.equal(await asked, null)
+    waiting.arrive()
   })
 })

@@ -26,7 +26,7 @@ function openRelay() {
   const peer = newId(1)
   const relay = createRelay({
     events,
-    presence: { peers: () => [peer], currentPeers: () => [peer], markAlive: () => {} },
+    presence: { peers: () => [peer], currentPeers: () => [peer], markAlive: () => {}, markLeft: () => {} },
     log: createLog('silent'),
     nodeId: newId(1),
     execute: () => NOBODY,

@@ -95,7 +95,7 @@ test('a recorded process records its whole output and every secret that it creat
     /\x1elog\n(\{.*\n)*\{"level":"debug".*"route":"exchangeApiKey"/,
     /\x1estdout\nSign-in link for /,
     /\x1eerror answer\nHTTP\/1\.1 401 (.+\r?\n)*\r\n\{.*"code":/,
-    /\x1ehub error\n\{"type":"error"/,
+    /\x1ehub error\n\x81.{1,9}?\{"type":"error"/s,
     /\x1emetrics\n(.*\n)*keyway_exchanges_total\{outcome="issued"\} 1/,
     /\x1ethrown\nError: told by nobody else\n +at /,
   ])

@@ -136,7 +136,8 @@ function isOurs({ spawnfile = '', spawnargs = [] }: ChildProcess): boolean {
 }
 
 const HTTP = /^HTTP\/1\.1 (\d)/
-const HUB_ERROR = /^\{"type":"error"/
+/** After the header of its frame, which is written together with it. */
+const HUB_ERROR = /^\x81.{1,9}?\{"type":"error"/s
 const CLOSE_FRAME = 0x88
 /** Sockets whose last response was an error; its body may follow in later writes. */
 const inError = new WeakSet<Socket>()
@@ -158,7 +159,7 @@ function recordErrorAnswers(journal: Journal): void {
 
   function look(socket: Socket, chunk: string | Uint8Array): void {
     const start =
-      typeof chunk === 'string' ? chunk.slice(0, 16) : Buffer.from(chunk.subarray(0, 16)).toString('latin1')
+      typeof chunk === 'string' ? chunk.slice(0, 32) : Buffer.from(chunk.subarray(0, 32)).toString('latin1')
     const status = HTTP.exec(start)?.[1]
     if (status) {
       if (status >= '4') inError.add(socket)

@@ -12,6 +12,7 @@ import { newId } from '../../../src/ids.ts'
 import { createLog } from '../../../src/log.ts'
 import { createTestClock } from '../../support/clock.ts'
 import type { Random } from './random.ts'
+import { textOf } from './raw-frames.ts'
 
 /** Milliseconds of one step of the world. */
 const STEP_MS = 10
@@ -123,7 +124,7 @@ export class PresenceWorld {
     const socket = {
       readyState: 1,
       bufferedAmount: 0,
-      send: (text: string) => frames.push(JSON.parse(text)),
+      writeFrame: (frame: Buffer) => frames.push(JSON.parse(textOf(frame))),
       close() {},
       terminate() {},
     }

@@ -63,3 +63,9 @@ export function closeCodeIn(bytes: Buffer): number | null {
   }
   return null
 }
+
+/** The payload of a frame that a server sends. */
+export function textOf(frame: Buffer): string {
+  const length = frame[1]!
+  return frame.toString('utf8', length < 126 ? 2 : length === 126 ? 4 : 10)
+}

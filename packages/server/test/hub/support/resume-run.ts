@@ -4,6 +4,9 @@ import { type AgentHistory, checkHistories } from './resume-history.ts'
 import { ResumeWorld } from './resume-world.ts'
 
 const [START_MS, LONGEST_MS, SETTLE_MS] = [2000, 15_000, 45_000]
+/** From this seed on agents that send move too, while nodes are cut off. */
+export const FIRST_WITH_MOVES = 10_001
+const MOVE_SHARE = 0.05
 
 export interface Summary {
   received: number
@@ -56,7 +59,8 @@ async function checkSeed(seed: number): Promise<Summary> {
     await world.run(START_MS)
     const until = world.clock.now() + random.between(3000, LONGEST_MS)
     while (world.clock.now() < until) {
-      act(world, random, isGentle)
+      if (seed >= FIRST_WITH_MOVES && random.next() < MOVE_SHARE) sendAndMove(world, random, isGentle)
+      else act(world, random, isGentle)
       await world.run(random.pick([0, 10, 10, 50, 200]))
     }
     for (const node of world.nodes) node.heal()
@@ -94,6 +98,22 @@ function act(world: ResumeWorld, random: Random, isGentle: boolean): void {
   else if (dice < 0.985) for (const each of world.nodes) each.heal()
   else if (dice < 0.99) world.cut(member, null, null)
   else flood(world, random, member)
+}
+
+/**
+ * One agent sends to another one, moves to any node and sends again, while the other moves too; half of the time one of their
+ * nodes is cut off for a moment.
+ */
+function sendAndMove(world: ResumeWorld, random: Random, isGentle: boolean): void {
+  const [from, to] = [random.pick(world.members), random.pick(world.members)]
+  const node = random.next() < 0.5 && world.nodes.length > 1 ? random.pick(world.nodes) : null
+  if (!isGentle) node?.cutOff()
+  for (const member of random.pick([[from, to], [to, from], [from]])) {
+    for (let n = random.between(1, 3); n > 0; n--) world.send(from, 0, to)
+    world.cut(member, random.between(0, 50), random.between(0, 500))
+  }
+  for (let n = random.between(1, 3); n > 0; n--) world.send(from, 0, to)
+  if (node && !isGentle) setTimeout(() => node.heal(), random.between(100, 3000))
 }
 
 /** More than is kept for an agent that does not read. */

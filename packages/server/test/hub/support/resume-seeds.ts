@@ -2,15 +2,16 @@ import { parseArgs } from 'node:util'
 import { checkSeeds } from './resume-run.ts'
 
 /*
- * `npm run test:resume`: ten thousand random histories of agents, breaks, restarts and faults. `-- --seed 7` repeats one,
- * `-- --seeds 500` runs fewer, `-- --first 1000` begins with another one.
+ * `npm run test:resume`: random histories of agents, breaks, restarts and faults, ten thousand as they come and ten thousand in
+ * which senders move during partitions. `-- --seed 7` repeats one, `-- --seeds 500` runs fewer, `-- --first 1000` begins with
+ * another one.
  */
 
 const { values } = parseArgs({
   options: { seed: { type: 'string' }, seeds: { type: 'string' }, first: { type: 'string' } },
 })
 const first = Number(values.seed ?? values.first ?? 1)
-const count = values.seed === undefined ? Number(values.seeds ?? 10_000) : 1
+const count = values.seed === undefined ? Number(values.seeds ?? 20_000) : 1
 
 const startedAt = performance.now()
 let violations = 0

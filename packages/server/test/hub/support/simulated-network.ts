@@ -3,6 +3,7 @@ import { HUB_BEARER_PREFIX, HUB_RESUME_PREFIX } from '@keyway/sdk/protocol'
 import type { HubSocket } from '../../../src/hub/agent-connection.ts'
 import { parseResume, type ResumeRequest } from '../../../src/hub/resume-token.ts'
 import type { Random } from './random.ts'
+import { textOf } from './raw-frames.ts'
 
 const [CONNECTING, OPEN, CLOSING, CLOSED] = [0, 1, 2, 3] as const
 /** How long a side awaits the answer to its close frame. */
@@ -29,7 +30,7 @@ export class ServerEnd extends EventEmitter {
   }
 
   writeFrame(frame: Buffer): void {
-    if (this.readyState === OPEN) this.#line.toAgent(frame.toString('utf8', headerLength(frame)))
+    if (this.readyState === OPEN) this.#line.toAgent(textOf(frame))
   }
 
   ping(): void {
@@ -188,9 +189,4 @@ export class Line {
       if (!this.isCut) arrive()
     }, at - now)
   }
-}
-
-function headerLength(frame: Buffer): number {
-  const length = frame[1]!
-  return length < 126 ? 2 : length === 126 ? 4 : 10
 }
