@@ -165,7 +165,7 @@ test('policies are changed on their page, a mistake is shown on the filled form,
   assert.doesNotMatch(form, /expiry-never|expiry-90|access-all|scope-agents-read/)
   const refused = await post(ada.client, '/keys/new', '/keys', { access: 'all', expiry: 'never' })
   assert.equal(refused.status, 400)
-  assert.match(await refused.text(), /max_key_lifetime_days/)
+  assert.match(await refused.text(), /Keys live at most 60 days here/)
   assert.match(await (await admin.client.get('/admin/keys?filter=violating')).text(), /No keys/)
 })
 

@@ -62,7 +62,7 @@ forEachEngine(engine => {
     assert.deepEqual([email, email_verified, aud, amr], [ADA, true, 'shop', ['otp']])
     assert.equal(typeof auth_time, 'number')
     const person = await client.fetchUserInfo(config, tokens.access_token, sub)
-    assert.deepEqual(person, { sub, email: ADA, email_verified: true })
+    assert.deepEqual(person, { sub, email: ADA, email_verified: true, locale: 'en' })
     assert.equal(tokens.scope, SCOPE)
 
     const jwks = createRemoteJWKSet(new URL(config.serverMetadata().jwks_uri!))
