@@ -143,6 +143,16 @@ forEachEngine(engine => {
     assert.deepEqual([late.isNewUser, late.user.role], [true, 'user'])
   })
 
+  test('an administrator invites 120 addresses a minute, and no more', async t => {
+    const { call, clock } = await open(engine, t)
+    for (let n = 0; n < 120; n++)
+      assert.equal((await call('POST', '', { email: `p${n}@example.com` })).status, 201)
+    const { status, body } = await call('POST', '', { email: GRACE })
+    assert.deepEqual([status, body.code], [429, 'rate_limited'])
+    clock.advance(MINUTE)
+    assert.equal((await call('POST', '', { email: GRACE })).status, 201)
+  })
+
   test('deleting an account forgets its invitations', async t => {
     const { invite, signIn, users, states } = await open(engine, t)
     await invite({ email: GRACE })
