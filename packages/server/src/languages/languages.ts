@@ -60,6 +60,13 @@ export const LANGUAGES = {
     formats: 'pl',
     load: async () => fitting((await import('./pl/index.ts')).texts),
   },
+  tr: {
+    name: 'Türkçe',
+    tag: 'tr',
+    direction: 'ltr',
+    formats: 'tr',
+    load: async () => fitting((await import('./tr/index.ts')).texts),
+  },
   zh: {
     name: '简体中文',
     tag: 'zh-Hans',

@@ -1,0 +1,64 @@
+import type { signInTexts as english } from '../en/sign-in.ts'
+import type { Translation } from '../text.ts'
+
+export const signInTexts = {
+  signIn: {
+    title: 'Giriş',
+    heading: '{product} hesabınıza giriş yapın',
+    lead: 'Size giriş yapacağınız bir bağlantı gönderiyoruz. Parola yok.',
+    newHere: {
+      open: 'Yeni misiniz? Aynı bağlantı hesabınızı oluşturur.',
+      openWithCredit: 'Yeni misiniz? Aynı bağlantı hesabınızı oluşturur; denemeniz için {credit} bizden.',
+      domains: 'Yeni misiniz? Adresiniz uygunsa aynı bağlantı hesabınızı oluşturur.',
+      invited: 'Yeni misiniz? Yalnızca davet edilenlere bağlantı gönderilir.',
+    },
+    email: 'E-posta adresi',
+    emailExample: 'ada@example.com',
+    submit: 'Bağlantı gönder',
+    badEmail: 'Bu geçerli bir e-posta adresi değil. Şuna benzemeli: ada@example.com.',
+  },
+  checkMail: {
+    title: 'E-postanıza bakın',
+    lead: '{email} adresine bir bağlantı ve bir kod gönderiyoruz. Bağlantıyı bu tarayıcıda açın ya da e-postayı herhangi bir yerde okuyup kodu buraya yazın. İkisi de 5 dakika içinde, bir kez çalışır.',
+    code: 'E-postadaki kod',
+    codeHint: '8 rakam',
+    submit: 'Kodla giriş yap',
+    badCode: 'Bu kod doğru değil. Kontrol edin, e-postadaki düğmeyi kullanın ya da yeni bir kod gönderin.',
+    codesRefused:
+      'Çok fazla yanlış kod girildiği için şimdilik hiçbir kod kabul edilmiyor. E-postadaki düğmeyi kullanın; o çalışıyor.',
+    expired: 'Bu kodun süresi doldu. Yeni bir kod gönderin.',
+    used: 'Bu kod ya da daha sonraki bir kod zaten kullanıldı. Yeni bir kod gönderin.',
+    resend: 'Yeniden gönder',
+    wait: '{time} sonra yeniden gönderebilirsiniz.',
+    limited: 'Çok fazla e-posta gönderildi. {wait} sonra yeniden deneyin.',
+    limitIs: 'Bu limitin ayarı: {setting}.',
+    wrongAddress: 'Adres yanlış mı?',
+    inbox: 'Yerel gelen kutusunu aç',
+    inboxElsewhere:
+      'Posta sunucusu ayarlanmadığı için e-postalar bu hizmetin çalıştığı makinede kalır. Orada şu komut gösterir:',
+  },
+  verify: {
+    title: 'Giriş',
+    signingIn: 'Giriş yapılıyor…',
+    lead: 'Bir dokunuş daha: {email} olarak giriş yapacaksınız.',
+    submit: 'Giriş yap',
+    notYou: 'Bunu siz istemediyseniz sayfayı kapatın: düğmeye basılmadan hiçbir şey olmaz.',
+    other: 'Şu anda {email} olarak giriş yapmış durumdasınız. Burada giriş yaparsanız o oturum sona erer.',
+    used: 'Bu bağlantı zaten kullanıldı',
+    usedLead:
+      'Her bağlantı bir kez çalışır ve biri kullanılınca diğerleri geçersiz olur. Siz değilseniz e-postanızı başka biri okuyabiliyor demektir.',
+    expired: 'Bu bağlantının süresi doldu',
+    expiredLead: 'Bir bağlantı 5 dakika çalışır. Yenisini şöyle alabilirsiniz:',
+    invalid: 'Bu bağlantı çalışmıyor',
+    invalidLead:
+      'Eksik kopyalanmış ya da başka bir adres için oluşturulmuş olabilir. E-postadaki bağlantının tamamını kopyalayın ya da yenisini isteyin.',
+    fresh: 'Yeni bağlantı gönder',
+    notOpen: 'Bu adres için hesap yok',
+    notOpenLead: 'Bu adres kayda açık değil. Bir hesabınız olması gerekiyorsa {support} adresine yazın.',
+    suspended: 'Bu hesap askıya alındı',
+    suspendedLead:
+      'Hesabı {product} işletmecisi askıya aldı: kimse bu hesaba giriş yapamaz ve anahtarları çalışmaz. Hiçbir şey silinmedi.',
+    suspendedSubject: 'Askıya alınan hesap {email}',
+    askSupport: 'Nedenini sorun: {support}',
+  },
+} as const satisfies Translation<typeof english, 'tr'>
