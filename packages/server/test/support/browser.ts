@@ -27,6 +27,7 @@ export interface BrowserContext {
   newPage(): Promise<Page>
   pages(): Page[]
   cookies(): Promise<Cookie[]>
+  addCookies(cookies: { name: string; value: string; url: string }[]): Promise<void>
   waitForEvent(event: 'page'): Promise<Page>
   setDefaultTimeout(milliseconds: number): void
   close(): Promise<void>

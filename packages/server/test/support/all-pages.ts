@@ -1,0 +1,114 @@
+import type { TestContext } from 'node:test'
+import { toScopes } from '../../src/api-keys/api-key.ts'
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
+import { LANGUAGES, type Language } from '../../src/languages/languages.ts'
+import { parseEmailAddress } from '../../src/users/email-address.ts'
+import type { Browser, Page } from './browser.ts'
+import { createJourney } from './journey.ts'
+import { askForLink, newPerson, signIn, startWeb } from './web.ts'
+
+const ADA = 'ada@example.com'
+
+/** A browser with pages to look at. */
+export interface OpenPages {
+  page: Page
+  /** URLs; those of administrators are always in English. */
+  paths: string[]
+  /** Chooses the language of the pages that follow. */
+  speak(language: Language): Promise<void>
+}
+
+/** Opens every page with data: keys of every status, live agents, mail. */
+export async function openPages(t: TestContext, browser: Browser): Promise<OpenPages> {
+  const web = await startWeb(t, { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' })
+  const { page } = await newPerson(browser)
+  await signIn(page, web, ADA)
+  const { services } = web.server
+  const user = (await services.storage.store.users.findByEmail(parseEmailAddress(ADA)!))!
+  await services.users.setRole(user.id, 'admin', BY_COMMAND_LINE)
+  await services.suppressions.record({ addresses: [ADA], reason: 'bounce' }, 'resend')
+  const caller = { address: '127.0.0.1', network: '127.0.0.1', client: null }
+  const wanted = { appId: 'service-sdk', allowedNetworks: [], scopes: null, name: 'robot', expiresAt: null }
+  const live = await services.apiKeys.create(user.id, wanted, caller)
+  const dead = await services.apiKeys.create(
+    user.id,
+    { ...wanted, name: null, scopes: toScopes(['agents:read']) },
+    caller,
+  )
+  await services.apiKeys.rotate(user.id, live.apiKey.id, 3600, caller)
+  await services.apiKeys.revoke(user.id, dead.apiKey.id, caller)
+  const journey = createJourney(web.url)
+  const socket = await journey.connect(await journey.exchange(live.key))
+  t.after(() => socket.terminate())
+  const webhooks = await services.webhooks()
+  const endpoint = { url: `http://127.0.0.1:1/${'long'.repeat(40)}`, events: [] }
+  const { webhook } = await webhooks.create(endpoint, BY_COMMAND_LINE)
+  await services.users.rename(user.id, 'Ada')
+  const { id: mailId } = (await web.mails(ADA))[0]!
+  const key = `/keys/${live.apiKey.id}`
+  const paths = [
+    ...[
+      '/keys',
+      '/keys/new',
+      key,
+      `${key}/revoke`,
+      `${key}/live`,
+      '/keys?status=expired',
+      '/agents',
+      '/sessions',
+      '/account',
+      '/account/delete',
+      '/device',
+      '/language',
+      '/account/email?token=x',
+    ],
+    ...[
+      '',
+      '?period=quarter',
+      '/users',
+      '/users?query=nobody@',
+      `/users/${user.id}`,
+      `/users/${user.id}?show=ledger`,
+      '/keys',
+      `/keys/${live.apiKey.id}`,
+      '/keys?filter=unused',
+      '/agents',
+    ]
+      .concat([
+        '/apps',
+        '/apps/console',
+        '/apps?kind=self',
+        '/register-app',
+        '/webhooks',
+        `/webhooks/${webhook.id}`,
+        '/invitations',
+        '/policies',
+        '/mails',
+        '/mails?state=sent',
+        '/nodes',
+        '/nodes?check=all',
+        '/audit',
+        '/confirm',
+      ])
+      .map(path => `/admin${path}`),
+    ...['/inbox', `/inbox/${mailId}`, `/inbox/${mailId}?view=text`, '/nowhere'],
+  ]
+  const speak = async (language: Language) => {
+    await services.users.setLocale(user.id, LANGUAGES[language].tag)
+  }
+  return { page, paths: paths.map(path => web.url + path), speak }
+}
+
+/** The pages before sign-in, and those with empty lists. */
+export async function openFirstPages(t: TestContext, browser: Browser): Promise<OpenPages> {
+  const web = await startWeb(t)
+  const { page } = await newPerson(browser)
+  const { link } = await askForLink(page, web, 'bob@example.com')
+  const { page: stranger } = await newPerson(browser)
+  await stranger.goto(`${web.url}/sign-in`)
+  await askForLink(stranger, web, 'carol@example.com')
+  const paths = ['/sign-in', '/check-mail', '/inbox', link!.slice(web.url.length), '/verify?token=x&email=y']
+  const speak = (value: Language) =>
+    stranger.context().addCookies([{ name: 'keyway_language', value, url: web.url }])
+  return { page: stranger, paths: paths.map(path => web.url + path), speak }
+}
