@@ -46,6 +46,13 @@ export const LANGUAGES = {
     formats: 'es',
     load: async () => fitting((await import('./es/index.ts')).texts),
   },
+  pt: {
+    name: 'Português',
+    tag: 'pt-BR',
+    direction: 'ltr',
+    formats: 'pt-BR',
+    load: async () => fitting((await import('./pt/index.ts')).texts),
+  },
   nl: {
     name: 'Nederlands',
     tag: 'nl',

@@ -1,0 +1,156 @@
+import type { mailsTexts as english } from '../en/mails.ts'
+import type { Translation } from '../text.ts'
+
+export const mailsTexts = {
+  mails: {
+    paste: 'Se o botão não funcionar, abra este endereço no seu navegador:',
+    code: 'Ou digite este código onde você o pediu:',
+    expires:
+      'O link e o código expiram em {minutes} minutos e funcionam uma única vez. Não os passe a ninguém.',
+    support: 'Dúvidas? Escreva para {support}',
+    links: { terms: 'Termos', privacy: 'Privacidade' },
+    signup: {
+      subject: 'Crie sua conta no {product} ({time})',
+      preheader: 'Um clique cria sua conta. O link e o código expiram em {minutes} minutos.',
+      heading: 'Crie sua conta no {product}',
+      lead: 'Este endereço ainda não tem conta no {product}. Confirme que ele é seu, e sua conta estará pronta.',
+      button: 'Criar conta',
+      ignore:
+        'Se você não pediu isso, pode ignorar este e-mail: sem o link ou o código, nenhuma conta é criada.',
+    },
+    login: {
+      subject: 'Entre no {product} ({time})',
+      preheader: 'Seu link para entrar. O link e o código expiram em {minutes} minutos.',
+      heading: 'Entre no {product}',
+      lead: 'Que bom ver você de novo. Use o botão para entrar; não é preciso senha.',
+      button: 'Entrar',
+      ignore:
+        'Se você não pediu isso, pode ignorar este e-mail: ninguém consegue entrar sem o link ou o código.',
+    },
+    invitation: {
+      subject: 'Você recebeu um convite para o {product}',
+      preheader: 'Entre com este endereço, e sua conta estará pronta.',
+      heading: 'Você recebeu um convite para o {product}',
+      lead: 'O operador deste serviço convidou este endereço. Entre com ele: um link e um código chegam por e-mail, não é preciso senha, e sua conta estará pronta.',
+      button: 'Entrar',
+      ends: 'O convite expira em {date}.',
+      ignore:
+        'Se você não esperava este convite, pode ignorar este e-mail: se você não entrar, nenhuma conta é criada.',
+    },
+    welcome: {
+      subject: 'Boas-vindas ao {product}',
+      preheader: 'Sua conta está pronta. A seguir: sua primeira chave de API.',
+      heading: 'Boas-vindas ao {product}',
+      lead: 'Sua conta está pronta, no plano gratuito.',
+      leadWithCredit: 'Sua conta está pronta, no plano gratuito e com {credit} de crédito de teste.',
+      next: 'O próximo passo é uma chave de API: entregue-a ao seu agente, e ele se conecta sozinho. Você vê todas as conexões ativas, e revogar uma chave encerra na hora as conexões dela.',
+      button: 'Criar sua primeira chave',
+    },
+    refreshTokenReused: {
+      subject: 'Segurança do {product}: uma sessão foi encerrada ({at})',
+      preheader: 'Alguém apresentou um token de sessão que já tinha sido usado.',
+      heading: 'Encerramos uma de suas sessões',
+      lead: 'Um token desta sessão foi usado pela segunda vez. Isso acontece quando outra pessoa tem uma cópia dele, por isso a sessão foi encerrada. Suas outras sessões continuam.',
+      button: 'Ver suas sessões',
+      unknown: 'Se você não reconhece isso, encerre as sessões e revogue as chaves que não são suas.',
+    },
+    keyRevokedByHolder: {
+      subject: 'Segurança do {product}: uma chave de API foi revogada ({at})',
+      preheader: 'Alguém que tem a chave a denunciou.',
+      heading: 'Uma de suas chaves de API foi revogada',
+      lead: 'Alguém que tem esta chave a encerrou, como se faz com uma chave encontrada onde não deveria estar. Ela não funciona mais, e suas conexões foram fechadas. Se ela estava em uso, crie uma nova.',
+    },
+    keyExpiring: {
+      subject: {
+        one: '{product}: a chave de API {key} expira em {count} dia',
+        many: '{product}: a chave de API {key} expira em {count} de dias',
+        other: '{product}: a chave de API {key} expira em {count} dias',
+      },
+      subjectToday: '{product}: a chave de API {key} expira hoje',
+      preheader: 'Rotacione-a a tempo, e nada para.',
+      heading: {
+        one: 'Uma chave de API expira em {count} dia',
+        many: 'Uma chave de API expira em {count} de dias',
+        other: 'Uma chave de API expira em {count} dias',
+      },
+      headingToday: 'Uma chave de API expira hoje',
+      lead: 'Depois disso, ela é recusada e suas conexões são fechadas. Rotacione-a antes: a nova chave tem as mesmas permissões, e as duas funcionam enquanto você faz a troca.',
+    },
+    keyUsedAgain: {
+      subject: 'Segurança do {product}: uma chave de API sem uso há muito tempo voltou a ser usada ({at})',
+      preheader: 'Ela não era usada havia muito tempo.',
+      heading: 'Uma chave de API voltou a ser usada',
+      lead: 'Esta chave não era usada havia muito tempo. Se foi você, está tudo certo. Se não foi, revogue-a: as conexões dela são encerradas na hora.',
+    },
+    keyLimit: {
+      near: {
+        subject: '{product}: a chave de API {key} chegou a 80% de um limite ({limit})',
+        preheader: 'Em breve ele será atingido. Cobranças e chamadas além dele são recusadas.',
+        heading: 'Uma chave de API chegou a 80% de um limite: {limit}',
+      },
+      reached: {
+        subject: '{product}: a chave de API {key} atingiu um limite ({limit})',
+        preheader: 'Cobranças e chamadas além dele são recusadas.',
+        heading: 'Uma chave de API atingiu um limite: {limit}',
+      },
+      lead: 'Cobranças e chamadas além do limite são recusadas. Se isso é mais do que você esperava, veja para que a chave é usada.',
+      spend: { day: 'gastos por dia', month: 'gastos por mês', total: 'gastos no total' },
+      requests: {
+        second: 'requisições por segundo',
+        minute: 'requisições por minuto',
+        hour: 'requisições por hora',
+        day: 'requisições por dia',
+      },
+      quota: {
+        hour: 'cota por hora',
+        day: 'cota por dia',
+        month: 'cota por mês',
+        total: 'cota total',
+      },
+    },
+    keyNewNetwork: {
+      subject: 'Segurança do {product}: uma chave de API é usada a partir de uma nova rede ({at})',
+      preheader: 'Ela nunca tinha sido usada a partir dessa rede.',
+      heading: 'Uma chave de API é usada a partir de uma nova rede',
+      lead: 'Se foi você, está tudo certo. Se não foi, revogue a chave: as conexões dela são encerradas na hora. Se uma chave é sempre usada a partir das mesmas redes, você pode defini-las na chave, e então ela não funciona em nenhum outro lugar.',
+    },
+    keyCreatedByDevice: {
+      subject: 'Segurança do {product}: um dispositivo recebeu uma chave de API ({at})',
+      preheader: 'Você o aprovou na página de dispositivos.',
+      heading: 'Um dispositivo recebeu uma chave de API',
+      lead: 'Um dispositivo ou terminal aprovado com a sua conta criou esta chave. Se foi você, está tudo certo. Se não foi, revogue a chave: as conexões dela são encerradas na hora. Depois, encerre as sessões que você não reconhece.',
+    },
+    webhookDisabled: {
+      subject: '{product}: um webhook foi desativado ({at})',
+      preheader: 'O endpoint dele não aceitou nada por três dias.',
+      heading: 'Um webhook foi desativado',
+      lead: 'O endpoint não aceitou nenhum evento por três dias, então nada mais é enviado a ele. Os eventos em espera são mantidos e enviados quando você o reativar; os que acontecerem até lá, não.',
+      button: 'Ver seus webhooks',
+    },
+    test: {
+      subject: '{product}: e-mail de teste',
+      preheader: 'Os e-mails deste serviço chegam.',
+      heading: 'O envio de e-mails funciona',
+      lead: 'Alguém que mantém este serviço pediu este teste. Não há nada a fazer.',
+    },
+    keysButton: 'Ver suas chaves',
+    facts: {
+      name: 'Nome',
+      key: 'Chave',
+      when: 'Data',
+      network: 'Rede',
+      program: 'Programa',
+      unknownProgram: 'desconhecido',
+      revoked: 'Revogada',
+      expires: 'Expira',
+      used: 'Usada',
+      noticed: 'Constatado',
+      device: 'Dispositivo',
+      unnamedDevice: 'sem nome',
+      created: 'Criada',
+      endpoint: 'Endpoint',
+      failure: 'Última falha',
+      disabled: 'Desativado',
+    },
+  },
+} as const satisfies Translation<typeof english, 'pt'>
