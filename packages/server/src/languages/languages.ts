@@ -74,6 +74,13 @@ export const LANGUAGES = {
     formats: 'tr',
     load: async () => fitting((await import('./tr/index.ts')).texts),
   },
+  ja: {
+    name: '日本語',
+    tag: 'ja',
+    direction: 'ltr',
+    formats: 'ja',
+    load: async () => fitting((await import('./ja/index.ts')).texts),
+  },
   zh: {
     name: '简体中文',
     tag: 'zh-Hans',
