@@ -53,8 +53,14 @@ export class AccountCalls {
     return this.#transport.call('GET', '/v1/me/ledger', { query: { limit, cursor } })
   }
 
-  securityEvents({ limit, cursor }: PageOptions = {}): Promise<Page<SecurityEventObject>> {
-    return this.#transport.call('GET', '/v1/security-events', { query: { limit, cursor } })
+  /** Of one type, and about one key, where these are given. */
+  securityEvents({
+    limit,
+    cursor,
+    type,
+    key_id,
+  }: PageOptions & { type?: string; key_id?: string } = {}): Promise<Page<SecurityEventObject>> {
+    return this.#transport.call('GET', '/v1/security-events', { query: { limit, cursor, type, key_id } })
   }
 
   /** Lets an app charge the balance. */

@@ -50,6 +50,8 @@ export interface ApiKeyStore {
   search(wanted: KeySearch, now: Instant, page: PageRequest): Promise<Slice<ApiKey>>
   /** The metadata of these keys as JSON; keys that have none are absent. */
   metadataOf(ids: readonly string[]): Promise<Map<string, string>>
+  /** Numbers of keys by status, each at most `atMost`. */
+  count(userId: string, now: Instant, atMost: number): Promise<Record<ApiKeyStatus, number>>
   /** Number of active keys, at most `atMost`. Exact only under `users.lock`. */
   countActive(userId: string, now: Instant, atMost: number): Promise<number>
   /**

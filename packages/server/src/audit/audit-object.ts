@@ -1,5 +1,6 @@
 import type { AuditEventObject } from '@keyway/sdk/protocol'
 import { toRfc3339 } from '../clock.ts'
+import { csvCell } from '../csv.ts'
 import type { AuditEvent } from './audit-event.ts'
 
 /** The JSON form of an audit row. With `reason_hash` for `reason` its fields up to `request_id` give its hash. */
@@ -65,14 +66,4 @@ export function auditCsvLine(event: AuditEvent): string {
     after: after && JSON.stringify(after),
   }
   return `${COLUMNS.map(name => csvCell(record[name])).join(',')}\r\n`
-}
-
-/** Characters at the start of a cell that make spreadsheets evaluate it (OWASP, CSV injection). */
-const FORMULA_START = /^[=+\-@\t\r]/
-
-export function csvCell(value: unknown): string {
-  if (value === null || value === undefined) return ''
-  const text = String(value)
-  const harmless = FORMULA_START.test(text) ? `'${text}` : text
-  return /[",\r\n]/.test(harmless) || harmless !== text ? `"${harmless.replaceAll('"', '""')}"` : harmless
 }

@@ -2,6 +2,7 @@ import { auditEventObject } from '../audit/audit-object.ts'
 import { CURRENCY, formatMoney } from '../billing/money.ts'
 import { type Clock, DAY, toRfc3339, toRfc3339OrNull } from '../clock.ts'
 import type { PageRequest, Position, Slice } from '../paging.ts'
+import { securityEventObject } from '../security-events/security-event-object.ts'
 import { oldestKept } from '../usage/usage.ts'
 import type { User } from '../users/user.ts'
 import { chargeAuthorizationObject, emailChangeObject } from './account-object.ts'
@@ -98,7 +99,7 @@ export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
     yield* list(
       'security_events',
       page => store.securityEvents.list(user.id, page),
-      async rows => rows.map(objects.securityEventObject),
+      async rows => rows.map(securityEventObject),
     )
     yield field('mails', await mailsOf(user, reader))
     // A day less than is kept, since a day may end meanwhile.

@@ -4,6 +4,7 @@ import { NODE_TIMEOUT_MS } from '../hub/presence-store.ts'
 import type { Log } from '../log.ts'
 import { CODE_WINDOW } from '../magic-links/code-limits.ts'
 import { INBOX_KEPT_FOR } from '../mail/inbox.ts'
+import { EVENTS_KEPT_FOR } from '../security-events/security-event.ts'
 import type { Storage } from '../store.ts'
 import { oldestKept } from '../usage/usage.ts'
 import type { Outdated } from '../usage/usage-store.ts'
@@ -28,7 +29,7 @@ export const KEPT_FOR = {
   settledMail: 7 * DAY,
   inboxMail: INBOX_KEPT_FOR,
   endedSessions: 30 * DAY,
-  securityEvents: 400 * DAY,
+  securityEvents: EVENTS_KEPT_FOR,
   /** Revoked keys are kept as long as the account. */
   expiredKeys: 400 * DAY,
   /** Of expired and revoked keys. Otherwise metadata of keys, which may be created without limit, would accumulate. */

@@ -1,9 +1,20 @@
 import type { Instant } from '../clock.ts'
 import type { PageRequest, Slice } from '../paging.ts'
-import type { SecurityEvent } from './security-event.ts'
+import type { SecurityEvent, SecurityEventType } from './security-event.ts'
+
+export interface SecurityEventFilter {
+  /** Of these types only. */
+  types?: readonly SecurityEventType[] | undefined
+  /** About this key only. */
+  keyId?: string | undefined
+}
 
 export interface SecurityEventStore {
-  list(userId: string, page: PageRequest): Promise<Slice<SecurityEvent>>
+  /**
+   * Newest first, by one index for each filter. With both filters a page reads a bounded number of the key's events, so it
+   * may have fewer than `limit`, or none, and still be followed by another.
+   */
+  list(userId: string, page: PageRequest, filter?: SecurityEventFilter): Promise<Slice<SecurityEvent>>
   prune(before: Instant, batch: number): Promise<number>
 }
 

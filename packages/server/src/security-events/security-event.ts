@@ -1,4 +1,4 @@
-import type { Instant } from '../clock.ts'
+import { DAY, type Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
 
@@ -35,6 +35,57 @@ export type SecurityEventType =
   | 'agent_disconnected'
   | 'mail_sent_again'
   | 'mail_allowed_again'
+
+/** Kept for so long. */
+export const EVENTS_KEPT_FOR = 400 * DAY
+
+/** What events are about, by which lists are filtered. */
+export const EVENT_GROUPS = ['sign_ins', 'keys', 'account', 'apps', 'support'] as const
+export type EventGroup = (typeof EVENT_GROUPS)[number]
+
+const GROUP_OF: Record<SecurityEventType, EventGroup> = {
+  sign_in: 'sign_ins',
+  refresh_token_reused: 'sign_ins',
+  session_ended: 'sign_ins',
+  api_key_created: 'keys',
+  api_key_rotated: 'keys',
+  api_key_revoked: 'keys',
+  api_key_used_again: 'keys',
+  api_key_new_network: 'keys',
+  api_key_limit_near: 'keys',
+  api_key_limit_reached: 'keys',
+  account_created: 'account',
+  account_suspended: 'account',
+  account_activated: 'account',
+  account_deleted: 'account',
+  account_deletion_requested: 'account',
+  account_deletion_cancelled: 'account',
+  email_change_requested: 'account',
+  email_changed: 'account',
+  charge_authorization_granted: 'apps',
+  charge_authorization_withdrawn: 'apps',
+  consent_granted: 'apps',
+  consent_withdrawn: 'apps',
+  role_changed: 'support',
+  profile_changed: 'support',
+  limits_cleared: 'support',
+  credit_granted: 'support',
+  account_read: 'support',
+  api_key_limits_changed: 'support',
+  agent_disconnected: 'support',
+  mail_sent_again: 'support',
+  mail_allowed_again: 'support',
+}
+
+export const SECURITY_EVENT_TYPES = Object.keys(GROUP_OF) as SecurityEventType[]
+
+export function isSecurityEventType(text: string): text is SecurityEventType {
+  return Object.hasOwn(GROUP_OF, text)
+}
+
+export function typesOfGroup(group: EventGroup): SecurityEventType[] {
+  return SECURITY_EVENT_TYPES.filter(type => GROUP_OF[type] === group)
+}
 
 /** An event of an account, visible to its owner and the operator. */
 export interface SecurityEvent {

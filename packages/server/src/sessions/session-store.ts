@@ -6,6 +6,8 @@ import type { Session, SessionEnd } from './session.ts'
 
 export interface SessionStore {
   find(id: string): Promise<Session | null>
+  /** Ended ones too; unknown ids are absent. */
+  findMany(ids: readonly string[]): Promise<Session[]>
   /** The session and its owner in one query; part of every authenticated call. */
   findWithUser(id: string): Promise<{ session: Session; user: User } | null>
   /**

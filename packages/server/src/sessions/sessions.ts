@@ -88,6 +88,8 @@ export interface Sessions {
   /** Ends the session of this refresh token, rotated or not. False when there is none. */
   endByToken(refreshToken: string, by: SessionEnd, caller: Caller): Promise<boolean>
   list(userId: string, page: PageRequest): Promise<Slice<Session>>
+  /** Those of this person, ended ones too; unknown ids are absent. */
+  findMany(userId: string, ids: readonly string[]): Promise<Map<string, Session>>
   /** @throws KeywayError `not_found` */
   end(userId: string, sessionId: string, caller: Caller): Promise<void>
   /**
@@ -176,6 +178,11 @@ export function createSessions(deps: SessionDeps): Sessions {
     async refreshForApp(token, appId, retryKey, caller) {
       const family = await refresh(token, { kind: 'app', appId }, retryKey, caller)
       return family
+    },
+
+    async findMany(userId, ids) {
+      const found = await store.sessions.findMany(ids)
+      return new Map(found.filter(each => each.userId === userId).map(each => [each.id, each]))
     },
 
     list(userId, page) {

@@ -7,7 +7,7 @@ import { isUnlimited, type Limits, NO_LIMITS } from '../limits/limit.ts'
 import { toSlice } from '../paging.ts'
 import type { UserStatus } from '../users/user.ts'
 import type { Db, Engine, LookUp } from './engine.ts'
-import { countActiveKeys, listKeys, listKeysByExternalId } from './key-lists.ts'
+import { countActiveKeys, countKeys, listKeys, listKeysByExternalId } from './key-lists.ts'
 import { metadataOf, pruneMetadata, setMetadata } from './key-metadata.ts'
 import { searchKeys } from './key-search.ts'
 import type { ApiKeyRow, Schema } from './schema.ts'
@@ -76,6 +76,7 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
       return { rows: rows.map(toApiKey), next }
     },
     metadataOf: ids => metadataOf(db, ids),
+    count: (userId, now, atMost) => countKeys(db, userId, now, atMost),
     countActive: (userId, now, atMost) => countActiveKeys(db, userId, now, atMost),
     async nthLastCreation(userId, n) {
       const row = await db

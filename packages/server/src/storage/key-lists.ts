@@ -43,6 +43,21 @@ export async function countActiveKeys(db: Db, userId: string, now: Instant, atMo
   return rows[0]!.count
 }
 
+/** Numbers of an owner's keys by status, each at most `atMost`, by one partial index each. */
+export async function countKeys(
+  db: Db,
+  userId: string,
+  now: Instant,
+  atMost: number,
+): Promise<Record<ApiKeyStatus, number>> {
+  const { rows } = await sql<{ expired: number; revoked: number }>`select
+    (select count(*) from (select 1 as one from api_keys
+      where ${hasExpiry(userId)} and expires_at <= ${now} limit ${atMost}) as ended) as expired,
+    (select count(*) from (select 1 as one from api_keys
+      where user_id = ${userId} and revoked_at is not null limit ${atMost}) as gone) as revoked`.execute(db)
+  return { active: await countActiveKeys(db, userId, now, atMost), ...rows[0]! }
+}
+
 function hasStatus(status: ApiKeyStatus | null, now: Instant): RawBuilder<unknown> {
   if (status === 'revoked') return sql`revoked_at is not null`
   if (status === 'expired') return sql`revoked_at is null and expires_at <= ${now}`

@@ -1,6 +1,7 @@
-import { toSlice } from '../paging.ts'
+import { type RawBuilder, sql } from 'kysely'
 import type { SecurityEvent } from '../security-events/security-event.ts'
 import type { SecurityEventChanges, SecurityEventStore } from '../security-events/security-event-store.ts'
+import { filteredSlice, rowsToRead } from './bounded-scan.ts'
 import { before as olderThan } from './paging.ts'
 import type { SecurityEventRow } from './schema.ts'
 import { countOf, type Statements } from './statements.ts'
@@ -22,17 +23,29 @@ export function createSecurityEventStore({ db }: Statements): SecurityEventStore
         })
         .execute()
     },
-    async list(userId, page) {
-      const rows = await db
-        .selectFrom('security_events')
-        .selectAll()
-        .where('user_id', '=', userId)
-        .$if(page.after !== null, query => query.where(olderThan('at', page.after!)))
-        .orderBy('at', 'desc')
-        .orderBy('id', 'desc')
-        .limit(page.limit + 1)
-        .execute()
-      return toSlice(rows.map(toEvent), page.limit, event => ({ at: event.at, id: event.id }))
+    async list(userId, { limit, after }, { types, keyId } = {}) {
+      const isScanned = types !== undefined && keyId !== undefined
+      const ofUser = sql`user_id = ${userId} ${after ? sql`and ${olderThan('at', after)}` : sql``}`
+      const newest = sql`order by at desc, id desc limit ${rowsToRead(limit, isScanned)}`
+      const rowsOf = (condition: RawBuilder<unknown>) =>
+        sql`select * from security_events where ${ofUser} ${condition} ${newest}`
+      const query =
+        keyId !== undefined
+          ? rowsOf(sql`and key_id = ${keyId}`)
+          : types !== undefined
+            ? sql`select * from (${sql.join(
+                types.map(type => sql`select * from (${rowsOf(sql`and type = ${type}`)}) as one`),
+                sql` union all `,
+              )}) as found ${newest}`
+            : rowsOf(sql``)
+      const rows = types?.length === 0 ? [] : (await sql<SecurityEventRow>`${query}`.execute(db)).rows
+      return filteredSlice(
+        rows.map(toEvent),
+        limit,
+        isScanned,
+        ({ type }) => types === undefined || types.includes(type),
+        ({ at, id }) => ({ at, id }),
+      )
     },
     async prune(before, batch) {
       const old = db.selectFrom('security_events').select('id').where('at', '<', before).limit(batch)

@@ -36,6 +36,15 @@ export function createSessionStore({ db, lookUp }: Statements): SessionStore & S
     async find(id) {
       return toSession(await db.selectFrom('sessions').selectAll().where('id', '=', id).executeTakeFirst())
     },
+    async findMany(ids) {
+      if (ids.length === 0) return []
+      const rows = await db
+        .selectFrom('sessions')
+        .selectAll()
+        .where('id', 'in', [...ids])
+        .execute()
+      return rows.map(row => toSession(row)!)
+    },
     async findWithUser(id) {
       const row = (await lookUp(WITH_USER, id)) as WithUserRow | undefined
       if (!row) return null

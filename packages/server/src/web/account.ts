@@ -11,7 +11,7 @@ import { MAX_USER_NAME_LENGTH, type User } from '../users/user.ts'
 import { accountChangePages, addressCard, deletionCard, type RefusedAccountForm } from './account-changes.ts'
 import { balanceChart, dollars } from './balance-chart.ts'
 import { consentSection, withdrawConsent } from './consents.ts'
-import { eventRow } from './events.ts'
+import { eventPages, eventRows } from './events.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { languageField } from './language-choice.ts'
 import { day, formToken, type Html, pageHead } from './layout.ts'
@@ -27,6 +27,7 @@ const CONSENT_ROWS = 100
 /** /account: profile, balance, plan, charge authorisations, ledger, security events. */
 export function accountPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/account', c => renderAccount(kit, c))
+  eventPages(app, kit)
   accountChangePages(app, kit, (c, refused) => renderAccount(kit, c, refused))
   app.post('/account/name', async c => {
     const { user } = kit.requireSession(c)
@@ -82,7 +83,6 @@ async function renderAccount(
   ])
   const typed = c.req.query('new_email') ?? ''
   const token = kit.forms.token(c)
-  const now = kit.clock.now()
   const body = html`${pageHead(account.title, account.lead)}
 <div class="columns">
 <section class="card"><h2>${account.profile}</h2>${profile(user, token)}</section>
@@ -94,7 +94,7 @@ ${addressCard(change, token, refused, typed)}
 ${consentSection(consents.rows, token)}
 <section class="card flush"><div class="card-head"><h2>${account.charging}</h2><p class="quiet">${account.chargingLead}</p></div><ul class="list">${held.authorizations.map(each => authorizationRow(each, token))}</ul></section>
 <section class="card flush"><div class="card-head"><h2>${account.ledger}</h2></div>${ledgerTable(ledger.rows)}${olderLink(ledger)}</section>
-<section class="card flush"><div class="card-head"><h2>${account.events}</h2></div><ul class="list">${events.rows.map(event => eventRow(event, now))}</ul></section>
+<section class="card flush"><div class="card-head"><h2>${account.events}</h2></div><ul class="list">${await eventRows(kit, user.id, events.rows)}</ul><p class="card-foot"><a href="/account/events">${texts.eventList.all}</a></p></section>
 <section class="card"><h2>${account.export}</h2><p class="quiet">${account.exportLead}</p><p><a class="button second small" href="/account/export" download>${account.exportSubmit}</a></p></section>
 ${deletionCard(user, token)}`
   const options = { title: account.title, current: '/account', isRefused: refused !== null }

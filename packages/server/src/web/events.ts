@@ -1,12 +1,147 @@
-import { html } from 'hono/html'
-import type { Instant } from '../clock.ts'
+import type { Hono } from 'hono'
+import { html, raw } from 'hono/html'
+import { DAY, type Instant } from '../clock.ts'
+import { parseId } from '../ids.ts'
 import { texts } from '../languages/current.ts'
-import type { SecurityEvent } from '../security-events/security-event.ts'
+import { decodeCursor, encodeCursor, type Position } from '../paging.ts'
+import {
+  EVENT_GROUPS,
+  EVENTS_KEPT_FOR,
+  type EventGroup,
+  type SecurityEvent,
+  typesOfGroup,
+} from '../security-events/security-event.ts'
+import {
+  EXPORT_BATCH,
+  SECURITY_EVENT_FORMATS,
+  securityEventExport,
+} from '../security-events/security-event-object.ts'
+import type { SecurityEventFilter } from '../security-events/security-event-store.ts'
 import { describeClient } from './client-name.ts'
-import { ago, type Html } from './layout.ts'
+import { labelOf } from './key-list.ts'
+import type { PageContext, PageKit, PageVariables } from './kit.ts'
+import { ago, type Html, pageHead } from './layout.ts'
+import { notFound } from './problem.ts'
+import { rich } from './rich.ts'
 
-/** A security event as a row of a list. */
-export function eventRow({ type, at, client, network }: SecurityEvent, now: Instant): Html {
-  const { eventNames } = texts.account
-  return html`<li class="item event"><span>${eventNames[type]}</span><span class="quiet">${client ? describeClient(client) : ''} ${network ? html`<code>${network}</code>` : ''}</span><span class="when">${ago(at, now)}</span></li>`
+const ROWS = 50
+
+/** /account/events: the security events, by what they are about, as a list and as a file. */
+export function eventPages(app: Hono<PageVariables>, kit: PageKit): void {
+  app.get('/account/events', c => renderEvents(kit, c))
+  app.get('/account/events/:file', c => exportEvents(kit, c))
+}
+
+/** What the page shows; unknown values are as none. */
+interface View {
+  group: EventGroup | null
+  keyId: string | null
+}
+
+function viewOf(c: PageContext): View {
+  const group = EVENT_GROUPS.find(each => each === c.req.query('group')) ?? null
+  return { group, keyId: parseId(c.req.query('key') ?? '') }
+}
+
+function filterOf({ group, keyId }: View): SecurityEventFilter {
+  return { types: group ? typesOfGroup(group) : undefined, keyId: keyId ?? undefined }
+}
+
+function queryOf({ group, keyId }: View, more: Record<string, string> = {}): string {
+  return new URLSearchParams({ ...(group && { group }), ...(keyId && { key: keyId }), ...more }).toString()
+}
+
+async function renderEvents(kit: PageKit, c: PageContext): Promise<Response> {
+  const { user } = kit.requireSession(c)
+  const { account, eventList } = texts
+  const view = viewOf(c)
+  const after = decodeCursor(c.req.query('cursor') ?? '')
+  const { rows, next } = await kit.securityEvents.list(user.id, { limit: ROWS, after }, filterOf(view))
+  const older = next && queryOf(view, { cursor: encodeCursor(next) })
+  const body = html`<p class="back"><a href="/account">${account.title}</a></p>
+${pageHead(account.events, eventList.lead({ days: EVENTS_KEPT_FOR / DAY }))}
+${groupLinks(view)}
+${await keyNote(kit, user.id, view)}
+<section class="card flush">${rows.length === 0 ? html`<p class="none">${eventList.empty}</p>` : html`<ul class="list">${await eventRows(kit, user.id, rows)}</ul>`}</section>
+${after || older ? html`<nav class="spread" aria-label="${eventList.pages}">${after ? html`<a href="/account/events?${queryOf(view)}">${eventList.newest}</a>` : ''}${older ? html`<a href="/account/events?${older}">${eventList.older}</a>` : ''}</nav>` : ''}
+<p>${eventList.export} <a href="/account/events/export.csv?${queryOf(view)}" download>CSV</a> · <a href="/account/events/export.jsonl?${queryOf(view)}" download>JSON</a></p>`
+  return kit.render(c, { title: account.events, current: '/account' }, body)
+}
+
+function groupLinks({ group, keyId }: View): Html {
+  const { eventList } = texts
+  const links = [null, ...EVENT_GROUPS].map(each => {
+    const here = each === group ? raw(' aria-current="true"') : ''
+    const label = each ? eventList.groups[each] : eventList.all
+    return html`<a href="/account/events?${queryOf({ group: each, keyId })}"${here}>${label}</a>`
+  })
+  return html`<nav class="filter" aria-label="${eventList.filter}">${links}</nav>`
+}
+
+async function keyNote(kit: PageKit, userId: string, { group, keyId }: View): Promise<Html | ''> {
+  if (keyId === null) return ''
+  const key = (await kit.apiKeys.findMany([keyId])).get(keyId)
+  if (key?.userId !== userId) throw notFound()
+  const name = html`<a href="/keys/${key.id}">${labelOf(key)}</a>`
+  return html`<p class="quiet">${rich(texts.eventList.ofKey, { name })} <a href="/account/events?${queryOf({ group, keyId: null })}">${texts.eventList.everyKey}</a></p>`
+}
+
+/**
+ * Security events as rows of a list, each with the key and the session that it is about.
+ *
+ * @param place on the page of a key all are about it
+ */
+export async function eventRows(
+  kit: PageKit,
+  userId: string,
+  events: readonly SecurityEvent[],
+  place: 'account' | 'key' = 'account',
+): Promise<Html[]> {
+  const now = kit.clock.now()
+  const ids = (of: (event: SecurityEvent) => string | null) => [
+    ...new Set(events.map(of).filter(id => id !== null)),
+  ]
+  const [keys, sessions] = await Promise.all([
+    kit.apiKeys.findMany(ids(({ keyId }) => keyId)),
+    kit.sessions.findMany(
+      userId,
+      ids(({ sessionId }) => sessionId),
+    ),
+  ])
+  return events.map(event => {
+    const key = event.keyId === null || place === 'key' ? undefined : keys.get(event.keyId)
+    const session = event.sessionId === null ? undefined : sessions.get(event.sessionId)
+    const about = key
+      ? html`<a href="/keys/${key.id}">${labelOf(key)}</a>`
+      : session?.client
+        ? texts.eventList.session({ client: describeClient(session.client) })
+        : ''
+    return row(event, now, about)
+  })
+}
+
+function row({ type, at, client, network }: SecurityEvent, now: Instant, about: Html | string): Html {
+  const from = [client ? describeClient(client) : '', network ? html`<code>${network}</code>` : '']
+  return html`<li class="item event"><span>${texts.account.eventNames[type]}${about ? html` <span class="about">${about}</span>` : ''}</span><span class="quiet">${from[0]} ${from[1]}</span><span class="when">${ago(at, now)}</span></li>`
+}
+
+/** /account/events/export.csv and .jsonl: all that match, newest first. */
+function exportEvents(kit: PageKit, c: PageContext): Response {
+  const { user } = kit.requireSession(c)
+  const [, format] = /^export\.(csv|jsonl)$/.exec(c.req.param('file') ?? '') ?? []
+  if (format !== 'csv' && format !== 'jsonl') throw notFound()
+  const filter = filterOf(viewOf(c))
+  const read = (after: Position | null) =>
+    kit.securityEvents.list(user.id, { limit: EXPORT_BATCH, after }, filter)
+  const body = securityEventExport(format, read, () => assertStillSignedIn(kit, c))
+  return c.body(body, 200, {
+    'Content-Type': SECURITY_EVENT_FORMATS[format].type,
+    'Content-Disposition': `attachment; filename="security-events.${format}"`,
+  })
+}
+
+/** The session may end while the answer is sent. */
+async function assertStillSignedIn(kit: PageKit, c: PageContext): Promise<void> {
+  const cookie = kit.cookies.session(c)
+  if (!cookie || !(await kit.sessions.authenticateCookie(cookie))) throw notFound()
 }

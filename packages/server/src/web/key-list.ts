@@ -1,4 +1,4 @@
-import { html, raw } from 'hono/html'
+import { html } from 'hono/html'
 import { type ApiKey, type ApiKeyStatus, statusOf } from '../api-keys/api-key.ts'
 import { DAY, type Instant } from '../clock.ts'
 import { texts } from '../languages/current.ts'
@@ -17,27 +17,39 @@ const MAX_CLIENT_LENGTH = 24
  *
  * @param place `admin`: links lead to the pages of administrators
  * @param live ids of keys with a live connection
+ * @param selectFor the id of the form that the rows of active keys are selected for; null: none
  */
 export function keyTable(
   keys: readonly ApiKey[],
   now: Instant,
   place: 'own' | 'admin' = 'own',
   live: ReadonlySet<string> = new Set(),
+  selectFor: string | null = null,
 ): Html {
   const { columns } = texts.keys
   const heads = [columns.key, columns.access, columns.created, columns.used, columns.expires, columns.status]
   return html`<table class="rows keys"><thead><tr>${heads.map(head => html`<th scope="col">${head}</th>`)}<th scope="col"><span class="unseen">${columns.action}</span></th></tr></thead><tbody>
-${keys.map(key => row(key, now, place, live.has(key.id)))}
+${keys.map(key => row(key, now, place, live.has(key.id), selectFor))}
 </tbody></table>`
 }
 
-function row(key: ApiKey, now: Instant, place: 'own' | 'admin', isLive: boolean): Html {
+function row(
+  key: ApiKey,
+  now: Instant,
+  place: 'own' | 'admin',
+  isLive: boolean,
+  selectFor: string | null,
+): Html {
   const { keys } = texts
   const { columns } = keys
   const status = statusOf(key, now)
   const cell = (label: string, content: Html | string) => html`<td data-label="${label}">${content}</td>`
-  return html`<tr class="key ${status}"><th scope="row">${place === 'own' && status === 'active' ? dot(key.id, isLive) : ''}<a class="name" href="${place === 'own' ? '' : '/admin'}/keys/${key.id}">${key.name ?? keys.unnamed}</a> <code>${key.keyPrefix}…</code></th>${cell(columns.access, access(key, place))}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, at => ago(at, now))}${usedFrom(key)}`)}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status))}<td class="end">${status === 'active' && place === 'own' ? revokeLink(key) : ''}</td></tr>
+  return html`<tr class="key ${status}"><th scope="row">${selectFor && status === 'active' ? selectBox(key, selectFor) : ''}${place === 'own' && status === 'active' ? dot(key.id, isLive) : ''}<a class="name" href="${place === 'own' ? '' : '/admin'}/keys/${key.id}">${key.name ?? keys.unnamed}</a> <code>${key.keyPrefix}…</code></th>${cell(columns.access, access(key, place))}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, at => ago(at, now))}${usedFrom(key)}`)}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status))}<td class="end">${status === 'active' && place === 'own' ? revokeLink(key) : ''}</td></tr>
 `
+}
+
+function selectBox(key: ApiKey, form: string): Html {
+  return html`<input type="checkbox" class="select" name="id" value="${key.id}" form="${form}" aria-label="${texts.keyList.select({ name: labelOf(key) })}">`
 }
 
 /** Whether an agent is connected with the key; the script keeps it up to date. */
@@ -50,7 +62,7 @@ function revokeLink(key: ApiKey): Html {
 }
 
 /** The key's name, or its stored prefix. */
-export function labelOf(key: ApiKey): string {
+export function labelOf(key: Pick<ApiKey, 'name' | 'keyPrefix'>): string {
   return key.name ?? `${key.keyPrefix}…`
 }
 
@@ -82,16 +94,4 @@ export function expires(key: ApiKey, status: ApiKeyStatus, now: Instant): Html |
 export function statusTag(key: ApiKey, status: ApiKeyStatus): Html {
   const { statuses, replaced } = texts.keys
   return html`<span class="tag ${status}">${statuses[status]}</span>${key.replacedBy && status === 'active' ? html` <span class="tag warn">${replaced}</span>` : ''}`
-}
-
-export function filterLinks(filter: ApiKeyStatus | null): Html {
-  const { keys } = texts
-  const links: [string, string, boolean][] = [
-    ['/keys', keys.all, filter === null],
-    ...(['active', 'expired', 'revoked'] as const).map(
-      status =>
-        [`/keys?status=${status}`, keys.statuses[status], filter === status] as [string, string, boolean],
-    ),
-  ]
-  return html`<nav class="filter" aria-label="${keys.filter}">${links.map(([href, label, here]) => html`<a href="${href}"${here ? raw(' aria-current="true"') : ''}>${label}</a>`)}</nav>`
 }

@@ -5,7 +5,7 @@ import { DEFAULT_OVERLAP_SECONDS } from '../api-keys/rotation.ts'
 import { DAY, HOUR, type Instant, SECOND } from '../clock.ts'
 import { texts } from '../languages/current.ts'
 import { describeClient } from './client-name.ts'
-import { eventRow } from './events.ts'
+import { eventRows } from './events.ts'
 import { expires, labelOf, lastUsed, statusTag } from './key-list.ts'
 import { limitsCard, networksCard, type Refused } from './key-settings.ts'
 import type { PageContext, PageKit } from './kit.ts'
@@ -13,8 +13,7 @@ import { ago, day, formToken, type Html, time } from './layout.ts'
 import { streamedCard, viewOf } from './live.ts'
 import { usageChart } from './usage-chart.ts'
 
-/** Events of the account among which those of a key are found, and how many are shown. */
-const SEARCHED_EVENTS = 200
+/** The newest ones of a key. */
 const SHOWN_EVENTS = 10
 /** Connections that are named before a key is revoked. */
 const SHOWN_CONNECTIONS = 5
@@ -63,13 +62,12 @@ async function agentsSection(kit: PageKit, c: PageContext, key: ApiKey): Promise
   return html`<section class="card of-key"><div class="spread"><h2>${nav.agents}</h2><a href="/keys/${key.id}/live">${live.watch}</a></div>${streamedCard(await viewOf(kit, c))}</section>`
 }
 
-/** The security events of a key among the latest of its owner. */
+/** The newest security events of a key. */
 async function eventsSection(kit: PageKit, key: ApiKey): Promise<Html | ''> {
-  const { rows } = await kit.securityEvents.list(key.userId, { limit: SEARCHED_EVENTS, after: null })
-  const now = kit.clock.now()
-  const ofKey = rows.filter(({ keyId }) => keyId === key.id).slice(0, SHOWN_EVENTS)
-  if (ofKey.length === 0) return ''
-  return html`<section class="card flush"><div class="card-head"><h2>${texts.account.events}</h2></div><ul class="list">${ofKey.map(event => eventRow(event, now))}</ul></section>`
+  const page = { limit: SHOWN_EVENTS, after: null }
+  const { rows } = await kit.securityEvents.list(key.userId, page, { keyId: key.id })
+  if (rows.length === 0) return ''
+  return html`<section class="card flush"><div class="card-head"><h2>${texts.account.events}</h2></div><ul class="list">${await eventRows(kit, key.userId, rows, 'key')}</ul><p class="card-foot"><a href="/account/events?key=${key.id}">${texts.eventList.all}</a></p></section>`
 }
 
 /** The properties of a key. */
@@ -136,7 +134,7 @@ export async function renderRevoke(kit: PageKit, c: PageContext, key: ApiKey): P
 }
 
 /** What happens to the connections of a key that is revoked. */
-function endOf(count: number): string {
+export function endOf(count: number): string {
   const { revokeNoConnection, revokeConnections, revokeManyConnections } = texts.keys
   if (count === 0) return revokeNoConnection
   return count > SHOWN_CONNECTIONS ? revokeManyConnections({ count }) : revokeConnections({ count })

@@ -1,11 +1,9 @@
 import type { Hono } from 'hono'
 import { html } from 'hono/html'
-import { type ApiKey, type ApiKeyStatus, administers } from '../api-keys/api-key.ts'
-import type { Instant } from '../clock.ts'
+import { type ApiKey, administers } from '../api-keys/api-key.ts'
 import { KeywayError } from '../errors.ts'
 import { newId, parseId } from '../ids.ts'
 import { texts } from '../languages/current.ts'
-import { decodeCursor, encodeCursor, type Slice } from '../paging.ts'
 import type { Policies } from '../policies/policy.ts'
 import { isTooOldForKey } from '../sessions/reauthentication.ts'
 import type { FieldProblem } from './fields.ts'
@@ -17,7 +15,7 @@ import {
   readNetworks,
   readProperties,
 } from './key-form.ts'
-import { filterLinks, keyTable } from './key-list.ts'
+import { keyIndexPages } from './key-index.ts'
 import { overlapOf, renderKey, renderRevoke } from './key-page.ts'
 import { readLimits } from './key-settings.ts'
 import { type PageContext, type PageKit, type PageVariables, Redirect } from './kit.ts'
@@ -25,15 +23,10 @@ import { type Html, pageHead } from './layout.ts'
 import { livePages } from './live.ts'
 import { renderCreated } from './new-key.ts'
 import { notFound } from './problem.ts'
-import { stateTag, streamToSignedIn } from './signed-in-stream.ts'
-
-/** Keys per page, so that it stays under 60 KB. */
-const ROWS = 30
 
 /** /keys: create, show, rename, rotate and revoke keys. */
 export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
-  app.get('/keys', c => renderKeys(kit, c))
-  app.get('/keys/events', c => streamLiveKeys(kit, c))
+  keyIndexPages(app, kit, c => firstKey(hiddenFieldsOf(kit, c)))
   app.get('/keys/new', c => renderNew(kit, c, {}))
   app.post('/keys', c => create(kit, c))
   app.get('/keys/:id', async c => renderKey(kit, c, await keyOf(kit, c), {}))
@@ -219,61 +212,10 @@ function renderNew(
   return kit.render(c, { title: keys.create, current: '/keys', problem, isRefused }, body, status)
 }
 
-async function renderKeys(kit: PageKit, c: PageContext): Promise<Response> {
-  const { user } = kit.requireSession(c)
-  const filter = readFilter(c.req.query('status'))
-  const after = decodeCursor(c.req.query('cursor') ?? '')
-  const slice = await kit.apiKeys.list(user.id, filter, { limit: ROWS, after })
-  const isFirst = slice.rows.length === 0 && !filter && !after
-  const body = isFirst
-    ? firstKey(hiddenFieldsOf(kit, c))
-    : keyList(slice, filter, after !== null, { now: kit.clock.now(), live: await liveKeys(kit, user.id) })
-  return kit.render(c, { title: texts.keys.title, current: '/keys' }, body)
-}
-
 /** The empty list: an introduction and the form. */
 function firstKey(hidden: KeyFormFields): Html {
   const { keys } = texts
   return html`${pageHead(keys.firstTitle, keys.firstLead)}
 <div class="with-aside"><section class="card" aria-labelledby="create-title"><h2 id="create-title">${keys.create}</h2>${createForm(hidden)}</section>
 <aside><h2>${keys.howTitle}</h2><ol class="steps">${keys.how.map(([title, lead]) => html`<li><strong>${title}</strong><p>${lead}</p></li>`)}</ol></aside></div>`
-}
-
-interface Live {
-  now: Instant
-  /** Ids of keys with a live connection. */
-  live: ReadonlySet<string>
-}
-
-async function liveKeys(kit: PageKit, userId: string): Promise<ReadonlySet<string>> {
-  return new Set((await kit.agents.connections(userId)).map(({ keyId }) => keyId))
-}
-
-/** Sends the ids of all keys with a live connection whenever they changed. */
-function streamLiveKeys(kit: PageKit, c: PageContext): Response {
-  return streamToSignedIn(kit, c, async (send, seen) => {
-    const live = [...(await liveKeys(kit, kit.requireSession(c).user.id))].sort().join(' ')
-    const tag = stateTag(live)
-    if (tag !== seen) await send('live', live, tag)
-    return tag
-  })
-}
-
-function keyList(
-  slice: Slice<ApiKey>,
-  filter: ApiKeyStatus | null,
-  isOlder: boolean,
-  { now, live }: Live,
-): Html {
-  const { keys } = texts
-  const same = filter ? { status: filter } : undefined
-  const older = slice.next && new URLSearchParams({ ...same, cursor: encodeCursor(slice.next) })
-  return html`${pageHead(keys.title, keys.lead, html`<a class="button" href="/keys/new">${keys.create}</a>`)}
-${filterLinks(filter)}
-<section class="card flush" data-live-keys="/keys/events" data-says="${keys.connected}">${slice.rows.length === 0 ? html`<p class="none">${keys.emptyFilter}</p>` : keyTable(slice.rows, now, 'own', live)}</section>
-${isOlder || older ? html`<nav class="spread" aria-label="${keys.pages}">${isOlder ? html`<a href="/keys?${new URLSearchParams(same)}">${keys.newest}</a>` : ''}${older ? html`<a href="/keys?${older}">${keys.more}</a>` : ''}</nav>` : ''}`
-}
-
-function readFilter(text: string | undefined): ApiKeyStatus | null {
-  return text === 'active' || text === 'expired' || text === 'revoked' ? text : null
 }

@@ -21,10 +21,9 @@ import type { MagicLinks } from '../magic-links/magic-links.ts'
 import type { Caller } from '../network.ts'
 import type { Inbox } from '../outbox/outbox.ts'
 import type { Suppressions } from '../outbox/suppressions.ts'
-import type { PageRequest, Slice } from '../paging.ts'
 import type { PolicyBook } from '../policies/policies.ts'
 import type { Secrets } from '../secrets.ts'
-import type { SecurityEvent } from '../security-events/security-event.ts'
+import type { SecurityEventStore } from '../security-events/security-event-store.ts'
 import type { SessionLifetimes } from '../sessions/session-lifetime.ts'
 import type { Sessions, SignedIn } from '../sessions/sessions.ts'
 import type { SigningKeys } from '../signing-keys/signing-keys.ts'
@@ -105,7 +104,7 @@ export interface PageServices {
   publicUrl: string
   secrets: Secrets
   signingKeys: Pick<SigningKeys, 'jwks' | 'rotate'>
-  securityEvents: { list(userId: string, page: PageRequest): Promise<Slice<SecurityEvent>> }
+  securityEvents: Pick<SecurityEventStore, 'list'>
   sessions: Sessions
   /** Aborted when the process drains, to end streams. */
   stopping: AbortSignal

@@ -279,6 +279,16 @@ for (const list of document.querySelectorAll('[data-live-keys]')) {
   )
 }
 
+// Selects all rows of a list, or none where all are.
+for (const button of document.querySelectorAll('[data-selects]')) {
+  const boxes = [...document.querySelectorAll(`input[type=checkbox][form="${button.dataset.selects}"]`)]
+  button.hidden = false
+  button.addEventListener('click', () => {
+    const isFull = boxes.every(box => box.checked)
+    for (const box of boxes) box.checked = !isFull
+  })
+}
+
 // Live parts: the server sends the whole part whenever it changed. What may be out of date is greyed out.
 for (const element of document.querySelectorAll('[data-stream]')) {
   const stop = listen(

@@ -57,9 +57,11 @@ forEachEngine(engine => {
         await store.apiKeys.countActive(user.id, NOW, 100),
         many === 'active' || many === 'expiring' ? 100 : 2 * FEW,
       )
+      const counts = await store.apiKeys.count(user.id, NOW, 1000)
+      assert.equal(counts[many === 'expiring' ? 'active' : many], 1000)
       assert.equal(await store.apiKeys.nthLastCreation(user.id, 500), NOW - 500)
       // If the newest keys with an expiry have all expired, the active ones are read by expiry.
-      assert.equal(reads.length, 2 * statuses.length + 2 + (many === 'expired' ? 1 : 0))
+      assert.equal(reads.length, 2 * statuses.length + 4 + (many === 'expired' ? 1 : 0))
       for (const read of reads.splice(0)) await assertFlat(engine, connection, read)
     })
   }

@@ -7,6 +7,7 @@ import { sourceFiles, src } from './source.ts'
 const KERNEL = [
   'cache-control',
   'change-limits',
+  'csv',
   'content-coding',
   'errors',
   'folders',

@@ -44,6 +44,7 @@ test('every form that changes something needs its form token', async t => {
     '/keys',
     '/sign-out',
     '/sessions/end-others',
+    '/keys/revoke',
     '/account/name',
     '/account/email',
     '/account/email/cancel',

@@ -43,6 +43,8 @@ export const frameTexts = {
     networks_saved: 'Die Netze wurden geändert.',
     limits_saved: 'Die Grenzen wurden geändert.',
     revoked: 'Der Schlüssel wurde widerrufen. Er funktioniert nicht mehr, und seine Agenten wurden getrennt.',
+    keys_revoked:
+      'Die Schlüssel wurden widerrufen. Sie funktionieren nicht mehr, und ihre Agenten wurden getrennt.',
     disconnected:
       'Getrennt. Der Agent verbindet sich von selbst wieder, solange sein Schlüssel aktiv ist; widerrufen Sie den Schlüssel, um ihn fernzuhalten.',
     gone: 'Diese Verbindung ist bereits beendet.',

@@ -39,6 +39,7 @@ export const frameTexts = {
     networks_saved: 'The networks were changed.',
     limits_saved: 'The limits were changed.',
     revoked: 'The key was revoked. It no longer works, and its agents were disconnected.',
+    keys_revoked: 'The keys were revoked. They no longer work, and their agents were disconnected.',
     disconnected:
       'Disconnected. The agent connects again by itself while its key is active; revoke the key to keep it out.',
     gone: 'That connection has already ended.',

@@ -40,6 +40,7 @@ export const frameTexts = {
     networks_saved: 'Se han cambiado las redes.',
     limits_saved: 'Se han cambiado los límites.',
     revoked: 'Se ha revocado la clave. Ya no funciona, y sus agentes se han desconectado.',
+    keys_revoked: 'Se han revocado las claves. Ya no funcionan, y sus agentes se han desconectado.',
     disconnected:
       'Agente desconectado. Vuelve a conectarse solo mientras su clave esté activa; para impedirlo, revoca la clave.',
     gone: 'Esa conexión ya ha terminado.',

@@ -42,6 +42,8 @@ export const frameTexts = {
     networks_saved: 'Les réseaux ont été modifiés.',
     limits_saved: 'Les limites ont été modifiées.',
     revoked: 'La clé a été révoquée. Elle ne fonctionne plus, et ses agents ont été déconnectés.',
+    keys_revoked:
+      'Les clés ont été révoquées. Elles ne fonctionnent plus, et leurs agents ont été déconnectés.',
     disconnected:
       'Agent déconnecté. Il se reconnecte de lui-même tant que sa clé est active ; pour l’écarter, révoquez la clé.',
     gone: 'Cette connexion a déjà pris fin.',

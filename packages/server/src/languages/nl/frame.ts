@@ -42,6 +42,7 @@ export const frameTexts = {
     networks_saved: 'De netwerken zijn gewijzigd.',
     limits_saved: 'De limieten zijn gewijzigd.',
     revoked: 'De sleutel is ingetrokken. Hij werkt niet meer en zijn agents zijn losgekoppeld.',
+    keys_revoked: 'De sleutels zijn ingetrokken. Ze werken niet meer en hun agents zijn losgekoppeld.',
     disconnected:
       'Losgekoppeld. De agent maakt vanzelf weer verbinding zolang zijn sleutel actief is; trek de sleutel in om hem buiten te houden.',
     gone: 'Die verbinding is al beëindigd.',

@@ -52,6 +52,7 @@ export const frameTexts = {
     networks_saved: 'Sieci zostały zmienione.',
     limits_saved: 'Limity zostały zmienione.',
     revoked: 'Klucz został unieważniony. Już nie działa, a jego agenci zostali rozłączeni.',
+    keys_revoked: 'Klucze zostały unieważnione. Już nie działają, a ich agenci zostali rozłączeni.',
     disconnected:
       'Rozłączono. Agent połączy się ponownie sam, dopóki jego klucz jest aktywny. Aby go zablokować, unieważnij klucz.',
     gone: 'To połączenie już się zakończyło.',

@@ -42,6 +42,7 @@ export const frameTexts = {
     networks_saved: 'As redes foram alteradas.',
     limits_saved: 'Os limites foram alterados.',
     revoked: 'A chave foi revogada. Ela não funciona mais, e seus agentes foram desconectados.',
+    keys_revoked: 'As chaves foram revogadas. Elas não funcionam mais, e seus agentes foram desconectados.',
     disconnected:
       'Agente desconectado. Ele volta a se conectar sozinho enquanto a chave estiver ativa; para impedir isso, revogue a chave.',
     gone: 'Essa conexão já foi encerrada.',

@@ -50,6 +50,10 @@ export const MIGRATIONS: readonly Migration[] = [
   whenApplied('0031-relay-version', async () => (await import('./0031-relay-version.ts')).relayVersion),
   whenApplied('0032-user-nodes', async () => (await import('./0032-user-nodes.ts')).userNodes),
   whenApplied('0033-account-changes', async () => (await import('./0033-account-changes.ts')).accountChanges),
+  whenApplied(
+    '0034-security-event-lists',
+    async () => (await import('./0034-security-event-lists.ts')).securityEventLists,
+  ),
   whenApplied('0036-locales', async () => (await import('./0036-locales.ts')).locales),
 ]
 

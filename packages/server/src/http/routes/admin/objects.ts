@@ -1,10 +1,8 @@
-import type { SecurityEventObject } from '@keyway/sdk/protocol'
 import { z } from 'zod'
 import type { ListedMail, NodeStatus } from '../../../administration/administration.ts'
 import { toRfc3339, toRfc3339OrNull } from '../../../clock.ts'
 import type { PresenceRow } from '../../../hub/presence-store.ts'
 import type { Suppression } from '../../../outbox/suppression.ts'
-import type { SecurityEvent } from '../../../security-events/security-event.ts'
 import type { Session } from '../../../sessions/session.ts'
 import * as answers from '../../openapi-schemas.ts'
 
@@ -67,18 +65,6 @@ export function sessionObject(row: Session): z.infer<typeof session> {
     expires_at: toRfc3339(row.expiresAt),
     client: row.client,
     network: row.network,
-  }
-}
-
-export function securityEventObject(event: SecurityEvent): SecurityEventObject {
-  return {
-    id: event.id,
-    type: event.type,
-    at: toRfc3339(event.at),
-    network: event.network,
-    client: event.client,
-    ...(event.keyId && { key_id: event.keyId }),
-    ...(event.sessionId && { session_id: event.sessionId }),
   }
 }
 

@@ -6,6 +6,7 @@ import type { Clock } from '../../../clock.ts'
 import { invalidRequest } from '../../../errors.ts'
 import { parseId } from '../../../ids.ts'
 import { page } from '../../../paging.ts'
+import { securityEventObject } from '../../../security-events/security-event-object.ts'
 import { USER_ROLES, type User } from '../../../users/user.ts'
 import { searchOf } from '../../../users/user-search.ts'
 import type { UserSearch } from '../../../users/user-store.ts'
@@ -277,7 +278,7 @@ export function peopleRoutes(needs: Needs, clock: Clock): Route[] {
       errors: [],
       async handle({ params, query: { limit, cursor } }) {
         const slice = await store.securityEvents.list(params.user_id, { limit, after: cursor ?? null })
-        return ok(page(slice, objects.securityEventObject))
+        return ok(page(slice, securityEventObject))
       },
     }),
     route({

@@ -1,0 +1,10 @@
+/** Characters at the start of a cell that make spreadsheets evaluate it (OWASP, CSV injection). */
+const FORMULA_START = /^[=+\-@\t\r]/
+
+/** A cell of RFC 4180 that is no formula for the programs that open it. */
+export function csvCell(value: unknown): string {
+  if (value === null || value === undefined) return ''
+  const text = String(value)
+  const harmless = FORMULA_START.test(text) ? `'${text}` : text
+  return /[",\r\n]/.test(harmless) || harmless !== text ? `"${harmless.replaceAll('"', '""')}"` : harmless
+}

@@ -1,0 +1,51 @@
+import type { listsTexts as english } from '../en/lists.ts'
+import type { Translation } from '../text.ts'
+
+export const listsTexts = {
+  keyList: {
+    search: 'Buscar',
+    searchExample: 'Nome, início da chave ou ID',
+    sort: 'Ordenar por',
+    sorts: { created: 'Mais recentes', name: 'Nome', used: 'Último uso', expires: 'Expiração mais próxima' },
+    none: 'Nenhuma chave contém isso.',
+    found: { one: '{count} chave', many: '{count} de chaves', other: '{count} chaves' },
+    window: 'Somente entre as {count} chaves mais recentes.',
+    windowOlder: 'Buscar em chaves mais antigas',
+    next: 'Próxima página',
+    previous: 'Página anterior',
+    select: 'Selecionar {name}',
+    selectAll: 'Selecionar todas desta página',
+    revoke: 'Revogar as chaves selecionadas',
+    revokeTitle: {
+      one: 'Revogar {count} chave?',
+      many: 'Revogar {count} de chaves?',
+      other: 'Revogar {count} chaves?',
+    },
+    revokeNow: {
+      one: 'Revogar esta chave',
+      many: 'Revogar estes {count} de chaves',
+      other: 'Revogar estas {count} chaves',
+    },
+    noneSelected: 'Selecione pelo menos uma chave ativa.',
+  },
+  eventList: {
+    lead: 'O que aconteceu na sua conta. Guardado por {days} dias.',
+    all: 'Todos os eventos',
+    filter: 'Filtrar por assunto',
+    groups: {
+      sign_ins: 'Acessos',
+      keys: 'Chaves',
+      account: 'Conta',
+      apps: 'Aplicativos',
+      support: 'Suporte',
+    },
+    ofKey: 'Somente os da chave {name}.',
+    everyKey: 'Mostrar os de todas as chaves',
+    empty: 'Nenhum evento deste tipo.',
+    newest: 'Eventos mais recentes',
+    older: 'Eventos mais antigos',
+    export: 'Todos estes em um arquivo:',
+    session: 'Sessão: {client}',
+    pages: 'Mais eventos',
+  },
+} as const satisfies Translation<typeof english, 'pt'>

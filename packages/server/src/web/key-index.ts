@@ -1,0 +1,166 @@
+import type { Hono } from 'hono'
+import { html, raw } from 'hono/html'
+import { type ApiKeyStatus, type OwnedApiKey, statusOf } from '../api-keys/api-key.ts'
+import { parseId } from '../ids.ts'
+import { localization, texts } from '../languages/current.ts'
+import { keyTable, labelOf } from './key-list.ts'
+import { endOf } from './key-page.ts'
+import { type FoundKeys, findKeys, KEY_SORTS, type KeyView, pathOf, readView, WINDOW } from './key-search.ts'
+import type { PageContext, PageKit, PageVariables } from './kit.ts'
+import { formToken, type Html, pageHead } from './layout.ts'
+import { stateTag, streamToSignedIn } from './signed-in-stream.ts'
+
+/** A count up to here is exact; above it is `1,000+`. */
+const COUNTED = 1000
+const SELECTION = 'selection'
+/** Keys that are revoked together: a page has fewer. */
+const MAX_SELECTED = 100
+
+/** /keys: the list of keys, and revoking several of them. */
+export function keyIndexPages(
+  app: Hono<PageVariables>,
+  kit: PageKit,
+  renderFirst: (c: PageContext) => Html,
+): void {
+  app.get('/keys', c => renderKeys(kit, c, renderFirst))
+  app.get('/keys/events', c => streamLiveKeys(kit, c))
+  app.get('/keys/revoke', c => renderRevokeSelected(kit, c))
+  app.post('/keys/revoke', async c => {
+    const { user } = kit.requireSession(c)
+    const form = kit.forms.read(c)
+    const keys = await activeKeys(kit, user.id, form.getAll('id'))
+    for (const key of keys) await kit.apiKeys.revoke(user.id, key.id, kit.callerOf(c.req.raw, c.env))
+    return c.redirect('/keys?done=keys_revoked', 303)
+  })
+}
+
+async function renderKeys(
+  kit: PageKit,
+  c: PageContext,
+  renderFirst: (c: PageContext) => Html,
+  problem: string | null = null,
+): Promise<Response> {
+  const { user } = kit.requireSession(c)
+  const view = readView(c)
+  const found = await findKeys(kit, user.id, view)
+  const { status, query, after } = view
+  const isFirst = found.rows.length === 0 && !status && !query && !after
+  const body = isFirst ? renderFirst(c) : await list(kit, user.id, view, found)
+  return kit.render(c, { title: texts.keys.title, current: '/keys', problem }, body, problem ? 400 : 200)
+}
+
+async function list(kit: PageKit, userId: string, view: KeyView, found: FoundKeys): Promise<Html> {
+  const { keys } = texts
+  const now = kit.clock.now()
+  const { rows } = found
+  const [live, counts] = await Promise.all([
+    liveKeys(kit, userId),
+    kit.store.apiKeys.count(userId, now, COUNTED),
+  ])
+  const isSelectable = rows.some(key => statusOf(key, now) === 'active')
+  return html`${pageHead(keys.title, keys.lead, html`<a class="button" href="/keys/new">${keys.create}</a>`)}
+${filterLinks(view, counts)}
+${searchForm(view)}
+${windowNote(found)}
+<section class="card flush" data-live-keys="/keys/events" data-says="${keys.connected}">${rows.length === 0 ? html`<p class="none">${view.query ? texts.keyList.none : keys.emptyFilter}</p>` : keyTable(rows, now, 'own', live, SELECTION)}</section>
+${isSelectable ? selectionForm() : ''}
+${pageLinks(found)}`
+}
+
+function filterLinks(view: KeyView, counts: Record<ApiKeyStatus, number>): Html {
+  const { keys } = texts
+  const all = counts.active + counts.expired + counts.revoked
+  const entries: [ApiKeyStatus | null, string, number][] = [
+    [null, keys.all, all],
+    ['active', keys.statuses.active, counts.active],
+    ['expired', keys.statuses.expired, counts.expired],
+    ['revoked', keys.statuses.revoked, counts.revoked],
+  ]
+  const links = entries.map(([status, label, count]) => {
+    const here = view.status === status ? raw(' aria-current="true"') : ''
+    const number = localization().number(Math.min(count, COUNTED))
+    return html`<a href="${pathOf({ ...view, status, after: null, page: 1 })}"${here}>${label} <span class="count">${number}${count >= COUNTED ? '+' : ''}</span></a>`
+  })
+  return html`<nav class="filter" aria-label="${keys.filter}">${links}</nav>`
+}
+
+function searchForm({ status, query, sort }: KeyView): Html {
+  const { keyList } = texts
+  const options = KEY_SORTS.map(
+    each =>
+      html`<option value="${each}"${each === sort ? raw(' selected') : ''}>${keyList.sorts[each]}</option>`,
+  )
+  return html`<form method="get" action="/keys" class="inline spaced" role="search">${status ? html`<input type="hidden" name="status" value="${status}">` : ''}<div class="field"><label class="unseen" for="query">${keyList.search}</label><input id="query" name="query" type="search" value="${query}" maxlength="100" placeholder="${keyList.searchExample}" autocomplete="off" spellcheck="false"></div><div class="field narrow"><label class="unseen" for="sort">${keyList.sort}</label><select id="sort" name="sort">${options}</select></div><button class="second">${keyList.search}</button></form>`
+}
+
+/** How many were found, and of which keys where not all were considered. */
+function windowNote({ found, older }: FoundKeys): Html | '' {
+  const { keyList } = texts
+  if (found === null) return ''
+  const of = older
+    ? html` ${keyList.window({ count: WINDOW })} <a href="${pathOf(older)}">${keyList.windowOlder}</a>`
+    : ''
+  return html`<p class="quiet" role="status">${keyList.found({ count: found })}.${of}</p>`
+}
+
+/** Boxes of the rows belong to this form; the script adds a button that selects all. */
+function selectionForm(): Html {
+  const { keyList } = texts
+  return html`<form method="get" action="/keys/revoke" id="${SELECTION}" class="buttons spaced"><button type="button" class="second small" data-selects="${SELECTION}" hidden>${keyList.selectAll}</button><button class="second small harm">${keyList.revoke}</button></form>`
+}
+
+function pageLinks({ next, previous, found }: FoundKeys): Html | '' {
+  const { keys, keyList } = texts
+  if (!next && !previous) return ''
+  const [back, on] = found === null ? [keys.newest, keys.more] : [keyList.previous, keyList.next]
+  return html`<nav class="spread" aria-label="${keys.pages}">${previous ? html`<a href="${pathOf(previous)}">${back}</a>` : ''}${next ? html`<a href="${pathOf(next)}">${on}</a>` : ''}</nav>`
+}
+
+/** Asks once more, naming what ends. */
+async function renderRevokeSelected(kit: PageKit, c: PageContext): Promise<Response> {
+  const { user } = kit.requireSession(c)
+  const { keys, keyList } = texts
+  const selected = await activeKeys(kit, user.id, c.req.queries('id') ?? [])
+  if (selected.length === 0) return renderNoneSelected(kit, c)
+  const ids = new Set(selected.map(({ id }) => id))
+  const connected = (await kit.agents.connections(user.id)).filter(({ keyId }) => ids.has(keyId))
+  const count = selected.length
+  const title = keyList.revokeTitle({ count })
+  const body = html`<section class="card ask"><h1>${title}</h1>
+<ul>${selected.map(key => html`<li>${labelOf(key)}${key.name ? html` <code>${key.keyPrefix}…</code>` : ''}</li>`)}</ul>
+<p>${keys.revokeLead}</p>
+<ul><li>${keys.revokeExchange}</li><li>${keys.revokeTokens}</li><li>${endOf(connected.length)}</li></ul>
+<form class="buttons" method="post" action="/keys/revoke">${formToken(kit.forms.token(c))}${selected.map(({ id }) => html`<input type="hidden" name="id" value="${id}">`)}<button class="danger">${keyList.revokeNow({ count })}</button><a class="button second" href="/keys">${keys.cancel}</a></form></section>`
+  return kit.render(c, { title, current: '/keys' }, body)
+}
+
+function renderNoneSelected(kit: PageKit, c: PageContext): Response | Promise<Response> {
+  const { keys, keyList } = texts
+  const body = html`<p class="back"><a href="/keys">${keys.back}</a></p>`
+  return kit.render(c, { title: keys.title, current: '/keys', problem: keyList.noneSelected }, body, 400)
+}
+
+/** The active ones among these keys of the person; what is none is left out. */
+async function activeKeys(kit: PageKit, userId: string, texts: readonly string[]): Promise<OwnedApiKey[]> {
+  const ids = [...new Set(texts.slice(0, MAX_SELECTED).map(parseId))].filter(id => id !== null)
+  const found = await kit.apiKeys.findMany(ids)
+  const now = kit.clock.now()
+  return ids
+    .map(id => found.get(id))
+    .filter(key => key !== undefined)
+    .filter(key => key.userId === userId && statusOf(key, now) === 'active')
+}
+
+async function liveKeys(kit: PageKit, userId: string): Promise<ReadonlySet<string>> {
+  return new Set((await kit.agents.connections(userId)).map(({ keyId }) => keyId))
+}
+
+/** Sends the ids of all keys with a live connection whenever they changed. */
+function streamLiveKeys(kit: PageKit, c: PageContext): Response {
+  return streamToSignedIn(kit, c, async (send, seen) => {
+    const live = [...(await liveKeys(kit, kit.requireSession(c).user.id))].sort().join(' ')
+    const tag = stateTag(live)
+    if (tag !== seen) await send('live', live, tag)
+    return tag
+  })
+}

@@ -1,0 +1,126 @@
+import { type ApiKey, type ApiKeyStatus, statusOf } from '../api-keys/api-key.ts'
+import type { Instant } from '../clock.ts'
+import { decodeCursor, encodeCursor, type Position } from '../paging.ts'
+import type { PageContext, PageKit } from './kit.ts'
+
+/** Keys per page, so that it stays under 60 KB. */
+export const ROWS = 20
+/**
+ * Keys that a search or another order than by creation considers: so many of the newest, so that a page costs the same however
+ * many there are. Few people have more; for them older ones are a link away.
+ */
+export const WINDOW = 1000
+const MAX_QUERY_LENGTH = 100
+
+export const KEY_SORTS = ['created', 'name', 'used', 'expires'] as const
+export type KeySort = (typeof KEY_SORTS)[number]
+
+/** What the list shows; unknown values are as none. */
+export interface KeyView {
+  status: ApiKeyStatus | null
+  query: string
+  sort: KeySort
+  /** The position after which it begins. */
+  after: Position | null
+  /** The page within the window, from 1. */
+  page: number
+}
+
+export interface FoundKeys {
+  rows: ApiKey[]
+  /** How many match in the window; null where nothing was searched or sorted. */
+  found: number | null
+  /** The page that follows or precedes; null: none. */
+  next: KeyView | null
+  previous: KeyView | null
+  /** The view of the keys that are older than the window; null: all were considered. */
+  older: KeyView | null
+}
+
+export function readView(c: PageContext): KeyView {
+  const status = c.req.query('status')
+  const page = Number(c.req.query('page') ?? 1)
+  return {
+    status: status === 'active' || status === 'expired' || status === 'revoked' ? status : null,
+    query: (c.req.query('query') ?? '')
+      .replace(/\p{Cc}/gu, ' ')
+      .trim()
+      .slice(0, MAX_QUERY_LENGTH),
+    sort: KEY_SORTS.find(each => each === c.req.query('sort')) ?? 'created',
+    after: decodeCursor(c.req.query('cursor') ?? ''),
+    page: Number.isSafeInteger(page) && page >= 1 && page <= WINDOW ? page : 1,
+  }
+}
+
+/** The address of a view of /keys. */
+export function pathOf({ status, query, sort, after, page }: KeyView): string {
+  const parameters = new URLSearchParams({
+    ...(status && { status }),
+    ...(query && { query }),
+    ...(sort !== 'created' && { sort }),
+    ...(after && { cursor: encodeCursor(after) }),
+    ...(page > 1 && { page: String(page) }),
+  }).toString()
+  return parameters ? `/keys?${parameters}` : '/keys'
+}
+
+export async function findKeys(kit: PageKit, userId: string, view: KeyView): Promise<FoundKeys> {
+  const { status, query, sort, after, page } = view
+  if (query === '' && sort === 'created') {
+    const { rows, next } = await kit.apiKeys.list(userId, status, { limit: ROWS, after })
+    const previous = after ? { ...view, after: null } : null
+    return { rows, found: null, next: next && { ...view, after: next }, previous, older: null }
+  }
+  const { rows, next } = await kit.apiKeys.list(userId, status, { limit: WINDOW, after })
+  const matching = sorted(
+    rows.filter(key => contains(key, query.toLowerCase())),
+    sort,
+    kit.clock.now(),
+  )
+  const start = (page - 1) * ROWS
+  return {
+    rows: matching.slice(start, start + ROWS),
+    found: matching.length,
+    next: matching.length > start + ROWS ? { ...view, page: page + 1 } : null,
+    previous: page > 1 ? { ...view, page: page - 1 } : null,
+    older: next && { ...view, after: next, page: 1 },
+  }
+}
+
+/** @param wanted in lower case */
+function contains({ id, name, keyPrefix, appId, externalId }: ApiKey, wanted: string): boolean {
+  if (wanted === '') return true
+  const prefix = keyPrefix.toLowerCase()
+  return (
+    // Who pasted the whole key is shown it too, without the key being compared.
+    wanted.startsWith(prefix) ||
+    [id, prefix, name, appId, externalId].some(text => text?.toLowerCase().includes(wanted))
+  )
+}
+
+/** In the same order for everybody; equal ones newest first. */
+function sorted(keys: ApiKey[], sort: KeySort, now: Instant): ApiKey[] {
+  const collator = new Intl.Collator('en', { numeric: true, sensitivity: 'base' })
+  const never = Number.POSITIVE_INFINITY
+  const expiry = (key: ApiKey) => (statusOf(key, now) === 'active' ? (key.expiresAt ?? never) : never)
+  switch (sort) {
+    case 'created':
+      return keys
+    case 'name':
+      // Those without a name come last.
+      return keys.toSorted((a, b) =>
+        a.name === null || b.name === null
+          ? Number(a.name === null) - Number(b.name === null)
+          : collator.compare(a.name, b.name),
+      )
+    case 'used':
+      return keys.toSorted((a, b) => (b.lastUsedAt ?? 0) - (a.lastUsedAt ?? 0))
+    case 'expires':
+      return keys.toSorted((a, b) => compare(expiry(a), expiry(b)))
+  }
+}
+
+/** Infinity equals itself. */
+function compare(left: number, right: number): number {
+  return left === right ? 0 : left < right ? -1 : 1
+}

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { securityEvent } from '../../src/security-events/security-event.ts'
+import { parseEmailAddress } from '../../src/users/email-address.ts'
+import { ADA, createClient, signedIn } from '../support/page-client.ts'
+import { startWeb } from '../support/web.ts'
+
+test('security events name their key and their session, and are filtered by what they are about', async t => {
+  const web = await startWeb(t)
+  const client = await signedIn(web)
+  const form_token = await client.formToken('/keys')
+  await client.post('/keys', { form_token, name: 'robot', access: 'agent' })
+  await client.post('/keys', { form_token, name: 'other', access: 'agent' })
+  const whole = await (await client.get('/account/events')).text()
+  assert.match(whole, /Key created <span class="about"><a href="(\/keys\/[0-9a-f-]+)">robot<\/a>/)
+  assert.match(whole, /Signed in <span class="about">Session: node</)
+  const groups = async (group: string) =>
+    [
+      ...(await (await client.get(`/account/events?group=${group}`)).text()).matchAll(
+        /class="item event"><span>([^<]+?) ?</g,
+      ),
+    ].map(([, name]) => name)
+  assert.deepEqual(await groups('keys'), ['Key created', 'Key created'])
+  assert.deepEqual(await groups('sign_ins'), ['Signed in'])
+  assert.deepEqual(await groups('apps'), [])
+  const id = /\/keys\/([0-9a-f-]{36})">robot/.exec(whole)![1]!
+  const ofKey = await (await client.get(`/account/events?key=${id}`)).text()
+  assert.match(ofKey, /Only of the key <a href="[^"]+">robot<\/a>\./)
+  assert.equal(ofKey.match(/class="item event"/g)?.length, 1)
+  const eve = await signedIn(web, 'eve@example.com')
+  assert.equal((await eve.get(`/account/events?key=${id}`)).status, 404)
+  assert.match(
+    await (await client.get(`/keys/${id}`)).text(),
+    new RegExp(`href="/account/events\\?key=${id}"`),
+  )
+})
+
+test('ten thousand security events are paged and exported as a whole or filtered', async t => {
+  const web = await startWeb(t)
+  const client = await signedIn(web)
+  const { services } = web.server
+  const user = (await services.storage.store.users.findByEmail(parseEmailAddress(ADA)!))!
+  const now = services.clock.now()
+  await services.storage.transaction(async tx => {
+    for (let n = 0; n < 10_000; n++)
+      await tx.securityEvents.insert(
+        securityEvent(n % 2 ? 'session_ended' : 'consent_granted', user.id, now - n, null),
+      )
+  })
+  let path: string | null = '/account/events?group=apps'
+  let rows = 0
+  for (let pages = 0; path && pages < 3; pages++) {
+    const text: string = await (await client.get(path)).text()
+    const found = text.match(/class="item event"/g)?.length ?? 0
+    assert.equal(found, 50)
+    rows += found
+    const next: RegExpExecArray | null = /href="(\/account\/events\?[^"]+)">Older events</.exec(text)
+    path = next && next[1]!.replaceAll('&amp;', '&')
+  }
+  assert.equal(rows, 150)
+  const csv = await client.get('/account/events/export.csv?group=apps')
+  assert.equal(csv.headers.get('content-disposition'), 'attachment; filename="security-events.csv"')
+  assert.equal((await csv.text()).trimEnd().split('\r\n').length, 5001)
+  const all = (await (await client.get('/account/events/export.jsonl')).text()).trimEnd().split('\n')
+  assert.equal(all.length, 10_000 + 2)
+  assert.equal((await client.get('/account/events/export.xml')).status, 404)
+  assert.equal((await createClient(web.url).get('/account/events/export.csv')).status, 303)
+})

@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { DAY } from '../../src/clock.ts'
+import { newId } from '../../src/ids.ts'
+import { parseEmailAddress } from '../../src/users/email-address.ts'
+import { aKey } from '../contract/fixtures.ts'
+import { sharedBrowser } from '../support/browser.ts'
+import { ADA, type Client, signedIn } from '../support/page-client.ts'
+import { newPerson, signIn, startWeb } from '../support/web.ts'
+
+const openBrowser = sharedBrowser()
+
+interface Wanted {
+  name?: string | null
+  expiresIn?: number
+  usedAgo?: number
+  isRevoked?: boolean
+}
+
+async function open(t: TestContext) {
+  const web = await startWeb(t, { KEYWAY_MAX_ACTIVE_KEYS: '5000' })
+  const { services } = web.server
+  const { store } = services.storage
+  const idOf = async (email: string) => (await store.users.findByEmail(parseEmailAddress(email)!))!.id
+  /** Adds keys, the first one the newest. */
+  const addKeys = async (email: string, keys: readonly Wanted[]) => {
+    const userId = await idOf(email)
+    const now = services.clock.now()
+    const rows = keys.map(({ name = null, expiresIn, usedAgo, isRevoked }, at) =>
+      aKey(userId, {
+        id: newId(now - at),
+        name,
+        createdAt: now - at - 1,
+        expiresAt: expiresIn === undefined ? null : now + expiresIn,
+        lastUsedAt: usedAgo === undefined ? null : now - usedAgo,
+        revokedAt: isRevoked ? now : null,
+      }),
+    )
+    await services.storage.transaction(async tx => {
+      for (const row of rows) await tx.apiKeys.insert(row, null)
+    })
+    return rows.map(({ id }) => id)
+  }
+  return { web, services, addKeys }
+}
+
+/** The names of the keys on a page of the list, in order. */
+async function namesOn(client: Client, path: string): Promise<string[]> {
+  const answer = await client.get(path)
+  assert.equal(answer.status, 200, path)
+  return [...(await answer.text()).matchAll(/<a class="name" href="[^"]+">([^<]*)</g)].map(
+    ([, name]) => name!,
+  )
+}
+
+test('keys are found by a part of their name, by the beginning of the key and by their id', async t => {
+  const { web, addKeys } = await open(t)
+  const client = await signedIn(web)
+  const [robot] = await addKeys(ADA, [{ name: 'Living-room Robot' }, { name: 'CI' }, { name: null }])
+  await signedIn(web, 'eve@example.com')
+  await addKeys('eve@example.com', [{ name: 'robot of somebody else' }])
+  for (const query of ['ROBOT', 'room', robot!, robot!.toUpperCase(), ' living '])
+    assert.deepEqual(
+      await namesOn(client, `/keys?query=${encodeURIComponent(query)}`),
+      ['Living-room Robot'],
+      query,
+    )
+  assert.equal((await namesOn(client, '/keys?query=svc_')).length, 3)
+  assert.deepEqual(await namesOn(client, '/keys?query=nothing+has+this'), [])
+  const page = await (await client.get(`/keys?query=${encodeURIComponent('"><script>')}`)).text()
+  assert.doesNotMatch(page, /"><script>/)
+  assert.match(page, /No key contains that/)
+})
+
+test('keys are sorted by name, last use and expiry, and the counts of each status are shown', async t => {
+  const { web, addKeys } = await open(t)
+  const client = await signedIn(web)
+  await addKeys(ADA, [
+    { name: 'robot 10', usedAgo: 3000, expiresIn: 3 * DAY },
+    { name: 'Robot 9', usedAgo: 1000 },
+    { name: null, expiresIn: DAY },
+    { name: 'alpha', usedAgo: 2000, expiresIn: 2 * DAY },
+    { name: 'gone', isRevoked: true },
+    { name: 'over', expiresIn: -DAY },
+  ])
+  const sorted = async (sort: string) =>
+    (await namesOn(client, `/keys?status=active&sort=${sort}`)).slice(0, 3)
+  assert.deepEqual(await sorted('name'), ['alpha', 'Robot 9', 'robot 10'])
+  assert.deepEqual(await sorted('used'), ['Robot 9', 'alpha', 'robot 10'])
+  assert.deepEqual(await sorted('expires'), ['Unnamed key', 'alpha', 'robot 10'])
+  assert.deepEqual(await sorted('nonsense'), ['robot 10', 'Robot 9', 'Unnamed key'])
+  const page = await (await client.get('/keys')).text()
+  const counts = [...page.matchAll(/(\w+) <span class="count">([\d,+]+)</g)].map(([, name, count]) => [
+    name,
+    count,
+  ])
+  assert.deepEqual(counts, [
+    ['All', '6'],
+    ['Active', '4'],
+    ['Expired', '1'],
+    ['Revoked', '1'],
+  ])
+})
+
+test('with a hundred keys every page has twenty, and sorted or searched pages contain each key once', async t => {
+  const { web, addKeys } = await open(t)
+  const client = await signedIn(web)
+  await addKeys(
+    ADA,
+    Array.from({ length: 100 }, (_, n) => ({ name: `key ${n}` })),
+  )
+  for (const start of ['/keys', '/keys?sort=name', '/keys?query=key']) {
+    const seen: string[] = []
+    let path: string | null = start
+    let pages = 0
+    while (path) {
+      const text: string = await (await client.get(path)).text()
+      const names = [...text.matchAll(/<a class="name" href="[^"]+">([^<]*)</g)].map(([, name]) => name!)
+      assert.ok(names.length <= 20)
+      seen.push(...names)
+      const next: RegExpExecArray | null = /href="(\/keys\?[^"]+)">(?:Next page|Older keys)</.exec(text)
+      path = next && next[1]!.replaceAll('&amp;', '&')
+      pages++
+    }
+    assert.equal(pages, 5, start)
+    assert.equal(new Set(seen).size, 100, start)
+  }
+})
+
+test('a search among thousands of keys considers the newest thousand, says so, and goes on with older ones', async t => {
+  const { web, addKeys } = await open(t)
+  const client = await signedIn(web)
+  await addKeys(
+    ADA,
+    Array.from({ length: 2100 }, (_, n) => ({ name: n === 1500 ? 'needle' : `hay ${n}` })),
+  )
+  const first = await (await client.get('/keys?query=needle')).text()
+  assert.match(first, /Of the 1,000 newest keys only/)
+  assert.match(first, /All <span class="count">1,000\+</)
+  const older = /href="(\/keys\?[^"]+)">Search older keys</.exec(first)![1]!.replaceAll('&amp;', '&')
+  assert.deepEqual(await namesOn(client, older), ['needle'])
+})
+
+test('several keys are revoked together after one question, without scripts, and never those of others', async t => {
+  const { web, services, addKeys } = await open(t)
+  const client = await signedIn(web)
+  const ids = await addKeys(ADA, [
+    { name: 'one' },
+    { name: 'two' },
+    { name: 'three' },
+    { name: 'old', isRevoked: true },
+  ])
+  await signedIn(web, 'eve@example.com')
+  const [hers] = await addKeys('eve@example.com', [{ name: 'hers' }])
+  const wanted = [ids[0]!, ids[1]!, ids[3]!, hers!, 'nonsense']
+  const page = await (await client.get(`/keys/revoke?${wanted.map(id => `id=${id}`).join('&')}`)).text()
+  assert.match(page, /Revoke 2 keys\?/)
+  assert.match(page, /<li>one <code>/)
+  assert.doesNotMatch(page, /hers|old <code>/)
+
+  const form_token = await client.formToken('/keys')
+  const body = new URLSearchParams([['form_token', form_token], ...wanted.map(id => ['id', id])])
+  const answer = await client.post('/keys/revoke', Object.fromEntries(body))
+  assert.equal(answer.status, 303)
+  const fields = [['form_token', form_token], ...wanted.map(id => ['id', id])] as [string, string][]
+  const cookie = [...client.jar].map(([name, value]) => `${name}=${value}`).join('; ')
+  const revoked = await fetch(`${web.url}/keys/revoke`, {
+    method: 'POST',
+    redirect: 'manual',
+    headers: { cookie, 'sec-fetch-site': 'same-origin', accept: 'text/html' },
+    body: new URLSearchParams(fields),
+  })
+  assert.equal(revoked.headers.get('location'), '/keys?done=keys_revoked')
+  const states = await services.apiKeys.findMany([...ids, hers!])
+  assert.deepEqual(
+    [...ids, hers!].map(id => states.get(id)!.revokedAt !== null),
+    [true, true, false, true, false],
+  )
+  const none = await client.get('/keys/revoke')
+  assert.equal(none.status, 400)
+  assert.match(await none.text(), /Select at least one active key/)
+})
+
+test('all keys of a page are selected by one button, and revoked', async t => {
+  const browser = await openBrowser(t)
+  if (!browser) return
+  const { web, addKeys } = await open(t)
+  const { page } = await newPerson(browser)
+  await signIn(page, web, ADA)
+  await addKeys(ADA, [{ name: 'one' }, { name: 'two' }])
+  await page.goto(`${web.url}/keys`)
+  await page.getByRole('checkbox', { name: 'Select one' }).check()
+  await page.getByRole('button', { name: 'Select all on this page' }).click()
+  assert.equal(await page.locator('input.select:checked').count(), 2)
+  await page.getByRole('button', { name: 'Revoke selected keys' }).click()
+  await page.getByRole('heading', { name: 'Revoke 2 keys?' }).waitFor()
+  await page.getByRole('button', { name: 'Revoke these 2 keys' }).click()
+  await page.getByText('The keys were revoked.').waitFor()
+  assert.equal(await page.locator('tr.key.revoked').count(), 2)
+})
