@@ -105,9 +105,11 @@ function usedFrom({ lastUsedFrom: from }: ApiKey): [string, Html][] {
 
 function actions(key: ApiKey, token: string, shown: { networks?: Refused; limits?: Refused }): Html {
   const { keys } = texts
-  return html`<section class="card"><h2>${keys.name}</h2>
+  return html`<div class="columns">
+<section class="card"><h2>${keys.name}</h2>
 <form method="post" action="/keys/${key.id}/rename" class="inline">${formToken(token)}<div class="field"><label class="unseen" for="name">${keys.name}</label><input id="name" name="name" maxlength="${MAX_KEY_NAME_LENGTH}" value="${key.name ?? ''}" autocomplete="off"></div><button class="second">${keys.rename}</button></form></section>
 ${networksCard(key, token, shown.networks)}
+</div>
 ${limitsCard(key, token, shown.limits)}
 ${
   key.replacedBy

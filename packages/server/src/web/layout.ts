@@ -123,14 +123,14 @@ function footer({ brand: { links }, supportEmail }: Shell, options: PageOptions)
   ]
   return html`<footer class="foot">
 <nav aria-label="${nav.more}">${entries.map(([url, label]) => (label ? html`<a href="${url}">${label}</a>` : ''))}</nav>
-${options.returnTo === null ? '' : choices(options, options.returnTo)}
+${options.returnTo === null ? '' : preferences(options, options.returnTo)}
 </footer>`
 }
 
 /** Of the language and the theme. Pages of administrators are in English. */
-function choices({ current = '', theme, formToken: token }: PageOptions, returnTo: string): Html {
+function preferences({ current = '', theme, formToken: token }: PageOptions, returnTo: string): Html {
   const hasLanguage = !current.startsWith('/admin') && !returnTo.startsWith('/language')
-  return html`<div class="choices">${hasLanguage ? languageLink(returnTo) : ''}${themeForm(theme, returnTo, formToken(token))}</div>`
+  return html`<div class="preferences">${hasLanguage ? languageLink(returnTo) : ''}${themeForm(theme, returnTo, formToken(token))}</div>`
 }
 
 function navigation({ current, showsInbox, user }: PageOptions): Html {
