@@ -1,0 +1,26 @@
+import { accountTexts } from './account.ts'
+import { accountChangesTexts } from './account-changes.ts'
+import { agentsTexts } from './agents.ts'
+import { appsTexts } from './apps.ts'
+import { deviceTexts } from './device.ts'
+import { docsTexts } from './docs.ts'
+import { frameTexts } from './frame.ts'
+import { inboxTexts } from './inbox.ts'
+import { keysTexts } from './keys.ts'
+import { mailsTexts } from './mails.ts'
+import { signInTexts } from './sign-in.ts'
+
+/** All texts for people in Italian. */
+export const texts = {
+  ...frameTexts,
+  ...signInTexts,
+  ...keysTexts,
+  ...agentsTexts,
+  ...accountTexts,
+  ...accountChangesTexts,
+  ...appsTexts,
+  ...deviceTexts,
+  ...inboxTexts,
+  ...docsTexts,
+  ...mailsTexts,
+}

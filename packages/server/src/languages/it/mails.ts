@@ -1,0 +1,156 @@
+import type { mailsTexts as english } from '../en/mails.ts'
+import type { Translation } from '../text.ts'
+
+export const mailsTexts = {
+  mails: {
+    paste: 'Se il pulsante non funziona, apri questo indirizzo nel tuo browser:',
+    code: 'Oppure inserisci questo codice dove l’hai chiesto:',
+    expires:
+      'Il link e il codice scadono tra {minutes} minuti e funzionano una volta sola. Non darli a nessuno.',
+    support: 'Domande? Scrivi a {support}',
+    links: { terms: 'Termini', privacy: 'Privacy' },
+    signup: {
+      subject: 'Crea il tuo account {product} ({time})',
+      preheader: 'Un clic crea il tuo account. Il link e il codice scadono tra {minutes} minuti.',
+      heading: 'Crea il tuo account {product}',
+      lead: 'Per questo indirizzo non c’è ancora un account {product}. Conferma che è tuo, e il tuo account è pronto.',
+      button: 'Crea l’account',
+      ignore:
+        'Se non l’hai chiesto tu, puoi ignorare questa e-mail: senza il link o il codice non viene creato nessun account.',
+    },
+    login: {
+      subject: 'Accedi a {product} ({time})',
+      preheader: 'Il tuo link per accedere. Il link e il codice scadono tra {minutes} minuti.',
+      heading: 'Accedi a {product}',
+      lead: 'È bello rivederti. Usa il pulsante per accedere; non serve una password.',
+      button: 'Accedi',
+      ignore:
+        'Se non l’hai chiesto tu, puoi ignorare questa e-mail: nessuno può accedere senza il link o il codice.',
+    },
+    invitation: {
+      subject: 'Hai un invito a {product}',
+      preheader: 'Accedi con questo indirizzo, e il tuo account è pronto.',
+      heading: 'Hai un invito a {product}',
+      lead: 'Il gestore di questo servizio ha invitato questo indirizzo. Accedi con esso: un link e un codice arrivano per e-mail, non serve una password, e il tuo account è pronto.',
+      button: 'Accedi',
+      ends: 'Scadenza dell’invito: {date}.',
+      ignore:
+        'Se non te l’aspettavi, puoi ignorare questa e-mail: senza un accesso non viene creato nessun account.',
+    },
+    welcome: {
+      subject: 'Ti diamo il benvenuto in {product}',
+      preheader: 'Il tuo account è pronto. Prossimo passo: la tua prima chiave API.',
+      heading: 'Ti diamo il benvenuto in {product}',
+      lead: 'Il tuo account è pronto, con il piano gratuito.',
+      leadWithCredit: 'Il tuo account è pronto, con il piano gratuito e un credito di prova di {credit}.',
+      next: 'Il prossimo passo è una chiave API: dalla al tuo agente, e si connette da solo. Vedi tutte le connessioni attive, e revocare una chiave chiude subito le sue connessioni.',
+      button: 'Crea la tua prima chiave',
+    },
+    refreshTokenReused: {
+      subject: 'Sicurezza di {product}: una sessione è stata chiusa ({at})',
+      preheader: 'Qualcuno ha presentato un token di sessione già usato.',
+      heading: 'Abbiamo chiuso una delle tue sessioni',
+      lead: 'Un token di questa sessione è stato usato una seconda volta. Succede quando una copia è in mano ad altri, perciò la sessione è stata chiusa. Le altre tue sessioni continuano.',
+      button: 'Vedi le tue sessioni',
+      unknown: 'Se non lo riconosci, chiudi le sessioni e revoca le chiavi che non sono tue.',
+    },
+    keyRevokedByHolder: {
+      subject: 'Sicurezza di {product}: una chiave API è stata revocata ({at})',
+      preheader: 'Qualcuno che possiede la chiave l’ha segnalata.',
+      heading: 'Una delle tue chiavi API è stata revocata',
+      lead: 'Qualcuno che possiede questa chiave l’ha revocata, come si fa con una chiave trovata dove non dovrebbe essere. Non funziona più, e le sue connessioni sono chiuse. Se era in uso, creane una nuova.',
+    },
+    keyExpiring: {
+      subject: {
+        one: '{product}: la chiave API {key} scade tra {count} giorno',
+        many: '{product}: la chiave API {key} scade tra {count} di giorni',
+        other: '{product}: la chiave API {key} scade tra {count} giorni',
+      },
+      subjectToday: '{product}: la chiave API {key} scade oggi',
+      preheader: 'Ruotala in tempo, e nulla si ferma.',
+      heading: {
+        one: 'Una chiave API scade tra {count} giorno',
+        many: 'Una chiave API scade tra {count} di giorni',
+        other: 'Una chiave API scade tra {count} giorni',
+      },
+      headingToday: 'Una chiave API scade oggi',
+      lead: 'Dopo viene rifiutata e le sue connessioni vengono chiuse. Ruotala prima: la nuova chiave ha gli stessi diritti, ed entrambe funzionano durante il passaggio.',
+    },
+    keyUsedAgain: {
+      subject: 'Sicurezza di {product}: una chiave API a lungo inutilizzata è di nuovo in uso ({at})',
+      preheader: 'Non veniva usata da molto tempo.',
+      heading: 'Una chiave API a lungo inutilizzata è di nuovo in uso',
+      lead: 'Questa chiave non veniva usata da molto tempo. Se l’hai usata tu, va tutto bene. Altrimenti revocala: le sue connessioni terminano subito.',
+    },
+    keyLimit: {
+      near: {
+        subject: '{product}: la chiave API {key} è all’80% di un limite ({limit})',
+        preheader: 'Presto lo raggiunge. Oltre il limite, addebiti e chiamate vengono rifiutati.',
+        heading: 'Una chiave API è all’80% di un limite: {limit}',
+      },
+      reached: {
+        subject: '{product}: la chiave API {key} ha raggiunto un limite ({limit})',
+        preheader: 'Oltre il limite, addebiti e chiamate vengono rifiutati.',
+        heading: 'Una chiave API ha raggiunto un limite: {limit}',
+      },
+      lead: 'Oltre il limite, addebiti e chiamate vengono rifiutati. Se è più di quanto ti aspettavi, controlla per che cosa viene usata la chiave.',
+      spend: { day: 'spesa al giorno', month: 'spesa al mese', total: 'spesa totale' },
+      requests: {
+        second: 'richieste al secondo',
+        minute: 'richieste al minuto',
+        hour: 'richieste all’ora',
+        day: 'richieste al giorno',
+      },
+      quota: {
+        hour: 'quota all’ora',
+        day: 'quota al giorno',
+        month: 'quota al mese',
+        total: 'quota totale',
+      },
+    },
+    keyNewNetwork: {
+      subject: 'Sicurezza di {product}: una chiave API viene usata da una nuova rete ({at})',
+      preheader: 'Da lì non era mai stata usata.',
+      heading: 'Una chiave API viene usata da una nuova rete',
+      lead: 'Se l’hai usata tu, va tutto bene. Altrimenti revoca la chiave: le sue connessioni terminano subito. Se una chiave viene usata sempre dalle stesse reti, puoi indicarle nella chiave, che allora non funziona da nessun’altra parte.',
+    },
+    keyCreatedByDevice: {
+      subject: 'Sicurezza di {product}: un dispositivo ha ricevuto una chiave API ({at})',
+      preheader: 'L’hai approvato nella pagina dei dispositivi.',
+      heading: 'Un dispositivo ha ricevuto una chiave API',
+      lead: 'Un dispositivo o un terminale approvato con il tuo account ha creato questa chiave. Se l’hai approvato tu, va tutto bene. Altrimenti revoca la chiave: le sue connessioni terminano subito. Poi chiudi le sessioni che non riconosci.',
+    },
+    webhookDisabled: {
+      subject: '{product}: un webhook è stato disattivato ({at})',
+      preheader: 'Il suo endpoint non ha accettato nulla per tre giorni.',
+      heading: 'Un webhook è stato disattivato',
+      lead: 'L’endpoint non ha accettato nessun evento per tre giorni, quindi non gli viene più inviato nulla. Gli eventi in attesa vengono conservati e inviati quando lo riattivi; quelli che avvengono nel frattempo no.',
+      button: 'Vedi i tuoi webhook',
+    },
+    test: {
+      subject: '{product}: e-mail di prova',
+      preheader: 'Le e-mail di questo servizio arrivano.',
+      heading: 'L’invio di e-mail funziona',
+      lead: 'Qualcuno che gestisce questo servizio ha chiesto questa prova. Non devi fare nulla.',
+    },
+    keysButton: 'Vedi le tue chiavi',
+    facts: {
+      name: 'Nome',
+      key: 'Chiave',
+      when: 'Data',
+      network: 'Rete',
+      program: 'Programma',
+      unknownProgram: 'sconosciuto',
+      revoked: 'Revocata',
+      expires: 'Scadenza',
+      used: 'Utilizzo',
+      noticed: 'Rilevato',
+      device: 'Dispositivo',
+      unnamedDevice: 'senza nome',
+      created: 'Creata',
+      endpoint: 'Endpoint',
+      failure: 'Ultimo errore',
+      disabled: 'Disattivato',
+    },
+  },
+} as const satisfies Translation<typeof english, 'it'>
