@@ -53,6 +53,13 @@ export const LANGUAGES = {
     formats: 'pt-BR',
     load: async () => fitting((await import('./pt/index.ts')).texts),
   },
+  it: {
+    name: 'Italiano',
+    tag: 'it',
+    direction: 'ltr',
+    formats: 'it',
+    load: async () => fitting((await import('./it/index.ts')).texts),
+  },
   nl: {
     name: 'Nederlands',
     tag: 'nl',

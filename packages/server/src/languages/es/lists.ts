@@ -6,7 +6,12 @@ export const listsTexts = {
     search: 'Buscar',
     searchExample: 'Nombre, comienzo de la clave o identificador',
     sort: 'Ordenar por',
-    sorts: { created: 'Más recientes', name: 'Nombre', used: 'Último uso', expires: 'Caducidad más próxima' },
+    sorts: {
+      created: 'Más recientes',
+      name: 'Nombre',
+      used: 'Último uso',
+      expires: 'Expiración más próxima',
+    },
     none: 'Ninguna clave contiene eso.',
     found: { one: '{count} clave', many: '{count} de claves', other: '{count} claves' },
     window: 'Solo entre las {count} claves más recientes.',
@@ -23,7 +28,7 @@ export const listsTexts = {
     },
     revokeNow: {
       one: 'Revocar esta clave',
-      many: 'Revocar estos {count} de claves',
+      many: 'Revocar estas {count} de claves',
       other: 'Revocar estas {count} claves',
     },
     noneSelected: 'Selecciona al menos una clave activa.',

@@ -22,9 +22,9 @@ export const listsTexts = {
     selectAll: 'Tout sélectionner sur cette page',
     revoke: 'Révoquer les clés sélectionnées',
     revokeTitle: {
-      one: 'Révoquer {count} clé ?',
-      many: 'Révoquer {count} de clés ?',
-      other: 'Révoquer {count} clés ?',
+      one: 'Révoquer {count} clé ?',
+      many: 'Révoquer {count} de clés ?',
+      other: 'Révoquer {count} clés ?',
     },
     revokeNow: {
       one: 'Révoquer cette clé',
@@ -49,8 +49,8 @@ export const listsTexts = {
     empty: 'Aucun événement de ce type.',
     newest: 'Événements les plus récents',
     older: 'Événements plus anciens',
-    export: 'Tous ces événements dans un fichier :',
-    session: 'Session : {client}',
+    export: 'Tous ces événements dans un fichier :',
+    session: 'Session : {client}',
     pages: 'Autres événements',
   },
 } as const satisfies Translation<typeof english, 'fr'>

@@ -42,6 +42,8 @@ export const frameTexts = {
     networks_saved: 'Le reti sono state cambiate.',
     limits_saved: 'I limiti sono stati cambiati.',
     revoked: 'La chiave è stata revocata. Non funziona più, e i suoi agenti sono stati disconnessi.',
+    keys_revoked:
+      'Le chiavi sono state revocate. Non funzionano più, e i loro agenti sono stati disconnessi.',
     disconnected:
       'Agente disconnesso. Si riconnette da solo finché la sua chiave è attiva; per impedirlo, revoca la chiave.',
     gone: 'Quella connessione è già terminata.',

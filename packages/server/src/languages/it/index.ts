@@ -7,6 +7,7 @@ import { docsTexts } from './docs.ts'
 import { frameTexts } from './frame.ts'
 import { inboxTexts } from './inbox.ts'
 import { keysTexts } from './keys.ts'
+import { listsTexts } from './lists.ts'
 import { mailsTexts } from './mails.ts'
 import { signInTexts } from './sign-in.ts'
 
@@ -21,6 +22,7 @@ export const texts = {
   ...appsTexts,
   ...deviceTexts,
   ...inboxTexts,
+  ...listsTexts,
   ...docsTexts,
   ...mailsTexts,
 }

@@ -32,8 +32,10 @@ export const keysTexts = {
     badExpiry: 'Scegli una data di scadenza futura, per esempio tra un mese.',
     moreOptions: 'Altre opzioni',
     ownScopes: 'I tuoi scope',
-    ownScopesHint: 'Separati da spazi. Sono contenuti nei token per i tuoi servizi e qui non permettono nulla.',
-    badScope: '«{scope}» non è uno scope: sono ammessi al massimo {most} caratteri, senza spazi né virgolette.',
+    ownScopesHint:
+      'Separati da spazi. Sono contenuti nei token per i tuoi servizi e qui non permettono nulla.',
+    badScope:
+      '«{scope}» non è uno scope: sono ammessi al massimo {most} caratteri, senza spazi né virgolette.',
     unknownScope: 'Lo scope «{scope}» non esiste. Esistono questi: {scopes}.',
     tooManyScopes: {
       one: 'Una chiave ha al massimo {count} scope.',

@@ -8,8 +8,10 @@ export const signInTexts = {
     lead: 'Ti inviamo per e-mail un link per accedere. Non c’è nessuna password.',
     newHere: {
       open: 'È la tua prima volta qui? Lo stesso link crea il tuo account.',
-      openWithCredit: 'È la tua prima volta qui? Lo stesso link crea il tuo account, con {credit} per fare prove.',
-      domains: 'È la tua prima volta qui? Lo stesso link crea il tuo account, se il tuo indirizzo può averne uno.',
+      openWithCredit:
+        'È la tua prima volta qui? Lo stesso link crea il tuo account, con {credit} per fare prove.',
+      domains:
+        'È la tua prima volta qui? Lo stesso link crea il tuo account, se il tuo indirizzo può averne uno.',
       invited: 'È la tua prima volta qui? Riceve un link solo chi è stato invitato.',
     },
     email: 'Indirizzo e-mail',
