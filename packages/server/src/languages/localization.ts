@@ -14,8 +14,8 @@ export interface Localization {
   readonly direction: 'ltr' | 'rtl'
   readonly texts: Texts
   number(count: number): string
-  /** `$2.00`, of a decimal string. */
-  dollars(amount: string): string
+  /** `$2.00`, of a decimal string; a change also has its sign, `+$2.00`. */
+  dollars(amount: string, kind?: 'change'): string
   /** Of the day in UTC. */
   date(instant: Instant): string
   /** In UTC, which it says. */
@@ -35,7 +35,8 @@ export function createLocalization(language: Language, texts: unknown): Localiza
   const { tag, direction, formats } = LANGUAGES[language]
   // Created on first use: they take milliseconds, which no start of the process should wait for.
   const numbers = once(() => new Intl.NumberFormat(formats))
-  const money = once(() => new Intl.NumberFormat(formats, { style: 'currency', currency: 'USD', ...MONEY }))
+  const money = once(() => new Intl.NumberFormat(direction === 'rtl' ? 'en' : formats, MONEY))
+  const changes = once(() => new Intl.NumberFormat(direction === 'rtl' ? 'en' : formats, CHANGE))
   const dates = once(() => new Intl.DateTimeFormat(formats, { dateStyle: 'medium', timeZone: 'UTC' }))
   const times = once(() => new Intl.DateTimeFormat(formats, TIME))
   const ages = once(() => new Intl.RelativeTimeFormat(formats))
@@ -47,7 +48,10 @@ export function createLocalization(language: Language, texts: unknown): Localiza
     direction,
     texts: ready,
     number: count => numbers().format(count),
-    dollars: amount => money().format(amount as Intl.StringNumericLiteral),
+    dollars(amount, kind) {
+      const text = (kind ? changes() : money()).format(amount as Intl.StringNumericLiteral)
+      return direction === 'rtl' ? LEFT_TO_RIGHT + text : text
+    },
     date: instant => dates().format(instant),
     dateAndTime: instant => `${times().format(instant)} UTC`,
     ago(seconds) {
@@ -64,7 +68,17 @@ function once<Value>(create: () => Value): () => Value {
 
 const TIME = { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' } as const
 /** Amounts have 2 to 6 decimal places. */
-const MONEY = { currencyDisplay: 'narrowSymbol', minimumFractionDigits: 2, maximumFractionDigits: 6 } as const
+const MONEY = {
+  style: 'currency',
+  currency: 'USD',
+  currencyDisplay: 'narrowSymbol',
+  minimumFractionDigits: 2,
+  maximumFractionDigits: 6,
+} as const
+const CHANGE = { ...MONEY, signDisplay: 'exceptZero' } as const
+
+/** U+200E. An amount is read from left to right; without it, its sign and symbol would move to the other side. */
+const LEFT_TO_RIGHT = '\u200e'
 
 export interface Localizations {
   /** Loads the language's texts on first use. */
@@ -76,9 +90,14 @@ export function createLocalizations(replaced: ReadonlyMap<Language, unknown> = n
   const loaded = new Map<Language, Promise<Localization>>()
   return {
     in(language) {
-      const present = loaded.get(language) ?? load(language)
-      loaded.set(language, present)
-      return present
+      let localization = loaded.get(language)
+      if (!localization) {
+        localization = load(language)
+        loaded.set(language, localization)
+        // So that the next request tries again.
+        localization.catch(() => loaded.delete(language))
+      }
+      return localization
     },
   }
 

@@ -25,7 +25,7 @@ ${
   changed.length === 0
     ? ''
     : html`<details><summary>${texts.usage.asTable}</summary><table class="ledger"><thead><tr><th scope="col">${columns.day}</th><th scope="col" class="amount">${columns.change}</th><th scope="col" class="amount">${columns.balance}</th></tr></thead><tbody>
-${changed.map(each => html`<tr><th scope="row">${day(each.start)}</th><td class="amount">${each.change > 0 ? '+' : ''}${dollars(each.change)}</td><td class="amount">${dollars(each.balance)}</td></tr>`)}
+${changed.map(each => html`<tr><th scope="row">${day(each.start)}</th><td class="amount">${dollars(each.change, 'change')}</td><td class="amount">${dollars(each.balance)}</td></tr>`)}
 </tbody></table></details>`
 }`
 }
@@ -40,6 +40,6 @@ function levels(balances: readonly MicroDollars[], highest: MicroDollars): strin
     .join('')
 }
 
-export function dollars(amount: MicroDollars): string {
-  return localization().dollars(formatMoney(amount))
+export function dollars(amount: MicroDollars, kind?: 'change'): string {
+  return localization().dollars(formatMoney(amount), kind)
 }

@@ -1,3 +1,5 @@
+import { texts } from '../languages/current.ts'
+
 const BROWSERS: [RegExp, string][] = [
   [/Edg\//, 'Edge'],
   [/OPR\//, 'Opera'],
@@ -19,5 +21,5 @@ export function describeClient(client: string): string {
   const browser = BROWSERS.find(([pattern]) => pattern.test(client))?.[1]
   const system = SYSTEMS.find(([pattern]) => pattern.test(client))?.[1]
   if (!browser) return client.length > MAX_LENGTH ? `${client.slice(0, MAX_LENGTH - 1)}…` : client
-  return system ? `${browser} on ${system}` : browser
+  return system ? texts.units.browserOn({ browser, system }) : browser
 }

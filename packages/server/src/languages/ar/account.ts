@@ -33,6 +33,7 @@ export const accountTexts = {
     export: 'بياناتك',
     exportLead: 'كل ما يخص حسابك في ملف JSON واحد. يتطلب تسجيل دخول خلال آخر 30 دقيقة.',
     exportSubmit: 'تنزيل',
+    trialCredit: 'رصيد تجريبي',
     ledger: 'سجل المعاملات',
     events: 'الأحداث الأمنية',
     eventNames: {

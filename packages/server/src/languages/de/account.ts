@@ -34,6 +34,7 @@ export const accountTexts = {
     exportLead:
       'Alles über Ihr Konto als eine JSON-Datei. Dafür muss Ihre Anmeldung jünger als 30 Minuten sein.',
     exportSubmit: 'Herunterladen',
+    trialCredit: 'Startguthaben',
     ledger: 'Buchungen',
     events: 'Sicherheitsereignisse',
     eventNames: {

@@ -31,6 +31,7 @@ export const accountTexts = {
     export: 'Your data',
     exportLead: 'Everything about your account as one JSON file. Needs a sign-in of the last 30 minutes.',
     exportSubmit: 'Download',
+    trialCredit: 'Trial credit',
     ledger: 'Ledger',
     events: 'Security events',
     eventNames: {

@@ -34,6 +34,7 @@ export const accountTexts = {
     exportLead:
       'Todo lo relativo a tu cuenta en un archivo JSON. Requiere haber iniciado sesión en los últimos 30 minutos.',
     exportSubmit: 'Descargar',
+    trialCredit: 'Crédito de prueba',
     ledger: 'Movimientos',
     events: 'Eventos de seguridad',
     eventNames: {

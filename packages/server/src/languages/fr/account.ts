@@ -34,6 +34,7 @@ export const accountTexts = {
     exportLead:
       'Tout ce qui concerne votre compte dans un fichier JSON. La dernière connexion doit dater de moins de 30 minutes.',
     exportSubmit: 'Télécharger',
+    trialCredit: 'Crédit d’essai',
     ledger: 'Mouvements',
     events: 'Événements de sécurité',
     eventNames: {

@@ -34,6 +34,7 @@ export const accountTexts = {
     exportLead:
       'Tutto ciò che riguarda il tuo account in un file JSON. Serve un accesso degli ultimi 30 minuti.',
     exportSubmit: 'Scarica',
+    trialCredit: 'Credito di prova',
     ledger: 'Movimenti',
     events: 'Eventi di sicurezza',
     eventNames: {

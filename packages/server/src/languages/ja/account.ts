@@ -34,6 +34,7 @@ export const accountTexts = {
     exportLead:
       'アカウントのすべての情報を 1 つの JSON ファイルで取得します。30 分以内のサインインが必要です。',
     exportSubmit: 'ダウンロード',
+    trialCredit: 'トライアルクレジット',
     ledger: '取引履歴',
     events: 'セキュリティイベント',
     eventNames: {

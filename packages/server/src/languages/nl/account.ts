@@ -34,6 +34,7 @@ export const accountTexts = {
     exportLead:
       'Alles over je account in één JSON-bestand. Daarvoor moet je in de laatste 30 minuten zijn ingelogd.',
     exportSubmit: 'Downloaden',
+    trialCredit: 'Proeftegoed',
     ledger: 'Transacties',
     events: 'Beveiligingsgebeurtenissen',
     eventNames: {

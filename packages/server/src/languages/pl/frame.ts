@@ -37,6 +37,7 @@ export const frameTexts = {
       many: '{count} godzin',
       other: '{count} godziny',
     },
+    browserOn: '{browser} w systemie {system}',
     justNow: 'przed chwilą',
   },
   notices: {

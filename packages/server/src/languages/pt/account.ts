@@ -33,6 +33,7 @@ export const accountTexts = {
     export: 'Seus dados',
     exportLead: 'Tudo sobre a sua conta em um arquivo JSON. É preciso ter entrado nos últimos 30 minutos.',
     exportSubmit: 'Baixar',
+    trialCredit: 'Crédito de teste',
     ledger: 'Extrato',
     events: 'Eventos de segurança',
     eventNames: {

@@ -34,6 +34,7 @@ export const accountTexts = {
     exportLead:
       'Hesabınızla ilgili her şey, tek bir JSON dosyasında. Son 30 dakika içinde giriş yapmış olmanız gerekir.',
     exportSubmit: 'İndir',
+    trialCredit: 'Deneme kredisi',
     ledger: 'Hesap hareketleri',
     events: 'Güvenlik olayları',
     eventNames: {

@@ -33,6 +33,7 @@ export const accountTexts = {
     export: '您的数据',
     exportLead: '包含您账户全部数据的一个 JSON 文件。需要在 30 分钟内登录过。',
     exportSubmit: '下载',
+    trialCredit: '试用额度',
     ledger: '交易记录',
     events: '安全事件',
     eventNames: {
