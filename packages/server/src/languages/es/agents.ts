@@ -50,7 +50,7 @@ export const agentsTexts = {
     gone: 'Esa conexión ya ha terminado.',
     more: { one: 'y {count} más', many: 'y {count} más', other: 'y {count} más' },
     revoke: 'Revocar',
-    revokeLead: 'Pone fin a la clave y a sus conexiones definitivamente.',
+    revokeLead: 'Pone fin definitivamente a la clave y a sus conexiones.',
     revokeNow: 'Revocar esta clave',
     closedAfter: {
       one: 'Clave revocada. La conexión se cerró a los {ms} ms.',
@@ -91,7 +91,7 @@ export const agentsTexts = {
     disconnect: 'Desconectar',
     disconnectTitle: '¿Desconectar {name}?',
     comesBack:
-      'Su conexión termina y vuelve a conectarse solo en unos segundos, porque su clave está activa. Para impedirlo, revoca la clave.',
+      'Su conexión termina y vuelve a conectarse por sí mismo en unos segundos, porque su clave está activa. Para impedirlo, revoca la clave.',
     disconnectNow: 'Desconectar',
     revokeKey: 'Revocar su clave…',
     keep: 'Dejarlo conectado',

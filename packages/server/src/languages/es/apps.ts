@@ -47,8 +47,7 @@ export const appsTexts = {
       confirm: 'Cerrar sesión',
       stay: 'Mantener la sesión',
       unusable: 'Volver a la aplicación',
-      unusableLead:
-        'La aplicación pidió que se mostrara a continuación, pero esa dirección no está registrada para ella.',
+      unusableLead: 'La aplicación pidió volver a una dirección que no está registrada para ella.',
     },
     unusable: {
       title: 'Este inicio de sesión no puede continuar',

@@ -41,7 +41,7 @@ export const deviceTexts = {
     approvedLead:
       'Vuelve al dispositivo: continúa por sí solo. Su clave está entre tus claves de API, o su sesión entre tus sesiones; ahí puedes ponerle fin.',
     denied: 'Se ha rechazado el dispositivo',
-    deniedLead: 'No recibe nada. Si alguien te envió el enlace, avisa a tu operador.',
+    deniedLead: 'No recibe nada. Si alguien te envió el enlace, avisa al operador del servicio.',
     keys: 'Ver tus claves',
   },
 } as const satisfies Translation<typeof english, 'es'>

@@ -43,7 +43,7 @@ export const frameTexts = {
     revoked: 'Se ha revocado la clave. Ya no funciona, y sus agentes se han desconectado.',
     keys_revoked: 'Se han revocado las claves. Ya no funcionan, y sus agentes se han desconectado.',
     disconnected:
-      'Agente desconectado. Vuelve a conectarse solo mientras su clave esté activa; para impedirlo, revoca la clave.',
+      'Agente desconectado. Mientras su clave esté activa, vuelve a conectarse por sí mismo; para impedirlo, revoca la clave.',
     gone: 'Esa conexión ya ha terminado.',
     session_ended: 'Se ha cerrado la sesión.',
     others_ended: 'Se han cerrado todas las demás sesiones.',

@@ -10,7 +10,7 @@ export const inboxTexts = {
     arrived: 'Ha llegado correo nuevo.',
     search: 'Buscar',
     searchExample: 'Dirección, asunto o texto',
-    notFound: 'Ningún correo contiene eso',
+    notFound: 'Ningún correo coincide con la búsqueda',
     hidden: {
       one: 'No se muestra {count} correo más antiguo; búscalo para encontrarlo.',
       many: 'No se muestran {count} de correos más antiguos; búscalos para encontrarlos.',

@@ -12,7 +12,7 @@ export const listsTexts = {
       used: 'Último uso',
       expires: 'Expiración más próxima',
     },
-    none: 'Ninguna clave contiene eso.',
+    none: 'Ninguna clave coincide con la búsqueda.',
     found: { one: '{count} clave', many: '{count} de claves', other: '{count} claves' },
     window: 'Solo entre las {count} claves más recientes.',
     windowOlder: 'Buscar en claves anteriores',

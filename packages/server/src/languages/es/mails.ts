@@ -55,9 +55,9 @@ export const mailsTexts = {
     },
     keyRevokedByHolder: {
       subject: 'Seguridad de {product}: se revocó una clave de API ({at})',
-      preheader: 'Alguien que tiene la clave la denunció.',
+      preheader: 'Alguien que tiene la clave avisó de ello.',
       heading: 'Se revocó una de tus claves de API',
-      lead: 'Alguien que tiene esta clave le puso fin, como se hace con una clave encontrada donde no debería estar. Ya no funciona, y sus conexiones están cerradas. Si estaba en uso, crea una nueva.',
+      lead: 'Alguien que tiene esta clave la revocó, como se hace con una clave encontrada donde no debería estar. Ya no funciona, y sus conexiones están cerradas. Si estaba en uso, crea una nueva.',
     },
     keyExpiring: {
       subject: {

@@ -15,7 +15,7 @@ export const signInTexts = {
     email: 'Correo electrónico',
     emailExample: 'ada@example.com',
     submit: 'Enviarme un enlace',
-    badEmail: 'Eso no es una dirección de correo simple. Debería parecerse a ada@example.com.',
+    badEmail: 'Esa no es una dirección de correo válida. Debe parecerse a ada@example.com.',
   },
   checkMail: {
     title: 'Revisa tu correo',
@@ -29,8 +29,8 @@ export const signInTexts = {
     expired: 'Ese código ha expirado. Pide uno nuevo.',
     used: 'Ese código, u otro posterior, ya se usó. Pide uno nuevo.',
     resend: 'Enviar de nuevo',
-    wait: 'Podrás enviarlo de nuevo en {time}.',
-    limited: 'Se enviaron demasiados correos. Inténtalo de nuevo en {wait}.',
+    wait: 'Podrás enviarlo de nuevo dentro de {time}.',
+    limited: 'Se enviaron demasiados correos. Inténtalo de nuevo dentro de {wait}.',
     limitIs: 'El límite lo fija el ajuste {setting}.',
     wrongAddress: '¿Dirección equivocada?',
     inbox: 'Abrir el buzón local',
@@ -54,7 +54,8 @@ export const signInTexts = {
       'Puede que esté cortado o que sea para otra dirección. Copia el enlace entero del correo o pide uno nuevo.',
     fresh: 'Enviarme un enlace nuevo',
     notOpen: 'No hay ninguna cuenta con esta dirección',
-    notOpenLead: 'El registro no está abierto para ella. Si deberías tener una cuenta, escribe a {support}.',
+    notOpenLead:
+      'El registro no está abierto para ella. Si crees que ya tienes una cuenta, escribe a {support}.',
     suspended: 'Esta cuenta está suspendida',
     suspendedLead:
       'El operador de {product} la suspendió: nadie puede iniciar sesión en ella y sus claves no funcionan. No se ha eliminado nada.',

@@ -4,7 +4,7 @@ import type { Translation } from '../text.ts'
 export const accountTexts = {
   sessions: {
     title: 'Sessions',
-    lead: 'Là où votre compte est ouvert. Fermez ce que vous ne reconnaissez pas.',
+    lead: 'Là où vous êtes connecté. Fermez ce que vous ne reconnaissez pas.',
     current: 'Ce navigateur',
     ofApp: 'Pour {appId}',
     end: 'Fermer',
@@ -16,7 +16,7 @@ export const accountTexts = {
   },
   account: {
     title: 'Compte',
-    lead: 'Votre identité ici, ce que vous avez et qui peut le débiter.',
+    lead: 'Qui vous êtes ici, ce que vous avez, et qui peut débiter votre solde.',
     profile: 'Profil',
     signsInAs: 'Vous vous connectez avec {email}',
     name: 'Nom',
@@ -24,7 +24,7 @@ export const accountTexts = {
     languageLead: 'De ces pages et des e-mails que vous recevez.',
     balance: 'Solde',
     planIs: 'Formule {plan} depuis le {date}',
-    charging: 'Applications autorisées à vous débiter',
+    charging: 'Applications autorisées à débiter votre solde',
     chargingLead: 'Elles prélèvent sur votre solde, jamais plus que ce qu’il contient.',
     withdraw: 'Retirer',
     grant: 'Autoriser de nouveau',

@@ -50,7 +50,7 @@ export const agentsTexts = {
     gone: 'Cette connexion a déjà pris fin.',
     more: { one: 'et {count} autre', many: 'et {count} d’autres', other: 'et {count} autres' },
     revoke: 'Révoquer',
-    revokeLead: 'Met fin à la clé et à ses connexions, définitivement.',
+    revokeLead: 'Met définitivement fin à la clé et à ses connexions.',
     revokeNow: 'Révoquer cette clé',
     closedAfter: {
       one: 'Clé révoquée. {count} connexion a été fermée au bout de {ms} ms.',

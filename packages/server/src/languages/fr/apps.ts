@@ -12,7 +12,7 @@ export const appsTexts = {
       list: '{app} pourra :',
       actsAt: 'Cette application agira en votre nom auprès de {audience}.',
       unchecked: 'Personne n’a vérifié qui gère cette application : elle s’est décrite elle-même.',
-      goesTo: 'Vous continuez ensuite vers {host}.',
+      goesTo: 'Vous serez ensuite redirigé vers {host}.',
       later: 'Vous pourrez retirer cet accès à tout moment sur la page de votre compte.',
       allow: 'Autoriser',
       deny: 'Ne pas autoriser',
@@ -47,8 +47,7 @@ export const appsTexts = {
       confirm: 'Se déconnecter',
       stay: 'Rester connecté',
       unusable: 'Retour à l’application',
-      unusableLead:
-        'L’application a demandé à être affichée ensuite, mais cette adresse n’est pas enregistrée pour elle.',
+      unusableLead: 'L’application a demandé un retour vers une adresse qui n’est pas enregistrée pour elle.',
     },
     unusable: {
       title: 'Cette connexion ne peut pas continuer',

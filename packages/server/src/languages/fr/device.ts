@@ -40,9 +40,9 @@ export const deviceTexts = {
     deny: 'Refuser',
     approved: 'L’appareil est connecté',
     approvedLead:
-      'Retournez à l’appareil : il continue de lui-même. Sa clé figure parmi vos clés API, ou sa session parmi vos sessions ; vous pouvez y mettre fin là-bas.',
+      'Retournez à l’appareil : il continue de lui-même. Sa clé figure parmi vos clés API, ou sa session parmi vos sessions ; c’est là que vous pouvez y mettre fin.',
     denied: 'L’appareil a été refusé',
-    deniedLead: 'Il ne reçoit rien. Si quelqu’un vous a envoyé le lien, prévenez votre exploitant.',
+    deniedLead: 'Il ne reçoit rien. Si quelqu’un vous a envoyé le lien, prévenez l’exploitant du service.',
     keys: 'Voir vos clés',
   },
 } as const satisfies Translation<typeof english, 'fr'>

@@ -10,7 +10,7 @@ export const inboxTexts = {
     arrived: 'De nouveaux e-mails sont arrivés.',
     search: 'Rechercher',
     searchExample: 'Adresse, objet ou texte',
-    notFound: 'Aucun e-mail ne contient cela',
+    notFound: 'Aucun e-mail ne correspond à cette recherche',
     hidden: {
       one: '{count} e-mail plus ancien n’est pas affiché ; une recherche le trouve.',
       many: '{count} d’e-mails plus anciens ne sont pas affichés ; une recherche les trouve.',

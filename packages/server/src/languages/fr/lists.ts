@@ -12,7 +12,7 @@ export const listsTexts = {
       used: 'Dernière utilisation',
       expires: 'Expiration la plus proche',
     },
-    none: 'Aucune clé ne contient cela.',
+    none: 'Aucune clé ne correspond à cette recherche.',
     found: { one: '{count} clé', many: '{count} de clés', other: '{count} clés' },
     window: 'Parmi les {count} clés les plus récentes seulement.',
     windowOlder: 'Chercher dans les clés plus anciennes',

@@ -59,7 +59,7 @@ export const mailsTexts = {
       subject: 'Sécurité {product} : une clé API a été révoquée ({at})',
       preheader: 'Une personne qui détient la clé l’a signalée.',
       heading: 'L’une de vos clés API a été révoquée',
-      lead: 'Une personne qui détient cette clé y a mis fin, comme on le fait d’une clé trouvée là où elle ne devrait pas être. Elle ne fonctionne plus, et ses connexions sont fermées. Si elle était en service, créez-en une nouvelle.',
+      lead: 'Une personne qui détient cette clé l’a révoquée, comme on le fait d’une clé trouvée là où elle ne devrait pas être. Elle ne fonctionne plus, et ses connexions sont fermées. Si elle était en service, créez-en une nouvelle.',
     },
     keyExpiring: {
       subject: {

@@ -15,7 +15,7 @@ export const signInTexts = {
     email: 'Adresse e-mail',
     emailExample: 'ada@example.com',
     submit: 'Recevoir un lien',
-    badEmail: 'Ce n’est pas une adresse e-mail simple. Elle devrait ressembler à ada@example.com.',
+    badEmail: 'Ce n’est pas une adresse e-mail valide. Elle doit ressembler à ada@example.com.',
   },
   checkMail: {
     title: 'Consultez votre messagerie',
@@ -44,7 +44,7 @@ export const signInTexts = {
     lead: 'Plus qu’un clic pour vous connecter avec {email}.',
     submit: 'Se connecter',
     notYou: 'Si vous n’avez rien demandé, fermez la page : rien ne se passe sans le bouton.',
-    other: 'Une session est déjà ouverte ici avec {email}. Vous connecter y met fin.',
+    other: 'Une session est déjà ouverte ici avec {email}. Si vous vous connectez, elle sera fermée.',
     used: 'Ce lien a déjà été utilisé',
     usedLead:
       'Chaque lien fonctionne une seule fois, et en utiliser un annule les autres. Si ce n’était pas vous, quelqu’un d’autre peut lire vos e-mails.',
@@ -56,7 +56,7 @@ export const signInTexts = {
     fresh: 'Recevoir un nouveau lien',
     notOpen: 'Aucun compte pour cette adresse',
     notOpenLead:
-      'L’inscription ne lui est pas ouverte. Si cette adresse devrait avoir un compte, écrivez à {support}.',
+      'L’inscription n’est pas ouverte à cette adresse. Si vous pensez avoir déjà un compte, écrivez à {support}.',
     suspended: 'Ce compte est suspendu',
     suspendedLead:
       'L’exploitant du service {product} l’a suspendu : personne ne peut s’y connecter, et ses clés ne fonctionnent pas. Rien n’a été supprimé.',

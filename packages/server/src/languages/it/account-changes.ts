@@ -27,7 +27,7 @@ export const accountChangesTexts = {
     lead: 'Dopo {days} giorni, durante i quali puoi cambiare idea.',
     start: 'Elimina il mio account',
     confirmTitle: 'Eliminare il tuo account?',
-    wait: 'Fino alla data di eliminazione tutto continua, e puoi mantenere l’account: {date}.',
+    wait: 'Data di eliminazione: {date}. Fino ad allora tutto continua, e puoi mantenere l’account.',
     afterwards:
       'Dopo, le sue chiavi e sessioni terminano, i suoi agenti vengono disconnessi, e il tuo nome e indirizzo vengono cancellati.',
     ledger: 'I movimenti restano, senza il tuo nome. Il saldo rimanente va perso.',

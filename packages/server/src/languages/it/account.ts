@@ -4,7 +4,7 @@ import type { Translation } from '../text.ts'
 export const accountTexts = {
   sessions: {
     title: 'Sessioni',
-    lead: 'Dove il tuo account è aperto. Chiudi ciò che non riconosci.',
+    lead: 'Dove hai effettuato l’accesso. Chiudi ciò che non riconosci.',
     current: 'Questo browser',
     ofApp: 'Per {appId}',
     end: 'Chiudi',

@@ -50,7 +50,7 @@ export const agentsTexts = {
     gone: 'Quella connessione è già terminata.',
     more: { one: 'e un altro', many: 'e altri {count}', other: 'e altri {count}' },
     revoke: 'Revoca',
-    revokeLead: 'Pone fine alla chiave e alle sue connessioni, definitivamente.',
+    revokeLead: 'Pone fine definitivamente alla chiave e alle sue connessioni.',
     revokeNow: 'Revoca questa chiave',
     closedAfter: {
       one: 'Chiave revocata. La connessione è stata chiusa dopo {ms} ms.',

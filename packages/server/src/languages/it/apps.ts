@@ -46,8 +46,7 @@ export const appsTexts = {
       confirm: 'Esci',
       stay: 'Non uscire',
       unusable: 'Torna all’app',
-      unusableLead:
-        'L’app ha chiesto di essere mostrata dopo, ma questo indirizzo non è registrato per essa.',
+      unusableLead: 'L’app ha chiesto di tornare a un indirizzo che non è registrato per essa.',
     },
     unusable: {
       title: 'Questo accesso non può continuare',

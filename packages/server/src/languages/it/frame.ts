@@ -28,7 +28,7 @@ export const frameTexts = {
     minutes: { one: '{count} minuto', many: '{count} di minuti', other: '{count} minuti' },
     hours: { one: '{count} ora', many: '{count} di ore', other: '{count} ore' },
     browserOn: '{browser} su {system}',
-    justNow: 'proprio ora',
+    justNow: 'poco fa',
   },
   notices: {
     ended: 'Questa sessione è terminata. Accedi di nuovo per continuare.',

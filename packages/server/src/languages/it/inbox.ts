@@ -10,7 +10,7 @@ export const inboxTexts = {
     arrived: 'Sono arrivate nuove e-mail.',
     search: 'Cerca',
     searchExample: 'Indirizzo, oggetto o testo',
-    notFound: 'Nessuna e-mail contiene questo testo',
+    notFound: 'Nessuna e-mail corrisponde alla ricerca',
     hidden: {
       one: '{count} e-mail meno recente non viene mostrata; una ricerca la trova.',
       many: '{count} di e-mail meno recenti non vengono mostrate; una ricerca le trova.',

@@ -12,7 +12,7 @@ export const listsTexts = {
       used: 'Ultimo utilizzo',
       expires: 'Scadenza più vicina',
     },
-    none: 'Nessuna chiave contiene questo testo.',
+    none: 'Nessuna chiave corrisponde alla ricerca.',
     found: { one: '{count} chiave', many: '{count} di chiavi', other: '{count} chiavi' },
     window: 'Solo tra le {count} chiavi più recenti.',
     windowOlder: 'Cerca tra le chiavi meno recenti',

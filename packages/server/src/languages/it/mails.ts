@@ -28,10 +28,10 @@ export const mailsTexts = {
         'Se non l’hai chiesto tu, puoi ignorare questa e-mail: nessuno può accedere senza il link o il codice.',
     },
     invitation: {
-      subject: 'Hai un invito a {product}',
+      subject: 'Hai ricevuto un invito per {product}',
       preheader: 'Accedi con questo indirizzo, e il tuo account è pronto.',
-      heading: 'Hai un invito a {product}',
-      lead: 'Il gestore di questo servizio ha invitato questo indirizzo. Accedi con esso: un link e un codice arrivano per e-mail, non serve una password, e il tuo account è pronto.',
+      heading: 'Hai ricevuto un invito per {product}',
+      lead: 'Il gestore di questo servizio ha invitato questo indirizzo. Usalo per accedere: un link e un codice arrivano per e-mail, non serve una password, e il tuo account è pronto.',
       button: 'Accedi',
       ends: 'Scadenza dell’invito: {date}.',
       ignore:
@@ -85,7 +85,7 @@ export const mailsTexts = {
     keyLimit: {
       near: {
         subject: '{product}: la chiave API {key} è all’80% di un limite ({limit})',
-        preheader: 'Presto lo raggiunge. Oltre il limite, addebiti e chiamate vengono rifiutati.',
+        preheader: 'Il limite sta per essere raggiunto. Oltre, addebiti e chiamate vengono rifiutati.',
         heading: 'Una chiave API è all’80% di un limite: {limit}',
       },
       reached: {

@@ -17,7 +17,7 @@ export const signInTexts = {
     email: 'Indirizzo e-mail',
     emailExample: 'ada@example.com',
     submit: 'Inviami un link',
-    badEmail: 'Questo non è un indirizzo e-mail semplice. Dovrebbe essere simile a ada@example.com.',
+    badEmail: 'Questo non è un indirizzo e-mail valido. Deve essere simile a ada@example.com.',
   },
   checkMail: {
     title: 'Controlla la tua posta',
@@ -56,7 +56,8 @@ export const signInTexts = {
       'Forse è incompleto, o è destinato a un altro indirizzo. Copia l’intero link dall’e-mail o chiedine uno nuovo.',
     fresh: 'Inviami un nuovo link',
     notOpen: 'Nessun account per questo indirizzo',
-    notOpenLead: 'Questo indirizzo non può registrarsi. Se dovrebbe avere un account, scrivi a {support}.',
+    notOpenLead:
+      'Questo indirizzo non può registrarsi. Se pensi di avere già un account, scrivi a {support}.',
     suspended: 'Questo account è sospeso',
     suspendedLead:
       'Il gestore di {product} lo ha sospeso: nessuno può accedervi, e le sue chiavi non funzionano. Non è stato eliminato nulla.',

@@ -50,7 +50,7 @@ export const agentsTexts = {
     gone: 'Essa conexão já foi encerrada.',
     more: { one: 'e mais {count}', many: 'e mais {count}', other: 'e mais {count}' },
     revoke: 'Revogar',
-    revokeLead: 'Encerra a chave e suas conexões definitivamente.',
+    revokeLead: 'Encerra definitivamente a chave e suas conexões.',
     revokeNow: 'Revogar esta chave',
     closedAfter: {
       one: 'Chave revogada. {count} conexão foi fechada em {ms} ms.',

@@ -34,7 +34,7 @@ export const appsTexts = {
     ownScope: 'usar “{scope}” em serviços que o reconhecem',
     account: {
       title: 'Apps com acesso',
-      lead: 'Apps a que você deu acesso à sua conta. Ao retirá-lo, eles perdem o acesso na hora.',
+      lead: 'Apps a que você deu acesso à sua conta. Se você o retirar, eles perdem o acesso na hora.',
       since: 'desde',
       withdraw: 'Retirar',
     },
@@ -46,8 +46,7 @@ export const appsTexts = {
       confirm: 'Sair',
       stay: 'Não sair',
       unusable: 'Voltar ao app',
-      unusableLead:
-        'O app pediu para ser mostrado em seguida, mas esse endereço não está registrado para ele.',
+      unusableLead: 'O app pediu o retorno a um endereço que não está registrado para ele.',
     },
     unusable: {
       title: 'Não é possível continuar',

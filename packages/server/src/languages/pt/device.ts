@@ -32,14 +32,15 @@ export const deviceTexts = {
     ownScope: 'uma permissão de outro serviço',
     compared: 'Fui eu que iniciei isto, e o dispositivo à minha frente mostra exatamente este código.',
     comparedMissing: 'Compare o código com o do seu dispositivo e marque a caixa se for o mesmo.',
-    warning: 'Alguém enviou este link ou código a você? Então recuse: aprovar daria acesso à sua conta.',
+    warning:
+      'Alguém enviou este link ou código a você? Então recuse: aprovar daria a essa pessoa acesso à sua conta.',
     approve: 'Aprovar',
     deny: 'Recusar',
     approved: 'O dispositivo está conectado',
     approvedLead:
       'Volte ao dispositivo: ele continua sozinho. A chave dele está entre suas chaves de API, ou a sessão dele entre suas sessões; lá você pode encerrá-la.',
     denied: 'O dispositivo foi recusado',
-    deniedLead: 'Ele não recebe nada. Se alguém enviou o link a você, avise seu operador.',
+    deniedLead: 'Ele não recebe nada. Se alguém enviou o link a você, avise o operador do serviço.',
     keys: 'Ver suas chaves',
   },
 } as const satisfies Translation<typeof english, 'pt'>

@@ -10,7 +10,7 @@ export const inboxTexts = {
     arrived: 'Chegaram novos e-mails.',
     search: 'Buscar',
     searchExample: 'Endereço, assunto ou texto',
-    notFound: 'Nenhum e-mail contém isso',
+    notFound: 'Nenhum e-mail corresponde à busca',
     hidden: {
       one: '{count} e-mail mais antigo não é mostrado; uma busca o encontra.',
       many: '{count} de e-mails mais antigos não são mostrados; uma busca os encontra.',

@@ -7,7 +7,7 @@ export const listsTexts = {
     searchExample: 'Nome, início da chave ou ID',
     sort: 'Ordenar por',
     sorts: { created: 'Mais recentes', name: 'Nome', used: 'Último uso', expires: 'Validade mais próxima' },
-    none: 'Nenhuma chave contém isso.',
+    none: 'Nenhuma chave corresponde à busca.',
     found: { one: '{count} chave', many: '{count} de chaves', other: '{count} chaves' },
     window: 'Somente entre as {count} chaves mais recentes.',
     windowOlder: 'Buscar em chaves mais antigas',

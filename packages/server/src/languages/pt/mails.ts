@@ -56,9 +56,9 @@ export const mailsTexts = {
     },
     keyRevokedByHolder: {
       subject: 'Segurança do {product}: uma chave de API foi revogada ({at})',
-      preheader: 'Alguém que tem a chave a denunciou.',
+      preheader: 'Alguém que tem a chave avisou sobre ela.',
       heading: 'Uma de suas chaves de API foi revogada',
-      lead: 'Alguém que tem esta chave a encerrou, como se faz com uma chave encontrada onde não deveria estar. Ela não funciona mais, e suas conexões foram fechadas. Se ela estava em uso, crie uma nova.',
+      lead: 'Alguém que tem esta chave a revogou, como se faz com uma chave encontrada onde não deveria estar. Ela não funciona mais, e suas conexões foram fechadas. Se ela estava em uso, crie uma nova.',
     },
     keyExpiring: {
       subject: {

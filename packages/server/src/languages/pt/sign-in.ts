@@ -15,7 +15,7 @@ export const signInTexts = {
     email: 'Endereço de e-mail',
     emailExample: 'ada@example.com',
     submit: 'Receber um link',
-    badEmail: 'Isso não é um endereço de e-mail simples. Ele deve ser parecido com ada@example.com.',
+    badEmail: 'Esse não é um endereço de e-mail válido. Ele deve ser parecido com ada@example.com.',
   },
   checkMail: {
     title: 'Confira seu e-mail',
@@ -55,7 +55,7 @@ export const signInTexts = {
     fresh: 'Receber um novo link',
     notOpen: 'Não há conta com este endereço',
     notOpenLead:
-      'O cadastro não está aberto para ele. Se você deveria ter uma conta, escreva para {support}.',
+      'O cadastro não está aberto para ele. Se você acha que já tem uma conta, escreva para {support}.',
     suspended: 'Esta conta está suspensa',
     suspendedLead:
       'O operador do {product} suspendeu a conta: ninguém consegue entrar nela, e as chaves dela não funcionam. Nada foi excluído.',
