@@ -39,7 +39,7 @@ export const accountChangesTexts = {
     lastAdministrator: 'Je bent de laatste administrator. Maak eerst iemand anders administrator.',
   },
   balanceHistory: {
-    title: 'Saldo in de laatste {days} dagen',
+    title: 'Saldo in de afgelopen {days} dagen',
     summary: 'Van {from} naar {to}, tussen {lowest} en {highest}.',
     columns: { day: 'Dag (UTC)', balance: 'Saldo aan het eind', change: 'Verandering' },
   },

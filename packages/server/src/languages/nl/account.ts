@@ -16,7 +16,7 @@ export const accountTexts = {
   },
   account: {
     title: 'Account',
-    lead: 'Wie je hier bent, wat je hebt en wie ervan mag afschrijven.',
+    lead: 'Wie je hier bent, wat je hebt en wie van je saldo mag afschrijven.',
     profile: 'Profiel',
     signsInAs: 'Je logt in als {email}',
     name: 'Naam',
@@ -32,7 +32,7 @@ export const accountTexts = {
     withdrawn: 'Ingetrokken',
     export: 'Je gegevens',
     exportLead:
-      'Alles over je account in één JSON-bestand. Daarvoor moet je in de laatste 30 minuten zijn ingelogd.',
+      'Alles over je account in één JSON-bestand. Daarvoor moet je in de afgelopen 30 minuten zijn ingelogd.',
     exportSubmit: 'Downloaden',
     trialCredit: 'Proeftegoed',
     ledger: 'Transacties',

@@ -31,7 +31,7 @@ export const appsTexts = {
       'keys:write': 'je sleutels hernoemen en intrekken',
       'events:read': 'de beveiligingsgebeurtenissen van je account zien',
     },
-    ownScope: '‘{scope}’ gebruiken in diensten die dat kennen',
+    ownScope: '‘{scope}’ gebruiken in diensten die deze scope kennen',
     account: {
       title: 'Apps met toegang',
       lead: 'Apps die je account mogen gebruiken. Trek je de toegang in, dan eindigt meteen alles wat ze hebben.',

@@ -27,7 +27,7 @@ export const docsTexts = {
     code: 'Code',
     status: 'Status',
     meaning: 'Betekenis',
-    whatToDo: 'Wat te doen',
+    whatToDo: 'Wat je kunt doen',
     tryIt: 'Uitproberen',
     tryLead:
       'De dienst doet deze aanroep namens jou, met jouw rechten en limieten. Wat de aanroep wijzigt, is echt gewijzigd.',

@@ -63,7 +63,7 @@ export const frameTexts = {
   },
   errors: {
     problem: 'Probleem',
-    notFound: 'Hier is niets',
+    notFound: 'Hier is niets te vinden',
     notFoundLead: 'Misschien zit er een typefout in het adres, of de pagina bestaat niet meer.',
     method: 'Deze pagina kan niet worden geopend',
     methodLead: 'Dit adres ondersteunt de methode van het verzoek niet. Er is niets gewijzigd.',
@@ -75,6 +75,6 @@ export const frameTexts = {
     unavailableLead: 'Er is niets gewijzigd. Probeer het zo nog eens.',
     internal: 'Er ging iets mis aan onze kant',
     home: 'Naar de startpagina',
-    tell: 'Gebeurt het nog eens? Schrijf dan naar de support en vermeld dit verzoek:',
+    tell: 'Gebeurt het opnieuw? Schrijf dan naar support en vermeld dit verzoek:',
   },
 } as const satisfies Translation<typeof english, 'nl'>

@@ -5,7 +5,7 @@ export const mailsTexts = {
   mails: {
     paste: 'Werkt de knop niet? Open dan dit adres in je browser:',
     code: 'Of voer deze code in waar je erom hebt gevraagd:',
-    expires: 'De link en de code verlopen over {minutes} minuten en werken één keer. Geef ze aan niemand.',
+    expires: 'De link en de code verlopen over {minutes} minuten en werken één keer. Deel ze met niemand.',
     support: 'Vragen? Schrijf naar {support}',
     links: { terms: 'Voorwaarden', privacy: 'Privacy' },
     signup: {
@@ -115,7 +115,7 @@ export const mailsTexts = {
       subject: '{product}-beveiliging: een apparaat kreeg een API-sleutel ({at})',
       preheader: 'Je hebt het goedgekeurd op de pagina voor apparaten.',
       heading: 'Een apparaat kreeg een API-sleutel',
-      lead: 'Een apparaat of terminal dat met je account is goedgekeurd, heeft deze sleutel aangemaakt. Was jij het, dan is er niets aan de hand. Zo niet, trek de sleutel dan in: zijn verbindingen eindigen meteen. Beëindig daarna de sessies die je niet herkent.',
+      lead: 'Een apparaat of terminal, goedgekeurd met je account, heeft deze sleutel aangemaakt. Was jij het, dan is er niets aan de hand. Zo niet, trek de sleutel dan in: zijn verbindingen eindigen meteen. Beëindig daarna de sessies die je niet herkent.',
     },
     webhookDisabled: {
       subject: '{product}: een webhook is uitgeschakeld ({at})',

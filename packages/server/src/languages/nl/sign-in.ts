@@ -9,14 +9,15 @@ export const signInTexts = {
     newHere: {
       open: 'Nieuw hier? Met dezelfde link maak je je account aan.',
       openWithCredit:
-        'Nieuw hier? Met dezelfde link maak je je account aan, met {credit} om mee te proberen.',
-      domains: 'Nieuw hier? Met dezelfde link maak je je account aan, als je adres er een mag hebben.',
+        'Nieuw hier? Met dezelfde link maak je je account aan, met {credit} om het uit te proberen.',
+      domains:
+        'Nieuw hier? Met dezelfde link maak je je account aan, als je adres daarvoor in aanmerking komt.',
       invited: 'Nieuw hier? Alleen wie is uitgenodigd, krijgt een link.',
     },
     email: 'E-mailadres',
     emailExample: 'ada@example.com',
     submit: 'Stuur me een link',
-    badEmail: 'Dat is geen gewoon e-mailadres. Het moet eruitzien als ada@example.com.',
+    badEmail: 'Dat is geen geldig e-mailadres. Het moet eruitzien als ada@example.com.',
   },
   checkMail: {
     title: 'Kijk in je mail',
@@ -32,7 +33,7 @@ export const signInTexts = {
     resend: 'Opnieuw sturen',
     wait: 'Opnieuw sturen kan over {time}.',
     limited: 'Er zijn te veel mails gestuurd. Probeer het over {wait} opnieuw.',
-    limitIs: 'De limiet is de instelling {setting}.',
+    limitIs: 'De limiet staat in de instelling {setting}.',
     wrongAddress: 'Verkeerd adres?',
     inbox: 'Lokale inbox openen',
     inboxElsewhere:
@@ -44,7 +45,7 @@ export const signInTexts = {
     lead: 'Nog één klik en je bent ingelogd als {email}.',
     submit: 'Inloggen',
     notYou: 'Heb je hier niet om gevraagd? Sluit dan de pagina: zonder de knop gebeurt er niets.',
-    other: 'Je bent nu ingelogd als {email}. Als je hier inlogt, eindigt dat.',
+    other: 'Je bent nu ingelogd als {email}. Als je hier inlogt, eindigt die sessie.',
     used: 'Deze link is al gebruikt',
     usedLead:
       'Elke link werkt één keer, en zodra je er een gebruikt, vervallen de andere. Was jij het niet, dan kan iemand anders je mail lezen.',

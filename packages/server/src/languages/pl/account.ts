@@ -4,7 +4,7 @@ import type { Translation } from '../text.ts'
 export const accountTexts = {
   sessions: {
     title: 'Sesje',
-    lead: 'Miejsca, w których twoje konto jest zalogowane. Zakończ te, których nie rozpoznajesz.',
+    lead: 'Gdzie twoje konto jest zalogowane. Zakończ sesje, których nie rozpoznajesz.',
     current: 'Ta przeglądarka',
     ofApp: 'Dla {appId}',
     end: 'Zakończ',

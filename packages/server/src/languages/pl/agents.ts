@@ -73,7 +73,7 @@ export const agentsTexts = {
   },
   run: {
     title: 'Połącz agenta',
-    ways: 'Uruchom przez',
+    ways: 'Uruchom za pomocą',
     node: 'Node',
     nodeLead: 'Wklej ten wiersz do terminala. Wymaga Node 20.16 lub nowszego.',
     powerShell: 'To samo dla PowerShella',

@@ -10,7 +10,7 @@ export const appsTexts = {
       signedInAs: 'Zalogowano jako {email}.',
       other: 'Użyj innego konta',
       list: '{app} będzie mogła:',
-      actsAt: 'Będzie działać w twoim imieniu w {audience}.',
+      actsAt: 'Będzie działać w twoim imieniu w usłudze {audience}.',
       unchecked: 'Nikt nie sprawdził, kto prowadzi tę aplikację: sama się tak opisała.',
       goesTo: 'Następnie przejdziesz do {host}.',
       later: 'Zgodę możesz cofnąć w każdej chwili na stronie swojego konta.',

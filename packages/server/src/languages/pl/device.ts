@@ -11,7 +11,7 @@ export const deviceTexts = {
     unknownCode:
       'Żadne urządzenie nie pokazuje teraz tego kodu. Sprawdź litery; kod jest ważny 10 minut i działa raz.',
     codesRefused:
-      'Wpisano zbyt wiele błędnych kodów, więc na razie żadnego nie sprawdzamy. Otwórz link, który pokazuje urządzenie – działa.',
+      'Wpisano zbyt wiele błędnych kodów, więc na razie żadnego nie sprawdzamy. Otwórz link, który pokazuje urządzenie: nadal działa.',
     gone: 'Ta prośba jest już nieaktualna',
     goneLead: 'Zapadła już decyzja albo minęło 10 minut. Zacznij od nowa na urządzeniu.',
     signInAgain:
@@ -31,7 +31,7 @@ export const deviceTexts = {
     key: 'Jeden klucz API, który wygaśnie w ciągu 90 dni i pozwala:',
     access: 'Dostęp do twojego konta, dopóki go nie zakończysz, aby:',
     ownScope: 'uprawnienie innej usługi',
-    compared: 'To moje działanie, a urządzenie przede mną pokazuje dokładnie ten kod.',
+    compared: 'To ja rozpoczynam to połączenie, a urządzenie przede mną pokazuje dokładnie ten kod.',
     comparedMissing: 'Porównaj kod z tym na urządzeniu i zaznacz pole, jeśli są takie same.',
     warning: 'Ktoś przysłał ci ten link lub kod? Odrzuć: zatwierdzenie oddałoby tej osobie twoje konto.',
     approve: 'Zatwierdź',

@@ -35,7 +35,7 @@ export const docsTexts = {
     whatToDo: 'Co zrobić',
     tryIt: 'Wypróbuj',
     tryLead:
-      'Usługa wykona to wywołanie w twoim imieniu, z twoimi uprawnieniami i limitami. Zmiany są prawdziwe.',
+      'Usługa wykona to wywołanie w twoim imieniu, z twoimi uprawnieniami i limitami. Wprowadzone zmiany są trwałe.',
     trySignIn: 'Zaloguj się, aby wykonać to wywołanie tutaj.',
     send: 'Wyślij',
     answer: 'Odpowiedź {status}',

@@ -41,7 +41,7 @@ export const frameTexts = {
     justNow: 'przed chwilą',
   },
   notices: {
-    ended: 'Nastąpiło wylogowanie, bo ta sesja została zakończona. Zaloguj się ponownie, aby kontynuować.',
+    ended: 'Wylogowano, bo ta sesja została zakończona. Zaloguj się ponownie, aby kontynuować.',
     signed_out: 'Wylogowano.',
     resent: 'Nowa wiadomość jest w drodze. Wcześniejsze też nadal działają.',
     welcome: 'Witamy. Twoje konto jest gotowe.',

@@ -4,7 +4,7 @@ import type { Translation } from '../text.ts'
 export const mailsTexts = {
   mails: {
     paste: 'Jeśli przycisk nie działa, otwórz ten adres w przeglądarce:',
-    code: 'Albo wpisz ten kod tam, gdzie o niego poproszono:',
+    code: 'Albo wpisz ten kod tam, gdzie trwa logowanie:',
     expires: 'Link i kod wygasną za {minutes} min i działają tylko raz. Nikomu ich nie podawaj.',
     support: 'Pytania? Napisz na {support}',
     links: { terms: 'Regulamin', privacy: 'Prywatność' },
@@ -123,7 +123,7 @@ export const mailsTexts = {
       subject: '{product}: wyłączono webhook ({at})',
       preheader: 'Jego punkt końcowy nie przyjął niczego przez trzy dni.',
       heading: 'Wyłączono webhook',
-      lead: 'Punkt końcowy nie przyjął żadnego zdarzenia przez trzy dni, więc niczego już do niego nie wysyłamy. Oczekujące zdarzenia zachowamy i wyślemy, gdy znów go włączysz; nowych do tego czasu – nie.',
+      lead: 'Punkt końcowy nie przyjął żadnego zdarzenia przez trzy dni, więc niczego już do niego nie wysyłamy. Oczekujące zdarzenia zachowamy i wyślemy, gdy znów włączysz webhook; tych, które zajdą do tego czasu, nie wyślemy.',
       button: 'Zobacz swoje webhooki',
     },
     test: {

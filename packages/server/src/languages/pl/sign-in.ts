@@ -15,7 +15,7 @@ export const signInTexts = {
     email: 'Adres e-mail',
     emailExample: 'ada@example.com',
     submit: 'Wyślij mi link',
-    badEmail: 'To nie jest zwykły adres e-mail. Powinien wyglądać tak: ada@example.com.',
+    badEmail: 'To nie jest prawidłowy adres e-mail. Powinien wyglądać tak: ada@example.com.',
   },
   checkMail: {
     title: 'Sprawdź pocztę',
@@ -23,11 +23,11 @@ export const signInTexts = {
     code: 'Kod z wiadomości',
     codeHint: '8 cyfr',
     submit: 'Zaloguj się kodem',
-    badCode: 'Ten kod jest nieprawidłowy. Sprawdź go, użyj przycisku z wiadomości albo wyślij nowy.',
+    badCode: 'Ten kod jest nieprawidłowy. Sprawdź go, użyj przycisku z wiadomości albo poproś o nowy.',
     codesRefused:
-      'Wpisano zbyt wiele błędnych kodów, więc na razie nie przyjmujemy żadnego. Użyj przycisku z wiadomości – działa.',
-    expired: 'Ten kod wygasł. Wyślij nowy.',
-    used: 'Ten kod lub późniejszy został już użyty. Wyślij nowy.',
+      'Wpisano zbyt wiele błędnych kodów, więc na razie nie przyjmujemy żadnego. Użyj przycisku z wiadomości: nadal działa.',
+    expired: 'Ten kod wygasł. Poproś o nowy.',
+    used: 'Ten kod lub późniejszy został już użyty. Poproś o nowy.',
     resend: 'Wyślij ponownie',
     wait: 'Ponowna wysyłka możliwa za {time}.',
     limited: 'Wysłano zbyt wiele wiadomości. Spróbuj ponownie za {wait}.',
@@ -54,7 +54,8 @@ export const signInTexts = {
       'Może jest ucięty albo utworzony dla innego adresu. Skopiuj z wiadomości cały link albo poproś o nowy.',
     fresh: 'Wyślij mi nowy link',
     notOpen: 'Brak konta dla tego adresu',
-    notOpenLead: 'Rejestracja nie jest dla niego otwarta. Jeśli należy ci się konto, napisz na {support}.',
+    notOpenLead:
+      'Rejestracja z tym adresem nie jest możliwa. Jeśli uważasz, że to pomyłka, napisz na {support}.',
     suspended: 'To konto jest zablokowane',
     suspendedLead:
       'Zablokował je operator usługi {product}: nikt nie może się na nie zalogować, a jego klucze nie działają. Nic nie zostało usunięte.',

@@ -16,7 +16,7 @@ export const accountTexts = {
   },
   account: {
     title: 'Hesap',
-    lead: 'Burada kim olduğunuz, neyiniz olduğu ve bakiyenizden kimin tahsilat yapabileceği.',
+    lead: 'Bilgileriniz, bakiyeniz ve ondan kimlerin tahsilat yapabileceği.',
     profile: 'Profil',
     signsInAs: '{email} olarak giriş yapıyorsunuz',
     name: 'Ad',

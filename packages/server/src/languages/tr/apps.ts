@@ -31,7 +31,7 @@ export const appsTexts = {
       'keys:write': 'anahtarlarınızı yeniden adlandırmak ve iptal etmek',
       'events:read': 'hesabınızın güvenlik olaylarını görmek',
     },
-    ownScope: '“{scope}” iznini tanıyan hizmetlerde kullanmak',
+    ownScope: '“{scope}” kapsamını, onu tanıyan hizmetlerde kullanmak',
     account: {
       title: 'Erişimi olan uygulamalar',
       lead: 'Hesabınızı kullanmasına izin verdiğiniz uygulamalar. İzni geri alırsanız erişimleri hemen sona erer.',

@@ -11,7 +11,7 @@ export const deviceTexts = {
     unknownCode:
       'Şu anda bu kodu gösteren bir cihaz yok. Harfleri kontrol edin; bir kod 10 dakika geçerlidir ve bir kez çalışır.',
     codesRefused:
-      'Çok fazla yanlış kod girildiği için şimdilik hiçbiri denetlenmiyor. Cihazınızın gösterdiği bağlantıyı açın; o çalışıyor.',
+      'Çok fazla yanlış kod girildiği için şimdilik hiçbiri denetlenmiyor. Cihazınızın gösterdiği bağlantıyı açın: o hâlâ çalışıyor.',
     gone: 'Bu istek sona erdi',
     goneLead: 'İstek zaten karara bağlandı ya da 10 dakikası doldu. Cihazda yeniden başlayın.',
     signInAgain:
@@ -26,7 +26,7 @@ export const deviceTexts = {
     otherNetwork: 'sizin bulunduğunuz ağ değil',
     asked: 'İstek zamanı',
     account: 'Hesabınız',
-    codeNow: 'Kodu',
+    codeNow: 'Cihazın kodu',
     mayTitle: 'Onaylarsanız alacakları',
     key: 'En geç 90 gün içinde süresi dolacak bir API anahtarı. Şunları yapabilir:',
     access: 'Siz sonlandırana kadar hesabınıza erişim. Şunları yapabilir:',

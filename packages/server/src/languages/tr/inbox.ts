@@ -21,7 +21,7 @@ export const inboxTexts = {
     html: 'HTML',
     text: 'Metin',
     source: 'Kaynak',
-    noSource: 'Bu e-posta, kaynağı olmadan önceki bir sürüm tarafından saklandı.',
+    noSource: 'Bu e-postayı önceki bir sürüm, kaynağı olmadan sakladı.',
     back: 'Tüm e-postalar',
     to: 'Kime',
   },

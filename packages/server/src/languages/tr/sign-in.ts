@@ -5,10 +5,11 @@ export const signInTexts = {
   signIn: {
     title: 'Giriş',
     heading: '{product} hesabınıza giriş yapın',
-    lead: 'Size giriş yapacağınız bir bağlantı gönderiyoruz. Parola yok.',
+    lead: 'Size giriş yapmanızı sağlayan bir bağlantı gönderiyoruz. Parola gerekmez.',
     newHere: {
       open: 'Yeni misiniz? Aynı bağlantı hesabınızı oluşturur.',
-      openWithCredit: 'Yeni misiniz? Aynı bağlantı hesabınızı oluşturur; denemeniz için {credit} bizden.',
+      openWithCredit:
+        'Yeni misiniz? Aynı bağlantı, {credit} deneme kredisiyle birlikte hesabınızı oluşturur.',
       domains: 'Yeni misiniz? Adresiniz uygunsa aynı bağlantı hesabınızı oluşturur.',
       invited: 'Yeni misiniz? Yalnızca davet edilenlere bağlantı gönderilir.',
     },
@@ -18,16 +19,16 @@ export const signInTexts = {
     badEmail: 'Bu geçerli bir e-posta adresi değil. Şuna benzemeli: ada@example.com.',
   },
   checkMail: {
-    title: 'E-postanıza bakın',
+    title: 'E-postanızı kontrol edin',
     lead: '{email} adresine bir bağlantı ve bir kod gönderiyoruz. Bağlantıyı bu tarayıcıda açın ya da e-postayı herhangi bir yerde okuyup kodu buraya yazın. İkisi de 5 dakika içinde, bir kez çalışır.',
     code: 'E-postadaki kod',
     codeHint: '8 rakam',
     submit: 'Kodla giriş yap',
-    badCode: 'Bu kod doğru değil. Kontrol edin, e-postadaki düğmeyi kullanın ya da yeni bir kod gönderin.',
+    badCode: 'Bu kod doğru değil. Kontrol edin, e-postadaki düğmeyi kullanın ya da yeni bir kod isteyin.',
     codesRefused:
-      'Çok fazla yanlış kod girildiği için şimdilik hiçbir kod kabul edilmiyor. E-postadaki düğmeyi kullanın; o çalışıyor.',
-    expired: 'Bu kodun süresi doldu. Yeni bir kod gönderin.',
-    used: 'Bu kod ya da daha sonraki bir kod zaten kullanıldı. Yeni bir kod gönderin.',
+      'Çok fazla yanlış kod girildiği için şimdilik hiçbir kod kabul edilmiyor. E-postadaki düğmeyi kullanın: o hâlâ çalışıyor.',
+    expired: 'Bu kodun süresi doldu. Yeni bir kod isteyin.',
+    used: 'Bu kod ya da daha sonraki bir kod zaten kullanıldı. Yeni bir kod isteyin.',
     resend: 'Yeniden gönder',
     wait: '{time} sonra yeniden gönderebilirsiniz.',
     limited: 'Çok fazla e-posta gönderildi. {wait} sonra yeniden deneyin.',
@@ -35,12 +36,12 @@ export const signInTexts = {
     wrongAddress: 'Adres yanlış mı?',
     inbox: 'Yerel gelen kutusunu aç',
     inboxElsewhere:
-      'Posta sunucusu ayarlanmadığı için e-postalar bu hizmetin çalıştığı makinede kalır. Orada şu komut gösterir:',
+      'Posta sunucusu ayarlanmadığı için e-postalar bu hizmetin çalıştığı makinede kalır. Onları orada şu komut gösterir:',
   },
   verify: {
     title: 'Giriş',
     signingIn: 'Giriş yapılıyor…',
-    lead: 'Bir dokunuş daha: {email} olarak giriş yapacaksınız.',
+    lead: '{email} olarak giriş yapmak için son bir dokunuş.',
     submit: 'Giriş yap',
     notYou: 'Bunu siz istemediyseniz sayfayı kapatın: düğmeye basılmadan hiçbir şey olmaz.',
     other: 'Şu anda {email} olarak giriş yapmış durumdasınız. Burada giriş yaparsanız o oturum sona erer.',
