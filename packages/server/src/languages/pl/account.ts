@@ -33,7 +33,7 @@ export const accountTexts = {
     export: 'Twoje dane',
     exportLead: 'Wszystko o twoim koncie w jednym pliku JSON. Wymaga logowania w ciągu ostatnich 30 minut.',
     exportSubmit: 'Pobierz',
-    trialCredit: 'Środki na start',
+    trialCredit: 'Środki na próbę',
     ledger: 'Historia operacji',
     events: 'Zdarzenia bezpieczeństwa',
     eventNames: {

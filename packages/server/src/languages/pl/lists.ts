@@ -36,11 +36,11 @@ export const listsTexts = {
     noneSelected: 'Zaznacz co najmniej jeden aktywny klucz.',
   },
   eventList: {
-    lead: 'Co działo się na koncie. Przechowywane przez {days} dni.',
+    lead: 'Co się działo na twoim koncie w ciągu ostatnich {days} dni.',
     all: 'Wszystkie zdarzenia',
     filter: 'Filtruj według tematu',
     groups: { sign_ins: 'Logowania', keys: 'Klucze', account: 'Konto', apps: 'Aplikacje', support: 'Pomoc' },
-    ofKey: 'Tylko klucza {name}.',
+    ofKey: 'Tylko zdarzenia klucza {name}.',
     everyKey: 'Pokaż zdarzenia wszystkich kluczy',
     empty: 'Brak zdarzeń tego rodzaju.',
     newest: 'Najnowsze zdarzenia',

@@ -42,7 +42,7 @@ export const frameTexts = {
     networks_saved: 'Ağlar değiştirildi.',
     limits_saved: 'Limitler değiştirildi.',
     revoked: 'Anahtar iptal edildi. Artık çalışmıyor ve ajanlarının bağlantısı kesildi.',
-    keys_revoked: 'Anahtarlar iptal edildi. Artık çalışmıyorlar ve aracılarının bağlantısı kesildi.',
+    keys_revoked: 'Anahtarlar iptal edildi. Artık çalışmıyorlar ve ajanlarının bağlantısı kesildi.',
     disconnected:
       'Bağlantı kesildi. Anahtarı etkin olduğu sürece ajan kendiliğinden yeniden bağlanır; engellemek için anahtarı iptal edin.',
     gone: 'Bu bağlantı zaten sona ermiş.',
