@@ -56,7 +56,7 @@ export const accountChangesTexts = {
       deleted: 'Wordt verwijderd',
       asked: 'Aangevraagd',
       unknown:
-        'Was jij dit niet? Behoud dan het account en beëindig de sessies en sleutels die niet van jou zijn.',
+        'Was jij dit niet? Behoud dan het account, beëindig de sessies en trek de sleutels in die niet van jou zijn.',
     },
     oldAddress: {
       subject: '{product}: bevestig het nieuwe adres van je account ({at})',

@@ -53,7 +53,7 @@ export const appsTexts = {
       lead: 'De app die je hierheen stuurde, deed een verzoek dat niet kan worden beantwoord. Ga terug naar de app en probeer het opnieuw; helpt dat niet, geef dit dan door aan de makers ervan:',
     },
     gone: {
-      title: 'Hier staat niets te wachten',
+      title: 'Hier is niets meer te doen',
       lead: 'Deze inlogpoging is al afgerond, duurde te lang of begon in een andere browser. Ga terug naar de app en begin opnieuw.',
     },
   },

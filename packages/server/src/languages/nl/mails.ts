@@ -51,7 +51,7 @@ export const mailsTexts = {
       heading: 'We hebben een van je sessies beëindigd',
       lead: 'Een token van deze sessie is voor de tweede keer gebruikt. Dat gebeurt als een kopie ervan in andere handen is, daarom is de sessie beëindigd. Je andere sessies gaan gewoon door.',
       button: 'Je sessies bekijken',
-      unknown: 'Herken je dit niet? Beëindig dan de sessies en sleutels die niet van jou zijn.',
+      unknown: 'Herken je dit niet? Beëindig dan de sessies en trek de sleutels in die niet van jou zijn.',
     },
     keyRevokedByHolder: {
       subject: '{product}-beveiliging: een API-sleutel is ingetrokken ({at})',

@@ -5,7 +5,7 @@ export const signInTexts = {
   signIn: {
     title: 'Inloggen',
     heading: 'Inloggen bij {product}',
-    lead: 'We mailen je een link waarmee je inlogt. Een wachtwoord is er niet.',
+    lead: 'We mailen je een link waarmee je inlogt. Een wachtwoord is niet nodig.',
     newHere: {
       open: 'Nieuw hier? Met dezelfde link maak je je account aan.',
       openWithCredit:

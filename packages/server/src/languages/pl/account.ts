@@ -16,10 +16,10 @@ export const accountTexts = {
   },
   account: {
     title: 'Konto',
-    lead: 'Kim tu jesteś, co masz i kto może obciążać twoje saldo.',
+    lead: 'Twoje dane, saldo i aplikacje, które mogą je obciążać.',
     profile: 'Profil',
     signsInAs: 'Logujesz się jako {email}',
-    name: 'Nazwa',
+    name: 'Imię',
     save: 'Zapisz',
     languageLead: 'Tych stron i wiadomości do ciebie.',
     balance: 'Saldo',

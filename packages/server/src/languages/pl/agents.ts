@@ -67,7 +67,7 @@ export const agentsTexts = {
     closing: 'Unieważniono. Trwa zamykanie połączenia.',
     revoked: 'Unieważniono. Żaden agent nie jest połączony.',
     ended: 'Ten klucz już nie działa.',
-    endedLead: 'Jego agent dostał informację dlaczego i nie wróci.',
+    endedLead: 'Jego agent zna powód i nie wróci.',
     allKeys: 'Wszystkie klucze',
     lookAgain: 'Sprawdź ponownie',
   },

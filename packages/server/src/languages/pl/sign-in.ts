@@ -60,6 +60,6 @@ export const signInTexts = {
     suspendedLead:
       'Zablokował je operator usługi {product}: nikt nie może się na nie zalogować, a jego klucze nie działają. Nic nie zostało usunięte.',
     suspendedSubject: 'Zablokowane konto {email}',
-    askSupport: 'Zapytaj {support} o powód',
+    askSupport: 'Zapytaj o powód: {support}',
   },
 } as const satisfies Translation<typeof english, 'pl'>

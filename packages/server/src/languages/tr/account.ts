@@ -16,7 +16,7 @@ export const accountTexts = {
   },
   account: {
     title: 'Hesap',
-    lead: 'Bilgileriniz, bakiyeniz ve ondan kimlerin tahsilat yapabileceği.',
+    lead: 'Bilgileriniz, bakiyeniz ve bakiyenizden tahsilat yapabilen uygulamalar.',
     profile: 'Profil',
     signsInAs: '{email} olarak giriş yapıyorsunuz',
     name: 'Ad',

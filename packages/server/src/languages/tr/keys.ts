@@ -38,7 +38,7 @@ export const keysTexts = {
     ownScopes: 'Kendi kapsamlarınız',
     ownScopesHint:
       'Boşlukla ayrılır. Kendi hizmetleriniz için tokenlarda yer alır; burada hiçbir yetki vermez.',
-    badScope: '“{scope}” bir kapsam değil: en fazla {most} karakter olmalı, boşluk ve tırnak içermemeli.',
+    badScope: '“{scope}” bir kapsam değil: bir kapsam en fazla {most} karakterdir, boşluk ve tırnak içermez.',
     unknownScope: '“{scope}” diye bir kapsam yok. Olanlar: {scopes}.',
     tooManyScopes: {
       one: 'Bir anahtarın en fazla {count} kapsamı olabilir.',

@@ -4,7 +4,7 @@ import type { Translation } from '../text.ts'
 export const mailsTexts = {
   mails: {
     paste: 'Düğme çalışmıyorsa bu adresi tarayıcınızda açın:',
-    code: 'Ya da bu kodu istediğiniz yerde girin:',
+    code: 'Ya da bu kodu giriş yaptığınız yere yazın:',
     expires:
       'Bağlantının ve kodun süresi {minutes} dakika içinde dolar; ikisi de bir kez çalışır. Kimseye vermeyin.',
     support: 'Sorunuz mu var? {support} adresine yazın',
