@@ -102,7 +102,7 @@ export const LANGUAGES = {
     formats: 'ar-u-nu-latn',
     load: async () => fitting((await import('./ar/index.ts')).texts),
   },
-} as const satisfies Partial<Record<keyof PluralForms, LanguageFacts>>
+} as const satisfies Record<keyof PluralForms, LanguageFacts>
 
 export type Language = keyof typeof LANGUAGES
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { loadConfig } from '../../src/config.ts'
-import { createLocalizations } from '../../src/languages/localization.ts'
+import { LANGUAGES, type Language } from '../../src/languages/languages.ts'
+import { createLocalizations, type Texts } from '../../src/languages/localization.ts'
 import { createMailWriter } from '../../src/mail/templates/mail-writer.ts'
 import type { MessageContent } from '../../src/outbox/message.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
@@ -128,6 +129,37 @@ describe('every mail', () => {
     for (const content of EXAMPLES) assert.deepEqual(await written(content), await written(content))
   })
 })
+
+for (const language of Object.keys(LANGUAGES) as Language[]) {
+  const { name, tag, direction } = LANGUAGES[language]
+  test(`every mail says in ${name} all that it must`, async () => {
+    const { texts } = await localizations.in(language)
+    for (const content of EXAMPLES) {
+      for (const hasAccount of content.kind === 'sign_in' ? [true, false] : [true]) {
+        const { html, text, subject, template } = await written(content, hasAccount, tag)
+        assert.ok(html.startsWith(`<!doctype html>\n<html lang="${tag}" dir="${direction}">`), template)
+        assert.match(subject, /^[^\p{Cc}{}]+$/u, template)
+        assert.ok([...subject].length <= 150, subject)
+        for (const [part, words] of [
+          ['HTML', visible(html)],
+          ['text', text.replace(/\s+/g, ' ')],
+        ] as const) {
+          const needed = [supportEmail, ...neededOf(content, texts.mails, hasAccount)]
+          for (const each of needed)
+            assert.ok(words.includes(each.replace(/\s+/g, ' ')), `${template}, ${part}: ${each}`)
+          assert.doesNotMatch(words, /\{\w*\}|undefined|\[object/, template)
+        }
+      }
+    }
+  })
+}
+
+/** The button, the 5-minute note, the ignore note and both secrets of a sign-in mail. */
+function neededOf(content: MessageContent, mails: Texts['mails'], hasAccount: boolean): string[] {
+  if (content.kind !== 'sign_in') return []
+  const { button, ignore } = mails[hasAccount ? 'login' : 'signup']
+  return [button, mails.expires({ minutes: 5 }), ignore, content.code, content.link]
+}
 
 describe('user-supplied text', () => {
   const hostile = '<a href="http://evil.test">x</a><img src=x> {{7*7}} \r\nBcc: e@evil.test'

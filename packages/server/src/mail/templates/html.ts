@@ -60,6 +60,8 @@ const THEME = {
 
 const { light, dark, font, mono, width } = THEME
 
+type Direction = Localization['direction']
+
 /** Who writes. */
 export interface MailProduct {
   name: string
@@ -95,11 +97,11 @@ export function renderHtml(
 <div style="display:none;max-height:0;overflow:hidden;mso-hide:all">${mail.preheader}${PADDING}</div>
 <table role="presentation" class="page" width="100%" cellpadding="0" cellspacing="0" border="0" style="background-color:${light.page}">
 <tr><td class="around" align="center" style="padding:32px 16px">
-<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="max-width:${width}px">
+<table role="presentation" dir="${direction}" width="100%" cellpadding="0" cellspacing="0" border="0" style="max-width:${width}px">
 <tr><td style="padding:0 4px 20px">${wordmark(product)}</td></tr>
 <tr><td class="card" style="padding:40px 40px 20px;background-color:${light.card};border:1px solid ${light.border};border-radius:12px;font-family:${font}">
 <h1 class="text" style="margin:0 0 16px;font-size:24px;line-height:1.3;font-weight:600;color:${light.text}">${mail.heading}</h1>
-${mail.body.map(block => renderBlock(block, accent.light))}
+${mail.body.map(block => renderBlock(block, accent.light, direction))}
 ${mail.notes.map(renderNote)}
 </td></tr>
 <tr><td class="muted" style="padding:20px 4px 0;font-family:${font};font-size:13px;line-height:1.5;color:${light.muted}">
@@ -149,7 +151,7 @@ ${hasName ? '' : name(product)}</tr></table>`
 }
 
 function name(product: MailProduct): Html {
-  return html`<td class="text" style="padding-left:10px;font-family:${font};font-size:17px;font-weight:600;color:${light.text}">${product.name}</td>
+  return html`<td class="text" style="padding:0 10px;font-family:${font};font-size:17px;font-weight:600;color:${light.text}">${product.name}</td>
 `
 }
 
@@ -160,7 +162,7 @@ function initial(product: MailProduct): Html {
 ${name(product)}</tr></table>`
 }
 
-function renderBlock(block: Block, accent: AccentColors): Html {
+function renderBlock(block: Block, accent: AccentColors, direction: Direction): Html {
   switch (block.kind) {
     case 'paragraph':
       return html`<p class="text" style="margin:0 0 24px;font-size:16px;line-height:1.55;color:${light.text}">${block.text}</p>`
@@ -169,7 +171,7 @@ function renderBlock(block: Block, accent: AccentColors): Html {
     case 'code':
       return renderCode(block)
     case 'facts':
-      return renderFacts(block.rows)
+      return renderFacts(block.rows, direction)
   }
 }
 
@@ -182,7 +184,7 @@ function renderButton(
 <a class="accent" href="${url}" style="display:inline-block;padding:14px 28px;border-radius:8px;background-color:${accent};font-family:${font};font-size:16px;line-height:20px;font-weight:600;color:${ink};text-decoration:none">${label}</a>
 </td></tr></table>
 <p class="muted" style="margin:0 0 4px;font-size:13px;line-height:1.5;color:${light.muted}">${urlLabel}</p>
-<p class="muted" style="margin:0 0 28px;font-family:${mono};font-size:12px;line-height:1.6;color:${light.muted};word-break:break-all;overflow-wrap:anywhere">${url}</p>`
+<p class="muted" dir="ltr" style="margin:0 0 28px;font-family:${mono};font-size:12px;line-height:1.6;color:${light.muted};word-break:break-all;overflow-wrap:anywhere">${url}</p>`
 }
 
 /** Separates the two groups of digits by padding instead of a space, so that the copied code has no space. */
@@ -191,16 +193,18 @@ function renderCode({ label, code }: Extract<Block, { kind: 'code' }>): Html {
   return html`<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="margin:0 0 28px"><tr>
 <td class="panel" align="center" style="padding:18px 16px 20px;background-color:${light.panel};border-radius:8px">
 <p class="muted" style="margin:0 0 8px;font-size:13px;line-height:1.5;color:${light.muted}">${label}</p>
-<p class="text" style="margin:0;font-family:${mono};font-size:28px;line-height:1.2;font-weight:600;letter-spacing:3px;white-space:nowrap;color:${light.text}"><span>${code.slice(0, half)}</span><span style="padding-left:14px">${code.slice(half)}</span></p>
+<p class="text" dir="ltr" style="margin:0;font-family:${mono};font-size:28px;line-height:1.2;font-weight:600;letter-spacing:3px;white-space:nowrap;color:${light.text}"><span>${code.slice(0, half)}</span><span style="padding-left:14px">${code.slice(half)}</span></p>
 </td></tr></table>`
 }
 
-function renderFacts(rows: [string, string][]): Html {
+function renderFacts(rows: [string, string][], direction: Direction): Html {
+  // As attributes and pixels of one side, which every mail program understands.
+  const [start, padding] = direction === 'rtl' ? ['right', '10px 0 10px 16px'] : ['left', '10px 16px 10px 0']
   return html`<table class="panel" width="100%" cellpadding="0" cellspacing="0" border="0" style="margin:0 0 24px;background-color:${light.panel};border-radius:8px">
 ${rows.map(
   ([label, value]) => html`<tr>
-<th class="muted" scope="row" align="left" valign="top" style="padding:10px 16px;font-size:14px;line-height:1.5;font-weight:400;white-space:nowrap;color:${light.muted}">${label}</th>
-<td class="text" width="100%" valign="top" style="padding:10px 16px 10px 0;font-size:14px;line-height:1.5;word-break:break-word;color:${light.text}">${value}</td>
+<th class="muted" scope="row" align="${start}" valign="top" style="padding:10px 16px;font-size:14px;line-height:1.5;font-weight:400;white-space:nowrap;color:${light.muted}">${label}</th>
+<td class="text" width="100%" valign="top" style="padding:${padding};font-size:14px;line-height:1.5;word-break:break-word;color:${light.text}">${value}</td>
 </tr>`,
 )}</table>`
 }

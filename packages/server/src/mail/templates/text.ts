@@ -40,7 +40,7 @@ function renderBlock(block: Block): string {
 function wrap(text: string): string {
   const lines: string[] = []
   let line = ''
-  for (const word of text.split(/\s+/)) {
+  for (const word of text.split(/[ \t\n]+/)) {
     if (line && line.length + 1 + word.length > LINE_LENGTH) {
       lines.push(line)
       line = word
