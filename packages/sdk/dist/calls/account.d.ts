@@ -26,7 +26,11 @@ export declare class AccountCalls {
     /** Keeps the account after all. */
     restore(): Promise<AccountObject>;
     ledger({ limit, cursor }?: PageOptions): Promise<Page<LedgerEntryObject>>;
-    securityEvents({ limit, cursor }?: PageOptions): Promise<Page<SecurityEventObject>>;
+    /** Of one type, and about one key, where these are given. */
+    securityEvents({ limit, cursor, type, key_id, }?: PageOptions & {
+        type?: string;
+        key_id?: string;
+    }): Promise<Page<SecurityEventObject>>;
     /** Lets an app charge the balance. */
     authorizeCharges(appId: string): Promise<ChargeAuthorizationObject>;
     withdrawCharges(appId: string): Promise<ChargeAuthorizationObject>;
