@@ -90,9 +90,20 @@ export class ScriptedConnection {
     }
   }
 
-  /** The next `send`, which must echo this. It is acknowledged unless told otherwise. */
-  async echoes(data: Json, { acknowledges = true } = {}): Promise<Frame> {
+  /**
+   * The next `send`, which must echo this. It is acknowledged unless told otherwise.
+   *
+   * @param repeated a frame of another connection that may come again first, if its acknowledgement was not read yet
+   */
+  async echoes(
+    data: Json,
+    { acknowledges = true, repeated }: { acknowledges?: boolean; repeated?: Frame } = {},
+  ): Promise<Frame> {
     const frame = await this.next('send')
+    if (repeated && frame.id === repeated.id) {
+      this.acknowledge(frame)
+      return this.echoes(data, { acknowledges })
+    }
     const echoed = (frame.data as Fields | null)?.echo
     if (frame.to !== 'peer' || JSON.stringify(echoed) !== JSON.stringify(data))
       throw new Error(`expected {"echo":${JSON.stringify(data)}} to peer, not ${JSON.stringify(frame)}`)
@@ -105,9 +116,9 @@ export class ScriptedConnection {
   }
 
   /** Sends a message and waits for its echo: the client works on this connection. */
-  async works(data: Json = 'still there?'): Promise<void> {
+  async works(data: Json = 'still there?'): Promise<Frame> {
     this.message(`works-${performance.now()}`, data)
-    await this.echoes(data)
+    return this.echoes(data)
   }
 
   close(code: number, reason: string): void {
