@@ -110,7 +110,9 @@ export async function eventRows(
   ])
   return events.map(event => {
     const key = event.keyId === null || place === 'key' ? undefined : keys.get(event.keyId)
-    const session = event.sessionId === null ? undefined : sessions.get(event.sessionId)
+    // Of a sign-in the client is beside it anyway.
+    const isOther = event.sessionId !== null && event.type !== 'sign_in'
+    const session = isOther ? sessions.get(event.sessionId!) : undefined
     const about = key
       ? html`<a href="/keys/${key.id}">${labelOf(key)}</a>`
       : session?.client

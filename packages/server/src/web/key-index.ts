@@ -100,7 +100,7 @@ function windowNote({ found, older }: FoundKeys): Html | '' {
   const of = older
     ? html` ${keyList.window({ count: WINDOW })} <a href="${pathOf(older)}">${keyList.windowOlder}</a>`
     : ''
-  return html`<p class="quiet" role="status">${keyList.found({ count: found })}.${of}</p>`
+  return html`<p class="quiet spaced" role="status">${keyList.found({ count: found })}.${of}</p>`
 }
 
 /** Boxes of the rows belong to this form; the script adds a button that selects all. */

@@ -367,6 +367,35 @@ forEachEngine(engine => {
     assert.ok(admin!.deletesAt! > clock.now(), 'postponed')
   })
 
+  test('a change of address that meets a deletion or a suspension leaves no trace and no session', async t => {
+    const services = await openServices(engine, t)
+    const node = await openServices(engine, t, {
+      on: { node: await services.opened.reopen(), of: services.opened },
+    })
+    for (let round = 0; round < 6; round++) {
+      const from = `ada${round}@example.com`
+      const to = `ada${round}@example.org`
+      const ada = await services.signIn(from)
+      const tokens = await askFor(services, ada, to)
+      await services.emailChanges.confirm(ada.user.id, tokens.old, caller())
+      const act = round % 2 ? services.users.suspend : services.users.delete
+      const { refused } = await race<unknown>(2, index =>
+        index === 0 ? act(ada.user.id) : node.emailChanges.confirm(ada.user.id, tokens.new, caller()),
+      )
+      assert.ok(
+        refused.every(code => code === 'invalid_request'),
+        refused.join(),
+      )
+      assert.deepEqual((await services.sessions.list(ada.user.id, page)).rows, [])
+      assert.equal(
+        await refusedWith(services.emailChanges.confirm(ada.user.id, tokens.new, caller())),
+        'invalid_request',
+      )
+      if (round % 2) continue
+      for (const email of [from, to]) assert.deepEqual(await tablesWith(services, email), [], email)
+    }
+  })
+
   test('a restore with the journal knows who asked to be deleted and who cancelled, and without it everybody gets the whole time', async t => {
     const services = await openServices(engine, t)
     const { clock } = services

@@ -13,7 +13,11 @@ test('security events name their key and their session, and are filtered by what
   await client.post('/keys', { form_token, name: 'other', access: 'agent' })
   const whole = await (await client.get('/account/events')).text()
   assert.match(whole, /Key created <span class="about"><a href="(\/keys\/[0-9a-f-]+)">robot<\/a>/)
-  assert.match(whole, /Signed in <span class="about">Session: node</)
+  const other = await signedIn(web)
+  await client.post('/sessions/end-others', { form_token })
+  assert.equal((await other.get('/keys')).status, 303)
+  const ended = await (await client.get('/account/events?group=sign_ins')).text()
+  assert.match(ended, /Session ended <span class="about">Session: node</)
   const groups = async (group: string) =>
     [
       ...(await (await client.get(`/account/events?group=${group}`)).text()).matchAll(
@@ -21,7 +25,7 @@ test('security events name their key and their session, and are filtered by what
       ),
     ].map(([, name]) => name)
   assert.deepEqual(await groups('keys'), ['Key created', 'Key created'])
-  assert.deepEqual(await groups('sign_ins'), ['Signed in'])
+  assert.deepEqual(await groups('sign_ins'), ['Session ended', 'Signed in', 'Signed in'])
   assert.deepEqual(await groups('apps'), [])
   const id = /\/keys\/([0-9a-f-]{36})">robot/.exec(whole)![1]!
   const ofKey = await (await client.get(`/account/events?key=${id}`)).text()
