@@ -115,6 +115,8 @@ async function renderConfirmation(kit: PageKit, c: PageContext, token: string): 
   if (!c.get('signedIn'))
     kit.cookies.rememberDestination(c, `/account/email?token=${encodeURIComponent(token)}`)
   const { user } = kit.requireSession(c)
+  // Reloaded, after the script took the token out of the address bar.
+  if (token === '') return c.redirect('/account', 303)
   const { addressChange } = texts
   const found = await kit.emailChanges.inspect(user.id, token)
   if (!found) return renderInvalid(kit, c, user)

@@ -5,7 +5,7 @@ document.documentElement.classList.add('js')
 // Removes the link's token from the address bar and the history; the form still has it. Removes `done`, so that a reload
 // does not repeat the notice.
 const here = new URL(location.href)
-if (here.pathname === '/verify') history.replaceState(null, '', '/verify')
+if (['/verify', '/account/email'].includes(here.pathname)) history.replaceState(null, '', here.pathname)
 else if (here.searchParams.has('done')) {
   here.searchParams.delete('done')
   history.replaceState(null, '', here)

@@ -392,7 +392,15 @@ forEachEngine(engine => {
         'invalid_request',
       )
       if (round % 2) continue
-      for (const email of [from, to]) assert.deepEqual(await tablesWith(services, email), [], email)
+      // What only locked is an empty counter, which housekeeping removes.
+      await services.store.magicLinks.prune(0, 0, 500)
+      assert.deepEqual(await tablesWith(services, from), [])
+      // Mails to an address that never was the account's count on, as those of a sign-in that was only asked for.
+      const counters = ['send_buckets', 'sends']
+      assert.deepEqual(
+        (await tablesWith(services, to)).filter(table => !counters.includes(table)),
+        [],
+      )
     }
   })
 
