@@ -3,8 +3,8 @@ import { createAdministration } from './administration/administration.ts'
 import { createCharges } from './billing/charges.ts'
 import type { Config } from './config.ts'
 import { createRevocations } from './endings/revocation-feed.ts'
-import { createApp, formOf } from './http/app.ts'
-import { createCallers } from './http/caller.ts'
+import { createApp, formOf, type HttpApp } from './http/app.ts'
+import { type Callers, createCallers } from './http/caller.ts'
 import { createFailureLimits } from './http/failure-limits.ts'
 import type { HttpPorts, PageBindings } from './http/http-ports.ts'
 import { createHttpServer, type HttpServer } from './http/http-server.ts'
@@ -30,6 +30,7 @@ import { DRAIN_MAIL_MS } from './outbox/dispatcher.ts'
 import { createMail, openServices, type Services } from './services.ts'
 import { holdDataDir } from './storage/data-dir-lock.ts'
 import { VERSION } from './version.ts'
+import type { PageApi } from './web/kit.ts'
 import type { Pages } from './web/pages.ts'
 
 export { VERSION }
@@ -240,6 +241,7 @@ function composeHttpServer(
     const { createPersonExports } = await import('./http/person-export.ts')
     return createPages({
       ...services,
+      api: pageApi(() => app, callers),
       exportOf: createPersonExports({ ...services, store: storage.store }, clock).exportOf,
       agents: hub,
       administration: createAdministration({ ...services, disconnect: hub.disconnect }),
@@ -261,7 +263,7 @@ function composeHttpServer(
       isLocal: (_request, env) => callers.isLocal((env as HttpBindings).incoming),
     })
   })
-  const app = createApp({
+  const app: HttpApp = createApp({
     services: composeHttpPorts(services, hub),
     clock,
     log,
@@ -287,6 +289,18 @@ function composeHttpServer(
     log,
     upgrade: (request, socket, head) => hub.handleUpgrade(request, socket, head, callers.of(request)),
   })
+}
+
+/** The API for the documents, which the pages show. */
+function pageApi(app: () => HttpApp, callers: Callers): PageApi {
+  return {
+    document: () => app().openApi(),
+    mayTry: operation => app().tryOut.mayTry(operation),
+    call(typed, signedIn, env) {
+      const { incoming, requestId } = env as PageBindings
+      return app().tryOut.call(typed, signedIn, { caller: callers.of(incoming), requestId, incoming })
+    },
+  }
 }
 
 /** Pages are loaded with the first request for one, so that the start does not wait for them. */

@@ -19,7 +19,6 @@ import { createBodyIntake, type IntakeLimits } from './body-intake.ts'
 import { createCallHandler, isProbe } from './call-handler.ts'
 import type { Callers } from './caller.ts'
 import { createCors } from './cors.ts'
-import { docsPage } from './docs-page.ts'
 import { toKeywayError, toOAuthAnswer, toProblem } from './errors.ts'
 import { createFailureLimits, type FailureLimits } from './failure-limits.ts'
 import { createFairQueue, type Flow } from './fair-queue.ts'
@@ -29,9 +28,9 @@ import { notFound } from './not-found.ts'
 import { createOpenApi } from './openapi.ts'
 import { createParamsReader, routerPattern } from './path-params.ts'
 import { createRequestLog } from './request-log.ts'
-
 import type { Route } from './route.ts'
 import { createRoutes, isApiPath } from './routes/routes.ts'
+import { createTryOut, type TryOut } from './try-out.ts'
 import { createWorkLimit } from './work-limit.ts'
 import { type Challenge, challengeOf } from './www-authenticate.ts'
 
@@ -63,6 +62,7 @@ export interface AppOptions {
   metricsToken: string | null
 }
 
+type OpenApi = ReturnType<typeof createOpenApi>
 type Bindings = { Bindings: HttpBindings }
 type HttpContext = Context<Bindings>
 
@@ -98,6 +98,10 @@ export interface HttpApp {
   isNoisy(socket: Socket): boolean
   /** Every route of the API, as documented. */
   readonly routes: readonly Route[]
+  /** The OpenAPI document, made on its first use. */
+  openApi(): OpenApi
+  /** For the documents, which carry calls out for the person who reads them. */
+  readonly tryOut: TryOut
 }
 
 /** The HTTP layer: one pipeline from request to response, without middleware. */
@@ -108,21 +112,19 @@ export function createApp(options: AppOptions): HttpApp {
   const fairQueue = createFairQueue()
   const cors = createCors(options.corsOrigins, options.services.oauth.clientOrigins)
   const limits = options.limits ?? createFailureLimits({ clock, windows: options.failureLimits })
-  const handle = createCallHandler({
-    authenticate: createAuthenticate({ ...options.services, clock }),
-    intake,
-    workLimit,
-    meter: options.services.meter,
-  })
+  const { meter } = options.services
+  const authenticate = createAuthenticate({ ...options.services, clock })
+  const handle = createCallHandler({ authenticate, intake, workLimit, meter })
   const requestLog = createRequestLog(log)
   const routes = createRoutes({
     ...options,
     assertMayGuess: limits.assertMayGuess,
     proxyMistake: () => callers.proxyMistake,
     isLocal: incoming => callers.isLocal(incoming),
-    openApi: () => createOpenApi(routes, options),
-    docs: () => docsPage(routes, options),
+    openApi,
   })
+  let openApiDocument: OpenApi | undefined
+  const tryOut = createTryOut({ routes, meter, clock, refusalOf })
   const allowedMethods = createAllowedMethods(routes)
 
   const app = new Hono<Bindings>({ strict: true })
@@ -144,6 +146,13 @@ export function createApp(options: AppOptions): HttpApp {
     countUnanswered,
     isNoisy,
     routes,
+    openApi,
+    tryOut,
+  }
+
+  function openApi() {
+    openApiDocument ??= createOpenApi(routes, options)
+    return openApiDocument
   }
 
   function admit(
@@ -257,6 +266,10 @@ export function createApp(options: AppOptions): HttpApp {
 
   function problemOf(error: KeywayError, requestId: string, challenge: Challenge): Answer {
     return toProblem(error, { requestId, publicUrl, challenge, namesSettings: options.hasInbox })
+  }
+
+  function refusalOf(thrown: unknown, requestId: string): Answer {
+    return problemOf(toKeywayError(thrown, requestId, log), requestId, 'none')
   }
 
   function refuse(

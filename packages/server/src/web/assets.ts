@@ -17,6 +17,8 @@ export interface Asset {
 
 export interface Assets {
   style: Asset
+  /** In addition, for the documents. */
+  docsStyle: Asset
   script: Asset
   favicon: Asset
   touchIcon: Asset
@@ -41,6 +43,7 @@ export function loadAssets(brand: Brand): Assets {
       'text/css; charset=utf-8',
       [accentStyle(brand), ...STYLE_FILES.map(read)].join('\n'),
     ),
+    docsStyle: toAsset('docs.css', 'text/css; charset=utf-8', read('style/docs.css')),
     script: toAsset('script.js', 'text/javascript; charset=utf-8', read('script.js')),
     favicon: favicon ? toImage('favicon', favicon) : toAsset('mark.svg', 'image/svg+xml', markSvg(light)),
     touchIcon: brand.touchIcon

@@ -62,7 +62,27 @@ export interface PageAgents {
   disconnect(userId: string, connectionId: string): Promise<boolean>
 }
 
+/** A call of the API as a person typed it into the documents. */
+export interface TypedCall {
+  operation: string
+  params: Readonly<Record<string, string>>
+  query: URLSearchParams
+  /** JSON. */
+  body: string
+}
+
+/** The API, as the documents show it. */
+export interface PageApi {
+  /** The OpenAPI document. */
+  document(): object
+  /** Whether the documents offer to make a call of the operation. */
+  mayTry(operation: string): boolean
+  /** Makes a call as the person who is signed in; a refusal is an answer too. */
+  call(typed: TypedCall, signedIn: SignedIn, env: unknown): Promise<{ status: number; body?: unknown }>
+}
+
 export interface PageServices {
+  api: PageApi
   accounts: Accounts
   apps: Pick<
     Apps,

@@ -32,6 +32,8 @@ export interface PageOptions {
   notice?: string | null
   /** Announced immediately (`role="alert"`). */
   problem?: string | null
+  /** It is one of the documents, which have a style of their own. */
+  hasDocuments?: boolean
   /** A field of the page's form shows what was refused. */
   isRefused?: boolean
   theme: ThemeChoice
@@ -45,7 +47,7 @@ export interface PageOptions {
 export function page(shell: Shell, options: PageOptions, body: Html): Html {
   const { user, title, problem, notice, theme } = options
   const { tag, direction } = localization()
-  const { style, script, favicon, touchIcon } = shell.assets
+  const { style, docsStyle, script, favicon, touchIcon } = shell.assets
   return html`<!doctype html>
 <html lang="${tag}" dir="${direction}"${theme === 'system' ? '' : html` data-theme="${theme}"`}>
 <head>
@@ -58,6 +60,7 @@ ${themeColor(theme, isWide(options))}
 <link rel="icon" href="${favicon.url}" type="${favicon.type}">
 <link rel="apple-touch-icon" href="${touchIcon.url}">
 <link rel="stylesheet" href="${style.url}">
+${options.hasDocuments ? html`<link rel="stylesheet" href="${docsStyle.url}">` : ''}
 <script type="module" src="${script.url}"></script>
 ${options.refreshSeconds ? html`<noscript><meta http-equiv="refresh" content="${options.refreshSeconds}"></noscript>` : ''}
 </head>
@@ -80,7 +83,7 @@ ${footer(shell, options)}
 
 /** A narrow layout for a single form, or the full one. */
 function isWide({ user, current }: PageOptions): boolean {
-  return user !== null || current === '/inbox'
+  return user !== null || current === '/inbox' || current === '/docs'
 }
 
 /** The background of the top of the page, as in base.css. */

@@ -6,6 +6,7 @@ import { agentPages } from './agents.ts'
 import { type Assets, loadAssets, serveAssets } from './assets.ts'
 import { createCookies } from './cookies.ts'
 import { devicePages } from './device.ts'
+import { docsPages } from './docs-pages.ts'
 import { createForms } from './forms.ts'
 import { inboxPages } from './inbox.ts'
 import { keyPages } from './keys.ts'
@@ -73,6 +74,7 @@ export function createPages(services: PageServices & RequestFacts): Pages {
   sessionPages(app, kit)
   devicePages(app, kit)
   accountPages(app, kit)
+  docsPages(app, kit)
   themePages(app, kit)
   languagePages(app, kit)
   adminPages(app, kit)

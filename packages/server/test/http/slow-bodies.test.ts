@@ -213,6 +213,11 @@ async function openPages(t: TestContext) {
   return createPages({
     ...services,
     agents: hub,
+    api: {
+      document: () => ({ tags: [], paths: {} }),
+      mayTry: () => false,
+      call: async () => ({ status: 403 }),
+    },
     exportOf: () => new ReadableStream(),
     examination: { quick: async () => [], whole: async () => [] },
     failures: { refusal: (_caller, error) => error, assertMayGuess: () => {} },

@@ -18,6 +18,18 @@ export interface OpenPages {
   speak(language: Language): Promise<void>
 }
 
+/** One of each kind of document; their content is in English. */
+const DOCUMENTS = [
+  '/docs',
+  '/docs/agents',
+  '/docs/api/api-keys',
+  '/docs/call/createApiKey',
+  '/docs/call/updateApiKey',
+  '/docs/errors',
+  '/docs/search?q=key',
+  '/errors/rate_limited',
+]
+
 /** Opens every page with data: keys of every status, live agents, mail. */
 export async function openPages(t: TestContext, browser: Browser): Promise<OpenPages> {
   const web = await startWeb(t, { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' })
@@ -95,6 +107,8 @@ export async function openPages(t: TestContext, browser: Browser): Promise<OpenP
         '/confirm',
       ])
       .map(path => `/admin${path}`),
+    ...DOCUMENTS,
+    ...['/docs/operations', '/docs/call/listUsers'],
     ...['/inbox', `/inbox/${mailId}`, `/inbox/${mailId}?view=text`, '/nowhere'],
   ]
   const speak = async (language: Language) => {
@@ -111,7 +125,10 @@ export async function openFirstPages(t: TestContext, browser: Browser): Promise<
   const { page: stranger } = await newPerson(browser)
   await stranger.goto(`${web.url}/sign-in`)
   await askForLink(stranger, web, 'carol@example.com')
-  const paths = ['/sign-in', '/check-mail', '/inbox', link!.slice(web.url.length), '/verify?token=x&email=y']
+  const paths = [
+    ...['/sign-in', '/check-mail', '/inbox', link!.slice(web.url.length), '/verify?token=x&email=y'],
+    ...DOCUMENTS.slice(0, 1),
+  ]
   const speak = (value: Language) =>
     stranger.context().addCookies([{ name: 'keyway_language', value, url: web.url }])
   return { page: stranger, paths: paths.map(path => web.url + path), speak }

@@ -1,20 +1,17 @@
 import { z } from 'zod'
 import { publicFor } from '../../cache-control.ts'
 import { createStaticBody, type StaticBody } from '../../content-coding.ts'
-import { DOCS_CONTENT_SECURITY_POLICY } from '../docs-page.ts'
 import { type Route, route } from '../route.ts'
 
 export interface DocsOptions {
   openApi: () => unknown
-  docs: () => string
 }
 
 const TAG = 'Service'
 
-/** The API documentation, as OpenAPI and as HTML; each is generated and encoded on its first request. */
-export function docsRoutes({ openApi, docs }: DocsOptions): Route[] {
+/** The API documentation as OpenAPI, generated and encoded on its first request, and the entry of the documents. */
+export function docsRoutes({ openApi }: DocsOptions): Route[] {
   let openApiBody: StaticBody | null = null
-  let docsText: Buffer<ArrayBuffer> | null = null
 
   return [
     route({
@@ -49,16 +46,17 @@ export function docsRoutes({ openApi, docs }: DocsOptions): Route[] {
       path: '/docs',
       operation: 'getDocs',
       tag: TAG,
-      summary: 'The API documentation as a web page',
-      description: 'Every call with an example, its responses and its errors.',
+      summary: 'The documentation as web pages',
+      description: 'Guides, and every call with examples, its responses and its errors.',
       access: 'public',
       answers: [{ status: 200, description: 'The page.', schema: z.string(), type: 'text/html' }],
       errors: [],
-      handle() {
-        docsText ??= Buffer.from(docs())
-        const headers = { 'Content-Security-Policy': DOCS_CONTENT_SECURITY_POLICY }
-        return { status: 200, body: docsText, type: 'text/html; charset=utf-8', headers }
-      },
+      leftToPages: () => true,
+      handle: () => ({
+        status: 200,
+        body: '<!doctype html><title>API</title><a href="/openapi.json">/openapi.json</a>',
+        type: 'text/html; charset=utf-8',
+      }),
     }),
   ]
 }

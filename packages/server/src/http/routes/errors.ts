@@ -1,7 +1,8 @@
 import { ERROR_CODES, type ErrorCode } from '@keyway/sdk/protocol'
 import { z } from 'zod'
 import { PROBLEMS } from '../../problems.ts'
-import { type Answer, ok } from '../answer.ts'
+import { wantsPage } from '../accept.ts'
+import { ok } from '../answer.ts'
 import { notFound } from '../not-found.ts'
 import { type Route, route } from '../route.ts'
 
@@ -21,7 +22,7 @@ export function errorRoutes(): Route[] {
       operation: 'explainError',
       tag: 'Service',
       summary: 'What an error code means and what to do',
-      description: 'The `type` of every problem document is such a URL.',
+      description: 'The `type` of every problem document is such a URL. Browsers get a page.',
       access: 'public',
       answers: [
         {
@@ -32,10 +33,11 @@ export function errorRoutes(): Route[] {
         },
       ],
       errors: [],
-      handle({ params, incoming }) {
+      leftToPages: wantsPage,
+      handle({ params }) {
         const code = params.code as ErrorCode
         if (!Object.hasOwn(PROBLEMS, code)) throw notFound()
-        return incoming.headers.accept?.includes('text/html') ? errorPage(code) : ok(explain(code))
+        return ok(explain(code))
       },
     }),
   ]
@@ -44,25 +46,4 @@ export function errorRoutes(): Route[] {
 function explain(code: ErrorCode) {
   const { status, title, help } = PROBLEMS[code]
   return { code, status, title, help }
-}
-
-/** Contains only texts of PROBLEMS; their titles and codes have no markup. */
-function errorPage(code: ErrorCode): Answer {
-  const { status, title, help } = PROBLEMS[code]
-  const escaped = help.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
-  const body = `<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<meta name="color-scheme" content="light dark">
-<title>${title} – Keyway</title>
-<main>
-<h1>${title}</h1>
-<p><code>${code}</code>, HTTP status ${status}</p>
-<p>${escaped}</p>
-<p><a href="/docs">API documentation</a></p>
-</main>
-</html>
-`
-  return { status: 200, type: 'text/html; charset=utf-8', body }
 }

@@ -53,7 +53,6 @@ const API_SEGMENTS = new Set([
   'openapi.json',
   'metrics',
   'hooks',
-  'docs',
 ])
 /** The client packages: `/sdk.tgz`, `/sdk-0.1.0.tgz`, `/sdk.whl`, `/keyway-0.1.0-py3-none-any.whl`. */
 const PACKAGE = /^(?:sdk|keyway)[^/]*\.(?:tgz|whl)$/

@@ -1,0 +1,98 @@
+import type { IncomingMessage } from 'node:http'
+import type { Clock } from '../clock.ts'
+import { KeywayError } from '../errors.ts'
+import type { Caller } from '../network.ts'
+import type { SignedIn } from '../sessions/sessions.ts'
+import type { Meter } from '../usage/meter.ts'
+import { assertMayAdminister, isAdministrative } from './administrator.ts'
+import type { Answer } from './answer.ts'
+import type { Principal } from './authenticate.ts'
+import { parseJson } from './body.ts'
+import { createParamsReader } from './path-params.ts'
+import { readQuery } from './query.ts'
+import type { Route } from './route.ts'
+import { validate } from './validation.ts'
+
+/** A call as a person typed it; empty values count as absent. */
+export interface TypedCall {
+  operation: string
+  params: Readonly<Record<string, string>>
+  query: URLSearchParams
+  /** JSON. */
+  body: string
+}
+
+export interface CallFacts {
+  caller: Caller
+  requestId: string
+  incoming: IncomingMessage
+}
+
+export interface TryOut {
+  /** Whether the documents offer to carry the operation out. */
+  mayTry(operation: string): boolean
+  /**
+   * Carries a call out for a person who is signed in on the pages, as with the access token of that session, but without one:
+   * with the same rights, validation and records. A refusal is an answer too; what is not offered is `forbidden`.
+   */
+  call(typed: TypedCall, who: SignedIn, facts: CallFacts): Promise<Answer>
+}
+
+/** Changes of the person's own, none of which makes, shows or ends a credential. Reading is offered everywhere. */
+const TRIED_WRITES = ['updateAccount', 'updateApiKey', 'sendToAgent']
+/** Downloads, which are no page. */
+const NOT_SHOWN = ['exportAccount', 'exportUser']
+
+export function createTryOut({
+  routes,
+  meter,
+  clock,
+  refusalOf,
+}: {
+  routes: readonly Route[]
+  meter: Pick<Meter, 'count'>
+  clock: Clock
+  /** The answer for what a call threw. */
+  refusalOf(thrown: unknown, requestId: string): Answer
+}): TryOut {
+  const offered = new Map(routes.filter(isOffered).map(route => [route.operation, route]))
+
+  return {
+    mayTry: operation => offered.has(operation),
+    async call(typed, who, facts) {
+      try {
+        return await make(typed, who, facts)
+      } catch (error) {
+        return refusalOf(error, facts.requestId)
+      }
+    },
+  }
+
+  async function make(
+    { operation, params, query, body }: TypedCall,
+    { user, session }: SignedIn,
+    facts: CallFacts,
+  ): Promise<Answer> {
+    const route = offered.get(operation)
+    if (!route) throw new KeywayError('forbidden', 'This call is not offered here.')
+    if (isAdministrative(route.access)) assertMayAdminister(route.access, user, session, clock.now())
+    meter.count(user.id, null, 'apiCalls')
+    const principal: Principal = { userId: user.id, keyId: null, session }
+    return await route.handle({
+      principal,
+      params: createParamsReader(route.path)(name => params[name]?.trim()),
+      query: route.query && validate(route.query, readQuery(`?${query}`)),
+      body: route.body && validate(route.body, parseJson(Buffer.from(body), route.maxJsonValues) ?? {}),
+      bytes: undefined,
+      idempotencyKey: null,
+      ...facts,
+      reauthenticate: async () => principal,
+    })
+  }
+}
+
+function isOffered({ method, path, access, operation, idempotencyKey }: Route): boolean {
+  if (access === 'public' || access === 'app' || !path.startsWith('/v1/')) return false
+  if (method === 'GET') return !NOT_SHOWN.includes(operation)
+  return TRIED_WRITES.includes(operation) && idempotencyKey === undefined
+}

@@ -1,0 +1,77 @@
+/** The parts of the OpenAPI document that the pages show. */
+export interface ApiDocument {
+  tags: readonly { name: string; description: string }[]
+  paths: Readonly<Record<string, Readonly<Record<string, ApiOperation>>>>
+  components: { schemas: Readonly<Record<string, Schema>> }
+}
+
+export interface ApiOperation {
+  operationId: string
+  tags: readonly string[]
+  summary: string
+  description: string
+  security: readonly Readonly<Record<string, unknown>>[]
+  parameters: readonly Parameter[]
+  requestBody?: { required: boolean; content: Readonly<Record<string, Content>> }
+  responses: Readonly<Record<string, { description: string; content?: Readonly<Record<string, Content>> }>>
+}
+
+export interface Parameter {
+  name: string
+  in: 'path' | 'query' | 'header'
+  required: boolean
+  description?: string
+  schema: Schema
+  example?: unknown
+}
+
+export interface Content {
+  schema: Schema
+  example?: unknown
+  examples?: Readonly<Record<string, unknown>>
+}
+
+export interface Schema {
+  $ref?: string
+  type?: string | readonly string[]
+  description?: string
+  properties?: Readonly<Record<string, Schema>>
+  required?: readonly string[]
+  items?: Schema
+  anyOf?: readonly Schema[]
+  enum?: readonly unknown[]
+  examples?: readonly unknown[]
+}
+
+/** An operation with its address. */
+export interface Operation extends ApiOperation {
+  method: string
+  path: string
+  tag: string
+}
+
+/** In the order of the tags, and of the routes in each. */
+export function operationsOf(document: ApiDocument): Operation[] {
+  const all = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      ...operation,
+      method: method.toUpperCase(),
+      path,
+      tag: operation.tags[0]!,
+    })),
+  )
+  return document.tags.flatMap(({ name }) => all.filter(({ tag }) => tag === name))
+}
+
+/** Tags whose calls are for operators, as the documents of their group are. */
+const OPERATORS_TAGS = ['Administration']
+
+export function isForOperators(tag: string): boolean {
+  return OPERATORS_TAGS.includes(tag)
+}
+
+/** The body's media type that is shown: JSON where there is a choice. */
+export function bodyOf({ requestBody }: ApiOperation): { type: string; content: Content } | null {
+  const [type, content] = Object.entries(requestBody?.content ?? {})[0] ?? []
+  return type && content ? { type, content } : null
+}

@@ -1,0 +1,38 @@
+import { html } from 'hono/html'
+import { texts } from '../../languages/current.ts'
+import type { Html } from '../layout.ts'
+
+export interface Snippet {
+  /** As in the info string of a fenced block; empty for output. */
+  language: string
+  text: string
+}
+
+const LABELS: Readonly<Record<string, string>> = {
+  sh: 'curl',
+  js: 'JavaScript',
+  ts: 'TypeScript',
+  python: 'Python',
+}
+
+/** A block of code with a button that copies it, which is shown if scripts run; of output without one. */
+export function codeBlock({ language, text }: Snippet, id: string): Html {
+  const { keys } = texts
+  const block = html`<pre tabindex="0"><code id="${id}">${text}</code></pre>`
+  if (!(language in LABELS)) return html`<div class="code">${block}</div>`
+  return html`<div class="code">${block}<button type="button" class="second small copy" data-copy="${id}" data-copied="${keys.copied}">${keys.copy}</button></div>`
+}
+
+/** The same in several languages, one of which is shown: the chosen one of radio buttons, so that no script is needed. */
+export function codeTabs(snippets: readonly Snippet[], id: string): Html {
+  return html`<fieldset class="code-tabs"><legend class="unseen">${texts.docs.languages}</legend>${snippets.map(
+    ({ language }, at) =>
+      html`<input type="radio" name="${id}" id="${id}-${language}" value="${language}"${at === 0 ? ' checked' : ''} class="unseen"><label for="${id}-${language}">${LABELS[language] ?? language}</label>`,
+  )}${snippets.map((snippet, at) => html`<div class="tab">${codeBlock(snippet, `${id}-code-${at}`)}</div>`)}</fieldset>`
+}
+
+/** Whether blocks that follow each other are the same in several languages. */
+export function areAlternatives(snippets: readonly Snippet[]): boolean {
+  const languages = snippets.map(({ language }) => language)
+  return new Set(languages).size === languages.length && languages.every(language => language in LABELS)
+}

@@ -1,0 +1,78 @@
+import { readFileSync } from 'node:fs'
+import { localization } from '../../languages/current.ts'
+import { type RenderedDocument, renderMarkdown } from './markdown.ts'
+
+export type Group = 'guides' | 'operators'
+
+export interface Guide {
+  slug: string
+  /** In the menu. */
+  label: string
+  group: Group
+  /** Below the root of the project. */
+  file: string
+}
+
+/**
+ * The documents that are shown. People who use the service get the guides. What only its operator needs is shown to
+ * administrators and support, whom it would otherwise send to the file; for everybody else it would be noise.
+ */
+export const GUIDES: readonly Guide[] = [
+  { slug: 'quickstart', label: 'Quickstart', group: 'guides', file: 'docs/quickstart.md' },
+  { slug: 'javascript', label: 'TypeScript and JavaScript', group: 'guides', file: 'packages/sdk/README.md' },
+  { slug: 'python', label: 'Python', group: 'guides', file: 'packages/python/README.md' },
+  { slug: 'agents', label: 'Agents and the hub', group: 'guides', file: 'docs/hub-protocol.md' },
+  { slug: 'oauth', label: 'OAuth and OpenID Connect', group: 'guides', file: 'docs/oauth.md' },
+  { slug: 'metering', label: 'Limits and metering', group: 'guides', file: 'docs/metering.md' },
+  { slug: 'operations', label: 'Operations', group: 'operators', file: 'docs/operations.md' },
+  { slug: 'configuration', label: 'Configuration', group: 'operators', file: 'docs/configuration.md' },
+  { slug: 'webhooks', label: 'Webhooks', group: 'operators', file: 'docs/webhooks.md' },
+]
+
+const ROOT = new URL('../../../../../', import.meta.url)
+
+/** Addresses of the service in the documents. */
+const EXAMPLE_ORIGINS = ['https://keyway.example.com', 'http://localhost:8080']
+
+export interface Library {
+  /** Rendered on its first use in the language of the request, in which its buttons are. */
+  read(guide: Guide): RenderedDocument
+}
+
+export function createLibrary(publicUrl: string): Library {
+  const rendered = new Map<string, RenderedDocument>()
+  return {
+    read(guide) {
+      const name = `${guide.slug} ${localization().tag}`
+      const known = rendered.get(name) ?? render(guide, publicUrl)
+      rendered.set(name, known)
+      return known
+    },
+  }
+}
+
+function render(guide: Guide, publicUrl: string): RenderedDocument {
+  const source = readFileSync(new URL(guide.file, ROOT), 'utf8')
+  return renderMarkdown(source, {
+    resolveLink: target => resolveLink(target, guide.file),
+    // An operator's example is of the settings, not of this service.
+    personalize: text => (guide.group === 'guides' ? withOrigin(text, publicUrl) : text),
+  })
+}
+
+/** Other documents that are shown have a page; what else is in the project has none. */
+function resolveLink(target: string, from: string): string | null {
+  if (/^(?:https?:|mailto:|#|\/)/.test(target)) return target
+  const { pathname, hash } = new URL(target, new URL(from, 'file:///'))
+  const guide = GUIDES.find(({ file }) => `/${file}` === pathname)
+  return guide ? `/docs/${guide.slug}${hash}` : null
+}
+
+function withOrigin(text: string, publicUrl: string): string {
+  let result = text
+  for (const origin of EXAMPLE_ORIGINS) {
+    result = result.replaceAll(origin, publicUrl)
+    result = result.replaceAll(origin.replace(/^http/, 'ws'), publicUrl.replace(/^http/, 'ws'))
+  }
+  return result
+}

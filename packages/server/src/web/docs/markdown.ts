@@ -1,0 +1,128 @@
+import { Marked, type Token, type Tokens } from 'marked'
+import { areAlternatives, codeBlock, codeTabs, type Snippet } from './code.ts'
+
+/** A part of a document, for the menu beside it and for the search. */
+export interface Section {
+  /** The id of its heading. */
+  anchor: string
+  heading: string
+  depth: number
+  /** Its text without markup. */
+  text: string
+}
+
+export interface RenderedDocument {
+  title: string
+  /** Without the title. */
+  html: string
+  sections: Section[]
+}
+
+export interface MarkdownOptions {
+  /** The address of a linked file; null where there is none, and its text stays. */
+  resolveLink(target: string): string | null
+  /** Replaces the example address of the service by its own. */
+  personalize(text: string): string
+}
+
+/**
+ * Renders a document of ours. Markup in it is dropped, so that the result has only what is written here. Blocks of code that
+ * follow each other in different languages become tabs.
+ */
+export function renderMarkdown(source: string, options: MarkdownOptions): RenderedDocument {
+  const anchors = new Set<string>()
+  const sections: Section[] = []
+  const marked = new Marked({
+    renderer: {
+      html: () => '',
+      image: () => '',
+      link({ href, tokens }) {
+        const address = options.resolveLink(href)
+        const text = this.parser.parseInline(tokens)
+        return address === null ? text : `<a href="${escaped(address)}">${text}</a>`
+      },
+      heading({ depth, tokens }) {
+        const anchor = sections.findLast(section => section.depth === depth)?.anchor ?? ''
+        return `<h${depth} id="${anchor}">${this.parser.parseInline(tokens)}</h${depth}>\n`
+      },
+      table(token) {
+        const row = (cells: Tokens.TableCell[], name: string) =>
+          `<tr>${cells.map(cell => tableCell(cell.text === '' ? 'td' : name, this.parser.parseInline(cell.tokens))).join('')}</tr>`
+        const [head, body] = [row(token.header, 'th'), token.rows.map(cells => row(cells, 'td')).join('')]
+        return `<div class="scroll" tabindex="0"><table><thead>${head}</thead><tbody>${body}</tbody></table></div>\n`
+      },
+    },
+  })
+  const [title, ...tokens] = withoutTitle(marked.lexer(options.personalize(source)))
+  const parts: string[] = []
+  for (let at = 0; at < tokens.length; at++) {
+    const token = tokens[at] as Token
+    if (token.type === 'heading') sections.push(sectionOf(token as Tokens.Heading, anchors))
+    else addText(sections, token)
+    const alternatives = codesFrom(tokens, at)
+    if (alternatives.length > 1) {
+      parts.push(String(codeTabs(alternatives, `code-${at}`)))
+      at += alternatives.length - 1
+    } else if (token.type === 'code')
+      parts.push(String(codeBlock(snippetOf(token as Tokens.Code), `code-${at}`)))
+    else parts.push(marked.parser([token]))
+  }
+  return {
+    title: title ? (title as Tokens.Heading).text.replaceAll('`', '') : '',
+    html: parts.join(''),
+    sections,
+  }
+}
+
+/** A header cell without text would be none. */
+function tableCell(name: string, content: string): string {
+  return `<${name}>${content}</${name}>`
+}
+
+/** The first heading, and all blocks after it without empty ones and comments. */
+function withoutTitle(tokens: Token[]): Token[] {
+  return tokens.filter(({ type }) => type !== 'space' && type !== 'html')
+}
+
+function codesFrom(tokens: readonly Token[], start: number): Snippet[] {
+  const codes: Snippet[] = []
+  for (const token of tokens.slice(start)) {
+    if (token.type !== 'code') break
+    const next = [...codes, snippetOf(token as Tokens.Code)]
+    if (!areAlternatives(next)) break
+    codes.push(next.at(-1)!)
+  }
+  return codes
+}
+
+function snippetOf({ lang, text }: Tokens.Code): Snippet {
+  return { language: lang ?? '', text }
+}
+
+function sectionOf({ depth, text }: Tokens.Heading, taken: Set<string>): Section {
+  const heading = text.replace(/[`*]/g, '')
+  const base = heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\s-]/gu, '')
+    .trim()
+    .replaceAll(/\s/g, '-')
+  let anchor = base
+  for (let repeated = 1; taken.has(anchor); repeated++) anchor = `${base}-${repeated}`
+  taken.add(anchor)
+  return { anchor, heading, depth, text: '' }
+}
+
+/** What a link leads to, after its text. */
+const LINK_TARGET = /\]\([^()[\]\s]*\)/g
+
+function addText(sections: Section[], token: Token): void {
+  if (sections.length === 0) sections.push({ anchor: '', heading: '', depth: 1, text: '' })
+  const text = token.type === 'code' ? (token as Tokens.Code).text : token.raw.replace(LINK_TARGET, ']')
+  sections.at(-1)!.text += ` ${text.replace(/[`*|#[\]]/g, ' ')}`.replaceAll(/\s+/g, ' ')
+}
+
+const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
+
+function escaped(text: string): string {
+  return text.replace(/[&<>"]/g, character => ESCAPES[character]!)
+}

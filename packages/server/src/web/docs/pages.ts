@@ -1,0 +1,84 @@
+import { html, raw } from 'hono/html'
+import { texts } from '../../languages/current.ts'
+import type { PageContext, PageKit } from '../kit.ts'
+import { notFound } from '../problem.ts'
+import { type ApiDocument, isForOperators, type Operation, operationsOf } from './api-document.ts'
+import { renderError, renderErrors } from './errors.ts'
+import { type Docs, mayOperate, operationPath, renderInFrame } from './frame.ts'
+import { createLibrary, GUIDES } from './library.ts'
+import { renderOperation, renderTag } from './reference.ts'
+import { createSearch } from './search.ts'
+import { makeCall, type Tried, tryForm } from './try.ts'
+
+type Answered = Response | Promise<Response>
+
+/** The handlers of /docs and /errors. */
+export interface DocsHandlers {
+  guide(c: PageContext): Answered
+  tag(c: PageContext): Answered
+  operation(c: PageContext): Answered
+  /** Carries out the call of a form. */
+  makeCall(c: PageContext): Answered
+  /** Leads back to the call after a sign-in. */
+  signIn(c: PageContext): Answered
+  search(c: PageContext): Answered
+  errors(c: PageContext): Answered
+  error(c: PageContext): Answered
+}
+
+/** Headings of this depth are listed at the beginning of a guide. */
+const LISTED_DEPTH = 2
+/** A guide with fewer sections has no list of them. */
+const MIN_LISTED = 3
+
+export function createDocsHandlers(kit: PageKit): DocsHandlers {
+  const document = kit.api.document() as ApiDocument
+  const docs: Docs = { kit, operations: operationsOf(document) }
+  const library = createLibrary(kit.publicUrl)
+
+  return {
+    guide: c => renderGuide(c, c.req.param('page') ?? GUIDES[0]!.slug),
+    tag: c => renderTag(docs, document, c, c.req.param('tag')!) ?? missing(),
+    operation: c => renderCall(c, find(c), null),
+    async makeCall(c) {
+      const operation = find(c)
+      if (!kit.api.mayTry(operation.operationId)) throw notFound()
+      return renderCall(c, operation, await makeCall(docs, c, operation))
+    },
+    signIn(c) {
+      kit.cookies.rememberDestination(c, operationPath(find(c)))
+      return c.redirect('/sign-in', 303)
+    },
+    search: createSearch(docs, library),
+    errors: c => renderErrors(docs, c),
+    error: c => renderError(docs, c, c.req.param('code')!) ?? missing(),
+  }
+
+  function renderGuide(c: PageContext, slug: string): Answered {
+    const guide = GUIDES.find(each => each.slug === slug)
+    if (!guide || (guide.group === 'operators' && !mayOperate(c))) throw notFound()
+    const { title, html: content, sections } = library.read(guide)
+    const listed = sections.filter(({ depth }) => depth === LISTED_DEPTH)
+    const list =
+      listed.length < MIN_LISTED
+        ? ''
+        : html`<nav class="on-page" aria-label="${texts.docs.onThisPage}"><ul>${listed.map(({ anchor, heading }) => html`<li><a href="#${anchor}">${heading}</a></li>`)}</ul></nav>`
+    // The documents are in English, whatever the language of the page.
+    const body = html`<div lang="en" dir="ltr"><h1>${title}</h1>${list}${raw(content)}</div>`
+    return renderInFrame(docs, c, { title: guide.label, body, current: `/docs/${slug}` })
+  }
+
+  function find(c: PageContext): Operation {
+    const operation = docs.operations.find(({ operationId }) => operationId === c.req.param('operation'))
+    if (!operation || (isForOperators(operation.tag) && !mayOperate(c))) throw notFound()
+    return operation
+  }
+
+  function renderCall(c: PageContext, operation: Operation, tried: Tried | null): Answered {
+    return renderOperation(docs, document, c, operation, tryForm(docs, c, operation, tried))
+  }
+}
+
+function missing(): never {
+  throw notFound()
+}

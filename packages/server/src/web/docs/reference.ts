@@ -1,0 +1,128 @@
+import { html } from 'hono/html'
+import { texts } from '../../languages/current.ts'
+import type { PageContext } from '../kit.ts'
+import type { Html } from '../layout.ts'
+import {
+  type ApiDocument,
+  bodyOf,
+  isForOperators,
+  type Operation,
+  type Parameter,
+  type Schema,
+} from './api-document.ts'
+import { codeBlock, codeTabs } from './code.ts'
+import { examplesOf } from './examples.ts'
+import { type Docs, mayOperate, operationPath, renderInFrame, tagPath } from './frame.ts'
+import { inline } from './inline.ts'
+
+/** /docs/api/{tag}: the calls of one subject. Null: there is none, for this person. */
+export function renderTag(docs: Docs, document: ApiDocument, c: PageContext, slug: string) {
+  const tag = document.tags.find(({ name }) => tagPath(name) === `/docs/api/${slug}`)
+  if (!tag || (isForOperators(tag.name) && !mayOperate(c))) return null
+  const calls = docs.operations.filter(each => each.tag === tag.name)
+  const body = html`<h1>${tag.name}</h1><p class="lead">${inline(tag.description)}</p>
+<ul class="calls">${calls.map(call => html`<li><a href="${operationPath(call)}">${call.summary}</a><code>${call.method} ${call.path}</code></li>`)}</ul>`
+  return renderInFrame(docs, c, { title: tag.name, body, current: tagPath(tag.name) })
+}
+
+/** /docs/call/{operation}: one call, with what `below` adds. */
+export function renderOperation(
+  docs: Docs,
+  document: ApiDocument,
+  c: PageContext,
+  operation: Operation,
+  below: Html | '',
+  status = 200,
+) {
+  const { docs: words } = texts
+  const { schemas } = document.components
+  const body = bodyOf(operation)
+  const parameters = (wanted: Parameter['in']) => operation.parameters.filter(each => each.in === wanted)
+  const content = html`<p class="back"><a href="${tagPath(operation.tag)}">${operation.tag}</a></p>
+<h1>${operation.summary}</h1>
+<p class="call"><code><strong>${operation.method}</strong> ${operation.path}</code></p>
+<p>${inline(operation.description)}</p>
+${codeTabs(examplesOf(operation, docs.kit.publicUrl), 'example')}
+${below}
+${fieldTable(words.path, parameters('path').map(ofParameter))}
+${fieldTable(words.query, parameters('query').map(ofParameter))}
+${fieldTable(words.headers, parameters('header').map(ofParameter))}
+${body ? fieldTable(words.body, fieldsOf(body.content.schema, schemas)) : ''}
+${answers(operation)}
+${errorCodes(operation)}`
+  return renderInFrame(docs, c, {
+    title: operation.summary,
+    body: content,
+    current: tagPath(operation.tag),
+    status,
+  })
+}
+
+interface Field {
+  name: string
+  type: string
+  isRequired: boolean
+  description: string
+}
+
+function ofParameter({ name, required, description = '', schema }: Parameter): Field {
+  return { name, type: typeOf(schema), isRequired: required, description }
+}
+
+function fieldsOf(schema: Schema, schemas: ApiDocument['components']['schemas']): Field[] {
+  const { properties = {}, required = [] } = schema.$ref ? (schemas[nameOf(schema.$ref)] ?? {}) : schema
+  return Object.entries(properties).map(([name, each]) => ({
+    name,
+    type: typeOf(each),
+    isRequired: required.includes(name),
+    description: descriptionOf(each),
+  }))
+}
+
+function fieldTable(title: string, fields: readonly Field[]): Html {
+  if (fields.length === 0) return html``
+  const { required } = texts.docs
+  return html`<h2>${title}</h2><dl class="fields">${fields.map(
+    ({ name, type, isRequired, description }) =>
+      html`<div><dt><code>${name}</code> <span class="quiet">${type}${isRequired ? html` · ${required}` : ''}</span></dt><dd>${inline(description)}</dd></div>`,
+  )}</dl>`
+}
+
+function nameOf(reference: string): string {
+  return reference.split('/').at(-1)!
+}
+
+/** In short: what an anyOf with null is besides null, and the values of an enumeration. */
+function typeOf({ $ref, type, items, anyOf, enum: values }: Schema): string {
+  if ($ref) return nameOf($ref)
+  if (values) return values.map(value => JSON.stringify(value)).join(' | ')
+  if (anyOf) return [...new Set(anyOf.map(typeOf))].filter(each => each !== 'null').join(' | ')
+  if (type === 'array' && items) return `${typeOf(items)}[]`
+  return Array.isArray(type) ? type.filter(each => each !== 'null').join(' | ') : String(type ?? 'any')
+}
+
+function descriptionOf({ description, anyOf = [], items }: Schema): string {
+  return description ?? anyOf.map(descriptionOf).find(Boolean) ?? (items ? descriptionOf(items) : '')
+}
+
+function answers({ responses }: Operation): Html {
+  const good = Object.entries(responses).filter(([status]) => status < '400')
+  return html`<h2>${texts.docs.answers}</h2>${good.map(([status, { description, content }]) => {
+    const example = Object.values(content ?? {})[0]?.example
+    const text = typeof example === 'string' ? example : JSON.stringify(example, null, 2)
+    return html`<p><strong>${status}</strong> ${inline(description)}</p>${example === undefined ? '' : codeBlock({ language: 'json', text }, `answer-${status}`)}`
+  })}`
+}
+
+function errorCodes({ responses }: Operation): Html {
+  const refusals = Object.entries(responses).filter(([status]) => status >= '400')
+  if (refusals.length === 0) return html``
+  return html`<h2>${texts.docs.errors}</h2><ul class="codes">${refusals.map(
+    ([status, { description, content }]) => {
+      const codes = Object.keys(content?.['application/problem+json']?.examples ?? {})
+      return codes.length > 0
+        ? codes.map(code => html`<li>${status} <a href="/errors/${code}"><code>${code}</code></a></li>`)
+        : html`<li>${status} ${inline(description)}</li>`
+    },
+  )}</ul>`
+}

@@ -1,0 +1,140 @@
+import { html } from 'hono/html'
+import { texts } from '../../languages/current.ts'
+import { PROBLEMS } from '../../problems.ts'
+import type { PageContext } from '../kit.ts'
+import { empty, type Html } from '../layout.ts'
+import { isForOperators } from './api-document.ts'
+import { type Docs, MAX_QUERY_LENGTH, mayOperate, operationPath, renderInFrame } from './frame.ts'
+import { GUIDES, type Library } from './library.ts'
+
+/** Something that can be found: a section, a call or an error. */
+interface Entry {
+  path: string
+  title: string
+  /** Of the document that it is a part of. */
+  of: string
+  text: string
+  forOperators: boolean
+}
+
+interface Hit {
+  entry: Entry
+  score: number
+}
+
+const MAX_WORDS = 8
+const MAX_HITS = 20
+const EXCERPT_LENGTH = 180
+
+export function createSearch(docs: Docs, library: Library) {
+  let entries: Entry[] | undefined
+
+  /** /docs/search?q= */
+  return (c: PageContext) => {
+    entries ??= allEntries(docs, library)
+    const query = (c.req.query('q') ?? '').trim().slice(0, MAX_QUERY_LENGTH)
+    const words = wordsOf(query)
+    const hits = search(
+      entries.filter(({ forOperators }) => !forOperators || mayOperate(c)),
+      words,
+    )
+    const { docs: said } = texts
+    const body = html`<h1>${said.searchFor}</h1>${query === '' ? '' : results(query, words, hits)}`
+    return renderInFrame(docs, c, { title: said.searchFor, body, current: '/docs/search', query })
+  }
+}
+
+function results(query: string, words: readonly string[], hits: readonly Hit[]): Html {
+  const { docs } = texts
+  if (hits.length === 0) return empty(docs.notFound({ query }), docs.notFoundLead)
+  return html`<p class="lead" role="status">${docs.found({ count: hits.length, query })}</p>
+<ol class="hits">${hits.map(({ entry }) => html`<li><a href="${entry.path}">${entry.title}</a> <span class="quiet">${entry.of}</span><p>${excerpt(entry.text, words)}</p></li>`)}</ol>`
+}
+
+function allEntries({ operations }: Docs, library: Library): Entry[] {
+  const sections = GUIDES.flatMap(guide => {
+    const { sections } = library.read(guide)
+    return sections.map(({ anchor, heading, text }) => ({
+      path: `/docs/${guide.slug}${anchor ? `#${anchor}` : ''}`,
+      title: heading || guide.label,
+      of: guide.label,
+      text,
+      forOperators: guide.group === 'operators',
+    }))
+  })
+  const calls = operations.map(operation => ({
+    path: operationPath(operation),
+    title: operation.summary,
+    of: `${operation.method} ${operation.path}`,
+    text: `${operation.operationId} ${operation.description.replaceAll('`', '')}`,
+    forOperators: isForOperators(operation.tag),
+  }))
+  const errors = Object.entries(PROBLEMS).map(([code, { title, help }]) => ({
+    path: `/errors/${code}`,
+    title,
+    of: code,
+    text: help.replaceAll('`', ''),
+    forOperators: false,
+  }))
+  return [...sections, ...calls, ...errors]
+}
+
+function wordsOf(query: string): string[] {
+  return query
+    .toLowerCase()
+    .split(/[^\p{L}\p{N}_./-]+/u)
+    .filter(Boolean)
+    .slice(0, MAX_WORDS)
+}
+
+/** Entries that contain every word, those first that have them in the title and often. */
+function search(entries: readonly Entry[], words: readonly string[]): Hit[] {
+  if (words.length === 0) return []
+  return entries
+    .map(entry => ({ entry, score: scoreOf(entry, words) }))
+    .filter(({ score }) => score > 0)
+    .sort((one, other) => other.score - one.score)
+    .slice(0, MAX_HITS)
+}
+
+const TITLE_WEIGHT = 20
+const OF_WEIGHT = 8
+const MAX_COUNTED = 5
+
+function scoreOf({ title, of, text }: Entry, words: readonly string[]): number {
+  const [inTitle, inOf, inText] = [title.toLowerCase(), of.toLowerCase(), text.toLowerCase()]
+  let score = 0
+  for (const word of words) {
+    const count = Math.min(MAX_COUNTED, inText.split(word).length - 1)
+    const found = count + (inTitle.includes(word) ? TITLE_WEIGHT : 0) + (inOf.includes(word) ? OF_WEIGHT : 0)
+    if (found === 0) return 0
+    score += found
+  }
+  return score
+}
+
+/** The text around the first word that is found, with all words marked. */
+function excerpt(text: string, words: readonly string[]): Html {
+  const lower = text.toLowerCase()
+  const first = Math.min(...words.map(word => lower.indexOf(word)).filter(at => at >= 0), text.length)
+  const start = first === text.length ? 0 : Math.max(0, first - EXCERPT_LENGTH / 3)
+  const shown = text.slice(start, start + EXCERPT_LENGTH)
+  return html`${start > 0 ? '…' : ''}${marked(shown, words)}${start + EXCERPT_LENGTH < text.length ? '…' : ''}`
+}
+
+function marked(text: string, words: readonly string[]): Html {
+  const lower = text.toLowerCase()
+  const parts: (string | Html)[] = []
+  let at = 0
+  while (at < text.length) {
+    const next = words
+      .map(word => ({ word, found: lower.indexOf(word, at) }))
+      .filter(({ found }) => found >= 0)
+      .sort((one, other) => one.found - other.found)[0]
+    if (!next) break
+    const end = next.found + next.word.length
+    parts.push(text.slice(at, next.found), html`<mark>${text.slice(next.found, end)}</mark>`)
+    at = end
+  }
+  return html`${parts}${text.slice(at)}`
+}

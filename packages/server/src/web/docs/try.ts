@@ -1,0 +1,70 @@
+import { html } from 'hono/html'
+import { texts } from '../../languages/current.ts'
+import type { PageContext } from '../kit.ts'
+import { formToken, type Html } from '../layout.ts'
+import { bodyOf, type Operation, type Parameter } from './api-document.ts'
+import { codeBlock } from './code.ts'
+import { exampleOf } from './examples.ts'
+import { type Docs, operationPath } from './frame.ts'
+
+/** Characters of an answer that are shown. */
+const MAX_SHOWN = 30_000
+
+export interface Tried {
+  fields: URLSearchParams
+  status: number
+  text: string
+}
+
+/** The form that makes a call as the person who is signed in, and the answer to the last one. */
+export function tryForm({ kit }: Docs, c: PageContext, operation: Operation, tried: Tried | null): Html {
+  if (!kit.api.mayTry(operation.operationId)) return html``
+  const { docs, nav } = texts
+  const head = html`<h2>${docs.tryIt}</h2>`
+  if (!c.get('signedIn'))
+    return html`<section class="card try" id="try">${head}<p class="quiet">${docs.trySignIn}</p><p><a class="button second small" href="${operationPath(operation)}/sign-in">${nav.signIn}</a></p></section>`
+  const body = bodyOf(operation)
+  return html`<section class="card try" id="try">${head}<p class="quiet">${docs.tryLead}</p>
+<form method="post" action="${operationPath(operation)}#try">${formToken(kit.forms.token(c))}
+${operation.parameters.filter(each => each.in !== 'header').map(each => field(each, tried))}
+${body ? html`<div class="field"><label for="try-body">${docs.body}</label><textarea id="try-body" name="body" rows="5" spellcheck="false">${tried?.fields.get('body') ?? JSON.stringify(body.content.example ?? {}, null, 2)}</textarea></div>` : ''}
+<button>${docs.send}</button></form>
+${tried ? answer(tried) : ''}</section>`
+}
+
+function field(parameter: Parameter, tried: Tried | null): Html {
+  const { name, required } = parameter
+  const id = `try-${parameter.in}-${name}`
+  const inName = `${parameter.in}.${name}`
+  const example = parameter.in === 'path' ? exampleOf(parameter) : ''
+  const typed = tried?.fields.get(inName) ?? ''
+  return html`<div class="field"><label for="${id}"><code>${name}</code>${required ? html` <span class="quiet">${texts.docs.required}</span>` : ''}</label>${
+    parameter.schema.enum
+      ? html`<select id="${id}" name="${inName}"><option value=""></option>${parameter.schema.enum.map(value => html`<option value="${String(value)}"${typed === value ? ' selected' : ''}>${String(value)}</option>`)}</select>`
+      : html`<input id="${id}" name="${inName}" value="${typed}" placeholder="${example}" autocomplete="off"${required ? ' required' : ''}>`
+  }</div>`
+}
+
+function answer({ status, text }: Tried): Html {
+  const { docs } = texts
+  const isCut = text.length > MAX_SHOWN
+  return html`<h3 role="status">${docs.answer({ status: String(status) })}</h3>${text ? codeBlock({ language: 'json', text: text.slice(0, MAX_SHOWN) }, 'tried') : ''}${isCut ? html`<p class="quiet">${docs.answerCut}</p>` : ''}`
+}
+
+/** Makes the call of a form. @throws KeywayError if nobody is signed in or the form is not one of ours */
+export async function makeCall({ kit }: Docs, c: PageContext, { operationId }: Operation): Promise<Tried> {
+  const signedIn = kit.requireSession(c)
+  const fields = kit.forms.read(c)
+  const of = (prefix: string) =>
+    [...fields]
+      .filter(([name, value]) => name.startsWith(prefix) && value.trim() !== '')
+      .map(([name, value]) => [name.slice(prefix.length), value.trim()] as [string, string])
+  const typed = {
+    operation: operationId,
+    params: Object.fromEntries(of('path.')),
+    query: new URLSearchParams(of('query.')),
+    body: fields.get('body') ?? '',
+  }
+  const { status, body } = await kit.api.call(typed, signedIn, c.env)
+  return { fields, status, text: body === undefined ? '' : JSON.stringify(body, null, 2) }
+}
