@@ -278,8 +278,7 @@ export function createApp(options: AppOptions): HttpApp {
     challenge: Challenge,
     context: HttpContext,
   ): Response {
-    const problem = problemOf(error, requestId, challenge)
-    return toResponse(problem, requestId, cors.headers(context.env.incoming))
+    return toResponse(problemOf(error, requestId, challenge), requestId, cors.headers(context.env.incoming))
   }
 
   /** Requests that match no API route: a known path with another method, a page, or an unknown path. */
@@ -317,8 +316,7 @@ export function createApp(options: AppOptions): HttpApp {
     const policy = routes.find(({ path }) => path === context.req.path)?.cors
     await cors.prepare(incoming, policy)
     const headers = { Allow: methods, ...cors.preflight(incoming, methods, policy) }
-    const empty: Answer = { status: 204, headers }
-    return toResponse(empty, requestId, null)
+    return toResponse({ status: 204, headers }, requestId, null)
   }
 
   async function servePage(context: HttpContext, caller: Caller, requestId: string): Promise<Response> {

@@ -165,7 +165,7 @@ export function emailField(email: string, { invalid = false, focus = false } = {
   const states = `${invalid ? ' aria-invalid="true"' : ''}${focus ? ' autofocus' : ''}`
   return html`<div class="field">
 <label for="email">${signIn.email}</label>
-<input id="email" name="email" type="email" value="${email}" placeholder="${signIn.emailExample}" autocomplete="email" inputmode="email" autocapitalize="none" spellcheck="false" required maxlength="254"${raw(states)}>
+<input id="email" name="email" type="email" value="${email}" placeholder="${signIn.emailExample}" autocomplete="email" inputmode="email" spellcheck="false" required maxlength="254"${raw(states)}>
 </div>`
 }
 

@@ -16,7 +16,7 @@ export function settingsFields(app: Filled, reasonField: Html): Html {
     [app.audience, app.verifyUrl, app.backchannelLogoutUri, app.jwksUri].some(value => value !== null)
   return html`${line('name', fields.name, app.name, { required: true, max: 100 })}
 ${lines('redirect_uris', fields.redirectUris, app.redirectUris, fields.redirectUrisHint)}
-<fieldset>${flag('public', flags.public, app.isPublic)}${flag('trusted', flags.trusted, app.trusted)}${flag('require_pkce', flags.requirePkce, app.requirePkce)}</fieldset>
+<fieldset><legend class="unseen">${appsTexts.kind}</legend>${flag('public', flags.public, app.isPublic)}${flag('trusted', flags.trusted, app.trusted)}${flag('require_pkce', flags.requirePkce, app.requirePkce)}</fieldset>
 <details${more ? raw(' open') : ''}><summary>${appsTexts.more}</summary>
 ${line('audience', fields.audience, app.audience ?? '', { hint: fields.audienceHint })}
 ${line('scopes', fields.scopes, app.scopes.join(' '), { hint: fields.scopesHint })}

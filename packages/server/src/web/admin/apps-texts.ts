@@ -34,6 +34,7 @@ export const appsTexts = {
     tokenAlg: 'Algorithm of access tokens',
     idTokenAlg: 'Algorithm of id tokens',
   },
+  kind: 'Kind of app',
   flags: {
     public: ['Public client', 'Runs in browsers, on phones or other machines, where no secret can be kept.'],
     trusted: ['Trusted', 'People are not asked for their consent.'],

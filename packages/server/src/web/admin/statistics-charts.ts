@@ -85,7 +85,7 @@ export function statisticsCharts(buckets: readonly StatisticBucket[], period: Pe
     return chart({ id, title, figure, note, description, series: [{ kind, values }], from, to })
   })
   return html`<div class="charts">${charts}</div>
-<details class="card flush"><summary class="card-head">${texts.asTable}</summary><div class="scroll" tabindex="0" role="region" aria-label="${texts.asTable}">${table(buckets, period)}</div></details>`
+<details class="card flush"><summary class="card-head">${texts.asTable}</summary><section class="scroll" tabindex="0" aria-label="${texts.asTable}">${table(buckets, period)}</section></details>`
 }
 
 function summaryOf(values: readonly (number | null)[], unit: UsageUnit, isLevel: Shown['isLevel']) {

@@ -12,7 +12,7 @@ export function renderErrors(docs: Docs, c: PageContext) {
   const { docs: words } = texts
   const rows = Object.entries(ALL).sort(([, one], [, other]) => one.status - other.status)
   const body = html`<h1>${words.errors}</h1>
-<div class="scroll" tabindex="0"><table><thead><tr><th>${words.code}</th><th>${words.status}</th><th>${words.meaning}</th></tr></thead><tbody>${rows.map(([code, { status, title }]) => html`<tr><td><a href="/errors/${code}"><code>${code}</code></a></td><td>${status}</td><td>${title}</td></tr>`)}</tbody></table></div>`
+<div class="scroll" tabindex="0"><table><thead><tr><th scope="col">${words.code}</th><th scope="col">${words.status}</th><th scope="col">${words.meaning}</th></tr></thead><tbody>${rows.map(([code, { status, title }]) => html`<tr><td><a href="/errors/${code}"><code>${code}</code></a></td><td>${status}</td><td>${title}</td></tr>`)}</tbody></table></div>`
   return renderInFrame(docs, c, { title: words.errors, body, current: '/docs/errors' })
 }
 

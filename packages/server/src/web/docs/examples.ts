@@ -176,7 +176,7 @@ console.log(answer.status, await answer.text())`
 /** JSON as a literal of JavaScript, as a person would write it. */
 function javascript(value: unknown): string {
   return JSON.stringify(value, null, 2)
-    .replace(/^(\s*)"([A-Za-z_]\w*)":/gm, '$1$2:')
+    .replace(/^( *)"([A-Za-z_]\w*)":/gm, '$1$2:')
     .replaceAll('\n', '\n  ')
     .replace(/\n {2}([\]}])$/, '\n$1')
 }
@@ -187,11 +187,12 @@ function pythonSdk({ publicUrl, by, params, body }: Call, { name, fields }: SdkM
     ...params.map(param => `"${param}"`),
     ...given.map(([field, value]) => `${field}=${python(value)}`),
   ]
+  const [client, comment = ''] = CLIENTS.python[by](publicUrl).split('  #')
   return `import asyncio
 ${by === 'app' ? 'import os\n' : ''}from keyway import Keyway
 
 async def main():
-    async with ${CLIENTS.python[by](publicUrl).replace(/(\s+#.*)?$/, ' as keyway:$1')}
+    async with ${client} as keyway:${comment && `  #${comment}`}
         answer = await keyway.${snakeCase(name)}(${args.join(', ')})
         print(answer)
 

@@ -46,7 +46,7 @@ export function renderMarkdown(source: string, options: MarkdownOptions): Render
         return `<h${depth} id="${anchor}">${this.parser.parseInline(tokens)}</h${depth}>\n`
       },
       table(token) {
-        const row = (cells: Tokens.TableCell[], name: string) =>
+        const row = (cells: Tokens.TableCell[], name: 'th' | 'td') =>
           `<tr>${cells.map(cell => tableCell(cell.text === '' ? 'td' : name, this.parser.parseInline(cell.tokens))).join('')}</tr>`
         const [head, body] = [row(token.header, 'th'), token.rows.map(cells => row(cells, 'td')).join('')]
         return `<div class="scroll" tabindex="0"><table><thead>${head}</thead><tbody>${body}</tbody></table></div>\n`
@@ -75,8 +75,8 @@ export function renderMarkdown(source: string, options: MarkdownOptions): Render
 }
 
 /** A header cell without text would be none. */
-function tableCell(name: string, content: string): string {
-  return `<${name}>${content}</${name}>`
+function tableCell(name: 'th' | 'td', content: string): string {
+  return name === 'th' ? `<th scope="col">${content}</th>` : `<td>${content}</td>`
 }
 
 /** The first heading, and all blocks after it without empty ones and comments. */
