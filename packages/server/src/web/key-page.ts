@@ -11,6 +11,7 @@ import { limitsCard, networksCard, type Refused } from './key-settings.ts'
 import type { PageContext, PageKit } from './kit.ts'
 import { ago, day, formToken, type Html, time } from './layout.ts'
 import { streamedCard, viewOf } from './live.ts'
+import { rich } from './rich.ts'
 import { usageChart } from './usage-chart.ts'
 
 /** The newest ones of a key. */
@@ -127,7 +128,7 @@ export async function renderRevoke(kit: PageKit, c: PageContext, key: ApiKey): P
   const title = keys.revokeTitle({ name: labelOf(key) })
   const body = html`<section class="card ask">
 <h1>${title}</h1>
-<p class="quiet"><code>${key.keyPrefix}…</code> · ${keys.columns.used}: ${key.lastUsedAt ? time(key.lastUsedAt) : keys.never}</p>
+<p class="quiet"><code>${key.keyPrefix}…</code> · ${rich(texts.units.labelled, { label: keys.columns.used, value: key.lastUsedAt ? time(key.lastUsedAt) : keys.never })}</p>
 <p>${keys.revokeLead}</p>
 <ul><li>${keys.revokeExchange}</li><li>${keys.revokeTokens}</li><li>${endOf(connected.length)}${connected.length ? html`<ul>${connected.slice(0, SHOWN_CONNECTIONS).map(agent => html`<li><code>${agent.address}</code>${agent.client ? ` · ${agent.client}` : ''}</li>`)}</ul>` : ''}</li></ul>
 <form class="buttons" method="post" action="/keys/${key.id}/revoke">${formToken(kit.forms.token(c))}<button class="danger">${keys.revokeNow}</button><a class="button second" href="/keys">${keys.cancel}</a></form>

@@ -9,7 +9,7 @@ type Html = HtmlEscapedString | Promise<HtmlEscapedString>
 export function languageLink(returnTo: string): Html {
   const { language } = localization()
   const query = new URLSearchParams({ return_to: returnTo })
-  return html`<a href="/language?${query}">${texts.nav.language}: ${LANGUAGES[language].name}</a>`
+  return html`<a href="/language?${query}">${texts.units.labelled({ label: texts.nav.language, value: LANGUAGES[language].name })}</a>`
 }
 
 /** All languages by their own names. */

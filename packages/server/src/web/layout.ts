@@ -56,7 +56,7 @@ export function page(shell: Shell, options: PageOptions, body: Html): Html {
 <meta name="color-scheme" content="${theme === 'system' ? 'light dark' : theme}">
 ${themeColor(theme, isWide(options))}
 <meta name="robots" content="noindex">
-<title>${problem || options.isRefused ? `${texts.errors.problem}: ` : ''}${title} · ${shell.productName}</title>
+<title>${problem || options.isRefused ? texts.units.labelled({ label: texts.errors.problem, value: title }) : title} · ${shell.productName}</title>
 <link rel="icon" href="${favicon.url}" type="${favicon.type}">
 <link rel="apple-touch-icon" href="${touchIcon.url}">
 <link rel="stylesheet" href="${style.url}">

@@ -48,6 +48,7 @@ export const frameTexts = {
       many: '{count} ساعة',
       other: '{count} ساعة',
     },
+    labelled: '{label}: {value}',
     browserOn: '{browser} على {system}',
     justNow: 'الآن',
   },

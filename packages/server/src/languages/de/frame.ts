@@ -27,6 +27,7 @@ export const frameTexts = {
     seconds: { one: '{count} Sekunde', other: '{count} Sekunden' },
     minutes: { one: '{count} Minute', other: '{count} Minuten' },
     hours: { one: '{count} Stunde', other: '{count} Stunden' },
+    labelled: '{label}: {value}',
     browserOn: '{browser} unter {system}',
     justNow: 'gerade eben',
   },

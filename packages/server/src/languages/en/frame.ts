@@ -25,6 +25,7 @@ export const frameTexts = {
     seconds: { one: '{count} second', other: '{count} seconds' },
     minutes: { one: '{count} minute', other: '{count} minutes' },
     hours: { one: '{count} hour', other: '{count} hours' },
+    labelled: '{label}: {value}',
     browserOn: '{browser} on {system}',
     justNow: 'just now',
   },

@@ -27,6 +27,7 @@ export const frameTexts = {
     seconds: { one: '{count} segundo', many: '{count} de segundos', other: '{count} segundos' },
     minutes: { one: '{count} minuto', many: '{count} de minutos', other: '{count} minutos' },
     hours: { one: '{count} hora', many: '{count} de horas', other: '{count} horas' },
+    labelled: '{label}: {value}',
     browserOn: '{browser} en {system}',
     justNow: 'ahora mismo',
   },

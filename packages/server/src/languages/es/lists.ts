@@ -4,7 +4,7 @@ import type { Translation } from '../text.ts'
 export const listsTexts = {
   keyList: {
     search: 'Buscar',
-    searchExample: 'Nombre, comienzo de la clave o identificador',
+    searchExample: 'Nombre, inicio de la clave o ID',
     sort: 'Ordenar por',
     sorts: {
       created: 'Más recientes',

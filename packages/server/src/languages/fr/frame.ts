@@ -27,6 +27,7 @@ export const frameTexts = {
     seconds: { one: '{count} seconde', many: '{count} de secondes', other: '{count} secondes' },
     minutes: { one: '{count} minute', many: '{count} de minutes', other: '{count} minutes' },
     hours: { one: '{count} heure', many: '{count} d’heures', other: '{count} heures' },
+    labelled: '{label} : {value}',
     browserOn: '{browser} sous {system}',
     justNow: 'à l’instant',
   },

@@ -27,6 +27,7 @@ export const frameTexts = {
     seconds: { one: '{count} secondo', many: '{count} di secondi', other: '{count} secondi' },
     minutes: { one: '{count} minuto', many: '{count} di minuti', other: '{count} minuti' },
     hours: { one: '{count} ora', many: '{count} di ore', other: '{count} ore' },
+    labelled: '{label}: {value}',
     browserOn: '{browser} su {system}',
     justNow: 'poco fa',
   },

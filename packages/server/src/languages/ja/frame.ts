@@ -27,6 +27,7 @@ export const frameTexts = {
     seconds: { other: '{count} 秒' },
     minutes: { other: '{count} 分' },
     hours: { other: '{count} 時間' },
+    labelled: '{label}：{value}',
     browserOn: '{system} の {browser}',
     justNow: 'たった今',
   },

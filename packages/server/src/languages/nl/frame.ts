@@ -27,6 +27,7 @@ export const frameTexts = {
     seconds: { one: '{count} seconde', other: '{count} seconden' },
     minutes: { one: '{count} minuut', other: '{count} minuten' },
     hours: { one: '{count} uur', other: '{count} uur' },
+    labelled: '{label}: {value}',
     browserOn: '{browser} op {system}',
     justNow: 'zojuist',
   },

@@ -37,6 +37,7 @@ export const frameTexts = {
       many: '{count} godzin',
       other: '{count} godziny',
     },
+    labelled: '{label}: {value}',
     browserOn: '{browser} w systemie {system}',
     justNow: 'przed chwilą',
   },

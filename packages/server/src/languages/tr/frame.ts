@@ -27,6 +27,7 @@ export const frameTexts = {
     seconds: { one: '{count} saniye', other: '{count} saniye' },
     minutes: { one: '{count} dakika', other: '{count} dakika' },
     hours: { one: '{count} saat', other: '{count} saat' },
+    labelled: '{label}: {value}',
     browserOn: '{system} üzerinde {browser}',
     justNow: 'az önce',
   },

@@ -27,6 +27,7 @@ export const frameTexts = {
     seconds: { other: '{count} 秒' },
     minutes: { other: '{count} 分钟' },
     hours: { other: '{count} 小时' },
+    labelled: '{label}：{value}',
     browserOn: '{system} 上的 {browser}',
     justNow: '刚刚',
   },
