@@ -41,7 +41,7 @@ export function createLocalization(language: Language, texts: unknown): Localiza
   const times = once(() => new Intl.DateTimeFormat(formats, TIME))
   const ages = once(() => new Intl.RelativeTimeFormat(formats))
   const plurals = once(() => new Intl.PluralRules(language))
-  const ready = prepare(texts as typeof english, plurals, numbers)
+  const ready = prepare(texts as typeof english, plurals, numbers, direction)
   return {
     language,
     tag,

@@ -97,16 +97,25 @@ export function isPlural(texts: object): texts is Plural {
   return 'other' in texts && ('one' in texts || Object.keys(texts).length === 1)
 }
 
-/** Makes texts ready for use in a language; `numbers` writes the numbers in them. */
+/** Around a value of which the first letter decides its direction (UAX #9: FSI and PDI). */
+const [ISOLATE, END_OF_ISOLATE] = ['\u2068', '\u2069']
+
+/**
+ * Makes texts ready for use in a language; `numbers` writes the numbers in them. In texts from right to left each value is
+ * isolated: without that, an address or a key’s prefix would exchange places with the punctuation around it.
+ */
 export function prepare<Texts>(
   texts: Texts,
   rules: () => Intl.PluralRules,
   numbers: () => Intl.NumberFormat,
+  direction: 'ltr' | 'rtl',
 ): Ready<Texts> {
+  const isolated = (value: string) => (direction === 'rtl' ? `${ISOLATE}${value}${END_OF_ISOLATE}` : value)
   const filled = (text: string, values: Record<string, Value>) =>
     text.replace(PLACEHOLDER, (whole, name: string) => {
       const value = values[name]
-      return typeof value === 'number' ? numbers().format(value) : (value ?? whole)
+      if (typeof value === 'number') return numbers().format(value)
+      return value === undefined ? whole : isolated(value)
     })
   const ready = (texts: unknown): unknown => {
     if (typeof texts === 'string')

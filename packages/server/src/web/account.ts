@@ -122,7 +122,7 @@ function authorizationRow({ appId, name, grantedAt, revokedAt }: ChargeAuthoriza
 function ledgerTable(entries: readonly LedgerEntry[]): Html {
   const { columns } = texts.account
   return html`<table class="ledger"><thead><tr><th scope="col">${columns.when}</th><th scope="col">${columns.what}</th><th scope="col" class="amount">${columns.amount}</th><th scope="col" class="amount">${columns.balance}</th></tr></thead><tbody>
-${entries.map(entry => html`<tr><td>${day(entry.createdAt)}</td><td>${entry.kind === 'trial_credit' ? texts.account.trialCredit : entry.description}${entry.appId ? html` <code>${entry.appId}</code>` : ''}</td><td class="amount">${dollars(entry.amount, 'change')}</td><td class="amount">${dollars(entry.balanceAfter)}</td></tr>`)}
+${entries.map(entry => html`<tr><td>${day(entry.createdAt)}</td><td><bdi>${entry.kind === 'trial_credit' ? texts.account.trialCredit : entry.description}</bdi>${entry.appId ? html` <code>${entry.appId}</code>` : ''}</td><td class="amount">${dollars(entry.amount, 'change')}</td><td class="amount">${dollars(entry.balanceAfter)}</td></tr>`)}
 </tbody></table>`
 }
 

@@ -44,7 +44,7 @@ async function renderDisconnect(kit: PageKit, c: PageContext): Promise<Response>
   if (!agent) return c.redirect('/agents?done=gone', 303)
   const title = agents.disconnectTitle({ name: agent.keyName ?? keys.unnamed })
   const body = html`<section class="card ask"><h1>${title}</h1>
-<p class="quiet"><code>${agent.address}</code> · ${agent.client ?? agents.unknownClient}</p>
+<p class="quiet"><code>${agent.address}</code> · <bdi>${agent.client ?? agents.unknownClient}</bdi></p>
 <p>${agents.comesBack}</p>
 <form class="buttons" method="post" action="/agents/${agent.connectionId}/disconnect">${formToken(kit.forms.token(c))}<button class="second harm">${agents.disconnectNow}</button><a class="button danger" href="/keys/${agent.keyId}/revoke">${agents.revokeKey}</a><a class="button second" href="/agents">${agents.keep}</a></form></section>`
   return kit.render(c, { title, current: '/agents' }, body)
@@ -79,7 +79,7 @@ function agentRow(agent: LiveAgent, token: string, now: Instant, greeted?: Greet
   const { connectionId } = agent
   const greeting = greeted?.connectionId === connectionId ? greeted.greeting : undefined
   return html`<li class="item" data-row="${connectionId}">
-<div class="what"><a class="name live on" href="/keys/${agent.keyId}">${name}</a><p>${agent.client ?? agents.unknownClient} · ${agents.connection} <code title="${connectionId}">…${connectionId.slice(-SHOWN_ID_CHARACTERS)}</code></p>${greeting === undefined ? '' : answerOf(greeting)}</div>
+<div class="what"><a class="name live on" href="/keys/${agent.keyId}">${name}</a><p><bdi>${agent.client ?? agents.unknownClient}</bdi> · ${agents.connection} <code title="${connectionId}">…${connectionId.slice(-SHOWN_ID_CHARACTERS)}</code></p>${greeting === undefined ? '' : answerOf(greeting)}</div>
 <p class="when">${agents.since} ${ago(agent.connectedAt, now)}<br>${agents.host} <code>${agent.address}</code></p>
 <div class="buttons">
 <form method="post" action="/agents/${connectionId}/test" data-in-place="agents">${formToken(token)}<button class="second small">${agents.test}<span class="unseen"> ${agents.testTo} ${name}</span></button></form>

@@ -55,11 +55,11 @@ function facts(
   const program = asked.client === null ? name : describeClient(asked.client)
   const claimed = asked.deviceName === null ? device.unnamed : device.claimed({ name: asked.deviceName })
   const rows: [string, Html | string][] = [
-    [device.who, program],
+    [device.who, html`<bdi>${program}</bdi>`],
     [device.device, claimed],
     [device.from, html`<code>${asked.address}</code>, ${relation}`],
     [device.asked, time(asked.createdAt)],
-    [device.account, c.get('signedIn')?.user.email ?? ''],
+    [device.account, html`<bdi>${c.get('signedIn')?.user.email ?? ''}</bdi>`],
   ]
   if (by === 'link') rows.unshift([device.codeNow, html`<strong class="figure">${code}</strong>`])
   return html`<dl class="facts">${rows.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`

@@ -100,7 +100,7 @@ function mailList(mails: readonly InboxItem[], query: string, now: Instant): Htm
 
 function mailRow(mail: InboxItem, now: Instant): Html {
   const { inbox } = texts
-  return html`<li class="item" data-row="${mail.id}"><div class="what"><a class="name" href="/inbox/${mail.id}">${mail.subject}</a><p>${inbox.to} ${mail.to}</p><p class="preview">${previewOf(mail.text)}</p></div><p class="when">${ago(mail.createdAt, now)}</p>${signInParts(mail)}</li>`
+  return html`<li class="item" data-row="${mail.id}"><div class="what"><a class="name" href="/inbox/${mail.id}">${mail.subject}</a><p>${inbox.to} <bdi>${mail.to}</bdi></p><p class="preview" dir="auto">${previewOf(mail.text)}</p></div><p class="when">${ago(mail.createdAt, now)}</p>${signInParts(mail)}</li>`
 }
 
 /** What a sign-in mail is for: its link, opened in this tab, and its code. */
@@ -145,12 +145,12 @@ function renderMail(
     ['source', inbox.source],
   ]
   const body = html`<p class="back"><a href="/inbox">${inbox.back}</a></p>
-<div class="head"><div><h1>${mail.subject}</h1><p class="lead">${inbox.to} ${mail.to} · ${time(mail.createdAt)}</p></div>${signInParts(mail)}</div>
+<div class="head"><div><h1 dir="auto">${mail.subject}</h1><p class="lead">${inbox.to} <bdi>${mail.to}</bdi> · ${time(mail.createdAt)}</p></div>${signInParts(mail)}</div>
 <nav class="filter" aria-label="${inbox.view}">${views.map(([name, label]) => html`<a href="/inbox/${mail.id}?view=${name}"${name === view.name ? raw(' aria-current="true"') : ''}>${label}</a>`)}</nav>
 ${
   view.text === null
     ? html`<iframe class="mail" title="${mail.subject}" sandbox="allow-popups allow-popups-to-escape-sandbox" src="/inbox/${mail.id}/html"></iframe>`
-    : html`<pre class="source" tabindex="0">${view.text}</pre>`
+    : html`<pre class="source" dir="auto" tabindex="0">${view.text}</pre>`
 }`
   return kit.render(c, { title: mail.subject, current: '/inbox' }, body)
 }

@@ -42,7 +42,7 @@ export async function renderKey(
   const { keys } = texts
   const state = statusOf(key, kit.clock.now())
   const body = html`<p class="back"><a href="/keys">${keys.back}</a></p>
-<div class="head"><div><h1>${key.name ?? keys.unnamed}</h1><p class="lead"><code>${key.keyPrefix}…</code> ${statusTag(key, state)}</p></div></div>
+<div class="head"><div><h1><bdi>${key.name ?? keys.unnamed}</bdi></h1><p class="lead"><code>${key.keyPrefix}…</code> ${statusTag(key, state)}</p></div></div>
 <section class="card">${facts(key, kit.clock.now())}</section>
 ${state === 'active' && allows(key.scopes, 'agent:connect') ? await agentsSection(kit, c, key) : ''}
 <section class="card"><h2>${texts.usage.title}</h2>${usageChart(await kit.usage.ofKey(key.userId, key.id))}</section>
@@ -100,7 +100,7 @@ function scopesInWords(scopes: readonly string[]): Html {
 
 function usedFrom({ lastUsedFrom: from }: ApiKey): [string, Html][] {
   if (!from) return []
-  const program = from.client ? ` · ${describeClient(from.client)}` : ''
+  const program = from.client ? html` · <bdi>${describeClient(from.client)}</bdi>` : ''
   return [[texts.keys.usedFrom, html`<code>${from.network}</code>${program}`]]
 }
 
@@ -130,7 +130,7 @@ export async function renderRevoke(kit: PageKit, c: PageContext, key: ApiKey): P
 <h1>${title}</h1>
 <p class="quiet"><code>${key.keyPrefix}…</code> · ${rich(texts.units.labelled, { label: keys.columns.used, value: key.lastUsedAt ? time(key.lastUsedAt) : keys.never })}</p>
 <p>${keys.revokeLead}</p>
-<ul><li>${keys.revokeExchange}</li><li>${keys.revokeTokens}</li><li>${endOf(connected.length)}${connected.length ? html`<ul>${connected.slice(0, SHOWN_CONNECTIONS).map(agent => html`<li><code>${agent.address}</code>${agent.client ? ` · ${agent.client}` : ''}</li>`)}</ul>` : ''}</li></ul>
+<ul><li>${keys.revokeExchange}</li><li>${keys.revokeTokens}</li><li>${endOf(connected.length)}${connected.length ? html`<ul>${connected.slice(0, SHOWN_CONNECTIONS).map(agent => html`<li><code>${agent.address}</code>${agent.client ? html` · <bdi>${agent.client}</bdi>` : ''}</li>`)}</ul>` : ''}</li></ul>
 <form class="buttons" method="post" action="/keys/${key.id}/revoke">${formToken(kit.forms.token(c))}<button class="danger">${keys.revokeNow}</button><a class="button second" href="/keys">${keys.cancel}</a></form>
 </section>`
   return kit.render(c, { title, current: '/keys' }, body)

@@ -59,7 +59,7 @@ function connection({ key, token, greeted, now }: LiveView, agent: LiveAgent): H
   const greeting = greeted?.connectionId === agent.connectionId ? greeted.greeting : undefined
   const facts: [string, Html | string][] = [
     [live.host, html`<code>${agent.address}</code>`],
-    [live.program, agent.client ?? texts.agents.unknownClient],
+    [live.program, html`<bdi>${agent.client ?? texts.agents.unknownClient}</bdi>`],
     [live.since, ago(agent.connectedAt, now)],
     [live.latency, greeting?.answer ? live.milliseconds({ ms: greeting.afterMs }) : live.notMeasured],
   ]

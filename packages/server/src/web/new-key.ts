@@ -50,7 +50,7 @@ export function renderCreated(
 ): Response | Promise<Response> {
   const { keys } = texts
   const { apiKey } = made
-  const body = html`<div class="head"><div><h1>${keys.created}</h1><p class="lead">${labelOf(apiKey)}</p></div></div>
+  const body = html`<div class="head"><div><h1>${keys.created}</h1><p class="lead"><bdi>${labelOf(apiKey)}</bdi></p></div></div>
 ${oldKeyUntil ? html`<p class="banner notice">${rich(keys.rotatedUntil, { time: time(oldKeyUntil) })}</p>` : ''}
 <section class="card" data-guards="${apiKey.id}" data-becomes="/keys/${apiKey.id}?done=shown_once"><ol class="steps">
 <li><strong>${keys.copyTitle}</strong><p>${keys.createdLead}</p>${copyableText('new-key', made.key)}</li>

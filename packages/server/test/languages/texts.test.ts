@@ -101,3 +101,16 @@ test('a value is put into a text as it is, even if it looks like a placeholder',
   const { texts } = await localizations.in('en')
   assert.equal(texts.signIn.heading({ product: '{email} $&' }), 'Sign in to {email} $&')
 })
+
+test('a value in a text from right to left is isolated, so that it keeps its own direction', async () => {
+  const { texts } = await localizations.in('ar')
+  assert.equal(
+    texts.account.signsInAs({ email: 'ada@example.com' }).match(/\u2068.*\u2069/)?.[0],
+    '\u2068ada@example.com\u2069',
+  )
+  assert.doesNotMatch(texts.live.milliseconds({ ms: 12 }), /[\u2066-\u2069]/, 'numbers are of the language')
+  assert.doesNotMatch(
+    (await localizations.in('de')).texts.account.signsInAs({ email: 'a' }),
+    /[\u2066-\u2069]/,
+  )
+})

@@ -211,3 +211,18 @@ describe('the welcome mail', () => {
     assert.doesNotMatch((await written({ kind: 'welcome', trialCredit: '0.00' })).text, /credit/)
   })
 })
+
+test('a mail in Arabic goes from right to left, with addresses and codes from left to right', async () => {
+  const mail = await written(signIn, true, 'ar')
+  assert.match(mail.html, /<html lang="ar" dir="rtl">/)
+  assert.match(mail.html, /<p [^>]*dir="ltr"[^>]*>https:\/\/keyway\.test\/verify/)
+  assert.match(mail.html, /<p [^>]*dir="ltr"[^>]*><span>0481</)
+  assert.deepEqual(mail.text.match(/https?:\/\/\S+/g), [link])
+  const { html } = await written(
+    { kind: 'api_key_expiring', expiresAt: 0, keyPrefix: 'svc_1', keyName: null, days: 3 },
+    true,
+    'ar',
+  )
+  assert.match(html, /<th [^>]*align="right"/)
+  assert.match(html, /<bdi>svc_1…<\/bdi>/)
+})

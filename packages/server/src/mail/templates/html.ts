@@ -204,7 +204,7 @@ function renderFacts(rows: [string, string][], direction: Direction): Html {
 ${rows.map(
   ([label, value]) => html`<tr>
 <th class="muted" scope="row" align="${start}" valign="top" style="padding:10px 16px;font-size:14px;line-height:1.5;font-weight:400;white-space:nowrap;color:${light.muted}">${label}</th>
-<td class="text" width="100%" valign="top" style="padding:${padding};font-size:14px;line-height:1.5;word-break:break-word;color:${light.text}">${value}</td>
+<td class="text" width="100%" valign="top" style="padding:${padding};font-size:14px;line-height:1.5;word-break:break-word;color:${light.text}"><bdi>${value}</bdi></td>
 </tr>`,
 )}</table>`
 }
