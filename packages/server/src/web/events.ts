@@ -123,7 +123,10 @@ export async function eventRows(
 }
 
 function row({ type, at, client, network }: SecurityEvent, now: Instant, about: Html | string): Html {
-  const from = [client ? describeClient(client) : '', network ? html`<code>${network}</code>` : '']
+  const from = [
+    client ? html`<bdi>${describeClient(client)}</bdi>` : '',
+    network ? html`<code>${network}</code>` : '',
+  ]
   return html`<li class="item event"><span>${texts.account.eventNames[type]}${about ? html` <span class="about">${about}</span>` : ''}</span><span class="quiet">${from[0]} ${from[1]}</span><span class="when">${ago(at, now)}</span></li>`
 }
 

@@ -5,7 +5,7 @@ export const listsTexts = {
   keyList: {
     search: 'بحث',
     searchExample: 'الاسم أو بداية المفتاح أو المعرّف',
-    sort: 'ترتيب حسب',
+    sort: 'الترتيب حسب',
     sorts: { created: 'الأحدث أولًا', name: 'الاسم', used: 'آخر استخدام أولًا', expires: 'الأقرب انتهاءً أولًا' },
     none: 'لا يوجد مفتاح يحتوي على ذلك.',
     found: {
@@ -43,8 +43,8 @@ export const listsTexts = {
   },
   eventList: {
     lead: 'ما حدث في حسابك. يُحفظ لمدة {days} يومًا.',
-    all: 'جميع الأحداث',
-    filter: 'تصفية حسب الموضوع',
+    all: 'كل الأحداث',
+    filter: 'التصفية حسب الموضوع',
     groups: {
       sign_ins: 'عمليات تسجيل الدخول',
       keys: 'المفاتيح',
@@ -53,7 +53,7 @@ export const listsTexts = {
       support: 'الدعم',
     },
     ofKey: 'أحداث المفتاح {name} فقط.',
-    everyKey: 'عرض أحداث جميع المفاتيح',
+    everyKey: 'عرض أحداث كل المفاتيح',
     empty: 'لا يوجد حدث من هذا النوع.',
     newest: 'أحدث الأحداث',
     older: 'أحداث أقدم',

@@ -42,7 +42,7 @@ export const frameTexts = {
     networks_saved: '网络已更改。',
     limits_saved: '限制已更改。',
     revoked: '密钥已吊销。它不再有效，使用它的智能体已断开。',
-    keys_revoked: '密钥已撤销，不再有效，其代理已断开连接。',
+    keys_revoked: '密钥已吊销。它们不再有效，使用它们的智能体已断开。',
     disconnected: '已断开。只要密钥仍有效，智能体就会自动重新连接；如需阻止，请吊销密钥。',
     gone: '该连接已经结束。',
     session_ended: '会话已结束。',
