@@ -82,7 +82,7 @@ async function keyNote(kit: PageKit, userId: string, { group, keyId }: View): Pr
   if (keyId === null) return ''
   const key = (await kit.apiKeys.findMany([keyId])).get(keyId)
   if (key?.userId !== userId) throw notFound()
-  const name = html`<a href="/keys/${key.id}">${labelOf(key)}</a>`
+  const name = html`<a href="/keys/${key.id}"><bdi>${labelOf(key)}</bdi></a>`
   return html`<p class="quiet">${rich(texts.eventList.ofKey, { name })} <a href="/account/events?${queryOf({ group, keyId: null })}">${texts.eventList.everyKey}</a></p>`
 }
 
@@ -114,7 +114,7 @@ export async function eventRows(
     const isOther = event.sessionId !== null && event.type !== 'sign_in'
     const session = isOther ? sessions.get(event.sessionId!) : undefined
     const about = key
-      ? html`<a href="/keys/${key.id}">${labelOf(key)}</a>`
+      ? html`<a href="/keys/${key.id}"><bdi>${labelOf(key)}</bdi></a>`
       : session?.client
         ? texts.eventList.session({ client: describeClient(session.client) })
         : ''

@@ -127,7 +127,7 @@ async function renderRevokeSelected(kit: PageKit, c: PageContext): Promise<Respo
   const count = selected.length
   const title = keyList.revokeTitle({ count })
   const body = html`<section class="card ask"><h1>${title}</h1>
-<ul>${selected.map(key => html`<li>${labelOf(key)}${key.name ? html` <code>${key.keyPrefix}…</code>` : ''}</li>`)}</ul>
+<ul>${selected.map(key => html`<li><bdi>${labelOf(key)}</bdi>${key.name ? html` <code>${key.keyPrefix}…</code>` : ''}</li>`)}</ul>
 <p>${keys.revokeLead}</p>
 <ul><li>${keys.revokeExchange}</li><li>${keys.revokeTokens}</li><li>${endOf(connected.length)}</li></ul>
 <form class="buttons" method="post" action="/keys/revoke">${formToken(kit.forms.token(c))}${selected.map(({ id }) => html`<input type="hidden" name="id" value="${id}">`)}<button class="danger">${keyList.revokeNow({ count })}</button><a class="button second" href="/keys">${keys.cancel}</a></form></section>`

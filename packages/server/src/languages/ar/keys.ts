@@ -250,7 +250,7 @@ export const keysTexts = {
       other: '{uses} و{refusals} في {count} يوم.',
     },
     uses: {
-      zero: '{count} استخدام',
+      zero: 'لا استخدام',
       one: 'استخدام واحد',
       two: 'استخدامان',
       few: '{count} استخدامات',
@@ -258,7 +258,7 @@ export const keysTexts = {
       other: '{count} استخدام',
     },
     refusals: {
-      zero: '{count} رفض',
+      zero: 'لا رفض',
       one: 'رفض واحد',
       two: 'رفضان',
       few: '{count} حالات رفض',
