@@ -99,7 +99,7 @@ test('a page connects without a key, reconnects after a restart, and stops when 
   const page = await (await browser.newContext()).newPage()
   await page.goto(origin)
   await page.getByRole('status').filter({ hasText: 'connected as' }).waitFor()
-  assert.deepEqual(await keyway.agents.send(id, 'hello page'), { delivered: 1 })
+  assert.deepEqual(await keyway.agents.send(id, 'hello page'), { delivered: 1, held: 0 })
   await page.getByText('"hello page"').waitFor()
   const before = await page.getByRole('status').textContent()
   await restart()

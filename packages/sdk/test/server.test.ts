@@ -31,7 +31,7 @@ describe('against the real service', { concurrency: 3 }, () => {
     assert.deepEqual(message.data, { hello: 'world' })
     assert.equal(message.from, first.ready.connectionId)
     assert.equal((await keyway.agents.list()).data.length, 2)
-    assert.deepEqual(await keyway.agents.send(first.ready.keyId, 'over http'), { delivered: 1 })
+    assert.deepEqual(await keyway.agents.send(first.ready.keyId, 'over http'), { delivered: 1, held: 0 })
     assert.equal((await first.events.message.next()).from, 'api')
 
     async function connect(name: string) {

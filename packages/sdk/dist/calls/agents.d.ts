@@ -12,7 +12,7 @@ export declare class AgentCalls {
     /**
      * Sends to one connection, or to all of a key. Not retried: it could arrive twice.
      *
-     * @throws KeywayError `not_found` when it is not connected
+     * @throws KeywayError `not_found` when it is neither connected nor away for a moment
      */
     send(connectionOrKeyId: string, data: Json, { replyTo }?: Pick<SendOptions, 'replyTo'>): Promise<Delivery>;
     /** Closes a connection; its agent may reconnect while its key is active. */

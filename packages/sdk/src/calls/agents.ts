@@ -23,7 +23,7 @@ export class AgentCalls {
   /**
    * Sends to one connection, or to all of a key. Not retried: it could arrive twice.
    *
-   * @throws KeywayError `not_found` when it is not connected
+   * @throws KeywayError `not_found` when it is neither connected nor away for a moment
    */
   send(
     connectionOrKeyId: string,

@@ -64,7 +64,7 @@ export interface ConnectionsDeps {
 export interface Connections {
   /** Handles an upgraded socket: closes it if no database is needed to refuse it, else passes it to ready.ts. */
   accept(socket: HubSocket, claims: TokenClaims | null, caller: Caller, resume: ResumeRequest | null): void
-  resumptions: Pick<Resumptions, 'receive' | 'handOver' | 'leave' | 'stop'>
+  resumptions: Pick<Resumptions, 'receive' | 'missedEvents' | 'handOver' | 'leave' | 'stop'>
   messages: Messages
   /** Closes the user's connections on this node by connection id or key id; returns how many. */
   disconnect(userId: string, target: string): number

@@ -77,12 +77,12 @@ export interface Hub {
   /** Live connections of a user on all nodes, newest first. */
   connections(userId: string): Promise<PresenceRow[]>
   /**
-   * Sends a message from `api` to one connection, to all connections of a key, or to "all" of the user. Returns how
-   * many open ones got it; null if no such connection or key is connected or held. `replyTo`: the id of the message that it answers.
+   * Sends a message from `api` to one connection, to all connections of a key, or to "all" of the user. Null if no such
+   * connection or key is connected or held. `replyTo`: the id of the message that it answers.
    *
    * @throws KeywayError `rate_limited`, `payload_too_large`
    */
-  sendTo(userId: string, to: string, data: Json, replyTo?: string): Promise<number | null>
+  sendTo(userId: string, to: string, data: Json, replyTo?: string): Promise<Outcome | null>
   /**
    * Asks one connection, as an agent asks another, and awaits the answer for some seconds. Null if the user has no such
    * connection.
@@ -244,7 +244,9 @@ export function createHub(deps: HubDeps): Hub {
   function receive(event: Event): void {
     if (event.type === 'hub.relay') relay.receive(event)
     else revocations.receive(event)
-    if (event.type === 'events.gap') watches.compareAll()
+    if (event.type !== 'events.gap') return
+    watches.compareAll()
+    connections.resumptions.missedEvents()
   }
 
   function receiveNotice(from: string, notice: RelayNotice): void {

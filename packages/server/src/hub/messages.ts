@@ -42,7 +42,7 @@ export interface Messages {
   /** Refuses a `send` frame for good, which consumes its number. */
   refuse(sender: AgentConnection, refusal: Refusal): void
   /** `Hub.sendTo` */
-  sendFromApi(userId: string, to: string, data: Json, replyTo?: string): Promise<number | null>
+  sendFromApi(userId: string, to: string, data: Json, replyTo?: string): Promise<Outcome | null>
   /** `Hub.ask` */
   ask(userId: string, connectionId: string, data: Json): Promise<AgentAnswer | null>
   /** The number of the last message that was sent on this node. */
@@ -119,16 +119,16 @@ export function createMessages(deps: MessagesDeps): Messages {
     to: string,
     data: Json,
     replyTo?: string,
-  ): Promise<number | null> {
+  ): Promise<Outcome | null> {
     const id = newId(clock.now())
     const frame = encodeMessage({ id, from: 'api', from_key_id: null, data, reply_to: replyTo })
     if (!frame) throw new KeywayError('payload_too_large', `The message is longer than ${MAX_FRAME_SIZE}.`)
     if (!ownerLimits.mayDeliver(userId, clock.now())) throw tooMany()
-    const { delivered, held } = await deliver(userId, to, frame, null)
-    if (delivered + held > 0) return delivered
+    const outcome = await deliver(userId, to, frame, null)
+    if (outcome.delivered + outcome.held > 0) return outcome
     const rows = await presence.list(userId)
     const isThere = rows.some(row => to === 'all' || row.connectionId === to || row.keyId === to)
-    return isThere ? 0 : null
+    return isThere ? NOBODY : null
   }
 
   async function ask(userId: string, connectionId: string, data: Json): Promise<AgentAnswer | null> {

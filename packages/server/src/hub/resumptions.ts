@@ -52,6 +52,8 @@ export interface Resumptions {
   handOver(patienceMs: number): Promise<void>
   /** Handles a message of another node. */
   receive(message: MoveMessage): void
+  /** Ends the broken connections: events were lost, and so perhaps messages to them that other nodes delivered elsewhere. */
+  missedEvents(): void
   /** Tells other nodes that nothing is held here any more; resolves when they can know, or after that time. */
   leave(patienceMs: number): Promise<void>
   stop(): void
@@ -69,7 +71,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   })
   /** Connections on their way to this node, by id. */
   const arrivals = new Map<string, Promise<AgentConnection | null>>()
-  return { hold, claim, handOver, receive: moves.receive, leave, stop: moves.stop }
+  return { hold, claim, handOver, receive: moves.receive, missedEvents, leave, stop: moves.stop }
 
   function hold(connection: AgentConnection): void {
     const held = registry.heldOf(connection.userId)
@@ -221,6 +223,10 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     if (isDraining() || registry.byId.has(name.connectionId)) return
     const connection = await bring(from, { ...name, secretHash: null, lastSeq: 0 })
     if (connection) recheck(connection.keyId)
+  }
+
+  function missedEvents(): void {
+    for (const connection of registry.held(registry.heldCount)) connection.close(GOING_AWAY)
   }
 
   async function leave(patienceMs: number): Promise<void> {

@@ -51,8 +51,6 @@ export interface LiveAgent {
 
 export interface PageAgents {
   connections(userId: string): Promise<LiveAgent[]>
-  /** Number of connections to which it was written; null if the user has no such connection or key. */
-  sendTo(userId: string, to: string, data: Json): Promise<number | null>
   /** Asks one connection; null if the user has no such connection. `answer` is null if none came in time. */
   ask(
     userId: string,

@@ -109,7 +109,7 @@ export async function fuzzEvents(t: TestContext, carrier: CarrierName, count: nu
 async function recordEverything(nodes: TappedNodes, here: HubSocket, there: HubSocket): Promise<void> {
   await sendAndReceive(here, there, 'short')
   await sendAndReceive(there, here, 'y'.repeat(20_000))
-  assert.equal(await nodes.a.hub.sendTo(nodes.userId, there.id, 'from the API'), 1)
+  assert.equal((await nodes.a.hub.sendTo(nodes.userId, there.id, 'from the API'))?.delivered, 1)
   const first = await nodes.connect(nodes.b)
   assert.equal(await nodes.a.hub.disconnect(nodes.userId, first.id), true)
   assert.equal((await first.closed).code, 1001)

@@ -10,9 +10,13 @@ import { type ScenarioResult, type World, withWorld } from './world.ts'
 const AGENTS = 8
 const SEND_EVERY_MS = 15
 const BREAK_EVERY_MS = 200
-const ROUNDS = 4
-/** How long a round serves before its node ends, and after that. */
+/** Of these one is an agent that stops reading for a while, instead of a break. */
+const SLOW_SHARE = 0.2
+const SLOW_MS = 2000
+const ROUNDS = 10
+/** How long a round serves before and after its fault, and how long a node is cut off or stands still. */
 const PAUSE_MS = 3000
+const APART_MS = 3000
 /** Longer than a back-off, a resumption over two nodes that do not answer, and the acknowledgements after it. */
 const SETTLE_MS = 30_000
 
@@ -22,9 +26,15 @@ interface Member {
   sockets: Set<WebSocket>
 }
 
+type Fault = (world: World, node: number) => Promise<void>
+
+/** One of them in each round, to one node after the other. */
+const FAULTS: readonly Fault[] = [drain, cutOff, freeze, drain, kill]
+
 /**
- * Agents send to each other while their connections break and two nodes are restarted and killed; then all histories are
- * checked: each message once and in order, or its receiver was told of a gap.
+ * Agents send to each other while their connections break, some read nothing for a while, and three nodes are restarted, cut
+ * off from database and carrier, stopped for a while and killed; then all histories are checked: each message once and in
+ * order, or its receiver was told of a gap.
  */
 export async function resumedAgents(
   carrier: 'postgres' | 'redis',
@@ -32,9 +42,13 @@ export async function resumedAgents(
   scale: number,
 ): Promise<ScenarioResult> {
   const redis = carrier === 'redis' ? await startRedis() : null
-  const settings = (): Record<string, string> => (redis ? { KEYWAY_EVENTS_URL: redis.url } : {})
+  const settings = (node: number, { eventProxies }: World): Record<string, string> => {
+    if (!redis) return {}
+    eventProxies[node]!.forwardTo(redis.url)
+    return { KEYWAY_EVENTS_URL: eventProxies[node]!.through(redis.url) }
+  }
   try {
-    return await withWorld(seed, { engine: 'postgres', nodes: 2, people: 1, settings }, world =>
+    return await withWorld(seed, { engine: 'postgres', nodes: 3, people: 1, settings }, world =>
       world.live(async () => {
         const balancer = await startBalancer(world.origins)
         try {
@@ -62,17 +76,14 @@ async function talk(world: World, origin: string, rounds: number): Promise<void>
     during(SEND_EVERY_MS, () => send(world, members)),
     during(BREAK_EVERY_MS, () => {
       world.faults++
-      for (const socket of world.random.pick(members).sockets) socket.terminate()
+      const isSlow = world.random.below(100) < SLOW_SHARE * 100
+      for (const socket of world.random.pick(members).sockets) isSlow ? pause(socket) : socket.terminate()
     }),
   ]
   for (let round = 0; round < rounds; round++) {
     await wait(PAUSE_MS)
-    const node = round % 2
-    // Three restarts without a loss, then a crash.
-    if (round % 4 === 3) await world.killNode(node)
-    else await world.stopNode(node)
     world.faults++
-    await world.startNode(node)
+    await FAULTS[round % FAULTS.length]!(world, round % world.origins.length)
   }
   await wait(PAUSE_MS)
   isOver = true
@@ -81,6 +92,38 @@ async function talk(world: World, origin: string, rounds: number): Promise<void>
   await wait(1000)
   report(world, members)
   for (const { agent } of members) agent.close()
+}
+
+async function drain(world: World, node: number): Promise<void> {
+  await world.stopNode(node)
+  await world.startNode(node)
+}
+
+async function kill(world: World, node: number): Promise<void> {
+  await world.killNode(node)
+  await world.startNode(node)
+}
+
+/** Its agents still reach it, and it neither the others nor the database. */
+async function cutOff({ databaseProxies, eventProxies }: World, node: number): Promise<void> {
+  const proxies = [databaseProxies[node]!, eventProxies[node]!]
+  for (const proxy of proxies) proxy.cut()
+  await wait(APART_MS)
+  for (const proxy of proxies) proxy.heal()
+}
+
+/** Its connections stay open, and nothing is answered. */
+async function freeze({ processes }: World, node: number): Promise<void> {
+  const { pid } = processes[node]!
+  process.kill(pid, 'SIGSTOP')
+  await wait(APART_MS)
+  process.kill(pid, 'SIGCONT')
+}
+
+function pause(socket: WebSocket): void {
+  if (socket.readyState !== WebSocket.OPEN) return
+  socket.pause()
+  setTimeout(() => socket.resume(), SLOW_MS)
 }
 
 async function connect(world: World, origin: string): Promise<Member[]> {

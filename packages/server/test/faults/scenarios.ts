@@ -302,12 +302,12 @@ export const scenarios: Scenario[] = [
   },
   { name: 'rolling restart behind a balancer', needs: ['postgres'], run: rollingRestart },
   {
-    name: 'agents resume through breaks, restarts and crashes, events over PostgreSQL',
+    name: 'agents resume through breaks, restarts, partitions and crashes, events over PostgreSQL',
     needs: ['postgres'],
     run: (seed, scale) => resumedAgents('postgres', seed, scale),
   },
   {
-    name: 'agents resume through breaks, restarts and crashes, events over Redis',
+    name: 'agents resume through breaks, restarts, partitions and crashes, events over Redis',
     needs: ['postgres', 'redis'],
     run: (seed, scale) => resumedAgents('redis', seed, scale),
   },

@@ -26,7 +26,7 @@ describe('two nodes on one PostgreSQL', { skip: postgresMissing() }, () => {
     assert.equal((await third.next('sent')).delivered, 1)
     for (let n = 0; n < 50; n++) here.send({ type: 'send', id: `${n}`, to: there.id, data: n })
     for (let n = 0; n < 50; n++) assert.equal((await there.next('message')).data, n)
-    assert.equal(await first.hub.sendTo(userId, other.id, 'hello'), 1)
+    assert.equal((await first.hub.sendTo(userId, other.id, 'hello'))?.delivered, 1)
 
     const listed = await until('three connections are listed', async () => {
       const found = await first.hub.connections(userId)

@@ -70,7 +70,7 @@ describe('limits over all connections of one owner', () => {
     // Below the 1 MiB of one connection, so every message is written until a heartbeat closes the connection.
     for (let n = 0; hub.connectionCount === 2; n++) {
       assert.ok(n < 200)
-      assert.equal(await hub.sendTo(userId, slow.id, 'x'.repeat(60_000)), 1)
+      assert.equal((await hub.sendTo(userId, slow.id, 'x'.repeat(60_000)))?.delivered, 1)
       hub.tick()
     }
     slow.socket.resume()

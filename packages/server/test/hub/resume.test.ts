@@ -102,6 +102,15 @@ describe('a connection that broke', () => {
     }
   })
 
+  test('is not resumed when its node missed events meanwhile', async t => {
+    const { services, url, receiver, receiverKey, isListed, send } = await openPair(t)
+    await cut(receiver, isListed)
+    await services.storage.events.publish({ type: 'events.gap' })
+    await until('it ended', async () => (await send('x')).held === 0)
+    const again = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
+    assert.equal(again.ready.resumed, false)
+  })
+
   test('is in no list, is not counted as delivered, and can be written to over the API', async t => {
     const { hub, userId, receiver, receiverKey, services, url, isListed, send } = await openPair(t)
     const id = receiver.ready.connection_id
@@ -110,7 +119,7 @@ describe('a connection that broke', () => {
     assert.equal(hub.connectionCount, 1)
     assert.deepEqual(await send('held'), { delivered: 0, held: 1 })
     assert.deepEqual(await send('held', 'all'), { delivered: 0, held: 1 })
-    assert.equal(await hub.sendTo(userId, id, 'api'), 0)
+    assert.deepEqual(await hub.sendTo(userId, id, 'api'), { delivered: 0, held: 1 })
     const resumed = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 1 })
     assert.deepEqual(await messages(resumed, 3), [
       [2, 'held'],
@@ -145,7 +154,8 @@ describe('a connection that broke', () => {
       const client = await connect(services, url, key)
       client.socket.close(code)
       await client.end()
-      assert.equal(await hub.sendTo(userId, client.ready.connection_id, 'x'), isHeld ? 0 : null, `${code}`)
+      const sent = await hub.sendTo(userId, client.ready.connection_id, 'x')
+      assert.deepEqual(sent, isHeld ? { delivered: 0, held: 1 } : null, `${code}`)
     }
   })
 
@@ -207,11 +217,11 @@ describe('a connection that broke', () => {
       await later(30_000)
       if (passed === 30_000) {
         await silent.end()
-        assert.equal(await hub.sendTo(userId, connection_id, 'x'), 0)
+        assert.equal((await hub.sendTo(userId, connection_id, 'x'))?.delivered, 0)
       }
     }
     assert.equal(await expiring.end(), '4408 token_expired')
-    assert.equal(await hub.sendTo(userId, expiring.ready.connection_id, 'x'), 0)
+    assert.equal((await hub.sendTo(userId, expiring.ready.connection_id, 'x'))?.delivered, 0)
     await later(100_000)
     assert.equal(await hub.sendTo(userId, expiring.ready.connection_id, 'x'), null)
   })
@@ -220,12 +230,12 @@ describe('a connection that broke', () => {
     const { services, url, hub, userId, receiver, receiverKey, isListed } = await openPair(t)
     const id = receiver.ready.connection_id
     await cut(receiver, isListed)
-    for (let n = 0; n < MAX_KEPT_MESSAGES; n++) assert.equal(await hub.sendTo(userId, id, n), 0)
+    for (let n = 0; n < MAX_KEPT_MESSAGES; n++) assert.equal((await hub.sendTo(userId, id, n))?.delivered, 0)
     const full = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
     assert.equal(full.ready.resumed, true)
     assert.deepEqual((await messages(full, MAX_KEPT_MESSAGES)).at(-1), [256, 255])
     await cut(full, isListed)
-    for (let n = 0; n < MAX_KEPT_MESSAGES; n++) assert.equal(await hub.sendTo(userId, id, n), 0)
+    for (let n = 0; n < MAX_KEPT_MESSAGES; n++) assert.equal((await hub.sendTo(userId, id, n))?.delivered, 0)
     assert.equal(await hub.sendTo(userId, id, 'too much'), null)
     const over = await connect(services, url, receiverKey, { ready: full.ready, lastSeq: 256 })
     assert.equal(over.ready.resumed, false)
@@ -263,7 +273,10 @@ describe('a connection that broke', () => {
       await client.end()
     }
     const held = await Promise.all(ids.map(id => hub.sendTo(userId, id, 'x')))
-    assert.deepEqual(held, [null, 0, 0])
+    assert.deepEqual(
+      held.map(outcome => outcome?.held),
+      [undefined, 1, 1],
+    )
   })
 })
 

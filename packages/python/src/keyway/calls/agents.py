@@ -29,11 +29,11 @@ class AgentCalls:
     async def send(self, connection_or_key_id: str, data: Json) -> Delivery:
         """Sends to one connection, or to all of a key. Not retried: it could arrive twice.
 
-        :raises KeywayError: `not_found` when it is not connected
+        :raises KeywayError: `not_found` when it is neither connected nor away for a moment
         """
         path = f"/v1/agents/{segment(connection_or_key_id)}/messages"
         answer = await self._call("POST", path, body={"data": data})
-        return Delivery(answer["delivered"])
+        return Delivery(answer["delivered"], answer.get("held", 0))
 
     async def disconnect(self, connection_id: str) -> None:
         """Closes a connection; its agent may reconnect while its key is active."""

@@ -53,19 +53,20 @@ export function agentRoutes({ hub, meter }: Pick<HttpPorts, 'hub' | 'meter'>): R
       answers: [
         {
           status: 200,
-          description: 'The number of open connections that it was written to.',
-          schema: z.strictObject({ delivered: z.int() }),
-          example: { delivered: 1 },
+          description:
+            'The number of open connections that it was written to, and of broken ones that get it if they resume in time.',
+          schema: z.strictObject({ delivered: z.int(), held: z.int() }),
+          example: { delivered: 1, held: 0 },
         },
       ],
       errors: ['rate_limited'],
       async handle({ principal, params, body }) {
         const { data, reply_to } = body
         const to = params.connection_id
-        const delivered = await hub.sendTo(principal.userId, to, data as Json, reply_to)
-        if (delivered === null) throw notFound()
+        const outcome = await hub.sendTo(principal.userId, to, data as Json, reply_to)
+        if (!outcome) throw notFound()
         meter.count(principal.userId, principal.keyId, 'messagesSent')
-        return ok({ delivered })
+        return ok({ ...outcome })
       },
     }),
     route({
