@@ -34,6 +34,8 @@ const CONFIG = {
     'form-dup-name': ['error', { shared: ['radio', 'checkbox', 'button', 'submit'] }],
     // Names of webhook events have a dot.
     'valid-id': ['error', { relaxed: true }],
+    // The text of a mail has it before its signature.
+    'no-trailing-whitespace': 'off',
     // Where no script runs, a page that waits has no other way to go on.
     'meta-refresh': 'off',
   },
