@@ -57,10 +57,16 @@ class AccountCalls:
         return cast("Page[LedgerEntryObject]", answer)
 
     async def security_events(
-        self, *, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        type: str | None = None,
+        key_id: str | None = None,
     ) -> Page[SecurityEventObject]:
-        """Sign-ins, endings of keys and sessions, and more, newest first."""
-        answer = await self._call("GET", "/v1/security-events", query={"limit": limit, "cursor": cursor})
+        """Sign-ins, endings of keys and sessions, and more, newest first; of one `type`, or about one key."""
+        query = {"limit": limit, "cursor": cursor, "type": type, "key_id": key_id}
+        answer = await self._call("GET", "/v1/security-events", query=query)
         return cast("Page[SecurityEventObject]", answer)
 
     async def authorize_charges(self, app_id: str) -> ChargeAuthorizationObject:
