@@ -8,7 +8,7 @@ import type { User } from '../users/user.ts'
 
 /** As in the HTTP API, but with `email` null for a deleted account. */
 export function userJson(user: User) {
-  return { ...userObject(user), email: user.email }
+  return { ...userObject(user), email: user.email, deletes_at: toRfc3339OrNull(user.deletesAt) }
 }
 
 export function keyJson(key: ApiKey, now: Instant) {

@@ -108,6 +108,10 @@ forEachEngine(engine => {
     assert.equal((await server.get('/v1/me', { token })).body.user.status, 'active')
     const exported = (await server.get('/v1/me/export', { token })).body
     assert.equal(exported.deletes_at, deletesAt)
+    const admin = await server.signIn('admin@example.com')
+    await server.users.setRole(admin.user.id, 'admin')
+    const seen = await server.get(`/v1/admin/users/${ada.user.id}`, { token: admin.tokens.accessToken })
+    assert.equal(seen.body.deletes_at, deletesAt)
     const kept = await server.post('/v1/me/restore', {}, { token })
     assert.deepEqual([kept.status, kept.body.deletes_at], [200, null])
 

@@ -51,6 +51,7 @@ export const adminTexts = {
   person: {
     lead: 'Everything about one account.',
     balance: 'Balance',
+    deletes: 'Asked to be deleted, which happens',
     keys: 'Keys',
     sessions: 'Sessions',
     events: 'Security events',

@@ -20,12 +20,14 @@ export const person = answers.user
   .extend({
     balance: z.strictObject({ amount: z.string(), currency: z.string() }),
     external_id: nullable(z.string()),
+    deletes_at: nullable(instant),
   })
   .meta({ id: 'Person' })
 export const personExample = {
   ...answers.userExample,
   balance: { amount: '2.00', currency: 'USD' },
   external_id: null,
+  deletes_at: null,
 }
 
 export const changedPerson = answers.user

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { hasControlCharacters } from '../../../api-keys/key-name.ts'
 import { CURRENCY, formatMoney, parseAmount } from '../../../billing/money.ts'
 import type { Clock } from '../../../clock.ts'
+import { toRfc3339OrNull } from '../../../clock.ts'
 import { invalidRequest } from '../../../errors.ts'
 import { parseId } from '../../../ids.ts'
 import { page } from '../../../paging.ts'
@@ -119,7 +120,8 @@ export function peopleRoutes(needs: Needs, clock: Clock): Route[] {
       operation: 'getUser',
       tag: TAG,
       summary: 'Read a person',
-      description: 'With the balance and, of an imported person, your own id.',
+      description:
+        'With the balance, when the account will be deleted if the person asked for that, and, of an imported person, your own id.',
       access: 'admin:read',
       answers: [
         { status: 200, description: 'The person.', schema: objects.person, example: objects.personExample },
@@ -129,7 +131,12 @@ export function peopleRoutes(needs: Needs, clock: Clock): Route[] {
         const user = await required(params.user_id)
         const amount = formatMoney(await store.billing.balance(user.id))
         const external_id = await store.users.externalIdOf(user.id)
-        return ok({ ...userObject(user), balance: { amount, currency: CURRENCY }, external_id })
+        return ok({
+          ...userObject(user),
+          balance: { amount, currency: CURRENCY },
+          external_id,
+          deletes_at: toRfc3339OrNull(user.deletesAt),
+        })
       },
     }),
     route({
