@@ -20,7 +20,7 @@ export const frameTexts = {
     privacy: 'الخصوصية',
     support: 'الدعم',
     language: 'اللغة',
-    theme: 'الألوان',
+    theme: 'المظهر',
     themes: { system: 'النظام', light: 'فاتح', dark: 'داكن' },
   },
   units: {

@@ -4,7 +4,7 @@ import type { Translation } from '../text.ts'
 export const accountTexts = {
   sessions: {
     title: 'セッション',
-    lead: 'サインイン中の場所です。心当たりのないものは終了してください。',
+    lead: 'サインインしている場所の一覧です。心当たりのないものは終了してください。',
     current: 'このブラウザー',
     ofApp: '{appId} 用',
     end: '終了',
@@ -40,7 +40,7 @@ export const accountTexts = {
     eventNames: {
       sign_in: 'サインイン',
       account_created: 'アカウントの作成',
-      refresh_token_reused: 'セッションの終了: トークンが 2 回使用されました',
+      refresh_token_reused: 'セッションの終了：トークンが 2 回使用されました',
       session_ended: 'セッションの終了',
       api_key_created: 'キーの作成',
       api_key_rotated: 'キーのローテーション',

@@ -12,7 +12,7 @@ export const docsTexts = {
     onThisPage: 'このページの内容',
     search: '検索',
     searchFor: 'ドキュメントを検索',
-    found: { other: '「{query}」の検索結果: {count} 件' },
+    found: { other: '「{query}」の検索結果：{count} 件' },
     notFound: '「{query}」は見つかりませんでした',
     notFoundLead: '語を減らすか、別の語でお試しください。',
     languages: '例の言語',

@@ -20,7 +20,7 @@ export const frameTexts = {
     privacy: 'プライバシー',
     support: 'サポート',
     language: '言語',
-    theme: '配色',
+    theme: 'テーマ',
     themes: { system: 'システム', light: 'ライト', dark: 'ダーク' },
   },
   units: {
@@ -79,6 +79,6 @@ export const frameTexts = {
     unavailableLead: '何も変更されていません。しばらくしてからもう一度お試しください。',
     internal: 'サービス側で問題が発生しました',
     home: 'トップページへ',
-    tell: '繰り返し発生する場合は、次のリクエスト ID を添えてサポートにお問い合わせください:',
+    tell: '繰り返し発生する場合は、次のリクエスト ID を添えてサポートにお問い合わせください：',
   },
 } as const satisfies Translation<typeof english, 'ja'>

@@ -35,11 +35,11 @@ export const keysTexts = {
     ownScopesHint:
       'スペースで区切ります。あなたのサービス向けのトークンに含まれますが、ここでは何も許可しません。',
     badScope: '「{scope}」は有効なスコープではありません。{most} 文字以内で、スペースと引用符は使えません。',
-    unknownScope: 'スコープ「{scope}」は存在しません。使用できるスコープ: {scopes}。',
+    unknownScope: 'スコープ「{scope}」は存在しません。使用できるスコープ：{scopes}。',
     tooManyScopes: { other: '1 つのキーに設定できるスコープは {count} 個までです。' },
     networks: '使用できるネットワーク',
     networksHint:
-      'アドレスまたは CIDR をスペースで区切ります（例: 203.0.113.0/24）。空欄の場合は制限なしです。',
+      'アドレスまたは CIDR をスペースで区切ります（例：203.0.113.0/24）。空欄の場合は制限なしです。',
     badNetwork:
       '「{text}」は有効なネットワークではありません。203.0.113.0/24 や 2001:db8::/32 のような形式で入力してください。',
     tooManyNetworks: { other: '1 つのキーに設定できるネットワークは {count} 個までです。' },
@@ -87,7 +87,7 @@ export const keysTexts = {
     overlapDay: '1 日',
     overlapWeek: '7 日間',
     rotate: 'ローテーションする',
-    revoke: '失効',
+    revoke: '失効させる',
     revokeCard: '失効',
     revokeCardLead: 'キーを完全に終了します。実行前にもう一度確認します。',
     revokeTitle: '{name} を失効させますか？',
@@ -95,9 +95,9 @@ export const keysTexts = {
     revokeExchange: 'キーは使えなくなります。',
     revokeTokens: 'このキーで発行されたトークンは拒否されます。',
     revokeNoConnection: '切断されるエージェントはありません。現在このキーで接続しているものはありません。',
-    revokeConnections: { other: '接続中の {count} 個のエージェントがすぐに切断されます:' },
+    revokeConnections: { other: '接続中の {count} 個のエージェントがすぐに切断されます：' },
     revokeManyConnections: {
-      other: '次のものを含む、接続中の {count} 個のエージェントがすぐに切断されます:',
+      other: '次のものを含む、接続中の {count} 個のエージェントがすぐに切断されます：',
     },
     revokeNow: 'このキーを失効させる',
     cancel: '失効させない',
@@ -151,7 +151,7 @@ export const keysTexts = {
     limits: '上限',
     limitsLead: '最大値を入力します。空欄の場合は上限なしです。',
     noLimits: 'なし。運営者が設定した上限は常に適用されます。',
-    operatorLimits: '運営者による設定: {limits}。',
+    operatorLimits: '運営者による設定：{limits}。',
     change: '上限を変更',
     saveLimits: '上限を保存',
     requests: 'リクエスト数',
@@ -170,7 +170,7 @@ export const keysTexts = {
     mostDays: {
       other: 'ここでのキーの有効期間は最長 {count} 日です。より早い有効期限を選択してください。',
     },
-    onlyScopes: 'ここで許可されているスコープは次のものだけです: {scopes}。',
+    onlyScopes: 'ここで許可されているスコープは次のものだけです：{scopes}。',
     needsScopes: 'ここではキーにスコープが必要です。1 つ以上選択してください。',
     badNumber: '1 から {most} までの整数を入力するか、空欄にしてください。',
     badAmount: '5 や 2.50 のような金額（最大 1000000）を入力するか、空欄にしてください。',

@@ -36,8 +36,8 @@ export const listsTexts = {
     empty: 'この種類のイベントはありません。',
     newest: '最新のイベント',
     older: '以前のイベント',
-    export: 'これらすべてをファイルで取得:',
-    session: 'セッション: {client}',
+    export: 'これらすべてをファイルで取得：',
+    session: 'セッション：{client}',
     pages: 'その他のイベント',
   },
 } as const satisfies Translation<typeof english, 'ja'>

@@ -3,8 +3,8 @@ import type { Translation } from '../text.ts'
 
 export const mailsTexts = {
   mails: {
-    paste: 'ボタンが機能しない場合は、次のアドレスをブラウザーで開いてください:',
-    code: 'または、コードの入力画面に次のコードを入力してください:',
+    paste: 'ボタンが機能しない場合は、次のアドレスをブラウザーで開いてください：',
+    code: 'または、コードの入力画面に次のコードを入力してください：',
     expires: 'リンクとコードは {minutes} 分で期限が切れ、一度だけ使えます。誰にも教えないでください。',
     support: 'ご不明な点は {support} までお問い合わせください',
     links: { terms: '利用規約', privacy: 'プライバシー' },
@@ -47,7 +47,7 @@ export const mailsTexts = {
       button: '最初のキーを作成',
     },
     refreshTokenReused: {
-      subject: '{product} セキュリティ: セッションが終了しました ({at})',
+      subject: '{product} セキュリティ：セッションが終了しました ({at})',
       preheader: '使用済みのサインイントークンが提示されました。',
       heading: 'セッションを 1 つ終了しました',
       lead: 'このセッションのトークンが 2 回使用されました。トークンのコピーがほかの人の手に渡ったときに起こるため、セッションを終了しました。ほかのセッションはそのまま続きます。',
@@ -55,33 +55,33 @@ export const mailsTexts = {
       unknown: '心当たりがない場合は、ご自身のものではないセッションとキーを終了してください。',
     },
     keyRevokedByHolder: {
-      subject: '{product} セキュリティ: API キーが失効しました ({at})',
+      subject: '{product} セキュリティ：API キーが失効しました ({at})',
       preheader: 'キーを持っている人から報告がありました。',
       heading: 'API キーが失効しました',
       lead: 'このキーを持っている人が、キーを終了しました。本来あるべきでない場所で見つかったキーに対して行われる処置です。キーはもう使えず、接続は閉じられました。使用中だった場合は、新しいキーを作成してください。',
     },
     keyExpiring: {
-      subject: { other: '{product}: API キー {key} は {count} 日後に期限が切れます' },
-      subjectToday: '{product}: API キー {key} は本日期限が切れます',
+      subject: { other: '{product}：API キー {key} は {count} 日後に期限が切れます' },
+      subjectToday: '{product}：API キー {key} は本日期限が切れます',
       preheader: '期限までにローテーションすれば、何も止まりません。',
       heading: { other: 'API キーは {count} 日後に期限が切れます' },
       headingToday: 'API キーは本日期限が切れます',
       lead: '期限を過ぎるとキーは拒否され、接続は閉じられます。その前にローテーションしてください。新しいキーの権限は同じで、切り替えの間は両方とも使えます。',
     },
     keyUsedAgain: {
-      subject: '{product} セキュリティ: 長期間未使用だった API キーが使用されました ({at})',
+      subject: '{product} セキュリティ：長期間未使用だった API キーが使用されました ({at})',
       preheader: '長い間使用されていなかったキーです。',
       heading: '長期間未使用だった API キーが使用されました',
       lead: 'このキーは長い間使用されていませんでした。ご本人による使用であれば、問題ありません。そうでない場合は、キーを失効させてください。接続はすぐに終了します。',
     },
     keyLimit: {
       near: {
-        subject: '{product}: API キー {key} が{limit}の 80% に達しました',
+        subject: '{product}：API キー {key} が{limit}の 80% に達しました',
         preheader: 'まもなく上限に達します。上限を超える課金と呼び出しは拒否されます。',
         heading: 'API キーが{limit}の 80% に達しました',
       },
       reached: {
-        subject: '{product}: API キー {key} が{limit}に達しました',
+        subject: '{product}：API キー {key} が{limit}に達しました',
         preheader: '上限を超える課金と呼び出しは拒否されます。',
         heading: 'API キーが{limit}に達しました',
       },
@@ -101,26 +101,26 @@ export const mailsTexts = {
       },
     },
     keyNewNetwork: {
-      subject: '{product} セキュリティ: API キーが新しいネットワークから使用されました ({at})',
+      subject: '{product} セキュリティ：API キーが新しいネットワークから使用されました ({at})',
       preheader: 'これまで使用されたことのないネットワークです。',
       heading: 'API キーが新しいネットワークから使用されました',
       lead: 'ご本人による使用であれば、問題ありません。そうでない場合は、キーを失効させてください。接続はすぐに終了します。いつも同じネットワークから使うキーには、そのネットワークを指定できます。指定すると、ほかの場所からは使えなくなります。',
     },
     keyCreatedByDevice: {
-      subject: '{product} セキュリティ: デバイスが API キーを取得しました ({at})',
+      subject: '{product} セキュリティ：デバイスが API キーを取得しました ({at})',
       preheader: 'デバイスのページで承認されたものです。',
       heading: 'デバイスが API キーを取得しました',
       lead: 'あなたのアカウントで承認されたデバイスまたはターミナルが、このキーを作成しました。ご本人による承認であれば、問題ありません。そうでない場合は、キーを失効させてください。接続はすぐに終了します。その後、心当たりのないセッションを終了してください。',
     },
     webhookDisabled: {
-      subject: '{product}: Webhook が無効になりました ({at})',
+      subject: '{product}：Webhook が無効になりました ({at})',
       preheader: 'エンドポイントが 3 日間、何も受け付けませんでした。',
       heading: 'Webhook が無効になりました',
       lead: 'エンドポイントが 3 日間イベントを受け付けなかったため、送信を停止しました。待機中のイベントは保持され、再び有効にすると送信されます。それまでの間に発生したイベントは送信されません。',
       button: 'Webhook を見る',
     },
     test: {
-      subject: '{product}: テストメール',
+      subject: '{product}：テストメール',
       preheader: 'このサービスのメールは届いています。',
       heading: 'メールは正常に機能しています',
       lead: 'このサービスの運営者がテストメールを送信しました。何もする必要はありません。',

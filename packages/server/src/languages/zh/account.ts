@@ -45,7 +45,7 @@ export const accountTexts = {
       api_key_rotated: '密钥已轮换',
       api_key_revoked: '密钥已吊销',
       api_key_used_again: '长期未用的密钥再次被使用',
-      api_key_new_network: '密钥从新网络被使用',
+      api_key_new_network: '密钥在新网络中使用',
       api_key_limit_near: '密钥接近限制',
       api_key_limit_reached: '密钥达到限制',
       charge_authorization_granted: '已允许扣费',

@@ -20,7 +20,7 @@ export const frameTexts = {
     privacy: '隐私政策',
     support: '支持',
     language: '语言',
-    theme: '颜色',
+    theme: '外观',
     themes: { system: '跟随系统', light: '浅色', dark: '深色' },
   },
   units: {

@@ -97,9 +97,9 @@ export const mailsTexts = {
       },
     },
     keyNewNetwork: {
-      subject: '{product} 安全提醒：API 密钥从新网络被使用 ({at})',
+      subject: '{product} 安全提醒：API 密钥在新网络中使用 ({at})',
       preheader: '此前从未在该网络使用过。',
-      heading: 'API 密钥从新网络被使用',
+      heading: 'API 密钥在新网络中使用',
       lead: '如果是您本人使用，则一切正常。如果不是，请吊销密钥：它的连接会立即结束。如果密钥始终在固定的网络中使用，可以为它指定这些网络，这样它在其他地方就无效。',
     },
     keyCreatedByDevice: {
