@@ -79,7 +79,7 @@ function agentRow(agent: LiveAgent, token: string, now: Instant, greeted?: Greet
   const { connectionId } = agent
   const greeting = greeted?.connectionId === connectionId ? greeted.greeting : undefined
   return html`<li class="item" data-row="${connectionId}">
-<div class="what"><a class="name live on" href="/keys/${agent.keyId}">${name}</a><p><bdi>${agent.client ?? agents.unknownClient}</bdi> · ${agents.connection} <code title="${connectionId}">…${connectionId.slice(-SHOWN_ID_CHARACTERS)}</code></p>${greeting === undefined ? '' : answerOf(greeting)}</div>
+<div class="what"><a class="name live on" href="/keys/${agent.keyId}"><bdi>${name}</bdi></a><p><bdi>${agent.client ?? agents.unknownClient}</bdi> · ${agents.connection} <code title="${connectionId}">…${connectionId.slice(-SHOWN_ID_CHARACTERS)}</code></p>${greeting === undefined ? '' : answerOf(greeting)}</div>
 <p class="when">${agents.since} ${ago(agent.connectedAt, now)}<br>${agents.host} <code>${agent.address}</code></p>
 <div class="buttons">
 <form method="post" action="/agents/${connectionId}/test" data-in-place="agents">${formToken(token)}<button class="second small">${agents.test}<span class="unseen"> ${agents.testTo} ${name}</span></button></form>

@@ -100,7 +100,7 @@ function mailList(mails: readonly InboxItem[], query: string, now: Instant): Htm
 
 function mailRow(mail: InboxItem, now: Instant): Html {
   const { inbox } = texts
-  return html`<li class="item" data-row="${mail.id}"><div class="what"><a class="name" href="/inbox/${mail.id}">${mail.subject}</a><p>${inbox.to} <bdi>${mail.to}</bdi></p><p class="preview" dir="auto">${previewOf(mail.text)}</p></div><p class="when">${ago(mail.createdAt, now)}</p>${signInParts(mail)}</li>`
+  return html`<li class="item" data-row="${mail.id}"><div class="what"><a class="name" href="/inbox/${mail.id}"><bdi>${mail.subject}</bdi></a><p>${inbox.to} <bdi>${mail.to}</bdi></p><p class="preview" dir="auto">${previewOf(mail.text)}</p></div><p class="when">${ago(mail.createdAt, now)}</p>${signInParts(mail)}</li>`
 }
 
 /** What a sign-in mail is for: its link, opened in this tab, and its code. */

@@ -51,7 +51,7 @@ function row(kit: PageKit, session: Session, token: string, isCurrent: boolean):
   const now = kit.clock.now()
   const client = session.client ? describeClient(session.client) : sessions.unknownClient
   return html`<li class="item">
-<div class="what"><span class="name">${client}</span>${tags(session, isCurrent)}<p><code>${session.network}</code></p></div>
+<div class="what"><span class="name"><bdi>${client}</bdi></span>${tags(session, isCurrent)}<p><code>${session.network}</code></p></div>
 <p class="when">${sessions.used} ${ago(session.lastUsedAt, now)}<br>${sessions.created} ${ago(session.createdAt, now)}<br>${sessions.ends} ${time(idleEnd(session, kit.lifetimes))}</p>
 <form class="buttons" method="post" action="/sessions/${session.id}/end">${formToken(token)}<button class="second small harm">${isCurrent ? texts.nav.signOut : sessions.end}<span class="unseen"> ${client}</span></button></form>
 </li>`
