@@ -22,12 +22,20 @@ const CONCURRENCY = availableParallelism() + 1
 const LONGEST_TEST_MS = 300_000
 const DEFAULTS = [`--test-concurrency=${CONCURRENCY}`, `--test-timeout=${LONGEST_TEST_MS}`]
 const SHOWN_LEAKS = 40
+/** Options of the runner that need a value, which would be taken for a path if it came as a word of its own. */
+const NEEDS_VALUE =
+  /^--test-(?:name-pattern|skip-pattern|concurrency|timeout|shard|reporter(?:-destination)?)$/
 const PRELOADS = ['record.cjs', 'untracked-promises.cjs']
 
 process.exitCode = await runTests(process.argv.slice(2))
 
 async function runTests(args: string[]): Promise<number> {
   const options = args.filter(arg => arg.startsWith('-'))
+  const split = options.find(option => NEEDS_VALUE.test(option))
+  if (split) {
+    console.error(`Write the value behind an equals sign: ${split}=VALUE`)
+    return 1
+  }
   const paths = args.filter(arg => !arg.startsWith('-'))
   const files = globSync(paths.length > 0 ? paths : ALL_TESTS, { cwd: ROOT, exclude: isDependency })
   if (files.length === 0) {
