@@ -59,6 +59,7 @@ export declare class Keyway {
     sendMagicLink(body: {
         email: string;
         app_id?: string;
+        locale?: string;
     }): Promise<SendMagicLinkAnswer>;
     /** Signs in and stores the tokens. Not retried: a link works once. */
     verifyMagicLink(body: VerifyMagicLink): Promise<SignInAnswer>;

@@ -88,7 +88,7 @@ export class Keyway {
   }
 
   /** Sends a sign-in mail; the answer is the same whether or not the address has an account. */
-  sendMagicLink(body: { email: string; app_id?: string }): Promise<SendMagicLinkAnswer> {
+  sendMagicLink(body: { email: string; app_id?: string; locale?: string }): Promise<SendMagicLinkAnswer> {
     return this.#transport.call('POST', '/auth/send-magic-link', { body, as: 'none' })
   }
 

@@ -67,9 +67,11 @@ class Keyway:
         self.apps = AppCalls(self._transport)
         """Needs `app`."""
 
-    async def send_magic_link(self, email: str, *, app_id: str | None = None) -> SendMagicLinkAnswer:
+    async def send_magic_link(
+        self, email: str, *, app_id: str | None = None, locale: str | None = None
+    ) -> SendMagicLinkAnswer:
         """Sends a sign-in mail; the answer is the same whether or not the address has an account."""
-        body = {"email": email, "app_id": app_id}
+        body = {"email": email, "app_id": app_id, "locale": locale}
         return cast(SendMagicLinkAnswer, await self._public("/auth/send-magic-link", body))
 
     async def verify_magic_link(

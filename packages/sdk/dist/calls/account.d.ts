@@ -7,7 +7,8 @@ export declare class AccountCalls {
     constructor(transport: Transport);
     get(): Promise<AccountObject>;
     update(body: {
-        name: string;
+        name?: string;
+        locale?: string;
     }): Promise<AccountObject>;
     /** Mails a link to the new address and one to the present one. Needs a sign-in of the last 30 minutes. */
     changeEmail(body: {

@@ -21,7 +21,7 @@ export class AccountCalls {
     return this.#transport.call('GET', '/v1/me')
   }
 
-  update(body: { name: string }): Promise<AccountObject> {
+  update(body: { name?: string; locale?: string }): Promise<AccountObject> {
     return this.#transport.call('PATCH', '/v1/me', { body })
   }
 

@@ -22,6 +22,8 @@ export interface Localization {
   dateAndTime(instant: Instant): string
   /** `3 minutes ago`, of a duration in seconds. */
   ago(seconds: number): string
+  /** `5 minutes`, rounded up, of a time to wait in seconds. */
+  duration(seconds: number): string
 }
 
 const AGE_UNITS = [
@@ -57,6 +59,14 @@ export function createLocalization(language: Language, texts: unknown): Localiza
     ago(seconds) {
       const [size, unit] = AGE_UNITS.find(([size]) => seconds >= size) ?? []
       return size ? ages().format(-Math.floor(seconds / size), unit!) : ready.units.justNow
+    },
+    duration(seconds) {
+      const { units } = ready
+      if (seconds < 120) return units.seconds({ count: seconds })
+      const minutes = Math.ceil(seconds / 60)
+      return seconds < 7200
+        ? units.minutes({ count: minutes })
+        : units.hours({ count: Math.ceil(minutes / 60) })
     },
   }
 }

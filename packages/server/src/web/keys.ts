@@ -22,7 +22,7 @@ import { type PageContext, type PageKit, type PageVariables, Redirect } from './
 import { type Html, pageHead } from './layout.ts'
 import { livePages } from './live.ts'
 import { renderCreated } from './new-key.ts'
-import { notFound } from './problem.ts'
+import { limitedLead, notFound } from './problem.ts'
 
 /** /keys: create, show, rename, rotate and revoke keys. */
 export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
@@ -75,18 +75,18 @@ export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
 }
 
 /** Refusals that are shown on the page of the form. */
-const SHOWN_ON_FORM: { [code: string]: ((kit: PageKit) => string) | null | undefined } = {
+const SHOWN_ON_FORM: { [code: string]: ((kit: PageKit, error: KeywayError) => string) | undefined } = {
   key_limit_reached: kit => texts.keys.limit({ count: kit.maxActiveKeys }),
   api_key_inactive: () => texts.keys.inactive,
   api_key_replaced: () => texts.keys.hasSuccessor,
-  invalid_request: null,
-  rate_limited: null,
+  invalid_request: (_kit, error) => error.message,
+  rate_limited: (_kit, error) => limitedLead(error),
 }
 
 function problemOf(kit: PageKit, error: unknown): string {
   const message = error instanceof KeywayError ? SHOWN_ON_FORM[error.code] : undefined
-  if (message === undefined) throw error
-  return message ? message(kit) : (error as KeywayError).message
+  if (!message) throw error
+  return message(kit, error as KeywayError)
 }
 
 function statusOf(c: PageContext, error: unknown): number {

@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import { KeywayError } from '../errors.ts'
-import { texts } from '../languages/current.ts'
+import { localization, texts } from '../languages/current.ts'
 import { SealError } from '../secrets.ts'
 import { type PageContext, type PageKit, Redirect } from './kit.ts'
 import type { Html } from './layout.ts'
@@ -8,20 +8,22 @@ import type { Html } from './layout.ts'
 interface Problem {
   title: string
   lead: string
+  /** In English, as the API says it. */
+  reason?: string
   status: number
 }
 
 /** Error pages. */
 export function renderProblem(kit: PageKit, c: PageContext, error: Error): Response | Promise<Response> {
   if (error instanceof Redirect) return c.redirect(error.location, 303)
-  const { title, lead, status } = describe(error)
+  const { title, lead, reason, status } = describe(error)
   const requestId = kit.requestIdOf(c.env)
   if (status >= 500)
     kit.log.error({ request_id: requestId, err: error.name, detail: error.message }, 'a page failed')
   const retryAfter = error instanceof KeywayError ? error.extras.retryAfter : undefined
   if (status === 503 || retryAfter) c.header('Retry-After', String(retryAfter ?? 1))
   const tell = status >= 500 ? whatToTell(kit, requestId) : ''
-  const body = html`<section class="card"><h1>${title}</h1><p class="lead">${lead}</p>${tell}<p><a class="button" href="/">${texts.errors.home}</a></p></section>`
+  const body = html`<section class="card"><h1>${title}</h1><p class="lead">${lead}</p>${reason ? html`<p lang="en" dir="ltr">${reason}</p>` : ''}${tell}<p><a class="button" href="/">${texts.errors.home}</a></p></section>`
   return kit.render(c, { title, current: '' }, body, status)
 }
 
@@ -60,16 +62,29 @@ function describe(error: Error): Problem {
     case 'not_found':
       return { title: errors.notFound, lead: errors.notFoundLead, status: 404 }
     case 'method_not_allowed':
-      return { title: errors.method, lead: error.message, status: 405 }
+      return { title: errors.method, lead: errors.methodLead, status: 405 }
     case 'forbidden':
       return { title: errors.form, lead: errors.formLead, status: 403 }
     case 'rate_limited':
-      return { title: errors.limited, lead: error.message, status: 429 }
+      return { title: errors.limited, lead: limitedLead(error), status: 429 }
     case 'payload_too_large':
-      return { title: errors.refused, lead: error.message, status: 413 }
+      return { title: errors.refused, ...reasonOf(error), status: 413 }
     case 'unsupported_media_type':
-      return { title: errors.refused, lead: error.message, status: 415 }
+      return { title: errors.refused, ...reasonOf(error), status: 415 }
     default:
-      return { title: errors.refused, lead: error.message, status: 400 }
+      return { title: errors.refused, ...reasonOf(error), status: 400 }
   }
+}
+
+/** When to try again; in English, also of what there was too much. */
+export function limitedLead({ message, extras }: KeywayError): string {
+  if (localization().language === 'en') return message
+  return texts.errors.limitedLead({ wait: localization().duration(extras.retryAfter ?? 1) })
+}
+
+/** What the API says is enough in its own language. */
+function reasonOf({ message }: KeywayError): Pick<Problem, 'lead' | 'reason'> {
+  return localization().language === 'en'
+    ? { lead: message }
+    : { lead: texts.errors.refusedLead, reason: message }
 }

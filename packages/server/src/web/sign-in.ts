@@ -79,7 +79,7 @@ function renderLimited(kit: PageKit, c: PageContext, error: KeywayError, email: 
   c.header('Retry-After', String(seconds))
   const { limited, limitIs } = texts.checkMail
   const setting = kit.inbox ? error.extras.setting : undefined
-  const problem = `${limited({ wait: duration(seconds) })}${setting ? ` ${limitIs({ setting })}` : ''}`
+  const problem = `${limited({ wait: localization().duration(seconds) })}${setting ? ` ${limitIs({ setting })}` : ''}`
   const [asked] = kit.cookies.requestedLinks(c)
   if (asked && asked.email === parseEmailAddress(email))
     return renderCheckMail(kit, c, asked, { problem, pause: seconds }, 429)
@@ -94,14 +94,6 @@ function countdown(seconds: number): string {
   return hours > 0
     ? `${hours}:${padded(minutes % 60)}:${padded(seconds % 60)}`
     : `${minutes}:${padded(seconds % 60)}`
-}
-
-function duration(seconds: number): string {
-  const { units } = texts
-  if (seconds < 120) return units.seconds({ count: seconds })
-  return seconds < 7200
-    ? units.minutes({ count: Math.ceil(seconds / 60) })
-    : units.hours({ count: Math.ceil(seconds / 3600) })
 }
 
 async function redeemCode(kit: PageKit, c: PageContext): Promise<Response> {

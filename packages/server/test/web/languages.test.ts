@@ -4,7 +4,7 @@ import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { freshPostgres, startNode } from '../support/nodes.ts'
 import { ADA, createClient, SAME_ORIGIN, signedIn } from '../support/page-client.ts'
 import { startSmtpServer } from '../support/smtp.ts'
-import { startWeb } from '../support/web.ts'
+import { startWeb, type WebServer } from '../support/web.ts'
 
 const GERMAN = { 'accept-language': 'de-AT,de;q=0.9,en;q=0.1' }
 
@@ -24,6 +24,38 @@ test('a page is in the language that the browser asks for, and in English if the
   assert.equal(missing.status, 404)
   assert.match(await missing.text(), /<h1>Hier ist nichts<\/h1>/)
 })
+
+test('a refusal is told in the language of the page, with the reason in English', async t => {
+  const web = await startWeb(t)
+  const client = createClient(web.url)
+  const refused = await client.get(`/oauth/authorize?client_id=nobody`, GERMAN)
+  assert.equal(refused.status, 400)
+  assert.match(await refused.text(), /<h1>Diese Anmeldung kann nicht fortgesetzt werden<\/h1>/)
+  const page = await client.post(
+    '/sign-in',
+    { filler: 'x'.repeat(40_000) },
+    { ...SAME_ORIGIN, ...GERMAN, accept: 'text/html' },
+  )
+  assert.equal(page.status, 413)
+  assert.match(await page.text(), /Es wurde nichts geändert. Der Grund:<\/p><p lang="en" dir="ltr">[A-Z]/)
+})
+
+test('live updates of a page are in its language', async t => {
+  const web = await startWeb(t)
+  const client = await signedIn(web)
+  const abort = new AbortController()
+  t.after(() => abort.abort())
+  await web.server.services.users.setLocale(await userIdOf(web), 'de')
+  const cookie = [...client.jar].map(pair => pair.join('=')).join('; ')
+  const answer = await fetch(`${web.url}/agents/events`, { headers: { cookie }, signal: abort.signal })
+  const { value } = await answer.body!.getReader().read()
+  assert.match(Buffer.from(value!).toString(), /Kein Agent ist verbunden/)
+})
+
+async function userIdOf(web: WebServer): Promise<string> {
+  const { storage } = web.server.services
+  return (await storage.store.users.findByEmail(parseEmailAddress(ADA)!))!.id
+}
 
 test('a page may not be kept by caches, since its language depends on the browser', async t => {
   const web = await startWeb(t)

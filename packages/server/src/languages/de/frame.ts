@@ -74,7 +74,9 @@ export const frameTexts = {
     formLead:
       'Es wurde nichts geändert. Gehen Sie zurück, laden Sie die Seite neu und versuchen Sie es noch einmal.',
     limited: 'Zu viele Versuche',
+    limitedLead: 'Versuchen Sie es in {wait} noch einmal.',
     refused: 'Das war nicht möglich',
+    refusedLead: 'Es wurde nichts geändert. Der Grund:',
     unavailable: 'Der Dienst erreicht gerade seine Datenbank nicht',
     unavailableLead: 'Es wurde nichts geändert. Versuchen Sie es gleich noch einmal.',
     internal: 'Bei uns ist etwas schiefgegangen',
