@@ -71,7 +71,7 @@ export const frameTexts = {
     limited: 'Demasiados intentos',
     limitedLead: 'Inténtalo de nuevo dentro de {wait}.',
     refused: 'No se ha podido hacer',
-    refusedLead: 'No se cambió nada. El motivo:',
+    refusedLead: 'No se ha cambiado nada. El motivo:',
     unavailable: 'El servicio no puede acceder ahora a su base de datos',
     unavailableLead: 'No se ha cambiado nada. Inténtalo de nuevo en un momento.',
     internal: 'Algo ha fallado por nuestra parte',

@@ -75,7 +75,7 @@ export const frameTexts = {
     limited: 'Troppi tentativi',
     limitedLead: 'Riprova tra {wait}.',
     refused: 'Non è stato possibile farlo',
-    refusedLead: 'Non è stato modificato nulla. Il motivo:',
+    refusedLead: 'Non è stato cambiato nulla. Il motivo:',
     unavailable: 'Al momento il servizio non raggiunge il suo database',
     unavailableLead: 'Non è stato cambiato nulla. Riprova tra un momento.',
     internal: 'Qualcosa è andato storto da parte nostra',
