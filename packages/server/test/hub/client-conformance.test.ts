@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,6 +7,7 @@ import { after, test } from 'node:test'
 import { promisify } from 'node:util'
 import { root } from '../structure/source.ts'
 import { PYTHON, packageMissing } from '../support/missing-servers.ts'
+import { until } from '../support/patience.ts'
 import { CLIENT_CHECKS, type ClientCheckResult, runClientConformance } from './client-conformance.ts'
 
 const GO_LIBRARIES = '/usr/share/gocode'
@@ -60,6 +61,31 @@ test('a client that reconnects always and puts the token into the URL fails the 
   )
 })
 
+test('a client ends with the checks, also when these are killed', async () => {
+  const module = JSON.stringify(new URL('client-conformance/program.ts', import.meta.url))
+  const client = "console.log('client', process.pid); setInterval(() => {}, 1000)"
+  const runner = spawn(process.execPath, [
+    '--input-type=module',
+    '-e',
+    `const { Program } = await import(${module})
+     const program = new Program([process.execPath, '-e', ${JSON.stringify(client)}], {})
+     setInterval(() => console.log(program.output), 100)`,
+  ])
+  let output = ''
+  runner.stdout.on('data', chunk => (output += chunk))
+  const pid = Number(await until('the client is started', () => /client (\d+)\n/.exec(output)?.[1]))
+  runner.kill('SIGKILL')
+  await until('the client ends', () => !isRunning(pid))
+})
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
 const BROKEN_PROMISES = [
   'the key is exchanged once, and the token opens the hub, as header or as subprotocol',
   'after the exchange was refused with 401 api_key_revoked the client stops for good',
@@ -74,13 +100,13 @@ async function connect() {
     const body = JSON.stringify({ api_key: KEYWAY_API_KEY })
     const { token } = await (await fetch(KEYWAY_URL + '/auth/agent-token', { method: 'POST', body })).json()
     const socket = new WebSocket(KEYWAY_URL.replace('http', 'ws') + '/hub?token=' + token)
-    socket.onclose = () => setTimeout(connect, 200)
+    socket.onclose = () => setImmediate(connect)
     socket.onmessage = ({ data }) => {
       const { type, from: to, id, data: echo } = JSON.parse(data)
       if (type === 'message') socket.send(JSON.stringify({ type: 'send', id, to, data: { echo } }))
     }
   } catch {
-    setTimeout(connect, 200)
+    setImmediate(connect)
   }
 }
 connect()

@@ -1,22 +1,22 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
 import { inTime } from '../../support/patience.ts'
 
+const GUARD = fileURLToPath(new URL('guard.ts', import.meta.url))
 const SHOWN_OUTPUT = 2_000
 const END_MS = 10_000
 
-/** The client under test, as a process with KEYWAY_URL and KEYWAY_API_KEY. */
+/** The client under test, as a process with KEYWAY_URL and KEYWAY_API_KEY, which ends with this one. */
 export class Program {
   readonly #child: ChildProcess
   readonly #exited: Promise<unknown[]>
   #output = ''
 
-  constructor([command, ...words]: [string, ...string[]], settings: Record<string, string>) {
+  constructor([command, ...words]: readonly [string, ...string[]], settings: Record<string, string>) {
     const env = { ...process.env, ...settings }
-    this.#child = spawn(command, words, { env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+    this.#child = spawn(process.execPath, [GUARD, command, ...words], { env, detached: true, stdio: 'pipe' })
     this.#exited = once(this.#child, 'exit')
-    this.#exited.catch(() => {}) // a command that does not exist; reported by `output`
-    this.#child.on('error', error => (this.#output += error.message))
     for (const stream of [this.#child.stdout!, this.#child.stderr!])
       stream.on('data', chunk => (this.#output += chunk))
   }
