@@ -12,7 +12,7 @@ test('security events name their key and their session, and are filtered by what
   await client.post('/keys', { form_token, name: 'robot', access: 'agent' })
   await client.post('/keys', { form_token, name: 'other', access: 'agent' })
   const whole = await (await client.get('/account/events')).text()
-  assert.match(whole, /Key created <span class="about"><a href="(\/keys\/[0-9a-f-]+)">robot<\/a>/)
+  assert.match(whole, /Key created <span class="about"><a href="(\/keys\/[0-9a-f-]+)"><bdi>robot<\/bdi><\/a>/)
   const other = await signedIn(web)
   await client.post('/sessions/end-others', { form_token })
   assert.equal((await other.get('/keys')).status, 303)
@@ -27,9 +27,9 @@ test('security events name their key and their session, and are filtered by what
   assert.deepEqual(await groups('keys'), ['Key created', 'Key created'])
   assert.deepEqual(await groups('sign_ins'), ['Session ended', 'Signed in', 'Signed in'])
   assert.deepEqual(await groups('apps'), [])
-  const id = /\/keys\/([0-9a-f-]{36})">robot/.exec(whole)![1]!
+  const id = /\/keys\/([0-9a-f-]{36})"><bdi>robot/.exec(whole)![1]!
   const ofKey = await (await client.get(`/account/events?key=${id}`)).text()
-  assert.match(ofKey, /Only of the key <a href="[^"]+">robot<\/a>\./)
+  assert.match(ofKey, /Only of the key <a href="[^"]+"><bdi>robot<\/bdi><\/a>\./)
   assert.equal(ofKey.match(/class="item event"/g)?.length, 1)
   const eve = await signedIn(web, 'eve@example.com')
   assert.equal((await eve.get(`/account/events?key=${id}`)).status, 404)

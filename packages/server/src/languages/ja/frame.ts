@@ -76,7 +76,7 @@ export const frameTexts = {
     limited: '試行回数が多すぎます',
     limitedLead: '{wait}後にもう一度お試しください。',
     refused: '実行できませんでした',
-    refusedLead: '何も変更されていません。理由:',
+    refusedLead: '何も変更されていません。理由：',
     unavailable: '現在、データベースに接続できません',
     unavailableLead: '何も変更されていません。しばらくしてからもう一度お試しください。',
     internal: 'サービス側で問題が発生しました',
