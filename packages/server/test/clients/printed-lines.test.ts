@@ -27,7 +27,7 @@ async function newKey(web: WebServer) {
     const answered = await (await client.post(`${page}/live/hello`, { form_token, connection })).text()
     return {
       said: /<q>(.*?)<\/q>/.exec(answered)?.[1],
-      isNamed: /<dd>keyway-sdk\/[\d.]+<\/dd>/.test(answered),
+      isNamed: /<dd><bdi>keyway-sdk\/[\d.]+<\/bdi><\/dd>/.test(answered),
     }
   }
   return { lines, hello }
