@@ -103,10 +103,10 @@ function windowNote({ found, older }: FoundKeys): Html | '' {
   return html`<p class="quiet spaced" role="status">${keyList.found({ count: found })}.${of}</p>`
 }
 
-/** Boxes of the rows belong to this form; the script adds a button that selects all. */
+/** Boxes of the rows belong to this form; the script shows a button that selects all, whose place is kept. */
 function selectionForm(): Html {
   const { keyList } = texts
-  return html`<form method="get" action="/keys/revoke" id="${SELECTION}" class="buttons spaced"><button type="button" class="second small" data-selects="${SELECTION}" hidden>${keyList.selectAll}</button><button class="second small harm">${keyList.revoke}</button></form>`
+  return html`<form method="get" action="/keys/revoke" id="${SELECTION}" class="buttons spaced"><button class="second small harm">${keyList.revoke}</button><button type="button" class="second small" data-selects="${SELECTION}">${keyList.selectAll}</button></form>`
 }
 
 function pageLinks({ next, previous, found }: FoundKeys): Html | '' {

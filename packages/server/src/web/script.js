@@ -282,7 +282,7 @@ for (const list of document.querySelectorAll('[data-live-keys]')) {
 // Selects all rows of a list, or none where all are.
 for (const button of document.querySelectorAll('[data-selects]')) {
   const boxes = [...document.querySelectorAll(`input[type=checkbox][form="${button.dataset.selects}"]`)]
-  button.hidden = false
+  button.classList.add('works')
   button.addEventListener('click', () => {
     const isFull = boxes.every(box => box.checked)
     for (const box of boxes) box.checked = !isFull
