@@ -37,29 +37,43 @@ async function renderSessions(kit: PageKit, c: PageContext): Promise<Response> {
   const { user, session: current } = kit.requireSession(c)
   const { rows } = await kit.sessions.list(user.id, { limit: ROWS, after: null })
   const token = kit.forms.token(c)
+  const appNames = await namesOfApps(kit, rows)
   const body = html`${pageHead(texts.sessions.title, texts.sessions.lead, rows.length > 1 ? endOthers(token) : '')}
-<section class="card flush"><ul class="list">${rows.map(session => row(kit, session, token, session.id === current.id))}</ul></section>`
+<section class="card flush"><ul class="list">${rows.map(session => row(kit, session, token, session.id === current.id, appNames))}</ul></section>`
   return kit.render(c, { title: texts.sessions.title, current: '/sessions' }, body)
+}
+
+/** The names of the apps for which sessions were opened; of one that is gone its id. */
+async function namesOfApps(kit: PageKit, sessions: readonly Session[]): Promise<Map<string, string>> {
+  const ids = new Set(sessions.filter(({ kind }) => kind === 'app').map(({ appId }) => appId))
+  const named = [...ids].map(async id => [id, (await kit.apps.find(id))?.name ?? id] as const)
+  return new Map(await Promise.all(named))
 }
 
 function endOthers(token: string): Html {
   return html`<form method="post" action="/sessions/end-others">${formToken(token)}<button class="second harm">${texts.sessions.endOthers}</button></form>`
 }
 
-function row(kit: PageKit, session: Session, token: string, isCurrent: boolean): Html {
+function row(
+  kit: PageKit,
+  session: Session,
+  token: string,
+  isCurrent: boolean,
+  appNames: ReadonlyMap<string, string>,
+): Html {
   const { sessions } = texts
   const now = kit.clock.now()
   const client = session.client ? describeClient(session.client) : sessions.unknownClient
   return html`<li class="item">
-<div class="what"><span class="name"><bdi>${client}</bdi></span>${tags(session, isCurrent)}<p><code>${session.network}</code></p></div>
+<div class="what"><span class="name"><bdi>${client}</bdi></span>${tags(session, isCurrent, appNames)}<p><code>${session.network}</code></p></div>
 <p class="when">${sessions.used} ${ago(session.lastUsedAt, now)}<br>${sessions.created} ${ago(session.createdAt, now)}<br>${sessions.ends} ${time(idleEnd(session, kit.lifetimes))}</p>
 <form class="buttons" method="post" action="/sessions/${session.id}/end">${formToken(token)}<button class="second small harm">${isCurrent ? texts.nav.signOut : sessions.end}<span class="unseen"> ${client}</span></button></form>
 </li>`
 }
 
 /** Whether it is this browser's, and for which app it was opened. */
-function tags({ kind, appId }: Session, isCurrent: boolean): Html {
+function tags({ kind, appId }: Session, isCurrent: boolean, appNames: ReadonlyMap<string, string>): Html {
   const { current, ofApp } = texts.sessions
   const ofThis = isCurrent ? html` <span class="tag active">${current}</span>` : ''
-  return html`${ofThis}${kind === 'app' ? html` <span class="tag">${ofApp({ appId })}</span>` : ''}`
+  return html`${ofThis}${kind === 'app' ? html` <span class="tag">${ofApp({ appId: appNames.get(appId) ?? appId })}</span>` : ''}`
 }

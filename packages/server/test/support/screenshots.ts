@@ -107,6 +107,16 @@ async function takePages(page: Page, context: BrowserContext, web: WebServer): P
   await take(page, '24-mail-text')
   await open('/nothing-here')
   await take(page, '25-not-found')
+  for (const [name, path] of [
+    ['quickstart', '/docs'],
+    ['guide', '/docs/agents'],
+    ['call', '/docs/call/updateApiKey'],
+    ['search', '/docs/search?q=revoke'],
+    ['error', '/errors/rate_limited'],
+  ] as const) {
+    await open(path)
+    await take(page, `60-docs-${name}`)
+  }
 }
 
 async function takeApps(page: Page, web: WebServer): Promise<void> {

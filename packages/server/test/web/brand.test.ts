@@ -8,6 +8,7 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { sharedBrowser } from '../support/browser.ts'
 import { pngOf, svgOf } from '../support/images.ts'
 import { ADA, createClient, SAME_ORIGIN, signedIn } from '../support/page-client.ts'
+import { address, caller } from '../support/services.ts'
 import { newPerson, startWeb } from '../support/web.ts'
 
 const openBrowser = sharedBrowser()
@@ -122,6 +123,19 @@ test('mails have the colours, the links and a PNG logo of the operator, and show
     data: { text: string }[]
   }
   assert.match(data[0]!.text, /\nTerms: https:\/\/example\.com\/terms\n/)
+})
+
+test('the names that the operator gives the first-party apps are those that people see', async t => {
+  const web = await startWeb(t)
+  const client = await signedIn(web)
+  const { apps, sessions, storage, clock } = web.server.services
+  await apps.change('console', { name: 'Acme Console' })
+  const user = (await storage.store.users.findByEmail(address(ADA)))!
+  const grant = { scopes: ['account:read'], audience: null }
+  const prepared = sessions.prepareForApp('console', grant, clock.now(), caller())
+  await storage.transaction(tx => sessions.open(tx, user, prepared))
+  assert.match(await (await client.get('/account')).text(), /Acme Console/)
+  assert.match(await (await client.get('/sessions')).text(), />For Acme Console</)
 })
 
 test('a chosen theme comes with the first byte of the next page, without scripts, and leads back', async t => {

@@ -223,10 +223,10 @@ test('the sessions page names the app for which a session was opened, and ends i
   const grant = { scopes: ['account:read'], audience: null }
   const prepared = sessions.prepareForApp('shop', grant, clock.now(), caller())
   const { id } = await storage.transaction(tx => sessions.open(tx, user, prepared))
-  assert.match(await (await client.get('/sessions')).text(), />For shop</)
+  assert.match(await (await client.get('/sessions')).text(), />For Shop</)
   const form_token = await client.formToken('/sessions')
   await client.post(`/sessions/${id}/end`, { form_token })
-  assert.doesNotMatch(await (await client.get('/sessions')).text(), /For shop/)
+  assert.doesNotMatch(await (await client.get('/sessions')).text(), /For Shop/)
   assert.equal((await storage.store.sessions.find(id))?.endedBy, 'revoked')
 })
 
