@@ -28,7 +28,7 @@ export function usageChart(days: readonly UsageBucket[]): Html {
   if (uses + refused === 0) return html`<p class="quiet">${usage.none({ count: days.length })}</p>`
   const highest = Math.max(...bars.map(bar => bar.uses + bar.refused))
   return html`<figure class="usage"><svg viewBox="0 0 ${bars.length * DAY_WIDTH} ${HEIGHT}" role="img" aria-label="${summary}" preserveAspectRatio="none">${bars.map((bar, index) => drawn(bar, index, highest))}</svg><figcaption class="quiet">${summary}</figcaption></figure>
-<details><summary>${usage.asTable}</summary>${table(days)}</details>`
+<details><summary>${usage.asTable}</summary><div class="scroll" tabindex="0" role="region" aria-label="${usage.asTable}">${table(days)}</div></details>`
 }
 
 function toBar({ start, exchanges, apiCalls, introspections, connections, refused }: UsageBucket): Bar {

@@ -61,6 +61,7 @@ for (const language of Object.keys(LANGUAGES) as Language[]) {
       for (const path of pathsIn(language, paths)) {
         await page.setViewportSize({ width: NARROWEST, height: 800 })
         await page.goto(path)
+        await page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
         for (const width of [NARROWEST, 390, 1280]) {
           await page.setViewportSize({ width, height: 800 })
           const overflow = await page.evaluate<string | null>(OVERFLOW)
