@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DAY, HOUR } from '../../src/clock.ts'
 import { loadConfig } from '../../src/config.ts'
 import { createLocalizations } from '../../src/languages/localization.ts'
 import { createMailWriter } from '../../src/mail/templates/mail-writer.ts'
@@ -10,22 +11,40 @@ import { parseEmailAddress } from '../../src/users/email-address.ts'
 
 const at = Date.UTC(2026, 10, 20, 19, 22, 7)
 const keyPrefix = 'svc_9fK2xQ7m'
+const network = '203.0.113.7'
+const changeLink =
+  'https://keyway.example.com/account/email?token=3q2-7wXyZ_aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456'
 
-/** One example per kind of mail. */
-export const EXAMPLES: MessageContent[] = [
-  {
+/** A missing kind of mail does not compile. */
+const EXAMPLE: { [Kind in MessageContent['kind']]: Extract<MessageContent, { kind: Kind }> } = {
+  sign_in: {
     kind: 'sign_in',
     link: 'https://keyway.example.com/verify?token=3q2-7wXyZ_aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456&email=ada%40example.com',
     code: '48210937',
     expiresAt: at + 300_000,
   },
-  { kind: 'invitation', link: 'https://keyway.example.com/sign-in?email=ada%40example.com', expiresAt: at },
-  { kind: 'welcome', trialCredit: '2.00' },
-  { kind: 'refresh_token_reused', at, network: '203.0.113.0/24', client: 'Mozilla/5.0 (X11; Linux x86_64)' },
-  { kind: 'api_key_revoked_by_holder', at, keyPrefix, keyName: 'Build server' },
-  { kind: 'api_key_expiring', expiresAt: at, keyPrefix, keyName: 'Build server', days: 7 },
-  { kind: 'api_key_used_again', at, keyPrefix, keyName: null, network: '203.0.113.7' },
-  {
+  invitation: {
+    kind: 'invitation',
+    link: 'https://keyway.example.com/sign-in?email=ada%40example.com',
+    expiresAt: at,
+  },
+  welcome: { kind: 'welcome', trialCredit: '2.00' },
+  refresh_token_reused: {
+    kind: 'refresh_token_reused',
+    at,
+    network: '203.0.113.0/24',
+    client: 'Mozilla/5.0 (X11; Linux x86_64)',
+  },
+  api_key_revoked_by_holder: { kind: 'api_key_revoked_by_holder', at, keyPrefix, keyName: 'Build server' },
+  api_key_expiring: {
+    kind: 'api_key_expiring',
+    expiresAt: at,
+    keyPrefix,
+    keyName: 'Build server',
+    days: 7,
+  },
+  api_key_used_again: { kind: 'api_key_used_again', at, keyPrefix, keyName: null, network },
+  api_key_limit: {
     kind: 'api_key_limit',
     at,
     limit: 'spend',
@@ -34,24 +53,37 @@ export const EXAMPLES: MessageContent[] = [
     keyPrefix,
     keyName: 'Build server',
   },
-  {
+  api_key_created_by_device: {
     kind: 'api_key_created_by_device',
     at,
     keyPrefix,
     keyName: 'laptop',
     deviceName: 'laptop',
-    network: '203.0.113.7',
+    network,
   },
-  { kind: 'api_key_new_network', at, keyPrefix, keyName: 'Build server', network: '203.0.113.7' },
-  {
+  api_key_new_network: { kind: 'api_key_new_network', at, keyPrefix, keyName: 'Build server', network },
+  account_deletion_requested: { kind: 'account_deletion_requested', at, deletesAt: at + 7 * DAY, network },
+  email_change_old: {
+    kind: 'email_change_old',
+    link: changeLink,
+    newEmail: 'ada@example.org',
+    expiresAt: at + HOUR,
+    network,
+  },
+  email_change_new: { kind: 'email_change_new', link: changeLink, expiresAt: at + HOUR },
+  email_changed: { kind: 'email_changed', at, newEmail: 'ada@example.org', network },
+  webhook_disabled: {
     kind: 'webhook_disabled',
     at,
     webhookId: '0190a5b8-7c3e-7abc-8def-0123456789ab',
     host: 'hooks.example.com',
     failure: 'status 500',
   },
-  { kind: 'test' },
-]
+  test: { kind: 'test' },
+}
+
+/** One example per kind of mail. */
+export const EXAMPLES: readonly MessageContent[] = Object.values(EXAMPLE)
 
 async function writePreviews(folder: string): Promise<void> {
   mkdirSync(folder, { recursive: true })
