@@ -2,8 +2,11 @@ import { writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
-/** The slowest folders and files start first. */
+/** Files that take as long as other folders do, and have a process of their own. */
+const ALONE = ['web/looks.test.ts']
+/** The slowest start first. */
 const LONGEST = [
+  ...ALONE,
   'cluster',
   'flows',
   'sdk/test',
@@ -27,9 +30,10 @@ const LONGEST = [
  */
 export function byFolder(files: readonly string[], root: string, into: string): string[] {
   const isTest = (file: string) => file.endsWith('.test.ts')
-  const folders = Map.groupBy(files.filter(isTest), file => dirname(file))
-  const programs = [...folders].map(([folder, members]) => {
-    const program = join(into, `${place(folder)}-${folder.replaceAll('/', '-')}.mjs`)
+  const isAlone = (file: string) => ALONE.some(name => file.endsWith(name))
+  const groups = Map.groupBy(files.filter(isTest), file => (isAlone(file) ? file : dirname(file)))
+  const programs = [...groups].map(([group, members]) => {
+    const program = join(into, `${place(group)}-${group.replaceAll('/', '-')}.mjs`)
     writeFileSync(program, members.map(file => importOf(join(root, file))).join(''))
     return program
   })
@@ -37,8 +41,8 @@ export function byFolder(files: readonly string[], root: string, into: string): 
 }
 
 /** The runner starts programs in the order of their names. */
-function place(folder: string): string {
-  const found = LONGEST.findIndex(name => folder.endsWith(name))
+function place(group: string): string {
+  const found = LONGEST.findIndex(name => group.endsWith(name))
   return String(found < 0 ? LONGEST.length : found).padStart(2, '0')
 }
 
