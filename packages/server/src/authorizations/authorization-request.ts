@@ -124,8 +124,7 @@ function readValidated(app: App, params: RequestParams): Checked | { refusal: Re
   if ((params.response_mode ?? 'query') !== 'query')
     return refused('invalid_request', 'response_mode must be "query" or left out.')
   const granted = grantableScopes(app, params.scope ?? '')
-  if ('refused' in granted)
-    return refused('invalid_scope', `The app may not ask for the scope "${granted.refused}".`)
+  if ('refused' in granted) return refused('invalid_scope', `${granted.refused}.`)
   if (resource !== undefined && audience !== resource)
     return refused('invalid_target', 'audience and resource must name the same audience.')
   const prompts = [...new Set((params.prompt ?? '').split(' ').filter(Boolean))]

@@ -4,9 +4,11 @@ import { type App, mayAskFor } from '../apps/app.ts'
 /** Standard scopes of claims that no account has; they are left out, as OpenID Connect asks (Core section 3.1.2.1). */
 const LEFT_OUT = ['address', 'phone']
 
+/** As all scopes are written, those of operators too. */
+const SCOPE = /^[a-z][a-z0-9._:-]{0,63}$/
+
 /**
- * The scopes that a person may grant to the app, of those it asks for; `refused` is the first one that it may not ask
- * for.
+ * The scopes that a person may grant to the app, of those it asks for; `refused` says which one it may not ask for.
  *
  * @param text RFC 6749 section 3.3: separated by spaces
  */
@@ -16,5 +18,10 @@ export function grantableScopes(
 ): { scopes: string[] } | { refused: string } {
   const asked = [...new Set(text.split(' ').filter(scope => scope !== '' && !LEFT_OUT.includes(scope)))]
   const refused = asked[MAX_SCOPES] ?? asked.find(scope => !mayAskFor(app, scope))
-  return refused === undefined ? { scopes: asked } : { refused }
+  return refused === undefined ? { scopes: asked } : { refused: refusalOf(refused) }
+}
+
+/** The reason in words. Whatever is not written like a scope may be a credential in the wrong field: it is not repeated. */
+function refusalOf(scope: string): string {
+  return `The app may not ask for ${SCOPE.test(scope) ? `the scope "${scope}"` : 'this scope'}`
 }

@@ -64,8 +64,7 @@ export async function answerDevice(deps: DeviceDeps, request: DeviceRequest): Pr
 function scopesFor(app: App, { scope = '' }: Form): string[] {
   const asked = app.id === CLI_CLIENT_ID ? cliScopes(splitScopes(scope)) : grantableScopes(app, scope)
   if ('scopes' in asked) return asked.scopes
-  const why = app.id === CLI_CLIENT_ID ? asked.refused : `This app may not ask for the scope ${asked.refused}`
-  throw new OAuthError('invalid_scope', `${why}.`)
+  throw new OAuthError('invalid_scope', `${asked.refused}.`)
 }
 
 function splitScopes(scope: string): string[] {

@@ -6,6 +6,8 @@ import { describeClient } from './client-name.ts'
 import { ago, day, type Html } from './layout.ts'
 
 /** Keys that expire within this time are highlighted. */
+/** A key that was never used is pointed out when it is older. */
+const UNUSED_AFTER = 7 * DAY
 const SOON = 14 * DAY
 /** Maximum number of scopes shown in a row; the key's own page shows all. */
 const SHOWN_SCOPES = 3
@@ -44,7 +46,7 @@ function row(
   const { columns } = keys
   const status = statusOf(key, now)
   const cell = (label: string, content: Html | string) => html`<td data-label="${label}">${content}</td>`
-  return html`<tr class="key ${status}"><th scope="row">${selectFor && status === 'active' ? selectBox(key, selectFor) : ''}${place === 'own' && status === 'active' ? dot(key.id, isLive) : ''}<a class="name" href="${place === 'own' ? '' : '/admin'}/keys/${key.id}"><bdi>${key.name ?? keys.unnamed}</bdi></a> <code>${key.keyPrefix}…</code></th>${cell(columns.access, access(key, place))}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, at => ago(at, now))}${usedFrom(key)}`)}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status))}<td class="end">${status === 'active' && place === 'own' ? revokeLink(key) : ''}</td></tr>
+  return html`<tr class="key ${status}"><th scope="row">${selectFor && status === 'active' ? selectBox(key, selectFor) : ''}${place === 'own' && status === 'active' ? dot(key.id, isLive) : ''}<a class="name" href="${place === 'own' ? '' : '/admin'}/keys/${key.id}"><bdi>${key.name ?? keys.unnamed}</bdi></a> <code>${key.keyPrefix}…</code></th>${cell(columns.access, access(key, place))}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, now, at => ago(at, now))}${usedFrom(key)}`)}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status))}<td class="end">${status === 'active' && place === 'own' ? revokeLink(key) : ''}</td></tr>
 `
 }
 
@@ -72,9 +74,15 @@ function access({ scopes }: ApiKey, place: 'own' | 'admin'): Html | string {
   return html`<code>${scopes.slice(0, SHOWN_SCOPES).join(', ')}</code>${hidden > 0 ? ` ${texts.keys.moreScopes({ count: hidden })}` : ''}`
 }
 
-export function lastUsed(key: ApiKey, status: ApiKeyStatus, show: (at: Instant) => Html): Html | string {
+export function lastUsed(
+  key: ApiKey,
+  status: ApiKeyStatus,
+  now: Instant,
+  show: (at: Instant) => Html,
+): Html | string {
   if (key.lastUsedAt) return show(key.lastUsedAt)
-  return status === 'active' ? html`<span class="stands-out">${texts.keys.never}</span>` : texts.keys.never
+  const isForgotten = status === 'active' && key.createdAt < now - UNUSED_AFTER
+  return isForgotten ? html`<span class="stands-out">${texts.keys.never}</span>` : texts.keys.never
 }
 
 /** In short: the key's own page has the whole of it. */

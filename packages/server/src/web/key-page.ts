@@ -83,7 +83,7 @@ export function facts(key: ApiKey, now: Instant, everything: string = texts.keys
       key.allowedNetworks.length ? html`<code>${key.allowedNetworks.join(', ')}</code>` : keys.anyNetwork,
     ],
     [columns.created, day(key.createdAt)],
-    [columns.used, lastUsed(key, state, at => ago(at, now))],
+    [columns.used, lastUsed(key, state, now, at => ago(at, now))],
     ...usedFrom(key),
     [columns.expires, key.expiresAt === null ? keys.never : expires(key, state, now)],
   ]

@@ -27,10 +27,12 @@ export function themeForm(chosen: ThemeChoice, returnTo: string, token: Html): H
  * The page to come back to; null for the answer to a form, which cannot be repeated, and for /verify, whose address contains a
  * token.
  */
-export function returnPath(c: PageContext): string | null {
+export function returnPath(c: PageContext, status: number): string | null {
   if (c.req.method !== 'GET' && c.req.method !== 'HEAD') return null
   if (c.req.path === '/verify') return null
   const url = new URL(c.req.url)
+  // A refusal does not repeat what was asked, which may be a secret.
+  if (status >= 400 && url.search !== '') return null
   // A notice is not repeated.
   url.searchParams.delete('done')
   return url.pathname + url.search

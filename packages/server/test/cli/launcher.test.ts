@@ -58,23 +58,30 @@ async function served(t: TestContext, settings: Record<string, string>): Promise
   return server
 }
 
-/** What `keyway serve` prints on a terminal, until it has said where its mail goes. `script` is its terminal. */
-async function printedOnTerminal(t: TestContext, settings: Record<string, string>): Promise<string> {
+/** What `keyway serve` prints on a terminal, until it has said this. `script` is its terminal. */
+async function printedOnTerminal(
+  t: TestContext,
+  settings: Record<string, string>,
+  last: RegExp,
+): Promise<string> {
   const command = `exec ${process.execPath} ${launcher} serve`
   const child = spawn('script', ['--quiet', '--command', command, '/dev/null'], {
     env: environment(settings),
   })
   t.after(() => child.kill())
-  return untilPrinted(child.stdout, /Inbox [^\n]*\n/)
+  return untilPrinted(child.stdout, last)
 }
 
 describe('starting and stopping', () => {
   test('a start on a terminal prints its URLs', async t => {
     const settings = await defaults(t)
-    const printed = await printedOnTerminal(t, settings)
+    const printed = await printedOnTerminal(
+      t,
+      settings,
+      /nobody yet: .*keyway users set-role YOUR_ADDRESS admin/,
+    )
     for (const path of ['/sign-in', '/docs', '/hub', '/inbox'])
       assert.match(printed, new RegExp(`${settings.KEYWAY_PORT}${path}\\b`))
-    assert.match(printed, /nobody yet: .*keyway users set-role YOUR_ADDRESS admin/)
   })
 
   test('a start without a terminal writes one log line with the URL, whatever the log level', async t => {
@@ -92,7 +99,7 @@ describe('starting and stopping', () => {
 
   test('a start on a public address prints the inbox command instead of its page', async t => {
     const settings: Record<string, string> = { ...(await defaults(t)), KEYWAY_HOST: '0.0.0.0' }
-    const printed = await printedOnTerminal(t, settings)
+    const printed = await printedOnTerminal(t, settings, /Inbox [^\n]*\n/)
     assert.match(printed, /Inbox +npx keyway inbox/)
     assert.doesNotMatch(printed, /\/inbox\b/)
     assert.equal((await fetch(`http://localhost:${settings.KEYWAY_PORT}/inbox`)).status, 404)

@@ -337,7 +337,13 @@ test('a pushed request is that of its client, and is good for one code', async t
   assert.equal((await push({ client_id: 'other' })).body.error, 'invalid_request')
   assert.equal((await push({ redirect_uri: 'https://evil.example.com' })).body.error, 'invalid_request')
   assert.equal((await push({ request_uri: 'urn:x' })).body.error, 'invalid_request')
-  assert.equal((await push({ scope: 'admin:read' })).body.error, 'invalid_scope')
+  const refused = await push({ scope: 'admin:read' })
+  assert.deepEqual(
+    [refused.body.error, refused.body.error_description],
+    ['invalid_scope', "The app may not ask for the scope 'admin:read'."],
+  )
+  const misplaced = await push({ scope: `sva_${'x'.repeat(20)}Y` })
+  assert.equal(misplaced.body.error_description, 'The app may not ask for this scope.')
   assert.equal((await push({ code_challenge_method: 'plain' })).body.error, 'invalid_request')
   const { status, body } = await push()
   assert.equal(status, 201)

@@ -7,6 +7,7 @@ export const appsTexts = {
   own: 'Registered here',
   selfRegistered: 'Self-registered',
   columns: { app: 'App', kind: 'Kind', redirects: 'Redirect URIs', since: 'Since' },
+  builtIn: 'Built in',
   empty: 'No apps',
   emptyLead: 'None registered itself.',
   kinds: {

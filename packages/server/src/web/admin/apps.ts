@@ -38,7 +38,7 @@ function appsTable(apps: readonly App[]): Html {
   const { columns } = appsTexts
   return html`<table class="rows even"><thead><tr><th scope="col">${columns.app}</th><th scope="col">${columns.kind}</th><th scope="col" class="amount">${columns.redirects}</th><th scope="col">${columns.since}</th></tr></thead><tbody>
 ${apps.map(
-  app => html`<tr><th scope="row"><a class="name" href="${pathOf(app.id)}">${app.name}</a> <code>${app.id}</code></th><td data-label="${columns.kind}">${kindOf(app)}</td><td data-label="${columns.redirects}" class="amount">${app.redirectUris.length}</td><td data-label="${columns.since}">${day(app.createdAt)}</td></tr>
+  app => html`<tr><th scope="row"><a class="name" href="${pathOf(app.id)}">${app.name}</a> <code>${app.id}</code></th><td data-label="${columns.kind}">${kindOf(app)}</td><td data-label="${columns.redirects}" class="amount">${app.redirectUris.length}</td><td data-label="${columns.since}">${app.createdAt > 0 ? day(app.createdAt) : appsTexts.builtIn}</td></tr>
 `,
 )}</tbody></table>`
 }

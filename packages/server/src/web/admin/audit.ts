@@ -1,5 +1,5 @@
 import { html, raw } from 'hono/html'
-import { AUDIT_TYPES, type AuditEvent, isAuditType } from '../../audit/audit-event.ts'
+import { AUDIT_TYPES, type AuditEvent, type AuditedState, isAuditType } from '../../audit/audit-event.ts'
 import { auditExport } from '../../audit/audit-export.ts'
 import { AUDIT_CSV_HEADER, auditCsvLine, auditEventObject } from '../../audit/audit-object.ts'
 import type { AuditFilter } from '../../audit/audit-store.ts'
@@ -110,9 +110,25 @@ async function assertStillReads(kit: PageKit, c: PageContext): Promise<void> {
   if (!signedIn || signedIn.user.role === 'user') throw notFound()
 }
 
+/** One line for each property that an act changed, as `role: user → admin`. */
+function changesOf(before: AuditedState | null, after: AuditedState | null): string[] {
+  const names = new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])
+  return [...names].map(name => {
+    const [old, now] = [before?.[name], after?.[name]].map(inWords)
+    return `${name}: ${[old, now].filter(text => text !== undefined).join(' → ')}`
+  })
+}
+
+function inWords(value: unknown): string | undefined {
+  if (value === undefined || typeof value === 'string') return value
+  if (value === null || (Array.isArray(value) && value.length === 0)) return 'none'
+  return Array.isArray(value) && value.every(each => typeof each === 'string')
+    ? value.join(', ')
+    : JSON.stringify(value)
+}
+
 export function auditRow({ type, at, actor, subject, before, after, reason, network }: AuditEvent): Html {
   const { audit } = adminTexts
-  const states = [before, after].filter(state => state !== null).map(state => JSON.stringify(state))
   const who =
     actor.type === 'user' && actor.id !== null
       ? html`${audit.by.user} <a href="/admin/users/${actor.id}"><code>${actor.id.slice(0, 13)}…</code></a>`
@@ -121,5 +137,5 @@ export function auditRow({ type, at, actor, subject, before, after, reason, netw
     subject.user_id === null
       ? ''
       : html` · <a href="/admin/users/${subject.user_id}"><code>${subject.user_id.slice(0, 13)}…</code></a>`
-  return html`<li class="item"><div class="what"><span class="name">${audit.types[type]}</span><p>${who}${whom}${network ? html` · ${network}` : ''}</p>${states.length > 0 ? html`<p><code>${states.join(' → ')}</code></p>` : ''}${reason?.text ? html`<p>${reason.text}</p>` : ''}</div><p class="when">${time(at)}</p></li>`
+  return html`<li class="item"><div class="what"><span class="name">${audit.types[type]}</span><p>${who}${whom}${network ? html` · ${network}` : ''}</p>${changesOf(before, after).map(change => html`<p><code>${change}</code></p>`)}${reason?.text ? html`<p>${reason.text}</p>` : ''}</div><p class="when">${time(at)}</p></li>`
 }

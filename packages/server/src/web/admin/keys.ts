@@ -83,7 +83,7 @@ function keysTable(rows: readonly ApiKey[], now: Instant, token: string | null):
 ${rows.map(key => {
   const status = statusOf(key, now)
   const label = key.name ?? texts.keys.unnamed
-  return html`<tr>${token ? html`<td>${status === 'active' ? html`<input type="checkbox" name="key" value="${key.id}" aria-label="${select} ${key.keyPrefix}">` : ''}</td>` : ''}<th scope="row"><a class="name" href="/admin/keys/${key.id}">${label}</a> <code>${key.keyPrefix}…</code></th><td data-label="${columns.owner}"><a href="/admin/users/${key.userId}"><code>${key.userId.slice(0, 13)}…</code></a></td><td data-label="${columns.used}">${lastUsed(key, status, day)}</td><td data-label="${columns.expires}">${expires(key, status, now)}</td><td data-label="${columns.status}">${statusTag(key, status)}</td></tr>
+  return html`<tr>${token ? html`<td>${status === 'active' ? html`<input type="checkbox" name="key" value="${key.id}" aria-label="${select} ${key.keyPrefix}">` : ''}</td>` : ''}<th scope="row"><a class="name" href="/admin/keys/${key.id}">${label}</a> <code>${key.keyPrefix}…</code></th><td data-label="${columns.owner}"><a href="/admin/users/${key.userId}"><code>${key.userId.slice(0, 13)}…</code></a></td><td data-label="${columns.used}">${lastUsed(key, status, now, day)}</td><td data-label="${columns.expires}">${expires(key, status, now)}</td><td data-label="${columns.status}">${statusTag(key, status)}</td></tr>
 `
 })}</tbody></table>`
 }

@@ -47,7 +47,7 @@ export async function renderPerson(kit: PageKit, c: PageContext): Promise<Respon
   const body = html`${pageHead(user.email ?? adminTexts.people.deleted, `${user.role} · ${user.id}`, statusTag(user.status))}
 <div class="columns">
 <section class="card"><h2>${person.balance}</h2><p class="figure">$${formatMoney(balance)}</p><p class="quiet">${user.name ?? ''} ${day(user.createdAt)}</p>${user.deletesAt === null ? '' : html`<p><span class="tag warn">${person.deletes}</span> ${time(user.deletesAt)}</p>`}</section>
-<section class="card"><h2>${person.ledger} · ${person.mails}</h2><p class="quiet">${person.recorded}</p><p class="below"><a class="button second small" href="/admin/users/${user.id}?show=ledger">${person.ledger}</a> <a class="button second small" href="/admin/users/${user.id}?show=mails">${person.mails}</a> <a class="button second small" href="/admin/users/${user.id}/export" download>${person.export}</a> <a class="button second small" href="/admin/audit?subject=${user.id}">${adminTexts.nav.audit}<span class="unseen"> ${person.ofThis}</span></a></p></section>
+<section class="card"><h2>${person.ledger} · ${person.mails}</h2><p class="quiet">${person.recorded}</p><p class="buttons below"><a class="button second small" href="/admin/users/${user.id}?show=ledger">${person.ledger}</a> <a class="button second small" href="/admin/users/${user.id}?show=mails">${person.mails}</a> <a class="button second small" href="/admin/users/${user.id}/export" download>${person.export}</a> <a class="button second small" href="/admin/audit?subject=${user.id}">${adminTexts.nav.audit}<span class="unseen"> ${person.ofThis}</span></a></p></section>
 </div>
 ${opened ?? ''}
 ${user.status !== 'deleted' && token ? personForms(user, token, newId(kit.clock.now())) : ''}
