@@ -171,3 +171,19 @@ test('the page of nodes has the findings, problems first, on request all that do
     ['signing_key.rotated', 'yearly'],
   )
 })
+
+test('the page of a person shows ten keys, and on request a hundred', async t => {
+  const { person, createKey } = await openAdministration(t)
+  const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
+  for (let n = 0; n < 12; n++) await createKey(ada.id)
+  const shownBy = async (path: string) => {
+    const text = await (await admin.client.get(path)).text()
+    return {
+      keys: text.match(/href="\/admin\/keys\/[0-9a-f-]{36}"/g)!.length,
+      more: text.match(/href="([^"]*rows=more)"/)?.[1],
+    }
+  }
+  const first = await shownBy(`/admin/users/${ada.id}`)
+  assert.equal(first.keys, 10)
+  assert.deepEqual(await shownBy(first.more!), { keys: 12, more: undefined })
+})

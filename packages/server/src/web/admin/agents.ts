@@ -18,10 +18,14 @@ export async function renderAllAgents(kit: PageKit, c: PageContext): Promise<Res
   const page = { limit: ROWS, after: decodeCursor(c.req.query('cursor') ?? '') }
   const { rows, next } = await kit.administration.agents(page)
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
-  const items = rows.map(row => {
-    const name = row.keyName ?? texts.keys.unnamed
-    return html`<li class="item"><div class="what"><span class="live on"><a class="name" href="/admin/keys/${row.keyId}">${name}</a></span><p>${row.client ? describeClient(row.client) : texts.agents.unknownClient} · <code>${row.address}</code> · ${agents.node} <code>${row.nodeId.slice(-8)}</code></p></div><p class="when">${time(row.connectedAt)}<br><a href="/admin/users/${row.userId}">${agents.owner}<span class="unseen"> ${name}</span></a></p>${token ? html`<form class="buttons" method="post" action="/admin/agents/${row.connectionId}/disconnect">${formToken(token)}<button class="second small harm">${agents.disconnect}<span class="unseen"> ${name}</span></button></form>` : ''}</li>`
-  })
+  // The one that was just disconnected may be listed for a moment.
+  const disconnected = parseId(c.req.query('disconnected') ?? '')
+  const items = rows
+    .filter(({ connectionId }) => connectionId !== disconnected)
+    .map(row => {
+      const name = row.keyName ?? texts.keys.unnamed
+      return html`<li class="item"><div class="what"><span class="live on"><a class="name" href="/admin/keys/${row.keyId}">${name}</a></span><p>${row.client ? describeClient(row.client) : texts.agents.unknownClient} · <code>${row.address}</code> · ${agents.node} <code>${row.nodeId.slice(-8)}</code></p></div><p class="when">${time(row.connectedAt)}<br><a href="/admin/users/${row.userId}">${agents.owner}<span class="unseen"> ${name}</span></a></p>${token ? html`<form class="buttons" method="post" action="/admin/agents/${row.connectionId}/disconnect">${formToken(token)}<button class="second small harm">${agents.disconnect}<span class="unseen"> ${name}</span></button></form>` : ''}</li>`
+    })
   const body = html`${pageHead(agents.title, agents.lead)}
 <section class="card flush">${items.length > 0 ? html`<ul class="list">${items}</ul>` : empty(agents.empty, agents.emptyLead)}${next ? html`<p class="card-foot"><a href="/admin/agents?cursor=${encodeCursor(next)}">${adminTexts.older}</a></p>` : ''}</section>`
   return renderAdmin(kit, c, 'agents', { title: agents.title }, body)
@@ -32,5 +36,6 @@ export function disconnectAgent(kit: PageKit, c: PageContext): Promise<Response>
     const id = parseId(c.req.param('id') ?? '')
     if (!id) throw notFound()
     await kit.administration.disconnect(id, by())
+    return c.redirect(`/admin/agents?done=disconnected&disconnected=${id}`, 303)
   })
 }

@@ -17,13 +17,16 @@ import { personForms } from './person-changes.ts'
 import { adminTexts } from './texts.ts'
 
 const ROWS = 10
+/** Of each list after "Show more"; the API lists all of them in pages. */
+const MORE_ROWS = 100
 
 /** /admin/users/:id: one account. What shows what a person does is read on request, since reading it is recorded. */
 export async function renderPerson(kit: PageKit, c: PageContext): Promise<Response> {
   const signedIn = requireReader(kit, c)
   const { person } = adminTexts
   const user = await personOf(kit, c)
-  const page = { limit: ROWS, after: null }
+  const showsMore = c.req.query('rows') === 'more'
+  const page = { limit: showsMore ? MORE_ROWS : ROWS, after: null }
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
   const [keys, sessions, events, balance, usage, consents] = await Promise.all([
     kit.apiKeys.list(user.id, null, page),
@@ -44,6 +47,10 @@ export async function renderPerson(kit: PageKit, c: PageContext): Promise<Respon
         ? await mailsOf(kit, user, by, token)
         : null
   const { eventNames } = texts.account
+  const more = ({ next }: { next: unknown }) =>
+    next && !showsMore
+      ? html`<p class="card-foot"><a href="/admin/users/${user.id}?rows=more">${person.more}</a></p>`
+      : ''
   const body = html`${pageHead(user.email ?? adminTexts.people.deleted, `${user.role} · ${user.id}`, statusTag(user.status))}
 <div class="columns">
 <section class="card"><h2>${person.balance}</h2><p class="figure">$${formatMoney(balance)}</p><p class="quiet">${user.name ?? ''} ${day(user.createdAt)}</p>${user.deletesAt === null ? '' : html`<p><span class="tag warn">${person.deletes}</span> ${time(user.deletesAt)}</p>`}</section>
@@ -52,10 +59,10 @@ export async function renderPerson(kit: PageKit, c: PageContext): Promise<Respon
 ${opened ?? ''}
 ${user.status !== 'deleted' && token ? personForms(user, token, newId(kit.clock.now())) : ''}
 <section class="card"><h2>${texts.usage.title}</h2>${usageChart(usage)}</section>
-<section class="card flush"><div class="card-head"><h2>${person.keys}</h2></div>${keys.rows.length > 0 ? keyTable(keys.rows, kit.clock.now(), 'admin') : none()}</section>
-<section class="card flush"><div class="card-head"><h2>${person.sessions}</h2></div>${list(sessions.rows.map(each => html`<li class="item"><div class="what"><span class="name">${each.client ? describeClient(each.client) : texts.sessions.unknownClient}</span><p><code>${each.network}</code> ${each.appId}</p></div><p class="when">${time(each.lastUsedAt)}</p></li>`))}</section>
-<section class="card flush"><div class="card-head"><h2>${person.consents}</h2></div>${list(consents.rows.map(each => html`<li class="item"><div class="what"><span class="name">${each.name}</span><p><code>${each.scopes.join(' ')}</code></p></div><p class="when">${time(each.grantedAt)}</p></li>`))}</section>
-<section class="card flush"><div class="card-head"><h2>${person.events}</h2></div>${list(events.rows.map(each => html`<li class="item"><div class="what"><span class="name">${eventNames[each.type]}</span><p>${each.network ?? ''}</p></div><p class="when">${time(each.at)}</p></li>`))}</section>`
+<section class="card flush"><div class="card-head"><h2>${person.keys}</h2></div>${keys.rows.length > 0 ? keyTable(keys.rows, kit.clock.now(), 'admin') : none()}${more(keys)}</section>
+<section class="card flush"><div class="card-head"><h2>${person.sessions}</h2></div>${list(sessions.rows.map(each => html`<li class="item"><div class="what"><span class="name">${each.client ? describeClient(each.client) : texts.sessions.unknownClient}</span><p><code>${each.network}</code> ${each.appId}</p></div><p class="when">${time(each.lastUsedAt)}</p></li>`))}${more(sessions)}</section>
+<section class="card flush"><div class="card-head"><h2>${person.consents}</h2></div>${list(consents.rows.map(each => html`<li class="item"><div class="what"><span class="name">${each.name}</span><p><code>${each.scopes.join(' ')}</code></p></div><p class="when">${time(each.grantedAt)}</p></li>`))}${more(consents)}</section>
+<section class="card flush"><div class="card-head"><h2>${person.events}</h2></div>${list(events.rows.map(each => html`<li class="item"><div class="what"><span class="name">${eventNames[each.type]}</span><p>${each.network ?? ''}</p></div><p class="when">${time(each.at)}</p></li>`))}${more(events)}</section>`
   return renderAdmin(kit, c, 'people', { title: user.email ?? adminTexts.people.deleted }, body)
 }
 

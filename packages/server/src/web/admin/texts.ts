@@ -52,6 +52,7 @@ export const adminTexts = {
     lead: 'Everything about one account.',
     balance: 'Balance',
     deletes: 'Asked to be deleted, which happens',
+    more: 'Show more',
     keys: 'Keys',
     sessions: 'Sessions',
     events: 'Security events',
