@@ -20,6 +20,15 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
     async findByEmail(email) {
       return toUser(await db.selectFrom('users').selectAll().where('email', '=', email).executeTakeFirst())
     },
+    async findMany(ids) {
+      if (ids.length === 0) return []
+      const rows = await db
+        .selectFrom('users')
+        .selectAll()
+        .where('id', 'in', [...ids])
+        .execute()
+      return rows.map(row => toUser(row)!)
+    },
     insert: user => insert(toRow(user)),
     insertImported: (user, externalId) =>
       insert({ ...toRow(user), external_id: externalId, awaits_onboarding: 1 }),

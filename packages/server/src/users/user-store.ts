@@ -20,6 +20,8 @@ export interface UserSearch {
 export interface UserStore {
   find(id: string): Promise<User | null>
   findByEmail(email: EmailAddress): Promise<User | null>
+  /** Those that exist of these, by one query and in no order. At most some hundreds. */
+  findMany(ids: readonly string[]): Promise<User[]>
   /** True once for an imported account. */
   claimOnboarding(id: string): Promise<boolean>
   /** The operator's own id for an imported person. */

@@ -14,6 +14,21 @@ forEachEngine(engine => {
     assert.equal(await storage.store.users.find(aUser().id), null)
   })
 
+  test('several users are found by their ids at once, and unknown ids are left out', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const [ada, bob] = [await insertUser(storage.store), await insertUser(storage.store)]
+    await storage.store.users.erase(bob.id, NOW)
+    const found = await storage.store.users.findMany([ada.id, bob.id, aUser().id])
+    assert.deepEqual(
+      new Map(found.map(user => [user.id, user.email])),
+      new Map([
+        [ada.id, ada.email],
+        [bob.id, null],
+      ]),
+    )
+    assert.deepEqual(await storage.store.users.findMany([]), [])
+  })
+
   test('of twenty concurrent sign-ups with one address exactly one creates an account', async t => {
     const opened = await openTestStorage(engine, t)
     const email = address('one@example.com')

@@ -5,6 +5,7 @@ import { AUDIT_CSV_HEADER } from '../../src/audit/audit-object.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { openAdministration } from '../support/administrators.ts'
 import { createJourney } from '../support/journey.ts'
+import { until } from '../support/patience.ts'
 
 test('a key of anybody has a page with its use, is limited by the operator, and is revoked with a reason', async t => {
   const { web, services, person, post, acts, createKey } = await openAdministration(t)
@@ -113,6 +114,9 @@ test('the audit is filtered by person, act and day, and exported whole as CSV an
   assert.deepEqual(await namesOf(`subject=${ada.id}`), ['Suspension lifted', 'Account suspended'])
   assert.deepEqual(await namesOf(`subject=${ada.id}&type=user.suspended`), ['Account suspended'])
   assert.deepEqual(await namesOf(`actor=${ada.id}`), [])
+  assert.deepEqual(await namesOf(`subject=${ada.email}`), ['Suspension lifted', 'Account suspended'])
+  for (const nobody of ['actor=ada@example.com', 'subject=nobody@example.com', 'subject=@', 'actor=x'])
+    assert.deepEqual(await namesOf(nobody), [], nobody)
   const today = new Date(services.clock.now()).toISOString().slice(0, 10)
   assert.equal((await namesOf(`from=${today}&to=${today}`)).length, 3)
   assert.equal((await namesOf('to=2020-01-01')).length, 0)
@@ -131,6 +135,50 @@ test('the audit is filtered by person, act and day, and exported whole as CSV an
   assert.equal((await admin.client.get('/admin/audit/export.exe')).status, 404)
   const user = await person('user', 'user')
   assert.equal((await user.client.get('/admin/audit/export.csv')).status, 404)
+})
+
+test('people are shown by their addresses in lists and in the audit, a deleted one by no address, and the audit has all ids', async t => {
+  const { web, services, store, person, createKey } = await openAdministration(t)
+  const [admin, ada, gone] = [
+    await person('admin', 'admin'),
+    await person('ada', 'user'),
+    await person('gone', 'user'),
+  ]
+  const textOf = async (path: string) => (await admin.client.get(path)).text()
+  const link = ({ id }: { id: string }, label: string) =>
+    `<a href="/admin/users/${id}" title="${id}">${label}</a>`
+  const { apiKey, key } = await createKey(ada.id)
+  await createKey(gone.id)
+  const journey = createJourney(web.url)
+  const socket = await journey.connect(await journey.exchange(key))
+  t.after(() => socket.terminate())
+  await until(
+    'the agent is listed',
+    async () =>
+      (await (await admin.client.get('/admin/agents')).text()).includes(link(ada, ada.email)) || undefined,
+  )
+  const session = (await services.sessions.list(admin.id, { limit: 1, after: null })).rows[0]!
+  const actor = { type: 'user' as const, id: admin.id, key_id: null, session_id: session.id }
+  const by = { actor, caller: null, requestId: 'request-1', reason: 'asked <for> it' }
+  await services.apiKeys.revokeById(apiKey.id, by)
+  await services.users.delete(gone.id, by)
+  for (const path of ['/admin', '/admin/audit']) {
+    const text = await textOf(path)
+    assert.ok(text.includes(`by ${link(admin, admin.email)}`), path)
+    assert.ok(text.includes(link(ada, ada.email)) && text.includes(link(gone, 'Deleted account')), path)
+    assert.ok(!text.includes(gone.email), path)
+    assert.ok(
+      text.includes(`<a href="/admin/keys/${apiKey.id}">robot</a>`) && text.includes('asked &lt;for&gt; it'),
+    )
+    for (const id of [admin.id, session.id, apiKey.id, 'request-1'])
+      assert.ok(text.includes(`<dd><code>${id}</code></dd>`), `${path} ${id}`)
+  }
+  const keys = await textOf('/admin/keys')
+  assert.ok(keys.includes(link(ada, ada.email)) && keys.includes(link(gone, 'Deleted account')))
+
+  const asked = t.mock.method(store.users, 'findMany')
+  await textOf('/admin/keys')
+  assert.equal(asked.mock.callCount(), 1, 'one query for all rows')
 })
 
 test('the page of nodes has the findings, problems first, on request all that doctor checks, and rotates signing keys', async t => {

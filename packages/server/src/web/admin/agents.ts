@@ -4,9 +4,10 @@ import { texts } from '../../languages/current.ts'
 import { decodeCursor, encodeCursor } from '../../paging.ts'
 import { describeClient } from '../client-name.ts'
 import type { PageContext, PageKit } from '../kit.ts'
-import { empty, formToken, pageHead, time } from '../layout.ts'
+import { ago, empty, formToken, pageHead } from '../layout.ts'
 import { notFound } from '../problem.ts'
 import { act, mayChange, renderAdmin, requireReader } from './acting.ts'
+import { personLinks } from './person-links.ts'
 import { adminTexts } from './texts.ts'
 
 const ROWS = 40
@@ -17,6 +18,11 @@ export async function renderAllAgents(kit: PageKit, c: PageContext): Promise<Res
   const { agents } = adminTexts
   const page = { limit: ROWS, after: decodeCursor(c.req.query('cursor') ?? '') }
   const { rows, next } = await kit.administration.agents(page)
+  const owner = await personLinks(
+    kit,
+    rows.map(({ userId }) => userId),
+  )
+  const now = kit.clock.now()
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
   // The one that was just disconnected may be listed for a moment.
   const disconnected = parseId(c.req.query('disconnected') ?? '')
@@ -24,7 +30,7 @@ export async function renderAllAgents(kit: PageKit, c: PageContext): Promise<Res
     .filter(({ connectionId }) => connectionId !== disconnected)
     .map(row => {
       const name = row.keyName ?? texts.keys.unnamed
-      return html`<li class="item"><div class="what"><span class="live on"><a class="name" href="/admin/keys/${row.keyId}">${name}</a></span><p>${row.client ? describeClient(row.client) : texts.agents.unknownClient} · <code>${row.address}</code> · ${agents.node} <code>${row.nodeId.slice(-8)}</code></p></div><p class="when">${time(row.connectedAt)}<br><a href="/admin/users/${row.userId}">${agents.owner}<span class="unseen"> ${name}</span></a></p>${token ? html`<form class="buttons" method="post" action="/admin/agents/${row.connectionId}/disconnect">${formToken(token)}<button class="second small harm">${agents.disconnect}<span class="unseen"> ${name}</span></button></form>` : ''}</li>`
+      return html`<li class="item"><div class="what"><span class="live on"><a class="name" href="/admin/keys/${row.keyId}">${name}</a></span><p>${owner(row.userId)}</p><p>${row.client ? describeClient(row.client) : texts.agents.unknownClient} · <code>${row.address}</code> · ${agents.node} <code>${row.nodeId.slice(-8)}</code></p></div><p class="when">${agents.since} ${ago(row.connectedAt, now)}</p>${token ? html`<form class="buttons" method="post" action="/admin/agents/${row.connectionId}/disconnect">${formToken(token)}<button class="second small harm">${agents.disconnect}<span class="unseen"> ${name}</span></button></form>` : ''}</li>`
     })
   const body = html`${pageHead(agents.title, agents.lead)}
 <section class="card flush">${items.length > 0 ? html`<ul class="list">${items}</ul>` : empty(agents.empty, agents.emptyLead)}${next ? html`<p class="card-foot"><a href="/admin/agents?cursor=${encodeCursor(next)}">${adminTexts.older}</a></p>` : ''}</section>`

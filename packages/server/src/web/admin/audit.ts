@@ -1,19 +1,24 @@
 import { html, raw } from 'hono/html'
-import { AUDIT_TYPES, type AuditEvent, type AuditedState, isAuditType } from '../../audit/audit-event.ts'
+import { AUDIT_TYPES, type AuditEvent, isAuditType } from '../../audit/audit-event.ts'
 import { auditExport } from '../../audit/audit-export.ts'
 import { AUDIT_CSV_HEADER, auditCsvLine, auditEventObject } from '../../audit/audit-object.ts'
 import type { AuditFilter } from '../../audit/audit-store.ts'
 import { DAY, type Instant } from '../../clock.ts'
 import { parseId } from '../../ids.ts'
 import { decodeCursor, encodeCursor } from '../../paging.ts'
+import { parseEmailAddress } from '../../users/email-address.ts'
 import type { PageContext, PageKit } from '../kit.ts'
-import { empty, type Html, pageHead, time } from '../layout.ts'
+import { empty, type Html, pageHead } from '../layout.ts'
 import { notFound } from '../problem.ts'
 import { renderAdmin, requireReader } from './acting.ts'
+import { auditRows } from './audit-row.ts'
 import { adminTexts } from './texts.ts'
 
 const ROWS = 40
-const MAX_ID_LENGTH = 64
+/** Of an id of any kind, or an address. */
+const WHO = /^[!-~]{1,254}$/
+/** No row has this id. */
+const NOBODY = '00000000-0000-0000-0000-000000000000'
 const DATE_EXAMPLE = 'YYYY-MM-DD'
 const FORMATS = {
   csv: { type: 'text/csv; charset=utf-8; header=present', head: AUDIT_CSV_HEADER, toLine: auditCsvLine },
@@ -30,12 +35,12 @@ export async function renderAudit(kit: PageKit, c: PageContext): Promise<Respons
   const { audit } = adminTexts
   const wanted = typedOf(c)
   const page = { limit: ROWS, after: decodeCursor(c.req.query('cursor') ?? '') }
-  const { rows, next } = await kit.store.audit.list(filterOf(wanted), page)
+  const { rows, next } = await kit.store.audit.list(await filterOf(kit, wanted), page)
   const query = new URLSearchParams(Object.entries(wanted).filter(([, value]) => value !== ''))
   const more = next && new URLSearchParams([...query, ['cursor', encodeCursor(next)]])
   const body = html`${pageHead(audit.title, audit.lead)}
 ${filterForm(wanted)}
-<section class="card flush">${rows.length > 0 ? html`<ul class="list">${rows.map(auditRow)}</ul>` : empty(audit.empty, audit.emptyLead)}${more ? html`<p class="card-foot"><a href="/admin/audit?${more.toString()}">${adminTexts.older}</a></p>` : ''}</section>
+<section class="card flush">${rows.length > 0 ? html`<ul class="list">${await auditRows(kit, rows)}</ul>` : empty(audit.empty, audit.emptyLead)}${more ? html`<p class="card-foot"><a href="/admin/audit?${more.toString()}">${adminTexts.older}</a></p>` : ''}</section>
 <p>${audit.export} <a href="/admin/audit/export.csv?${query.toString()}" download>CSV</a> · <a href="/admin/audit/export.jsonl?${query.toString()}" download>JSON</a></p>`
   return renderAdmin(kit, c, 'audit', { title: audit.title }, body)
 }
@@ -45,26 +50,34 @@ type Typed = Record<'actor' | 'subject' | 'type' | 'from' | 'to', string>
 
 function typedOf(c: PageContext): Typed {
   const text = (name: string) => (c.req.query(name) ?? '').trim().toLowerCase()
+  const who = (name: string) => (WHO.test(text(name)) ? text(name) : '')
   const date = (name: string) => (dayOf(text(name)) === null ? '' : text(name))
   const type = text('type')
   return {
-    actor: parseId(text('actor')) ?? '',
-    subject: /^[\w.:-]+$/.test(text('subject')) ? text('subject').slice(0, MAX_ID_LENGTH) : '',
+    actor: who('actor'),
+    subject: who('subject'),
     type: isAuditType(type) ? type : '',
     from: date('from'),
     to: date('to'),
   }
 }
 
-function filterOf({ actor, subject, type, from, to }: Typed): AuditFilter {
+async function filterOf(kit: PageKit, { actor, subject, type, from, to }: Typed): Promise<AuditFilter> {
   const until = dayOf(to)
   return {
-    ...(actor && { actor }),
-    ...(subject && { subject }),
+    ...(actor && { actor: parseId(await idOf(kit, actor)) ?? NOBODY }),
+    ...(subject && { subject: await idOf(kit, subject) }),
     ...(isAuditType(type) && { type }),
     from: dayOf(from) ?? undefined,
     to: until === null ? undefined : until + DAY,
   }
+}
+
+/** The id of whom an address belongs to; any other text is an id. */
+async function idOf(kit: PageKit, who: string): Promise<string> {
+  if (!who.includes('@')) return who
+  const email = parseEmailAddress(who)
+  return (email && (await kit.store.users.findByEmail(email))?.id) ?? NOBODY
 }
 
 /** The start of a day in UTC; null for anything else. */
@@ -81,16 +94,16 @@ function filterForm({ actor, subject, type, from, to }: Typed): Html {
     each =>
       html`<option value="${each}"${each === type ? raw(' selected') : ''}>${audit.types[each]}</option>`,
   )
-  return html`<form method="get" action="/admin/audit" class="inline spaced" role="search">${field('subject', subject)}${field('actor', actor)}<div class="field"><label for="type">${audit.fields.type}</label><select id="type" name="type"><option value="">${audit.any}</option>${types}</select></div>${field('from', from, DATE_EXAMPLE)}${field('to', to, DATE_EXAMPLE)}<button>${audit.filter}</button></form>`
+  return html`<form method="get" action="/admin/audit" class="inline spaced" role="search">${field('subject', subject, audit.whoExample)}${field('actor', actor, audit.whoExample)}<div class="field"><label for="type">${audit.fields.type}</label><select id="type" name="type"><option value="">${audit.any}</option>${types}</select></div>${field('from', from, DATE_EXAMPLE)}${field('to', to, DATE_EXAMPLE)}<button>${audit.filter}</button></form>`
 }
 
 /** /admin/audit/:file: all that match, oldest first. */
-export function exportAudit(kit: PageKit, c: PageContext): Response {
+export async function exportAudit(kit: PageKit, c: PageContext): Promise<Response> {
   requireReader(kit, c)
   const file = c.req.param('file') ?? ''
   const format = file === 'export.csv' ? FORMATS.csv : file === 'export.jsonl' ? FORMATS.jsonl : null
   if (!format) throw notFound()
-  const filter = filterOf(typedOf(c))
+  const filter = await filterOf(kit, typedOf(c))
   const body = auditExport({
     read: (after, limit) => kit.store.audit.after(after, filter, limit),
     reauthenticate: () => assertStillReads(kit, c),
@@ -108,34 +121,4 @@ async function assertStillReads(kit: PageKit, c: PageContext): Promise<void> {
   const cookie = kit.cookies.session(c)
   const signedIn = cookie ? await kit.sessions.authenticateCookie(cookie) : null
   if (!signedIn || signedIn.user.role === 'user') throw notFound()
-}
-
-/** One line for each property that an act changed, as `role: user → admin`. */
-function changesOf(before: AuditedState | null, after: AuditedState | null): string[] {
-  const names = new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])
-  return [...names].map(name => {
-    const [old, now] = [before?.[name], after?.[name]].map(inWords)
-    return `${name}: ${[old, now].filter(text => text !== undefined).join(' → ')}`
-  })
-}
-
-function inWords(value: unknown): string | undefined {
-  if (value === undefined || typeof value === 'string') return value
-  if (value === null || (Array.isArray(value) && value.length === 0)) return 'none'
-  return Array.isArray(value) && value.every(each => typeof each === 'string')
-    ? value.join(', ')
-    : JSON.stringify(value)
-}
-
-export function auditRow({ type, at, actor, subject, before, after, reason, network }: AuditEvent): Html {
-  const { audit } = adminTexts
-  const who =
-    actor.type === 'user' && actor.id !== null
-      ? html`${audit.by.user} <a href="/admin/users/${actor.id}"><code>${actor.id.slice(0, 13)}…</code></a>`
-      : audit.by[actor.type]
-  const whom =
-    subject.user_id === null
-      ? ''
-      : html` · <a href="/admin/users/${subject.user_id}"><code>${subject.user_id.slice(0, 13)}…</code></a>`
-  return html`<li class="item"><div class="what"><span class="name">${audit.types[type]}</span><p>${who}${whom}${network ? html` · ${network}` : ''}</p>${changesOf(before, after).map(change => html`<p><code>${change}</code></p>`)}${reason?.text ? html`<p>${reason.text}</p>` : ''}</div><p class="when">${time(at)}</p></li>`
 }

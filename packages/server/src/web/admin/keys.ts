@@ -10,6 +10,7 @@ import { expires, lastUsed, statusTag } from '../key-list.ts'
 import type { PageContext, PageKit } from '../kit.ts'
 import { day, empty, formToken, type Html, pageHead } from '../layout.ts'
 import { act, invalid, mayChange, renderAdmin, requireReader } from './acting.ts'
+import { type PersonLink, personLinks } from './person-links.ts'
 import { adminTexts } from './texts.ts'
 
 const ROWS = 40
@@ -47,13 +48,17 @@ export async function renderAllKeys(kit: PageKit, c: PageContext): Promise<Respo
   const more =
     slice.next &&
     new URLSearchParams({ filter, query: typed, days: String(unused), cursor: encodeCursor(slice.next) })
+  const owner = await personLinks(
+    kit,
+    slice.rows.map(({ userId }) => userId),
+  )
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
   const tabs = (Object.keys(FILTERS) as Filter[]).map(
     each =>
       html`<a href="/admin/keys?filter=${each}"${each === filter && !typed ? raw(' aria-current="true"') : ''}>${keys.filters[each]}</a>`,
   )
   const table =
-    slice.rows.length === 0 ? empty(keys.empty, keys.emptyLead) : keysTable(slice.rows, now, token)
+    slice.rows.length === 0 ? empty(keys.empty, keys.emptyLead) : keysTable(slice.rows, owner, now, token)
   const section = html`<section class="card flush">${table}${more ? html`<p class="card-foot"><a href="/admin/keys?${more.toString()}">${adminTexts.older}</a></p>` : ''}</section>`
   const revoked = /^\d{1,3}$/.exec(c.req.query('revoked') ?? '')?.[0]
   const body = html`${pageHead(keys.title, keys.lead)}
@@ -77,13 +82,13 @@ ${section}
 <div class="inline spaced"><div class="field"><label for="reason">${adminTexts.reason}</label><input id="reason" name="reason" maxlength="500" autocomplete="off"></div><button class="second harm">${adminTexts.keys.revoke}</button></div></form>`
 }
 
-function keysTable(rows: readonly ApiKey[], now: Instant, token: string | null): Html {
+function keysTable(rows: readonly ApiKey[], owner: PersonLink, now: Instant, token: string | null): Html {
   const { columns, select } = adminTexts.keys
   return html`<table class="rows even"><thead><tr>${token ? html`<th scope="col" class="tick"><span class="unseen">${select}</span></th>` : ''}<th scope="col">${columns.key}</th><th scope="col">${columns.owner}</th><th scope="col">${columns.used}</th><th scope="col">${columns.expires}</th><th scope="col">${columns.status}</th></tr></thead><tbody>
 ${rows.map(key => {
   const status = statusOf(key, now)
   const label = key.name ?? texts.keys.unnamed
-  return html`<tr>${token ? html`<td>${status === 'active' ? html`<input type="checkbox" name="key" value="${key.id}" aria-label="${select} ${key.keyPrefix}">` : ''}</td>` : ''}<th scope="row"><a class="name" href="/admin/keys/${key.id}">${label}</a> <code>${key.keyPrefix}…</code></th><td data-label="${columns.owner}"><a href="/admin/users/${key.userId}"><code>${key.userId.slice(0, 13)}…</code></a></td><td data-label="${columns.used}">${lastUsed(key, status, now, day)}</td><td data-label="${columns.expires}">${expires(key, status, now)}</td><td data-label="${columns.status}">${statusTag(key, status)}</td></tr>
+  return html`<tr>${token ? html`<td>${status === 'active' ? html`<input type="checkbox" name="key" value="${key.id}" aria-label="${select} ${key.keyPrefix}">` : ''}</td>` : ''}<th scope="row"><a class="name" href="/admin/keys/${key.id}">${label}</a> <code>${key.keyPrefix}…</code></th><td data-label="${columns.owner}">${owner(key.userId)}</td><td data-label="${columns.used}">${lastUsed(key, status, now, day)}</td><td data-label="${columns.expires}">${expires(key, status, now)}</td><td data-label="${columns.status}">${statusTag(key, status)}</td></tr>
 `
 })}</tbody></table>`
 }

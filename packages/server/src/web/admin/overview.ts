@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import type { PageContext, PageKit } from '../kit.ts'
 import { pageHead } from '../layout.ts'
 import { renderAdmin, requireReader } from './acting.ts'
-import { auditRow } from './audit.ts'
+import { auditRows } from './audit-row.ts'
 import { mailRow } from './mails.ts'
 import { periodLinks, periodOf, reportOf, statisticsCharts } from './statistics-charts.ts'
 import { adminTexts } from './texts.ts'
@@ -32,6 +32,6 @@ export async function renderOverview(kit: PageKit, c: PageContext): Promise<Resp
 ${periodLinks(period)}
 ${statisticsCharts(buckets, period)}
 <section class="card flush"><div class="card-head"><h2>${overview.failed}</h2></div>${failed.rows.length > 0 ? html`<ul class="list">${failed.rows.map(mail => mailRow(mail, null))}</ul>` : html`<p class="card-foot quiet">${adminTexts.none}</p>`}</section>
-<section class="card flush"><div class="card-head"><h2>${overview.acts}</h2></div>${acts.rows.length > 0 ? html`<ul class="list">${acts.rows.map(auditRow)}</ul>` : html`<p class="card-foot quiet">${adminTexts.none}</p>`}</section>`
+<section class="card flush"><div class="card-head"><h2>${overview.acts}</h2></div>${acts.rows.length > 0 ? html`<ul class="list">${await auditRows(kit, acts.rows)}</ul>` : html`<p class="card-foot quiet">${adminTexts.none}</p>`}</section>`
   return renderAdmin(kit, c, 'overview', { title: overview.title }, body)
 }

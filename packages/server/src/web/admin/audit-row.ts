@@ -1,0 +1,84 @@
+import { html } from 'hono/html'
+import type { AuditEvent, AuditedState, Subject } from '../../audit/audit-event.ts'
+import { labelOf } from '../key-list.ts'
+import type { PageKit } from '../kit.ts'
+import { type Html, time } from '../layout.ts'
+import { type PersonLink, personLinks } from './person-links.ts'
+import { adminTexts } from './texts.ts'
+
+type KeyNames = Awaited<ReturnType<PageKit['apiKeys']['findMany']>>
+
+/** Rows of the audit, with the addresses of people and the names of keys, each of which are read at once. */
+export async function auditRows(kit: PageKit, events: readonly AuditEvent[]): Promise<Html[]> {
+  const keyIds = events.flatMap(({ subject: { type, id } }) => (type === 'api_key' && id ? [id] : []))
+  const [person, keys] = await Promise.all([
+    personLinks(
+      kit,
+      events.flatMap(({ actor, subject }) => [actor.id, subject.user_id]),
+    ),
+    kit.apiKeys.findMany([...new Set(keyIds)]),
+  ])
+  return events.map(event => auditRow(event, person, keys))
+}
+
+function auditRow(event: AuditEvent, person: PersonLink, keys: KeyNames): Html {
+  const { audit } = adminTexts
+  const { type, at, actor, subject, before, after, reason, network } = event
+  const about = [subject.user_id && person(subject.user_id), objectOf(subject, keys)].filter(Boolean)
+  const who =
+    actor.type === 'user' && actor.id !== null
+      ? html`${audit.by.user} ${person(actor.id)}`
+      : audit.by[actor.type]
+  return html`<li class="item"><div class="what"><span class="name">${audit.types[type]}</span>${about.map(each => html` <span class="about">${each}</span>`)}<p>${who}${network ? html` · <code>${network}</code>` : ''}</p>${reason?.text ? html`<p><q>${reason.text}</q></p>` : ''}${changesOf(before, after).map(change => html`<p><code>${change}</code></p>`)}${idsOf(event)}</div><p class="when">${time(at)}</p></li>`
+}
+
+/** What the act was about, apart from a person. */
+function objectOf({ type, id }: Subject, keys: KeyNames): Html | '' {
+  if (id === null) return ''
+  const key = keys.get(id)
+  if (type === 'api_key' && key) return html`<a href="/admin/keys/${id}">${labelOf(key)}</a>`
+  if (type === 'app') return html`<a href="/admin/apps/${encodeURIComponent(id)}">${id}</a>`
+  if (type === 'webhook') return html`<a href="/admin/webhooks/${id}">${adminTexts.audit.endpoint}</a>`
+  return ''
+}
+
+/** The ids as the exports have them, to be copied. */
+function idsOf({ actor, subject, requestId, sequence }: AuditEvent): Html {
+  const { ids } = adminTexts.audit
+  const shown: [string, string | number | null][] = [
+    [ids.row, sequence],
+    [ids.actor, actor.id],
+    [ids.key, actor.key_id],
+    [ids.session, actor.session_id],
+    [subject.type.replaceAll('_', ' '), subject.id],
+    [ids.person, subject.user_id === subject.id ? null : subject.user_id],
+    [ids.request, requestId],
+  ]
+  const rows = shown.filter(([, value]) => value !== null)
+  return html`<details class="ids"><summary>${ids.title}</summary><dl>${rows.map(([label, value]) => html`<div><dt>${label}</dt><dd><code>${value}</code></dd></div>`)}</dl></details>`
+}
+
+/** One line for each property that an act changed, as `role: user → admin`. What was and stays unset is left out. */
+function changesOf(before: AuditedState | null, after: AuditedState | null): string[] {
+  const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])]
+  return names.flatMap(name => {
+    const [old, now] = [before?.[name], after?.[name]].map(inWords)
+    if (old === now || (old === undefined && (now === NONE || now === 'false'))) return []
+    return [`${nameInWords(name)}: ${[old, now].filter(text => text !== undefined).join(' → ')}`]
+  })
+}
+
+const NONE = 'none'
+
+function inWords(value: unknown): string | undefined {
+  if (value === undefined || typeof value === 'string') return value
+  if (value === null || (Array.isArray(value) && value.length === 0)) return NONE
+  return Array.isArray(value) && value.every(each => typeof each === 'string')
+    ? value.join(', ')
+    : JSON.stringify(value)
+}
+
+/** `max_key_lifetime_days` and `requirePkce` as words. */
+function nameInWords(name: string): string {
+  return name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`).replaceAll('_', ' ')
+}
