@@ -25,14 +25,15 @@ import { median } from './support/statistics.ts'
  * Isolation from an attacker: one attack after the other, beside a steady load of exchanges, sign-ins and messages of
  * other users. Their latency is compared with that of runs without an attacker just before and after.
  *
- * `node bench/hostile.ts [--quick] [--engine sqlite|postgres] [--only WORDS,WORDS] [--into FILE] [--again]`
+ * `node bench/hostile.ts [--quick] [--engine sqlite|postgres] [--only WORDS,WORDS] [--into FILE] [--again] [--rounds N]`
  *
- * All flows on one engine take eight minutes. Each result is appended to a file (`bench/results/hostile.jsonl`) at once, and
+ * All flows on one engine take eight minutes a round. Each figure is the median of the rounds, since a p99 of a few seconds
+ * is one pause, of the collector or of the machine as well as of the attack. Each result is appended to a file (`bench/results/hostile.jsonl`) at once, and
  * flows with a result are skipped, so that a run can be interrupted and resumed; `--again` measures them again. The
  * tables are made from the file.
  */
 
-/** Samples of each p99: 600 exchanges, 150 messages, 60 sends and 60 verifications. */
+/** Samples of a round's p99: 600 exchanges, 150 messages, 60 sends and 60 verifications. */
 const RUN_MS = QUICK ? 1500 : 3000
 /** Duration of the attack before the measurement begins. */
 const LEAD_MS = 1000
@@ -41,7 +42,7 @@ const SETTLE_MS = 2000
 const KEYS = 1000
 const NEIGHBOUR_KEYS = 500
 /** Users with a link each, enough for all runs. */
-const PEOPLE = { from: 0, to: 40_000, link: true }
+const PEOPLE = { from: 0, to: 60_000, link: true }
 const MOST_TIMES_P99 = 3
 /** Below this, differences of p99 are noise. */
 const NOISE_MS = 5
@@ -56,7 +57,7 @@ const TITLES = { sqlite: 'SQLite', postgres: 'PostgreSQL' }
 interface Measured {
   engine: Engine
   flow: string
-  /** p99 in milliseconds without the attacker (the median of the runs before and after) and beside it. */
+  /** p99 in milliseconds without the attacker (the median of the runs before, between and after) and beside it. */
   p99: Record<Kind, { without: number; beside: number; samples: number }>
   errors: number
   error?: string
@@ -67,6 +68,7 @@ const words = option('--only')?.split(',') ?? ['']
 const flows = Object.keys(ATTACKS).filter(name => words.some(word => name.includes(word)))
 const engines = ENGINES.filter(name => name === (option('--engine') ?? name))
 const file = option('--into') ?? join(import.meta.dirname, 'results', 'hostile.jsonl')
+const rounds = Number(option('--rounds') ?? (QUICK ? 1 : 3))
 const isMeasuredAgain = process.argv.includes('--again')
 
 pinBench()
@@ -107,13 +109,22 @@ async function measure(engine: Engine, missing: string[]): Promise<void> {
   await observe(server, people)
   let before = await observe(server, people)
   for (const flow of missing) {
-    const { during, attack } = await observeUnder(server, people, flow)
-    await wait(SETTLE_MS)
-    const after = await observe(server, people)
-    const measured = compare({ engine, flow, attack }, [before, after], during)
+    const quiet = [before]
+    const under = []
+    for (let round = 0; round < rounds; round++) {
+      under.push(await observeUnder(server, people, flow))
+      await wait(SETTLE_MS)
+      quiet.push(await observe(server, people))
+    }
+    const { attack } = under[0]!
+    const measured = compare(
+      { engine, flow, attack },
+      quiet,
+      under.map(({ during }) => during),
+    )
     appendFileSync(file, `${JSON.stringify(measured)}\n`)
     console.error(JSON.stringify(rowOf(measured)))
-    before = after
+    before = quiet.at(-1)!
   }
 }
 
@@ -162,23 +173,28 @@ async function observeUnder(
 function compare(
   what: Pick<Measured, 'engine' | 'flow' | 'attack'>,
   quiet: NeighboursResult[],
-  during: NeighboursResult,
+  under: NeighboursResult[],
 ): Measured {
   const p99 = KINDS.map(kind => [
     kind,
     {
       without: median(quiet.map(result => result[kind].p99)),
-      beside: during[kind].p99,
-      samples: during[kind].count,
+      beside: median(under.map(result => result[kind].p99)),
+      samples: sum(under.map(result => result[kind].count)),
     },
   ])
-  const error = KINDS.map(kind => during[kind].error).find(text => text !== undefined)
+  const all = under.flatMap(result => KINDS.map(kind => result[kind]))
+  const error = all.find(experience => experience.error !== undefined)?.error
   return {
     ...what,
     p99: Object.fromEntries(p99),
-    errors: KINDS.reduce((sum, kind) => sum + during[kind].errors, 0),
+    errors: sum(all.map(({ errors }) => errors)),
     ...(error === undefined ? {} : { error: error.slice(0, 120) }),
   }
+}
+
+function sum(values: number[]): number {
+  return values.reduce((total, value) => total + value, 0)
 }
 
 function tableOf(engine: Engine): [title: string, rows: Row[]] {
