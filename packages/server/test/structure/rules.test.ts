@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { describe, test } from 'node:test'
 import { configurationDocument } from '../../src/config/documentation.ts'
@@ -59,6 +59,17 @@ test('every example and default of a setting is valid', () => {
   for (const [name, setting] of Object.entries<Setting<unknown>>(settings)) {
     if (setting.default !== null) assert.doesNotThrow(() => setting.parse(setting.default!), name)
     if (!setting.example.startsWith('<')) assert.doesNotThrow(() => setting.parse(setting.example), name)
+  }
+})
+
+test('every decision has a number of its own, the same in its name and in its title', async () => {
+  const folder = join(root, 'docs/decisions')
+  const numbers = new Map<number, string>()
+  for (const name of await readdir(folder)) {
+    const number = Number(name.slice(0, 4))
+    assert.equal(numbers.get(number), undefined, `${name} has the number of another decision`)
+    numbers.set(number, name)
+    assert.match(await readFile(join(folder, name), 'utf8'), new RegExp(`^# ${number}\\. `), name)
   }
 })
 
