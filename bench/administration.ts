@@ -14,20 +14,21 @@ import { median } from './support/statistics.ts'
 
 /**
  * Every list and search of administrators with very many people and keys on PostgreSQL, one request at a time. Ten
- * million people with twenty million keys need 25 GB in KEYWAY_BENCH_DIR and a quarter of an hour to create. `--people=N` chooses
- * another number, `--fill` only creates them and waits for a signal, and `--database=URL` measures what was so created.
+ * million people with twenty million keys need 25 GB in KEYWAY_BENCH_DIR and a quarter of an hour to create.
+ * `--people=N` chooses another number, `--fill` only creates them and waits for a signal, and `--database=URL` measures
+ * a database that was created before.
  */
 
 const PEOPLE = Number(option('people') ?? (QUICK ? 100_000 : 10_000_000))
 const KEYS_PER_PERSON = 2
 const ROUNDS = 15
 const MOST_MS = 100
-/** As on a small server, and without WAL for what is filled in. */
+/** PostgreSQL's settings of a small server; `wal_level=minimal`, so that filling the tables writes no WAL. */
 const SETTINGS = [
   ...['shared_buffers=1GB', 'maintenance_work_mem=1GB', 'work_mem=16MB'],
   ...['wal_level=minimal', 'max_wal_senders=0', 'max_wal_size=4GB'],
 ]
-/** The administrator, beside those who are searched. */
+/** The number of the administrator, who is not among the generated people. */
 const ADMIN = 0xffff_ffff_ff
 
 pinBench()
@@ -41,7 +42,7 @@ if (process.argv.includes('--fill')) {
   clearInterval(alive)
   process.exit()
 }
-// A new one for each measurement, since a refresh token is good once.
+// A new session for each measurement, since a refresh token can be used once.
 await administrate(url, `delete from sessions where user_id = '${accountId(ADMIN)}'`)
 await addPeoplePostgres(url, { from: ADMIN, to: ADMIN + 1, session: true, pageSession: true })
 const sizes = await read(
@@ -94,7 +95,7 @@ function option(name: string): string | undefined {
   return process.argv.find(each => each.startsWith(`--${name}=`))?.slice(name.length + 3)
 }
 
-/** Each call another value, so that no answer is that of the call before. */
+/** A different value in each call, so that no answer comes from a cache of the previous one. */
 function paths(): Record<string, (n: number) => string> {
   const api = (path: string) => (n: number) => `/v1/admin${path.replace('N', String(n))}`
   const person = (n: number) => accountId(1 + ((n * 7919) % PEOPLE))

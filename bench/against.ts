@@ -150,7 +150,7 @@ async function start(folder: string) {
   return { sqlite, postgres, tokens, startOnce }
 }
 
-/** One round of each version at a time, the first of a round changing. */
+/** One round of each version at a time; the versions take turns at being first. */
 async function alternate<T>(
   measure: (version: Version, round: number) => Promise<T>,
   count = ROUNDS,
@@ -203,7 +203,7 @@ async function connects({ sqlite: { port, pid }, tokens }: Version, count: numbe
   return { perSecond: count / seconds, cpu }
 }
 
-/** Of another owner in each round, since what one owner sends is limited. */
+/** Uses tokens of another owner in each round, since the sends of one owner are limited. */
 async function fanOuts({ sqlite: { port, pid }, tokens }: Version, round: number) {
   await agents.run({
     do: 'connect',

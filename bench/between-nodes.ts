@@ -18,7 +18,7 @@ const SENDERS = 10
 /** Below the limit of frames of one connection. */
 const MESSAGES_A_SECOND = 80
 const SECONDS = QUICK ? 4 : 10
-/** For heartbeats and agents to settle. */
+/** Pause until heartbeats have run and agents are connected. */
 const SETTLE_MS = 5000
 /** Test events and heartbeats of all nodes. */
 const ALLOWED_EVENTS_A_SECOND = 5
@@ -51,7 +51,7 @@ interface Measured {
   acknowledged: number
   sender: NodeLoad
   receiver: NodeLoad
-  /** The largest values of the others. */
+  /** The maxima over the other nodes. */
   others: NodeLoad
 }
 
@@ -64,7 +64,7 @@ async function measure(count: number, eventsUrl: string | null): Promise<Measure
   const nodes: RunningProcess[] = []
   try {
     for (let n = 0; n < count; n++) {
-      // Its own, since the address that a node prints is the public one.
+      // The node's own port, since the address that a node prints is the public one.
       const port = await freePort()
       nodes.push({ ...(await startKeyway({ ...settings, KEYWAY_PORT: String(port) })), port })
     }

@@ -18,7 +18,7 @@ const KEYS = 1000
 const ROUNDS = QUICK ? 3 : 7
 const RUN_MS = QUICK ? 1000 : 2000
 const CONNECTIONS = 32
-/** Of the plain exchange. */
+/** Minimum throughput, as a fraction of the plain exchange's. */
 const WANTED = 0.6
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' }

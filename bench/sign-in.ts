@@ -146,7 +146,7 @@ async function onPostgres(): Promise<Row[]> {
 async function record(database: BenchDatabase, call: Call, number: number): Promise<Recorded[]> {
   const services = await openServices(configOf(database), createLog('error'))
   try {
-    // Once before, since the first call fills caches.
+    // Called once before, since the first call fills caches.
     const other = number + 1_000_000_000
     await addPeoplePostgres(urlOf(database), { ...call.needs, from: other, to: other + 1 })
     await call.inProcess(services, other)

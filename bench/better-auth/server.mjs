@@ -6,9 +6,10 @@ import { apiKey } from '@better-auth/api-key'
 import { betterAuth } from 'better-auth'
 import { getMigrations } from 'better-auth/db/migration'
 
-/*
- * better-auth's API keys behind the barest HTTP server: POST {"key"} verifies a key, counts it against a limit of requests
- * and takes one of what remains of it. On SQLite with the same durability as Keyway's. Its keys go into keys.json.
+/**
+ * better-auth's API keys behind a minimal HTTP server: POST {"key"} verifies a key, counts the request against its rate
+ * limit, and decrements its remaining uses. On SQLite with the same durability as Keyway's. Writes its keys into
+ * keys.json.
  */
 
 const [folder, count] = process.argv.slice(2)

@@ -10,7 +10,7 @@ import { clusterUrl, databaseUrl } from '../../packages/server/test/support/post
 
 const KEYS_PER_USER = 10
 export const SECRET = Buffer.alloc(32, 7).toString('base64')
-/** Recent, since the first use of a dormant key causes a mail to its owner. */
+/** Recent, since the first use of a dormant key sends mail to its owner. */
 const CREATED_AT = Date.now()
 
 export interface BenchDatabase extends AsyncDisposable {

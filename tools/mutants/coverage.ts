@@ -32,16 +32,16 @@ interface Measured {
 
 interface Cache {
   names: string[]
-  /** So many of them were in the sources when all tests were measured. */
+  /** Number of names that existed when all tests were last measured. */
   complete: number
   measured: Measured[]
 }
 
 export interface Coverage {
   judges: Judge[]
-  /** What some file's loading comes by. */
+  /** Mutants that are executed while some test file is loaded. */
   loadHits: Set<string>
-  /** Of a mutant that was added since all tests were measured nothing is known. */
+  /** False for a mutant that was added since all tests were measured: its coverage is unknown. */
   isKnown(name: string): boolean
 }
 

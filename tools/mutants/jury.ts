@@ -22,7 +22,7 @@ export function createJury(coverage: Coverage, { seconds, into, env }: JuryOptio
   const unreliable = new Set<Judge>()
   const { judges } = coverage
 
-  /** Where coverage does not tell which tests depend on the place: those that execute the file. */
+  /** Without exact coverage, all tests that execute the file. */
   function candidatesFor(mutant: Candidate): Judge[] {
     const direct = judges.filter(judge => judge.hits.has(mutant.name))
     const isClear = coverage.isKnown(mutant.name) && !mutant.isStatic && !coverage.loadHits.has(mutant.name)
@@ -30,7 +30,7 @@ export function createJury(coverage: Coverage, { seconds, into, env }: JuryOptio
   }
 
   function withinTime(found: readonly Judge[], file: string, by: string | undefined): Judge[] {
-    // A test of the subject itself comes by much of its file.
+    // Tests that execute much of the file are likely to be about it.
     const worth = (judge: Judge) =>
       nameOf(judge) === by
         ? Number.POSITIVE_INFINITY

@@ -13,7 +13,7 @@ export interface Result {
   by: string
   /** Hash of the test that detected it or, if none did, of all tests that were run. */
   judges: string
-  /** What the tests that did not notice it might take. */
+  /** The time limit of the tests that did not detect it, in seconds. */
   seconds: number
 }
 

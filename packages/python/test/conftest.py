@@ -16,7 +16,7 @@ from keyway import Keyway, TokenStore
 
 LONGEST_TEST_SECONDS = 60
 CLIENTS: list[Keyway] = []
-"""Those of the test that runs; they are closed after it."""
+"""The clients of the running test, closed after it."""
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -15,7 +15,7 @@ KEY = f"svc_{'a' * 32}"
 
 
 def closed_port() -> int:
-    """Nobody listens on it: it was free a moment ago."""
+    """A port on which nobody listens: it was free a moment ago."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return int(found.getsockname()[1])

@@ -26,7 +26,7 @@ export declare class Agent extends Emitter<AgentEvents> implements AsyncIterable
      */
     send<Value>(to: string, data: Sendable<Value>, { signal, replyTo }?: SendOptions): Promise<Delivery>;
     /**
-     * Sends a question to one connection, to all of a key, or to `"all"`, and resolves with the first answer.
+     * Sends a request to one connection, to all of a key, or to `"all"`, and resolves with the first answer.
      *
      * @throws KeywayError `no_responders` at once when nobody is there who answers; `timeout`; `request_failed` with
      *   `reason` when every receiver refused or failed; `queue_full` beyond 1,000 requests without an answer

@@ -87,7 +87,7 @@ export class Agent extends Emitter {
         return this.#send(replyTo === undefined ? message : { ...message, reply_to: replyTo }, signal);
     }
     /**
-     * Sends a question to one connection, to all of a key, or to `"all"`, and resolves with the first answer.
+     * Sends a request to one connection, to all of a key, or to `"all"`, and resolves with the first answer.
      *
      * @throws KeywayError `no_responders` at once when nobody is there who answers; `timeout`; `request_failed` with
      *   `reason` when every receiver refused or failed; `queue_full` beyond 1,000 requests without an answer
@@ -244,7 +244,10 @@ export class Agent extends Emitter {
         else if (reconnectAfter(closed.code) === 'never')
             this.#stop(stopErrorFromClose(closed));
     }
-    /** Its successor took it over, and is ready soon; or an attempt that was given up did. */
+    /**
+     * A newer connection of this agent resumed it: the attempt in progress, whose `ready` follows, or one that was given
+     * up.
+     */
     #superseded(connection) {
         if (this.#current?.connection !== connection)
             return;

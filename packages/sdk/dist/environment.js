@@ -71,7 +71,7 @@ function carriedWebSocket() {
             });
     }
     catch {
-        return undefined; // a bundle without it, or a checkout
+        return undefined; // no such file: a bundle without it, or a checkout
     }
 }
 /** From `dist`; pack.ts puts it there. */
@@ -81,7 +81,7 @@ export function randomId() {
     const bytes = crypto.getRandomValues(new Uint8Array(16));
     return Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join('');
 }
-/** Calls back once when the signal aborts, or soon if it has aborted. Returns how to forget it. */
+/** Calls back once when the signal aborts, or soon if it has aborted. Returns a function that removes the listener. */
 export function onAbort(signal, callback) {
     if (!signal)
         return () => { };

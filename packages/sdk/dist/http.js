@@ -14,7 +14,7 @@ export async function requestJson(fetch, url, { method = 'GET', body, headers, s
         },
         body: body && JSON.stringify(body),
         signal,
-        // A redirect would send the credential to another address.
+        // Redirects are not followed: one would send the credential to another address.
         redirect: 'error',
         credentials: 'omit',
         cache: 'no-store',

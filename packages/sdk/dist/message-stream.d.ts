@@ -1,5 +1,5 @@
 import { KeywayError } from './errors.js';
-/** An async iterator that is fed from outside. One consumer. */
+/** An asynchronous iterator over items that are pushed into it, for one consumer. */
 export declare class MessageStream<Message> implements AsyncIterableIterator<Message, undefined> {
     #private;
     /** @param items what is iterated over, in the plural */

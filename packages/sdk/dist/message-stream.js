@@ -1,7 +1,7 @@
 import { KeywayError } from './errors.js';
 /** Maximum number of buffered messages of a slow iterator. */
 const MAX_BUFFERED = 10_000;
-/** An async iterator that is fed from outside. One consumer. */
+/** An asynchronous iterator over items that are pushed into it, for one consumer. */
 export class MessageStream {
     #buffer = [];
     #waiting = [];

@@ -54,10 +54,10 @@ export interface AgentMessage {
   replyTo?: string
 }
 
-/** A question of another agent of the same owner; see `Agent.onRequest`. */
+/** A request of another agent of the same owner; see `Agent.onRequest`. */
 export interface AgentRequest {
   id: string
-  /** The asking connection, or `"api"`. */
+  /** The requesting connection, or `"api"`. */
   from: string
   fromKeyId: string | null
   data: Json

@@ -80,7 +80,7 @@ function carriedWebSocket(): WebSocketConstructor | undefined {
       }
     )
   } catch {
-    return undefined // a bundle without it, or a checkout
+    return undefined // no such file: a bundle without it, or a checkout
   }
 }
 
@@ -93,7 +93,7 @@ export function randomId(): string {
   return Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** Calls back once when the signal aborts, or soon if it has aborted. Returns how to forget it. */
+/** Calls back once when the signal aborts, or soon if it has aborted. Returns a function that removes the listener. */
 export function onAbort(signal: AbortSignal | undefined, callback: () => void): () => void {
   if (!signal) return () => {}
   if (signal.aborted) queueMicrotask(callback)

@@ -26,7 +26,7 @@ export async function requestJson<Answer>(
     },
     body: body && JSON.stringify(body),
     signal,
-    // A redirect would send the credential to another address.
+    // Redirects are not followed: one would send the credential to another address.
     redirect: 'error',
     credentials: 'omit',
     cache: 'no-store',

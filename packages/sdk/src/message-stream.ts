@@ -3,7 +3,7 @@ import { KeywayError } from './errors.ts'
 /** Maximum number of buffered messages of a slow iterator. */
 const MAX_BUFFERED = 10_000
 
-/** An async iterator that is fed from outside. One consumer. */
+/** An asynchronous iterator over items that are pushed into it, for one consumer. */
 export class MessageStream<Message> implements AsyncIterableIterator<Message, undefined> {
   #buffer: Message[] = []
   #waiting: PromiseWithResolvers<IteratorResult<Message, undefined>>[] = []

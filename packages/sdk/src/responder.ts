@@ -13,7 +13,7 @@ const MAX_ERROR_LENGTH = 1000
 type SendAnswer = (to: string, answer: Json, replyTo: string) => Promise<unknown>
 
 interface Handled {
-  /** The asking connection; after a reconnection another one. */
+  /** The requesting connection; after a reconnection another one. */
   from: string
   answer: Answer | undefined
 }

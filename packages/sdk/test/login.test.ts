@@ -127,7 +127,7 @@ interface Machine {
   openedPage(): string | undefined
 }
 
-/** A home directory of its own, with a browser that only notes what it is to open. */
+/** A home directory of its own, with a browser that only records the URL that it is to open. */
 function newMachine(t: TestContext): Machine {
   const home = mkdtempSync(join(tmpdir(), 'keyway-login-'))
   t.after(() => rmSync(home, { recursive: true, force: true }))
@@ -146,7 +146,7 @@ function newMachine(t: TestContext): Machine {
 
 interface Running {
   output(): string
-  /** All that it said, once it has said this. */
+  /** Waits until the command has printed this; returns its whole output. */
   saidWhen(what: RegExp): Promise<string>
   status(): Promise<number | null>
 }
@@ -176,7 +176,7 @@ async function loggedIn(t: TestContext, web: WebServer, machine: Machine, words:
   return login
 }
 
-/** Decides as the page does. */
+/** Approves or denies the request as the page does. */
 async function decide(web: WebServer, said: string, decision: 'approved' | 'denied'): Promise<void> {
   const { deviceAuthorizations, magicLinks } = web.server.services
   const { searchParams } = new URL(/http\S+ticket=\S+/.exec(said)![0])

@@ -90,7 +90,7 @@ describe('against the real service', { concurrency: 3 }, () => {
       const sum = (data: typeof mine.data) => data.reduce((all, bucket) => all + bucket.exchanges, 0)
       return [sum(ofKey.data), sum(mine.data)]
     }
-    // Stored every five seconds.
+    // Usage is stored every five seconds.
     await until('the exchange is stored', async () => `${await total()}` === '1,1')
   })
 
@@ -157,7 +157,7 @@ describe('against the real service', { concurrency: 3 }, () => {
     await events.disconnected.next()
     const sending = agent.send(id, 'queued while the service was away')
     await restarted
-    // In real time: the attempts during the outage have increased the back-off.
+    // Real time, since the attempts during the outage have increased the back-off.
     await Promise.all([received.ready.next(BACKOFF_CAP_MS + 10_000), sending])
     assert.equal(agent.connected, true)
   })

@@ -16,7 +16,7 @@ export async function main(argv: string[]): Promise<void> {
   const allowExit = failOnEarlyExit()
   process.exitCode = await run(argv, processTerminal)
   allowExit()
-  // What a library leaves open (an idle pool, a timer) must not keep a finished command alive.
+  // Handles that a library leaves open (an idle pool, a timer) must not keep a finished command alive.
   await flushed(process.stdout)
   process.exit()
 }

@@ -57,7 +57,7 @@ async function compress(content: Buffer, coding: Coding): Promise<Buffer<ArrayBu
   return (await promisify(brotliCompress)(content, { params })) as Buffer<ArrayBuffer>
 }
 
-/** Brotli where it is accepted as willingly as gzip. */
+/** Brotli, unless gzip has a higher quality value. */
 function preferredCoding(acceptEncoding = ''): Coding {
   const qualities = new Map<string, number>()
   for (const part of acceptEncoding.toLowerCase().split(',')) {

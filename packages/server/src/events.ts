@@ -48,7 +48,7 @@ export interface LiveConnection {
   connectedAt: Instant
 }
 
-/** A connection that is ready, or belongs to another key now; or the id of one that is gone, with the reason. */
+/** A connection that became ready or changed its key; or the id of one that is gone, with the reason. */
 export type PresenceChange = { joined: LiveConnection } | { left: string; reason: string }
 
 /** A message of one hub to another without an answer; see hub/presence-feed.ts. */

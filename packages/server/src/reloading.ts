@@ -6,7 +6,7 @@ import type { Storage } from './store.ts'
 /** A node that missed the event of a change has it after this time. */
 export const RELOAD_INTERVAL = 10 * SECOND
 
-/** Keeps what this node holds of the database up to date. */
+/** Keeps a node's in-memory copy of stored values up to date. */
 export interface Reloading {
   start(): void
   stop(): void
@@ -16,7 +16,7 @@ export interface Reloading {
  * Reloads on an event, when events may have been lost, and at intervals.
  *
  * @param interval in milliseconds; shorter where not every change causes an event
- * @param on the type of the event that tells of a change
+ * @param on the type of the event that announces a change
  * @param failure the log message for a reload that failed
  */
 export function createReloading({

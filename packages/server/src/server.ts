@@ -36,7 +36,7 @@ import type { Pages } from './web/pages.ts'
 export { VERSION }
 
 const MAX_DEAD_NODES = 1000
-/** More administrators than that are one too many to count at a start. */
+/** Maximum number of administrators that is counted at a start. */
 const MAX_COUNTED = 1000
 const NEVER = new Promise<never>(() => {})
 
@@ -45,7 +45,7 @@ export interface RunningServer extends AsyncDisposable {
   readonly port: number
   readonly services: Services
   readonly hub: Hub
-  /** Resolves with an error that only a restart of the process can mend. */
+  /** Resolves with an error after which the process must be restarted. */
   readonly failure: Promise<Error>
   /** Drains: accepts no new requests, sends `draining` to agents, leaves queued mail queued. */
   close(): Promise<void>

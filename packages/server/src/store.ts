@@ -126,7 +126,10 @@ export interface Transaction extends WithChanges<Store> {
    * account are published with the change itself.
    */
   publish(event: Exclude<Event, SubjectEvent>): void
-  /** Queues events for the endpoints that listen, with the commit. Recorded operations announce theirs themselves. */
+  /**
+   * Queues events for the webhook endpoints that subscribe to them, with the commit. Recorded operations announce
+   * theirs themselves.
+   */
   announce(...events: WebhookEvent[]): void
   /** The facts of its changes so far, for the journal and the log of security events. */
   readonly facts: readonly Fact[]

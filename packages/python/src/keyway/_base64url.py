@@ -10,7 +10,7 @@ _ALPHABET = re.compile(r"[A-Za-z0-9_-]*", re.ASCII)
 
 
 def decode_base64url(text: str) -> bytes | None:
-    """None for encodings that are not canonical, so that a token has exactly one text form."""
+    """None for encodings that are not canonical, so that each token has exactly one encoding."""
     if not _ALPHABET.fullmatch(text) or len(text) % 4 == 1:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Settings from the environment, and how the package names itself."""
+"""Settings from the environment, and the package's User-Agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent reports, and who is told."""
+"""The events of an agent, and their listeners."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Ready:
 
 @dataclass(frozen=True)
 class Request:
-    """A question of another agent of the same owner; see `Agent.on_request`."""
+    """A request of another agent of the same owner; see `Agent.on_request`."""
 
     id: str
     from_: str
-    """The asking connection, or "api"."""
+    """The requesting connection, or "api"."""
     from_key_id: str | None
     data: Json
 

@@ -20,7 +20,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class RetryOptions:
-    """How patient calls are."""
+    """Timeout and retries of calls."""
 
     max_retries: int = 4
     longest_wait_seconds: float = 30.0

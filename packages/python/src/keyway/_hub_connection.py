@@ -33,11 +33,11 @@ class HubClosed:
     code: int
     reason: str
     error: KeywayError | None = None
-    """Why no connection came about."""
+    """Why the connection could not be established."""
 
 
 class ConnectionEvents(Protocol):
-    """Who is told. `on_closed` is called exactly once, unless `close` was called."""
+    """Callbacks of a connection. `on_closed` is called exactly once, unless `close` was called."""
 
     def on_ready(self, connection: HubConnection, frame: Frame) -> None: ...
 
@@ -79,7 +79,7 @@ class HubConnection:
         self._offered = [HUB_PROTOCOL, HUB_BEARER_PREFIX + token, *resumes.offer]
         self._resumes = resumes
         self.lineage = Lineage()
-        """What resumes it; known once it is ready."""
+        """What a later connection offers to resume this one; known once this one is ready."""
         self._ssl = ssl
         self._socket: Any = None
         self._outgoing: asyncio.Queue[str] = asyncio.Queue()

@@ -73,7 +73,7 @@ class Lifecycle:
 
     @property
     def ready(self) -> Ready | None:
-        """What the hub said of the connection in use."""
+        """The `ready` frame of the connection in use."""
         return self._current.ready if self._current else None
 
     @property

@@ -1,4 +1,4 @@
-"""Questions to other agents, each with one answer (docs/hub-protocol.md, section 3)."""
+"""Requests to other agents, each with one answer (docs/hub-protocol.md, section 3)."""
 
 from __future__ import annotations
 

@@ -27,12 +27,12 @@ Send = Callable[[str, Json, str], Awaitable[Delivery]]
 class _Handled:
     def __init__(self, sender: str) -> None:
         self.sender = sender
-        """The asking connection; after a reconnection another one."""
+        """The requesting connection; after a reconnection another one."""
         self.answer: Json = None
 
 
 class Responder:
-    """Without a handler it answers that nobody does."""
+    """Answers requests. Without a handler each is answered with `no_handler`."""
 
     def __init__(self, send: Send) -> None:
         self._send = send

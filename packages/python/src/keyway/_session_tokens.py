@@ -52,7 +52,7 @@ class SessionTokens:
     def _landed(self, flight: asyncio.Task[SessionAnswer | None]) -> None:
         self._flight = None
         if not flight.cancelled():
-            flight.exception()  # whoever waits for it handles it; nobody may wait any more
+            flight.exception()  # awaiting callers handle the exception; this marks it as retrieved if there are none
 
     async def _alone(self, refused: str | None) -> SessionAnswer | None:
         if not isinstance(self._store, FileTokenStore):

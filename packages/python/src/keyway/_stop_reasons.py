@@ -1,4 +1,4 @@
-"""Which refusals end an agent, and what its person can do about each."""
+"""Which refusals end an agent, and what its user can do about each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An iterator that is fed from outside."""
+"""An asynchronous iterator over items that are pushed into it."""
 
 from __future__ import annotations
 

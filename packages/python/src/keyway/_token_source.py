@@ -80,7 +80,7 @@ class TokenSource:
     def _landed(self, flight: asyncio.Task[str]) -> None:
         self._flight = None
         if not flight.cancelled():
-            flight.exception()  # whoever waits for it handles it; nobody may wait any more
+            flight.exception()  # awaiting callers handle the exception; this marks it as retrieved if there are none
 
     async def _obtain(self) -> str:
         asked = self._clock.now()

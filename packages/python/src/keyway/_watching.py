@@ -12,7 +12,7 @@ from ._stream import Stream
 from .objects import AgentConnectionObject
 
 WATCH_ID = "watch"
-"""Of `watch` frames, by which their errors are recognised."""
+"""The id of `watch` frames, by which their errors are recognised."""
 RATE_LIMIT_PAUSE_SECONDS = 10.0
 
 

@@ -77,7 +77,7 @@ class Agent:
 
     @property
     def connection(self) -> Ready | None:
-        """What the hub said when the connection became ready; None while not connected."""
+        """The content of the `ready` frame; None while not connected."""
         return self._lifecycle.ready
 
     @overload
@@ -129,11 +129,11 @@ class Agent:
         return await self._lifecycle.send(self._lifecycle.new_id(), to, data, reply_to)
 
     async def request(self, to: str, data: Json, *, timeout: float = DEFAULT_TIMEOUT_SECONDS) -> Json:
-        """Sends a question to one connection, to all of a key, or to "all", and returns the first answer.
+        """Sends a request to one connection, to all of a key, or to "all", and returns the first answer.
 
         :param timeout: in seconds, at most a day
-        :raises KeywayError: `no_responders` at once when nobody is there who answers; `timeout`; `request_failed` with
-            `reason` when every receiver refused or failed; `queue_full` beyond 1,000 requests without an answer
+        :raises KeywayError: `no_responders` at once when nobody is there who answers; `timeout`; `request_failed`
+            with `reason` when every receiver refused or failed; `queue_full` beyond 1,000 requests without an answer
         """
         return await self._lifecycle.requests.ask(to, data, timeout)
 

@@ -177,7 +177,7 @@ class Subscription(TypedDict):
 
 
 class ChargeAuthorizationObject(TypedDict):
-    """That an app may charge the balance, or might until `revoked_at`."""
+    """An app's permission to charge the balance; withdrawn if `revoked_at` is set."""
 
     app_id: str
     name: str

@@ -38,7 +38,7 @@ class TokenStore(Protocol):
 
 
 class MemoryTokenStore:
-    """The default: gone with the process."""
+    """The default: in memory, lost with the process."""
 
     def __init__(self, tokens: StoredTokens | None = None) -> None:
         self._tokens = tokens

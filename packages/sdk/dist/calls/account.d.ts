@@ -24,7 +24,7 @@ export declare class AccountCalls {
     cancelEmailChange(): Promise<void>;
     /** Takes effect at `deletes_at`, in 7 days. Needs a sign-in of the last 30 minutes, as does `restore`. */
     delete(): Promise<AccountObject>;
-    /** Keeps the account after all. */
+    /** Cancels the deletion. */
     restore(): Promise<AccountObject>;
     ledger({ limit, cursor }?: PageOptions): Promise<Page<LedgerEntryObject>>;
     /** Of one type, and about one key, where these are given. */

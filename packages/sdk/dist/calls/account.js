@@ -26,7 +26,7 @@ export class AccountCalls {
     delete() {
         return this.#transport.call('DELETE', '/v1/me');
     }
-    /** Keeps the account after all. */
+    /** Cancels the deletion. */
     restore() {
         return this.#transport.call('POST', '/v1/me/restore');
     }

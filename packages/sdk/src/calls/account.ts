@@ -44,7 +44,7 @@ export class AccountCalls {
     return this.#transport.call('DELETE', '/v1/me')
   }
 
-  /** Keeps the account after all. */
+  /** Cancels the deletion. */
   restore(): Promise<AccountObject> {
     return this.#transport.call('POST', '/v1/me/restore')
   }

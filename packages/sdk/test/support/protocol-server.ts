@@ -14,7 +14,7 @@ export type ExchangeAnswer =
 export interface ServerEnd {
   id: string
   token: string
-  /** What it asked to resume: `<resume_token>.<last seq>`. */
+  /** What the client asks to resume: `<resume_token>.<last seq>`. */
   resume: string | undefined
   frames: Queue<AgentFrame>
   closed: Promise<number>
@@ -51,7 +51,7 @@ export async function startProtocolServer(t: {
 }): Promise<ProtocolServer> {
   const http = createServer((request, response) => void exchange(server, request, response))
   const hub = new WebSocketServer({ noServer: true, handleProtocols: () => HUB_PROTOCOL })
-  // Its own from before the start until after a restart.
+  // Reserved from before the start until after a restart.
   const port = await freePort()
   const server: ProtocolServer = {
     url: '',

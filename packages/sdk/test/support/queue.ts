@@ -21,7 +21,7 @@ export class Queue<Item> {
         this.#waiting.splice(this.#waiting.indexOf(take), 1)
         reject(new Error(`nothing arrived within ${withinMs} ms`))
       }, withinMs)
-      late.unref() // nobody may wait any more; the server of the test keeps the process
+      late.unref() // the timer must not keep the process alive
       const take = (item: Item) => {
         clearTimeout(late)
         resolve(item)

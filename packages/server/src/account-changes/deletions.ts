@@ -11,8 +11,8 @@ import { deleteWithin } from '../users/users.ts'
 import { assertMayMail, countMail } from './mail-limits.ts'
 
 /**
- * Between the request and the deletion, in which everything goes on: whoever stole a session breaks nothing by asking for
- * it, and the owner, who gets a mail, can cancel it.
+ * The delay between the request and the deletion, during which the account works as before: a stolen session can break
+ * nothing by requesting it, and the owner, who gets a mail, can cancel it.
  */
 export const DELETION_WAIT = 7 * DAY
 /** A deletion that would leave no administrator is tried again after this. */
@@ -109,7 +109,7 @@ export function createDeletions({ storage, clock, secrets, outbox, log }: Deleti
   }
 }
 
-/** From its millisecond on. */
+/** Due from this millisecond on. */
 function isDue({ deletesAt }: User, now: Instant): boolean {
   return deletesAt !== null && deletesAt <= now
 }

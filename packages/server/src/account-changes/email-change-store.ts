@@ -2,7 +2,7 @@ import type { Instant } from '../clock.ts'
 import type { ChangeSide, EmailChange } from './email-change.ts'
 
 export interface EmailChangeStore {
-  /** Also an expired one. */
+  /** The account's pending change, also if it has expired. */
   find(userId: string): Promise<EmailChange | null>
   /** Stores it in place of an earlier one of the account, whose links stop working. */
   put(change: EmailChange): Promise<void>

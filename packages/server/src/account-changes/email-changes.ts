@@ -45,8 +45,8 @@ export interface EmailChanges {
   inspect(userId: string, token: string): Promise<{ side: ChangeSide; change: EmailChange } | null>
   /**
    * Confirms by one of the two links, in any session of the account; with the second one the address changes, and all
-   * sessions end but the one that asked for it. Keys stay. The token alone confirms nothing: else an address could be
-   * joined to a stranger's account by a careless click.
+   * sessions end but the one that asked for it. Keys stay. The token alone confirms nothing: else a careless click
+   * could give a stranger's account the address.
    *
    * @throws KeywayError `invalid_request` if the link is not, or no longer, valid for this account
    */
@@ -138,7 +138,10 @@ export function createEmailChanges(deps: EmailChangeDeps): EmailChanges {
     },
   }
 
-  /** Who may not sign up by an address may not move to it either: else an account outlives its domain. */
+  /**
+   * An address that may not sign up may not be changed to either: else an account could leave the domains that the
+   * policy allows.
+   */
   async function assertMayMoveTo(email: EmailAddress): Promise<void> {
     const current = await policies.read(store)
     if (current.signUp === 'domains' && !isOpenTo(current, email))
@@ -220,7 +223,7 @@ export function createEmailChanges(deps: EmailChangeDeps): EmailChanges {
     return { is: 'changed', user }
   }
 
-  /** Its links end, so that none makes a new account of it, and nothing here remembers it. */
+  /** Its links end, so that none creates a new account for the old address, and no other row keeps it. */
   async function leaveOldAddress(
     tx: Transaction,
     { oldEmail, newEmail }: EmailChange,

@@ -26,7 +26,7 @@ export interface Administration {
   /** The running nodes, oldest first. */
   nodes(): Promise<NodeStatus[]>
   mails(state: MessageState | null, page: PageRequest): Promise<Slice<ListedMail>>
-  /** The last mails to a person's address. Recorded, since it shows what a person does. */
+  /** The last mails to a person's address. Audited, since it shows what a person does. */
   mailsOf(userId: string, by: By): Promise<OutboxMessage[]>
   /** @throws KeywayError `not_found`, `mail_not_available` (a sign-in mail, or one that is sent or queued) */
   sendAgain(mailId: string, by: By): Promise<OutboxMessage>
@@ -38,7 +38,7 @@ export interface Administration {
   reading<Value>(userId: string, what: ReadKind, by: By, read: () => Promise<Value>): Promise<Value>
 }
 
-/** A mail with a masked recipient: whose mails are read is recorded, and this list is of everybody's. */
+/** A mail with a masked recipient: this list covers all people, while reading the mails of one person is audited. */
 export type ListedMail = Omit<OutboxMessage, 'recipient'> & { recipient: string }
 
 export type ReadKind = 'ledger' | 'mails' | 'export'
@@ -131,7 +131,7 @@ export function createAdministration({
     by: By,
     read: () => Promise<Value>,
   ): Promise<Value> {
-    // Support changes nothing, and must not fill the audit either.
+    // Support staff change nothing, and must not be able to fill the audit with reads either.
     changeLimits.take(`reading:${by.actor.id}`)
     await audit.perform(by, async () =>
       performed(true, {

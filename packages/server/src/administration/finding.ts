@@ -8,11 +8,11 @@ export interface Finding {
 
 /** The checks of a running node, for the pages of administrators. */
 export interface Examination {
-  /** What costs nothing to know. */
+  /** The checks that are cheap enough for every page load. */
   quick(): Promise<Finding[]>
   /**
    * What `keyway doctor` reports, with the whole audit and a login to the mail server. Calls at the same time share one
-   * run, so that nobody makes many of them.
+   * run, so that reloading the page starts no second one.
    */
   whole(): Promise<Finding[]>
 }

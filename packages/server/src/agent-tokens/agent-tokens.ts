@@ -128,7 +128,9 @@ export function createAgentTokens(deps: {
     },
   }
 
-  /** What tokens for this audience are signed with; null for an unknown one. The hub's own is known without a read. */
+  /**
+   * The algorithm that signs tokens for this audience; null for an unknown one. The hub's own is known without a read.
+   */
   async function algOf(audience: string | undefined): Promise<SigningAlg | null> {
     if (audience === undefined || isHub(audience)) return DEFAULT_ALG
     return (await storage.store.apps.findByAudience(audience))?.tokenAlg ?? null

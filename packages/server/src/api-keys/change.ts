@@ -47,7 +47,7 @@ export function createChange({
     if (change.limits) assertWithinPolicy(change.limits, await policies.read())
     const found = await storage.store.apiKeys.findOwned(userId, id)
     if (!found) throw refusal('not_found')
-    // A leaked key has a limit of its own, so that it cannot use up its owner's.
+    // Changes by a key count in a limit of their own, so that a leaked key cannot use up its owner's.
     if (changesNetworks(found, change) || change.limits) changeLimits.take(`${by}:${userId}`)
     const quotaId = newId(clock.now())
     const outcome = await storage.transaction<Outcome>(async tx => {

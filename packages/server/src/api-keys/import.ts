@@ -27,7 +27,7 @@ export interface KeyToImport
 
 export interface ImportedKey {
   id: string
-  /** False: this person had it already. */
+  /** False: the owner had imported this key already. */
   isNew: boolean
 }
 
@@ -93,7 +93,7 @@ export function createImport({
         throw refused(index, 'expires_at', 'must lie in the future')
       if (key.scopes?.some(isAdministrative) && owner.role !== 'admin')
         throw refused(index, 'scopes', 'may contain admin:… for administrators only')
-      // Who imports a key may know it, and the audit would name its owner for what is done with it.
+      // Whoever imports a key may know it, and could act with it while the audit names its owner.
       if (mayAdminister(key.scopes, owner) && by.actor.type === 'user' && by.actor.id !== owner.id)
         throw refused(
           index,

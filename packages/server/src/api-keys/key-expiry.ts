@@ -3,13 +3,13 @@ import { ofKey } from '../endings/webhook-events.ts'
 import type { Storage } from '../store.ts'
 import { EXPIRED } from './key-alert-store.ts'
 
-/** What expired longer ago is not told of any more. Longer than an outage. */
-const TOLD_WITHIN = 3 * DAY
+/** Keys that expired longer ago are not announced. Longer than an outage. */
+const ANNOUNCED_WITHIN = 3 * DAY
 const BATCH = 100
 
 /**
- * Announces keys that have expired, once each over all nodes. No act makes a key expire, so they are looked for; only
- * while an endpoint listens, and only those that expired since it was created.
+ * Announces keys that have expired, once each over all nodes. Keys expire without a request, so expired ones are polled
+ * for; only while a webhook endpoint subscribes to the event, and only those that expired since it was created.
  */
 export async function announceExpired({
   storage,
@@ -19,23 +19,27 @@ export async function announceExpired({
   clock: Clock
 }): Promise<number> {
   const now = clock.now()
-  const since = await listenedSince(storage)
+  const since = await subscribedSince(storage)
   if (since === null) return 0
   let announced = 0
   for (;;) {
-    const keys = await storage.store.keyAlerts.listExpired(Math.max(since, now - TOLD_WITHIN), now, BATCH)
+    const keys = await storage.store.keyAlerts.listExpired(
+      Math.max(since, now - ANNOUNCED_WITHIN),
+      now,
+      BATCH,
+    )
     for (const key of keys) if (await announce(storage, key, now)) announced++
     if (keys.length < BATCH) return announced
   }
 }
 
-/** Null if nobody listens. */
-async function listenedSince(storage: Storage): Promise<Instant | null> {
-  const listening = (await storage.store.webhooks.list()).filter(
+/** When the oldest endpoint that subscribes to the event was created; null if there is none. */
+async function subscribedSince(storage: Storage): Promise<Instant | null> {
+  const subscribed = (await storage.store.webhooks.list()).filter(
     ({ events, disabledAt }) =>
       disabledAt === null && (events.length === 0 || events.includes('api_key.expired')),
   )
-  return listening.length === 0 ? null : Math.min(...listening.map(({ createdAt }) => createdAt))
+  return subscribed.length === 0 ? null : Math.min(...subscribed.map(({ createdAt }) => createdAt))
 }
 
 function announce(

@@ -56,7 +56,7 @@ export function createKeyNetworks({
     for (const use of unchecked) checked.add(nameOf(use))
   }
 
-  /** Anew each day, so that what is stored of a network is at most a day older than its last use. */
+  /** Cleared each day, so that the stored last use of a network is at most a day too old. */
   function startDay(): void {
     const today = Math.floor(clock.now() / DAY)
     if (today === day && checked.size < MAX_CHECKED) return

@@ -32,7 +32,7 @@ export function alertingLimiter(limiter: KeyLimiter, alerts: Pick<KeyAlerts, 'no
     for (const { name, limit, remaining } of states) {
       if (remaining > limit / 5) continue
       const per = REQUEST_WINDOWS.find(window => window === name)
-      // What is left of a person's limits is not the key's.
+      // The remaining requests of a person are not those of the key.
       if (per) noteRequests(key, per, remaining < 1 ? 100 : 80)
     }
     return states

@@ -49,7 +49,7 @@ export const DEFAULT_APP_SETTINGS: Omit<AppSettings, 'name'> = {
   logoutUris: [],
   backchannelLogoutUri: null,
   tokenAlg: 'EdDSA',
-  // What clients expect that do not say otherwise (OpenID Connect Core section 2).
+  // Defaults of client metadata (OpenID Connect Core section 2).
   idTokenAlg: 'RS256',
   scopes: [],
   trusted: false,
@@ -79,7 +79,9 @@ export function mayAskFor(app: Pick<App, 'scopes'>, scope: string): boolean {
 /** Prefix of the ids of clients that registered themselves. */
 export const REGISTERED_PREFIX = 'dyn-'
 
-/** Whether the app registered itself, or describes itself at the URL that is its id: no operator knows it. */
+/**
+ * Whether the app registered itself, or describes itself at the URL that is its id: the operator did not register it.
+ */
 export function isSelfDescribed(appId: string): boolean {
   return appId.startsWith(REGISTERED_PREFIX) || isClientUrl(appId)
 }

@@ -1,7 +1,7 @@
 import type { Secrets } from '../secrets.ts'
 import type { SealedPlace } from './audit-store.ts'
 
-/** What a place in the chain is sealed as: its head, or the last row that retention removed. */
+/** The two places in the chain that are sealed: its head, and the last row that retention removed. */
 export type SealKind = 'head' | 'pruned'
 
 export function sealPlace(

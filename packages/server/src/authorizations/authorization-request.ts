@@ -150,8 +150,8 @@ function readValidated(app: App, params: RequestParams): Checked | { refusal: Re
 }
 
 /**
- * PKCE with S256, or for confidential clients of older making a `nonce`, which protects them alike where they check it
- * (RFC 9700 section 2.1.1).
+ * PKCE with S256, or for confidential older clients a `nonce`, which protects them alike where they check it (RFC 9700
+ * section 2.1.1).
  */
 function pkceRefusal(app: App, params: RequestParams, scopes: string[]): { refusal: Refusal } | null {
   const { code_challenge: challenge, code_challenge_method: method, nonce } = params

@@ -32,7 +32,7 @@ export interface Begun {
   pushedId: string | null
 }
 
-/** Answers to authorization requests: OpenID Connect Core section 3.1, RFC 6749 section 4.1. */
+/** Answers authorization requests: OpenID Connect Core section 3.1, RFC 6749 section 4.1. */
 export interface Authorizations {
   /** Reads a request from the query of the authorization endpoint. */
   begin(query: URLSearchParams): Promise<Beginning>
@@ -215,7 +215,7 @@ function isForAnother({ app, audience }: AuthorizationRequest): boolean {
 
 /**
  * Offline access needs the person's consent to just that (OpenID Connect Core section 11), except for apps that the
- * operator vouches for.
+ * operator trusts.
  */
 export function grantedScopes({ app, scopes, prompts }: AuthorizationRequest): string[] {
   const mayBeOffline = !needsConsent(app) || prompts.includes('consent')

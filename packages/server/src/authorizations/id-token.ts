@@ -5,9 +5,9 @@ import type { Jwt } from '../signing-keys/jwt.ts'
 import type { SigningAlg } from '../signing-keys/signing-key.ts'
 import type { User } from '../users/user.ts'
 
-/** For the client to read when it gets it. */
+/** Short: the client reads it when it arrives. */
 const ID_TOKEN_SECONDS = 900
-/** Link and code of a mail are both good once (RFC 8176). */
+/** `amr`: the link and the code of a mail are one-time passwords (RFC 8176). */
 const AMR = ['otp']
 
 export interface IdTokenDeps {

@@ -4,7 +4,7 @@ import { type App, mayAskFor } from '../apps/app.ts'
 /** Standard scopes of claims that no account has; they are left out, as OpenID Connect asks (Core section 3.1.2.1). */
 const LEFT_OUT = ['address', 'phone']
 
-/** As all scopes are written, those of operators too. */
+/** The syntax of all scopes, those of operators too. */
 const SCOPE = /^[a-z][a-z0-9._:-]{0,63}$/
 
 /**

@@ -9,7 +9,7 @@ import type { SpendCaps, Spent } from './spend.ts'
 
 export interface Posted {
   entry: LedgerEntry
-  /** What the lineage has spent now; null for an entry without one. */
+  /** What the lineage has spent, with this entry; null for an entry without one. */
   spent: Spent | null
 }
 

@@ -17,7 +17,7 @@ export const IDEMPOTENCY_WINDOW = DAY
 
 export interface WantedCharge {
   userId: string
-  /** A living key of the user, whose spend limits the charge counts towards; null or absent: none. */
+  /** An active key of the user, whose spend limits the charge counts towards; null or absent: none. */
   keyId?: string | null
   /** Positive. */
   amount: MicroDollars
@@ -29,14 +29,14 @@ export interface Charges {
    * Takes an amount from a user's balance, once for each Idempotency-Key: the same key with the same arguments
    * returns the same entry. A refused charge is not recorded and may be retried with its key.
    *
-   * @throws KeywayError `charge_not_authorized` (no authorisation, no such active user, or no such living key of the
+   * @throws KeywayError `charge_not_authorized` (no authorisation, no such active user, or no such active key of the
    *   user), `insufficient_balance`, `spend_limit_reached`, `idempotency_conflict`; `rate_limited` while hundreds of
    *   charges of this user are in progress
    */
   charge(app: Pick<App, 'id'>, wanted: WantedCharge, idempotencyKey: string): Promise<LedgerEntry>
 }
 
-/** Called in the transaction that books, or refuses to, with what the key's lineage has spent by then. */
+/** Called in the transaction that books the charge or refuses it, with what the key's lineage has spent after it. */
 export type OnSpend = (tx: Transaction, spend: KeySpend) => Promise<void>
 
 type Refused = 'charge_not_authorized' | 'insufficient_balance' | 'idempotency_conflict'
@@ -44,7 +44,7 @@ type Outcome = { entry: LedgerEntry } | { refused: Refused } | { over: SpendPeri
 
 const DETAILS: Record<Refused, string> = {
   charge_not_authorized:
-    'This user has not authorised the app to charge the balance, there is no such user, or key_id names no living key of the user.',
+    'This user has not authorised the app to charge the balance, there is no such user, or key_id names no active key of the user.',
   insufficient_balance: "The user's balance is too low for this amount. Nothing was charged.",
   idempotency_conflict: 'This Idempotency-Key was used for another charge. Use a new one for each charge.',
 }
@@ -95,7 +95,7 @@ export function createCharges({
     if (earlier) return replay(earlier, wanted)
     if (!(await mayCharge(tx, wanted.userId, appId))) return { refused: 'charge_not_authorized' }
 
-    const key = wanted.keyId ? await livingKey(tx, wanted.userId, wanted.keyId, now) : null
+    const key = wanted.keyId ? await activeKeyOf(tx, wanted.userId, wanted.keyId, now) : null
     if (wanted.keyId && !key) return { refused: 'charge_not_authorized' }
 
     const { userId, amount, description } = wanted
@@ -131,7 +131,12 @@ export function createCharges({
 }
 
 /** Locked, so that no revocation is answered between this and the booking. Before the balance, as everywhere. */
-async function livingKey(tx: Transaction, userId: string, id: string, now: Instant): Promise<ApiKey | null> {
+async function activeKeyOf(
+  tx: Transaction,
+  userId: string,
+  id: string,
+  now: Instant,
+): Promise<ApiKey | null> {
   const key = await tx.apiKeys.lockOwned(userId, id)
   return key && statusOf(key, now) === 'active' ? key : null
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Accent } from './colors.ts'
 import type { BrandImage } from './image.ts'
 
-/** The operator's face: the same in pages, mails and documents. */
+/** The operator's branding, the same in pages, mails and documents. */
 export interface Brand {
   accent: Accent
   /** Null: the key of the service itself, in the accent colour. */

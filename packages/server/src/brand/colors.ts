@@ -15,11 +15,11 @@ export interface AccentColors {
 export type Theme = 'light' | 'dark'
 export type Accent = Record<Theme, AccentColors>
 
-/** For text (WCAG 2.2, success criterion 1.4.3). */
+/** The minimum contrast of text (WCAG 2.2, success criterion 1.4.3). */
 const MIN_CONTRAST = 4.5
-/** Of a dark theme's colour that nobody chose. */
+/** The contrast of a dark theme's colour that was not configured. */
 const DERIVED_CONTRAST = 7
-/** Brighter ones of that chroma glow on a dark background. */
+/** The maximum chroma of such a colour: more saturated ones look glaring on a dark background. */
 const MAX_DERIVED_CHROMA = 0.11
 
 /** The backgrounds of pages and mails on which the accent colour is text. */
@@ -40,7 +40,7 @@ const SURFACES: Record<Theme, { card: Hex; all: readonly Hex[]; ink: Hex; soft: 
   },
 }
 
-/** Where no colour was set. */
+/** The default accent colour. */
 export const DEFAULT_ACCENT: Record<Theme, Hex> = { light: '#3a4fcb', dark: '#a6b6ff' }
 
 /**

@@ -1,7 +1,7 @@
 import { type Command, table } from './command.ts'
 import { commandNames, loadCommand } from './commands.ts'
 
-/** Of more, a signature shows none. */
+/** A command with more options than this has none in its signature. */
 const MAX_SHOWN_OPTIONS = 5
 
 /** The list of all commands, or of those that begin with a word such as `users`. */

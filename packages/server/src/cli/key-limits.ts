@@ -39,7 +39,7 @@ function pairsOf(
     })
 }
 
-/** Other than `Number`, of what is no number the text, which the rule then names. */
+/** Returns text that is no number unchanged, unlike `Number`, so that the error can quote it. */
 function number(text: string | boolean): unknown {
   return /^\d+$/.test(String(text)) ? Number(text) : text
 }

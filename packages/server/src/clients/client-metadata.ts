@@ -10,7 +10,7 @@ export type ReadMetadata =
 export type AuthMethod = 'none' | 'client_secret_basic' | 'client_secret_post' | 'private_key_jwt'
 
 const GRANTS = ['authorization_code', 'refresh_token']
-/** What people see of a name that nobody checked. */
+/** The longest name of a client that is shown: nobody has checked it. */
 const MAX_NAME_LENGTH = 60
 /** Redirect URIs of one client together: nodes read those of all public clients, for CORS. */
 const MAX_REDIRECT_CHARACTERS = 2048

@@ -48,7 +48,7 @@ const IMAGES = {
 
 type ImageSetting = keyof typeof IMAGES
 
-/** The operator's face, and what is wrong with its files. */
+/** The operator's branding, and what is wrong with its files. */
 export function brandOf(values: BrandValues): { brand: Brand; mistakes: string[] } {
   const mistakes: string[] = []
   const image = (name: ImageSetting): BrandImage | null => {

@@ -56,7 +56,7 @@ export interface Config {
   clientMetadataDocuments: boolean
   /** Networks, besides the public Internet, in which URLs of apps may be called. */
   webhookPrivateNetworks: string[]
-  /** A charge that takes a balance below this is told of as `balance.low`; 0: none. */
+  /** A charge that takes a balance below this is announced as `balance.low`; 0: none. */
   lowBalance: MicroDollars
   maxActiveKeys: number
   /** Of one key on one node. */

@@ -18,7 +18,7 @@ export interface NamedConsent extends Consent {
   name: string
 }
 
-/** People are asked once for each app and scope, unless the operator vouches for the app. */
+/** People are asked once for each app and scope, unless the operator trusts the app. */
 export function needsConsent(app: Pick<App, 'firstParty' | 'trusted'>): boolean {
   return !app.firstParty && !app.trusted
 }

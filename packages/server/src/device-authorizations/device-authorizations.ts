@@ -28,7 +28,7 @@ import { createUserCodeCheck, type UserCodeDeps } from './typed-user-code.ts'
 
 const DEVICE_CODE_BYTES = 32
 const TICKET_BYTES = 16
-/** Of 2.5 × 10^10 codes; a second collision in a row means that something else is wrong. */
+/** Attempts to find an unused user code. There are 2.5 × 10^10, so further collisions in a row have another cause. */
 const ATTEMPTS = 3
 
 /** Requests per network and node. Each stores a row for ten minutes, so that they bound what strangers can store. */
@@ -98,7 +98,10 @@ export interface DeviceAuthorizations {
     person: { user: User; session: Session },
     caller: Caller,
   ): Promise<'done' | 'stale' | 'gone'>
-  /** One poll of a client (RFC 8628 section 3.4). An approved request is redeemed once, whoever polls how often. */
+  /**
+   * One poll of a client (RFC 8628 section 3.4). An approved request is redeemed once, however many polls are
+   * concurrent.
+   */
   poll<Granted>(
     presented: { deviceCode: string; clientId: string },
     grant: Grant<Granted>,
@@ -186,7 +189,7 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
         // Locked first, so that the account cannot be suspended between this check and the session's insert.
         const user = userId === null ? null : await tx.users.lock(userId)
         if (user?.status !== 'active') return { refused: 'access_denied' }
-        // Who ends a session does not want what was approved in it.
+        // A person who ends a session withdraws its approvals too.
         const signIn = signInId === null ? null : await tx.sessions.find(signInId)
         if (signIn?.endedAt !== null) return { refused: 'access_denied' }
         if (!(await isStillAllowed(tx, approved))) return { refused: 'access_denied' }

@@ -11,7 +11,7 @@ function leavesConsent({ clientId }: DeviceAuthorization): boolean {
   return clientId !== CLI_CLIENT_ID
 }
 
-/** Records that the person allows the app what the page showed, unless the operator vouches for the app. */
+/** Records that the person allows the app what the page showed, unless the operator trusts the app. */
 export async function grantConsent(
   tx: Transaction,
   approved: DeviceAuthorization,

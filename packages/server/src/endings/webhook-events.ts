@@ -19,7 +19,7 @@ export type WebhookEventTable = { [Noun in keyof RecordedChanges]: WebhookEvents
 const NONE: readonly WebhookEvent[] = []
 
 /**
- * What endpoints are told of each operation. Events of other acts are announced by the transaction of the act
+ * The webhook events of each operation. Events of other acts are announced by the transaction of the act
  * (`Transaction.announce`). Bodies hold ids, numbers and states.
  */
 export const WEBHOOK_EVENTS: WebhookEventTable = {
@@ -115,7 +115,7 @@ function keyCreated({ id, userId, createdAt, appId, scopes, expiresAt }: ApiKey)
   return ofKey('api_key.created', id, userId, createdAt, { app_id: appId, scopes, expires_at })
 }
 
-/** `balance.low` for a charge that took a balance from the mark or above to below it. */
+/** `balance.low` for a charge that took a balance from the threshold or above to below it. */
 export function lowBalances(entries: readonly LedgerEntry[], mark: MicroDollars): WebhookEvent[] {
   const fell = entries.filter(
     ({ amount, balanceAfter }) => balanceAfter < mark && balanceAfter - amount >= mark,

@@ -5,13 +5,13 @@ export function wantsPage({ headers }: IncomingMessage): boolean {
   return headers.accept?.includes('text/html') ?? false
 }
 
-/** Whether the client names this media type, and no JSON that it likes better (RFC 9110 section 12.5.1). */
+/** Whether the client names this media type, and prefers no JSON to it (RFC 9110 section 12.5.1). */
 export function prefers({ headers }: IncomingMessage, type: string): boolean {
   const wanted = quality(headers.accept, type)
   return wanted > 0 && wanted >= quality(headers.accept, 'application/json')
 }
 
-/** 0 where it is not named or not acceptable. */
+/** The quality value of a type; 0 where it is not named or not acceptable. */
 function quality(accept: string | undefined, type: string): number {
   for (const range of accept?.toLowerCase().split(',') ?? []) {
     const [name, ...parameters] = range.split(';').map(part => part.trim())

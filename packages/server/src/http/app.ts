@@ -342,7 +342,7 @@ export function createApp(options: AppOptions): HttpApp {
   }
 }
 
-/** A POST with JSON body and response and no path parameters, as all calls that clients make in bursts. */
+/** A POST with JSON body and response and no path parameters, which all frequent calls are. */
 function isDirect({ method, path, answers }: Route): boolean {
   return method === 'POST' && !path.includes('{') && answers.every(({ type }) => type === undefined)
 }

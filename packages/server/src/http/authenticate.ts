@@ -116,7 +116,7 @@ export function createAuthenticate({
     return { userId, keyId: id, session: null, limits }
   }
 
-  /** What is no imported key is as any other invalid token, and counts as a guess of one. */
+  /** A credential that is no imported key is refused as any other invalid token, and counts as a failed guess. */
   async function authenticateImported(token: string, access: UserAccess, caller: Caller): Promise<Owner> {
     try {
       return await authenticateKey(token, access, caller)
@@ -130,9 +130,10 @@ export function createAuthenticate({
 
   async function authenticateApp(credential: Credential | null): Promise<App> {
     const named = credential?.scheme === 'basic' ? parseBasic(credential.value) : null
-    // Who registered itself, which anybody may do, gets none of the rights that the operator gives by registering an app.
-    const isVouchedFor = named !== null && !isSelfDescribed(named.id)
-    const app = isVouchedFor ? await apps.authenticate(named.id, named.secret) : null
+    // Anybody may register a client, so one that registered itself gets none of the rights of an app that the operator
+    // registered.
+    const isRegisteredByOperator = named !== null && !isSelfDescribed(named.id)
+    const app = isRegisteredByOperator ? await apps.authenticate(named.id, named.secret) : null
     if (app) return app
     const detail = credential
       ? 'No registered app has this id and secret.'
@@ -141,7 +142,7 @@ export function createAuthenticate({
   }
 }
 
-/** Whether a key may have it. */
+/** Whether keys may have this access. */
 function isScope(access: UserAccess): access is KnownScope {
   return access !== 'session' && access !== 'owner' && access !== KEYS_CREATE && access !== 'admin:session'
 }

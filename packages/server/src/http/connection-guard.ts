@@ -1,9 +1,9 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Above this number of new connections per window, those of noisy networks are closed. */
 const WINDOW_MS = 100
-export const CALM_IN_WINDOW = 25
+/** Above this number of new connections per window, those of noisy networks are closed. */
+export const NOISY_REFUSED_ABOVE = 25
 
 /**
  * Closes connections as soon as they are accepted: those that were reset in the accept queue and, at more than about
@@ -16,7 +16,7 @@ export const CALM_IN_WINDOW = 25
 export function guardConnections(
   server: Server,
   isNoisy: (socket: Socket) => boolean,
-  calmInWindow: number = CALM_IN_WINDOW,
+  noisyRefusedAbove: number = NOISY_REFUSED_ABOVE,
 ): void {
   const serve = server.listeners('connection')
   server.removeAllListeners('connection')
@@ -37,6 +37,6 @@ export function guardConnections(
       windowEnd = now + WINDOW_MS
       inWindow = 0
     }
-    return ++inWindow > calmInWindow && isNoisy(socket)
+    return ++inWindow > noisyRefusedAbove && isNoisy(socket)
   }
 }

@@ -97,7 +97,7 @@ export function createHttpServer(
   server.maxHeadersCount = MAX_HEADERS
   server.timeout = timeouts.inactivityMs
   const bound = boundSockets(server, socketLimits, timeouts.checkMs, app.countUnanswered)
-  guardConnections(server, app.isNoisy, socketLimits.calmInWindow)
+  guardConnections(server, app.isNoisy, socketLimits.noisyRefusedAbove)
   // An expectation other than 100-continue is ignored (RFC 9110 section 10.1.1); Node would answer it by itself.
   server.on('checkExpectation', onRequest)
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuseConnection(error, socket))

@@ -16,10 +16,10 @@ import { userObject } from './user-object.ts'
 
 /** Rows per statement, and in memory. Metadata of a key are at most 16 KiB. */
 const ROWS = 100
-/** Mails of a person that are kept are far fewer. */
+/** Maximum number of mails in an export; far more than are retained for one person. */
 const MAILS = 1000
 
-/** Who gets it: the person, or the operator with what only operators see. */
+/** The reader of an export: the person, or the operator, who also gets what only operators see. */
 export type ExportReader = 'person' | 'operator'
 
 export interface PersonExports {
@@ -154,7 +154,7 @@ function field(name: string, value: unknown): string {
   return `,"${name}":${JSON.stringify(value)}`
 }
 
-/** The elements of a list, of which some may have been written. */
+/** The elements of a list, whose first ones may have been written already. */
 function joined(elements: readonly unknown[], isFirst: boolean): string {
   const text = elements.map(element => JSON.stringify(element)).join(',\n')
   return text && !isFirst ? `,\n${text}` : text

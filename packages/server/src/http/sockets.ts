@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { CALM_IN_WINDOW } from './connection-guard.ts'
+import { NOISY_REFUSED_ABOVE } from './connection-guard.ts'
 import { createEntry, type Entry, LinkedList } from './linked-list.ts'
 
 /** Limits of all HTTP connections together. Connections of agents no longer count once their upgrade is handled. */
@@ -12,14 +12,14 @@ export interface SocketLimits {
   /** How long the send buffer of a connection may be non-empty without interruption. */
   unreadMs: number
   /** New connections in a tenth of a second beyond which those of noisy networks are turned away. */
-  calmInWindow: number
+  noisyRefusedAbove: number
 }
 
 export const SOCKET_LIMITS: SocketLimits = {
   sockets: 10_000,
   unreadBytes: 64 * 1024 * 1024,
   unreadMs: 60_000,
-  calmInWindow: CALM_IN_WINDOW,
+  noisyRefusedAbove: NOISY_REFUSED_ABOVE,
 }
 
 export interface SocketBound {

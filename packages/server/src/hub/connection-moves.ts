@@ -11,7 +11,7 @@ import type { Relay } from './node-relay.ts'
 /** Maximum number of requests for connections that await their answers, and of those for one owner. */
 const MAX_PENDING = 10_000
 const MAX_PENDING_PER_OWNER = 1000
-/** First the node that issued the token is asked, then all others, then those that came meanwhile. */
+/** Order of queries: the node that issued the token, then all others, then nodes that started meanwhile. */
 const ROUNDS = 3
 
 export type MoveRequest = Pick<ReleaseMessage, keyof ConnectionName | 'secretHash' | 'lastSeq'>

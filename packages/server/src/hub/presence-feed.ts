@@ -8,10 +8,10 @@ import type { Registry } from './registry.ts'
 const BATCH_MS = 20
 /** Maximum number of connections in one notice, which is far below the longest event. */
 const NOTICE_CHANGES = 500
-/** A node that watches asks again every few seconds; one that does not is forgotten. */
+/** A node that watches queries again every few seconds; one that does not is forgotten. */
 const WATCH_LEASE_MS = 30 * SECOND
 
-/** What this node tells of one user's connections. */
+/** What this node reports of one user's connections. */
 interface Feed {
   userId: string
   /** Rises with each batch; never the same for two different states of this node. */

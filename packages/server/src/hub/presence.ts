@@ -23,7 +23,7 @@ const FORGET_NODE_MS = MINUTE
 export interface RecordPresence {
   /** Called when a connection is ready, and when it belongs to another key. */
   add(connection: AgentConnection): void
-  /** Called when a ready connection is gone; `reason` is for those who watch. */
+  /** Called when a ready connection is gone; `reason` is for watchers. */
   remove(connection: AgentConnection, reason: string): void
 }
 

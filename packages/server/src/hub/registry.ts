@@ -12,7 +12,7 @@ export class Registry {
    * other nodes send to them is still kept there.
    */
   readonly unordered = new Set<AgentConnection>()
-  /** Connections on their way here, with whether they arrive. */
+  /** Connections that are moving to this node, each with a promise of whether it arrives. */
   readonly arriving = new Map<AgentConnection, Promise<boolean>>()
   #byKey = new Map<string, Set<AgentConnection>>()
   #byUser = new Map<string, Set<AgentConnection>>()

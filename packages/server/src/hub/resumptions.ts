@@ -216,7 +216,9 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     }
   }
 
-  /** The event of a revocation may have come before the connection: then only the new look at its key ends it. */
+  /**
+   * The event of a revocation may have come before the connection: then only loading its key's status again ends it.
+   */
   async function bringHeld(from: string, name: ConnectionName): Promise<void> {
     // Nodes that send to its owner must know this one first, else what they send meanwhile would be lost.
     await locations.enter(name.userId)

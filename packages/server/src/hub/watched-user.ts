@@ -2,13 +2,13 @@ import type { LiveConnection, PresenceChange } from '../events.ts'
 
 /** What is known of the connections on one node. */
 interface NodeView {
-  /** Of the node's feed; null: not told by the node itself. */
+  /** The version of the node's feed; null: not received from the node itself. */
   version: number | null
   connections: Map<string, LiveConnection>
   /** All its connections as far as they arrived, until the last part; and the number of parts. */
   incoming: LiveConnection[]
   incomingParts: number
-  /** Number of questions since its last notice. */
+  /** Number of `watch` queries since its last notice. */
   unanswered: number
 }
 
@@ -19,12 +19,12 @@ export interface ViewListener {
 }
 
 /**
- * The connections of one user on all nodes, as told by each node about its own. A connection counts while any node has
- * it: one that moved to another node is there all the time, in whatever order the two nodes tell.
+ * The connections of one user on all nodes, as each node reports its own. A connection counts while any node has it:
+ * one that moved to another node is there all the time, in whatever order the two nodes report it.
  */
 export class WatchedUser {
   readonly #nodes = new Map<string, NodeView>()
-  /** As the listener knows them. */
+  /** What the listener was told last. */
   readonly #told = new Map<string, LiveConnection>()
   readonly #listener: ViewListener
 
@@ -41,19 +41,19 @@ export class WatchedUser {
     return [...this.#told.values()].sort((a, b) => b.connectedAt - a.connectedAt)
   }
 
-  /** Counts a question; returns the version to ask with. */
+  /** Counts a `watch` query; returns the version to send with it. */
   ask(nodeId: string): number | null {
     const view = this.#viewOf(nodeId)
     view.unanswered++
     return view.version
   }
 
-  /** Number of questions that a node left unanswered; 1 for one that is still to be asked. */
+  /** Number of queries that a node left unanswered; 1 for a node that was not queried yet. */
   unansweredBy(nodeId: string): number {
     return this.#nodes.get(nodeId)?.unanswered ?? 1
   }
 
-  /** Applies changes of a node; false if they do not follow what is known, so that it must be asked again. */
+  /** Applies changes of a node; false if they do not follow what is known, so that it must be queried again. */
   change(nodeId: string, after: number, version: number, changes: readonly PresenceChange[]): boolean {
     const view = this.#viewOf(nodeId)
     view.unanswered = 0
@@ -80,7 +80,7 @@ export class WatchedUser {
       view.incoming = []
       view.incomingParts = 0
     }
-    if (part !== view.incomingParts) return // one was lost: the next comparison asks again
+    if (part !== view.incomingParts) return // one was lost: the next query gets them again
     view.incomingParts++
     for (const change of changes) if ('joined' in change) view.incoming.push(change.joined)
     if (part < parts - 1) return
@@ -108,7 +108,7 @@ export class WatchedUser {
   #join(view: NodeView, connection: LiveConnection): void {
     const { connectionId } = connection
     view.connections.set(connectionId, connection)
-    // Of two nodes that have it one is late; what it says is replaced when the connection leaves it.
+    // Of two nodes that report it one is out of date; its version is replaced when the connection leaves it.
     if (this.#holdersOf(connectionId).length === 1) this.#tell(connection)
   }
 
@@ -130,7 +130,7 @@ export class WatchedUser {
     this.#listener.joined(connection)
   }
 
-  /** The connection as each node that has it tells it. */
+  /** The connection as each node that has it reports it. */
   #holdersOf(id: string): LiveConnection[] {
     return [...this.#nodes.values()].flatMap(({ connections }) => connections.get(id) ?? [])
   }

@@ -9,11 +9,11 @@ import type { Presence } from './presence.ts'
 import { type Bucket, newBucket, type OwnerLimits, takeWatch, WATCH_ALLOWANCE } from './rate-limits.ts'
 import { WatchedUser } from './watched-user.ts'
 
-/** Interval of questions to all nodes, which find what a lost notice left out. */
+/** Interval of `watch` queries to all nodes, which also find changes whose notice was lost. */
 export const COMPARE_MS = 5 * SECOND
-/** How long the first answers of other nodes are awaited. */
+/** Timeout of the first answers of other nodes. */
 const SYNC_MS = SECOND
-/** A node that left so many questions unanswered is read from the database. */
+/** A node that left this many queries unanswered is read from the database. */
 const UNANSWERED = 2
 /** Maximum number of connections of one user on this node that watch: each gets a frame for every change. */
 export const MAX_WATCHERS = 50
@@ -154,7 +154,7 @@ export function createWatches(deps: WatchesDeps): Watches {
     for (const each of watch.user.nodeIds) notify(each, { op: 'unwatch', userId: watch.userId })
   }
 
-  /** Asks every node for what it knows; reads from the database what no node told. */
+  /** Queries every node; reads from the database what no node reported. */
   async function compare(watch: Watch): Promise<void> {
     watch.comparedAt = clock.now()
     for (const watcher of [...watch.watchers.keys()]) mayWatch(watch, watcher)
@@ -166,7 +166,9 @@ export function createWatches(deps: WatchesDeps): Watches {
     notify(node, { op: 'watch', userId: watch.userId, have: watch.user.ask(node) })
   }
 
-  /** Nodes of the previous version tell nothing, and others may be cut off from this one but not from the database. */
+  /**
+   * Nodes of the previous version report nothing, and others may be cut off from this one but not from the database.
+   */
   async function readUnanswered(watch: Watch, unanswered: number): Promise<void> {
     const silent = nodesToAwait(watch, unanswered)
     try {
@@ -186,7 +188,7 @@ export function createWatches(deps: WatchesDeps): Watches {
     complete(watch)
   }
 
-  /** Live nodes that have not answered so many questions, or cannot. */
+  /** Live nodes that left this many queries unanswered, or do not support them. */
   function nodesToAwait(watch: Watch, unanswered: number): string[] {
     const current = presence.currentPeers()
     const mute = presence.otherNodes().filter(node => !current.includes(node))
@@ -207,7 +209,7 @@ export function createWatches(deps: WatchesDeps): Watches {
 
   /** Sends as much as the socket takes, and the rest later. */
   function send(watch: Watch, watcher: AgentConnection, catchUp: CatchUp): void {
-    if (watch.catchingUp.get(watcher) !== catchUp) return // gone, or it watches anew
+    if (watch.catchingUp.get(watcher) !== catchUp) return // gone, or it sent another `watch`
     while (watcher.unsentBytes < MAX_UNSENT_BYTES) {
       const next = catchUp.list!.next()
       const frame = next.done ? catchUp.changes.shift() : next.value

@@ -216,7 +216,9 @@ export function createIntrospection(deps: {
     }
   }
 
-  /** A token of an app itself, which is registered still and was when it was issued. */
+  /**
+   * The registered app that a token for an app itself names; it must have been registered when the token was issued.
+   */
   async function ofAppToken(
     token: string,
     audience: string,

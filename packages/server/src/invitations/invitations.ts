@@ -60,7 +60,7 @@ export function createInvitations({
       const invited = await audit.perform(
         by,
         async tx => {
-          // Also of two that invite the address at once.
+          // Also when two administrators invite the address at once.
           await tx.magicLinks.lockAddress(email)
           if (await tx.users.findByEmail(email)) return unchanged(false)
           const replaced = await tx.invitations.insert(invitation)
@@ -102,7 +102,7 @@ export function createInvitations({
     async giveRole(tx, accepted, user) {
       const role = accepted.role
       if (role === null || ROLE_RANK[user.role] >= ROLE_RANK[role]) return user
-      if (!(await isStillVouchedFor(tx, accepted))) return user
+      if (!(await isInviterAdministrator(tx, accepted))) return user
       const by: By = { actor: BY_SETTING, caller: null, requestId: null, reason: null }
       return audit.performWithin(tx, by, async audited => {
         const given = await audited.users.setRole(user.id, role, clock.now())
@@ -112,8 +112,8 @@ export function createInvitations({
     },
   }
 
-  /** Who does not administer any more gives no roles by invitations that are under way. */
-  async function isStillVouchedFor(tx: Transaction, { invitedBy }: Invitation): Promise<boolean> {
+  /** An invitation whose sender no longer administers gives no role. */
+  async function isInviterAdministrator(tx: Transaction, { invitedBy }: Invitation): Promise<boolean> {
     if (invitedBy === null) return true
     const inviter = await tx.users.find(invitedBy)
     return inviter?.role === 'admin' && inviter.status === 'active'

@@ -122,7 +122,7 @@ export class Subject {
 
   /**
    * @param how `lower`: only where less is granted than is held
-   * @param term of the lease; what is held is confirmed by it unless the limits were changed meanwhile
+   * @param term the lease's term, by which the shares are confirmed unless the limits were changed meanwhile
    */
   hold(grants: readonly WindowGrant[], how: 'lower' | 'raise', term = this.term): void {
     let isWhole = true

@@ -9,9 +9,9 @@ import { LEASE, type LogoutNotice, RETRY_AFTER } from './logout-notice.ts'
 
 /** OpenID Connect Back-Channel Logout 1.0 section 2.4. */
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
-/** Seconds: the token must arrive now. */
+/** Short, since the token is used at once. In seconds. */
 const LOGOUT_TOKEN_SECONDS = 120
-/** Called at once by one node. */
+/** Number of notices that one node delivers concurrently. */
 const BATCH = 20
 
 export interface LogoutNotices {

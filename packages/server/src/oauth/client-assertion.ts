@@ -10,13 +10,13 @@ import { type ClientKey, createKeySets } from './key-sets.ts'
 const MAX_LENGTH = 4096
 /** Longest lifetime, so that used ones need not be remembered for long. */
 const MAX_LIFETIME = 10 * MINUTE
-/** By which the clock of a client may be ahead. */
+/** Tolerance for a client's clock that is ahead, in seconds. */
 const LEEWAY = 30 * SECOND
 
 /** By key type; the algorithm is that of the key, never just that of the header (RFC 8725 section 3.1). */
 const ALGS: Record<string, { hash: string | null; fits(key: KeyObject): boolean }> = {
   EdDSA: { hash: null, fits: key => key.asymmetricKeyType === 'ed25519' },
-  // Another name of the same (RFC 9864).
+  // The other name of EdDSA (RFC 9864).
   Ed25519: { hash: null, fits: key => key.asymmetricKeyType === 'ed25519' },
   ES256: {
     hash: 'sha256',

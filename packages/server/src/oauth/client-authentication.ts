@@ -86,7 +86,7 @@ export function createClientAuthentication({
     return found
   }
 
-  /** An app that needs no secret. */
+  /** An app that authenticates without a secret. */
   async function publicApp(id: string): Promise<App | null> {
     const found = await findClient(id)
     return found?.isPublic ? found : null

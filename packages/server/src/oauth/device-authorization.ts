@@ -40,7 +40,8 @@ export interface DeviceDeps {
 export async function answerDevice(deps: DeviceDeps, request: DeviceRequest): Promise<DeviceAnswer> {
   const { clients, deviceAuthorizations, publicUrl } = deps
   const app = await clients.app(request)
-  // Whoever registers "Your bank" and sends its codes around would find people who approve (RFC 8628 section 5.4).
+  // Nobody has checked the name of a client that registered itself: "Your bank" would find people who approve its codes
+  // (RFC 8628 section 5.4).
   if (isSelfDescribed(app.id))
     throw new OAuthError('unauthorized_client', 'Only apps that the operator registered may connect devices.')
   const wanted = {

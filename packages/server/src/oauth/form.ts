@@ -1,7 +1,7 @@
 import { invalidRequest } from '../errors.ts'
 import { OAuthError } from './oauth-error.ts'
 
-/** More than any request needs. */
+/** Maximum number of parameters, more than any request needs. */
 const MAX_PARAMETERS = 64
 const MAX_SHOWN_NAME = 64
 

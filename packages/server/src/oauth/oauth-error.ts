@@ -49,7 +49,9 @@ export class OAuthError extends KeywayError {
   }
 }
 
-/** A client that did not authenticate: unknown, of another secret, and dead alike. It may have been a guess. */
+/**
+ * A client that did not authenticate: unknown, with a wrong secret, or removed, all alike. It may have been a guess.
+ */
 export function invalidClient(description: string): OAuthError {
   return new OAuthError('invalid_client', description, 'authentication_required', { isGuess: true })
 }

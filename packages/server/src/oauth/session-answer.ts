@@ -15,7 +15,8 @@ export function createSessionAnswer(deps: GrantDeps) {
     granted: readonly string[] = session.grant!.scopes,
   ): Promise<TokenAnswer> {
     const app = await appOf(deps.storage.store.apps, session)
-    // What the operator took from the app since is in no new token: services may check them without asking.
+    // Scopes that the operator withdrew from the app since are in no new token: services may trust its scopes without
+    // introspection.
     const scopes = app ? scopesOf(app, session) : []
     const allowed = { ...session, grant: { ...session.grant!, scopes } }
     const { accessToken, expiresIn, refreshToken } = await deps.sessions.appTokens(user, allowed)

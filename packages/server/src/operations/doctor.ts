@@ -32,7 +32,7 @@ export async function examineAll(services: Services): Promise<Finding[]> {
   ]
 }
 
-/** What costs nothing to know, with the checks of /readyz, which name what is wrong. */
+/** The checks that need no further work, with those of /readyz, named as there. */
 export async function examineQuickly(
   services: Services,
   readiness: () => Promise<HealthCheck[]>,

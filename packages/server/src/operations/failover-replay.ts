@@ -116,7 +116,10 @@ export async function replayJournal(
     return dryRun || (await storage.transaction(work)) ? 'replayed' : 'standing'
   }
 
-  /** The same for what administrators do. That nobody administers then is no reason to leave a lost ending out. */
+  /**
+   * The same for administrative operations, without the rule that an administrator must remain: a lost ending must not
+   * be left out because of it.
+   */
   async function actAudited(work: (tx: AuditedTransaction) => Promise<Performed<boolean>>): Promise<Verdict> {
     return dryRun || (await audit.perform(BY_COMMAND_LINE, work)) ? 'replayed' : 'standing'
   }
@@ -263,7 +266,7 @@ export async function replayJournal(
       )
   }
 
-  /** The last ones as a whole, unless others were set since: they are one decision, of which no part stands alone. */
+  /** The last policies as a whole, unless others were set since: each set of policies was one decision. */
   async function replayPolicies({ policies, changed_at: changedAt }: EntryOf<'policies'>): Promise<void> {
     if (((await store.policies.find())?.changedAt ?? 0) >= changedAt) return count('policies', 'standing')
     const verdict = await actAudited(async tx => {

@@ -19,7 +19,7 @@ export const KEPT_FOR = {
   expiredEmailChanges: HOUR,
   /** Longer than a browser keeps a request, so that a pushed one is good for one code. */
   authorizationCodes: DAY,
-  /** Clients that registered themselves, and to which nobody agreed. */
+  /** Clients that registered themselves and got no consent. */
   unusedClients: 7 * DAY,
   /** Since they expired. */
   invitations: 30 * DAY,
@@ -45,7 +45,7 @@ export const KEPT_FOR = {
   usageFlushes: 30 * DAY,
   /** The feed promises 20 minutes; a node that was disconnected reloads the status of all its keys anyway. */
   endings: HOUR,
-  /** Longer than the longest window, so that what a dead one held is known to have ended with its lease. */
+  /** Longer than the longest window, so that it is known when the leases of dead nodes ended. */
   limitHolders: 2 * DAY,
   /** A replaced key may use the quota that it shares with its successor until its overlap ends. */
   retiredQuotas: MAX_OVERLAP_SECONDS * SECOND + DAY,

@@ -25,7 +25,7 @@ const lanes: Record<NamedBy, { lookups: number; waiting: (() => void)[] }> = {
   client: { lookups: 0, waiting: [] },
 }
 
-/** Looks up one name at most once at a time, so that a silent one holds up no others. */
+/** Shares one look-up among concurrent calls to a name, so that an unresponsive name server delays no other names. */
 export function createLookups(resolve: typeof lookup): Record<NamedBy, LookUp> {
   return { operator: createLookUp(resolve, 'operator'), client: createLookUp(resolve, 'client') }
 }

@@ -89,7 +89,7 @@ function assertConsistent({ signUp, signUpDomains, keyLimits, keyDefaults }: Pol
       ])
 }
 
-/** What a new key has, as far as policies bind it. */
+/** The properties of a new key that policies restrict. */
 export interface BoundKey {
   scopes: Scopes
   expiresAt: Instant | null

@@ -20,7 +20,7 @@ export interface StatisticsCounter {
   count(name: Exclude<StatisticName, Level>, amount?: number, at?: Instant): void
   /** The security events of a committed transaction: sign-ups and sign-ins. */
   countFacts(facts: readonly Fact[]): void
-  /** What a batch of usage has counted in one hour. */
+  /** Adds what a batch of usage has counted in one hour. */
   countUsage(hour: Instant, counts: UsageCounts): void
   /** An answer over HTTP. @param code of a refusal */
   countAnswer(answer: { status: number; code: ErrorCode | null }): void

@@ -7,14 +7,14 @@ import type { Statements } from './statements.ts'
 import { toUser } from './user-row.ts'
 
 export const ADDRESS_PARTS_INDEX = 'users_address_parts'
-/** Trigrams find no shorter part. */
+/** The length of a trigram: the index finds no shorter part. */
 export const MIN_PART_LENGTH = 3
 /**
- * People that a page reads in their order before it asks the index, which finds all that match before it gives the
- * first. Of what is more frequent than one in `READ_IN_ORDER / limit`, they are enough.
+ * Number of people that a page reads newest first before it uses the index, which computes all matches before it
+ * returns the first. Enough for parts that more than one in `READ_IN_ORDER / limit` people have.
  */
 const READ_IN_ORDER = 10_000
-/** Matches that the index gives at most; what is more frequent among older people is not found completely. */
+/** Maximum number of matches from the index; of more frequent parts, older matches are missing. */
 const MAX_MATCHES = 20_000
 
 /** People with a part in their address, newest first. */

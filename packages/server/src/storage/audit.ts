@@ -154,7 +154,7 @@ function rowsWhere(
     .execute()
 }
 
-/** The sequence of the first row at or after the instant; of none, one that no row has. */
+/** The sequence of the first row at or after the instant; if there is none, one that is above all rows. */
 function firstSince(db: Db, at: number) {
   const first = db
     .selectFrom('audit_events')

@@ -114,7 +114,7 @@ function createRestoreTransaction(db: Db): RestoreTransaction {
         .set({ used_at: now })
         .where('used_at', 'is', null)
         .executeTakeFirst()
-      // One that was accepted or revoked since the backup must not give its role again.
+      // An invitation that was accepted or revoked since the backup must not give its role again.
       await db
         .updateTable('invitations')
         .set({ revoked_at: now })

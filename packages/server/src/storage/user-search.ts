@@ -9,7 +9,7 @@ import type { UserRow } from './schema.ts'
 import type { Statements } from './statements.ts'
 import { toUser } from './user-row.ts'
 
-/** As in the migration 0021: what is left of an address without its local part. */
+/** The same expression as in migration 0021: the domain of an address, with its `@`. */
 const DOMAIN = sql.raw("ltrim(email, 'abcdefghijklmnopqrstuvwxyz0123456789!#$&''*+-./=?^_`{|}~%')")
 /** Keys whose owners one page shows; a prefix of a few characters may match very many. */
 const MAX_KEYS = 100
@@ -39,7 +39,7 @@ export async function searchUsers(
   return filteredSlice(rows, page.limit, isFiltered, matches, ({ id, createdAt }) => ({ at: createdAt, id }))
 }
 
-/** A whole local part is one that is known, and needs no other. */
+/** Whether the text may be in the middle of an address. With an `@` its local part is complete: a prefix finds it. */
 function isPart(text: string): boolean {
   return text.length >= MIN_PART_LENGTH && !text.includes('@')
 }

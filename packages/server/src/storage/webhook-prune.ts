@@ -4,9 +4,9 @@ import { DELIVERIES_KEPT_FOR, DROPPED_FIRST } from '../webhooks/webhook-event.ts
 import type { Db } from './engine.ts'
 import { countOf, inChunks } from './statements.ts'
 
-/** A connection is not resumed later than this, so that its events are over. */
-const AGENT_IS_OVER_AFTER = 5 * MINUTE
-/** Of an endpoint in one round, since finding where the surplus begins costs as much as removing some thousand. */
+/** After this time the connection can no longer be resumed, so its subject has no further events. */
+const AGENT_ENDED_AFTER = 5 * MINUTE
+/** Maximum number of rows of one endpoint in one round, since finding where the surplus begins costs as much as removing some thousand. */
 const SURPLUS_BATCH = 5000
 
 /** At most `batch` rows of each kind. Returns how many were removed. */
@@ -25,7 +25,7 @@ export async function pruneWebhooks(
   return countOf(old) + (await pruneNumberings(tx, now, batch)) + (await pruneRemoved(tx, batch))
 }
 
-/** Of subjects that are over. What may still be sent again keeps its own. */
+/** Removes the numberings of subjects without further events, unless one of their events may be sent again. */
 async function pruneNumberings(tx: Db, now: Instant, batch: number): Promise<number> {
   const over = tx
     .selectFrom('webhook_queues')
@@ -52,7 +52,7 @@ async function pruneNumberings(tx: Db, now: Instant, batch: number): Promise<num
   return countOf(forgotten)
 }
 
-/** What removed endpoints left, and these when nothing is left. */
+/** Rows of removed endpoints, and then the endpoints that have no rows left. */
 async function pruneRemoved(tx: Db, batch: number): Promise<number> {
   const removed = await tx.selectFrom('webhooks').select('id').where('removed_at', 'is not', null).execute()
   let count = 0
@@ -104,18 +104,18 @@ export async function pruneSurplus(tx: Db, most: number, now: Instant): Promise<
         .returning('queue_id')
         .execute()
       for (const some of inChunks([...new Set(removed.map(({ queue_id }) => queue_id))]))
-        await forgetOver(tx, some, now)
+        await pruneEnded(tx, some, now)
       isMore ||= removed.length === SURPLUS_BATCH
     }
   return isMore
 }
 
-/** Removes the numberings of these that are over and of which no event is left. */
-async function forgetOver(tx: Db, queueIds: readonly string[], now: Instant): Promise<void> {
+/** Removes the numberings of subjects that have no further events and none in the log. */
+async function pruneEnded(tx: Db, queueIds: readonly string[], now: Instant): Promise<void> {
   await tx
     .deleteFrom('webhook_queues')
     .where('id', 'in', [...queueIds])
-    .where('forgotten_after', '<', now + DELIVERIES_KEPT_FOR - AGENT_IS_OVER_AFTER)
+    .where('forgotten_after', '<', now + DELIVERIES_KEPT_FOR - AGENT_ENDED_AFTER)
     .where('next_attempt_at', 'is', null)
     .where(({ not, exists, selectFrom }) =>
       not(

@@ -184,7 +184,7 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
     },
   }
 
-  /** Of a listed address a role set here counts as its claim, so that the next sign-in does not undo it. */
+  /** A role that is set here counts as the claim of a listed address, so that the next sign-in does not undo it. */
   async function claimOf(id: string): Promise<string | null> {
     const email = (await store.users.find(id))?.email
     return email ? listed.hashOf(email) : null

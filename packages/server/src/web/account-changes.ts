@@ -14,7 +14,7 @@ import { type PageContext, type PageKit, type PageVariables, Redirect } from './
 import { day, formToken, type Html, time } from './layout.ts'
 import { rich } from './rich.ts'
 
-/** A form on /account that was refused, with what was typed. */
+/** A form on /account that was refused, with the submitted values. */
 export interface RefusedAccountForm {
   problem: FieldProblem
   newEmail: string
@@ -58,7 +58,7 @@ export function accountChangePages(
   })
 }
 
-/** A session whose sign-in is recent. @throws Redirect to a new sign-in, which leads back to `path` */
+/** The session, if its sign-in is recent. @throws Redirect to a new sign-in, which leads back to `path` */
 function requireFresh(kit: PageKit, c: PageContext, path: string): SignedIn {
   const signedIn = kit.requireSession(c)
   if (isFresh(signedIn.session, kit.clock.now())) return signedIn
@@ -110,7 +110,7 @@ function pendingChange(change: EmailChange, token: string): Html {
 <form method="post" action="/account/email/cancel">${formToken(token)}<button class="second small">${cancel}</button></form></section>`
 }
 
-/** The page of a mailed link. Opening it confirms nothing, so that mail scanners do not. */
+/** The page of a mailed link. A GET confirms nothing, so that mail scanners cannot. */
 async function renderConfirmation(kit: PageKit, c: PageContext, token: string): Promise<Response> {
   if (!c.get('signedIn'))
     kit.cookies.rememberDestination(c, `/account/email?token=${encodeURIComponent(token)}`)

@@ -68,7 +68,7 @@ export async function decide(kit: PageKit, c: PageContext): Promise<Response> {
   const authorizations = await kit.authorizations()
   const begun = await authorizations.resume(pending.params, pending.pushedId)
   if (!('request' in begun)) return renderRefusal(kit, c, begun)
-  // The answer is that of the person to whom the page was shown.
+  // The answer must come from the person to whom the page was shown.
   if (!signedIn || form.get('user') !== signedIn.user.id) return answer(kit, c, begun, pending)
   const decision = await authorizations.decide({ ...begun, begunAt: pending.at }, signedIn)
   if (!('needs' in decision) || decision.needs !== 'consent') return answer(kit, c, begun, pending)
@@ -101,7 +101,7 @@ function forget(kit: PageKit, c: PageContext, { id }: PendingRequest): void {
   if (kit.cookies.destination(c) === pathOfRequest(id)) kit.cookies.takeDestination(c)
 }
 
-/** An error for the app goes to it; one that nobody may be sent to with is shown. */
+/** Errors for the app are sent to it; those without a valid redirect URI are shown. */
 async function renderRefusal(kit: PageKit, c: PageContext, refused: Exclude<Beginning, Begun>) {
   const { refuse } = await kit.authorizations()
   if ('refusal' in refused) return c.redirect(refuse(refused, refused.refusal), 303)

@@ -56,9 +56,9 @@ export function meaningOf(scope: string): string {
   return meanings[scope] ?? ownScope({ scope })
 }
 
-/** What a person can compare with where they came from: the host of a page, or the scheme of a native app. */
+/** The part of a redirect URI that a person can recognise: the host of a web page, or the scheme of a native app. */
 function destination(redirectUri: string): string {
   const url = new URL(redirectUri)
-  // What follows a scheme of an app's own looks like a host and is none.
+  // The authority of a private-use scheme looks like a host and is none.
   return /^https?:$/.test(url.protocol) ? url.host : url.protocol
 }

@@ -65,7 +65,7 @@ function facts(
   return html`<dl class="facts">${rows.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`
 }
 
-/** Of a key by the names of its scopes, which it shows elsewhere, too; of an app in words. */
+/** For a key the names of its scopes, under which other pages show them; for an app a description. */
 function permissions({ scopes }: DeviceAuthorization): Html {
   const isForKey = scopes.includes(KEYS_CREATE)
   const { device, keyForm } = texts

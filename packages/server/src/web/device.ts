@@ -81,7 +81,10 @@ async function decide(kit: PageKit, c: PageContext): Promise<Response> {
   return outcome === 'done' ? renderDecided(kit, c, isApproval) : renderGone(kit, c)
 }
 
-/** What this session found, and how: a form cannot name another request, nor leave out the comparison. */
+/**
+ * Authenticates which request this session found and how, so that a form cannot name another request or skip the
+ * comparison of codes.
+ */
 function prove(
   kit: PageKit,
   { session }: SignedIn,

@@ -32,7 +32,7 @@ export function eventPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/account/events/:file', c => exportEvents(kit, c))
 }
 
-/** What the page shows; unknown values are as none. */
+/** The filters of the page; unknown values are ignored. */
 interface View {
   group: EventGroup | null
   keyId: string | null
@@ -110,7 +110,7 @@ export async function eventRows(
   ])
   return events.map(event => {
     const key = event.keyId === null || place === 'key' ? undefined : keys.get(event.keyId)
-    // Of a sign-in the client is beside it anyway.
+    // For a sign-in the client is shown beside it already.
     const isOther = event.sessionId !== null && event.type !== 'sign_in'
     const session = isOther ? sessions.get(event.sessionId!) : undefined
     const about = key

@@ -133,7 +133,7 @@ export function readProperties(form: URLSearchParams, now: Instant): NewApiKey |
   }
 }
 
-/** Why this is no scope. */
+/** The error for an invalid scope name. */
 function scopeRefusal(scope: string): string {
   const { keys } = texts
   const isReserved = RESERVED_SCOPE_PREFIXES.some(prefix => scope.startsWith(prefix))

@@ -140,7 +140,7 @@ function renderNoneSelected(kit: PageKit, c: PageContext): Response | Promise<Re
   return kit.render(c, { title: keys.title, current: '/keys', problem: keyList.noneSelected }, body, 400)
 }
 
-/** The active ones among these keys of the person; what is none is left out. */
+/** The active keys of this person among these; other ids are left out. */
 async function activeKeys(kit: PageKit, userId: string, texts: readonly string[]): Promise<OwnedApiKey[]> {
   const ids = [...new Set(texts.slice(0, MAX_SELECTED).map(parseId))].filter(id => id !== null)
   const found = await kit.apiKeys.findMany(ids)

@@ -85,7 +85,7 @@ export function lastUsed(
   return isForgotten ? html`<span class="stands-out">${texts.keys.never}</span>` : texts.keys.never
 }
 
-/** In short: the key's own page has the whole of it. */
+/** Shortened: the key's own page has the whole of it. */
 function usedFrom({ lastUsedFrom: from }: ApiKey): Html | '' {
   if (!from) return ''
   return html`<span class="from quiet">${from.network}${from.client ? ` · ${describeClient(from.client).slice(0, MAX_CLIENT_LENGTH)}` : ''}</span>`

@@ -14,7 +14,7 @@ import { streamedCard, viewOf } from './live.ts'
 import { rich } from './rich.ts'
 import { usageChart } from './usage-chart.ts'
 
-/** The newest ones of a key. */
+/** Number of events shown, the newest ones of a key. */
 const SHOWN_EVENTS = 10
 /** Connections that are named before a key is revoked. */
 const SHOWN_CONNECTIONS = 5

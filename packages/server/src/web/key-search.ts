@@ -15,7 +15,7 @@ const MAX_QUERY_LENGTH = 100
 export const KEY_SORTS = ['created', 'name', 'used', 'expires'] as const
 export type KeySort = (typeof KEY_SORTS)[number]
 
-/** What the list shows; unknown values are as none. */
+/** The filters and order of the list; unknown values are ignored. */
 export interface KeyView {
   status: ApiKeyStatus | null
   query: string
@@ -92,13 +92,13 @@ function contains({ id, name, keyPrefix, appId, externalId }: ApiKey, wanted: st
   if (wanted === '') return true
   const prefix = keyPrefix.toLowerCase()
   return (
-    // Who pasted the whole key is shown it too, without the key being compared.
+    // Pasting a whole key also finds it by its prefix, without the key being compared.
     wanted.startsWith(prefix) ||
     [id, prefix, name, appId, externalId].some(text => text?.toLowerCase().includes(wanted))
   )
 }
 
-/** In the same order for everybody; equal ones newest first. */
+/** In the same order whatever the language; equal names newest first. */
 function sorted(keys: ApiKey[], sort: KeySort, now: Instant): ApiKey[] {
   const collator = new Intl.Collator('en', { numeric: true, sensitivity: 'base' })
   const never = Number.POSITIVE_INFINITY

@@ -161,14 +161,14 @@ async function create(kit: PageKit, c: PageContext): Promise<Response> {
   }
 }
 
-/** Of a refusal by a policy: the field of the form that has to change. */
+/** For a refusal by a policy: the field of the form that has to change. */
 function refusedField(kit: PageKit, error: unknown, form: URLSearchParams): FieldProblem | null {
   const [first] = (error instanceof KeywayError && error.extras.errors) || []
   const field = first && fieldOfForm(first.field, form)
   return field ? { field, message: ruleOf(first.field, kit.policies.current()) } : null
 }
 
-/** What the policies ask of a field of the API. */
+/** What the policies require of a field of the API. */
 function ruleOf(apiField: string, { allowedScopes, maxKeyLifetimeDays: days }: Policies): string {
   const { keyForm, keys } = texts
   if (apiField === 'scopes')

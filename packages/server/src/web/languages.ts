@@ -35,7 +35,7 @@ async function answerIn(kit: PageKit, language: Language, next: Next): Promise<v
   return inLanguage(await kit.localizations.in(language), next)
 }
 
-/** Their pages are in English. */
+/** The pages for administrators are in English. */
 function isForAdministrators({ req: { path } }: PageContext): boolean {
   return path === '/admin' || path.startsWith('/admin/')
 }

@@ -32,7 +32,7 @@ export interface PageOptions {
   notice?: string | null
   /** Announced immediately (`role="alert"`). */
   problem?: string | null
-  /** It is one of the documents, which have a style of their own. */
+  /** Whether it is a document, which has styles of its own. */
   hasDocuments?: boolean
   /** A field of the page's form shows what was refused. */
   isRefused?: boolean

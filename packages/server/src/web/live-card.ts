@@ -101,7 +101,7 @@ function shortened(text: string): string {
 function endedCard({ key, agents, ended }: LiveView): Html {
   const { live } = texts
   const title = key.revokedAt === null ? live.ended : endedText(ended, agents.length)
-  // Final: nothing more comes, so the page stops listening.
+  // Final state: the page closes its event stream.
   const isFinal = agents.length === 0 ? html` data-final` : ''
   return html`<p class="live off" data-says="${title}"${isFinal}><strong>${title}</strong></p><p class="quiet">${live.endedLead}</p><p><a href="/keys">${live.allKeys}</a></p>`
 }

@@ -12,7 +12,7 @@ import { type LiveView, liveCard, liveState } from './live-card.ts'
 import { notFound } from './problem.ts'
 import { stateTag, streamToSignedIn } from './signed-in-stream.ts'
 
-/** What is sent to an agent that is greeted from a page. */
+/** The `data` of the greeting that the page sends to an agent. */
 export const HELLO = { hello: 'from the Keyway pages' }
 /** How long the page of a revoked key waits to say when its connections were closed. */
 const CLOSING_TIMEOUT_MS = 3 * SECOND

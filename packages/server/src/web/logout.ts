@@ -10,7 +10,7 @@ import { allowRedirectTo } from './security-headers.ts'
 
 /** A request to sign out (OpenID Connect RP-Initiated Logout 1.0 section 2). */
 interface LogoutRequest {
-  /** The session that the app shows to have had. */
+  /** The session that the app names. */
   hint: IssuedIdToken | null
   app: App | null
   /** Where the browser goes afterwards, one of the app's addresses; null: to our own page. */

@@ -27,7 +27,7 @@ export function renderProblem(kit: PageKit, c: PageContext, error: Error): Respo
   return kit.render(c, { title, current: '' }, body, status)
 }
 
-/** Whom to ask, and what finds the error in the log. */
+/** The support address, and the request id that finds the error in the log. */
 function whatToTell({ supportEmail, brand }: PageKit, requestId: string): Html {
   const mail = `mailto:${encodeURI(supportEmail)}?subject=${encodeURIComponent(requestId)}`
   const { support } = brand.links
@@ -76,13 +76,13 @@ function describe(error: Error): Problem {
   }
 }
 
-/** When to try again; in English, also of what there was too much. */
+/** When to try again; the name of the limit is in English. */
 export function limitedLead({ message, extras }: KeywayError): string {
   if (localization().language === 'en') return message
   return texts.errors.limitedLead({ wait: localization().duration(extras.retryAfter ?? 1) })
 }
 
-/** What the API says is enough in its own language. */
+/** The API's message suffices in its own language. */
 function reasonOf({ message }: KeywayError): Pick<Problem, 'lead' | 'reason'> {
   return localization().language === 'en'
     ? { lead: message }

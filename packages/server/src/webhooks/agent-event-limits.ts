@@ -2,18 +2,19 @@ import { createKeyedWindows } from '../keyed-windows.ts'
 import type { WebhookEvent } from './webhook-event.ts'
 
 /**
- * Connections of one person that one node tells webhooks of, as multiples of those that a person may have there at once:
- * more than agents cause that all restart, far fewer than would hold up the events of others for long.
+ * Maximum number of one person's connections for which a node announces webhook events, as multiples of those that a
+ * person may have there at once: more than agents cause that all restart, far fewer than would delay the events of
+ * others for long.
  */
 export const TOLD_CONNECTIONS = { minute: 3, hour: 10, day: 50 } as const
-/** Below it the multiples are of this. */
+/** The multiples are of at least this number. */
 const LEAST_CONNECTIONS = 100
 const MAX_PERSONS = 10_000
-/** Connections that were not told of, the oldest of which are forgotten: their ends are told of then. */
+/** Maximum number of unannounced connections in memory; of those that were evicted, the end is announced. */
 const MAX_UNTOLD = 100_000
 
 export interface AgentEventLimits {
-  /** The events without those of too many connections: neither their beginning nor their end. */
+  /** Drops both events of connections beyond the limit: their beginning and their end. */
   among(events: readonly WebhookEvent[]): readonly WebhookEvent[]
 }
 

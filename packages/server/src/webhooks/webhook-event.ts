@@ -33,7 +33,10 @@ export type SentEventType = WebhookEventType | typeof TEST_EVENT
 /** How long a delivery stays in the log after it was settled. */
 export const DELIVERIES_KEPT_FOR = 7 * DAY
 
-/** Beyond the limit of waiting events the oldest of these are dropped first: they say how it was, not what was done. */
+/**
+ * Beyond the limit of waiting events the oldest of these are dropped first: they report a state that has passed, not an
+ * act.
+ */
 export const DROPPED_FIRST = 'agent.'
 
 /** What an event is about. Events of one subject are numbered, and delivered one after the other. */

@@ -1,7 +1,7 @@
 import { DAY, type Instant, SECOND } from '../clock.ts'
 import type { SentEventType, WebhookEventType, WebhookSubject } from './webhook-event.ts'
 
-/** Each act is written once for every endpoint that listens. */
+/** Maximum number of endpoints: each act is written once for every endpoint that subscribes to it. */
 export const MAX_WEBHOOKS = 20
 /** Each body is signed with all of them. */
 export const MAX_SECRETS = 5
@@ -64,7 +64,7 @@ export interface WebhookDelivery {
   last: AttemptResult | null
 }
 
-/** What came of one call. */
+/** The result of one call. */
 export interface AttemptResult {
   at: Instant
   durationMs: number

@@ -64,7 +64,7 @@ forEachEngine(engine => {
     ])
   })
 
-  test('a client that registered itself connects no device, since nobody vouches for its name', async t => {
+  test('a client that registered itself connects no device, since nobody has verified its name', async t => {
     const web = await startRunning(engine, t, { KEYWAY_CLIENT_REGISTRATION: 'true' })
     const wanted = {
       client_name: 'Your bank',

@@ -13,40 +13,40 @@ const BYTES = Buffer.from('data: x\n\n')
 const FAILURES = 2 * NOISY_AFTER
 
 test('while many connections arrive, those of a network that was refused again and again are closed unanswered', async t => {
-  const server = await open(t, { calmInWindow: 0 })
+  const server = await open(t, { noisyRefusedAbove: 0 })
   await makeNoisy(server.port)
   assert.equal(await ask(server.port, NOISY), '')
   assert.match(await ask(server.port, OTHER), /^HTTP\/1\.1 200/)
 })
 
 test('a network that breaks its requests off or asks nothing at all is turned away too', async t => {
-  const server = await open(t, { calmInWindow: 0 })
+  const server = await open(t, { noisyRefusedAbove: 0 })
   for (let n = 0; n < FAILURES; n++) await reset(server, await opened(server.port, NOISY))
   assert.equal(await ask(server.port, NOISY), '')
   assert.match(await ask(server.port, OTHER), /^HTTP\/1\.1 200/)
 })
 
 test('while few connections arrive, also a network that was refused again and again is answered', async t => {
-  const server = await open(t, { calmInWindow: Number.MAX_SAFE_INTEGER })
+  const server = await open(t, { noisyRefusedAbove: Number.MAX_SAFE_INTEGER })
   await makeNoisy(server.port)
   assert.match(await ask(server.port, NOISY), /^HTTP\/1\.1 200/)
 })
 
 test('connections of a trusted proxy are never turned away', async t => {
-  const server = await open(t, { calmInWindow: 0 }, { trustedProxies: [`${NOISY}/32`] })
+  const server = await open(t, { noisyRefusedAbove: 0 }, { trustedProxies: [`${NOISY}/32`] })
   await makeNoisy(server.port)
   assert.match(await ask(server.port, NOISY), /^HTTP\/1\.1 200/)
 })
 
 test('nor are those of a proxy of the own network that KEYWAY_TRUSTED_PROXIES does not name', async t => {
-  const server = await open(t, { calmInWindow: 0 })
+  const server = await open(t, { noisyRefusedAbove: 0 })
   await makeNoisy(server.port, 'X-Forwarded-For: 203.0.113.1\r\n')
   assert.match(await ask(server.port, NOISY), /^HTTP\/1\.1 200/)
 })
 
 test('a stream that its reader closes does not count against the network', async t => {
   const pages = { fetch: () => new Response(new ReadableStream({ start: stream => stream.enqueue(BYTES) })) }
-  const server = await open(t, { calmInWindow: 0 }, { pages })
+  const server = await open(t, { noisyRefusedAbove: 0 }, { pages })
   for (let n = 0; n < FAILURES; n++) {
     const socket = await opened(server.port, NOISY)
     socket.write('GET /stream HTTP/1.1\r\nHost: x\r\n\r\n')
@@ -57,13 +57,13 @@ test('a stream that its reader closes does not count against the network', async
 })
 
 test('a network whose connections were answered may open as many more as it likes', async t => {
-  const server = await open(t, { calmInWindow: 0 })
+  const server = await open(t, { noisyRefusedAbove: 0 })
   for (let n = 0; n < FAILURES; n++) assert.match(await ask(server.port, OTHER), /^HTTP\/1\.1 200/)
 })
 
 type Server = Awaited<ReturnType<typeof open>>
 
-async function open(t: TestContext, limits: { calmInWindow: number }, more: ServerOverrides = {}) {
+async function open(t: TestContext, limits: { noisyRefusedAbove: number }, more: ServerOverrides = {}) {
   const server = await openServer('sqlite', t, { ...more, socketLimits: limits })
   const accepted: Socket[] = []
   server.server.on('connection', socket => accepted.push(socket))

@@ -53,7 +53,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('a key_id that names no living key of the user is refused alike, whatever it is', async t => {
+  test('a key_id that names no active key of the user is refused alike, whatever it is', async t => {
     const { server, token, charge } = await withShop(engine, t)
     const { id } = await server.createKey(token)
     await server.call('DELETE', `/v1/api-keys/${id}`, { token })

@@ -40,7 +40,7 @@ class AccountCalls:
         return cast(AccountObject, await self._call("POST", "/v1/me/email/confirm", body={"token": token}))
 
     async def cancel_email_change(self) -> None:
-        """Ends the request; its links stop working."""
+        """Cancels the change; its links stop working."""
         await self._call("DELETE", "/v1/me/email")
 
     async def delete(self) -> AccountObject:
@@ -48,7 +48,7 @@ class AccountCalls:
         return cast(AccountObject, await self._call("DELETE", "/v1/me"))
 
     async def restore(self) -> AccountObject:
-        """Keeps the account after all."""
+        """Cancels the deletion."""
         return cast(AccountObject, await self._call("POST", "/v1/me/restore"))
 
     async def ledger(self, *, limit: int | None = None, cursor: str | None = None) -> Page[LedgerEntryObject]:
@@ -75,7 +75,7 @@ class AccountCalls:
         return cast(ChargeAuthorizationObject, answer)
 
     async def withdraw_charges(self, app_id: str) -> ChargeAuthorizationObject:
-        """Lets an app charge the balance no longer."""
+        """Withdraws an app's permission to charge the balance."""
         answer = await self._call("DELETE", f"/v1/me/charge-authorizations/{segment(app_id)}")
         return cast(ChargeAuthorizationObject, answer)
 

@@ -54,7 +54,7 @@ const statusQuery = pageQuery.extend({
   external_id: externalId.optional(),
 })
 
-/** In these, null and the empty value remove what there is. */
+/** For these fields null and the empty value remove the stored one. */
 const keyChange = z.strictObject({
   name: optional(name),
   allowed_networks: optional(allowedNetworks),

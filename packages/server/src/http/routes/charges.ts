@@ -33,7 +33,7 @@ export function chargeRoutes({ charges }: Pick<HttpPorts, 'charges'>): Route[] {
       tag: 'Apps',
       summary: "Charge a user's balance",
       description:
-        'Needs the authorisation of the user. With `key_id`, which must be a living key of the user, the charge counts towards the spend limits of that key, which it never passes. The same Idempotency-Key and body again get the same answer for 24 hours.',
+        'Needs the authorisation of the user. With `key_id`, which must be an active key of the user, the charge counts towards the spend limits of that key, which it never passes. The same Idempotency-Key and body again get the same answer for 24 hours.',
       access: 'app',
       body: chargeBody,
       example: { user_id: answers.EXAMPLE_ID, amount: '0.25', description: '1000 messages' },

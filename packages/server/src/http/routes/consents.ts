@@ -19,7 +19,7 @@ export function consentRoutes({ consents }: Pick<HttpPorts, 'consents'>): Route[
       tag: TAG,
       summary: 'List the apps that you gave access to your account',
       description:
-        'Newest first. Apps that the operator vouches for need no consent; their sessions are in `/v1/sessions`.',
+        'Newest first. Apps that the operator trusts need no consent; their sessions are in `/v1/sessions`.',
       access: 'account:read',
       query: pageQuery,
       answers: [answers.pageAnswer('One page of consents.', answers.consent, answers.consentExample)],

@@ -47,7 +47,7 @@ const claims = z
   .meta({ id: 'UserInfo' })
 const claimsExample = { sub: answers.EXAMPLE_ID, email: 'ada@example.com', email_verified: true, name: 'Ada' }
 
-/** The endpoints for people who sign in to apps that are no pages. */
+/** The endpoints of sign-in for apps that are not web pages. */
 export function signInForAppsRoutes({ oauth }: Pick<HttpPorts, 'oauth'>): Route[] {
   const userInfo = {
     path: '/oauth/userinfo',

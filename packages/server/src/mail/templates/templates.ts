@@ -92,7 +92,7 @@ export function createTemplates(
     }
   }
 
-  /** Of a key, with what happened when. */
+  /** The fields of mails about a key: which one, and what happened when. */
   const keyFacts = (prefix: string, name: string | null, ...more: [string, string][]): Block => ({
     kind: 'facts',
     rows: [...(name ? [[facts.name, name] as [string, string]] : []), [facts.key, `${prefix}…`], ...more],
@@ -370,7 +370,7 @@ function timeOfRequest(expiresAt: Instant): string {
   return `${toRfc3339(expiresAt - MAGIC_LINK_LIFETIME).slice(11, 19)} UTC, ${reference}`
 }
 
-/** 32 that are not mistaken for each other. */
+/** 32 letters and digits that cannot be mistaken for each other. */
 const REFERENCE_LETTERS = '23456789ABCDEFGHJKLMNPQRSTUVWXYZ'
 
 const MAX_CLIENT_LENGTH = 80

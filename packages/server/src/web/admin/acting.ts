@@ -25,7 +25,7 @@ const SECTIONS: [Section, string][] = [
   ['audit', '/admin/audit'],
 ]
 
-/** Who may read these pages; for everybody else they do not exist. @throws Redirect, KeywayError `not_found` */
+/** Requires the right to read these pages; all others get a 404. @throws Redirect, KeywayError `not_found` */
 export function requireReader(kit: PageKit, c: PageContext): SignedIn {
   const signedIn = kit.requireSession(c)
   if (signedIn.user.role === 'user') throw notFound()
@@ -67,12 +67,12 @@ export function byOf(kit: PageKit, c: PageContext, { user, session }: SignedIn, 
   }
 }
 
-/** The field for why, which the audit keeps. */
+/** The form field for the reason, which the audit keeps. */
 export function reasonField(id: string): Html {
   return html`<div class="field"><label for="${id}">${adminTexts.reason}</label><input id="${id}" name="reason" maxlength="${MAX_REASON_LENGTH}" autocomplete="off"></div>`
 }
 
-/** A mistake in a form. */
+/** A validation error of a form. */
 export function invalid(message: string): KeywayError {
   return new KeywayError('invalid_request', message)
 }
@@ -104,7 +104,7 @@ function hint(kit: PageKit, c: PageContext): Html | '' {
   return html`<p class="quiet">${confirm.needed} <a href="/admin/confirm?to=${to}">${confirm.link}</a>.</p>`
 }
 
-/** A page of this section, so that nobody chooses where a sign-in leads. */
+/** The page to return to; only pages of this section, so that nobody chooses where a sign-in leads. */
 export function destinationOf(path: string | undefined): string {
   return path && /^\/admin(?:\/[a-z0-9_-][a-z0-9._-]{0,63}){0,3}$/.test(path) ? path : '/admin'
 }

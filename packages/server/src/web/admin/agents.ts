@@ -24,7 +24,7 @@ export async function renderAllAgents(kit: PageKit, c: PageContext): Promise<Res
   )
   const now = kit.clock.now()
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
-  // The one that was just disconnected may be listed for a moment.
+  // The row of a connection that was just closed may remain for a moment.
   const disconnected = parseId(c.req.query('disconnected') ?? '')
   const items = rows
     .filter(({ connectionId }) => connectionId !== disconnected)

@@ -45,7 +45,7 @@ ${filterForm(wanted)}
   return renderAdmin(kit, c, 'audit', { title: audit.title }, body)
 }
 
-/** What was typed, as texts; what no row can have is left out. */
+/** The filters as typed; values that no row can have are left out. */
 type Typed = Record<'actor' | 'subject' | 'type' | 'from' | 'to', string>
 
 function typedOf(c: PageContext): Typed {
@@ -116,7 +116,7 @@ export async function exportAudit(kit: PageKit, c: PageContext): Promise<Respons
   return c.body(body, 200, headers)
 }
 
-/** The role may be withdrawn while the answer is sent. */
+/** The role may be withdrawn while the answer is streamed. */
 async function assertStillReads(kit: PageKit, c: PageContext): Promise<void> {
   const cookie = kit.cookies.session(c)
   const signedIn = cookie ? await kit.sessions.authenticateCookie(cookie) : null

@@ -10,7 +10,7 @@ export async function renderNodes(kit: PageKit, c: PageContext): Promise<Respons
   const signedIn = requireReader(kit, c)
   const { nodes } = adminTexts
   const { columns } = nodes
-  // The whole takes longer, so a link on another site must not cause it.
+  // The full check is expensive, so a link on another site must not cause it.
   const isForeign = ['cross-site', 'same-site'].includes(c.req.header('sec-fetch-site') ?? '')
   const isWhole = c.req.query('check') === 'all' && !isForeign
   const [rows, findings] = await Promise.all([

@@ -20,7 +20,10 @@ const ROWS = 10
 /** Of each list after "Show more"; the API lists all of them in pages. */
 const MORE_ROWS = 100
 
-/** /admin/users/:id: one account. What shows what a person does is read on request, since reading it is recorded. */
+/**
+ * /admin/users/:id: one account. Lists that show what a person does are read on request only, since reading them is
+ * audited.
+ */
 export async function renderPerson(kit: PageKit, c: PageContext): Promise<Response> {
   const signedIn = requireReader(kit, c)
   const { person } = adminTexts

@@ -189,7 +189,7 @@ function bad(label: string): never {
   throw invalid(adminTexts.policies.bad(label))
 }
 
-/** What was left alone stays unset, and follows the settings. */
+/** Fields that were left unchanged stay unset, and follow the settings. */
 function onlyChanged(before: Policies, wanted: Policies): PolicyChange {
   const names = Object.keys(wanted) as (keyof Policies)[]
   const differing = names.filter(name => JSON.stringify(before[name]) !== JSON.stringify(wanted[name]))

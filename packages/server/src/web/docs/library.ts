@@ -55,12 +55,12 @@ function render(guide: Guide, publicUrl: string): RenderedDocument {
   const source = readFileSync(new URL(guide.file, ROOT), 'utf8')
   return renderMarkdown(source, {
     resolveLink: target => resolveLink(target, guide.file),
-    // An operator's example is of the settings, not of this service.
+    // Examples for operators are about settings, so the service's own address must not replace theirs.
     personalize: text => (guide.group === 'guides' ? withOrigin(text, publicUrl) : text),
   })
 }
 
-/** Other documents that are shown have a page; what else is in the project has none. */
+/** Links to documents that are shown lead to their pages; links to other files of the project lead nowhere. */
 function resolveLink(target: string, from: string): string | null {
   if (/^(?:https?:|mailto:|#|\/)/.test(target)) return target
   const { pathname, hash } = new URL(target, new URL(from, 'file:///'))

@@ -92,7 +92,7 @@ function nameOf(reference: string): string {
   return reference.split('/').at(-1)!
 }
 
-/** In short: what an anyOf with null is besides null, and the values of an enumeration. */
+/** A short name of a type: for an anyOf with null the other type, for an enumeration its values. */
 function typeOf({ $ref, type, items, anyOf, enum: values }: Schema): string {
   if ($ref) return nameOf($ref)
   if (values) return values.map(value => JSON.stringify(value)).join(' | ')

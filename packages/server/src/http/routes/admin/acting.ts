@@ -22,7 +22,7 @@ export function byOf({ principal, caller, requestId }: Input, reason: string | n
   }
 }
 
-/** What gives rights is for no key. @throws KeywayError `session_required` */
+/** Refuses keys: acts that give rights need a session. @throws KeywayError `session_required` */
 export function assertMayGiveRights({ session }: Owner): void {
   if (session) return
   throw new KeywayError(

@@ -4,7 +4,7 @@ import { type Route, route } from '../../route.ts'
 import { theUsage, USAGE_DESCRIPTION, usageAnswer, usageQuery } from '../usage.ts'
 import { TAG } from './acting.ts'
 
-/** What anybody used, as they see it themselves. */
+/** Usage of any person or key, in the form in which its owner sees it. */
 export function usageOfOthersRoutes({
   apiKeys,
   usage,

@@ -111,7 +111,7 @@ const deliveryQuery = pageQuery.extend({
     .optional(),
 })
 
-/** Endpoints that are told of what happens. */
+/** Endpoints that receive events. */
 export function webhookRoutes({ webhooks }: { webhooks(): Promise<Webhooks> }): Route[] {
   return [
     route({
@@ -187,7 +187,7 @@ export function webhookRoutes({ webhooks }: { webhooks(): Promise<Webhooks> }): 
       errors: [],
       async handle({ params, body, ...input }) {
         const { reason: why, ...change } = body
-        // It is told of everything, also after the key has ended.
+        // The new address receives all events, also after the key has ended.
         if (change.url !== undefined) assertMayGiveRights(input.principal)
         const by = byOf(input, why ?? null)
         return ok(webhookObject(await (await webhooks()).change(params.webhook_id, change, by)))
