@@ -170,6 +170,11 @@ function renderDeletion(kit: PageKit, c: PageContext, problem?: string): Respons
 <ul><li>${rich(deletion.wait, { date: day(at) })}</li><li>${deletion.afterwards}</li><li>${deletion.ledger}</li><li>${deletion.again}</li></ul>
 <p class="quiet">${deletion.hint}</p>
 <form class="buttons" method="post" action="/account/delete">${formToken(kit.forms.token(c))}<button class="danger">${deletion.submit({ date: localization().date(at) })}</button><a class="button second" href="/account">${deletion.cancel}</a></form></section>`
-  const options = { title: deletion.confirmTitle, current: '/account', problem: problem ?? null }
+  const options = {
+    title: deletion.confirmTitle,
+    current: '/account',
+    problem: problem ?? null,
+    formAt: '/account/delete',
+  }
   return kit.render(c, options, body, problem ? 409 : 200)
 }

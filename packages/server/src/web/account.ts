@@ -97,7 +97,12 @@ ${consentSection(consents.rows, token)}
 <section class="card flush"><div class="card-head"><h2>${account.events}</h2></div><ul class="list">${await eventRows(kit, user.id, events.rows)}</ul><p class="card-foot"><a href="/account/events">${texts.eventList.all}</a></p></section>
 <section class="card spread"><div><h2>${account.export}</h2><p class="quiet">${account.exportLead}</p></div><a class="button second" href="/account/export" download>${account.exportSubmit}</a></section>
 ${deletionCard(user, token)}`
-  const options = { title: account.title, current: '/account', isRefused: refused !== null }
+  const options = {
+    title: account.title,
+    current: '/account',
+    isRefused: refused !== null,
+    formAt: '/account',
+  }
   return kit.render(c, options, body, refused ? 400 : 200)
 }
 

@@ -56,7 +56,7 @@ async function renderAgents(kit: PageKit, c: PageContext, greeted?: Greeted): Pr
   const body = html`${pageHead(texts.agents.title, texts.agents.lead)}
 <p class="unseen" role="status" data-announce></p>
 <section class="card flush" id="agents" data-stream="${events}" data-lost="${texts.live.reconnecting}">${agentList(agents, kit.forms.token(c), kit.clock.now(), greeted)}</section>`
-  return kit.render(c, { title: texts.agents.title, current: '/agents' }, body)
+  return kit.render(c, { title: texts.agents.title, current: '/agents', formAt: '/agents' }, body)
 }
 
 function connectionsOf(kit: PageKit, c: PageContext): Promise<LiveAgent[]> {

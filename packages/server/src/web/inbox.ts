@@ -11,7 +11,7 @@ import { notFound, wantsJson } from './problem.ts'
 /** Mails in the list, so that it stays small; older ones are found by a search. */
 const SHOWN_MAILS = 50
 const MAX_QUERY_LENGTH = 100
-const PREVIEW_LENGTH = 90
+const PREVIEW_LENGTH = 200
 
 /**
  * CSP for the HTML of a mail, which is untrusted: no scripts or forms, and no request but for the operator's logo. Links open
@@ -95,7 +95,7 @@ function mailList(mails: readonly InboxItem[], query: string, now: Instant): Htm
   const { inbox } = texts
   if (mails.length === 0) return query ? empty(inbox.notFound, '') : empty(inbox.empty, inbox.emptyLead)
   const hidden = mails.length - SHOWN_MAILS
-  return html`<ul class="list">${mails.slice(0, SHOWN_MAILS).map(mail => mailRow(mail, now))}</ul>${hidden > 0 ? html`<p class="card-foot quiet">${inbox.hidden({ count: hidden })}</p>` : ''}`
+  return html`<ul class="list mails">${mails.slice(0, SHOWN_MAILS).map(mail => mailRow(mail, now))}</ul>${hidden > 0 ? html`<p class="card-foot quiet">${inbox.hidden({ count: hidden })}</p>` : ''}`
 }
 
 function mailRow(mail: InboxItem, now: Instant): Html {

@@ -51,7 +51,13 @@ ${await eventsSection(kit, key)}`
   const isRefused = Boolean(shown.networks?.problem ?? shown.limits?.problem)
   return kit.render(
     c,
-    { title: labelOf(key), current: '/keys', problem: shown.problem ?? null, isRefused },
+    {
+      title: labelOf(key),
+      current: '/keys',
+      problem: shown.problem ?? null,
+      isRefused,
+      formAt: `/keys/${key.id}`,
+    },
     body,
     status,
   )

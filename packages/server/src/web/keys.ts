@@ -209,7 +209,8 @@ function renderNew(
 <section class="card">${createForm(hiddenFieldsOf(kit, c), shown.typed, shown.refused)}</section>`
   const problem = shown.problem ?? null
   const isRefused = shown.refused !== undefined
-  return kit.render(c, { title: keys.create, current: '/keys', problem, isRefused }, body, status)
+  const options = { title: keys.create, current: '/keys', problem, isRefused, formAt: '/keys/new' }
+  return kit.render(c, options, body, status)
 }
 
 /** The empty list: an introduction and the form. */

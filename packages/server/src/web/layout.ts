@@ -37,8 +37,10 @@ export interface PageOptions {
   /** A field of the page's form shows what was refused. */
   isRefused?: boolean
   theme: ThemeChoice
-  /** The path to which a changed theme leads back; null where it cannot be changed. */
+  /** The path to which a changed language or theme leads back; null where neither can be changed. */
   returnTo: string | null
+  /** The page with the form that this answers, to lead back to instead of the answer, which cannot be repeated. */
+  formAt?: string
   /** Reloads the page after so long where no script runs. */
   refreshSeconds?: number | null
 }

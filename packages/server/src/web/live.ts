@@ -77,7 +77,12 @@ function renderLive(kit: PageKit, c: PageContext, view: LiveView): Response | Pr
   const body = html`<p class="back"><a href="/keys/${key.id}">${live.back}</a></p>${pageHead(labelOf(key), live.lead)}
 <section class="card">${streamedCard(view)}${again}</section>`
   const refreshSeconds = isWaiting ? REFRESH_SECONDS : null
-  return kit.render(c, { title: live.title({ name: labelOf(key) }), current: '/keys', refreshSeconds }, body)
+  const options = {
+    title: live.title({ name: labelOf(key) }),
+    current: '/keys',
+    formAt: `/keys/${key.id}/live`,
+  }
+  return kit.render(c, { ...options, refreshSeconds }, body)
 }
 
 /** The card, which the script keeps up to date. */

@@ -137,7 +137,7 @@ function createKit(services: PageServices & RequestFacts, assets: Assets): PageK
       const notice = Object.hasOwn(notices, done) && !options.problem ? notices[done] : null
       const theme = cookies.theme(c)
       const own = { user, formToken: forms.token(c), showsInbox: showsInbox(c), notice }
-      const facts = { ...own, theme, returnTo: returnPath(c, status) }
+      const facts = { ...own, theme, returnTo: returnPath(c, status) ?? options.formAt ?? null }
       return c.html(page(shell, { ...facts, ...options }, body), status as 200)
     },
     requireSession(c) {

@@ -9,6 +9,7 @@ import type { Session } from '../sessions/session.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
 import type { User } from '../users/user.ts'
 import type { RequestedLink } from './cookies.ts'
+import { type FieldProblem, fieldProblem, fieldState } from './fields.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { formToken, type Html } from './layout.ts'
 import { rich } from './rich.ts'
@@ -56,7 +57,10 @@ async function send(kit: PageKit, c: PageContext): Promise<Response> {
   const typed = form.get('email') ?? ''
   const appId = form.get('app_id') ?? undefined
   const email = parseEmailAddress(typed)
-  if (!email) return renderSignIn(kit, c, { problem: texts.signIn.badEmail, email: typed, appId }, 400)
+  if (!email) {
+    const refused = { field: 'email', message: texts.signIn.badEmail }
+    return renderSignIn(kit, c, { refused, email: typed, appId }, 400)
+  }
   try {
     const isReturning = kit.cookies.isReturning(c, email)
     const wanted = {
@@ -101,7 +105,7 @@ async function redeemCode(kit: PageKit, c: PageContext): Promise<Response> {
   const asked = kit.cookies.requestedLinks(c).find(link => link.loginId === form.get('login_id'))
   if (!asked) return c.redirect('/sign-in', 303)
   const code = (form.get('code') ?? '').replace(/[\s-]/g, '')
-  if (!isLoginCode(code)) return renderCheckMail(kit, c, asked, { problem: texts.checkMail.badCode }, 400)
+  if (!isLoginCode(code)) return renderCheckMail(kit, c, asked, { badCode: texts.checkMail.badCode }, 400)
   const caller = kit.callerOf(c.req.raw, c.env)
   try {
     kit.failures.assertMayGuess(caller)
@@ -114,7 +118,7 @@ async function redeemCode(kit: PageKit, c: PageContext): Promise<Response> {
     if (error.code === 'account_suspended') return renderSuspended(kit, c, asked.email)
     const problem = codeProblem(kit, refusal)
     if (!problem) throw error
-    if (refusal.code !== 'rate_limited') return renderCheckMail(kit, c, asked, { problem }, 400)
+    if (refusal.code !== 'rate_limited') return renderCheckMail(kit, c, asked, { badCode: problem }, 400)
     c.header('Retry-After', String(refusal.extras.retryAfter ?? 1))
     return renderCheckMail(kit, c, asked, { problem }, 429)
   }
@@ -148,23 +152,24 @@ export function renderSuspended(kit: PageKit, c: PageContext, email: string): Re
   const { verify } = texts
   const subject = encodeURIComponent(verify.suspendedSubject({ email }))
   const body = html`<section class="card"><h1>${verify.suspended}</h1><p class="lead">${verify.suspendedLead({ product: kit.productName })}</p><p><a class="button second full" href="mailto:${encodeURI(kit.supportEmail)}?subject=${subject}">${verify.askSupport({ support: kit.supportEmail })}</a></p></section>`
-  return kit.render(c, { title: verify.suspended }, body, 403)
+  return kit.render(c, { title: verify.suspended, formAt: '/sign-in' }, body, 403)
 }
 
 /** The form for the address; also shown for invalid links. */
-export function emailField(email: string, { invalid = false, focus = false } = {}): Html {
+export function emailField(email: string, refused: FieldProblem | null = null, focus = false): Html {
   const { signIn } = texts
-  const states = `${invalid ? ' aria-invalid="true"' : ''}${focus ? ' autofocus' : ''}`
+  const state = refused ? fieldState('email', refused) : raw(focus ? ' autofocus' : '')
   return html`<div class="field">
 <label for="email">${signIn.email}</label>
-<input id="email" name="email" type="email" value="${email}" placeholder="${signIn.emailExample}" autocomplete="email" inputmode="email" spellcheck="false" required maxlength="254"${raw(states)}>
+<input id="email" name="email" type="email" value="${email}" placeholder="${signIn.emailExample}" autocomplete="email" inputmode="email" spellcheck="false" required maxlength="254"${state}>
+${fieldProblem('email', refused)}
 </div>`
 }
 
 async function renderSignIn(
   kit: PageKit,
   c: PageContext,
-  shown: { problem?: string; email: string; appId?: string; pause?: number },
+  shown: { problem?: string; refused?: FieldProblem; email: string; appId?: string; pause?: number },
   status = 200,
 ): Promise<Response> {
   const { signIn, apps } = texts
@@ -176,13 +181,15 @@ ${waiting ? html`<p class="lead"><strong>${apps.signInTo({ app: waiting.app.name
 <form method="post" action="/sign-in">
 ${formToken(kit.forms.token(c))}
 ${shown.appId ? html`<input type="hidden" name="app_id" value="${shown.appId}">` : ''}
-${emailField(shown.email, { invalid: shown.problem === signIn.badEmail, focus: true })}
+${emailField(shown.email, shown.refused, true)}
 <button class="full" id="send">${signIn.submit}</button>
 ${shown.pause ? countdownLine(shown.pause, 'send') : ''}
 </form>
 <p class="hint">${newHere(kit)}</p>
 </section>`
-  return kit.render(c, { title: signIn.title, problem: shown.problem ?? null }, body, status)
+  const isRefused = shown.refused !== undefined
+  const options = { title: signIn.title, problem: shown.problem ?? null, isRefused, formAt: '/sign-in' }
+  return kit.render(c, options, body, status)
 }
 
 function newHere(kit: PageKit): string {
@@ -196,7 +203,7 @@ async function renderCheckMail(
   kit: PageKit,
   c: PageContext,
   asked: RequestedLink,
-  shown: { problem?: string; pause?: number },
+  shown: { problem?: string; badCode?: string; pause?: number },
   status = 200,
 ): Promise<Response> {
   const { checkMail } = texts
@@ -205,6 +212,7 @@ async function renderCheckMail(
   const token = kit.forms.token(c)
   const inboxIsHere = kit.showsInbox(c)
   await findWaiting(kit, c)
+  const refused = shown.badCode ? { field: 'code', message: shown.badCode } : null
   const body: Html = html`<section class="card" data-goes-on="/check-mail">
 <h1>${checkMail.title}</h1>
 <p class="lead">${rich(checkMail.lead, { email: html`<strong>${asked.email}</strong>` })}</p>
@@ -214,7 +222,8 @@ ${formToken(token)}
 <input type="hidden" name="login_id" value="${asked.loginId}">
 <div class="field">
 <label for="code">${checkMail.code}</label>
-<input id="code" class="code" name="code" inputmode="numeric" autocomplete="one-time-code" pattern="[0-9 \\-]{8,11}" title="${checkMail.codeHint}" maxlength="11" required autofocus data-complete="${LOGIN_CODE_DIGITS}"${shown.problem === checkMail.badCode ? raw(' aria-invalid="true"') : ''} aria-describedby="code-hint">
+<input id="code" class="code" name="code" inputmode="numeric" autocomplete="one-time-code" pattern="[0-9 \\-]{8,11}" title="${checkMail.codeHint}" maxlength="11" required data-complete="${LOGIN_CODE_DIGITS}"${refused ? '' : raw(' autofocus')}${fieldState('code', refused, 'code-hint')}>
+${fieldProblem('code', refused)}
 <p class="hint" id="code-hint">${checkMail.codeHint}</p>
 </div>
 <button class="full ${inboxIsHere ? 'second' : ''}">${checkMail.submit}</button>
@@ -228,7 +237,8 @@ ${formToken(token)}
 </form>
 ${countdownLine(pause, 'resend')}
 </section>`
-  return kit.render(c, { title: checkMail.title, problem: shown.problem ?? null }, body, status)
+  const facts = { title: checkMail.title, problem: shown.problem ?? null, formAt: '/check-mail' }
+  return kit.render(c, { ...facts, isRefused: refused !== null }, body, status)
 }
 
 /** Counts down if scripts run, while the button is disabled. */

@@ -120,11 +120,11 @@ ${emailField(email)}
 <button class="full">${verify.fresh}</button>
 </form>
 </section>`
-  return kit.render(c, { title: verify[state] }, body, state === 'invalid' ? 400 : 410)
+  return kit.render(c, { title: verify[state], formAt: '/sign-in' }, body, state === 'invalid' ? 400 : 410)
 }
 
 function renderNotOpen(kit: PageKit, c: PageContext) {
   const { verify } = texts
   const body = html`<section class="card"><h1>${verify.notOpen}</h1><p class="lead">${verify.notOpenLead({ support: kit.supportEmail })}</p></section>`
-  return kit.render(c, { title: verify.notOpen }, body, 403)
+  return kit.render(c, { title: verify.notOpen, formAt: '/sign-in' }, body, 403)
 }

@@ -25,6 +25,29 @@ test('the field of the code has the focus, and a complete code is sent by itself
   await page.waitForURL(/\/keys/)
 })
 
+test('a refused address and a refused code are shown at their field, and the answer keeps language and theme', async t => {
+  const web = await startWeb(t)
+  const client = createClient(web.url)
+  const form_token = await client.formToken('/sign-in')
+  const described = (name: string) =>
+    new RegExp(
+      `id="${name}"[^>]*aria-describedby="${name}-problem[^>]*aria-invalid="true" autofocus>\\s*<p class="wrong" id="${name}-problem" role="alert">That `,
+    )
+  const address = await (await client.post('/sign-in', { form_token, email: 'ada' })).text()
+  assert.match(address, described('email'))
+  assert.match(address, /<title>Problem: Sign in/)
+  assert.match(address, /name="return_to" value="\/sign-in"/)
+  assert.match(address, /href="\/language\?return_to=%2Fsign-in"/)
+  await client.post('/sign-in', { form_token, email: ADA })
+  const asked = await (await client.get('/check-mail')).text()
+  const login_id = /name="login_id" value="([^"]+)"/.exec(asked)![1]!
+  for (const wrong of ['1234', '12345678']) {
+    const code = await (await client.post('/check-mail', { form_token, login_id, code: wrong })).text()
+    assert.match(code, described('code'), wrong)
+    assert.match(code, /name="return_to" value="\/check-mail"/)
+  }
+})
+
 test('a sign-in page at a limit counts down until mail can be sent again', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
