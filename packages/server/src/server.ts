@@ -271,6 +271,7 @@ function composeHttpServer(
     publicUrl: config.publicUrl,
     corsOrigins: config.corsOrigins,
     callers,
+    isKnownNetwork: services.knownNetworks.isKnown,
     failureLimits: config.failureLimits,
     limits,
     lifetimes: config,

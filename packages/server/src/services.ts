@@ -25,6 +25,7 @@ import { createDeviceTokens } from './device-authorizations/device-tokens.ts'
 import type { Fact } from './endings/fact.ts'
 import { whyNotWritable } from './folders.ts'
 import { createInvitations } from './invitations/invitations.ts'
+import { createKnownNetworks } from './known-networks.ts'
 import { createLocalizations } from './languages/localization.ts'
 import { createKeyLimiter } from './limits/limits.ts'
 import { createLog, type Log } from './log.ts'
@@ -121,7 +122,8 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
   const { adminEmails } = config
   const listed = createListedAdministrators({ ...resources, audit, log, adminEmails })
   const changeLimits = createChangeLimits(resources)
-  const common = { ...resources, log, publicUrl, meter, changeLimits, audit, listed }
+  const knownNetworks = createKnownNetworks(resources.clock)
+  const common = { ...resources, log, publicUrl, meter, changeLimits, audit, listed, knownNetworks }
   const signingKeys = createSigningKeys({
     ...common,
     longestTokenSeconds: Math.max(config.accessTokenSeconds, AGENT_TOKEN_SECONDS),
@@ -202,6 +204,7 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
   return {
     ...resources,
     config,
+    knownNetworks,
     localizations: createLocalizations(config.texts),
     log,
     meter,

@@ -2,6 +2,7 @@ import type { Audit, By } from '../audit/audit.ts'
 import type { ChangeLimits } from '../change-limits.ts'
 import type { Clock } from '../clock.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
+import type { KnownNetworks } from '../known-networks.ts'
 import { quotasOf, type WantedLimits } from '../limits/limit.ts'
 import type { KeyLimiter } from '../limits/limits.ts'
 import { assertWithinPolicy, withDefaults } from '../limits/policy.ts'
@@ -140,13 +141,14 @@ export interface ApiKeyDeps extends KeyLimits {
   limiter: Pick<KeyLimiter, 'quotasLeft'>
   policies: Pick<PolicyBook, 'read'>
   imported: Pick<ImportedKeys, 'isPresentable' | 'load'>
+  knownNetworks: Pick<KnownNetworks, 'noteUse'>
 }
 
 type Refused = 'no_owner' | 'no_administrator' | 'already_created' | LimitRefusal
 type Created = { apiKey: ApiKey } | { refused: Refused | 'condition' }
 
 export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
-  const { storage, clock, log, meter, limiter, policies, imported } = deps
+  const { storage, clock, log, meter, limiter, policies, imported, knownNetworks } = deps
   const { store } = storage
   const notices = createKeyNotices(deps)
   const noteNetworks = createKeyNetworks(deps)
@@ -245,6 +247,7 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
         throw error
       }
       lastUsed.note(apiKey.id, caller)
+      knownNetworks.noteUse(apiKey.userId, caller.network)
       return apiKey
     },
 

@@ -43,6 +43,8 @@ export interface AppOptions {
   publicUrl: string
   corsOrigins: readonly string[]
   callers: Callers
+  /** Whether an account was used from this network lately; see known-networks.ts. */
+  isKnownNetwork: (network: string) => boolean
   failureLimits: readonly RateWindow[]
   /** Shared with the pages; by default a new one with `failureLimits`. */
   limits?: FailureLimits
@@ -109,7 +111,7 @@ export function createApp(options: AppOptions): HttpApp {
   const { callers, clock, log, publicUrl, pages, observe } = options
   const workLimit = createWorkLimit(options.maxConcurrentCalls)
   const intake = createBodyIntake(options.intake)
-  const fairQueue = createFairQueue()
+  const fairQueue = createFairQueue(options.isKnownNetwork)
   const cors = createCors(options.corsOrigins, options.services.oauth.clientOrigins)
   const limits = options.limits ?? createFailureLimits({ clock, windows: options.failureLimits })
   const { meter } = options.services

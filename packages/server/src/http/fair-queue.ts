@@ -7,8 +7,11 @@ const STARTED_ON_ARRIVAL = 16
  * turn: with turns of 100 ms it would accept ten connections a second.
  */
 const SLICE_MS = 1
-/** Every fourth turn goes to a noisy network while others wait, so that noisy ones are slowed down but still served. */
-const NOISY_SHARE = 4
+/** Of four turns one goes to noisy networks while others wait, so that they are slowed down but still served. */
+const TURN_OF_NOISY = 0
+/** Another one goes to networks that are not known while known ones wait. */
+const TURN_OF_UNKNOWN = 2
+const TURNS = 4
 /** Requests of one flow that may wait; further ones of this flow are refused. */
 export const MAX_WAITING_OF_A_FLOW = 1000
 /** Requests that may wait in total, about 50 MB; when reached, each network may have an equal share. */
@@ -45,13 +48,16 @@ export interface FairQueue {
 /**
  * Fair queueing (RFC 970) of requests on one event loop: round-robin over the networks, and within a network over its
  * flows. So a burst of one client delays only itself, and a client that invents a credential for each request takes
- * turns only from its own network. Networks with many refusals yield to all others, so that a flood of wrong
- * credentials from a thousand networks does not delay other networks.
+ * turns only from its own network. Networks from which nobody signed in lately yield to those that are known, and networks
+ * with many refusals to all others, so that a flood from a thousand networks does not delay the people who use the service.
  *
  * While the process keeps up, nothing waits, and the queue costs one comparison per request.
+ *
+ * @param isKnown whether an account was used from this network lately
  */
-export function createFairQueue(): FairQueue {
-  const quiet = createRoundRobin()
+export function createFairQueue(isKnown: (network: string) => boolean): FairQueue {
+  const known = createRoundRobin()
+  const unknown = createRoundRobin()
   const noisy = createRoundRobin()
   const refusals = createRefusalCounts()
   let startedInTurn = 0
@@ -68,8 +74,7 @@ export function createFairQueue(): FairQueue {
         return true
       }
       const { id, network, whenGone } = flowOf()
-      const queue = refusals.isNoisy(network) ? noisy : quiet
-      const drop = queue.add({ id, network }, work, waiting() >= MAX_WAITING)
+      const drop = queueOf(network).add({ id, network }, work, waiting() >= MAX_WAITING)
       if (drop) whenGone(drop)
       return drop !== null
     },
@@ -77,8 +82,13 @@ export function createFairQueue(): FairQueue {
     isNoisy: refusals.isNoisy,
   }
 
+  function queueOf(network: string): RoundRobin {
+    if (refusals.isNoisy(network)) return noisy
+    return isKnown(network) ? known : unknown
+  }
+
   function waiting(): number {
-    return quiet.waiting + noisy.waiting
+    return known.waiting + unknown.waiting + noisy.waiting
   }
 
   function scheduleTurn(): void {
@@ -111,10 +121,15 @@ export function createFairQueue(): FairQueue {
   }
 
   function next(): () => void {
-    const isTurnOfNoisy = ++turns % NOISY_SHARE === 0
-    const [first, second] = isTurnOfNoisy ? [noisy, quiet] : [quiet, noisy]
-    return first.waiting > 0 ? first.take() : second.take()
+    turns++
+    if (turns % TURNS === TURN_OF_NOISY) return firstWaiting(noisy, known, unknown)
+    if (turns % TURNS === TURN_OF_UNKNOWN) return firstWaiting(unknown, known, noisy)
+    return firstWaiting(known, unknown, noisy)
   }
+}
+
+function firstWaiting(...queues: RoundRobin[]): () => void {
+  return queues.find(queue => queue.waiting > 0)!.take()
 }
 
 /** The queued requests of one network. */
@@ -122,6 +137,8 @@ interface Waiting {
   flows: Turns<LinkedList<() => void>>
   count: number
 }
+
+type RoundRobin = ReturnType<typeof createRoundRobin>
 
 function createRoundRobin() {
   const networks = createTurns<Waiting>()

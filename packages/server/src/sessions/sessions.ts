@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Audit, By } from '../audit/audit.ts'
 import type { Clock, Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
+import type { KnownNetworks } from '../known-networks.ts'
 import type { Caller } from '../network.ts'
 import type { Outbox } from '../outbox/outbox.ts'
 import type { PageRequest, Slice } from '../paging.ts'
@@ -125,10 +126,11 @@ export interface SessionDeps {
   outbox: Outbox
   publicUrl: string
   lifetimes: SessionLifetimes
+  knownNetworks: Pick<KnownNetworks, 'noteUse'>
 }
 
 export function createSessions(deps: SessionDeps): Sessions {
-  const { storage, clock, secrets, lifetimes } = deps
+  const { storage, clock, secrets, lifetimes, knownNetworks } = deps
   const { store } = storage
   const secretOf = (session: Session) => secrets.open('session-secret', session.sealedSecret, session.id)
   const refresh = createRefresh({ ...deps, secretOf })
@@ -156,6 +158,7 @@ export function createSessions(deps: SessionDeps): Sessions {
     },
 
     credentials(kind, user, session) {
+      knownNetworks.noteUse(user.id, session.network)
       return { user, session, ...credentialsOf[kind](user, session) }
     },
 
@@ -172,6 +175,7 @@ export function createSessions(deps: SessionDeps): Sessions {
 
     async refresh(token, retryKey, caller) {
       const { user, session } = await refresh(token, { kind: 'api' }, retryKey, caller)
+      knownNetworks.noteUse(user.id, caller.network)
       return { user, session, tokens: tokensOf(user, session) }
     },
 

@@ -12,6 +12,7 @@ import {
   NOISY_AFTER,
 } from '../../src/http/fair-queue.ts'
 import { openServer } from '../support/http.ts'
+import { caller } from '../support/services.ts'
 
 /** Far above STARTED_ON_ARRIVAL. */
 const FLOOD = 200
@@ -37,12 +38,16 @@ async function untilStarted(started: readonly string[], count: number): Promise<
 
 test('a request starts immediately while no other waits', () => {
   const started: string[] = []
-  add(createFairQueue(), started, 'a')
+  add(
+    createFairQueue(() => false),
+    started,
+    'a',
+  )
   assert.deepEqual(started, ['a'])
 })
 
 test('requests of a busy flow do not delay other flows', async () => {
-  const queue = createFairQueue()
+  const queue = createFairQueue(() => false)
   const started: string[] = []
   add(queue, started, 'flood', FLOOD)
   const before = started.length
@@ -53,7 +58,7 @@ test('requests of a busy flow do not delay other flows', async () => {
 })
 
 test('requests of one flow start in order of arrival', async () => {
-  const queue = createFairQueue()
+  const queue = createFairQueue(() => false)
   const started: number[] = []
   for (let n = 0; n < FLOOD; n++)
     queue.start(
@@ -68,7 +73,7 @@ test('requests of one flow start in order of arrival', async () => {
 })
 
 test('a thousand networks with many refusals yield to other networks', async () => {
-  const queue = createFairQueue()
+  const queue = createFairQueue(() => false)
   const started: string[] = []
   const networks = Array.from({ length: 1000 }, (_, n) => `noisy-${n}`)
   for (const network of networks) for (let n = 0; n < NOISY_AFTER; n++) queue.refused(network)
@@ -82,7 +87,7 @@ test('a thousand networks with many refusals yield to other networks', async () 
 })
 
 test('a noisy network still gets a share of the turns', async () => {
-  const queue = createFairQueue()
+  const queue = createFairQueue(() => false)
   const started: string[] = []
   for (let n = 0; n < NOISY_AFTER; n++) queue.refused('noisy')
   const quiet = Array.from({ length: FLOOD }, (_, n) => `quiet-${n}`)
@@ -95,7 +100,7 @@ test('a noisy network still gets a share of the turns', async () => {
 })
 
 test('a flow with too many waiting requests is refused, other flows are not', async () => {
-  const queue = createFairQueue()
+  const queue = createFairQueue(() => false)
   const started: string[] = []
   const accepted = add(queue, started, 'flood', 10 * MAX_WAITING_OF_A_FLOW)
   assert.equal(accepted - started.length, MAX_WAITING_OF_A_FLOW)
@@ -104,7 +109,7 @@ test('a flow with too many waiting requests is refused, other flows are not', as
 })
 
 test('a network gains no turns by inventing a credential for each request', async () => {
-  const queue = createFairQueue()
+  const queue = createFairQueue(() => false)
   const started: string[] = []
   for (let n = 0; n < FLOOD; n++) add(queue, started, `made-up-${n}`, 1, 'one')
   const before = started.length
@@ -115,7 +120,7 @@ test('a network gains no turns by inventing a credential for each request', asyn
 })
 
 test('within a network, requests of one credential do not delay others', async () => {
-  const queue = createFairQueue()
+  const queue = createFairQueue(() => false)
   const started: string[] = []
   add(queue, started, 'flood', FLOOD, 'one')
   const before = started.length
@@ -126,7 +131,7 @@ test('within a network, requests of one credential do not delay others', async (
 })
 
 test('invented credentials do not exceed the total queue limit, and other networks are still accepted', async () => {
-  const queue = createFairQueue()
+  const queue = createFairQueue(() => false)
   const started: string[] = []
   let accepted = 0
   for (let n = 0; n < 2 * MAX_WAITING; n++) accepted += add(queue, started, `made-up-${n}`, 1, 'one')
@@ -135,8 +140,42 @@ test('invented credentials do not exceed the total queue limit, and other networ
   await untilStarted(started, accepted + 5)
 })
 
+test('a thousand networks that never signed in do not delay a network that did', async () => {
+  const queue = createFairQueue(network => network === 'known')
+  const started: string[] = []
+  for (let n = 0; n < 1000; n++) add(queue, started, `stranger-${n}`)
+  const before = started.length
+  add(queue, started, 'known', 20)
+  await untilStarted(started, 1020)
+  const ahead = started.slice(before, started.lastIndexOf('known')).filter(name => name !== 'known').length
+  assert.ok(ahead <= 10, `${ahead} requests of strangers before the last of the known network`)
+})
+
+test('networks that never signed in are served while a known one has always work', async () => {
+  const queue = createFairQueue(network => network === 'known')
+  const started: string[] = []
+  add(queue, started, 'known', 1000)
+  const before = started.length
+  for (let n = 0; n < 50; n++) add(queue, started, `stranger-${n}`)
+  await untilStarted(started, 1050)
+  const last = started.findLastIndex(name => name !== 'known') - before
+  assert.ok(last <= 4 * 51, `the last stranger waited for ${last} requests`)
+})
+
+test('a noisy network yields even if somebody signed in there', async () => {
+  const queue = createFairQueue(() => true)
+  const started: string[] = []
+  for (let n = 0; n < NOISY_AFTER; n++) queue.refused('noisy')
+  add(queue, started, 'noisy', FLOOD)
+  const before = started.length
+  add(queue, started, 'other', FLOOD / 2)
+  await untilStarted(started, 1.5 * FLOOD)
+  const ahead = started.slice(before, started.lastIndexOf('other')).filter(name => name === 'noisy').length
+  assert.ok(ahead <= FLOOD / 2 / 3 + 1, `${ahead} requests of the noisy network came first`)
+})
+
 test('the time slice of a turn includes work that continues in microtasks', async () => {
-  const queue = createFairQueue()
+  const queue = createFairQueue(() => false)
   let turn = 0
   let done = 0
   const inTurn: number[] = []
@@ -163,7 +202,7 @@ test('the time slice of a turn includes work that continues in microtasks', asyn
 })
 
 test('a waiting request is removed when its client disconnects, which frees its place in the flow', async () => {
-  const queue = createFairQueue()
+  const queue = createFairQueue(() => false)
   const started: string[] = []
   add(queue, started, 'a', FLOOD)
   const before = started.length
@@ -256,6 +295,32 @@ test('refused upgrades count as refusals, so that their network yields to others
     ahead <= FLOOD / 2 / 3 + 1,
     `${ahead} requests of the noisy network before the last of the quiet one`,
   )
+})
+
+test('a sign-in, a refresh, an exchange and a call with a key make their network known, refusals do not', async t => {
+  const server = await openServer('sqlite', t, { trustedProxies: ['127.0.0.0/8'] })
+  const from = (address: string) => ({ headers: { 'X-Forwarded-For': address } })
+  const { tokens } = await server.signIn('ann@example.com')
+  const { key } = await server.createKey(tokens.accessToken)
+  const refreshed = await server.post(
+    '/auth/refresh',
+    { refresh_token: tokens.refreshToken },
+    from('203.0.113.1'),
+  )
+  const answers = [
+    refreshed,
+    await server.post('/auth/agent-token', { api_key: key }, from('203.0.113.2')),
+    await server.get('/v1/me', { token: key, ...from('203.0.113.3') }),
+    await server.post('/auth/agent-token', { api_key: `svc_${'0'.repeat(32)}` }, from('203.0.113.4')),
+    await server.post('/auth/refresh', { refresh_token: tokens.refreshToken }, from('203.0.113.5')),
+  ]
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [200, 200, 200, 401, 401],
+  )
+  const known = [1, 2, 3, 4, 5].filter(n => server.knownNetworks.isKnown(`203.0.113.${n}`))
+  assert.deepEqual(known, [1, 2, 3])
+  assert.ok(server.knownNetworks.isKnown(caller().network), 'signed in')
 })
 
 test('a connection with hundreds of pipelined requests is closed', async t => {

@@ -79,6 +79,7 @@ forEachEngine(engine => {
       policies,
       imported,
       audit,
+      knownNetworks,
     } = services
     await make(30 * DAY)
     clock.advance(16 * DAY)
@@ -96,6 +97,7 @@ forEachEngine(engine => {
         log,
         outbox,
         audit,
+        knownNetworks,
       }
       nodes.push(createApiKeys({ ...limits, ...deps }))
     }
@@ -145,14 +147,15 @@ forEachEngine(engine => {
 
   test('the owner is notified once, with the network, of the first use of a key after 90 days, also by two nodes', async t => {
     const services = await open(engine, t)
-    const { opened, clock, meter, outbox, log, make, wakings, apiKeys, limiter, policies, imported, audit } =
-      services
+    const { opened, clock, meter, outbox, log, make, wakings, apiKeys } = services
+    const { limiter, policies, imported, audit, knownNetworks } = services
     const { key, apiKey } = await make(null)
     await apiKeys.authenticate(key, caller('203.0.113.7'))
     await apiKeys.flushUses()
     const usedAt = clock.now()
     clock.set(usedAt + DORMANT_AFTER - 1)
-    const deps = { clock, meter, log, outbox, limiter, policies, imported, audit, alerts: apiKeys.alerts }
+    const ports = { limiter, policies, imported, audit, knownNetworks, alerts: apiKeys.alerts }
+    const deps = { clock, meter, log, outbox, ...ports }
     const other = createApiKeys({ ...limits, ...deps, storage: await opened.reopen() })
     assert.equal((await wakings()).length, 0)
     clock.advance(1)

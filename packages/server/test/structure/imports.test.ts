@@ -15,6 +15,7 @@ const KERNEL = [
   'clock',
   'ids',
   'keyed-windows',
+  'known-networks',
   'lines',
   'secrets',
   'log',

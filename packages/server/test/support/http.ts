@@ -51,6 +51,7 @@ export async function openServer(engine: EngineName, t: TestContext, overrides: 
   const app = createApp({
     services,
     callers,
+    isKnownNetwork: services.knownNetworks.isKnown,
     clock,
     log,
     publicUrl,
