@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { startCluster } from '../packages/server/test/support/postgres.ts'
 import { fillAdministration } from './support/administration-data.ts'
-import { administrate, postgresDatabase, SECRET } from './support/databases.ts'
+import { executeSql, postgresDatabase, SECRET } from './support/databases.ts'
 import { pinBench } from './support/machine.ts'
 import { accountId, addPeoplePostgres, pageCookieOf, refreshTokenOf } from './support/people.ts'
 import { startKeyway } from './support/processes.ts'
@@ -43,7 +43,7 @@ if (process.argv.includes('--fill')) {
   process.exit()
 }
 // A new session for each measurement, since a refresh token can be used once.
-await administrate(url, `delete from sessions where user_id = '${accountId(ADMIN)}'`)
+await executeSql(url, `delete from sessions where user_id = '${accountId(ADMIN)}'`)
 await addPeoplePostgres(url, { from: ADMIN, to: ADMIN + 1, session: true, pageSession: true })
 const sizes = await read(
   `select pg_size_pretty(pg_total_relation_size('users')) as people, pg_size_pretty(pg_total_relation_size('api_keys')) as keys`,
@@ -87,7 +87,7 @@ async function fill(): Promise<string> {
   const filled = database.settings.KEYWAY_DATABASE_URL!
   await fillAdministration(filled, { people: PEOPLE, keysPerPerson: KEYS_PER_PERSON })
   await addPeoplePostgres(filled, { from: ADMIN, to: ADMIN + 1, account: true })
-  await administrate(filled, `update users set role = 'admin' where id = '${accountId(ADMIN)}'`)
+  await executeSql(filled, `update users set role = 'admin' where id = '${accountId(ADMIN)}'`)
   return filled
 }
 

@@ -184,7 +184,7 @@ function compare(
     },
   ])
   const all = under.flatMap(result => KINDS.map(kind => result[kind]))
-  const error = all.find(experience => experience.error !== undefined)?.error
+  const error = all.find(user => user.error !== undefined)?.error
   return {
     ...what,
     p99: Object.fromEntries(p99),

@@ -41,7 +41,7 @@ export async function sqliteDatabase(keys: number): Promise<BenchDatabase> {
 export async function postgresDatabase(keys: number): Promise<BenchDatabase> {
   const cluster = await clusterUrl()
   const name = `bench_${randomBytes(6).toString('hex')}`
-  await administrate(cluster, `create database ${name}`)
+  await executeSql(cluster, `create database ${name}`)
   const url = databaseUrl(cluster, name)
   const folder = mkdtempSync(join(ROOT, 'keyway-bench-'))
   await migrate({
@@ -58,7 +58,7 @@ export async function postgresDatabase(keys: number): Promise<BenchDatabase> {
     },
     file: '',
     async [Symbol.asyncDispose]() {
-      await administrate(cluster, `drop database if exists ${name} with (force)`)
+      await executeSql(cluster, `drop database if exists ${name} with (force)`)
       rmSync(folder, { recursive: true, force: true })
     },
   }
@@ -75,7 +75,7 @@ async function migrate(place: Place): Promise<void> {
   ).close()
 }
 
-export async function administrate(url: string, statement: string): Promise<void> {
+export async function executeSql(url: string, statement: string): Promise<void> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   await client.query(statement).finally(() => client.end())

@@ -12,9 +12,9 @@ export interface NeighboursOrder {
 
 export const KINDS = ['exchange', 'send', 'verify', 'message'] as const
 export type Kind = (typeof KINDS)[number]
-export type NeighboursResult = Record<Kind, Experience>
+export type NeighboursResult = Record<Kind, UserLatencies>
 
-export interface Experience {
+export interface UserLatencies {
   count: number
   errors: number
   /** The first error. */

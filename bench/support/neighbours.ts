@@ -3,12 +3,12 @@ import { setTimeout as wait } from 'node:timers/promises'
 import WebSocket from 'ws'
 import { serveOrders } from './child.ts'
 import {
-  type Experience,
   KINDS,
   type Kind,
   type NeighboursOrder,
   type NeighboursResult,
   SIGN_INS_PER_SECOND,
+  type UserLatencies,
 } from './neighbours-protocol.ts'
 import { percentile } from './statistics.ts'
 
@@ -56,7 +56,7 @@ async function run(order: NeighboursOrder): Promise<NeighboursResult> {
   messages.close()
   http.destroy()
   return Object.fromEntries(
-    KINDS.map(kind => [kind, experience(tallies[kind])]),
+    KINDS.map(kind => [kind, latenciesOf(tallies[kind])]),
   ) as unknown as NeighboursResult
 }
 
@@ -84,7 +84,7 @@ async function openLoop(
   await Promise.all(running)
 }
 
-function experience({ latencies, failures }: Tally): Experience {
+function latenciesOf({ latencies, failures }: Tally): UserLatencies {
   return {
     count: latencies.length + failures.length,
     errors: failures.length,

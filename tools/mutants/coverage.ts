@@ -6,7 +6,7 @@ import type { Worker } from './pool.ts'
 import { ROOT } from './run-test.ts'
 
 /** A test, with the mutants that it executes. */
-export interface Judge {
+export interface CoveringTest {
   file: string
   title: string
   /** Hash of the test's source. */
@@ -38,7 +38,7 @@ interface Cache {
 }
 
 export interface Coverage {
-  judges: Judge[]
+  tests: CoveringTest[]
   /** Mutants that are executed while some test file is loaded. */
   loadHits: Set<string>
   /** False for a mutant that was added since all tests were measured: its coverage is unknown. */
@@ -48,7 +48,7 @@ export interface Coverage {
 const CACHE = join(ORIGINAL, '.tmp/mutant-coverage.json')
 const LOAD_TIMEOUT_MS = 60_000
 /** Slower tests are not used: a mutant that only they detect should have a more direct test. */
-const LONGEST_JUDGE_MS = 20_000
+const LONGEST_TEST_MS = 20_000
 
 /**
  * Runs each test once without a mutant. Tests that fail or take too long are left out. Results are cached until the
@@ -99,7 +99,7 @@ export async function coverageOf(
   const all = [...table.keys()]
   const measured = tests.flatMap(test => known.get(test) ?? [])
   return {
-    judges: measured.flatMap(({ file, tests }) =>
+    tests: measured.flatMap(({ file, tests }) =>
       tests.map(({ hits, ...each }) => ({ ...each, file, ...namesOf(hits.map(index => all[index]!)) })),
     ),
     loadHits: new Set(measured.flatMap(({ loadHits }) => loadHits.map(index => all[index]!))),
@@ -107,7 +107,7 @@ export async function coverageOf(
   }
 }
 
-function namesOf(hits: readonly string[]): Pick<Judge, 'hits' | 'breadth'> {
+function namesOf(hits: readonly string[]): Pick<CoveringTest, 'hits' | 'breadth'> {
   const breadth = new Map<string, number>()
   for (const name of hits) {
     const source = name.slice(0, name.indexOf(' '))
@@ -123,7 +123,7 @@ async function measure(file: string, worker: Worker) {
   const tests: Measured['tests'] = []
   const left: string[] = []
   for (const { title, body } of loaded.tests) {
-    const ran = await worker.ask({ kind: 'run', file, title, mutant: -1 }, LONGEST_JUDGE_MS)
+    const ran = await worker.ask({ kind: 'run', file, title, mutant: -1 }, LONGEST_TEST_MS)
     if (typeof ran === 'string') left.push(`LEFT OUT: ${title}: ${ran}`)
     else if (ran.kind !== 'ran' || ran.error !== null)
       left.push(`LEFT OUT: ${title}: ${'error' in ran ? ran.error : ''}`)

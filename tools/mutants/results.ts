@@ -12,7 +12,7 @@ export interface Result {
   /** File and title of the test that detected it. */
   by: string
   /** Hash of the test that detected it or, if none did, of all tests that were run. */
-  judges: string
+  testsHash: string
   /** The time limit of the tests that did not detect it, in seconds. */
   seconds: number
 }

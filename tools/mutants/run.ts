@@ -34,7 +34,7 @@ import {
 import { quickFolder } from '../../packages/server/test/support/quick-folder.ts'
 import { inCopy } from './copy.ts'
 import { type Coverage, candidateTests, coverageOf, digest, hashOf } from './coverage.ts'
-import { createJury, type Verdict } from './jury.ts'
+import { createDetector, type Detection } from './detector.ts'
 import { type Mutant, mutantsOf } from './operators.ts'
 import { createWorker, type Worker } from './pool.ts'
 import { report } from './report.ts'
@@ -84,7 +84,7 @@ const chosen = values.sample ? sampleOf(Number(values.sample)) : all
 const results = openResults()
 try {
   const names = all.map(({ name }) => name)
-  if (!values.known) await judgeAll(await coverageOf(tests, files, names, inParallel))
+  if (!values.known) await detectAll(await coverageOf(tests, files, names, inParallel))
 } finally {
   await cluster?.stop()
   rmSync(into, { recursive: true, force: true, maxRetries: 3 })
@@ -148,30 +148,30 @@ function sampleOf(size: number): Candidate[] {
   )
 }
 
-async function judgeAll(coverage: Coverage): Promise<void> {
-  const jury = createJury(coverage, { seconds: Number(values.seconds), into, env })
+async function detectAll(coverage: Coverage): Promise<void> {
+  const detector = createDetector(coverage, { seconds: Number(values.seconds), into, env })
   const hashes = new Map(files.map(file => [file, hashOf(file)]))
   const missing = chosen.filter(candidate => {
     const known = results.find(candidate.file, candidate.key)
     if (values.left && known && isCaught(known)) return false
     if (values.fresh || !known || known.hash !== hashes.get(candidate.file)) return true
-    return !jury.stillHolds(known, candidate)
+    return !detector.stillHolds(known, candidate)
   })
   console.log(`${missing.length} of ${chosen.length} mutants to try`)
   let done = 0
   await inParallel(missing, async (candidate, worker) => {
-    const verdict: Verdict = await jury.judge(
+    const detection: Detection = await detector.detect(
       candidate,
       worker,
       results.find(candidate.file, candidate.key)?.by,
     )
     const { file, key, line } = candidate
-    results.keep({ file, hash: hashes.get(file)!, key, line, ...verdict })
+    results.keep({ file, hash: hashes.get(file)!, key, line, ...detection })
     done++
     const minutes = ((performance.now() - started) / 60_000).toFixed(1)
     if (done % 100 === 0) console.log(`${done}/${missing.length} after ${minutes} minutes`)
-    if (verdict.outcome === 'survived' || verdict.outcome === 'not covered')
-      console.log(`${done}/${missing.length} ${verdict.outcome}: ${file}:${line} ${key}`)
+    if (detection.outcome === 'survived' || detection.outcome === 'not covered')
+      console.log(`${done}/${missing.length} ${detection.outcome}: ${file}:${line} ${key}`)
   })
 }
 

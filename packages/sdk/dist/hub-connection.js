@@ -12,12 +12,12 @@ const ABANDONED = 4000;
 export class HubConnection {
     #socket;
     #options;
-    #heardAt;
+    #lastReceivedAt;
     #over = false;
     #cancelWatch = () => { };
     constructor(options) {
         this.#options = options;
-        this.#heardAt = options.clock.now();
+        this.#lastReceivedAt = options.clock.now();
         // Sent as a subprotocol, since only some platforms let clients set headers.
         const offered = [HUB_PROTOCOL, HUB_BEARER_PREFIX + options.token, ...options.offer];
         this.#socket = new options.WebSocket(options.url, offered);
@@ -64,7 +64,7 @@ export class HubConnection {
     #received(data) {
         if (this.#over)
             return;
-        this.#heardAt = this.#options.clock.now();
+        this.#lastReceivedAt = this.#options.clock.now();
         const frame = parseFrame(data);
         if (!frame)
             return;
@@ -78,19 +78,19 @@ export class HubConnection {
     }
     #watchSilence() {
         const { clock } = this.#options;
-        const quietFor = clock.now() - this.#heardAt;
+        const quietFor = clock.now() - this.#lastReceivedAt;
         this.#cancelWatch();
         this.#cancelWatch = clock.after(SILENCE_BEFORE_PING_MS - quietFor, () => {
-            if (clock.now() - this.#heardAt < SILENCE_BEFORE_PING_MS)
+            if (clock.now() - this.#lastReceivedAt < SILENCE_BEFORE_PING_MS)
                 return this.#watchSilence();
             this.#ask();
         });
     }
     #ask() {
-        const heardBefore = this.#heardAt;
+        const lastReceived = this.#lastReceivedAt;
         this.send({ type: 'ping' });
         this.#cancelWatch = this.#options.clock.after(PONG_DEADLINE_MS, () => {
-            if (this.#heardAt !== heardBefore)
+            if (this.#lastReceivedAt !== lastReceived)
                 return this.#watchSilence();
             this.abandon();
             this.#options.onClosed(this, { code: ABNORMAL, reason: 'no answer to a ping' });

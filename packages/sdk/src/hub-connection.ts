@@ -50,13 +50,13 @@ const ABANDONED = 4000
 export class HubConnection {
   #socket: WebSocketLike
   #options: HubConnectionOptions
-  #heardAt: number
+  #lastReceivedAt: number
   #over = false
   #cancelWatch = () => {}
 
   constructor(options: HubConnectionOptions) {
     this.#options = options
-    this.#heardAt = options.clock.now()
+    this.#lastReceivedAt = options.clock.now()
     // Sent as a subprotocol, since only some platforms let clients set headers.
     const offered = [HUB_PROTOCOL, HUB_BEARER_PREFIX + options.token, ...options.offer]
     this.#socket = new options.WebSocket(options.url, offered)
@@ -105,7 +105,7 @@ export class HubConnection {
 
   #received(data: unknown): void {
     if (this.#over) return
-    this.#heardAt = this.#options.clock.now()
+    this.#lastReceivedAt = this.#options.clock.now()
     const frame = parseFrame(data)
     if (!frame) return
     if (frame.type === 'ready') {
@@ -118,19 +118,19 @@ export class HubConnection {
 
   #watchSilence(): void {
     const { clock } = this.#options
-    const quietFor = clock.now() - this.#heardAt
+    const quietFor = clock.now() - this.#lastReceivedAt
     this.#cancelWatch()
     this.#cancelWatch = clock.after(SILENCE_BEFORE_PING_MS - quietFor, () => {
-      if (clock.now() - this.#heardAt < SILENCE_BEFORE_PING_MS) return this.#watchSilence()
+      if (clock.now() - this.#lastReceivedAt < SILENCE_BEFORE_PING_MS) return this.#watchSilence()
       this.#ask()
     })
   }
 
   #ask(): void {
-    const heardBefore = this.#heardAt
+    const lastReceived = this.#lastReceivedAt
     this.send({ type: 'ping' })
     this.#cancelWatch = this.#options.clock.after(PONG_DEADLINE_MS, () => {
-      if (this.#heardAt !== heardBefore) return this.#watchSilence()
+      if (this.#lastReceivedAt !== lastReceived) return this.#watchSilence()
       this.abandon()
       this.#options.onClosed(this, { code: ABNORMAL, reason: 'no answer to a ping' })
     })

@@ -10,10 +10,10 @@ import type { WebSocketConstructor } from '../src/hub-connection.ts'
 import type { Json } from '../src/protocol.ts'
 import { verifyAgentToken } from '../src/verify.ts'
 import { platformWebSocket } from './support/agents.ts'
+import { startDroppingProxy } from './support/dropping-proxy.ts'
 import { sharedKeyway, startKeyway } from './support/keyway-server.ts'
 import { createManualClock } from './support/manual-clock.ts'
 import { record } from './support/recorder.ts'
-import { startSilentLine } from './support/silent-line.ts'
 
 /** Long enough to connect with a key before it expires, also on a slow machine. */
 const KEY_LIFE_MS = 6000
@@ -164,17 +164,17 @@ describe('against the real service', { concurrency: 3 }, () => {
 
   test('after a time of dropped packets the agent reconnects within 40 s', async t => {
     const { url, keyway } = await newPerson()
-    const line = await startSilentLine(t, url)
+    const proxy = await startDroppingProxy(t, url)
     const { key } = await keyway.apiKeys.create()
     const clock = createManualClock()
     clock.randomness = 0.999 // the longest possible waits
     // Node's WebSocket would reuse a dead connection for 4 s of real time, which are minutes of this clock.
-    const agent = new Agent({ url: line.url, apiKey: key, clock, WebSocket: ws as WebSocketConstructor })
+    const agent = new Agent({ url: proxy.url, apiKey: key, clock, WebSocket: ws as WebSocketConstructor })
     t.after(() => agent.close())
     const events = record(agent)
     await events.ready.next()
 
-    line.swallow()
+    proxy.swallow()
     clock.advance(34_000)
     assert.equal(agent.connected, true)
     clock.advance(1_000)
@@ -183,11 +183,11 @@ describe('against the real service', { concurrency: 3 }, () => {
     // Silent for two minutes, until the second handshake of an attempt was lost, so that a full back-off follows.
     for (let attempt = 0; attempt < 8; attempt++) {
       if (attempt > 0) step() // the previous attempt times out
-      await Promise.all([line.opened(), step()])
-      await Promise.all([line.opened(), step()])
+      await Promise.all([proxy.opened(), step()])
+      await Promise.all([proxy.opened(), step()])
     }
     assert.equal(agent.connected, false)
-    line.restore()
+    proxy.restore()
     const waited = step() + step()
     await events.ready.next()
     assert.ok(waited > 20_000 && waited <= 40_000, `back after ${waited / 1000} s`)
@@ -202,15 +202,15 @@ describe('against the real service', { concurrency: 3 }, () => {
 
   test('after a short time of dropped packets the first attempt succeeds, despite pooled dead connections', async t => {
     const { url, keyway } = await newPerson()
-    const line = await startSilentLine(t, url)
+    const proxy = await startDroppingProxy(t, url)
     const { key } = await keyway.apiKeys.create()
     const clock = createManualClock()
-    const agent = new Agent({ url: line.url, apiKey: key, clock, WebSocket: platformWebSocket })
+    const agent = new Agent({ url: proxy.url, apiKey: key, clock, WebSocket: platformWebSocket })
     t.after(() => agent.close())
     const events = record(agent)
     await events.ready.next()
-    line.swallow()
-    line.restore()
+    proxy.swallow()
+    proxy.restore()
     clock.advance(35_000)
     await events.disconnected.next()
     let waited = 0
@@ -218,7 +218,7 @@ describe('against the real service', { concurrency: 3 }, () => {
       const answered = Promise.withResolvers<void>()
       agent.once('ready', () => answered.resolve())
       agent.once('disconnected', () => answered.resolve())
-      const lost = line.handshakeLost()
+      const lost = proxy.handshakeLost()
       waited += clock.next()!
       clock.advance(clock.next()!)
       await Promise.race([answered.promise, lost])
@@ -228,11 +228,11 @@ describe('against the real service', { concurrency: 3 }, () => {
 
   test('with repeated connection resets every message arrives, in order', async t => {
     const { url, keyway } = await newPerson()
-    const line = await startSilentLine(t, url)
+    const proxy = await startDroppingProxy(t, url)
     const { key } = await keyway.apiKeys.create()
     const receiver = new Agent({ url, apiKey: key, WebSocket: platformWebSocket })
     const clock = createManualClock()
-    const sender = new Agent({ url: line.url, apiKey: key, clock, WebSocket: platformWebSocket })
+    const sender = new Agent({ url: proxy.url, apiKey: key, clock, WebSocket: platformWebSocket })
     t.after(() => {
       receiver.close()
       sender.close()
@@ -245,7 +245,7 @@ describe('against the real service', { concurrency: 3 }, () => {
     for (let round = 0; round < 12; round++) {
       for (let n = 0; n < 10; n++) sending.push(sender.send(connectionId, round * 10 + n))
       for (let turns = 0; turns < round; turns++) await new Promise(resolve => setImmediate(resolve))
-      line.cut()
+      proxy.cut()
       await events.disconnected.next()
       clock.advance(clock.next()!)
       await events.ready.next()

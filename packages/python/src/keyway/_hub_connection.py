@@ -84,7 +84,7 @@ class HubConnection:
         self._socket: Any = None
         self._outgoing: asyncio.Queue[str] = asyncio.Queue()
         self._over = False
-        self._heard_at = clock.now()
+        self._last_received_at = clock.now()
         self._heartbeat = LONGEST_HEARTBEAT_SECONDS
         self._cancel_watch: Cancel = _nothing
         self._reading = asyncio.ensure_future(self._run())
@@ -162,7 +162,7 @@ class HubConnection:
     def _received(self, data: object) -> None:
         if self._over:
             return
-        self._heard_at = self._clock.now()
+        self._last_received_at = self._clock.now()
         frame = _parsed(data)
         if frame is None:
             return
@@ -177,18 +177,18 @@ class HubConnection:
             self._events.on_frame(self, frame)
 
     def _watch_silence(self) -> None:
-        quiet_for = self._clock.now() - self._heard_at
+        quiet_for = self._clock.now() - self._last_received_at
         self._cancel_watch()
         self._cancel_watch = self._clock.after(self._heartbeat - quiet_for, self._check_silence)
 
     def _check_silence(self) -> None:
-        if self._clock.now() - self._heard_at < self._heartbeat:
+        if self._clock.now() - self._last_received_at < self._heartbeat:
             return self._watch_silence()
-        heard_before = self._heard_at
+        last_received = self._last_received_at
         self.send({"type": "ping"})
 
         def check_answer() -> None:
-            if self._heard_at != heard_before:
+            if self._last_received_at != last_received:
                 return self._watch_silence()
             self._abort()
             self._end(HubClosed(ABNORMAL, "no answer to a ping"))

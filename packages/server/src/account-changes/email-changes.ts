@@ -5,7 +5,7 @@ import { bucketsOf, countSend, namesOf, type Refusal, type SendLimits } from '..
 import type { Caller } from '../network.ts'
 import { MIN_VALIDITY_LEFT } from '../outbox/delivery.ts'
 import type { Outbox } from '../outbox/outbox.ts'
-import type { PolicyBook } from '../policies/policies.ts'
+import type { PolicyRegistry } from '../policies/policies.ts'
 import { isOpenTo } from '../policies/policy.ts'
 import { randomToken, type Secrets, sha256 } from '../secrets.ts'
 import { securityEvent } from '../security-events/security-event.ts'
@@ -60,7 +60,7 @@ export interface EmailChangeDeps extends SendLimits {
   clock: Clock
   secrets: Secrets
   outbox: Outbox
-  policies: Pick<PolicyBook, 'read'>
+  policies: Pick<PolicyRegistry, 'read'>
   publicUrl: string
 }
 

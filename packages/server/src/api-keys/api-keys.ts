@@ -10,7 +10,7 @@ import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
 import type { Outbox } from '../outbox/outbox.ts'
 import type { PageRequest, Slice } from '../paging.ts'
-import type { PolicyBook } from '../policies/policies.ts'
+import type { PolicyRegistry } from '../policies/policies.ts'
 import { assertAllowed } from '../policies/policy.ts'
 import { securityEvent } from '../security-events/security-event.ts'
 import type { Storage, Store, Transaction } from '../store.ts'
@@ -139,7 +139,7 @@ export interface ApiKeyDeps extends KeyLimits {
   changeLimits: ChangeLimits
   meter: Meter
   limiter: Pick<KeyLimiter, 'quotasLeft'>
-  policies: Pick<PolicyBook, 'read'>
+  policies: Pick<PolicyRegistry, 'read'>
   imported: Pick<ImportedKeys, 'isPresentable' | 'load'>
   knownNetworks: Pick<KnownNetworks, 'noteUse'>
 }

@@ -37,7 +37,7 @@ export function createImportedKeys({
       interval: reloadInterval,
       on: 'api_keys.imported',
       reload: load,
-      failure: 'whether there are imported keys could not be read',
+      failure: 'the existence of imported keys could not be read',
     }),
 
     isPresentable: text => isKeyOfOurs(text) || (exist && isForeign(text)),

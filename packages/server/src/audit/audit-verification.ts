@@ -10,7 +10,7 @@ const BATCH = 500
 const ATTEMPTS = 3
 
 /** The chain of audit rows, or what is wrong with it. */
-export type Verdict = { rows: number; isSealed: boolean } | { mistake: string }
+export type VerificationResult = { rows: number; isSealed: boolean } | { mistake: string }
 
 /**
  * Reads all rows and computes their hashes again: finds a changed, missing, added or moved row, and seals that were not
@@ -22,7 +22,7 @@ export async function verifyAudit({
 }: {
   storage: Pick<Storage, 'store'>
   secrets: Secrets
-}): Promise<Verdict> {
+}): Promise<VerificationResult> {
   const { audit } = storage.store
   for (let attempt = 1; ; attempt++) {
     const chain = await audit.chain()
@@ -31,7 +31,7 @@ export async function verifyAudit({
     if (!('mistake' in verdict) || !isChanging || attempt === ATTEMPTS) return verdict
   }
 
-  function sealMistake({ sequence, sealed, pruned }: AuditChain): Verdict | null {
+  function sealMistake({ sequence, sealed, pruned }: AuditChain): VerificationResult | null {
     if (sealed && !isGenuine(secrets, 'head', sealed))
       return { mistake: `the seal of row ${sealed.sequence} was not made with KEYWAY_SECRET` }
     if (pruned && !isGenuine(secrets, 'pruned', pruned))
@@ -44,7 +44,7 @@ export async function verifyAudit({
   }
 
   /** A row outside of the chain, which lists and exports would show. */
-  async function addedRow({ sequence }: AuditChain): Promise<Verdict | null> {
+  async function addedRow({ sequence }: AuditChain): Promise<VerificationResult | null> {
     const [first] = await audit.after(Number.MIN_SAFE_INTEGER, {}, 1)
     if (first && first.sequence < 1) return { mistake: `row ${first.sequence} was added` }
     const [beyond] = await audit.after(sequence, {}, 1)
@@ -53,7 +53,7 @@ export async function verifyAudit({
     return isAdded ? { mistake: `row ${beyond.sequence} was added` } : null
   }
 
-  async function verifyRows(chain: AuditChain): Promise<Verdict> {
+  async function verifyRows(chain: AuditChain): Promise<VerificationResult> {
     const { pruned, sealed } = chain
     let last = { sequence: pruned?.sequence ?? 0, hash: pruned?.hash ?? FIRST_HASH }
     let rows = 0

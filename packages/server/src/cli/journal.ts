@@ -1,10 +1,10 @@
 import { journalFiles } from '../backup/journal-reader.ts'
 import { toRfc3339 } from '../clock.ts'
 import {
-  type LeftOut,
   REPLAY_KINDS,
   type ReplayReport,
   replayJournal,
+  type UnresolvedChange,
 } from '../operations/failover-replay.ts'
 import { EXIT_FAILED, OperatorError } from '../operator-error.ts'
 import { printProgress } from './backup-services.ts'
@@ -97,7 +97,7 @@ function conclusion(replayed: number, dryRun: boolean): string {
   return `${replayed} were missing in the database and are re-applied.`
 }
 
-function sentence({ id, reason }: LeftOut): string {
+function sentence({ id, reason }: UnresolvedChange): string {
   return reason === 'not_covered'
     ? `Left: the ledger entry ${id}, since the balance no longer covers it. Settle it with the app that charged it.`
     : `Left: the networks of the key ${id}, since it is unknown whether those of the journal or of the database are newer. Check the key.`

@@ -6,7 +6,7 @@ import { invalidRequest, KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
 import type { Outbox } from '../outbox/outbox.ts'
-import type { PolicyBook } from '../policies/policies.ts'
+import type { PolicyRegistry } from '../policies/policies.ts'
 import type { Session } from '../sessions/session.ts'
 import type { Storage, Transaction } from '../store.ts'
 import { type DeviceAuthorization, KEY_CREATION_WINDOW } from './device-authorization.ts'
@@ -43,7 +43,7 @@ export function createDeviceKeys({
   clock: Clock
   outbox: Outbox
   apiKeys: Pick<ApiKeys, 'create'>
-  policies: Pick<PolicyBook, 'read'>
+  policies: Pick<PolicyRegistry, 'read'>
 }): DeviceKeys {
   return {
     async create(session, wanted, caller) {

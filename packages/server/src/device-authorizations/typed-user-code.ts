@@ -7,7 +7,7 @@ import {
   codesRefused,
   codesRefusedUntil,
 } from '../magic-links/code-limits.ts'
-import { codeMailbox, UNRECOGNISED_TURN } from '../magic-links/typed-code.ts'
+import { codeMailbox, UNRECOGNISED_QUEUE } from '../magic-links/typed-code.ts'
 import type { Caller } from '../network.ts'
 import type { Secrets } from '../secrets.ts'
 import type { Storage, Store } from '../store.ts'
@@ -44,7 +44,7 @@ export function createUserCodeCheck({ storage, clock, secrets }: UserCodeDeps) {
       networks: codeNetworks(caller.address),
     }
     const id = newId(clock.now())
-    const checked = await storage.runExclusive([UNRECOGNISED_TURN], async (): Promise<Checked> => {
+    const checked = await storage.runExclusive([UNRECOGNISED_QUEUE], async (): Promise<Checked> => {
       // First by a read, so that a refusal costs neither a lock nor a write.
       const until = await refusedUntil(storage.store, attempt)
       if (until !== null) return { refusedUntil: until }

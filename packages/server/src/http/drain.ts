@@ -3,7 +3,7 @@ import type { Server } from 'node:http'
 import { Server as NetServer } from 'node:net'
 import { setImmediate as nextIteration, setTimeout as wait } from 'node:timers/promises'
 import { SECOND } from '../clock.ts'
-import type { SocketBound } from './sockets.ts'
+import type { SocketLimiter } from './sockets.ts'
 
 /** How long a connection that was accepted before the drain may take to send its first request. */
 export const FIRST_REQUEST_MS = SECOND / 2
@@ -22,7 +22,7 @@ const CHECK_MS = 20
  */
 export async function drainHttp(
   server: Server,
-  bound: Pick<SocketBound, 'awaitsFirstRequest'>,
+  limiter: Pick<SocketLimiter, 'awaitsFirstRequest'>,
 ): Promise<void> {
   const closed = once(server, 'close')
   server.prependListener('request', (_request, response) => {
@@ -31,7 +31,7 @@ export async function drainHttp(
   await acceptWaiting(server)
   // http.Server would also close connections whose first request is still on its way.
   NetServer.prototype.close.call(server)
-  for (let waited = 0; waited < FIRST_REQUEST_MS && bound.awaitsFirstRequest(); waited += CHECK_MS)
+  for (let waited = 0; waited < FIRST_REQUEST_MS && limiter.awaitsFirstRequest(); waited += CHECK_MS)
     await wait(CHECK_MS)
   const closing = setInterval(() => server.closeIdleConnections(), CHECK_MS)
   server.closeIdleConnections()

@@ -21,7 +21,7 @@ import type { MagicLinks } from '../magic-links/magic-links.ts'
 import type { OAuth } from '../oauth/oauth.ts'
 import type { MailHooks } from '../outbox/mail-hook.ts'
 import type { Suppressions } from '../outbox/suppressions.ts'
-import type { PolicyBook } from '../policies/policies.ts'
+import type { PolicyRegistry } from '../policies/policies.ts'
 import type { SecurityEventStore } from '../security-events/security-event-store.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import type { SigningKeys } from '../signing-keys/signing-keys.ts'
@@ -59,7 +59,7 @@ export interface HttpPorts {
   deletions: Pick<Deletions, 'request' | 'cancel'>
   emailChanges: EmailChanges
   invitations: Pick<Invitations, 'invite' | 'revoke'>
-  policies: Pick<PolicyBook, 'read' | 'change'>
+  policies: Pick<PolicyRegistry, 'read' | 'change'>
   introspection: Introspection
   meter: Pick<Meter, 'count'>
   usage: UsageReports

@@ -14,7 +14,7 @@ import type { HttpApp } from './app.ts'
 import { guardConnections } from './connection-guard.ts'
 import { drainHttp } from './drain.ts'
 import { toKeywayError, toProblem } from './errors.ts'
-import { boundSockets, SOCKET_LIMITS, type SocketLimits } from './sockets.ts'
+import { limitSockets, SOCKET_LIMITS, type SocketLimits } from './sockets.ts'
 import { overloaded } from './work-limit.ts'
 
 export interface HttpTimeouts {
@@ -96,14 +96,14 @@ export function createHttpServer(
   const pipeline = createPipeline()
   server.maxHeadersCount = MAX_HEADERS
   server.timeout = timeouts.inactivityMs
-  const bound = boundSockets(server, socketLimits, timeouts.checkMs, app.countUnanswered)
+  const limiter = limitSockets(server, socketLimits, timeouts.checkMs, app.countUnanswered)
   guardConnections(server, app.isNoisy, socketLimits.noisyRefusedAbove)
   // An expectation other than 100-continue is ignored (RFC 9110 section 10.1.1); Node would answer it by itself.
   server.on('checkExpectation', onRequest)
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuseConnection(error, socket))
   server.on('connect', (_request, socket) => refuseTunnel(socket))
   if (upgrade) server.on('upgrade', onUpgrade)
-  return Object.assign(server, { drain: () => drainHttp(server, bound) })
+  return Object.assign(server, { drain: () => drainHttp(server, limiter) })
 
   function onRequest(incoming: IncomingMessage, outgoing: ServerResponse): void {
     // A response without a socket waits for the one before: pipelined requests are handled one by one.
@@ -112,7 +112,7 @@ export function createHttpServer(
     else
       outgoing.once('socket', () => {
         pipeline.remove(incoming.socket)
-        bound.resume(incoming.socket)
+        limiter.resume(incoming.socket)
         admit(incoming, outgoing)
       })
   }
@@ -138,7 +138,7 @@ export function createHttpServer(
     // The connection may break while it waits, before the hub listens for errors.
     socket.on('error', destroySocket)
     const isAdmitted = app.admit(request, socket, async () => {
-      bound.release(socket)
+      limiter.release(socket)
       if (!socket.destroyed && !(await upgrade!(request, socket, head))) app.countRefusal(request)
       // The hub listens by now.
       socket.off('error', destroySocket)

@@ -22,7 +22,7 @@ export const SOCKET_LIMITS: SocketLimits = {
   noisyRefusedAbove: NOISY_REFUSED_ABOVE,
 }
 
-export interface SocketBound {
+export interface SocketLimiter {
   /** The connection is busy again, with a pipelined request. */
   resume(socket: Socket): void
   /** The connection is being upgraded and no longer counts. */
@@ -41,12 +41,12 @@ export interface SocketBound {
  * @param checkMs interval of the check for unread responses
  * @param onUnanswered called for each connection that closed without a single response
  */
-export function boundSockets(
+export function limitSockets(
   server: Server,
   limits: SocketLimits,
   checkMs: number,
   onUnanswered: (socket: Socket) => void = () => {},
-): SocketBound {
+): SocketLimiter {
   /** With the entry of each connection in `idle`, which is linked while it has no request. */
   const open = new Map<Socket, Entry<Socket>>()
   /** Connections without a response so far, with the one in progress, if any. */

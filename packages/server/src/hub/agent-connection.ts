@@ -44,7 +44,7 @@ export interface ConnectionHost {
 }
 
 /** What a connection leaves to its successor. */
-export type Surrendered = Pick<AgentConnection, 'id' | 'log' | 'sends'>
+export type HandedOver = Pick<AgentConnection, 'id' | 'log' | 'sends'>
 
 /**
  * An agent's connection to this node, with its key, its expiry and its operations. `pending` until its key's status is
@@ -223,7 +223,7 @@ export class AgentConnection {
   }
 
   /** Ends the connection, and hands its messages and numbers to a successor. */
-  surrender(): Surrendered {
+  handOver(): HandedOver {
     this.#deregister('away')
     if (this.unsentBytes > MAX_CLOSING_BYTES) this.#socket!.terminate()
     else this.#socket?.close(RESUMED_ELSEWHERE.code, RESUMED_ELSEWHERE.reason)
@@ -231,8 +231,8 @@ export class AgentConnection {
     return this
   }
 
-  /** Continues a connection that was surrendered. */
-  takeOver({ id, log, sends }: Surrendered): void {
+  /** Continues a connection that was handed over. */
+  takeOver({ id, log, sends }: HandedOver): void {
     this.id = id
     this.log = log
     this.sends = sends

@@ -16,7 +16,7 @@ import type { LocationStore } from './location-store.ts'
 import { createLocations } from './locations.ts'
 import type { AgentAnswer } from './messages.ts'
 import { createRelay } from './node-relay.ts'
-import { NOBODY, type Outcome } from './numbered-sends.ts'
+import { NO_RECEIVERS, type Outcome } from './numbered-sends.ts'
 import { createPresence, type Presence, type RecordPresence } from './presence.ts'
 import { createPresenceFeed, type PresenceFeed } from './presence-feed.ts'
 import { type HubPresence, NODE_HEARTBEAT_MS, type PresenceRow } from './presence-store.ts'
@@ -258,7 +258,7 @@ export function createHub(deps: HubDeps): Hub {
   function execute(command: RelayCommand, from: string, origin: string): Outcome | Promise<Outcome> {
     if (command.op === 'ping') {
       watches.followNodes() // it may come from a new node
-      return NOBODY
+      return NO_RECEIVERS
     }
     if (command.op === 'enter') {
       locations.entered(from, command.userIds)

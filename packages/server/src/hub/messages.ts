@@ -10,7 +10,7 @@ import type { HubPorts } from './hub-ports.ts'
 import type { Locations } from './locations.ts'
 import { KeptMessage } from './message-log.ts'
 import { messageOrigin, type Relay } from './node-relay.ts'
-import { NOBODY, NumberedSends, type Outcome } from './numbered-sends.ts'
+import { NO_RECEIVERS, NumberedSends, type Outcome } from './numbered-sends.ts'
 import type { Presence } from './presence.ts'
 import type { OwnerLimits } from './rate-limits.ts'
 import type { Registry } from './registry.ts'
@@ -106,7 +106,7 @@ export function createMessages(deps: MessagesDeps): Messages {
     seq: number,
   ): Promise<void> {
     if (!sends.outcomeOf(seq)) await sends.settled()
-    sender.send({ type: 'sent', id, ...(sends.outcomeOf(seq) ?? NOBODY) })
+    sender.send({ type: 'sent', id, ...(sends.outcomeOf(seq) ?? NO_RECEIVERS) })
   }
 
   function refuse(sender: AgentConnection, { code, detail, id, seq }: Refusal): void {
@@ -128,7 +128,7 @@ export function createMessages(deps: MessagesDeps): Messages {
     if (outcome.delivered + outcome.held > 0) return outcome
     const rows = await presence.list(userId)
     const isThere = rows.some(row => to === 'all' || row.connectionId === to || row.keyId === to)
-    return isThere ? NOBODY : null
+    return isThere ? NO_RECEIVERS : null
   }
 
   async function ask(userId: string, connectionId: string, data: Json): Promise<AgentAnswer | null> {
@@ -137,7 +137,7 @@ export function createMessages(deps: MessagesDeps): Messages {
     const { id } = request
     const frame = encodeMessage({ id, from: apiRequests.requester, from_key_id: null, data })
     const askedAt = clock.now()
-    const { delivered, held } = frame ? await deliver(userId, connectionId, frame, null) : NOBODY
+    const { delivered, held } = frame ? await deliver(userId, connectionId, frame, null) : NO_RECEIVERS
     if (delivered + held === 0) request.end()
     const answer = await request.answer
     return delivered + held > 0 ? { answer, afterMs: Math.round(clock.now() - askedAt) } : null
@@ -150,7 +150,7 @@ export function createMessages(deps: MessagesDeps): Messages {
     frame: string,
     except: AgentConnection | null,
   ): Promise<Outcome> {
-    if (to === apiRequests.requester) return apiRequests.take(userId, frame) ? ONE : NOBODY
+    if (to === apiRequests.requester) return apiRequests.take(userId, frame) ? ONE : NO_RECEIVERS
     const number = ++lastNumber
     const message = { userId, to, frame, ...(except ? { except: except.id } : {}) }
     const here = write({ ...message, origin: messageOrigin(nodeId, number) }, false)
@@ -167,9 +167,9 @@ export function createMessages(deps: MessagesDeps): Messages {
   }
 
   function write({ userId, to, frame, origin, except }: Sendable, isRelayed: boolean): Written {
-    if (to === apiRequests.requester) return toWritten(apiRequests.take(userId, frame) ? ONE : NOBODY)
+    if (to === apiRequests.requester) return toWritten(apiRequests.take(userId, frame) ? ONE : NO_RECEIVERS)
     const targets = registry.targets(userId, to, except ?? null)
-    const written = toWritten({ ...NOBODY })
+    const written = toWritten({ ...NO_RECEIVERS })
     const message = targets.length > 0 ? new KeptMessage(frame, origin) : null
     for (const target of targets) {
       if (isRelayed && registry.unordered.has(target)) continue

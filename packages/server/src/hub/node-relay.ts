@@ -1,6 +1,6 @@
 import type { Events, MoveMessage, RelayCommand, RelayEvent, RelayMessage, RelayNotice } from '../events.ts'
 import type { Log } from '../log.ts'
-import { NOBODY, type Outcome } from './numbered-sends.ts'
+import { NO_RECEIVERS, type Outcome } from './numbered-sends.ts'
 import type { Presence } from './presence.ts'
 import { RELAY_VERSION } from './presence-store.ts'
 import { createRelayQueue, type QueueOptions } from './relay-queue.ts'
@@ -122,19 +122,19 @@ export function createRelay(deps: {
 
   function request(to: readonly string[], command: RelayCommand, waitMs = timeoutMs): Promise<Outcome> {
     const owner = 'userId' in command ? command.userId : null
-    if (to.length === 0 || pending.size >= MAX_PENDING_REQUESTS) return Promise.resolve(NOBODY)
-    if (owner && (pendingOf.get(owner) ?? 0) >= MAX_PENDING_PER_OWNER) return Promise.resolve(NOBODY)
+    if (to.length === 0 || pending.size >= MAX_PENDING_REQUESTS) return Promise.resolve(NO_RECEIVERS)
+    if (owner && (pendingOf.get(owner) ?? 0) >= MAX_PENDING_PER_OWNER) return Promise.resolve(NO_RECEIVERS)
     const id = ++lastId
     const unanswered = new Set(to.filter(peer => !unresponsive.has(peer)))
     const isAwaited = unanswered.size > 0
     // After a timeout the caller got 0 as the count, so the command must not be published.
     const isCurrent = () => !isAwaited || pending.has(id)
     const message: RelayMessage = { kind: 'order', from: nodeId, question: id, order: command }
-    if (!publish(to, message, { isCurrent }) || !isAwaited) return Promise.resolve(NOBODY)
+    if (!publish(to, message, { isCurrent }) || !isAwaited) return Promise.resolve(NO_RECEIVERS)
     return new Promise(resolve => {
       const timer = setTimeout(() => timeOut(id), waitMs)
       timer.unref()
-      pending.set(id, { owner, outcome: { ...NOBODY }, unanswered, timer, resolve })
+      pending.set(id, { owner, outcome: { ...NO_RECEIVERS }, unanswered, timer, resolve })
       if (owner) pendingOf.set(owner, (pendingOf.get(owner) ?? 0) + 1)
     })
   }

@@ -7,7 +7,7 @@ export interface Outcome {
   held: number
 }
 
-export const NOBODY: Outcome = { delivered: 0, held: 0 }
+export const NO_RECEIVERS: Outcome = { delivered: 0, held: 0 }
 
 /** The state as it moves to another node. */
 export interface SendsState {
@@ -41,7 +41,7 @@ export class NumberedSends {
   refuse(seq: number): void {
     if (seq !== this.accepted + 1) return
     this.accept(seq)
-    this.settle(seq, NOBODY)
+    this.settle(seq, NO_RECEIVERS)
   }
 
   settle(seq: number, outcome: Outcome): void {
@@ -53,7 +53,7 @@ export class NumberedSends {
   /** The outcome of an accepted number; undefined while it is not known. Those of old ones are forgotten. */
   outcomeOf(seq: number): Outcome | undefined {
     const index = this.#indexOf(seq)
-    return index < 0 ? NOBODY : this.#outcomes[index]
+    return index < 0 ? NO_RECEIVERS : this.#outcomes[index]
   }
 
   /** Resolves when all outcomes are known. */
@@ -63,7 +63,7 @@ export class NumberedSends {
 
   /** Called when all outcomes are known. */
   state(): SendsState {
-    const outcomes = this.#outcomes.map(outcome => outcome ?? NOBODY)
+    const outcomes = this.#outcomes.map(outcome => outcome ?? NO_RECEIVERS)
     return {
       accepted: this.accepted,
       outcomes: outcomes.map(({ delivered, held }) => [delivered, held]),

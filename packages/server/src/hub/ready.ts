@@ -1,6 +1,6 @@
 import type { ServerFrame } from '@keyway/sdk/protocol'
 import type { Clock, Instant } from '../clock.ts'
-import type { AgentConnection, Surrendered } from './agent-connection.ts'
+import type { AgentConnection, HandedOver } from './agent-connection.ts'
 import { refusalCodeOf, refusalOfKey, refusalOfScopes } from './close-codes.ts'
 import { HEARTBEAT_SECONDS } from './heartbeat.ts'
 import type { HubPorts } from './hub-ports.ts'
@@ -50,23 +50,23 @@ export function createMakeReady(deps: ReadyDeps): MakeReady {
       return
     }
     connection.update(key!)
-    const surrendered = resume && (await resumptions.claim(connection, resume))
+    const handedOver = resume && (await resumptions.claim(connection, resume))
     if (connection.state !== 'pending') {
-      surrendered?.log.clear()
+      handedOver?.log.clear()
       return
     }
-    open(connection, surrendered, resume?.lastSeq ?? 0)
+    open(connection, handedOver, resume?.lastSeq ?? 0)
   }
 
-  function open(connection: AgentConnection, surrendered: Surrendered | null, lastSeq: number): void {
+  function open(connection: AgentConnection, handedOver: HandedOver | null, lastSeq: number): void {
     const now = clock.now()
-    if (surrendered) registry.takeOver(connection, surrendered)
+    if (handedOver) registry.takeOver(connection, handedOver)
     connection.state = 'open'
     metering.begin(connection, now)
     const { token, secretHash } = newResumeToken(deps.nodeId, connection.id)
     connection.resumeHash = secretHash
-    connection.send(readyFrame(connection, token, surrendered !== null, now))
-    if (surrendered) connection.replay(lastSeq)
+    connection.send(readyFrame(connection, token, handedOver !== null, now))
+    if (handedOver) connection.replay(lastSeq)
     presence.add(connection)
     renewals.noticeExpiry(connection, now)
   }

@@ -1,4 +1,4 @@
-import type { AgentConnection, Surrendered } from './agent-connection.ts'
+import type { AgentConnection, HandedOver } from './agent-connection.ts'
 
 /** The connections of this node, indexed by id, by key and by owner; broken ones (`held`) too. */
 export class Registry {
@@ -39,9 +39,9 @@ export class Registry {
   }
 
   /** Has a registered connection continue another one, under its id. */
-  takeOver(connection: AgentConnection, surrendered: Surrendered): void {
+  takeOver(connection: AgentConnection, handedOver: HandedOver): void {
     this.remove(connection)
-    connection.takeOver(surrendered)
+    connection.takeOver(handedOver)
     this.add(connection)
   }
 

@@ -2,7 +2,7 @@ import timers from 'node:timers/promises'
 import { type Clock, SECOND } from '../clock.ts'
 import type { ConnectionName, MoveMessage } from '../events.ts'
 import { equals } from '../secrets.ts'
-import { AgentConnection, type ConnectionHost, type Surrendered } from './agent-connection.ts'
+import { AgentConnection, type ConnectionHost, type HandedOver } from './agent-connection.ts'
 import { GOING_AWAY, RESTARTING } from './close-codes.ts'
 import { createConnectionMoves, type MoveRequest } from './connection-moves.ts'
 import type { Locations } from './locations.ts'
@@ -47,7 +47,7 @@ export interface Resumptions {
    * Takes up the connection that an agent asks for, from this node or another one, and ends its old socket. Null if it
    * is unknown or not the agent's, or if a message after the last one that the agent received is not kept any more.
    */
-  claim(connection: AgentConnection, request: ResumeRequest): Promise<Surrendered | null>
+  claim(connection: AgentConnection, request: ResumeRequest): Promise<HandedOver | null>
   /** Has other nodes take over the broken connections; resolves when they have, or after that time. */
   handOver(patienceMs: number): Promise<void>
   /** Handles a message of another node. */
@@ -80,7 +80,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     registry.hold(connection)
   }
 
-  async function claim(connection: AgentConnection, request: ResumeRequest): Promise<Surrendered | null> {
+  async function claim(connection: AgentConnection, request: ResumeRequest): Promise<HandedOver | null> {
     const { nodeId, connectionId, secretHash, lastSeq } = request
     const { userId, keyId } = connection
     const wanted = { connectionId, userId, keyId, secretHash, lastSeq }
@@ -90,9 +90,9 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     // It would have to move again at once, and its agent with it.
     if (isDraining()) connection.close(RESTARTING)
     if (connection.state !== 'pending' || !found || !isClaimable(found, wanted)) return null
-    const surrendered = found.surrender()
-    if (surrendered.log.reaches(lastSeq)) return surrendered
-    surrendered.log.clear()
+    const handedOver = found.handOver()
+    if (handedOver.log.reaches(lastSeq)) return handedOver
+    handedOver.log.clear()
     return null
   }
 
@@ -106,7 +106,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     const connection = registry.byId.get(wanted.connectionId)
     if (!connection || !isClaimable(connection, wanted)) return null
     const { state, heldAt, heldSeq, resumeHash: secretHash, address, client } = connection
-    const { log, sends } = connection.surrender()
+    const { log, sends } = connection.handOver()
     // Also what the agent has received, since the other node may have kept it too.
     const messages = wanted.secretHash === null || log.reaches(wanted.lastSeq) ? log.after(0) : null
     log.clear()

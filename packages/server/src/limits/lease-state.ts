@@ -122,7 +122,7 @@ export function withoutDead(
  * The time from which nothing of the state counts, if no holder writes again. @param lapse when the leases of holders
  * end
  */
-export function meaninglessFrom({ holders, past }: SharedState, lapse: Instant): Instant {
+export function obsoleteFrom({ holders, past }: SharedState, lapse: Instant): Instant {
   const ends = entriesOf(past).flatMap(([per, counted]) => counted.map(([at]) => at + WINDOW_MS[per]))
   const holdings = Object.values(holders).flatMap(holding =>
     entriesOf(holding).map(([per]) => lapse + HOLDER_MARGIN + WINDOW_MS[per]),

@@ -5,8 +5,8 @@ import {
   claim,
   HOLDER_MARGIN,
   isHolder,
-  meaninglessFrom,
   NOTHING_SHARED,
+  obsoleteFrom,
   release,
   type SharedState,
   withoutDead,
@@ -267,7 +267,7 @@ export function createRequestLimits({
     wantedAt: Instant | null,
     now: Instant,
   ): Promise<boolean> {
-    const prunableAt = meaninglessFrom(state, now + HOLDER_LEASE)
+    const prunableAt = obsoleteFrom(state, now + HOLDER_LEASE)
     return store.write(name, row, { state: JSON.stringify(state), wantedAt, prunableAt }, now)
   }
 

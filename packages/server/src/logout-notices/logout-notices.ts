@@ -66,10 +66,10 @@ export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
     const wait = RETRY_AFTER[notice.attempts]
     const fields = { app_id: app.id, attempts: notice.attempts + 1, failure }
     if (wait !== undefined) {
-      log.debug(fields, 'an app could not be told of a logout yet')
+      log.debug(fields, 'a logout notice could not be delivered yet')
       return logoutNotices.postpone(notice.sessionId, clock.now() + wait)
     }
-    log.warn(fields, 'an app could not be told of a logout')
+    log.warn(fields, 'a logout notice could not be delivered')
     return logoutNotices.remove(notice.sessionId)
   }
 

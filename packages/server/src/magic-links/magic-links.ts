@@ -4,7 +4,7 @@ import type { Invitations } from '../invitations/invitations.ts'
 import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
 import type { Outbox } from '../outbox/outbox.ts'
-import type { PolicyBook } from '../policies/policies.ts'
+import type { PolicyRegistry } from '../policies/policies.ts'
 import type { Secrets } from '../secrets.ts'
 import { sha256 } from '../secrets.ts'
 import type { SignInKind } from '../sessions/session.ts'
@@ -82,7 +82,7 @@ export interface MagicLinkDeps extends SendLimits {
   sessions: Sessions
   audit: Audit
   listed: Pick<ListedAdministrators, 'prepare' | 'claim'>
-  policies: Pick<PolicyBook, 'read'>
+  policies: Pick<PolicyRegistry, 'read'>
   maySignUp: SignUpRule
   invitations: Pick<Invitations, 'accept' | 'giveRole'>
   log: Log

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import type { PolicyBook } from '../policies/policies.ts'
+import type { PolicyRegistry } from '../policies/policies.ts'
 import { isOpenTo } from '../policies/policy.ts'
 import type { Store } from '../store.ts'
 import type { EmailAddress } from '../users/email-address.ts'
@@ -16,7 +16,7 @@ export function createSignUpRule({
   listed,
   clock,
 }: {
-  policies: Pick<PolicyBook, 'read'>
+  policies: Pick<PolicyRegistry, 'read'>
   listed: Pick<ListedAdministrators, 'prepare'>
   clock: Clock
 }): SignUpRule {

@@ -26,10 +26,10 @@ type Checked = { is: 'right' } | { is: 'wrong'; isLast: boolean } | { is: 'refus
  * Serializes the code checks of unrecognised browsers in this process; in the database all transactions lock one row.
  * Recognised browsers have a queue per mailbox: however many strangers wait, they are not refused for it.
  */
-export const UNRECOGNISED_TURN = 'typed-codes'
+export const UNRECOGNISED_QUEUE = 'typed-codes'
 
 function turnOf({ isReturning, mailbox }: CodeAttempt): string {
-  return isReturning ? `${UNRECOGNISED_TURN}:${mailbox}` : UNRECOGNISED_TURN
+  return isReturning ? `${UNRECOGNISED_QUEUE}:${mailbox}` : UNRECOGNISED_QUEUE
 }
 
 /** The name of a mailbox in rows of wrong codes: a keyed hash of the address without its tag. */

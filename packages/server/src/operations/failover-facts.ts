@@ -4,15 +4,15 @@ import { readJournalLines } from '../backup/journal-reader.ts'
 import type { LedgerEntry } from '../billing/ledger.ts'
 import type { Instant } from '../clock.ts'
 import type { Storage, Transaction } from '../store.ts'
-import type { LeftOut, ReplayKind, Verdict } from './failover-replay.ts'
+import type { ReplayKind, ReplayOutcome, UnresolvedChange } from './failover-replay.ts'
 
 export interface FactReplay {
   storage: Storage
   trust: Trust
   dryRun: boolean
-  act(work: (tx: Transaction) => Promise<boolean>): Promise<Verdict>
-  count(kind: ReplayKind, verdict: Verdict): void
-  leaveOut(kind: ReplayKind, id: string, reason: LeftOut['reason']): Verdict
+  act(work: (tx: Transaction) => Promise<boolean>): Promise<ReplayOutcome>
+  count(kind: ReplayKind, outcome: ReplayOutcome): void
+  leaveOut(kind: ReplayKind, id: string, reason: UnresolvedChange['reason']): ReplayOutcome
   progress(entries: number): void
   now(): Instant
 }
@@ -100,9 +100,9 @@ export async function replayFacts(files: readonly string[], replay: FactReplay):
     work: (tx: Transaction) => Promise<boolean>,
   ): Promise<void> {
     if (isPresent === undefined) return count(kind, 'gone')
-    const verdict = isPresent || done.has(id) ? 'standing' : await act(work)
-    if (verdict === 'replayed') done.add(id)
-    count(kind, verdict)
+    const outcome = isPresent || done.has(id) ? 'standing' : await act(work)
+    if (outcome === 'replayed') done.add(id)
+    count(kind, outcome)
   }
 
   async function collectMissing(entries: EntryOf<'ledger'>[]): Promise<void> {
@@ -124,17 +124,17 @@ export async function replayFacts(files: readonly string[], replay: FactReplay):
         count('ledger_entries', 'gone')
         continue
       }
-      const verdict = await post(entry, balance)
-      count('ledger_entries', verdict)
-      if (verdict === 'replayed') balances.set(userId, balance + entry.amount)
+      const outcome = await post(entry, balance)
+      count('ledger_entries', outcome)
+      if (outcome === 'replayed') balances.set(userId, balance + entry.amount)
     }
   }
 
-  async function post(entry: LedgerEntry, balance: number): Promise<Verdict> {
+  async function post(entry: LedgerEntry, balance: number): Promise<ReplayOutcome> {
     const isCovered = balance + entry.amount >= 0
     if (isCovered || !replay.dryRun) {
-      const verdict = await act(async tx => (await tx.billing.post(entry)) !== null)
-      if (verdict === 'replayed') return verdict
+      const outcome = await act(async tx => (await tx.billing.post(entry)) !== null)
+      if (outcome === 'replayed') return outcome
     }
     // The app may have repeated the charge with the same Idempotency-Key since the failover.
     if (await store.billing.findByCause(entry.cause)) return 'standing'

@@ -32,7 +32,7 @@ export interface ReplayCount {
   left: number
 }
 
-export type Verdict = Exclude<keyof ReplayCount, 'found'>
+export type ReplayOutcome = Exclude<keyof ReplayCount, 'found'>
 
 export const REPLAY_KINDS = [
   'api_keys',
@@ -52,7 +52,7 @@ export const REPLAY_KINDS = [
 export type ReplayKind = (typeof REPLAY_KINDS)[number]
 
 /** A change that the operator must decide on: a charge that exceeds the balance, or networks of unknown date. */
-export interface LeftOut {
+export interface UnresolvedChange {
   kind: ReplayKind
   id: string
   reason: 'not_covered' | 'networks_undated'
@@ -65,7 +65,7 @@ export interface ReplayReport {
   /** Files without a closing line, which may be truncated. */
   openEnds: JournalDigest['openEnds']
   counts: Record<ReplayKind, ReplayCount>
-  left: LeftOut[]
+  left: UnresolvedChange[]
 }
 
 export interface ReplayDeps {
@@ -112,7 +112,7 @@ export async function replayJournal(
   return report
 
   /** Applies one change, unless this is a dry run. `work` returns false if the change exists already. */
-  async function act(work: (tx: Transaction) => Promise<boolean>): Promise<Verdict> {
+  async function act(work: (tx: Transaction) => Promise<boolean>): Promise<ReplayOutcome> {
     return dryRun || (await storage.transaction(work)) ? 'replayed' : 'standing'
   }
 
@@ -120,16 +120,18 @@ export async function replayJournal(
    * The same for administrative operations, without the rule that an administrator must remain: a lost ending must not
    * be left out because of it.
    */
-  async function actAudited(work: (tx: AuditedTransaction) => Promise<Performed<boolean>>): Promise<Verdict> {
+  async function actAudited(
+    work: (tx: AuditedTransaction) => Promise<Performed<boolean>>,
+  ): Promise<ReplayOutcome> {
     return dryRun || (await audit.perform(BY_COMMAND_LINE, work)) ? 'replayed' : 'standing'
   }
 
-  function count(kind: ReplayKind, verdict: Verdict): void {
+  function count(kind: ReplayKind, outcome: ReplayOutcome): void {
     report.counts[kind].found++
-    report.counts[kind][verdict]++
+    report.counts[kind][outcome]++
   }
 
-  function leaveOut(kind: ReplayKind, id: string, reason: LeftOut['reason']): Verdict {
+  function leaveOut(kind: ReplayKind, id: string, reason: UnresolvedChange['reason']): ReplayOutcome {
     report.left.push({ kind, id, reason })
     return 'left'
   }
@@ -146,7 +148,7 @@ export async function replayJournal(
     }
   }
 
-  async function replayKey(key: OwnedApiKey, wanted: KeyDigest): Promise<Verdict> {
+  async function replayKey(key: OwnedApiKey, wanted: KeyDigest): Promise<ReplayOutcome> {
     const { revokedAt, expiresAt } = wanted
     if (key.revokedAt !== null) return 'standing'
     if (revokedAt !== null) return act(tx => revoke(tx, key.id, revokedAt))
@@ -203,7 +205,7 @@ export async function replayJournal(
   async function replayDeletion(
     user: User | null,
     { deletesAt, at }: NonNullable<UserDigest['deletion']>,
-  ): Promise<Verdict> {
+  ): Promise<ReplayOutcome> {
     if (!user || user.status === 'deleted') return 'gone'
     if (user.deletesAt === deletesAt) return 'standing'
     if (((await store.replay.lastDeletionChange(user.id)) ?? 0) > at) return 'standing'
@@ -215,7 +217,7 @@ export async function replayJournal(
   }
 
   /** Only demotions are re-applied. A lost promotion must be repeated by the operator. */
-  async function replayRole(user: User | null, role: UserRole): Promise<Verdict> {
+  async function replayRole(user: User | null, role: UserRole): Promise<ReplayOutcome> {
     if (!user || user.status === 'deleted') return 'gone'
     if (ROLE_RANK[user.role] <= ROLE_RANK[role]) return 'standing'
     return actAudited(async tx => {
@@ -224,7 +226,7 @@ export async function replayJournal(
     })
   }
 
-  async function deleteUser(id: string): Promise<Verdict> {
+  async function deleteUser(id: string): Promise<ReplayOutcome> {
     return actAudited(async tx => {
       const before = await tx.users.find(id)
       const user = await deleteWithin(tx, id, clock.now(), secrets)
@@ -234,7 +236,7 @@ export async function replayJournal(
   }
 
   /** Suspends unless the account was activated since. The lock prevents an activation between check and change. */
-  async function suspend(id: string, at: Instant): Promise<Verdict> {
+  async function suspend(id: string, at: Instant): Promise<ReplayOutcome> {
     if (((await store.replay.lastActivation(id)) ?? at) > at) return 'standing'
     return actAudited(async tx => {
       await tx.users.lock(id)
@@ -269,13 +271,13 @@ export async function replayJournal(
   /** The last policies as a whole, unless others were set since: each set of policies was one decision. */
   async function replayPolicies({ policies, changed_at: changedAt }: EntryOf<'policies'>): Promise<void> {
     if (((await store.policies.find())?.changedAt ?? 0) >= changedAt) return count('policies', 'standing')
-    const verdict = await actAudited(async tx => {
+    const outcome = await actAudited(async tx => {
       if ((await tx.policies.lock()).changedAt >= changedAt) return unchanged(false)
       await tx.policies.set(policies, changedAt)
       tx.publish({ type: 'policies.changed' })
       return performed(true, POLICIES_REPLAYED)
     })
-    count('policies', verdict)
+    count('policies', outcome)
   }
 
   async function replayWithdrawal(entry: EntryOf<'charge_authorization'>): Promise<void> {

@@ -44,7 +44,7 @@ export function createLogoutDelivery(services: Needs): LogoutDelivery {
     if (running) isWantedAgain = true
     else if (!isStopped)
       running = deliver()
-        .catch(error => log.warn({ error: String(error) }, 'apps were not told of logouts yet'))
+        .catch(error => log.warn({ error: String(error) }, 'logout notices were not delivered yet'))
         .finally(() => {
           running = undefined
           if (isWantedAgain) {

@@ -83,7 +83,7 @@ export function createTimers({
     { interval: USAGE_FLUSH_INTERVAL, failure: 'statistics were not stored yet', run: statistics.flush },
     {
       interval: SWEEP_INTERVAL,
-      failure: 'what this node holds of limits was not renewed',
+      failure: 'the lease of request limits was not renewed',
       run: limiter.sweep,
     },
     {
@@ -93,12 +93,12 @@ export function createTimers({
     },
     {
       interval: RELEASE_INTERVAL,
-      failure: 'what dead nodes had leased was not released',
+      failure: 'leases of dead nodes were not released',
       run: releaseAbandoned,
     },
     {
       interval: EXPIRED_KEYS_INTERVAL,
-      failure: 'webhooks could not be told of expired keys yet',
+      failure: 'expired keys could not be announced to webhooks yet',
       run: () => announceExpired({ storage, clock }),
     },
     {

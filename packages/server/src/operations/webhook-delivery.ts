@@ -47,7 +47,7 @@ export function createWebhookDelivery(services: Services, nodeId: string): Webho
   function check(): void {
     if (isStopped) return
     checking ??= startOrDrop()
-      .catch(error => log.warn({ error: String(error) }, 'webhooks could not be looked after'))
+      .catch(error => log.warn({ error: String(error) }, 'the delivery of webhooks failed; trying again'))
       .finally(() => {
         checking = undefined
       })

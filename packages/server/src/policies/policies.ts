@@ -10,7 +10,7 @@ import type { Storage, Store } from '../store.ts'
 import { changed, inForce, type Policies, type PolicyChange } from './policy.ts'
 
 /** The policies in force. */
-export interface PolicyBook extends Reloading {
+export interface PolicyRegistry extends Reloading {
   /** Reads the stored policies, for `current`. */
   load(): Promise<void>
   /** As this node knows them. Synchronous and cheap: every exchange calls it. */
@@ -35,7 +35,7 @@ export function createPolicies({
   log: Log
   settings: LimitPolicy
   reloadInterval?: number
-}): PolicyBook {
+}): PolicyRegistry {
   let held = inForce({}, settings)
   let loading: Promise<void> = Promise.resolve()
 

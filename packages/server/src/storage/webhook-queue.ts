@@ -16,7 +16,7 @@ import { inChunks, toList } from './statements.ts'
  * How long a node caches that no endpoint is enabled. A new endpoint receives every event from this long after its
  * creation on, and usually from its creation on, since nodes invalidate each other's caches.
  */
-export const LISTENERS_KNOWN_FOR_MS = 2000
+export const SUBSCRIPTIONS_CACHED_FOR_MS = 2000
 
 /** An endpoint that is enabled; no events: all. */
 interface Listener {
@@ -53,7 +53,7 @@ export function createWebhookQueue(
     forgetListeners,
     async add(db, announced) {
       if (announced.length === 0) return false
-      const isRecent = monotonic() - readAt < LISTENERS_KNOWN_FOR_MS
+      const isRecent = monotonic() - readAt < SUBSCRIPTIONS_CACHED_FOR_MS
       if (isRecent && !known.some(listener => announced.some(({ type }) => hears(listener, type))))
         return false
       const allowed = agentEvents.among(announced)

@@ -33,7 +33,7 @@ export function authorizeByForm(kit: PageKit, c: PageContext): Response {
 }
 
 /** GET /oauth/consent: continues a request that this browser keeps. */
-export async function goOn(kit: PageKit, c: PageContext): Promise<Response> {
+export async function continueRequest(kit: PageKit, c: PageContext): Promise<Response> {
   const pending = kit.pendingRequests.find(c, c.req.query('request'))
   if (!pending) return renderGone(kit, c)
   const { resume } = await kit.authorizations()

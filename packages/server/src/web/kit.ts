@@ -21,7 +21,7 @@ import type { MagicLinks } from '../magic-links/magic-links.ts'
 import type { Caller } from '../network.ts'
 import type { Inbox } from '../outbox/outbox.ts'
 import type { Suppressions } from '../outbox/suppressions.ts'
-import type { PolicyBook } from '../policies/policies.ts'
+import type { PolicyRegistry } from '../policies/policies.ts'
 import type { Secrets } from '../secrets.ts'
 import type { SecurityEventStore } from '../security-events/security-event-store.ts'
 import type { SessionLifetimes } from '../sessions/session-lifetime.ts'
@@ -116,7 +116,7 @@ export interface PageServices {
   magicLinks: MagicLinks
   maxActiveKeys: number
   invitations: Pick<Invitations, 'invite' | 'revoke'>
-  policies: Pick<PolicyBook, 'current' | 'read' | 'change'>
+  policies: Pick<PolicyRegistry, 'current' | 'read' | 'change'>
   productName: string
   brand: Brand
   publicUrl: string

@@ -15,7 +15,7 @@ export function oauthPages(app: Hono<PageVariables>, kit: PageKit): void {
   })
   app.get('/oauth/authorize', async c => (await load()).authorize(kit, c))
   app.post('/oauth/authorize', async c => (await load()).authorizeByForm(kit, c))
-  app.get('/oauth/consent', async c => (await load()).goOn(kit, c))
+  app.get('/oauth/consent', async c => (await load()).continueRequest(kit, c))
   app.post('/oauth/consent', async c => (await load()).decide(kit, c))
   app.get('/oauth/logout', async c => (await loadLogout()).logout(kit, c))
   app.post('/oauth/logout', async c => (await loadLogout()).logoutByForm(kit, c))

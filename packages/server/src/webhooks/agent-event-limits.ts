@@ -6,7 +6,7 @@ import type { WebhookEvent } from './webhook-event.ts'
  * person may have there at once: more than agents cause that all restart, far fewer than would delay the events of
  * others for long.
  */
-export const TOLD_CONNECTIONS = { minute: 3, hour: 10, day: 50 } as const
+export const ANNOUNCED_CONNECTIONS = { minute: 3, hour: 10, day: 50 } as const
 /** The multiples are of at least this number. */
 const LEAST_CONNECTIONS = 100
 const MAX_PERSONS = 10_000
@@ -22,7 +22,7 @@ export function createAgentEventLimits(now: () => number, maxConnections: number
   const most = Math.max(LEAST_CONNECTIONS, maxConnections)
   const windows = (['minute', 'hour', 'day'] as const).map(window => ({
     window,
-    limit: TOLD_CONNECTIONS[window] * most,
+    limit: ANNOUNCED_CONNECTIONS[window] * most,
   }))
   const told = createKeyedWindows({ clock: { now }, windows, maxNames: MAX_PERSONS })
   const untold = new Set<string>()

@@ -13,7 +13,7 @@ import { call, exchange, signIn, startNode, verifyLink } from '../support/nodes.
 import { until } from '../support/patience.ts'
 import { charge, giveConsent, type ReplayAnswer, replayHere, settingsOfFolder } from './commands.ts'
 import { namesIn, writeJournal } from './files.ts'
-import { connect, loseLastMoments, me, rowsOf } from './lost-moments.ts'
+import { connect, loseLastTransactions, me, rowsOf } from './lost-transactions.ts'
 import type { Loss } from './rewind.ts'
 
 const SQLITE: Loss = 'a copied SQLite file'
@@ -22,9 +22,9 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
   const skip = loss !== SQLITE && postgresMissing()
   describe(`after ${loss}`, { skip }, () => {
     test('journal replay re-applies lost endings and closes connections on every node, and repeating it changes nothing', async t => {
-      const lostMoments = await loseLastMoments(loss, t)
+      const lostState = await loseLastTransactions(loss, t)
       const { settings, ann, keys, bob, cat, dan, eve, unused, invitation, links, secret, leaked, lost } =
-        lostMoments
+        lostState
       const journal = settings.KEYWAY_JOURNAL_DIR!
       const nodes = [await startNode(t, settings, links)]
       if (loss !== SQLITE) nodes.push(await startNode(t, settings, links))
@@ -127,7 +127,7 @@ for (const loss of [SQLITE, 'a PostgreSQL snapshot'] satisfies Loss[]) {
   const skip = loss !== SQLITE && postgresMissing()
   describe(`with new changes after ${loss} came back`, { skip }, () => {
     test('two concurrent replays overwrite no newer change, and report what the operator must decide', async t => {
-      const lost = await loseLastMoments(loss, t)
+      const lost = await loseLastTransactions(loss, t)
       const { ann, keys, bob, secret } = lost
       const token = ann.access_token
       const journal = lost.settings.KEYWAY_JOURNAL_DIR!

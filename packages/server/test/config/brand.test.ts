@@ -31,7 +31,7 @@ describe('the accent colour', () => {
     assert.ok(leastContrast(accent.dark.accent, 'dark') >= 4.5)
   })
 
-  test('of the dark theme follows from a single one, and is legible for every hue', () => {
+  test('of the dark theme is derived from a single one, and is legible for every hue', () => {
     for (let hue = 0; hue < 360; hue += 15) {
       const light = nearestLegible(hexOf(hue), 'light')
       const { accent } = loadConfig({ KEYWAY_ACCENT_COLOR: light }).brand

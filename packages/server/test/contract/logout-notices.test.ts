@@ -7,7 +7,7 @@ import { anApp, aSession, insertUser, NOW } from './fixtures.ts'
 const SILENT = 'https://silent.example.com/logout'
 
 forEachEngine(engine => {
-  test('an app that gives no answer does not keep others from being told of logouts', async t => {
+  test('an app that gives no answer does not delay the logout notices of others', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { store } = storage
     await store.apps.insert(anApp({ id: 'silent', backchannelLogoutUri: SILENT }))

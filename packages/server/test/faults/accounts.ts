@@ -19,7 +19,7 @@ const BREACHES: Record<string, string> = {
     'select token_hash from magic_links group by token_hash having count(*) > 1',
 }
 
-export async function checkMoney(storage: Awaited<ReturnType<typeof createStorage>>): Promise<string[]> {
+export async function checkAccounts(storage: Awaited<ReturnType<typeof createStorage>>): Promise<string[]> {
   const found: string[] = []
   for (const [breach, query] of Object.entries(BREACHES)) {
     const { rows } = await storage.engine.connection.execute(query, [])

@@ -5,7 +5,7 @@ import type { DatabaseStorage } from '../../src/storage/database.ts'
 import type { Transaction } from '../../src/store.ts'
 import { type EngineName, openTestStorage } from '../support/engines.ts'
 import { address, caller, openServices, type Services } from '../support/services.ts'
-import { checkMoney } from './accounts.ts'
+import { checkAccounts } from './accounts.ts'
 import type { ScenarioResult } from './world.ts'
 
 interface StoreOperation {
@@ -163,7 +163,7 @@ export async function failNthStoreCall(
         if (second !== 'ok' && !operation.lost?.includes(second))
           violations.push(`${operation.name}, call ${n}: the retry was answered "${second}"`)
       }
-      violations.push(...(await checkMoney(opened.storage)).map(breach => `${operation.name}: ${breach}`))
+      violations.push(...(await checkAccounts(opened.storage)).map(breach => `${operation.name}: ${breach}`))
     }
   } finally {
     for (const end of ends) await end()

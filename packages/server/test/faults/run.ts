@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
-import { missingFor, runScenario } from './pack.ts'
+import { missingFor, runScenario } from './scenario-runner.ts'
 import { type Scenario, scenarios } from './scenarios.ts'
 import type { ScenarioResult } from './world.ts'
 

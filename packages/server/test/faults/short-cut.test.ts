@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { missingFor, runScenario } from './pack.ts'
+import { missingFor, runScenario } from './scenario-runner.ts'
 import { scenarios } from './scenarios.ts'
 
 /** Set to the seed of a failed run to repeat its faults. */

@@ -9,11 +9,11 @@ import type { PreviousVersion } from '../support/previous-version.ts'
 import { type FaultProxy, startProxy } from '../support/proxy.ts'
 import { type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
 import { startSmtpServer, type TestSmtpServer } from '../support/smtp.ts'
-import { checkMoney } from './accounts.ts'
+import { checkAccounts } from './accounts.ts'
 import { check, createHistory, type History } from './history.ts'
-import { createCrowd, liveWithoutFault, type Target } from './people.ts'
 import { type PostgresServer, startPostgresServer } from './postgres-server.ts'
 import { createRandom, type Random } from './random.ts'
+import { createSimulatedUsers, runWithoutFault, type Target } from './simulated-users.ts'
 
 export interface ScenarioResult {
   faults: number
@@ -141,12 +141,12 @@ async function openWorld(seed: number, options: WorldOptions, ends: Ends): Promi
       return status
     },
     async live(faults, heal = async () => {}) {
-      const crowd = createCrowd(world.target, history, people, seed)
+      const simulated = createSimulatedUsers(world.target, history, people, seed)
       try {
         await faults()
       } finally {
         await heal()
-        await crowd.stop()
+        await simulated.stop()
       }
       return judge(seed)
     },
@@ -168,14 +168,14 @@ async function openWorld(seed: number, options: WorldOptions, ends: Ends): Promi
     const violations: string[] = []
     for (const [node, origin] of world.origins.entries()) {
       const here: Target = { ...world.target, origins: () => [origin] }
-      violations.push(...(await liveWithoutFault(here, history, `after-${seed}-${node}@example.com`)))
+      violations.push(...(await runWithoutFault(here, history, `after-${seed}-${node}@example.com`)))
     }
     // After a failover, the new primary.
     const config = world.postgres ? postgresConfig(world.postgres.url) : sqliteConfig(dataDir)
     const storage = await createStorage(config, createLog('silent'))
     try {
       await untilMailLeft(storage, violations)
-      violations.push(...(await checkMoney(storage)))
+      violations.push(...(await checkAccounts(storage)))
       violations.push(...(await checkMails(storage, smtp, history)))
     } finally {
       await storage.close()

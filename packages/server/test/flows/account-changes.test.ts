@@ -258,7 +258,7 @@ forEachEngine(engine => {
     assert.equal((await services.accounts.get(next.user.id)).balance, 0)
   })
 
-  test('the old address is told of the change, and nothing else here remembers it', async t => {
+  test('the old address is notified of the change, and no other row keeps it', async t => {
     const services = await openServices(engine, t)
     const ada = await services.signIn(OLD)
     const tokens = await askFor(services, ada)
@@ -293,7 +293,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(askFor(services, ada, 'ada2@example.com')), 'none')
   })
 
-  test('an account is deleted seven days after its owner asked, and everything goes on until then', async t => {
+  test('an account is deleted seven days after its owner asked, and works as before until then', async t => {
     const services = await openServices(engine, t)
     const { clock, deletions } = services
     const ada = await services.signIn(OLD)
@@ -323,7 +323,7 @@ forEachEngine(engine => {
     assert.equal((await services.accounts.get(again.user.id)).balance, 0)
   })
 
-  test('a deletion that was cancelled does not happen, also when both meet', async t => {
+  test('a deletion that was cancelled does not happen, also when both are concurrent', async t => {
     const services = await openServices(engine, t)
     const node = await openServices(engine, t, {
       on: { node: await services.opened.reopen(), of: services.opened },
@@ -367,7 +367,7 @@ forEachEngine(engine => {
     assert.ok(admin!.deletesAt! > clock.now(), 'postponed')
   })
 
-  test('a change of address that meets a deletion or a suspension leaves no trace and no session', async t => {
+  test('a change of address concurrent with a deletion or a suspension leaves no row and no session', async t => {
     const services = await openServices(engine, t)
     const node = await openServices(engine, t, {
       on: { node: await services.opened.reopen(), of: services.opened },

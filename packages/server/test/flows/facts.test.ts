@@ -27,8 +27,8 @@ async function open(engine: EngineName, t: TestContext) {
   const opened = await openTestStorage(engine, t)
   const { storage } = opened
   const user = await insertUser(storage.store)
-  const heard: Event[] = []
-  storage.events.subscribe(event => heard.push(event))
+  const received: Event[] = []
+  storage.events.subscribe(event => received.push(event))
   const page = { limit: 100, after: null }
 
   /** What one verb left: its facts as text, and whether rows and events are there for exactly these. */
@@ -37,7 +37,7 @@ async function open(engine: EngineName, t: TestContext) {
       endings: (await storage.store.endings.since(0, null, 1000)).map(({ id }) => id),
       events: (await storage.store.securityEvents.list(user.id, page)).rows.map(({ id }) => id),
     }
-    heard.length = 0
+    received.length = 0
     const facts = await storage.transaction(async tx => {
       await verb(tx)
       return [...tx.facts]
@@ -57,7 +57,7 @@ async function open(engine: EngineName, t: TestContext) {
     const { rows } = await storage.store.securityEvents.list(user.id, page)
     assert.deepEqual(sorted(rows.filter(({ id }) => !before.events.includes(id))), sorted(told))
     const changed = facts.flatMap(fact => (fact.type === 'changed' ? [`${fact.kind} ${fact.id}`] : []))
-    assert.deepEqual(heard.filter(({ type }) => type !== 'mail.queued').map(subjectOf), changed)
+    assert.deepEqual(received.filter(({ type }) => type !== 'mail.queued').map(subjectOf), changed)
     return facts.map(shown)
   }
   return { ...opened, user, factsOf }
@@ -137,7 +137,7 @@ forEachEngine(engine => {
     assert.deepEqual(await factsOf(tx => tx.users.erase(id, NOW + 6)), [])
   })
 
-  test('what restricts or ends a key is recorded, by whom, and its owner is told of a revocation', async t => {
+  test('what restricts or ends a key is recorded, by whom, and its owner is notified of a revocation', async t => {
     const { user, storage, factsOf } = await open(engine, t)
     const insert = async (change = {}) => {
       const key = aKey(user.id, change)
@@ -191,7 +191,7 @@ forEachEngine(engine => {
     assert.deepEqual(ofAll.toSorted(), all.toSorted())
   })
 
-  test('what ends a session is recorded, by whom, and its owner is told of logout, revocation and reuse', async t => {
+  test('what ends a session is recorded, by whom, and its owner is notified of logout, revocation and reuse', async t => {
     const { user, storage, factsOf } = await open(engine, t)
     const insert = async () => {
       const session = aSession(user.id)
@@ -221,7 +221,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('an event that a noun tells by itself is stored once', async t => {
+  test('a security event that an operation inserts itself is stored once', async t => {
     const { user, factsOf } = await open(engine, t)
     const event = securityEvent('sign_in', user.id, NOW, null, { sessionId: newId(NOW) })
     assert.deepEqual(await factsOf(tx => tx.securityEvents.insert(event)), [
@@ -229,7 +229,7 @@ forEachEngine(engine => {
     ])
   })
 
-  test('the journal learns of every link that was spent', async t => {
+  test('the journal records every link that was used', async t => {
     const { storage, factsOf } = await open(engine, t)
     const email = address('links@example.com')
     const links = [aLink({ email }), aLink({ email }), aLink({ email })] as const
@@ -245,7 +245,7 @@ forEachEngine(engine => {
     ])
   })
 
-  test('the journal learns of money, credits, authorisations and secrets of apps', async t => {
+  test('the journal records charges, credits, authorisations and secrets of apps', async t => {
     const { user, storage, factsOf } = await open(engine, t)
     const { id } = user
     await storage.store.apps.insert(anApp({ coversFrom: 0 }))
@@ -371,7 +371,7 @@ forEachEngine(engine => {
     assert.deepEqual(await replace(key.allowedNetworks), stricter)
   })
 
-  test('the feed wakes its followers for keys, sessions and accounts, and for nothing else', async t => {
+  test('the feed notifies its subscribers of keys, sessions and accounts, and of nothing else', async t => {
     const { storage, clock, user } = await open(engine, t)
     const { subscribe } = createRevocations({ storage, clock })
     const key = aKey(user.id)

@@ -215,7 +215,7 @@ forEachEngine(engine => {
     assert.deepEqual(await spent(), [CENT, CENT, CENT])
   })
 
-  test('a rotation hands on limits and what is used up, and both keys share it during the overlap', async t => {
+  test('a rotation passes on limits and what is used up, and both keys share it during the overlap', async t => {
     const services = await openServices(engine, t)
     const { userId, apiKey, charge, raceCharges, spent } = await withKey(services, [
       { amount: 4 * CENT, per: 'total' },

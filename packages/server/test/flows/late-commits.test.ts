@@ -71,7 +71,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('a refresh that read its session before a logout does not revive it', async t => {
+  test('a refresh that read its session before a logout does not continue it', async t => {
     const gate = createGate(t)
     const services = await openServices(engine, t)
     const { storage } = services

@@ -34,7 +34,7 @@ async function openPair(engine: EngineName, t: TestContext) {
 }
 
 forEachEngine(engine => {
-  test('a sign-in meets what happened since it read: suspension, use and expiry of its link', async t => {
+  test('a sign-in observes what happened after its first read: suspension, use and expiry of its link', async t => {
     const { services, other, hooks } = await openPair(engine, t)
     const { user } = await services.signIn(ANN)
     const verify = async (meanwhile: (link: { token: string; loginId: string }) => Promise<unknown>) => {
@@ -90,7 +90,7 @@ forEachEngine(engine => {
     assert.equal((await services.store.users.findByEmail(ANN))?.id, joined.user.id)
   })
 
-  test('wrong codes of a link are forgiven to the browser that asked for it, and to no other', async t => {
+  test('wrong codes of a link are cleared for the browser that requested it, and for no other', async t => {
     const { services } = await openPair(engine, t)
     const counted = async () =>
       (
@@ -172,7 +172,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('a change of a key meets what happened since it read: the key is gone, or was narrowed', async t => {
+  test('a change of a key observes what happened after its first read: the key is gone, or was narrowed', async t => {
     const { services, other, hooks } = await openPair(engine, t)
     const { user } = await services.signIn(ANN)
     const wide = { ...KEY, allowedNetworks: ['192.0.2.0/24'] }

@@ -10,7 +10,7 @@ import {
   WRONG_CODES_UNRECOGNISED,
 } from '../../src/magic-links/code-limits.ts'
 import { MAGIC_LINK_LIFETIME } from '../../src/magic-links/magic-link.ts'
-import { UNRECOGNISED_TURN } from '../../src/magic-links/typed-code.ts'
+import { UNRECOGNISED_QUEUE } from '../../src/magic-links/typed-code.ts'
 import { MAX_WAITING_PER_KEY } from '../../src/storage/keyed-mutex.ts'
 import { runCommand } from '../ops/command.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
@@ -155,7 +155,7 @@ forEachEngine((engine: EngineName) => {
     const sent = await services.sendTo('ada@example.com')
     const { promise: gate, resolve: open } = Promise.withResolvers<void>()
     const waiting = Array.from({ length: MAX_WAITING_PER_KEY + 1 }, () =>
-      services.storage.runExclusive([UNRECOGNISED_TURN], () => gate),
+      services.storage.runExclusive([UNRECOGNISED_QUEUE], () => gate),
     )
     // On SQLite no caller waits here, since its writer serializes transactions.
     if (engine === 'postgres') assert.equal(await type(services, sent), REFUSED)

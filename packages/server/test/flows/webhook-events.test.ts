@@ -71,7 +71,7 @@ forEachEngine(engine => {
     for (const { raw } of events) assert.doesNotMatch(raw, /@|192\.0\.2|Robot|Ada|svc_/)
   })
 
-  test('an agent is told of when it is recorded, once, and when it is gone: closed, or with its node', async t => {
+  test('an agent is announced once when it is recorded, and when it is gone: closed, or with its node', async t => {
     const events = ['agent.connected', 'agent.disconnected'] as const
     const { services, received, clock, storage, signIn } = await open(engine, t, [...events])
     const { user } = await signIn('ada@example.com')
@@ -109,7 +109,7 @@ forEachEngine(engine => {
     assert.deepEqual(await told(), [`${others[1]!.connectionId} 2 agent.disconnected`])
   })
 
-  test('a key that expires is told of once over all nodes, and not if it was revoked or expired before', async t => {
+  test('a key that expires is announced once over all nodes, and not if it was revoked or expired before', async t => {
     const { services, told, clock, apiKeys, signIn, caller } = await open(engine, t, ['api_key.expired'])
     const { user } = await signIn('ada@example.com')
     const expiring = async (inMs: number) =>
@@ -132,7 +132,7 @@ forEachEngine(engine => {
     assert.deepEqual(await told(), [])
   })
 
-  test('keys that expired before there was an endpoint are not told of', async t => {
+  test('keys that expired before there was an endpoint are not announced', async t => {
     const services = await openServices(engine, t, { webhookPrivateNetworks: LOCAL_NETWORKS })
     const { apiKeys, clock, caller } = services
     const { user } = await services.signIn('ada@example.com')
@@ -143,7 +143,7 @@ forEachEngine(engine => {
     assert.equal(await announceExpired(services), 0)
   })
 
-  test('a mail that its server refuses for good is told of as a bounce, with the person and without the address', async t => {
+  test('a mail that its server refuses permanently is announced as a bounce, with the person and without the address', async t => {
     const { services, received, outbox, storage, clock, signIn } = await open(engine, t, ['mail.bounced'])
     const { user } = await signIn('ada@example.com')
     const mailer = {
@@ -177,7 +177,7 @@ forEachEngine(engine => {
     for (const [, , raw] of events) assert.match(raw, /"reason":"refused","provider":null/)
   })
 
-  test('an act that is rolled back, and one that changes nothing, are not told of', async t => {
+  test('an act that is rolled back, and one that changes nothing, are not announced', async t => {
     const { told, storage, users, signIn, clock } = await open(engine, t, ['user.updated', 'user.suspended'])
     const { user } = await signIn('ada@example.com')
     await assert.rejects(

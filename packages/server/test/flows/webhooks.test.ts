@@ -6,7 +6,7 @@ import { DAY, HOUR, MINUTE, SECOND } from '../../src/clock.ts'
 import { newId } from '../../src/ids.ts'
 import { dropBeyond } from '../../src/operations/webhook-delivery.ts'
 import { createDb } from '../../src/storage/engine.ts'
-import { createWebhookQueue, LISTENERS_KNOWN_FOR_MS } from '../../src/storage/webhook-queue.ts'
+import { createWebhookQueue, SUBSCRIPTIONS_CACHED_FOR_MS } from '../../src/storage/webhook-queue.ts'
 import { CONCURRENT_CALLS } from '../../src/webhooks/delivery.ts'
 import { GIVE_UP_AFTER, LEASE, MAX_SECRETS, MAX_WEBHOOKS } from '../../src/webhooks/webhook.ts'
 import type { WebhookEventType } from '../../src/webhooks/webhook-event.ts'
@@ -54,7 +54,7 @@ function typesOf({ received }: Endpoint): string[] {
 }
 
 forEachEngine(engine => {
-  test('an event is sent to each endpoint that listens, signed as Standard Webhooks says', async t => {
+  test('an event is sent to each endpoint that subscribes to it, signed as Standard Webhooks says', async t => {
     const { services, endpoint, delivery, clock, webhooks, signIn } = await open(engine, t)
     const other = await openEndpoint(t)
     const all = await listen(services, endpoint.url)
@@ -89,7 +89,7 @@ forEachEngine(engine => {
     for (const { raw } of endpoint.received) assert.doesNotMatch(raw, /ada@|192\.0\.2/)
   })
 
-  test('acts are told of by events of their subject, numbered without gaps', async t => {
+  test('acts are announced by events of their subject, numbered without gaps', async t => {
     const { services, endpoint, delivery, users, apiKeys, sessions, signIn, caller } = await open(engine, t)
     await listen(services, endpoint.url)
     const { user, session, tokens } = await signIn('ada@example.com')
@@ -283,7 +283,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('of one person too many connections are not told of, neither their beginning nor their end', async t => {
+  test('of one person too many connections are not announced, neither their beginning nor their end', async t => {
     const { services, endpoint, storage, clock, webhooks } = await open(engine, t)
     const { id } = await listen(services, endpoint.url)
     const [flood, other] = [newId(clock.now()), newId(clock.now())]
@@ -402,7 +402,7 @@ forEachEngine(engine => {
       assert.ok(!sealedSecret.includes(second.secret))
   })
 
-  test('while nobody listens, acts read the endpoints once in two seconds at most, and write nothing', async t => {
+  test('while no endpoint subscribes, acts read the endpoints once in two seconds at most, and write nothing', async t => {
     const { services, storage, endpoint, users, signIn } = await open(engine, t)
     let [now, statements] = [0, 0]
     const counted = createDb(storage.engine, storage.engine.connection).withPlugin({
@@ -417,10 +417,10 @@ forEachEngine(engine => {
     const event = { type: 'user.updated', subject: { type: 'user', id: user.id }, at: 0, data: {} } as const
     const add = async () => [await queue.add(counted, [event]), statements]
     assert.deepEqual(await add(), [false, 1])
-    now = LISTENERS_KNOWN_FOR_MS - 1
+    now = SUBSCRIPTIONS_CACHED_FOR_MS - 1
     assert.deepEqual(await add(), [false, 1])
     assert.deepEqual([await queue.add(counted, []), statements], [false, 1])
-    now = LISTENERS_KNOWN_FOR_MS
+    now = SUBSCRIPTIONS_CACHED_FOR_MS
     assert.deepEqual(await add(), [false, 2])
     const { id } = await listen(services, endpoint.url, ['session.created'])
     await until('the word of the endpoint', async () => (await add())[1] === 3)
@@ -430,7 +430,7 @@ forEachEngine(engine => {
     await users.rename(user.id, 'Ada')
   })
 
-  test('an endpoint that another node created is told of the next act on every node', async t => {
+  test('an endpoint that another node created receives the next act of every node', async t => {
     const { services, endpoint, delivery, anotherNode, users, signIn } = await open(engine, t)
     const { user } = await signIn('ada@example.com')
     const other = await anotherNode()
@@ -566,7 +566,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(listen(services, 'https://hooks.example.com/')), 'invalid_request')
   })
 
-  test('a charge that takes a balance below the mark is told of once, until it was above again', async t => {
+  test('a charge that takes a balance below the threshold is announced once, until it was above again', async t => {
     const { services, endpoint, delivery, signIn, credits, apps, clock } = await open(engine, t)
     await listen(services, endpoint.url, ['balance.low', 'charge.created'])
     const { user } = await signIn('ada@example.com')

@@ -98,7 +98,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('the API asks for the deletion of the account, shows its time, and keeps the account after all', async t => {
+  test('the API asks for the deletion of the account, shows its time, and cancels it', async t => {
     const { server, token, ada } = await open(engine, t)
     const deletesAt = toRfc3339(server.clock.now() + DELETION_WAIT)
     const asked = await server.call('DELETE', '/v1/me', { token })

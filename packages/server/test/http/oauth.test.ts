@@ -135,7 +135,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('a dead key is invalid_client as a client, and invalid_grant as a token', async t => {
+  test('a revoked key is invalid_client as a client, and invalid_grant as a token', async t => {
     const { server, tokens, makeKey, ofKey, exchanged, user } = await openWorld(engine, t)
     const revoked = await makeKey()
     const expired = await makeKey({ expires_at: new Date(server.clock.now() + 1000).toISOString() })

@@ -114,7 +114,7 @@ forEachEngine(engine => {
     assert.deepEqual((await openKey(server, PER_MINUTE(9))).limits, PER_MINUTE(9))
   })
 
-  test('a rotation hands on what is used up, and a key in its overlap shares it with its successor', async t => {
+  test('a rotation passes on what is used up, and a key in its overlap shares it with its successor', async t => {
     const server = await open(t)
     const key = await openKey(server, { ...PER_MINUTE(5), quota: { remaining: 100 } })
     const introspect = await openApp(server, 'shop')

@@ -70,7 +70,7 @@ test('CONNECT is refused with a response, and a request after it is not handled'
   assert.equal((await server.get('/livez')).status, 200)
 })
 
-test('a connection with a trickling body is closed', async t => {
+test('a connection with a slow body is closed', async t => {
   const timeouts = { headersMs: 300, requestMs: 400, checkMs: 50 }
   const server = await openServer('sqlite', t, { timeouts })
   const answer = await server.raw(`${POST}Content-Length: 100\r\n\r\n{`)
@@ -78,7 +78,7 @@ test('a connection with a trickling body is closed', async t => {
   assert.equal((await server.get('/livez')).status, 200)
 })
 
-test('trickling headers are refused with 408', async t => {
+test('slow headers are refused with 408', async t => {
   const timeouts = { headersMs: 200, requestMs: 20_000, checkMs: 50 }
   const server = await openServer('sqlite', t, { timeouts })
   const answer = await server.raw('GET /livez HTTP/1.1\r\nHost: x\r\nA: ')

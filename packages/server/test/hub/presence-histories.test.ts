@@ -7,8 +7,8 @@ const SEEDS = Number(process.env.PRESENCE_SEEDS ?? 60)
 const FIRST_SEED = Number(process.env.PRESENCE_SEED ?? 1)
 
 // PRESENCE_SEED=n repeats one seed; `npm run test:slow` runs ten thousand.
-describe('what watchers are told', () => {
-  test('has no gap and no ghost, whatever is lost, delayed, cut off or killed', async () => {
+describe('what watchers receive', () => {
+  test('has no gap and no stale connection, whatever is lost, delayed, cut off or killed', async () => {
     let frames = 0
     const reasons = new Set<string>()
     const seeds = process.env.PRESENCE_SEED === undefined ? SEEDS : 1
@@ -22,7 +22,7 @@ describe('what watchers are told', () => {
     assert.deepEqual([...reasons].sort(), ['closed', 'lost', 'node_lost'])
   })
 
-  test('is checked by a checker that finds gaps, ghosts and doubles', () => {
+  test('is checked by a checker that finds gaps, stale connections and duplicates', () => {
     const object = (connection_id: string) => ({ connection_id, key_id: 'key' }) as never
     const list: ServerFrame = { type: 'presence', connections: [object('a')] }
     const joined: ServerFrame = { type: 'joined', connection: object('b') }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Event, type Events, MAX_MOVE_PART_LENGTH } from '../../src/events.ts'
 import { createRelay } from '../../src/hub/node-relay.ts'
-import { NOBODY } from '../../src/hub/numbered-sends.ts'
+import { NO_RECEIVERS } from '../../src/hub/numbered-sends.ts'
 import { newId } from '../../src/ids.ts'
 import { createLog } from '../../src/log.ts'
 
@@ -29,7 +29,7 @@ function openRelay() {
     presence: { peers: () => [peer], currentPeers: () => [peer], markAlive: () => {}, markLeft: () => {} },
     log: createLog('silent'),
     nodeId: newId(1),
-    execute: () => NOBODY,
+    execute: () => NO_RECEIVERS,
     receiveNotice: () => {},
     receiveMove: () => {},
     isAbsent: () => false,

@@ -12,7 +12,7 @@ const FOUND = [2052, 2393, 2486, 2514, 3058, 3169, 3626, 3675, 3760]
 
 // One seed again: npm run test:resume -- --seed n. All: npm run test:resume.
 describe('agents on several nodes', () => {
-  test('get each message once and in order, or are told of a gap, whatever breaks, moves, dies or is cut off', async () => {
+  test('get each message once and in order, or a `gap` event, whatever breaks, moves, dies or is cut off', async () => {
     const { received, gaps, held } = await checkSeeds(1, SEEDS)
     assert.ok(received > 50 * SEEDS, `${received} messages are too few to show anything`)
     assert.ok(gaps > 0 && held > 5 * SEEDS, `${gaps} gaps and ${held} held messages show nothing`)
@@ -23,11 +23,11 @@ describe('agents on several nodes', () => {
     assert.ok(received > 50 * SEEDS && held > 10 * SEEDS, `${received} and ${held} messages show nothing`)
   })
 
-  test('are told the truth in the histories that found faults', async () => {
+  test('get each message once in the histories that once found defects', async () => {
     for (const seed of FOUND) await checkSeeds(seed, 1)
   })
 
-  test('are checked by a checker that finds losses, doubles and other orders', () => {
+  test('are checked by a checker that finds losses, duplicates and reordering', () => {
     const sent = (n: number, more: Partial<SentMessage> = {}): SentMessage => ({
       ...{ n, to: 1, at: 1000, outcome: { delivered: 1, held: 0 }, isUncertain: false },
       ...more,

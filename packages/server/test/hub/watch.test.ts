@@ -206,7 +206,7 @@ describe('watch over several nodes', () => {
 describe('watch over two storages', { skip: postgresMissing() }, () => {
   for (const carrier of ['PostgreSQL', 'Redis'] as const) {
     const skip = carrier === 'Redis' && redisMissing()
-    test(`connections of both nodes are told over ${carrier}`, { skip }, async t => {
+    test(`connections of both nodes are reported over ${carrier}`, { skip }, async t => {
       const services = await openServices('postgres', t)
       const { user } = await services.signIn('ada@example.com')
       const key = await makeKey(services, user.id)
@@ -226,7 +226,7 @@ describe('watch over two storages', { skip: postgresMissing() }, () => {
     })
   }
 
-  test('connections on a node that tells nothing are read from the database', async t => {
+  test('connections on a node that sends no notices are read from the database', async t => {
     const first = await open('postgres', t, { relayTimeoutMs: 100 }) // of the node that never answers
     const { services, key } = first
     const storage = await createStorage(services.opened.config, services.log)

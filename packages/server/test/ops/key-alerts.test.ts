@@ -73,7 +73,7 @@ forEachEngine(engine => {
     assert.deepEqual(await percents(), [100, 80, 80])
   })
 
-  test('a charge that is refused for a limit is worth the mail that it is reached, below 80 % too', async t => {
+  test('a charge that is refused for a limit causes the mail that it is reached, also below 80 %', async t => {
     const services = await openServices(engine, t)
     const { userId, apiKey } = await withKey(services, [{ amount: 10 * CENT, per: 'total' }])
     const charges = createCharges({ ...services, onSpend: services.apiKeys.alerts.onSpend })
@@ -170,7 +170,7 @@ forEachEngine(engine => {
     assert.equal((await events('api_key_new_network'))[0]!.network, '198.51.100.7')
   })
 
-  test('a new network that two nodes see at once is told of once, and one that a restart forgot is known', async t => {
+  test('a new network that two nodes see at once is announced once, and one that a restart forgot is known', async t => {
     const services = await openServices(engine, t)
     const second = await anotherNode(services, t)
     const { useFrom, events } = await withKey(services)

@@ -75,7 +75,7 @@ test('each of thousands of keys keeps its own count when records are moved', () 
   for (const expected of [null, null, 60]) for (const id of ids) assert.equal(take(id), expected)
 })
 
-test('a count that was not read for a month has expired, and is not revived', () => {
+test('a count that was not read for a month has expired, and stays expired', () => {
   const { clock, take } = open([
     { window: 'minute', limit: 1 },
     { window: 'day', limit: 2 },

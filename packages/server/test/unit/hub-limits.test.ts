@@ -86,7 +86,7 @@ describe('an owner', () => {
     }
   })
 
-  test('pays for a flood with twenty connects', () => {
+  test('is charged twenty connects for a flood', () => {
     const limits = new OwnerLimits(100)
     limits.chargeFlood('ann', NOW)
     assert.equal(times(500, () => limits.takeConnect('ann', NOW)).filter(Boolean).length, 480)
@@ -111,7 +111,7 @@ describe('an owner', () => {
     assert.equal(byBytes.mayDeliver('ann', NOW + SECOND + 1), true)
   })
 
-  test('is not forgotten among thousands while a bucket of it is not full', () => {
+  test('is not evicted among thousands while one of its buckets is not full', () => {
     const limits = new OwnerLimits(100)
     for (const [index, spend] of [
       () => limits.takeFrame('frames', 1000, NOW),
@@ -142,7 +142,7 @@ describe('a network', () => {
     assert.equal(times(11, () => limits.take('net', NOW + SECOND)).filter(Boolean).length, 10)
   })
 
-  test('is remembered among ten thousand, the least recently used is not', () => {
+  test('is kept among ten thousand, and the least recently used is evicted', () => {
     const limits = new HandshakeLimits()
     const exhaust = (network: string) => times(1000, () => limits.take(network, NOW))
     exhaust('first')
@@ -167,7 +167,7 @@ test('a socket that is replaced by a resumed connection keeps at most 64 KiB tha
     const log = new MessageLog('user', new MessageBudget())
     const claims = { agentId: 'user', keyId: 'key', scopes: null, expiresAt: NOW }
     const caller = { address: '', client: null }
-    new AgentConnection('id', socket as unknown as HubSocket, claims, caller, NOW, host, log).surrender()
+    new AgentConnection('id', socket as unknown as HubSocket, claims, caller, NOW, host, log).handOver()
     return ended
   })
   assert.deepEqual(ways, [['close'], ['terminate']])

@@ -25,7 +25,7 @@ test('a page is in the language that the browser asks for, and in English if the
   assert.match(await missing.text(), /<h1>Hier ist nichts<\/h1>/)
 })
 
-test('a refusal is told in the language of the page, with the reason in English', async t => {
+test('a refusal is shown in the language of the page, with the reason in English', async t => {
   const web = await startWeb(t)
   const client = createClient(web.url)
   const refused = await client.get(`/oauth/authorize?client_id=nobody`, GERMAN)

@@ -153,7 +153,7 @@ test('each way to run an agent is shown by its tab, without scripts too', async 
   assert.equal(await page.locator('#run-curl').isVisible(), false)
 })
 
-test('a page whose stream is lost greys out and says so, until it is connected again', async t => {
+test('a page whose stream is lost is greyed out and says so, until it is connected again', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
   const web = await startWeb(t)

@@ -29,7 +29,7 @@ export const usageQuery = z.object({
 })
 
 export const USAGE_DESCRIPTION = `Every bucket of the range, oldest first, empty ones too, none after the present one; at most ${MAX_BUCKETS}. Hours and days are those of UTC. What happened in the last ten seconds may be missing. With \`Accept: text/csv\` the same as CSV, with the sum in \`refused\` and a column for each code.`
-export const theUsage = {
+export const USAGE_ANSWER = {
   status: 200,
   description: 'The buckets.',
   schema: z.strictObject({ data: z.array(answers.usageBucket) }),
@@ -49,7 +49,7 @@ export function usageRoutes({ apiKeys, usage }: Pick<HttpPorts, 'apiKeys' | 'usa
       description: USAGE_DESCRIPTION,
       access: 'keys:read',
       query: usageQuery,
-      answers: [theUsage],
+      answers: [USAGE_ANSWER],
       errors: [],
       async handle({ principal, params, query, incoming }) {
         const { id } = await apiKeys.get(principal.userId, params.key_id)
@@ -65,7 +65,7 @@ export function usageRoutes({ apiKeys, usage }: Pick<HttpPorts, 'apiKeys' | 'usa
       description: `${USAGE_DESCRIPTION} Deleted keys count too, and calls with an access token.`,
       access: 'keys:read',
       query: usageQuery,
-      answers: [theUsage],
+      answers: [USAGE_ANSWER],
       errors: [],
       async handle({ principal, query, incoming }) {
         return usageAnswer(await usage.ofUser(principal.userId, query), incoming)

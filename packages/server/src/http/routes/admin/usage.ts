@@ -1,7 +1,7 @@
 import type { HttpPorts } from '../../http-ports.ts'
 import { notFound } from '../../not-found.ts'
 import { type Route, route } from '../../route.ts'
-import { theUsage, USAGE_DESCRIPTION, usageAnswer, usageQuery } from '../usage.ts'
+import { USAGE_ANSWER, USAGE_DESCRIPTION, usageAnswer, usageQuery } from '../usage.ts'
 import { TAG } from './acting.ts'
 
 /** Usage of any person or key, in the form in which its owner sees it. */
@@ -20,7 +20,7 @@ export function usageOfOthersRoutes({
       description: USAGE_DESCRIPTION,
       access: 'admin:read',
       query: usageQuery,
-      answers: [theUsage],
+      answers: [USAGE_ANSWER],
       errors: [],
       async handle({ params, query, incoming }) {
         const user = await users.get(params.user_id)
@@ -37,7 +37,7 @@ export function usageOfOthersRoutes({
       description: USAGE_DESCRIPTION,
       access: 'admin:read',
       query: usageQuery,
-      answers: [theUsage],
+      answers: [USAGE_ANSWER],
       errors: [],
       async handle({ params, query, incoming }) {
         const key = (await apiKeys.findMany([params.key_id])).get(params.key_id)

@@ -1,11 +1,11 @@
-import { type Coverage, digest, type Judge } from './coverage.ts'
+import { type Coverage, type CoveringTest, digest } from './coverage.ts'
 import { createWorker, type Worker } from './pool.ts'
 import type { Result } from './results.ts'
 import type { Candidate } from './run.ts'
 
-export type Verdict = Pick<Result, 'outcome' | 'by' | 'judges' | 'seconds'>
+export type Detection = Pick<Result, 'outcome' | 'by' | 'testsHash' | 'seconds'>
 
-export interface JuryOptions {
+export interface DetectorOptions {
   /** Maximum total time of the tests of one mutant. */
   seconds: number
   into: string
@@ -16,46 +16,45 @@ const TIMEOUT_FACTOR = 10
 const TIMEOUT_FLOOR_MS = 8_000
 
 /** Decides for each mutant whether a test detects it; prefers tests that detected most. */
-export function createJury(coverage: Coverage, { seconds, into, env }: JuryOptions) {
+export function createDetector(coverage: Coverage, { seconds, into, env }: DetectorOptions) {
   /** By source file, the number of mutants that each test detected. */
-  const kills = new Map<string, Map<Judge, number>>()
-  const unreliable = new Set<Judge>()
-  const { judges } = coverage
+  const kills = new Map<string, Map<CoveringTest, number>>()
+  const unreliable = new Set<CoveringTest>()
+  const { tests } = coverage
 
   /** Without exact coverage, all tests that execute the file. */
-  function candidatesFor(mutant: Candidate): Judge[] {
-    const direct = judges.filter(judge => judge.hits.has(mutant.name))
+  function candidatesFor(mutant: Candidate): CoveringTest[] {
+    const direct = tests.filter(test => test.hits.has(mutant.name))
     const isClear = coverage.isKnown(mutant.name) && !mutant.isStatic && !coverage.loadHits.has(mutant.name)
-    return direct.length > 0 || isClear ? direct : judges.filter(({ breadth }) => breadth.has(mutant.file))
+    return direct.length > 0 || isClear ? direct : tests.filter(({ breadth }) => breadth.has(mutant.file))
   }
 
-  function withinTime(found: readonly Judge[], file: string, by: string | undefined): Judge[] {
+  function withinTime(found: readonly CoveringTest[], file: string, by: string | undefined): CoveringTest[] {
     // Tests that execute much of the file are likely to be about it.
-    const worth = (judge: Judge) =>
-      nameOf(judge) === by
+    const worth = (test: CoveringTest) =>
+      nameOf(test) === by
         ? Number.POSITIVE_INFINITY
-        : (((kills.get(file)?.get(judge) ?? 0) + 1) * (judge.breadth.get(file) ?? 0)) /
-          (judge.milliseconds + 5)
+        : (((kills.get(file)?.get(test) ?? 0) + 1) * (test.breadth.get(file) ?? 0)) / (test.milliseconds + 5)
     let left = seconds * 1000
     return found
-      .filter(judge => !unreliable.has(judge))
-      .map(judge => ({ judge, worth: worth(judge) }))
+      .filter(test => !unreliable.has(test))
+      .map(test => ({ test, worth: worth(test) }))
       .sort((a, b) => b.worth - a.worth)
-      .filter(({ judge }, index) => {
-        left -= judge.milliseconds
+      .filter(({ test }, index) => {
+        left -= test.milliseconds
         return index === 0 || left >= 0
       })
-      .map(({ judge }) => judge)
+      .map(({ test }) => test)
   }
 
-  function count(file: string, judge: Judge): void {
+  function count(file: string, test: CoveringTest): void {
     const counts = kills.get(file) ?? new Map()
-    kills.set(file, counts.set(judge, (counts.get(judge) ?? 0) + 1))
+    kills.set(file, counts.set(test, (counts.get(test) ?? 0) + 1))
   }
 
-  async function judge(mutant: Candidate, shared: Worker, by?: string): Promise<Verdict> {
+  async function detect(mutant: Candidate, shared: Worker, by?: string): Promise<Detection> {
     const found = candidatesFor(mutant)
-    if (found.length === 0) return { outcome: 'not covered', by: '', judges: '', seconds }
+    if (found.length === 0) return { outcome: 'not covered', by: '', testsHash: '', seconds }
     const own = mutant.isStatic || coverage.loadHits.has(mutant.name)
     const worker = own ? createWorker({ into, env, mutant: mutant.id }) : shared
     try {
@@ -63,9 +62,9 @@ export function createJury(coverage: Coverage, { seconds, into, env }: JuryOptio
         const noticed = await notices(each, mutant, worker, own)
         if (!noticed) continue
         count(mutant.file, each)
-        return { outcome: noticed, by: nameOf(each), judges: each.hash, seconds }
+        return { outcome: noticed, by: nameOf(each), testsHash: each.hash, seconds }
       }
-      return { outcome: 'survived', by: '', judges: hashOfAll(found), seconds }
+      return { outcome: 'survived', by: '', testsHash: hashOfAll(found), seconds }
     } finally {
       if (own) worker.stop()
     }
@@ -73,7 +72,7 @@ export function createJury(coverage: Coverage, { seconds, into, env }: JuryOptio
 
   /** Runs a failed test again without the mutant; if it fails again, the failure is an effect of an earlier run. */
   async function notices(
-    test: Judge,
+    test: CoveringTest,
     mutant: Candidate,
     worker: Worker,
     own: boolean,
@@ -95,7 +94,7 @@ export function createJury(coverage: Coverage, { seconds, into, env }: JuryOptio
     worker.stop()
     if ((await run(-1)) !== 'passed') {
       unreliable.add(test)
-      console.log(`does not pass alone, no longer asked: ${nameOf(test)}`)
+      console.log(`does not pass alone, no longer run: ${nameOf(test)}`)
       return null
     }
     const again = await run(mutant.id)
@@ -105,22 +104,22 @@ export function createJury(coverage: Coverage, { seconds, into, env }: JuryOptio
   }
 
   return {
-    judge,
+    detect,
     /** Whether the tests that the result depends on are unchanged. */
     stillHolds(known: Result, mutant: Candidate): boolean {
       if (known.outcome === 'killed' || known.outcome === 'timed out')
-        return judges.some(judge => judge.hash === known.judges && nameOf(judge) === known.by)
+        return tests.some(test => test.hash === known.testsHash && nameOf(test) === known.by)
       const found = candidatesFor(mutant)
       if (found.length === 0) return known.outcome === 'not covered'
-      return known.judges === hashOfAll(found) && known.seconds >= seconds
+      return known.testsHash === hashOfAll(found) && known.seconds >= seconds
     },
   }
 }
 
-function nameOf({ file, title }: Judge): string {
+function nameOf({ file, title }: CoveringTest): string {
   return `${file} “${title}”`
 }
 
-function hashOfAll(judges: readonly Judge[]): string {
-  return digest(judges.map(({ hash }) => hash).join())
+function hashOfAll(tests: readonly CoveringTest[]): string {
+  return digest(tests.map(({ hash }) => hash).join())
 }

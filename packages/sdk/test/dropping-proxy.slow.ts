@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Agent } from '../src/agent.ts'
 import { platformWebSocket } from './support/agents.ts'
+import { startDroppingProxy } from './support/dropping-proxy.ts'
 import { startKeyway } from './support/keyway-server.ts'
-import { startSilentLine } from './support/silent-line.ts'
 
 /** How long the proxy drops packets: shorter than the agent's detection time, equal, and longer. */
 const SILENCES_S = [5, 20, 33, 36, 50, 65, 90]
@@ -26,12 +26,12 @@ test('an agent reconnects after dropped packets, in real time', { timeout: 240_0
   }
 
   async function live(silence: number) {
-    const line = await startSilentLine(t, url)
-    const agent = new Agent({ url: line.url, apiKey: key, WebSocket: platformWebSocket })
+    const proxy = await startDroppingProxy(t, url)
+    const agent = new Agent({ url: proxy.url, apiKey: key, WebSocket: platformWebSocket })
     t.after(() => agent.close())
     await next(agent, 'ready')
     await wait(1000)
-    line.swallow()
+    proxy.swallow()
     const silentAt = performance.now()
     let noticedAfter: number | undefined
     agent.once('disconnected', () => {
@@ -41,7 +41,7 @@ test('an agent reconnects after dropped packets, in real time', { timeout: 240_0
     await wait(silence * 1000)
     const toldBefore = noticedAfter
     const returnedAt = performance.now()
-    line.restore()
+    proxy.restore()
     await next(agent, 'ready')
     return { silence, noticedAfter: toldBefore, back: (performance.now() - returnedAt) / 1000 }
   }

@@ -23,13 +23,18 @@ interface Session {
   refreshToken: string
 }
 
-export interface Crowd {
+export interface SimulatedUsers {
   /** Stops after the current session of each user. */
   stop(): Promise<void>
 }
 
 /** `people` concurrent users, each with one simulated session after the other until stopped. */
-export function createCrowd(target: Target, history: History, people: number, seed: number): Crowd {
+export function createSimulatedUsers(
+  target: Target,
+  history: History,
+  people: number,
+  seed: number,
+): SimulatedUsers {
   let stopped = false
   const living = Array.from({ length: people }, async (_, n) => {
     const random = createRandom(seed * 1000 + n)
@@ -79,7 +84,7 @@ async function live(life: Life): Promise<void> {
 }
 
 /** Runs one user after the fault is over, for whom every request must succeed. */
-export async function liveWithoutFault(target: Target, history: History, email: string): Promise<string[]> {
+export async function runWithoutFault(target: Target, history: History, email: string): Promise<string[]> {
   const life: Life = { target, history, random: createRandom(1), email, isOver: () => false }
   const before = history.operations.length
   const session = await signIn(life)

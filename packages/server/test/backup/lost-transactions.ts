@@ -23,7 +23,7 @@ import { charge, giveConsent, registerShop } from './commands.ts'
 import { type Loss, openRewindable } from './rewind.ts'
 
 /** A database that lost its last transactions, among them endings of every kind; no server runs on it yet. */
-export async function loseLastMoments(loss: Loss, t: TestContext) {
+export async function loseLastTransactions(loss: Loss, t: TestContext) {
   const database = await openRewindable(loss, t)
   const links = createPrintedLinks()
   const first = await startNode(t, database.settings, links)

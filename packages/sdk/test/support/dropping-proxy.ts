@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
 /** A TCP proxy between an agent and the service that can drop packets silently. */
-export interface SilentLine {
+export interface DroppingProxy {
   /** The service's URL through the proxy. */
   url: string
   /** Drops all bytes in both directions, also of new connections, like a firewall that drops packets. */
@@ -20,10 +20,10 @@ export interface SilentLine {
 const HANDSHAKE = /^GET \/hub /
 
 /** Starts a proxy in front of the service at `target` that can drop packets. */
-export async function startSilentLine(
+export async function startDroppingProxy(
   t: { after(fn: () => Promise<void> | void): void },
   target: string,
-): Promise<SilentLine> {
+): Promise<DroppingProxy> {
   const { port: targetPort, hostname } = new URL(target)
   const sockets = new Set<Socket>()
   const lost = new EventEmitter()
