@@ -18,7 +18,7 @@ let server: ServedProcess
 let journey: Journey
 const ada = 'ada@example.com'
 const MAILS_AN_HOUR = 10
-/** And what a command itself takes. */
+/** A second, and the time that a command itself takes. */
 const A_SECOND_MS = 1500
 
 before(async () => {
@@ -209,7 +209,7 @@ describe('the command line', () => {
     const { access_token } = await signIn('usage@example.com')
     const { id, key } = await journey.createKey(access_token, 'used')
     await journey.exchange(key)
-    // Stored every five seconds.
+    // Usage is stored every five seconds.
     const exchanges = async () => (await json('usage', id, '--bucket', 'hour')).data.map(toExchanges).join('')
     await until('the exchange is stored', async () => (await exchanges()).includes('1'))
     assert.equal((await json('usage', 'usage@example.com')).data.length, 30)

@@ -58,7 +58,9 @@ async function served(t: TestContext, settings: Record<string, string>): Promise
   return server
 }
 
-/** What `keyway serve` prints on a terminal, until it has said this. `script` is its terminal. */
+/**
+ * Waits until `keyway serve` has printed this on a terminal; returns its whole output. `script` emulates the terminal.
+ */
 async function printedOnTerminal(
   t: TestContext,
   settings: Record<string, string>,

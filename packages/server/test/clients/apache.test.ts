@@ -58,13 +58,13 @@ forEachEngine(engine => {
     await page.goto(`${site}/other`)
     assert.match((await page.locator('body').textContent())!, /^ada@example\.com sees \/other/)
 
-    // A header of the client's own names nobody.
+    // A header that the client itself sends is not believed.
     const forged = await fetch(`${site}/other`, { headers: { OIDC_CLAIM_email: 'eve@example.com' } })
     assert.equal(forged.status, 401)
   })
 })
 
-/** A site that believes what the server before it says. */
+/** The protected site, which trusts the headers that Apache adds. */
 async function startSite(t: TestContext): Promise<string> {
   const server = createServer(({ headers, url }, response) => {
     response.end(`${headers.oidc_claim_email ?? 'nobody'} sees ${url}`)

@@ -153,7 +153,7 @@ function load(path: string): Promise<any> {
   return import(pathToFileURL(join(SDK, path)).href)
 }
 
-/** What a program with a browser keeps while a person signs in. */
+/** The state that the client keeps while a person signs in with a browser. */
 function newProvider(clientId: string | undefined, clientMetadataUrl: string | undefined) {
   const kept: { client?: { client_id: string }; tokens?: object; verifier?: string; asked?: URL } = {
     client: clientId === undefined ? undefined : { client_id: clientId },

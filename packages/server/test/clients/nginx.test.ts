@@ -49,7 +49,7 @@ forEachEngine(engine => {
     await signInOnPage(page, web, 'ada@example.com')
     await page.waitForURL(`${site}/pages?a=1&b=2`)
     assert.equal(await page.locator('body').textContent(), 'ada@example.com sees /pages?a=1&b=2')
-    // Elsewhere a sign-in does not lead, also where the path looks like one of this site.
+    // A sign-in does not lead to other hosts, also where the path looks like one of this site.
     for (const to of ['//evil.test/', '/.//evil.test', 'https://evil.test/']) {
       await page.goto(`${site}/.keyway/sign-in?to=${to}`)
       assert.equal(new URL(page.url()).origin, site, to)

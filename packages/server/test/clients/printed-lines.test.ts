@@ -33,7 +33,7 @@ async function newKey(web: WebServer) {
   return { lines, hello }
 }
 
-/** Runs a line in a shell of its own, outside of the checkout; its end is the test's. */
+/** Runs a line in a shell of its own, outside of the checkout, and stops it at the end of the test. */
 function run(t: TestContext, line: string, env: NodeJS.ProcessEnv): void {
   const folder = temporaryFolder()
   const child = spawn('sh', ['-c', line], { cwd: folder.path, env, detached: true, stdio: 'ignore' })

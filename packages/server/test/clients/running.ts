@@ -7,7 +7,7 @@ import { startWeb, typeCode, type WebServer } from '../support/web.ts'
 
 export { PYTHON, packageMissing } from '../support/missing-servers.ts'
 
-/** The whole service on a port of this machine, for clients that were written elsewhere. */
+/** The whole service on a port of this machine, for tests with third-party clients. */
 export async function startRunning(
   engine: EngineName,
   t: TestContext,
@@ -37,7 +37,7 @@ export async function newPerson({ url, server, mails }: WebServer, email: string
   return magicLinks.verify({ loginId, code: mail.code, email: address(email) }, 'api', caller('127.0.0.1'))
 }
 
-/** On the sign-in page, to which the browser was sent: types the address, and the code of the mail. */
+/** Signs a person in on the sign-in page to which the browser was redirected, by the code of the mail. */
 export async function signInOnPage(page: Page, web: WebServer, email: string): Promise<void> {
   const before = (await web.mails(email, 0)).length
   await page.waitForURL('**/sign-in**')

@@ -9,7 +9,10 @@ import { startNodeProcess } from '../support/node-processes.ts'
 import { call, createPrintedLinks, freshPostgres, signIn } from '../support/nodes.ts'
 
 const SECONDS = 60
-/** Few: a network that opens many while it is refused is turned away, which is another promise (decision 18). */
+/**
+ * Few connections: a network that opens many while it is refused is turned away, which is another promise (decision
+ * 18).
+ */
 const CONNECTIONS_PER_NODE = 16
 const LIMITS = [
   { limit: 600, per: 'minute', seconds: 60 },

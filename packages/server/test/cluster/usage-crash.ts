@@ -53,7 +53,7 @@ export async function crashWhileCounting(
     const body = { scopes: ['agent:connect', 'keys:read'] }
     keys.push((await call(nodes[0]!.origin, 'POST', '/v1/api-keys', { token: access_token, body })).body)
   }
-  // Making keys counts for the person alone; the totals below are compared with what the keys did.
+  // Key creations count for the person only; the totals below are compared with the usage of the keys.
   const record = new Answers()
   const crashes: Promise<void>[] = []
   let begun = 0
@@ -158,7 +158,7 @@ export async function crashWhileCounting(
     const person = await storage.store.usage.read({ userId: user.id, keyId: null }, 'hour', 0, FAR)
     for (const [name, stored] of totals) {
       const all = person.reduce((sum, row) => sum + countOf(row, name), 0)
-      // Making keys was an API call of the person without one; what a crash lost of those is not known.
+      // The key creations were API calls of the person without a key; how many of them a crash lost is unknown.
       if (name === 'apiCalls') assert.ok(all >= stored && all <= stored + keys.length)
       else assert.equal(all, stored, `${name} of the person`)
     }

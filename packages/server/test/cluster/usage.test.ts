@@ -3,7 +3,7 @@ import { postgresMissing } from '../support/engines.ts'
 import { crashWhileCounting } from './usage-crash.ts'
 
 describe('usage over two killed nodes', { skip: postgresMissing() }, () => {
-  // Ten seconds are checked by usage.slow.ts: how late a flush is depends on the machine.
+  // Larger than the promised ten seconds, which usage.slow.ts checks: how late a flush is depends on the machine.
   test('sums never exceed the log of answers, and lack nothing of what nodes answered that were not killed after it', t =>
     crashWhileCounting(t, { operations: 4000, keys: 20, lostMs: 60_000 }))
 })

@@ -14,11 +14,11 @@ import { call, createPrintedLinks, freshPostgres, signIn } from '../support/node
 import { until } from '../support/patience.ts'
 
 const ADMIN = 'admin@example.com'
-/** Only this address may be called: the next one of the same machine must never be. */
+/** The only address that may be called; the next one of the same machine must never be called. */
 const ALLOWED = '127.0.0.1'
 const FORBIDDEN = '127.0.0.2'
 const WORKERS = 12
-/** Between attempts, so that a node that restarts is not called without a pause. */
+/** Pause between attempts, so that a restarting node is not called in a tight loop. */
 const ANSWERED_AGAIN_MS = 50
 
 interface Wanted {
@@ -32,10 +32,10 @@ interface Wanted {
 }
 
 /**
- * Changes keys on several nodes as processes, some of which are killed with SIGKILL and restarted, and tells an endpoint that
- * fails at random. Asserts that every event of an answered act is accepted at least once, those of each subject for the
- * first time in their order and without gaps, and that no call reaches an address that is not allowed: neither by a
- * redirect nor as an endpoint, which is there from a time with other settings.
+ * Changes keys on several nodes as processes, some of which are killed with SIGKILL and restarted, and delivers the
+ * events to an endpoint that fails at random. Asserts that every event of an answered act is accepted at least once,
+ * those of each subject for the first time in their order and without gaps, and that no call reaches an address that is
+ * not allowed: neither by a redirect nor by an endpoint that was created under other settings.
  */
 export async function deliverThroughCrashes(t: TestContext, wanted: Wanted): Promise<void> {
   const random = createRandom(1)
@@ -60,7 +60,7 @@ export async function deliverThroughCrashes(t: TestContext, wanted: Wanted): Pro
   await createWebhook(endpoint.url)
   const other = await createWebhook(`${endpoint.url}-other`)
   await moveToForbidden(other)
-  // Nodes tell of what they do for certain from two seconds after the answer on: an event of each shows that it does.
+  // Nodes cache the endpoints for two seconds, so an event of each node shows that it knows the new ones.
   for (const { origin } of nodes) {
     const probe = await createKey()
     await until('an event of each node', async () => {
@@ -111,7 +111,7 @@ export async function deliverThroughCrashes(t: TestContext, wanted: Wanted): Pro
     return made.body.id
   }
 
-  /** As if it were from a time when these addresses were allowed. */
+  /** As if the endpoint had been created while these addresses were allowed. */
   async function moveToForbidden(id: string): Promise<void> {
     const storage = await createStorage(postgresConfig(databaseUrl), createLog('silent'))
     await storage.store.webhooks.update(id, { url: forbidden.url })

@@ -25,7 +25,10 @@ export interface Wiretap {
   encode(bytes: Buffer): Buffer
 }
 
-/** Taps PostgreSQL with a role that owns nothing and may only connect. Knows the ids of the nodes, which it cannot read. */
+/**
+ * Connects to PostgreSQL with a role that owns nothing and may only connect. Knows the ids of the nodes, which it
+ * cannot read.
+ */
 export async function tapPostgres(t: TestContext, url: string): Promise<Wiretap> {
   const role = `stranger_${randomBytes(4).toString('hex')}`
   await withClient(url, owner => owner.query(`create role ${role} login`))

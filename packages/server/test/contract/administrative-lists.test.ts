@@ -14,7 +14,7 @@ const MANY = 20_000
 const CHUNK = 1_000
 /** Pages of 8 KiB that PostgreSQL may read for a page of a list, which shows 50 of the rows. */
 const MAX_PAGES = 150
-/** And where a filter is left to the rows. */
+/** The same where a filter is applied to the rows after they were read. */
 const MAX_PAGES_FILTERED = 3 * MAX_SCANNED + MAX_PAGES
 const PAGE = { limit: 50, after: null }
 
@@ -78,7 +78,7 @@ async function assertBounded(
   const steps = (rows as { detail: string }[]).map(({ detail }) => detail)
   for (const step of steps) {
     assert.doesNotMatch(step, /^SCAN \w+$/, `${step} for ${sql}`)
-    // Of rows with the same value only, which are few where it is followed by the id alone.
+    // Sorts only rows with equal values, which are few where the index is followed by the id alone.
     if (!step.includes('FOR LAST TERM OF ORDER BY'))
       assert.doesNotMatch(step, /USE TEMP B-TREE/, `${step} for ${sql}`)
   }
@@ -180,7 +180,7 @@ describe('on postgres with trigrams', { skip: postgresMissing() }, () => {
     const { storage } = await openTestStorage('postgres', t)
     const { engine, store } = storage
     await fill('postgres', engine.connection)
-    // Beyond what is read in order.
+    // Beyond the rows that are read newest first.
     for (let from = MANY; from < MANY + 4_000; from += CHUNK)
       await insert('postgres', engine.connection, from)
     const search = (part: string, more = {}) =>

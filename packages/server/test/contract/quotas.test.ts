@@ -125,7 +125,7 @@ test('random operations of several nodes never consume more than granted and ref
         const refill: Refill | null = amount === null ? null : { amount, every: 'hour' }
         const quota = { id: newId(clock.now()), granted, refill }
         await storage.store.quotas.insert(quota, 'a key', clock.now())
-        /** Consumed since the last refill, and the most that it may be. */
+        /** The number of calls consumed since the last refill, and its maximum. */
         let consumed = 0
         let most = granted
         let hour = Math.floor(clock.now() / HOUR)

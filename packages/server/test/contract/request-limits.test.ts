@@ -137,7 +137,7 @@ forEachEngine(engine => {
   test('the share of a killed node counts as used; a node that shuts down passes on its exact count', async t => {
     const { nodes, start, clock } = await openNodes(t, 2)
     assert.equal(await letThrough(nodes[0]!, PER_MINUTE, 60), 60)
-    // Killed: it writes nothing more.
+    // As if killed: it writes nothing more.
     clock.advance(SECOND)
     const restarted = start(0)
     const atOnce = await letThrough(restarted, PER_MINUTE, 100)

@@ -10,11 +10,11 @@ import { type ScenarioResult, type World, withWorld } from './world.ts'
 const AGENTS = 8
 const SEND_EVERY_MS = 15
 const BREAK_EVERY_MS = 200
-/** Of these one is an agent that stops reading for a while, instead of a break. */
+/** The share of faults in which the agent stops reading for a while, instead of losing its connection. */
 const SLOW_SHARE = 0.2
 const SLOW_MS = 2000
 const ROUNDS = 10
-/** How long a round serves before and after its fault, and how long a node is cut off or stands still. */
+/** How long each round runs before and after its fault, and how long a node is cut off or suspended. */
 const PAUSE_MS = 3000
 const APART_MS = 3000
 /** Longer than a back-off, a resumption over two nodes that do not answer, and the acknowledgements after it. */
@@ -28,13 +28,13 @@ interface Member {
 
 type Fault = (world: World, node: number) => Promise<void>
 
-/** One of them in each round, to one node after the other. */
+/** The faults, one in each round, of one node after the other. */
 const FAULTS: readonly Fault[] = [drain, cutOff, freeze, drain, kill]
 
 /**
- * Agents send to each other while their connections break, some read nothing for a while, and three nodes are restarted, cut
- * off from database and carrier, stopped for a while and killed; then all histories are checked: each message once and in
- * order, or its receiver was told of a gap.
+ * Agents send to each other while their connections break, some read nothing for a while, and three nodes are
+ * restarted, cut off from database and carrier, suspended and killed; then all histories are checked: each message
+ * arrived once and in order, or its receiver got a `gap` event.
  */
 export async function resumedAgents(
   carrier: 'postgres' | 'redis',
@@ -104,7 +104,7 @@ async function kill(world: World, node: number): Promise<void> {
   await world.startNode(node)
 }
 
-/** Its agents still reach it, and it neither the others nor the database. */
+/** Cuts a node off: its agents still reach it, and it reaches neither the others nor the database. */
 async function cutOff({ databaseProxies, eventProxies }: World, node: number): Promise<void> {
   const proxies = [databaseProxies[node]!, eventProxies[node]!]
   for (const proxy of proxies) proxy.cut()
@@ -112,7 +112,7 @@ async function cutOff({ databaseProxies, eventProxies }: World, node: number): P
   for (const proxy of proxies) proxy.heal()
 }
 
-/** Its connections stay open, and nothing is answered. */
+/** Suspends a node: its connections stay open, and nothing is answered. */
 async function freeze({ processes }: World, node: number): Promise<void> {
   const { pid } = processes[node]!
   process.kill(pid, 'SIGSTOP')

@@ -11,7 +11,10 @@ const SLACK_MS = 1500
 const REVOKED = 4410
 
 export interface RevocationProbe {
-  /** The closes since the last call: their number, and the longest time from a revocation's answer to a close. */
+  /**
+   * The closed connections since the last call: their number, and the longest time from a revocation's answer to a
+   * close.
+   */
   sinceLast(): { count: number; longestMs: number }
   /** Resolves after the current revocation. */
   stop(): Promise<void>

@@ -16,7 +16,7 @@ const WANTED = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk'
 
 type SignedIn = Awaited<ReturnType<Services['signIn']>>
 
-/** Asks for the change and returns the tokens of its mails. */
+/** Requests the change and returns the tokens of its mails. */
 async function askFor(services: Services, { user }: SignedIn, email = NEW) {
   // Mails of one millisecond have no order.
   services.clock.advance(1)
@@ -224,7 +224,7 @@ forEachEngine(engine => {
     const bob = await services.signIn('bob@example.com')
     const tokens = await askFor(services, ada, 'bob@example.com')
     assert.deepEqual(Object.keys(tokens), ['old', 'new'])
-    // Even who read the link from the queue gets nowhere.
+    // The link to the new address is void too, even if somebody read it in the queue.
     await services.emailChanges.confirm(ada.user.id, tokens.old, caller())
     assert.equal(
       await refusedWith(services.emailChanges.confirm(ada.user.id, tokens.new, caller())),
@@ -245,7 +245,7 @@ forEachEngine(engine => {
     const again = await services.signIn(OLD)
     assert.notEqual(again.user.id, ada.user.id)
     assert.equal((await services.accounts.get(again.user.id)).balance, 0)
-    // Nor does the new address, once the account has left it.
+    // The link to the new address is void once the account has left that address.
     const on = await askFor(
       services,
       { ...ada, user: (await services.users.get(ada.user.id))! },
@@ -392,10 +392,10 @@ forEachEngine(engine => {
         'invalid_request',
       )
       if (round % 2) continue
-      // What only locked is an empty counter, which housekeeping removes.
+      // A transaction that only locked a counter leaves an empty row, which housekeeping removes.
       await services.store.magicLinks.prune(0, 0, 500)
       assert.deepEqual(await tablesWith(services, from), [])
-      // Mails to an address that never was the account's count on, as those of a sign-in that was only asked for.
+      // Counters of an address that the account never had remain, as those of a sign-in mail that was only requested.
       const counters = ['send_buckets', 'sends']
       assert.deepEqual(
         (await tablesWith(services, to)).filter(table => !counters.includes(table)),

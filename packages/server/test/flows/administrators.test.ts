@@ -8,7 +8,7 @@ import { openServices, race, refusedWith, type ServiceOverrides } from '../suppo
 const ADA = 'ada@example.com'
 const BOB = 'bob@example.com'
 
-/** Another start of the service on the same database, with other settings. */
+/** Starts the service again on the same database, with other settings. */
 async function restarted(
   engine: EngineName,
   t: TestContext,

@@ -19,7 +19,7 @@ const PARAMS: RequestParams = {
 }
 const GRANTED = ['openid', 'email']
 
-/** A person at the pages, and an app that asks for access. */
+/** A signed-in person on the pages, and an app that asks for access. */
 async function open(services: Services) {
   await services.apps.register({ id: 'shop', name: 'Shop', redirectUris: [CALLBACK] })
   const { token } = await services.sendTo('ada@example.com')

@@ -31,7 +31,7 @@ async function open(engine: EngineName, t: TestContext) {
   storage.events.subscribe(event => received.push(event))
   const page = { limit: 100, after: null }
 
-  /** What one verb left: its facts as text, and whether rows and events are there for exactly these. */
+  /** The facts of one operation as text; asserts that rows and events exist for exactly these. */
   async function factsOf(verb: (tx: Transaction) => Promise<unknown>): Promise<string[]> {
     const before = {
       endings: (await storage.store.endings.since(0, null, 1000)).map(({ id }) => id),
@@ -42,7 +42,7 @@ async function open(engine: EngineName, t: TestContext) {
       await verb(tx)
       return [...tx.facts]
     })
-    // Notifications arrive in the order of the commits: after this one all of before are here.
+    // Events arrive in the order of the commits: after this one, all earlier ones have arrived.
     const last = Promise.withResolvers<void>()
     const unsubscribe = storage.events.subscribe(({ type }) => type === 'mail.queued' && last.resolve())
     await storage.events.publish({ type: 'mail.queued' })
@@ -214,7 +214,7 @@ forEachEngine(engine => {
       ended(others, 'session_ended'),
     )
     const last = await insert()
-    // Its account's own event tells of these.
+    // The event of the account covers these.
     assert.deepEqual(
       await factsOf(tx => tx.sessions.endAllOf(user.id, 'suspended', null, BY_CALLER)),
       ended(last, null),

@@ -30,7 +30,7 @@ async function withKey(services: Services, spend: SpendLimit[] = []) {
   const wanted = { userId, keyId: apiKey.id, amount: CENT, description: 'a call' }
   const charge = (change: Partial<WantedCharge> = {}, idempotencyKey = `charge-${number++}-0000000`) =>
     charges.charge(HUB, { ...wanted, ...change }, idempotencyKey)
-  /** So many at once. They wait for one row, and a call waits two seconds for it at most, so some ask again. */
+  /** Concurrent calls. They wait for one row, and a call waits two seconds for it at most, so some are repeated. */
   const raceCharges = async (count: number, wish: (n: number) => Partial<WantedCharge>, key?: string) => {
     const answers = await Promise.all(
       Array.from({ length: count }, (_, n) =>

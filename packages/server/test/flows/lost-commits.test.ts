@@ -10,7 +10,7 @@ import { address, caller, openServices, refusedWith } from '../support/services.
 type Lost = 'commit' | 'answer'
 
 /**
- * A node whose connection breaks at each COMMIT from when it is told to. As with a real broken connection
+ * A node whose connection breaks at each COMMIT once it is told to. As with a real broken connection
  * (cluster/events.test.ts), only reading back can tell what happened.
  */
 function breaking(storage: DatabaseStorage) {
@@ -100,7 +100,7 @@ forEachEngine(engine => {
       ...services.opened.storage,
       store: {
         ...services.opened.storage.store,
-        // The other one commits after the read that comes before the transaction.
+        // The other call commits after the read that precedes the transaction.
         apiKeys: {
           ...apiKeys,
           findOwned: (userId: string, id: string) =>

@@ -14,8 +14,8 @@ const ANN = address('ann@example.com')
 const KEY = { name: 'a key', scopes: null, appId: 'console', allowedNetworks: [], expiresAt: null }
 
 /**
- * Two nodes on one database. What `meanwhile` is set to happens on the first, once, after the second has read and
- * before its transaction begins; `begun` counts the second one's transactions.
+ * Two nodes on one database. `meanwhile` is called on the first node, once, after the second has read and before its
+ * transaction begins; `begun` counts the second one's transactions.
  */
 async function openPair(engine: EngineName, t: TestContext) {
   const services = await openServices(engine, t)

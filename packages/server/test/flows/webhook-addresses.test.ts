@@ -12,7 +12,7 @@ import { forEachEngine } from '../support/engines.ts'
 import { openServices } from '../support/services.ts'
 import { deliveryOf, listen, openEndpoint } from '../support/webhook-endpoint.ts'
 
-/** The one address that may be called. */
+/** The only address that may be called. */
 const ALLOWED = ['127.0.0.1/32']
 const FORBIDDEN = '127.0.0.2'
 
@@ -54,7 +54,7 @@ forEachEngine(engine => {
     ]
     const { store, storage, clock } = services
     for (const [index, url] of urls.entries()) {
-      // As if it were from a time with other settings: creating it is refused.
+      // As if the endpoint had been created under other settings: now it would be refused.
       await assert.rejects(listen(services, url), /may not be called|https/, url)
       const id = newId(clock.now() + index)
       const now = { events: [], createdAt: clock.now(), disabledAt: null, disabledBy: null, dropped: 0 }
@@ -88,7 +88,7 @@ forEachEngine(engine => {
       done(null, answers.shift() ?? [{ address: FORBIDDEN, family: 4 }])
     }) as never
     const delivery = deliveryOf(services, { call: createOutgoing(ALLOWED, resolve) })
-    // Port of the forbidden one: whoever looks the name up twice connects there.
+    // The port of the forbidden address: a client that looks the name up twice would connect there.
     const { id } = await listen(services, `http://rebinding.example.com:${forbidden.port}/`, ['user.created'])
     await services.signIn('ada@example.com')
     for (const found of [

@@ -32,7 +32,7 @@ async function open(engine: EngineName, t: TestContext, events: WebhookEventType
   const endpoint = await openEndpoint(t)
   await listen(services, endpoint.url, events)
   const delivery = deliveryOf(services)
-  /** What was received since the last call. */
+  /** The events that were received since the last call. */
   async function received(): Promise<ReceivedEvent[]> {
     services.clock.advance(SECOND)
     await delivery.drain()
@@ -228,7 +228,7 @@ async function doEverything(services: Services): Promise<void> {
   await users.delete(other.id)
 }
 
-/** The table of the guide. */
+/** The table of event types in the guide. */
 function documented(): Map<string, { subject: string; fields: string[] }> {
   const rows = readFileSync(GUIDE, 'utf8').matchAll(/^\| `([a-z_]+\.[a-z_]+)` \| `(\w+)` \| ([^|]+) \|/gm)
   const named = [...rows].map(([, type, subject, fields]) => {

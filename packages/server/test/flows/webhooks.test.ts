@@ -30,7 +30,7 @@ async function open(engine: EngineName, t: TestContext, overrides: ServiceOverri
   const endpoint = await openEndpoint(t)
   const webhooks = await services.webhooks()
   const delivery = deliveryOf(services)
-  /** Another node on the same database. */
+  /** Opens another node on the same database. */
   async function anotherNode() {
     const of = services.opened
     return openServices(engine, t, {
@@ -438,7 +438,7 @@ forEachEngine(engine => {
     const heard = Promise.withResolvers<void>()
     services.storage.events.subscribe(({ type }) => type === 'webhooks.changed' && heard.resolve())
     await listen(other, endpoint.url, ['user.updated'])
-    // Commands on SQLite are processes of their own: there nodes do not tell each other.
+    // On SQLite commands are processes of their own, and nodes exchange no events.
     if (engine === 'postgres') await heard.promise
     await until('the event', async () => {
       await users.rename(user.id, 'after')

@@ -17,7 +17,7 @@ async function open(engine: EngineName, t: TestContext) {
   return { server, ada, token, linkTo }
 }
 
-/** Of responses that differ only in what is new each time. */
+/** A response without the headers that differ each time, to be compared with another. */
 function comparable({
   status,
   body,

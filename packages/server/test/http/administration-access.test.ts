@@ -75,7 +75,7 @@ async function open(engine: EngineName, t: TestContext) {
   const appSession = await server.storage.transaction(tx => server.sessions.open(tx, admin.user, prepared))
   const app = await server.sessions.appTokens(admin.user, appSession)
 
-  // On another node, a moment before the calls.
+  // The rights are withdrawn on another node, just before the calls.
   const node = await server.opened.reopen()
   const other = await openServices(engine, t, { on: { node, of: server.opened } })
   await other.users.setRole(former.user.id, 'user')

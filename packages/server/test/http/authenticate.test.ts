@@ -10,7 +10,7 @@ import { caller, openServices } from '../support/services.ts'
 
 const KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 
-/** One route for each kind of access, whose answer is who called. The rule is the same on every engine. */
+/** One route for each kind of access; its answer is the caller. The rule is the same on every engine. */
 async function open(t: TestContext) {
   const services = await openServices('sqlite', t)
   const authenticate = createAuthenticate(services)

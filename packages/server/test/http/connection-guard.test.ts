@@ -9,7 +9,7 @@ const GET = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'
 const NOISY = '127.0.0.2'
 const OTHER = '127.0.0.3'
 const BYTES = Buffer.from('data: x\n\n')
-/** Wherever the periods begin in which failures are counted, one of them has enough. */
+/** Enough failures to exceed the limit of one period, wherever the periods begin. */
 const FAILURES = 2 * NOISY_AFTER
 
 test('while many connections arrive, those of a network that was refused again and again are closed unanswered', async t => {
@@ -85,7 +85,7 @@ async function makeNoisy(port: number, headers = ''): Promise<void> {
   socket.destroy()
 }
 
-/** What comes back until the connection is closed. */
+/** Reads everything until the connection is closed. */
 async function ask(port: number, from: string): Promise<string> {
   const socket = connect({ port, host: '127.0.0.1', localAddress: from })
   let received = ''
@@ -106,7 +106,7 @@ async function opened(port: number, from: string): Promise<Socket> {
   return socket
 }
 
-/** Until the service has noticed. */
+/** Waits until the service has noticed the end. */
 async function reset(server: Server, socket: Socket): Promise<void> {
   const accepted = await lastAccepted(server)
   const closed = new Promise<void>(resolve => accepted.once('close', () => resolve()))

@@ -6,7 +6,7 @@ import { anyText } from '../support/any-text.ts'
 import { basic, openServer } from '../support/http.ts'
 
 const RUNS = 1500
-/** Of processor time, so that a busy machine fails nothing, and far above what any request needs. */
+/** Processor time, so that a busy machine fails nothing; far above what any request needs. */
 const SLOW_MICROSECONDS = 2_000_000
 const seed = Number(process.env.KEYWAY_FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31))
 

@@ -150,7 +150,7 @@ forEachEngine(engine => {
     for (const key of [revoked, expired, elsewhere]) await refusedBoth(key)
     await server.users.suspend(user.id)
     await refusedBoth(alive)
-    // With a wrong id a dead key is as unknown.
+    // With a wrong id, a revoked key is answered like an unknown one.
     const unknown = await ofKey({ id: UNKNOWN_ID, key: UNKNOWN_KEY })
     assert.equal((await ofKey({ id: UNKNOWN_ID, key: revoked.key })).text, unknown.text)
   })

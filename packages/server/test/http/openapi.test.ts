@@ -116,7 +116,7 @@ describe('the API document', () => {
       else if (documented?.schema) documented.schema.parse(answer.body ?? answer.text)
       else if (documented) assert.equal(answer.text, '', title)
       else {
-        // The token of a mailed link is no example's.
+        // The documented example has no valid token.
         if (route.operation === 'confirmEmail') {
           assert.equal(answer.body.errors[0].field, 'token')
           continue
@@ -190,8 +190,7 @@ function assertRefusal(body: CallAnswer['body'], status: number): void {
   }
 }
 
-/** A user, a key, an app and a link, as in the examples. */
-/** Of a webhook that nobody answers for, with two secrets and a failed delivery. */
+/** A webhook whose endpoint does not answer, with two secrets and a failed delivery. */
 async function webhookIds({ webhooks }: Awaited<ReturnType<typeof openServer>>) {
   const nouns = await webhooks()
   const wanted = { url: 'http://127.0.0.1:1/', events: [] }
@@ -201,6 +200,7 @@ async function webhookIds({ webhooks }: Awaited<ReturnType<typeof openServer>>) 
   return { '{webhook_id}': webhook.id, '{delivery_id}': id, '{secret_id}': secret.id }
 }
 
+/** A user, a key, an app and a link, as in the examples. */
 async function openWorld(t: TestContext) {
   const server = await openServer('sqlite', t, {
     webhookPrivateNetworks: ['127.0.0.0/8'],
@@ -208,7 +208,7 @@ async function openWorld(t: TestContext) {
   })
   const { tokens, user, session } = await server.signIn('ada@example.com')
   await server.users.setRole(user.id, 'admin')
-  // So that nobody is the last administrator.
+  // Another administrator, so that no example acts on the last one.
   await server.users.setRole((await server.signIn('eve@example.com')).user.id, 'admin')
   const secret = await server.registerApp('reports')
   await server.call('PUT', '/v1/me/charge-authorizations/reports', { token: tokens.accessToken })

@@ -33,7 +33,7 @@ const WITHOUT_BODY = [
 test('a slow body does not count as a concurrent call, on any API route with a body', async t => {
   const server = await openServer('sqlite', t, { maxConcurrentCalls: WORKED_ON, failureLimits: [] })
   const { user, tokens } = await server.signIn('ada@example.com')
-  // Who may not use a route is refused without its body.
+  // Callers without the right to use a route are refused before their body is read.
   await server.users.setRole(user.id, 'admin')
   const app = basic('shop', await server.registerApp('shop'))
   const withBody = server.app.routes.filter(route => route.body || route.raw)

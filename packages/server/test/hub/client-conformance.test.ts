@@ -92,7 +92,7 @@ const BROKEN_PROMISES = [
   'after 4410 revoked the client stops for good and does not reconnect',
 ]
 
-/** Puts the token into the URL, never renews, and takes every end for a lost connection. */
+/** A client that puts the token into the URL, never renews, and reconnects after every close. */
 const CARELESS_CLIENT = `
 const { KEYWAY_URL, KEYWAY_API_KEY } = process.env
 async function connect() {

@@ -14,11 +14,11 @@ type Release = (request: MoveRequest, isAwaited: () => boolean) => Promise<objec
 
 interface TestNodes {
   (id: string): ConnectionMoves
-  /** A node says that it has left, and is no peer any more. */
+  /** The node announces that it has left, and is no longer a peer. */
   leave(id: string): void
 }
 
-/** Nodes that read all messages at once, in one order. */
+/** Nodes that receive all messages immediately, in one order. */
 function openNodes(t: TestContext, releases: Record<string, Release>): TestNodes {
   t.after(() => mock.timers.reset())
   mock.timers.enable({ apis: ['setTimeout'] })
@@ -46,7 +46,7 @@ function openNodes(t: TestContext, releases: Record<string, Release>): TestNodes
   })
 }
 
-/** A node that has what it is asked for after its arrival, and notes whether the request was still awaited then. */
+/** A node on which the requested connection is about to arrive; records whether the request was still awaited then. */
 function waitingNode() {
   const arrival = Promise.withResolvers<void>()
   const awaited: boolean[] = []

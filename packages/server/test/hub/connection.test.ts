@@ -225,7 +225,7 @@ describe('the end of a connection', () => {
     const { services, url, key, userId } = await open('sqlite', t)
     const witness = await connect(services, url, key)
     const took: number[] = []
-    // No clock moves and nothing polls: what closes a connection is the event.
+    // No clock advances and nothing polls, so only the event can close the connection.
     for (let round = 0; round < 200; round++) {
       const doomed = await makeKey(services, userId)
       const client = await connect(services, url, doomed)

@@ -13,11 +13,11 @@ import { type Client, connect, makeKey, openHub, type TestHub, type TestKey } fr
 const CARRIERS = ['PostgreSQL', 'Redis'] as const
 
 interface Node extends TestHub {
-  /** Orders to deliver a message that arrived at this node, whether or not they are meant for it. */
+  /** Commands to deliver a message that arrived at this node, whether or not they are addressed to it. */
   delivered: Event[]
 }
 
-/** Nodes with a storage each, so that events really travel. */
+/** Nodes with a storage each, so that events cross a real carrier. */
 async function openNodes(t: TestContext, count: number, carrier: (typeof CARRIERS)[number] = 'PostgreSQL') {
   const services = await openServices('postgres', t)
   const { user } = await services.signIn('ada@example.com')
@@ -82,7 +82,7 @@ describe('messages between nodes', { skip: postgresMissing() }, () => {
       const { user } = await services.signIn(`owner-${round}@example.com`)
       const key = await makeKey(services, user.id)
       const agents = await Promise.all(nodes.map(({ url }) => connect(services, url, key)))
-      // Each sends as soon as it is ready; all were ready before the last of them is.
+      // Each connection sends as soon as it is ready; all others were ready before the last one.
       const counts = await Promise.all(agents.map((agent, n) => send(agent, 'all', `${n}`)))
       assert.deepEqual(
         counts.map(({ delivered }) => delivered),

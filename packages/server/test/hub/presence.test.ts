@@ -16,7 +16,7 @@ test('a node that announces itself while the list of nodes is being read is kept
   const presence = createPresence({
     presence: {
       ...store,
-      // Holds the result back while the other node announces itself.
+      // Delays the result until the other node has announced itself.
       async nodes(since) {
         const rows = await store.nodes(since)
         read.resolve()

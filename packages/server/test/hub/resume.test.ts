@@ -13,7 +13,7 @@ import { Client, makeKey, open, openHub, type TestKey, tokenOf } from './fixture
 type Ready = Extract<ServerFrame, { type: 'ready' }>
 type Resumable = Client & { ready: Ready }
 
-/** Connects, and asks to resume if given what. */
+/** Connects, and asks to resume if a token is given. */
 async function connect(
   services: Services,
   url: string,
@@ -391,7 +391,7 @@ describe('on two nodes, a connection', () => {
     assert.equal(ended.ready.resumed, false)
   })
 
-  /** The first node gives nothing up until `giveUp`. */
+  /** The first node does not give up the connection until `giveUp`. */
   async function openSlow(t: TestContext) {
     const services = await openServices('sqlite', t)
     const { user } = await services.signIn('ada@example.com')

@@ -2,7 +2,7 @@ import { test } from 'node:test'
 import { newApiKey } from '../../src/api-keys/api-key.ts'
 import { createLog } from '../../src/log.ts'
 
-/* Not a test of the service: secret-scan.test.ts runs it and expects the run to fail. */
+/** Not a test of the service: secret-scan.test.ts runs it and expects the run to fail. */
 
 test('logs an API key below the log level', () => {
   const wanted = { name: null, scopes: null, expiresAt: null, appId: 'shop', allowedNetworks: [] }

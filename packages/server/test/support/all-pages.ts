@@ -9,12 +9,12 @@ import { askForLink, newPerson, signIn, startWeb } from './web.ts'
 
 const ADA = 'ada@example.com'
 
-/** A browser with pages to look at. */
+/** The pages of one test in one browser. */
 export interface OpenPages {
   page: Page
   /** URLs; those of administrators are always in English. */
   paths: string[]
-  /** Chooses the language of the pages that follow. */
+  /** Sets the language of the following pages. */
   speak(language: Language): Promise<void>
 }
 

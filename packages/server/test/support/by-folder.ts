@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 
 /** Files that take as long as other folders do, and have a process of their own. */
 const ALONE = ['web/looks.test.ts']
-/** The slowest start first. */
+/** Folders in the order in which they are started, the slowest first. */
 const LONGEST = [
   ...ALONE,
   'cluster',

@@ -114,7 +114,7 @@ async function measure(url: string, cookie: string) {
     output: 'json',
     // A missing page is a page too.
     ignoreStatusCode: true,
-    // Its status is what the browser logs there.
+    // The browser logs the error status of this page on purpose.
     skipAudits: url.endsWith(MISSING) ? ['errors-in-console'] : [],
     disableStorageReset: true,
     extraHeaders: cookie ? { Cookie: cookie } : {},

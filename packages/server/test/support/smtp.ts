@@ -77,7 +77,7 @@ export async function startSmtpServer(
     disableReverseLookup: true,
     ...handlers(state, options),
   })
-  // Some tests have clients that disconnect midway.
+  // Some tests have clients that disconnect before the end.
   server.on('error', () => {})
   server.server.on('connection', (socket: Socket) => {
     state.sockets.set(socket.remotePort!, socket)

@@ -6,21 +6,24 @@ import { createClient, signedIn } from './page-client.ts'
 import { until } from './patience.ts'
 import type { WebServer } from './web.ts'
 
-/** What a support person does, with the number of clicks and typed fields. */
+/** Plays a support person, and counts clicks and typed fields. */
 export interface Hands {
   page: Page
   clicks: number
   typed: number
-  /** Of several of the name the first, or the last. */
+  /** Clicks the first or the last of several elements with the name. */
   click(role: 'link' | 'button', name: string | RegExp, which?: 'first' | 'last'): Promise<void>
   type(label: string | RegExp, text: string): Promise<void>
-  /** Takes a screenshot of the page that decides. */
+  /** Takes a screenshot of the page where the task is decided. */
   show(name: string): Promise<void>
 }
 
 export interface Task {
   title: string
-  /** What happened before somebody called. Returns the task itself, which begins on the overview, and its check. */
+  /**
+   * Creates the situation before the call of a customer. Returns the task itself, which begins on the overview, and its
+   * check.
+   */
   prepare(world: World): Promise<{ play(hands: Hands): Promise<void>; check(): Promise<void> }>
 }
 
@@ -169,7 +172,7 @@ export const SUPPORT_TASKS: readonly Task[] = [
     title: 'somebody is locked out by limits',
     async prepare({ customer, web }) {
       const { email } = await customer('locked@example.com')
-      // Another browser, which the windows of its own do not help.
+      // A new browser, so that the separate limits of a recognised one do not apply.
       const ask = async () => {
         const stranger = createClient(web.url)
         const form_token = await stranger.formToken('/sign-in')
@@ -200,7 +203,7 @@ export const SUPPORT_TASKS: readonly Task[] = [
       return {
         async play(hands) {
           await find(hands, email)
-          // Of the person, not of the section.
+          // The tab of the person, not of the section.
           await hands.click('link', 'Audit of this account')
           found = await hands.page.content()
           await hands.show('audit')

@@ -5,7 +5,7 @@ import { tool } from '../../../../tools/install.ts'
 const SWITCH = '__keywayMutant'
 let modules = 0
 
-/** A module with a place for every mutation operator, and syntax that is difficult to switch. */
+/** A module with a place for every mutation operator, and syntax that is difficult to instrument. */
 const SOURCE = `
 const LIMITS = [60 * 1000, 2]
 let calls: string[] = []

@@ -22,7 +22,7 @@ const SECURITY = readFileSync(new URL('../../../../SECURITY.md', import.meta.url
 const DAYS_A_YEAR = 366
 const CODES = 10 ** LOGIN_CODE_DIGITS
 
-/** The probability that at least one of these guesses, each at a different code, is right. */
+/** The probability that at least one of these guesses, each of a different code, is right. */
 function chanceOf(guesses: number): number {
   return -Math.expm1(guesses * Math.log1p(-1 / CODES))
 }

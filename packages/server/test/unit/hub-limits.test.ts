@@ -71,7 +71,7 @@ describe('an owner', () => {
       assert.equal(limits.takeFrame('ann', burst, NOW), 'refuse')
       assert.equal(limits.takeFrame('ann', 1, NOW), 'close')
       assert.equal(limits.takeFrame('bob', 1, NOW), 'pass')
-      // In a second twice as many as connections come back.
+      // Within a second the allowance refills by twice the number of connections.
       const again = new OwnerLimits(most)
       again.takeFrame('ann', burst, NOW)
       assert.equal(again.takeFrame('ann', 2 * connections, NOW + SECOND), 'pass')

@@ -8,7 +8,7 @@ import { newPerson, signIn, startWeb, type WebServer } from '../support/web.ts'
 const openBrowser = sharedBrowser()
 const NEW = 'ada@example.org'
 
-/** A client without scripts that posts forms of a page. */
+/** Posts a form of a page without running scripts. */
 async function post(client: Client, page: string, path: string, fields: Record<string, string> = {}) {
   return client.post(path, { form_token: await client.formToken(page), ...fields })
 }

@@ -28,7 +28,7 @@ test('the list of keys has a dot for each key with a live agent, and keeps it up
   await row('first').locator('.dot.on').waitFor()
   assert.match((await row('first').textContent())!, /Connected now/)
   assert.equal(await row('second').locator('.dot.on').count(), 0)
-  await page.reload() // the page has it without its script, too
+  await page.reload() // the page has it without scripts, too
   assert.equal(await row('first').locator('.dot.on').count(), 1)
   agent.close(1000)
   await row('first').locator('.dot:not(.on)').waitFor()

@@ -137,7 +137,7 @@ test('a request goes on only in the browser where it began: a link opened elsewh
   const elsewhere = first.jar.get('keyway_destination')!
   assert.ok(elsewhere, 'the first browser still waits')
 
-  // The first browser signs in by the code of another mail, and goes on.
+  // The first browser signs in by the code of another mail, and continues its request.
   await first.post('/sign-in', { form_token, email: ADA, again: '1' })
   const [second] = await web.mails(ADA, 2)
   const page = await (await first.get('/check-mail')).text()

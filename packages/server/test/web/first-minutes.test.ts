@@ -35,7 +35,7 @@ test('a new user signs in, creates a key, connects an agent and revokes the key'
   await fromMail.goto(mail.link!)
   await fromMail.waitForURL(/\/keys$/)
   assert.ok(await fromMail.getByText('Your account is ready').isVisible())
-  await page.waitForURL(/\/keys$/) // the tab that waited goes on by itself
+  await page.waitForURL(/\/keys$/) // the waiting tab continues by itself
   await fromMail.close()
 
   const key = await createKey(page, 'living-room robot')

@@ -41,7 +41,7 @@ const CONFIG = {
   },
 }
 
-/** The pages as they are sent, before a browser mends them. */
+/** The pages as they are sent, before a browser corrects them. */
 async function sourcesOf({ page, paths }: OpenPages): Promise<[path: string, html: string][]> {
   const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ')
   const headers = { accept: 'text/html', cookie }

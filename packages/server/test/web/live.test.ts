@@ -35,7 +35,7 @@ async function playFirstMinute(
   const key = await openNewKey(web, page)
   let live = page
   if (!javaScriptEnabled) {
-    // The browser's own switch covers tabs that a script opens, the test's only tabs that the test opens.
+    // The browser's own setting covers tabs that a script opens, that of the test only tabs that the test opens.
     const path = await page.getByRole('link', { name: 'Open the live view' }).getAttribute('href')
     live = await context.newPage()
     await live.goto(web.url + path)

@@ -19,10 +19,10 @@ interface Axe {
   violations: { id: string; nodes: { html: string }[] }[]
 }
 
-/** Axe knows them by their letters, their direction and their length. */
-const LOOKED_AT = ['en', 'de', 'ar'] as const satisfies Language[]
+/** For axe, languages differ in their script, direction and length of texts; these represent all. */
+const AXE_LANGUAGES = ['en', 'de', 'ar'] as const satisfies Language[]
 
-for (const language of LOOKED_AT) {
+for (const language of AXE_LANGUAGES) {
   test(`axe finds no violation on any page, in light mode on a desktop and in dark mode on a phone, in ${LANGUAGES[language].name}`, async t => {
     const browser = await openBrowser(t)
     const axe = browser && (await axeSource(t))

@@ -176,7 +176,7 @@ test('RFC 9700 4.7: consent is given only by the form that this person was shown
   assert.equal((await decideConsent(ada, { ...form, form_token: ofEve.form_token }, 'allow')).status, 403)
   assert.equal((await decideConsent(ada, { ...form, form_token: '' }, 'allow')).status, 403)
   assert.equal((await decideConsent(ada, { ...form, request: ofEve.request }, 'allow')).status, 410)
-  // Another person signed in meanwhile: they are asked, and nobody answers for them.
+  // Another person has signed in meanwhile: that person is asked, and nothing is granted.
   const asked = await decideConsent(ada, { ...form, user: ofEve.user }, 'allow')
   assert.equal(asked.status, 200)
   assert.match(await asked.text(), /The Shop asks for access/)

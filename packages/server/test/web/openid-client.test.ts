@@ -28,7 +28,7 @@ async function open(engine: EngineName, t: TestContext, wanted: Parameters<typeo
   return { web, secret, config, browser: await signedIn(web) }
 }
 
-/** The person's part: signed in already, they agree; the URL to which the browser then goes. */
+/** Agrees for a person who is signed in; returns the URL to which the browser then goes. */
 async function agree(browser: Client, web: WebServer, to: URL): Promise<URL> {
   const path = to.href.slice(web.url.length)
   const form = await consentForm(browser, path)

@@ -15,7 +15,7 @@ import { engineSettings, startWeb, type WebServer } from '../support/web.ts'
 
 const AUDIENCE = 'https://files.example.com'
 
-/** What anybody gets who asks: an id and a secret. */
+/** Registers a client as anybody may: it gets an id and a secret. */
 async function registerEvil(web: WebServer, redirect = CALLBACK, method = 'client_secret_post') {
   const answer = await fetch(`${web.url}/oauth/register`, {
     method: 'POST',

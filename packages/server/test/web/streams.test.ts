@@ -85,11 +85,12 @@ test('streams are limited, are released when closed, and end at shutdown', async
   assert.equal((await openStream(url)).answer.status, 204)
   open.pop()!.gone.abort()
   let again = await openStream(url)
-  while (again.answer.status === 204) again = await openStream(url) // as soon as the server has seen the peer go
+  // as soon as the server has noticed that the client is gone
+  while (again.answer.status === 204) again = await openStream(url)
 
   const ended = Promise.all([...open, again].map(({ answer }) => answer.text()))
   await web.close()
-  await ended // a stream that was still open would have been broken off
+  await ended // a stream that was still open would have been aborted
 })
 
 test('the streams of one user are limited over all sessions, and an unauthenticated client holds none', async t => {

@@ -7,14 +7,14 @@ export interface Trial {
 }
 
 export interface ClientCheck {
-  /** Of docs/hub-protocol.md. */
+  /** Section number of docs/hub-protocol.md. */
   section: string
   promise: string
-  /** Before the program starts. */
+  /** Runs before the program starts. */
   prepare?(hub: ScriptedHub): void
   /** @throws Error that says what the client did wrong, or `NotSupported` */
   run(trial: Trial): Promise<void>
 }
 
-/** The client does not do what is optional, as far as the check can see. */
+/** Thrown when the client does not implement an optional part, as far as the check can see. */
 export class NotSupported extends Error {}

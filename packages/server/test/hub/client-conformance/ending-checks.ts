@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { ClientCheck } from './check.ts'
 import { refusal } from './scripted-hub.ts'
 
-/** How long to look for what must not happen. */
+/** How long to wait for a violation, before its absence counts as a success. */
 const QUIET_MS = 1_000
 
 const FINAL_CLOSES = [
@@ -53,7 +53,7 @@ const finalRefusals: ClientCheck[] = FINAL_REFUSALS.map(([status, code]) => ({
   promise: `after the exchange was refused with ${status} ${code} the client stops for good`,
   prepare(hub) {
     hub.answer = () => refusal(status, code)
-    hub.longestHistory = { exchanges: 1, connections: 0 }
+    hub.maxCounts = { exchanges: 1, connections: 0 }
   },
   async run({ program }) {
     await program.stopsForGood()

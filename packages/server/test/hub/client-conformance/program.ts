@@ -21,7 +21,7 @@ export class Program {
       stream.on('data', chunk => (this.#output += chunk))
   }
 
-  /** The end of what it printed. */
+  /** The last part of its output. */
   get output(): string {
     return this.#output.slice(-SHOWN_OUTPUT)
   }
@@ -30,14 +30,14 @@ export class Program {
     return this.#child.exitCode === null && this.#child.signalCode === null && this.#child.pid !== undefined
   }
 
-  /** Waits until it ends by itself, with a status that is not 0. */
+  /** Waits until it exits by itself, with a status that is not 0. */
   async stopsForGood(): Promise<void> {
     await inTime('the client ends when it is stopped permanently', this.#exited, END_MS)
     if (this.#child.exitCode === 0)
       throw new Error('the client ended with status 0, as if nothing had happened')
   }
 
-  /** Ends it and what it started. */
+  /** Stops it and its children. */
   async kill(): Promise<void> {
     if (this.#child.pid === undefined) return
     try {

@@ -130,7 +130,7 @@ export class ScriptedConnection {
     this.#socket.terminate()
   }
 
-  /** From now on nothing is answered, as on a line that is half open. */
+  /** Answers nothing from now on, like a half-open connection. */
   fallSilent(): void {
     this.#isSilent = true
     this.#socket.pause()

@@ -16,7 +16,7 @@ export interface ExchangeAnswer {
   delayMs?: number
 }
 
-/** The longest that a back-off may take: 20 s, and starting a connection. */
+/** The longest back-off: 20 s, and the time of a connect. */
 const LONGEST_BACKOFF_MS = 22_000
 
 /** The exchange and the hub of a service, over real sockets, with the answers that a check chooses. */
@@ -28,8 +28,8 @@ export class ScriptedHub {
   readonly exchanged = new Queue<number>()
   /** Rejects at the first violation of the protocol. */
   readonly violation: Promise<never>
-  /** The client may come back no more often. */
-  longestHistory = { exchanges: Number.POSITIVE_INFINITY, connections: Number.POSITIVE_INFINITY }
+  /** Numbers of exchanges and connections above which another one is a violation. */
+  maxCounts = { exchanges: Number.POSITIVE_INFINITY, connections: Number.POSITIVE_INFINITY }
   connectionCount = 0
   /** The answer to the nth exchange, from 1 on. */
   answer: (count: number) => ExchangeAnswer = count => this.token(count)
@@ -50,7 +50,7 @@ export class ScriptedHub {
 
   /** The client was stopped permanently: another exchange or connection is a violation. */
   expectsNoReturn(): void {
-    this.longestHistory = { exchanges: this.exchanges.length, connections: this.connectionCount }
+    this.maxCounts = { exchanges: this.exchanges.length, connections: this.connectionCount }
   }
 
   async start(): Promise<void> {
@@ -98,7 +98,7 @@ export class ScriptedHub {
     if ((JSON.parse(text || '{}') as { api_key?: Json }).api_key !== this.apiKey)
       this.#violated(`the exchange was sent ${text} instead of KEYWAY_API_KEY`)
     const count = this.exchanges.push(performance.now())
-    if (count > this.longestHistory.exchanges) this.#violated(`exchange ${count} after a permanent end`)
+    if (count > this.maxCounts.exchanges) this.#violated(`exchange ${count} after a permanent end`)
     this.exchanged.push(count)
     const { status, body, headers, delayMs = 0 } = this.answer(count)
     setTimeout(() => {
@@ -123,7 +123,7 @@ export class ScriptedHub {
         `connection-${++this.connectionCount}`,
         problem => this.#violated(problem),
       )
-      if (this.connectionCount > this.longestHistory.connections)
+      if (this.connectionCount > this.maxCounts.connections)
         this.#violated('a connection after a permanent end')
       this.#connections.push(connection)
       this.#arrived.push(connection)

@@ -3,9 +3,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { ClientCheck } from './check.ts'
 import { refusal } from './scripted-hub.ts'
 
-/** What a timer may be early. */
+/** Tolerance for timers that fire early. */
 const EARLY_MS = 50
-/** How long to look for what must not happen. */
+/** How long to wait for a violation, before its absence counts as a success. */
 const QUIET_MS = 2_000
 
 export const timeChecks: ClientCheck[] = [

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import type { Check, HubUnderTest, MadeKey, ReadyClient } from './hub-under-test.ts'
 
-/** Of a key that is to end by itself: enough to connect with it. */
+/** Lifetime of a key that is to expire: enough to connect with it. */
 const LIFE_MS = 5000
-/** What the way there and a busy machine add. */
+/** Tolerance for the network and a busy machine. */
 const SLACK_MS = 5000
 
 async function connectWith(hub: HubUnderTest, made: MadeKey): Promise<ReadyClient & { token: string }> {

@@ -5,15 +5,15 @@ import { PresenceWorld } from './presence-world.ts'
 import { Random } from './random.ts'
 
 /**
- * How late a watcher may be, in milliseconds: the lease of a dead node and a heartbeat, or two comparisons with a node that
- * is cut off and is then read from the database (docs/hub-protocol.md, section 4).
+ * How late a watcher may be, in milliseconds: the lease of a dead node and a heartbeat, or two `watch` queries to a
+ * node that is cut off and is then read from the database (docs/hub-protocol.md, section 4).
  */
 const LATEST_MS = 15_000
 const ROUNDS = 4
 const MAX_ACTIONS = 60
 
 /**
- * Runs random operations and faults on two or three nodes from a seed, and checks what each watcher was told.
+ * Runs random operations and faults on two or three nodes from a seed, and checks the frames of each watcher.
  *
  * @throws AssertionError with the seed
  */
@@ -61,7 +61,7 @@ function act(world: PresenceWorld, random: Random): void {
   else if (nodes.length < 3) world.startNode()
 }
 
-/** Every list is whole, every change fits what was known, and in the end exactly the truth is known. */
+/** Every list is complete, every change fits the state before it, and the final state is the actual one. */
 export function check(frames: readonly ServerFrame[], truth: readonly string[], where: string): void {
   let known = null as Map<string, string> | null
   let list: [string, string][] = []

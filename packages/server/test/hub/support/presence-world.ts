@@ -14,7 +14,7 @@ import { createTestClock } from '../../support/clock.ts'
 import type { Random } from './random.ts'
 import { textOf } from './raw-frames.ts'
 
-/** Milliseconds of one step of the world. */
+/** Milliseconds of one simulated step. */
 const STEP_MS = 10
 /** How late rows reach the database. */
 const RECORD_MS = 200
@@ -24,7 +24,7 @@ const MAX_DELAY_MS = 60
 export const USER = newId(1)
 const KEYS = [newId(2), newId(3)]
 
-/** What one watcher was sent, in order. */
+/** The frames that one watcher received, in order. */
 export interface Watcher {
   connection: AgentConnection
   frames: ServerFrame[]
@@ -49,8 +49,8 @@ interface Notice {
 }
 
 /**
- * Several nodes with the hub's own code for presence, over a network and a database that are simulated: the network keeps
- * the order of notices between two nodes, and loses, delays and cuts off as it is told; rows are recorded late.
+ * Several nodes with the hub's own code for presence, over a simulated network and database: the network keeps the
+ * order of notices between two nodes, and loses, delays or cuts them off as configured; rows are recorded late.
  */
 export class PresenceWorld {
   readonly clock = createTestClock()
@@ -109,7 +109,7 @@ export class PresenceWorld {
     for (const other of this.nodes.values()) if (other !== node) this.#learn(other, id)
   }
 
-  /** The node and its connections are gone, and nobody is told. */
+  /** The node and its connections are gone, without a notice to anybody. */
   killNode(id: string): void {
     const node = this.nodes.get(id)!
     this.nodes.delete(id)
@@ -154,7 +154,7 @@ export class PresenceWorld {
     this.#find(id).connection.end('closed')
   }
 
-  /** As when it is resumed on another node, which may tell of it before the first one does. */
+  /** As when it is resumed on another node, whose notice may arrive before that of the first one. */
   move(id: string, to: string): void {
     this.disconnect(id)
     this.connect(to, id)

@@ -13,20 +13,20 @@ export interface SentMessage {
   isUncertain: boolean
 }
 
-/** What one agent did and was told. */
+/** The history of one agent: its sends, messages and events. */
 export interface AgentHistory {
   keyId: string
   received: [sender: number, n: number, padding: string][]
   sent: SentMessage[]
-  /** When it was told `resumed: false`. */
+  /** When it got `resumed: false`. */
   gaps: number[]
   stopped?: string
   isConnected(): boolean
 }
 
 /**
- * Checks that each receiver got each sender's messages once and in order, and that a message that was acknowledged and did
- * not arrive belongs to a receiver that was told of a gap.
+ * Checks that each receiver got each sender's messages once and in order, and that a message that was acknowledged and
+ * did not arrive belongs to a receiver that got a `gap` event.
  *
  * @param isGentle nothing happened that loses a message: then there is no gap either
  * @throws AssertionError

@@ -4,7 +4,7 @@ import { type AgentHistory, checkHistories } from './resume-history.ts'
 import { ResumeWorld } from './resume-world.ts'
 
 const [START_MS, LONGEST_MS, SETTLE_MS] = [2000, 15_000, 45_000]
-/** From this seed on agents that send move too, while nodes are cut off. */
+/** From this seed on, agents that send also move between nodes during partitions. */
 export const FIRST_WITH_MOVES = 10_001
 const MOVE_SHARE = 0.05
 
@@ -116,7 +116,7 @@ function sendAndMove(world: ResumeWorld, random: Random, isGentle: boolean): voi
   if (node && !isGentle) setTimeout(() => node.heal(), random.between(100, 3000))
 }
 
-/** More than is kept for an agent that does not read. */
+/** More messages than a node keeps for an agent that does not read. */
 function flood(world: ResumeWorld, random: Random, member: ResumeWorld['members'][number]): void {
   const to = random.pick(world.members)
   world.pause(to, 5000)

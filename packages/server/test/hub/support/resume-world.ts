@@ -6,7 +6,7 @@ import type { AgentHistory } from './resume-history.ts'
 import { SharedState, SimulatedHub } from './simulated-hub.ts'
 import { type AgentEnd, Line } from './simulated-network.ts'
 
-/** Milliseconds of one step of the world. */
+/** Milliseconds of one simulated step. */
 const STEP_MS = 10
 
 interface Member {

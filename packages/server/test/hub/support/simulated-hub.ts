@@ -58,7 +58,7 @@ export class SimulatedHub {
   readonly lines = new Set<Line>()
   isDraining = false
   isDead = false
-  /** It reaches neither the database nor the carrier. */
+  /** Whether it is cut off from the database and the carrier. */
   isCutOff = false
   readonly #hub: ReturnType<typeof createHub>
   #listener: (event: Event) => void = () => {}

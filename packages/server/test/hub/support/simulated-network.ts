@@ -170,7 +170,7 @@ export class Line {
     })
   }
 
-  /** Nothing arrives any more. Each side notices after that time; null: by its own means only. */
+  /** Drops everything from now on. Each side notices after that time; null: by its own means only. */
   cut(agentNotices: number | null, serverNotices: number | null): void {
     if (this.isCut) return
     this.isCut = true
