@@ -27,7 +27,7 @@ const ROUNDS = QUICK ? 3 : 9
 const RUN_MS = QUICK ? 1500 : 4000
 /** Noise: on a quiet machine the p99 of two equal runs differs by less than this. */
 const WANTED = 1.25
-/** Of another network than the others', since refusals make a network noisy (http/connection-guard.ts). */
+/** A client in another network than the others, since refusals make a network noisy (http/connection-guard.ts). */
 const ADDRESS = '127.1.0.1'
 
 pinBench()

@@ -11,7 +11,7 @@ interface Equivalent {
   reason: string
 }
 
-export interface Outcome {
+export interface RunSummary {
   all: readonly Candidate[]
   /** Results of the selected mutants. */
   found: readonly Result[]
@@ -27,7 +27,7 @@ const WRITTEN = join(ORIGINAL, 'tools/mutants/results.md')
 /**
  * Prints statistics by folder and every survivor. @returns the fraction of detected mutants, without equivalent ones
  */
-export function report({ all, found, minutes, seed, write, command }: Outcome): number {
+export function report({ all, found, minutes, seed, write, command }: RunSummary): number {
   const equivalents: Equivalent[] = JSON.parse(readFileSync(EQUIVALENT, 'utf8'))
   const isEquivalent = ({ file, key }: Result) =>
     equivalents.some(each => each.file === file && each.mutant === key)

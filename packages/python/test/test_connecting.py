@@ -1,4 +1,4 @@
-"""What an agent and the client say when the service cannot be reached."""
+"""Errors of an agent and of the client when the service cannot be reached."""
 
 from __future__ import annotations
 

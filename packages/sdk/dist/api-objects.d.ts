@@ -30,7 +30,7 @@ export interface ApiKeyObject {
     /** Set by the operator of the service; the stricter of both counts. */
     operator_limits: KeyLimits;
 }
-/** What a key may do; empty where there is no limit. At most one limit of each `per`. */
+/** The limits of a key; empty where there are none. At most one limit of each `per`. */
 export interface KeyLimits {
     /** Exchanges, API calls and what introspection consumes, in sliding windows. */
     requests?: {
@@ -47,7 +47,7 @@ export interface KeyLimits {
 /** Calls that introspection may consume. */
 export interface KeyQuota {
     remaining: number;
-    /** What it has again from the beginning of each calendar hour, day or month (UTC). */
+    /** The number of calls at the start of each calendar hour, day or month (UTC). */
     refill?: {
         amount: number;
         every: 'hour' | 'day' | 'month';
@@ -119,7 +119,7 @@ export interface ChargeAuthorizationObject {
     granted_at: string;
     revoked_at: string | null;
 }
-/** What you let an app do with your account. */
+/** An app's access to your account. */
 export interface ConsentObject {
     app_id: string;
     name: string;
@@ -175,7 +175,7 @@ export interface UsageBucketObject {
     exchanges: number;
     api_calls: number;
     introspections: number;
-    /** By error code. */
+    /** Refusals by error code. */
     refused: Record<string, number>;
     connections: number;
     connected_seconds: number;
@@ -244,7 +244,7 @@ export interface VerifiedKey {
     } | null;
     limits?: LeftOfLimits;
 }
-/** What is left of the limits that a key has. */
+/** The remaining requests, calls and amounts of a key's limits. */
 export interface LeftOfLimits {
     requests?: {
         limit: number;
@@ -262,7 +262,7 @@ export interface LeftOfLimits {
         reset_seconds?: number;
     }[];
 }
-/** What an administrator, the `keyway` command or a setting did. */
+/** An act of an administrator, of the `keyway` command or of a setting. */
 export interface AuditEventObject {
     id: string;
     at: string;

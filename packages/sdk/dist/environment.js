@@ -74,7 +74,7 @@ function carriedWebSocket() {
         return undefined; // no such file: a bundle without it, or a checkout
     }
 }
-/** From `dist`; pack.ts puts it there. */
+/** Relative to `dist`; pack.ts puts it there. */
 const CARRIED = '../vendor/ws/index.js';
 /** Random, URL-safe, 128 bits: `crypto.randomUUID` is missing on pages served over plain http. */
 export function randomId() {

@@ -28,9 +28,9 @@ export declare class KeywayError extends Error {
     readonly retryAfter: number | undefined;
     /** The fields that were refused. */
     readonly errors: FieldError[];
-    /** Of `request_failed`: why the responder refused. `failed`: its handler threw; `busy`; or a word of its own. */
+    /** For `request_failed`: why the responder refused. `failed`: its handler threw; `busy`; or a code of its own. */
     readonly reason: string | undefined;
-    /** Of `network_error`: why the service could not be reached. */
+    /** For `network_error`: why the service could not be reached. */
     readonly networkCause: NetworkCause | undefined;
     constructor(code: ErrorCode | ClientErrorCode, message: string, details?: KeywayErrorDetails);
 }

@@ -13,9 +13,9 @@ export class KeywayError extends Error {
     retryAfter;
     /** The fields that were refused. */
     errors;
-    /** Of `request_failed`: why the responder refused. `failed`: its handler threw; `busy`; or a word of its own. */
+    /** For `request_failed`: why the responder refused. `failed`: its handler threw; `busy`; or a code of its own. */
     reason;
-    /** Of `network_error`: why the service could not be reached. */
+    /** For `network_error`: why the service could not be reached. */
     networkCause;
     constructor(code, message, details = {}) {
         super(message, details.cause === undefined ? undefined : { cause: details.cause });

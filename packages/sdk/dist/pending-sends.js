@@ -5,7 +5,7 @@ export const PENDING_MAX_MESSAGES = 256;
 export const PENDING_MAX_BYTES = 1024 * 1024;
 /** Send window: resending a full queue after a reconnection must not exceed the hub's frame limit. */
 const WINDOW = 64;
-/** What a number adds to a frame. */
+/** Bytes that a number adds to a frame. */
 const SEQ_BYTES = 24;
 /** Pause after the hub answered `rate_limited`. */
 const RATE_LIMIT_PAUSE_MS = 1_000;
@@ -15,7 +15,7 @@ export class PendingSends {
     #pending = new Map();
     #bytes = 0;
     #connection;
-    /** What numbers count for; undefined while the hub takes none. */
+    /** The session whose numbers are used; undefined while the hub takes none. */
     #session;
     #lastSeq = 0;
     #cancelPause;

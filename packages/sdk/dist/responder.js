@@ -4,7 +4,7 @@ import { REQUEST_ID_PREFIX } from './protocol.js';
 const MAX_HANDLED = 100;
 /** Number of answers kept for requests that arrive again, since a sender repeats what was not acknowledged. */
 const MAX_KEPT_ANSWERS = 256;
-/** Of an error's message, in characters. */
+/** Maximum length of an error's message, in characters. */
 const MAX_ERROR_LENGTH = 1000;
 /** Answers the requests that arrive (docs/hub-protocol.md, section 3). */
 export class Responder {

@@ -84,7 +84,7 @@ function carriedWebSocket(): WebSocketConstructor | undefined {
   }
 }
 
-/** From `dist`; pack.ts puts it there. */
+/** Relative to `dist`; pack.ts puts it there. */
 const CARRIED = '../vendor/ws/index.js'
 
 /** Random, URL-safe, 128 bits: `crypto.randomUUID` is missing on pages served over plain http. */

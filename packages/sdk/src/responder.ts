@@ -7,7 +7,7 @@ import { type Answer, type Json, REQUEST_ID_PREFIX } from './protocol.ts'
 const MAX_HANDLED = 100
 /** Number of answers kept for requests that arrive again, since a sender repeats what was not acknowledged. */
 const MAX_KEPT_ANSWERS = 256
-/** Of an error's message, in characters. */
+/** Maximum length of an error's message, in characters. */
 const MAX_ERROR_LENGTH = 1000
 
 type SendAnswer = (to: string, answer: Json, replyTo: string) => Promise<unknown>

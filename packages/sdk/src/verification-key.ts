@@ -2,7 +2,7 @@ import { decodeBase64url } from './base64url.ts'
 
 /** Bytes of an ES256 or EdDSA signature (RFC 7518 section 3.4, RFC 8032 section 5.1.6). */
 const ELLIPTIC_SIGNATURE_BYTES = 64
-/** The least that RFC 7518 section 3.3 allows. */
+/** Minimum size of an RSA key (RFC 7518 section 3.3). */
 const MIN_RSA_BYTES = 256
 
 /** A public key of the issuer, for one algorithm. */

@@ -3,10 +3,10 @@
 /** The default of all responses. */
 export const NO_STORE = 'no-store'
 
-/** For documents that never change under their URL (RFC 8246). */
+/** The value for documents that never change under their URL (RFC 8246). */
 export const IMMUTABLE = 'public, max-age=31536000, immutable'
 
-/** For documents that are the same for all clients and contain no secret. */
+/** The value for documents that are the same for all clients and contain no secret. */
 export function publicFor(seconds: number): string {
   return `public, max-age=${seconds}`
 }

@@ -17,7 +17,7 @@ export interface ErrorExtras {
   /** Seconds. */
   retryAfter?: number
   window?: 'second' | 'minute' | 'hour' | 'day'
-  /** Of `rate_limited` by the limits of a key: their state, for the fields of the answer. */
+  /** For `rate_limited` by the limits of a key: the state of those limits, for the header fields of the answer. */
   limits?: readonly RateLimitState[]
   setting?: string
   /** The missing scope of `insufficient_scope`, for the challenge (RFC 6750 section 3.1). */

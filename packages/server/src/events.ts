@@ -28,8 +28,8 @@ export type Hint =
 /** A command of one hub to others; see hub/node-relay.ts. */
 export type RelayCommand =
   /**
-   * `number`: of the message on its node, which names it; absent from nodes of the previous version. `except`: the sender's
-   * connection, which may move meanwhile.
+   * `number`: the sequence number of the message on its node, which identifies it; absent from nodes of the previous
+   * version. `except`: the sender's connection, which may move meanwhile.
    */
   | { op: 'deliver'; userId: string; to: string; frame: string; number?: number; except?: string }
   | { op: 'disconnect'; userId: string; target: string }

@@ -100,10 +100,10 @@ export interface Changes {
   sessions: SessionChanges
 }
 
-/** Of a noun that only administrators change. */
+/** The operations of a noun that only administrators change. */
 type NoChanges = Record<never, never>
 
-/** What only administrators do. Only `Audit.perform` gives a transaction that has these operations, and records them. */
+/** Administrative operations. Only `Audit.perform` gives a transaction that has them, and records them. */
 export interface AdministrativeChanges {
   users: AdministrativeUserChanges
   invitations: AdministrativeInvitationChanges

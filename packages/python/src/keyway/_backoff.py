@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt."""
+"""Back-off: the delay before the next attempt."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ._protocol import Reconnect
 BASE_SECONDS = 0.5
 CAP_SECONDS = 20.0
 RESTART_JITTER_SECONDS = 0.5
-"""So that not all agents reconnect to a restarted service at once."""
+"""Random delay, so that not all agents reconnect to a restarted service at once."""
 STABLE_AFTER_SECONDS = 5.0
 """A connection that was ready for this long resets the back-off."""
 

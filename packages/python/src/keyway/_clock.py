@@ -11,7 +11,7 @@ Cancel = Callable[[], None]
 
 
 class Clock(Protocol):
-    """What the package needs of time; tests pass a clock of their own."""
+    """The package's source of time; tests pass a clock of their own."""
 
     def now(self) -> float:
         """Monotonic seconds."""

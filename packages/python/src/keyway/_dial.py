@@ -10,7 +10,7 @@ from ._hub_connection import ABNORMAL, HubClosed, HubConnection
 from ._token_source import TokenSource
 
 DIAL_TIMEOUT_SECONDS = 10.0
-"""Of exchange, handshake and `ready` together."""
+"""Timeout of exchange, handshake and `ready` together."""
 
 
 class Dial:

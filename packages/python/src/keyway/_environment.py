@@ -9,7 +9,7 @@ from ._errors import KeywayError
 from ._version import VERSION
 
 USER_AGENT = f"keyway-python/{VERSION}"
-"""So that owners see which client used their key."""
+"""The User-Agent, so that owners see which client used their key."""
 _EXAMPLE = "for example https://keyway.example.com"
 
 

@@ -60,7 +60,7 @@ class KeywayError(Exception):
         self.errors: list[FieldError] = errors or []
         """The fields that were refused."""
         self.reason = reason
-        """Of `request_failed`: why the responder refused. `failed`: its handler raised; `busy`; or a word of its own."""
+        """For `request_failed`: why the responder refused. `failed`: its handler raised; `busy`; or a code of its own."""
         self.network_cause = network_cause
         """Why the service could not be reached; with `network_error` and `timeout` only."""
 

@@ -126,11 +126,11 @@ class Emitter:
             self._listeners[event].remove(listener)
 
     def has(self, event: str) -> bool:
-        """Whether anybody listens."""
+        """Whether there are listeners."""
         return bool(self._listeners[event])
 
     def emit(self, event: str, content: object) -> None:
-        """Tells all listeners."""
+        """Calls all listeners."""
         for listener in list(self._listeners[event]):
             self.call(listener, content)
 

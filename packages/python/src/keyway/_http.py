@@ -26,7 +26,7 @@ class RetryOptions:
     longest_wait_seconds: float = 30.0
     """Beyond this `Retry-After` the error is raised instead."""
     timeout_seconds: float = 15.0
-    """Of each attempt."""
+    """Timeout of each attempt."""
     clock: Clock = field(default_factory=SystemClock)
 
 

@@ -11,7 +11,7 @@ from ._protocol import Frame
 from ._stream import Stream
 
 RECENT_IDS = 1024
-"""More than arrive while two connections overlap."""
+"""Number of ids kept: more than arrive while two connections overlap."""
 
 
 class Inbox:

@@ -15,7 +15,7 @@ class Lineage:
 
     @property
     def offer(self) -> tuple[str, ...]:
-        """What a handshake offers to resume the connection; nothing if the hub cannot."""
+        """The subprotocols by which a handshake asks to resume the connection; none if the hub cannot."""
         return (f"{HUB_RESUME_PREFIX}{self._token}.{self._last_seq}",) if self._token else ()
 
     @property

@@ -16,7 +16,7 @@ MAX_BYTES = 1024 * 1024
 WINDOW = 64
 """In flight at once: resending a full queue after a reconnection must not exceed the hub's frame limit."""
 RATE_LIMIT_PAUSE_SECONDS = 1.0
-"""After the hub answered `rate_limited`."""
+"""Pause after the hub answered `rate_limited`."""
 SEQ_BYTES = len(',"seq":9007199254740991')
 
 
@@ -112,7 +112,7 @@ class PendingSends:
         self._flush()
 
     def refuse_all(self, error: KeywayError) -> None:
-        """Nothing will be sent any more."""
+        """Rejects everything in the queue; nothing will be sent any more."""
         if self._cancel_pause:
             self._cancel_pause()
         self._connection = None
@@ -167,7 +167,7 @@ class PendingSends:
                 pending.sent_on = None
 
     def _renumber(self, pending: _Pending) -> None:
-        """Its number was of a connection that is over. Nobody waits for a cancelled one any more."""
+        """Its number belongs to a connection that has ended, or its caller has cancelled it."""
         pending.seq = None
         if pending.result.cancelled():
             self._take(pending.frame["id"])

@@ -66,7 +66,7 @@ class Renewal:
         self._renew_after(self._pause_left())
 
     def stop(self) -> None:
-        """Nothing is sent from now on."""
+        """Stops the timer and the exchange."""
         self._stopped = True
         self._cancel_timer()
 

@@ -14,9 +14,9 @@ from ._protocol import REQUEST_ID_PREFIX, Frame, Json
 MAX_HANDLED = 100
 """Requests that are handled at a time."""
 MAX_KEPT_ANSWERS = 256
-"""For requests that arrive again, since a sender repeats what was not acknowledged."""
+"""Number of answers that are kept for repeated requests: a sender repeats what was not acknowledged."""
 MAX_ERROR_LENGTH = 1000
-"""Of an error's message, in characters."""
+"""Maximum length of an error's message, in characters."""
 
 Handler = Callable[[Request], Union[Json, Awaitable[Json]]]
 """Its result is the answer. It may raise a `KeywayError` `request_failed` with a `reason` of its own."""

@@ -10,7 +10,7 @@ from ._errors import KeywayError
 Item = TypeVar("Item")
 
 MAX_BUFFERED = 10_000
-"""Items that wait for a slow iterator."""
+"""Maximum number of buffered items of a slow iterator."""
 
 
 class Stream(AsyncIterator[Item], Generic[Item]):
@@ -32,7 +32,7 @@ class Stream(AsyncIterator[Item], Generic[Item]):
             self.end(KeywayError("queue_full", f"More than {MAX_BUFFERED} {self._what} waited. Read them faster."))
 
     def end(self, error: KeywayError | None) -> None:
-        """The last item."""
+        """Ends the iteration after the buffered items, with the error if there is one."""
         if not self._ended:
             self._ended = True
             self._queue.put_nowait(error)

@@ -9,9 +9,9 @@ from ._errors import KeywayError
 
 TOKEN_ALGS = ("EdDSA", "ES256", "RS256")
 ELLIPTIC_SIGNATURE_BYTES = 64
-"""Of ES256 and EdDSA (RFC 7518 section 3.4, RFC 8032 section 5.1.6)."""
+"""Bytes of an ES256 or EdDSA signature (RFC 7518 section 3.4, RFC 8032 section 5.1.6)."""
 MIN_RSA_BYTES = 256
-"""The least that RFC 7518 section 3.3 allows."""
+"""Minimum size of an RSA key in bytes (RFC 7518 section 3.3)."""
 
 Verify = Callable[[bytes, bytes], None]
 """Signature and message; raises `InvalidSignature`."""

@@ -39,7 +39,7 @@ class SpendLimit(TypedDict):
 
 
 class Refill(TypedDict):
-    """What a quota has again from the beginning of each calendar hour, day or month (UTC)."""
+    """The number of calls that a quota has at the start of each calendar hour, day or month (UTC)."""
 
     amount: int
     every: Literal["hour", "day", "month"]
@@ -54,7 +54,7 @@ class KeyQuota(TypedDict, total=False):
 
 
 class KeyLimits(TypedDict, total=False):
-    """What a key may do; empty where there is no limit. At most one limit of each `per`."""
+    """The limits of a key; empty where there are none. At most one limit of each `per`."""
 
     requests: List[RequestLimit]
     spend: List[SpendLimit]
@@ -186,7 +186,7 @@ class ChargeAuthorizationObject(TypedDict):
 
 
 class ConsentObject(TypedDict):
-    """What an app may do with the account."""
+    """An app's access to the account."""
 
     app_id: str
     name: str

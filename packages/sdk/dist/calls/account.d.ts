@@ -27,7 +27,7 @@ export declare class AccountCalls {
     /** Cancels the deletion. */
     restore(): Promise<AccountObject>;
     ledger({ limit, cursor }?: PageOptions): Promise<Page<LedgerEntryObject>>;
-    /** Of one type, and about one key, where these are given. */
+    /** Only events of one type, and about one key, where these are given. */
     securityEvents({ limit, cursor, type, key_id, }?: PageOptions & {
         type?: string;
         key_id?: string;

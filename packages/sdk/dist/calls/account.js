@@ -33,7 +33,7 @@ export class AccountCalls {
     ledger({ limit, cursor } = {}) {
         return this.#transport.call('GET', '/v1/me/ledger', { query: { limit, cursor } });
     }
-    /** Of one type, and about one key, where these are given. */
+    /** Only events of one type, and about one key, where these are given. */
     securityEvents({ limit, cursor, type, key_id, } = {}) {
         return this.#transport.call('GET', '/v1/security-events', { query: { limit, cursor, type, key_id } });
     }

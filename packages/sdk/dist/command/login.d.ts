@@ -1,6 +1,6 @@
 export interface LoginOptions {
     url: string | undefined;
-    /** Of the key; empty: `agent:connect`. */
+    /** The scopes of the key; empty: `agent:connect`. */
     scopes: readonly string[];
     name: string | undefined;
     opensBrowser: boolean;

@@ -53,7 +53,7 @@ export class AccountCalls {
     return this.#transport.call('GET', '/v1/me/ledger', { query: { limit, cursor } })
   }
 
-  /** Of one type, and about one key, where these are given. */
+  /** Only events of one type, and about one key, where these are given. */
   securityEvents({
     limit,
     cursor,

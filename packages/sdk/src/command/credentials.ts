@@ -14,7 +14,7 @@ export interface StoredKey {
 }
 
 interface Content {
-  /** By the service's origin. */
+  /** Keys by the service's origin. */
   services: Record<string, StoredKey>
   /** The service of the last login. */
   latest: string | null

@@ -40,7 +40,9 @@ export async function requestDeviceCodes(
   return codes
 }
 
-/** What is shown and opened must be of the service that was asked: a terminal and a browser act on it. */
+/**
+ * The URLs that are shown and opened must belong to the service that was asked: a terminal and a browser act on them.
+ */
 function assertOwn(url: string, codes: DeviceCodes): void {
   const pages = [codes.verification_uri, codes.verification_uri_complete]
   const areOwn = pages.every(

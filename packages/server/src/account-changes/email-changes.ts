@@ -24,7 +24,7 @@ import {
 } from './email-change.ts'
 import { accountBucket, assertMayMail } from './mail-limits.ts'
 
-/** What a confirmation led to. `awaits`: the other address has not confirmed yet. */
+/** The result of a confirmation. `awaits`: the other address has not confirmed yet. */
 export type Confirmation = { is: 'changed'; user: User } | { is: 'awaits'; side: ChangeSide }
 
 export interface EmailChanges {

@@ -30,7 +30,7 @@ export interface AgentTokenClaims {
   expiresAt: Instant
 }
 
-/** What an OAuth client may ask for besides an audience. */
+/** Restrictions that an OAuth client may ask for, besides an audience. */
 export interface ExchangeBounds {
   /** The id that the key must have; another is as unknown. */
   keyId?: string

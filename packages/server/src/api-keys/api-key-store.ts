@@ -76,7 +76,7 @@ export interface ApiKeyStore {
    * listed.
    */
   noteExpiryNotice(id: string, days: number, expiresAt: Instant): Promise<boolean>
-  /** Those of these keys that were last used (or created, if never used) at `unusedSince` or before. */
+  /** The subset of these keys that were last used (or created, if never used) at `unusedSince` or before. */
   listDormant(ids: readonly string[], unusedSince: Instant): Promise<ApiKey[]>
   /** Records a use if `lastUsedAt` is unchanged since it was read. True for exactly one of concurrent callers. */
   recordReuse(key: Pick<ApiKey, 'id' | 'lastUsedAt'>, use: RecordedUse): Promise<boolean>

@@ -28,5 +28,8 @@ export interface KeyAlertStore {
   prune(claimedBefore: Instant, seenBefore: Instant, batch: number): Promise<number>
 }
 
-/** Beyond it a key counts as used from anywhere, and its owner is not notified any more. */
+/**
+ * Maximum number of networks stored for a key. Beyond it the key counts as used from anywhere, and its owner is no
+ * longer notified.
+ */
 export const MAX_KNOWN_NETWORKS = 64

@@ -44,7 +44,9 @@ export function createKeyAlerts({
   clock: Clock
   outbox: Outbox
 }): KeyAlerts {
-  /** By lineage, limit and period: those to be flushed, and those that were, which cost nothing any more. */
+  /**
+   * Alerts by lineage, limit and period: those to be flushed, and those that were, so that they cost nothing any more.
+   */
   const noted = new Map<string, { keyId: string; alert: LimitAlert; at: Instant }>()
   const flushed = new Set<string>()
 

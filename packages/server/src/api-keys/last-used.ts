@@ -43,7 +43,7 @@ export function createLastUsed({
   notices: LastUsedNotices
 }): LastUsed {
   const noted = new Map<string, RecordedUse>()
-  /** By key and network: uses that a later one from another network replaced. */
+  /** Uses by key and network that a later one from another network replaced. */
   const replaced = new Map<string, KeyedUse>()
   let flushing: Promise<void> = Promise.resolve()
 

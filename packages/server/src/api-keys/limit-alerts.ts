@@ -3,7 +3,10 @@ import { quotasOf, REQUEST_WINDOWS, type RequestWindow } from '../limits/limit.t
 import type { KeyLimiter, LeftOfLimits, LimitedKey } from '../limits/limits.ts'
 import type { KeyAlerts } from './key-alerts.ts'
 
-/** The same limiter, which notes what passes 80 or 100 % of a key's limits. Costs nothing below, and no write. */
+/**
+ * Wraps a limiter so that it also records when a key passes 80 or 100 % of a limit. Below that it costs nothing, and
+ * never a write.
+ */
 export function alertingLimiter(limiter: KeyLimiter, alerts: Pick<KeyAlerts, 'noteLimit'>): KeyLimiter {
   return {
     ...limiter,

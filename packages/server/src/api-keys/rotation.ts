@@ -23,7 +23,7 @@ const DETAILS: Record<Reason, string> = {
   api_key_replaced: 'This API key has a successor already. Rotate that one.',
 }
 
-/** What a successor does not inherit, besides its id and its secret. */
+/** The fields that a successor does not inherit, besides its id and its secret. */
 const UNUSED = { revokedAt: null, lastUsedAt: null, lastUsedFrom: null, replacedBy: null }
 
 /**

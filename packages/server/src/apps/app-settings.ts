@@ -5,14 +5,14 @@ import { type App, type AppSettings, PERSONAL_SCOPES } from './app.ts'
 
 export const MAX_APP_NAME_LENGTH = 100
 const MAX_URL_LENGTH = 2048
-/** Of each list of URIs. */
+/** Maximum number of URIs in each list. */
 export const MAX_APP_URIS = 32
 /** Reserved scopes that people may grant to apps to which the operator gave them. */
 export const GIVEN_SCOPES: readonly string[] = ['account:write', 'keys:read', 'keys:write']
 
 type Described = Omit<App, 'createdAt' | 'coversFrom'>
 
-/** What is wrong with an app's settings, by the names that clients and operators use; empty if nothing is. */
+/** The mistakes in an app's settings, by the names that clients and operators use; empty if there are none. */
 export function problemsOf(app: Described): FieldError[] {
   return [...problemsOfValues(app), ...problemsOfCombinations(app)]
 }
@@ -136,7 +136,7 @@ function isAudience(audience: string): boolean {
   return isHttp(parseUri(audience))
 }
 
-/** Of pages and calls that receive live tokens, and of keys that prove who a client is. */
+/** Required for URLs of pages and calls that receive live tokens, and of keys that prove who a client is. */
 function isTlsUrl(text: string): boolean {
   const url = parseUri(text)
   return isHttp(url) && (url!.protocol === 'https:' || isLoopbackHost(url!.hostname))

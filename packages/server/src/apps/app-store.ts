@@ -5,7 +5,7 @@ export interface AppPage {
   limit: number
   /** Ids after this one. */
   after: string | null
-  /** Those that registered themselves, or those of the operator; both if omitted. */
+  /** Only apps that registered themselves, or only those of the operator; both if omitted. */
   selfRegistered?: boolean
 }
 

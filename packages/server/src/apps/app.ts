@@ -3,12 +3,12 @@ import { parseId } from '../ids.ts'
 import { isLoopbackHost } from '../network.ts'
 import type { SigningAlg } from '../signing-keys/signing-key.ts'
 
-/** What the operator sets of an app: `keyway apps add` and `apps set`. */
+/** The settings of an app that the operator sets: `keyway apps add` and `apps set`. */
 export interface AppSettings {
   name: string
   /** Audience of tokens for its own services. */
   audience: string | null
-  /** Its own page for sign-in links. */
+  /** The app's own page for sign-in links. */
   verifyUrl: string | null
   /** Where authorization responses may be sent; see `acceptsRedirectUri`. */
   redirectUris: readonly string[]
@@ -26,7 +26,7 @@ export interface AppSettings {
   trusted: boolean
   /** It runs where no secret can be kept: browsers, phones, other people's machines (RFC 6749 section 2.1). */
   isPublic: boolean
-  /** Its public keys, for `private_key_jwt` (RFC 7523). */
+  /** The app's public keys, for `private_key_jwt` (RFC 7523). */
   jwksUri: string | null
   /** Refuses authorization requests without PKCE also where a nonce could stand for it. */
   requirePkce: boolean
@@ -41,7 +41,7 @@ export interface App extends AppSettings {
   coversFrom: Instant
 }
 
-/** What an app has unless the operator sets it. */
+/** The defaults of the operator's settings. */
 export const DEFAULT_APP_SETTINGS: Omit<AppSettings, 'name'> = {
   audience: null,
   verifyUrl: null,

@@ -36,14 +36,14 @@ export interface RegisteredApp {
   secret: string | null
 }
 
-/** What the removal of an app ended. */
+/** The numbers of sessions, consents and authorisations that the removal of an app ended. */
 export interface EndedByRemoval {
   sessions: number
   authorizations: number
   consents: number
 }
 
-/** What administrators do with apps is recorded; without `by` as done by the `keyway` command. */
+/** Operations of administrators on apps. They are audited; without `by`, as acts of the `keyway` command. */
 export interface Apps {
   list(): Promise<App[]>
   /** As `AppStore.page`. */
@@ -122,7 +122,7 @@ export function createApps({
       // Before the registration, so that a failure here does not leave an app registered without this report.
       const older = await apps.countLive(app.id, createdAt)
       await ensureKeys(app)
-      // What an interrupted removal left of an earlier app with this id must not become this one's.
+      // Rows that an interrupted removal left of an earlier app with this id must not become this one's.
       if ((await apps.removedAt(app.id)) !== null) await endAllOf(app.id)
       const secret = keepsSecret(app) ? newAppSecret() : null
       const outcome = await audit.perform<'audience' | 'id' | null>(by, async tx => {
@@ -167,7 +167,8 @@ export function createApps({
         (await audit.perform(by, async tx =>
           (await tx.apps.remove(id, now)) ? performed(true, removed(id)) : unchanged(false),
         ))
-      // Its tokens are refused from here on: they need the app. What follows is for the lists, the feed and the journal.
+      // Its tokens are refused from here on, since they need the app. The rest is for the lists, the feed and the
+      // journal.
       const ended = (await apps.removedAt(id)) === null ? null : await endAllOf(id)
       if (!ended || (!isRemoved && ended.sessions + ended.authorizations + ended.consents === 0))
         throw noSuchApp()

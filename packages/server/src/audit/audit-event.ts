@@ -49,10 +49,10 @@ export function isAuditType(text: string): text is AuditType {
   return Object.hasOwn(AUDIT_TYPES, text)
 }
 
-/** Who acted. `command`: who may run `keyway` on the machine; `service`: a setting, at start or sign-in. */
+/** The actor. `command`: whoever may run `keyway` on the machine; `service`: a setting, at start or sign-in. */
 export interface Actor {
   type: 'user' | 'command' | 'service'
-  /** Of a user. */
+  /** The id of the acting user. */
   id: string | null
   /** The key or the session that authenticated the user. */
   key_id: string | null
@@ -84,7 +84,7 @@ export interface Subject {
 /** Ids, numbers and states; never an address, a name or a secret: a changed one is `'changed'`. */
 export type AuditedState = { readonly [name: string]: PlainJson }
 
-/** What was done, as an administrative operation reports it. */
+/** An act, as an administrative operation reports it. */
 export interface AuditChange {
   type: AuditType
   subject: Subject

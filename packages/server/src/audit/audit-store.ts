@@ -24,7 +24,7 @@ export interface SealedPlace {
 
 /** The ends of the chain. */
 export interface AuditChain {
-  /** Of the last row; 0 if there never was one. */
+  /** The sequence of the last row; 0 if there never was one. */
   sequence: number
   hash: string
   /** The head when it was last sealed; null before the first time. */

@@ -48,7 +48,7 @@ export async function verifyAudit({
     const [first] = await audit.after(Number.MIN_SAFE_INTEGER, {}, 1)
     if (first && first.sequence < 1) return { mistake: `row ${first.sequence} was added` }
     const [beyond] = await audit.after(sequence, {}, 1)
-    // What was appended meanwhile moved the head with it.
+    // Rows that were appended meanwhile moved the head too.
     const isAdded = beyond && beyond.sequence > (await audit.chain()).sequence
     return isAdded ? { mistake: `row ${beyond.sequence} was added` } : null
   }

@@ -14,7 +14,7 @@ import {
   type SaltedReason,
 } from './audit-event.ts'
 
-/** Who acts, from where, and why. */
+/** The actor, with network and reason. */
 export interface By {
   actor: Actor
   /** Null for commands and settings. */
@@ -41,7 +41,7 @@ export interface Audit {
     work: (tx: AuditedTransaction) => Promise<Performed<Outcome>>,
     readBack?: (store: Store) => Promise<Outcome | undefined>,
   ): Promise<Outcome>
-  /** The same within a transaction of the caller, who does nothing after it. */
+  /** The same within a transaction of the caller, which must do nothing after it. */
   performWithin<Outcome>(
     tx: Transaction,
     by: By,
@@ -49,7 +49,7 @@ export interface Audit {
   ): Promise<Outcome>
 }
 
-/** For the `keyway` command. */
+/** The actor of the `keyway` command. */
 export const BY_COMMAND_LINE: By = { actor: BY_COMMAND, caller: null, requestId: null, reason: null }
 
 const SALT_BYTES = 16

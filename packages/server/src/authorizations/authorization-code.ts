@@ -20,7 +20,7 @@ export interface AuthorizationCode {
   /** The asked audience; null: this service. */
   audience: string | null
   nonce: string | null
-  /** Of PKCE with S256 (RFC 7636); null: the request had none. */
+  /** The code challenge of PKCE with S256 (RFC 7636); null: the request had none. */
   codeChallenge: string | null
   /** When the person signed in. */
   authTime: Instant

@@ -28,7 +28,7 @@ export interface Begun {
   request: AuthorizationRequest
   /** When the browser brought it. A later sign-in is one for this request. */
   begunAt: number
-  /** Of a pushed request; null of others. */
+  /** The id of the pushed request; null for other requests. */
   pushedId: string | null
 }
 
@@ -101,7 +101,7 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
           : { needs: 'sign_in' }
       }
       if (!(await isHinted(request, signedIn))) {
-        // Somebody who signed in just for this request would be asked again and again.
+        // Otherwise a person who signed in just for this request would be asked again and again.
         return isSilent || signedIn.session.createdAt >= begun.begunAt
           ? refused('login_required', 'Another person is signed in than the one of the id_token_hint.')
           : { needs: 'sign_in' }

@@ -14,13 +14,13 @@ export interface JournalDigest {
   entries: number
   keys: Map<string, KeyDigest>
   users: Map<string, UserDigest>
-  /** By app: its secrets according to the last entry. */
+  /** The secrets of each app according to its last entry. */
   appSecrets: Map<string, EntryOf<'app_secrets'>>
-  /** By user and app. */
+  /** Charge authorisations by user and app. */
   authorizations: Map<string, EntryOf<'charge_authorization'>>
-  /** By user and app. */
+  /** Consents by user and app. */
   consents: Map<string, EntryOf<'consent'>>
-  /** The last ones. */
+  /** The policies of the last entry. */
   policies: EntryOf<'policies'> | null
   /** When the journal begins; null if no file records it. */
   begins: Instant | null

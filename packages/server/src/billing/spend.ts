@@ -34,7 +34,7 @@ export interface KeySpend {
 export const NO_CAPS: SpendCaps = { day: null, month: null, total: null }
 export const NOTHING_SPENT: Spent = { day: 0, daySpent: 0, month: 0, monthSpent: 0, totalSpent: 0 }
 
-/** Of several limits of one period the strictest. */
+/** The strictest of several limits of each period. */
 export function capsOf(...limits: (readonly SpendLimit[])[]): SpendCaps {
   const caps = { ...NO_CAPS }
   for (const { per, amount } of limits.flat()) caps[per] = Math.min(amount, caps[per] ?? amount)

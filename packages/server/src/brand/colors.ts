@@ -87,7 +87,7 @@ function brightened(light: Hex): Hex {
   return nearestLegible(toHex({ l, c: Math.min(c, MAX_DERIVED_CHROMA), h }), 'dark', DERIVED_CONTRAST)
 }
 
-/** From 1 to 21 (WCAG 2.2, "contrast ratio"). */
+/** The contrast of two colours, from 1 to 21 (WCAG 2.2, "contrast ratio"). */
 export function contrast(one: Hex, other: Hex): number {
   const [darker, lighter] = [luminance(one), luminance(other)].sort((a, b) => a - b) as [number, number]
   return (lighter + 0.05) / (darker + 0.05)

@@ -101,7 +101,7 @@ function decoded(bytes: Buffer): string | null {
   }
 }
 
-/** From the view box, or from width and height; square if it has none. */
+/** The size by the view box, or by width and height; square if it has none. */
 function sizeOf(root: string): { width: number; height: number } {
   const [, box = ''] = /\sviewBox\s?=\s?["']([^"']{1,100})["']/.exec(root) ?? []
   const [, , width, height] = box

@@ -83,7 +83,7 @@ function shadeAt(x: number, y: number): number {
   return Math.round(Math.min(1, Math.max(0, covered)) * (SHADES - 1))
 }
 
-/** From a point to a line that is horizontal or vertical. */
+/** The distance of a point from a line that is horizontal or vertical. */
 function distance(x: number, y: number, [x1, y1, x2, y2]: (typeof LINES)[number]): number {
   return Math.hypot(x - Math.min(Math.max(x, x1), x2), y - Math.min(Math.max(y, y1), y2))
 }

@@ -59,17 +59,17 @@ export interface Config {
   /** A charge that takes a balance below this is announced as `balance.low`; 0: none. */
   lowBalance: MicroDollars
   maxActiveKeys: number
-  /** Of one key on one node. */
+  /** Exchanges of one key on one node. */
   exchangeLimits: RateWindow[]
   /** See `LimitPolicy`. */
   keyLimits: RequestLimit[]
   keyDefaults: RequestLimit[]
   personLimits: RequestLimit[]
   limitsWhenCutOff: WhenCutOff
-  /** Of one user, rotations included. */
+  /** Keys that one user creates, rotations included. */
   keyCreationLimits: RateWindow[]
   hubMaxConnections: number
-  /** Of one user on one node, in a second; and MiB of them. */
+  /** Deliveries that one user may cause on one node in a second; and MiB of them. */
   hubDeliveries: number
   hubDeliveryMib: number
   metricsPort: number | null

@@ -8,7 +8,7 @@ import type { Ending } from './ending.ts'
 
 /** One change of a transaction that must be recorded or published besides its own rows. */
 export type Fact =
-  /** For hubs and the feed, which read the table of endings. */
+  /** A row in the table of endings, which hubs and the feed read. */
   | { type: 'ending'; ending: Ending }
   /** For the other nodes, and for the journal, which reads the subject's state after the commit. */
   | { type: 'changed'; kind: Ending['kind']; id: string; userId: string }

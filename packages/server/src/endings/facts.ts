@@ -154,7 +154,7 @@ export type RowTransaction = WithChanges<Store> & {
 /** What a transaction leaves besides its rows. */
 interface Left {
   facts: Fact[]
-  /** For webhooks, in the order of the acts. */
+  /** The webhook events, in the order of the operations. */
   announced: WebhookEvent[]
 }
 

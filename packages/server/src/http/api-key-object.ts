@@ -28,7 +28,7 @@ export function createKeyObjects(apiKeys: Pick<ApiKeys, 'metadataOf' | 'quotasLe
 
 /** What is shown of keys and stored in other rows. */
 interface StoredApart {
-  /** By the keys' ids. */
+  /** Metadata by key id. */
   metadata: ReadonlyMap<string, Metadata>
   /** What is left of quotas, by the quotas' ids. */
   left: ReadonlyMap<string, number>

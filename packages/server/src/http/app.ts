@@ -102,7 +102,7 @@ export interface HttpApp {
   readonly routes: readonly Route[]
   /** The OpenAPI document, made on its first use. */
   openApi(): OpenApi
-  /** For the documents, which carry calls out for the person who reads them. */
+  /** Runs calls for the documents, on behalf of the person who reads them. */
   readonly tryOut: TryOut
 }
 

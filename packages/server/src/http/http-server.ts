@@ -18,9 +18,9 @@ import { limitSockets, SOCKET_LIMITS, type SocketLimits } from './sockets.ts'
 import { overloaded } from './work-limit.ts'
 
 export interface HttpTimeouts {
-  /** For the head of a request to arrive. */
+  /** Timeout for the head of a request. */
   headersMs: number
-  /** For the whole request to arrive, however often parts of it do. */
+  /** Timeout for the whole request, however often parts of it arrive. */
   requestMs: number
   /** How often both timeouts are checked. */
   checkMs: number

@@ -48,7 +48,7 @@ const MISTAKE =
  * Detects a proxy that the settings do not list, without trusting client headers. @param now monotonic milliseconds
  */
 export function createProxyWatch(log: Log, now: () => number = () => performance.now()): ProxyWatch {
-  /** By address, of private peers only. */
+  /** Counts of private peers, by address. */
   const counts = new Map<string, Counts>()
   /** Time of the last warning, by address. */
   const warned = new Map<string, number>()

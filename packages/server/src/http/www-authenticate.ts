@@ -4,7 +4,7 @@ import type { Route } from './route.ts'
 /** The kind of credential that a route accepts. */
 export type Challenge = 'bearer' | 'basic' | 'none'
 
-/** Of the OAuth endpoints that clients call. */
+/** The challenge of the OAuth endpoints that clients call. */
 export function clientChallenge(status: number): string | null {
   return status === 401 ? 'Basic realm="Keyway clients", charset="UTF-8"' : null
 }

@@ -16,7 +16,10 @@ import { textFrame } from './text-frame.ts'
 
 /** Maximum unsent bytes buffered for one connection. */
 const MAX_BUFFERED_BYTES = 1024 * 1024
-/** Of a socket that is replaced, until its close handshake ends: an agent may replace hundreds in these seconds. */
+/**
+ * Maximum unsent bytes of a socket that is replaced, until its close handshake ends: an agent may replace hundreds in
+ * these seconds.
+ */
 const MAX_CLOSING_BYTES = 64 * 1024
 
 /** Refers to its connection, so that all sockets share the same listeners instead of a closure each. */

@@ -26,7 +26,7 @@ const RENEWAL_UNITS = 10
 export const MAX_FRAME_ID_LENGTH = 128
 export const MAX_TOKEN_LENGTH = 8192
 const MAX_TARGET_LENGTH = 64
-/** Of `data`, as in bodies of the API: parsers of receivers fail beyond limits of their own. */
+/** Maximum nesting of `data`, as in bodies of the API: parsers of receivers fail beyond limits of their own. */
 export const MAX_DATA_LEVELS = 64
 
 const SCOPE_OF = { send: 'agents:send', watch: 'agents:read' } as const

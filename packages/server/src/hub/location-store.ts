@@ -1,4 +1,4 @@
-/** On which nodes the connections of a user may be; a row may outlast the last connection by some seconds. */
+/** The nodes on which a user may have connections; a row may outlast the last connection by some seconds. */
 export interface LocationStore {
   /**
    * Records that these users have connections on a node, and then returns all nodes of each. Of two nodes that record one

@@ -11,7 +11,7 @@ export const RELAY_TIMEOUT_MS = 1000
 const ANNOUNCE_TIMEOUT_MS = 300
 /** Maximum number of requests awaiting responses; beyond it only this node's connections are reached. */
 const MAX_PENDING_REQUESTS = 10_000
-/** Of these, for one owner: more than any burst of a connection, so that few owners cannot use all. */
+/** The maximum of these for one owner: more than any burst of a connection, so that few owners cannot use all. */
 const MAX_PENDING_PER_OWNER = 500
 
 interface PendingRequest {
@@ -191,7 +191,7 @@ export function createRelay(deps: {
   }
 }
 
-/** Of a node that announces itself, since its row may not have been read yet. */
+/** The relay version of the node that sent the message: its row may not have been read yet. */
 function relayVersionOf(message: RelayMessage): number | undefined {
   if (message.kind === 'order') return message.order.op === 'ping' ? message.order.relayVersion : undefined
   return message.kind === 'answer' ? undefined : RELAY_VERSION

@@ -12,7 +12,7 @@ export const NO_RECEIVERS: Outcome = { delivered: 0, held: 0 }
 /** The state as it moves to another node. */
 export interface SendsState {
   accepted: number
-  /** Of the last accepted ones, in order. */
+  /** The outcomes of the last accepted sends, in order. */
   outcomes: [delivered: number, held: number][]
 }
 
@@ -20,7 +20,7 @@ export interface SendsState {
 export class NumberedSends {
   /** The number of the last one that was accepted, or refused for good. */
   accepted: number
-  /** Of the last accepted ones, in order; undefined while the other nodes are awaited. */
+  /** The outcomes of the last accepted sends, in order; undefined while the other nodes are awaited. */
   #outcomes: (Outcome | undefined)[]
   #unsettled = 0
   #onSettled: (() => void)[] = []

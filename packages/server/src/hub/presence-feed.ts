@@ -16,7 +16,7 @@ interface Feed {
   userId: string
   /** Rises with each batch; never the same for two different states of this node. */
   version: number
-  /** Not sent yet. */
+  /** Changes that are not sent yet. */
   changes: PresenceChange[]
   timer: NodeJS.Timeout | undefined
   /** Node ids, with the end of their lease. */

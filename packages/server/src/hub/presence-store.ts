@@ -21,7 +21,7 @@ export interface NodeRow {
 }
 
 /**
- * What this version understands of other hubs. From 1 on: notices about connections (presence-feed.ts), and
+ * The version of a node's commands and notices. From 1 on: notices about connections (presence-feed.ts), and
  * connections that move (connection-moves.ts).
  */
 export const RELAY_VERSION = 1
@@ -64,7 +64,7 @@ export interface PresenceChanges {
   prune(notSeenSince: Instant, batch: number, now: Instant): Promise<{ removed: number; left: PresenceRow[] }>
 }
 
-/** What the hub needs of it. */
+/** The part of the port that the hub uses. */
 export interface HubPresence extends PresenceStore {
   record(nodeId: string, added: readonly PresenceRow[], removedIds: readonly string[]): Promise<void>
   deregister(nodeId: string): Promise<void>

@@ -58,7 +58,7 @@ export class Registry {
     return this.#heldByUser.get(userId) ?? NONE
   }
 
-  /** Some of the broken connections. */
+  /** At most `most` of the broken connections. */
   held(most: number): AgentConnection[] {
     const found: AgentConnection[] = []
     for (const ofUser of this.#heldByUser.values()) {

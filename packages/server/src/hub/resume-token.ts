@@ -11,7 +11,7 @@ const RESUME = /^([A-Za-z0-9_-]{43})([A-Za-z0-9_-]{32})\.([0-9]{1,16})$/
 /** How long a broken connection can be resumed; sent in `ready`. */
 export const RESUME_SECONDS = 120
 
-/** What an agent asks for in its handshake. */
+/** The resumption that an agent asks for in its handshake. */
 export interface ResumeRequest {
   /** The node that issued the token. */
   nodeId: string

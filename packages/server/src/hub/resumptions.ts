@@ -84,7 +84,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     const { nodeId, connectionId, secretHash, lastSeq } = request
     const { userId, keyId } = connection
     const wanted = { connectionId, userId, keyId, secretHash, lastSeq }
-    // What another request brings here may be the connection, or not.
+    // Another request may bring the same connection here, or fail.
     await arrivals.get(connectionId)
     const found = registry.byId.get(connectionId) ?? (isDraining() ? null : await bring(nodeId, wanted))
     // It would have to move again at once, and its agent with it.

@@ -1,6 +1,6 @@
 import type { LiveConnection, PresenceChange } from '../events.ts'
 
-/** What is known of the connections on one node. */
+/** The known connections of one node. */
 interface NodeView {
   /** The version of the node's feed; null: not received from the node itself. */
   version: number | null

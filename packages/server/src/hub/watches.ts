@@ -30,14 +30,17 @@ interface Watch {
   user: WatchedUser
   /** With the id of their `watch` frame, if it had one. */
   watchers: Map<AgentConnection, string | undefined>
-  /** Those that have not got the whole list yet. */
+  /** Watchers that have not received the whole list yet. */
   catchingUp: Map<AgentConnection, CatchUp>
   startedAt: Instant
   comparedAt: Instant
   isComplete: boolean
 }
 
-/** What a watcher has yet to get: the rest of the list, which is encoded as the socket drains, and changes after it. */
+/**
+ * The frames that a watcher has not received yet: the rest of the list, which is encoded as the socket drains, and the
+ * changes after it.
+ */
 interface CatchUp {
   list: Iterator<string> | null
   changes: string[]
@@ -196,7 +199,10 @@ export function createWatches(deps: WatchesDeps): Watches {
     return [...mute, ...known.filter(node => watch.user.unansweredBy(node) >= unanswered)]
   }
 
-  /** Sends the list to those that wait for it, once every node has told or was read. */
+  /**
+   * Sends the list to watchers that wait for it, once every node has reported its connections or they were read from
+   * the database.
+   */
   function complete(watch: Watch): void {
     watch.isComplete ||= nodesToAwait(watch, 1).length === 0 && watch.user.unansweredBy(nodeId) === 0
     if (!watch.isComplete) return

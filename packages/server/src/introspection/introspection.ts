@@ -55,7 +55,7 @@ interface AppTokenClaims {
   exp: number
 }
 
-/** What is read of keys besides their rows, by key id and by lineage id. */
+/** The values that are read of keys besides their rows, by key id and by lineage id. */
 interface Notes {
   metadata: ReadonlyMap<string, string> | null
   spent: ReadonlyMap<string, Spent> | null
@@ -346,7 +346,7 @@ function hasSpendLimit({ limits, operatorLimits }: OwnedApiKey): boolean {
   return limits.spend.length > 0 || operatorLimits.spend.length > 0
 }
 
-/** What is left of each spend limit. */
+/** The remaining amount of each spend limit. */
 function spendLeft(key: OwnedApiKey, spent: Spent = NOTHING_SPENT, now: Instant): Json[] {
   const caps = capsOf(key.limits.spend, key.operatorLimits.spend)
   return remainingOf(caps, spent, now).map(({ per, limit, remaining, endsAt }) => ({

@@ -76,7 +76,7 @@ export function quotasOf({ limits, operatorLimits }: { limits: Limits; operatorL
   return [limits.quota, operatorLimits.quota].filter(quota => quota !== null)
 }
 
-/** Of `50/second`; null for anything else. */
+/** Parses `50/second`; null for anything else. */
 export function parseRequestLimit(text: string): RequestLimit | null {
   const [, limitText = '', per = ''] = /^([1-9]\d{0,9})\/(second|minute|hour|day)$/.exec(text) ?? []
   const limit = Number(limitText)

@@ -5,7 +5,7 @@ export interface QuotaLease {
   count: number
   /** The remaining calls in the row after the lease. */
   remaining: number
-  /** Until when the calls may be consumed, which is when the quota is refilled; null: for good. */
+  /** The time until which the calls may be consumed, which is when the quota is refilled; null: without end. */
   refillsAt: Instant | null
 }
 

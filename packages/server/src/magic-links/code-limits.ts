@@ -16,9 +16,12 @@ export const CODE_WINDOW = DAY
  * sign-ins, since attackers can produce those with mailboxes of their own.
  */
 export const WRONG_CODES_UNRECOGNISED = 22
-/** Of these, per mailbox: as many as two links allow. */
+/** The maximum of these per mailbox: as many as two links allow. */
 export const WRONG_CODES_PER_MAILBOX = 10
-/** Of these, per network, from the narrowest prefix to the widest, so that no network alone exhausts the limit. */
+/**
+ * The maximum of these per network, from the narrowest prefix to the widest, so that no network alone exhausts the
+ * limit.
+ */
 export const WRONG_CODES_PER_NETWORK: readonly { ipv4: number | null; ipv6: number; limit: number }[] = [
   { ipv4: 32, ipv6: 64, limit: 10 },
   { ipv4: 24, ipv6: 56, limit: 14 },

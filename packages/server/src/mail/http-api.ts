@@ -10,7 +10,7 @@ const MAX_RESPONSE_CHARACTERS = 2000
 
 export interface HttpApiDeps {
   from: Sender
-  /** Another base URL of the provider: a region, a proxy, a test. */
+  /** Another base URL of the provider, for a region, a proxy or a test. */
   baseUrl?: string
 }
 

@@ -13,7 +13,7 @@ const MAX_LIFETIME = 10 * MINUTE
 /** Tolerance for a client's clock that is ahead, in seconds. */
 const LEEWAY = 30 * SECOND
 
-/** By key type; the algorithm is that of the key, never just that of the header (RFC 8725 section 3.1). */
+/** Algorithms by key type; the algorithm is that of the key, never just that of the header (RFC 8725 section 3.1). */
 const ALGS: Record<string, { hash: string | null; fits(key: KeyObject): boolean }> = {
   EdDSA: { hash: null, fits: key => key.asymmetricKeyType === 'ed25519' },
   // The other name of EdDSA (RFC 9864).

@@ -14,7 +14,7 @@ import type { ClientAuthentication, ClientRequest } from './client-authenticatio
 /** Members of a discovery document (RFC 8414 section 2, OpenID Connect Discovery 1.0 section 3). */
 export type Metadata = Readonly<Record<string, string | boolean | readonly string[]>>
 
-/** What the grants are composed from. */
+/** The dependencies of the grants. */
 export interface GrantDeps {
   storage: Storage
   clock: Clock

@@ -2,9 +2,9 @@ import type { Grant, GrantDeps, Metadata } from './grant.ts'
 import { signInMetadata } from './sign-in-metadata.ts'
 
 interface GrantType {
-  /** What discovery says because this grant exists. */
+  /** The members that this grant adds to the discovery document. */
   metadata?: (issuer: string) => Metadata
-  /** Its code, loaded on its first use. */
+  /** The grant's code, loaded on its first use. */
   load(): Promise<(deps: GrantDeps) => Grant>
 }
 

@@ -7,7 +7,7 @@ import type { Outgoing } from '../outgoing/outgoing.ts'
 const FRESH_FOR = 5 * MINUTE
 /** A set is read again at most this often, however many unknown keys are presented. */
 const PAUSE = 30 * SECOND
-/** Of one client. */
+/** Maximum number of keys of one client. */
 const MAX_KEYS = 20
 /** Key sets in memory. */
 const MAX_SETS = 1000

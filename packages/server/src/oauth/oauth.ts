@@ -32,11 +32,11 @@ export interface OAuth {
    *   token that only expires)
    */
   revoke(request: ClientRequest, token: string, caller: Caller): Promise<void>
-  /** Pushes an authorization request (RFC 9126). @throws OAuthError */
-  /** What discovery says besides the endpoints that are always there. */
+  /** The optional members of the discovery document. */
   readonly metadata: Metadata
   /** Null: the operator does not allow it. */
   register: ((metadata: unknown, caller: Caller) => Promise<RegisteredClient>) | null
+  /** Pushes an authorization request (RFC 9126). @throws OAuthError */
   push(request: ClientRequest): Promise<{ requestUri: string; expiresIn: number }>
   /**
    * Claims about the person of an app's access token (OpenID Connect Core section 5.3).
@@ -143,7 +143,7 @@ export function createOAuth(
   async function revokeAccessToken(token: string, client: App | null, caller: Caller): Promise<void> {
     const found = await introspection.introspect(token)
     if (!found.active) return
-    // Of a sign-in there is no scope: its access tokens end with their refresh token.
+    // Access tokens of a sign-in are not revoked alone: they end with their refresh token.
     if (found.type !== 'access' || found.scope === undefined)
       throw new OAuthError(
         'unsupported_token_type',

@@ -1,6 +1,6 @@
 import type { Metadata } from './grant.ts'
 
-/** What discovery says about people who sign in to apps. */
+/** The members of the discovery document about people who sign in to apps. */
 export function signInMetadata(issuer: string): Metadata {
   return {
     authorization_endpoint: `${issuer}/oauth/authorize`,

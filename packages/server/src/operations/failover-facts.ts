@@ -6,7 +6,7 @@ import type { Instant } from '../clock.ts'
 import type { Storage, Transaction } from '../store.ts'
 import type { ReplayKind, ReplayOutcome, UnresolvedChange } from './failover-replay.ts'
 
-export interface FactReplay {
+export interface FactReplayDeps {
   storage: Storage
   trust: Trust
   dryRun: boolean
@@ -24,12 +24,12 @@ const BATCH = 500
  * Re-applies facts that happen once and are journaled once: ended sessions, used links, ended invitations, trial credits, ledger entries. A
  * journal may have millions, so it is read again in batches, and only missing facts are kept in memory.
  */
-export async function replayFacts(files: readonly string[], replay: FactReplay): Promise<void> {
+export async function replayFacts(files: readonly string[], replay: FactReplayDeps): Promise<void> {
   const { storage, act, count, progress } = replay
   const { store } = storage
   /** Ids that this run has re-applied: an entry may be in two files. */
   const done = new Set<string>()
-  /** By cause. */
+  /** Missing ledger entries by cause. */
   const missing = new Map<string, LedgerEntry>()
 
   let read = 0

@@ -16,7 +16,7 @@ import type { AuditedTransaction, Storage, Transaction } from '../store.ts'
 import { ROLE_RANK, type User, type UserRole } from '../users/user.ts'
 import { roleChange, statusChange } from '../users/user-changes.ts'
 import { deleteWithin, suspendWithin } from '../users/users.ts'
-import { type FactReplay, replayFacts } from './failover-facts.ts'
+import { type FactReplayDeps, replayFacts } from './failover-facts.ts'
 import { KEPT_FOR } from './housekeeping.ts'
 
 /** The number of subjects in the journal by the outcome of their replay. */
@@ -97,7 +97,16 @@ export async function replayJournal(
 ): Promise<ReplayReport> {
   const { store } = storage
   const report = emptyReport()
-  const facts: FactReplay = { storage, dryRun, trust, act, count, progress, leaveOut, now: () => clock.now() }
+  const facts: FactReplayDeps = {
+    storage,
+    dryRun,
+    trust,
+    act,
+    count,
+    progress,
+    leaveOut,
+    now: () => clock.now(),
+  }
 
   const digest = await digestJournal(files, { trust, instance, progress })
   Object.assign(report, { entries: digest.entries, missing: digest.missing, openEnds: digest.openEnds })

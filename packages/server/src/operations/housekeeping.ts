@@ -21,7 +21,7 @@ export const KEPT_FOR = {
   authorizationCodes: DAY,
   /** Clients that registered themselves and got no consent. */
   unusedClients: 7 * DAY,
-  /** Since they expired. */
+  /** Since their expiry. */
   invitations: 30 * DAY,
   wrongCodes: CODE_WINDOW,
   /** Longer than `KEY_CREATION_WINDOW`, which begins at the last moment of a code. */
@@ -32,7 +32,7 @@ export const KEPT_FOR = {
   securityEvents: EVENTS_KEPT_FOR,
   /** Revoked keys are kept as long as the account. */
   expiredKeys: 400 * DAY,
-  /** Of expired and revoked keys. Otherwise metadata of keys, which may be created without limit, would accumulate. */
+  /** Metadata of expired and revoked keys; since keys may be created without limit, it would accumulate otherwise. */
   metadataOfEndedKeys: 7 * DAY,
   keyAlerts: 400 * DAY,
   /** Since a key was last used from it; a later use is one from a new network. */

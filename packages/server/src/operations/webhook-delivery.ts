@@ -94,7 +94,7 @@ export async function dropBeyond(
   return dropped
 }
 
-/** What waits for all endpoints together, and what was given up, for metrics and `doctor`. */
+/** The numbers of waiting and of given up events over all endpoints, for metrics and `doctor`. */
 export async function webhookBacklog({ storage, clock }: Pick<Services, 'storage' | 'clock'>) {
   const { webhooks, webhookDeliveries } = storage.store
   const endpoints = await webhooks.list()

@@ -18,7 +18,7 @@ const SPECIAL_IPV4 = [
   '203.0.113.0/24',
   '224.0.0.0/3',
 ]
-/** Of IPv6 only 2000::/3 is assigned, and in it these are special. */
+/** IPv6 addresses outside of 2000::/3 are not assigned; inside of it, these are special. */
 const GLOBAL_IPV6 = '2000::/3'
 const SPECIAL_IPV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']
 

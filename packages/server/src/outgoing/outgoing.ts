@@ -6,10 +6,13 @@ import { SECOND } from '../clock.ts'
 import { createAddressRule } from './addresses.ts'
 import { createLookups, type NamedBy } from './lookups.ts'
 
-/** From the look-up of the name to the last byte of the answer. */
+/** Timeout from the look-up of the name to the last byte of the answer. */
 const TIMEOUT_MS = 5 * SECOND
 const MAX_RESPONSE_BYTES = 64 * 1024
-/** Interim responses (RFC 9110 section 15.2) before the answer: a server that sends nothing else keeps this node busy. */
+/**
+ * Maximum number of interim responses (RFC 9110 section 15.2) before the answer: a server that sends nothing else would
+ * keep this node busy.
+ */
 const MAX_INTERIM_RESPONSES = 10
 
 export interface OutgoingRequest {

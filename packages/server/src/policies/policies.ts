@@ -88,7 +88,7 @@ export function createPolicies({
 
 const NO_DIFFERENCE = { before: null, after: null }
 
-/** What differs, before and after; null where nothing does. */
+/** The policies that differ, before and after; null where none does. */
 export function difference(
   before: Policies,
   after: Policies,

@@ -13,21 +13,21 @@ export type SignUp = (typeof SIGN_UPS)[number]
 export const MAX_LIFETIME_DAYS = 36_500
 export const MAX_SIGN_UP_DOMAINS = 100
 
-/** What administrators decide for the whole service. */
+/** The settings that administrators decide for the whole service. */
 export interface Policies extends LimitPolicy {
-  /** Of new keys; null: unlimited. A key that never expires exceeds every maximum. */
+  /** Maximum lifetime of new keys; null: unlimited. A key that never expires exceeds every maximum. */
   maxKeyLifetimeDays: number | null
   keyExpiryRequired: boolean
   /** Preselected by the form that creates a key; nothing else. */
   defaultKeyLifetimeDays: number
-  /** Of new keys that have scopes; null: all. */
+  /** The scopes that new keys with scopes may have; null: all. */
   allowedScopes: readonly string[] | null
   /** Whether new keys may have no scopes, which means all permissions. */
   unrestrictedKeysAllowed: boolean
   signUp: SignUp
-  /** For `domains`: exact domains, in lower case. Those below them are others. */
+  /** For `domains`: exact domains, in lower case, without their subdomains. */
   signUpDomains: readonly string[]
-  /** Of new accounts. */
+  /** The initial balance of new accounts. */
   trialCredit: MicroDollars
 }
 

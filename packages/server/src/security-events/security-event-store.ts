@@ -3,9 +3,9 @@ import type { PageRequest, Slice } from '../paging.ts'
 import type { SecurityEvent, SecurityEventType } from './security-event.ts'
 
 export interface SecurityEventFilter {
-  /** Of these types only. */
+  /** Only events of these types. */
   types?: readonly SecurityEventType[] | undefined
-  /** About this key only. */
+  /** Only events about this key. */
   keyId?: string | undefined
 }
 

@@ -39,7 +39,7 @@ export type SecurityEventType =
 /** Kept for so long. */
 export const EVENTS_KEPT_FOR = 400 * DAY
 
-/** What events are about, by which lists are filtered. */
+/** The groups of events by subject, for filters of lists. */
 export const EVENT_GROUPS = ['sign_ins', 'keys', 'account', 'apps', 'support'] as const
 export type EventGroup = (typeof EVENT_GROUPS)[number]
 

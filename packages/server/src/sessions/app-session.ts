@@ -11,7 +11,7 @@ export async function appOf(
   return app && app.createdAt <= createdAt ? app : null
 }
 
-/** What an app may do in a session: what was granted, as far as the app may still ask for it. */
+/** The scopes of an app's session: the granted ones, as far as the app may still ask for them. */
 export function scopesOf(app: Pick<App, 'scopes'>, { grant }: Pick<Session, 'grant'>): string[] {
   return (grant?.scopes ?? []).filter(scope => mayAskFor(app, scope))
 }

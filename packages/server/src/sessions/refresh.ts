@@ -106,7 +106,7 @@ export function createRefresh({ storage, clock, outbox, lifetimes, secretOf }: R
   }
 }
 
-/** Who presents a token: the client of a sign-in, or an app that authenticated. */
+/** Whoever presents the token: the client of a sign-in, or an app that authenticated. */
 export type TokenHolder = { kind: 'api' } | { kind: 'app'; appId: string }
 
 function isHeldBy(holder: TokenHolder, { kind, appId }: Session): boolean {

@@ -9,11 +9,11 @@ export type SessionKind = 'api' | 'page' | 'app'
 /** The kinds that a person's sign-in opens. */
 export type SignInKind = Exclude<SessionKind, 'app'>
 
-/** What a person granted to the app of a session. */
+/** The grant of a person to the app of a session. */
 export interface AppGrant {
   /** May be empty, which grants nothing. */
   scopes: string[]
-  /** Of its access tokens: the audience of a registered app; null: this service. */
+  /** The audience of its access tokens: a registered app's; null: this service. */
   audience: string | null
   /** The page session in which the person granted it; absent where there is none. */
   signInId?: string
@@ -43,7 +43,7 @@ export interface Session {
   endedBy: SessionEnd | null
   network: string
   client: string | null
-  /** Of the kind `app`; null of others, which may do everything that their user may. */
+  /** The grant of a session of kind `app`; null for others, which may do everything that their user may. */
   grant: AppGrant | null
   /** When the person proved who they are, for `auth_time`; of a sign-in its creation. */
   authTime: Instant

@@ -89,7 +89,7 @@ export interface Sessions {
   /** Ends the session of this refresh token, rotated or not. False when there is none. */
   endByToken(refreshToken: string, by: SessionEnd, caller: Caller): Promise<boolean>
   list(userId: string, page: PageRequest): Promise<Slice<Session>>
-  /** Those of this person, ended ones too; unknown ids are absent. */
+  /** The sessions of this person, ended ones too; unknown ids are absent. */
   findMany(userId: string, ids: readonly string[]): Promise<Map<string, Session>>
   /** @throws KeywayError `not_found` */
   end(userId: string, sessionId: string, caller: Caller): Promise<void>

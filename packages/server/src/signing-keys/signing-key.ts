@@ -11,7 +11,7 @@ export interface SigningKey {
   alg: SigningAlg
   /** base64url: of an Ed25519 key the 32 public bytes, of others the SubjectPublicKeyInfo (RFC 5280 section 4.1.2.7). */
   publicKey: string
-  /** Of an Ed25519 key the 32-byte seed, of others PKCS #8. */
+  /** The private half: for Ed25519 the 32-byte seed, for others PKCS #8. */
   sealedPrivateKey: string
   createdAt: Instant
   /** Used for signing from this instant; published earlier, so that verifiers know it by then. */

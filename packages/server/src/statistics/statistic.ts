@@ -2,7 +2,7 @@ import type { ErrorCode } from '@keyway/sdk/protocol'
 import type { Instant } from '../clock.ts'
 import { bucketStart, type UsageUnit } from '../usage/usage.ts'
 
-/** What is counted for the whole service. `sign_ins` are those by link or code, `errors` answers with a 5xx status. */
+/** Counters of the whole service. `sign_ins` are those by link or code, `errors` answers with a 5xx status. */
 export const TOTALS = [
   'sign_ups',
   'sign_ins',
@@ -14,7 +14,9 @@ export const TOTALS = [
 ] as const
 export type Total = (typeof TOTALS)[number]
 
-/** What is measured from time to time; of a bucket the highest value is kept. `people` are accounts that are not deleted. */
+/**
+ * Levels that are measured at intervals; a bucket keeps the highest value. `people` are accounts that are not deleted.
+ */
 export const LEVELS = ['people', 'live_agents'] as const
 export type Level = (typeof LEVELS)[number]
 

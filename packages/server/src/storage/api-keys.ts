@@ -383,7 +383,7 @@ function toLimits(text: string | null): Limits {
   return text === null ? NO_LIMITS : (JSON.parse(text) as Limits)
 }
 
-/** On the path of every exchange: a copy of all fields would cost a microsecond. */
+/** Converts in place, on the path of every exchange: a copy of all fields would cost a microsecond. */
 function toOwned(row: OwnedRow): OwnedApiKey {
   return Object.assign(toUsable(row), { ownerStatus: row.owner_status })
 }

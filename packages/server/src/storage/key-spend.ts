@@ -13,7 +13,7 @@ import type { SpendPeriod } from '../limits/limit.ts'
 import type { Db } from './engine.ts'
 import type { KeySpendRow } from './schema.ts'
 
-/** What is added to a lineage. Negative takes back what the same transaction added. */
+/** The amount that is added to a lineage. A negative one takes back what the same transaction added. */
 interface Addition {
   lineageId: string
   amount: MicroDollars

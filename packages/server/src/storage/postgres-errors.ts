@@ -62,7 +62,7 @@ export function toStartError(error: unknown): unknown {
   return new CannotStart(`PostgreSQL refuses: ${answer.message}. Check KEYWAY_DATABASE_URL.`)
 }
 
-/** For the log, without the statement and its values. */
+/** A description for the log, without the statement and its values. */
 export function describeError(error: unknown): string {
   if (error instanceof pg.DatabaseError) return `${error.code}: ${error.message}`
   return error instanceof Error ? error.message : String(error)

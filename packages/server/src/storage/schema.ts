@@ -188,7 +188,7 @@ export interface ApiKeyRow {
   lineage_id: string | null
   limits: LimitsText | null
   operator_limits: LimitsText | null
-  /** Of another system, by its hash. */
+  /** Whether it is a key of another system, imported by its hash. */
   imported: Flag | null
 }
 
@@ -272,7 +272,7 @@ export interface AuditChainRow {
   pruned_mac: string | null
 }
 
-/** New without seals. */
+/** An insert may omit the columns that may be null. */
 type AuditChainTable = {
   [Column in keyof AuditChainRow]: AuditChainRow[Column] extends infer Value
     ? null extends Value
@@ -357,7 +357,7 @@ export interface QuotaRow {
   refill_every: RefillPeriod | null
   /** When it has `refill_amount` again. */
   refills_at: Instant | null
-  /** What the last lease took. */
+  /** The number of calls that the last lease took. */
   leased: number
   retired_at: Instant | null
 }
@@ -388,7 +388,7 @@ export interface SessionRow {
   ended_by: SessionEnd | null
   network: string
   client: string | null
-  /** Of a session that was opened for an app. */
+  /** The scopes of a session that was opened for an app. */
   scopes: ListText | null
   audience: string | null
   /** Null: `created_at`. */

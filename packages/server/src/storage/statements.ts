@@ -15,7 +15,7 @@ export interface Statements {
 }
 
 export function toList(text: string): string[] {
-  // Of most keys both lists are empty.
+  // Parsing is skipped for the empty list, which most keys have in both columns.
   return text === '[]' ? [] : (JSON.parse(text) as string[])
 }
 

@@ -23,7 +23,7 @@ type WebhookLog = Omit<
   | 'pruneSurplus'
 >
 
-/** What was sent to endpoints, or waits, as administrators see and change it. */
+/** The log of deliveries and waiting events, as administrators see and change it. */
 export function createWebhookLog({ db, atomically }: Pick<Statements, 'db' | 'atomically'>): WebhookLog {
   return {
     insertTest: (webhookId, id, event) =>

@@ -1,6 +1,6 @@
 import type { UserSearch } from './user-store.ts'
 
-/** What a typed search looks for: a key prefix, a domain with its `@`, or else the beginning of an address. */
+/** The kind of a typed search: a key prefix, a domain with its `@`, or else the beginning of an address. */
 export function searchOf(query: string | undefined): UserSearch['by'] {
   const text = query?.trim() ?? ''
   if (text === '') return undefined

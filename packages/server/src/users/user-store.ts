@@ -20,7 +20,7 @@ export interface UserSearch {
 export interface UserStore {
   find(id: string): Promise<User | null>
   findByEmail(email: EmailAddress): Promise<User | null>
-  /** Those that exist of these, by one query and in no order. At most some hundreds. */
+  /** The users with these ids, by one query and in no order; unknown ids are absent. At most some hundreds. */
   findMany(ids: readonly string[]): Promise<User[]>
   /** True once for an imported account. */
   claimOnboarding(id: string): Promise<boolean>

@@ -16,7 +16,7 @@ export interface Users {
   get(id: string): Promise<User | null>
   /** By id or address. @throws KeywayError `not_found` */
   find(who: string): Promise<User>
-  /** Those whose address has an account are skipped. */
+  /** Imports accounts; addresses that have one already are skipped. */
   importUsers(people: readonly UserToImport[], by: By): Promise<ImportedUser[]>
   /** @throws KeywayError `not_found` */
   rename(id: string, name: string | null): Promise<User>
@@ -48,7 +48,7 @@ export interface Users {
   delete(id: string, by: By): Promise<User>
 }
 
-/** What an administrator changes; `suspended` and `active` as `suspend` and `activate` do. */
+/** The fields that an administrator changes; `suspended` and `active` as `suspend` and `activate` do. */
 export interface UserChange {
   name?: string | null
   role?: UserRole

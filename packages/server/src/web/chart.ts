@@ -20,7 +20,7 @@ export interface Chart {
   /** The number that stands for the whole period, and what it is. */
   figure: string
   note: string
-  /** What it shows, for those who do not see it. */
+  /** A description for readers who do not see the chart. */
   description: string
   /** Stacked in this order. */
   series: readonly Series[]

@@ -1,7 +1,7 @@
 import { html, raw } from 'hono/html'
 import type { Html } from './layout.ts'
 
-/** What was refused in a form, to be shown at the field with this name. */
+/** A problem of a form, to be shown at the field with this name. */
 export interface FieldProblem {
   field: string
   message: string

@@ -103,7 +103,7 @@ function mailRow(mail: InboxItem, now: Instant): Html {
   return html`<li class="item" data-row="${mail.id}"><div class="what"><a class="name" href="/inbox/${mail.id}"><bdi>${mail.subject}</bdi></a><p>${inbox.to} <bdi>${mail.to}</bdi></p><p class="preview" dir="auto">${previewOf(mail.text)}</p></div><p class="when">${ago(mail.createdAt, now)}</p>${signInParts(mail)}</li>`
 }
 
-/** What a sign-in mail is for: its link, opened in this tab, and its code. */
+/** The link of a sign-in mail, opened in this tab, and its code. */
 function signInParts({ id, subject, link, code }: InboxItem): Html {
   const { inbox, keys } = texts
   return html`<div class="buttons end">${code ? html`<code class="chip" id="code-${id}">${code}</code><button type="button" class="second small copy" data-copy="code-${id}" data-copied="${keys.copied}">${inbox.copyCode}</button>` : ''}${link ? html`<a class="button small" href="${link}">${inbox.open}<span class="unseen"> ${subject}</span></a>` : ''}</div>`

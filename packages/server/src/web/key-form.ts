@@ -18,23 +18,23 @@ import { type FieldProblem, fieldProblem, fieldState } from './fields.ts'
 import { formToken, type Html } from './layout.ts'
 
 const EXPIRY_PRESET_DAYS = [7, 30, 90]
-/** What a choice of days sends. */
+/** The submitted value of a choice of days. */
 const DAYS = /^[1-9]\d{0,4}$/
 
-/** What most keys are for, each with its scopes. */
+/** Presets of scopes for the most common uses of a key. */
 const PRESETS: Record<'agent' | 'read', readonly KnownScope[]> = {
   agent: ['agent:connect', 'agents:send'],
   read: ['account:read', 'keys:read', 'agents:read', 'events:read'],
 }
 
-/** What the form that creates a key needs besides what was typed. */
+/** The state of the form that creates a key, besides the typed values. */
 export interface KeyFormFields {
   token: string
   /** Id of the key, so that a form that is sent twice creates one key. */
   once: string
   /** Whether scopes of administrators are offered. */
   isAdministrator: boolean
-  /** What they forbid is not offered. */
+  /** The policies; what they forbid is not offered. */
   policies: Policies
 }
 

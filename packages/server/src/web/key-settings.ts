@@ -15,7 +15,7 @@ import {
 import { type FieldProblem, fieldProblem, fieldState } from './fields.ts'
 import { formToken, type Html } from './layout.ts'
 
-/** What was sent and refused; undefined where the form was not sent. */
+/** The submitted values that were refused; undefined where the form was not sent. */
 export interface Refused {
   typed: URLSearchParams
   problem: FieldProblem | null

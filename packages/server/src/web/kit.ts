@@ -90,7 +90,7 @@ export interface PageServices {
   examination: Examination
   credits: Credits
   suppressions: Pick<Suppressions, 'lift'>
-  /** What administrators list, straight from its port. */
+  /** Lists of administrators, straight from their port. */
   store: Pick<Store, 'users' | 'apiKeys' | 'audit' | 'billing' | 'invitations' | 'outbox' | 'suppressions'>
   agents: PageAgents
   apiKeys: ApiKeys

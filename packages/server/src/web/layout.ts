@@ -11,7 +11,7 @@ import { type ThemeChoice, themeForm } from './theme.ts'
 
 export type Html = HtmlEscapedString | Promise<HtmlEscapedString>
 
-/** What is the same on every page. */
+/** The parts that are the same on every page. */
 export interface Shell {
   productName: string
   assets: Assets
@@ -132,7 +132,7 @@ ${options.returnTo === null ? '' : preferences(options, options.returnTo)}
 </footer>`
 }
 
-/** Of the language and the theme. Pages of administrators are in English. */
+/** The forms for language and theme. Pages of administrators are in English. */
 function preferences({ current = '', theme, formToken: token }: PageOptions, returnTo: string): Html {
   const hasLanguage = !current.startsWith('/admin') && !returnTo.startsWith('/language')
   return html`<div class="preferences">${hasLanguage ? languageLink(returnTo) : ''}${themeForm(theme, returnTo, formToken(token))}</div>`

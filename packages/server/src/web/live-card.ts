@@ -12,7 +12,7 @@ const MAX_SHOWN = 5
 /** Characters of an answer; it is the agent's own text. */
 const MAX_ANSWER_LENGTH = 400
 
-/** What an agent answered to a hello; null: it is not connected any more. */
+/** An agent's answer to the greeting; null: it is no longer connected. */
 export type Greeting = { answer: Answer | null; afterMs: number } | null
 
 export interface LiveView {

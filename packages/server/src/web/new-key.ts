@@ -9,7 +9,7 @@ import { type Html, time } from './layout.ts'
 import { streamedCard } from './live.ts'
 import { rich } from './rich.ts'
 
-/** What a key without `agent:connect` is shown with: the first of these that it may do. */
+/** Calls for a key without `agent:connect`: the first one that its scopes allow is shown. */
 const EXAMPLE_CALLS = [
   ['agents:read', '/v1/agents'],
   ['keys:read', '/v1/api-keys'],
@@ -32,9 +32,9 @@ interface Way {
   label: string
   lead: Html | string
   line: string
-  /** What is run once before. */
+  /** The line that is run once before, such as an installation. */
   once?: { label: string; line: string }
-  /** The same for another shell. */
+  /** The same lines for another shell. */
   other?: { label: string; line: string }
 }
 

@@ -9,7 +9,7 @@ export interface PendingRequest {
   id: string
   at: Instant
   params: RequestParams
-  /** Of a pushed request; null of others. */
+  /** The id of the pushed request; null for other requests. */
   pushedId: string | null
 }
 

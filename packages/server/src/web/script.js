@@ -11,7 +11,7 @@ else if (here.searchParams.has('done')) {
   history.replaceState(null, '', here)
 }
 
-/** Of dates and numbers: the reader's own, if it is one of the page's language. */
+/** The locale of dates and numbers: the reader's own, if it is one of the page's language. */
 const { lang } = document.documentElement
 const locale = navigator.languages.find(each => each.split('-')[0] === lang.split('-')[0]) ?? lang
 

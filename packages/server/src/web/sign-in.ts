@@ -22,7 +22,7 @@ const RESEND_PAUSE_SECONDS = 15
 export function signInPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/sign-in', async c => {
     const signedIn = c.get('signedIn')
-    // Of an invitation.
+    // The address in the link of an invitation.
     const invited = parseEmailAddress(c.req.query('email') ?? '')
     if (signedIn && !c.req.query('again') && !invited) return c.redirect('/keys', 303)
     const waiting = await findWaiting(kit, c)

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { PageContext, PageKit } from './kit.ts'
 import type { Send } from './streams.ts'
 
-/** Of the state that a part of a page shows: short enough for a URL and an event's id. */
+/** A hash of the state that a part of a page shows: short enough for a URL and an event's id. */
 export function stateTag(state: string): string {
   return createHash('sha256').update(state).digest('base64url').slice(0, 16)
 }

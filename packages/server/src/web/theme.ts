@@ -4,7 +4,7 @@ import { texts } from '../languages/current.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import type { Html } from './layout.ts'
 
-/** What a person chose: the system's theme, or one of ours. */
+/** The choices of a theme: the system's, light or dark. */
 export type ThemeChoice = (typeof THEME_CHOICES)[number]
 export const THEME_CHOICES = ['system', 'light', 'dark'] as const
 

@@ -7,7 +7,7 @@ import { ANSWER_BYTES, type AttemptResult, type WebhookDelivery } from './webhoo
 /** Where an event is sent, and what signs it. */
 export interface Target {
   url: string
-  /** At least one, `whsec_…`. */
+  /** The secrets that sign it, at least one, `whsec_…`. */
   secrets: readonly string[]
 }
 
@@ -41,7 +41,7 @@ export function bodyOf({ type, createdAt, sequence, subject, data }: WebhookDeli
   return JSON.stringify({ type, timestamp: toRfc3339(createdAt), sequence, subject, data: JSON.parse(data) })
 }
 
-/** At most `ANSWER_BYTES` in UTF-8, without control characters besides line breaks and tabs. */
+/** The first `ANSWER_BYTES` of the answer in UTF-8, without control characters besides line breaks and tabs. */
 function beginningOf(text: string): string {
   const bytes = Buffer.from(text.slice(0, ANSWER_BYTES)).subarray(0, ANSWER_BYTES)
   // A character that was cut becomes U+FFFD.

@@ -77,7 +77,7 @@ export function createWebhookDelivery(deps: WebhookDeliveryDeps): Worker {
     deps,
   )
 
-  /** Of the endpoints that are enabled and have room for more calls. */
+  /** The endpoints that are enabled and have room for more calls. */
   async function rooms(): Promise<{ webhookId: string; room: number }[]> {
     const enabled = (await webhooks.list()).filter(({ disabledAt }) => disabledAt === null)
     return enabled

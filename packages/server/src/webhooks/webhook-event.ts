@@ -42,7 +42,7 @@ export const DROPPED_FIRST = 'agent.'
 /** What an event is about. Events of one subject are numbered, and delivered one after the other. */
 export interface WebhookSubject {
   type: 'user' | 'session' | 'api_key' | 'balance' | 'agent' | 'mail' | 'audit' | 'webhook'
-  /** Of a balance its owner's; of the audit `chain`. */
+  /** The subject's id: for a balance its owner's; for the audit `chain`. */
   id: string
 }
 

@@ -27,13 +27,13 @@ export interface WebhookStore {
 
 /** A subject's waiting events for one endpoint, held by one node until `leasedUntil`. */
 export interface LeasedQueue {
-  /** Of the queue. */
+  /** The id of the queue. */
   id: string
   webhookId: string
   leasedUntil: Instant
 }
 
-/** What became of a delivery: settled, or tried again later. */
+/** The outcome of an attempt: settled, or to be retried. */
 export type DeliveryOutcome = AttemptResult & { deliveryId: string } & (
     | { state: Exclude<DeliveryState, 'waiting'> }
     | { state: 'waiting'; nextAttemptAt: Instant }

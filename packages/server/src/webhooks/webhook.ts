@@ -60,7 +60,7 @@ export interface WebhookDelivery {
   firstAttemptAt: Instant | null
   /** When it was delivered, given up or dropped. */
   settledAt: Instant | null
-  /** Of the last attempt. */
+  /** The result of the last attempt. */
   last: AttemptResult | null
 }
 

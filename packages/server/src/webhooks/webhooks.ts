@@ -56,9 +56,9 @@ export interface Webhooks {
     wanted: { url: string; events: WebhookEventType[] },
     by: By,
   ): Promise<{ webhook: WebhookStatus; secret: string }>
-  /** What waits is sent when it is enabled again. @throws KeywayError `not_found`, `invalid_request` */
+  /** Waiting events are sent when it is enabled again. @throws KeywayError `not_found`, `invalid_request` */
   change(id: string, change: WebhookChange, by: By): Promise<WebhookStatus>
-  /** What waits is not sent any more. @throws KeywayError `not_found` */
+  /** Waiting events are no longer sent. @throws KeywayError `not_found` */
   remove(id: string, by: By): Promise<void>
   /** Each body is signed with all secrets, until the old one is removed. @throws KeywayError `not_found`, `invalid_request` */
   addSecret(id: string, by: By): Promise<NewSecret>
@@ -138,7 +138,7 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
         })
         if (JSON.stringify(before) === JSON.stringify(after)) return unchanged(after)
         tx.publish({ type: 'webhooks.changed' })
-        // What waited while it was disabled.
+        // Events that waited while it was disabled.
         if (enabled) {
           await tx.webhookDeliveries.beginAnew(id)
           tx.publish({ type: 'webhook.queued' })
@@ -267,7 +267,7 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
     return { secret, sealed: { id, webhookId, sealedSecret, createdAt: now } }
   }
 
-  /** What can be known without a look-up; names are checked at every call. @throws KeywayError `invalid_request` */
+  /** Checks that need no look-up; names are checked at every call. @throws KeywayError `invalid_request` */
   function assertUrl(text: string): void {
     const url = URL.parse(text)
     const host = url?.hostname.replace(/^\[(.*)\]$/, '$1') ?? ''

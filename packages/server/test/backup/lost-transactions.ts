@@ -149,7 +149,7 @@ const TABLES = [
   'security_events',
 ]
 
-/** What a node stores of uses, which come some seconds later. */
+/** Uses of keys, which a node stores some seconds later. */
 const USES = { last_used_at: null, last_used_network: null, last_used_client: null }
 
 /** All rows that a replay may write, without what changes by itself. */

@@ -28,7 +28,7 @@ import { redisMissing, startRedis } from '../support/redis.ts'
 
 /** How often unsealed hints are delivered, without duplicates. */
 const HINT_INTERVAL_MS = 250
-/** So many that awaiting a response to each would take far longer than a busy machine needs for all. */
+/** Number of messages: awaiting a response to each would take far longer than a busy machine needs for all. */
 const MESSAGES = 20
 
 /** A migration of the next minor version, which may only add. */

@@ -169,7 +169,7 @@ export async function deliverThroughCrashes(t: TestContext, wanted: Wanted): Pro
 
 /** Answers a quarter of the calls with an error, a redirect or nothing. */
 async function openFailingEndpoint(t: TestContext, random: Random, elsewhere: string) {
-  /** By key, in the order in which they were accepted. */
+  /** Events by key, in the order in which they were accepted. */
   const accepted = new Map<string, number[]>()
   const counts = { calls: 0, accepted: 0 }
   const url = await listening(t, ALLOWED, (raw, response) => {

@@ -23,7 +23,7 @@ export function address(text: string): EmailAddress {
   return text as EmailAddress
 }
 
-/** What only administrators do, without its audit. */
+/** Administrative operations, without their audit. */
 export function audited(tx: Transaction): AuditedTransaction {
   return tx as AuditedTransaction
 }

@@ -127,7 +127,7 @@ const OPERATIONS: StoreOperation[] = [
   { name: 'rotate the signing key', prepare: async services => () => services.signingKeys.rotate() },
 ]
 
-/** More store calls than any operation makes. */
+/** Maximum number of store calls that are failed: more than any operation makes. */
 const MOST_CALLS = 80
 
 /**

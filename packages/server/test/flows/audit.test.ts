@@ -252,7 +252,7 @@ forEachEngine(engine => {
       await users.suspend(ada.user.id, by())
       await auditKeeping.seal()
       assert.deepEqual(await verdict(), { rows: 4, isSealed: true })
-      // Who owns the tables can remove what keeps them append-only.
+      // The owner of the tables can remove the triggers that keep them append-only.
       await sql(
         engine === 'sqlite'
           ? 'drop trigger audit_events_no_update'

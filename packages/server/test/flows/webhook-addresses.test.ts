@@ -10,7 +10,7 @@ import { newId } from '../../src/ids.ts'
 import { createOutgoing } from '../../src/outgoing/outgoing.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { openServices } from '../support/services.ts'
-import { deliveryOf, listen, openEndpoint } from '../support/webhook-endpoint.ts'
+import { deliveryOf, openEndpoint, subscribe } from '../support/webhook-endpoint.ts'
 
 /** The only address that may be called. */
 const ALLOWED = ['127.0.0.1/32']
@@ -55,7 +55,7 @@ forEachEngine(engine => {
     const { store, storage, clock } = services
     for (const [index, url] of urls.entries()) {
       // As if the endpoint had been created under other settings: now it would be refused.
-      await assert.rejects(listen(services, url), /may not be called|https/, url)
+      await assert.rejects(subscribe(services, url), /may not be called|https/, url)
       const id = newId(clock.now() + index)
       const now = { events: [], createdAt: clock.now(), disabledAt: null, disabledBy: null, dropped: 0 }
       await store.webhooks.insert({ id, url, ...now })
@@ -89,7 +89,9 @@ forEachEngine(engine => {
     }) as never
     const delivery = deliveryOf(services, { call: createOutgoing(ALLOWED, resolve) })
     // The port of the forbidden address: a client that looks the name up twice would connect there.
-    const { id } = await listen(services, `http://rebinding.example.com:${forbidden.port}/`, ['user.created'])
+    const { id } = await subscribe(services, `http://rebinding.example.com:${forbidden.port}/`, [
+      'user.created',
+    ])
     await services.signIn('ada@example.com')
     for (const found of [
       [{ address: FORBIDDEN, family: 4 }],
@@ -118,7 +120,7 @@ forEachEngine(engine => {
     const services = await openServices(engine, t, { webhookPrivateNetworks: ALLOWED })
     const { port, connections } = await openForbidden(t)
     const endpoint = await openEndpoint(t)
-    const { id } = await listen(services, endpoint.url, ['user.created'])
+    const { id } = await subscribe(services, endpoint.url, ['user.created'])
     await services.signIn('ada@example.com')
     const delivery = deliveryOf(services, { call: createOutgoing(ALLOWED) })
     const statuses = [300, 301, 302, 303, 304, 307, 308]

@@ -19,9 +19,9 @@ import { address, openServices, type Services } from '../support/services.ts'
 import {
   deliveryOf,
   LOCAL_NETWORKS,
-  listen,
   openEndpoint,
   type ReceivedEvent,
+  subscribe,
 } from '../support/webhook-endpoint.ts'
 
 const GUIDE = join(import.meta.dirname, '../../../../docs/webhooks.md')
@@ -30,7 +30,7 @@ const WANTED = { name: 'Robot', scopes: null, expiresAt: null, appId: 'console',
 async function open(engine: EngineName, t: TestContext, events: WebhookEventType[] = []) {
   const services = await openServices(engine, t, { webhookPrivateNetworks: LOCAL_NETWORKS })
   const endpoint = await openEndpoint(t)
-  await listen(services, endpoint.url, events)
+  await subscribe(services, endpoint.url, events)
   const delivery = deliveryOf(services)
   /** The events that were received since the last call. */
   async function received(): Promise<ReceivedEvent[]> {
@@ -139,7 +139,7 @@ forEachEngine(engine => {
     await apiKeys.create(user.id, { ...WANTED, expiresAt: clock.now() + HOUR }, caller())
     clock.advance(HOUR)
     assert.equal(await announceExpired(services), 0)
-    await listen(services, 'http://127.0.0.1:1/')
+    await subscribe(services, 'http://127.0.0.1:1/')
     assert.equal(await announceExpired(services), 0)
   })
 

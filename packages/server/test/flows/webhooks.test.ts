@@ -18,8 +18,8 @@ import {
   type Endpoint,
   isSignedBy,
   LOCAL_NETWORKS,
-  listen,
   openEndpoint,
+  subscribe,
 } from '../support/webhook-endpoint.ts'
 
 const BY = BY_COMMAND_LINE
@@ -57,8 +57,8 @@ forEachEngine(engine => {
   test('an event is sent to each endpoint that subscribes to it, signed as Standard Webhooks says', async t => {
     const { services, endpoint, delivery, clock, webhooks, signIn } = await open(engine, t)
     const other = await openEndpoint(t)
-    const all = await listen(services, endpoint.url)
-    const some = await listen(services, other.url, ['user.created'])
+    const all = await subscribe(services, endpoint.url)
+    const some = await subscribe(services, other.url, ['user.created'])
     const { user, session } = await signIn('ada@example.com')
     await delivery.drain()
     assert.deepEqual(typesOf(endpoint).toSorted(), ['session.created', 'user.created'])
@@ -91,7 +91,7 @@ forEachEngine(engine => {
 
   test('acts are announced by events of their subject, numbered without gaps', async t => {
     const { services, endpoint, delivery, users, apiKeys, sessions, signIn, caller } = await open(engine, t)
-    await listen(services, endpoint.url)
+    await subscribe(services, endpoint.url)
     const { user, session, tokens } = await signIn('ada@example.com')
     const wanted = { name: 'x', scopes: null, expiresAt: null, appId: 'console', allowedNetworks: [] }
     const { apiKey } = await apiKeys.create(user.id, wanted, caller())
@@ -139,7 +139,7 @@ forEachEngine(engine => {
 
   test('an event that fails holds up the later ones of its subject, and no others', async t => {
     const { services, endpoint, delivery, announce, clock } = await open(engine, t)
-    await listen(services, endpoint.url)
+    await subscribe(services, endpoint.url)
     const [one, two] = [newId(clock.now()), newId(clock.now())]
     endpoint.answer = ({ body }) => (body.subject.id === one ? 500 : 204)
     await announce(one, [1, 2])
@@ -170,7 +170,7 @@ forEachEngine(engine => {
     )
     const { user } = await signIn('admin@example.com')
     await users.setRole(user.id, 'admin')
-    const { id } = await listen(services, endpoint.url, ['user.updated'])
+    const { id } = await subscribe(services, endpoint.url, ['user.updated'])
     endpoint.answer = () => 500
     const subject = newId(clock.now())
     await announce(subject, [1, 2])
@@ -209,7 +209,7 @@ forEachEngine(engine => {
 
   test('an endpoint that is enabled again has three days for what waited, however long it was disabled', async t => {
     const { services, endpoint, delivery, announce, clock, webhooks } = await open(engine, t)
-    const { id } = await listen(services, endpoint.url, ['user.updated'])
+    const { id } = await subscribe(services, endpoint.url, ['user.updated'])
     endpoint.answer = () => 500
     await announce(newId(clock.now()), [1])
     await delivery.drain()
@@ -233,7 +233,7 @@ forEachEngine(engine => {
 
   test('an event that is refused for three days is given up while the endpoint accepts others', async t => {
     const { services, endpoint, delivery, announce, clock, webhooks } = await open(engine, t)
-    const { id } = await listen(services, endpoint.url)
+    const { id } = await subscribe(services, endpoint.url)
     const [bad, good] = [newId(clock.now()), newId(clock.now())]
     endpoint.answer = ({ body }) => (body.subject.id === bad && body.sequence === 1 ? 400 : 200)
     await announce(bad, [1, 2])
@@ -258,7 +258,7 @@ forEachEngine(engine => {
 
   test('of too many waiting events the oldest of agents are dropped first, then the oldest, and they are counted', async t => {
     const { services, endpoint, announce, clock, webhooks } = await open(engine, t)
-    const { id } = await listen(services, endpoint.url)
+    const { id } = await subscribe(services, endpoint.url)
     const agent = newId(clock.now())
     await announce(newId(clock.now()), [1, 2])
     clock.advance(1)
@@ -285,7 +285,7 @@ forEachEngine(engine => {
 
   test('of one person too many connections are not announced, neither their beginning nor their end', async t => {
     const { services, endpoint, storage, clock, webhooks } = await open(engine, t)
-    const { id } = await listen(services, endpoint.url)
+    const { id } = await subscribe(services, endpoint.url)
     const [flood, other] = [newId(clock.now()), newId(clock.now())]
     const connections = Array.from({ length: 301 }, () => newId(clock.now()))
     const announce = (type: WebhookEventType, user_id: string, ids: readonly string[]) =>
@@ -309,7 +309,7 @@ forEachEngine(engine => {
 
   test('two nodes that deliver at once send each event once, and each subject in its order', async t => {
     const { services, endpoint, announce, anotherNode, clock } = await open(engine, t)
-    await listen(services, endpoint.url)
+    await subscribe(services, endpoint.url)
     const other = await anotherNode()
     const subjects = Array.from({ length: 12 }, () => newId(clock.now()))
     for (const subject of subjects) await announce(subject, [1, 2, 3])
@@ -327,7 +327,7 @@ forEachEngine(engine => {
 
   test('what a node had leased when it died is sent by another, at once or when the lease ends', async t => {
     const { services, endpoint, announce, delivery, clock, store } = await open(engine, t)
-    const { id } = await listen(services, endpoint.url)
+    const { id } = await subscribe(services, endpoint.url)
     const lease = (nodeId: string) =>
       store.webhookDeliveries.lease(clock.now(), clock.now() + LEASE, [{ webhookId: id, room: 1 }], nodeId)
     await announce(newId(clock.now()), [1])
@@ -352,8 +352,8 @@ forEachEngine(engine => {
 
   test('an endpoint that does not answer occupies a bounded number of calls, and holds up no other', async t => {
     const { services, endpoint, announce, clock } = await open(engine, t)
-    await listen(services, endpoint.url)
-    const silent = await listen(services, `${endpoint.url}-silent`)
+    await subscribe(services, endpoint.url)
+    const silent = await subscribe(services, `${endpoint.url}-silent`)
     for (let n = 0; n < CONCURRENT_CALLS + 2; n++) await announce(newId(clock.now()), [n])
     const held: (() => void)[] = []
     const answered: string[] = []
@@ -380,7 +380,7 @@ forEachEngine(engine => {
 
   test('a body is signed with all secrets of its endpoint, until the old one is removed', async t => {
     const { services, endpoint, announce, delivery, webhooks, clock, store } = await open(engine, t)
-    const { id, secret } = await listen(services, endpoint.url)
+    const { id, secret } = await subscribe(services, endpoint.url)
     const [first] = (await webhooks.find(id)).secrets
     const second = await webhooks.addSecret(id, BY)
     assert.match(second.secret, /^whsec_[A-Za-z0-9+/]{43}=$/)
@@ -422,7 +422,7 @@ forEachEngine(engine => {
     assert.deepEqual([await queue.add(counted, []), statements], [false, 1])
     now = SUBSCRIPTIONS_CACHED_FOR_MS
     assert.deepEqual(await add(), [false, 2])
-    const { id } = await listen(services, endpoint.url, ['session.created'])
+    const { id } = await subscribe(services, endpoint.url, ['session.created'])
     await until('the word of the endpoint', async () => (await add())[1] === 3)
     assert.deepEqual(await add(), [false, 3], 'it does not listen to this')
     await (await services.webhooks()).change(id, { events: [] }, BY)
@@ -437,7 +437,7 @@ forEachEngine(engine => {
     await users.rename(user.id, 'before')
     const heard = Promise.withResolvers<void>()
     services.storage.events.subscribe(({ type }) => type === 'webhooks.changed' && heard.resolve())
-    await listen(other, endpoint.url, ['user.updated'])
+    await subscribe(other, endpoint.url, ['user.updated'])
     // On SQLite commands are processes of their own, and nodes exchange no events.
     if (engine === 'postgres') await heard.promise
     await until('the event', async () => {
@@ -450,7 +450,7 @@ forEachEngine(engine => {
 
   test('a test event is sent at once, also to a disabled endpoint, and its answer is logged and cut', async t => {
     const { services, endpoint, webhooks, delivery } = await open(engine, t)
-    const { id } = await listen(services, endpoint.url, ['user.created'])
+    const { id } = await subscribe(services, endpoint.url, ['user.created'])
     endpoint.answer = () => ({ status: 202, text: `\u0000thanks ${'é'.repeat(2000)}` })
     const sent = await webhooks.test(id, BY)
     assert.deepEqual(
@@ -470,7 +470,7 @@ forEachEngine(engine => {
 
   test('of too many settled events the oldest of agents leave the log first, and other kinds stay', async t => {
     const { services, endpoint, announce, delivery, clock, webhooks, store } = await open(engine, t)
-    const { id } = await listen(services, endpoint.url)
+    const { id } = await subscribe(services, endpoint.url)
     await announce(newId(clock.now()), [1, 2])
     const agents = Array.from({ length: 4 }, () => newId(clock.now()))
     for (const agent of agents) {
@@ -507,7 +507,7 @@ forEachEngine(engine => {
 
   test('a removed endpoint gets nothing more, and what it left is pruned', async t => {
     const { services, endpoint, webhooks, announce, delivery, clock, store, signIn } = await open(engine, t)
-    const { id } = await listen(services, endpoint.url)
+    const { id } = await subscribe(services, endpoint.url)
     await announce(newId(clock.now()), [1, 2])
     await webhooks.remove(id, BY)
     await signIn('ada@example.com')
@@ -523,7 +523,7 @@ forEachEngine(engine => {
 
   test('deliveries are kept for seven days, and the numbering of what may go on for good', async t => {
     const { services, endpoint, announce, delivery, clock, store } = await open(engine, t)
-    await listen(services, endpoint.url)
+    await subscribe(services, endpoint.url)
     const [going, over] = [newId(clock.now()), newId(clock.now())]
     await announce(going, [1])
     await announce(over, [1], 'user.deleted')
@@ -562,13 +562,13 @@ forEachEngine(engine => {
       await refusedWith(webhooks.change(made.webhook.id, { url: 'https://10.0.0.1/' }, BY)),
       'invalid_request',
     )
-    for (let n = 1; n < MAX_WEBHOOKS; n++) await listen(services, 'https://hooks.example.com/')
-    assert.equal(await refusedWith(listen(services, 'https://hooks.example.com/')), 'invalid_request')
+    for (let n = 1; n < MAX_WEBHOOKS; n++) await subscribe(services, 'https://hooks.example.com/')
+    assert.equal(await refusedWith(subscribe(services, 'https://hooks.example.com/')), 'invalid_request')
   })
 
   test('a charge that takes a balance below the threshold is announced once, until it was above again', async t => {
     const { services, endpoint, delivery, signIn, credits, apps, clock } = await open(engine, t)
-    await listen(services, endpoint.url, ['balance.low', 'charge.created'])
+    await subscribe(services, endpoint.url, ['balance.low', 'charge.created'])
     const { user } = await signIn('ada@example.com')
     const hub = await apps.find('hub')
     const charges = createCharges(services)

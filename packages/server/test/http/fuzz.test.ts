@@ -117,7 +117,7 @@ test(`no request that anyone can make up is answered with 5xx (seed ${seed})`, a
     { weight: 1, arbitrary: fc.json() },
     { weight: 1, arbitrary: fc.string() },
   )
-  /** Of OAuth clients: fields that mean something, and any others. */
+  /** Requests of OAuth clients, with known fields and random ones. */
   const form = fc
     .array(
       fc.tuple(fc.constantFrom(...FORM_FIELDS), fc.oneof(plausibleParameter(key, id, secret), anyText())),

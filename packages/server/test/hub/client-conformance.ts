@@ -21,7 +21,7 @@ export interface ClientCheckResult {
   why?: string
 }
 
-/** More than cores, since checks mostly wait. */
+/** Number of concurrent checks: more than cores, since they mostly wait. */
 const CONCURRENCY = 4 * availableParallelism()
 
 export const CLIENT_CHECKS = [...timeChecks, ...endingChecks, ...movingChecks]

@@ -5,7 +5,7 @@ import { fuzzFrames } from './support/frame-fuzzer.ts'
 
 test('fuzzed frames for 3 s neither crash the hub, leak connections nor block other agents (60 s: npm run test:slow)', async t => {
   const { services, url, port, key, hub } = await open('sqlite', t)
-  // Of another user: the connections of one user share a limit of frames, which the fuzzer exceeds.
+  // The key of another user: the connections of one user share a limit of frames, which the fuzzer exceeds.
   const { user } = await services.signIn('bob@example.com')
   const witness = await connect(services, url, await makeKey(services, user.id))
   const seed = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31))

@@ -1,16 +1,16 @@
 import { availableParallelism, loadavg } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 
-/** Until a test gives up what does not come, on a machine that has nothing else to do. */
+/** How long a test waits for something on a machine that has nothing else to do. */
 const PATIENCE_MS = 10_000
 const POLL_MS = 25
 
-/** How much longer everything takes here than on an idle machine: the processes that want to run, for each core. */
+/** The factor by which everything takes longer here than on an idle machine: runnable processes for each core. */
 export function slowness(): number {
   return Math.max(1, loadavg()[0]! / availableParallelism())
 }
 
-/** What takes at most `ms` on an idle machine takes at most so long here. */
+/** The timeout on this machine of what takes at most `ms` on an idle one. */
 export function patienceMs(ms: number = PATIENCE_MS): number {
   return Math.round(ms * slowness())
 }

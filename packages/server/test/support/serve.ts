@@ -10,7 +10,7 @@ export const launcher = fileURLToPath(new URL('../../bin/keyway.js', import.meta
 export interface ServedProcess {
   url: string
   pid: number
-  /** From the start of the process to its ready line, in milliseconds. */
+  /** Time from the start of the process to its ready line, in milliseconds. */
   readyAfter: number
   /** The output so far. */
   output(): string

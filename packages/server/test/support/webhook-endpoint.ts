@@ -69,7 +69,7 @@ export function deliveryOf(services: Services, overrides: Partial<WebhookDeliver
 }
 
 /** Creates a webhook for an endpoint; returns its id and secret. */
-export async function listen(
+export async function subscribe(
   services: Services,
   url: string,
   events: WebhookEventType[] = [],

@@ -72,7 +72,7 @@ test('no page is wider than its window, from 320 pixels on, in any language', as
   assert.deepEqual(wide, [])
 })
 
-/** By how much the page is wider than the window, and the elements that reach out of it. */
+/** How much wider than the window the page is, and the elements that overflow it. */
 const OVERFLOW = `(() => {
   const overflow = document.documentElement.scrollWidth - innerWidth
   if (overflow <= 0) return null

@@ -20,7 +20,7 @@ export const introspectionBody = z.object({
   consume: optional(consume),
 })
 
-/** Of one request. Each key may have 16 KiB of metadata, which the answer repeats. */
+/** Maximum number of credentials in one request. Each key may have 16 KiB of metadata, which the answer repeats. */
 const MAX_TOKENS = 32
 /** Room for as many imported keys, of 512 characters each. */
 const MAX_TOKENS_BYTES = 24 * 1024

@@ -62,7 +62,7 @@ const { light, dark, font, mono, width } = THEME
 
 type Direction = Localization['direction']
 
-/** Who writes. */
+/** The sender, in the header of the mail. */
 export interface MailProduct {
   name: string
   supportEmail: string

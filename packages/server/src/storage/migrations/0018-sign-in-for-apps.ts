@@ -1,7 +1,7 @@
 import { defineMigration } from './migration.ts'
 
 export const signInForApps = defineMigration('0018-sign-in-for-apps', async ({ db }) => {
-  // What a person lets an app do.
+  // Consents: what a person lets an app do.
   await db.schema
     .createTable('consents')
     .addColumn('id', 'text', c => c.notNull())
@@ -85,7 +85,7 @@ export const signInForApps = defineMigration('0018-sign-in-for-apps', async ({ d
   // Null: RS256.
   await db.schema.alterTable('apps').addColumn('id_token_alg', 'text').execute()
 
-  // Of sessions of apps: the session of the pages that they were opened from.
+  // For sessions of apps: the page session in which they were granted.
   await db.schema.alterTable('sessions').addColumn('sign_in_id', 'text').execute()
   await db.schema
     .createIndex('sessions_by_sign_in_id')

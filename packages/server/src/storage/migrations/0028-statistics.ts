@@ -1,6 +1,6 @@
 import { defineMigration } from './migration.ts'
 
-/** What the whole service did, by the hour and the day. */
+/** Counts of the whole service, by the hour and the day. */
 export const statistics = defineMigration('0028-statistics', async ({ db }) => {
   await db.schema
     .createTable('statistics')

@@ -4,7 +4,7 @@ import { defineMigration } from './migration.ts'
 /** For searches by any part of an address, where the engine has trigrams, and for lists of expiring keys. */
 export const addressParts = defineMigration('0029-address-parts', async ({ db, trigramIndex }) => {
   await trigramIndex('users_address_parts', 'users', 'email')
-  // The same as users_created.
+  // A duplicate of the index `users_created`.
   await sql`drop index if exists users_newest`.execute(db)
   // In the order of the list of expiring keys, also where very many expire at once, and without those that never do.
   await sql`create index api_keys_expiring on api_keys (expires_at, id)

@@ -1,6 +1,6 @@
 import { defineMigration } from './migration.ts'
 
-/** On which nodes the connections of a user may be (hub/locations.ts). */
+/** The nodes on which a user may have connections (hub/locations.ts). */
 export const userNodes = defineMigration('0032-user-nodes', async ({ db }) => {
   await db.schema
     .createTable('user_nodes')

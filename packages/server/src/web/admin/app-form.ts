@@ -54,7 +54,7 @@ function algorithm(name: string, label: string, chosen: SigningAlg): Html {
   return html`<div class="field"><label for="${name}">${label}</label><select id="${name}" name="${name}">${options}</select></div>`
 }
 
-/** What was typed, which the noun checks. */
+/** The typed settings, unchecked. */
 export function readSettings(form: URLSearchParams): AppSettings {
   const text = (name: string) => (form.get(name) ?? '').trim()
   const list = (name: string) => text(name).slice(0, MAX_LINES_LENGTH).split(/\s+/).filter(Boolean)

@@ -153,7 +153,7 @@ function secretsCard({ id, isPublic }: App, secrets: readonly AppSecret[], token
   return html`<section class="card flush"><div class="card-head"><h2>${appsTexts.secrets}</h2><p class="quiet">${secrets.length > 0 ? appsTexts.secretsLead : appsTexts.noSecret}</p></div>${secrets.length > 0 ? html`<ul class="list">${secrets.map(row)}</ul>` : ''}${create}</section>`
 }
 
-/** For those who may not change it. */
+/** The settings as text, for readers who may not change them. */
 function facts(app: App): Html {
   const { fields } = appsTexts
   const shown: [string, string | null][] = [

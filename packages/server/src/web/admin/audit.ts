@@ -15,7 +15,7 @@ import { auditRows } from './audit-row.ts'
 import { adminTexts } from './texts.ts'
 
 const ROWS = 40
-/** Of an id of any kind, or an address. */
+/** An id of any kind, or an address. */
 const WHO = /^[!-~]{1,254}$/
 /** No row has this id. */
 const NOBODY = '00000000-0000-0000-0000-000000000000'

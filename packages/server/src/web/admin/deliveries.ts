@@ -10,7 +10,7 @@ const ROWS = 40
 const STATES: readonly DeliveryState[] = ['waiting', 'delivered', 'failed', 'dropped']
 const TAGS = { waiting: 'warn', delivered: 'active', failed: 'revoked', dropped: 'expired' } as const
 
-/** What was sent to an endpoint, or waits. @param token null: nothing can be sent again from here */
+/** The sent and waiting events of an endpoint. @param token null: nothing can be sent again from here */
 export async function deliveriesCard(
   kit: PageKit,
   c: PageContext,

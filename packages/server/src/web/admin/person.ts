@@ -17,7 +17,7 @@ import { personForms } from './person-changes.ts'
 import { adminTexts } from './texts.ts'
 
 const ROWS = 10
-/** Of each list after "Show more"; the API lists all of them in pages. */
+/** Rows of each list after "Show more"; the API lists all of them in pages. */
 const MORE_ROWS = 100
 
 /**

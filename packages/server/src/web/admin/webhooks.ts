@@ -16,7 +16,7 @@ import { line } from './app-form.ts'
 import { deliveriesCard, testResult } from './deliveries.ts'
 import { webhooksTexts as texts } from './webhooks-texts.ts'
 
-/** What the form has, also to be corrected. */
+/** The values of the form, also to be corrected. */
 interface Typed {
   url: string
   events: readonly WebhookEventType[]

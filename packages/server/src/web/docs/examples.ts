@@ -53,7 +53,7 @@ interface Call {
   path: string
   /** Values of the path's parameters. */
   params: string[]
-  /** Who calls: by a session, with or without keys too; an app; nobody. */
+  /** The credential of the call: a session, a session or key, an app, or none. */
   by: 'session' | 'owner' | 'app' | 'nobody'
   idempotencyKey: string | null
   body: Record<string, unknown> | null

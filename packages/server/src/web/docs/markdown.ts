@@ -112,7 +112,7 @@ function sectionOf({ depth, text }: Tokens.Heading, taken: Set<string>): Section
   return { anchor, heading, depth, text: '' }
 }
 
-/** What a link leads to, after its text. */
+/** The target of a link, after its text. */
 const LINK_TARGET = /\]\([^()[\]\s]*\)/g
 
 function addText(sections: Section[], token: Token): void {

@@ -11,7 +11,7 @@ import { GUIDES, type Library } from './library.ts'
 interface Entry {
   path: string
   title: string
-  /** Of the document that it is a part of. */
+  /** The title of the document that contains it. */
   of: string
   text: string
   forOperators: boolean

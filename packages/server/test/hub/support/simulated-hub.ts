@@ -16,7 +16,7 @@ const ADDRESS = { address: '192.0.2.1', network: '192.0.2.1', client: null }
 
 export const OWNER = newId(1)
 
-/** What all nodes share: rows, and a carrier that delivers all events in one order. */
+/** The state that all nodes share: rows, and a carrier that delivers all events in one order. */
 export class SharedState {
   readonly nodes = new Map<string, NodeRow>()
   readonly rows = new Map<string, PresenceRow>()

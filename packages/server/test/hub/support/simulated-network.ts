@@ -89,7 +89,7 @@ export class AgentEnd {
   }
 }
 
-/** What an agent offers in its handshake. */
+/** The content of an agent's handshake. */
 export interface Offer {
   keyId: string
   resume: ResumeRequest | null
@@ -104,7 +104,7 @@ export class Line {
   /** Whether the agent got `ready`. */
   isEstablished = false
   isCut = false
-  /** Until then the agent reads nothing. */
+  /** Until this time the agent reads nothing. */
   pausedUntil = 0
   /** Unread bytes, as the hub sees them. */
   unread = 0
