@@ -14,7 +14,7 @@ import { QUICK, type Row, report } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
 /**
- * Verifications of keys with a limit of requests and a count of what remains, held against better-auth's API-key plugin on
+ * Verifications of keys with a request limit and a count of what remains, held against better-auth's API-key plugin on
  * the same SQLite in the same round. Its packages are installed into bench/better-auth when they are missing.
  */
 

@@ -1,6 +1,6 @@
 import type { ErrorCode, FieldError } from '@keyway/sdk/protocol'
 
-/** One limit of requests in a sliding window, as it is told to clients. */
+/** One request limit in a sliding window, as it is reported to clients. */
 export interface RateLimitState {
   /** `minute`; `person-minute` where it is over all keys of a person. */
   name: string

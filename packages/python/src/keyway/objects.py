@@ -292,7 +292,7 @@ class RevocationObject(TypedDict):
 
 
 class RequestsLeft(TypedDict):
-    """What is left of a limit of requests."""
+    """What is left of a request limit."""
 
     limit: int
     remaining: int

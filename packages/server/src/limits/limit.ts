@@ -18,7 +18,7 @@ export type RefillPeriod = (typeof REFILL_PERIODS)[number]
 /** Behaviour of a node that cannot reach the database: refuse requests, or limit by its own count. */
 export type WhenCutOff = 'closed' | 'open'
 
-/** Maximum value of a limit of requests. */
+/** Maximum value of a request limit. */
 export const MAX_REQUEST_LIMIT = 1_000_000_000
 /** Maximum number of calls of a quota, so that every sum is exact in a double. */
 export const MAX_QUOTA = 1_000_000_000_000

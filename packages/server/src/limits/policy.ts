@@ -5,7 +5,7 @@ import { NO_LIMITS, type RequestLimit, type WantedLimits } from './limit.ts'
 export interface LimitPolicy {
   /** Limits of every key; its own limits must not be higher. */
   keyLimits: readonly RequestLimit[]
-  /** Limits of new keys that are created without limits of requests. */
+  /** Limits of new keys that are created without request limits. */
   keyDefaults: readonly RequestLimit[]
   /** Limits over all keys of one person. */
   personLimits: readonly RequestLimit[]
@@ -14,7 +14,7 @@ export interface LimitPolicy {
 /** Returns the current policy. Must be cheap, since every exchange calls it. */
 export type PolicySource = () => LimitPolicy
 
-/** The limits of a new key: without requested limits of requests, those of the policy. */
+/** The limits of a new key: if it asks for no request limits, those of the policy. */
 export function withDefaults(wanted: WantedLimits = NO_LIMITS, { keyDefaults }: LimitPolicy): WantedLimits {
   return wanted.requests.length === 0 && keyDefaults.length > 0
     ? { ...wanted, requests: keyDefaults }

@@ -89,7 +89,7 @@ async function keyNote(kit: PageKit, userId: string, { group, keyId }: View): Pr
 /**
  * Security events as rows of a list, each with the key and the session that it is about.
  *
- * @param place on the page of a key all are about it
+ * @param place `key`: the page of one key, whose name is left out
  */
 export async function eventRows(
   kit: PageKit,

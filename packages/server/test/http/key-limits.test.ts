@@ -202,7 +202,7 @@ test('an invalid limit is refused with its field and an example, and a mistyped 
   }
 })
 
-test('limits of requests and spend are returned in the order of their windows', async t => {
+test('request limits and spend are returned in the order of their windows', async t => {
   const server = await openServer('sqlite', t)
   const { limits } = await openKey(server, {
     limits: {

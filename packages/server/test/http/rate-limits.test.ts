@@ -106,7 +106,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('a new key without limits of requests gets those of the policy, which its owner may change', async t => {
+  test('a new key without request limits gets those of the policy, which its owner may change', async t => {
     const server = await open(t, { keyDefaults: [{ limit: 5, per: 'hour' }] })
     const key = await openKey(server)
     assert.deepEqual(key.limits, { requests: [{ limit: 5, per: 'hour' }] })

@@ -226,7 +226,7 @@ export const SUPPORT_TASKS: readonly Task[] = [
           await click('link', 'Agents')
           await show('agents')
           await click('link', 'noisy robot')
-          await type('Operator limits of requests', '10/minute')
+          await type('Operator request limits', '10/minute')
           await click('button', 'Set the limits')
           await click('link', 'Agents')
           await click('button', 'Disconnect noisy robot')

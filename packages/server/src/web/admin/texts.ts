@@ -93,7 +93,7 @@ export const adminTexts = {
     title: 'Keys of everybody',
     lead: 'The newest first. Only the first 12 characters of a key are known.',
     query: 'First characters of a key, or an external id',
-    limits: 'Operator limits of requests',
+    limits: 'Operator request limits',
     limitsHint:
       'For example 10/minute 500/day. The owner sees them and cannot change them; the stricter counts. Empty removes them.',
     badLimits: 'Type limits such as 10/minute 500/day, each window once.',
@@ -177,7 +177,7 @@ export const adminTexts = {
     domains: 'Domains',
     domainsHint: 'Separated by spaces; exactly these, not those below them.',
     credit: 'Trial credit of a new account, in dollars',
-    limits: 'Limits of requests',
+    limits: 'Request limits',
     limitsHint: 'For example 50/second, 10000/day. Empty: none.',
     maxima: 'Every key, at most',
     defaults: 'A new key without limits of its own gets',
