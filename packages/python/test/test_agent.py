@@ -19,7 +19,7 @@ async def ready(agent: Agent) -> Any:
     return await event(agent, "ready")
 
 
-async def test_an_agent_connects_and_says_as_what(url: str, sign_in: SignIn) -> None:
+async def test_an_agent_connects_and_reports_its_identity(url: str, sign_in: SignIn) -> None:
     keyway = await sign_in()
     created = await keyway.api_keys.create(name="pump 4", scopes=["agent:connect"])
     async with Agent(url=url, api_key=created["key"]) as agent:

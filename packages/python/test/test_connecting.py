@@ -29,7 +29,7 @@ def closed_port() -> int:
         ("https://127.0.0.1:{plain}", "tls", "its certificate was not accepted"),
     ],
 )
-async def test_the_cause_of_a_failed_connection_is_told(address: str, cause: str, advice: str) -> None:
+async def test_the_cause_of_a_failed_connection_is_reported(address: str, cause: str, advice: str) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         writer.close()

@@ -64,7 +64,7 @@ describe('an agent whose connection broke', () => {
     assert.equal(events.gap.rest.length, 0)
   })
 
-  test('tells of a gap when it cannot be resumed, and counts anew', async t => {
+  test('emits `gap` when it cannot be resumed, and restarts its numbering', async t => {
     const { server, events, end, next } = await start(t)
     end.send(message(7))
     await events.message.next()
@@ -123,7 +123,7 @@ describe('an agent whose connection broke', () => {
   })
 })
 
-describe('an agent whose connection is resumed while its old socket lives', () => {
+describe('an agent whose connection is resumed while its old socket is open', () => {
   test('takes 4409 after `draining` for the end of the old socket', async t => {
     const { events, clock, server, end } = await start(t)
     server.greet = () => {}

@@ -89,18 +89,18 @@ export type MoveMessage =
   /** The sending node no longer awaits an answer to its `release`. */
   | { kind: 'withdrawn'; from: string; question: number }
   /** The sending node shuts down, and asks the receiver to request these connections. */
-  | { kind: 'adopt'; from: string; connections: readonly ConnectionName[] }
+  | { kind: 'adopt'; from: string; connections: readonly ConnectionIdentity[] }
   /** The sending node shuts down: it takes over no connections; once it has `left` it has none any more. */
   | { kind: 'leaving' | 'left'; from: string }
 
-export interface ConnectionName {
+export interface ConnectionIdentity {
   connectionId: string
   userId: string
   keyId: string
 }
 
 /** Requests a connection. `secretHash` of its resume token; null if its node asked to request it. */
-export interface ReleaseMessage extends ConnectionName {
+export interface ReleaseMessage extends ConnectionIdentity {
   kind: 'release'
   from: string
   question: number
@@ -241,7 +241,7 @@ function parseMove(
   return { kind, from, question, ...name, secretHash: secretHash as string | null, lastSeq }
 }
 
-function parseConnectionName(value: unknown): ConnectionName | null {
+function parseConnectionName(value: unknown): ConnectionIdentity | null {
   const fields = toFields(value)
   const [connectionId, userId, keyId] = [idIn(fields.connectionId), idIn(fields.userId), idIn(fields.keyId)]
   return connectionId && userId && keyId ? { connectionId, userId, keyId } : null

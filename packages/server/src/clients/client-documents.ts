@@ -9,7 +9,7 @@ import { readClientMetadata } from './client-metadata.ts'
 const FRESH_FOR = HOUR
 const MISSING_FOR = MINUTE
 const MAX_DOCUMENTS = 1000
-/** Documents that one node reads, since anybody may name any URL. */
+/** How many documents one node reads, since anybody may name any URL. */
 const LIMITS = [{ window: 'minute', limit: 120 }] as const
 
 interface Known {

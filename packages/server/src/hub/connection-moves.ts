@@ -1,5 +1,5 @@
 import {
-  type ConnectionName,
+  type ConnectionIdentity,
   MAX_ADOPTED,
   MAX_MOVE_PART_LENGTH,
   MAX_MOVE_PARTS,
@@ -14,7 +14,7 @@ const MAX_PENDING_PER_OWNER = 1000
 /** Order of queries: the node that issued the token, then all others, then nodes that started meanwhile. */
 const ROUNDS = 3
 
-export type MoveRequest = Pick<ReleaseMessage, keyof ConnectionName | 'secretHash' | 'lastSeq'>
+export type MoveRequest = Pick<ReleaseMessage, keyof ConnectionIdentity | 'secretHash' | 'lastSeq'>
 
 export interface ConnectionMovesDeps {
   relay: Pick<Relay, 'publish' | 'peers'>
@@ -27,7 +27,7 @@ export interface ConnectionMovesDeps {
    */
   release(request: MoveRequest, isAwaited: () => boolean): Promise<object | null> | null
   /** Another node that shuts down asks this one to request these connections. */
-  adopt(from: string, connections: readonly ConnectionName[]): void
+  adopt(from: string, connections: readonly ConnectionIdentity[]): void
 }
 
 /** Requests connections of other nodes, and gives up those that others request. */
@@ -41,7 +41,7 @@ export interface ConnectionMoves {
    */
   request(issuer: string, wanted: MoveRequest, onOrdered: () => void): Promise<unknown>
   /** Asks another node to request connections of this node. */
-  offer(to: string, connections: readonly ConnectionName[]): void
+  offer(to: string, connections: readonly ConnectionIdentity[]): void
   /** Other nodes that take over connections. */
   takers(): readonly string[]
   /** Tells the others that this node takes over no connections, or has none any more. */

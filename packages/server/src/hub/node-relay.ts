@@ -51,8 +51,8 @@ export function createRelay(deps: {
   log: Log
   nodeId: string
   /**
-   * Executes a command of another node; returns how many connections it reached. `origin` names the command. An `enter`
-   * counts as one.
+   * Executes a command of another node; returns how many connections it reached. `origin` names the command. The command
+   * `enter` reaches none and returns 1.
    */
   execute(command: RelayCommand, from: string, origin: string): Outcome | Promise<Outcome>
   receiveNotice(from: string, notice: RelayNotice): void

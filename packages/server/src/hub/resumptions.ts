@@ -1,6 +1,6 @@
 import timers from 'node:timers/promises'
 import { type Clock, SECOND } from '../clock.ts'
-import type { ConnectionName, MoveMessage } from '../events.ts'
+import type { ConnectionIdentity, MoveMessage } from '../events.ts'
 import { equals } from '../secrets.ts'
 import { AgentConnection, type ConnectionHost, type HandedOver } from './agent-connection.ts'
 import { GOING_AWAY, RESTARTING } from './close-codes.ts'
@@ -166,7 +166,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     return null
   }
 
-  function newHeld({ connectionId, userId, keyId }: ConnectionName): AgentConnection {
+  function newHeld({ connectionId, userId, keyId }: ConnectionIdentity): AgentConnection {
     const claims = { agentId: userId, keyId, scopes: null, expiresAt: Number.POSITIVE_INFINITY }
     const now = clock.now()
     const log = new MessageLog(userId, budget)
@@ -210,7 +210,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     return joined !== null && log.floor <= Math.max(lastSeq, seq - messages.length)
   }
 
-  function adopt(from: string, connections: readonly ConnectionName[]): void {
+  function adopt(from: string, connections: readonly ConnectionIdentity[]): void {
     for (const name of isDraining() ? [] : connections) {
       if (!registry.byId.has(name.connectionId)) void bringHeld(from, name)
     }
@@ -219,7 +219,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   /**
    * The event of a revocation may have come before the connection: then only loading its key's status again ends it.
    */
-  async function bringHeld(from: string, name: ConnectionName): Promise<void> {
+  async function bringHeld(from: string, name: ConnectionIdentity): Promise<void> {
     // Nodes that send to its owner must know this one first, else what they send meanwhile would be lost.
     await locations.enter(name.userId)
     if (isDraining() || registry.byId.has(name.connectionId)) return

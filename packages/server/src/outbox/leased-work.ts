@@ -23,7 +23,7 @@ export interface LeasedWork<Item extends { id: string }> {
   leaseTime: number
   /** Leases at most `room` due items by a conditional update. */
   lease(now: Instant, leasedUntil: Instant, room: number): Promise<Item[]>
-  /** Releases leases of this node besides these, of a statement whose answer was lost. */
+  /** Releases leases of this node other than these: they are of a statement whose answer was lost. */
   releaseUnknown(heldIds: readonly string[]): Promise<unknown>
   /** When the next item is due that this node has room for (leases included), or null. */
   nextDue(): Promise<Instant | null>

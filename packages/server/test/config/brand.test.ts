@@ -67,7 +67,7 @@ describe('the accent colour', () => {
 })
 
 describe('images of the operator', () => {
-  test('are known by their bytes, whatever their name is', t => {
+  test('are recognised by their bytes, whatever their name is', t => {
     const { brand } = loadConfig({
       KEYWAY_LOGO: fileOf(t, 'logo.png', svgOf()),
       KEYWAY_FAVICON: fileOf(t, 'favicon', pngOf(32, 32)),

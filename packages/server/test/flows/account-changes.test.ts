@@ -70,7 +70,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('after a change of address only the session that asked for it lives, and keys stay', async t => {
+  test('after a change of address only the session that requested it stays, and all keys', async t => {
     const services = await openServices(engine, t)
     const ada = await services.signIn(OLD)
     const { key } = await services.apiKeys.create(ada.user.id, WANTED, caller())
@@ -272,7 +272,7 @@ forEachEngine(engine => {
     assert.deepEqual(await tablesWith(services, NEW), [])
   })
 
-  test('an account asks for five changes a day, and a stranger gets no more mail than by sign-ins', async t => {
+  test('an account may request five changes a day, and the new addresses get no more mail than by sign-ins', async t => {
     const services = await openServices(engine, t, { limits: [{ window: 'minute', limit: 3 }] })
     const ada = await services.signIn(OLD)
     const { limit } = ACCOUNT_MAIL_LIMITS[0]!
@@ -285,7 +285,7 @@ forEachEngine(engine => {
     assert.equal(await ask(ada, 'last@example.org'), 'rate_limited')
   })
 
-  test('where sign-up is for some domains, accounts move only to them', async t => {
+  test('where sign-up is limited to some domains, addresses change only to these', async t => {
     const services = await openServices(engine, t)
     const ada = await services.signIn(OLD)
     await services.policies.change({ signUp: 'domains', signUpDomains: ['example.com'] }, BY_COMMAND_LINE)

@@ -152,7 +152,7 @@ forEachEngine(engine => {
     assert.equal(reason!.hash, sha256(reason!.salt! + REASON))
   })
 
-  test('a reason is erased with the person it concerns, and the chain stays whole', async t => {
+  test('a reason is erased with the person it concerns, and the chain stays intact', async t => {
     const { users, ada, by, rows, verdict, sql } = await open(engine, t)
     await users.suspend(ada.user.id, by(REASON))
     await users.delete(ada.user.id, by())

@@ -274,7 +274,7 @@ forEachEngine(engine => {
     assert.deepEqual(await besides([]), ['secrets: shop'])
   })
 
-  test('a consent is recorded when it begins, grows and ends, and so is what its withdrawal ends', async t => {
+  test('a consent is recorded when it is given, extended and withdrawn, and so is what its withdrawal ends', async t => {
     const { user, storage, factsOf } = await open(engine, t)
     const { id } = user
     await storage.store.apps.insert(anApp())

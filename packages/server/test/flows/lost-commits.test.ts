@@ -70,7 +70,7 @@ async function loseBoth<Value>(
 const WANTED = { name: 'a key', scopes: null, appId: 'console', allowedNetworks: [], expiresAt: null }
 
 forEachEngine(engine => {
-  test('a key that was made is given out though the answer to its COMMIT was lost', async t => {
+  test('a created key is returned although the answer to its COMMIT was lost', async t => {
     const { services, broken, losing } = await openBreaking(engine, t)
     const { user } = await services.signIn('ann@example.com')
     const made = await loseBoth({ losing }, () => broken.apiKeys.create(user.id, WANTED, caller()))
@@ -158,7 +158,7 @@ forEachEngine(engine => {
     assert.equal((await services.apiKeys.get(user.id, apiKey.id)).name, 'a key')
   })
 
-  test('sign-in, refresh and sign-out are whole or not there, where the answer to their COMMIT was lost', async t => {
+  test('sign-in, refresh and sign-out are atomic, where the answer to their COMMIT was lost', async t => {
     const { services, broken, losing } = await openBreaking(engine, t)
     const email = address('ann@example.com')
     const { loginId } = await loseBoth({ losing }, () =>
@@ -214,7 +214,7 @@ forEachEngine(engine => {
     assert.equal((await services.store.magicLinks.find(loginId))?.codeTries, 1)
   })
 
-  test('a rotation of the signing keys is there or not, where the answer to its COMMIT was lost', async t => {
+  test('a rotation of the signing keys is atomic, where the answer to its COMMIT was lost', async t => {
     const { services, broken, losing } = await openBreaking(engine, t)
     const before = services.signingKeys.jwks().keys.length
     assert.equal(await refusedWith(losing('commit', () => broken.signingKeys.rotate())), 'unavailable')

@@ -468,7 +468,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(webhooks.test(newId(0), BY)), 'not_found')
   })
 
-  test('of too many settled events the oldest of agents leave the log first, and other kinds stay', async t => {
+  test('beyond the maximum number of settled events the oldest of agents are pruned first, and other kinds stay', async t => {
     const { services, endpoint, announce, delivery, clock, webhooks, store } = await open(engine, t)
     const { id } = await subscribe(services, endpoint.url)
     await announce(newId(clock.now()), [1, 2])
@@ -521,7 +521,7 @@ forEachEngine(engine => {
     assert.equal(await prune(), 0)
   })
 
-  test('deliveries are kept for seven days, and the numbering of what may go on for good', async t => {
+  test('deliveries are kept for seven days, and the numbering of subjects that may have further events permanently', async t => {
     const { services, endpoint, announce, delivery, clock, store } = await open(engine, t)
     await subscribe(services, endpoint.url)
     const [going, over] = [newId(clock.now()), newId(clock.now())]
@@ -541,7 +541,7 @@ forEachEngine(engine => {
     assert.deepEqual([numberOf(going), numberOf(over)], [2, 1])
   })
 
-  test('endpoints are refused that cannot be called, and more than there may be', async t => {
+  test('endpoints that cannot be called, and those beyond the maximum number, are refused', async t => {
     const { services, webhooks } = await open(engine, t)
     const refusedUrls = [
       'ftp://hooks.example.com/',

@@ -54,13 +54,13 @@ async function open(t: TestContext) {
   return { services, ask, user, session, token: tokens.accessToken, any, scoped }
 }
 
-test('a public route asks for no credential and looks at none', async t => {
+test('a public route requires no credential and ignores any', async t => {
   const { ask, token } = await open(t)
   for (const header of [undefined, `Bearer ${token}`, 'Bearer', 'nonsense', ['Bearer a', 'Bearer b']])
     assert.deepEqual(await ask('public', header), { principal: null })
 })
 
-test('a session opens every route of a person, and a key those that its scopes allow', async t => {
+test('a session is accepted by every route of a person, and a key by those that its scopes allow', async t => {
   const { ask, user, session, token, any, scoped } = await open(t)
   const routes: Access[] = ['owner', 'session', 'agent:connect']
   for (const access of routes) {
@@ -135,7 +135,7 @@ test('two Authorization headers are refused, even two that are equal', async t =
     })
 })
 
-test('an agent token is told that it opens the hub and nothing else; any other wrong token is invalid', async t => {
+test('an agent token is refused with a hint that it is for the hub only; any other wrong token is invalid', async t => {
   const { services, ask, any } = await open(t)
   const { token } = await services.agentTokens.exchange(any, undefined, caller())
   const { code, detail } = await ask('owner', `Bearer ${token}`)

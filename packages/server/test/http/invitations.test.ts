@@ -122,7 +122,7 @@ forEachEngine(engine => {
     assert.equal(rows.length, 2, 'of this one and of the administrator')
   })
 
-  test('a role is given by a signed-in administrator only, who administers still when it is accepted', async t => {
+  test('a role is given by a signed-in administrator only, who must still be one when it is accepted', async t => {
     const { call, createKey, token, invite, signIn, users, admin } = await open(engine, t)
     const { key } = await createKey(token)
     const byKey = await call('POST', '', { email: GRACE, role: 'admin' }, key)

@@ -111,7 +111,7 @@ forEachEngine(engine => {
     assert.deepEqual(await read(), DEFAULTS)
   })
 
-  test('policies bind every new key by the API, a rotation and a device, and older keys stay and are listed', async t => {
+  test('policies apply to every new key by the API, a rotation and a device, and older keys stay and are listed', async t => {
     const { set, make, call, hers, token, clock, post, server } = await open(engine, t)
     const old = (await make({})).body
     clock.advance(1)
@@ -151,7 +151,7 @@ forEachEngine(engine => {
     assert.equal(left.body.data.length, 1)
   })
 
-  test('a policy binds on every node from its answer on, and limits within moments', async t => {
+  test('a policy applies on every node once its change was answered, and limits within moments', async t => {
     const { set, opened, hers, make, post } = await open(engine, t)
     const node = await opened.reopen()
     const other = await openServer(engine, t, { on: { node, of: opened } })

@@ -339,7 +339,7 @@ describe('a resume token', () => {
     assert.equal((await twice.refusal()).status, 400)
   })
 
-  test('takes up a connection that still lives: the old socket is closed with 4409 before `ready`', async t => {
+  test('resumes a connection that is still open: the old socket is closed with 4409 before `ready`', async t => {
     const { services, url, receiver, receiverKey, send, isListed } = await openPair(t)
     await send(1)
     await receiver.next('message')
@@ -453,7 +453,7 @@ describe('on two nodes, a connection', () => {
     assert.equal(await resumed.end(), '4408 token_expired')
   })
 
-  test('that still lives is closed with 4409 on the old one', async t => {
+  test('that is still open is closed with 4409 on the old one', async t => {
     const { services, nodes, key, receiver, send } = await openTwo(t)
     const next = await connect(services, nodes[1].url, key, { ready: receiver.ready, lastSeq: 0 })
     assert.equal(await receiver.end(), '4409 resumed_elsewhere')

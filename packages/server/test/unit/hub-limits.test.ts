@@ -131,7 +131,7 @@ describe('an owner', () => {
 })
 
 describe('a network', () => {
-  test('has a thousand failed handshakes, ten a second more, and those that succeed do not count', () => {
+  test('may fail a thousand handshakes at once and ten a second, and successful ones do not count', () => {
     const limits = new HandshakeLimits()
     assert.equal(limits.pending, 0)
     assert.equal(times(1001, () => limits.take('net', NOW)).filter(Boolean).length, 1000)
