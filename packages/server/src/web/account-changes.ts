@@ -95,8 +95,7 @@ export function addressCard(
   if (change) return pendingChange(change, token)
   const problem = refused?.problem
   return html`<section class="card" id="address"><h2>${addressChange.title}</h2><p class="quiet" id="new-email-hint">${addressChange.hint}</p>
-<form method="post" action="/account/email" class="inline">${formToken(token)}<div class="field"><label for="new_email">${addressChange.label}</label><input id="new_email" name="new_email" type="email" autocomplete="email" required value="${refused?.newEmail ?? typed}"${fieldState('new_email', problem, 'new-email-hint')}></div><button class="second">${addressChange.submit}</button></form>
-${fieldProblem('new_email', problem)}</section>`
+<form method="post" action="/account/email" class="inline">${formToken(token)}<div class="field"><label for="new_email">${addressChange.label}</label><input id="new_email" name="new_email" type="email" autocomplete="email" required value="${refused?.newEmail ?? typed}"${fieldState('new_email', problem, 'new-email-hint')}>${fieldProblem('new_email', problem)}</div><button class="second">${addressChange.submit}</button></form></section>`
 }
 
 function pendingChange(change: EmailChange, token: string): Html {

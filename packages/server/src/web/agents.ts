@@ -46,7 +46,7 @@ async function renderDisconnect(kit: PageKit, c: PageContext): Promise<Response>
   const body = html`<section class="card ask"><h1>${title}</h1>
 <p class="quiet"><code>${agent.address}</code> · <bdi>${agent.client ?? agents.unknownClient}</bdi></p>
 <p>${agents.comesBack}</p>
-<form class="buttons" method="post" action="/agents/${agent.connectionId}/disconnect">${formToken(kit.forms.token(c))}<button class="second harm">${agents.disconnectNow}</button><a class="button danger" href="/keys/${agent.keyId}/revoke">${agents.revokeKey}</a><a class="button second" href="/agents">${agents.keep}</a></form></section>`
+<form class="buttons" method="post" action="/agents/${agent.connectionId}/disconnect">${formToken(kit.forms.token(c))}<button>${agents.disconnectNow}</button><a class="button second harm" href="/keys/${agent.keyId}/revoke">${agents.revokeKey}</a><a class="button second" href="/agents">${agents.keep}</a></form></section>`
   return kit.render(c, { title, current: '/agents' }, body)
 }
 

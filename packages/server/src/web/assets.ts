@@ -29,9 +29,18 @@ export interface Assets {
 export type LogoAsset = Asset & Pick<BrandImage, 'width' | 'height'>
 
 /** Concatenated in this order; later rules override earlier ones. */
-const STYLE_FILES = ['base', 'frame', 'forms', 'buttons', 'lists', 'tables', 'steps', 'admin', 'media'].map(
-  name => `style/${name}.css`,
-)
+const STYLE_FILES = [
+  'base',
+  'frame',
+  'forms',
+  'buttons',
+  'lists',
+  'tables',
+  'steps',
+  'admin',
+  'media',
+  'modes',
+].map(name => `style/${name}.css`)
 
 /** The files that pages load, read once. */
 export function loadAssets(brand: Brand): Assets {
@@ -41,9 +50,9 @@ export function loadAssets(brand: Brand): Assets {
     style: toAsset(
       'style.css',
       'text/css; charset=utf-8',
-      [accentStyle(brand), ...STYLE_FILES.map(read)].join('\n'),
+      [accentStyle(brand), ...STYLE_FILES.map(readStyle)].join('\n'),
     ),
-    docsStyle: toAsset('docs.css', 'text/css; charset=utf-8', read('style/docs.css')),
+    docsStyle: toAsset('docs.css', 'text/css; charset=utf-8', readStyle('style/docs.css')),
     script: toAsset('script.js', 'text/javascript; charset=utf-8', read('script.js')),
     favicon: favicon ? toImage('favicon', favicon) : toAsset('mark.svg', 'image/svg+xml', markSvg(light)),
     touchIcon: brand.touchIcon
@@ -101,6 +110,15 @@ function read(name: string): string {
     .map(line => line.trim())
     .filter(line => line !== '' && !line.startsWith('//') && !/^\/\*.*\*\/$/.test(line))
     .join('\n')
+}
+
+/** Also without the spaces and ends of lines that mean nothing, as our formatter writes them. */
+function readStyle(name: string): string {
+  return read(name)
+    .replace(/^([\w-]+): /gm, '$1:')
+    .replaceAll(' {\n', '{')
+    .replaceAll(';\n}', '}')
+    .replace(/([;,}])\n/g, '$1')
 }
 
 function toImage(name: string, image: BrandImage): LogoAsset {

@@ -3,6 +3,7 @@ import type { DayBalance } from '../billing/accounts.ts'
 import { formatMoney, type MicroDollars } from '../billing/money.ts'
 import { localization, texts } from '../languages/current.ts'
 import { day, type Html } from './layout.ts'
+import { axis } from './usage-chart.ts'
 
 /** SVG units: the width of a day, and the height of the highest balance. */
 const DAY_WIDTH = 10
@@ -10,17 +11,12 @@ const HEIGHT = 60
 
 /** The balance at the end of each day as a level, and as a table with the same numbers for screen readers. */
 export function balanceChart(days: readonly DayBalance[]): Html {
-  const { summary: summaryOf, columns } = texts.balanceHistory
+  const { columns } = texts.balanceHistory
   const balances = days.map(({ balance }) => balance)
   const highest = Math.max(...balances)
-  const summary = summaryOf({
-    from: dollars(balances[0] ?? 0),
-    to: dollars(balances.at(-1) ?? 0),
-    lowest: dollars(Math.min(...balances)),
-    highest: dollars(highest),
-  })
+  const summary = summaryOf(balances)
   const changed = days.filter(({ change }) => change !== 0).toReversed()
-  return html`<figure class="usage"><svg viewBox="0 0 ${days.length * DAY_WIDTH} ${HEIGHT}" role="img" aria-label="${summary}" preserveAspectRatio="none"><path class="level" d="${raw(levels(balances, highest))}"/></svg><figcaption class="quiet">${summary}</figcaption></figure>
+  return html`<figure class="usage"><svg viewBox="0 0 ${days.length * DAY_WIDTH} ${HEIGHT}" role="img" aria-label="${summary}" preserveAspectRatio="none"><path class="level" d="${raw(levels(balances, highest))}"/></svg>${axis(days)}<figcaption class="quiet">${summary}</figcaption></figure>
 ${
   changed.length === 0
     ? ''
@@ -28,6 +24,17 @@ ${
 ${changed.map(each => html`<tr><th scope="row">${day(each.start)}</th><td class="amount">${dollars(each.change, 'change')}</td><td class="amount">${dollars(each.balance)}</td></tr>`)}
 </tbody></table></details>`
 }`
+}
+
+/** The extremes are named where they are not the first and the last balance. */
+function summaryOf(balances: readonly MicroDollars[]): string {
+  const { summary, change, same } = texts.balanceHistory
+  const [from, to] = [balances[0] ?? 0, balances.at(-1) ?? 0]
+  const [lowest, highest] = [Math.min(...balances), Math.max(...balances)]
+  if (lowest === highest) return same({ balance: dollars(to) })
+  const ends = { from: dollars(from), to: dollars(to) }
+  if (lowest === Math.min(from, to) && highest === Math.max(from, to)) return change(ends)
+  return summary({ ...ends, lowest: dollars(lowest), highest: dollars(highest) })
 }
 
 /** Any balance above zero is at least one unit high. */

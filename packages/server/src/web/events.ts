@@ -17,10 +17,11 @@ import {
   securityEventExport,
 } from '../security-events/security-event-object.ts'
 import type { SecurityEventFilter } from '../security-events/security-event-store.ts'
+import { accountFrame } from './account-frame.ts'
 import { describeClient } from './client-name.ts'
 import { labelOf } from './key-list.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
-import { ago, type Html, pageHead } from './layout.ts'
+import { ago, type Html } from './layout.ts'
 import { notFound } from './problem.ts'
 import { rich } from './rich.ts'
 
@@ -58,14 +59,17 @@ async function renderEvents(kit: PageKit, c: PageContext): Promise<Response> {
   const after = decodeCursor(c.req.query('cursor') ?? '')
   const { rows, next } = await kit.securityEvents.list(user.id, { limit: ROWS, after }, filterOf(view))
   const older = next && queryOf(view, { cursor: encodeCursor(next) })
-  const body = html`<p class="back"><a href="/account">${account.title}</a></p>
-${pageHead(account.events, eventList.lead({ days: EVENTS_KEPT_FOR / DAY }))}
-${groupLinks(view)}
+  const body = html`${groupLinks(view)}
 ${await keyNote(kit, user.id, view)}
 <section class="card flush">${rows.length === 0 ? html`<p class="none">${eventList.empty}</p>` : html`<ul class="list">${await eventRows(kit, user.id, rows)}</ul>`}</section>
 ${after || older ? html`<nav class="spread" aria-label="${eventList.pages}">${after ? html`<a href="/account/events?${queryOf(view)}">${eventList.newest}</a>` : ''}${older ? html`<a href="/account/events?${older}">${eventList.older}</a>` : ''}</nav>` : ''}
 <p>${eventList.export} <a href="/account/events/export.csv?${queryOf(view)}" download>CSV</a> · <a href="/account/events/export.jsonl?${queryOf(view)}" download>JSON</a></p>`
-  return kit.render(c, { title: account.events, current: '/account' }, body)
+  const head = { title: account.events, lead: eventList.lead({ days: EVENTS_KEPT_FOR / DAY }) }
+  return kit.render(
+    c,
+    { title: account.events, current: '/account' },
+    accountFrame('/account/events', head, body),
+  )
 }
 
 function groupLinks({ group, keyId }: View): Html {

@@ -65,8 +65,8 @@ ${formToken(token)}
 ${presets.map(name => choice('access', name, keyForm.presets[name][0], keyForm.presets[name][1], chosen === name))}
 ${unrestrictedKeysAllowed ? choice('access', 'all', keys.accessAll, keys.accessAllLead, chosen === 'all') : ''}
 ${choice('access', 'some', keys.accessSome, keys.accessSomeLead, chosen === 'some')}
-<div class="scopes" role="group" aria-label="${keys.scopeNames}">${offered.map((scope, index) => scopeChoice(scope, scopes.includes(scope), index === 0 ? problem : null))}</div>
 ${fieldProblem('scope', problem)}
+<div class="scopes" role="group" aria-label="${keys.scopeNames}">${offered.map((scope, index) => scopeChoice(scope, scopes.includes(scope), index === 0 ? problem : null))}</div>
 </fieldset>
 <fieldset><legend>${keys.expiry}</legend><div class="segments">
 ${expiryChoices(policies, typed.get('expiry'), problem)}

@@ -62,8 +62,8 @@ async function list(kit: PageKit, userId: string, view: KeyView, found: FoundKey
 ${filterLinks(view, counts)}
 ${searchForm(view)}
 ${windowNote(found)}
-<section class="card flush" data-live-keys="/keys/events" data-says="${keys.connected}">${rows.length === 0 ? html`<p class="none">${view.query ? texts.keyList.none : keys.emptyFilter}</p>` : keyTable(rows, now, 'own', live, SELECTION)}</section>
-${isSelectable ? selectionForm() : ''}
+<div class="selects"><section class="card flush" data-live-keys="/keys/events" data-says="${keys.connected}">${rows.length === 0 ? html`<p class="none">${view.query ? texts.keyList.none : keys.emptyFilter}</p>` : keyTable(rows, now, 'own', live, SELECTION)}</section>
+${isSelectable ? selectionForm() : ''}</div>
 ${pageLinks(found)}`
 }
 
@@ -103,10 +103,10 @@ function windowNote({ found, older }: FoundKeys): Html | '' {
   return html`<p class="quiet spaced" role="status">${keyList.found({ count: found })}.${of}</p>`
 }
 
-/** Boxes of the rows belong to this form; the script shows a button that selects all, whose place is kept. */
+/** Boxes of the rows belong to this form; the script counts them and selects all. */
 function selectionForm(): Html {
   const { keyList } = texts
-  return html`<form method="get" action="/keys/revoke" id="${SELECTION}" class="buttons spaced"><button class="second small harm">${keyList.revoke}</button><button type="button" class="second small" data-selects="${SELECTION}">${keyList.selectAll}</button></form>`
+  return html`<form method="get" action="/keys/revoke" id="${SELECTION}" class="bar" data-selection="${SELECTION}"><output data-words="${keyList.selected({ count: '{}' })}"></output><button class="second small harm">${keyList.revoke}</button><button type="button" class="second small" data-selects="${SELECTION}">${keyList.selectAll}</button></form>`
 }
 
 function pageLinks({ next, previous, found }: FoundKeys): Html | '' {

@@ -30,7 +30,7 @@ export function keyTable(
 ): Html {
   const { columns } = texts.keys
   const heads = [columns.key, columns.access, columns.created, columns.used, columns.expires, columns.status]
-  return html`<table class="rows keys"><thead><tr>${heads.map(head => html`<th scope="col">${head}</th>`)}<th scope="col"><span class="unseen">${columns.action}</span></th></tr></thead><tbody>
+  return html`<table class="rows keys"><thead><tr>${heads.map((head, index) => html`<th scope="col">${selectFor && index === 0 ? selectAllBox(selectFor) : ''}${head}</th>`)}<th scope="col"><span class="unseen">${columns.action}</span></th></tr></thead><tbody>
 ${keys.map(key => row(key, now, place, live.has(key.id), selectFor))}
 </tbody></table>`
 }
@@ -48,6 +48,11 @@ function row(
   const cell = (label: string, content: Html | string) => html`<td data-label="${label}">${content}</td>`
   return html`<tr class="key ${status}"><th scope="row">${selectFor && status === 'active' ? selectBox(key, selectFor) : ''}${place === 'own' && status === 'active' ? dot(key.id, isLive) : ''}<a class="name" href="${place === 'own' ? '' : '/admin'}/keys/${key.id}"><bdi>${key.name ?? keys.unnamed}</bdi></a> <code>${key.keyPrefix}…</code></th>${cell(columns.access, access(key, place))}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, now, at => ago(at, now))}${usedFrom(key)}`)}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status))}<td class="end">${status === 'active' && place === 'own' ? revokeLink(key) : ''}</td></tr>
 `
+}
+
+/** Works if scripts run. */
+function selectAllBox(form: string): Html {
+  return html`<input type="checkbox" class="select" data-selects="${form}" aria-label="${texts.keyList.selectAll}">`
 }
 
 function selectBox(key: ApiKey, form: string): Html {

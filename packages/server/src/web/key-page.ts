@@ -15,7 +15,7 @@ import { rich } from './rich.ts'
 import { usageChart } from './usage-chart.ts'
 
 /** Number of events shown, the newest ones of a key. */
-const SHOWN_EVENTS = 10
+const SHOWN_EVENTS = 5
 /** Connections that are named before a key is revoked. */
 const SHOWN_CONNECTIONS = 5
 
@@ -45,9 +45,9 @@ export async function renderKey(
 <div class="head"><div><h1><bdi>${key.name ?? keys.unnamed}</bdi></h1><p class="lead"><code>${key.keyPrefix}…</code> ${statusTag(key, state)}</p></div></div>
 <section class="card">${facts(key, kit.clock.now())}</section>
 ${state === 'active' && allows(key.scopes, 'agent:connect') ? await agentsSection(kit, c, key) : ''}
-<section class="card"><h2>${texts.usage.title}</h2>${usageChart(await kit.usage.ofKey(key.userId, key.id))}</section>
-${state === 'active' ? actions(key, kit.forms.token(c), shown) : ''}
-${await eventsSection(kit, key)}`
+<section class="card"><h2>${texts.usage.title}</h2>${usageChart(await kit.usage.ofKey(key.userId, key.id), state !== 'active')}</section>
+${await eventsSection(kit, key)}
+${state === 'active' ? actions(key, kit.forms.token(c), shown) : ''}`
   const isRefused = Boolean(shown.networks?.problem ?? shown.limits?.problem)
   return kit.render(
     c,

@@ -34,7 +34,7 @@ export function limitsCard(key: ApiKey, token: string, refused: Refused | undefi
   const { keyForm } = texts
   const set = describeLimits(key.limits)
   return html`<section class="card"><h2>${keyForm.limits}</h2>
-<p>${set || keyForm.noLimits}</p>
+${set ? html`<p>${set}</p>` : html`<p class="quiet">${keyForm.noLimits}</p>`}
 ${isUnlimited(key.operatorLimits) ? '' : html`<p class="quiet">${keyForm.operatorLimits({ limits: describeLimits(key.operatorLimits) })}</p>`}
 <details${refused ? raw(' open') : ''}><summary>${keyForm.change}</summary>${limitsForm(key, token, refused)}</details></section>`
 }

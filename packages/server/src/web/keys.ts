@@ -206,7 +206,8 @@ function renderNew(
 ): Response | Promise<Response> {
   const { keys } = texts
   const body = html`${pageHead(keys.create, keys.createLead)}
-<section class="card">${createForm(hiddenFieldsOf(kit, c), shown.typed, shown.refused)}</section>`
+<div class="with-aside"><section class="card">${createForm(hiddenFieldsOf(kit, c), shown.typed, shown.refused)}</section>
+${howItWorks([keys.howOnce, keys.how[1], keys.howEnd])}</div>`
   const problem = shown.problem ?? null
   const isRefused = shown.refused !== undefined
   const options = { title: keys.create, current: '/keys', problem, isRefused, formAt: '/keys/new' }
@@ -218,5 +219,9 @@ function firstKey(hidden: KeyFormFields): Html {
   const { keys } = texts
   return html`${pageHead(keys.firstTitle, keys.firstLead)}
 <div class="with-aside"><section class="card" aria-labelledby="create-title"><h2 id="create-title">${keys.create}</h2>${createForm(hidden)}</section>
-<aside><h2>${keys.howTitle}</h2><ol class="steps">${keys.how.map(([title, lead]) => html`<li><strong>${title}</strong><p>${lead}</p></li>`)}</ol></aside></div>`
+${howItWorks(keys.how)}</div>`
+}
+
+function howItWorks(steps: readonly (readonly [title: string, lead: string])[]): Html {
+  return html`<aside><h2>${texts.keys.howTitle}</h2><ol class="steps">${steps.map(([title, lead]) => html`<li><strong>${title}</strong><p>${lead}</p></li>`)}</ol></aside>`
 }

@@ -29,5 +29,5 @@ export function languageField(token: Html): Html {
     ([language, { name, tag }]) =>
       html`<option value="${language}" lang="${tag}"${language === current ? raw(' selected') : ''}>${name}</option>`,
   )
-  return html`<form method="post" action="/language" class="inline">${token}<input type="hidden" name="return_to" value="/account?done=saved"><div class="field"><label for="language">${texts.nav.language}</label><select id="language" name="language" aria-describedby="language-hint">${options}</select></div><button class="second">${texts.account.save}</button><p class="hint" id="language-hint">${texts.account.languageLead}</p></form>`
+  return html`<form method="post" action="/language" class="inline">${token}<input type="hidden" name="return_to" value="/account?done=language_changed"><div class="field"><label for="language">${texts.nav.language}</label><select id="language" name="language" aria-describedby="language-hint">${options}</select></div><button class="second">${texts.account.save}</button><p class="hint" id="language-hint">${texts.account.languageLead}</p></form>`
 }

@@ -155,7 +155,7 @@ function signOut(user: User, token: string): Html {
 }
 
 /** The head of a page: title, lead and main action. */
-export function pageHead(title: string, lead: string, action: Html | '' = ''): Html {
+export function pageHead(title: string, lead: Html | string, action: Html | '' = ''): Html {
   return html`<div class="head"><div><h1>${title}</h1><p class="lead">${lead}</p></div>${action}</div>`
 }
 

@@ -279,14 +279,32 @@ for (const list of document.querySelectorAll('[data-live-keys]')) {
   )
 }
 
-// Selects all rows of a list, or none where all are.
-for (const button of document.querySelectorAll('[data-selects]')) {
-  const boxes = [...document.querySelectorAll(`input[type=checkbox][form="${button.dataset.selects}"]`)]
-  button.classList.add('works')
-  button.addEventListener('click', () => {
-    const isFull = boxes.every(box => box.checked)
-    for (const box of boxes) box.checked = !isFull
-  })
+// Counts the selected rows of a list, and selects all, or none where all are.
+for (const form of document.querySelectorAll('form[data-selection]')) {
+  // Not form.id, which are its boxes.
+  const id = form.dataset.selection
+  const boxes = [...document.querySelectorAll(`input[name=id][form="${id}"]`)]
+  const selectors = document.querySelectorAll(`[data-selects="${id}"]`)
+  const place = form.querySelector('[data-words]')
+  const show = () => {
+    const count = boxes.filter(box => box.checked).length
+    place.textContent = count ? place.dataset.words.replace('{}', count.toLocaleString(locale)) : ''
+    for (const selector of selectors) {
+      selector.checked = count === boxes.length
+      selector.indeterminate = count > 0 && count < boxes.length
+    }
+  }
+  for (const selector of selectors) {
+    selector.classList.add('works')
+    selector.addEventListener('click', () => {
+      const isFull = boxes.every(box => box.checked)
+      for (const box of boxes) box.checked = !isFull
+      show()
+    })
+  }
+  for (const box of boxes) box.addEventListener('change', show)
+  // Also after Back, which selects what was selected.
+  addEventListener('pageshow', show)
 }
 
 // Live parts: the server sends the whole part whenever it changed. What may be out of date is greyed out.

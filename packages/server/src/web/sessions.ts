@@ -12,7 +12,7 @@ import { notFound } from './problem.ts'
 /** Maximum shown; the API lists all of them in pages. */
 const ROWS = 100
 
-/** /sessions: lists sessions and ends them. */
+/** /sessions: lists sessions, that of this browser first, and ends them. */
 export function sessionPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/sessions', c => renderSessions(kit, c))
   app.post('/sessions/end-others', async c => {
@@ -35,7 +35,10 @@ export function sessionPages(app: Hono<PageVariables>, kit: PageKit): void {
 
 async function renderSessions(kit: PageKit, c: PageContext): Promise<Response> {
   const { user, session: current } = kit.requireSession(c)
-  const { rows } = await kit.sessions.list(user.id, { limit: ROWS, after: null })
+  const listed = await kit.sessions.list(user.id, { limit: ROWS, after: null })
+  const rows = listed.rows.toSorted(
+    (left, right) => Number(right.id === current.id) - Number(left.id === current.id),
+  )
   const token = kit.forms.token(c)
   const appNames = await namesOfApps(kit, rows)
   const body = html`${pageHead(texts.sessions.title, texts.sessions.lead, rows.length > 1 ? endOthers(token) : '')}

@@ -15,8 +15,12 @@ interface Bar {
   refused: number
 }
 
-/** Uses and refusals per day as a bar chart, and as a table with the same numbers for screen readers. */
-export function usageChart(days: readonly UsageBucket[]): Html {
+/**
+ * Uses and refusals per day as a bar chart, and as a table with the same numbers for screen readers.
+ *
+ * @param isOver nothing is added any more
+ */
+export function usageChart(days: readonly UsageBucket[], isOver = false): Html {
   const { usage } = texts
   const bars = days.map(toBar)
   const [uses, refused] = [sum(bars.map(bar => bar.uses)), sum(bars.map(bar => bar.refused))]
@@ -25,10 +29,17 @@ export function usageChart(days: readonly UsageBucket[]): Html {
     uses: usage.uses({ count: uses }),
     refusals: usage.refusals({ count: refused }),
   })
-  if (uses + refused === 0) return html`<p class="quiet">${usage.none({ count: days.length })}</p>`
+  if (uses + refused === 0)
+    return html`<p class="quiet">${usage.none({ count: days.length })} ${isOver ? '' : usage.delay}</p>`
   const highest = Math.max(...bars.map(bar => bar.uses + bar.refused))
-  return html`<figure class="usage"><svg viewBox="0 0 ${bars.length * DAY_WIDTH} ${HEIGHT}" role="img" aria-label="${summary}" preserveAspectRatio="none">${bars.map((bar, index) => drawn(bar, index, highest))}</svg><figcaption class="quiet">${summary}</figcaption></figure>
+  return html`<figure class="usage"><svg viewBox="0 0 ${bars.length * DAY_WIDTH} ${HEIGHT}" role="img" aria-label="${summary}" preserveAspectRatio="none">${bars.map((bar, index) => drawn(bar, index, highest))}</svg>${axis(days)}<figcaption class="quiet">${summary}</figcaption></figure>
 <details><summary>${usage.asTable}</summary><div class="scroll" tabindex="0" role="region" aria-label="${usage.asTable}">${table(days)}</div></details>`
+}
+
+/** The first and the last day, below their ends of a chart. */
+export function axis(days: readonly { start: Instant }[]): Html {
+  const ends = [days[0], days.at(-1)].filter(end => end !== undefined)
+  return html`<p class="axis" aria-hidden="true">${ends.map(({ start }) => html`<span>${day(start)}</span>`)}</p>`
 }
 
 function toBar({ start, exchanges, apiCalls, introspections, connections, refused }: UsageBucket): Bar {

@@ -80,6 +80,7 @@ async function everyKind(web: WebServer): Promise<{ paths: [string, boolean][]; 
       '/agents',
       '/sessions',
       '/account',
+      '/account/balance',
       '/device',
       '/inbox',
       '/docs/call/updateApiKey',

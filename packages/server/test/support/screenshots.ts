@@ -90,8 +90,10 @@ async function takePages(page: Page, context: BrowserContext, web: WebServer): P
   await open('/sessions')
   await take(page, '20-sessions')
   await takeApps(page, web)
-  await open('/account')
-  await take(page, '21-account')
+  for (const section of ['', '/balance', '/usage', '/apps', '/events']) {
+    await open(`/account${section}`)
+    await take(page, `21-account${section.replace('/', '-')}`)
+  }
   await open('/account/delete')
   await take(page, '21-account-delete')
   await takeAdministration(page, web)

@@ -177,8 +177,9 @@ test('the last administrator is told why the account cannot be deleted', async t
 
 test('the account shows the balance over time as a picture and as a table of its changes', async t => {
   const { client } = await open(t)
-  const text = await (await client.get('/account')).text()
+  const text = await (await client.get('/account/balance')).text()
   assert.match(text, /Balance in the last 30 days/)
-  assert.match(text, /aria-label="From \$0\.00 to \$2\.00, between \$0\.00 and \$2\.00\."/)
+  assert.match(text, /aria-label="From \$0\.00 to \$2\.00\."/)
+  assert.match(text, /<p class="axis" aria-hidden="true">(<span><time [^>]*>[^<]+<\/time><\/span>){2}<\/p>/)
   assert.match(text, /<td class="amount">\+\$2\.00<\/td><td class="amount">\$2\.00<\/td>/)
 })

@@ -134,7 +134,7 @@ test('the names that the operator gives the first-party apps are those that peop
   const grant = { scopes: ['account:read'], audience: null }
   const prepared = sessions.prepareForApp('console', grant, clock.now(), caller())
   await storage.transaction(tx => sessions.open(tx, user, prepared))
-  assert.match(await (await client.get('/account')).text(), /Acme Console/)
+  assert.match(await (await client.get('/account/apps')).text(), /Acme Console/)
   assert.match(await (await client.get('/sessions')).text(), />For Acme Console</)
 })
 
@@ -262,7 +262,7 @@ test('the page of an internal error shows the request id and the support contact
   const broken = t.mock.method(accounts, 'get', () => {
     throw new TypeError('broken')
   })
-  const answer = await client.get('/account')
+  const answer = await client.get('/account/balance')
   assert.ok(broken.mock.callCount() > 0)
   assert.equal(answer.status, 500)
   const text = await answer.text()

@@ -302,7 +302,13 @@ test('no input to a page is answered with 5xx', async t => {
   const client = await signedIn(web)
   const form_token = await client.formToken('/keys')
   const id = '0190a5b8-7c3e-7abc-8def-0123456789ab'
-  const gets = ['/keys?cursor=%00&status=%00', '/account?cursor=zzz', '/keys/%00', '/keys/%ff', '/inbox/%00']
+  const gets = [
+    '/keys?cursor=%00&status=%00',
+    '/account/balance?cursor=zzz',
+    '/keys/%00',
+    '/keys/%ff',
+    '/inbox/%00',
+  ]
   for (const path of [...gets, '/inbox?to=%00', '/verify?token=%00&email=a%40b.c', '/keys/..%2f', '/%00']) {
     assert.ok((await client.get(path)).status < 500, path)
   }

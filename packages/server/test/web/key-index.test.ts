@@ -181,20 +181,38 @@ test('several keys are revoked together after one question, without scripts, and
   assert.match(await none.text(), /Select at least one active key/)
 })
 
-test('all keys of a page are selected by one button, and revoked', async t => {
+test('the bar of selected keys counts them, stays in the window while some are, and revokes them', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
   const { web, addKeys } = await open(t)
   const { page } = await newPerson(browser)
   await signIn(page, web, ADA)
-  await addKeys(ADA, [{ name: 'one' }, { name: 'two' }])
-  await page.goto(`${web.url}/keys`)
-  await page.getByRole('checkbox', { name: 'Select one' }).check()
-  await page.getByRole('button', { name: 'Select all on this page' }).click()
-  assert.equal(await page.locator('input.select:checked').count(), 2)
+  const names = Array.from({ length: 20 }, (_, at) => `robot ${String(at + 1).padStart(2, '0')}`)
+  await addKeys(
+    ADA,
+    names.map(name => ({ name })),
+  )
+  const bar = `(() => {
+    const { top, bottom, height } = document.querySelector('.bar').getBoundingClientRect()
+    return { isInWindow: top >= 0 && bottom <= innerHeight, height }
+  })()`
+  const place = () => page.evaluate<{ isInWindow: boolean; height: number }>(bar)
+  const selected = page.locator('tbody input.select:checked')
+  for (const width of [1280, 390]) {
+    await page.setViewportSize({ width, height: 800 })
+    await page.goto(`${web.url}/keys`)
+    assert.equal((await place()).isInWindow, false, `${width}`)
+    await page.getByRole('checkbox', { name: 'Select robot 20' }).check()
+    await page.getByText('Selected: 1').waitFor()
+    const { isInWindow, height } = await place()
+    assert.ok(isInWindow && height < 160, `${width}: ${height}`)
+    await page.getByRole(width > 1000 ? 'checkbox' : 'button', { name: 'Select all on this page' }).click()
+    await page.getByText('Selected: 20').waitFor()
+    assert.equal(await selected.count(), 20)
+  }
   await page.getByRole('button', { name: 'Revoke selected keys' }).click()
-  await page.getByRole('heading', { name: 'Revoke 2 keys?' }).waitFor()
-  await page.getByRole('button', { name: 'Revoke these 2 keys' }).click()
+  await page.getByRole('heading', { name: 'Revoke 20 keys?' }).waitFor()
+  await page.getByRole('button', { name: 'Revoke these 20 keys' }).click()
   await page.getByText('The keys were revoked.').waitFor()
-  assert.equal(await page.locator('tr.key.revoked').count(), 2)
+  assert.equal(await page.locator('tr.key.revoked').count(), 20)
 })

@@ -205,6 +205,8 @@ test('ending all other sessions signs out the other browsers and keeps this one'
   const { searchParams } = new URL((await web.mails(ADA, 2))[0]!.link!)
   await there.post('/verify', { form_token: token, token: searchParams.get('token')!, email: ADA })
   assert.equal((await there.get('/keys')).status, 200)
+  const [, first] = (await (await here.get('/sessions')).text()).split('<li class="item">')
+  assert.match(first!, /This browser/)
 
   const listed = await (await here.get('/sessions')).text()
   assert.equal(listed.match(/\/sessions\/[0-9a-f-]{36}\/end/g)?.length, 2)
@@ -230,18 +232,23 @@ test('the sessions page names the app for which a session was opened, and ends i
   assert.equal((await storage.store.sessions.find(id))?.endedBy, 'revoked')
 })
 
-test('the account page withdraws and grants an authorisation to charge, and changes the name', async t => {
+test('the pages of the account withdraw and grant an authorisation to charge, and change the name', async t => {
   const web = await startWeb(t)
   const client = await signedIn(web)
   const form_token = await client.formToken('/account')
   await client.post('/account/charging/hub/withdraw', { form_token })
-  assert.match(await (await client.get('/account')).text(), /action="\/account\/charging\/hub\/grant"/)
+  assert.match(await (await client.get('/account/apps')).text(), /action="\/account\/charging\/hub\/grant"/)
   await client.post('/account/charging/hub/grant', { form_token })
-  assert.match(await (await client.get('/account')).text(), /action="\/account\/charging\/hub\/withdraw"/)
+  assert.match(
+    await (await client.get('/account/apps')).text(),
+    /action="\/account\/charging\/hub\/withdraw"/,
+  )
   assert.equal((await client.post('/account/charging/no%00app/grant', { form_token })).status, 404)
   assert.equal((await client.post('/account/charging/unheard-of/grant', { form_token })).status, 404)
 
-  await client.post('/account/name', { form_token, name: '  Ada\u0000 Lovelace ' })
+  const renamed = await client.post('/account/name', { form_token, name: '  Ada\u0000 Lovelace ' })
+  const said = await (await client.get(renamed.headers.get('location')!)).text()
+  assert.match(said, /role="status">Your name was changed\./)
   assert.match(await (await client.get('/account')).text(), /value="Ada {2}Lovelace"/)
 })
 

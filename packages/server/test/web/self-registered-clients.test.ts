@@ -70,7 +70,7 @@ forEachEngine(engine => {
     assert.equal(tokens.claims()!.aud, id)
     const fresh = await client.refreshTokenGrant(config, tokens.refresh_token!)
     assert.equal(documents.reads(), 1)
-    const page = await (await browser.get('/account')).text()
+    const page = await (await browser.get('/account/apps')).text()
     assert.match(page, /Tool/)
     const form_token = await browser.formToken('/account')
     const withdrawn = await browser.post(`/account/apps/${encodeURIComponent(id)}/withdraw`, { form_token })

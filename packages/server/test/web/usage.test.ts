@@ -11,7 +11,10 @@ test('the pages show time, network and client of a key’s last use, and its day
   const made = await (await client.post('/keys', { form_token, name: 'robot', access: 'all' })).text()
   const key = /svc_[0-9A-Za-z]{32}/.exec(made)![0]
   const page = /href="(\/keys\/[0-9a-f-]{36})"/.exec(await (await client.get('/keys')).text())![1]!
-  assert.match(await (await client.get(page)).text(), /Nothing in the last 30 days\./)
+  assert.match(
+    await (await client.get(page)).text(),
+    /Nothing in the last 30 days\. New uses appear here within seconds\./,
+  )
 
   await createJourney(web.url).exchange(key)
   await fetch(`${web.url}/auth/agent-token`, {
@@ -37,6 +40,9 @@ test('the pages show time, network and client of a key’s last use, and its day
   )
   const list = await (await client.get('/keys')).text()
   assert.match(list, /<span class="from quiet">(127\.0\.0\.1|::\/64) · &lt;b&gt;robot&lt;/)
-  assert.match(await (await client.get('/account')).text(), /aria-label="2 uses and 1 refusal in 30 days\."/)
+  assert.match(
+    await (await client.get('/account/usage')).text(),
+    /aria-label="2 uses and 1 refusal in 30 days\."/,
+  )
   t.diagnostic(`a row of the list has ${Buffer.byteLength(/<tr class="key.*?<\/tr>/s.exec(list)![0])} bytes`)
 })

@@ -39,6 +39,8 @@ export const accountChangesTexts = {
   balanceHistory: {
     title: 'الرصيد في آخر {days} يومًا',
     summary: 'من {from} إلى {to}، بين {lowest} و{highest}.',
+    change: 'من {from} إلى {to}.',
+    same: '{balance} في كل يوم.',
     columns: { day: 'اليوم (UTC)', balance: 'الرصيد في نهايته', change: 'التغيّر' },
   },
   accountMails: {

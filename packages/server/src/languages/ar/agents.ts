@@ -36,7 +36,7 @@ export const agentsTexts = {
     connection: 'الاتصال',
     since: 'اتصل',
     latency: 'زمن الاستجابة',
-    notMeasured: 'ألقِ التحية لقياسه',
+    notMeasured: 'لم يُقَس بعد',
     milliseconds: '{ms} مللي ثانية',
     hello: 'إلقاء التحية',
     helloTo: 'على',
@@ -99,7 +99,7 @@ export const agentsTexts = {
   },
   agents: {
     title: 'الوكلاء',
-    lead: 'اتصالاتك الحالية على كل العُقد. تتحدّث هذه الصفحة تلقائيًا.',
+    lead: 'اتصالاتك الحالية. تتحدّث هذه الصفحة تلقائيًا.',
     empty: 'لا يوجد وكيل متصل',
     emptyLead: 'أنشئ مفتاحًا وشغّل السطر المرفق به. سيظهر الوكيل هنا تلقائيًا.',
     disconnect: 'قطع الاتصال',

@@ -70,6 +70,8 @@ export const frameTexts = {
     session_ended: 'تم إنهاء الجلسة.',
     others_ended: 'تم إنهاء كل الجلسات الأخرى.',
     saved: 'تم الحفظ.',
+    name_changed: 'تم تغيير اسمك.',
+    language_changed: 'تم تغيير اللغة.',
     mail_queued: 'الرسالة في قائمة الانتظار. توضح حالتها ما إذا كانت قد قُبلت.',
     mail_allowed: 'عاد إرسال الرسائل إلى هذا العنوان.',
     granted: 'يمكن لهذا التطبيق الخصم من رصيدك مجددًا.',

@@ -22,6 +22,7 @@ export const listsTexts = {
     previous: 'الصفحة السابقة',
     select: 'تحديد {name}',
     selectAll: 'تحديد الكل في هذه الصفحة',
+    selected: 'المحدد: {count}',
     revoke: 'إبطال المفاتيح المحددة',
     revokeTitle: {
       zero: 'إبطال المفاتيح؟',

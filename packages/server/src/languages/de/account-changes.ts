@@ -41,6 +41,8 @@ export const accountChangesTexts = {
   balanceHistory: {
     title: 'Guthaben in den letzten {days} Tagen',
     summary: 'Von {from} auf {to}, zwischen {lowest} und {highest}.',
+    change: 'Von {from} auf {to}.',
+    same: '{balance} an jedem Tag.',
     columns: { day: 'Tag (UTC)', balance: 'Guthaben am Ende', change: 'Änderung' },
   },
   accountMails: {

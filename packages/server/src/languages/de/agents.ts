@@ -33,7 +33,7 @@ export const agentsTexts = {
     connection: 'Verbindung',
     since: 'Verbunden',
     latency: 'Latenz',
-    notMeasured: 'zum Messen Hallo sagen',
+    notMeasured: 'Noch nicht gemessen',
     milliseconds: '{ms} ms',
     hello: 'Hallo sagen',
     helloTo: 'zu',
@@ -83,7 +83,7 @@ export const agentsTexts = {
   },
   agents: {
     title: 'Agenten',
-    lead: 'Ihre bestehenden Verbindungen auf allen Knoten. Diese Seite bleibt von selbst aktuell.',
+    lead: 'Ihre bestehenden Verbindungen. Diese Seite bleibt von selbst aktuell.',
     empty: 'Kein Agent ist verbunden',
     emptyLead:
       'Erstellen Sie einen Schlüssel und führen Sie die Zeile aus, die Sie dazu bekommen. Der Agent erscheint hier von selbst.',

@@ -53,6 +53,8 @@ export const frameTexts = {
     session_ended: 'Die Sitzung wurde beendet.',
     others_ended: 'Alle anderen Sitzungen wurden beendet.',
     saved: 'Gespeichert.',
+    name_changed: 'Ihr Name wurde geändert.',
+    language_changed: 'Die Sprache wurde geändert.',
     mail_queued: 'Die Mail ist in der Warteschlange. Ihr Status zeigt, ob sie angenommen wurde.',
     mail_allowed: 'An diese Adresse werden wieder Mails gesendet.',
     granted: 'Diese App darf Ihr Guthaben wieder belasten.',

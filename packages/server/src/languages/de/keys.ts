@@ -23,6 +23,14 @@ export const keysTexts = {
         'Widerrufen Sie den Schlüssel, und seine Verbindungen enden innerhalb einer Sekunde.',
       ],
     ],
+    howOnce: [
+      'Sie sehen ihn einmal',
+      'Kopieren Sie ihn dann und bewahren Sie ihn wie ein Passwort auf: Hier liegt nur sein Hash.',
+    ],
+    howEnd: [
+      'Sie widerrufen ihn jederzeit',
+      'In der Liste oder auf seiner Seite. Seine Verbindungen enden binnen einer Sekunde; andere Schlüssel gelten weiter.',
+    ],
     create: 'Schlüssel erstellen',
     createLead: 'Je einen für jeden Agenten oder Rechner, damit Sie jeden einzeln beenden können.',
     name: 'Name',
@@ -172,7 +180,7 @@ export const keysTexts = {
     saveNetworks: 'Netze speichern',
     limits: 'Grenzen',
     limitsLead: 'Höchstens so viel; leer bedeutet keine Grenze.',
-    noLimits: 'Keine. Was der Betreiber begrenzt, gilt trotzdem.',
+    noLimits: 'Keine eigenen. Grenzen des Betreibers gelten trotzdem.',
     operatorLimits: 'Vom Betreiber gesetzt: {limits}.',
     change: 'Grenzen ändern',
     saveLimits: 'Grenzen speichern',
@@ -203,6 +211,7 @@ export const keysTexts = {
   usage: {
     title: 'Nutzung in den letzten 30 Tagen',
     none: { one: 'Nichts am letzten Tag.', other: 'Nichts in den letzten {count} Tagen.' },
+    delay: 'Neue Nutzungen erscheinen hier nach wenigen Sekunden.',
     summary: {
       one: '{uses} und {refusals} an {count} Tag.',
       other: '{uses} und {refusals} in {count} Tagen.',

@@ -20,6 +20,7 @@ export const listsTexts = {
     previous: 'Vorige Seite',
     select: '{name} auswählen',
     selectAll: 'Alle auf dieser Seite auswählen',
+    selected: 'Ausgewählt: {count}',
     revoke: 'Ausgewählte Schlüssel widerrufen',
     revokeTitle: { one: '{count} Schlüssel widerrufen?', other: '{count} Schlüssel widerrufen?' },
     revokeNow: { one: 'Diesen Schlüssel widerrufen', other: 'Diese {count} Schlüssel widerrufen' },

@@ -41,7 +41,7 @@ export const signInTexts = {
   verify: {
     title: 'Anmelden',
     signingIn: 'Sie werden angemeldet …',
-    lead: 'Ein Klick noch, und Sie sind als {email} angemeldet.',
+    lead: 'Weiter als {email}',
     submit: 'Anmelden',
     notYou:
       'Wenn Sie das nicht angefordert haben, schließen Sie die Seite: Ohne die Schaltfläche geschieht nichts.',

@@ -39,6 +39,8 @@ export const accountChangesTexts = {
   balanceHistory: {
     title: 'Balance in the last {days} days',
     summary: 'From {from} to {to}, between {lowest} and {highest}.',
+    change: 'From {from} to {to}.',
+    same: '{balance} on every day.',
     columns: { day: 'Day (UTC)', balance: 'Balance at its end', change: 'Change' },
   },
   accountMails: {

@@ -30,7 +30,7 @@ export const agentsTexts = {
     connection: 'Connection',
     since: 'Connected',
     latency: 'Latency',
-    notMeasured: 'say hello to measure',
+    notMeasured: 'Not measured yet',
     milliseconds: '{ms} ms',
     hello: 'Say hello',
     helloTo: 'to',
@@ -78,7 +78,7 @@ export const agentsTexts = {
   },
   agents: {
     title: 'Agents',
-    lead: 'Your live connections, on all nodes. This page keeps itself up to date.',
+    lead: 'Your live connections. This page keeps itself up to date.',
     empty: 'No agent is connected',
     emptyLead: 'Create a key and run the line that comes with it. The agent appears here by itself.',
     disconnect: 'Disconnect',

@@ -48,6 +48,8 @@ export const frameTexts = {
     session_ended: 'The session was ended.',
     others_ended: 'All other sessions were ended.',
     saved: 'Saved.',
+    name_changed: 'Your name was changed.',
+    language_changed: 'The language was changed.',
     mail_queued: 'The mail is queued. Its state says whether it was accepted.',
     mail_allowed: 'Mail goes to this address again.',
     granted: 'This app may charge your balance again.',

@@ -11,6 +11,11 @@ export const keysTexts = {
       ['The agent shows it', 'It gets a token for 15 minutes and connects; it renews by itself.'],
       ['You stay in charge', 'Revoke the key, and its connections close within a second.'],
     ],
+    howOnce: ['You see it once', 'Copy it then, and keep it like a password: only its hash is stored here.'],
+    howEnd: [
+      'You revoke it at any time',
+      'In the list or on its page. Its connections close within a second; other keys go on.',
+    ],
     create: 'Create a key',
     createLead: 'One for each agent or machine, so that you can end each by itself.',
     name: 'Name',
@@ -149,7 +154,7 @@ export const keysTexts = {
     saveNetworks: 'Save networks',
     limits: 'Limits',
     limitsLead: 'At most so much; empty means no limit.',
-    noLimits: 'None. What the operator limits applies all the same.',
+    noLimits: 'None of its own. Limits set by the operator still apply.',
     operatorLimits: 'Set by the operator: {limits}.',
     change: 'Change limits',
     saveLimits: 'Save limits',
@@ -178,6 +183,7 @@ export const keysTexts = {
   usage: {
     title: 'Usage in the last 30 days',
     none: { one: 'Nothing in the last day.', other: 'Nothing in the last {count} days.' },
+    delay: 'New uses appear here within seconds.',
     summary: {
       one: '{uses} and {refusals} in {count} day.',
       other: '{uses} and {refusals} in {count} days.',

@@ -18,6 +18,7 @@ export const listsTexts = {
     previous: 'Previous page',
     select: 'Select {name}',
     selectAll: 'Select all on this page',
+    selected: 'Selected: {count}',
     revoke: 'Revoke selected keys',
     revokeTitle: { one: 'Revoke {count} key?', other: 'Revoke {count} keys?' },
     revokeNow: { one: 'Revoke this key', other: 'Revoke these {count} keys' },

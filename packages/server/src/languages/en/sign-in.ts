@@ -38,7 +38,7 @@ export const signInTexts = {
   verify: {
     title: 'Sign in',
     signingIn: 'Signing you in…',
-    lead: 'One more tap signs you in as {email}.',
+    lead: 'Continue as {email}',
     submit: 'Sign in',
     notYou: 'If you did not ask for this, close the page: nothing happens without the button.',
     other: 'You are signed in as {email} now. Signing in here ends that.',

@@ -42,6 +42,8 @@ export const accountChangesTexts = {
   balanceHistory: {
     title: 'Saldo de los últimos {days} días',
     summary: 'De {from} a {to}, entre {lowest} y {highest}.',
+    change: 'De {from} a {to}.',
+    same: '{balance} todos los días.',
     columns: { day: 'Día (UTC)', balance: 'Saldo al final', change: 'Variación' },
   },
   accountMails: {

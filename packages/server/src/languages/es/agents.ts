@@ -34,7 +34,7 @@ export const agentsTexts = {
     connection: 'Conexión',
     since: 'Conectado',
     latency: 'Latencia',
-    notMeasured: 'saluda para medirla',
+    notMeasured: 'Aún sin medir',
     milliseconds: '{ms} ms',
     hello: 'Saludar',
     helloTo: 'a',
@@ -85,7 +85,7 @@ export const agentsTexts = {
   },
   agents: {
     title: 'Agentes',
-    lead: 'Tus conexiones activas, en todos los nodos. Esta página se actualiza sola.',
+    lead: 'Tus conexiones activas. Esta página se actualiza sola.',
     empty: 'No hay ningún agente conectado',
     emptyLead: 'Crea una clave y ejecuta la línea que la acompaña. El agente aparece aquí automáticamente.',
     disconnect: 'Desconectar',

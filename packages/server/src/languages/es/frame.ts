@@ -49,6 +49,8 @@ export const frameTexts = {
     session_ended: 'Se ha cerrado la sesión.',
     others_ended: 'Se han cerrado todas las demás sesiones.',
     saved: 'Guardado.',
+    name_changed: 'Se ha cambiado tu nombre.',
+    language_changed: 'Se ha cambiado el idioma.',
     mail_queued: 'El correo está en cola. Su estado indica si fue aceptado.',
     mail_allowed: 'Se vuelve a enviar correo a esta dirección.',
     granted: 'Esta aplicación puede volver a cobrar de tu saldo.',

@@ -13,6 +13,14 @@ export const keysTexts = {
       ['El agente la presenta', 'Recibe un token de 15 minutos y se conecta; lo renueva por sí solo.'],
       ['Tú tienes el control', 'Revoca la clave y sus conexiones se cierran en menos de un segundo.'],
     ],
+    howOnce: [
+      'La ves una sola vez',
+      'Cópiala entonces y guárdala como una contraseña: aquí solo se conserva su hash.',
+    ],
+    howEnd: [
+      'La revocas cuando quieras',
+      'En la lista o en su página. Sus conexiones se cierran en menos de un segundo; las demás claves siguen.',
+    ],
     create: 'Crear una clave',
     createLead: 'Una por agente o máquina, para poder revocar cada una por separado.',
     name: 'Nombre',
@@ -202,6 +210,7 @@ export const keysTexts = {
       many: 'Nada en los últimos {count} de días.',
       other: 'Nada en los últimos {count} días.',
     },
+    delay: 'Los usos nuevos aparecen aquí en unos segundos.',
     summary: {
       one: '{uses} y {refusals} en {count} día.',
       many: '{uses} y {refusals} en {count} de días.',

@@ -20,6 +20,7 @@ export const listsTexts = {
     previous: 'Página anterior',
     select: 'Seleccionar {name}',
     selectAll: 'Seleccionar todas las de esta página',
+    selected: 'Seleccionadas: {count}',
     revoke: 'Revocar las claves seleccionadas',
     revokeTitle: {
       one: '¿Revocar {count} clave?',

@@ -40,7 +40,7 @@ export const signInTexts = {
   verify: {
     title: 'Iniciar sesión',
     signingIn: 'Iniciando sesión…',
-    lead: 'Un clic más y habrás iniciado sesión como {email}.',
+    lead: 'Continuar como {email}',
     submit: 'Iniciar sesión',
     notYou: 'Si no lo pediste, cierra la página: sin el botón no ocurre nada.',
     other: 'Ahora tienes una sesión abierta como {email}. Si inicias sesión aquí, se cerrará.',

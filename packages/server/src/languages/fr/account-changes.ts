@@ -42,6 +42,8 @@ export const accountChangesTexts = {
   balanceHistory: {
     title: 'Solde des {days} derniers jours',
     summary: 'De {from} à {to}, entre {lowest} et {highest}.',
+    change: 'De {from} à {to}.',
+    same: '{balance} chaque jour.',
     columns: { day: 'Jour (UTC)', balance: 'Solde en fin de journée', change: 'Variation' },
   },
   accountMails: {

@@ -34,7 +34,7 @@ export const agentsTexts = {
     connection: 'Connexion',
     since: 'Connecté',
     latency: 'Latence',
-    notMeasured: 'dites bonjour pour la mesurer',
+    notMeasured: 'Pas encore mesurée',
     milliseconds: '{ms} ms',
     hello: 'Dire bonjour',
     helloTo: 'à',
@@ -86,7 +86,7 @@ export const agentsTexts = {
   },
   agents: {
     title: 'Agents',
-    lead: 'Vos connexions actives, sur tous les nœuds. Cette page se met à jour d’elle-même.',
+    lead: 'Vos connexions actives. Cette page se met à jour d’elle-même.',
     empty: 'Aucun agent n’est connecté',
     emptyLead: 'Créez une clé et lancez la ligne qui l’accompagne. L’agent apparaît ici automatiquement.',
     disconnect: 'Déconnecter',

@@ -52,6 +52,8 @@ export const frameTexts = {
     session_ended: 'La session a été fermée.',
     others_ended: 'Toutes les autres sessions ont été fermées.',
     saved: 'Enregistré.',
+    name_changed: 'Votre nom a été modifié.',
+    language_changed: 'La langue a été modifiée.',
     mail_queued: 'L’e-mail est en file d’attente. Son état indique s’il a été accepté.',
     mail_allowed: 'Les e-mails sont de nouveau envoyés à cette adresse.',
     granted: 'Cette application peut de nouveau débiter votre solde.',

@@ -16,6 +16,14 @@ export const keysTexts = {
       ],
       ['Vous gardez la main', 'Révoquez la clé : ses connexions se ferment en moins d’une seconde.'],
     ],
+    howOnce: [
+      'Vous la voyez une seule fois',
+      'Copiez-la alors et gardez-la comme un mot de passe : seul son hachage est conservé ici.',
+    ],
+    howEnd: [
+      'Vous la révoquez à tout moment',
+      'Dans la liste ou sur sa page. Ses connexions se ferment en moins d’une seconde ; les autres clés continuent.',
+    ],
     create: 'Créer une clé',
     createLead: 'Une par agent ou par machine, pour pouvoir révoquer chacune séparément.',
     name: 'Nom',
@@ -207,6 +215,7 @@ export const keysTexts = {
       many: 'Rien au cours des {count} derniers jours.',
       other: 'Rien au cours des {count} derniers jours.',
     },
+    delay: 'Les nouvelles utilisations apparaissent ici en quelques secondes.',
     summary: {
       one: '{uses} et {refusals} en {count} jour.',
       many: '{uses} et {refusals} en {count} de jours.',

@@ -20,6 +20,7 @@ export const listsTexts = {
     previous: 'Page précédente',
     select: 'Sélectionner {name}',
     selectAll: 'Tout sélectionner sur cette page',
+    selected: 'Sélection : {count}',
     revoke: 'Révoquer les clés sélectionnées',
     revokeTitle: {
       one: 'Révoquer {count} clé ?',

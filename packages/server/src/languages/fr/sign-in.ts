@@ -41,7 +41,7 @@ export const signInTexts = {
   verify: {
     title: 'Connexion',
     signingIn: 'Connexion en cours…',
-    lead: 'Plus qu’un clic pour vous connecter avec {email}.',
+    lead: 'Continuer en tant que {email}',
     submit: 'Se connecter',
     notYou: 'Si vous n’avez rien demandé, fermez la page : rien ne se passe sans le bouton.',
     other: 'Une session est déjà ouverte ici avec {email}. Si vous vous connectez, elle sera fermée.',

@@ -42,6 +42,8 @@ export const accountChangesTexts = {
   balanceHistory: {
     title: 'Saldo degli ultimi {days} giorni',
     summary: 'Da {from} a {to}, tra {lowest} e {highest}.',
+    change: 'Da {from} a {to}.',
+    same: '{balance} ogni giorno.',
     columns: { day: 'Giorno (UTC)', balance: 'Saldo a fine giornata', change: 'Variazione' },
   },
   accountMails: {

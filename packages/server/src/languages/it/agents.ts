@@ -34,7 +34,7 @@ export const agentsTexts = {
     connection: 'Connessione',
     since: 'Connesso',
     latency: 'Latenza',
-    notMeasured: 'salutalo per misurarla',
+    notMeasured: 'Non ancora misurata',
     milliseconds: '{ms} ms',
     hello: 'Saluta',
     helloTo: ':',
@@ -86,7 +86,7 @@ export const agentsTexts = {
   },
   agents: {
     title: 'Agenti',
-    lead: 'Le tue connessioni attive, su tutti i nodi. Questa pagina si aggiorna da sola.',
+    lead: 'Le tue connessioni attive. Questa pagina si aggiorna da sola.',
     empty: 'Nessun agente connesso',
     emptyLead: 'Crea una chiave ed esegui la riga che l’accompagna. L’agente appare qui da solo.',
     disconnect: 'Disconnetti',

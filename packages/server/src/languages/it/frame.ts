@@ -52,6 +52,8 @@ export const frameTexts = {
     session_ended: 'La sessione è stata chiusa.',
     others_ended: 'Tutte le altre sessioni sono state chiuse.',
     saved: 'Salvato.',
+    name_changed: 'Il tuo nome è stato cambiato.',
+    language_changed: 'La lingua è stata cambiata.',
     mail_queued: 'L’e-mail è in coda. Il suo stato indica se è stata accettata.',
     mail_allowed: 'Le e-mail vengono di nuovo inviate a questo indirizzo.',
     granted: 'Questa app può di nuovo addebitare sul tuo saldo.',

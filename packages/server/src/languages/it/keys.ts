@@ -13,6 +13,14 @@ export const keysTexts = {
       ['L’agente la presenta', 'Riceve un token per 15 minuti e si connette; lo rinnova da solo.'],
       ['Il controllo è tuo', 'Revoca la chiave, e le sue connessioni si chiudono entro un secondo.'],
     ],
+    howOnce: [
+      'La vedi una sola volta',
+      'Copiala allora e custodiscila come una password: qui resta solo il suo hash.',
+    ],
+    howEnd: [
+      'La revochi quando vuoi',
+      'Nell’elenco o nella sua pagina. Le sue connessioni si chiudono entro un secondo; le altre chiavi continuano.',
+    ],
     create: 'Crea una chiave',
     createLead: 'Una per ogni agente o macchina, per poter revocare ciascuna separatamente.',
     name: 'Nome',
@@ -203,6 +211,7 @@ export const keysTexts = {
       many: 'Nulla negli ultimi {count} di giorni.',
       other: 'Nulla negli ultimi {count} giorni.',
     },
+    delay: 'I nuovi utilizzi compaiono qui entro pochi secondi.',
     summary: {
       one: '{uses} e {refusals} in {count} giorno.',
       many: '{uses} e {refusals} in {count} di giorni.',

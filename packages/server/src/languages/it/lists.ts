@@ -20,6 +20,7 @@ export const listsTexts = {
     previous: 'Pagina precedente',
     select: 'Seleziona {name}',
     selectAll: 'Seleziona tutte quelle di questa pagina',
+    selected: 'Selezionate: {count}',
     revoke: 'Revoca le chiavi selezionate',
     revokeTitle: {
       one: 'Revocare {count} chiave?',

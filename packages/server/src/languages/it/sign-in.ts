@@ -42,7 +42,7 @@ export const signInTexts = {
   verify: {
     title: 'Accedi',
     signingIn: 'Accesso in corso…',
-    lead: 'Ancora un clic per accedere come {email}.',
+    lead: 'Continua come {email}',
     submit: 'Accedi',
     notYou: 'Se non l’hai chiesto tu, chiudi la pagina: senza il pulsante non succede nulla.',
     other: 'Ora qui è aperta una sessione come {email}. Se accedi, quella sessione si chiude.',

@@ -41,6 +41,8 @@ export const accountChangesTexts = {
   balanceHistory: {
     title: '過去 {days} 日間の残高',
     summary: '{from} から {to} へ。最低 {lowest}、最高 {highest}。',
+    change: '{from} から {to} へ。',
+    same: '毎日 {balance}。',
     columns: { day: '日付 (UTC)', balance: '終了時の残高', change: '増減' },
   },
   accountMails: {

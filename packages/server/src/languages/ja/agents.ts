@@ -29,7 +29,7 @@ export const agentsTexts = {
     connection: '接続',
     since: '接続',
     latency: 'レイテンシ',
-    notMeasured: '挨拶を送ると計測されます',
+    notMeasured: 'まだ計測していません',
     milliseconds: '{ms} ミリ秒',
     hello: '挨拶を送る',
     helloTo: '：',
@@ -72,7 +72,7 @@ export const agentsTexts = {
   },
   agents: {
     title: 'エージェント',
-    lead: 'すべてのノードでの現在の接続です。このページは自動的に更新されます。',
+    lead: '現在の接続です。このページは自動的に更新されます。',
     empty: '接続中のエージェントはありません',
     emptyLead: 'キーを作成し、表示される行を実行してください。エージェントは自動的にここに表示されます。',
     disconnect: '切断',

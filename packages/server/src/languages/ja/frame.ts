@@ -53,6 +53,8 @@ export const frameTexts = {
     session_ended: 'セッションを終了しました。',
     others_ended: 'ほかのすべてのセッションを終了しました。',
     saved: '保存しました。',
+    name_changed: '名前を変更しました。',
+    language_changed: '言語を変更しました。',
     mail_queued: 'メールを送信待ちに追加しました。受理されたかどうかは状態に表示されます。',
     mail_allowed: 'このアドレスへのメール送信を再開しました。',
     granted: 'このアプリは、再び残高に課金できます。',

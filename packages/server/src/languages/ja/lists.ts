@@ -15,6 +15,7 @@ export const listsTexts = {
     previous: '前のページ',
     select: '{name} を選択',
     selectAll: 'このページのすべてを選択',
+    selected: '選択中：{count}',
     revoke: '選択したキーを失効させる',
     revokeTitle: { other: '{count} 個のキーを失効させますか？' },
     revokeNow: { other: '{count} 個のキーを失効させる' },

@@ -41,7 +41,7 @@ export const signInTexts = {
   verify: {
     title: 'サインイン',
     signingIn: 'サインインしています…',
-    lead: 'ボタンを押すと、{email} としてサインインします。',
+    lead: '{email} として続ける',
     submit: 'サインイン',
     notYou: '心当たりがない場合は、このページを閉じてください。ボタンを押さなければ何も起こりません。',
     other: '現在 {email} としてサインインしています。ここでサインインすると、そのセッションは終了します。',

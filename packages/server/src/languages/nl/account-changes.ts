@@ -41,6 +41,8 @@ export const accountChangesTexts = {
   balanceHistory: {
     title: 'Saldo in de afgelopen {days} dagen',
     summary: 'Van {from} naar {to}, tussen {lowest} en {highest}.',
+    change: 'Van {from} naar {to}.',
+    same: '{balance} op elke dag.',
     columns: { day: 'Dag (UTC)', balance: 'Saldo aan het eind', change: 'Verandering' },
   },
   accountMails: {

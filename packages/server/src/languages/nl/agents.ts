@@ -32,7 +32,7 @@ export const agentsTexts = {
     connection: 'Verbinding',
     since: 'Verbonden',
     latency: 'Latentie',
-    notMeasured: 'zeg hallo om te meten',
+    notMeasured: 'Nog niet gemeten',
     milliseconds: '{ms} ms',
     hello: 'Zeg hallo',
     helloTo: 'tegen',
@@ -82,7 +82,7 @@ export const agentsTexts = {
   },
   agents: {
     title: 'Agents',
-    lead: 'Je actieve verbindingen, op alle nodes. Deze pagina werkt zichzelf bij.',
+    lead: 'Je actieve verbindingen. Deze pagina werkt zichzelf bij.',
     empty: 'Er is geen agent verbonden',
     emptyLead:
       'Maak een sleutel aan en voer de regel uit die je erbij krijgt. De agent verschijnt hier vanzelf.',

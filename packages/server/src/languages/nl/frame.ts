@@ -51,6 +51,8 @@ export const frameTexts = {
     session_ended: 'De sessie is beëindigd.',
     others_ended: 'Alle andere sessies zijn beëindigd.',
     saved: 'Opgeslagen.',
+    name_changed: 'Je naam is gewijzigd.',
+    language_changed: 'De taal is gewijzigd.',
     mail_queued: 'De mail staat in de wachtrij. Aan de status zie je of hij is geaccepteerd.',
     mail_allowed: 'Naar dit adres worden weer mails gestuurd.',
     granted: 'Deze app mag weer bedragen van je saldo afschrijven.',

@@ -16,6 +16,14 @@ export const keysTexts = {
       ],
       ['Jij houdt de regie', 'Trek de sleutel in, en zijn verbindingen sluiten binnen een seconde.'],
     ],
+    howOnce: [
+      'Je ziet hem één keer',
+      'Kopieer hem dan en bewaar hem als een wachtwoord: hier staat alleen de hash.',
+    ],
+    howEnd: [
+      'Je trekt hem altijd in',
+      'In de lijst of op zijn pagina. Zijn verbindingen sluiten binnen een seconde; andere sleutels blijven werken.',
+    ],
     create: 'Een sleutel aanmaken',
     createLead: 'Eén per agent of machine, zodat je elke apart kunt beëindigen.',
     name: 'Naam',
@@ -190,6 +198,7 @@ export const keysTexts = {
   usage: {
     title: 'Gebruik in de afgelopen 30 dagen',
     none: { one: 'Niets in de afgelopen dag.', other: 'Niets in de afgelopen {count} dagen.' },
+    delay: 'Nieuw gebruik verschijnt hier binnen enkele seconden.',
     summary: {
       one: '{uses} en {refusals} in {count} dag.',
       other: '{uses} en {refusals} in {count} dagen.',

@@ -20,6 +20,7 @@ export const listsTexts = {
     previous: 'Vorige pagina',
     select: '{name} selecteren',
     selectAll: 'Alles op deze pagina selecteren',
+    selected: 'Geselecteerd: {count}',
     revoke: 'Geselecteerde sleutels intrekken',
     revokeTitle: { one: '{count} sleutel intrekken?', other: '{count} sleutels intrekken?' },
     revokeNow: { one: 'Deze sleutel intrekken', other: 'Deze {count} sleutels intrekken' },

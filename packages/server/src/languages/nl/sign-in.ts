@@ -42,7 +42,7 @@ export const signInTexts = {
   verify: {
     title: 'Inloggen',
     signingIn: 'Je wordt ingelogd…',
-    lead: 'Nog één klik en je bent ingelogd als {email}.',
+    lead: 'Doorgaan als {email}',
     submit: 'Inloggen',
     notYou: 'Heb je hier niet om gevraagd? Sluit dan de pagina: zonder de knop gebeurt er niets.',
     other: 'Je bent nu ingelogd als {email}. Als je hier inlogt, eindigt die sessie.',

@@ -41,6 +41,8 @@ export const accountChangesTexts = {
   balanceHistory: {
     title: 'Saldo w ciągu ostatnich {days} dni',
     summary: 'Od {from} do {to}, najniżej {lowest}, najwyżej {highest}.',
+    change: 'Od {from} do {to}.',
+    same: '{balance} każdego dnia.',
     columns: { day: 'Dzień (UTC)', balance: 'Saldo na koniec', change: 'Zmiana' },
   },
   accountMails: {

@@ -34,7 +34,7 @@ export const agentsTexts = {
     connection: 'Połączenie',
     since: 'Połączono',
     latency: 'Opóźnienie',
-    notMeasured: 'przywitaj się, aby zmierzyć',
+    notMeasured: 'Jeszcze nie zmierzono',
     milliseconds: '{ms} ms',
     hello: 'Przywitaj się',
     helloTo: 'z agentem',
@@ -92,7 +92,7 @@ export const agentsTexts = {
   },
   agents: {
     title: 'Agenci',
-    lead: 'Twoje aktywne połączenia na wszystkich węzłach. Ta strona aktualizuje się sama.',
+    lead: 'Twoje aktywne połączenia. Ta strona aktualizuje się sama.',
     empty: 'Żaden agent nie jest połączony',
     emptyLead: 'Utwórz klucz i uruchom wiersz, który się wyświetli. Agent pojawi się tu sam.',
     disconnect: 'Rozłącz',

@@ -61,6 +61,8 @@ export const frameTexts = {
     session_ended: 'Sesja została zakończona.',
     others_ended: 'Wszystkie pozostałe sesje zostały zakończone.',
     saved: 'Zapisano.',
+    name_changed: 'Twoje imię i nazwisko zostały zmienione.',
+    language_changed: 'Język został zmieniony.',
     mail_queued: 'Wiadomość czeka w kolejce. Jej stan pokaże, czy została przyjęta.',
     mail_allowed: 'Na ten adres znów są wysyłane wiadomości.',
     granted: 'Ta aplikacja znów może obciążać twoje saldo.',

@@ -13,6 +13,11 @@ export const keysTexts = {
       ['Agent go okazuje', 'Dostaje token na 15 minut i się łączy; token odnawia sam.'],
       ['Zachowujesz kontrolę', 'Unieważnij klucz, a jego połączenia zamkną się w ciągu sekundy.'],
     ],
+    howOnce: ['Widzisz go raz', 'Skopiuj go wtedy i strzeż jak hasła: tu zostaje tylko jego skrót.'],
+    howEnd: [
+      'Unieważniasz go w każdej chwili',
+      'Na liście albo na jego stronie. Jego połączenia zamykają się w ciągu sekundy; inne klucze działają dalej.',
+    ],
     create: 'Utwórz klucz',
     createLead: 'Osobny dla każdego agenta lub maszyny, aby każdy dało się zakończyć osobno.',
     name: 'Nazwa',
@@ -215,6 +220,7 @@ export const keysTexts = {
       many: 'Nic w ciągu ostatnich {count} dni.',
       other: 'Nic w ciągu ostatnich {count} dnia.',
     },
+    delay: 'Nowe użycia pojawiają się tu w ciągu kilku sekund.',
     summary: {
       one: '{uses} i {refusals} w ciągu {count} dnia.',
       few: '{uses} i {refusals} w ciągu {count} dni.',

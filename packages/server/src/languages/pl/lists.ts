@@ -20,6 +20,7 @@ export const listsTexts = {
     previous: 'Poprzednia strona',
     select: 'Zaznacz {name}',
     selectAll: 'Zaznacz wszystkie na tej stronie',
+    selected: 'Zaznaczone: {count}',
     revoke: 'Unieważnij zaznaczone klucze',
     revokeTitle: {
       one: 'Unieważnić {count} klucz?',

@@ -40,7 +40,7 @@ export const signInTexts = {
   verify: {
     title: 'Logowanie',
     signingIn: 'Trwa logowanie…',
-    lead: 'Jeszcze jedno kliknięcie i zalogujesz się jako {email}.',
+    lead: 'Kontynuuj jako {email}',
     submit: 'Zaloguj się',
     notYou: 'Jeśli to nie twoja prośba, zamknij stronę: bez przycisku nic się nie stanie.',
     other: 'Obecne konto: {email}. Zalogowanie się tutaj zakończy tamtą sesję.',

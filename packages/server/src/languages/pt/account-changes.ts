@@ -42,6 +42,8 @@ export const accountChangesTexts = {
   balanceHistory: {
     title: 'Saldo nos últimos {days} dias',
     summary: 'De {from} para {to}, entre {lowest} e {highest}.',
+    change: 'De {from} para {to}.',
+    same: '{balance} todos os dias.',
     columns: { day: 'Dia (UTC)', balance: 'Saldo no fim do dia', change: 'Variação' },
   },
   accountMails: {

@@ -34,7 +34,7 @@ export const agentsTexts = {
     connection: 'Conexão',
     since: 'Conectado',
     latency: 'Latência',
-    notMeasured: 'diga olá para medir',
+    notMeasured: 'Ainda não medida',
     milliseconds: '{ms} ms',
     hello: 'Dizer olá',
     helloTo: 'a',
@@ -86,7 +86,7 @@ export const agentsTexts = {
   },
   agents: {
     title: 'Agentes',
-    lead: 'Suas conexões ativas, em todos os nós. Esta página se atualiza sozinha.',
+    lead: 'Suas conexões ativas. Esta página se atualiza sozinha.',
     empty: 'Nenhum agente está conectado',
     emptyLead: 'Crie uma chave e execute a linha que vem com ela. O agente aparece aqui sozinho.',
     disconnect: 'Desconectar',

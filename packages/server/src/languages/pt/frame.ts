@@ -51,6 +51,8 @@ export const frameTexts = {
     session_ended: 'A sessão foi encerrada.',
     others_ended: 'Todas as outras sessões foram encerradas.',
     saved: 'Salvo.',
+    name_changed: 'Seu nome foi alterado.',
+    language_changed: 'O idioma foi alterado.',
     mail_queued: 'O e-mail está na fila. O estado dele mostra se foi aceito.',
     mail_allowed: 'Os e-mails voltaram a ser enviados para este endereço.',
     granted: 'Este app pode voltar a cobrar do seu saldo.',

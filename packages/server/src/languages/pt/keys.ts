@@ -13,6 +13,14 @@ export const keysTexts = {
       ['O agente a apresenta', 'Ele recebe um token de 15 minutos e se conecta; a renovação é automática.'],
       ['Você está no controle', 'Revogue a chave, e as conexões dela se fecham em menos de um segundo.'],
     ],
+    howOnce: [
+      'Você a vê uma única vez',
+      'Copie-a então e guarde-a como uma senha: aqui fica apenas o hash dela.',
+    ],
+    howEnd: [
+      'Você a revoga quando quiser',
+      'Na lista ou na página dela. As conexões se fecham em menos de um segundo; as outras chaves continuam.',
+    ],
     create: 'Criar uma chave',
     createLead: 'Uma por agente ou máquina, para poder revogar cada uma separadamente.',
     name: 'Nome',
@@ -202,6 +210,7 @@ export const keysTexts = {
       many: 'Nada nos últimos {count} de dias.',
       other: 'Nada nos últimos {count} dias.',
     },
+    delay: 'Novos usos aparecem aqui em segundos.',
     summary: {
       one: '{uses} e {refusals} em {count} dia.',
       many: '{uses} e {refusals} em {count} de dias.',

@@ -15,6 +15,7 @@ export const listsTexts = {
     previous: 'Página anterior',
     select: 'Selecionar {name}',
     selectAll: 'Selecionar todas desta página',
+    selected: 'Selecionadas: {count}',
     revoke: 'Revogar as chaves selecionadas',
     revokeTitle: {
       one: 'Revogar {count} chave?',

@@ -40,7 +40,7 @@ export const signInTexts = {
   verify: {
     title: 'Entrar',
     signingIn: 'Entrando…',
-    lead: 'Só mais um clique para entrar como {email}.',
+    lead: 'Continuar como {email}',
     submit: 'Entrar',
     notYou: 'Se você não pediu isso, feche a página: sem o botão, nada acontece.',
     other: 'Agora há uma sessão aberta como {email}. Entrar aqui encerra essa sessão.',

@@ -42,6 +42,8 @@ export const accountChangesTexts = {
   balanceHistory: {
     title: 'Son {days} gündeki bakiye',
     summary: 'Başta {from}, sonda {to}; en düşük {lowest}, en yüksek {highest}.',
+    change: 'Başta {from}, sonda {to}.',
+    same: 'Her gün {balance}.',
     columns: { day: 'Gün (UTC)', balance: 'Gün sonu bakiyesi', change: 'Değişim' },
   },
   accountMails: {

@@ -32,7 +32,7 @@ export const agentsTexts = {
     connection: 'Bağlantı',
     since: 'Bağlandı',
     latency: 'Gecikme',
-    notMeasured: 'ölçmek için selam verin',
+    notMeasured: 'Henüz ölçülmedi',
     milliseconds: '{ms} ms',
     hello: 'Selam ver',
     helloTo: ':',
@@ -80,7 +80,7 @@ export const agentsTexts = {
   },
   agents: {
     title: 'Ajanlar',
-    lead: 'Tüm düğümlerdeki etkin bağlantılarınız. Bu sayfa kendiliğinden güncellenir.',
+    lead: 'Etkin bağlantılarınız. Bu sayfa kendiliğinden güncellenir.',
     empty: 'Bağlı ajan yok',
     emptyLead: 'Bir anahtar oluşturun ve size verilen satırı çalıştırın. Ajan burada kendiliğinden görünür.',
     disconnect: 'Bağlantıyı kes',

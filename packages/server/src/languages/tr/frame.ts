@@ -50,6 +50,8 @@ export const frameTexts = {
     session_ended: 'Oturum sonlandırıldı.',
     others_ended: 'Diğer tüm oturumlar sonlandırıldı.',
     saved: 'Kaydedildi.',
+    name_changed: 'Adınız değiştirildi.',
+    language_changed: 'Dil değiştirildi.',
     mail_queued: 'E-posta sıraya alındı. Kabul edilip edilmediğini durumundan görebilirsiniz.',
     mail_allowed: 'Bu adrese yeniden e-posta gönderiliyor.',
     granted: 'Bu uygulama bakiyenizden yeniden tahsilat yapabilir.',

@@ -17,6 +17,14 @@ export const keysTexts = {
       ['Ajan anahtarı sunar', '15 dakikalık bir token alır ve bağlanır; tokeni kendisi yeniler.'],
       ['Denetim sizde kalır', 'Anahtarı iptal edin; bağlantıları bir saniye içinde kapanır.'],
     ],
+    howOnce: [
+      'Onu bir kez görürsünüz',
+      'O anda kopyalayın ve parola gibi saklayın: burada yalnızca özeti tutulur.',
+    ],
+    howEnd: [
+      'İstediğiniz an iptal edersiniz',
+      'Listede ya da kendi sayfasında. Bağlantıları bir saniye içinde kapanır; diğer anahtarlar çalışmaya devam eder.',
+    ],
     create: 'Anahtar oluştur',
     createLead: 'Her ajan ya da makine için bir tane; böylece her birini ayrı sonlandırabilirsiniz.',
     name: 'Ad',
@@ -187,6 +195,7 @@ export const keysTexts = {
   usage: {
     title: 'Son 30 gündeki kullanım',
     none: { one: 'Son bir günde hiç kullanılmadı.', other: 'Son {count} günde hiç kullanılmadı.' },
+    delay: 'Yeni kullanımlar birkaç saniye içinde burada görünür.',
     summary: {
       one: '{count} günde {uses} ve {refusals}.',
       other: '{count} günde {uses} ve {refusals}.',

@@ -20,6 +20,7 @@ export const listsTexts = {
     previous: 'Önceki sayfa',
     select: 'Seç: {name}',
     selectAll: 'Bu sayfadakilerin tümünü seç',
+    selected: 'Seçilen: {count}',
     revoke: 'Seçili anahtarları iptal et',
     revokeTitle: { one: '{count} anahtar iptal edilsin mi?', other: '{count} anahtar iptal edilsin mi?' },
     revokeNow: { one: 'Bu anahtarı iptal et', other: 'Bu {count} anahtarı iptal et' },

@@ -41,7 +41,7 @@ export const signInTexts = {
   verify: {
     title: 'Giriş',
     signingIn: 'Giriş yapılıyor…',
-    lead: '{email} olarak giriş yapmak için son bir dokunuş.',
+    lead: '{email} olarak devam edin',
     submit: 'Giriş yap',
     notYou: 'Bunu siz istemediyseniz sayfayı kapatın: düğmeye basılmadan hiçbir şey olmaz.',
     other: 'Şu anda {email} olarak giriş yapmış durumdasınız. Burada giriş yaparsanız o oturum sona erer.',

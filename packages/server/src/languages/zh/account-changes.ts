@@ -39,6 +39,8 @@ export const accountChangesTexts = {
   balanceHistory: {
     title: '最近 {days} 天的余额',
     summary: '从 {from} 到 {to}，最低 {lowest}，最高 {highest}。',
+    change: '从 {from} 到 {to}。',
+    same: '每天 {balance}。',
     columns: { day: '日期 (UTC)', balance: '当日结束时的余额', change: '变动' },
   },
   accountMails: {

@@ -29,7 +29,7 @@ export const agentsTexts = {
     connection: '连接',
     since: '连接于',
     latency: '延迟',
-    notMeasured: '打个招呼即可测量',
+    notMeasured: '尚未测量',
     milliseconds: '{ms} 毫秒',
     hello: '打个招呼',
     helloTo: '：',
@@ -70,7 +70,7 @@ export const agentsTexts = {
   },
   agents: {
     title: '智能体',
-    lead: '您在所有节点上的实时连接。此页面会自动更新。',
+    lead: '您的实时连接。此页面会自动更新。',
     empty: '没有已连接的智能体',
     emptyLead: '创建密钥并运行随附的命令，智能体会自动出现在这里。',
     disconnect: '断开',

@@ -48,6 +48,8 @@ export const frameTexts = {
     session_ended: '会话已结束。',
     others_ended: '其他所有会话均已结束。',
     saved: '已保存。',
+    name_changed: '您的姓名已更改。',
+    language_changed: '语言已更改。',
     mail_queued: '邮件已加入队列。其状态会显示是否已被接受。',
     mail_allowed: '已恢复向此地址发送邮件。',
     granted: '此应用又可以从您的余额中扣费了。',

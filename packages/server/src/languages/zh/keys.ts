@@ -13,6 +13,8 @@ export const keysTexts = {
       ['智能体出示密钥', '它获得 15 分钟有效的令牌并建立连接，之后自动续期。'],
       ['一切由您掌控', '吊销密钥，其连接会在一秒内关闭。'],
     ],
+    howOnce: ['只显示一次', '请当时复制，并像密码一样保管：这里只保存其哈希值。'],
+    howEnd: ['您可以随时吊销', '在列表或密钥页面中操作。其连接会在一秒内关闭，其他密钥不受影响。'],
     create: '创建密钥',
     createLead: '每个智能体或机器一个，以便单独停用。',
     name: '名称',
@@ -162,6 +164,7 @@ export const keysTexts = {
   usage: {
     title: '最近 30 天的使用情况',
     none: { other: '最近 {count} 天没有使用。' },
+    delay: '新的使用会在几秒内显示在这里。',
     summary: { other: '{count} 天内{uses}，{refusals}。' },
     uses: { other: '使用 {count} 次' },
     refusals: { other: '拒绝 {count} 次' },

@@ -15,6 +15,7 @@ export const listsTexts = {
     previous: '上一页',
     select: '选择 {name}',
     selectAll: '选择本页全部',
+    selected: '已选择：{count}',
     revoke: '吊销所选密钥',
     revokeTitle: { other: '要吊销 {count} 个密钥吗？' },
     revokeNow: { other: '吊销这 {count} 个密钥' },

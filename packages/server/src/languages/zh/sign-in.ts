@@ -38,7 +38,7 @@ export const signInTexts = {
   verify: {
     title: '登录',
     signingIn: '正在登录…',
-    lead: '再点一下即可以 {email} 的身份登录。',
+    lead: '以 {email} 的身份继续',
     submit: '登录',
     notYou: '如果这不是您发起的，请关闭页面：不点按钮就不会发生任何事。',
     other: '您当前以 {email} 的身份登录。在此登录会结束该会话。',
