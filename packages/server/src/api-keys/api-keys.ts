@@ -1,20 +1,12 @@
-import type { Audit, By } from '../audit/audit.ts'
-import type { ChangeLimits } from '../change-limits.ts'
-import type { Clock } from '../clock.ts'
+import type { By } from '../audit/audit.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
-import type { KnownNetworks } from '../known-networks.ts'
 import { quotasOf, type WantedLimits } from '../limits/limit.ts'
-import type { KeyLimiter } from '../limits/limits.ts'
 import { assertWithinPolicy, withDefaults } from '../limits/policy.ts'
-import type { Log } from '../log.ts'
 import type { Caller } from '../network.ts'
-import type { Outbox } from '../outbox/outbox.ts'
 import type { PageRequest, Slice } from '../paging.ts'
-import type { PolicyRegistry } from '../policies/policies.ts'
 import { assertAllowed } from '../policies/policy.ts'
 import { securityEvent } from '../security-events/security-event.ts'
-import type { Storage, Store, Transaction } from '../store.ts'
-import type { Meter } from '../usage/meter.ts'
+import type { Store, Transaction } from '../store.ts'
 import {
   type ApiKey,
   type ApiKeyStatus,
@@ -24,12 +16,12 @@ import {
   newApiKey,
   type OwnedApiKey,
 } from './api-key.ts'
+import type { ApiKeyDeps } from './api-key-deps.ts'
 import { assertUsable, findPresented } from './authentication.ts'
 import { createChange, type KeyChange } from './change.ts'
 import { createImport, type ImportedKey, type KeyToImport } from './import.ts'
-import type { ImportedKeys } from './imported-keys.ts'
 import type { KeyAlerts } from './key-alerts.ts'
-import { type KeyLimits, type LimitRefusal, limitReached, refusalByLimits } from './key-limits.ts'
+import { type LimitRefusal, limitReached, refusalByLimits } from './key-limits.ts'
 import { createKeyNetworks } from './key-networks.ts'
 import { createKeyNotices } from './key-notices.ts'
 import { createLastUsed } from './last-used.ts'
@@ -127,21 +119,6 @@ export interface CreationCondition {
   /** Runs in the transaction that stores the key, before it is stored; false: the key is not created. */
   within(tx: Transaction, apiKey: ApiKey): Promise<boolean>
   refusal(): KeywayError
-}
-
-export interface ApiKeyDeps extends KeyLimits {
-  storage: Storage
-  audit: Audit
-  clock: Clock
-  log: Log
-  outbox: Outbox
-  alerts: KeyAlerts
-  changeLimits: ChangeLimits
-  meter: Meter
-  limiter: Pick<KeyLimiter, 'quotasLeft'>
-  policies: Pick<PolicyRegistry, 'read'>
-  imported: Pick<ImportedKeys, 'isPresentable' | 'load'>
-  knownNetworks: Pick<KnownNetworks, 'noteUse'>
 }
 
 type Refused = 'no_owner' | 'no_administrator' | 'already_created' | LimitRefusal

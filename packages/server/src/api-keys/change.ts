@@ -7,7 +7,7 @@ import { isNoLooser, type Limits, type WantedLimits } from '../limits/limit.ts'
 import { assertWithinPolicy } from '../limits/policy.ts'
 import type { Transaction } from '../store.ts'
 import { type ApiKey, isNoWider } from './api-key.ts'
-import type { ApiKeyDeps } from './api-keys.ts'
+import type { ApiKeyDeps } from './api-key-deps.ts'
 import { type Metadata, storedForm } from './metadata.ts'
 import { replaceLimits } from './replace-limits.ts'
 

@@ -9,7 +9,7 @@ import type { AuditedTransaction } from '../store.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import type { User } from '../users/user.ts'
 import { type ApiKey, isAdministrative, type NewApiKey, newApiKey, type Scopes } from './api-key.ts'
-import type { ApiKeyDeps } from './api-keys.ts'
+import type { ApiKeyDeps } from './api-key-deps.ts'
 
 /** Keys that one transaction imports. */
 export const MAX_IMPORTED_KEYS = 1000

@@ -4,7 +4,7 @@ import type { Caller } from '../network.ts'
 import { sha256 } from '../secrets.ts'
 import type { Store, Transaction } from '../store.ts'
 import { type ApiKey, statusOf } from './api-key.ts'
-import type { ApiKeyDeps } from './api-keys.ts'
+import type { ApiKeyDeps } from './api-key-deps.ts'
 import { mailOwner } from './mail-owner.ts'
 
 /** Revokes keys: by their owner, by the operator, or by anyone who has the key. */

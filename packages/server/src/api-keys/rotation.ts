@@ -6,7 +6,7 @@ import { refusedByPolicy, type Violation, violationOf } from '../policies/policy
 import { securityEvent } from '../security-events/security-event.ts'
 import type { Store, Transaction } from '../store.ts'
 import { type ApiKey, newApiKey, statusOf } from './api-key.ts'
-import type { ApiKeyDeps } from './api-keys.ts'
+import type { ApiKeyDeps } from './api-key-deps.ts'
 import { type KeyLimits, type LimitRefusal, limitReached, refusalByLimits } from './key-limits.ts'
 
 /** How long a rotated key still works by default, in seconds: a day. */

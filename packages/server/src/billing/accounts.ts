@@ -3,11 +3,8 @@ import { type Clock, DAY, type Instant } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import type { PageRequest, Slice } from '../paging.ts'
 import type { Storage } from '../store.ts'
-import {
-  type ChargeAuthorization,
-  type ChargeAuthorizations,
-  createChargeAuthorizations,
-} from './charge-authorizations.ts'
+import type { ChargeAuthorization } from './charge-authorization.ts'
+import { type ChargeAuthorizations, createChargeAuthorizations } from './charge-authorizations.ts'
 import type { LedgerEntry, Subscription } from './ledger.ts'
 import type { MicroDollars } from './money.ts'
 

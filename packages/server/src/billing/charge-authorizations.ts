@@ -1,19 +1,10 @@
 import type { ChangeLimits } from '../change-limits.ts'
-import type { Clock, Instant } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
 import { securityEvent } from '../security-events/security-event.ts'
 import type { Storage, Transaction } from '../store.ts'
-
-/** A user's permission for an app to charge the balance. */
-export interface ChargeAuthorization {
-  userId: string
-  appId: string
-  /** The app's registered name. */
-  name: string
-  grantedAt: Instant
-  revokedAt: Instant | null
-}
+import type { ChargeAuthorization } from './charge-authorization.ts'
 
 export interface ChargeAuthorizations {
   /** @throws KeywayError `not_found` if no such app is registered, `rate_limited` */

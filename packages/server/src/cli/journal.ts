@@ -1,11 +1,7 @@
 import { journalFiles } from '../backup/journal-reader.ts'
 import { toRfc3339 } from '../clock.ts'
-import {
-  REPLAY_KINDS,
-  type ReplayReport,
-  replayJournal,
-  type UnresolvedChange,
-} from '../operations/failover-replay.ts'
+import { replayJournal } from '../operations/failover-replay.ts'
+import { REPLAY_KINDS, type ReplayReport, type UnresolvedChange } from '../operations/replay-report.ts'
 import { EXIT_FAILED, OperatorError } from '../operator-error.ts'
 import { printProgress } from './backup-services.ts'
 import { type Command, type CommandContext, table } from './command.ts'

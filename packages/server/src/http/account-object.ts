@@ -1,6 +1,6 @@
 import type { AccountObject, ChargeAuthorizationObject, EmailChangeObject } from '@keyway/sdk/protocol'
 import { awaitedBy, type EmailChange } from '../account-changes/email-change.ts'
-import type { ChargeAuthorization } from '../billing/charge-authorizations.ts'
+import type { ChargeAuthorization } from '../billing/charge-authorization.ts'
 import { CURRENCY, formatMoney } from '../billing/money.ts'
 import { toRfc3339, toRfc3339OrNull } from '../clock.ts'
 import type { HttpPorts } from './http-ports.ts'

@@ -6,7 +6,6 @@ import { type Instant, SECOND, toRfc3339 } from '../clock.ts'
 import type { LiveConnection } from '../events.ts'
 import type { Caller } from '../network.ts'
 import { type CloseStatus, RESUMED_ELSEWHERE, SLOW_CONSUMER } from './close-codes.ts'
-import { HEARTBEAT_SECONDS } from './heartbeat.ts'
 import type { KeyStatus, TokenClaims } from './hub-ports.ts'
 import type { KeptMessage, MessageLog } from './message-log.ts'
 import type { NumberedSends } from './numbered-sends.ts'
@@ -14,6 +13,8 @@ import type { PresenceRow } from './presence-store.ts'
 import { type Bucket, FRAME_ALLOWANCE, newBucket } from './rate-limits.ts'
 import { textFrame } from './text-frame.ts'
 
+/** Ping interval of every connection, announced in `ready`. */
+export const HEARTBEAT_SECONDS = 25
 /** Maximum unsent bytes buffered for one connection. */
 const MAX_BUFFERED_BYTES = 1024 * 1024
 /**

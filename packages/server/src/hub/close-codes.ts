@@ -1,7 +1,6 @@
 import type { CloseCode, CloseReason } from '@keyway/sdk/protocol'
 import { KEY_REFUSAL_CODES, type KeyRefusal, refusalOf } from '../api-keys/api-key.ts'
 import type { Instant } from '../clock.ts'
-import type { AgentConnection } from './agent-connection.ts'
 import type { KeyStatus } from './hub-ports.ts'
 
 /** Close code and reason (RFC 6455 section 7.4). All that the hub sends are listed here. */
@@ -45,7 +44,7 @@ const CLOSE_STATUS_OF: Record<KeyRefusal, CloseStatus> = {
 /** The close status if this key may not be used for this connection, or null if it may. */
 export function refusalOfKey(
   key: KeyStatus | undefined,
-  connection: Pick<AgentConnection, 'userId' | 'address'>,
+  connection: { userId: string; address: string },
   now: Instant,
 ): CloseStatus | null {
   if (!key) return REVOKED
@@ -60,6 +59,6 @@ export function refusalCodeOf(status: CloseStatus): KeyRefusal | null {
 }
 
 /** The close status if the token's own scopes allow no connection, or null. */
-export function refusalOfScopes(connection: AgentConnection): CloseStatus | null {
+export function refusalOfScopes(connection: { allows(scope: string): boolean }): CloseStatus | null {
   return connection.allows('agent:connect') ? null : INSUFFICIENT_SCOPE
 }

@@ -1,5 +1,5 @@
 import { type Clock, type Instant, SECOND } from '../clock.ts'
-import type { AgentConnection } from './agent-connection.ts'
+import { type AgentConnection, HEARTBEAT_SECONDS } from './agent-connection.ts'
 import { type CloseStatus, GOING_AWAY, SLOW_CONSUMER, TOKEN_EXPIRED, TRY_AGAIN_LATER } from './close-codes.ts'
 import type { DatabaseFreshness } from './database-freshness.ts'
 import type { Metering } from './metering.ts'
@@ -7,8 +7,6 @@ import type { Registry } from './registry.ts'
 import { expiryCloseStatus, type Renewals } from './renewals.ts'
 import { RESUME_SECONDS } from './resume-token.ts'
 
-/** Ping interval of every connection, announced in `ready`. */
-export const HEARTBEAT_SECONDS = 25
 /** A connection from which nothing was received for this long is terminated. */
 const SILENCE_SECONDS = 60
 /** Maximum unsent bytes over all connections of one user, summed up in each pass. */

@@ -66,3 +66,22 @@ const REFUSALS: Record<LinkRefusal, string> = {
 export function refusedAs(code: LinkRefusal): KeywayError {
   return new KeywayError(code, REFUSALS[code])
 }
+
+export interface LinkToken {
+  token: string
+  email: EmailAddress
+  appId?: string
+  /** The `login_id`s of links that this browser provably requested. */
+  askedFor?: readonly string[]
+}
+
+export interface TypedCode {
+  loginId: string
+  code: string
+  email: EmailAddress
+  appId?: string
+  /** Whether this browser is recognised: it proved an earlier sign-in to the address; see code-limits.ts. */
+  isReturning?: boolean
+}
+
+export type MagicLinkProof = LinkToken | TypedCode

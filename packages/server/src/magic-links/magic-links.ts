@@ -1,43 +1,16 @@
-import { type Audit, type By, performed } from '../audit/audit.ts'
-import type { Clock } from '../clock.ts'
-import type { Invitations } from '../invitations/invitations.ts'
-import type { Log } from '../log.ts'
+import { type By, performed } from '../audit/audit.ts'
 import type { Caller } from '../network.ts'
-import type { Outbox } from '../outbox/outbox.ts'
-import type { PolicyRegistry } from '../policies/policies.ts'
-import type { Secrets } from '../secrets.ts'
 import { sha256 } from '../secrets.ts'
 import type { SignInKind } from '../sessions/session.ts'
-import type { Sessions, StartedSession } from '../sessions/sessions.ts'
-import type { Storage } from '../store.ts'
+import type { StartedSession } from '../sessions/sessions.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import { matchesAddress } from '../users/erased-address.ts'
-import type { ListedAdministrators } from '../users/listed-administrators.ts'
-import { linkState } from './magic-link.ts'
+import { linkState, type MagicLinkProof } from './magic-link.ts'
+import type { MagicLinkDeps } from './magic-link-deps.ts'
 import { createSend } from './send.ts'
-import { bucketNamesOf, type SendLimits } from './send-limits.ts'
-import type { SignUpRule } from './sign-up.ts'
+import { bucketNamesOf } from './send-limits.ts'
 import { codeMailbox } from './typed-code.ts'
 import { createVerify } from './verify.ts'
-
-export interface LinkToken {
-  token: string
-  email: EmailAddress
-  appId?: string
-  /** The `login_id`s of links that this browser provably requested. */
-  askedFor?: readonly string[]
-}
-
-export interface TypedCode {
-  loginId: string
-  code: string
-  email: EmailAddress
-  appId?: string
-  /** Whether this browser is recognised: it proved an earlier sign-in to the address; see code-limits.ts. */
-  isReturning?: boolean
-}
-
-export type MagicLinkProof = LinkToken | TypedCode
 
 /** State of a link for a caller that has its token; shown on the confirmation page, which does not consume it. */
 export type LinkState = 'live' | 'used' | 'expired' | 'invalid'
@@ -72,22 +45,6 @@ export interface MagicLinks {
   inspect(token: string, email: EmailAddress): Promise<{ state: LinkState; loginId: string | null }>
   /** Resets the counts of sign-in mails to the address and of wrong codes typed for it. */
   clearLimits(email: EmailAddress, by: By): Promise<void>
-}
-
-export interface MagicLinkDeps extends SendLimits {
-  storage: Storage
-  clock: Clock
-  secrets: Secrets
-  outbox: Outbox
-  sessions: Sessions
-  audit: Audit
-  listed: Pick<ListedAdministrators, 'prepare' | 'claim'>
-  policies: Pick<PolicyRegistry, 'read'>
-  maySignUp: SignUpRule
-  invitations: Pick<Invitations, 'accept' | 'giveRole'>
-  log: Log
-  /** The page that mailed links open, unless the app has one of its own. */
-  verifyUrl: string
 }
 
 export function createMagicLinks(deps: MagicLinkDeps): MagicLinks {

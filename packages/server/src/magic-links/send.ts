@@ -7,7 +7,7 @@ import type { Transaction } from '../store.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import { codeHash, generateCode } from './login-code.ts'
 import { MAGIC_LINK_LIFETIME, MAGIC_LINK_LIFETIME_SECONDS, MAGIC_LINK_TOKEN_BYTES } from './magic-link.ts'
-import type { MagicLinkDeps } from './magic-links.ts'
+import type { MagicLinkDeps } from './magic-link-deps.ts'
 import { bucketsOf, countSend, namesOf, rateLimited, refusalByRead } from './send-limits.ts'
 import { mailedLink } from './verify-url.ts'
 

@@ -16,8 +16,8 @@ import {
   WRONG_CODES_UNRECOGNISED,
 } from './code-limits.ts'
 import { isRightCode } from './login-code.ts'
-import { belongsTo, linkState, type MagicLink, refusedAs } from './magic-link.ts'
-import type { MagicLinkDeps, TypedCode } from './magic-links.ts'
+import { belongsTo, linkState, type MagicLink, refusedAs, type TypedCode } from './magic-link.ts'
+import type { MagicLinkDeps } from './magic-link-deps.ts'
 
 /** Result of a check; `isLast`: this wrong code exhausted the limit of unrecognised browsers. */
 type Checked = { is: 'right' } | { is: 'wrong'; isLast: boolean } | { is: 'refused'; refusal: CodeRefusal }

@@ -7,8 +7,16 @@ import type { Store, Transaction } from '../store.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import { createOnboarding, type PreparedAccount } from '../users/onboarding.ts'
 import type { User } from '../users/user.ts'
-import { belongsTo, type LinkRefusal, linkState, type MagicLink, refusedAs } from './magic-link.ts'
-import type { LinkToken, MagicLinkDeps, MagicLinkProof } from './magic-links.ts'
+import {
+  belongsTo,
+  type LinkRefusal,
+  type LinkToken,
+  linkState,
+  type MagicLink,
+  type MagicLinkProof,
+  refusedAs,
+} from './magic-link.ts'
+import type { MagicLinkDeps } from './magic-link-deps.ts'
 import { addressBucketName } from './send-limits.ts'
 import { createCodeCheck } from './typed-code.ts'
 

@@ -1,6 +1,6 @@
 import { signIdToken } from '../authorizations/id-token.ts'
 import { appOf, scopesOf } from '../sessions/app-session.ts'
-import type { SignedIn } from '../sessions/sessions.ts'
+import type { SignedIn } from '../sessions/session.ts'
 import type { GrantDeps, TokenAnswer } from './grant.ts'
 
 /** The tokens of an app's session, as its scopes say. */

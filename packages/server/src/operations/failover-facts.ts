@@ -4,7 +4,7 @@ import { readJournalLines } from '../backup/journal-reader.ts'
 import type { LedgerEntry } from '../billing/ledger.ts'
 import type { Instant } from '../clock.ts'
 import type { Storage, Transaction } from '../store.ts'
-import type { ReplayKind, ReplayOutcome, UnresolvedChange } from './failover-replay.ts'
+import type { ReplayKind, ReplayOutcome, UnresolvedChange } from './replay-report.ts'
 
 export interface FactReplayDeps {
   storage: Storage

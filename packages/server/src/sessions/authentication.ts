@@ -5,9 +5,20 @@ import type { Storage } from '../store.ts'
 import { readAccessToken } from './access-token.ts'
 import { appOf, scopesOf } from './app-session.ts'
 import { parsePageCookie } from './refresh-token.ts'
-import type { Session, SessionKind } from './session.ts'
+import type { Authenticated, Session, SessionKind, SignedIn } from './session.ts'
 import { isLive, type SessionLifetimes } from './session-lifetime.ts'
-import type { Sessions, SignedIn } from './sessions.ts'
+
+export interface SessionAuthentication {
+  /**
+   * The user, session and scopes of an access token, read from the database now.
+   *
+   * @param audience which it must be for; this service unless another is given
+   * @throws KeywayError `invalid_token`
+   */
+  authenticate(accessToken: string, audience?: string): Promise<Authenticated>
+  /** The user and session of a page cookie, or null. Updates `lastUsedAt` at most once a minute. */
+  authenticateCookie(cookie: string): Promise<SignedIn | null>
+}
 
 export interface AuthenticationDeps {
   storage: Storage
@@ -25,9 +36,7 @@ const TOUCH_INTERVAL = MINUTE
  * Authenticates access tokens and page cookies. Every call reads the session, so logout, suspension and deletion take
  * effect at once, whatever the token's `exp`.
  */
-export function createAuthentication(
-  deps: AuthenticationDeps,
-): Pick<Sessions, 'authenticate' | 'authenticateCookie'> {
+export function createAuthentication(deps: AuthenticationDeps): SessionAuthentication {
   const { storage, clock, lifetimes, secretOf } = deps
   const { store } = storage
 

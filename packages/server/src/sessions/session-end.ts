@@ -1,11 +1,27 @@
-import { type Audit, performed, unchanged } from '../audit/audit.ts'
+import { type Audit, type By, performed, unchanged } from '../audit/audit.ts'
 import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
 import type { Storage } from '../store.ts'
 import { parseRefreshToken } from './refresh-token.ts'
 import type { Session, SessionEnd } from './session.ts'
-import type { Sessions } from './sessions.ts'
+
+export interface SessionEnding {
+  /** The session of a genuine refresh token, rotated or not, ended or not. */
+  ofRefreshToken(refreshToken: string): Promise<Session | null>
+  /** Ends the session of this refresh token, rotated or not. False when there is none. */
+  endByToken(refreshToken: string, by: SessionEnd, caller: Caller): Promise<boolean>
+  /** @throws KeywayError `not_found` */
+  end(userId: string, sessionId: string, caller: Caller): Promise<void>
+  /**
+   * Ends the page session that a new one of the same browser replaces. What apps got in it stays, if it is the same
+   * person's.
+   */
+  replace(before: Session, after: Session, caller: Caller): Promise<void>
+  endOthers(userId: string, exceptSessionId: string | null, caller: Caller): Promise<void>
+  /** Ends all of a person's sessions, for an administrator. Returns how many. */
+  endAll(userId: string, by: By): Promise<number>
+}
 
 export interface SessionEndDeps {
   storage: Storage
@@ -15,15 +31,7 @@ export interface SessionEndDeps {
 }
 
 /** Ends sessions before they expire: by their refresh token, by their owner, or all but one. */
-export function createSessionEnd({
-  storage,
-  audit,
-  clock,
-  secretOf,
-}: SessionEndDeps): Pick<
-  Sessions,
-  'ofRefreshToken' | 'endByToken' | 'end' | 'replace' | 'endOthers' | 'endAll'
-> {
+export function createSessionEnd({ storage, audit, clock, secretOf }: SessionEndDeps): SessionEnding {
   const { store } = storage
 
   return {

@@ -1,4 +1,5 @@
 import type { Instant } from '../clock.ts'
+import type { User } from '../users/user.ts'
 
 export type SessionEnd = 'logout' | 'reuse' | 'revoked' | 'suspended' | 'deleted'
 /**
@@ -51,3 +52,14 @@ export interface Session {
 
 /** Number of rotations back to which a retry can be distinguished from reuse. */
 export const REMEMBERED_RETRY_KEYS = 16
+
+export interface SignedIn {
+  user: User
+  session: Session
+}
+
+/** An authenticated access token. */
+export interface Authenticated extends SignedIn {
+  /** The scopes that bound it, possibly none; null where it may do everything that its user may. */
+  scopes: readonly string[] | null
+}

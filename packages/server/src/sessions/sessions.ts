@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Audit, By } from '../audit/audit.ts'
+import type { Audit } from '../audit/audit.ts'
 import type { Clock, Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { KnownNetworks } from '../known-networks.ts'
@@ -12,11 +12,11 @@ import type { Storage, Transaction } from '../store.ts'
 import type { User } from '../users/user.ts'
 import { accessTokenOf, signed, signedBy } from './access-token.ts'
 import { appOf } from './app-session.ts'
-import { createAuthentication } from './authentication.ts'
+import { createAuthentication, type SessionAuthentication } from './authentication.ts'
 import { createRefresh, invalidRefreshToken } from './refresh.ts'
 import { pageCookie, refreshToken, SESSION_SECRET_BYTES } from './refresh-token.ts'
-import type { AppGrant, Session, SessionEnd, SessionKind, SignInKind } from './session.ts'
-import { createSessionEnd } from './session-end.ts'
+import type { AppGrant, Session, SessionKind, SignedIn, SignInKind } from './session.ts'
+import { createSessionEnd, type SessionEnding } from './session-end.ts'
 import { idleEnd, type SessionLifetimes } from './session-lifetime.ts'
 
 export interface SessionTokens {
@@ -35,18 +35,7 @@ export interface CredentialsOf {
 
 export type StartedSession<Kind extends SignInKind> = { user: User; session: Session } & CredentialsOf[Kind]
 
-export interface SignedIn {
-  user: User
-  session: Session
-}
-
-/** An authenticated access token. */
-export interface Authenticated extends SignedIn {
-  /** The scopes that bound it, possibly none; null where it may do everything that its user may. */
-  scopes: readonly string[] | null
-}
-
-export interface Sessions {
+export interface Sessions extends SessionAuthentication, SessionEnding {
   /** Inserts the session within the caller's transaction; call `credentials` after the commit. */
   open(tx: Transaction, user: User, wanted: PreparedSession): Promise<Session>
   /** Creates id and secret before the transaction, which may run twice. */
@@ -75,32 +64,9 @@ export interface Sessions {
     retryKey: string | null,
     caller: Caller,
   ): Promise<SignedIn>
-  /**
-   * The user, session and scopes of an access token, read from the database now.
-   *
-   * @param audience which it must be for; this service unless another is given
-   * @throws KeywayError `invalid_token`
-   */
-  authenticate(accessToken: string, audience?: string): Promise<Authenticated>
-  /** The user and session of a page cookie, or null. Updates `lastUsedAt` at most once a minute. */
-  authenticateCookie(cookie: string): Promise<SignedIn | null>
-  /** The session of a genuine refresh token, rotated or not, ended or not. */
-  ofRefreshToken(refreshToken: string): Promise<Session | null>
-  /** Ends the session of this refresh token, rotated or not. False when there is none. */
-  endByToken(refreshToken: string, by: SessionEnd, caller: Caller): Promise<boolean>
   list(userId: string, page: PageRequest): Promise<Slice<Session>>
   /** The sessions of this person, ended ones too; unknown ids are absent. */
   findMany(userId: string, ids: readonly string[]): Promise<Map<string, Session>>
-  /** @throws KeywayError `not_found` */
-  end(userId: string, sessionId: string, caller: Caller): Promise<void>
-  /**
-   * Ends the page session that a new one of the same browser replaces. What apps got in it stays, if it is the same
-   * person's.
-   */
-  replace(before: Session, after: Session, caller: Caller): Promise<void>
-  endOthers(userId: string, exceptSessionId: string | null, caller: Caller): Promise<void>
-  /** Ends all of a person's sessions, for an administrator. Returns how many. */
-  endAll(userId: string, by: By): Promise<number>
 }
 
 export interface PreparedSession {

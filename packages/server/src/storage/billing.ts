@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { BillingChanges, BillingStore } from '../billing/billing-store.ts'
-import type { ChargeAuthorization } from '../billing/charge-authorizations.ts'
+import type { ChargeAuthorization } from '../billing/charge-authorization.ts'
 import { toSlice } from '../paging.ts'
 import type { Db } from './engine.ts'
 import { spentOf } from './key-spend.ts'

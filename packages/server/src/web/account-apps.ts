@@ -1,7 +1,7 @@
 import type { Hono } from 'hono'
 import { html } from 'hono/html'
 import { isAppId, isClientUrl } from '../apps/app.ts'
-import type { ChargeAuthorization } from '../billing/charge-authorizations.ts'
+import type { ChargeAuthorization } from '../billing/charge-authorization.ts'
 import type { NamedConsent } from '../consents/consent.ts'
 import { texts } from '../languages/current.ts'
 import { accountFrame } from './account-frame.ts'

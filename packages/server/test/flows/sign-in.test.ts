@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { MagicLinkProof } from '../../src/magic-links/magic-links.ts'
+import type { MagicLinkProof } from '../../src/magic-links/magic-link.ts'
 import type { Transaction } from '../../src/store.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { address, caller, openServices, race, refusedWith, type Services } from '../support/services.ts'

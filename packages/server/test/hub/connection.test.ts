@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import type { Json } from '@keyway/sdk/protocol'
 import fc from 'fast-check'
 import { SECOND } from '../../src/clock.ts'
-import { HEARTBEAT_SECONDS } from '../../src/hub/heartbeat.ts'
+import { HEARTBEAT_SECONDS } from '../../src/hub/agent-connection.ts'
 import { caller } from '../support/services.ts'
 import { Client, connect, makeKey, open, tokenOf } from './fixture.ts'
 

@@ -10,7 +10,7 @@ import {
   MAX_FRAME_SIZE,
   MAX_TOKEN_LENGTH,
   readFrame,
-} from '../../src/hub/frames.ts'
+} from '../../src/hub/frame.ts'
 import type { KeyStatus } from '../../src/hub/hub-ports.ts'
 import { KeptMessage, MAX_SEQ_BYTES } from '../../src/hub/message-log.ts'
 import { Registry } from '../../src/hub/registry.ts'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { SECOND } from '../../src/clock.ts'
 import { AgentConnection, type HubSocket } from '../../src/hub/agent-connection.ts'
-import { encodeMessage } from '../../src/hub/frames.ts'
+import { encodeMessage } from '../../src/hub/frame.ts'
 import { KeptMessage, MAX_NODE_BYTES, MessageBudget, MessageLog } from '../../src/hub/message-log.ts'
 import {
   DELIVERIES_PER_SECOND,

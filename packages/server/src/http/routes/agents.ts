@@ -1,7 +1,7 @@
 import type { AgentConnectionObject, Json } from '@keyway/sdk/protocol'
 import { z } from 'zod'
 import { toRfc3339 } from '../../clock.ts'
-import { MAX_FRAME_ID_LENGTH } from '../../hub/frames.ts'
+import { MAX_FRAME_ID_LENGTH } from '../../hub/frame.ts'
 import type { PresenceRow } from '../../hub/presence-store.ts'
 import { type Position, page, toSlice } from '../../paging.ts'
 import { NO_CONTENT, ok } from '../answer.ts'
