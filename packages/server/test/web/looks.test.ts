@@ -51,7 +51,7 @@ for (const language of AXE_LANGUAGES) {
 /** Narrower phones are not sold; this is also a desktop at 400 % (WCAG 2.2, 1.4.10). */
 const NARROWEST = 320
 
-test('no page is wider than its window, from 320 pixels on, in any language', async t => {
+test('no page is wider than its window and no cell narrower than its content, from 320 pixels on, in any language', async t => {
   const browser = await openBrowser(t)
   if (!browser) return
   const wide: string[] = []
@@ -66,6 +66,8 @@ test('no page is wider than its window, from 320 pixels on, in any language', as
           await page.setViewportSize({ width, height: 800 })
           const overflow = await page.evaluate<string | null>(OVERFLOW)
           if (overflow) wide.push(`${path} in ${language} is wider than ${width}: ${overflow}`)
+          const overrun = await page.evaluate<string[]>(OVERRUN_CELLS)
+          if (overrun.length) wide.push(`${path} in ${language} at ${width} overruns cells: ${overrun}`)
         }
       }
     }
@@ -82,6 +84,11 @@ const OVERFLOW = `(() => {
   })
   return overflow + ' px by ' + out.map(element => element.outerHTML.slice(0, 120)).join(' | ')
 })()`
+
+/** Cells of tables that are narrower than what is in them, which then covers the next one. */
+const OVERRUN_CELLS = `[...document.querySelectorAll('main :is(th, td)')]
+  .filter(cell => cell.checkVisibility() && !cell.closest('.scroll') && cell.scrollWidth > cell.clientWidth + 1)
+  .map(cell => cell.textContent.trim().slice(0, 40))`
 
 /** Pages of administrators and the content of documents are in English only. */
 function pathsIn(language: Language, paths: readonly string[]): readonly string[] {
