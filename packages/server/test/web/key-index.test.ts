@@ -193,8 +193,9 @@ test('the bar of selected keys counts them, stays in the window while some are, 
     names.map(name => ({ name })),
   )
   const bar = `(() => {
-    const { top, bottom, height } = document.querySelector('.bar').getBoundingClientRect()
-    return { isInWindow: top >= 0 && bottom <= innerHeight, height }
+    const bar = document.querySelector('.bar')
+    const { top, bottom, height } = bar.getBoundingClientRect()
+    return { isInWindow: bar.checkVisibility() && top >= 0 && bottom <= innerHeight, height }
   })()`
   const place = () => page.evaluate<{ isInWindow: boolean; height: number }>(bar)
   const selected = page.locator('tbody input.select:checked')

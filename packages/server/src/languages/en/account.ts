@@ -34,7 +34,7 @@ export const accountTexts = {
     granted: 'May charge',
     withdrawn: 'Withdrawn',
     export: 'Your data',
-    exportLead: 'Everything about your account as one JSON file. Needs a sign-in of the last 30 minutes.',
+    exportLead: 'Everything about your account as one JSON file. You may have to sign in again first.',
     exportSubmit: 'Download',
     trialCredit: 'Trial credit',
     ledger: 'Ledger',

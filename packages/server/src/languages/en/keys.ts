@@ -153,7 +153,7 @@ export const keysTexts = {
     },
     saveNetworks: 'Save networks',
     limits: 'Limits',
-    limitsLead: 'At most so much; empty means no limit.',
+    limitsLead: 'Leave a field empty for no limit.',
     noLimits: 'None of its own. Limits set by the operator still apply.',
     operatorLimits: 'Set by the operator: {limits}.',
     change: 'Change limits',
