@@ -17,6 +17,8 @@ export interface Asset {
 
 export interface Assets {
   style: Asset
+  /** Instead of `style`, for the pages of administrators: with what only they need, in its place among the others. */
+  adminStyle: Asset
   /** In addition, for the documents. */
   docsStyle: Asset
   script: Asset
@@ -42,6 +44,8 @@ const STYLE_FILES = [
   'modes',
 ].map(name => `style/${name}.css`)
 
+const ADMIN_STYLE = 'style/admin.css'
+
 /** The files that pages load, read once. */
 export function loadAssets(brand: Brand): Assets {
   const { light } = brand.accent
@@ -50,7 +54,10 @@ export function loadAssets(brand: Brand): Assets {
     style: toAsset(
       'style.css',
       'text/css; charset=utf-8',
-      [accentStyle(brand), ...STYLE_FILES.map(readStyle)].join('\n'),
+      styleOf(
+        brand,
+        STYLE_FILES.filter(name => name !== ADMIN_STYLE),
+      ),
     ),
     docsStyle: toAsset('docs.css', 'text/css; charset=utf-8', readStyle('style/docs.css')),
     script: toAsset('script.js', 'text/javascript; charset=utf-8', read('script.js')),
@@ -60,7 +67,12 @@ export function loadAssets(brand: Brand): Assets {
       : toAsset('touch-icon.png', 'image/png', markPng(light)),
     logo: brand.logo && toImage('logo', brand.logo),
     logoDark: brand.logoDark && toImage('logo-dark', brand.logoDark),
+    adminStyle: toAsset('admin.css', 'text/css; charset=utf-8', styleOf(brand, STYLE_FILES)),
   }
+}
+
+function styleOf(brand: Brand, files: readonly string[]): string {
+  return [accentStyle(brand), ...files.map(readStyle)].join('\n')
 }
 
 /** The accent colour for base.css, which has all others. */

@@ -49,7 +49,7 @@ export interface PageOptions {
 export function page(shell: Shell, options: PageOptions, body: Html): Html {
   const { user, title, problem, notice, theme } = options
   const { tag, direction } = localization()
-  const { style, docsStyle, script, favicon, touchIcon } = shell.assets
+  const { style, adminStyle, docsStyle, script, favicon, touchIcon } = shell.assets
   return html`<!doctype html>
 <html lang="${tag}" dir="${direction}"${theme === 'system' ? '' : html` data-theme="${theme}"`}>
 <head>
@@ -61,7 +61,7 @@ ${themeColor(theme, isWide(options))}
 <title>${problem || options.isRefused ? texts.units.labelled({ label: texts.errors.problem, value: title }) : title} · ${shell.productName}</title>
 <link rel="icon" href="${favicon.url}" type="${favicon.type}">
 <link rel="apple-touch-icon" href="${touchIcon.url}">
-<link rel="stylesheet" href="${style.url}">
+<link rel="stylesheet" href="${options.current?.startsWith('/admin') ? adminStyle.url : style.url}">
 ${options.hasDocuments ? html`<link rel="stylesheet" href="${docsStyle.url}">` : ''}
 <script type="module" src="${script.url}"></script>
 ${options.refreshSeconds ? html`<noscript><meta http-equiv="refresh" content="${options.refreshSeconds}"></noscript>` : ''}
