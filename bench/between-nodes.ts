@@ -10,7 +10,7 @@ import { QUICK, type Row, report, type Target } from './support/report.ts'
 
 /**
  * What messages between two nodes cost the other nodes of a service, with two, four and eight real processes, over both
- * carriers: notifications received and processor time of each node.
+ * carriers: notifications received and processor time of each node. The others have no agent of the owner, or one each.
  */
 
 const NODE_COUNTS = [2, 4, 8]
@@ -33,10 +33,14 @@ for (const [carrier, url] of [
   ['Redis', redis?.url],
 ] as const) {
   if (url === undefined) continue
-  const measured: Measured[] = []
-  for (const count of NODE_COUNTS) measured.push(await measure(count, url))
-  for (const each of measured) rows.push({ carrier, ...toRow(each) })
-  targets.push(...toTargets(carrier, measured))
+  for (const isEverywhere of [false, true]) {
+    const measured: Measured[] = []
+    for (const count of NODE_COUNTS.slice(isEverywhere ? 1 : 0))
+      measured.push(await measure(count, url, isEverywhere))
+    const owner = isEverywhere ? 'on all nodes' : 'on two nodes'
+    for (const each of measured) rows.push({ carrier, owner, ...toRow(each) })
+    targets.push(...toTargets(`${carrier}, owner ${owner}`, measured))
+  }
 }
 await redis?.kill()
 report('between-nodes', { 'Messages from node 1 to node 2': rows }, targets)
@@ -55,7 +59,7 @@ interface Measured {
   others: NodeLoad
 }
 
-async function measure(count: number, eventsUrl: string | null): Promise<Measured> {
+async function measure(count: number, eventsUrl: string | null, isEverywhere: boolean): Promise<Measured> {
   const settings = {
     ...database.settings,
     KEYWAY_PUBLIC_URL: 'http://localhost:9',
@@ -68,16 +72,18 @@ async function measure(count: number, eventsUrl: string | null): Promise<Measure
       const port = await freePort()
       nodes.push({ ...(await startKeyway({ ...settings, KEYWAY_PORT: String(port) })), port })
     }
-    return await send(nodes)
+    return await send(nodes, isEverywhere)
   } finally {
     await Promise.all(nodes.map(node => node[Symbol.asyncDispose]()))
   }
 }
 
-async function send(nodes: readonly RunningProcess[]): Promise<Measured> {
-  const [first, second] = nodes as [RunningProcess, RunningProcess]
+async function send(nodes: readonly RunningProcess[], isEverywhere: boolean): Promise<Measured> {
+  const [first, second, ...rest] = nodes as [RunningProcess, RunningProcess, ...RunningProcess[]]
   // Keys of one user, as the database is filled.
   const receiver = await connect(second, benchKey(0))
+  const bystanders: Agent[] = []
+  for (const node of isEverywhere ? rest : []) bystanders.push(await connect(node, benchKey(1)))
   const senders: Agent[] = []
   for (let n = 0; n < SENDERS; n++) senders.push(await connect(first, benchKey(n % SENDERS)))
   await wait(SETTLE_MS)
@@ -92,7 +98,7 @@ async function send(nodes: readonly RunningProcess[]): Promise<Measured> {
     }),
   )
   const acknowledged = senders.reduce((sum, sender) => sum + sender.acknowledged, 0)
-  for (const { socket } of [receiver, ...senders]) socket.terminate()
+  for (const { socket } of [receiver, ...senders, ...bystanders]) socket.terminate()
   const others = loads.slice(2)
   return {
     count: nodes.length,
@@ -166,20 +172,20 @@ function toRow({ count, acknowledged, sender, receiver, others }: Measured): Row
   }
 }
 
-function toTargets(carrier: string, measured: readonly Measured[]): Target[] {
-  const [two, eight] = [measured[0]!, measured.at(-1)!]
+function toTargets(over: string, measured: readonly Measured[]): Target[] {
+  const [few, eight] = [measured[0]!, measured.at(-1)!]
   return [
     {
-      what: `events of an uninvolved node of ${eight.count}, ${carrier}`,
+      what: `events of an uninvolved node of ${eight.count}, ${over}`,
       wanted: `≤ ${ALLOWED_EVENTS_A_SECOND}/s`,
       measured: `${eight.others.eventsPerSecond.toFixed(1)}/s`,
       reached: eight.others.eventsPerSecond <= ALLOWED_EVENTS_A_SECOND,
     },
     {
-      what: `events that a message costs the sending node with ${eight.count} nodes, of those with ${two.count}, ${carrier}`,
+      what: `events that a message costs the sending node with ${eight.count} nodes, of those with ${few.count}, ${over}`,
       wanted: '≤ 1.1',
-      measured: (perMessage(eight) / perMessage(two)).toFixed(2),
-      reached: perMessage(eight) <= 1.1 * perMessage(two),
+      measured: (perMessage(eight) / perMessage(few)).toFixed(2),
+      reached: perMessage(eight) <= 1.1 * perMessage(few),
     },
   ]
 }

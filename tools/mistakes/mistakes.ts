@@ -19,8 +19,8 @@ export const MISTAKES: Mistake[] = [
     edits: [
       { find: '    bindNewKey(connection, claims.keyId)\n', put: '' },
       {
-        find: 'await keyStatuses.loadFor(connection, claims.keyId)\n',
-        put: 'await keyStatuses.loadFor(connection, claims.keyId)\n    bindNewKey(connection, claims.keyId)\n',
+        find: 'await keyStatuses.loadFor(connection, claims.keyId, entered)\n',
+        put: 'await keyStatuses.loadFor(connection, claims.keyId, entered)\n    bindNewKey(connection, claims.keyId)\n',
       },
     ],
     tests: [HUB],

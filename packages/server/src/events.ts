@@ -27,16 +27,37 @@ export type Hint =
 
 /** A command of one hub to others; see hub/node-relay.ts. */
 export type RelayCommand =
-  /**
-   * `number`: the sequence number of the message on its node, which identifies it; absent from nodes of the previous
-   * version. `except`: the sender's connection, which may move meanwhile.
-   */
-  | { op: 'deliver'; userId: string; to: string; frame: string; number?: number; except?: string }
+  | DeliverCommand
   | { op: 'disconnect'; userId: string; target: string }
   /** Has no effect but its answer, which arrives after all that the asked node had published before. */
   | { op: 'ping'; relayVersion?: number }
-  /** The sender has connections of these users; see hub/locations.ts. */
-  | { op: 'enter'; userIds: readonly string[] }
+  /**
+   * The sender has connections of these users; see hub/locations.ts. `targets`: ids and keys of theirs that it has too, though it
+   * answered that it had none; see hub/receivers.ts.
+   */
+  | { op: 'enter'; userIds: readonly string[]; targets?: readonly string[] }
+
+/**
+ * `number`: the sequence number of the message on its node, which identifies it; absent from nodes of the previous
+ * version. `except`: the sender's connection, which may move meanwhile.
+ */
+export interface DeliverCommand {
+  op: 'deliver'
+  userId: string
+  to: string
+  frame: string
+  number?: number
+  except?: string
+}
+
+/**
+ * `absent`: the node has no connections of the user. `lacks`: it has none that the message names. In both cases it will tell
+ * before it has.
+ */
+export interface Absence {
+  absent?: boolean
+  lacks?: boolean
+}
 
 /** A connection as its owner may see it. */
 export interface LiveConnection {
@@ -73,11 +94,8 @@ export type RelayNotice =
 /** Field names are those of the wire, which neighbouring versions share. `question` pairs a command and its answer. */
 export type RelayMessage =
   | { kind: 'order'; from: string; question: number; order: RelayCommand }
-  /**
-   * `held`: of a `deliver`, for how many broken connections it is kept; absent from nodes of the previous version.
-   * `absent`: the node has no connections of the user, and will tell before it has.
-   */
-  | { kind: 'answer'; from: string; question: number; count: number; held?: number; absent?: boolean }
+  /** `held`: of a `deliver`, for how many broken connections it is kept; absent from nodes of the previous version. */
+  | ({ kind: 'answer'; from: string; question: number; count: number; held?: number } & Absence)
   | { kind: 'notice'; from: string; notice: RelayNotice }
   | MoveMessage
 
@@ -195,7 +213,7 @@ export function parseEvent(value: unknown): Hint | RelayEvent | null {
 }
 
 function parseMessage(value: unknown): RelayMessage | null {
-  const { kind, from: sender, question, order, count, held, absent, notice: noticed } = toFields(value)
+  const { kind, from: sender, question, order, count, held, absent, lacks, notice: noticed } = toFields(value)
   const from = idIn(sender)
   if (!from) return null
   if (kind === 'notice') {
@@ -208,7 +226,7 @@ function parseMessage(value: unknown): RelayMessage | null {
   if (kind === 'answer') {
     if (!isWhole(count, MAX_COUNT)) return null
     const kept = isWhole(held, MAX_COUNT) ? { held } : {}
-    return { kind, from, question, count, ...kept, absent: absent === true }
+    return { kind, from, question, count, ...kept, absent: absent === true, lacks: lacks === true }
   }
   if (kind === 'withdrawn') return { kind, from, question }
   if (kind === 'release' || kind === 'released') return parseMove(kind, from, question, value)
@@ -248,11 +266,24 @@ function parseConnectionName(value: unknown): ConnectionIdentity | null {
 }
 
 function parseCommand(value: unknown): RelayCommand | null {
-  const { op, userId: owner, userIds, to, target, frame, number, except, relayVersion } = toFields(value)
+  const {
+    op,
+    userId: owner,
+    userIds,
+    targets,
+    to,
+    target,
+    frame,
+    number,
+    except,
+    relayVersion,
+  } = toFields(value)
   if (op === 'ping') return isWhole(relayVersion, MAX_COUNT) ? { op, relayVersion } : { op }
   if (op === 'enter' && Array.isArray(userIds)) {
-    const ids = userIds.map(idIn)
-    return ids.includes(null) ? null : { op, userIds: ids as string[] }
+    const [ids, found] = [userIds, Array.isArray(targets) ? targets : []].map(each => each.map(idIn))
+    return [...ids!, ...found!].includes(null)
+      ? null
+      : { op, userIds: ids as string[], targets: found as string[] }
   }
   const userId = idIn(owner)
   if (!userId) return null

@@ -3,7 +3,7 @@ import type { FrameErrorCode, ServerFrame } from '@keyway/sdk/protocol'
 import { WebSocket } from 'ws'
 import { allows, type Scopes } from '../api-keys/api-key.ts'
 import { type Instant, SECOND, toRfc3339 } from '../clock.ts'
-import type { LiveConnection } from '../events.ts'
+import type { ConnectionIdentity, LiveConnection } from '../events.ts'
 import type { Caller } from '../network.ts'
 import { type CloseStatus, RESUMED_ELSEWHERE, SLOW_CONSUMER } from './close-codes.ts'
 import type { KeyStatus, TokenClaims } from './hub-ports.ts'
@@ -269,6 +269,10 @@ export class AgentConnection {
   lifetime(now: Instant): { expires_at: string; expires_in: number } {
     const seconds = Math.max(0, Math.floor((this.expiresAt - now) / SECOND))
     return { expires_at: toRfc3339(this.expiresAt), expires_in: seconds }
+  }
+
+  get name(): ConnectionIdentity {
+    return { connectionId: this.id, userId: this.userId, keyId: this.keyId }
   }
 
   presence(nodeId: string): PresenceRow {

@@ -17,7 +17,7 @@ const ROUNDS = 3
 export type MoveRequest = Pick<ReleaseMessage, keyof ConnectionIdentity | 'secretHash' | 'lastSeq'>
 
 export interface ConnectionMovesDeps {
-  relay: Pick<Relay, 'publish' | 'peers'>
+  relay: Pick<Relay, 'publish' | 'peers' | 'responsivePeers'>
   nodeId: string
   /** Milliseconds to wait for the state of a connection. */
   timeoutMs: number
@@ -90,7 +90,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
         relay.publish([to], { kind: 'adopt', from: nodeId, connections: some })
       }
     },
-    takers: () => relay.peers().filter(peer => !leaving.has(peer)),
+    takers: () => relay.responsivePeers().filter(peer => !leaving.has(peer)),
     announce(kind) {
       const peers = relay.peers()
       if (peers.length > 0) relay.publish(peers, { kind, from: nodeId })

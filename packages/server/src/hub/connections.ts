@@ -51,7 +51,7 @@ export interface ConnectionsDeps {
   keyStatuses: KeyStatusLoader
   presence: Pick<Presence, 'list'> & RecordPresence
   watches: Pick<Watches, 'watch' | 'unwatch' | 'remove'>
-  relay: Pick<Relay, 'request' | 'catchUp' | 'publish' | 'peers' | 'flush'>
+  relay: Pick<Relay, 'request' | 'catchUp' | 'publish' | 'peers' | 'responsivePeers' | 'flush'>
   locations: Pick<Locations, 'enter' | 'nodesOf'>
   relayTimeoutMs?: number
   nodeId: string

@@ -21,6 +21,7 @@ import { createPresence, type Presence, type RecordPresence } from './presence.t
 import { createPresenceFeed, type PresenceFeed } from './presence-feed.ts'
 import { type HubPresence, NODE_HEARTBEAT_MS, type PresenceRow } from './presence-store.ts'
 import { OwnerLimits } from './rate-limits.ts'
+import { createReceivers } from './receivers.ts'
 import { Registry } from './registry.ts'
 import { createRevocations, SWEEP_MS } from './revocations.ts'
 import { createWatches } from './watches.ts'
@@ -112,6 +113,7 @@ export function createHub(deps: HubDeps): Hub {
   const keyStatuses = createKeyStatusLoader(ports)
   const presence = createPresence({ ...deps, registry })
   const relay = createRelay({
+    clock,
     events,
     presence,
     log,
@@ -119,21 +121,30 @@ export function createHub(deps: HubDeps): Hub {
     execute,
     receiveNotice,
     receiveMove: message => connections.resumptions.receive(message),
-    isAbsent: userId => !locations.has(userId),
-    receiveAbsent(from, userId) {
+    absenceOf(from, { userId, to, number }) {
+      if (!locations.has(userId)) return { absent: true }
+      if (number === undefined) return {} // of the previous version
+      return receivers.promise(from, userId, to) ? { lacks: true } : {}
+    },
+    receiveAbsence(from, { userId, to }, { absent, lacks }) {
+      if (lacks) receivers.lacking(from, userId, to)
+      if (!absent) return
       locations.absent(from, userId)
       watches.absent(from, userId)
     },
     timeoutMs: deps.relayTimeoutMs,
   })
+  const ask = async (to: string, command: RelayCommand) => (await relay.request([to], command)).delivered
+  const receivers = createReceivers({ clock, presence, registry, relay, ask })
   const locations = createLocations({
     clock,
     log,
     nodeId,
     store: deps.locations,
     presence,
+    receivers,
     hasUser: userId => registry.hasUser(userId),
-    ask: async (to, command) => (await relay.request([to], command)).delivered,
+    ask,
   })
   presence.onLapse(locations.enterAgain)
   const notify = (to: string, notice: RelayNotice) =>
@@ -181,7 +192,7 @@ export function createHub(deps: HubDeps): Hub {
     ask: connections.messages.ask,
     async disconnect(userId, target) {
       const here = connections.disconnect(userId, target)
-      const nodes = await locations.nodesOf(userId)
+      const nodes = await locations.nodesOf(userId, target)
       const elsewhere = await relay.request(nodes, { op: 'disconnect', userId, target })
       return here + elsewhere.delivered > 0
     },
@@ -246,6 +257,7 @@ export function createHub(deps: HubDeps): Hub {
     else revocations.receive(event)
     if (event.type !== 'events.gap') return
     watches.compareAll()
+    receivers.forget()
     connections.resumptions.missedEvents()
   }
 
@@ -261,7 +273,7 @@ export function createHub(deps: HubDeps): Hub {
       return NO_RECEIVERS
     }
     if (command.op === 'enter') {
-      locations.entered(from, command.userIds)
+      locations.entered(from, command.userIds, command.targets ?? [])
       watches.followNodes()
       return { delivered: 1, held: 0 }
     }

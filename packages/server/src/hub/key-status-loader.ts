@@ -18,7 +18,7 @@ export interface KeyStatusLoader {
   loadFor(
     connection: { statusIsStale: boolean },
     keyId: string,
-    also?: Promise<void>,
+    also?: Promise<unknown>,
   ): Promise<KeyStatus | undefined>
   /** Pending loads never settle after this. */
   stop(): void

@@ -1,8 +1,9 @@
 import { type Clock, type Instant, MINUTE, SECOND } from '../clock.ts'
-import type { RelayCommand } from '../events.ts'
+import type { ConnectionIdentity, RelayCommand } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { LocationStore } from './location-store.ts'
 import type { Presence } from './presence.ts'
+import type { Receivers } from './receivers.ts'
 
 /** A user without connections here stays recorded for so long, since agents reconnect. */
 const STAY_MS = 10 * SECOND
@@ -26,6 +27,7 @@ export interface LocationsDeps {
   nodeId: string
   store: LocationStore
   presence: Pick<Presence, 'peers' | 'currentPeers'>
+  receivers: Pick<Receivers, 'among' | 'appear' | 'found' | 'tick'>
   /** Whether the user has connections on this node, of any state. */
   hasUser(userId: string): boolean
   /** Has a node execute a command; resolves with 1 if it answered in time. */
@@ -39,14 +41,20 @@ export interface LocationsDeps {
  * who may send knows all nodes whose connections are ready.
  */
 export interface Locations {
-  /** Called for each connection before it is `ready`; undefined if the nodes of the user are known. Never rejects. */
-  enter(userId: string): Promise<void> | undefined
-  /** Where messages to a user go; a promise if the user has no connection here. Of the previous version, all nodes. */
-  nodesOf(userId: string): readonly string[] | Promise<readonly string[]>
+  /**
+   * Called for each connection that was registered, before it is `ready`, and before it belongs to another key; undefined if
+   * all nodes that may send to it know that it is here. Never rejects.
+   */
+  enter(connection: ConnectionIdentity): Promise<unknown> | undefined
+  /**
+   * Where messages to a user go, of which those with a connection that `to` names; a promise if the user has no connection
+   * here. Of the previous version, all nodes.
+   */
+  nodesOf(userId: string, to: string): readonly string[] | Promise<readonly string[]>
   /** Other nodes of a user with a connection here, as far as known; without those of the previous version. */
   knownNodes(userId: string): readonly string[]
-  /** Another node has connections of these users. */
-  entered(nodeId: string, userIds: readonly string[]): void
+  /** Another node has connections of these users, and of these ids and keys. */
+  entered(nodeId: string, userIds: readonly string[], targets: readonly string[]): void
   /** Another node answered that it has none of a user. */
   absent(nodeId: string, userId: string): void
   has(userId: string): boolean
@@ -58,7 +66,7 @@ export interface Locations {
 }
 
 export function createLocations(deps: LocationsDeps): Locations {
-  const { clock, log, nodeId, store, presence, hasUser, ask } = deps
+  const { clock, log, nodeId, store, presence, receivers, hasUser, ask } = deps
   const places = new Map<string, Place>()
   const lastAlive = new Map<string, Instant>()
   /** Commands that a node did not answer; sent again until it does or is gone. */
@@ -69,24 +77,27 @@ export function createLocations(deps: LocationsDeps): Locations {
   let isStopped = false
 
   return {
-    enter(userId) {
-      const place = places.get(userId) ?? open(userId)
+    enter(connection) {
+      const place = places.get(connection.userId) ?? open(connection.userId)
       place.emptySince = null
-      return place.entered?.promise
+      const entering = place.entered?.promise
+      const appearing = receivers.appear(connection)
+      return entering && appearing ? Promise.all([entering, appearing]) : (entering ?? appearing)
     },
-    nodesOf(userId) {
+    nodesOf(userId, to) {
       const place = places.get(userId)
-      if (place && !place.isKnown) return presence.peers()
-      return place ? among(place.nodes) : store.nodesOf(userId).then(ids => among(new Set(ids)))
+      if (place) return receivers.among(userId, to, place.isKnown ? among(place.nodes) : presence.peers())
+      return store.nodesOf(userId).then(ids => receivers.among(userId, to, among(new Set(ids))))
     },
     knownNodes(userId) {
       const place = places.get(userId)
       const current = presence.currentPeers()
       return place?.isKnown ? current.filter(id => place.nodes.has(id)) : current
     },
-    entered(from, userIds) {
+    entered(from, userIds, targets) {
       lastAlive.set(from, clock.now())
       for (const userId of userIds) places.get(userId)?.nodes.add(from)
+      receivers.found(from, userIds, targets)
     },
     absent(from, userId) {
       places.get(userId)?.nodes.delete(from)
@@ -205,6 +216,7 @@ export function createLocations(deps: LocationsDeps): Locations {
     }
     for (const [id, at] of lastAlive) if (now - at > FORGET_NODE_MS) lastAlive.delete(id)
     askAgain()
+    receivers.tick()
     if (entering.size + leaving.size > 0) schedule()
   }
 

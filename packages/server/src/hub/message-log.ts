@@ -11,6 +11,9 @@ const MESSAGE_BYTES = 256
 const REFERENCE_BYTES = 16
 /** What the JSON of `encodeMessage` begins with; the number of the message is inserted after it. */
 const FRAME_HEAD = '{"type":"message"'
+/** What follows it in a message of an agent. */
+const SENDER = /^,"id":"(?:[^"\\]|\\.)*","from":"([0-9a-f-]{36})"/
+const MAX_SENDER_END = 1024
 /** Additional length of a numbered frame: `,"seq":` and a safe integer. */
 export const MAX_SEQ_BYTES = 24
 
@@ -35,6 +38,11 @@ export class KeptMessage {
   /** The JSON without a number, as nodes send it to each other. */
   get frame(): string {
     return FRAME_HEAD + this.rest.toString()
+  }
+
+  /** The sending connection; null for messages over HTTP. */
+  get sender(): string | null {
+    return SENDER.exec(this.rest.toString('latin1', 0, MAX_SENDER_END))?.[1] ?? null
   }
 
   /** The frame of RFC 6455 as a connection gets it. */

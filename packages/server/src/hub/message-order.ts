@@ -3,13 +3,16 @@ import type { KeptMessage } from './message-log.ts'
 /**
  * Joins the messages to one connection that two nodes kept: those that the agent may have, those that the old node kept
  * besides, and those that the new node kept. Both lists keep their order; where they differ, that of the old node counts,
- * and each message comes after all earlier ones of its node. Null if one would follow a later one of its node: a
- * node that was cut off missed it, and the agent may have the later one.
+ * and each message comes after all earlier ones of its node. Null if one would follow a later one of its node, or of its sender,
+ * who may have moved: a node that was cut off missed it, and the agent may have the later one.
+ *
+ * @param seen all that the new node kept, `here` and what the old node kept too, in the order in which they arrived
  */
 export function joinInOrder(
   written: readonly KeptMessage[],
   there: readonly KeptMessage[],
   here: readonly KeptMessage[],
+  seen: readonly KeptMessage[] = here,
 ): KeptMessage[] | null {
   const joined = [...written]
   const shared = originsOf(there)
@@ -30,7 +33,7 @@ export function joinInOrder(
     next = index + 1
   }
   joined.push(...there.slice(next), ...later)
-  return isInOrder(joined) ? joined : null
+  return isInOrder(joined) && followsSenders(joined, seen) ? joined : null
 }
 
 export function originsOf(messages: readonly KeptMessage[]): Set<string> {
@@ -49,6 +52,19 @@ function isInOrder(messages: readonly KeptMessage[]): boolean {
     if (number === undefined) continue
     if (Number(number) <= (last.get(node!) ?? 0)) return false
     last.set(node!, Number(number))
+  }
+  return true
+}
+
+/** Whether the messages of each sender are in the order in which this node got them. */
+function followsSenders(joined: readonly KeptMessage[], seen: readonly KeptMessage[]): boolean {
+  const indexOf = new Map(joined.map(({ origin }, index) => [origin, index]))
+  const last = new Map<string, number>()
+  for (const { origin, sender } of seen) {
+    const index = indexOf.get(origin)
+    if (index === undefined || sender === null) continue
+    if (index < (last.get(sender) ?? 0)) return false
+    last.set(sender, index)
   }
   return true
 }

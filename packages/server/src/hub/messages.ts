@@ -154,11 +154,12 @@ export function createMessages(deps: MessagesDeps): Messages {
     const number = ++lastNumber
     const message = { userId, to, frame, ...(except ? { except: except.id } : {}) }
     const here = write({ ...message, origin: messageOrigin(nodeId, number) }, false)
-    // If `to` is a connection of this node, no other node has it.
-    if (to === except?.id || (here.isReached && registry.byId.has(to))) return outcomeOf(here)
+    // If `to` is a connection of this node, no other node has it. One on its way here may arrive elsewhere instead.
+    const isHere = here.isReached && here.arriving.length === 0 && registry.byId.has(to)
+    if (to === except?.id || isHere) return outcomeOf(here)
     const requesting = nodeOfRequester(to)
     const nodes =
-      requesting === null ? locations.nodesOf(userId) : relay.peers().filter(id => id === requesting)
+      requesting === null ? locations.nodesOf(userId, to) : relay.peers().filter(id => id === requesting)
     const command = { op: 'deliver', ...message, number } as const
     // Without waiting where the nodes are known, so that messages keep their order.
     const there = await relay.request('then' in nodes ? await nodes : nodes, command)

@@ -1,4 +1,14 @@
-import type { Events, MoveMessage, RelayCommand, RelayEvent, RelayMessage, RelayNotice } from '../events.ts'
+import type { Clock, Instant } from '../clock.ts'
+import type {
+  Absence,
+  DeliverCommand,
+  Events,
+  MoveMessage,
+  RelayCommand,
+  RelayEvent,
+  RelayMessage,
+  RelayNotice,
+} from '../events.ts'
 import type { Log } from '../log.ts'
 import { NO_RECEIVERS, type Outcome } from './numbered-sends.ts'
 import type { Presence } from './presence.ts'
@@ -15,7 +25,8 @@ const MAX_PENDING_REQUESTS = 10_000
 const MAX_PENDING_PER_OWNER = 500
 
 interface PendingRequest {
-  owner: string | null
+  command: RelayCommand
+  askedAt: Instant
   outcome: Outcome
   unanswered: Set<string>
   timer: NodeJS.Timeout
@@ -29,6 +40,8 @@ export interface Relay {
    * order of the calls. Without nodes nothing is published.
    */
   request(nodeIds: readonly string[], command: RelayCommand): Promise<Outcome>
+  /** All that other nodes published until then has arrived. */
+  readonly heardUntil: Instant
   /** Resolves when the commands that other nodes published before now were executed here; at the latest in 2 s. */
   catchUp(): Promise<void>
   /** Makes this node known to the others; resolves when they know it, at the latest in 300 ms. */
@@ -37,6 +50,8 @@ export interface Relay {
   notify(nodeId: string, notice: RelayNotice): void
   /** The other nodes to which connections can move. */
   peers(): readonly string[]
+  /** Those of them that have left no request unanswered. */
+  responsivePeers(): readonly string[]
   /** Publishes a message after all earlier ones; false if the queue is full, or its owner's part of it. */
   publish(to: readonly string[], message: RelayMessage, options?: Pick<QueueOptions, 'owner'>): boolean
   /** Resolves when everything before was published. */
@@ -46,6 +61,7 @@ export interface Relay {
 }
 
 export function createRelay(deps: {
+  clock: Clock
   events: Events
   presence: Pick<Presence, 'peers' | 'currentPeers' | 'markAlive' | 'markLeft'>
   log: Log
@@ -58,25 +74,29 @@ export function createRelay(deps: {
   receiveNotice(from: string, notice: RelayNotice): void
   /** Handles a message about a connection that moves; a node reads its own requests, too. */
   receiveMove(message: MoveMessage): void
-  /** Whether this node has no connections of the user. */
-  isAbsent(userId: string): boolean
-  /** Another node answered that it has none. */
-  receiveAbsent(nodeId: string, userId: string): void
+  /** What this node does not have of the receivers of a message that another one sent. */
+  absenceOf(from: string, command: DeliverCommand): Absence
+  /** What another node does not have of them. */
+  receiveAbsence(from: string, command: DeliverCommand, absence: Absence): void
   timeoutMs?: number
 }): Relay {
-  const { presence, nodeId, execute, timeoutMs = RELAY_TIMEOUT_MS } = deps
+  const { clock, presence, nodeId, execute, timeoutMs = RELAY_TIMEOUT_MS } = deps
   const queue = createRelayQueue(deps)
   const pending = new Map<number, PendingRequest>()
   const pendingOf = new Map<string, number>()
   /** Peers that left a request unanswered and have sent nothing since: presumed dead, and not awaited. */
   const unresponsive = new Set<string>()
   let lastId = 0
+  let heardUntil = Number.NEGATIVE_INFINITY
   let catchingUp = Promise.resolve()
   /** The catch-up after the current one. All callers share it, so 10,000 agents that leave cost a few requests. */
   let nextCatchUp: Promise<void> | undefined
 
   return {
     request,
+    get heardUntil() {
+      return heardUntil
+    },
     catchUp() {
       nextCatchUp ??= catchingUp.then(() => {
         nextCatchUp = undefined
@@ -87,6 +107,7 @@ export function createRelay(deps: {
     },
     announce: () => ping(ANNOUNCE_TIMEOUT_MS),
     peers: () => presence.currentPeers(),
+    responsivePeers: () => presence.currentPeers().filter(id => !unresponsive.has(id)),
     publish,
     flush: queue.flush,
     notify(to, notice) {
@@ -104,9 +125,9 @@ export function createRelay(deps: {
       if (message.kind === 'notice') return deps.receiveNotice(message.from, message.notice)
       if (message.kind !== 'order') return deps.receiveMove(message)
       const { from, question, order } = message
-      const absent = order.op === 'deliver' && deps.isAbsent(order.userId)
+      const absence = order.op === 'deliver' ? deps.absenceOf(from, order) : {}
       const answer = ({ delivered: count, held }: Outcome) =>
-        void publish([from], { kind: 'answer', from: nodeId, question, count, held, absent })
+        void publish([from], { kind: 'answer', from: nodeId, question, count, held, ...absence })
       const outcome = execute(order, from, originOf(from, order, question))
       if ('then' in outcome) void outcome.then(answer)
       else answer(outcome)
@@ -121,7 +142,7 @@ export function createRelay(deps: {
   }
 
   function request(to: readonly string[], command: RelayCommand, waitMs = timeoutMs): Promise<Outcome> {
-    const owner = 'userId' in command ? command.userId : null
+    const owner = ownerOf(command)
     if (to.length === 0 || pending.size >= MAX_PENDING_REQUESTS) return Promise.resolve(NO_RECEIVERS)
     if (owner && (pendingOf.get(owner) ?? 0) >= MAX_PENDING_PER_OWNER) return Promise.resolve(NO_RECEIVERS)
     const id = ++lastId
@@ -134,16 +155,25 @@ export function createRelay(deps: {
     return new Promise(resolve => {
       const timer = setTimeout(() => timeOut(id), waitMs)
       timer.unref()
-      pending.set(id, { owner, outcome: { ...NO_RECEIVERS }, unanswered, timer, resolve })
+      pending.set(id, {
+        command,
+        askedAt: clock.now(),
+        outcome: { ...NO_RECEIVERS },
+        unanswered,
+        timer,
+        resolve,
+      })
       if (owner) pendingOf.set(owner, (pendingOf.get(owner) ?? 0) + 1)
     })
   }
 
   function receiveResponse(answer: Extract<RelayMessage, { kind: 'answer' }>): void {
-    const { from, question, count, held = 0, absent } = answer
+    const { from, question, count, held = 0 } = answer
     const request = pending.get(question)
     if (!request?.unanswered.delete(from)) return
-    if (absent && request.owner) deps.receiveAbsent(from, request.owner)
+    // Events arrive in one order, and the answer was published after the request.
+    heardUntil = Math.max(heardUntil, request.askedAt)
+    if (request.command.op === 'deliver') deps.receiveAbsence(from, request.command, answer)
     request.outcome.delivered += count
     request.outcome.held += held
     if (request.unanswered.size === 0) settle(question)
@@ -168,7 +198,7 @@ export function createRelay(deps: {
     if (!request) return
     pending.delete(id)
     clearTimeout(request.timer)
-    const { owner } = request
+    const owner = ownerOf(request.command)
     if (owner) {
       const left = pendingOf.get(owner)! - 1
       if (left === 0) pendingOf.delete(owner)
@@ -189,6 +219,10 @@ export function createRelay(deps: {
       (shared.length === 0 || queue.add(event(shared), options))
     )
   }
+}
+
+function ownerOf(command: RelayCommand): string | null {
+  return 'userId' in command ? command.userId : null
 }
 
 /** The relay version of the node that sent the message: its row may not have been read yet. */

@@ -77,6 +77,7 @@ export function createPresence(deps: {
   const left = new Map<string, Instant>()
   let lastHeartbeatAt: Instant | null = null
   let heartbeatError: unknown = null
+  let beating = Promise.resolve()
   let isDeregistered = false
   let lapsed = () => {}
 
@@ -125,7 +126,8 @@ export function createPresence(deps: {
     },
     async heartbeat() {
       try {
-        await beat()
+        beating = beat()
+        await beating
         heartbeatError = null
       } catch (error) {
         heartbeatError = error
@@ -138,7 +140,8 @@ export function createPresence(deps: {
     async deregister() {
       isDeregistered = true
       clearTimeout(timer)
-      await writing
+      // A heartbeat that is under way would register it again.
+      await Promise.allSettled([writing, beating])
       await presence.deregister(nodeId).catch(() => {}) // without heartbeats it counts as dead within 10 s
     },
   }

@@ -38,7 +38,7 @@ export function createMakeReady(deps: ReadyDeps): MakeReady {
   async function makeReady(connection: AgentConnection, resume: ResumeRequest | null): Promise<void> {
     // Registered before the load, so that a concurrent revocation closes the connection.
     registry.add(connection)
-    const entered = locations.enter(connection.userId)
+    const entered = locations.enter(connection.name)
     const key = await keyStatuses.loadFor(connection, connection.keyId, entered)
     if (connection.state !== 'pending') return
     const refused = refusalOfKey(key, connection, clock.now()) ?? refusalOfScopes(connection)

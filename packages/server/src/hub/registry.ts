@@ -58,12 +58,16 @@ export class Registry {
     return this.#heldByUser.get(userId) ?? NONE
   }
 
-  /** At most `most` of the broken connections. */
+  /** Some of the broken connections, in turn of each owner, so that one with many does not delay those of others. */
   held(most: number): AgentConnection[] {
     const found: AgentConnection[] = []
-    for (const ofUser of this.#heldByUser.values()) {
-      found.push(...[...ofUser].slice(0, most - found.length))
-      if (found.length === most) break
+    let owners = [...this.#heldByUser.values()].slice(0, most).map(held => held.values())
+    while (owners.length > 0 && found.length < most) {
+      owners = owners.filter(held => {
+        const next = held.next()
+        if (!next.done && found.length < most) found.push(next.value)
+        return !next.done
+      })
     }
     return found
   }
@@ -124,6 +128,13 @@ export class Registry {
       if (connection.renewingTo) keys.add(connection.renewingTo)
     }
     return [...keys]
+  }
+
+  /** Whether a connection of the user has this id or key, in any state, or is about to belong to this key. */
+  names(userId: string, target: string): boolean {
+    if (this.byId.get(target)?.userId === userId) return true
+    for (const each of this.#byKey.get(target) ?? []) if (each.userId === userId) return true
+    return false
   }
 
   /** The user's open and broken connections that `to` selects: one by its id, those of a key by its id, or `all`. */

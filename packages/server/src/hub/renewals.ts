@@ -1,5 +1,6 @@
 import { allows } from '../api-keys/api-key.ts'
 import { type Clock, type Instant, SECOND } from '../clock.ts'
+import type { ConnectionIdentity } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import { type CloseStatus, refusalOfKey, TOKEN_EXPIRED } from './close-codes.ts'
@@ -21,6 +22,7 @@ export interface RenewalsDeps {
   registry: Registry
   keyStatuses: KeyStatusLoader
   presence: Pick<RecordPresence, 'add'>
+  locations: { enter(connection: ConnectionIdentity): Promise<unknown> | undefined }
 }
 
 export interface Renewals {
@@ -42,7 +44,7 @@ export function expiryCloseStatus(connection: AgentConnection, now: Instant): Cl
 }
 
 export function createRenewals(deps: RenewalsDeps): Renewals {
-  const { clock, log, ports, metering, registry, keyStatuses, presence } = deps
+  const { clock, log, ports, metering, registry, keyStatuses, presence, locations } = deps
 
   return {
     async renew(connection, token) {
@@ -78,7 +80,8 @@ export function createRenewals(deps: RenewalsDeps): Renewals {
       return
     }
     bindNewKey(connection, claims.keyId)
-    const key = await keyStatuses.loadFor(connection, claims.keyId)
+    const entered = locations.enter({ ...connection.name, keyId: claims.keyId })
+    const key = await keyStatuses.loadFor(connection, claims.keyId, entered)
     if (connection.state !== 'open') return
     const refused = refusalOfKey(key, connection, clock.now())
     if (refused || !allows(claims.scopes, 'agent:connect')) {

@@ -18,6 +18,8 @@ import type { ResumeRequest } from './resume-token.ts'
 /** Connections that are offered to another node at once, and how long it has to take them over. */
 const OFFERED_AT_ONCE = 100
 const OFFER_MS = SECOND / 2
+/** Connections that other nodes offered and that are on their way here, at most: each brings up to a MiB of messages. */
+export const MAX_ADOPTING = 2 * OFFERED_AT_ONCE
 const POLL_MS = 10
 /** A message of a node that a connection left so many moves ago has been published long since. */
 const MAX_PASSED = 8
@@ -26,7 +28,7 @@ export interface ResumptionsDeps {
   clock: Clock
   registry: Registry
   budget: MessageBudget
-  relay: Pick<Relay, 'publish' | 'peers' | 'flush'>
+  relay: Pick<Relay, 'publish' | 'peers' | 'responsivePeers' | 'flush'>
   locations: Pick<Locations, 'enter'>
   nodeId: string
   relayTimeoutMs?: number
@@ -71,6 +73,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   })
   /** Connections on their way to this node, by id. */
   const arrivals = new Map<string, Promise<AgentConnection | null>>()
+  let adopting = 0
   return { hold, claim, handOver, receive: moves.receive, missedEvents, leave, stop: moves.stop }
 
   function hold(connection: AgentConnection): void {
@@ -157,7 +160,10 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     arriving: AgentConnection,
   ): Promise<AgentConnection | null> {
     registry.unordered.add(arriving)
-    const state = await moves.request(issuer, wanted, () => registry.unordered.delete(arriving))
+    // Nodes that send to it must know that it will be here, or what they send after the request would be lost.
+    await locations.enter(arriving.name)
+    const onOrdered = () => registry.unordered.delete(arriving)
+    const state = arriving.state === 'closed' ? null : await moves.request(issuer, wanted, onOrdered)
     const isOrdered = !registry.unordered.delete(arriving)
     if (arriving.state === 'closed') return null
     const moved = isOrdered ? parseMovedState(state) : null
@@ -192,12 +198,11 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     const written = there.slice(0, Math.max(0, moved.heldSeq - log.seq))
     const [known, missing] = [originsOf(written), originsOf(there.slice(written.length))]
     // A message may have been delivered by the old node before it gave this connection up, and published afterwards.
-    const here = recent
-      .after(0)
-      .filter(
-        message => missing.has(message.origin) || !(known.has(message.origin) || log.hasPassed(message)),
-      )
-    const joined = joinInOrder(written, there.slice(written.length), here)
+    const seen = recent.after(0)
+    const here = seen.filter(
+      message => missing.has(message.origin) || !(known.has(message.origin) || log.hasPassed(message)),
+    )
+    const joined = joinInOrder(written, there.slice(written.length), here, seen)
     for (const message of joined ?? []) log.add(message)
     recent.clear()
     arriving.log = log
@@ -210,9 +215,10 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     return joined !== null && log.floor <= Math.max(lastSeq, seq - messages.length)
   }
 
+  /** What is not requested is offered again, to this node or another one. */
   function adopt(from: string, connections: readonly ConnectionIdentity[]): void {
     for (const name of isDraining() ? [] : connections) {
-      if (!registry.byId.has(name.connectionId)) void bringHeld(from, name)
+      if (adopting < MAX_ADOPTING && !registry.byId.has(name.connectionId)) void bringHeld(from, name)
     }
   }
 
@@ -220,10 +226,9 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
    * The event of a revocation may have come before the connection: then only loading its key's status again ends it.
    */
   async function bringHeld(from: string, name: ConnectionIdentity): Promise<void> {
-    // Nodes that send to its owner must know this one first, else what they send meanwhile would be lost.
-    await locations.enter(name.userId)
-    if (isDraining() || registry.byId.has(name.connectionId)) return
+    adopting++
     const connection = await bring(from, { ...name, secretHash: null, lastSeq: 0 })
+    adopting--
     if (connection) recheck(connection.keyId)
   }
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { Agent, createServer, request } from 'node:http'
-import { type AddressInfo, connect } from 'node:net'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 
 export interface Balancer {
   origin: string
@@ -24,6 +24,8 @@ export async function startBalancer(origins: readonly string[]): Promise<Balance
     return { hostname, port, leftOutUntil: 0 }
   })
   let turn = 0
+  /** Both sides of each upgraded connection, which the server does not close. */
+  const upgraded = new Set<Socket>()
 
   const server = createServer((incoming, outgoing) => {
     const node = next()
@@ -56,6 +58,10 @@ export async function startBalancer(origins: readonly string[]): Promise<Balance
       socket.destroy()
     })
     socket.on('error', () => wire.destroy())
+    for (const side of [wire, socket as Socket]) {
+      upgraded.add(side)
+      side.on('close', () => upgraded.delete(side))
+    }
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -64,6 +70,7 @@ export async function startBalancer(origins: readonly string[]): Promise<Balance
     async close() {
       agent.destroy()
       server.closeAllConnections()
+      for (const side of upgraded) side.destroy()
       await new Promise(resolve => server.close(resolve))
     },
   }

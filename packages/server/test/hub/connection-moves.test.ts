@@ -28,6 +28,7 @@ function openNodes(t: TestContext, releases: Record<string, Release>): TestNodes
   for (const nodeId of ids) {
     const relay = {
       peers: () => ids.filter(id => id !== nodeId && !left.has(id)),
+      responsivePeers: () => [],
       publish(to: readonly string[], message: unknown) {
         queueMicrotask(() => {
           for (const id of to) nodes.get(id)!.receive(message as MoveMessage)

@@ -8,7 +8,7 @@ import { postgresMissing } from '../support/engines.ts'
 import { until } from '../support/patience.ts'
 import { redisMissing, startRedis } from '../support/redis.ts'
 import { openServices, type Services } from '../support/services.ts'
-import { type Client, connect, makeKey, openHub, type TestHub, type TestKey } from './fixture.ts'
+import { type Client, connect, makeKey, openHub, type TestHub, type TestKey, tokenOf } from './fixture.ts'
 
 const CARRIERS = ['PostgreSQL', 'Redis'] as const
 
@@ -73,6 +73,42 @@ describe('messages between nodes', { skip: postgresMissing() }, () => {
       assert.equal((await send(late, sender.id, 'back')).delivered, 1)
       assert.equal(await api.hub.disconnect(key.userId, late.id), true)
       assert.equal(await late.end(), '1001 going_away')
+    })
+  }
+
+  for (const carrier of CARRIERS) {
+    const skip = carrier === 'Redis' && redisMissing()
+    test(`to a key or a connection go to the nodes that have it, though the owner is on all of them, over ${carrier}`, {
+      skip,
+    }, async t => {
+      const { services, key, nodes } = await openNodes(t, 4, carrier)
+      const other = await makeKey(services, key.userId)
+      const [first, second, third] = nodes as [Node, Node, Node, Node]
+      const sender = await connect(services, first.url, key)
+      const receiver = await connect(services, second.url, other)
+      for (const { url } of nodes.slice(2)) await connect(services, url, key)
+      const arrived = () => nodes.map(({ delivered }) => delivered.splice(0).length)
+      for (const to of [receiver.id, other.id]) {
+        assert.equal((await send(sender, to, 'first')).delivered, 1)
+        assert.deepEqual(arrived(), [0, 1, 1, 1], 'nobody has told where it is')
+        for (let n = 0; n < 20; n++) assert.equal((await send(sender, to, `${n}`)).delivered, 1)
+        assert.deepEqual(arrived(), [0, 20, 0, 0])
+      }
+      const late = await connect(services, third.url, other)
+      assert.equal((await send(sender, other.id, 'to both')).delivered, 2)
+      assert.equal((await late.next('message')).data, 'to both')
+      late.send({ type: 'token', token: await tokenOf(services, key) })
+      await late.next('token_accepted')
+      assert.equal((await send(sender, other.id, 'it has another key')).delivered, 1)
+      late.send({ type: 'token', token: await tokenOf(services, other) })
+      await late.next('token_accepted')
+      assert.equal((await send(sender, other.id, 'and has it again')).delivered, 2)
+      arrived()
+      services.clock.advance(3000)
+      await send(sender, receiver.id, 'after a silence')
+      assert.deepEqual(arrived(), [0, 1, 1, 1], 'what the others told meanwhile may be on its way')
+      await send(sender, receiver.id, 'heard again')
+      assert.deepEqual(arrived(), [0, 1, 0, 0])
     })
   }
 

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { encodeMessage } from '../../src/hub/frame.ts'
 import { KeptMessage } from '../../src/hub/message-log.ts'
 import { joinInOrder } from '../../src/hub/message-order.ts'
+import { newId } from '../../src/ids.ts'
 
 const kept = (origins: string) =>
   origins
@@ -42,5 +44,17 @@ describe('messages that two nodes kept for one connection', () => {
     assert.equal(join('a:2', '', 'a:1'), null)
     assert.equal(join('', 'a:2', 'a:1'), null)
     assert.equal(join('a:10', '', 'a:9'), null)
+  })
+
+  test('have none either if their sender has moved to another node between them', () => {
+    const [sender, stranger] = [newId(1), newId(2)]
+    const from = (id: string, origin: string) => {
+      const message = { id: 'a "\\', from: id, from_key_id: null, data: { from: 'x' } }
+      return new KeptMessage(encodeMessage(message)!, origin)
+    }
+    const [missed, later, other] = [from(sender, 'a:1'), from(sender, 'b:1'), from(stranger, 'b:1')]
+    assert.equal(joinInOrder([later], [], [missed], [missed, later]), null)
+    assert.deepEqual(joinInOrder([other], [], [missed], [missed, other]), [other, missed])
+    assert.deepEqual(joinInOrder([missed], [], [later], [missed, later]), [missed, later])
   })
 })

@@ -5,6 +5,7 @@ import { createRelay } from '../../src/hub/node-relay.ts'
 import { NO_RECEIVERS } from '../../src/hub/numbered-sends.ts'
 import { newId } from '../../src/ids.ts'
 import { createLog } from '../../src/log.ts'
+import { createTestClock } from '../support/clock.ts'
 
 const MIB = 1024 * 1024
 /** The largest frame. */
@@ -25,6 +26,7 @@ function openRelay() {
   } as Events
   const peer = newId(1)
   const relay = createRelay({
+    clock: createTestClock(),
     events,
     presence: { peers: () => [peer], currentPeers: () => [peer], markAlive: () => {}, markLeft: () => {} },
     log: createLog('silent'),
@@ -32,8 +34,8 @@ function openRelay() {
     execute: () => NO_RECEIVERS,
     receiveNotice: () => {},
     receiveMove: () => {},
-    isAbsent: () => false,
-    receiveAbsent: () => {},
+    absenceOf: () => ({}),
+    receiveAbsence: () => {},
   })
   const frames = () =>
     published.flatMap(event =>

@@ -2,9 +2,12 @@ import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { HUB_PROTOCOL, type ServerFrame } from '@keyway/sdk/protocol'
+import { type Event, MAX_ADOPTED, type RelayMessage } from '../../src/events.ts'
 import type { HubDeps } from '../../src/hub/hub.ts'
 import { MAX_KEPT_MESSAGES } from '../../src/hub/message-log.ts'
 import { RESUME_SECONDS } from '../../src/hub/resume-token.ts'
+import { MAX_ADOPTING } from '../../src/hub/resumptions.ts'
+import { newId } from '../../src/ids.ts'
 import { until } from '../support/patience.ts'
 import type { Services } from '../support/services.ts'
 import { caller, openServices } from '../support/services.ts'
@@ -481,6 +484,45 @@ describe('on two nodes, a connection', () => {
       assert.equal(next.ready.resumed, true)
       assert.equal(next.ready.connection_id, ready.connection_id)
     }
+  })
+
+  test('is taken over with at most 200 others at a time; the rest is requested when it is offered again', async t => {
+    const services = await openServices('sqlite', t)
+    const published: RelayMessage[] = []
+    const listeners: ((event: Event) => void)[] = []
+    const events: HubDeps['events'] = {
+      subscribe: listener => {
+        listeners.push(listener)
+        return () => {}
+      },
+      publish: async event => {
+        if (event.type === 'hub.relay') published.push(event.message)
+      },
+    }
+    const { nodeId } = await openHub(services, t, { events })
+    const { user } = await services.signIn('ada@example.com')
+    const { id: keyId } = await makeKey(services, user.id)
+    const from = newId(services.clock.now())
+    const names = Array.from({ length: 300 }, () => newId(services.clock.now())).map(connectionId => ({
+      ...{ connectionId, userId: user.id, keyId },
+    }))
+    const say = (message: RelayMessage) => {
+      for (const listener of listeners) listener({ type: 'hub.relay', to: [nodeId], message })
+    }
+    const offer = () => {
+      for (let start = 0; start < names.length; start += MAX_ADOPTED)
+        say({ kind: 'adopt', from, connections: names.slice(start, start + MAX_ADOPTED) })
+    }
+    const requested = () => published.flatMap(message => (message.kind === 'release' ? message : []))
+    offer()
+    await until('they are requested', () => requested().length === MAX_ADOPTING)
+    offer()
+    for (const { question } of requested().slice(0, 60))
+      say({ kind: 'released', from, question, part: 0, parts: 0, text: '' })
+    await setImmediate()
+    offer()
+    await until('the others too', () => requested().length === MAX_ADOPTING + 60)
+    assert.equal(new Set(requested().map(({ question }) => question)).size, MAX_ADOPTING + 60)
   })
 
   test('is lost when its node crashes: `resumed: false`', async t => {

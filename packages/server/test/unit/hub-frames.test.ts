@@ -212,6 +212,17 @@ describe('the connections of a node', () => {
     }
   const ids = (connections: AgentConnection[]) => connections.map(({ id }) => id)
 
+  test('that are broken are handed over in turn of their owners', () => {
+    const registry = new Registry()
+    for (const [id, userId] of ['a1 ann', 'a2 ann', 'a3 ann', 'b1 bob', 'b2 bob', 'e1 eve'].map(each =>
+      each.split(' '),
+    ))
+      registry.hold(made(id!, 'k', userId!, 'held'))
+    assert.deepEqual(ids(registry.held(2)), ['a1', 'b1'])
+    assert.deepEqual(ids(registry.held(4)), ['a1', 'b1', 'e1', 'a2'])
+    assert.deepEqual(ids(registry.held(9)), ['a1', 'b1', 'e1', 'a2', 'b2', 'a3'])
+  })
+
   test('are found by id, key and owner until they are removed', () => {
     const registry = new Registry()
     const [a, b, c] = [made('a', 'k1', 'ann'), made('b', 'k1', 'ann'), made('c', 'k2', 'ann')]

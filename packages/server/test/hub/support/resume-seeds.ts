@@ -2,8 +2,8 @@ import { parseArgs } from 'node:util'
 import { checkSeeds } from './resume-run.ts'
 
 /*
- * `npm run test:resume`: random histories of agents, breaks, restarts and faults, ten thousand as they come and ten thousand in
- * which senders move during partitions. `-- --seed 7` repeats one, `-- --seeds 500` runs fewer, `-- --first 1000` begins with
+ * `npm run test:resume`: random histories of agents, breaks, restarts and faults: ten thousand as they come, ten thousand in
+ * which senders move during partitions, and ten thousand with messages to connections besides keys. `-- --seed 7` repeats one, `-- --seeds 500` runs fewer, `-- --first 1000` begins with
  * another one.
  */
 
@@ -11,7 +11,7 @@ const { values } = parseArgs({
   options: { seed: { type: 'string' }, seeds: { type: 'string' }, first: { type: 'string' } },
 })
 const first = Number(values.seed ?? values.first ?? 1)
-const count = values.seed === undefined ? Number(values.seeds ?? 20_000) : 1
+const count = values.seed === undefined ? Number(values.seeds ?? 30_000) : 1
 
 const startedAt = performance.now()
 let violations = 0

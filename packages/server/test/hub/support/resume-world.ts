@@ -29,6 +29,8 @@ export class ResumeWorld {
   readonly members: Member[] = []
   nodes: SimulatedHub[] = []
   readonly shared: SharedState
+  /** Whether half of the messages name the receiver's connection instead of its key. */
+  namesConnections = false
   readonly #random: Random
   readonly #timers: Timers
   #ending: Promise<void>[] = []
@@ -106,7 +108,7 @@ export class ResumeWorld {
       isUncertain: false,
     }
     from.history.sent.push(sent)
-    from.agent.send(to?.history.keyId ?? 'all', data).then(
+    from.agent.send(to ? this.#nameOf(to) : 'all', data).then(
       ({ delivered, held = 0 }) => {
         sent.outcome = { delivered, held }
       },
@@ -114,6 +116,12 @@ export class ResumeWorld {
         sent.outcome = { delivered: 0, held: 0, error: String(error.code) }
       },
     )
+  }
+
+  /** Its key, or the connection that it has now. */
+  #nameOf({ agent, history }: Member): string {
+    const byId = this.namesConnections && this.#random.next() < 0.5
+    return (byId && agent.connection?.connectionId) || history.keyId
   }
 
   /** Breaks the line of an agent; null: it is silent, and the side finds out by itself. */

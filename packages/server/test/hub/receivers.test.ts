@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict'
+import { describe, mock, type TestContext, test } from 'node:test'
+import type { Instant } from '../../src/clock.ts'
+import { Absences, KEEP_MS, RELY_MS } from '../../src/hub/absences.ts'
+import { createReceivers } from '../../src/hub/receivers.ts'
+import { newId } from '../../src/ids.ts'
+import { createTestClock } from '../support/clock.ts'
+
+const [USER, OTHER_USER, KEY, ID, HERE] = [1, 2, 3, 4, 5].map(newId) as [
+  string,
+  string,
+  string,
+  string,
+  string,
+]
+const CONNECTION = { userId: USER, connectionId: ID, keyId: KEY }
+
+/** Node `me`, with two others. */
+function openReceivers(t: TestContext) {
+  t.after(() => mock.timers.reset())
+  mock.timers.enable({ apis: ['setTimeout'] })
+  const clock = createTestClock()
+  const asked: [node: string, targets: readonly string[]][] = []
+  const world = { answers: 1, heardUntil: clock.now() as Instant, peers: ['a', 'b'], has: [HERE] }
+  const receivers = createReceivers({
+    clock,
+    presence: { peers: () => world.peers },
+    registry: { names: (userId, target) => userId === USER && world.has.includes(target) },
+    relay: {
+      get heardUntil() {
+        return world.heardUntil
+      },
+    },
+    async ask(nodeId, { targets }) {
+      asked.push([nodeId, targets!])
+      return world.answers
+    },
+  })
+  return { receivers, clock, asked, world }
+}
+
+/** Until everything has happened that needs no time. */
+const turn = () => new Promise(resolve => setImmediate(() => setImmediate(resolve, 'later')))
+
+async function isSettled(promise: Promise<unknown> | undefined): Promise<boolean> {
+  return (await Promise.race([promise, turn()])) !== 'later'
+}
+
+describe('the nodes that hold a receiver', () => {
+  test('are all but those that said they have none, until they have one, events were lost or a minute passed', t => {
+    const { receivers, clock, world } = openReceivers(t)
+    const nodes = () => receivers.among(USER, KEY, ['a', 'b'])
+    const lose = () => receivers.lacking('b', USER, KEY)
+    assert.deepEqual(nodes(), ['a', 'b'])
+    lose()
+    assert.deepEqual(nodes(), ['a'])
+    assert.deepEqual(receivers.among(OTHER_USER, KEY, ['a', 'b']), ['a', 'b'], 'of another owner')
+    assert.deepEqual(receivers.among(USER, ID, ['a', 'b']), ['a', 'b'], 'another target')
+    receivers.found('b', [USER], [KEY])
+    assert.deepEqual(nodes(), ['a', 'b'])
+    lose()
+    receivers.forget()
+    assert.deepEqual(nodes(), ['a', 'b'])
+    lose()
+    clock.advance(2000)
+    assert.deepEqual(nodes(), ['a'])
+    clock.advance(1)
+    assert.deepEqual(nodes(), ['a', 'b'], 'nothing was heard for two seconds')
+    clock.advance(RELY_MS - 2001)
+    world.heardUntil = clock.now()
+    assert.deepEqual(nodes(), ['a'])
+    clock.advance(1)
+    world.heardUntil = clock.now()
+    assert.deepEqual(nodes(), ['a', 'b'])
+  })
+
+  test('tell those that rely on their having none before a connection is ready, and only those', async t => {
+    const { receivers, asked, world } = openReceivers(t)
+    assert.equal(receivers.promise('a', USER, HERE), false, 'it has one')
+    assert.equal(receivers.promise('a', USER, 'all'), false)
+    assert.equal(receivers.appear(CONNECTION), undefined, 'nobody relies on it')
+    assert.equal(receivers.promise('a', USER, KEY), true)
+    assert.equal(receivers.promise('b', OTHER_USER, KEY), true)
+    const [one, two] = [receivers.appear(CONNECTION), receivers.appear(CONNECTION)]
+    await Promise.all([one, two])
+    assert.deepEqual(asked, [['a', [KEY]]], 'once for connections of one turn')
+    assert.equal(receivers.appear(CONNECTION), undefined, 'it was told')
+    receivers.promise('a', USER, ID)
+    world.peers = ['b']
+    assert.equal(receivers.appear(CONNECTION), undefined, 'it is gone')
+  })
+
+  test('wait for one that does not answer until it relies on nothing, and tell it again', async t => {
+    const { receivers, asked, world } = openReceivers(t)
+    world.answers = 0
+    receivers.promise('a', USER, KEY)
+    const told = receivers.appear(CONNECTION)
+    assert.equal(await isSettled(told), false)
+    mock.timers.tick(2999)
+    assert.equal(await isSettled(told), false)
+    mock.timers.tick(1)
+    assert.equal(await isSettled(told), true)
+    world.has.push(KEY)
+    receivers.tick()
+    await turn()
+    world.answers = 1
+    receivers.tick()
+    await turn()
+    receivers.tick()
+    await turn()
+    assert.equal(asked.length, 3, 'and not again after its answer')
+  })
+
+  test('do not take an answer for a promise that they gave after asking', async t => {
+    const { receivers, world } = openReceivers(t)
+    receivers.promise('a', USER, KEY)
+    const told = receivers.appear(CONNECTION)
+    receivers.promise('a', USER, KEY) // the connection is gone, and the node has asked once more
+    await told
+    assert.notEqual(receivers.appear(CONNECTION), undefined)
+    assert.deepEqual(world.peers, ['a', 'b'])
+  })
+
+  test('keep a promise for longer than it is relied on', async t => {
+    const { receivers, clock } = openReceivers(t)
+    receivers.promise('a', USER, KEY)
+    clock.advance(KEEP_MS)
+    receivers.tick()
+    assert.notEqual(receivers.appear(CONNECTION), undefined)
+    clock.advance(1)
+    receivers.tick()
+    assert.equal(receivers.appear(CONNECTION), undefined)
+  })
+})
+
+test('an owner may use half of the room for absences that others leave free', () => {
+  const absences = new Absences(8)
+  const add = (userId: string, count: number) =>
+    Array.from({ length: count }, (_, n) => absences.add(userId, `${n}`, 'a', 10)).filter(Boolean).length
+  assert.equal(add(USER, 10), 4)
+  assert.equal(add(OTHER_USER, 10), 2)
+  assert.equal(absences.add(USER, '0', 'b', 20), true, 'another node for the same target')
+  absences.remove(USER, '1', 'a')
+  assert.equal(absences.of(USER, '1').size, 0)
+  absences.prune(11)
+  assert.deepEqual([...absences.of(USER, '0').keys()], ['b'])
+  assert.equal(absences.of(USER, '2').size, 0)
+  absences.clear()
+  assert.equal(add(OTHER_USER, 10), 4)
+})
