@@ -136,6 +136,20 @@ export class AgentConnection {
     return this.#isWritable() && this.#writeFrame(textFrame(text))
   }
 
+  /** The same for an encoded frame, which several connections share. */
+  writeFrame(frame: Buffer): boolean {
+    return this.#isWritable() && this.#writeFrame(frame)
+  }
+
+  /** Until `uncork` what is written waits, so that one system call writes all of it. */
+  cork(): void {
+    this.#socket?.stream.cork()
+  }
+
+  uncork(): void {
+    this.#socket?.stream.uncork()
+  }
+
   /**
    * Numbers and keeps a message, and writes it if the socket is open. Null if the connection ends by it: it reads too
    * slowly, or what arrived since it broke is no longer kept.

@@ -7,6 +7,7 @@ import { SLOW_CONSUMER } from './close-codes.ts'
 import type { Locations } from './locations.ts'
 import type { Presence } from './presence.ts'
 import { type Bucket, newBucket, type OwnerLimits, takeWatch, WATCH_ALLOWANCE } from './rate-limits.ts'
+import { textFrame } from './text-frame.ts'
 import { WatchedUser } from './watched-user.ts'
 
 /** Interval of `watch` queries to all nodes, which also find changes whose notice was lost. */
@@ -96,9 +97,13 @@ export function createWatches(deps: WatchesDeps): Watches {
     receive(from, { userId, after, version, changes, part, parts }) {
       const watch = watches.get(userId)
       if (!watch) return notify(from, { op: 'unwatch', userId })
+      // All changes of a notice cost each watcher one system call, so that joins cost a bounded time however many there are.
+      const watchers = [...watch.watchers.keys()]
+      for (const watcher of watchers) watcher.cork()
       if (after === null) watch.user.replacePart(from, version, changes, part, parts)
       else if (!watch.user.change(from, after, version, changes)) ask(watch, from)
       complete(watch)
+      for (const watcher of watchers) watcher.uncork()
     },
     absent(from, userId) {
       watches.get(userId)?.user.drop(from, 'lost')
@@ -228,10 +233,11 @@ export function createWatches(deps: WatchesDeps): Watches {
 
   function tell(watch: Watch, frame: ServerFrame): void {
     const text = JSON.stringify(frame)
+    const encoded = textFrame(text)
     for (const watcher of [...watch.watchers.keys()]) {
       if (!mayWatch(watch, watcher)) continue
       const catchUp = watch.catchingUp.get(watcher)
-      if (!catchUp) watcher.write(text)
+      if (!catchUp) watcher.writeFrame(encoded)
       else if (catchUp.list && catchUp.changes.push(text) > MAX_LATER_CHANGES) watcher.close(SLOW_CONSUMER)
     }
     ownerLimits.chargeDeliveries(watch.userId, watch.watchers.size, text.length, clock.now())

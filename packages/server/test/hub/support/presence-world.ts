@@ -125,6 +125,7 @@ export class PresenceWorld {
       readyState: 1,
       bufferedAmount: 0,
       writeFrame: (frame: Buffer) => frames.push(JSON.parse(textOf(frame))),
+      stream: { cork() {}, uncork() {} },
       close() {},
       terminate() {},
     }

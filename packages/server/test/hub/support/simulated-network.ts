@@ -13,7 +13,7 @@ const CLOSE_TIMEOUT_MS = 3000
 export class ServerEnd extends EventEmitter {
   connection: unknown = null
   readyState: number = OPEN
-  readonly stream = Object.assign(new EventEmitter(), { resume() {}, end() {} })
+  readonly stream = Object.assign(new EventEmitter(), { resume() {}, end() {}, cork() {}, uncork() {} })
   readonly #line: Line
 
   constructor(line: Line) {
