@@ -33,7 +33,7 @@ export function usageChart(days: readonly UsageBucket[], isOver = false): Html {
     return html`<p class="quiet">${usage.none({ count: days.length })} ${isOver ? '' : usage.delay}</p>`
   const highest = Math.max(...bars.map(bar => bar.uses + bar.refused))
   return html`<figure class="usage"><svg viewBox="0 0 ${bars.length * DAY_WIDTH} ${HEIGHT}" role="img" aria-label="${summary}" preserveAspectRatio="none">${bars.map((bar, index) => drawn(bar, index, highest))}</svg>${axis(days)}<figcaption class="quiet">${summary}</figcaption></figure>
-<details><summary>${usage.asTable}</summary><div class="scroll" tabindex="0" role="region" aria-label="${usage.asTable}">${table(days)}</div></details>`
+<details><summary>${usage.asTable}</summary><section class="scroll" tabindex="0" aria-label="${usage.asTable}">${table(days)}</section></details>`
 }
 
 /** The first and the last day, below their ends of a chart. */
