@@ -3,10 +3,12 @@ import { createEntry, type Entry, LinkedList } from './linked-list.ts'
 /** Requests that start on arrival in one turn of the event loop: about 50 µs each, so about 1 ms together. */
 const STARTED_ON_ARRIVAL = 16
 /**
- * How long queued requests are handled in one turn of the event loop. Short, since Node accepts one connection per
- * turn: with turns of 100 ms it would accept ten connections a second.
+ * How long queued requests are handled in one turn of the event loop: as long as the rest of the turn took (agents' frames,
+ * new connections), so that they have half of the time, within these bounds. Short, since Node accepts one connection
+ * per turn: with turns of 100 ms it would accept ten connections a second.
  */
-const SLICE_MS = 1
+const MIN_SLICE_MS = 1
+const MAX_SLICE_MS = 10
 /** Of four turns one goes to noisy networks while others wait, so that they are slowed down but still served. */
 const TURN_OF_NOISY = 0
 /** Another one goes to networks that are not known while known ones wait. */
@@ -63,6 +65,7 @@ export function createFairQueue(isKnown: (network: string) => boolean): FairQueu
   let startedInTurn = 0
   let isTurnScheduled = false
   let turns = 0
+  let scheduledAt = 0
   let sliceEnd = 0
 
   return {
@@ -94,6 +97,7 @@ export function createFairQueue(isKnown: (network: string) => boolean): FairQueu
   function scheduleTurn(): void {
     if (isTurnScheduled) return
     isTurnScheduled = true
+    scheduledAt = performance.now()
     setImmediate(takeTurn)
   }
 
@@ -101,7 +105,8 @@ export function createFairQueue(isKnown: (network: string) => boolean): FairQueu
     isTurnScheduled = false
     startedInTurn = 0
     if (waiting() === 0) return
-    sliceEnd = performance.now() + SLICE_MS
+    const now = performance.now()
+    sliceEnd = now + Math.min(MAX_SLICE_MS, Math.max(MIN_SLICE_MS, now - scheduledAt))
     startNext()
   }
 

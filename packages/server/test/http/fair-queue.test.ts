@@ -201,6 +201,32 @@ test('the time slice of a turn includes work that continues in microtasks', asyn
   assert.ok(most <= 4, `${most} ms of work in one turn`)
 })
 
+test('queued requests have half of the time while other work fills the turns of the event loop', async () => {
+  const queue = createFairQueue(() => false)
+  const spin = (ms: number) => {
+    const end = performance.now() + ms
+    while (performance.now() < end);
+  }
+  let done = 0
+  for (let n = 0; n < FLOOD; n++) {
+    queue.start(
+      () => ({ id: 'a', network: 'a', whenGone: () => {} }),
+      () => {
+        spin(0.1)
+        done++
+      },
+    )
+  }
+  let turns = 0
+  while (done < FLOOD) {
+    await nextTurn()
+    spin(5)
+    turns++
+  }
+  // 184 wait, 0.1 ms each. Slices of 1 ms would need eighteen turns.
+  assert.ok(turns <= 9, `${turns} turns`)
+})
+
 test('a waiting request is removed when its client disconnects, which frees its place in the flow', async () => {
   const queue = createFairQueue(() => false)
   const started: string[] = []
