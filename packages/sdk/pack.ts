@@ -77,10 +77,11 @@ function publishedManifest({ scripts: _, ...manifest }: Record<string, unknown>)
     main: './dist/index.js',
     types: './dist/index.d.ts',
     // For compilers without support for "exports" (moduleResolution node10).
-    typesVersions: { '*': { protocol: ['./dist/protocol.d.ts'] } },
+    typesVersions: { '*': { protocol: ['./dist/protocol.d.ts'], node: ['./dist/node.d.ts'] } },
     exports: {
       '.': { types: './dist/index.d.ts', default: './dist/index.js' },
       './protocol': { types: './dist/protocol.d.ts', default: './dist/protocol.js' },
+      './node': { types: './dist/node.d.ts', default: './dist/node.js' },
       './package.json': './package.json',
     },
     bin: { 'keyway-agent': EXECUTABLE },

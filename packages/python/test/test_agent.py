@@ -235,6 +235,53 @@ async def test_an_agent_watches_who_joins_and_leaves(url: str, sign_in: SignIn) 
         await anext(changes)
 
 
+async def test_a_resumed_connection_gets_the_list_again_and_each_later_change_once(
+    url: str, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keyway = await sign_in()
+    key = (await keyway.api_keys.create(name="watcher"))["key"]
+    agents = [Agent(url=url, api_key=(await keyway.api_keys.create(name=name))["key"]) for name in ["a", "b", "c"]]
+    leaving, staying, coming = agents
+    before = {"leaving": await ready(leaving), "staying": await ready(staying)}
+    async with Agent(url=url, api_key=key) as watcher:
+        changes = watcher.watch()
+
+        async def names() -> list[str | None]:
+            seen: Any = await anext(changes)
+            assert seen["type"] == "presence"
+            return sorted(each["key_name"] for each in seen["connections"])
+
+        assert await names() == ["a", "b", "watcher"]
+        was = watcher.connection
+        connection = watcher._lifecycle.connection
+        assert was and connection
+        may_connect = asyncio.Event()
+        get = watcher._lifecycle._tokens.get
+
+        async def get_later() -> str:
+            await may_connect.wait()
+            return await get()
+
+        monkeypatch.setattr(watcher._lifecycle._tokens, "get", get_later)
+        disconnected = asyncio.ensure_future(event(watcher, "disconnected"))
+        again = asyncio.ensure_future(event(watcher, "ready"))
+        await asyncio.sleep(0)
+        connection._socket.transport.abort()
+        await disconnected
+        await leaving.close()
+        await ready(coming)
+        may_connect.set()
+        now = await again
+        assert (now.resumed, now.connection_id) == (True, was.connection_id)
+        assert await names() == ["b", "c", "watcher"]
+        await staying.close()
+        left: Any = await anext(changes)
+        assert left == {"type": "left", "connection_id": before["staying"].connection_id, "reason": "closed"}
+        await coming.close()
+        last: Any = await anext(changes)
+        assert (last["type"], last["reason"]) == ("left", "closed")
+
+
 async def failure(request: Any) -> tuple[str, str | None, bool]:
     with pytest.raises(KeywayError) as raised:
         await request
@@ -299,3 +346,9 @@ def test_wrong_settings_are_named(
     with pytest.raises(KeywayError, match=advice) as raised:
         Agent(**options)  # type: ignore[arg-type]
     assert raised.value.code == code
+
+
+async def test_a_key_that_a_service_imported_from_another_system_is_exchanged_too(url: str) -> None:
+    with pytest.raises(KeywayError) as raised:
+        await Agent(url=url, api_key="sk_live_0123456789abcdef").run()
+    assert (raised.value.code, raised.value.status) == ("invalid_api_key", 401)

@@ -12,5 +12,6 @@ export declare function serviceOrigin(url: string | undefined): string;
 export declare function platformWebSocket(): WebSocketConstructor;
 /** Random, URL-safe, 128 bits: `crypto.randomUUID` is missing on pages served over plain http. */
 export declare function randomId(): string;
+export declare function hex(bytes: Uint8Array): string;
 /** Calls back once when the signal aborts, or soon if it has aborted. Returns a function that removes the listener. */
 export declare function onAbort(signal: AbortSignal | undefined, callback: () => void): () => void;

@@ -78,7 +78,9 @@ function carriedWebSocket() {
 const CARRIED = '../vendor/ws/index.js';
 /** Random, URL-safe, 128 bits: `crypto.randomUUID` is missing on pages served over plain http. */
 export function randomId() {
-    const bytes = crypto.getRandomValues(new Uint8Array(16));
+    return hex(crypto.getRandomValues(new Uint8Array(16)));
+}
+export function hex(bytes) {
     return Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join('');
 }
 /** Calls back once when the signal aborts, or soon if it has aborted. Returns a function that removes the listener. */

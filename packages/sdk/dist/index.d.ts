@@ -1,12 +1,16 @@
 export { Agent } from './agent.js';
 export type { AgentDisconnected, AgentEvents, AgentMessage, AgentOptions, AgentReady, AgentRequest, PresenceEvent, RequestHandler, SendOptions, } from './agent-options.js';
 export type { ProvidedToken } from './agent-token-source.js';
+export type { BrowserTokenStore, BrowserTokenStoreOptions } from './browser-token-store.js';
+export { browserTokenStore } from './browser-token-store.js';
 export type { ApiKeyList, ChangeApiKey, CreateApiKey, Metadata } from './calls/api-keys.js';
 export type { Charge, FollowOptions, VerifyKeyOptions } from './calls/apps.js';
 export type { PageOptions } from './calls/paging.js';
 export type { UsageRange } from './calls/usage.js';
 export type { KeywayOptions, VerifyMagicLink } from './client.js';
 export { Keyway } from './client.js';
+export type { CookieTokenStore, CookieTokenStoresOptions } from './cookie-token-stores.js';
+export { cookieTokenStores } from './cookie-token-stores.js';
 export type { ClientErrorCode } from './errors.js';
 export { KeywayError } from './errors.js';
 export type { WebSocketConstructor, WebSocketLike } from './hub-connection.js';

@@ -7,18 +7,19 @@ export interface SessionTokensOptions {
     /** `POST /auth/refresh`, retried with the same Idempotency-Key. */
     refresh(refreshToken: string, idempotencyKey: string): Promise<SessionAnswer>;
 }
-/** A session's tokens, refreshed one at a time per process and, with Web Locks, across tabs. */
+/** A session's tokens. One client of the storage at a time refreshes or replaces them. */
 export declare class SessionTokens {
     #private;
     constructor(options: SessionTokensOptions);
     access(): Promise<string | undefined>;
+    /** Stores the tokens of a sign-in, after a refresh in progress, whose answer would replace them. */
     keep(answer: SessionAnswer): Promise<void>;
     forget(): Promise<void>;
     refreshToken(): Promise<string | undefined>;
     /**
      * Refreshes the tokens unless `refused`, the rejected access token, was replaced meanwhile.
      *
-     * @returns the server's answer, or undefined when another tab had refreshed meanwhile
+     * @returns the server's answer, or undefined when another client had refreshed meanwhile
      */
     refresh(refused?: string): Promise<SessionAnswer | undefined>;
 }

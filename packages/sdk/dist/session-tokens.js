@@ -1,6 +1,7 @@
 import { randomId } from './environment.js';
 import { KeywayError } from './errors.js';
-/** A session's tokens, refreshed one at a time per process and, with Web Locks, across tabs. */
+import { webLocks } from './web-locks.js';
+/** A session's tokens. One client of the storage at a time refreshes or replaces them. */
 export class SessionTokens {
     #options;
     #flight;
@@ -10,11 +11,12 @@ export class SessionTokens {
     async access() {
         return (await this.#options.store.get())?.access;
     }
-    async keep(answer) {
-        await this.#options.store.set(stored(answer));
+    /** Stores the tokens of a sign-in, after a refresh in progress, whose answer would replace them. */
+    keep(answer) {
+        return this.#exclusive(async () => this.#options.store.set(stored(answer)));
     }
-    async forget() {
-        await this.#options.store.delete();
+    forget() {
+        return this.#exclusive(async () => this.#options.store.delete());
     }
     async refreshToken() {
         return (await this.#options.store.get())?.refresh;
@@ -22,10 +24,10 @@ export class SessionTokens {
     /**
      * Refreshes the tokens unless `refused`, the rejected access token, was replaced meanwhile.
      *
-     * @returns the server's answer, or undefined when another tab had refreshed meanwhile
+     * @returns the server's answer, or undefined when another client had refreshed meanwhile
      */
     refresh(refused) {
-        this.#flight ??= this.#alone(() => this.#renew(refused)).finally(() => {
+        this.#flight ??= this.#exclusive(() => this.#renew(refused)).finally(() => {
             this.#flight = undefined;
         });
         return this.#flight;
@@ -43,18 +45,20 @@ export class SessionTokens {
         await store.set({ ...tokens, refreshKey });
         try {
             const answer = await refresh(tokens.refresh, refreshKey);
-            await this.keep(answer);
+            await store.set(stored(answer));
             return answer;
         }
         catch (error) {
             if (error instanceof KeywayError && error.status === 401)
-                await this.forget();
+                await store.delete();
             throw error;
         }
     }
-    #alone(work) {
-        const locks = globalThis.navigator?.locks;
-        return locks ? locks.request(`keyway-refresh ${this.#options.origin}`, work) : work();
+    #exclusive(work) {
+        const { store, origin } = this.#options;
+        if (store.exclusive)
+            return store.exclusive(work);
+        return webLocks()?.request(`keyway-refresh ${origin}`, work) ?? work();
     }
 }
 export function notSignedIn() {

@@ -7,13 +7,22 @@ export interface StoredTokens {
     refreshKey?: string;
 }
 /**
- * Storage for a client's tokens: for example a file with mode 0600, the system's keychain, or a browser's storage.
- * Several clients (tabs) may share one.
+ * Storage for a client's tokens, which several clients (tabs, processes) may share: `memoryTokenStore`,
+ * `browserTokenStore`, `cookieTokenStores`, `fileTokenStore` of `@keyway/sdk/node`, or one of your own, for example over
+ * the system's keychain.
  */
 export interface TokenStore {
     get(): Promise<StoredTokens | undefined> | StoredTokens | undefined;
     set(tokens: StoredTokens): Promise<void> | void;
     delete(): Promise<void> | void;
+    /**
+     * Does `work` while no other client of this storage does any: refresh tokens rotate, and two clients that refresh
+     * with one of them would end the session. The client reads, refreshes and writes inside. Without it the client uses the
+     * Web Locks of the platform, if it has them.
+     */
+    exclusive?<Answer>(work: () => Promise<Answer>): Promise<Answer>;
 }
 /** A store in memory, the default. */
 export declare function memoryTokenStore(tokens?: StoredTokens): TokenStore;
+/** Tokens as `JSON.stringify` wrote them; undefined if the text is anything else. */
+export declare function parseTokens(text: string): StoredTokens | undefined;

@@ -1,3 +1,4 @@
+import { createTurns } from './turns.js';
 /** A store in memory, the default. */
 export function memoryTokenStore(tokens) {
     let held = tokens;
@@ -9,5 +10,20 @@ export function memoryTokenStore(tokens) {
         delete: () => {
             held = undefined;
         },
+        exclusive: createTurns(),
     };
+}
+/** Tokens as `JSON.stringify` wrote them; undefined if the text is anything else. */
+export function parseTokens(text) {
+    try {
+        const { access, refresh, sessionId, refreshKey } = JSON.parse(text);
+        const isComplete = [access, refresh, sessionId].every(value => typeof value === 'string' && value !== '');
+        if (!isComplete || !['string', 'undefined'].includes(typeof refreshKey))
+            return undefined;
+        const tokens = { access: access, refresh: refresh, sessionId: sessionId };
+        return refreshKey === undefined ? tokens : { ...tokens, refreshKey };
+    }
+    catch {
+        return undefined;
+    }
 }

@@ -89,7 +89,10 @@ const CARRIED = '../vendor/ws/index.js'
 
 /** Random, URL-safe, 128 bits: `crypto.randomUUID` is missing on pages served over plain http. */
 export function randomId(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  return hex(crypto.getRandomValues(new Uint8Array(16)))
+}
+
+export function hex(bytes: Uint8Array): string {
   return Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join('')
 }
 

@@ -2,6 +2,7 @@ import { randomId } from './environment.ts'
 import { KeywayError } from './errors.ts'
 import type { SessionAnswer } from './protocol.ts'
 import type { StoredTokens, TokenStore } from './token-store.ts'
+import { webLocks } from './web-locks.ts'
 
 export interface SessionTokensOptions {
   origin: string
@@ -10,11 +11,7 @@ export interface SessionTokensOptions {
   refresh(refreshToken: string, idempotencyKey: string): Promise<SessionAnswer>
 }
 
-interface WebLocks {
-  request<Answer>(name: string, callback: () => Promise<Answer>): Promise<Answer>
-}
-
-/** A session's tokens, refreshed one at a time per process and, with Web Locks, across tabs. */
+/** A session's tokens. One client of the storage at a time refreshes or replaces them. */
 export class SessionTokens {
   #options: SessionTokensOptions
   #flight: Promise<SessionAnswer | undefined> | undefined
@@ -27,12 +24,13 @@ export class SessionTokens {
     return (await this.#options.store.get())?.access
   }
 
-  async keep(answer: SessionAnswer): Promise<void> {
-    await this.#options.store.set(stored(answer))
+  /** Stores the tokens of a sign-in, after a refresh in progress, whose answer would replace them. */
+  keep(answer: SessionAnswer): Promise<void> {
+    return this.#exclusive(async () => this.#options.store.set(stored(answer)))
   }
 
-  async forget(): Promise<void> {
-    await this.#options.store.delete()
+  forget(): Promise<void> {
+    return this.#exclusive(async () => this.#options.store.delete())
   }
 
   async refreshToken(): Promise<string | undefined> {
@@ -42,10 +40,10 @@ export class SessionTokens {
   /**
    * Refreshes the tokens unless `refused`, the rejected access token, was replaced meanwhile.
    *
-   * @returns the server's answer, or undefined when another tab had refreshed meanwhile
+   * @returns the server's answer, or undefined when another client had refreshed meanwhile
    */
   refresh(refused?: string): Promise<SessionAnswer | undefined> {
-    this.#flight ??= this.#alone(() => this.#renew(refused)).finally(() => {
+    this.#flight ??= this.#exclusive(() => this.#renew(refused)).finally(() => {
       this.#flight = undefined
     })
     return this.#flight
@@ -62,17 +60,18 @@ export class SessionTokens {
     await store.set({ ...tokens, refreshKey })
     try {
       const answer = await refresh(tokens.refresh, refreshKey)
-      await this.keep(answer)
+      await store.set(stored(answer))
       return answer
     } catch (error) {
-      if (error instanceof KeywayError && error.status === 401) await this.forget()
+      if (error instanceof KeywayError && error.status === 401) await store.delete()
       throw error
     }
   }
 
-  #alone<Answer>(work: () => Promise<Answer>): Promise<Answer> {
-    const locks = (globalThis as { navigator?: { locks?: WebLocks } }).navigator?.locks
-    return locks ? locks.request(`keyway-refresh ${this.#options.origin}`, work) : work()
+  #exclusive<Answer>(work: () => Promise<Answer>): Promise<Answer> {
+    const { store, origin } = this.#options
+    if (store.exclusive) return store.exclusive(work)
+    return webLocks()?.request(`keyway-refresh ${origin}`, work) ?? work()
   }
 }
 

@@ -1,3 +1,5 @@
+import { createTurns } from './turns.ts'
+
 /** The tokens of a signed-in client. */
 export interface StoredTokens {
   access: string
@@ -8,13 +10,20 @@ export interface StoredTokens {
 }
 
 /**
- * Storage for a client's tokens: for example a file with mode 0600, the system's keychain, or a browser's storage.
- * Several clients (tabs) may share one.
+ * Storage for a client's tokens, which several clients (tabs, processes) may share: `memoryTokenStore`,
+ * `browserTokenStore`, `cookieTokenStores`, `fileTokenStore` of `@keyway/sdk/node`, or one of your own, for example over
+ * the system's keychain.
  */
 export interface TokenStore {
   get(): Promise<StoredTokens | undefined> | StoredTokens | undefined
   set(tokens: StoredTokens): Promise<void> | void
   delete(): Promise<void> | void
+  /**
+   * Does `work` while no other client of this storage does any: refresh tokens rotate, and two clients that refresh
+   * with one of them would end the session. The client reads, refreshes and writes inside. Without it the client uses the
+   * Web Locks of the platform, if it has them.
+   */
+  exclusive?<Answer>(work: () => Promise<Answer>): Promise<Answer>
 }
 
 /** A store in memory, the default. */
@@ -28,5 +37,19 @@ export function memoryTokenStore(tokens?: StoredTokens): TokenStore {
     delete: () => {
       held = undefined
     },
+    exclusive: createTurns(),
+  }
+}
+
+/** Tokens as `JSON.stringify` wrote them; undefined if the text is anything else. */
+export function parseTokens(text: string): StoredTokens | undefined {
+  try {
+    const { access, refresh, sessionId, refreshKey } = JSON.parse(text) as Partial<StoredTokens>
+    const isComplete = [access, refresh, sessionId].every(value => typeof value === 'string' && value !== '')
+    if (!isComplete || !['string', 'undefined'].includes(typeof refreshKey)) return undefined
+    const tokens = { access: access!, refresh: refresh!, sessionId: sessionId! }
+    return refreshKey === undefined ? tokens : { ...tokens, refreshKey }
+  } catch {
+    return undefined
   }
 }

@@ -10,8 +10,10 @@ import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { tool } from '../../../tools/install.ts'
+import { until } from '../../server/test/support/patience.ts'
 import { buildSdk } from '../build.ts'
 import { packSdk } from '../pack.ts'
+import { Agent } from '../src/agent.ts'
 import { startKeyway } from './support/keyway-server.ts'
 import { problem, startProtocolServer, TEST_KEY } from './support/protocol-server.ts'
 
@@ -93,13 +95,17 @@ describe('the package', () => {
 
   test('can be installed, imported and required', async t => {
     const path = await project(t)
-    const names = "[typeof Agent, typeof Keyway, typeof verifyAgentToken, HUB_PROTOCOL].join(' ')"
+    const names =
+      "[typeof Agent, typeof Keyway, typeof verifyAgentToken, HUB_PROTOCOL, typeof fileTokenStore].join(' ')"
     const list = '{ Agent, Keyway, verifyAgentToken, HUB_PROTOCOL }'
-    writeFileSync(join(path, 'a.mjs'), `import ${list} from '@keyway/sdk'\nconsole.log(${names})`)
-    writeFileSync(join(path, 'b.cjs'), `const ${list} = require('@keyway/sdk')\nconsole.log(${names})`)
+    const [sdk, node] = ["'@keyway/sdk'", "'@keyway/sdk/node'"]
+    const modules = `import ${list} from ${sdk}\nimport { fileTokenStore } from ${node}\n`
+    const common = `const ${list} = require(${sdk})\nconst { fileTokenStore } = require(${node})\n`
+    writeFileSync(join(path, 'a.mjs'), `${modules}console.log(${names})`)
+    writeFileSync(join(path, 'b.cjs'), `${common}console.log(${names})`)
     for (const file of ['a.mjs', 'b.cjs']) {
       const { stdout } = await run(process.execPath, [file], { cwd: path })
-      assert.equal(stdout, 'function function function keyway.hub.v1\n')
+      assert.equal(stdout, 'function function function keyway.hub.v1 function\n')
     }
   })
 
@@ -109,6 +115,7 @@ describe('the package', () => {
       join(path, 'index.ts'),
       `import { Agent, Keyway, KeywayError, verifyAccessToken, type ApiKeyObject } from '@keyway/sdk'
 import { CLOSE_CODES } from '@keyway/sdk/protocol'
+import { fileTokenStore } from '@keyway/sdk/node'
 const agent = new Agent({ url: 'https://keyway.test', apiKey: 'x', WebSocket })
 agent.on('disconnected', ({ code, willReconnect }) => { const c: number = code; const w: boolean = willReconnect; void c; void w })
 // @ts-expect-error no such event
@@ -126,6 +133,7 @@ export const options = (signal: AbortSignal | undefined): unknown => new Agent({
 void agent.send('all', { at: new Date() })
 export const sid = async (token: string): Promise<string> => (await verifyAccessToken(token, { issuer: 'x' })).sid
 export const retryable = (error: unknown): boolean => error instanceof KeywayError && error.retryable
+export const withFile = new Keyway({ tokens: fileTokenStore('session.json') })
 export const reconnect: 'never' = CLOSE_CODES[4410].reconnect
 `,
     )
@@ -145,13 +153,53 @@ export const reconnect: 'never' = CLOSE_CODES[4410].reconnect
     writeFileSync(join(path, 'common.cts'), common)
     for (const [module, resolution, ...more] of [
       ['nodenext', 'nodenext', 'common.cts'],
+      ['node20', 'node16', 'common.cts'],
       ['esnext', 'bundler'],
+      ['commonjs', 'bundler', 'common.cts'],
     ] as const) {
       const options = [...base, '--target', 'es2022', '--module', module, '--moduleResolution', resolution]
       await run(process.execPath, [tsc, ...options, 'index.ts', ...more], { cwd: path }).catch(error =>
         assert.fail(`${module}:\n${error.stdout}`),
       )
     }
+  })
+
+  test('its README’s agent answers each message once, and goes on without agents:send', async t => {
+    const { url, keyway } = await startKeyway(t)
+    const path = await project(t)
+    const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
+    const [, program] = /## An agent\n\n```js\n([\s\S]*?)```/.exec(readme)!
+    writeFileSync(join(path, 'agent.mjs'), program!.replace('https://keyway.example.com', url))
+    let output = ''
+    const start = async (key: string) => {
+      const env = { ...process.env, KEYWAY_API_KEY: key }
+      const child = spawn(process.execPath, ['agent.mjs'], { cwd: path, env })
+      t.after(() => void child.kill('SIGKILL'))
+      for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => (output += chunk))
+      return child
+    }
+    const [mute, echo] = [
+      await keyway.apiKeys.create({ scopes: ['agent:connect'] }),
+      await keyway.apiKeys.create(),
+    ]
+    const muteAgent = await start(mute.key)
+    await start(echo.key)
+    const other = new Agent({ url, apiKey: (await keyway.apiKeys.create()).key })
+    t.after(() => other.close())
+    const messages = other[Symbol.asyncIterator]()
+    await until(
+      'three agents',
+      async () => (await keyway.agents.list()).data.length === 3 || assert.equal(output, ''),
+    )
+    for (const data of ['hello', { echo: 'hello' }, 'again']) await other.send(echo.id, data)
+    const answers = [(await messages.next()).value.data, (await messages.next()).value.data]
+    assert.deepEqual(answers, [{ echo: 'hello' }, { echo: 'again' }], 'and no echo of an echo')
+    await other.send(mute.id, 'hello')
+    await until('a refusal', () => /agents:send/.test(output))
+    assert.equal((await keyway.agents.list()).data.length, 3)
+    await keyway.apiKeys.revoke(mute.id)
+    assert.deepEqual(await once(muteAgent, 'exit'), [0, null])
+    assert.match(output, /was revoked\. Make a new key/)
   })
 
   test('passes publint', async t => {

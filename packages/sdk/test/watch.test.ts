@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { WebSocket } from 'ws'
+import { until } from '../../server/test/support/patience.ts'
 import { Agent } from '../src/agent.ts'
+import type { AgentOptions } from '../src/agent-options.ts'
 import { KeywayError } from '../src/errors.ts'
 import { platformWebSocket, startConnected } from './support/agents.ts'
 import { sharedKeyway } from './support/keyway-server.ts'
@@ -78,14 +81,21 @@ describe('agent.watch()', () => {
   })
 
   const newPerson = sharedKeyway()
-  test('shows the connections of the real hub, and why they left', async t => {
+
+  async function start(t: { after(fn: () => void): void }) {
     const { url, keyway } = await newPerson()
-    const connect = async (name: string) => {
+    const connect = async (name: string, WebSocket: AgentOptions['WebSocket'] = platformWebSocket) => {
       const { key, id } = await keyway.apiKeys.create({ name })
-      const agent = new Agent({ url, apiKey: key, WebSocket: platformWebSocket })
+      const agent = new Agent({ url, apiKey: key, WebSocket })
       t.after(() => agent.close())
-      return { agent, id, ready: await record(agent).ready.next() }
+      const events = record(agent)
+      return { agent, id, events, ready: await events.ready.next() }
     }
+    return { keyway, connect }
+  }
+
+  test('shows the connections of the real hub, and why they left', async t => {
+    const { keyway, connect } = await start(t)
     const watcher = await connect('watcher')
     const seen = watcher.agent.watch()
     const first = (await seen.next()).value
@@ -96,5 +106,53 @@ describe('agent.watch()', () => {
     await keyway.apiKeys.revoke(other.id)
     const left = { type: 'left', connectionId: other.ready.connectionId, reason: 'revoked' }
     assert.deepEqual((await seen.next()).value, left)
+  })
+  test('gives the list again when its connection is resumed: with what changed meanwhile, and each later change once', async t => {
+    const { keyway, connect } = await start(t)
+    let isReachable = true
+    const sockets: Breakable[] = []
+    class Breakable extends WebSocket {
+      asked = 0
+      constructor(url: string, protocols: string[]) {
+        super(isReachable ? url : 'ws://127.0.0.1:1', protocols)
+        sockets.push(this)
+      }
+      override send(data: string): void {
+        if (JSON.parse(data).type === 'watch') this.asked++
+        super.send(data)
+      }
+    }
+    const [leaving, staying] = [await connect('leaving'), await connect('staying')]
+    const watcher = await connect('watcher', Breakable as unknown as AgentOptions['WebSocket'])
+    const seen = watcher.agent.watch()
+    const names = async () => {
+      const { value } = await seen.next()
+      assert.equal(value?.type, 'presence')
+      return value.connections.map(({ key_name }: { key_name: string | null }) => key_name).sort()
+    }
+    assert.deepEqual(await names(), ['leaving', 'staying', 'watcher'])
+
+    isReachable = false
+    sockets.at(-1)!.terminate()
+    await watcher.events.disconnected.next()
+    leaving.agent.close()
+    const coming = await connect('coming')
+    await until('one left', async () => (await keyway.agents.list()).data.length === 2)
+    isReachable = true
+    const again = await watcher.events.ready.next()
+    assert.deepEqual([again.resumed, again.connectionId], [true, watcher.ready.connectionId])
+    assert.deepEqual(await names(), ['coming', 'staying', 'watcher'])
+
+    staying.agent.close()
+    const left = { type: 'left', connectionId: staying.ready.connectionId, reason: 'closed' }
+    assert.deepEqual((await seen.next()).value, left)
+    await keyway.apiKeys.revoke(coming.id)
+    const ended = { type: 'left', connectionId: coming.ready.connectionId, reason: 'revoked' }
+    assert.deepEqual((await seen.next()).value, ended)
+    assert.deepEqual(
+      sockets.filter(({ asked }) => asked > 0).map(({ asked }) => asked),
+      [1, 1],
+      'once for each socket',
+    )
   })
 })

@@ -8,7 +8,7 @@ from ._version import VERSION as __version__
 from ._watching import Joined, Left, Presence, PresenceEvent
 from .agent import Agent
 from .client import Keyway
-from .token_store import FileTokenStore, MemoryTokenStore, StoredTokens, TokenStore
+from .token_store import FileTokenStore, MemoryTokenStore, SharedTokenStore, StoredTokens, TokenStore
 from .verify import AccessTokenClaims, AgentTokenClaims, verify_access_token, verify_agent_token
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "Ready",
     "Renewed",
     "Request",
+    "SharedTokenStore",
     "Stopped",
     "StoredTokens",
     "TokenStore",

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from contextlib import nullcontext
 from dataclasses import replace
-from typing import Awaitable, Callable
+from typing import AsyncContextManager, Awaitable, Callable
 
 from ._errors import KeywayError
 from .objects import SessionAnswer
-from .token_store import FileTokenStore, StoredTokens, TokenStore, locked
+from .token_store import SharedTokenStore, StoredTokens, TokenStore
 
 Refresh = Callable[[str, str], Awaitable[SessionAnswer]]
 """`POST /auth/refresh` with a refresh token and an Idempotency-Key, retried with the same key."""
 
 
 class SessionTokens:
-    """One refresh at a time in this process and, with a `FileTokenStore`, among all processes that share the file."""
+    """One refresh at a time in this client and, with a store that has `exclusive`, among all that share the storage."""
 
     def __init__(self, store: TokenStore, refresh: Refresh) -> None:
         self._store = store
@@ -33,13 +34,15 @@ class SessionTokens:
         tokens = self._store.get()
         return tokens.refresh if tokens else None
 
-    def keep(self, answer: SessionAnswer) -> None:
-        """Stores the tokens of a sign-in or refresh."""
-        self._store.set(StoredTokens(answer["access_token"], answer["refresh_token"], answer["session_id"]))
+    async def keep(self, answer: SessionAnswer) -> None:
+        """Stores the tokens of a sign-in, after a refresh in progress, whose answer would replace them."""
+        async with self._exclusive():
+            self._store.set(_stored(answer))
 
-    def forget(self) -> None:
+    async def forget(self) -> None:
         """Removes the tokens."""
-        self._store.delete()
+        async with self._exclusive():
+            self._store.delete()
 
     async def refresh(self, refused: str | None = None) -> SessionAnswer | None:
         """Refreshes the tokens, unless `refused`, the rejected access token, was replaced meanwhile: then the answer is
@@ -54,16 +57,12 @@ class SessionTokens:
         if not flight.cancelled():
             flight.exception()  # awaiting callers handle the exception; this marks it as retrieved if there are none
 
+    def _exclusive(self) -> AsyncContextManager[None]:
+        return self._store.exclusive() if isinstance(self._store, SharedTokenStore) else nullcontext()
+
     async def _alone(self, refused: str | None) -> SessionAnswer | None:
-        if not isinstance(self._store, FileTokenStore):
+        async with self._exclusive():
             return await self._renew(refused)
-        lock = locked(self._store.lock_path())
-        # In a thread, since another process may hold the lock for as long as its refresh takes.
-        await asyncio.to_thread(lock.__enter__)
-        try:
-            return await self._renew(refused)
-        finally:
-            lock.__exit__(None, None, None)
 
     async def _renew(self, refused: str | None) -> SessionAnswer | None:
         tokens = self._store.get()
@@ -79,10 +78,14 @@ class SessionTokens:
             answer = await self._send_refresh(tokens.refresh, key)
         except KeywayError as error:
             if error.status == 401:
-                self.forget()
+                self._store.delete()
             raise
-        self.keep(answer)
+        self._store.set(_stored(answer))
         return answer
+
+
+def _stored(answer: SessionAnswer) -> StoredTokens:
+    return StoredTokens(answer["access_token"], answer["refresh_token"], answer["session_id"])
 
 
 def not_signed_in() -> KeywayError:

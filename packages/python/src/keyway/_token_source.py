@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any, Awaitable, Callable, TypedDict, Union
 
 import httpx
@@ -119,6 +120,15 @@ def lifetime_seconds(expires_in: object) -> float:
 def _check_key(api_key: str | None) -> None:
     if api_key is None:
         raise KeywayError("invalid_configuration", "Pass api_key (or set KEYWAY_API_KEY), or get_token.")
-    if not API_KEY_PATTERN.fullmatch(api_key):
+    if not _is_key(api_key):
         message = "The API key is malformed: it is svc_ and 32 letters or digits, without spaces."
         raise KeywayError("invalid_api_key", message)
+
+
+def _is_key(text: str) -> bool:
+    """A service may have imported keys of another system, which begin otherwise."""
+    pattern = API_KEY_PATTERN if text.startswith("svc_") else _IMPORTED_KEY
+    return pattern.fullmatch(text) is not None
+
+
+_IMPORTED_KEY = re.compile(r"[\x21-\x7e]+")

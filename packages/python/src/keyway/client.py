@@ -88,7 +88,7 @@ class Keyway:
         path = "/auth/verify-magic-link"
         body = {"email": email, "token": token, "login_id": login_id, "code": code, "app_id": app_id}
         answer = cast(SignInAnswer, await self._public(path, body))
-        self._tokens.keep(answer)
+        await self._tokens.keep(answer)
         return answer
 
     async def refresh(self) -> UserObject | None:
@@ -109,7 +109,7 @@ class Keyway:
         refresh_token = self._tokens.refresh_token()
         if refresh_token is not None:
             await self._public("/auth/logout", {"refresh_token": refresh_token}, repeatable=True)
-            self._tokens.forget()
+            await self._tokens.forget()
 
     async def revoke(self, token: str) -> None:
         """Revokes an API key or refresh token by the secret itself (RFC 7009), for anyone who found one."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import tempfile
-from contextlib import contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Iterator, Protocol
+from typing import IO, AsyncContextManager, AsyncIterator, Protocol, runtime_checkable
 
 from ._errors import KeywayError
 
@@ -37,6 +38,15 @@ class TokenStore(Protocol):
         """Removes the tokens."""
 
 
+@runtime_checkable
+class SharedTokenStore(TokenStore, Protocol):
+    """A storage that several clients or processes share also says how one of them refreshes at a time."""
+
+    def exclusive(self) -> AsyncContextManager[None]:
+        """Waits until no other client of this storage is inside. The client reads, refreshes and writes inside, since
+        refresh tokens rotate: two clients that refresh with one of them would end the session."""
+
+
 class MemoryTokenStore:
     """The default: in memory, lost with the process."""
 
@@ -54,7 +64,9 @@ class MemoryTokenStore:
 
 
 class FileTokenStore:
-    """A file that only this user reads (mode 0600, its folder 0700). One process at a time refreshes."""
+    """A file that only this user reads (mode 0600, its folder 0700 if it is new), for all processes of a machine: one at a
+    time refreshes, and the lock of a process that dies is free at once. Windows has no such lock: there one process may
+    use the file."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
@@ -63,42 +75,65 @@ class FileTokenStore:
         """:raises KeywayError: `invalid_configuration` if the file is damaged or unreadable"""
         try:
             content = json.loads(self._path.read_text("utf-8"))
+            if any(not isinstance(value, str) for name, value in content.items() if value or name != "refresh_key"):
+                raise ValueError("not all members are strings")
             return StoredTokens(**content)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError) as cause:
+        except (OSError, AttributeError, TypeError, ValueError) as cause:
             advice = f"{self._path} does not hold the tokens of a session. Remove it, and sign in again."
             raise KeywayError("invalid_configuration", advice) from cause
 
     def set(self, tokens: StoredTokens) -> None:
-        """Written beside and renamed, so that no reader sees half of it."""
+        """Written beside and renamed, so that no reader sees half of it and no crash loses what was there before.
+
+        :raises KeywayError: `invalid_configuration` if it cannot be written"""
+        try:
+            self._write(json.dumps(asdict(tokens)))
+        except OSError as cause:
+            raise KeywayError("invalid_configuration", f"{self._path} cannot be written: {cause}") from cause
+
+    def _write(self, text: str) -> None:
         folder = self._path.parent
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, beside = tempfile.mkstemp(dir=folder, prefix=f".{self._path.name}-")  # mode 0600
         try:
             with open(handle, "w", encoding="utf-8") as file:
-                json.dump(asdict(tokens), file)
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())  # otherwise it could be empty after a power failure
             os.replace(beside, self._path)
         except BaseException:
             os.unlink(beside)
             raise
 
     def delete(self) -> None:
-        self._path.unlink(missing_ok=True)
+        """:raises KeywayError: `invalid_configuration` if it cannot be removed"""
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError as cause:
+            raise KeywayError("invalid_configuration", f"{self._path} cannot be removed: {cause}") from cause
 
-    def lock_path(self) -> Path:
-        """The file whose lock a refresh holds."""
-        return self._path.with_name(f".{self._path.name}.lock")
+    @asynccontextmanager
+    async def exclusive(self) -> AsyncIterator[None]:
+        """:raises KeywayError: `invalid_configuration` if the lock's file cannot be written"""
+        # In a thread, since another process may hold the lock for as long as its refresh takes.
+        lock = await asyncio.to_thread(_lock, self._path.with_name(f".{self._path.name}.lock"))
+        with lock:
+            yield
 
 
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Waits for the other processes that hold the lock. Where the system has no `flock` there is no lock."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with open(path, "w", encoding="utf-8") as file:
+def _lock(path: Path) -> IO[str]:
+    """A file whose lock ends when it is closed, or with the process."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = open(path, "w", encoding="utf-8")
         os.chmod(path, 0o600)
-        _flock(file)
-        yield
+    except OSError as cause:
+        advice = f"{path}, which orders refreshes, cannot be used: {cause}"
+        raise KeywayError("invalid_configuration", advice) from cause
+    _flock(file)
+    return file
 
 
 def _flock(file: IO[str]) -> None:

@@ -1,11 +1,8 @@
-import { randomUUID } from 'node:crypto';
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { KeywayError } from '../errors.js';
+import { writePrivateFile } from '../private-file.js';
 import { configFolder } from './node-process.js';
-/** Readable by this user only. */
-const FOLDER_MODE = 0o700;
-const FILE_MODE = 0o600;
 /** The keys of this machine, in the user's configuration folder. */
 export function createCredentials(folder = configFolder()) {
     const path = join(folder, 'credentials.json');
@@ -52,15 +49,9 @@ export function createCredentials(folder = configFolder()) {
             throw unusable('is not what `login` wrote. Remove it, and log in again.');
         }
     }
-    /** Written beside and renamed, so that no reader sees half of it and no crash loses the other keys. */
     function write(content) {
         try {
-            mkdirSync(folder, { recursive: true, mode: FOLDER_MODE });
-            const beside = join(folder, `.credentials-${randomUUID()}`);
-            writeFileSync(beside, `${JSON.stringify(content, null, 2)}\n`, { mode: FILE_MODE, flag: 'wx' });
-            // The mode above is narrowed by the umask, never widened; this one is exact.
-            chmodSync(beside, FILE_MODE);
-            renameSync(beside, path);
+            writePrivateFile(path, `${JSON.stringify(content, null, 2)}\n`);
         }
         catch (error) {
             throw unusable(`cannot be written: ${error.message}`);

@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto'
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { KeywayError } from '../errors.ts'
+import { writePrivateFile } from '../private-file.ts'
 import { configFolder } from './node-process.ts'
 
 /** A key of this machine, as `login` stored it. */
@@ -19,10 +19,6 @@ interface Content {
   /** The service of the last login. */
   latest: string | null
 }
-
-/** Readable by this user only. */
-const FOLDER_MODE = 0o700
-const FILE_MODE = 0o600
 
 /** The keys of this machine, in the user's configuration folder. */
 export function createCredentials(folder: string = configFolder()) {
@@ -66,15 +62,9 @@ export function createCredentials(folder: string = configFolder()) {
     }
   }
 
-  /** Written beside and renamed, so that no reader sees half of it and no crash loses the other keys. */
   function write(content: Content): void {
     try {
-      mkdirSync(folder, { recursive: true, mode: FOLDER_MODE })
-      const beside = join(folder, `.credentials-${randomUUID()}`)
-      writeFileSync(beside, `${JSON.stringify(content, null, 2)}\n`, { mode: FILE_MODE, flag: 'wx' })
-      // The mode above is narrowed by the umask, never widened; this one is exact.
-      chmodSync(beside, FILE_MODE)
-      renameSync(beside, path)
+      writePrivateFile(path, `${JSON.stringify(content, null, 2)}\n`)
     } catch (error) {
       throw unusable(`cannot be written: ${(error as Error).message}`)
     }

@@ -1,0 +1,118 @@
+"""Tokens in a file that several processes share, against a real service."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from asyncio.subprocess import PIPE, Process
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import AsyncIterator
+
+import pytest
+from conftest import SignIn
+
+from keyway import FileTokenStore, Keyway, KeywayError, StoredTokens
+
+PROGRAM = """
+import asyncio, sys
+from keyway import FileTokenStore, Keyway
+path, url, what = sys.argv[1:]
+store = FileTokenStore(path)
+refreshes = 0
+
+async def count(response):
+    global refreshes
+    if response.request.url.path == "/auth/refresh":
+        refreshes += 1
+        if what == "lose the answer":
+            print("sent", flush=True)
+            await asyncio.sleep(600)
+
+async def main():
+    if what == "hold":
+        async with store.exclusive():
+            print("holding", flush=True)
+            await asyncio.sleep(600)
+    async with Keyway(url=url, tokens=store) as keyway:
+        keyway._client.event_hooks = {"response": [count]}
+        if what == "call":
+            await keyway.account.get()
+        else:
+            for _ in range(3):
+                await keyway.refresh()
+    print(refreshes)
+
+asyncio.run(main())
+"""
+
+
+@asynccontextmanager
+async def process(path: Path, url: str, what: str) -> AsyncIterator[Process]:
+    started = await asyncio.create_subprocess_exec(sys.executable, "-c", PROGRAM, path, url, what, stdout=PIPE)
+    try:
+        yield started
+    finally:
+        if started.returncode is None:
+            started.kill()
+        await started.wait()
+
+
+async def result(path: Path, url: str, what: str) -> str:
+    async with process(path, url, what) as started:
+        output, _ = await started.communicate()
+        assert started.returncode == 0
+        return output.decode().strip()
+
+
+async def line(started: Process) -> bytes:
+    assert started.stdout
+    return (await started.stdout.readline()).strip()
+
+
+async def test_processes_that_share_a_file_refresh_an_expired_token_once_and_take_turns(
+    url: str, sign_in: SignIn, tmp_path: Path
+) -> None:
+    path = tmp_path / "private" / "session.json"
+    store = FileTokenStore(path)
+    keyway = await sign_in(store)
+    before = store.get()
+    assert before
+    store.set(replace(before, access="expired"))
+    counts = await asyncio.gather(*(result(path, url, "call") for _ in range(4)))
+    assert sorted(counts) == ["0", "0", "0", "1"]
+    assert await asyncio.gather(*(result(path, url, "refresh") for _ in range(4))) == ["3"] * 4
+    assert len((await keyway.sessions.list())["data"]) == 1
+
+
+async def test_a_process_that_is_killed_within_a_refresh_leaves_no_lock_and_its_refresh_is_repeated(
+    url: str, sign_in: SignIn, tmp_path: Path
+) -> None:
+    path = tmp_path / "session.json"
+    keyway = await sign_in(FileTokenStore(path))
+    async with process(path, url, "lose the answer") as lost:
+        assert await line(lost) == b"sent"
+    async with process(path, url, "hold") as holder:
+        assert await line(holder) == b"holding"
+        waiting = asyncio.create_task(keyway.refresh())
+        while not path.with_name(".session.json.lock").exists():
+            await asyncio.sleep(0)
+        assert not waiting.done()
+    assert await waiting
+    assert len((await keyway.sessions.list())["data"]) == 1
+
+
+async def test_a_file_that_cannot_be_used_is_an_error_that_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "session.json"
+    for text in ["", "{", "null", "[]", "{}", '{"access": 1, "refresh": "r", "session_id": "s"}']:
+        path.write_text(text)
+        with pytest.raises(KeywayError, match="Remove it, and sign in again") as raised:
+            FileTokenStore(path).get()
+        assert raised.value.code == "invalid_configuration"
+    below = FileTokenStore(path / "below")
+    with pytest.raises(KeywayError, match="cannot be written"):
+        below.set(StoredTokens("a", "r", "s"))
+    with pytest.raises(KeywayError, match="orders refreshes, cannot be used"):
+        async with below.exclusive():
+            pass

@@ -1,0 +1,52 @@
+import { readFileSync, rmSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { systemClock } from './clock.js';
+import { KeywayError } from './errors.js';
+import { withFileLock } from './file-lock.js';
+import { writePrivateFile } from './private-file.js';
+import { parseTokens } from './token-store.js';
+/**
+ * A store in a file that only this user can read (mode 0600, its folder 0700 if it is new), for all processes of a machine:
+ * one at a time refreshes, and one that dies meanwhile holds up the others for five seconds. A crash leaves the old tokens or the
+ * new ones, never half of them. All methods throw a `KeywayError` `invalid_configuration` if the file cannot be read or
+ * written, or holds anything else.
+ */
+export function fileTokenStore(path, options = {}) {
+    const file = resolve(path);
+    const lock = join(dirname(file), `.${basename(file)}.lock`);
+    return {
+        get() {
+            const text = explained(file, 'read', () => readIfPresent(file));
+            if (text === undefined)
+                return undefined;
+            const tokens = parseTokens(text);
+            if (tokens)
+                return tokens;
+            const advice = `${file} does not hold the tokens of a session. Remove it, and sign in again.`;
+            throw new KeywayError('invalid_configuration', advice);
+        },
+        set: tokens => explained(file, 'written', () => writePrivateFile(file, JSON.stringify(tokens))),
+        delete: () => explained(file, 'removed', () => rmSync(file, { force: true })),
+        exclusive: work => withFileLock(lock, work, options.clock ?? systemClock),
+    };
+}
+function readIfPresent(file) {
+    try {
+        return readFileSync(file, 'utf8');
+    }
+    catch (error) {
+        if (error.code === 'ENOENT')
+            return undefined;
+        throw error;
+    }
+}
+/** @throws KeywayError `invalid_configuration` instead of an error of the file system */
+function explained(path, verb, work) {
+    try {
+        return work();
+    }
+    catch (cause) {
+        const message = `${path} cannot be ${verb}: ${cause.message}`;
+        throw new KeywayError('invalid_configuration', message, { cause });
+    }
+}

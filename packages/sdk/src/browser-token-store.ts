@@ -1,0 +1,54 @@
+import { KeywayError } from './errors.ts'
+import { parseTokens, type StoredTokens, type TokenStore } from './token-store.ts'
+import { createTurns } from './turns.ts'
+import { webLocks } from './web-locks.ts'
+
+export interface BrowserTokenStore extends TokenStore {
+  /**
+   * Calls back after another tab has signed in, refreshed or signed out (then with undefined). Returns how to stop it.
+   */
+  onChange(listener: (tokens: StoredTokens | undefined) => void): () => void
+}
+
+export interface BrowserTokenStoreOptions {
+  /** The item of localStorage. Default `keyway`. */
+  name?: string | undefined
+}
+
+/**
+ * A store in `localStorage`, for all tabs of an origin: one at a time refreshes, by Web Locks. These exist on https and on
+ * localhost; without them only the calls of one tab are ordered. Scripts of the origin can read it, so where a server
+ * renders the pages `cookieTokenStores` is safer. There is none in `sessionStorage`: a duplicated tab would copy it, and with it
+ * the refresh token.
+ *
+ * @throws KeywayError `invalid_configuration` where there is no `localStorage`, or the browser blocks it
+ */
+export function browserTokenStore({ name = 'keyway' }: BrowserTokenStoreOptions = {}): BrowserTokenStore {
+  const storage = openStorage()
+  const locks = webLocks()
+  const read = (text: string | null) => (text === null ? undefined : parseTokens(text))
+  return {
+    get: () => read(storage.getItem(name)),
+    set: tokens => storage.setItem(name, JSON.stringify(tokens)),
+    delete: () => storage.removeItem(name),
+    exclusive: locks ? work => locks.request(`keyway-tokens ${name}`, work) : createTurns(),
+    onChange(listener) {
+      // `key` is null when all items were removed.
+      const changed = ({ key, newValue, storageArea }: StorageEvent) => {
+        if (storageArea === storage && (key === name || key === null)) listener(read(newValue))
+      }
+      addEventListener('storage', changed)
+      return () => removeEventListener('storage', changed)
+    },
+  }
+}
+
+/** Reading the property throws where cookies and site data are blocked. */
+function openStorage(): Storage {
+  try {
+    const { localStorage } = globalThis as { localStorage?: Storage }
+    if (localStorage) return localStorage
+  } catch {}
+  const advice = 'There is no localStorage here, or the browser blocks it: use memoryTokenStore().'
+  throw new KeywayError('invalid_configuration', advice)
+}

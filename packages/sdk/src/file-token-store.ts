@@ -1,0 +1,55 @@
+import { readFileSync, rmSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { type SdkClock, systemClock } from './clock.ts'
+import { KeywayError } from './errors.ts'
+import { withFileLock } from './file-lock.ts'
+import { writePrivateFile } from './private-file.ts'
+import { parseTokens, type TokenStore } from './token-store.ts'
+
+export interface FileTokenStoreOptions {
+  /** @internal For tests. */
+  clock?: SdkClock | undefined
+}
+
+/**
+ * A store in a file that only this user can read (mode 0600, its folder 0700 if it is new), for all processes of a machine:
+ * one at a time refreshes, and one that dies meanwhile holds up the others for five seconds. A crash leaves the old tokens or the
+ * new ones, never half of them. All methods throw a `KeywayError` `invalid_configuration` if the file cannot be read or
+ * written, or holds anything else.
+ */
+export function fileTokenStore(path: string, options: FileTokenStoreOptions = {}): TokenStore {
+  const file = resolve(path)
+  const lock = join(dirname(file), `.${basename(file)}.lock`)
+  return {
+    get() {
+      const text = explained(file, 'read', () => readIfPresent(file))
+      if (text === undefined) return undefined
+      const tokens = parseTokens(text)
+      if (tokens) return tokens
+      const advice = `${file} does not hold the tokens of a session. Remove it, and sign in again.`
+      throw new KeywayError('invalid_configuration', advice)
+    },
+    set: tokens => explained(file, 'written', () => writePrivateFile(file, JSON.stringify(tokens))),
+    delete: () => explained(file, 'removed', () => rmSync(file, { force: true })),
+    exclusive: work => withFileLock(lock, work, options.clock ?? systemClock),
+  }
+}
+
+function readIfPresent(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** @throws KeywayError `invalid_configuration` instead of an error of the file system */
+function explained<Result>(path: string, verb: string, work: () => Result): Result {
+  try {
+    return work()
+  } catch (cause) {
+    const message = `${path} cannot be ${verb}: ${(cause as Error).message}`
+    throw new KeywayError('invalid_configuration', message, { cause })
+  }
+}

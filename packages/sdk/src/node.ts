@@ -1,0 +1,1 @@
+export { type FileTokenStoreOptions, fileTokenStore } from './file-token-store.ts'

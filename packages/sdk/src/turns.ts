@@ -1,0 +1,9 @@
+/** A function that does one work after the other, in the order of its calls. */
+export function createTurns(): <Answer>(work: () => Promise<Answer>) => Promise<Answer> {
+  let last: Promise<unknown> = Promise.resolve()
+  return work => {
+    const turn = last.then(work)
+    last = turn.catch(() => {})
+    return turn
+  }
+}

@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { describe, test } from 'node:test'
+import { until } from '../../server/test/support/patience.ts'
+import { Keyway } from '../src/client.ts'
+import type { KeywayError } from '../src/errors.ts'
+import { fileTokenStore } from '../src/file-token-store.ts'
+import type { StoredTokens } from '../src/token-store.ts'
+import { sharedKeyway } from './support/keyway-server.ts'
+import { createManualClock } from './support/manual-clock.ts'
+
+interface TestContext {
+  after(fn: () => void): void
+}
+
+const PROGRAM = join(import.meta.dirname, 'support/token-process.ts')
+const TOKENS: StoredTokens = { access: 'a', refresh: 'r', sessionId: 's' }
+/** After so long without a sign of life the lock of a process is taken over, in milliseconds. */
+const DEAD_MS = 5000
+
+function tokensFile(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'keyway-tokens-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  return join(folder, 'private/session.json')
+}
+
+/** Starts a process over a file of tokens. */
+function start(t: TestContext, file: string, what: string, on = '') {
+  const child = spawn(process.execPath, [PROGRAM, file, what, on], { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.after(() => void child.kill('SIGKILL'))
+  const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]()
+  const line = async (): Promise<string | undefined> => (await lines.next()).value
+  return { child, line }
+}
+
+async function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+  assert.equal(child.exitCode, 0)
+}
+
+const isUnusable = (pattern: RegExp) => (error: KeywayError) =>
+  error.code === 'invalid_configuration' && pattern.test(error.message)
+
+describe('a file of tokens', () => {
+  const newPerson = sharedKeyway()
+
+  test('is readable by its user only, is replaced in one piece, and is removed', async t => {
+    const file = tokensFile(t)
+    const store = fileTokenStore(file)
+    assert.equal(await store.get(), undefined)
+    await store.set({ ...TOKENS, refreshKey: 'k' })
+    assert.deepEqual(await store.get(), { ...TOKENS, refreshKey: 'k' })
+    chmodSync(file, 0o644)
+    const { ino } = statSync(file)
+    await store.set(TOKENS)
+    assert.notEqual(statSync(file).ino, ino, 'another file was moved into its place')
+    assert.equal(statSync(file).mode & 0o777, 0o600)
+    assert.equal(statSync(join(file, '..')).mode & 0o777, 0o700)
+    assert.deepEqual(await fileTokenStore(file).get(), TOKENS)
+    assert.deepEqual(readdirSync(join(file, '..')), ['session.json'])
+    await store.delete()
+    await store.delete()
+    assert.equal(await store.get(), undefined)
+  })
+
+  test('that holds anything else, or cannot be used, is an error that says so', async t => {
+    const file = tokensFile(t)
+    mkdirSync(join(file, '..'))
+    for (const text of ['', '{', 'null', '[]', '{"access":"a","refresh":"r"}', '{"access":1}']) {
+      writeFileSync(file, text)
+      assert.throws(
+        () => fileTokenStore(file).get(),
+        isUnusable(/session\.json .*Remove it, and sign in again/),
+      )
+    }
+    const below = fileTokenStore(join(file, 'below'))
+    assert.throws(() => below.get(), isUnusable(/cannot be read: ENOTDIR/))
+    assert.throws(() => below.set(TOKENS), isUnusable(/cannot be written: /))
+    await assert.rejects(
+      below.exclusive!(async () => {}),
+      isUnusable(/orders refreshes, cannot be used: /),
+    )
+  })
+
+  test('shared by six processes is refreshed once when the access token expired, and in turn when all ask for it', async t => {
+    const { url, tokens } = await newPerson()
+    const file = tokensFile(t)
+    const store = fileTokenStore(file)
+    const before = (await tokens.get())!
+    await store.set({ ...before, access: 'expired' })
+    const calls = Array.from({ length: 6 }, () => start(t, file, 'call', url))
+    const counts = await Promise.all(calls.map(({ line }) => line()))
+    assert.deepEqual(counts.sort(), [...Array(5).fill('refreshed 0'), 'refreshed 1'])
+    const refreshing = Array.from({ length: 6 }, () => start(t, file, 'refresh', url))
+    await Promise.all(refreshing.map(({ child }) => ended(child)))
+    for (const { line } of refreshing) assert.equal(await line(), 'refreshed 3')
+    const keyway = new Keyway({ url, tokens: store })
+    assert.equal((await keyway.sessions.list()).data.length, 1)
+    const { sessionId, refreshKey, refresh } = (await store.get())!
+    assert.deepEqual([sessionId, refreshKey], [before.sessionId, undefined])
+    assert.notEqual(refresh, before.refresh)
+  })
+
+  test('whose refresh died before its answer arrived is refreshed by another process, with the same successor', async t => {
+    const { url, tokens } = await newPerson()
+    const file = tokensFile(t)
+    await fileTokenStore(file).set((await tokens.get())!)
+    const { child, line } = start(t, file, 'lose the answer', url)
+    assert.equal(await line(), 'sent')
+    child.kill('SIGKILL')
+    const clock = createManualClock()
+    const keyway = new Keyway({ url, tokens: fileTokenStore(file, { clock }) })
+    let done = false
+    const refreshed = keyway.refresh().finally(() => {
+      done = true
+    })
+    await until('the lock of a dead process is taken over', () => {
+      clock.advance(1000)
+      return done
+    })
+    assert.ok(await refreshed)
+    assert.equal((await keyway.sessions.list()).data.length, 1)
+  })
+
+  test('is locked for as long as its holder lives, and for five seconds after its last sign of life', async t => {
+    const file = tokensFile(t)
+    const { child, line } = start(t, file, 'hold')
+    assert.equal(await line(), 'holding')
+    const turn = join(file, '../.session.json.lock/1')
+    const clock = createManualClock()
+    let polls = 0
+    const counted = {
+      ...clock,
+      after(ms: number, callback: () => void) {
+        polls++
+        return clock.after(ms, callback)
+      },
+    }
+    const polled = async () => {
+      const before = polls
+      await until('two polls', () => {
+        clock.advance(0)
+        return polls > before + 1 || void clock.advance(75)
+      })
+    }
+    let taken = false
+    const waiting = fileTokenStore(file, { clock: counted }).exclusive!(async () => {
+      taken = true
+    })
+    for (let beat = 0; beat < 2; beat++) {
+      const { mtimeMs } = statSync(turn)
+      await until('a sign of life', () => statSync(turn).mtimeMs !== mtimeMs)
+      await polled()
+      clock.advance(DEAD_MS - 1000)
+      assert.equal(taken, false)
+    }
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    await polled()
+    assert.equal(taken, false)
+    clock.advance(DEAD_MS)
+    await until('the lock is taken over', () => {
+      clock.advance(75)
+      return taken
+    })
+    await waiting
+    assert.deepEqual(readdirSync(join(turn, '..')).sort(), ['1', '2'])
+  })
+
+  test('is used by one process at a time, also when several take over from one that was killed', async t => {
+    const file = tokensFile(t)
+    const count = join(file, '../../count')
+    writeFileSync(count, '0')
+    const first = start(t, file, 'hold')
+    assert.equal(await first.line(), 'holding')
+    const adding = Array.from({ length: 4 }, () => start(t, file, 'add', count))
+    await Promise.all(adding.map(({ child }) => once(child, 'spawn')))
+    first.child.kill('SIGKILL')
+    await Promise.all(adding.map(({ child }) => ended(child)))
+    assert.equal(readFileSync(count, 'utf8'), '20')
+  })
+})
