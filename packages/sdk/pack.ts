@@ -1,13 +1,16 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { dirname, join, posix } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 
 /** The folder of the package. */
 const ROOT = import.meta.dirname
+const DIST = join(ROOT, 'dist')
 const EXECUTABLE = 'dist/keyway-agent.js'
+/** What importers name, and its module. */
+const ENTRIES = { '.': 'index', './protocol': 'protocol', './node': 'node' }
 /** Characters of a build's identity: 48 bits. */
 const IDENTITY_LENGTH = 12
 
@@ -47,11 +50,24 @@ function identityOf(files: (readonly [string, Buffer])[]): string {
 }
 
 async function builtFiles(): Promise<string[]> {
-  const names = await readdir(join(ROOT, 'dist'), { recursive: true })
+  const declarations = await reachableDeclarations()
+  const names = (await readdir(DIST, { recursive: true })).map(name => name.replaceAll('\\', '/'))
   return names
-    .filter(name => name.endsWith('.ts') || name.endsWith('.js'))
-    .map(name => `dist/${name.replaceAll('\\', '/')}`)
+    .filter(name => name.endsWith('.js') || declarations.has(name))
+    .map(name => `dist/${name}`)
     .sort()
+}
+
+/** Those that a compiler reads from the entries on; the others would never be read. */
+async function reachableDeclarations(): Promise<Set<string>> {
+  const reached = new Set(Object.values(ENTRIES).map(module => `${module}.d.ts`))
+  // The set grows while it is read.
+  for (const name of reached) {
+    const text = await readFile(join(DIST, name), 'utf8')
+    for (const [, module] of text.matchAll(/(?:from |import\()'(\.{1,2}\/[^']*)\.js'/g))
+      reached.add(posix.join(posix.dirname(name), `${module}.d.ts`))
+  }
+  return reached
 }
 
 type File = [path: string, content: NonSharedBuffer]
@@ -72,18 +88,17 @@ async function carriedFiles(): Promise<File[]> {
 
 /** The published manifest: it refers to `dist`, while the one of the checkout refers to the sources. */
 function publishedManifest({ scripts: _, ...manifest }: Record<string, unknown>): string {
+  const exported = Object.entries(ENTRIES).map(([name, module]) => [
+    name,
+    { types: `./dist/${module}.d.ts`, default: `./dist/${module}.js` },
+  ])
   const published = {
     ...manifest,
     main: './dist/index.js',
     types: './dist/index.d.ts',
     // For compilers without support for "exports" (moduleResolution node10).
     typesVersions: { '*': { protocol: ['./dist/protocol.d.ts'], node: ['./dist/node.d.ts'] } },
-    exports: {
-      '.': { types: './dist/index.d.ts', default: './dist/index.js' },
-      './protocol': { types: './dist/protocol.d.ts', default: './dist/protocol.js' },
-      './node': { types: './dist/node.d.ts', default: './dist/node.js' },
-      './package.json': './package.json',
-    },
+    exports: { ...Object.fromEntries(exported), './package.json': './package.json' },
     bin: { 'keyway-agent': EXECUTABLE },
     files: ['dist', 'vendor'],
   }

@@ -7,7 +7,7 @@ import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { tool } from '../../../tools/install.ts'
 import { until } from '../../server/test/support/patience.ts'
@@ -47,12 +47,21 @@ async function serveTarball(t: TestContext): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/sdk.tgz`
 }
 
-/** Creates a project and installs the package from its URL. */
-async function project(t: TestContext): Promise<string> {
-  const path = folder(t)
+/** A project with the package installed, for all tests that do not change it. */
+let installed: Promise<string> | undefined
+after(async () => installed && rmSync(await installed, { recursive: true, force: true }))
+
+function project(): Promise<string> {
+  installed ??= install()
+  return installed
+}
+
+async function install(): Promise<string> {
+  const path = mkdtempSync(join(tmpdir(), 'keyway-sdk-'))
   writeFileSync(join(path, 'package.json'), '{"private":true}')
+  writeFileSync(join(path, 'sdk.tgz'), (await packSdk()).content)
   const quiet = ['--no-audit', '--no-fund', '--offline', '--ignore-scripts']
-  await run('npm', ['install', ...quiet, await tarball(t)], { cwd: path })
+  await run('npm', ['install', ...quiet, './sdk.tgz'], { cwd: path })
   return path
 }
 
@@ -93,8 +102,26 @@ describe('the package', () => {
     assert.match((await other.json()).detail, /\/sdk\.tgz redirects to it/)
   })
 
-  test('can be installed, imported and required', async t => {
-    const path = await project(t)
+  test('has what importers need and nothing else', async () => {
+    const packed = filesOf(join(await project(), 'node_modules/@keyway/sdk'))
+    const built = Object.keys(filesOf(join(ROOT, 'dist'))).filter(name => name.endsWith('.js'))
+    const names = Object.keys(packed).filter(
+      name => !name.startsWith('/vendor/ws/') && !name.endsWith('.d.ts'),
+    )
+    assert.deepEqual(
+      names.sort(),
+      ['/README.md', ...built.map(name => `/dist${name}`), '/package.json'].sort(),
+    )
+    const typed = Object.keys(packed).filter(name => name.endsWith('.d.ts'))
+    assert.ok(typed.includes('/dist/agent.d.ts'))
+    assert.deepEqual(
+      typed.filter(name => /command|environment|file-lock/.test(name)),
+      [],
+    )
+  })
+
+  test('can be installed, imported and required', async () => {
+    const path = await project()
     const names =
       "[typeof Agent, typeof Keyway, typeof verifyAgentToken, HUB_PROTOCOL, typeof fileTokenStore].join(' ')"
     const list = '{ Agent, Keyway, verifyAgentToken, HUB_PROTOCOL }'
@@ -109,8 +136,8 @@ describe('the package', () => {
     }
   })
 
-  test('has types that compile in the strictest mode, for interfaces, and from CommonJS', async t => {
-    const path = await project(t)
+  test('has types that compile in the strictest mode, for interfaces, and from CommonJS', async () => {
+    const path = await project()
     writeFileSync(
       join(path, 'index.ts'),
       `import { Agent, Keyway, KeywayError, verifyAccessToken, type ApiKeyObject } from '@keyway/sdk'
@@ -155,7 +182,6 @@ export const reconnect: 'never' = CLOSE_CODES[4410].reconnect
       ['nodenext', 'nodenext', 'common.cts'],
       ['node20', 'node16', 'common.cts'],
       ['esnext', 'bundler'],
-      ['commonjs', 'bundler', 'common.cts'],
     ] as const) {
       const options = [...base, '--target', 'es2022', '--module', module, '--moduleResolution', resolution]
       await run(process.execPath, [tsc, ...options, 'index.ts', ...more], { cwd: path }).catch(error =>
@@ -166,7 +192,7 @@ export const reconnect: 'never' = CLOSE_CODES[4410].reconnect
 
   test('its README’s agent answers each message once, and goes on without agents:send', async t => {
     const { url, keyway } = await startKeyway(t)
-    const path = await project(t)
+    const path = await project()
     const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
     const [, program] = /## An agent\n\n```js\n([\s\S]*?)```/.exec(readme)!
     writeFileSync(join(path, 'agent.mjs'), program!.replace('https://keyway.example.com', url))
@@ -239,7 +265,7 @@ describe('the demo command', () => {
   test('connects where Node has no WebSocket, with the client that the package carries', async t => {
     const server = await startProtocolServer(t)
     const env = { ...process.env, KEYWAY_URL: server.url, KEYWAY_API_KEY: TEST_KEY }
-    const program = join(await project(t), 'node_modules/@keyway/sdk/dist/keyway-agent.js')
+    const program = join(await project(), 'node_modules/@keyway/sdk/dist/keyway-agent.js')
     const running = run(process.execPath, ['--no-experimental-websocket', program], { env })
     running.catch(error => server.connections.push(error))
     const end = await server.connections.next()
