@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from asyncio.subprocess import PIPE, Process
 from contextlib import asynccontextmanager
@@ -13,7 +14,10 @@ from typing import AsyncIterator
 import pytest
 from conftest import SignIn
 
-from keyway import FileTokenStore, Keyway, KeywayError, StoredTokens
+import keyway as package
+from keyway import FileTokenStore, KeywayError, StoredTokens
+
+SOURCES = str(Path(package.__file__).parent.parent)
 
 PROGRAM = """
 import asyncio, sys
@@ -50,7 +54,8 @@ asyncio.run(main())
 
 @asynccontextmanager
 async def process(path: Path, url: str, what: str) -> AsyncIterator[Process]:
-    started = await asyncio.create_subprocess_exec(sys.executable, "-c", PROGRAM, path, url, what, stdout=PIPE)
+    words = [sys.executable, "-c", PROGRAM, str(path), url, what]
+    started = await asyncio.create_subprocess_exec(*words, stdout=PIPE, env={**os.environ, "PYTHONPATH": SOURCES})
     try:
         yield started
     finally:

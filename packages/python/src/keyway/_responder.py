@@ -59,7 +59,10 @@ class Responder:
             self._begin(self._reply(sender, request_id, busy))
         else:
             request = Request(request_id, sender, frame.get("from_key_id"), frame.get("data"))
-            self._begin(self._handle(name, request, self.handler))
+            # Kept and counted before its task begins, since the next frame may be read before that.
+            handled = self._keep(name, sender)
+            self._running += 1
+            self._begin(self._handle(handled, request, self.handler))
         return True
 
     def stop(self) -> None:
@@ -72,15 +75,16 @@ class Responder:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _handle(self, name: str, request: Request, handler: Handler) -> None:
-        handled = self._handled[name] = _Handled(request.from_)
+    def _keep(self, name: str, sender: str) -> _Handled:
+        handled = self._handled[name] = _Handled(sender)
         if len(self._handled) > MAX_KEPT_ANSWERS:
             self._handled.popitem(last=False)
-        self._running += 1
+        return handled
+
+    async def _handle(self, handled: _Handled, request: Request, handler: Handler) -> None:
         try:
-            answer = await _answer(handler, request)
-            handled.answer = answer
-            await self._reply(handled.sender, request.id, answer)
+            handled.answer = await _answer(handler, request)
+            await self._reply(handled.sender, request.id, handled.answer)
         finally:
             self._running -= 1
 
