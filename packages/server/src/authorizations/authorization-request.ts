@@ -34,6 +34,7 @@ const PARAMETERS = [
   'response_type',
   'scope',
   'state',
+  'ui_locales',
 ]
 
 /** A valid authorization request of a registered app. */

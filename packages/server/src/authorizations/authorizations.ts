@@ -38,6 +38,8 @@ export interface Authorizations {
   begin(query: URLSearchParams): Promise<Beginning>
   /** Reads a request that the browser kept. */
   resume(params: RequestParams, pushedId: string | null): Promise<Beginning>
+  /** The languages that a request asks for, the best first (OpenID Connect Core section 3.1.2.1): of a pushed one those that were pushed. */
+  localesOf(query: URLSearchParams): string[]
   /** What must happen first, for the person who is signed in in this browser. */
   decide(begun: Begun, signedIn: SignedIn | null): Promise<Decision>
   /**

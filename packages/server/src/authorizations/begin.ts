@@ -26,11 +26,14 @@ export interface BeginDeps {
   findClient(id: string): Promise<App | null>
 }
 
+/** Languages that one request may ask for. */
+const MAX_LOCALES = 20
+
 /** Reads authorization requests, pushed ones too, and checks them against the registered app. */
 export function createBegin({ storage, publicUrl, findClient }: BeginDeps, pushedRequests: PushedRequests) {
   const { apps } = storage.store
 
-  return { begin, resume, findApp }
+  return { begin, resume, findApp, localesOf }
 
   async function begin(query: URLSearchParams): Promise<Beginning> {
     const read = readParams(query)
@@ -53,6 +56,14 @@ export function createBegin({ storage, publicUrl, findClient }: BeginDeps, pushe
       return unusable('invalid_request', 'The redirect_uri is not one that is registered for this app.')
     const read = await withAudience(readRequest(app, redirectUri, params))
     return 'refusal' in read ? read : { ...read, params, pushedId }
+  }
+
+  function localesOf(query: URLSearchParams): string[] {
+    const uri = query.get('request_uri')
+    const pushed = uri === null ? null : pushedRequests.open(uri)
+    if (pushed === 'expired') return []
+    const asked = pushed ? (pushed.params.ui_locales ?? '') : (query.get('ui_locales') ?? '')
+    return asked.split(' ', MAX_LOCALES)
   }
 
   async function findApp(id: string | undefined): Promise<App | null> {

@@ -13,11 +13,15 @@ import { INVITATION_LIFETIME, type Invitation, type InvitedRole } from './invita
 
 export interface Invitations {
   /**
-   * Invites an address by mail, for seven days. A pending invitation of the address ends.
+   * Invites an address by mail, for seven days. A pending invitation of the address ends. The mail is in the language of
+   * `locale` (BCP 47), else in that of who invites.
    *
    * @throws KeywayError `invalid_request` (the address has an account), `rate_limited`
    */
-  invite(wanted: { email: EmailAddress; role: InvitedRole | null }, by: By): Promise<Invitation>
+  invite(
+    wanted: { email: EmailAddress; role: InvitedRole | null; locale?: string | null },
+    by: By,
+  ): Promise<Invitation>
   /** Permanent and idempotent; what was accepted stays so. @throws KeywayError `not_found` */
   revoke(id: string, by: By): Promise<Invitation>
   /** Accepts the pending invitation of an address that signs in, in the transaction of the sign-in. */
@@ -42,7 +46,7 @@ export function createInvitations({
   publicUrl: string
 }): Invitations {
   return {
-    async invite({ email, role }, by) {
+    async invite({ email, role, locale }, by) {
       changeLimits.take(`invitation:${by.actor.id}`)
       const now = clock.now()
       const invitation: Invitation = {
@@ -69,6 +73,7 @@ export function createInvitations({
             recipient: email,
             userId: null,
             content: { kind: 'invitation', link: linkOf(publicUrl, email), expiresAt: invitation.expiresAt },
+            locale: locale ?? (await localeOf(tx, by)),
             now,
             sendBefore: invitation.expiresAt,
           })
@@ -110,6 +115,10 @@ export function createInvitations({
         return performed(given ?? user, recorded)
       })
     },
+  }
+
+  async function localeOf(tx: Transaction, { actor }: By): Promise<string | null> {
+    return actor.id === null ? null : ((await tx.users.find(actor.id))?.locale ?? null)
   }
 
   /** An invitation whose sender no longer administers gives no role. */

@@ -1,3 +1,4 @@
+import { LANGUAGES } from '../languages/languages.ts'
 import type { Metadata } from './grant.ts'
 
 /** The members of the discovery document about people who sign in to apps. */
@@ -15,6 +16,7 @@ export function signInMetadata(issuer: string): Metadata {
     request_parameter_supported: false,
     request_uri_parameter_supported: false,
     claims_parameter_supported: false,
+    ui_locales_supported: Object.values(LANGUAGES).map(({ tag }) => tag),
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: ['RS256', 'ES256', 'EdDSA'],
     claims_supported: [

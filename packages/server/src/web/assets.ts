@@ -39,6 +39,7 @@ const STYLE_FILES = [
   'lists',
   'tables',
   'steps',
+  'ask',
   'admin',
   'media',
   'modes',

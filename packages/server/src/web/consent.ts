@@ -27,10 +27,11 @@ export function renderConsent(
   const { consent } = texts.apps
   const { name } = request.app
   const body = html`<section class="card ask">
+<p class="initial" aria-hidden="true">${[...name][0]}</p>
 <h1>${consent.heading({ app: name })}</h1>
 <p class="lead">${rich(consent.signedInAs, { email: html`<strong>${user.email}</strong>` })} <a href="/sign-in?again=1">${consent.other}</a></p>
 ${isSelfDescribed(request.app.id) ? html`<p class="banner warning">${consent.unchecked}</p>` : ''}
-${scopes.length > 0 ? html`<p>${consent.list({ app: name })}</p><ul>${scopes.map(scopeItem)}</ul>` : ''}
+${scopes.length > 0 ? html`<p>${consent.list({ app: name })}</p><ul class="grants">${scopes.map(scopeItem)}</ul>` : ''}
 ${request.audience === null ? '' : html`<p>${rich(consent.actsAt, { audience: html`<code>${request.audience}</code>` })}</p>`}
 <form method="post" action="/oauth/consent">
 ${formToken(kit.forms.token(c))}

@@ -28,7 +28,8 @@ export async function renderApproval(
   const name = await kit.deviceAuthorizations.clientName(asked)
   const body = html`<section class="card ask">
 <h1>${device.asks({ client: name })}</h1>
-${facts(kit, c, asked, found, name)}
+${found.by === 'link' ? html`<p class="user-code"><span>${device.codeNow}</span><strong>${found.code}</strong></p>` : ''}
+${facts(kit, c, asked, name)}
 <h2>${device.mayTitle}</h2>
 ${permissions(asked)}
 <p class="banner warning">${device.warning}</p>
@@ -36,19 +37,14 @@ ${permissions(asked)}
 ${formToken(kit.forms.token(c))}
 <input type="hidden" name="proof" value="${found.proof}">
 ${found.by === 'link' ? comparison() : ''}
-<div class="buttons"><button name="decision" value="approve">${device.approve}</button><button class="second" name="decision" value="deny">${device.deny}</button></div>
+<button class="full" name="decision" value="approve">${device.approve}</button>
+<button class="full second" name="decision" value="deny">${device.deny}</button>
 </form>
 </section>`
   return kit.render(c, { title: device.title, problem }, body, problem ? 400 : 200)
 }
 
-function facts(
-  kit: PageKit,
-  c: PageContext,
-  asked: DeviceAuthorization,
-  { by, code }: FoundRequest,
-  name: string,
-): Html {
+function facts(kit: PageKit, c: PageContext, asked: DeviceAuthorization, name: string): Html {
   const { device } = texts
   const { network } = kit.callerOf(c.req.raw, c.env)
   const relation = asked.network === network ? device.sameNetwork : device.otherNetwork
@@ -61,8 +57,7 @@ function facts(
     [device.asked, time(asked.createdAt)],
     [device.account, html`<bdi>${c.get('signedIn')?.user.email ?? ''}</bdi>`],
   ]
-  if (by === 'link') rows.unshift([device.codeNow, html`<strong class="figure">${code}</strong>`])
-  return html`<dl class="facts">${rows.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`
+  return html`<dl class="pairs">${rows.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`
 }
 
 /** For a key the names of its scopes, under which other pages show them; for an app a description. */
@@ -75,7 +70,7 @@ function permissions({ scopes }: DeviceAuthorization): Html {
         scope => html`<li><code>${scope}</code>: ${meanings[scope] ?? device.ownScope}</li>`,
       )
     : scopes.map(scope => html`<li>${meaningOf(scope)}</li>`)
-  return html`<p>${isForKey ? device.key : device.access}</p><ul>${items}</ul>`
+  return html`<p>${isForKey ? device.key : device.access}</p><ul class="grants">${items}</ul>`
 }
 
 function comparison(): Html {

@@ -114,7 +114,7 @@ function renderTyping(
 ${formToken(kit.forms.token(c))}
 <div class="field">
 <label for="user_code">${texts.device.code}</label>
-<input id="user_code" class="code" name="user_code" value="${shown.typed}" autocomplete="off" autocapitalize="characters" spellcheck="false" maxlength="24" required aria-describedby="user-code-hint">
+<input id="user_code" class="code" name="user_code" value="${shown.typed}" autocomplete="off" autocapitalize="characters" spellcheck="false" maxlength="24" required autofocus aria-describedby="user-code-hint">
 <p class="hint" id="user-code-hint">${texts.device.codeHint}</p>
 </div>
 <button>${texts.device.next}</button>

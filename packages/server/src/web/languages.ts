@@ -8,16 +8,14 @@ import { languageForm } from './language-choice.ts'
 import { formToken } from './layout.ts'
 import { ownPath } from './theme.ts'
 
-/** Languages that one request may ask for. */
-const MAX_ASKED = 20
-
 /**
  * Answers each request in a language: what was chosen in this browser, else what it asks for. Before anything can fail, so that
  * errors are in it too.
  */
 export function answerInLanguage(app: Hono<PageVariables>, kit: PageKit): void {
-  app.use((c, next) => {
-    const chosen = kit.cookies.language(c) ?? askedByApp(kit, c) ?? negotiate(c.req.header('accept-language'))
+  app.use(async (c, next) => {
+    const chosen =
+      kit.cookies.language(c) ?? (await askedByApp(kit, c)) ?? negotiate(c.req.header('accept-language'))
     return answerIn(kit, isForAdministrators(c) ? FALLBACK : (chosen ?? FALLBACK), next)
   })
 }
@@ -40,10 +38,14 @@ function isForAdministrators({ req: { path } }: PageContext): boolean {
   return path === '/admin' || path.startsWith('/admin/')
 }
 
-/** `ui_locales` (OpenID Connect Core section 3.1.2.1), remembered for the pages of this sign-in. */
-function askedByApp(kit: PageKit, c: PageContext): Language | null {
-  if (c.req.path !== '/oauth/authorize') return null
-  const tags = (c.req.query('ui_locales') ?? '').split(' ', MAX_ASKED)
+/** Where apps may send `ui_locales` (OpenID Connect Core section 3.1.2.1, RP-Initiated Logout 1.0 section 2). */
+const ASKED_AT = ['/oauth/authorize', '/oauth/logout']
+
+/** What an app asks for, remembered for the pages of this sign-in. */
+async function askedByApp(kit: PageKit, c: PageContext): Promise<Language | null> {
+  if (!ASKED_AT.includes(c.req.path)) return null
+  const { localesOf } = await kit.authorizations()
+  const tags = localesOf(new URL(c.req.url).searchParams)
   const found = tags.map(lookUp).find(language => language !== null) ?? null
   if (found) kit.cookies.rememberLanguage(c, found)
   return found

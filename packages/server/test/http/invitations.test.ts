@@ -57,6 +57,22 @@ forEachEngine(engine => {
     assert.deepEqual([again.status, again.body.errors[0].field], [400, 'email'])
   })
 
+  test('the mail of an invitation is in the language that was asked for, else in that of who invites', async t => {
+    const { call, users, admin, mailsTo } = await open(engine, t)
+    const localeOf = async (email: string, body: object = {}) => {
+      assert.equal((await call('POST', '', { email, ...body })).status, 201)
+      const [mail] = await mailsTo(email, 'invitation')
+      return (mail as { locale?: string }).locale
+    }
+    assert.equal(await localeOf('first@example.com'), undefined)
+    assert.equal(await localeOf('second@example.com', { locale: 'fr-ca' }), 'fr-CA')
+    await users.setLocale(admin.user.id, 'de')
+    assert.equal(await localeOf('third@example.com'), 'de')
+    assert.equal(await localeOf('fourth@example.com', { locale: 'ja' }), 'ja')
+    const refused = await call('POST', '', { email: GRACE, locale: 'de_AT' })
+    assert.deepEqual([refused.status, refused.body.errors[0].field], [400, 'locale'])
+  })
+
   test('the sign-in mail of a pending invitation goes out, and none after it was revoked or expired', async t => {
     const { call, invite, post, store, clock, states, server } = await open(engine, t)
     const stateAfterAsking = async (email: string) => {

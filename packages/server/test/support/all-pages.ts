@@ -1,11 +1,15 @@
+import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { toScopes } from '../../src/api-keys/api-key.ts'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { LANGUAGES, type Language } from '../../src/languages/languages.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
+import { newVerifier, registerShop, requestOf } from './authorize.ts'
 import type { Browser, Page } from './browser.ts'
 import { createJourney } from './journey.ts'
-import { askForLink, newPerson, signIn, startWeb } from './web.ts'
+import { SAME_ORIGIN } from './page-client.ts'
+import { caller } from './services.ts'
+import { askForLink, newPerson, signIn, startWeb, type WebServer } from './web.ts'
 
 const ADA = 'ada@example.com'
 
@@ -16,6 +20,30 @@ export interface OpenPages {
   paths: string[]
   /** Sets the language of the following pages. */
   speak(language: Language): Promise<void>
+}
+
+/** Stands for the answer to the form of a new key, the only page that shows a key itself. */
+export const NEW_KEY = '/keys/new#created'
+
+/** Goes to one of the pages, by its form where it is the answer to one. */
+export async function visit(page: Page, path: string): Promise<void> {
+  await page.goto(path)
+  if (!path.endsWith(NEW_KEY)) return
+  await page.locator('form.create button:not([type])').click()
+  await page.locator('#new-key').waitFor()
+}
+
+/** A page as it is sent, before a browser mends it. */
+export async function sourceOf(path: string, headers: Record<string, string>): Promise<string> {
+  const source = await (await fetch(path, { headers })).text()
+  if (!path.endsWith(NEW_KEY)) return source
+  const hidden = [...source.matchAll(/<input type="hidden" name="(\w+)" value="([^"]+)">/g)]
+  const fields = hidden.map(([, name, value]) => [name!, value!])
+  const body = new URLSearchParams([...fields, ['access', 'all'], ['expiry', '90']])
+  const sent = { method: 'POST', body, headers: { ...headers, ...SAME_ORIGIN } }
+  const answer = await fetch(new URL('/keys', path), sent)
+  assert.equal(answer.status, 201)
+  return answer.text()
 }
 
 /** One of each kind of document; their content is in English. */
@@ -39,16 +67,15 @@ export async function openPages(t: TestContext, browser: Browser): Promise<OpenP
   const user = (await services.storage.store.users.findByEmail(parseEmailAddress(ADA)!))!
   await services.users.setRole(user.id, 'admin', BY_COMMAND_LINE)
   await services.suppressions.record({ addresses: [ADA], reason: 'bounce' }, 'resend')
-  const caller = { address: '127.0.0.1', network: '127.0.0.1', client: null }
   const wanted = { appId: 'service-sdk', allowedNetworks: [], scopes: null, name: 'robot', expiresAt: null }
-  const live = await services.apiKeys.create(user.id, wanted, caller)
+  const live = await services.apiKeys.create(user.id, wanted, caller())
   const dead = await services.apiKeys.create(
     user.id,
     { ...wanted, name: null, scopes: toScopes(['agents:read']) },
-    caller,
+    caller(),
   )
-  await services.apiKeys.rotate(user.id, live.apiKey.id, 3600, caller)
-  await services.apiKeys.revoke(user.id, dead.apiKey.id, caller)
+  await services.apiKeys.rotate(user.id, live.apiKey.id, 3600, caller())
+  await services.apiKeys.revoke(user.id, dead.apiKey.id, caller())
   const journey = createJourney(web.url)
   const socket = await journey.connect(await journey.exchange(live.key))
   t.after(() => socket.terminate())
@@ -58,10 +85,14 @@ export async function openPages(t: TestContext, browser: Browser): Promise<OpenP
   await services.users.rename(user.id, 'Ada')
   const { id: mailId } = (await web.mails(ADA))[0]!
   const key = `/keys/${live.apiKey.id}`
+  await registerShop(web)
+  const consent = requestOf(newVerifier().challenge)
+  const approval = await devicePath(web)
   const paths = [
     ...[
       '/keys',
       '/keys/new',
+      NEW_KEY,
       key,
       `${key}/revoke`,
       `${key}/live`,
@@ -78,6 +109,8 @@ export async function openPages(t: TestContext, browser: Browser): Promise<OpenP
       '/account/apps',
       '/account/delete',
       '/device',
+      approval,
+      consent,
       '/language',
       '/account/email?token=x',
     ],
@@ -118,6 +151,18 @@ export async function openPages(t: TestContext, browser: Browser): Promise<OpenP
     await services.users.setLocale(user.id, LANGUAGES[language].tag)
   }
   return { page, paths: paths.map(path => web.url + path), speak }
+}
+
+/** The link that a device shows, for ten minutes. */
+export async function devicePath({ server }: WebServer): Promise<string> {
+  const request = {
+    clientId: 'keyway-cli',
+    scopes: ['keys:create', 'agent:connect'],
+    resource: null,
+    deviceName: 'workshop',
+  }
+  const { userCode, ticket } = await server.services.deviceAuthorizations.request(request, caller())
+  return `/device?${new URLSearchParams({ user_code: userCode, ticket })}`
 }
 
 /** The pages before sign-in, and those with empty lists. */

@@ -1,15 +1,21 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer as createHttpServer } from 'node:http'
 import { createRequire } from 'node:module'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import type { ReadableStream } from 'node:stream/web'
 import { pathToFileURL } from 'node:url'
 import { requireTool } from '../../../../tools/install.ts'
 import { installOnce } from '../../../../tools/npm-folder.ts'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { root } from '../structure/source.ts'
-import { ADA, signedIn } from './page-client.ts'
+import { devicePath, NEW_KEY, sourceOf } from './all-pages.ts'
+import { newVerifier, registerShop, requestOf } from './authorize.ts'
+import { ADA, createClient, signedIn } from './page-client.ts'
 import { until } from './patience.ts'
 import { address, caller } from './services.ts'
 import { startWeb, type WebServer } from './web.ts'
@@ -41,39 +47,51 @@ const { default: lighthouse } = (await import(
 )) as { default: Lighthouse }
 
 const web = await startWeb(null)
+const newKey = await serveNewKey(web)
 const chromium = await startChromium()
 try {
   process.exitCode = (await measureAll(web)) ? 0 : 1
 } finally {
-  chromium.stop()
+  await chromium.stop()
+  newKey.close()
   await web.close()
 }
 
 async function measureAll(web: WebServer): Promise<boolean> {
-  const { paths, cookie } = await everyKind(web)
+  const kinds = (await everyKind(web)).filter(({ name }) => name.includes(wanted))
   let isGood = true
   console.log(`${'page'.padEnd(34)}performance  accessibility  best practices`)
-  for (const [path, isSignedIn] of paths.filter(([path]) => path.includes(wanted))) {
-    const { scores, failed } = await measure(web.url + path, isSignedIn ? cookie : '')
-    const row = Object.entries(scores).map(([name, score]) =>
-      String(score).padEnd(name === 'performance' ? 13 : 15),
+  for (const { name, open, cookie } of kinds) {
+    const { scores, failed } = await measure(await open(), cookie)
+    const row = Object.entries(scores).map(([category, score]) =>
+      String(score).padEnd(category === 'performance' ? 13 : 15),
     )
-    console.log(`${path.replace(/[0-9a-f-]{36}/, '{id}').padEnd(34)}${row.join('')}${failed.join('; ')}`)
-    for (const [name, score] of Object.entries(scores)) isGood &&= score >= LEAST[name as Category]
+    console.log(`${name.replace(/[0-9a-f-]{36}/, '{id}').padEnd(34)}${row.join('')}${failed.join('; ')}`)
+    for (const [category, score] of Object.entries(scores)) isGood &&= score >= LEAST[category as Category]
   }
   return isGood
 }
 
-/** One path of each kind of page, and whether somebody is signed in there. */
-async function everyKind(web: WebServer): Promise<{ paths: [string, boolean][]; cookie: string }> {
+/** One kind of page. */
+interface Kind {
+  name: string
+  /** Its URL, which may be valid for some minutes only. */
+  open(): Promise<string>
+  /** Of who is signed in there; empty: nobody. */
+  cookie: string
+}
+
+async function everyKind(web: WebServer): Promise<Kind[]> {
   const client = await signedIn(web)
   const { services } = web.server
   const user = (await services.storage.store.users.findByEmail(address(ADA)))!
   await services.users.setRole(user.id, 'admin', BY_COMMAND_LINE)
   const made = { appId: 'service-sdk', allowedNetworks: [], scopes: null, name: 'robot', expiresAt: null }
   const { id } = (await services.apiKeys.create(user.id, made, caller())).apiKey
+  await registerShop(web)
   const cookie = [...client.jar].map(([name, value]) => `${name}=${value}`).join('; ')
-  const open = ['/sign-in', '/docs', '/docs/agents', '/errors/rate_limited', MISSING]
+  const at = (path: string) => async () => web.url + path
+  const open = ['/sign-in', '/docs', '/docs/agents', '/docs/api/api-keys', '/errors/rate_limited', MISSING]
   const own = [
     ...['/keys', '/keys/new', `/keys/${id}`, `/keys/${id}/live`, `/keys/${id}/revoke`],
     ...[
@@ -98,12 +116,46 @@ async function everyKind(web: WebServer): Promise<{ paths: [string, boolean][]; 
       '/audit',
     ].map(path => `/admin${path}`),
   ]
+  return [
+    ...open.map(path => ({ name: path, open: at(path), cookie: '' })),
+    { name: '/verify', open: () => freshLink(web), cookie: '' },
+    ...own.map(path => ({ name: path, open: at(path), cookie })),
+    { name: '/keys (a new key)', open: async () => newKey.url, cookie },
+    { name: '/device (approval)', open: async () => web.url + (await devicePath(web)), cookie },
+    { name: '/oauth/authorize (consent)', open: at(requestOf(newVerifier().challenge)), cookie },
+  ]
+}
+
+/** A link that nobody has used. */
+async function freshLink(web: WebServer): Promise<string> {
+  const email = 'bob@example.com'
+  const before = (await web.mails(email, 0)).length
+  const client = createClient(web.url)
+  await client.post('/sign-in', { form_token: await client.formToken('/sign-in'), email })
+  return (await web.mails(email, before + 1))[0]!.link!
+}
+
+/** Serves the same pages at a port of its own, where a GET of / is answered as the form of a new key is: Lighthouse sends no forms. */
+async function serveNewKey(web: WebServer): Promise<{ url: string; close(): void }> {
+  const server = createHttpServer(async (incoming, outgoing) => {
+    const { cookie = '', accept = '' } = incoming.headers
+    if (incoming.url === '/') {
+      const page = await sourceOf(web.url + NEW_KEY, { cookie, accept })
+      return outgoing.writeHead(200, { 'content-type': 'text/html; charset=utf-8' }).end(page)
+    }
+    const answer = await fetch(web.url + incoming.url, { headers: { cookie, accept } })
+    outgoing.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' })
+    if (answer.body) Readable.fromWeb(answer.body as ReadableStream).pipe(outgoing)
+    else outgoing.end()
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
   return {
-    paths: [
-      ...open.map(path => [path, false] as [string, boolean]),
-      ...own.map(path => [path, true] as [string, boolean]),
-    ],
-    cookie,
+    url: `http://127.0.0.1:${port}/`,
+    close() {
+      server.close()
+      server.closeAllConnections()
+    },
   }
 }
 
@@ -140,7 +192,7 @@ async function run(url: string, flags: object): Promise<Result['lhr']> {
 }
 
 /** A browser of its own with a port for Lighthouse. */
-async function startChromium(): Promise<{ port: number; stop(): void }> {
+async function startChromium(): Promise<{ port: number; stop(): Promise<void> }> {
   const port = await freeDebuggingPort()
   const profile = mkdtempSync(join(tmpdir(), 'keyway-lighthouse-'))
   const flags = [
@@ -153,10 +205,14 @@ async function startChromium(): Promise<{ port: number; stop(): void }> {
   const child = spawn(
     await requireTool('chromium'),
     [...flags, `--remote-debugging-port=${port}`, 'about:blank'],
-    {
-      stdio: 'ignore',
-    },
+    // In a process group of its own: what is started may be a shell around the browser.
+    { stdio: 'ignore', detached: true },
   )
+  const exited = once(child, 'exit')
+  const kill = () => void process.kill(-child.pid!, 'SIGKILL')
+  process.once('exit', kill)
+  // Ctrl-C does not reach another group.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
   await until('Chromium answers', () =>
     fetch(`http://127.0.0.1:${port}/json/version`).then(
       answer => answer.ok || undefined,
@@ -165,9 +221,11 @@ async function startChromium(): Promise<{ port: number; stop(): void }> {
   )
   return {
     port,
-    stop() {
-      child.once('exit', () => rmSync(profile, { recursive: true, force: true }))
-      child.kill()
+    async stop() {
+      process.off('exit', kill)
+      kill()
+      await exited
+      rmSync(profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
     },
   }
 }

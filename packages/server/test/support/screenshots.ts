@@ -9,11 +9,11 @@ import { loadConfig } from '../../src/config.ts'
 import { createLocalizations } from '../../src/languages/localization.ts'
 import { createMailWriter } from '../../src/mail/templates/mail-writer.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
+import { devicePath } from './all-pages.ts'
 import { newVerifier, registerShop, requestOf } from './authorize.ts'
 import { type BrowserContext, launch, type Page } from './browser.ts'
 import { createJourney } from './journey.ts'
 import { EXAMPLES } from './mail-previews.ts'
-import { caller } from './services.ts'
 import { createWorld, playTask, SUPPORT_TASKS } from './support-tasks.ts'
 import { askForLink, startWeb, type WebServer } from './web.ts'
 
@@ -127,16 +127,7 @@ async function takeApps(page: Page, web: WebServer): Promise<void> {
   await take(page, '30-consent')
   await page.goto(`${web.url}/device`)
   await take(page, '31-device')
-  const { userCode, ticket } = await web.server.services.deviceAuthorizations.request(
-    {
-      clientId: 'keyway-cli',
-      scopes: ['keys:create', 'agent:connect'],
-      resource: null,
-      deviceName: 'workshop',
-    },
-    caller(),
-  )
-  await page.goto(`${web.url}/device?${new URLSearchParams({ user_code: userCode, ticket })}`)
+  await page.goto(web.url + (await devicePath(web)))
   await take(page, '32-device-approve')
 }
 

@@ -4,6 +4,7 @@ import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { newId } from '../../src/ids.ts'
 import { REAUTHENTICATION_WINDOW } from '../../src/sessions/reauthentication.ts'
 import { openAdministration } from '../support/administrators.ts'
+import { until } from '../support/patience.ts'
 
 const PATHS = [
   '',
@@ -177,12 +178,22 @@ test('an administrator invites and revokes on the page, and the link of the mail
     assert.equal((await post(admin.client, page, page, { email, role: '' })).status, 400, email)
   assert.equal((await post(admin.client, page, page, { email: 'bob@example.com', role: '' })).status, 303)
   assert.equal(
-    (await post(admin.client, page, page, { email: 'eve@example.com', role: 'admin' })).status,
+    (await post(admin.client, page, page, { email: 'eve@example.com', role: 'admin', language: 'de' }))
+      .status,
     303,
   )
   const { rows } = await store.invitations.list({ limit: 9, after: null })
   const eve = rows.find(({ email }) => email === 'eve@example.com')!
   assert.equal(eve.role, 'admin')
+  for (const [email, subject] of [
+    [eve.email, 'Sie sind zu Keyway eingeladen'],
+    ['bob@example.com', 'You are invited to Keyway'],
+  ])
+    await until(subject!, async () => {
+      const answer = await fetch(`${web.url}/inbox?to=${email}`, { headers: { accept: 'application/json' } })
+      const { data } = (await answer.json()) as { data: { subject: string }[] }
+      return data.some(mail => mail.subject === subject) || undefined
+    })
   assert.match(await (await admin.client.get(page)).text(), /Pending/)
   assert.equal((await post(admin.client, page, `${page}/${eve.id}/revoke`)).status, 303)
   assert.notEqual((await store.invitations.find(eve.id))!.revokedAt, null)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { installOnce } from '../../../../tools/npm-folder.ts'
 import { root } from '../structure/source.ts'
-import { type OpenPages, openFirstPages, openPages } from '../support/all-pages.ts'
+import { type OpenPages, openFirstPages, openPages, sourceOf } from '../support/all-pages.ts'
 import { sharedBrowser } from '../support/browser.ts'
 import { MUST_HAVE_ALL } from '../support/missing-servers.ts'
 
@@ -41,13 +41,10 @@ const CONFIG = {
   },
 }
 
-/** The pages as they are sent, before a browser corrects them. */
 async function sourcesOf({ page, paths }: OpenPages): Promise<[path: string, html: string][]> {
   const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ')
   const headers = { accept: 'text/html', cookie }
-  return await Promise.all(
-    paths.map(async path => [path, await (await fetch(path, { headers })).text()] as [string, string]),
-  )
+  return await Promise.all(paths.map(async path => [path, await sourceOf(path, headers)] as [string, string]))
 }
 
 test('html-validate finds nothing on any page', async t => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
+import { newVerifier, registerShop, requestOf } from '../support/authorize.ts'
 import { freshPostgres, startNode } from '../support/nodes.ts'
 import { ADA, createClient, SAME_ORIGIN, signedIn } from '../support/page-client.ts'
 import { startSmtpServer } from '../support/smtp.ts'
@@ -142,6 +143,29 @@ test('an app asks for the language of a sign-in to it', async t => {
     `/oauth/authorize?client_id=nobody&ui_locales=${'fi+'.repeat(20)}de`,
   )
   assert.match(await plain.text(), /<html lang="en"/)
+})
+
+test('an app asks for it in a pushed request too, and where it signs a person out', async t => {
+  const web = await startWeb(t)
+  const secret = await registerShop(web)
+  const request = new URL(requestOf(newVerifier().challenge, { ui_locales: 'fi de-AT en' }), web.url)
+  const authorization = `Basic ${Buffer.from(`shop:${secret}`).toString('base64')}`
+  const pushed = await fetch(`${web.url}/oauth/par`, {
+    method: 'POST',
+    headers: { authorization },
+    body: request.searchParams,
+  })
+  const { request_uri } = (await pushed.json()) as { request_uri: string }
+  const query = new URLSearchParams({ client_id: 'shop', request_uri, ui_locales: 'fr' })
+  const client = createClient(web.url)
+  await client.get(`/oauth/authorize?${query}`)
+  assert.match(await (await client.get('/sign-in')).text(), /Bei Keyway anmelden/, 'what was pushed counts')
+
+  const leaving = await createClient(web.url).get('/oauth/logout?post_logout_redirect_uri=x&ui_locales=fr')
+  assert.match(await leaving.text(), /<html lang="fr"/)
+  const discovery = await fetch(`${web.url}/.well-known/openid-configuration`)
+  const { ui_locales_supported } = (await discovery.json()) as { ui_locales_supported: string[] }
+  assert.ok(['en', 'de', 'ar'].every(tag => ui_locales_supported.includes(tag)))
 })
 
 test('a mail by SMTP is in the chosen language of the person, else the one that was asked for', async t => {

@@ -86,7 +86,7 @@ export const accountChangesTexts = {
       ignore: 'Waren Sie das, löschen Sie zuerst eines der beiden Konten. Wenn nicht, ist nichts zu tun.',
     },
     addressChanged: {
-      subject: '{product} Sicherheit: Die Adresse Ihres Kontos wurde geändert ({at})',
+      subject: '{product}-Sicherheit: Die Adresse Ihres Kontos wurde geändert ({at})',
       preheader: 'Mit dieser Adresse kann man sich dort nicht mehr anmelden.',
       heading: 'Die Adresse Ihres Kontos wurde geändert',
       lead: 'Beide Adressen haben die Änderung bestätigt. Mit dieser kann man sich nicht mehr anmelden, und alle anderen Sitzungen wurden beendet. Die Schlüssel bleiben, wie sie sind.',

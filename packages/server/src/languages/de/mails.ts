@@ -47,7 +47,7 @@ export const mailsTexts = {
       button: 'Ersten Schlüssel erstellen',
     },
     refreshTokenReused: {
-      subject: '{product} Sicherheit: Eine Sitzung wurde beendet ({at})',
+      subject: '{product}-Sicherheit: Eine Sitzung wurde beendet ({at})',
       preheader: 'Jemand hat ein Anmelde-Token vorgezeigt, das bereits verwendet worden war.',
       heading: 'Wir haben eine Ihrer Sitzungen beendet',
       lead: 'Ein Token dieser Sitzung wurde ein zweites Mal verwendet. Das geschieht, wenn eine Kopie davon in anderen Händen ist, daher wurde die Sitzung beendet. Ihre anderen Sitzungen laufen weiter.',
@@ -56,7 +56,7 @@ export const mailsTexts = {
         'Wenn Sie das nicht wiedererkennen, beenden Sie die Sitzungen und Schlüssel, die nicht Ihre sind.',
     },
     keyRevokedByHolder: {
-      subject: '{product} Sicherheit: Ein API-Schlüssel wurde widerrufen ({at})',
+      subject: '{product}-Sicherheit: Ein API-Schlüssel wurde widerrufen ({at})',
       preheader: 'Jemand, der den Schlüssel besitzt, hat ihn gemeldet.',
       heading: 'Einer Ihrer API-Schlüssel wurde widerrufen',
       lead: 'Jemand, der diesen Schlüssel besitzt, hat ihn beendet, wie man es mit einem Schlüssel tut, der irgendwo gefunden wurde, wo er nicht sein sollte. Er funktioniert nicht mehr, und seine Verbindungen sind geschlossen. Wenn er in Gebrauch war, erstellen Sie einen neuen.',
@@ -76,7 +76,7 @@ export const mailsTexts = {
       lead: 'Danach wird er abgelehnt, und seine Verbindungen werden geschlossen. Rotieren Sie ihn vorher: Der neue Schlüssel hat dieselben Rechte, und beide funktionieren, während Sie wechseln.',
     },
     keyUsedAgain: {
-      subject: '{product} Sicherheit: Ein ruhender API-Schlüssel ist wieder in Gebrauch ({at})',
+      subject: '{product}-Sicherheit: Ein ruhender API-Schlüssel ist wieder in Gebrauch ({at})',
       preheader: 'Er war lange nicht verwendet worden.',
       heading: 'Ein ruhender API-Schlüssel ist wieder in Gebrauch',
       lead: 'Dieser Schlüssel war lange nicht verwendet worden. Wenn Sie das waren, ist alles in Ordnung. Wenn nicht, widerrufen Sie ihn: Seine Verbindungen enden sofort.',
@@ -108,13 +108,13 @@ export const mailsTexts = {
       },
     },
     keyNewNetwork: {
-      subject: '{product} Sicherheit: Ein API-Schlüssel wird aus einem neuen Netz verwendet ({at})',
+      subject: '{product}-Sicherheit: Ein API-Schlüssel wird aus einem neuen Netz verwendet ({at})',
       preheader: 'Von dort war er zuvor nicht verwendet worden.',
       heading: 'Ein API-Schlüssel wird aus einem neuen Netz verwendet',
       lead: 'Wenn Sie das waren, ist alles in Ordnung. Wenn nicht, widerrufen Sie den Schlüssel: Seine Verbindungen enden sofort. Bei einem Schlüssel, der immer aus denselben Netzen verwendet wird, können Sie diese festlegen; dann funktioniert er nirgendwo sonst.',
     },
     keyCreatedByDevice: {
-      subject: '{product} Sicherheit: Ein Gerät hat einen API-Schlüssel bekommen ({at})',
+      subject: '{product}-Sicherheit: Ein Gerät hat einen API-Schlüssel bekommen ({at})',
       preheader: 'Sie haben es auf der Seite für Geräte bestätigt.',
       heading: 'Ein Gerät hat einen API-Schlüssel bekommen',
       lead: 'Ein Gerät oder Terminal, das mit Ihrem Konto bestätigt wurde, hat diesen Schlüssel erstellt. Wenn Sie das waren, ist alles in Ordnung. Wenn nicht, widerrufen Sie den Schlüssel: Seine Verbindungen enden sofort. Beenden Sie dann die Sitzungen, die Sie nicht wiedererkennen.',

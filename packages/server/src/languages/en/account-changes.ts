@@ -44,7 +44,7 @@ export const accountChangesTexts = {
     columns: { day: 'Day (UTC)', balance: 'Balance at its end', change: 'Change' },
   },
   accountMails: {
-    look: 'Look at your account',
+    look: 'View your account',
     network: 'Network',
     newAddress: 'New address',
     expires: 'The link expires {at} and works once.',

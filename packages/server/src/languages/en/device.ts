@@ -39,6 +39,6 @@ export const deviceTexts = {
       'Go back to it: it continues by itself. Its key is among your API keys, or its session among your sessions: there you can end it.',
     denied: 'The device was denied',
     deniedLead: 'It gets nothing. If somebody sent you the link, tell your operator.',
-    keys: 'Look at your keys',
+    keys: 'View your keys',
   },
 } as const

@@ -28,7 +28,7 @@ export const mailsTexts = {
       subject: 'You are invited to {product}',
       preheader: 'Sign in with this address, and your account is ready.',
       heading: 'You are invited to {product}',
-      lead: 'Who runs this service invited this address. Sign in with it: a link and a code come by mail, no password is needed, and your account is ready.',
+      lead: 'The operator of this service invited this address. Sign in with it: a link and a code come by mail, no password is needed, and your account is ready.',
       button: 'Sign in',
       ends: 'The invitation ends {date}.',
       ignore: 'If you did not expect this, you can ignore this email: without a sign-in no account is made.',
@@ -47,7 +47,7 @@ export const mailsTexts = {
       preheader: 'Someone presented a sign-in token that had been used before.',
       heading: 'We ended one of your sessions',
       lead: 'A token of this session was used a second time. That happens when a copy of it is in other hands, so the session was ended. Your other sessions go on.',
-      button: 'Look at your sessions',
+      button: 'View your sessions',
       unknown: 'If you do not recognise this, end the sessions and keys that are not yours.',
     },
     keyRevokedByHolder: {
@@ -75,9 +75,9 @@ export const mailsTexts = {
     },
     keyLimit: {
       near: {
-        subject: '{product}: the API key {key} has used 80 % of its {limit}',
+        subject: '{product}: the API key {key} has used 80% of its {limit}',
         preheader: 'Soon it is reached. Charges and calls beyond it are refused.',
-        heading: 'An API key has used 80 % of its {limit}',
+        heading: 'An API key has used 80% of its {limit}',
       },
       reached: {
         subject: '{product}: the API key {key} has reached its {limit}',
@@ -116,7 +116,7 @@ export const mailsTexts = {
       preheader: 'Its endpoint accepted nothing for three days.',
       heading: 'A webhook was disabled',
       lead: 'The endpoint accepted no event for three days, so nothing is sent to it any more. Events that wait are kept, and sent when you enable it again; what happens until then is not.',
-      button: 'Look at your webhooks',
+      button: 'View your webhooks',
     },
     test: {
       subject: '{product}: test mail',
@@ -124,7 +124,7 @@ export const mailsTexts = {
       heading: 'Mail works',
       lead: 'Someone who runs this service asked for this test. There is nothing to do.',
     },
-    keysButton: 'Look at your keys',
+    keysButton: 'View your keys',
     facts: {
       name: 'Name',
       key: 'Key',

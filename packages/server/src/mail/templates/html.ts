@@ -100,9 +100,10 @@ export function renderHtml(
 <table role="presentation" dir="${direction}" width="100%" cellpadding="0" cellspacing="0" border="0" style="max-width:${width}px">
 <tr><td style="padding:0 4px 20px">${wordmark(product)}</td></tr>
 <tr><td class="card" style="padding:40px 40px 20px;background-color:${light.card};border:1px solid ${light.border};border-radius:12px;font-family:${font}">
-<h1 class="text" style="margin:0 0 16px;font-size:24px;line-height:1.3;font-weight:600;color:${light.text}">${mail.heading}</h1>
+<h1 class="text" style="margin:0 0 16px;font-size:24px;line-height:1.3;font-weight:600;text-wrap:balance;color:${light.text}">${mail.heading}</h1>
 ${mail.body.map(block => renderBlock(block, accent.light, direction))}
 ${mail.notes.map(renderNote)}
+${mail.body.map(renderAddress)}
 </td></tr>
 <tr><td class="muted" style="padding:20px 4px 0;font-family:${font};font-size:13px;line-height:1.5;color:${light.muted}">
 ${supportLine(mail, product)}${ownLinks(product)}
@@ -176,15 +177,23 @@ function renderBlock(block: Block, accent: AccentColors, direction: Direction): 
 }
 
 function renderButton(
-  { label, url, urlLabel }: Extract<Block, { kind: 'button' }>,
+  { label, url }: Extract<Block, { kind: 'button' }>,
   { accent, ink }: AccentColors,
 ): Html {
-  return html`<table role="presentation" cellpadding="0" cellspacing="0" border="0" style="margin:0 0 24px"><tr>
+  return html`<table role="presentation" cellpadding="0" cellspacing="0" border="0" style="margin:0 0 28px"><tr>
 <td class="accent" align="center" bgcolor="${accent}" style="background-color:${accent};border-radius:8px">
 <a class="accent" href="${url}" style="display:inline-block;padding:14px 28px;border-radius:8px;background-color:${accent};font-family:${font};font-size:16px;line-height:20px;font-weight:600;color:${ink};text-decoration:none">${label}</a>
-</td></tr></table>
-<p class="muted" style="margin:0 0 4px;font-size:13px;line-height:1.5;color:${light.muted}">${urlLabel}</p>
-<p class="muted" dir="ltr" style="margin:0 0 28px;font-family:${mono};font-size:12px;line-height:1.6;color:${light.muted};word-break:break-all;overflow-wrap:anywhere">${url}</p>`
+</td></tr></table>`
+}
+
+/** The address of a button, below all else: few need it. */
+function renderAddress(block: Block): Html {
+  if (block.kind !== 'button') return html``
+  return html`<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="margin:24px 0 12px"><tr>
+<td class="line" style="padding-top:20px;border-top:1px solid ${light.border}">
+<p class="muted" style="margin:0 0 4px;font-size:13px;line-height:1.5;color:${light.muted}">${block.urlLabel}</p>
+<p class="muted" dir="ltr" style="margin:0;font-family:${mono};font-size:12px;line-height:1.6;color:${light.muted};word-break:break-all;overflow-wrap:anywhere">${block.url}</p>
+</td></tr></table>`
 }
 
 /** Separates the two groups of digits by padding instead of a space, so that the copied code has no space. */
@@ -227,6 +236,7 @@ const styleSheet = ({ accent, ink }: AccentColors) => `
   .page { background-color: ${dark.page} !important }
   .card { background-color: ${dark.card} !important; border-color: ${dark.border} !important }
   .panel { background-color: ${dark.panel} !important }
+  .line { border-color: ${dark.border} !important }
   .text { color: ${dark.text} !important }
   .muted { color: ${dark.muted} !important }
   .link { color: ${accent} !important }

@@ -2,6 +2,7 @@ import { html, raw } from 'hono/html'
 import type { Instant } from '../../clock.ts'
 import { parseId } from '../../ids.ts'
 import { type Invitation, type InvitationState, stateOf } from '../../invitations/invitation.ts'
+import { isLanguage, LANGUAGES } from '../../languages/languages.ts'
 import { decodeCursor, encodeCursor } from '../../paging.ts'
 import { parseEmailAddress } from '../../users/email-address.ts'
 import type { PageContext, PageKit } from '../kit.ts'
@@ -36,7 +37,10 @@ ${token ? inviteForm(token) : ''}
 function inviteForm(token: string): Html {
   const { invitations } = adminTexts
   const roles = ROLES.map(role => html`<option>${role}</option>`)
-  return html`<form method="post" action="/admin/invitations" class="inline spaced">${formToken(token)}<div class="field"><label for="email">${invitations.email}</label><input id="email" name="email" type="email" required maxlength="254" autocomplete="off"></div><div class="field"><label for="role">${invitations.role}</label><select id="role" name="role" aria-describedby="role-hint"><option value="">${invitations.noRole}</option>${roles}</select></div><button>${invitations.invite}</button></form>
+  const languages = Object.entries(LANGUAGES).map(
+    ([language, { name, tag }]) => html`<option value="${language}" lang="${tag}">${name}</option>`,
+  )
+  return html`<form method="post" action="/admin/invitations" class="inline spaced">${formToken(token)}<div class="field"><label for="email">${invitations.email}</label><input id="email" name="email" type="email" required maxlength="254" autocomplete="off"></div><div class="field"><label for="role">${invitations.role}</label><select id="role" name="role" aria-describedby="role-hint"><option value="">${invitations.noRole}</option>${roles}</select></div><div class="field"><label for="language">${invitations.language}</label><select id="language" name="language"><option value="">${invitations.ownLanguage}</option>${languages}</select></div><button>${invitations.invite}</button></form>
 <p class="hint" id="role-hint">${invitations.roleHint}</p>`
 }
 
@@ -55,7 +59,9 @@ export function invite(kit: PageKit, c: PageContext): Promise<Response> {
     const email = parseEmailAddress(form.get('email') ?? '')
     if (!email) throw invalid(adminTexts.mails.badAddress)
     const role = ROLES.find(each => each === form.get('role')) ?? null
-    return kit.invitations.invite({ email, role }, by())
+    const language = form.get('language') ?? ''
+    const locale = isLanguage(language) ? LANGUAGES[language].tag : null
+    return kit.invitations.invite({ email, role, locale }, by())
   })
 }
 

@@ -148,6 +148,8 @@ export const adminTexts = {
     role: 'Role',
     noRole: 'none',
     roleHint: 'A role gives rights: support reads everything, admin also changes it.',
+    language: 'Language of the mail',
+    ownLanguage: 'that of your account',
     invite: 'Invite',
     revoke: 'Revoke',
     until: 'Until',

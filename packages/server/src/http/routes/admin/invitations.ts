@@ -3,7 +3,7 @@ import { type Clock, type Instant, toRfc3339, toRfc3339OrNull } from '../../../c
 import { INVITATION_STATES, type Invitation, stateOf } from '../../../invitations/invitation.ts'
 import { page } from '../../../paging.ts'
 import { created, ok } from '../../answer.ts'
-import { email, optional } from '../../body-fields.ts'
+import { email, locale, optional } from '../../body-fields.ts'
 import type { HttpPorts } from '../../http-ports.ts'
 import * as answers from '../../openapi-schemas.ts'
 import { pageQuery } from '../../query.ts'
@@ -13,6 +13,10 @@ import { assertMayGiveRights, byOf, reason, TAG } from './acting.ts'
 const newInvitation = z.strictObject({
   email,
   role: optional(z.enum(['support', 'admin'], { error: 'must be support or admin, or omitted' })),
+  locale: optional(locale).meta({
+    description:
+      'The language of the mail (BCP 47); by default that of the account that invites. One that there is not gives English.',
+  }),
   reason: optional(reason),
 })
 
@@ -83,7 +87,7 @@ export function invitationRoutes(
       errors: ['rate_limited'],
       async handle({ body, ...input }) {
         if (body.role !== undefined) assertMayGiveRights(input.principal)
-        const wanted = { email: body.email, role: body.role ?? null }
+        const wanted = { email: body.email, role: body.role ?? null, locale: body.locale ?? null }
         const made = await invitations.invite(wanted, byOf(input, body.reason ?? null))
         return created(invitationObject(made, clock.now()))
       },
