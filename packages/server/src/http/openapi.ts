@@ -4,6 +4,7 @@ import { KEY_REFUSAL_CODES } from '../api-keys/api-key.ts'
 import { KEYS_CREATE } from '../device-authorizations/keyway-cli.ts'
 import { PROBLEMS } from '../problems.ts'
 import { REQUEST_ID_HEADER } from '../request-id.ts'
+import { FIELD_DESCRIPTIONS, PARAMETER_DESCRIPTIONS } from './field-descriptions.ts'
 import { IDEMPOTENCY_KEYS } from './idempotency-key.ts'
 import { EXAMPLE_ID, problem } from './openapi-schemas.ts'
 import { paramNames, type Route } from './route.ts'
@@ -61,11 +62,25 @@ function operationOf(route: Route, schemas: Json): Json {
     ...(route.body && {
       requestBody: {
         required: !route.body.safeParse({}).success,
-        content: bodyContent(route, toSchema(route.body, 'input', schemas)),
+        content: bodyContent(route, withDescriptions(toSchema(route.body, 'input', schemas))),
       },
     }),
     responses: { ...answersOf(route, schemas), ...errorsOf(route) },
   }
+}
+
+/** Of a body whose fields do not all say what they are. */
+function withDescriptions(schema: Json): Json {
+  const fields = Object.entries((schema.properties ?? {}) as Record<string, Json>)
+  const properties = fields.map(([name, field]) => {
+    const description = descriptionIn(field) ?? FIELD_DESCRIPTIONS[name]
+    return [name, description === undefined ? field : { ...field, description }]
+  })
+  return { ...schema, ...(fields.length > 0 && { properties: Object.fromEntries(properties) }) }
+}
+
+function descriptionIn({ description, anyOf = [] }: Json): string | undefined {
+  return (description as string) ?? (anyOf as Json[]).map(descriptionIn).find(Boolean)
 }
 
 /** A body as JSON, as a form, or as either. */
@@ -105,6 +120,7 @@ function parametersOf(route: Route, schemas: Json): Json[] {
     name,
     in: 'path',
     required: true,
+    description: parameterDescription(name),
     ...paramSchema(name),
   }))
   const query = route.query && toSchema(route.query, 'input', schemas)
@@ -113,10 +129,14 @@ function parametersOf(route: Route, schemas: Json): Json[] {
     name,
     in: 'query',
     required: false,
-    description,
+    description: description ?? parameterDescription(name),
     schema,
   }))
   return [...inPath, ...inQuery, ...(route.idempotencyKey ? [idempotencyHeader(route.idempotencyKey)] : [])]
+}
+
+function parameterDescription(name: string): string | undefined {
+  return PARAMETER_DESCRIPTIONS[name] ?? FIELD_DESCRIPTIONS[name]
 }
 
 function paramSchema(name: string): Json {

@@ -60,7 +60,11 @@ export function loadAssets(brand: Brand): Assets {
         STYLE_FILES.filter(name => name !== ADMIN_STYLE),
       ),
     ),
-    docsStyle: toAsset('docs.css', 'text/css; charset=utf-8', readStyle('style/docs.css')),
+    docsStyle: toAsset(
+      'docs.css',
+      'text/css; charset=utf-8',
+      ['docs', 'code', 'reference'].map(name => readStyle(`style/${name}.css`)).join('\n'),
+    ),
     script: toAsset('script.js', 'text/javascript; charset=utf-8', read('script.js')),
     favicon: favicon ? toImage('favicon', favicon) : toAsset('mark.svg', 'image/svg+xml', markSvg(light)),
     touchIcon: brand.touchIcon

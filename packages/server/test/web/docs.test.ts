@@ -6,6 +6,7 @@ import { Keyway } from '@keyway/sdk'
 import { ERROR_CODES } from '@keyway/sdk/protocol'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { SDK_METHODS, snakeCase } from '../../src/web/docs/examples.ts'
+import { highlighted } from '../../src/web/docs/highlight.ts'
 import { GUIDES } from '../../src/web/docs/library.ts'
 import { root } from '../structure/source.ts'
 import { sharedBrowser } from '../support/browser.ts'
@@ -36,6 +37,10 @@ async function makeKey(web: WebServer, email = ADA) {
 }
 
 const text = async (client: Client, path: string) => (await client.get(path)).text()
+
+/** A page as it reads, without the colours of its code. */
+const plain = (page: string) =>
+  page.replace(/<span class="(?:comment|string|keyword|variable)">([^<]*)<\/span>/g, '$1')
 
 describe('the documents', () => {
   test('begin with the quickstart, which has the address of this service in its lines', async t => {
@@ -151,6 +156,36 @@ describe('the reference', () => {
     assert.match(await text(client, '/docs/api/api-keys'), /href="\/docs\/call\/createApiKey"/)
   })
 
+  test('says of every field and parameter what it is', async t => {
+    const web = await startWeb(t)
+    const client = await signedIn(web)
+    await makeAdmin(web)
+    for (const { id } of await operationIds(web))
+      assert.doesNotMatch(await text(client, `/docs/call/${id}`), /<dd><\/dd>/, id)
+  })
+
+  test('colours code without changing it', () => {
+    for (const [language, code, parts] of [
+      ['sh', `curl -H "A: $B" '<x>' # so`, ['string', 'string', 'comment']],
+      ['ts', "const a = `<b>` // 'no'", ['keyword', 'string', 'comment']],
+      ['python', 'if not x:  # "no"', ['keyword', 'keyword', 'comment']],
+      ['json', '{"a": [null, "b&"]}', ['variable', 'keyword', 'string']],
+      ['', '<b>"as it is"</b>', []],
+    ] as const) {
+      const shown = String(highlighted(language, code))
+      assert.deepEqual(
+        [...shown.matchAll(/<span class="(\w+)">/g)].map(([, kind]) => kind),
+        parts,
+        code,
+      )
+      const read = shown
+        .replace(/<[^>]*>/g, '')
+        .replaceAll('&lt;', '<')
+        .replaceAll('&gt;', '>')
+      assert.equal(read.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&amp;', '&'), code)
+    }
+  })
+
   test('uses calls that both SDKs have', async () => {
     const keyway = new Keyway({ url: 'https://keyway.test' }) as unknown as Record<
       string,
@@ -176,7 +211,10 @@ describe('the reference', () => {
     const list = await text(client, '/docs/errors')
     for (const code of ERROR_CODES) {
       assert.match(list, new RegExp(`href="/errors/${code}"`))
-      assert.match(await text(client, `/errors/${code}`), new RegExp(`<code>${code}</code>.*What to do`, 's'))
+      assert.match(
+        await text(client, `/errors/${code}`),
+        new RegExp(`<code>${code}</code>.*What to do.*Example`, 's'),
+      )
     }
     for (const code of ['toString', '__proto__', 'nothing'])
       assert.equal((await client.get(`/errors/${code}`)).status, 404)
@@ -191,7 +229,7 @@ describe('a call that is tried in the documents', () => {
     const form_token = await client.formToken('/docs/call/getApiKey')
     const answer = await client.post('/docs/call/getApiKey', { form_token, 'path.key_id': key.id })
     assert.equal(answer.status, 200)
-    const page = await answer.text()
+    const page = plain(await answer.text())
     assert.match(page, /Answer 200/)
     assert.match(page, new RegExp(`&quot;id&quot;: &quot;${key.id}&quot;`))
     assert.doesNotMatch(page, /eyJ|svc_\w{32}/)
@@ -218,7 +256,9 @@ describe('a call that is tried in the documents', () => {
       ['updateAccount', { body: '{' }, 400, 'invalid_json'],
       ['updateAccount', { body: '{"name":5}' }, 400, 'invalid_request'],
     ] as const) {
-      const page = await (await client.post(`/docs/call/${operation}`, { form_token, ...fields })).text()
+      const page = plain(
+        await (await client.post(`/docs/call/${operation}`, { form_token, ...fields })).text(),
+      )
       assert.match(page, new RegExp(`Answer ${status}`), operation)
       assert.match(page, new RegExp(`&quot;code&quot;: &quot;${code}&quot;`))
     }

@@ -2,6 +2,7 @@ import { html } from 'hono/html'
 import { texts } from '../../languages/current.ts'
 import { PROBLEMS, type ProblemKind } from '../../problems.ts'
 import type { PageContext } from '../kit.ts'
+import { codeBlock } from './code.ts'
 import { type Docs, renderInFrame } from './frame.ts'
 import { inline } from './inline.ts'
 
@@ -24,10 +25,19 @@ export function renderError(docs: Docs, c: PageContext, code: string) {
   const calls = docs.operations.filter(({ responses }) =>
     Object.hasOwn(responses[String(status)]?.content?.['application/problem+json']?.examples ?? {}, code),
   )
+  const problem = {
+    type: `${docs.kit.publicUrl}/errors/${code}`,
+    title,
+    status,
+    detail: help.replaceAll('`', ''),
+    code,
+    request_id: '0190a5b8-7c3e-7abc-8def-0123456789ab',
+  }
   const body = html`<p class="back"><a href="/docs/errors">${words.errors}</a></p>
 <h1>${title}</h1>
 <p class="call"><code>${code}</code> · ${words.status} ${status}</p>
 <h2>${words.whatToDo}</h2><p>${inline(help)}</p>
+<h2>${words.example}</h2>${codeBlock({ language: 'json', text: JSON.stringify(problem, null, 2) }, 'example')}
 ${calls.length > 0 && calls.length <= 12 ? html`<h2>${words.reference}</h2><ul>${calls.map(({ operationId, summary }) => html`<li><a href="/docs/call/${operationId}">${summary}</a></li>`)}</ul>` : ''}`
   return renderInFrame(docs, c, { title, body, current: '/docs/errors' })
 }

@@ -10,6 +10,8 @@ export interface DocsPage {
   body: Html
   /** The path of the current entry of the menu. */
   current: string
+  /** The call of that entry that is shown. */
+  call?: Operation
   status?: number
   query?: string
 }
@@ -25,11 +27,12 @@ export interface Docs {
 export function renderInFrame(
   { kit, operations }: Docs,
   c: PageContext,
-  { title, body, current, status, query = '' }: DocsPage,
+  page: DocsPage,
 ): Response | Promise<Response> {
   const { docs } = texts
+  const { title, body, status, query = '' } = page
   const framed = html`<div class="docs">
-<details class="docs-menu"><summary>${docs.menu}</summary><div>${searchForm(query)}${menu(operations, current, mayOperate(c))}</div></details>
+<details class="docs-menu"><summary>${docs.menu}</summary><div>${searchForm(query)}${menu(operations, page, mayOperate(c))}</div></details>
 <article class="doc">${body}</article>
 </div>`
   return kit.render(c, { title, current: '/docs', hasDocuments: true }, framed, status)
@@ -45,12 +48,16 @@ export const MAX_QUERY_LENGTH = 100
 
 export function searchForm(query: string): Html {
   const { docs } = texts
-  return html`<form method="get" action="/docs/search" role="search" class="docs-search"><label class="unseen" for="docs-query">${docs.searchFor}</label><input id="docs-query" name="q" type="search" value="${query}" maxlength="${MAX_QUERY_LENGTH}" placeholder="${docs.searchFor}"><button class="second small">${docs.search}</button></form>`
+  return html`<form method="get" action="/docs/search" role="search" class="docs-search"><label class="unseen" for="docs-query">${docs.searchFor}</label><input id="docs-query" name="q" type="search" value="${query}" maxlength="${MAX_QUERY_LENGTH}" placeholder="${docs.search}"><button class="second small" aria-label="${docs.search}">${MAGNIFIER}</button></form>`
 }
+
+const MAGNIFIER = raw(
+  '<svg class="magnifier" viewBox="0 0 20 20" aria-hidden="true" focusable="false"><circle cx="8.5" cy="8.5" r="5.5"/><path d="m12.7 12.7 4.8 4.8"/></svg>',
+)
 
 type Entry = readonly [path: string, label: string]
 
-function menu(operations: readonly Operation[], current: string, isOperator: boolean): Html {
+function menu(operations: readonly Operation[], { current, call }: DocsPage, isOperator: boolean): Html {
   const { docs } = texts
   const guidesOf = (wanted: string): Entry[] =>
     GUIDES.filter(({ group }) => group === wanted).map(({ slug, label }) => [`/docs/${slug}`, label])
@@ -64,14 +71,30 @@ function menu(operations: readonly Operation[], current: string, isOperator: boo
       ? [[docs.operators, [...guidesOf('operators'), ...tagEntries(true)]] as [string, Entry[]]]
       : []),
   ]
+  const shown = call ? operationPath(call) : current
+  const link = ([path, label]: Entry) =>
+    html`<a href="${path}"${path === shown ? raw(' aria-current="page"') : ''}>${label}</a>`
+  const calls = operations.filter(({ tag }) => tagPath(tag) === current)
+  const below = html`<ul>${calls.map(each => html`<li>${link([operationPath(each), each.summary])}</li>`)}</ul>`
   return html`<nav aria-label="${docs.menu}">${groups.map(
     ([title, entries]) =>
-      html`<p>${title}</p><ul>${entries.map(([path, label]) => html`<li><a href="${path}"${path === current ? raw(' aria-current="page"') : ''}>${label}</a></li>`)}</ul>`,
+      html`<p>${title}</p><ul>${entries.map(entry => html`<li>${link(entry)}${entry[0] === current && calls.length > 0 ? below : ''}</li>`)}</ul>`,
   )}</nav>`
 }
 
 export function tagPath(tag: string): string {
   return `/docs/api/${tag.toLowerCase().replaceAll(' ', '-')}`
+}
+
+const METHOD_TAGS: Readonly<Record<string, string>> = {
+  GET: 'active',
+  POST: 'own',
+  DELETE: 'revoked',
+}
+
+/** `POST /v1/api-keys`, with the method as a tag. */
+export function methodAndPath({ method, path }: Operation): Html {
+  return html`<span class="tag ${METHOD_TAGS[method] ?? 'warn'}">${method}</span> <code>${path}</code>`
 }
 
 export function operationPath({ operationId }: Operation): string {

@@ -112,13 +112,20 @@ function sectionOf({ depth, text }: Tokens.Heading, taken: Set<string>): Section
   return { anchor, heading, depth, text: '' }
 }
 
+/** Between the head of a table and its rows. */
+const TABLE_RULE = /^[|\s:-]*--[|\s:-]*$/gm
+
 /** The target of a link, after its text. */
 const LINK_TARGET = /\]\([^()[\]\s]*\)/g
 
 function addText(sections: Section[], token: Token): void {
   if (sections.length === 0) sections.push({ anchor: '', heading: '', depth: 1, text: '' })
   const text = token.type === 'code' ? (token as Tokens.Code).text : token.raw.replace(LINK_TARGET, ']')
-  sections.at(-1)!.text += ` ${text.replace(/[`*|#[\]]/g, ' ')}`.replaceAll(/\s+/g, ' ')
+  const plain = text
+    .replace(TABLE_RULE, ' ')
+    .replaceAll('|', ' · ')
+    .replace(/[`*#[\]]/g, '')
+  sections.at(-1)!.text += ` ${plain}`.replaceAll(/\s+/g, ' ').replaceAll(/(?: ·)+/g, ' ·')
 }
 
 const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }

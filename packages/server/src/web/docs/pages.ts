@@ -1,11 +1,12 @@
 import { html, raw } from 'hono/html'
 import { texts } from '../../languages/current.ts'
 import type { PageContext, PageKit } from '../kit.ts'
+import type { Html } from '../layout.ts'
 import { notFound } from '../problem.ts'
 import { type ApiDocument, isForOperators, type Operation, operationsOf } from './api-document.ts'
 import { renderError, renderErrors } from './errors.ts'
 import { type Docs, mayOperate, operationPath, renderInFrame } from './frame.ts'
-import { createLibrary, GUIDES } from './library.ts'
+import { createLibrary, GUIDES, type Guide } from './library.ts'
 import { renderOperation, renderTag } from './reference.ts'
 import { createSearch } from './search.ts'
 import { makeCall, type Tried, tryForm } from './try.ts'
@@ -62,9 +63,10 @@ export function createDocsHandlers(kit: PageKit): DocsHandlers {
     const list =
       listed.length < MIN_LISTED
         ? ''
-        : html`<nav class="on-page" aria-label="${texts.docs.onThisPage}"><ul>${listed.map(({ anchor, heading }) => html`<li><a href="#${anchor}">${heading}</a></li>`)}</ul></nav>`
+        : html`<nav class="on-page" aria-labelledby="on-page"><div><p id="on-page">${texts.docs.onThisPage}</p><ul>${listed.map(({ anchor, heading }) => html`<li><a href="#${anchor}">${heading}</a></li>`)}</ul></div></nav>`
     // The documents are in English, whatever the language of the page.
-    const body = html`<div lang="en" dir="ltr"><h1>${title}</h1>${list}${raw(content)}</div>`
+    const [lead, rest] = splitAtSection(content)
+    const body = html`<div lang="en" dir="ltr"><h1>${title}</h1>${raw(lead)}${list}${raw(rest)}</div>${nextTo(guide)}`
     return renderInFrame(docs, c, { title: guide.label, body, current: `/docs/${slug}` })
   }
 
@@ -77,6 +79,21 @@ export function createDocsHandlers(kit: PageKit): DocsHandlers {
   function renderCall(c: PageContext, operation: Operation, tried: Tried | null): Answered {
     return renderOperation(docs, document, c, operation, tryForm(docs, c, operation, tried))
   }
+}
+
+/** What stands before the first section, and the rest. */
+function splitAtSection(content: string): [lead: string, rest: string] {
+  const at = content.indexOf('<h2')
+  return at < 0 ? [content, ''] : [content.slice(0, at), content.slice(at)]
+}
+
+/** Links to the guides before and after one of the same group. */
+function nextTo(guide: Guide): Html {
+  const group = GUIDES.filter(each => each.group === guide.group)
+  const at = group.indexOf(guide)
+  const link = (to: Guide | undefined, rel: 'prev' | 'next') =>
+    to ? html`<a href="/docs/${to.slug}" rel="${rel}">${to.label}</a>` : ''
+  return html`<nav class="neighbours" aria-label="${texts.docs.guides}">${link(group[at - 1], 'prev')}${link(group[at + 1], 'next')}</nav>`
 }
 
 function missing(): never {

@@ -12,7 +12,7 @@ import {
 } from './api-document.ts'
 import { codeBlock, codeTabs } from './code.ts'
 import { examplesOf } from './examples.ts'
-import { type Docs, mayOperate, operationPath, renderInFrame, tagPath } from './frame.ts'
+import { type Docs, mayOperate, methodAndPath, operationPath, renderInFrame, tagPath } from './frame.ts'
 import { inline } from './inline.ts'
 
 /** /docs/api/{tag}: the calls of one subject. Null: there is none, for this person. */
@@ -21,7 +21,7 @@ export function renderTag(docs: Docs, document: ApiDocument, c: PageContext, slu
   if (!tag || (isForOperators(tag.name) && !mayOperate(c))) return null
   const calls = docs.operations.filter(each => each.tag === tag.name)
   const body = html`<h1>${tag.name}</h1><p class="lead">${inline(tag.description)}</p>
-<ul class="calls">${calls.map(call => html`<li><a href="${operationPath(call)}">${call.summary}</a><code>${call.method} ${call.path}</code></li>`)}</ul>`
+<ul class="calls">${calls.map(call => html`<li><a href="${operationPath(call)}">${call.summary}</a><span>${methodAndPath(call)}</span></li>`)}</ul>`
   return renderInFrame(docs, c, { title: tag.name, body, current: tagPath(tag.name) })
 }
 
@@ -40,7 +40,7 @@ export function renderOperation(
   const parameters = (wanted: Parameter['in']) => operation.parameters.filter(each => each.in === wanted)
   const content = html`<p class="back"><a href="${tagPath(operation.tag)}">${operation.tag}</a></p>
 <h1>${operation.summary}</h1>
-<p class="call"><code><strong>${operation.method}</strong> ${operation.path}</code></p>
+<p class="call">${methodAndPath(operation)}</p>
 <p>${inline(operation.description)}</p>
 ${codeTabs(examplesOf(operation, docs.kit.publicUrl), 'example')}
 ${below}
@@ -54,6 +54,7 @@ ${errorCodes(operation)}`
     title: operation.summary,
     body: content,
     current: tagPath(operation.tag),
+    call: operation,
     status,
   })
 }
@@ -117,12 +118,11 @@ function answers({ responses }: Operation): Html {
 function errorCodes({ responses }: Operation): Html {
   const refusals = Object.entries(responses).filter(([status]) => status >= '400')
   if (refusals.length === 0) return html``
-  return html`<h2>${texts.docs.errors}</h2><ul class="codes">${refusals.map(
+  return html`<h2>${texts.docs.errors}</h2><dl class="pairs">${refusals.map(
     ([status, { description, content }]) => {
       const codes = Object.keys(content?.['application/problem+json']?.examples ?? {})
-      return codes.length > 0
-        ? codes.map(code => html`<li>${status} <a href="/errors/${code}"><code>${code}</code></a></li>`)
-        : html`<li>${status} ${inline(description)}</li>`
+      const links = codes.map(code => html`<a href="/errors/${code}"><code>${code}</code></a> `)
+      return html`<div><dt>${status}</dt><dd>${links.length > 0 ? links : inline(description)}</dd></div>`
     },
-  )}</ul>`
+  )}</dl>`
 }

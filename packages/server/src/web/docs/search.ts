@@ -14,6 +14,8 @@ interface Entry {
   /** The title of the document that contains it. */
   of: string
   text: string
+  /** Another name of it, which is found and not shown. */
+  also?: string
   forOperators: boolean
 }
 
@@ -23,7 +25,7 @@ interface Hit {
 }
 
 const MAX_WORDS = 8
-const MAX_HITS = 20
+const MAX_HITS = 50
 const EXCERPT_LENGTH = 180
 
 export function createSearch(docs: Docs, library: Library) {
@@ -66,7 +68,8 @@ function allEntries({ operations }: Docs, library: Library): Entry[] {
     path: operationPath(operation),
     title: operation.summary,
     of: `${operation.method} ${operation.path}`,
-    text: `${operation.operationId} ${operation.description.replaceAll('`', '')}`,
+    text: operation.description.replaceAll('`', ''),
+    also: operation.operationId,
     forOperators: isForOperators(operation.tag),
   }))
   const errors = Object.entries(PROBLEMS).map(([code, { title, help }]) => ({
@@ -101,8 +104,8 @@ const TITLE_WEIGHT = 20
 const OF_WEIGHT = 8
 const MAX_COUNTED = 5
 
-function scoreOf({ title, of, text }: Entry, words: readonly string[]): number {
-  const [inTitle, inOf, inText] = [title.toLowerCase(), of.toLowerCase(), text.toLowerCase()]
+function scoreOf({ title, of, text, also = '' }: Entry, words: readonly string[]): number {
+  const [inTitle, inOf, inText] = [title.toLowerCase(), `${of} ${also}`.toLowerCase(), text.toLowerCase()]
   let score = 0
   for (const word of words) {
     const count = Math.min(MAX_COUNTED, inText.split(word).length - 1)
