@@ -19,7 +19,8 @@ import { askForLink, startWeb, type WebServer } from './web.ts'
 
 /*
  * `npm run screenshots`: screenshots of every page and mail, at phone and desktop size, in light and dark mode, into
- * /screenshots (ignored by git). An argument selects those whose name contains it.
+ * /screenshots (ignored by git). An argument selects those whose name contains it; `readme` renews those of README.md in
+ * docs/images.
  */
 
 const FOLDER = fileURLToPath(new URL('../../../../screenshots', import.meta.url))
@@ -27,6 +28,12 @@ const SIZES = { phone: { width: 390, height: 844 }, desktop: { width: 1280, heig
 const SCHEMES = ['light', 'dark'] as const
 const ADA = 'ada@example.com'
 const wanted = process.argv[2] ?? ''
+const IMAGES = fileURLToPath(new URL('../../../../docs/images', import.meta.url))
+const README: Readonly<Record<string, string>> = {
+  '10-key-live-desktop-light.png': 'new-key.png',
+  '13-keys-desktop-light.png': 'keys.png',
+  'mail-login-desktop-light.png': 'mail.png',
+}
 
 await run()
 
@@ -251,10 +258,17 @@ async function take(page: Page, name: string): Promise<void> {
   for (const [sizeName, size] of Object.entries(SIZES)) {
     for (const colorScheme of SCHEMES) {
       const file = `${name}-${sizeName}-${colorScheme}.png`
-      if (!file.includes(wanted)) continue
+      const path = pathOf(file)
+      if (path === null) continue
       await page.setViewportSize(size)
       await page.emulateMedia({ colorScheme })
-      await page.screenshot({ path: join(FOLDER, file), fullPage: true })
+      await page.screenshot({ path, fullPage: true })
     }
   }
+}
+
+/** Null if the screenshot is not wanted. */
+function pathOf(file: string): string | null {
+  if (wanted === 'readme') return README[file] ? join(IMAGES, README[file]) : null
+  return file.includes(wanted) ? join(FOLDER, file) : null
 }
