@@ -4,58 +4,80 @@ import type { Html } from '../layout.ts'
 /** What is told apart in code; the names of the style's classes. */
 type Kind = 'comment' | 'string' | 'keyword' | 'variable'
 
-const DOUBLE = /"(?:[^"\\\n]|\\.)*"/
-const SINGLE = /'(?:[^'\\\n]|\\.)*'/
-
-/** In the order in which they are tried. */
-const RULES: Readonly<Record<string, readonly [Kind, RegExp][]>> = {
-  sh: [
-    ['comment', /(?<=^|\s)#[^\n]*/],
-    ['string', /'[^']*'/],
-    ['string', /"(?:[^"\\]|\\.)*"/],
-    ['variable', /\$\w+/],
-  ],
-  ts: [
-    ['comment', /\/\/[^\n]*/],
-    ['string', SINGLE],
-    ['string', DOUBLE],
-    ['string', /`[^`]*`/],
-    [
-      'keyword',
-      /\b(?:async|await|const|else|export|for|from(?= ['"])|function|if|import|let|new|null|of|return|throw|true|false|type|undefined|while)\b/,
-    ],
-  ],
-  python: [
-    ['comment', /#[^\n]*/],
-    ['string', DOUBLE],
-    ['string', SINGLE],
-    [
-      'keyword',
-      /\b(?:and|as|async|await|def|else|except|False|for|from|if|import|in|lambda|None|not|or|raise|return|True|try|while|with)\b/,
-    ],
-  ],
-  json: [
-    ['variable', /"(?:[^"\\\n]|\\.)*"(?=\s*:)/],
-    ['string', DOUBLE],
-    ['keyword', /\b(?:true|false|null|-?\d[\d.]*)\b/],
-  ],
+interface Syntax {
+  /** What begins a comment to the end of the line. */
+  comment: string | null
+  quotes: string
+  keywords: ReadonlySet<string>
+  /** A string before a colon is the name of a field, and numbers are values. */
+  isData?: boolean
 }
-const ALIASES: Readonly<Record<string, string>> = { js: 'ts', bash: 'sh', jsonc: 'json' }
+
+const words = (text: string) => new Set(text.split(' '))
+
+const SYNTAXES: Readonly<Record<string, Syntax>> = {
+  sh: { comment: '#', quotes: `'"`, keywords: words('until do done if then fi') },
+  ts: {
+    comment: '//',
+    quotes: '\'"`',
+    keywords: words(
+      'async await const else export false for function if import let new null return throw true type undefined while',
+    ),
+  },
+  python: {
+    comment: '#',
+    quotes: `'"`,
+    keywords: words(
+      'and as async await def else except False for from if import in lambda None not or raise return True try while with',
+    ),
+  },
+  json: { comment: null, quotes: '"', keywords: words('true false null'), isData: true },
+}
+const ALIASES: Readonly<Record<string, string>> = { js: 'ts', bash: 'sh' }
 
 /**
  * Code with its parts in colours, as coarse as our own examples allow: a library that knows all of a language is larger than
  * the documents. A language that is not known stays as it is.
  */
 export function highlighted(language: string, text: string): Html {
-  const rules = RULES[ALIASES[language] ?? language]
-  if (!rules) return html`${text}`
-  const any = new RegExp(rules.map(([, { source }]) => `(${source})`).join('|'), 'gm')
+  const syntax = SYNTAXES[ALIASES[language] ?? language]
+  if (!syntax) return html`${text}`
   const parts: (string | Html)[] = []
-  let end = 0
-  for (const match of text.matchAll(any)) {
-    const kind = rules[match.slice(1).findIndex(group => group !== undefined)]![0]
-    parts.push(text.slice(end, match.index), html`<span class="${kind}">${match[0]}</span>`)
-    end = match.index + match[0].length
+  let plainFrom = 0
+  for (let at = 0; at < text.length; ) {
+    const { end, kind } = tokenAt(syntax, text, at)
+    if (kind) {
+      parts.push(text.slice(plainFrom, at), html`<span class="${kind}">${text.slice(at, end)}</span>`)
+      plainFrom = end
+    }
+    at = end
   }
-  return html`${parts}${text.slice(end)}`
+  return html`${parts}${text.slice(plainFrom)}`
+}
+
+const WORD = /[\w$]+/y
+
+function tokenAt(syntax: Syntax, text: string, at: number): { end: number; kind: Kind | null } {
+  if (syntax.comment && text.startsWith(syntax.comment, at) && /^\s?$/.test(text[at - 1] ?? '')) {
+    const end = text.indexOf('\n', at)
+    return { end: end < 0 ? text.length : end, kind: 'comment' }
+  }
+  if (syntax.quotes.includes(text[at]!)) {
+    const end = endOfString(text, at)
+    return { end, kind: syntax.isData && text[end] === ':' ? 'variable' : 'string' }
+  }
+  WORD.lastIndex = at
+  const word = WORD.exec(text)?.[0]
+  if (!word) return { end: at + 1, kind: null }
+  const isValue = syntax.keywords.has(word) || (syntax.isData && /^\d/.test(word))
+  return { end: at + word.length, kind: isValue ? 'keyword' : /^\$\w/.test(word) ? 'variable' : null }
+}
+
+/** Behind the closing quote, or at the end of the text. */
+function endOfString(text: string, start: number): number {
+  for (let at = start + 1; at < text.length; at++) {
+    if (text[at] === '\\') at++
+    else if (text[at] === text[start]) return at + 1
+  }
+  return text.length
 }

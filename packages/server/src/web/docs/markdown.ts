@@ -113,7 +113,7 @@ function sectionOf({ depth, text }: Tokens.Heading, taken: Set<string>): Section
 }
 
 /** Between the head of a table and its rows. */
-const TABLE_RULE = /^[|\s:-]*--[|\s:-]*$/gm
+const TABLE_RULE = /^[|\s:-]+$/
 
 /** The target of a link, after its text. */
 const LINK_TARGET = /\]\([^()[\]\s]*\)/g
@@ -121,8 +121,9 @@ const LINK_TARGET = /\]\([^()[\]\s]*\)/g
 function addText(sections: Section[], token: Token): void {
   if (sections.length === 0) sections.push({ anchor: '', heading: '', depth: 1, text: '' })
   const text = token.type === 'code' ? (token as Tokens.Code).text : token.raw.replace(LINK_TARGET, ']')
-  const plain = text
-    .replace(TABLE_RULE, ' ')
+  const lines = text.split('\n').filter(line => !TABLE_RULE.test(line))
+  const plain = lines
+    .join('\n')
     .replaceAll('|', ' · ')
     .replace(/[`*#[\]]/g, '')
   sections.at(-1)!.text += ` ${plain}`.replaceAll(/\s+/g, ' ').replaceAll(/(?: ·)+/g, ' ·')
