@@ -5,7 +5,7 @@ import { toSlice } from '../paging.ts'
 import type { Db } from './engine.ts'
 import { spentOf } from './key-spend.ts'
 import { post, toEntry } from './ledger.ts'
-import { before } from './paging.ts'
+import { newestFirst } from './paging.ts'
 import type { ChargeAuthorizationRow } from './schema.ts'
 import type { Statements } from './statements.ts'
 
@@ -57,10 +57,7 @@ export function createBillingStore({ db, atomically }: Statements): BillingStore
         .selectFrom('ledger_entries')
         .selectAll()
         .where('user_id', '=', userId)
-        .$if(page.after !== null, query => query.where(before('created_at', page.after!)))
-        .orderBy('created_at', 'desc')
-        .orderBy('id', 'desc')
-        .limit(page.limit + 1)
+        .$call(newestFirst(page))
         .execute()
       return toSlice(rows.map(toEntry), page.limit, entry => ({ at: entry.createdAt, id: entry.id }))
     },

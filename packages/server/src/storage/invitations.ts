@@ -5,7 +5,7 @@ import type {
   InvitationStore,
 } from '../invitations/invitation-store.ts'
 import { toSlice } from '../paging.ts'
-import { before } from './paging.ts'
+import { newestFirst } from './paging.ts'
 import type { InvitationRow } from './schema.ts'
 import { countOf, type Statements } from './statements.ts'
 
@@ -33,10 +33,7 @@ export function createInvitationStore({
       const rows = await db
         .selectFrom('invitations')
         .selectAll()
-        .$if(after !== null, query => query.where(before('created_at', after!)))
-        .orderBy('created_at', 'desc')
-        .orderBy('id', 'desc')
-        .limit(limit + 1)
+        .$call(newestFirst({ limit, after }))
         .execute()
       return toSlice(rows.map(toInvitation), limit, ({ createdAt, id }) => ({ at: createdAt, id }))
     },

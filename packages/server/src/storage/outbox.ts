@@ -3,7 +3,7 @@ import type { Instant } from '../clock.ts'
 import type { MessageState, OutboxMessage } from '../outbox/message.ts'
 import type { OutboxStore } from '../outbox/outbox-store.ts'
 import { toSlice } from '../paging.ts'
-import { before } from './paging.ts'
+import { newestFirst } from './paging.ts'
 import type { MessageRow, Schema } from './schema.ts'
 import { countOf, type Statements } from './statements.ts'
 
@@ -114,10 +114,7 @@ export function createOutboxStore({ db }: Statements): OutboxStore {
             .selectFrom('messages')
             .selectAll()
             .where('state', '=', each)
-            .$if(after !== null, query => query.where(before('created_at', after!)))
-            .orderBy('created_at', 'desc')
-            .orderBy('id', 'desc')
-            .limit(limit + 1)
+            .$call(newestFirst({ limit, after }))
             .execute(),
         ),
       )

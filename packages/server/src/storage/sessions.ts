@@ -2,7 +2,7 @@ import { toSlice } from '../paging.ts'
 import type { Session } from '../sessions/session.ts'
 import type { SessionChanges, SessionStore } from '../sessions/session-store.ts'
 import type { LookUp } from './engine.ts'
-import { before } from './paging.ts'
+import { newestFirst } from './paging.ts'
 import type { SessionRow, UserRow } from './schema.ts'
 import { countOf, type Statements, toList } from './statements.ts'
 import { toUser } from './user-row.ts'
@@ -155,10 +155,7 @@ export function createSessionStore({ db, lookUp }: Statements): SessionStore & S
         .where('ended_at', 'is', null)
         .where('last_used_at', '>', idleSince)
         .where('expires_at', '>', now)
-        .$if(page.after !== null, query => query.where(before('created_at', page.after!)))
-        .orderBy('created_at', 'desc')
-        .orderBy('id', 'desc')
-        .limit(page.limit + 1)
+        .$call(newestFirst(page))
         .execute()
       return toSlice(
         rows.map(row => toSession(row)!),

@@ -2,7 +2,7 @@ import type { Insertable } from 'kysely'
 import { toSlice } from '../paging.ts'
 import type { User, UserStatus } from '../users/user.ts'
 import type { AdministrativeUserChanges, UserChanges, UserStore } from '../users/user-store.ts'
-import { before } from './paging.ts'
+import { newestFirst } from './paging.ts'
 import type { UserRow } from './schema.ts'
 import type { Statements } from './statements.ts'
 import { toUser } from './user-row.ts'
@@ -150,14 +150,7 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
     },
     search: (wanted, page) => searchUsers(statements, wanted, page),
     async list(page) {
-      const rows = await db
-        .selectFrom('users')
-        .selectAll()
-        .$if(page.after !== null, query => query.where(before('created_at', page.after!)))
-        .orderBy('created_at', 'desc')
-        .orderBy('id', 'desc')
-        .limit(page.limit + 1)
-        .execute()
+      const rows = await db.selectFrom('users').selectAll().$call(newestFirst(page)).execute()
       return toSlice(
         rows.map(row => toUser(row)!),
         page.limit,

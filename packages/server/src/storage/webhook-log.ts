@@ -6,7 +6,7 @@ import type { AttemptResult, WebhookDelivery } from '../webhooks/webhook.ts'
 import { DROPPED_FIRST, parseSubject, subjectText } from '../webhooks/webhook-event.ts'
 import type { WebhookDeliveryStore } from '../webhooks/webhook-store.ts'
 import type { Db } from './engine.ts'
-import { before } from './paging.ts'
+import { newestFirst } from './paging.ts'
 import type { WebhookDeliveryRow } from './schema.ts'
 import type { Statements } from './statements.ts'
 import { toDelivery } from './webhook-queue.ts'
@@ -87,10 +87,7 @@ export function createWebhookLog({ db, atomically }: Pick<Statements, 'db' | 'at
         .selectAll()
         .where('webhook_id', '=', webhookId)
         .$if(state !== null, query => query.where('state', '=', state!))
-        .$if(after !== null, query => query.where(before('created_at', after!)))
-        .orderBy('created_at', 'desc')
-        .orderBy('id', 'desc')
-        .limit(limit + 1)
+        .$call(newestFirst({ limit, after }))
         .execute()
       return toSlice(rows.map(fromRow), limit, ({ createdAt, id }) => ({ at: createdAt, id }))
     },

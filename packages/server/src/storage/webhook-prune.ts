@@ -1,7 +1,8 @@
-import { type SqlBool, sql } from 'kysely'
+import { type ExpressionBuilder, type SqlBool, sql } from 'kysely'
 import { type Instant, MINUTE } from '../clock.ts'
 import { DELIVERIES_KEPT_FOR, DROPPED_FIRST } from '../webhooks/webhook-event.ts'
 import type { Db } from './engine.ts'
+import type { Schema } from './schema.ts'
 import { countOf, inChunks } from './statements.ts'
 
 /** After this time the connection can no longer be resumed, so its subject has no further events. */
@@ -32,15 +33,7 @@ async function pruneNumberings(tx: Db, now: Instant, batch: number): Promise<num
     .select('id')
     .where('forgotten_after', '<', now)
     .where('next_attempt_at', 'is', null)
-    .where(({ not, exists, selectFrom }) =>
-      not(
-        exists(
-          selectFrom('webhook_deliveries')
-            .select('webhook_deliveries.id')
-            .whereRef('webhook_deliveries.queue_id', '=', 'webhook_queues.id'),
-        ),
-      ),
-    )
+    .where(hasNoEvents)
     .limit(batch)
   // Repeated: if this statement waited for a transaction that added an event, it must be evaluated again.
   const forgotten = await tx
@@ -117,14 +110,14 @@ async function pruneEnded(tx: Db, queueIds: readonly string[], now: Instant): Pr
     .where('id', 'in', [...queueIds])
     .where('forgotten_after', '<', now + DELIVERIES_KEPT_FOR - AGENT_ENDED_AFTER)
     .where('next_attempt_at', 'is', null)
-    .where(({ not, exists, selectFrom }) =>
-      not(
-        exists(
-          selectFrom('webhook_deliveries')
-            .select('webhook_deliveries.id')
-            .whereRef('webhook_deliveries.queue_id', '=', 'webhook_queues.id'),
-        ),
-      ),
-    )
+    .where(hasNoEvents)
     .execute()
+}
+
+/** Whether the log has no event of the queue. */
+function hasNoEvents({ not, exists, selectFrom }: ExpressionBuilder<Schema, 'webhook_queues'>) {
+  const events = selectFrom('webhook_deliveries')
+    .select('webhook_deliveries.id')
+    .whereRef('webhook_deliveries.queue_id', '=', 'webhook_queues.id')
+  return not(exists(events))
 }

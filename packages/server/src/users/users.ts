@@ -100,44 +100,8 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
       return required(renamed)
     },
 
-    async change(id, { name, role, status }, by) {
-      const addressHash = role === undefined ? null : await claimOf(id)
-      const outcome = await audit.perform<Outcome>(by, async tx => {
-        await tx.users.lockAdministrators()
-        const before = await tx.users.lock(id)
-        if (!before || before.status === 'deleted') return unchanged({ user: null })
-        const takesRights = status === 'suspended' || (role !== undefined && role !== 'admin')
-        if (takesRights && (await tx.users.isOnlyAdministrator(id))) return LAST
-        const now = clock.now()
-        const changes: AuditChange[] = []
-        if (addressHash) await tx.administrators.claim(addressHash, id, now)
-        if (role !== undefined && role !== before.role && (await tx.users.setRole(id, role, now)))
-          changes.push(roleChange(before, role))
-        if (status === 'suspended' && (await suspendWithin(tx, id, now)))
-          changes.push(statusChange('user.suspended', id, 'active', 'suspended'))
-        if (status === 'active' && (await tx.users.activate(id, now)))
-          changes.push(statusChange('user.activated', id, 'suspended', 'active'))
-        if (name !== undefined && name !== before.name && (await tx.users.rename(id, name, now)))
-          changes.push({ ...about('user.updated', id), after: { name: 'changed' } })
-        return { outcome: { user: await tx.users.find(id) }, changes }
-      })
-      return requireUndeleted(outcome)
-    },
-
-    async setRole(id, role, by) {
-      const addressHash = await claimOf(id)
-      const outcome = await audit.perform<Outcome>(by, async tx => {
-        await tx.users.lockAdministrators()
-        const before = await tx.users.lock(id)
-        if (!before || before.status === 'deleted') return unchanged({ user: null })
-        if (addressHash) await tx.administrators.claim(addressHash, id, clock.now())
-        if (before.role === role) return unchanged({ user: before })
-        if (role !== 'admin' && (await tx.users.isOnlyAdministrator(id))) return LAST
-        const user = await tx.users.setRole(id, role, clock.now())
-        return performed({ user }, roleChange(before, role))
-      })
-      return requireUndeleted(outcome)
-    },
+    change,
+    setRole: (id, role, by) => change(id, { role }, by),
 
     async suspend(id, by) {
       const outcome = await audit.perform<Outcome>(
@@ -182,6 +146,30 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
       )
       return required(userOf(outcome))
     },
+  }
+
+  async function change(id: string, { name, role, status }: UserChange, by: By): Promise<User> {
+    const addressHash = role === undefined ? null : await claimOf(id)
+    const outcome = await audit.perform<Outcome>(by, async tx => {
+      await tx.users.lockAdministrators()
+      const before = await tx.users.lock(id)
+      if (!before || before.status === 'deleted') return unchanged({ user: null })
+      const takesRights = status === 'suspended' || (role !== undefined && role !== 'admin')
+      if (takesRights && (await tx.users.isOnlyAdministrator(id))) return LAST
+      const now = clock.now()
+      const changes: AuditChange[] = []
+      if (addressHash) await tx.administrators.claim(addressHash, id, now)
+      if (role !== undefined && role !== before.role && (await tx.users.setRole(id, role, now)))
+        changes.push(roleChange(before, role))
+      if (status === 'suspended' && (await suspendWithin(tx, id, now)))
+        changes.push(statusChange('user.suspended', id, 'active', 'suspended'))
+      if (status === 'active' && (await tx.users.activate(id, now)))
+        changes.push(statusChange('user.activated', id, 'suspended', 'active'))
+      if (name !== undefined && name !== before.name && (await tx.users.rename(id, name, now)))
+        changes.push({ ...about('user.updated', id), after: { name: 'changed' } })
+      return { outcome: { user: await tx.users.find(id) }, changes }
+    })
+    return requireUndeleted(outcome)
   }
 
   /** A role that is set here counts as the claim of a listed address, so that the next sign-in does not undo it. */

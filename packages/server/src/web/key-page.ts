@@ -9,7 +9,7 @@ import { eventRows } from './events.ts'
 import { expires, labelOf, lastUsed, statusTag } from './key-list.ts'
 import { limitsCard, networksCard, type Refused } from './key-settings.ts'
 import type { PageContext, PageKit } from './kit.ts'
-import { ago, day, formToken, type Html, time } from './layout.ts'
+import { ago, day, factList, formToken, type Html, time } from './layout.ts'
 import { streamedCard, viewOf } from './live.ts'
 import { rich } from './rich.ts'
 import { usageChart } from './usage-chart.ts'
@@ -96,7 +96,7 @@ export function facts(key: ApiKey, now: Instant, everything: string = texts.keys
   if (key.revokedAt !== null) rows.push([columns.revoked, day(key.revokedAt)])
   if (key.replacedBy)
     rows.push([columns.replacedBy, html`<a href="/keys/${key.replacedBy}">${keys.successor}</a>`])
-  return html`<dl class="facts">${rows.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`
+  return factList(rows)
 }
 
 function scopesInWords(scopes: readonly string[]): Html {

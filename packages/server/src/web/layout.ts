@@ -159,6 +159,11 @@ export function pageHead(title: string, lead: Html | string, action: Html | '' =
   return html`<div class="head"><div><h1>${title}</h1><p class="lead">${lead}</p></div>${action}</div>`
 }
 
+/** Labelled values, one below the other. */
+export function factList(rows: readonly (readonly [label: string, value: Html | string])[]): Html {
+  return html`<dl class="facts">${rows.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`
+}
+
 /** The placeholder of an empty list. */
 export function empty(title: string, lead: string): Html {
   return html`<div class="empty">${mark}<strong>${title}</strong><p>${lead}</p></div>`

@@ -5,7 +5,7 @@ import type { Instant } from '../clock.ts'
 import { API_ANSWER_TIMEOUT_MS } from '../hub/api-requests.ts'
 import { texts } from '../languages/current.ts'
 import type { LiveAgent } from './kit.ts'
-import { ago, formToken, type Html } from './layout.ts'
+import { ago, factList, formToken, type Html } from './layout.ts'
 
 /** Connections in the card; the page of all agents has the others. */
 const MAX_SHOWN = 5
@@ -63,7 +63,7 @@ function connection({ key, token, greeted, now }: LiveView, agent: LiveAgent): H
     [live.since, ago(agent.connectedAt, now)],
     [live.latency, greeting?.answer ? live.milliseconds({ ms: greeting.afterMs }) : live.notMeasured],
   ]
-  return html`<div class="connection" data-row="${agent.connectionId}"><dl class="facts">${facts.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>
+  return html`<div class="connection" data-row="${agent.connectionId}">${factList(facts)}
 ${greeting === undefined ? '' : answerOf(greeting)}
 <form method="post" action="/keys/${key.id}/live/hello" data-in-place="live-card">${formToken(token)}<input type="hidden" name="connection" value="${agent.connectionId}"><button class="second small">${live.hello}<span class="unseen"> ${live.helloTo} ${agent.address}</span></button></form></div>`
 }

@@ -108,3 +108,9 @@ function hint(kit: PageKit, c: PageContext): Html | '' {
 export function destinationOf(path: string | undefined): string {
   return path && /^\/admin(?:\/[a-z0-9_-][a-z0-9._-]{0,63}){0,3}$/.test(path) ? path : '/admin'
 }
+
+/** The sentence of a refused value. Everything else is thrown on. */
+export function refusalOf(error: unknown): string {
+  if (error instanceof KeywayError && error.code === 'invalid_request') return error.message
+  throw error
+}

@@ -1,12 +1,11 @@
 import { html, raw } from 'hono/html'
 import { type App, DEFAULT_APP_SETTINGS, isAppId, isClientUrl } from '../../apps/app.ts'
 import type { AppSecret } from '../../apps/app-secret.ts'
-import { KeywayError } from '../../errors.ts'
 import { parseId } from '../../ids.ts'
 import type { PageContext, PageKit } from '../kit.ts'
-import { day, empty, formToken, type Html, pageHead, time } from '../layout.ts'
+import { day, empty, factList, formToken, type Html, pageHead, time } from '../layout.ts'
 import { notFound } from '../problem.ts'
-import { act, invalid, mayChange, reasonField, renderAdmin, requireReader } from './acting.ts'
+import { act, invalid, mayChange, reasonField, refusalOf, renderAdmin, requireReader } from './acting.ts'
 import { flag, line, readSettings, settingsFields } from './app-form.ts'
 import { appsTexts } from './apps-texts.ts'
 import { adminTexts } from './texts.ts'
@@ -97,12 +96,6 @@ export function registerApp(kit: PageKit, c: PageContext): Promise<Response> {
   })
 }
 
-/** The sentence of a refused value. Everything else is thrown on. */
-function refusalOf(error: unknown): string {
-  if (error instanceof KeywayError && error.code === 'invalid_request') return error.message
-  throw error
-}
-
 /** Shown once, and kept by no cache and no referrer. */
 function renderSecret(
   kit: PageKit,
@@ -167,7 +160,7 @@ function facts(app: App): Html {
     [fields.tokenAlg, app.tokenAlg],
     [fields.idTokenAlg, app.idTokenAlg],
   ]
-  return html`<dl class="facts">${shown.filter(([, value]) => value).map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`
+  return factList(shown.flatMap(([label, value]) => (value ? [[label, value] as const] : [])))
 }
 
 function removal({ id, firstParty }: App, token: string): Html {

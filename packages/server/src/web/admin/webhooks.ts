@@ -1,6 +1,5 @@
 import { html, raw } from 'hono/html'
 import { toRfc3339 } from '../../clock.ts'
-import { KeywayError } from '../../errors.ts'
 import { parseId } from '../../ids.ts'
 import {
   isWebhookEventType,
@@ -11,7 +10,7 @@ import type { WebhookStatus } from '../../webhooks/webhooks.ts'
 import type { PageContext, PageKit } from '../kit.ts'
 import { empty, formToken, type Html, pageHead, time } from '../layout.ts'
 import { notFound } from '../problem.ts'
-import { act, mayChange, renderAdmin, requireReader } from './acting.ts'
+import { act, mayChange, refusalOf, renderAdmin, requireReader } from './acting.ts'
 import { line } from './app-form.ts'
 import { deliveriesCard, testResult } from './deliveries.ts'
 import { webhooksTexts as texts } from './webhooks-texts.ts'
@@ -84,12 +83,6 @@ export function createWebhook(kit: PageKit, c: PageContext): Promise<Response> {
       return renderList(kit, c, { url, events }, refusalOf(error))
     }
   })
-}
-
-/** The sentence of a refused value. Everything else is thrown on. */
-function refusalOf(error: unknown): string {
-  if (error instanceof KeywayError && error.code === 'invalid_request') return error.message
-  throw error
 }
 
 /** Shown once, and kept by no cache and no referrer. */
