@@ -1,3 +1,4 @@
+import { KEY_REFUSAL_CODES } from '../api-keys/api-key.ts'
 import { KeywayError } from '../errors.ts'
 import { audienceOf, scopesOf } from './form.ts'
 import type { GrantDeps, Granted, TokenRequest } from './grant.ts'
@@ -9,13 +10,9 @@ const OTHER_REFUSALS: Partial<Record<string, OAuthErrorCode>> = {
   invalid_request: 'invalid_target',
 }
 /** Refusals of a key; unknown keys, and those with another id, are refused alike. */
-const KEY_REFUSALS = new Set([
-  'invalid_api_key',
-  'api_key_revoked',
-  'api_key_expired',
-  'account_suspended',
-  'network_not_allowed',
-])
+const REFUSALS_OF_KEYS: ReadonlySet<string> = new Set(
+  ['invalid_api_key', ...KEY_REFUSAL_CODES].filter(code => !Object.hasOwn(OTHER_REFUSALS, code)),
+)
 
 /**
  * Exchanges a key as `POST /auth/agent-token` does, by the same limits and with the same token.
@@ -49,6 +46,6 @@ export async function exchangeKey(
 
 function inOAuthTerms(error: KeywayError, refusal: OAuthErrorCode): KeywayError {
   if (error instanceof OAuthError) return error
-  const code = KEY_REFUSALS.has(error.code) ? refusal : OTHER_REFUSALS[error.code]
+  const code = REFUSALS_OF_KEYS.has(error.code) ? refusal : OTHER_REFUSALS[error.code]
   return code ? OAuthError.of(code, error) : error
 }

@@ -1,21 +1,16 @@
 import { type DeleteQueryBuilder, type DeleteResult, type ExpressionBuilder, sql } from 'kysely'
-import { type ApiKey, type OwnedApiKey, toScopes } from '../api-keys/api-key.ts'
+import type { ApiKey } from '../api-keys/api-key.ts'
 import type { ApiKeyChanges, ApiKeyStore } from '../api-keys/api-key-store.ts'
 import { bytesOf } from '../api-keys/metadata.ts'
 import type { Instant } from '../clock.ts'
-import { isUnlimited, type Limits, NO_LIMITS } from '../limits/limit.ts'
 import { toSlice } from '../paging.ts'
-import type { UserStatus } from '../users/user.ts'
+import { type OwnedRow, toApiKey, toLimitsText, toOwned, toRow } from './api-key-row.ts'
 import type { Db, Engine, LookUp } from './engine.ts'
 import { countActiveKeys, countKeys, listKeys, listKeysByExternalId } from './key-lists.ts'
 import { metadataOf, pruneMetadata, setMetadata } from './key-metadata.ts'
 import { searchKeys } from './key-search.ts'
 import type { ApiKeyRow, Schema } from './schema.ts'
-import { CHUNK, inChunks, type Statements, toList } from './statements.ts'
-
-/** Columns that no use of a key reads are left out of its look-ups. */
-type UsableRow = Omit<ApiKeyRow, 'last_used_network' | 'last_used_client' | 'expiry_notice' | 'imported'>
-type OwnedRow = UsableRow & { owner_status: UserStatus }
+import { CHUNK, inChunks, type Statements } from './statements.ts'
 
 /**
  * Joins only users that are not active. These are few, so their partial index stays in the cache; the index of all
@@ -315,75 +310,9 @@ function isActive(eb: ExpressionBuilder<Schema, 'api_keys'>, now: Instant) {
   ])
 }
 
-/** Returns how many keys, which take along the quotas of which no other key is left. */
+/** Deletes keys, with the quotas that no other key uses; returns how many. */
 async function remove(db: Db, keys: DeleteQueryBuilder<Schema, 'api_keys', DeleteResult>): Promise<number> {
   const ids = (await keys.returning('id').execute()).map(({ id }) => id)
   for (const some of inChunks(ids)) await db.deleteFrom('quotas').where('key_id', 'in', some).execute()
   return ids.length
-}
-
-function toRow(key: ApiKey): Omit<ApiKeyRow, 'expiry_notice' | 'imported'> {
-  return {
-    id: key.id,
-    user_id: key.userId,
-    app_id: key.appId,
-    key_hash: key.keyHash,
-    key_prefix: key.keyPrefix,
-    name: key.name,
-    scopes: JSON.stringify(key.scopes ?? []),
-    allowed_networks: JSON.stringify(key.allowedNetworks),
-    created_at: key.createdAt,
-    expires_at: key.expiresAt,
-    revoked_at: key.revokedAt,
-    last_used_at: key.lastUsedAt,
-    last_used_network: key.lastUsedFrom?.network ?? null,
-    last_used_client: key.lastUsedFrom?.client ?? null,
-    replaced_by: key.replacedBy,
-    external_id: key.externalId,
-    metadata_bytes: key.metadataBytes,
-    lineage_id: key.lineageId === key.id ? null : key.lineageId,
-    limits: toLimitsText(key.limits),
-    operator_limits: toLimitsText(key.operatorLimits),
-  }
-}
-
-function toLimitsText(limits: Limits): string | null {
-  return isUnlimited(limits) ? null : JSON.stringify(limits)
-}
-
-function toApiKey(row: ApiKeyRow): ApiKey {
-  const { last_used_network: network, last_used_client: client } = row
-  return { ...toUsable(row), lastUsedFrom: network === null ? null : { network, client } }
-}
-
-function toUsable(row: UsableRow): Omit<ApiKey, 'lastUsedFrom'> {
-  return {
-    id: row.id,
-    userId: row.user_id,
-    appId: row.app_id,
-    keyHash: row.key_hash,
-    keyPrefix: row.key_prefix,
-    name: row.name,
-    scopes: toScopes(toList(row.scopes)),
-    allowedNetworks: toList(row.allowed_networks),
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-    revokedAt: row.revoked_at,
-    lastUsedAt: row.last_used_at,
-    replacedBy: row.replaced_by,
-    externalId: row.external_id,
-    metadataBytes: row.metadata_bytes,
-    lineageId: row.lineage_id ?? row.id,
-    limits: toLimits(row.limits),
-    operatorLimits: toLimits(row.operator_limits),
-  }
-}
-
-function toLimits(text: string | null): Limits {
-  return text === null ? NO_LIMITS : (JSON.parse(text) as Limits)
-}
-
-/** Converts in place, on the path of every exchange: a copy of all fields would cost a microsecond. */
-function toOwned(row: OwnedRow): OwnedApiKey {
-  return Object.assign(toUsable(row), { ownerStatus: row.owner_status })
 }
