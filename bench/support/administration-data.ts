@@ -17,13 +17,13 @@ const FIRST =
 const LAST =
   'smith,jones,garcia,mueller,rossi,novak,silva,kumar,tanaka,nguyen,cohen,larsen,dubois,kowalski,popov,haddad'
 
-export interface Wanted {
+export interface DatasetSize {
   people: number
   keysPerPerson: number
 }
 
 /** An index or constraint is slow to extend and quick to build, so those that nothing refers to are built at the end. */
-export async function fillAdministration(url: string, { people, keysPerPerson }: Wanted): Promise<void> {
+export async function fillAdministration(url: string, { people, keysPerPerson }: DatasetSize): Promise<void> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   await fill(client, people, keysPerPerson).finally(() => client.end())

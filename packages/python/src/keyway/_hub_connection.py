@@ -115,11 +115,11 @@ class HubConnection:
 
     @property
     def is_gone(self) -> bool:
-        """Whether nothing of the connection runs any more."""
+        """Whether all tasks of the connection have ended."""
         return self._reading.done() and (self._closing is None or self._closing.done())
 
     async def wait_closed(self) -> None:
-        """Waits until nothing of the connection runs any more."""
+        """Waits until all tasks of the connection have ended."""
         await asyncio.gather(self._reading, *([self._closing] if self._closing else []), return_exceptions=True)
 
     async def _run(self) -> None:

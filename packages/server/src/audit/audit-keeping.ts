@@ -55,7 +55,7 @@ export function createAuditKeeping({
     },
   }
 
-  /** With the event that tells others of it, so that they can compare. */
+  /** Stores the place, and announces it by an event so that receivers can compare it later. */
   function store(kind: SealKind, place: SealedPlace): Promise<void> {
     const at = clock.now()
     return storage.transaction(async tx => {
