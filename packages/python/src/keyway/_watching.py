@@ -17,7 +17,7 @@ RATE_LIMIT_PAUSE_SECONDS = 10.0
 
 
 class Presence(TypedDict):
-    """All connections that there are."""
+    """All connections of the owner."""
 
     type: Literal["presence"]
     connections: List[AgentConnectionObject]

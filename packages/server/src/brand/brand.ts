@@ -38,7 +38,7 @@ export function versionOf(content: Buffer): string {
 /** A logo wider than that, as a multiple of its height, contains the name. */
 const MAX_MARK_RATIO = 1.5
 
-/** Whether the product's name is written next to the logo. */
+/** Whether the logo is a mark without the name, so that the product's name is written next to it. */
 export function isMark({ width, height }: BrandImage): boolean {
   return width <= MAX_MARK_RATIO * height
 }

@@ -10,7 +10,7 @@ import { type ClientKey, createKeySets } from './key-sets.ts'
 const MAX_LENGTH = 4096
 /** Longest lifetime, so that used ones need not be remembered for long. */
 const MAX_LIFETIME = 10 * MINUTE
-/** Tolerance for a client's clock that is ahead, in seconds. */
+/** Tolerance for a client's clock that is ahead. */
 const LEEWAY = 30 * SECOND
 
 /** Algorithms by key type; the algorithm is that of the key, never just that of the header (RFC 8725 section 3.1). */

@@ -154,7 +154,7 @@ forEachEngine(engine => {
     assert.equal(await works(redeemed.session.id), 'none', 'nor ended what it gave')
   })
 
-  test('a code that is redeemed again by its client ends what it gave', async t => {
+  test('a code that is redeemed again by its client ends the session that it opened', async t => {
     const { redeem, codeFor, works } = await open(await openServices(engine, t))
     const code = await codeFor()
     const redeemed = await redeem(code)
