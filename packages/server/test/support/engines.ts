@@ -69,10 +69,9 @@ async function freshDatabase(
 ): Promise<{ config: StorageConfig; remove(): Promise<void> }> {
   if (engine === 'sqlite') {
     const dataDir = mkdtempSync(join(quickFolder(), 'keyway-sqlite-'))
-    const config = sqliteConfig(dataDir)
-    writeFileSync(join(dataDir, SQLITE_FILE), await migratedSqlite(log), { mode: 0o600 })
+    await writeMigratedSqlite(dataDir)
     return {
-      config,
+      config: sqliteConfig(dataDir),
       remove: async () => rmSync(dataDir, { recursive: true, force: true }),
     }
   }
@@ -82,14 +81,19 @@ async function freshDatabase(
   return { config: postgresConfig(database.url), remove: database.drop }
 }
 
+/** Writes an empty, migrated database into a data folder, for services whose first start is not what is tested. */
+export async function writeMigratedSqlite(dataDir: string): Promise<void> {
+  writeFileSync(join(dataDir, SQLITE_FILE), await migratedSqlite(), { mode: 0o600, flag: 'wx' })
+}
+
 let sqliteTemplate: Promise<Buffer> | undefined
 
-/** An empty, migrated database file. Made once for the process: the migrations cost as much as a short test. */
-function migratedSqlite(log: Log): Promise<Buffer> {
+/** Made once for the process: the migrations cost as much as a short test. */
+function migratedSqlite(): Promise<Buffer> {
   sqliteTemplate ??= (async () => {
     const folder = mkdtempSync(join(quickFolder(), 'keyway-sqlite-'))
     try {
-      await (await createStorage(sqliteConfig(folder), log)).close()
+      await (await createStorage(sqliteConfig(folder), createLog('silent'))).close()
       return readFileSync(join(folder, SQLITE_FILE))
     } finally {
       rmSync(folder, { recursive: true, force: true })

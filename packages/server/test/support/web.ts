@@ -3,7 +3,7 @@ import { loadConfig, loadOrCreateSecret } from '../../src/config.ts'
 import { createLog } from '../../src/log.ts'
 import { type RunningServer, startServer } from '../../src/server.ts'
 import type { Browser, BrowserContext, Page } from './browser.ts'
-import type { EngineName } from './engines.ts'
+import { type EngineName, writeMigratedSqlite } from './engines.ts'
 import { freshPostgres, NODE_SECRET } from './nodes.ts'
 import { patienceMs, until } from './patience.ts'
 import { closeAtOnce, temporaryFolder } from './serve.ts'
@@ -25,7 +25,7 @@ export interface WebServer {
   close(): Promise<void>
 }
 
-/** The whole service on a fresh data directory, as `npm start` runs it. */
+/** The whole service on an empty database, as `npm start` runs it. */
 export async function startWeb(
   t: TestContext | null,
   settings: Record<string, string> = {},
@@ -41,6 +41,7 @@ export async function startWeb(
       ...settings,
     }),
   )
+  if (config.database.engine === 'sqlite') await writeMigratedSqlite(config.dataDir)
   const server = await startServer(config, { log: createLog(config.logLevel), announce: () => {} })
   const close = async () => {
     await server.close()
