@@ -8,7 +8,7 @@ export type Reconnect = (typeof CLOSE_CODES)[CloseCode]['reconnect'];
 export declare function reconnectAfter(code: number): Reconnect;
 /** Whether an attempt ended by a close, not by an error. */
 export declare function isClosed(why: unknown): why is HubClosed;
-/** An error in the form of a close. */
+/** Converts an error to the form of a close. */
 export declare function describe(why: unknown): HubClosed & Pick<AgentDisconnected, 'cause' | 'error'>;
 /** Whether an error of the token exchange stops the agent. */
 export declare function isFinalError(error: unknown): error is KeywayError;

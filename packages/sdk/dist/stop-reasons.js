@@ -8,7 +8,7 @@ export function reconnectAfter(code) {
 export function isClosed(why) {
     return (!(why instanceof Error) && typeof why === 'object' && why !== null && 'code' in why && 'reason' in why);
 }
-/** An error in the form of a close. */
+/** Converts an error to the form of a close. */
 export function describe(why) {
     if (!(why instanceof KeywayError))
         return { code: 1006, reason: String(why) };

@@ -18,7 +18,7 @@ export function isClosed(why: unknown): why is HubClosed {
   )
 }
 
-/** An error in the form of a close. */
+/** Converts an error to the form of a close. */
 export function describe(why: unknown): HubClosed & Pick<AgentDisconnected, 'cause' | 'error'> {
   if (!(why instanceof KeywayError)) return { code: 1006, reason: String(why) }
   const cause = why.networkCause === undefined ? {} : { cause: why.networkCause }

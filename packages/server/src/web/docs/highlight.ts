@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
 import type { Html } from '../layout.ts'
 
-/** What is told apart in code; the names of the style's classes. */
+/** The kinds of tokens that are highlighted in code; the names of the style's classes. */
 type Kind = 'comment' | 'string' | 'keyword' | 'variable'
 
 interface Syntax {
