@@ -13,7 +13,7 @@ import { mailOwner } from './mail-owner.ts'
 /** Percent of a limit at which the owner is notified. */
 export type AlertPercent = 80 | 100
 
-/** Records that a key passed 80 or 100 % of a limit. A quota without a refill has the period `total`. */
+/** An alert that a key passed 80 or 100 % of a limit. A quota without a refill has the period `total`. */
 export interface LimitAlert {
   limit: 'spend' | 'requests' | 'quota'
   per: RequestWindow | RefillPeriod | SpendPeriod
