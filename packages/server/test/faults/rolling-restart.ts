@@ -9,7 +9,8 @@ const AGENT_LOOKS_EVERY_MS = 50
 
 /**
  * Restarts two nodes behind a balancer one after the other under load. A client that retries once must see no failure,
- * and an SDK agent must always be connected.
+ * and an SDK agent must always be reachable: each message is written to it, or held while its connection moves, and arrives
+ * once and in order.
  */
 export async function rollingRestart(seed: number, scale: number): Promise<ScenarioResult> {
   return withWorld(seed, { engine: 'postgres', nodes: 2, people: 2 }, world =>
@@ -30,11 +31,14 @@ async function restartUnderLoad(world: World, origin: string, rounds: number): P
   const person = (await verifyLink(origin, email, (await world.target.mail(email, 10_000))!)).body
   const key = (await createKey(origin, person.access_token)).body
   const agent = new Agent({ url: origin, apiKey: key.key })
+  const received: unknown[] = []
+  agent.on('message', ({ data }) => received.push(data))
   await new Promise<void>(resolve => agent.once('ready', () => resolve()))
 
   let over = false
   const failed: string[] = []
-  const absent: number[] = []
+  const absent: string[] = []
+  const reached: number[] = []
   const took: number[] = []
   let retried = 0
   const ask = (n: number): Promise<Answered> =>
@@ -62,15 +66,17 @@ async function restartUnderLoad(world: World, origin: string, rounds: number): P
     await Promise.all(asking)
   })()
   const looks = (async () => {
+    let said = 0
     while (!over) {
       const say = () =>
         call(origin, 'POST', `/v1/agents/${key.id}/messages`, {
           token: person.access_token,
-          body: { data: 'there?' },
+          body: { data: ++said },
         }).catch(() => null)
       let answer = await say()
       if (!answer || answer.status >= 500) answer = await say()
-      if (answer?.status !== 200 || answer.body.delivered < 1) absent.push(performance.now())
+      if (answer?.status === 200 && answer.body.delivered + answer.body.held > 0) reached.push(said)
+      else absent.push(JSON.stringify(answer?.body))
       await wait(AGENT_LOOKS_EVERY_MS)
     }
   })()
@@ -87,9 +93,14 @@ async function restartUnderLoad(world: World, origin: string, rounds: number): P
   await wait(1500)
   over = true
   await Promise.all([load, looks])
+  const arrived = () => received.filter(n => reached.includes(n as number))
+  for (let waited = 0; waited < 5000 && arrived().length < reached.length; waited += 100) await wait(100)
   agent.close()
+  if (arrived().join() !== reached.join())
+    world.history.violations.push(`of ${reached.length} messages to the agent, these arrived: ${arrived()}`)
   world.history.violations.push(...new Set(failed))
-  if (absent.length > 0) world.history.violations.push(`the agent was away at ${absent.length} looks`)
+  if (absent.length > 0)
+    world.history.violations.push(`the agent was away at ${absent.length} looks: ${absent[0]}`)
   world.notes.push(
     `${took.length} requests, ${retried} retried, p50 ${quantile(took, 0.5).toFixed(1)} ms, p99 ${quantile(took, 0.99).toFixed(1)} ms`,
   )
