@@ -2,7 +2,7 @@ import { type Audit, type By, performed, unchanged } from '../audit/audit.ts'
 import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
-import type { Storage } from '../store.ts'
+import type { Storage, Transaction } from '../store.ts'
 import { parseRefreshToken } from './refresh-token.ts'
 import type { Session, SessionEnd } from './session.ts'
 
@@ -19,6 +19,8 @@ export interface SessionEnding {
    */
   replace(before: Session, after: Session, caller: Caller): Promise<void>
   endOthers(userId: string, exceptSessionId: string | null, caller: Caller): Promise<void>
+  /** Ends a session of a person, for an administrator. Idempotent. @throws KeywayError `not_found` */
+  endOne(userId: string, sessionId: string, by: By): Promise<void>
   /** Ends all of a person's sessions, for an administrator. Returns how many. */
   endAll(userId: string, by: By): Promise<number>
 }
@@ -30,7 +32,7 @@ export interface SessionEndDeps {
   secretOf(session: Session): Buffer
 }
 
-/** Ends sessions before they expire: by their refresh token, by their owner, or all but one. */
+/** Ends sessions before they expire: by their refresh token, their owner or an administrator. */
 export function createSessionEnd({ storage, audit, clock, secretOf }: SessionEndDeps): SessionEnding {
   const { store } = storage
 
@@ -45,9 +47,7 @@ export function createSessionEnd({ storage, audit, clock, secretOf }: SessionEnd
     },
 
     async end(userId, sessionId, caller) {
-      const session = await store.sessions.find(sessionId)
-      if (session?.userId !== userId) throw new KeywayError('not_found', 'There is no such session.')
-      await end(session, 'revoked', caller)
+      await end(await owned(userId, sessionId), 'revoked', caller)
     },
 
     async replace(before, after, caller) {
@@ -59,6 +59,16 @@ export function createSessionEnd({ storage, audit, clock, secretOf }: SessionEnd
       await storage.transaction(tx =>
         tx.sessions.endAllOf(userId, 'revoked', exceptSessionId, { at: clock.now(), caller }),
       )
+    },
+
+    async endOne(userId, sessionId, by) {
+      const session = await owned(userId, sessionId)
+      await audit.perform(by, async tx => {
+        if (!(await endWithin(tx, session, 'revoked', null))) return unchanged(false)
+        const subject = { type: 'user' as const, id: userId, user_id: userId }
+        const after = { session_id: sessionId }
+        return performed(true, { type: 'user.sessions_ended', subject, before: null, after })
+      })
     },
 
     endAll(userId, by) {
@@ -86,12 +96,29 @@ export function createSessionEnd({ storage, audit, clock, secretOf }: SessionEnd
   async function end(session: Session, by: SessionEnd, caller: Caller): Promise<void> {
     await storage.transaction(
       async tx => {
-        const now = clock.now()
-        const ended = await tx.sessions.end(session.id, by, now, { at: now, caller })
-        if (ended?.kind === 'page') await tx.sessions.endAllOfSignIn(session.id, { at: now, caller })
+        await endWithin(tx, session, by, caller)
         return true
       },
       async () => (await store.sessions.find(session.id))?.endedAt !== null || undefined,
     )
+  }
+
+  /** With what apps got in it, if it is one of the pages. False when it had ended before. */
+  async function endWithin(
+    tx: Transaction,
+    { id }: Session,
+    by: SessionEnd,
+    caller: Caller | null,
+  ): Promise<boolean> {
+    const now = clock.now()
+    const ended = await tx.sessions.end(id, by, now, { at: now, caller })
+    if (ended?.kind === 'page') await tx.sessions.endAllOfSignIn(id, { at: now, caller })
+    return ended !== null
+  }
+
+  async function owned(userId: string, sessionId: string): Promise<Session> {
+    const session = await store.sessions.find(sessionId)
+    if (session?.userId !== userId) throw new KeywayError('not_found', 'There is no such session.')
+    return session
   }
 }

@@ -33,6 +33,8 @@ export interface Statistics extends StatisticsCounter {
   flush(): Promise<void>
   /** Measures the levels: live agents, and once an hour the people. The caller has counted the agents. */
   measure(liveAgents: number): Promise<void>
+  /** The people now, where there are few enough to count them on each call; null: there are more. */
+  people(): Promise<number | null>
   /**
    * Every bucket of the range, oldest first, empty ones included, none after the present one; complete up to some
    * seconds ago.
@@ -48,6 +50,9 @@ interface Batch {
   values: ReadonlyMap<StatisticName, number>
 }
 
+/** Counted within a millisecond. */
+const FEW_PEOPLE = 1000
+
 /** Each node counts for itself, and adds its counts to the rows that all share; a crash loses less than ten seconds. */
 export function createStatistics({ storage, clock }: { storage: Storage; clock: Clock }): Statistics {
   const batches = createBatches<Batch>({
@@ -58,7 +63,7 @@ export function createStatistics({ storage, clock }: { storage: Storage; clock: 
   const open = new Map<Instant, Map<StatisticName, number>>()
   let flushing: Promise<void> = Promise.resolve()
 
-  return { count, countFacts, countUsage, countAnswer, countMail, flush, measure, report }
+  return { count, countFacts, countUsage, countAnswer, countMail, flush, measure, people, report }
 
   function count(name: StatisticName, amount = 1, at = clock.now()): void {
     const values = hourOf(at)
@@ -106,6 +111,10 @@ export function createStatistics({ storage, clock }: { storage: Storage; clock: 
     if (known.some(({ name }) => name === 'people')) return
     // In a transaction, since SQLite's reads outside of it would hold up the event loop for that long.
     raise('people', await storage.transaction(tx => tx.statistics.countPeople()))
+  }
+
+  function people(): Promise<number | null> {
+    return storage.store.statistics.countFewPeople(FEW_PEOPLE)
   }
 
   function raise(name: Level, value: number): void {

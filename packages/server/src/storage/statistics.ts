@@ -26,6 +26,13 @@ export function createStatisticsStore({ db }: Statements): StatisticsStore {
         - (select count(*) from users where status <> 'active' and status = 'deleted') as count`.execute(db)
       return Number(rows[0]!.count)
     },
+    async countFewPeople(atMost) {
+      const { rows } = await sql<{ total: number; people: number | null }>`select count(*) as total,
+        sum(case when status = 'deleted' then 0 else 1 end) as people
+        from (select status from users limit ${atMost + 1}) as considered`.execute(db)
+      const { total, people } = rows[0]!
+      return Number(total) > atMost ? null : Number(people ?? 0)
+    },
     async prune(outdated, batch) {
       let removed = 0
       for (const unit of ['hour', 'day'] as const) {

@@ -33,7 +33,8 @@ export async function renderBalance(kit: PageKit, c: PageContext): Promise<Respo
   )
 }
 
-function ledgerTable(entries: readonly LedgerEntry[]): Html {
+/** Newest first, as the person sees them. */
+export function ledgerTable(entries: readonly LedgerEntry[]): Html {
   const { columns } = texts.account
   return html`<table class="ledger"><thead><tr><th scope="col">${columns.when}</th><th scope="col">${columns.what}</th><th scope="col" class="amount">${columns.amount}</th><th scope="col" class="amount">${columns.balance}</th></tr></thead><tbody>
 ${entries.map(entry => html`<tr><td>${day(entry.createdAt)}</td><td><bdi>${entry.kind === 'trial_credit' ? texts.account.trialCredit : entry.description}</bdi>${entry.appId ? html` <code>${entry.appId}</code>` : ''}</td><td class="amount">${dollars(entry.amount, 'change')}</td><td class="amount">${dollars(entry.balanceAfter)}</td></tr>`)}

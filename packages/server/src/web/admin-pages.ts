@@ -35,6 +35,10 @@ export function adminPages(app: Hono<PageVariables>, kit: PageKit): void {
     '/admin/keys',
     by(pages => pages.renderAllKeys),
   )
+  app.get(
+    '/admin/keys/revoke',
+    by(pages => pages.renderRevokeKeys),
+  )
   app.post(
     '/admin/keys/revoke',
     by(pages => pages.revokeKeys),
@@ -122,6 +126,10 @@ export function adminPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get(
     '/admin/nodes',
     by(pages => pages.renderNodes),
+  )
+  app.get(
+    '/admin/nodes/rotate-signing-keys',
+    by(pages => pages.renderRotateSigningKeys),
   )
   app.post(
     '/admin/nodes/rotate-signing-keys',

@@ -93,13 +93,13 @@ async function keyNote(kit: PageKit, userId: string, { group, keyId }: View): Pr
 /**
  * Security events as rows of a list, each with the key and the session that it is about.
  *
- * @param place `key`: the page of one key, whose name is left out
+ * @param place `key`: the page of one key, whose name is left out; `admin`: links lead to the pages of administrators
  */
 export async function eventRows(
   kit: PageKit,
   userId: string,
   events: readonly SecurityEvent[],
-  place: 'account' | 'key' = 'account',
+  place: 'account' | 'key' | 'admin' = 'account',
 ): Promise<Html[]> {
   const now = kit.clock.now()
   const ids = (of: (event: SecurityEvent) => string | null) => [
@@ -118,7 +118,7 @@ export async function eventRows(
     const isOther = event.sessionId !== null && event.type !== 'sign_in'
     const session = isOther ? sessions.get(event.sessionId!) : undefined
     const about = key
-      ? html`<a href="/keys/${key.id}"><bdi>${labelOf(key)}</bdi></a>`
+      ? html`<a href="${place === 'admin' ? '/admin' : ''}/keys/${key.id}"><bdi>${labelOf(key)}</bdi></a>`
       : session?.client
         ? texts.eventList.session({ client: describeClient(session.client) })
         : ''

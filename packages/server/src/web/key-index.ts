@@ -12,7 +12,7 @@ import { stateTag, streamToSignedIn } from './signed-in-stream.ts'
 
 /** A count up to here is exact; above it is `1,000+`. */
 const COUNTED = 1000
-const SELECTION = 'selection'
+export const SELECTION = 'selection'
 /** Keys that are revoked together: a page has fewer. */
 const MAX_SELECTED = 100
 
@@ -63,7 +63,7 @@ ${filterLinks(view, counts)}
 ${searchForm(view)}
 ${windowNote(found)}
 <div class="selects"><section class="card flush" data-live-keys="/keys/events" data-says="${keys.connected}">${rows.length === 0 ? html`<p class="none">${view.query ? texts.keyList.none : keys.emptyFilter}</p>` : keyTable(rows, now, 'own', live, SELECTION)}</section>
-${isSelectable ? selectionForm() : ''}</div>
+${isSelectable ? selectionForm('/keys/revoke') : ''}</div>
 ${pageLinks(found)}`
 }
 
@@ -104,9 +104,9 @@ function windowNote({ found, older }: FoundKeys): Html | '' {
 }
 
 /** Boxes of the rows belong to this form; the script counts them and selects all. */
-function selectionForm(): Html {
+export function selectionForm(action: string): Html {
   const { keyList } = texts
-  return html`<form method="get" action="/keys/revoke" id="${SELECTION}" class="bar" data-selection="${SELECTION}"><output data-words="${keyList.selected({ count: '{}' })}"></output><button class="second small harm">${keyList.revoke}</button><button type="button" class="second small" data-selects="${SELECTION}">${keyList.selectAll}</button></form>`
+  return html`<form method="get" action="${action}" id="${SELECTION}" class="bar" data-selection="${SELECTION}"><output data-words="${keyList.selected({ count: '{}' })}"></output><button class="second small harm">${keyList.revoke}</button><button type="button" class="second small" data-selects="${SELECTION}">${keyList.selectAll}</button></form>`
 }
 
 function pageLinks({ next, previous, found }: FoundKeys): Html | '' {

@@ -51,11 +51,12 @@ function row(
 }
 
 /** Works if scripts run. */
-function selectAllBox(form: string): Html {
+export function selectAllBox(form: string): Html {
   return html`<input type="checkbox" class="select" data-selects="${form}" aria-label="${texts.keyList.selectAll}">`
 }
 
-function selectBox(key: ApiKey, form: string): Html {
+/** The box that selects a key, for the form with this id. */
+export function selectBox(key: ApiKey, form: string): Html {
   return html`<input type="checkbox" class="select" name="id" value="${key.id}" form="${form}" aria-label="${texts.keyList.select({ name: labelOf(key) })}">`
 }
 

@@ -77,11 +77,12 @@ async function eventsSection(kit: PageKit, key: ApiKey): Promise<Html | ''> {
   return html`<section class="card flush"><div class="card-head"><h2>${texts.account.events}</h2></div><ul class="list">${await eventRows(kit, key.userId, rows, 'key')}</ul><p class="card-foot"><a href="/account/events?key=${key.id}">${texts.eventList.all}</a></p></section>`
 }
 
-/** The properties of a key. */
-export function facts(key: ApiKey, now: Instant, everything: string = texts.keys.everything): Html {
+/** The properties of a key. @param place `admin`: links lead to the pages of administrators */
+export function facts(key: ApiKey, now: Instant, place: 'own' | 'admin' = 'own'): Html {
   const { keys } = texts
   const { columns } = keys
   const state = statusOf(key, now)
+  const everything = place === 'own' ? keys.everything : keys.everythingOfOwner
   const rows: [string, Html | string][] = [
     [columns.access, key.scopes ? scopesInWords(key.scopes) : everything],
     [
@@ -95,7 +96,10 @@ export function facts(key: ApiKey, now: Instant, everything: string = texts.keys
   ]
   if (key.revokedAt !== null) rows.push([columns.revoked, day(key.revokedAt)])
   if (key.replacedBy)
-    rows.push([columns.replacedBy, html`<a href="/keys/${key.replacedBy}">${keys.successor}</a>`])
+    rows.push([
+      columns.replacedBy,
+      html`<a href="${place === 'own' ? '' : '/admin'}/keys/${key.replacedBy}">${keys.successor}</a>`,
+    ])
   return factList(rows)
 }
 

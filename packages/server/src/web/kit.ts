@@ -129,7 +129,7 @@ export interface PageServices {
   stopping: AbortSignal
   supportEmail: string
   usage: UsageReports
-  statistics: Pick<Statistics, 'report'>
+  statistics: Pick<Statistics, 'report' | 'people'>
   users: Users
   /** Loaded on first use. */
   webhooks(): Promise<Webhooks>

@@ -72,7 +72,8 @@ forEachEngine(engine => {
 
   test('every kind of act is recorded, without addresses, names and secrets, and shown to the person', async t => {
     const services = await open(engine, t)
-    const { users, apiKeys, magicLinks, sessions, credits, suppressions, ada, by, rows, events } = services
+    const { users, apiKeys, magicLinks, sessions, credits, suppressions, admin, ada, by, rows, events } =
+      services
     const { id } = ada.user
     const wanted = { name: 'Secret laptop', scopes: null, expiresAt: null, appId: 'x', allowedNetworks: [] }
     const made = await apiKeys.create(id, wanted, caller())
@@ -80,6 +81,11 @@ forEachEngine(engine => {
     await users.renameBy(id, 'Ada Lovelace', by())
     await users.setRole(id, 'support', by())
     await magicLinks.clearLimits(address('ada@example.com'), by())
+    const [session] = (await sessions.list(id, { limit: 1, after: null })).rows
+    for (let time = 0; time < 2; time++) await sessions.endOne(id, session!.id, by())
+    const other = (await sessions.list(admin.user.id, { limit: 1, after: null })).rows[0]!.id
+    assert.equal(await refusedWith(sessions.endOne(id, other, by())), 'not_found')
+    await services.signIn('ada@example.com')
     await sessions.endAll(id, by())
     await credits.grant({ userId: id, amount: 5_000_000, description: 'Sorry' }, 'credit-1', by())
     const requests = [{ limit: 5, per: 'minute' as const }]
@@ -97,6 +103,7 @@ forEachEngine(engine => {
       'user.updated',
       'user.role_changed',
       'user.limits_cleared',
+      'user.sessions_ended',
       'user.sessions_ended',
       'user.credit_granted',
       'api_key.limits_changed',

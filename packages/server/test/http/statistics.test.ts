@@ -27,7 +27,6 @@ forEachEngine(engine => {
     await statistics.measure(3)
     await meter.flush()
     await statistics.flush()
-
     const expected = {
       people: 2,
       live_agents: 7,
@@ -69,6 +68,12 @@ forEachEngine(engine => {
       (await server.get('/v1/admin/statistics?from=2020-01-01T00:00:00Z', { token: key })).status,
       400,
     )
+
+    assert.equal(await statistics.people(), 2, 'now, not when it was measured')
+    const { countFewPeople } = server.opened.storage.store.statistics
+    assert.deepEqual(await Promise.all([2, 1].map(countFewPeople)), [2, null])
+    await server.users.delete((await server.signIn('ada@example.com')).user.id)
+    assert.equal(await statistics.people(), 1)
   })
 
   test('statistics of two nodes add up, and a flush whose answer was lost is added once', async t => {

@@ -85,7 +85,7 @@ export const SUPPORT_TASKS: readonly Task[] = [
       return {
         async play({ click, type, show }) {
           await click('link', 'Keys')
-          await type(/First characters of a key/, key.slice(0, 12))
+          await type(/Beginning of a key/, key.slice(0, 12))
           await click('button', 'Search')
           await click('link', 'build server')
           await type(/Reason/, 'found in a public repository')
@@ -123,7 +123,7 @@ export const SUPPORT_TASKS: readonly Task[] = [
           await find(hands, email)
           await hands.type('Reason, for the audit', 'left the company')
           await hands.show('person')
-          await hands.click('button', 'Suspend')
+          await hands.click('button', 'Suspend the account')
         },
         check: async () => assert.equal((await store.users.find(id))!.status, 'suspended'),
       }

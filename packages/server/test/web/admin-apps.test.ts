@@ -33,7 +33,7 @@ test('an administrator registers an app, changes it, replaces its secret with an
   assert.deepEqual([app.redirectUris.length, app.trusted, app.isPublic], [2, true, false])
 
   const changed = await send('/admin/apps/shop/change', { name: 'Shop', redirect_uris, scopes: 'keys:read' })
-  assert.equal(changed.headers.get('location'), '/admin/apps/shop?done=saved')
+  assert.equal(changed.headers.get('location'), '/admin/apps/shop?done=app_saved')
   const { trusted, scopes } = await services.apps.find('shop')
   assert.deepEqual([trusted, scopes], [false, ['keys:read']])
   assert.equal((await send('/admin/apps/shop/change', { name: '', redirect_uris })).status, 400)
@@ -50,7 +50,7 @@ test('an administrator registers an app, changes it, replaces its secret with an
 
   assert.equal((await send('/admin/apps/shop/remove', { confirm: 'shopp' })).status, 400)
   const removed = await send('/admin/apps/shop/remove', { confirm: 'shop', reason: 'closed' })
-  assert.equal(removed.headers.get('location'), '/admin/apps?done=saved')
+  assert.equal(removed.headers.get('location'), '/admin/apps?done=app_removed')
   assert.equal((await admin.get('/admin/apps/shop')).status, 404)
   assert.equal((await send('/admin/apps/console/remove', { confirm: 'console' })).status, 403)
   const { rows } = await store.audit.list({ actor: id }, { limit: 20, after: null })

@@ -5,6 +5,7 @@ import { AUDIT_CSV_HEADER } from '../../src/audit/audit-object.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { openAdministration } from '../support/administrators.ts'
 import { createJourney } from '../support/journey.ts'
+import { signedIn } from '../support/page-client.ts'
 import { until } from '../support/patience.ts'
 
 test('a key of anybody has a page with its use, is limited by the operator, and is revoked with a reason', async t => {
@@ -51,19 +52,27 @@ test('keys of everybody are found by their beginning or external id, and the pag
   assert.match(await pageOf('query=customer-2'), /No keys/)
   assert.match(await pageOf('filter=unused'), /aria-current="true">90 days</)
   assert.match(await pageOf('filter=unused&days=30'), /aria-current="true">30 days</)
-  const form_token = await admin.client.formToken('/admin/keys')
+  assert.match(await pageOf(''), /<form method="get" action="\/admin\/keys\/revoke"/)
+  const asked = await admin.client.get(`/admin/keys/revoke?id=${one.apiKey.id}&id=${two.apiKey.id}`)
+  const question = await asked.text()
+  assert.match(question, /<h1>Revoke 2 keys\?<\/h1>/)
+  assert.ok(question.includes('first robot') && question.includes(ada.email))
+  assert.equal((await ada.client.get(`/admin/keys/revoke?id=${one.apiKey.id}`)).status, 404)
+  for (const none of ['', '?id=x', `?id=${admin.id}`])
+    assert.equal((await admin.client.get(`/admin/keys/revoke${none}`)).status, 400, none)
+  const form_token = await admin.client.formToken(`/admin/keys/revoke?id=${one.apiKey.id}`)
   const fields = new URLSearchParams([
     ['form_token', form_token],
     ['reason', 'leaked'],
-    ['key', one.apiKey.id],
-    ['key', two.apiKey.id],
+    ['id', one.apiKey.id],
+    ['id', two.apiKey.id],
   ])
   const revoked = await admin.client.post('/admin/keys/revoke', fields as never)
   assert.equal(revoked.headers.get('location'), '/admin/keys?revoked=2')
   assert.match(await pageOf('revoked=2'), /role="status">2 keys are revoked\./)
   assert.doesNotMatch(await pageOf('revoked=<b>'), /role="status"/)
-  const again = await post(admin.client, '/admin/keys', '/admin/keys/revoke', { key: one.apiKey.id })
-  assert.equal(again.status, 303, 'repeating it changes nothing')
+  const again = await post(admin.client, '/admin/keys', '/admin/keys/revoke', { id: one.apiKey.id })
+  assert.equal(again.status, 400, 'it is no active key any more')
 })
 
 test('all keys of a person are revoked at once, the name is set, and what apps may do is listed', async t => {
@@ -92,7 +101,7 @@ test('a suppressed address is shown with the mails of the person, and allowed ag
   await services.suppressions.record({ addresses: [ada.email], reason: 'bounce' }, 'resend')
   const back = `/admin/users/${ada.id}`
   const shown = await (await admin.client.get(`${back}?show=mails`)).text()
-  assert.match(shown, /suppressed<\/span><p>bounce · resend/)
+  assert.match(shown, /suppressed<\/span><p>It bounced · reported by resend/)
   const lifted = await post(admin.client, back, '/admin/mails/lift', { address, back })
   assert.equal(lifted.headers.get('location'), `${back}?done=mail_allowed`)
   assert.equal(await store.suppressions.find(address, services.clock.now()), null)
@@ -181,6 +190,51 @@ test('people are shown by their addresses in lists and in the audit, a deleted o
   assert.equal(asked.mock.callCount(), 1, 'one query for all rows')
 })
 
+test('the page of a person tells what support needs first, ends one session, and has what harms at its end', async t => {
+  const { web, services, store, person, post, acts, createKey } = await openAdministration(t)
+  const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
+  const { apiKey } = await createKey(ada.id)
+  await signedIn(web, ada.email)
+  const path = `/admin/users/${ada.id}`
+  const textOf = async (query = '') => (await admin.client.get(path + query)).text()
+  const send = (act: string, fields: Record<string, string> = {}) =>
+    post(admin.client, path, `${path}/${act}`, fields)
+  const text = await textOf('?show=ledger')
+  assert.match(text, /<p class="back"><a href="\/admin\/users">People<\/a><\/p>/)
+  assert.ok(text.includes(`<code id="person-id">${ada.id}</code>`))
+  assert.match(text, /<dt>Balance<\/dt><dd>\$2\.00<\/dd>/)
+  assert.match(text, /<bdi>Trial credit<\/bdi>.*?<td class="amount">\+\$2\.00<\/td>/s)
+  assert.match(text, new RegExp(`Key created <span class="about"><a href="/admin/keys/${apiKey.id}"`))
+  const headings = [...text.matchAll(/<h[23]>([^<]+)/g)].map(([, heading]) => heading)
+  assert.deepEqual(headings, [
+    ...['Ledger', 'Sessions', 'Keys', 'Security events', 'Usage in the last 30 days', 'Apps with access'],
+    ...['Help', 'Clear sign-in limits', 'Add credit', 'Set the name'],
+    ...['Danger zone', 'Set the role', 'Revoke all keys', 'Suspend the account', 'Delete the account'],
+  ])
+  assert.match(await textOf('?show=mails'), /<p>Welcome · one attempt/)
+
+  const sessions = async () => (await services.sessions.list(ada.id, { limit: 9, after: null })).rows
+  const [one, other] = await sessions()
+  const ended = await send('end-session', { session: one!.id })
+  assert.equal(ended.headers.get('location'), `${path}?done=session_ended`)
+  assert.match(await textOf('?done=session_ended'), /role="status">The session was ended\./)
+  assert.deepEqual(
+    (await sessions()).map(({ id }) => id),
+    [other!.id],
+  )
+  assert.deepEqual((await acts())[0]!.after, { session_id: one!.id })
+  const theirs = (await services.sessions.list(admin.id, { limit: 1, after: null })).rows[0]!.id
+  for (const session of [theirs, 'x']) assert.equal((await send('end-session', { session })).status, 404)
+
+  await send('suspend', { reason: 'spam' })
+  assert.match(await textOf(), /This account is suspended.*Lift the suspension.*active keys are refused/s)
+  await send('delete', { confirm: ada.email })
+  const deleted = await textOf()
+  assert.match(deleted, /name and address are erased/)
+  assert.doesNotMatch(deleted, /method="post" action="\/admin|show=mails/)
+  assert.equal((await store.users.find(ada.id))!.email, null)
+})
+
 test('the page of nodes has the findings, problems first, on request all that doctor checks, and rotates signing keys', async t => {
   const { services, person, post, acts } = await openAdministration(t)
   const admin = await person('admin', 'admin')
@@ -212,7 +266,9 @@ test('the page of nodes has the findings, problems first, on request all that do
   const before = services.signingKeys.jwks().keys.length
   const path = '/admin/nodes/rotate-signing-keys'
   assert.equal((await post(support.client, '/account', path)).status, 404)
-  assert.equal((await post(admin.client, '/admin/nodes', path, { reason: 'yearly' })).status, 303)
+  assert.equal((await support.client.get(path)).status, 404)
+  assert.match(await (await admin.client.get(path)).text(), /<h1>Rotate the signing keys\?<\/h1>/)
+  assert.equal((await post(admin.client, path, path, { reason: 'yearly' })).status, 303)
   assert.ok(services.signingKeys.jwks().keys.length > before)
   assert.deepEqual(
     [(await acts())[0]!.type, (await acts())[0]!.reason?.text],
@@ -227,7 +283,7 @@ test('the page of a person shows ten keys, and on request a hundred', async t =>
   const shownBy = async (path: string) => {
     const text = await (await admin.client.get(path)).text()
     return {
-      keys: text.match(/href="\/admin\/keys\/[0-9a-f-]{36}"/g)!.length,
+      keys: text.match(/class="name" href="\/admin\/keys\/[0-9a-f-]{36}"/g)!.length,
       more: text.match(/href="([^"]*rows=more)"/)?.[1],
     }
   }

@@ -32,6 +32,10 @@ test('an administrator creates a webhook, tests it, replaces its secret, sends a
   assert.equal(made.status, 201)
   assert.equal(made.headers.get('referrer-policy'), 'no-referrer')
   const secret = SECRET.exec(await made.text())![0]
+  assert.match(
+    await text('/admin/webhooks'),
+    /<legend>Keys<\/legend>.*id="api_key.created".*?aria-describedby="api_key.created-words".*?>A key was created\.</s,
+  )
   const [webhook] = await (await services.webhooks()).list()
   const path = `/admin/webhooks/${webhook!.id}`
   assert.deepEqual(webhook!.events, ['user.updated'])
@@ -61,7 +65,7 @@ test('an administrator creates a webhook, tests it, replaces its secret, sends a
   assert.equal((await send(`${path}/remove-secret`, { secret: ids[1]! })).status, 400)
 
   const changed = await send(`${path}/change`, { url: endpoint.url })
-  assert.equal(changed.headers.get('location'), `${path}?done=saved`)
+  assert.equal(changed.headers.get('location'), `${path}?done=webhook_saved`)
   assert.equal((await send(`${path}/change`, { url: 'nonsense' })).status, 400)
   await send(`${path}/disable`)
   const { events, disabledBy } = await (await services.webhooks()).find(webhook!.id)
@@ -69,7 +73,7 @@ test('an administrator creates a webhook, tests it, replaces its secret, sends a
   await send(`${path}/enable`)
   assert.equal((await (await services.webhooks()).find(webhook!.id)).disabledAt, null)
   assert.equal((await send(`${path}/nonsense`)).status, 404)
-  assert.equal((await send(`${path}/remove`)).headers.get('location'), '/admin/webhooks?done=saved')
+  assert.equal((await send(`${path}/remove`)).headers.get('location'), '/admin/webhooks?done=webhook_removed')
   assert.equal((await admin.get(path)).status, 404)
 
   const { rows } = await store.audit.list({ actor: adminId }, { limit: 20, after: null })

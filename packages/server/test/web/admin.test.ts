@@ -39,6 +39,7 @@ test('the overview draws what happened in the chosen period, with a title, a des
     )
     assert.match(text, /<desc id="agents-desc">Live agents, [^<]*: 12 most at once\.</)
     assert.match(text, /<path class="level" d="M\d+ 0h10v60h-10z"\/>/)
+    assert.match(text, /<desc id="people-desc">People, [^<]*: 1 now\.</, 'counted, though measured before')
     assert.ok(text.includes(`<th scope="col">${unit} (UTC)</th>`), unit)
     assert.match(text, /<tr><th scope="row"><time.*?<\/th><td class="amount">1<\/td>/)
   }
@@ -92,7 +93,7 @@ test('an administrator searches, suspends, credits and deletes a person on the p
   assert.equal((await send('suspend', { reason: ' ' })).status, 400)
   assert.equal((await send('suspend', { reason: '\0\u001b' })).status, 400)
   assert.equal((await admin.client.get('/admin/users?query=a%00')).status, 200)
-  assert.equal((await send('suspend', { reason: 'spam' })).headers.get('location'), `${path}?done=saved`)
+  assert.equal((await send('suspend', { reason: 'spam' })).headers.get('location'), `${path}?done=suspended`)
   assert.equal((await store.users.find(ada.id))!.status, 'suspended')
   assert.equal((await send('activate')).status, 303)
   const audit = await (await admin.client.get('/admin/audit')).text()
@@ -145,7 +146,7 @@ test('policies are changed on their page, a mistake is shown on the filled form,
   }
   const wanted = { ...fields, unrestricted: '', max_lifetime: '60', scopes: 'agent:connect', reason: 'audit' }
   const changed = await post(admin.client, page, page, wanted)
-  assert.equal(changed.headers.get('location'), `${page}?done=saved`)
+  assert.equal(changed.headers.get('location'), `${page}?done=policies_saved`)
   const { maxKeyLifetimeDays, allowedScopes, unrestrictedKeysAllowed } = services.policies.current()
   assert.deepEqual(
     [maxKeyLifetimeDays, allowedScopes, unrestrictedKeysAllowed],
@@ -248,7 +249,7 @@ test('keys are found by their beginning and revoked together', async t => {
   assert.ok(text.includes('&lt;b&gt;robot') && !text.includes('<b>robot') && !text.includes(key))
   assert.equal((await post(admin.client, '/admin/keys', '/admin/keys/revoke')).status, 400)
   const revoked = await post(admin.client, '/admin/keys', '/admin/keys/revoke', {
-    key: apiKey.id,
+    id: apiKey.id,
     reason: 'leaked',
   })
   assert.equal(revoked.status, 303)

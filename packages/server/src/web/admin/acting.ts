@@ -7,7 +7,7 @@ import type { SignedIn } from '../../sessions/session.ts'
 import { type PageContext, type PageKit, Redirect } from '../kit.ts'
 import type { Html, PageOptions } from '../layout.ts'
 import { notFound } from '../problem.ts'
-import { adminTexts } from './texts.ts'
+import { adminTexts, type Notice } from './texts.ts'
 
 export type Section = keyof Omit<typeof adminTexts.nav, 'label'>
 
@@ -38,24 +38,38 @@ export function mayChange(kit: PageKit, { user, session }: SignedIn): boolean {
 }
 
 /**
+ * Who may change something now.
+ *
+ * @param back the page to return to from a new sign-in
+ * @throws Redirect to /admin/confirm if the sign-in is too old; KeywayError `not_found` for everybody else
+ */
+export function requireChanger(kit: PageKit, c: PageContext, back: string): SignedIn {
+  const signedIn = requireReader(kit, c)
+  if (signedIn.user.role !== 'admin') throw notFound()
+  if (!mayChange(kit, signedIn)) throw new Redirect(`/admin/confirm?to=${encodeURIComponent(back)}`)
+  return signedIn
+}
+
+/**
  * Runs the act of a form, whose fields are read after the right was checked, and goes back with a notice, unless the act
  * has an answer of its own.
  *
+ * @param done the notice, which names the act
  * @throws Redirect to /admin/confirm if the sign-in is too old; KeywayError
  */
 export async function act(
   kit: PageKit,
   c: PageContext,
   back: string,
+  done: Notice,
   work: (form: URLSearchParams, by: (reason?: string) => By) => Promise<unknown>,
 ): Promise<Response> {
-  const signedIn = requireReader(kit, c)
+  requireReader(kit, c)
   const form = kit.forms.read(c)
-  if (signedIn.user.role !== 'admin') throw notFound()
-  if (!mayChange(kit, signedIn)) throw new Redirect(`/admin/confirm?to=${encodeURIComponent(back)}`)
+  const signedIn = requireChanger(kit, c, back)
   const answer = await work(form, reason => byOf(kit, c, signedIn, reason))
   if (answer instanceof Response) return answer
-  return c.redirect(`${back}${back.includes('?') ? '&' : '?'}done=saved`, 303)
+  return c.redirect(`${back}${back.includes('?') ? '&' : '?'}done=${done}`, 303)
 }
 
 export function byOf(kit: PageKit, c: PageContext, { user, session }: SignedIn, reason?: string): By {
@@ -65,6 +79,17 @@ export function byOf(kit: PageKit, c: PageContext, { user, session }: SignedIn, 
     requestId: null,
     reason: reason?.replace(/\p{Cc}/gu, ' ').trim() || null,
   }
+}
+
+/** Whether the request follows a link on another site. */
+export function isForeign(c: PageContext): boolean {
+  return ['cross-site', 'same-site'].includes(c.req.header('sec-fetch-site') ?? '')
+}
+
+/** The link above a page to the list that it is one of. */
+export function backTo(section: Section): Html {
+  const href = SECTIONS.find(([name]) => name === section)![1]
+  return html`<p class="back"><a href="${href}">${adminTexts.nav[section]}</a></p>`
 }
 
 /** The form field for the reason, which the audit keeps. */
@@ -92,7 +117,13 @@ export function renderAdmin(
   )
   const whole = html`<nav class="filter" aria-label="${adminTexts.nav.label}">${links}</nav>
 ${body}${hint(kit, c)}`
-  return kit.render(c, { ...options, current: '/admin' }, whole, status)
+  const notice = options.problem ? null : noticeOf(c.req.query('done'))
+  return kit.render(c, { ...(notice && { notice }), ...options, current: '/admin' }, whole, status)
+}
+
+function noticeOf(done = ''): string | null {
+  const notices: Readonly<Record<string, string>> = adminTexts.notices
+  return Object.hasOwn(notices, done) ? notices[done]! : null
 }
 
 function hint(kit: PageKit, c: PageContext): Html | '' {

@@ -38,7 +38,7 @@ export async function renderAllAgents(kit: PageKit, c: PageContext): Promise<Res
 }
 
 export function disconnectAgent(kit: PageKit, c: PageContext): Promise<Response> {
-  return act(kit, c, '/admin/agents', async (_form, by) => {
+  return act(kit, c, '/admin/agents', 'disconnected', async (_form, by) => {
     const id = parseId(c.req.param('id') ?? '')
     if (!id) throw notFound()
     await kit.administration.disconnect(id, by())

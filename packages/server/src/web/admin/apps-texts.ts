@@ -11,10 +11,10 @@ export const appsTexts = {
   empty: 'No apps',
   emptyLead: 'None registered itself.',
   kinds: {
-    firstParty: 'first-party',
-    trusted: 'trusted',
-    public: 'public client',
-    confidential: 'confidential client',
+    firstParty: 'First-party',
+    trusted: 'Trusted',
+    public: 'Public client',
+    confidential: 'Confidential client',
   },
   settings: 'Settings',
   fields: {

@@ -2,12 +2,23 @@ import { html, raw } from 'hono/html'
 import { type App, DEFAULT_APP_SETTINGS, isAppId, isClientUrl } from '../../apps/app.ts'
 import type { AppSecret } from '../../apps/app-secret.ts'
 import { parseId } from '../../ids.ts'
+import { copyable } from '../copyable.ts'
 import type { PageContext, PageKit } from '../kit.ts'
 import { day, empty, factList, formToken, type Html, pageHead, time } from '../layout.ts'
 import { notFound } from '../problem.ts'
-import { act, invalid, mayChange, reasonField, refusalOf, renderAdmin, requireReader } from './acting.ts'
+import {
+  act,
+  backTo,
+  invalid,
+  mayChange,
+  reasonField,
+  refusalOf,
+  renderAdmin,
+  requireReader,
+} from './acting.ts'
 import { flag, line, readSettings, settingsFields } from './app-form.ts'
 import { appsTexts } from './apps-texts.ts'
+import { dangerCard } from './danger.ts'
 import { adminTexts } from './texts.ts'
 
 const ROWS = 40
@@ -71,7 +82,8 @@ function renderRegistration(
 ${line('id', fields.id, typed.id, { required: true, max: 64, hint: fields.idHint })}
 ${settingsFields(typed, html`${flag('adopt', flags.adopt, typed.adopt === true)}${reasonField('reason')}`)}
 <div class="buttons"><button>${appsTexts.register}</button><a class="button second" href="/admin/apps">${appsTexts.cancel}</a></div></form></section>`
-  const body = html`${pageHead(appsTexts.register, appsTexts.registerLead)}
+  const body = html`${backTo('apps')}
+${pageHead(appsTexts.register, appsTexts.registerLead)}
 ${mayChange(kit, signedIn) ? form : ''}`
   const status = problem === null ? 200 : 400
   return renderAdmin(kit, c, 'apps', { title: appsTexts.register, problem }, body, status)
@@ -79,7 +91,7 @@ ${mayChange(kit, signedIn) ? form : ''}`
 
 /** POST /admin/apps */
 export function registerApp(kit: PageKit, c: PageContext): Promise<Response> {
-  return act(kit, c, '/admin/register-app', async (form, by) => {
+  return act(kit, c, '/admin/register-app', 'app_saved', async (form, by) => {
     const typed = {
       ...readSettings(form),
       id: (form.get('id') ?? '').trim().toLowerCase(),
@@ -128,8 +140,8 @@ async function renderOneApp(
   const signedIn = requireReader(kit, c)
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
   const secrets = app.isPublic ? [] : await kit.apps.secrets(app.id)
-  const head = pageHead(app.name, app.id, html`<p>${kindOf(app)}</p>`)
-  const body = html`${head}
+  const body = html`${backTo('apps')}
+<div class="head"><div><h1>${app.name}</h1><p class="lead">${kindOf(app)} · ${copyable('app-id', app.id)}</p></div></div>
 ${secretsCard(app, secrets, token)}
 <section class="card"><h2>${appsTexts.settings}</h2>${token ? html`<form method="post" action="${pathOf(app.id)}/change" class="create">${formToken(token)}${settingsFields(app, reasonField('reason'))}<button>${appsTexts.save}</button></form>` : facts(app)}</section>
 ${token ? removal(app, token) : ''}`
@@ -165,8 +177,14 @@ function facts(app: App): Html {
 
 function removal({ id, firstParty }: App, token: string): Html {
   if (firstParty) return html`<p class="quiet">${appsTexts.staysLead}</p>`
-  return html`<details class="card"><summary>${appsTexts.remove}</summary><p class="hint">${appsTexts.removeLead}</p>
-<form method="post" action="${pathOf(id)}/remove">${formToken(token)}${line('confirm', appsTexts.fields.id, '', { required: true })}${reasonField('remove-reason')}<button class="second harm">${appsTexts.remove}</button></form></details>`
+  const removing = {
+    action: `${pathOf(id)}/remove`,
+    title: appsTexts.remove,
+    lead: appsTexts.removeLead,
+    fields: html`${line('confirm', appsTexts.fields.id, '', { required: true })}${reasonField('remove-reason')}`,
+    isFinal: true,
+  }
+  return dangerCard([removing], token)
 }
 
 function idOf(c: PageContext): string {
@@ -176,7 +194,8 @@ function idOf(c: PageContext): string {
 /** POST /admin/apps/:id/:act */
 export function changeApp(kit: PageKit, c: PageContext): Promise<Response> {
   const id = idOf(c)
-  return act(kit, c, pathOf(id), async (form, by) => {
+  const done = c.req.param('act') === 'remove-secret' ? 'app_secret_removed' : 'app_saved'
+  return act(kit, c, pathOf(id), done, async (form, by) => {
     const who = by(form.get('reason') ?? undefined)
     switch (c.req.param('act')) {
       case 'change':
@@ -190,7 +209,7 @@ export function changeApp(kit: PageKit, c: PageContext): Promise<Response> {
       case 'remove':
         if (form.get('confirm')?.trim() !== id) throw invalid(appsTexts.mismatch)
         await kit.apps.remove(id, who)
-        return c.redirect('/admin/apps?done=saved', 303)
+        return c.redirect('/admin/apps?done=app_removed', 303)
       default:
         throw notFound()
     }

@@ -3,6 +3,7 @@ import { decodeCursor, encodeCursor } from '../../paging.ts'
 import type { DeliveryState, WebhookDelivery } from '../../webhooks/webhook.ts'
 import type { PageContext, PageKit } from '../kit.ts'
 import { formToken, type Html, time } from '../layout.ts'
+import { type PersonLink, personLinks } from './person-links.ts'
 import { adminTexts } from './texts.ts'
 import { webhooksTexts as texts } from './webhooks-texts.ts'
 
@@ -21,6 +22,10 @@ export async function deliveriesCard(
   const page = { limit: ROWS, after: decodeCursor(c.req.query('cursor') ?? '') }
   const { rows, next } = await (await kit.webhooks()).deliveries(id, state, page)
   const path = `/admin/webhooks/${id}`
+  const person = await personLinks(
+    kit,
+    rows.map(({ subject }) => (subject.type === 'user' ? subject.id : null)),
+  )
   const chosen = state ?? 'all'
   const tabs = (['all', ...STATES] as const).map(
     each =>
@@ -28,16 +33,16 @@ export async function deliveriesCard(
   )
   return html`<section class="card flush"><div class="card-head"><h2>${texts.deliveries}</h2><p class="quiet">${texts.deliveriesLead}</p></div>
 <nav class="filter card-head" aria-label="${texts.deliveries}">${tabs}</nav>
-${rows.length > 0 ? html`<ul class="list">${rows.map(row => deliveryRow(row, path, token))}</ul>` : html`<p class="card-foot quiet">${texts.noDeliveries}</p>`}${next ? html`<p class="card-foot"><a href="${path}?state=${chosen}&amp;cursor=${encodeCursor(next)}">${adminTexts.older}</a></p>` : ''}</section>`
+${rows.length > 0 ? html`<ul class="list">${rows.map(row => deliveryRow(row, path, person, token))}</ul>` : html`<p class="card-foot quiet">${texts.noDeliveries}</p>`}${next ? html`<p class="card-foot"><a href="${path}?state=${chosen}&amp;cursor=${encodeCursor(next)}">${adminTexts.older}</a></p>` : ''}</section>`
 }
 
-function deliveryRow(row: WebhookDelivery, path: string, token: string | null): Html {
+function deliveryRow(row: WebhookDelivery, path: string, person: PersonLink, token: string | null): Html {
   const { id, type, subject, sequence, state, attempts, createdAt } = row
   const again =
     token && state !== 'waiting'
       ? html`<form class="buttons" method="post" action="${path}/send-again">${formToken(token)}<input type="hidden" name="delivery" value="${id}"><button class="second small">${texts.again}<span class="unseen"> ${id}</span></button></form>`
       : ''
-  return html`<li class="item"><div class="what"><span class="name">${type}</span><p>${subject.type} <code>${subject.id}</code> · ${sequence} · ${texts.attempts(attempts)}${outcome(row)}</p></div><p class="when"><span class="tag ${TAGS[state]}">${texts.states[state]}</span> ${time(createdAt)}</p>${again}</li>`
+  return html`<li class="item"><div class="what"><span class="name">${type}</span><p>${subject.type === 'user' ? person(subject.id) : html`${subject.type.replaceAll('_', ' ')} <code>${subject.id}</code>`} · ${texts.number(sequence)} · ${texts.attempts(attempts)}${outcome(row)}</p></div><p class="when"><span class="tag ${TAGS[state]}">${texts.states[state]}</span> ${time(createdAt)}</p>${again}</li>`
 }
 
 function outcome({ last }: WebhookDelivery): Html | '' {

@@ -36,12 +36,11 @@ ${token ? inviteForm(token) : ''}
 
 function inviteForm(token: string): Html {
   const { invitations } = adminTexts
-  const roles = ROLES.map(role => html`<option>${role}</option>`)
+  const roles = ROLES.map(role => html`<option value="${role}">${adminTexts.roles[role]}</option>`)
   const languages = Object.entries(LANGUAGES).map(
     ([language, { name, tag }]) => html`<option value="${language}" lang="${tag}">${name}</option>`,
   )
-  return html`<form method="post" action="/admin/invitations" class="inline spaced">${formToken(token)}<div class="field"><label for="email">${invitations.email}</label><input id="email" name="email" type="email" required maxlength="254" autocomplete="off"></div><div class="field"><label for="role">${invitations.role}</label><select id="role" name="role" aria-describedby="role-hint"><option value="">${invitations.noRole}</option>${roles}</select></div><div class="field"><label for="language">${invitations.language}</label><select id="language" name="language"><option value="">${invitations.ownLanguage}</option>${languages}</select></div><button>${invitations.invite}</button></form>
-<p class="hint" id="role-hint">${invitations.roleHint}</p>`
+  return html`<section class="card"><form method="post" action="/admin/invitations" class="inline">${formToken(token)}<div class="field"><label for="email">${invitations.email}</label><input id="email" name="email" type="email" required maxlength="254" autocomplete="off"></div><div class="field"><label for="role">${invitations.role}</label><select id="role" name="role" aria-describedby="role-hint"><option value="">${invitations.noRole}</option>${roles}</select></div><div class="field"><label for="language">${invitations.language}</label><select id="language" name="language"><option value="">${invitations.ownLanguage}</option>${languages}</select></div><button>${invitations.invite}</button><p class="hint" id="role-hint">${invitations.roleHint}</p></form></section>`
 }
 
 function invitationRow(each: Invitation, now: Instant, token: string | null): Html {
@@ -50,12 +49,12 @@ function invitationRow(each: Invitation, now: Instant, token: string | null): Ht
   const account = each.userId
     ? html` · <a href="/admin/users/${each.userId}">${invitations.account}<span class="unseen"> ${each.email}</span></a>`
     : ''
-  return html`<li class="item"><div class="what"><span class="name">${each.email}</span><p>${each.role ?? ''}${account}</p></div><p class="when"><span class="tag ${TAGS[state]}">${invitations.states[state]}</span> ${state === 'pending' ? html`${invitations.until} ${day(each.expiresAt)}` : day(each.createdAt)}</p>${token && state === 'pending' ? html`<form class="buttons" method="post" action="/admin/invitations/${each.id}/revoke">${formToken(token)}<button class="second small harm">${invitations.revoke}<span class="unseen"> ${each.email}</span></button></form>` : raw('')}</li>`
+  return html`<li class="item"><div class="what"><span class="name">${each.email}</span><p>${each.role ? adminTexts.roles[each.role] : invitations.noRights}${account}</p></div><p class="when"><span class="tag ${TAGS[state]}">${invitations.states[state]}</span> ${state === 'pending' ? html`${invitations.until} ${day(each.expiresAt)}` : day(each.createdAt)}</p>${token && state === 'pending' ? html`<form class="buttons" method="post" action="/admin/invitations/${each.id}/revoke">${formToken(token)}<button class="second small harm">${invitations.revoke}<span class="unseen"> ${each.email}</span></button></form>` : raw('')}</li>`
 }
 
 /** POST /admin/invitations */
 export function invite(kit: PageKit, c: PageContext): Promise<Response> {
-  return act(kit, c, '/admin/invitations', async (form, by) => {
+  return act(kit, c, '/admin/invitations', 'invited', async (form, by) => {
     const email = parseEmailAddress(form.get('email') ?? '')
     if (!email) throw invalid(adminTexts.mails.badAddress)
     const role = ROLES.find(each => each === form.get('role')) ?? null
@@ -67,7 +66,7 @@ export function invite(kit: PageKit, c: PageContext): Promise<Response> {
 
 /** POST /admin/invitations/:id/revoke */
 export function revokeInvitation(kit: PageKit, c: PageContext): Promise<Response> {
-  return act(kit, c, '/admin/invitations', async (_form, by) => {
+  return act(kit, c, '/admin/invitations', 'invitation_revoked', async (_form, by) => {
     const id = parseId(c.req.param('id') ?? '')
     if (!id) throw notFound()
     return kit.invitations.revoke(id, by())

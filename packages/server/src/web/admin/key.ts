@@ -3,13 +3,16 @@ import { type ApiKey, statusOf } from '../../api-keys/api-key.ts'
 import { parseId } from '../../ids.ts'
 import { texts } from '../../languages/current.ts'
 import { parseRequestLimit, sortedRequestLimits } from '../../limits/limit.ts'
+import { copyable } from '../copyable.ts'
 import { labelOf, statusTag } from '../key-list.ts'
 import { facts } from '../key-page.ts'
 import type { PageContext, PageKit } from '../kit.ts'
 import { formToken, type Html } from '../layout.ts'
 import { notFound } from '../problem.ts'
 import { usageChart } from '../usage-chart.ts'
-import { act, invalid, mayChange, reasonField, renderAdmin, requireReader } from './acting.ts'
+import { act, backTo, invalid, mayChange, reasonField, renderAdmin, requireReader } from './acting.ts'
+import { dangerCard } from './danger.ts'
+import { statusTag as personStatus } from './people.ts'
 import { adminTexts } from './texts.ts'
 
 const MAX_TYPED_LENGTH = 200
@@ -22,8 +25,9 @@ export async function renderAnyKey(kit: PageKit, c: PageContext): Promise<Respon
   const now = kit.clock.now()
   const isActive = statusOf(key, now) === 'active'
   const [usage, owner] = await Promise.all([kit.usage.ofKey(key.userId, key.id), kit.users.get(key.userId)])
-  const body = html`<div class="head"><div><h1>${key.name ?? texts.keys.unnamed}</h1><p class="lead"><code>${key.keyPrefix}…</code> ${statusTag(key, statusOf(key, now))}</p></div></div>
-<section class="card"><h2>${keys.columns.owner}: <a href="/admin/users/${key.userId}">${owner?.email ?? adminTexts.people.deleted}</a></h2>${facts(key, now, texts.keys.everythingOfOwner)}</section>
+  const body = html`${backTo('keys')}
+<div class="head"><div><h1>${key.name ?? texts.keys.unnamed}</h1><p class="lead">${statusTag(key, statusOf(key, now))} <code>${key.keyPrefix}…</code> · ${copyable('key-id', key.id)}</p></div></div>
+<section class="card"><p class="spaced">${keys.columns.owner} <a href="/admin/users/${key.userId}">${owner?.email ?? adminTexts.people.deleted}</a>${owner && owner.status !== 'active' ? html` ${personStatus(owner.status)}` : ''}</p>${facts(key, now, 'admin')}</section>
 <section class="card"><h2>${texts.usage.title}</h2>${usageChart(usage)}</section>
 ${isActive && mayChange(kit, signedIn) ? changes(key, kit.forms.token(c)) : ''}`
   return renderAdmin(kit, c, 'keys', { title: labelOf(key) }, body)
@@ -32,10 +36,16 @@ ${isActive && mayChange(kit, signedIn) ? changes(key, kit.forms.token(c)) : ''}`
 function changes(key: ApiKey, token: string): Html {
   const { keys } = adminTexts
   const typed = key.operatorLimits.requests.map(({ limit, per }) => `${limit}/${per}`).join(' ')
-  return html`<section class="card"><h2>${adminTexts.person.change}</h2>
-<form method="post" action="/admin/keys/${key.id}/limit" class="inline spaced">${formToken(token)}<div class="field"><label for="requests">${keys.limits}</label><input id="requests" name="requests" value="${typed}" maxlength="${MAX_TYPED_LENGTH}" autocomplete="off" spellcheck="false" aria-describedby="limits-hint"></div>${reasonField('limit-reason')}<button class="second">${keys.setLimits}</button></form>
-<p class="hint" id="limits-hint">${keys.limitsHint}</p>
-<form method="post" action="/admin/keys/${key.id}/revoke" class="inline spaced">${formToken(token)}${reasonField('revoke-reason')}<button class="second harm">${keys.revokeOne}</button></form></section>`
+  const revocation = {
+    action: `/admin/keys/${key.id}/revoke`,
+    title: keys.revokeOne,
+    lead: keys.revokeOneLead,
+    fields: reasonField('revoke-reason'),
+    isFinal: true,
+  }
+  return html`<section class="card"><h2>${keys.limitsTitle}</h2><p class="quiet" id="limits-hint">${keys.limitsHint}</p>
+<form method="post" action="/admin/keys/${key.id}/limit" class="inline">${formToken(token)}<div class="field"><label for="requests">${keys.limits}</label><input id="requests" name="requests" value="${typed}" maxlength="${MAX_TYPED_LENGTH}" autocomplete="off" spellcheck="false" aria-describedby="limits-hint" placeholder="10/minute 500/day"></div>${reasonField('limit-reason')}<button class="second">${keys.setLimits}</button></form></section>
+${dangerCard([revocation], token)}`
 }
 
 async function keyOf(kit: PageKit, c: PageContext): Promise<ApiKey> {
@@ -48,7 +58,8 @@ async function keyOf(kit: PageKit, c: PageContext): Promise<ApiKey> {
 /** POST /admin/keys/:id/:act */
 export function changeAnyKey(kit: PageKit, c: PageContext): Promise<Response> {
   const back = `/admin/keys/${parseId(c.req.param('id') ?? '') ?? ''}`
-  return act(kit, c, back, async (form, by) => {
+  const done = c.req.param('act') === 'limit' ? 'key_limits_set' : 'key_revoked'
+  return act(kit, c, back, done, async (form, by) => {
     const key = await keyOf(kit, c)
     const who = by(form.get('reason') ?? undefined)
     switch (c.req.param('act')) {

@@ -32,20 +32,20 @@ export async function renderMails(kit: PageKit, c: PageContext): Promise<Respons
       html`<a href="/admin/mails?state=${each}"${each === state ? raw(' aria-current="true"') : ''}>${mails.states[each]}</a>`,
   )
   const body = html`${pageHead(mails.title, mails.lead)}
-${token ? testForm(token) : ''}
 <nav class="filter" aria-label="${mails.title}">${tabs}</nav>
 <section class="card flush">${slice.rows.length === 0 ? empty(mails.empty, mails.emptyLead) : html`<ul class="list">${slice.rows.map(mail => mailRow(mail, token))}</ul>`}${slice.next ? html`<p class="card-foot"><a href="/admin/mails?state=${state}&amp;cursor=${encodeCursor(slice.next)}">${adminTexts.older}</a></p>` : ''}</section>
 <section class="card flush"><div class="card-head"><h2>${mails.suppressed}</h2><p class="quiet">${mails.suppressedLead}</p></div>${
     suppressed.length === 0
       ? html`<p class="card-foot quiet">${adminTexts.none}</p>`
       : html`<ul class="list">${suppressed.slice(0, SUPPRESSED).map(each => suppressionRow(each, token))}</ul>`
-  }${suppressed.length > SUPPRESSED ? html`<p class="card-foot"><a href="/admin/mails?state=${state}&amp;suppressed=${encodeURIComponent(suppressed[SUPPRESSED - 1]!.address)}">${adminTexts.older}</a></p>` : ''}</section>`
+  }${suppressed.length > SUPPRESSED ? html`<p class="card-foot"><a href="/admin/mails?state=${state}&amp;suppressed=${encodeURIComponent(suppressed[SUPPRESSED - 1]!.address)}">${adminTexts.older}</a></p>` : ''}</section>
+${token ? testForm(token) : ''}`
   return renderAdmin(kit, c, 'mails', { title: mails.title }, body)
 }
 
 function testForm(token: string): Html {
   const { mails } = adminTexts
-  return html`<form method="post" action="/admin/mails/test" class="inline spaced">${formToken(token)}<div class="field"><label for="email">${mails.to}</label><input id="email" name="email" type="email" required maxlength="254" autocomplete="off"></div><button class="second">${mails.test}</button></form>`
+  return html`<section class="card"><h2>${mails.test}</h2><form method="post" action="/admin/mails/test" class="inline">${formToken(token)}<div class="field"><label for="email">${mails.to}</label><input id="email" name="email" type="email" required maxlength="254" autocomplete="off"></div><button class="second">${mails.send}</button></form></section>`
 }
 
 /** @param back the page to return to */
@@ -56,7 +56,7 @@ export function suppressionRow(
 ): Html {
   const { mails } = adminTexts
   const lift = html`<form class="buttons" method="post" action="/admin/mails/lift">${formToken(token ?? '')}${backField(back)}<input type="hidden" name="address" value="${address}"><button class="second small">${mails.lift}<span class="unseen"> ${address}</span></button></form>`
-  return html`<li class="item"><div class="what"><span class="name">${address}</span> <span class="tag warn">${mails.isSuppressed}</span><p>${reason} · ${provider}</p></div><p class="when">${mails.until} ${time(until)}</p>${token ? lift : ''}</li>`
+  return html`<li class="item"><div class="what"><span class="name">${address}</span> <span class="tag warn">${mails.isSuppressed}</span><p>${mails.reasons[reason]} · ${mails.reportedBy} ${provider}</p></div><p class="when">${mails.until} ${time(until)}</p>${token ? lift : ''}</li>`
 }
 
 function backField(back: string): Html | '' {
@@ -69,7 +69,7 @@ export function mailRow(mail: ListedMail, token: string | null, back = ''): Html
   const isFailed = mail.state === 'failed' || mail.state === 'expired'
   const canRepeat = isFailed && mail.kind !== 'sign_in' && mail.sealedContent !== null
   const kind = { queued: 'warn', sent: 'active', failed: 'revoked', expired: 'expired' }[mail.state]
-  return html`<li class="item"><div class="what">${recipient(mail)}<p>${mail.kind} · ${mails.attempts(mail.attempts)}${mail.lastError ? html` · ${mail.lastError}` : ''}</p></div><p class="when"><span class="tag ${kind}">${mails.states[mail.state]}</span> ${time(mail.createdAt)}</p>${token && canRepeat ? html`<form class="buttons" method="post" action="/admin/mails/again">${formToken(token)}${backField(back)}<input type="hidden" name="id" value="${mail.id}"><button class="second small">${mails.again}<span class="unseen"> ${mail.recipient}</span></button></form>` : ''}</li>`
+  return html`<li class="item"><div class="what">${recipient(mail)}<p>${mails.kinds[mail.kind]} · ${mails.attempts(mail.attempts)}${mail.lastError ? html` · ${mail.lastError}` : ''}</p></div><p class="when"><span class="tag ${kind}">${mails.states[mail.state]}</span> ${time(mail.createdAt)}</p>${token && canRepeat ? html`<form class="buttons" method="post" action="/admin/mails/again">${formToken(token)}${backField(back)}<input type="hidden" name="id" value="${mail.id}"><button class="second small">${mails.again}<span class="unseen"> ${mail.recipient}</span></button></form>` : ''}</li>`
 }
 
 function recipient({ recipient, userId }: ListedMail): Html {
@@ -79,7 +79,7 @@ function recipient({ recipient, userId }: ListedMail): Html {
 }
 
 export function changeMails(kit: PageKit, c: PageContext): Promise<Response> {
-  return act(kit, c, '/admin/mails', async (form, by) => {
+  return act(kit, c, '/admin/mails', 'mail_queued', async (form, by) => {
     const back = form.has('back') ? destinationOf(form.get('back') ?? '') : '/admin/mails'
     const done = await change(kit, c.req.param('act'), form, by())
     return c.redirect(`${back}?done=${done}`, 303)

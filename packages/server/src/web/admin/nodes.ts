@@ -1,8 +1,17 @@
 import { html } from 'hono/html'
 import type { Finding } from '../../administration/finding.ts'
 import type { PageContext, PageKit } from '../kit.ts'
-import { formToken, type Html, pageHead, time } from '../layout.ts'
-import { act, mayChange, reasonField, renderAdmin, requireReader } from './acting.ts'
+import { type Html, pageHead, time } from '../layout.ts'
+import {
+  act,
+  isForeign,
+  mayChange,
+  reasonField,
+  renderAdmin,
+  requireChanger,
+  requireReader,
+} from './acting.ts'
+import { renderQuestion } from './confirmation.ts'
 import { adminTexts } from './texts.ts'
 
 /** /admin/nodes: the running processes, what is wrong with the installation, and the keys that sign tokens. */
@@ -11,17 +20,16 @@ export async function renderNodes(kit: PageKit, c: PageContext): Promise<Respons
   const { nodes } = adminTexts
   const { columns } = nodes
   // The full check is expensive, so a link on another site must not cause it.
-  const isForeign = ['cross-site', 'same-site'].includes(c.req.header('sec-fetch-site') ?? '')
-  const isWhole = c.req.query('check') === 'all' && !isForeign
+  const isWhole = c.req.query('check') === 'all' && !isForeign(c)
   const [rows, findings] = await Promise.all([
     kit.administration.nodes(),
     isWhole ? kit.examination.whole() : kit.examination.quick(),
   ])
-  const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
+  const isEditable = mayChange(kit, signedIn)
   const body = html`${pageHead(nodes.title, nodes.lead)}
 ${findingsCard(findings, isWhole)}
 <section class="card flush"><table class="rows even"><thead><tr><th scope="col">${columns.id}</th><th scope="col">${columns.version}</th><th scope="col">${columns.started}</th><th scope="col" class="amount">${columns.agents}</th></tr></thead><tbody>${rows.map(node => html`<tr><th scope="row"><code>${node.id}</code></th><td data-label="${columns.version}">${node.version}</td><td data-label="${columns.started}">${time(node.startedAt)}</td><td data-label="${columns.agents}" class="amount">${node.connections}</td></tr>`)}</tbody></table></section>
-${signingKeys(kit, token)}`
+${signingKeys(kit, isEditable)}`
   return renderAdmin(kit, c, 'nodes', { title: nodes.title }, body)
 }
 
@@ -36,18 +44,33 @@ function findingsCard(findings: readonly Finding[], isWhole: boolean): Html {
   return html`<section class="card flush"><div class="card-head"><h2>${nodes.health(problems.length)}</h2><p class="quiet">${isWhole ? nodes.checkedAll : nodes.checkedSome}${more}</p></div><ul class="list">${sorted.map(row)}</ul></section>`
 }
 
-function signingKeys(kit: PageKit, token: string | null): Html {
+function signingKeys(kit: PageKit, isEditable: boolean): Html {
   const { nodes } = adminTexts
   const keys = kit.signingKeys.jwks().keys
-  const rotate = token
-    ? html`<form method="post" action="/admin/nodes/rotate-signing-keys" class="inline spaced card-foot">${formToken(token)}${reasonField('reason')}<button class="second">${nodes.rotate}</button></form>`
+  const rotate = isEditable
+    ? html`<p class="card-foot"><a class="button second" href="/admin/nodes/rotate-signing-keys">${nodes.rotate}</a></p>`
     : ''
   return html`<section class="card flush"><div class="card-head"><h2>${nodes.signingKeys}</h2><p class="quiet">${nodes.signingKeysLead}</p></div><ul class="list">${keys.map(({ kid, alg }) => html`<li class="item"><div class="what"><span class="name">${alg}</span><p><code>${kid}</code></p></div></li>`)}</ul>${rotate}</section>`
 }
 
+/** GET /admin/nodes/rotate-signing-keys: asks once more. */
+export function renderRotateSigningKeys(kit: PageKit, c: PageContext): Response | Promise<Response> {
+  requireChanger(kit, c, '/admin/nodes')
+  const { nodes } = adminTexts
+  return renderQuestion(kit, c, {
+    section: 'nodes',
+    title: nodes.rotateTitle,
+    body: html`<p>${nodes.rotateLead}</p>`,
+    action: '/admin/nodes/rotate-signing-keys',
+    fields: reasonField('reason'),
+    submit: nodes.rotate,
+    cancel: { href: '/admin/nodes', label: adminTexts.cancel },
+  })
+}
+
 /** POST /admin/nodes/rotate-signing-keys */
 export function rotateSigningKeys(kit: PageKit, c: PageContext): Promise<Response> {
-  return act(kit, c, '/admin/nodes', async (form, by) => {
+  return act(kit, c, '/admin/nodes', 'signing_keys_rotated', async (form, by) => {
     await kit.signingKeys.rotate(by(form.get('reason') ?? undefined))
   })
 }

@@ -15,23 +15,24 @@ export async function renderOverview(kit: PageKit, c: PageContext): Promise<Resp
   const { overview, people } = adminTexts
   const page = { limit: LATEST, after: null }
   const period = periodOf(c.req.query('period'))
-  const [nodes, depth, failed, acts, buckets] = await Promise.all([
+  const [nodes, depth, failed, acts, buckets, peopleNow] = await Promise.all([
     kit.administration.nodes(),
     kit.store.outbox.depth(kit.clock.now()),
     kit.administration.mails('failed', page),
     kit.store.audit.list({}, page),
     kit.statistics.report(reportOf(period, kit.clock.now())),
+    kit.statistics.people(),
   ])
   const agents = nodes.reduce((sum, { connections }) => sum + connections, 0)
   const body = html`${pageHead(overview.title, overview.lead)}
 <form method="get" action="/admin/users" class="inline spaced" role="search"><div class="field"><label for="query">${people.query}</label><input id="query" name="query" autocomplete="off" spellcheck="false"></div><button>${people.search}</button></form>
 <div class="columns">
-<section class="card"><h2>${adminTexts.nav.nodes}</h2><p>${overview.running(nodes.length, agents)}</p></section>
-<section class="card"><h2>${adminTexts.nav.mails}</h2><p>${overview.mail(depth.queued)}</p></section>
+<section class="card"><h2><a href="/admin/nodes">${adminTexts.nav.nodes}</a></h2><p>${overview.running(nodes.length, agents)}</p></section>
+<section class="card"><h2><a href="/admin/mails">${adminTexts.nav.mails}</a></h2><p>${overview.mail(depth.queued)}</p></section>
 </div>
 ${periodLinks(period)}
-${statisticsCharts(buckets, period)}
+${statisticsCharts(buckets, period, { people: peopleNow, agents })}
 <section class="card flush"><div class="card-head"><h2>${overview.failed}</h2></div>${failed.rows.length > 0 ? html`<ul class="list">${failed.rows.map(mail => mailRow(mail, null))}</ul>` : html`<p class="card-foot quiet">${adminTexts.none}</p>`}</section>
-<section class="card flush"><div class="card-head"><h2>${overview.acts}</h2></div>${acts.rows.length > 0 ? html`<ul class="list">${await auditRows(kit, acts.rows)}</ul>` : html`<p class="card-foot quiet">${adminTexts.none}</p>`}</section>`
+<section class="card flush"><div class="card-head"><h2>${overview.acts}</h2></div>${acts.rows.length > 0 ? html`<ul class="list">${await auditRows(kit, acts.rows)}</ul><p class="card-foot"><a href="/admin/audit">${overview.allActs}</a></p>` : html`<p class="card-foot quiet">${adminTexts.none}</p>`}</section>`
   return renderAdmin(kit, c, 'overview', { title: overview.title }, body)
 }

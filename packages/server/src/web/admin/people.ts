@@ -57,10 +57,16 @@ function filters(status: UserStatus | undefined, role: UserRole | undefined): Ht
   const links: [string, string, boolean][] = [
     ['/admin/users', people.all, !status && !role],
     ...STATUSES.slice(1).map(
-      each => [`/admin/users?status=${each}`, each, status === each] as [string, string, boolean],
+      each =>
+        [`/admin/users?status=${each}`, adminTexts.statuses[each], status === each] as [
+          string,
+          string,
+          boolean,
+        ],
     ),
     ...USER_ROLES.slice(1).map(
-      each => [`/admin/users?role=${each}`, each, role === each] as [string, string, boolean],
+      each =>
+        [`/admin/users?role=${each}`, adminTexts.roles[each], role === each] as [string, string, boolean],
     ),
   ]
   return links.map(
@@ -72,14 +78,14 @@ function peopleTable(users: readonly User[]): Html {
   const { columns } = adminTexts.people
   return html`<table class="rows even"><thead><tr><th scope="col">${columns.who}</th><th scope="col">${columns.role}</th><th scope="col">${columns.status}</th><th scope="col">${columns.since}</th></tr></thead><tbody>
 ${users.map(
-  user => html`<tr><th scope="row"><a class="name" href="/admin/users/${user.id}">${user.email ?? adminTexts.people.deleted}</a>${user.name ? html` <span class="quiet">${user.name}</span>` : ''}</th><td data-label="${columns.role}">${user.role}</td><td data-label="${columns.status}">${statusTag(user.status)}</td><td data-label="${columns.since}">${day(user.createdAt)}</td></tr>
+  user => html`<tr><th scope="row"><a class="name" href="/admin/users/${user.id}">${user.email ?? adminTexts.people.deleted}</a>${user.name ? html` <span class="quiet">${user.name}</span>` : ''}</th><td data-label="${columns.role}">${adminTexts.roles[user.role]}</td><td data-label="${columns.status}">${statusTag(user.status)}</td><td data-label="${columns.since}">${day(user.createdAt)}</td></tr>
 `,
 )}</tbody></table>`
 }
 
 export function statusTag(status: UserStatus): Html {
   const kind = { active: 'active', suspended: 'warn', deleted: 'revoked' }[status]
-  return html`<span class="tag ${kind}">${status}</span>`
+  return html`<span class="tag ${kind}">${adminTexts.statuses[status]}</span>`
 }
 
 /** @throws KeywayError `not_found` */

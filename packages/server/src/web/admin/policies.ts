@@ -13,11 +13,10 @@ import {
 } from '../../policies/policy.ts'
 import type { PageContext, PageKit } from '../kit.ts'
 import { formToken, type Html, pageHead } from '../layout.ts'
-import { act, invalid, mayChange, renderAdmin, requireReader } from './acting.ts'
+import { act, invalid, mayChange, reasonField, renderAdmin, requireReader } from './acting.ts'
 import { adminTexts } from './texts.ts'
 
 const MAX_TEXT_LENGTH = 4000
-const MAX_REASON_LENGTH = 500
 
 /** The fields of the form, as texts. */
 type Fields = Record<FieldName, string>
@@ -44,7 +43,7 @@ export async function renderPolicies(kit: PageKit, c: PageContext): Promise<Resp
 export async function changePolicies(kit: PageKit, c: PageContext): Promise<Response> {
   let typed: Fields | undefined
   try {
-    return await act(kit, c, '/admin/policies', async (form, by) => {
+    return await act(kit, c, '/admin/policies', 'policies_saved', async (form, by) => {
       typed = typedFields(form)
       const before = await kit.policies.read()
       const wanted = parse(typed)
@@ -68,7 +67,7 @@ function render(kit: PageKit, c: PageContext, fields: Fields, problem: string | 
     each =>
       html`<div class="choice"><input type="radio" id="sign-up-${each}" name="sign_up" value="${each}"${fields.sign_up === each ? raw(' checked') : ''}><div><label for="sign-up-${each}">${policies.signUps[each]}</label></div></div>`,
   )
-  const fieldsets = html`<fieldset${lock}><legend>${policies.keys}</legend>
+  const fieldsets = html`<fieldset class="card"${lock}><legend>${policies.keys}</legend>
 ${input('max_lifetime', policies.maxLifetime, policies.maxLifetimeHint, 'numeric')}
 ${tick('expiry_required', policies.expiryRequired)}
 ${input('default_lifetime', policies.defaultLifetime, '', 'numeric')}
@@ -76,12 +75,12 @@ ${tick('unrestricted', policies.unrestricted)}
 ${input('scopes', policies.scopes, policies.scopesHint)}
 <p><a href="/admin/keys?filter=violating">${policies.older}</a></p>
 </fieldset>
-<fieldset${lock}><legend>${policies.signUp}</legend>
+<fieldset class="card"${lock}><legend>${policies.signUp}</legend>
 ${signUps}
 ${input('domains', policies.domains, policies.domainsHint)}
 ${input('credit', policies.credit, '', 'decimal')}
 </fieldset>
-<fieldset${lock}><legend>${policies.limits}</legend>
+<fieldset class="card"${lock}><legend>${policies.limits}</legend>
 <p class="hint">${policies.limitsHint}</p>
 ${input('maxima', policies.maxima)}
 ${input('defaults', policies.defaults)}
@@ -90,11 +89,11 @@ ${input('person', policies.person)}
   const body = html`${pageHead(policies.title, policies.lead)}
 ${
   isEditable
-    ? html`<form method="post" action="/admin/policies" class="create">${formToken(kit.forms.token(c))}
+    ? html`<form method="post" action="/admin/policies">${formToken(kit.forms.token(c))}
 ${fieldsets}
 ${saving()}
 </form>`
-    : html`<div class="create">${fieldsets}</div>`
+    : fieldsets
 }`
   return renderAdmin(
     kit,
@@ -107,8 +106,7 @@ ${saving()}
 }
 
 function saving(): Html {
-  return html`<div class="field"><label for="reason">${adminTexts.reason}</label><input id="reason" name="reason" maxlength="${MAX_REASON_LENGTH}" autocomplete="off"></div>
-<button>${adminTexts.policies.save}</button>`
+  return html`<div class="card inline">${reasonField('reason')}<button>${adminTexts.policies.save}</button></div>`
 }
 
 function fieldsOf(each: Policies): Fields {

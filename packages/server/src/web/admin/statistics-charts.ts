@@ -20,7 +20,8 @@ const texts = {
   asTable: 'The numbers as a table',
   hour: 'Hour (UTC)',
   day: 'Day (UTC)',
-  now: 'last count',
+  now: 'now',
+  hourly: 'counted every hour',
   peak: 'most at once',
   most: { hour: (most: string) => `at most ${most} an hour`, day: (most: string) => `at most ${most} a day` },
   unknown: 'not counted',
@@ -74,13 +75,30 @@ export function periodLinks(chosen: Period): Html {
   return html`<nav class="filter" aria-label="${texts.period}">${links}</nav>`
 }
 
+/** What is known now; null: only as it was measured last. */
+export interface Present {
+  people: number | null
+  agents: number
+}
+
 /** A chart for each number, and all of them as one table. */
-export function statisticsCharts(buckets: readonly StatisticBucket[], period: Period): Html {
+export function statisticsCharts(
+  measured: readonly StatisticBucket[],
+  period: Period,
+  { people, agents }: Present,
+): Html {
   const { unit } = PERIODS[period]
+  const last = measured.at(-1)!
+  const present = {
+    ...last,
+    people: people ?? last.people,
+    live_agents: Math.max(agents, last.live_agents ?? 0),
+  }
+  const buckets = [...measured.slice(0, -1), present]
   const [from, to] = [axisLabel(buckets[0]!.start, unit), axisLabel(buckets.at(-1)!.start, unit)]
   const charts = SHOWN.map(({ id, title, isLevel, kind, of }) => {
     const values = buckets.map(of)
-    const { figure, note } = summaryOf(values, unit, isLevel)
+    const { figure, note } = summaryOf(values, unit, isLevel, people === null)
     const description = `${title}, ${PERIODS[period].label}: ${`${figure} ${note}`.trim()}.`
     return chart({ id, title, figure, note, description, series: [{ kind, values }], from, to })
   })
@@ -88,10 +106,16 @@ export function statisticsCharts(buckets: readonly StatisticBucket[], period: Pe
 <details class="card flush"><summary class="card-head">${texts.asTable}</summary><section class="scroll" tabindex="0" aria-label="${texts.asTable}">${table(buckets, period)}</section></details>`
 }
 
-function summaryOf(values: readonly (number | null)[], unit: UsageUnit, isLevel: Shown['isLevel']) {
+function summaryOf(
+  values: readonly (number | null)[],
+  unit: UsageUnit,
+  isLevel: Shown['isLevel'],
+  isHourly: boolean,
+) {
   const known = values.filter(value => value !== null)
   if (known.length === 0) return { figure: '–', note: texts.unknown }
-  if (isLevel === 'now') return { figure: formatCount(known.at(-1)!), note: texts.now }
+  if (isLevel === 'now')
+    return { figure: formatCount(known.at(-1)!), note: isHourly ? texts.hourly : texts.now }
   if (isLevel === 'peak') return { figure: formatCount(Math.max(...known)), note: texts.peak }
   const [sum, most] = [known.reduce((sum, value) => sum + value, 0), Math.max(...known)]
   return { figure: formatCount(sum), note: sum === 0 ? '' : texts.most[unit](formatCount(most)) }

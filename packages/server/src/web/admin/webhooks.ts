@@ -1,5 +1,4 @@
 import { html, raw } from 'hono/html'
-import { toRfc3339 } from '../../clock.ts'
 import { parseId } from '../../ids.ts'
 import {
   isWebhookEventType,
@@ -7,12 +6,16 @@ import {
   type WebhookEventType,
 } from '../../webhooks/webhook-event.ts'
 import type { WebhookStatus } from '../../webhooks/webhooks.ts'
+import { copyable } from '../copyable.ts'
 import type { PageContext, PageKit } from '../kit.ts'
-import { empty, formToken, type Html, pageHead, time } from '../layout.ts'
+import { day, empty, formToken, type Html, pageHead, time } from '../layout.ts'
 import { notFound } from '../problem.ts'
-import { act, mayChange, refusalOf, renderAdmin, requireReader } from './acting.ts'
+import { act, backTo, mayChange, refusalOf, renderAdmin, requireReader } from './acting.ts'
 import { line } from './app-form.ts'
+import { type DangerousAct, dangerCard } from './danger.ts'
 import { deliveriesCard, testResult } from './deliveries.ts'
+import type { Notice } from './texts.ts'
+import { WEBHOOK_EVENT_GROUPS, WEBHOOK_EVENT_WORDS } from './webhook-events-texts.ts'
 import { webhooksTexts as texts } from './webhooks-texts.ts'
 
 /** The values of the form, also to be corrected. */
@@ -46,7 +49,7 @@ ${form}`
 
 function table(rows: readonly WebhookStatus[]): Html {
   const { columns } = texts
-  return html`<table class="rows"><thead><tr><th scope="col">${columns.url}</th><th scope="col">${columns.events}</th><th scope="col">${columns.state}</th><th scope="col" class="amount">${columns.waiting}</th></tr></thead><tbody>
+  return html`<table class="rows even"><thead><tr><th scope="col">${columns.url}</th><th scope="col">${columns.events}</th><th scope="col">${columns.state}</th><th scope="col" class="amount">${columns.waiting}</th></tr></thead><tbody>
 ${rows.map(
   row => html`<tr><th scope="row"><a class="name" href="${pathOf(row.id)}">${row.url}</a></th><td data-label="${columns.events}">${row.events.length || texts.all}</td><td data-label="${columns.state}">${stateTag(row)}</td><td data-label="${columns.waiting}" class="amount">${row.waiting}</td></tr>
 `,
@@ -60,12 +63,14 @@ function stateTag({ disabledBy }: WebhookStatus): Html {
 }
 
 function settingsFields({ url, events }: Typed): Html {
-  const choices = WEBHOOK_EVENT_TYPES.map(
-    type =>
-      html`<div class="choice"><input type="checkbox" id="${type}" name="events" value="${type}"${events.includes(type) ? raw(' checked') : ''}><div><label for="${type}"><code>${type}</code></label></div></div>`,
+  const groups = Map.groupBy(WEBHOOK_EVENT_TYPES, type => WEBHOOK_EVENT_GROUPS[type.split('.')[0]!]!)
+  const choice = (type: WebhookEventType) =>
+    html`<div class="choice"><input type="checkbox" id="${type}" name="events" value="${type}"${events.includes(type) ? raw(' checked') : ''} aria-describedby="${type}-words"><div><label for="${type}"><code>${type}</code></label><p class="hint" id="${type}-words">${WEBHOOK_EVENT_WORDS[type]}</p></div></div>`
+  const fieldsets = [...groups].map(
+    ([group, types]) => html`<fieldset><legend>${group}</legend>${types.map(choice)}</fieldset>`,
   )
   return html`${line('url', texts.url, url, { required: true, hint: texts.urlHint })}
-<fieldset><legend>${texts.events}</legend><p class="hint">${texts.eventsHint}</p><div class="choices" role="group" aria-label="${texts.events}">${choices}</div></fieldset>`
+<fieldset class="events"><legend>${texts.events}</legend><p class="hint">${texts.eventsHint}</p><div class="columns">${fieldsets}</div></fieldset>`
 }
 
 function typedIn(form: URLSearchParams): Typed {
@@ -74,7 +79,7 @@ function typedIn(form: URLSearchParams): Typed {
 
 /** POST /admin/webhooks */
 export function createWebhook(kit: PageKit, c: PageContext): Promise<Response> {
-  return act(kit, c, '/admin/webhooks', async (form, by) => {
+  return act(kit, c, '/admin/webhooks', 'webhook_saved', async (form, by) => {
     const { url, events } = typedIn(form)
     try {
       const { webhook, secret } = await (await kit.webhooks()).create({ url, events: [...events] }, by())
@@ -116,15 +121,26 @@ async function renderOne(
   const signedIn = requireReader(kit, c)
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
   const { dropped, createdAt } = webhook
-  const body = html`${pageHead(webhook.url, `${texts.created} ${toRfc3339(createdAt).slice(0, 10)}`, html`<p>${stateTag(webhook)}</p>`)}
+  const body = html`${backTo('webhooks')}
+<div class="head"><div><h1>${webhook.url}</h1><p class="lead">${stateTag(webhook)} ${texts.created} ${day(createdAt)} · ${copyable('webhook-id', webhook.id)}</p></div></div>
 ${dropped > 0 ? html`<p class="banner notice">${texts.dropped(dropped)}</p>` : ''}
 ${above}
 ${token ? actions(webhook, token) : ''}
 ${await deliveriesCard(kit, c, webhook.id, token)}
 ${secretsCard(webhook, token)}
 <section class="card"><h2>${texts.settings}</h2>${token ? html`<form method="post" action="${pathOf(webhook.id)}/change" class="create">${formToken(token)}${settingsFields(webhook)}<button>${texts.save}</button></form>` : html`<dl class="facts"><div><dt>${texts.events}</dt><dd>${webhook.events.join(' ') || texts.all}</dd></div></dl>`}</section>
-${token ? html`<details class="card"><summary>${texts.remove}</summary><p class="hint">${texts.removeLead}</p><form method="post" action="${pathOf(webhook.id)}/remove">${formToken(token)}<button class="second harm">${texts.remove}</button></form></details>` : ''}`
+${token ? dangerCard([removal(webhook)], token) : ''}`
   return renderAdmin(kit, c, 'webhooks', { title: texts.title, problem }, body, problem ? 400 : 200)
+}
+
+function removal({ id }: WebhookStatus): DangerousAct {
+  return {
+    action: `${pathOf(id)}/remove`,
+    title: texts.remove,
+    lead: texts.removeLead,
+    fields: '',
+    isFinal: true,
+  }
 }
 
 function actions({ id, disabledAt }: WebhookStatus, token: string): Html {
@@ -142,10 +158,18 @@ function secretsCard({ id, secrets }: WebhookStatus, token: string | null): Html
   return html`<section class="card flush"><div class="card-head"><h2>${texts.secrets}</h2><p class="quiet">${texts.secretsLead}</p></div><ul class="list">${secrets.map(row)}</ul>${create}</section>`
 }
 
+const NOTICES: { [act: string]: Notice | undefined } = Object.assign(Object.create(null), {
+  enable: 'webhook_enabled',
+  disable: 'webhook_disabled',
+  'remove-secret': 'webhook_secret_removed',
+  'send-again': 'event_queued',
+} satisfies Record<string, Notice>)
+
 /** POST /admin/webhooks/:id/:act */
 export function changeWebhook(kit: PageKit, c: PageContext): Promise<Response> {
   const id = idOf(c)
-  return act(kit, c, pathOf(id), async (form, by) => {
+  const done = NOTICES[c.req.param('act') ?? ''] ?? 'webhook_saved'
+  return act(kit, c, pathOf(id), done, async (form, by) => {
     const webhooks = await kit.webhooks()
     switch (c.req.param('act')) {
       case 'change': {
@@ -173,7 +197,7 @@ export function changeWebhook(kit: PageKit, c: PageContext): Promise<Response> {
         return webhooks.sendAgain(parseId(form.get('delivery') ?? '') ?? '', by())
       case 'remove':
         await webhooks.remove(id, by())
-        return c.redirect('/admin/webhooks?done=saved', 303)
+        return c.redirect('/admin/webhooks?done=webhook_removed', 303)
       default:
         throw notFound()
     }

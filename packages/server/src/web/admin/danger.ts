@@ -1,0 +1,25 @@
+import { html } from 'hono/html'
+import { formToken, type Html } from '../layout.ts'
+import { adminTexts } from './texts.ts'
+
+export interface DangerousAct {
+  /** Where its form is sent. */
+  action: string
+  /** Also the text of its button. */
+  title: string
+  lead: string
+  fields: Html | ''
+  /** Cannot be undone. */
+  isFinal: boolean
+}
+
+/** What takes something away or gives rights, apart from everything else and at the end of a page. */
+export function dangerCard(acts: readonly DangerousAct[], token: string): Html {
+  const rows = acts.map(
+    ({ action, title, lead, fields, isFinal }) =>
+      html`<form method="post" action="${action}" class="danger-act"><div><h3>${title}</h3><p class="hint">${lead}</p></div><div class="fields">${formToken(token)}${fields}<button class="${isFinal ? 'danger' : 'second harm'}">${title}</button></div></form>`,
+  )
+  return html`<section class="card flush danger-card"><div class="card-head"><h2>${adminTexts.danger}</h2></div>
+${rows}
+</section>`
+}

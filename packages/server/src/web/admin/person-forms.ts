@@ -1,0 +1,66 @@
+import { html, raw } from 'hono/html'
+import { MAX_REASON_LENGTH } from '../../audit/audit-event.ts'
+import { MAX_USER_NAME_LENGTH, USER_ROLES, type User } from '../../users/user.ts'
+import { formToken, type Html } from '../layout.ts'
+import type { DangerousAct } from './danger.ts'
+import { adminTexts } from './texts.ts'
+
+export const MAX_DESCRIPTION_LENGTH = 200
+
+/** What helps a person and harms nothing. @param once an id, so that credit that is sent twice is added once */
+export function supportCard(user: User, token: string, once: string): Html {
+  const { person } = adminTexts
+  const form = (name: string, title: string, lead: string, fields: Html | '') =>
+    html`<form method="post" action="${pathOf(user, name)}" class="act"><h3>${title}</h3>${lead ? html`<p class="hint">${lead}</p>` : ''}${formToken(token)}${fields}<button class="second">${title}</button></form>`
+  const credit = html`<input type="hidden" name="once" value="${once}">${field('amount', 'amount', person.amount, 'inputmode="decimal" required maxlength="16" placeholder="5.00"')}${field('description', 'description', person.description, `required maxlength="${MAX_DESCRIPTION_LENGTH}"`)}`
+  const name = html`<div class="field"><label for="name">${person.name}</label><input id="name" name="name" autocomplete="off" value="${user.name ?? ''}" maxlength="${MAX_USER_NAME_LENGTH}"></div>`
+  return html`<section class="card"><h2>${person.support}</h2><div class="acts">
+${form('clear-limits', person.clearLimits, person.clearLimitsLead, '')}
+${form('credit', person.credit, '', credit)}
+${form('rename', person.rename, '', name)}
+</div></section>`
+}
+
+/** What takes something away or gives rights. */
+export function dangersOf(user: User): DangerousAct[] {
+  const { person, roles } = adminTexts
+  const act = (name: string, title: string, lead: string, fields: Html, isFinal = false) => ({
+    action: pathOf(user, name),
+    ...{ title, lead, fields, isFinal },
+  })
+  const options = USER_ROLES.map(
+    role =>
+      html`<option value="${role}"${role === user.role ? raw(' selected') : ''}>${roles[role]}</option>`,
+  )
+  const role = html`<div class="field"><label for="role">${person.role}</label><select id="role" name="role">${options}</select></div>`
+  const confirm = field('confirm', 'confirm', person.address, 'required spellcheck="false"')
+  return [
+    act('role', person.setRole, person.gains, role),
+    act('revoke-keys', person.revokeKeys, person.revokeKeysLead, why('keys-reason')),
+    ...(user.status === 'suspended'
+      ? []
+      : [act('suspend', person.suspend, person.suspendLead, why('suspend-reason'))]),
+    act('delete', person.delete, person.deleteLead, confirm, true),
+  ]
+}
+
+/** Why little works for this person, and how that ends. */
+export function suspensionCard(user: User, token: string | null): Html {
+  const { person } = adminTexts
+  const lift = token
+    ? html`<form method="post" action="${pathOf(user, 'activate')}" class="inline">${formToken(token)}<div class="field"><label for="activate-reason">${adminTexts.reason}</label><input id="activate-reason" name="reason" autocomplete="off" maxlength="${MAX_REASON_LENGTH}"></div><button class="second">${person.activate}</button></form>`
+    : ''
+  return html`<section class="card"><h2>${person.isSuspended}</h2><p class="quiet">${person.isSuspendedLead} <a href="/admin/audit?subject=${user.id}&amp;type=user.suspended">${person.whySuspended}</a></p>${lift}</section>`
+}
+
+function why(id: string): Html {
+  return field(id, 'reason', adminTexts.reason, `maxlength="${MAX_REASON_LENGTH}" required`)
+}
+
+function field(id: string, name: string, label: string, more: string): Html {
+  return html`<div class="field"><label for="${id}">${label}</label><input id="${id}" name="${name}" autocomplete="off" ${raw(more)}></div>`
+}
+
+function pathOf({ id }: User, act: string): string {
+  return `/admin/users/${id}/${act}`
+}
