@@ -6,6 +6,7 @@ import asyncio
 import uuid
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -169,6 +170,9 @@ async def test_verifications_at_the_same_time_share_requests(url: str, sign_in: 
             answers = await asyncio.gather(*(service.apps.verify_key(created[n % 3]["key"]) for n in range(100)))
             assert [answer["key_id"] for answer in answers] == [created[n % 3]["id"] for n in range(100)]
             assert paths == ["/auth/introspections"] * 4
+            foul: list[Any] = ["x" * 16_000, '"' * 12_000, "svc_\0", "\ud800", None, *["a" * 2000] * 31]
+            asked = [service.apps.verify_key(key) for key in [*foul, created[0]["key"]]]
+            assert (await asyncio.gather(*asked, return_exceptions=True))[-1] == answers[0]
             waiting = [asyncio.create_task(service.apps.verify_key(created[0]["key"])) for _ in range(3)]
             waiting[1].cancel()
             first, cancelled, last = await asyncio.gather(*waiting, return_exceptions=True)

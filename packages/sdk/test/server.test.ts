@@ -43,7 +43,7 @@ describe('against the real service', { concurrency: 3 }, () => {
     }
   })
 
-  test('an app verifies keys and consumes calls of their limits', async t => {
+  test('an app verifies keys and consumes calls of their limits, whatever else is presented beside them', async t => {
     const { url, keyway, command } = await startKeyway(t)
     await command('apps', 'add', 'quotes', '--name', 'Quotes')
     const secret = (await command('apps', 'secret', 'quotes')).trim()
@@ -76,6 +76,17 @@ describe('against the real service', { concurrency: 3 }, () => {
     assert.deepEqual(own, { status: 'fulfilled', value: asked })
     assert.deepEqual(unknown, { status: 'fulfilled', value: { active: false } })
     assert.equal((over as PromiseRejectedResult).reason.code, 'rate_limited')
+
+    // The last one is what a caller without a header presents to a service that does not look.
+    const foul = ['x'.repeat(16_000), '"'.repeat(12_000), 'svc_\0', '\ud800', 'svc_é', undefined as never]
+    const long = Array.from({ length: 31 }, () => 'a'.repeat(2000))
+    for (const others of [...foul.map(each => [each]), foul, long]) {
+      const answers = await Promise.allSettled([...others, key].map(each => apps.verifyKey(each)))
+      const beside = answers.pop()!
+      assert.equal(beside.status === 'fulfilled' && beside.value.active && beside.value.key_id, id)
+      for (const answer of answers)
+        if (answer.status === 'fulfilled') assert.deepEqual(answer.value, { active: false })
+    }
   })
 
   test('what a key was used for is reported, and from where and by what', async () => {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import deque
+from itertools import islice
 from typing import Any, NamedTuple
 
 from ._errors import KeywayError, error_from_problem
@@ -14,6 +16,13 @@ MAX_IN_PROGRESS = 4
 
 MAX_KEYS = 32
 """The service's limit for one request."""
+
+MAX_CHARACTERS = 20_000
+"""Of the keys of one request, of which the service takes 24 KiB with what is around them."""
+
+SHAREABLE = re.compile(r"[\w.~+/=-]{1,2000}", re.ASCII)
+"""What may share a request: keys and tokens have no other characters (RFC 6750 section 2.1). Anything else is checked
+alone, so that no stranger's credential can make a request fail that others share."""
 
 
 class _Waiting(NamedTuple):
@@ -42,7 +51,7 @@ class KeyVerifier:
     async def _work(self) -> None:
         # A new task runs after its creator paused, so the calls of one turn of the event loop come together.
         while self._waiting:
-            batch = [self._waiting.popleft() for _ in range(min(MAX_KEYS, len(self._waiting)))]
+            batch = [self._waiting.popleft() for _ in range(_sharers_of(self._waiting))]
             # The callers of some may have been cancelled in the meantime.
             batch = [each for each in batch if not each.answer.done()]
             if len(batch) == 1:
@@ -55,11 +64,16 @@ class KeyVerifier:
             body = {"tokens": [each.check for each in batch]}
             answers = (await self._call("/auth/introspections", body))["data"]
         except KeywayError as error:
-            if error.status == 404:  # A service of an earlier version, which counted nothing.
+            # Refused as a whole, by its form or by a service of an earlier version: nothing was counted.
+            if error.status in (400, 404, 413):
                 await asyncio.gather(*(self._send_alone(each) for each in batch))
             else:
                 for each in batch:
                     _fail(each, error)
+            return
+        except Exception as error:  # Else the callers would wait for ever.
+            for each in batch:
+                _fail(each, error)
             return
         for each, answer in zip(batch, answers):
             if "error" in answer:
@@ -72,7 +86,7 @@ class KeyVerifier:
     async def _send_alone(self, waiting: _Waiting) -> None:
         try:
             answer = await self._call("/auth/introspect", waiting.check)
-        except KeywayError as error:
+        except Exception as error:  # Also what cannot be written as JSON.
             _fail(waiting, error)
         else:
             if not waiting.answer.done():
@@ -82,6 +96,23 @@ class KeyVerifier:
         return await self._transport.call("POST", path, body=body, credential="app")
 
 
-def _fail(waiting: _Waiting, error: KeywayError) -> None:
+def _sharers_of(waiting: deque[_Waiting]) -> int:
+    """How many of those that wait share the next request, from the first on."""
+    characters = 0
+    for count, each in enumerate(islice(waiting, MAX_KEYS)):
+        characters += len(each.check["token"]) if _is_shareable(each.check) else MAX_CHARACTERS + 1
+        if characters > MAX_CHARACTERS:
+            return max(1, count)
+    return min(MAX_KEYS, len(waiting))
+
+
+def _is_shareable(check: dict[str, Any]) -> bool:
+    """Of programs without type checks, keys and numbers may be anything."""
+    token = check["token"]
+    is_credential = isinstance(token, str) and SHAREABLE.fullmatch(token) is not None
+    return is_credential and isinstance(check.get("consume") or 0, int)
+
+
+def _fail(waiting: _Waiting, error: Exception) -> None:
     if not waiting.answer.done():
         waiting.answer.set_exception(error)

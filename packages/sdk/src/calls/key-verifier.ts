@@ -6,6 +6,14 @@ import type { Transport } from '../transport.ts'
 const MAX_IN_PROGRESS = 4
 /** The service's limit for one request. */
 const MAX_KEYS = 32
+/** Characters of the keys of one request, of which the service takes 24 KiB with what is around them. */
+const MAX_CHARACTERS = 20_000
+
+/**
+ * What may share a request: keys and tokens have no other characters (RFC 6750 section 2.1). Anything else is checked
+ * alone, so that no stranger's credential can make a request fail that others share.
+ */
+const SHAREABLE = /^[\w.~+/=-]{1,2000}$/
 
 interface Waiting {
   key: string
@@ -39,7 +47,7 @@ export class KeyVerifier {
     for (;;) {
       // The calls of one turn of the event loop come together.
       await Promise.resolve()
-      const batch = this.#waiting.splice(0, MAX_KEYS)
+      const batch = this.#waiting.splice(0, sharersOf(this.#waiting))
       if (batch.length === 0) break
       await this.#send(batch)
     }
@@ -63,9 +71,7 @@ export class KeyVerifier {
         else resolve(answer)
       }
     } catch (error) {
-      // A service of an earlier version, which counted nothing.
-      if (error instanceof KeywayError && error.status === 404)
-        await Promise.all(batch.map(each => this.#sendAlone(each)))
+      if (countedNothing(error)) await Promise.all(batch.map(each => this.#sendAlone(each)))
       else for (const { reject } of batch) reject(error)
     }
   }
@@ -75,4 +81,26 @@ export class KeyVerifier {
       .call<KeyVerification>('POST', '/auth/introspect', { body: { token: key, consume }, as: 'app' })
       .then(resolve, reject)
   }
+}
+
+/** How many of those that wait share the next request, from the first on. */
+function sharersOf(waiting: readonly Waiting[]): number {
+  let characters = 0
+  const end = waiting.slice(0, MAX_KEYS).findIndex(each => {
+    characters += isShareable(each) ? each.key.length : Number.POSITIVE_INFINITY
+    return characters > MAX_CHARACTERS
+  })
+  return end < 0 ? Math.min(waiting.length, MAX_KEYS) : Math.max(1, end)
+}
+
+/** Of programs without types, keys and numbers may be anything. */
+function isShareable({ key, consume }: Waiting): boolean {
+  return (
+    typeof key === 'string' && SHAREABLE.test(key) && (consume === undefined || Number.isInteger(consume))
+  )
+}
+
+/** Whether the request as a whole was refused, by its form or by a service of an earlier version: each is asked alone. */
+function countedNothing(error: unknown): boolean {
+  return error instanceof KeywayError && [400, 404, 413].includes(error.status ?? 0)
 }
