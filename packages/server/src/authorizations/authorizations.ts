@@ -54,6 +54,11 @@ export interface Authorizations {
     consented: readonly string[] | null,
     caller: Caller,
   ): Promise<string | null>
+  /**
+   * Whether a link alone may lead a browser on to the app (RFC 9700 section 4.11.2). Anybody may register a client or describe
+   * one; to such a client only a person is led who agreed to it before.
+   */
+  mayLeadTo(app: App, signedIn: SignedIn | null): Promise<boolean>
   /** Where the browser goes with an error. */
   refuse(to: { redirectUri: string; state: string | null }, refusal: Refusal): string
   redeem: Redeem
@@ -159,6 +164,11 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
         async store => (await store.authorizationCodes.find(codeHash)) !== null || undefined,
       )
       return issued ? answer(request, { code }) : null
+    },
+
+    async mayLeadTo(app, signedIn) {
+      if (!isSelfDescribed(app.id)) return true
+      return signedIn !== null && covers(await store.consents.find(signedIn.user.id, app.id), app, [])
     },
 
     refuse: (to, { error, description }) => answer(to, { error, error_description: description }),

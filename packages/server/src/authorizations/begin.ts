@@ -15,7 +15,7 @@ import type { PushedRequests } from './pushed-requests.ts'
 export type Beginning =
   | { request: AuthorizationRequest; params: RequestParams; pushedId: string | null }
   /** For the app: an error at its redirect URI. */
-  | { refusal: Refusal; redirectUri: string; state: string | null }
+  | { refusal: Refusal; redirectUri: string; state: string | null; app: App }
   /** For the person only: it is not certain where an answer may be sent. */
   | { unusable: Refusal }
 
@@ -55,7 +55,7 @@ export function createBegin({ storage, publicUrl, findClient }: BeginDeps, pushe
     if (redirectUri === null)
       return unusable('invalid_request', 'The redirect_uri is not one that is registered for this app.')
     const read = await withAudience(readRequest(app, redirectUri, params))
-    return 'refusal' in read ? read : { ...read, params, pushedId }
+    return 'refusal' in read ? { ...read, app } : { ...read, params, pushedId }
   }
 
   function localesOf(query: URLSearchParams): string[] {

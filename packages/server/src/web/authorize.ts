@@ -1,4 +1,5 @@
 import { html } from 'hono/html'
+import type { Refusal } from '../authorizations/authorization-request.ts'
 import type { Beginning } from '../authorizations/begin.ts'
 import { KeywayError } from '../errors.ts'
 import { texts } from '../languages/current.ts'
@@ -49,7 +50,7 @@ async function answer(kit: PageKit, c: PageContext, begun: Begun, found: Pending
   const decision = await authorizations.decide({ ...begun, begunAt: found.at }, signedIn)
   if ('refusal' in decision) {
     forget(kit, c, found)
-    return c.redirect(authorizations.refuse(request, decision.refusal), 303)
+    return renderRefusal(kit, c, { ...request, ...decision })
   }
   if (decision.needs === 'nothing') return answerWithCode(kit, c, begun, found, signedIn!, null)
   const pending = found.id === '' ? kit.pendingRequests.add(c, found) : found
@@ -103,10 +104,16 @@ function forget(kit: PageKit, c: PageContext, { id }: PendingRequest): void {
 
 /** Errors for the app are sent to it; those without a valid redirect URI are shown. */
 async function renderRefusal(kit: PageKit, c: PageContext, refused: Exclude<Beginning, Begun>) {
-  const { refuse } = await kit.authorizations()
-  if ('refusal' in refused) return c.redirect(refuse(refused, refused.refusal), 303)
+  if ('unusable' in refused) return renderUnusable(kit, c, refused.unusable)
+  const { refuse, mayLeadTo } = await kit.authorizations()
+  // In a frame the address bar shows where the person is.
+  const mayLead =
+    c.req.header('sec-fetch-dest') === 'iframe' || (await mayLeadTo(refused.app, c.get('signedIn')))
+  return mayLead ? c.redirect(refuse(refused, refused.refusal), 303) : renderUnusable(kit, c, refused.refusal)
+}
+
+function renderUnusable(kit: PageKit, c: PageContext, { error, description }: Refusal) {
   const { unusable } = texts.apps
-  const { error, description } = refused.unusable
   const body = html`<section class="card"><h1>${unusable.title}</h1><p class="lead">${unusable.lead}</p><p><code>${error}</code> ${description}</p></section>`
   return kit.render(c, { title: unusable.title }, body, 400)
 }

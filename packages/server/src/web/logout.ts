@@ -20,7 +20,7 @@ interface LogoutRequest {
 
 /** GET /oauth/logout: at once for an app with the person's id token, else after a confirmation. */
 export async function logout(kit: PageKit, c: PageContext): Promise<Response> {
-  const request = await read(kit, new URL(c.req.url).searchParams)
+  const request = await read(kit, c, new URL(c.req.url).searchParams)
   if (request === null) return renderUnusable(kit, c)
   const signedIn = c.get('signedIn')
   // Anybody can link to this address. Only who has the person's id token need not ask.
@@ -32,14 +32,14 @@ export async function logout(kit: PageKit, c: PageContext): Promise<Response> {
 export async function logoutByForm(kit: PageKit, c: PageContext): Promise<Response> {
   const fields = new URLSearchParams(kit.formOf(c.req.raw, c.env).toString())
   if (!fields.has(FORM_TOKEN_FIELD)) return c.redirect(`/oauth/logout?${fields}`, 303)
-  const request = await read(kit, kit.forms.read(c))
+  const request = await read(kit, c, kit.forms.read(c))
   return request === null ? renderUnusable(kit, c) : finish(kit, c, request)
 }
 
 /** Null if the browser cannot be sent to where the request asks. */
-async function read(kit: PageKit, params: URLSearchParams): Promise<LogoutRequest | null> {
+async function read(kit: PageKit, c: PageContext, params: URLSearchParams): Promise<LogoutRequest | null> {
   const param = (name: string) => params.get(name) || null
-  const { readIdToken, findApp } = await kit.authorizations()
+  const { readIdToken, findApp, mayLeadTo } = await kit.authorizations()
   const token = param('id_token_hint')
   const hint = token === null ? null : await readIdToken(token)
   const clientId = param('client_id') ?? hint?.appId ?? null
@@ -47,7 +47,8 @@ async function read(kit: PageKit, params: URLSearchParams): Promise<LogoutReques
   const app = clientId === null ? null : await findApp(clientId)
   const redirectUri = param('post_logout_redirect_uri')
   if (redirectUri !== null && !app?.logoutUris.includes(redirectUri)) return null
-  return { hint, app, redirectUri, state: param('state') }
+  const isLed = app !== null && (await mayLeadTo(app, c.get('signedIn')))
+  return { hint, app, redirectUri: isLed ? redirectUri : null, state: param('state') }
 }
 
 /** Ends the session of these pages with what apps got in it, and the app's own, which may have offline access. */

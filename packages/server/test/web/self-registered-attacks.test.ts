@@ -10,17 +10,17 @@ import {
   requestOf,
 } from '../support/authorize.ts'
 import { forEachEngine } from '../support/engines.ts'
-import { signedIn } from '../support/page-client.ts'
+import { createClient, signedIn } from '../support/page-client.ts'
 import { engineSettings, startWeb, type WebServer } from '../support/web.ts'
 
 const AUDIENCE = 'https://files.example.com'
 
 /** Registers a client as anybody may: it gets an id and a secret. */
-async function registerEvil(web: WebServer, redirect = CALLBACK, method = 'client_secret_post') {
+async function registerEvil(web: WebServer, redirect = CALLBACK, method = 'client_secret_post', more = {}) {
   const answer = await fetch(`${web.url}/oauth/register`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ redirect_uris: [redirect], token_endpoint_auth_method: method }),
+    body: JSON.stringify({ redirect_uris: [redirect], token_endpoint_auth_method: method, ...more }),
   })
   assert.equal(answer.status, 201)
   return (await answer.json()) as { client_id: string; client_secret: string }
@@ -69,6 +69,41 @@ forEachEngine(engine => {
     const asked = await consentForm(browser, ask({ resource: AUDIENCE }))
     assert.match(asked.page, /act as you at <code>https:\/\/files\.example\.com<\/code>/)
     assert.ok(answerOf(await decideConsent(browser, asked, 'allow')).code)
+  })
+
+  test('RFC 9700 4.11.2: no link leads on to a client that registered itself whom the person never agreed to', async t => {
+    const web = await start(t)
+    const { client_id } = await registerEvil(web, CALLBACK, 'none', { post_logout_redirect_uris: [CALLBACK] })
+    const ask = (changes: Record<string, string> = {}) =>
+      requestOf(newVerifier().challenge, { client_id, scope: 'openid', ...changes })
+    const ofNobody = [
+      ask({ response_type: 'token' }),
+      ask({ prompt: 'none' }),
+      ask({ scope: 'admin:write' }),
+      ask({ resource: 'https://unknown.example.com' }),
+    ]
+    const logout = `/oauth/logout?${new URLSearchParams({ client_id, post_logout_redirect_uri: CALLBACK })}`
+    const stranger = createClient(web.url)
+    const browser = await signedIn(web)
+    for (const client of [stranger, browser])
+      for (const path of ofNobody) {
+        const shown = await client.get(path)
+        assert.deepEqual([shown.status, shown.headers.get('location')], [400, null], path)
+        assert.match(await shown.text(), /This sign-in cannot go on/)
+      }
+    assert.equal((await stranger.get(logout)).headers.get('location'), '/sign-in?done=signed_out')
+    // An app of a single page asks so in a frame, whose address nobody sees.
+    const framed = await stranger.get(ask({ prompt: 'none' }), { 'sec-fetch-dest': 'iframe' })
+    assert.equal(answerOf(framed).error, 'login_required')
+    assert.ok(answerOf(await decideConsent(browser, await consentForm(browser, ask()), 'allow')).code)
+    const agreed = await browser.get(ask({ prompt: 'none', max_age: '0' }))
+    assert.equal(answerOf(agreed).error, 'login_required')
+    const left = await browser.post(logout.replace(/\?.*/, ''), {
+      form_token: await browser.formToken('/account'),
+      client_id,
+      post_logout_redirect_uri: CALLBACK,
+    })
+    assert.equal(left.headers.get('location'), CALLBACK)
   })
 })
 
