@@ -16,6 +16,8 @@ interface Entry {
   text: string
   /** Another name of it, which is found and not shown. */
   also?: string
+  /** These in lower case: made once, since anybody may search as often as they like. */
+  lower: { title: string; of: string; text: string }
   forOperators: boolean
 }
 
@@ -50,10 +52,18 @@ function results(query: string, words: readonly string[], hits: readonly Hit[]):
   const { docs } = texts
   if (hits.length === 0) return empty(docs.notFound({ query }), docs.notFoundLead)
   return html`<p class="lead" role="status">${docs.found({ count: hits.length, query })}</p>
-<ol class="hits">${hits.map(({ entry }) => html`<li><a href="${entry.path}">${entry.title}</a> <span class="quiet">${entry.of}</span><p>${excerpt(entry.text, words)}</p></li>`)}</ol>`
+<ol class="hits">${hits.map(({ entry }) => html`<li><a href="${entry.path}">${entry.title}</a> <span class="quiet">${entry.of}</span><p>${excerpt(entry, words)}</p></li>`)}</ol>`
 }
 
-function allEntries({ operations }: Docs, library: Library): Entry[] {
+function allEntries(docs: Docs, library: Library): Entry[] {
+  return withoutLower(docs, library).map(entry => {
+    const { title, of, text, also = '' } = entry
+    const lower = { title: title.toLowerCase(), of: `${of} ${also}`.toLowerCase(), text: text.toLowerCase() }
+    return { ...entry, lower }
+  })
+}
+
+function withoutLower({ operations }: Docs, library: Library): Omit<Entry, 'lower'>[] {
   const sections = GUIDES.flatMap(guide => {
     const { sections } = library.read(guide)
     return sections.map(({ anchor, heading, text }) => ({
@@ -83,11 +93,8 @@ function allEntries({ operations }: Docs, library: Library): Entry[] {
 }
 
 function wordsOf(query: string): string[] {
-  return query
-    .toLowerCase()
-    .split(/[^\p{L}\p{N}_./-]+/u)
-    .filter(Boolean)
-    .slice(0, MAX_WORDS)
+  const words = query.toLowerCase().split(/[^\p{L}\p{N}_./-]+/u)
+  return [...new Set(words.filter(Boolean))].slice(0, MAX_WORDS)
 }
 
 /** Entries that contain every word, those first that have them in the title and often. */
@@ -104,21 +111,27 @@ const TITLE_WEIGHT = 20
 const OF_WEIGHT = 8
 const MAX_COUNTED = 5
 
-function scoreOf({ title, of, text, also = '' }: Entry, words: readonly string[]): number {
-  const [inTitle, inOf, inText] = [title.toLowerCase(), `${of} ${also}`.toLowerCase(), text.toLowerCase()]
+function scoreOf({ lower: { title, of, text } }: Entry, words: readonly string[]): number {
   let score = 0
   for (const word of words) {
-    const count = Math.min(MAX_COUNTED, inText.split(word).length - 1)
-    const found = count + (inTitle.includes(word) ? TITLE_WEIGHT : 0) + (inOf.includes(word) ? OF_WEIGHT : 0)
+    const found =
+      countOf(word, text) + (title.includes(word) ? TITLE_WEIGHT : 0) + (of.includes(word) ? OF_WEIGHT : 0)
     if (found === 0) return 0
     score += found
   }
   return score
 }
 
+/** At most MAX_COUNTED. */
+function countOf(word: string, text: string): number {
+  let count = 0
+  for (let at = text.indexOf(word); at >= 0 && count < MAX_COUNTED; count++)
+    at = text.indexOf(word, at + word.length)
+  return count
+}
+
 /** The text around the first word that is found, with all words marked. */
-function excerpt(text: string, words: readonly string[]): Html {
-  const lower = text.toLowerCase()
+function excerpt({ text, lower: { text: lower } }: Entry, words: readonly string[]): Html {
   const first = Math.min(...words.map(word => lower.indexOf(word)).filter(at => at >= 0), text.length)
   const start = first === text.length ? 0 : Math.max(0, first - EXCERPT_LENGTH / 3)
   const shown = text.slice(start, start + EXCERPT_LENGTH)
