@@ -9,6 +9,7 @@ import { createFailureLimits } from './http/failure-limits.ts'
 import type { HttpPorts, PageBindings } from './http/http-ports.ts'
 import { createHttpServer, type HttpServer } from './http/http-server.ts'
 import { holdFreePort, listen } from './http/listen.ts'
+import { createPersonExports } from './http/person-export.ts'
 import { DRAIN_AGENTS_MS } from './hub/drain.ts'
 import { createHub, type Hub, type HubDeps } from './hub/hub.ts'
 import { NODE_TIMEOUT_MS } from './hub/presence-store.ts'
@@ -217,6 +218,7 @@ export function composeHttpPorts<Base extends Services>(services: Base, hub: Hub
       registered: services.clients,
     }),
     readiness: { checks: () => checkHealth(services, hub) },
+    personExports: createPersonExports({ ...services, store: storage.store }, services.clock),
     revocations: createRevocations(services),
     mailHooks: config.mailHookSecret
       ? createMailHooks({ ...services, secret: config.mailHookSecret })
@@ -236,13 +238,13 @@ function composeHttpServer(
   const inbox = config.mail.kind === 'inbox' ? createInbox(services) : null
   const securityEvents = storage.store.securityEvents
   const limits = createFailureLimits({ clock, windows: config.failureLimits })
+  const ports = composeHttpPorts(services, hub)
   const pages = loadedOnUse(async () => {
     const { createPages } = await import('./web/pages.ts')
-    const { createPersonExports } = await import('./http/person-export.ts')
     return createPages({
       ...services,
       api: pageApi(() => app, callers),
-      exportOf: createPersonExports({ ...services, store: storage.store }, clock).exportOf,
+      exportOf: ports.personExports.exportOf,
       agents: hub,
       administration: createAdministration({ ...services, disconnect: hub.disconnect }),
       examination: createExamination(services, hub),
@@ -264,7 +266,7 @@ function composeHttpServer(
     })
   })
   const app: HttpApp = createApp({
-    services: composeHttpPorts(services, hub),
+    services: ports,
     clock,
     log,
     version: VERSION,

@@ -26,6 +26,7 @@ import type { HttpPorts, MetricsSource, ObservedAnswer, PageBindings, PagesApp }
 import { loopbackRedirect } from './loopback-redirect.ts'
 import { notFound } from './not-found.ts'
 import { createOpenApi } from './openapi.ts'
+import { createPacing } from './paced-downloads.ts'
 import { createParamsReader, routerPattern } from './path-params.ts'
 import { createRequestLog } from './request-log.ts'
 import type { Route } from './route.ts'
@@ -112,6 +113,7 @@ export function createApp(options: AppOptions): HttpApp {
   const workLimit = createWorkLimit(options.maxConcurrentCalls)
   const intake = createBodyIntake(options.intake)
   const fairQueue = createFairQueue(options.isKnownNetwork)
+  const pacing = createPacing(fairQueue, incoming => flowOf(incoming, incoming.socket))
   const cors = createCors(options.corsOrigins, options.services.oauth.clientOrigins)
   const limits = options.limits ?? createFailureLimits({ clock, windows: options.failureLimits })
   const { meter } = options.services
@@ -207,7 +209,8 @@ export function createApp(options: AppOptions): HttpApp {
     )
     if (answered instanceof Response) return answered
     await cors.prepare(incoming, declared.cors)
-    return toResponse(answered, requestId, cors.headers(incoming, declared.cors))
+    const headers = cors.headers(incoming, declared.cors)
+    return toResponse(pacing.ofAnswer(answered, incoming), requestId, headers)
   }
 
   function serveDirectly(incoming: IncomingMessage, outgoing: ServerResponse): boolean {
@@ -330,7 +333,7 @@ export function createApp(options: AppOptions): HttpApp {
     const response = await workLimit.during(caller.network, () => pages!.fetch(context.req.raw, env))
     if (!(response instanceof Response)) throw response.allow ? methodNotAllowed(response.allow) : notFound()
     if (!response.headers.has(REQUEST_ID_HEADER)) response.headers.set(REQUEST_ID_HEADER, requestId)
-    return response
+    return pacing.ofPage(response, incoming)
   }
 
   /** A refusal is returned for the pages to show, unless the client has disconnected. */

@@ -1,6 +1,6 @@
 import { createEntry, type Entry, LinkedList } from './linked-list.ts'
 
-/** Requests that start on arrival in one turn of the event loop: about 50 µs each, so about 1 ms together. */
+/** Requests that start on arrival in one turn of the event loop, unless they take longer than a slice: about 50 µs each. */
 const STARTED_ON_ARRIVAL = 16
 /**
  * How long queued requests are handled in one turn of the event loop: as long as the rest of the turn took (agents' frames,
@@ -9,6 +9,14 @@ const STARTED_ON_ARRIVAL = 16
  */
 const MIN_SLICE_MS = 1
 const MAX_SLICE_MS = 10
+/**
+ * Time of the event loop that a network gets in each round. One whose requests take longer waits for as many rounds more: a
+ * page that takes 10 ms counts as a hundred exchanges.
+ */
+const QUANTUM_MS = 1
+/** Networks of which nothing waits whose used time is remembered, for about so long. */
+const MAX_ABSENT = 10_000
+const ABSENT_FOR_MS = 1000
 /** Of four turns one goes to noisy networks while others wait, so that they are slowed down but still served. */
 const TURN_OF_NOISY = 0
 /** Another one goes to networks that are not known while known ones wait. */
@@ -41,6 +49,8 @@ export interface FairQueue {
    * @param flowOf called only if the request has to wait
    */
   start(flowOf: () => Flow, work: () => void): boolean
+  /** The same for work of milliseconds, which never starts on arrival. */
+  startLong(flow: Flow, work: () => void): boolean
   /** Counts a refused request of this network. */
   refused(network: string): void
   /** Whether a network was refused again and again, so that it yields to others. */
@@ -48,10 +58,11 @@ export interface FairQueue {
 }
 
 /**
- * Fair queueing (RFC 970) of requests on one event loop: round-robin over the networks, and within a network over its
- * flows. So a burst of one client delays only itself, and a client that invents a credential for each request takes
- * turns only from its own network. Networks from which nobody signed in lately yield to those that are known, and networks
- * with many refusals to all others, so that a flood from a thousand networks does not delay the people who use the service.
+ * Fair queueing (RFC 970) of requests on one event loop: deficit round-robin over the networks, by the time that their
+ * requests take, and within a network round-robin over its flows. So a burst of one client delays only itself, and a client
+ * that invents a credential for each request takes turns only from its own network. Networks from which nobody signed in
+ * lately yield to those that are known, and networks with many refusals to all others, so that a flood from a thousand networks
+ * does not delay the people who use the service.
  *
  * While the process keeps up, nothing waits, and the queue costs one comparison per request.
  *
@@ -67,22 +78,37 @@ export function createFairQueue(isKnown: (network: string) => boolean): FairQueu
   let turns = 0
   let scheduledAt = 0
   let sliceEnd = 0
+  /** What was started last, to which the time since then is charged. */
+  let running: { charge(ms: number): void; at: number } | null = null
 
   return {
     start(flowOf, work) {
       scheduleTurn()
-      if (waiting() === 0 && startedInTurn < STARTED_ON_ARRIVAL) {
-        startedInTurn++
+      if (waiting() === 0 && mayStartOnArrival()) {
         work()
         return true
       }
-      const { id, network, whenGone } = flowOf()
-      const drop = queueOf(network).add({ id, network }, work, waiting() >= MAX_WAITING)
-      if (drop) whenGone(drop)
-      return drop !== null
+      return enqueue(flowOf(), work)
+    },
+    startLong(flow, work) {
+      scheduleTurn()
+      return enqueue(flow, work)
     },
     refused: refusals.count,
     isNoisy: refusals.isNoisy,
+  }
+
+  function mayStartOnArrival(): boolean {
+    const isLate = startedInTurn > 0 && performance.now() - scheduledAt >= MIN_SLICE_MS
+    if (isLate || startedInTurn >= STARTED_ON_ARRIVAL) return false
+    startedInTurn++
+    return true
+  }
+
+  function enqueue({ id, network, whenGone }: Flow, work: () => void): boolean {
+    const drop = queueOf(network).add({ id, network }, work, waiting() >= MAX_WAITING)
+    if (drop) whenGone(drop)
+    return drop !== null
   }
 
   function queueOf(network: string): RoundRobin {
@@ -111,10 +137,18 @@ export function createFairQueue(isKnown: (network: string) => boolean): FairQueu
   }
 
   function startNext(): void {
-    if (waiting() > 0) next()()
+    const now = performance.now()
+    running?.charge(now - running.at)
+    running = null
     if (waiting() === 0) return
-    if (performance.now() < sliceEnd) queueMicrotask(afterMicrotasks)
+    if (now < sliceEnd) run(next(), now)
     else scheduleTurn()
+  }
+
+  function run({ work, charge }: Taken, now: number): void {
+    running = { charge, at: now }
+    work()
+    queueMicrotask(afterMicrotasks)
   }
 
   /**
@@ -125,7 +159,7 @@ export function createFairQueue(isKnown: (network: string) => boolean): FairQueu
     process.nextTick(startNext)
   }
 
-  function next(): () => void {
+  function next(): Taken {
     turns++
     if (turns % TURNS === TURN_OF_NOISY) return firstWaiting(noisy, known, unknown)
     if (turns % TURNS === TURN_OF_UNKNOWN) return firstWaiting(unknown, known, noisy)
@@ -133,20 +167,29 @@ export function createFairQueue(isKnown: (network: string) => boolean): FairQueu
   }
 }
 
-function firstWaiting(...queues: RoundRobin[]): () => void {
+function firstWaiting(...queues: RoundRobin[]): Taken {
   return queues.find(queue => queue.waiting > 0)!.take()
+}
+
+interface Taken {
+  work: () => void
+  /** Charges the network for the time that the work took. */
+  charge(ms: number): void
 }
 
 /** The queued requests of one network. */
 interface Waiting {
   flows: Turns<LinkedList<() => void>>
   count: number
+  /** Time that its requests took, less what it was given in rounds since. */
+  usedMs: number
 }
 
 type RoundRobin = ReturnType<typeof createRoundRobin>
 
 function createRoundRobin() {
   const networks = createTurns<Waiting>()
+  const absent = createUsedTimes()
   let waiting = 0
   return {
     get waiting() {
@@ -161,7 +204,7 @@ function createRoundRobin() {
       work: () => void,
       isFull: boolean,
     ): (() => void) | null {
-      const own = networks.get(network) ?? { flows: createTurns(), count: 0 }
+      const own = networks.get(network) ?? { flows: createTurns(), count: 0, usedMs: absent.take(network) }
       const works = own.flows.get(id) ?? new LinkedList()
       if (works.size >= MAX_WAITING_OF_A_FLOW) return null
       if (isFull && own.count >= Math.max(1, MAX_WAITING / (networks.size + 1))) return null
@@ -176,19 +219,63 @@ function createRoundRobin() {
         own.count--
         waiting--
         if (works.size === 0) own.flows.remove(id)
-        if (own.count === 0) networks.remove(network)
+        if (own.count > 0) return
+        networks.remove(network)
+        remember(network, own)
       }
     },
-    take(): () => void {
-      const own = networks.first()
-      const works = own.flows.first()
+    take(): Taken {
+      let { name: network, queue: own } = networks.first()
+      while (own.usedMs >= QUANTUM_MS) {
+        own.usedMs -= QUANTUM_MS
+        networks.endTurn(true)
+        ;({ name: network, queue: own } = networks.first())
+      }
+      const works = own.flows.first().queue
       const entry = works.first!
       works.remove(entry)
       own.count--
       waiting--
       own.flows.endTurn(works.size > 0)
-      networks.endTurn(own.count > 0)
-      return entry.value
+      if (own.count > 0) networks.endTurn(true)
+      else networks.remove(network)
+      return { work: entry.value, charge: ms => charge(network, own, ms) }
+    },
+  }
+
+  function charge(network: string, own: Waiting, ms: number): void {
+    own.usedMs += ms
+    const present = networks.get(network)
+    if (present !== own) remember(network, own, present)
+  }
+
+  /** Of a network that left: for its next request, which may wait already. */
+  function remember(network: string, { usedMs }: Waiting, present?: Waiting): void {
+    if (usedMs < QUANTUM_MS) return
+    if (present) present.usedMs += usedMs
+    else absent.add(network, usedMs)
+  }
+}
+
+/** The time that networks used of which nothing waits: who sends one request after the other is charged for all of them. */
+function createUsedTimes() {
+  const times = new Map<string, number>()
+  let clearedAt = performance.now()
+  return {
+    add(network: string, ms: number): void {
+      const now = performance.now()
+      if (now - clearedAt >= ABSENT_FOR_MS) {
+        times.clear()
+        clearedAt = now
+      }
+      const before = times.get(network)
+      if (before === undefined && times.size >= MAX_ABSENT) return
+      times.set(network, (before ?? 0) + ms)
+    },
+    take(network: string): number {
+      const ms = times.get(network) ?? 0
+      times.delete(network)
+      return ms
     },
   }
 }
@@ -200,7 +287,7 @@ interface Turns<Queue> {
   /** Appends a queue that is not there yet. */
   add(name: string, queue: Queue): void
   remove(name: string): void
-  first(): Queue
+  first(): { name: string; queue: Queue }
   /** Moves the first one to the end, or removes it if nothing of it waits. */
   endTurn(isWaiting: boolean): void
 }
@@ -220,7 +307,7 @@ function createTurns<Queue>(): Turns<Queue> {
       order.append(entry)
     },
     remove,
-    first: () => order.first!.value.queue,
+    first: () => order.first!.value,
     endTurn(isWaiting) {
       const entry = order.first!
       if (!isWaiting) return remove(entry.value.name)

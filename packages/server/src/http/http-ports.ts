@@ -29,6 +29,7 @@ import type { Statistics } from '../statistics/statistics.ts'
 import type { Store } from '../store.ts'
 import type { Meter } from '../usage/meter.ts'
 import type { UsageReports } from '../usage/reports.ts'
+import type { User } from '../users/user.ts'
 import type { Users } from '../users/users.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
 
@@ -74,11 +75,25 @@ export interface HttpPorts {
   store: Pick<Store, 'users' | 'apiKeys' | 'audit' | 'billing' | 'invitations' | 'outbox' | 'securityEvents'>
   hub: Pick<Hub, 'connections' | 'sendTo' | 'disconnect'>
   oauth: OAuth
+  personExports: PersonExports
   /** Loaded on first use. */
   webhooks(): Promise<Webhooks>
   readiness: Readiness
   /** Absent if KEYWAY_MAIL_HOOK_SECRET is not set. */
   mailHooks?: MailHooks
+}
+
+/** The reader of an export: the person, or the operator, who also gets what only operators see. */
+export type ExportReader = 'person' | 'operator'
+
+export interface PersonExports {
+  /**
+   * Everything about one person as one JSON document, read as fast as the client takes it.
+   *
+   * @param reauthenticate rejects once the reader may no longer read; called between two pages
+   * @throws KeywayError `rate_limited` while two of this person are being read
+   */
+  exportOf(user: User, reader: ExportReader, reauthenticate: () => Promise<unknown>): ReadableStream
 }
 
 export interface HealthCheck {

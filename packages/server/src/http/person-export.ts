@@ -1,35 +1,30 @@
 import { auditEventObject } from '../audit/audit-object.ts'
 import { CURRENCY, formatMoney } from '../billing/money.ts'
-import { type Clock, DAY, toRfc3339, toRfc3339OrNull } from '../clock.ts'
+import { type Clock, DAY, type Instant, MINUTE, toRfc3339, toRfc3339OrNull } from '../clock.ts'
+import { KeywayError } from '../errors.ts'
 import type { PageRequest, Position, Slice } from '../paging.ts'
 import { securityEventObject } from '../security-events/security-event-object.ts'
 import { oldestKept } from '../usage/usage.ts'
 import type { User } from '../users/user.ts'
 import { chargeAuthorizationObject, emailChangeObject } from './account-object.ts'
 import { createKeyObjects } from './api-key-object.ts'
-import type { HttpPorts } from './http-ports.ts'
+import type { ExportReader, HttpPorts, PersonExports } from './http-ports.ts'
 import { ledgerEntryObject } from './ledger-entry-object.ts'
 import * as objects from './routes/admin/objects.ts'
 import { consentObject } from './routes/consents.ts'
 import { usageObject } from './usage-object.ts'
 import { userObject } from './user-object.ts'
 
-/** Rows per statement, and in memory. Metadata of a key are at most 16 KiB. */
+/** Rows per statement, and in memory. */
 const ROWS = 100
+/** The same of keys, whose metadata are at most 16 KiB each: a piece takes a few milliseconds of the event loop. */
+const KEY_ROWS = 20
 /** Maximum number of mails in an export; far more than are retained for one person. */
 const MAILS = 1000
-
-/** The reader of an export: the person, or the operator, who also gets what only operators see. */
-export type ExportReader = 'person' | 'operator'
-
-export interface PersonExports {
-  /**
-   * Everything about one person as one JSON document, read as fast as the client takes it.
-   *
-   * @param reauthenticate rejects once the reader may no longer read; called between two pages
-   */
-  exportOf(user: User, reader: ExportReader, reauthenticate?: () => Promise<unknown>): ReadableStream
-}
+/** Exports of one person that are read at once: each may read hundreds of MiB. */
+const MAX_AT_ONCE = 2
+/** One of which nothing was read for so long was given up, or is cut off. */
+const GIVEN_UP_AFTER = MINUTE
 
 type Needs = Pick<HttpPorts, 'accounts' | 'apiKeys' | 'consents' | 'emailChanges' | 'sessions' | 'usage'> & {
   store: Pick<HttpPorts['store'], 'audit' | 'billing' | 'securityEvents' | 'outbox' | 'users'>
@@ -39,24 +34,53 @@ export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
   const { accounts, apiKeys, consents, emailChanges, sessions, usage, store } = needs
   const keyObjects = createKeyObjects(apiKeys, clock)
 
+  /** When a piece of each export was read last, by person. */
+  const running = new Map<string, Map<object, Instant>>()
+
   return {
-    exportOf(user, reader, reauthenticate = async () => {}) {
+    exportOf(user, reader, reauthenticate) {
       const encoder = new TextEncoder()
       const parts = partsOf(user, reader, reauthenticate)
+      const { wasRead, end } = begin(user.id)
       return new ReadableStream(
         {
           async pull(controller) {
-            const { value, done } = await parts.next()
-            if (done) controller.close()
-            else controller.enqueue(encoder.encode(value))
+            wasRead()
+            try {
+              const { value, done } = await parts.next()
+              if (!done) return controller.enqueue(encoder.encode(value))
+              end()
+              controller.close()
+            } catch (error) {
+              end()
+              throw error
+            }
           },
           async cancel() {
+            end()
             await parts.return(undefined)
           },
         },
         { highWaterMark: 1 },
       )
     },
+  }
+
+  function begin(userId: string): { wasRead(): void; end(): void } {
+    const own = running.get(userId) ?? new Map<object, Instant>()
+    const now = clock.now()
+    for (const [each, at] of own) if (at + GIVEN_UP_AFTER <= now) own.delete(each)
+    if (own.size >= MAX_AT_ONCE) throw tooMany()
+    const id = {}
+    running.set(userId, own)
+    own.set(id, now)
+    return {
+      wasRead: () => void own.set(id, clock.now()),
+      end() {
+        own.delete(id)
+        if (own.size === 0 && running.get(userId) === own) running.delete(userId)
+      },
+    }
   }
 
   /** Each part is a piece of the document. */
@@ -85,6 +109,7 @@ export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
       'api_keys',
       page => apiKeys.list(user.id, null, page),
       async rows => (await keyObjects.pageOf({ rows: [...rows], next: null })).data,
+      KEY_ROWS,
     )
     yield* list(
       'sessions',
@@ -113,13 +138,14 @@ export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
       name: string,
       read: (page: PageRequest) => Promise<Slice<Row>>,
       toObjects: (rows: readonly Row[]) => Promise<readonly unknown[]>,
+      limit = ROWS,
     ): AsyncGenerator<string> {
       yield `,"${name}":[`
       let after: Position | null = null
       let isFirst = true
       do {
         if (!isFirst) await reauthenticate()
-        const { rows, next }: Slice<Row> = await read({ limit: ROWS, after })
+        const { rows, next }: Slice<Row> = await read({ limit, after })
         yield joined(await toObjects(rows), isFirst)
         isFirst = isFirst && rows.length === 0
         after = next
@@ -148,6 +174,11 @@ export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
       reader === 'operator' ? { ...mail, last_error } : mail,
     )
   }
+}
+
+function tooMany(): KeywayError {
+  const detail = `${MAX_AT_ONCE} exports of this account are being read. Try again when one of them has ended.`
+  return new KeywayError('rate_limited', detail, { retryAfter: 10 })
 }
 
 function field(name: string, value: unknown): string {

@@ -7,7 +7,7 @@ import { accountAppPages } from './account-apps.ts'
 import { renderBalance } from './account-balance.ts'
 import { accountChangePages, addressCard, deletionCard, type RefusedAccountForm } from './account-changes.ts'
 import { accountFrame } from './account-frame.ts'
-import { eventPages } from './events.ts'
+import { assertStillSignedIn, eventPages } from './events.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { languageField } from './language-choice.ts'
 import { formToken, type Html } from './layout.ts'
@@ -34,7 +34,11 @@ export function accountPages(app: Hono<PageVariables>, kit: PageKit): void {
       kit.cookies.rememberDestination(c, '/account')
       return c.redirect('/sign-in?again=1', 303)
     }
-    return download(c, user, kit.exportOf(user, 'person'))
+    return download(
+      c,
+      user,
+      kit.exportOf(user, 'person', () => assertStillSignedIn(kit, c)),
+    )
   })
 }
 

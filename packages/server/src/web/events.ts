@@ -150,7 +150,7 @@ function exportEvents(kit: PageKit, c: PageContext): Response {
 }
 
 /** The session may end while the answer is sent. */
-async function assertStillSignedIn(kit: PageKit, c: PageContext): Promise<void> {
+export async function assertStillSignedIn(kit: PageKit, c: PageContext): Promise<void> {
   const cookie = kit.cookies.session(c)
   if (!cookie || !(await kit.sessions.authenticateCookie(cookie))) throw notFound()
 }

@@ -101,8 +101,12 @@ export interface PageServices {
   consents: Consents
   deletions: Pick<Deletions, 'request' | 'cancel'>
   emailChanges: EmailChanges
-  /** Everything about a person as one JSON document; the operator gets what only operators see. */
-  exportOf(user: User, reader: 'person' | 'operator'): ReadableStream
+  /**
+   * Everything about a person as one JSON document; the operator gets what only operators see.
+   *
+   * @param reauthenticate rejects once the reader may no longer read
+   */
+  exportOf(user: User, reader: 'person' | 'operator', reauthenticate: () => Promise<unknown>): ReadableStream
   deviceAuthorizations: DeviceAuthorizations
   /**
    * `refusal` counts a failed sign-in of a network and returns the error: `rate_limited` once there are too many.

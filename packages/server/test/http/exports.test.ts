@@ -104,6 +104,22 @@ forEachEngine(engine => {
     assert.equal((await own(hers)).body.code, 'reauthentication_required')
   })
 
+  test('two exports of a person are read at once, and a third is refused until one ends or is given up', async t => {
+    const { server, ada, own, hers, clock } = await open(engine, t)
+    const begin = () => server.personExports.exportOf(ada.user, 'person', async () => {})
+    const [first, second] = [begin(), begin()]
+    assert.deepEqual([(await own(hers)).status, (await own(hers)).body.code], [429, 'rate_limited'])
+    await first.cancel()
+    assert.equal((await own(hers)).status, 200)
+    assert.equal((await own(hers)).status, 200)
+    const third = begin()
+    assert.equal((await own(hers)).status, 429)
+    clock.advance(MINUTE)
+    assert.equal((await own(hers)).status, 200)
+    await Promise.all([second.cancel(), third.cancel()])
+    assert.equal((await own(hers)).status, 200)
+  })
+
   test('an export ends when its reader loses the right to read, and holds one page at a time', async t => {
     const { server, admin, ada, users, ofAda } = await open(engine, t)
     for (let n = 0; n < 300; n++)

@@ -130,6 +130,58 @@ test('within a network, requests of one credential do not delay others', async (
   assert.ok(position <= 1, `started ${position} requests later`)
 })
 
+test('a network whose requests take long gets no more time than others, also if it sends one after the other', async () => {
+  for (const count of [FLOOD, 1]) {
+    const queue = createFairQueue(() => false)
+    let [slow, quick] = [0, 0]
+    const busy = (ms: number) => {
+      const end = performance.now() + ms
+      while (performance.now() < end);
+    }
+    const flow = (network: string) => () => ({ id: '', network, whenGone: () => {} })
+    const addSlow = () =>
+      queue.start(flow('slow'), () => {
+        slow++
+        busy(5)
+        if (count === 1) queueMicrotask(addSlow)
+      })
+    const addQuick = () =>
+      queue.start(flow('quick'), () => {
+        quick++
+        busy(0.5)
+      })
+    for (let n = 0; n < 2 * FLOOD; n++) addQuick()
+    for (let n = 0; n < count; n++) addSlow()
+    while (quick < FLOOD) await nextTurn()
+    // By turns it would be as many; by time it is a tenth.
+    assert.ok(slow <= FLOOD / 4, `${slow} slow ones beside ${quick} quick ones`)
+  }
+})
+
+test('long work never starts on arrival, and waits as requests do', async () => {
+  const queue = createFairQueue(() => false)
+  const started: string[] = []
+  const flow = { id: 'a', network: 'a', whenGone: () => {} }
+  assert.ok(queue.startLong(flow, () => void started.push('a')))
+  assert.deepEqual(started, [])
+  await untilStarted(started, 1)
+})
+
+test('requests that take long start on arrival only until a slice is used up', () => {
+  const queue = createFairQueue(() => false)
+  let started = 0
+  for (let n = 0; n < 10; n++)
+    queue.start(
+      () => ({ id: 'a', network: 'a', whenGone: () => {} }),
+      () => {
+        started++
+        const end = performance.now() + 2
+        while (performance.now() < end);
+      },
+    )
+  assert.equal(started, 1)
+})
+
 test('invented credentials do not exceed the total queue limit, and other networks are still accepted', async () => {
   const queue = createFairQueue(() => false)
   const started: string[] = []

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { securityEvent } from '../../src/security-events/security-event.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { sharedBrowser } from '../support/browser.ts'
 import { ADA, type Client, createClient, signedIn } from '../support/page-client.ts'
+import { caller } from '../support/services.ts'
 import { newPerson, signIn, startWeb, type WebServer } from '../support/web.ts'
 
 const openBrowser = sharedBrowser()
@@ -164,6 +166,22 @@ test('an old sign-in deletes nothing and changes no address: it leads to a new o
   const user = (await web.server.services.users.get((await idOf(ADA))!))!
   assert.equal(user.deletesAt, null)
   assert.match(await (await client.get(`/account?new_email=${NEW}`)).text(), /value="ada@example\.org"/)
+})
+
+test('the download of a person’s data ends when the session does', async t => {
+  const { web, client, idOf } = await open(t)
+  const { storage, clock } = web.server.services
+  const userId = (await idOf(ADA))!
+  const now = clock.now()
+  // More than what the sockets on the way hold.
+  await storage.transaction(async tx => {
+    for (let n = 0; n < 60_000; n++)
+      await tx.securityEvents.insert(securityEvent('sign_in', userId, now - n, caller()))
+  })
+  const download = await client.get('/account/export')
+  assert.equal(download.status, 200)
+  await post(client, '/account', '/sign-out')
+  await assert.rejects(download.text())
 })
 
 test('the last administrator is told why the account cannot be deleted', async t => {

@@ -6,7 +6,6 @@ import type { Answer } from '../answer.ts'
 import type { HttpPorts } from '../http-ports.ts'
 import { notFound } from '../not-found.ts'
 import * as answers from '../openapi-schemas.ts'
-import { createPersonExports } from '../person-export.ts'
 import { type Route, route } from '../route.ts'
 import { byOf, TAG } from './admin/acting.ts'
 
@@ -22,8 +21,8 @@ const theExport = {
 
 /** Everything about one person as one document, for the person and for administrators. */
 export function exportRoutes(services: HttpPorts, clock: Clock): Route[] {
-  const { exportOf } = createPersonExports(services, clock)
-  const { users, administration } = services
+  const { users, administration, personExports } = services
+  const { exportOf } = personExports
 
   return [
     route({
@@ -36,7 +35,7 @@ export function exportRoutes(services: HttpPorts, clock: Clock): Route[] {
         'One JSON document: profile, balance, ledger, keys (never the keys themselves), sessions, consents, security events, mails (never their content) and usage by the day. Needs a sign-in of the last 30 minutes.',
       access: 'session',
       answers: [theExport],
-      errors: ['reauthentication_required'],
+      errors: ['reauthentication_required', 'rate_limited'],
       async handle({ principal, reauthenticate }) {
         assertFresh(principal.session, clock.now())
         const user = await required(principal.userId)
@@ -53,7 +52,7 @@ export function exportRoutes(services: HttpPorts, clock: Clock): Route[] {
         'What the person gets by `/v1/me/export`, and your own id, errors of mails, and the acts of administrators that concern the person. That it was read is recorded, and the person sees it.',
       access: 'admin:read',
       answers: [theExport],
-      errors: [],
+      errors: ['rate_limited'],
       async handle({ params, reauthenticate, ...input }) {
         const user = await required(params.user_id)
         const read = async () => exportOf(user, 'operator', reauthenticate)

@@ -117,7 +117,7 @@ export async function exportAudit(kit: PageKit, c: PageContext): Promise<Respons
 }
 
 /** The role may be withdrawn while the answer is streamed. */
-async function assertStillReads(kit: PageKit, c: PageContext): Promise<void> {
+export async function assertStillReads(kit: PageKit, c: PageContext): Promise<void> {
   const cookie = kit.cookies.session(c)
   const signedIn = cookie ? await kit.sessions.authenticateCookie(cookie) : null
   if (!signedIn || signedIn.user.role === 'user') throw notFound()

@@ -13,6 +13,7 @@ import { ago, day, type Html, time } from '../layout.ts'
 import { notFound } from '../problem.ts'
 import { usageChart } from '../usage-chart.ts'
 import { backTo, byOf, isForeign, mayChange, renderAdmin, requireReader } from './acting.ts'
+import { assertStillReads } from './audit.ts'
 import { dangerCard } from './danger.ts'
 import { mailRow, suppressionRow } from './mails.ts'
 import { personOf, statusTag } from './people.ts'
@@ -147,7 +148,7 @@ export async function exportPerson(kit: PageKit, c: PageContext): Promise<Respon
   const user = await personOf(kit, c)
   // Reading is recorded, so a link on another site must not cause it.
   if (isForeign(c)) throw notFound()
-  const read = async () => kit.exportOf(user, 'operator')
+  const read = async () => kit.exportOf(user, 'operator', () => assertStillReads(kit, c))
   const body = await kit.administration.reading(user.id, 'export', byOf(kit, c, signedIn), read)
   return download(c, user, body)
 }
