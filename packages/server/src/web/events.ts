@@ -1,6 +1,7 @@
 import type { Hono } from 'hono'
 import { html, raw } from 'hono/html'
 import { DAY, type Instant } from '../clock.ts'
+import { KeywayError } from '../errors.ts'
 import { parseId } from '../ids.ts'
 import { texts } from '../languages/current.ts'
 import { decodeCursor, encodeCursor, type Position } from '../paging.ts'
@@ -152,5 +153,6 @@ function exportEvents(kit: PageKit, c: PageContext): Response {
 /** The session may end while the answer is sent. */
 export async function assertStillSignedIn(kit: PageKit, c: PageContext): Promise<void> {
   const cookie = kit.cookies.session(c)
-  if (!cookie || !(await kit.sessions.authenticateCookie(cookie))) throw notFound()
+  if (!cookie || !(await kit.sessions.authenticateCookie(cookie)))
+    throw new KeywayError('authentication_required', 'The session has ended.')
 }

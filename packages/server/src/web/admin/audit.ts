@@ -4,6 +4,7 @@ import { auditExport } from '../../audit/audit-export.ts'
 import { AUDIT_CSV_HEADER, auditCsvLine, auditEventObject } from '../../audit/audit-object.ts'
 import type { AuditFilter } from '../../audit/audit-store.ts'
 import { DAY, type Instant } from '../../clock.ts'
+import { KeywayError } from '../../errors.ts'
 import { parseId } from '../../ids.ts'
 import { decodeCursor, encodeCursor } from '../../paging.ts'
 import { parseEmailAddress } from '../../users/email-address.ts'
@@ -120,5 +121,6 @@ export async function exportAudit(kit: PageKit, c: PageContext): Promise<Respons
 export async function assertStillReads(kit: PageKit, c: PageContext): Promise<void> {
   const cookie = kit.cookies.session(c)
   const signedIn = cookie ? await kit.sessions.authenticateCookie(cookie) : null
-  if (!signedIn || signedIn.user.role === 'user') throw notFound()
+  if (!signedIn || signedIn.user.role === 'user')
+    throw new KeywayError('forbidden', 'The right to read this has ended.')
 }
