@@ -45,9 +45,15 @@ export function createClientDocuments({
     known.delete(clientId)
     known.set(clientId, entry)
     if (known.size > MAX_DOCUMENTS) known.delete(known.keys().next().value!)
-    const app = await entry.app
-    if (!app) entry.until = clock.now() + MISSING_FOR
-    return app
+    try {
+      const app = await entry.app
+      if (!app) entry.until = clock.now() + MISSING_FOR
+      return app
+    } catch (error) {
+      // The database did not answer: the next request asks again.
+      entry.until = 0
+      throw error
+    }
   }
 
   async function find(clientId: string): Promise<App | null> {

@@ -3,7 +3,14 @@ import { createServer } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import * as client from 'openid-client'
 import { DAY } from '../../src/clock.ts'
-import { CALLBACK, consentForm, decideConsent, locationOf } from '../support/authorize.ts'
+import {
+  CALLBACK,
+  consentForm,
+  decideConsent,
+  locationOf,
+  newVerifier,
+  requestOf,
+} from '../support/authorize.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { type Client, signedIn } from '../support/page-client.ts'
 import { engineSettings, startWeb, type WebServer } from '../support/web.ts'
@@ -184,6 +191,13 @@ test('a document counts only if it names its own address, and unusual URLs are n
   ]
   for (const id of unread) assert.equal(await open(id), 400, id)
   assert.equal(documents.reads(), 4)
+
+  const fine = requestOf(newVerifier().challenge, { client_id: documents.add('/fine.json', good) })
+  const { apps } = web.server.services.storage.store
+  const failing = t.mock.method(apps, 'find', () => Promise.reject(new Error('no database for a moment')))
+  assert.equal((await browser.get(fine)).status, 500)
+  failing.mock.restore()
+  assert.equal((await browser.get(fine)).status, 200)
 })
 
 /** Client metadata documents on loopback. */
