@@ -13,9 +13,10 @@ const MAX_SLICE_MS = 10
  * Time of the event loop that a network gets in each round. One whose requests take longer waits for as many rounds more: a
  * page that takes 10 ms counts as a hundred exchanges.
  */
-const QUANTUM_MS = 1
-/** Networks of which nothing waits whose used time is remembered, for about so long. */
+const QUANTUM_MS = 0.1
+/** Networks of which nothing waits whose used time, from so much on, is remembered, for about so long. */
 const MAX_ABSENT = 10_000
+const REMEMBERED_MS = 1
 const ABSENT_FOR_MS = 1000
 /** Of four turns one goes to noisy networks while others wait, so that they are slowed down but still served. */
 const TURN_OF_NOISY = 0
@@ -251,7 +252,7 @@ function createRoundRobin() {
 
   /** Of a network that left: for its next request, which may wait already. */
   function remember(network: string, { usedMs }: Waiting, present?: Waiting): void {
-    if (usedMs < QUANTUM_MS) return
+    if (usedMs < REMEMBERED_MS) return
     if (present) present.usedMs += usedMs
     else absent.add(network, usedMs)
   }
