@@ -82,7 +82,7 @@ function sharersOf(waiting) {
 }
 /** Of programs without types, keys and numbers may be anything. */
 function isShareable({ key, consume }) {
-    return typeof key === 'string' && SHAREABLE.test(key) && (consume === undefined || Number.isInteger(consume));
+    return (typeof key === 'string' && SHAREABLE.test(key) && (consume === undefined || Number.isInteger(consume)));
 }
 /** Whether the request as a whole was refused, by its form or by a service of an earlier version: each is asked alone. */
 function countedNothing(error) {

@@ -3,8 +3,8 @@ import { createEntry, type Entry, LinkedList } from './linked-list.ts'
 /** Requests that start on arrival in one turn of the event loop, unless they take longer than a slice: about 50 µs each. */
 const STARTED_ON_ARRIVAL = 16
 /**
- * How long queued requests are handled in one turn of the event loop: as long as the rest of the turn took (agents' frames,
- * new connections), so that they have half of the time, within these bounds. Short, since Node accepts one connection
+ * How long queued requests are handled in one turn of the event loop: as long as everything else took since the turn before
+ * (agents' frames, new connections), so that they have half of the time, within these bounds. Short, since Node accepts one connection
  * per turn: with turns of 100 ms it would accept ten connections a second.
  */
 const MIN_SLICE_MS = 1
@@ -78,6 +78,8 @@ export function createFairQueue(isKnown: (network: string) => boolean): FairQueu
   let isTurnScheduled = false
   let turns = 0
   let scheduledAt = 0
+  /** Whether requests were left over by the turn before. */
+  let isContinued = false
   let sliceEnd = 0
   /** What was started last, to which the time since then is charged. */
   let running: { charge(ms: number): void; at: number } | null = null
@@ -133,7 +135,8 @@ export function createFairQueue(isKnown: (network: string) => boolean): FairQueu
     startedInTurn = 0
     if (waiting() === 0) return
     const now = performance.now()
-    sliceEnd = now + Math.min(MAX_SLICE_MS, Math.max(MIN_SLICE_MS, now - scheduledAt))
+    const rest = isContinued ? now - scheduledAt : 0
+    sliceEnd = now + Math.min(MAX_SLICE_MS, Math.max(MIN_SLICE_MS, rest))
     startNext()
   }
 
@@ -141,9 +144,14 @@ export function createFairQueue(isKnown: (network: string) => boolean): FairQueu
     const now = performance.now()
     running?.charge(now - running.at)
     running = null
-    if (waiting() === 0) return
-    if (now < sliceEnd) run(next(), now)
-    else scheduleTurn()
+    isContinued = waiting() > 0
+    if (!isContinued) return
+    if (now < sliceEnd) {
+      run(next(), now)
+    } else {
+      scheduleTurn()
+      scheduledAt = now
+    }
   }
 
   function run({ work, charge }: Taken, now: number): void {
