@@ -108,7 +108,7 @@ def _sharers_of(waiting: deque[_Waiting]) -> int:
 
 def _is_shareable(check: dict[str, Any]) -> bool:
     """Of programs without type checks, keys and numbers may be anything."""
-    token = check["token"]
+    token = check.get("token")
     is_credential = isinstance(token, str) and SHAREABLE.fullmatch(token) is not None
     return is_credential and isinstance(check.get("consume") or 0, int)
 

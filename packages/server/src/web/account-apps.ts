@@ -69,7 +69,7 @@ function authorizationRow({ appId, name, grantedAt, revokedAt }: ChargeAuthoriza
   const label = isWithdrawn ? account.grant : account.withdraw
   const since = isWithdrawn
     ? html`<span class="tag">${account.withdrawn}</span> ${day(revokedAt)}`
-    : html`<span class="tag active">${account.granted}</span> ${day(grantedAt)}`
+    : html`<span class="tag active">${account.granted}</span> ${texts.apps.account.since} ${day(grantedAt)}`
   return html`<li class="item"><div class="what"><span class="name">${name}</span></div><p class="when">${since}</p>
 <form class="buttons" method="post" action="/account/charging/${appId}/${isWithdrawn ? 'grant' : 'withdraw'}">${formToken(token)}<button class="second small ${isWithdrawn ? '' : 'harm'}">${label}<span class="unseen"> ${name}</span></button></form></li>`
 }

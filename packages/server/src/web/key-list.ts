@@ -5,9 +5,9 @@ import { texts } from '../languages/current.ts'
 import { describeClient } from './client-name.ts'
 import { ago, day, type Html } from './layout.ts'
 
-/** Keys that expire within this time are highlighted. */
 /** A key that was never used is pointed out when it is older. */
 const UNUSED_AFTER = 7 * DAY
+/** Keys that expire within this time are highlighted. */
 const SOON = 14 * DAY
 /** Maximum number of scopes shown in a row; the key's own page shows all. */
 const SHOWN_SCOPES = 3
