@@ -1,6 +1,6 @@
 import type { ServerFrame } from '@keyway/sdk/protocol'
 import type { Clock, Instant } from '../clock.ts'
-import { type AgentConnection, type HandedOver, HEARTBEAT_SECONDS } from './agent-connection.ts'
+import { type AgentConnection, HEARTBEAT_SECONDS } from './agent-connection.ts'
 import { refusalCodeOf, refusalOfKey, refusalOfScopes } from './close-codes.ts'
 import type { HubPorts } from './hub-ports.ts'
 import type { KeyStatusLoader } from './key-status-loader.ts'
@@ -20,7 +20,7 @@ export interface ReadyDeps {
   keyStatuses: KeyStatusLoader
   presence: Pick<RecordPresence, 'add'>
   renewals: Pick<Renewals, 'noticeExpiry'>
-  resumptions: Pick<Resumptions, 'claim'>
+  resumptions: Pick<Resumptions, 'bringHere' | 'takeUp'>
   locations: Pick<Locations, 'enter'>
   nodeId: string
 }
@@ -49,23 +49,20 @@ export function createMakeReady(deps: ReadyDeps): MakeReady {
       return
     }
     connection.update(key!)
-    const handedOver = resume && (await resumptions.claim(connection, resume))
-    if (connection.state !== 'pending') {
-      handedOver?.log.clear()
-      return
-    }
-    open(connection, handedOver, resume?.lastSeq ?? 0)
+    if (resume) await resumptions.bringHere(connection, resume)
+    if (connection.state === 'pending') open(connection, resume)
   }
 
-  function open(connection: AgentConnection, handedOver: HandedOver | null, lastSeq: number): void {
+  function open(connection: AgentConnection, resume: ResumeRequest | null): void {
     const now = clock.now()
+    const handedOver = resume && resumptions.takeUp(connection, resume)
     if (handedOver) registry.takeOver(connection, handedOver)
     connection.state = 'open'
     metering.begin(connection, now)
     const { token, secretHash } = newResumeToken(deps.nodeId, connection.id)
     connection.resumeHash = secretHash
     connection.send(readyFrame(connection, token, handedOver !== null, now))
-    if (handedOver) connection.replay(lastSeq)
+    if (handedOver) connection.replay(resume!.lastSeq)
     presence.add(connection)
     renewals.noticeExpiry(connection, now)
   }

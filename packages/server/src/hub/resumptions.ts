@@ -45,11 +45,14 @@ export interface ResumptionsDeps {
 export interface Resumptions {
   /** Registers a connection as broken; of too many of one owner the one that broke first ends. */
   hold(connection: AgentConnection): void
+  /** Brings the connection that an agent asks to resume to this node, if another one has it. */
+  bringHere(connection: AgentConnection, request: ResumeRequest): Promise<void>
   /**
-   * Takes up the connection that an agent asks for, from this node or another one, and ends its old socket. Null if it
-   * is unknown or not the agent's, or if a message after the last one that the agent received is not kept any more.
+   * Takes up the connection that an agent asks for, and ends its old socket. Null if it is unknown or not the agent's, or
+   * if a message after the last one that the agent received is not kept any more. Until it is registered under its new
+   * socket no message reaches it: the caller must not await anything before.
    */
-  claim(connection: AgentConnection, request: ResumeRequest): Promise<HandedOver | null>
+  takeUp(connection: AgentConnection, request: ResumeRequest): HandedOver | null
   /** Has other nodes take over the broken connections; resolves when they have, or after that time. */
   handOver(patienceMs: number): Promise<void>
   /** Handles a message of another node. */
@@ -74,7 +77,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   /** Connections on their way to this node, by id. */
   const arrivals = new Map<string, Promise<AgentConnection | null>>()
   let adopting = 0
-  return { hold, claim, handOver, receive: moves.receive, missedEvents, leave, stop: moves.stop }
+  return { hold, bringHere, takeUp, handOver, receive: moves.receive, missedEvents, leave, stop: moves.stop }
 
   function hold(connection: AgentConnection): void {
     const held = registry.heldOf(connection.userId)
@@ -83,20 +86,28 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     registry.hold(connection)
   }
 
-  async function claim(connection: AgentConnection, request: ResumeRequest): Promise<HandedOver | null> {
-    const { nodeId, connectionId, secretHash, lastSeq } = request
-    const { userId, keyId } = connection
-    const wanted = { connectionId, userId, keyId, secretHash, lastSeq }
+  async function bringHere(connection: AgentConnection, request: ResumeRequest): Promise<void> {
+    const { connectionId } = request
     // Another request may bring the same connection here, or fail.
     await arrivals.get(connectionId)
-    const found = registry.byId.get(connectionId) ?? (isDraining() ? null : await bring(nodeId, wanted))
+    if (!registry.byId.has(connectionId) && !isDraining())
+      await bring(request.nodeId, wantedBy(connection, request))
     // It would have to move again at once, and its agent with it.
     if (isDraining()) connection.close(RESTARTING)
-    if (connection.state !== 'pending' || !found || !isClaimable(found, wanted)) return null
+  }
+
+  function takeUp(connection: AgentConnection, request: ResumeRequest): HandedOver | null {
+    const found = registry.byId.get(request.connectionId)
+    if (!found || !isClaimable(found, wantedBy(connection, request))) return null
     const handedOver = found.handOver()
-    if (handedOver.log.reaches(lastSeq)) return handedOver
+    if (handedOver.log.reaches(request.lastSeq)) return handedOver
     handedOver.log.clear()
     return null
+  }
+
+  function wantedBy({ userId, keyId }: AgentConnection, request: ResumeRequest): MoveRequest {
+    const { connectionId, secretHash, lastSeq } = request
+    return { connectionId, userId, keyId, secretHash, lastSeq }
   }
 
   /**

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import type { HubDeps } from '../../src/hub/hub.ts'
 import { recordedPresence } from '../../src/hub/recorded-presence.ts'
+import { until } from '../support/patience.ts'
 import { caller, openServices } from '../support/services.ts'
 import { Client, connect, makeKey, openHub, tokenOf } from './fixture.ts'
 
@@ -101,6 +102,31 @@ describe('races with the loading of a key’s status', () => {
     release()
     assert.deepEqual(client.received, [])
   })
+})
+
+test('a message that is sent in the moment in which a connection is resumed reaches it', async t => {
+  const { services, url, userId, hub, key, hold } = await openGated(t)
+  const token = await tokenOf(services, key)
+  const first = new Client(url, token)
+  const { connection_id, resume_token } = await first.next('ready')
+  first.socket.terminate()
+  await until('it is held', async () => hub.connectionCount === 0)
+  const { reached, release } = hold()
+  const second = new Client(url, token, { headers: { 'keyway-resume': `${resume_token}.0` } })
+  await reached
+  release()
+  // One at each step of the promises by which it is resumed.
+  const sent = []
+  for (let n = 0; n < 200; n++) {
+    sent.push(hub.sendTo(userId, connection_id, n))
+    await null
+  }
+  for (const one of await Promise.all(sent)) assert.equal(one && one.delivered + one.held, 1)
+  assert.equal((await second.next('ready')).resumed, true)
+  for (let n = 0; n < 200; n++) {
+    const { seq, data } = await second.next('message')
+    assert.deepEqual([seq, data], [n + 1, n])
+  }
 })
 
 test('the sweep finds an ending that commits 30 s after its own timestamp', async t => {

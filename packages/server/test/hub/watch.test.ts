@@ -10,7 +10,7 @@ import { postgresMissing } from '../support/engines.ts'
 import { until } from '../support/patience.ts'
 import { redisMissing, startRedis } from '../support/redis.ts'
 import { caller, openServices, type Services } from '../support/services.ts'
-import { type Client, connect, makeKey, open, openHub, tokenOf } from './fixture.ts'
+import { Client, connect, makeKey, open, openHub, tokenOf } from './fixture.ts'
 
 const watch = (client: Client) => {
   client.send({ type: 'watch', id: 'w' })
@@ -64,6 +64,28 @@ describe('watch', () => {
     await connect(services, url, key)
     await watcher.flush()
     assert.deepEqual(watcher.received, [])
+  })
+
+  test('does not continue when its connection is resumed, and gives the list anew when it is sent again', async t => {
+    const { services, url, key } = await open('sqlite', t)
+    const token = await tokenOf(services, key)
+    const watcher = new Client(url, token)
+    const { connection_id, resume_token } = await watcher.next('ready')
+    await watch(watcher)
+    const resumed = new Client(url, token, { headers: { 'keyway-resume': `${resume_token}.0` } })
+    const ready = await resumed.next('ready')
+    assert.deepEqual([ready.resumed, ready.connection_id], [true, connection_id])
+    assert.equal(await watcher.end(), '4409 resumed_elsewhere')
+
+    const silent = await connect(services, url, key)
+    await resumed.flush()
+    assert.deepEqual(resumed.received, [])
+    const { connections } = await watch(resumed)
+    assert.deepEqual(idsOf(connections), [connection_id, silent.id].sort())
+    const other = await connect(services, url, key)
+    assert.equal((await resumed.next('joined')).connection.connection_id, other.id)
+    await resumed.flush()
+    assert.deepEqual(resumed.received, [])
   })
 
   test('a connection that moves to another key by a renewal joins again, and one that renews its token does not', async t => {
