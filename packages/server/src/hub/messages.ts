@@ -79,19 +79,21 @@ export function createMessages(deps: MessagesDeps): Messages {
     { id, to, data, reply_to, seq }: SendFrame,
   ): Promise<void> {
     const { userId, keyId } = sender
+    const sends = seq === undefined ? null : sendsOf(sender)
+    const isRepeated = sends !== null && seq! <= sends.accepted
+    if (sends && seq! > sends.accepted + 1) {
+      return sender.fail('out_of_order', `The next number is ${sends.accepted + 1}, not ${seq}.`, id)
+    }
+    // Before the message is encoded, so that a refusal costs little.
+    if (!isRepeated && !ownerLimits.mayDeliver(userId, clock.now())) {
+      return sender.fail('rate_limited', 'Too many deliveries of this account; wait a second.', id)
+    }
     const frame = encodeMessage({ id, from: sender.id, from_key_id: keyId, data, reply_to })
     if (!frame) {
       const detail = `data: is too long for a frame of ${MAX_FRAME_SIZE}, or has more than ${MAX_DATA_LEVELS} levels.`
       return refuse(sender, { code: 'invalid_frame', detail, id, seq })
     }
-    const sends = seq === undefined ? null : sendsOf(sender)
-    if (sends && seq! <= sends.accepted) return acknowledgeAgain(sender, sends, id, seq!)
-    if (sends && seq! > sends.accepted + 1) {
-      return sender.fail('out_of_order', `The next number is ${sends.accepted + 1}, not ${seq}.`, id)
-    }
-    if (!ownerLimits.mayDeliver(userId, clock.now())) {
-      return sender.fail('rate_limited', 'Too many deliveries of this account; wait a second.', id)
-    }
+    if (isRepeated) return acknowledgeAgain(sender, sends, id, seq!)
     sends?.accept(seq!)
     meter.count(userId, keyId, 'messagesSent')
     const outcome = await deliver(userId, to, frame, sender)
@@ -120,10 +122,10 @@ export function createMessages(deps: MessagesDeps): Messages {
     data: Json,
     replyTo?: string,
   ): Promise<Outcome | null> {
+    if (!ownerLimits.mayDeliver(userId, clock.now())) throw tooMany()
     const id = newId(clock.now())
     const frame = encodeMessage({ id, from: 'api', from_key_id: null, data, reply_to: replyTo })
     if (!frame) throw new KeywayError('payload_too_large', `The message is longer than ${MAX_FRAME_SIZE}.`)
-    if (!ownerLimits.mayDeliver(userId, clock.now())) throw tooMany()
     const outcome = await deliver(userId, to, frame, null)
     if (outcome.delivered + outcome.held > 0) return outcome
     const rows = await presence.list(userId)

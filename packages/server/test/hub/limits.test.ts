@@ -30,7 +30,12 @@ describe('the delivery limits of one owner', () => {
     await connectMany(services, url, key, 50)
     const sender = await connect(services, url, key)
     assert.deepEqual(await sendUntilRefused(sender, 'x'), { passed: 100, refused: 'send 100' })
-    await assert.rejects(hub.sendTo(userId, 'all', 'x'), { code: 'rate_limited' })
+    const tooLong = 'x'.repeat(65_400)
+    for (const data of ['x', tooLong])
+      await assert.rejects(hub.sendTo(userId, 'all', data), { code: 'rate_limited' })
+    // A message is encoded, and so its length known, only if it may be delivered.
+    sender.send({ type: 'send', id: 'too long', to: 'all', data: tooLong })
+    assert.equal((await sender.next('error')).code, 'rate_limited')
 
     const { user } = await services.signIn('eve@example.com')
     const strangers = await connectMany(services, url, await makeKey(services, user.id), 2)

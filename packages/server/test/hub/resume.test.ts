@@ -615,6 +615,9 @@ describe('numbered sends', () => {
     );
     assert.equal(await answer({ seq: 3, data: 1 }), 'rate_limited')
     assert.equal(await answer({ seq: 4, data: 1 }), 'out_of_order')
+    // Before the message is encoded and its length known.
+    assert.equal(await answer({ seq: 3, data: 'x'.repeat(65_400) }), 'rate_limited')
+    assert.equal(await answer({ seq: 4, data: 'x'.repeat(65_400) }), 'out_of_order')
     services.clock.advance(10_000)
     assert.equal(await answer({ seq: 3, data: 1 }), 'sent')
     assert.equal(await answer({ seq: 4, data: 1 }), 'sent')
