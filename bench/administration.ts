@@ -28,7 +28,7 @@ const SETTINGS = [
   ...['shared_buffers=1GB', 'maintenance_work_mem=1GB', 'work_mem=16MB'],
   ...['wal_level=minimal', 'max_wal_senders=0', 'max_wal_size=4GB'],
 ]
-/** The number of the administrator, who is not among the generated people. */
+/** The number of the administrator's account, outside the range of the generated people. */
 const ADMIN = 0xffff_ffff_ff
 
 pinBench()
@@ -95,7 +95,7 @@ function option(name: string): string | undefined {
   return process.argv.find(each => each.startsWith(`--${name}=`))?.slice(name.length + 3)
 }
 
-/** A different value in each call, so that no answer comes from a cache of the previous one. */
+/** Paths with a different value in each call, so that no response comes from a cache. */
 function paths(): Record<string, (n: number) => string> {
   const api = (path: string) => (n: number) => `/v1/admin${path.replace('N', String(n))}`
   const person = (n: number) => accountId(1 + ((n * 7919) % PEOPLE))

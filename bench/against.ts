@@ -10,9 +10,9 @@ import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
 /**
- * This checkout beside an earlier one (`node bench/against.ts FOLDER`, with its `node_modules`): start, exchange, connects,
- * messages and memory, in alternating rounds, so that a machine that changes its speed affects both alike. `--hub`: only
- * what concerns live connections.
+ * Compares this checkout with an earlier one (`node bench/against.ts FOLDER`, with its `node_modules`): start,
+ * exchange, connects, messages and memory, in alternating rounds, so that a machine that changes its speed affects both
+ * alike. `--hub`: only what concerns live connections.
  */
 
 const KEYS = 1000
@@ -71,7 +71,7 @@ async function compareStarts(): Promise<void> {
 }
 
 async function compareMemory(): Promise<void> {
-  // First, before freed memory of earlier work could be reused.
+  // Memory is measured first, before freed memory of earlier work could be reused.
   for (const version of Object.values(versions)) await connects(version, 300)
   const memory = { now: await idleKilobytes(versions.now), before: await idleKilobytes(versions.before) }
   compare('KB of an idle connection', [[memory.now, memory.before]], { most: 1.05 })
@@ -127,7 +127,7 @@ async function compareFanOuts(): Promise<void> {
   )
 }
 
-/** Both engines of the checkout in a folder, by its own programs and on databases of its own schema. */
+/** Starts both engines of the checkout in a folder, with its own programs and databases of its own schema. */
 async function start(folder: string) {
   const support = join(folder, 'bench/support')
   const databases: typeof import('./support/databases.ts') = await import(join(support, 'databases.ts'))
@@ -150,7 +150,7 @@ async function start(folder: string) {
   return { sqlite, postgres, tokens, startOnce }
 }
 
-/** One round of each version at a time; the versions take turns at being first. */
+/** Measures both versions in alternating rounds; they take turns at being first. */
 async function alternate<T>(
   measure: (version: Version, round: number) => Promise<T>,
   count = ROUNDS,
@@ -203,7 +203,7 @@ async function connects({ sqlite: { port, pid }, tokens }: Version, count: numbe
   return { perSecond: count / seconds, cpu }
 }
 
-/** Uses tokens of another owner in each round, since the sends of one owner are limited. */
+/** Uses tokens of another owner in each round, since the sends of one owner are rate-limited. */
 async function fanOuts({ sqlite: { port, pid }, tokens }: Version, round: number) {
   await agents.run({
     do: 'connect',

@@ -9,8 +9,9 @@ import { type RunningProcess, startKeyway } from './support/processes.ts'
 import { QUICK, type Row, report, type Target } from './support/report.ts'
 
 /**
- * What messages between two nodes cost the other nodes of a service, with two, four and eight real processes, over both
- * carriers: notifications received and processor time of each node. The others have no agent of the owner, or one each.
+ * Measures what messages between two nodes cost the other nodes of a service: notifications received and processor time
+ * of each, with two, four and eight processes, over both carriers. The other nodes have no agent of the owner, or one
+ * each.
  */
 
 const NODE_COUNTS = [2, 4, 8]
@@ -18,10 +19,10 @@ const SENDERS = 10
 /** Below the limit of frames of one connection. */
 const MESSAGES_A_SECOND = 80
 const SECONDS = QUICK ? 4 : 10
-/** Pause until heartbeats have run and agents are connected. */
+/** Delay before the measurement, until heartbeats have run and agents are connected. */
 const SETTLE_MS = 5000
 const WARM_UP_MS = 1000
-/** Test events and heartbeats of all nodes. */
+/** Allowance for test events and heartbeats of all nodes. */
 const ALLOWED_EVENTS_A_SECOND = 5
 
 pinBench()
@@ -81,14 +82,14 @@ async function measure(count: number, eventsUrl: string | null, isEverywhere: bo
 
 async function send(nodes: readonly RunningProcess[], isEverywhere: boolean): Promise<Measured> {
   const [first, second, ...rest] = nodes as [RunningProcess, RunningProcess, ...RunningProcess[]]
-  // Keys of one user, as the database is filled.
+  // Uses keys of one user, which the database was filled with.
   const receiver = await connect(second, benchKey(0))
   const bystanders: Agent[] = []
   for (const node of isEverywhere ? rest : []) bystanders.push(await connect(node, benchKey(1)))
   const senders: Agent[] = []
   for (let n = 0; n < SENDERS; n++) senders.push(await connect(first, benchKey(n % SENDERS)))
   await wait(SETTLE_MS)
-  // The first messages go to all nodes of the owner.
+  // Sent before the measurement: the first messages go to all nodes of the owner.
   await Promise.all(senders.map(sender => sendUntil(sender, receiver.id, performance.now() + WARM_UP_MS)))
   for (const sender of senders) sender.acknowledged = 0
   const before = await Promise.all(nodes.map(sample))

@@ -13,7 +13,7 @@ import { startKeyway } from './support/processes.ts'
 import { QUICK, type Row, report } from './support/report.ts'
 import { median } from './support/statistics.ts'
 
-/** The cost of each step of an exchange, measured in this process, and of the whole exchange through a socket. */
+/** Measures the cost of each step of an exchange, in this process, and of the whole exchange through a socket. */
 
 const KEYS = 1000
 const ROUNDS = 9

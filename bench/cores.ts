@@ -7,8 +7,8 @@ import { median, spread } from './support/statistics.ts'
 
 /**
  * Scaling over cores: one process per core on one PostgreSQL. Each process gets the same open-loop load, once alone and
- * once together with the other. If an exchange costs the same processor time both times, throughput scales with cores.
- * A process is compared with itself, since the second shares its core with PostgreSQL and the load generator.
+ * once concurrently with the other. If an exchange costs the same processor time both times, throughput scales with
+ * cores. A process is compared with itself, since the second shares its core with PostgreSQL and the load generator.
  */
 
 type Pair = Measured[]

@@ -5,7 +5,10 @@ import { type RunningProcess, startFloor, startKeyway } from './support/processe
 import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
-/** The exchange of a key for a token, compared with the floor (floor.ts) of the same round. */
+/**
+ * Measures the exchange of a key for a token, compared with its floor (floor.ts), the unavoidable work, in the same
+ * round.
+ */
 
 const KEYS = 1000
 const ROUNDS = QUICK ? 3 : 7

@@ -46,14 +46,14 @@ const PEOPLE = { from: 0, to: 60_000, link: true }
 const MOST_TIMES_P99 = 3
 /** Below this, differences of p99 are noise. */
 const NOISE_MS = 5
-/** The attacker's niceness above that of the bench. */
+/** Niceness that the attacker gets on top of the bench's. */
 const NICER = 19
 
 const ENGINES = ['sqlite', 'postgres'] as const
 type Engine = (typeof ENGINES)[number]
 const TITLES = { sqlite: 'SQLite', postgres: 'PostgreSQL' }
 
-/** One flow against one engine. */
+/** The result of one attack on one engine. */
 interface Measured {
   engine: Engine
   flow: string
@@ -100,7 +100,7 @@ function measuredBefore(wanted: Engine): Measured[] {
   return [...latest.values()]
 }
 
-/** All attacks against one service, so that effects of earlier attacks accumulate. */
+/** Runs all attacks on one service, so that effects of earlier attacks accumulate. */
 async function measure(engine: Engine, missing: string[]): Promise<void> {
   await using database = await openDatabase(engine)
   const people = numbers()

@@ -114,7 +114,7 @@ function connect({ server, tokens }: Measured, count: number, of = tokens): Prom
 
 async function measureIdle(measured: Measured): Promise<void> {
   const { pid } = measured.server
-  // First, before freed memory of earlier connections could be reused.
+  // Memory is measured first, before freed memory of earlier connections could be reused.
   await connect(measured, WARM_UP)
   await agents.run({ do: 'disconnect' })
   await wait(SETTLE_MS / 2)

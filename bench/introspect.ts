@@ -16,7 +16,7 @@ import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
 /**
- * Introspection of a key by an app: plain, and with `consume` against a request limit and a quota, held against the
+ * Introspection of a key by an app: plain, and with `consume` against a request limit and a quota, compared with the
  * floor of an exchange in the same round.
  */
 

@@ -12,8 +12,8 @@ import { QUICK, type Row, report } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
 /**
- * What a key at three times its limit costs the others: their exchanges at a fixed rate, in turns without and beside it. On
- * one node with SQLite, and on two with PostgreSQL, of which the key uses both.
+ * Measures how a key that sends three times its limit affects others: their exchanges at a fixed rate, alternately with
+ * and without it. On one node with SQLite, and on two nodes with PostgreSQL, both used by the key.
  */
 
 const KEYS = 1000
@@ -25,7 +25,7 @@ const OTHERS = 500
 const CONNECTIONS = 32
 const ROUNDS = QUICK ? 3 : 9
 const RUN_MS = QUICK ? 1500 : 4000
-/** Noise: on a quiet machine the p99 of two equal runs differs by less than this. */
+/** Largest allowed ratio of p99: on a quiet machine two equal runs differ by less than this. */
 const WANTED = 1.25
 /** A client in another network than the others, since refusals make a network noisy (http/connection-guard.ts). */
 const ADDRESS = '127.1.0.1'

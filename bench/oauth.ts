@@ -12,7 +12,10 @@ import { type RunningProcess, startKeyway } from './support/processes.ts'
 import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
-/** The token endpoint with a key as client, and token exchange, held against the plain exchange of the same round. */
+/**
+ * Measures the token endpoint with a key as client, and token exchange, compared with the plain exchange in the same
+ * round.
+ */
 
 const KEYS = 1000
 const ROUNDS = QUICK ? 3 : 7

@@ -42,7 +42,7 @@ const AT_ONCE = 64
 
 interface Call {
   path: string
-  /** The users, links or sessions that the call needs. */
+  /** What the call needs of each user: a link, an account or a session. */
   needs: Omit<People, 'from' | 'to'>
   body(n: number): unknown
   inProcess(services: Services, n: number): Promise<unknown>
@@ -240,7 +240,7 @@ async function sharedCommits(call: Call, commitMs: number) {
 interface BareCommits {
   /** Accounts a second, each durable before the next begins. */
   oneByOne: number
-  /** The same with `AT_ONCE` accounts per commit: the upper bound for shared commits. */
+  /** As `oneByOne`, with `AT_ONCE` accounts per commit: the upper bound for shared commits. */
   together: number
   /** Processor time per account of `together`. */
   cpuMicroseconds: number
@@ -293,7 +293,7 @@ async function bareCommits(
   }
 }
 
-/** Exchanges beside slow commits. */
+/** Measures exchanges while commits are slow. */
 async function exchangesBeside(
   server: RunningProcess,
   database: BenchDatabase,
@@ -374,7 +374,10 @@ function bodiesOf({ from, to }: { from: number; to: number }, body: (n: number) 
   return Array.from({ length: to - from }, (_, index) => JSON.stringify(body(from + index)))
 }
 
-/** Numbers of users, each used once. The first is recorded, so it must not occur in other values. */
+/**
+ * Generates numbers of users. The first one is recorded and later replaced in the statements, so it must not occur in
+ * other values.
+ */
 function numbers() {
   let next = 0xabcdef
   return {

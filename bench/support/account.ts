@@ -60,7 +60,7 @@ async function call(
   return (await answer.json()) as Record<string, unknown>
 }
 
-/** The paths of all calls with a body, from the OpenAPI document, and of the pages' forms. */
+/** Lists the paths of all calls with a body, from the OpenAPI document, and of the pages' forms. */
 export async function bodyPaths({ port }: RunningProcess): Promise<AttackOrder['bodyPaths']> {
   const answer = await fetch(`http://127.0.0.1:${port}/openapi.json`)
   const { paths } = (await answer.json()) as {

@@ -1,15 +1,15 @@
 import pg from 'pg'
 import { benchId } from './databases.ts'
 
-/*
+/**
  * People and keys for the lists of administrators, made by the database itself: with millions of them everything else
- * would take hours. Each has what the searches tell apart, spread over three years.
+ * would take hours. Rows differ in every property that the searches use, and are spread over three years.
  */
 
 const DAY = 86_400_000
 const NOW = Date.now()
 const YEARS = 3 * 365 * DAY
-/** Mails and acts, which grow with the people until retention removes them. */
+/** Number of people per mail, and per audited act: both grow with the people until retention removes them. */
 const PEOPLE_PER_MAIL = 10
 
 const FIRST =
@@ -40,8 +40,8 @@ async function fill(client: pg.Client, people: number, keysPerPerson: number): P
      where tablename in ('users', 'api_keys', 'messages', 'audit_events') and indexname not like '%pkey'`,
   )
   for (const { name } of indexes) await client.query(`drop index ${name}`)
-  // What a transaction writes into tables that it has emptied needs no WAL with wal_level=minimal.
-  // Nor are there triggers: foreign keys would be checked row by row.
+  // With wal_level=minimal, rows that a transaction writes into tables that it has emptied need no WAL. Triggers are
+  // disabled too, since foreign keys would be checked row by row.
   await client.query("begin; set local session_replication_role = 'replica'")
   await client.query('truncate users, api_keys, messages cascade')
   await run(`${people} people`, insertPeople(people))
@@ -53,7 +53,7 @@ async function fill(client: pg.Client, people: number, keysPerPerson: number): P
   await run('vacuum', 'vacuum (analyze)')
 }
 
-/** Ids rise with the time, as those of the service do. */
+/** Ids rise with time, like those of the service. */
 const idOf = (kind: number, n: string) => `'${benchId(kind, 0).slice(0, -12)}' || lpad(to_hex(${n}), 12, '0')`
 const atOf = (n: string, count: number) => `${NOW - YEARS} + (${n}::bigint * ${YEARS} / ${count})`
 const oneOf = (list: string, n: string) =>

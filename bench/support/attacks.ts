@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 
-/*
- * The attacks of one attacker. Each runs until it is stopped. Bytes are prepared before, so that one core of the
- * attacker can load one core of the service.
+/**
+ * The attacks of one attacker. Each runs until it is stopped. Requests are prepared as bytes beforehand, so that one
+ * core of the attacker can load one core of the service.
  */
 
 export interface AttackOrder {
@@ -12,7 +12,7 @@ export interface AttackOrder {
   port: number
   /** The attacker's free account. */
   account: Account
-  /** Paths of every call that takes a body, from the service's own description. */
+  /** Paths of every call that takes a body, from the service's OpenAPI document. */
   bodyPaths: { method: string; path: string }[]
 }
 
@@ -48,7 +48,7 @@ interface Flow {
 const FLOOD_SOCKETS = 64
 const SLOW_SOCKETS = 1000
 const NETWORKS = 1000
-/** Connections of one free account. */
+/** Number of connections of one free account. */
 const AGENT_SOCKETS = 200
 
 /** The first byte of an unfragmented close frame (RFC 6455 section 5.5.1). */
@@ -254,7 +254,7 @@ function floodSocket(
   })
 }
 
-/** Many sockets that send one byte a second, and reconnect when they are closed. */
+/** Opens many sockets that send one byte a second, and reconnects when they are closed. */
 async function slowly(attack: Attack, start: (n: number) => string): Promise<void> {
   const loop = async (line: number) => {
     while (attack.running) {

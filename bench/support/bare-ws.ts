@@ -2,7 +2,10 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { WebSocketServer } from 'ws'
 
-/* The floor of the hub: a plain `ws` server that sends one frame to every client, without authentication. */
+/**
+ * The floor (unavoidable work) of the hub: a plain `ws` server that sends one frame to every client, without
+ * authentication.
+ */
 
 const http = createServer()
 const server = new WebSocketServer({ server: http, perMessageDeflate: false })

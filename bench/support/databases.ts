@@ -37,7 +37,7 @@ export async function sqliteDatabase(keys: number): Promise<BenchDatabase> {
   }
 }
 
-/** Creates the same in a temporary PostgreSQL, or in the server of `KEYWAY_TEST_POSTGRES_URL`. */
+/** As `sqliteDatabase`, in a temporary PostgreSQL, or in the server of `KEYWAY_TEST_POSTGRES_URL`. */
 export async function postgresDatabase(keys: number): Promise<BenchDatabase> {
   const cluster = await clusterUrl()
   const name = `bench_${randomBytes(6).toString('hex')}`

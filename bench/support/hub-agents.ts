@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 
-/*
- * Very many agents in one process, as little as can be called one: bare sockets that speak just enough WebSocket
- * (RFC 6455) to connect, answer pings and recognise text and close frames.
+/**
+ * Very many minimal agents in one process: sockets that speak just enough WebSocket (RFC 6455) to connect, answer pings
+ * and recognise text and close frames.
  */
 
 export type AgentsOrder =
@@ -64,7 +64,7 @@ async function connectAll({ port, tokens, count, atOnce }: Extract<AgentsOrder, 
   let started = 0
   const one = async () => {
     while (started < count) {
-      // In the order of the tokens, since a renewal needs a token of the same owner.
+      // Tokens are used in their order, since a renewal needs a token of the same owner.
       const index = started++
       agents[index] = await open(port, tokens[index % tokens.length]!)
     }
@@ -149,7 +149,7 @@ function readFrames(agent: Agent, bytes: Buffer): Buffer {
 }
 
 const [TEXT, CLOSE, PING, PONG] = [1, 8, 9, 10]
-/** The code 1000. */
+/** Close code 1000. */
 const NORMAL_CLOSURE = Buffer.from([0x03, 0xe8])
 
 function onFrame(agent: Agent, opcode: number, payload: Buffer): void {
@@ -234,7 +234,7 @@ function awaitClose(): Promise<number> {
   })
 }
 
-/** With a close frame, since a connection that breaks is held for a while. */
+/** With a close frame, since the hub holds a broken connection for a while. */
 async function disconnect(): Promise<number> {
   const count = agents.length
   for (const agent of agents) {

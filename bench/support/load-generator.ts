@@ -66,7 +66,7 @@ function count(tally: Tally, milliseconds: number, status: string, line: Line): 
   }
 }
 
-/** Open loop: requests are due at even intervals. Waiting for an idle connection counts as latency. */
+/** Sends requests at even intervals (open loop). Waiting for an idle connection counts as latency. */
 function byTheClock(
   rate: number,
   idle: Line[],

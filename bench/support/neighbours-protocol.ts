@@ -6,7 +6,7 @@ export interface NeighboursOrder {
   keys: string[]
   /** Two tokens of one owner: messages go from the first connection to the second. */
   agents: { fromToken: string; toToken: string }
-  /** Users with a link each, who sign in one after the other. */
+  /** Users with one link each, who sign in one after another. */
   signIns: { email: string; token: string }[]
 }
 

@@ -30,7 +30,7 @@ export function startKeyway(
     [...(options.nodeOptions ?? []), LAUNCHER, 'serve'],
     /"url":"http:\/\/[^"]*:(\d+)","msg":"Keyway is ready"/,
     {
-      // A high limit, since few keys are exchanged very often; exchanges are counted as usual.
+      // A limit that is never reached, since few keys are exchanged very often; exchanges are counted as usual.
       settings: { KEYWAY_PORT: '0', KEYWAY_EXCHANGE_LIMITS: '1000000/minute', ...settings },
       core: options.core,
     },

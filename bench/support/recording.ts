@@ -30,7 +30,7 @@ export async function recordPostgres(work: () => Promise<unknown>): Promise<Reco
   return recorded
 }
 
-/** Excludes LISTEN and test events. */
+/** Whether the call sent it: excludes LISTEN and test events. */
 function isOfTheCall(text: string): boolean {
   return !/^\s*(listen|set)\b/i.test(text)
 }

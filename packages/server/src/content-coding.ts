@@ -2,19 +2,19 @@ import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 
-/*
- * Compression of what is the same for everybody. Nothing else is compressed: a response that contains a secret beside text
- * of the requester's would reveal it by its length (BREACH, https://breachattack.com). So pages are not, whose forms have
- * tokens, and neither is any answer of the API.
+/**
+ * Compression of responses that are the same for everybody. Nothing else is compressed: the length of a response that
+ * contains a secret next to text of the requester would reveal the secret (BREACH, https://breachattack.com). Pages,
+ * whose forms contain tokens, and API responses are therefore not compressed.
  */
 
 type Coding = 'br' | 'gzip' | 'identity'
 
-/** A document without secrets that stays as it is. */
+/** A constant document without secrets. */
 export interface StaticBody {
   /**
-   * The representation for a client's `Accept-Encoding` and `If-None-Match` (RFC 9110, sections 12.5.3 and 13.1.2). Each
-   * coding is made once, on the first request for it, on another thread.
+   * The representation for a client's `Accept-Encoding` and `If-None-Match` (RFC 9110, sections 12.5.3 and 13.1.2).
+   * Each encoding is computed once, on its first request, on another thread.
    */
   select(
     request: StaticRequest,

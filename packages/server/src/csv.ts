@@ -1,7 +1,7 @@
 /** Characters at the start of a cell that make spreadsheets evaluate it (OWASP, CSV injection). */
 const FORMULA_START = /^[=+\-@\t\r]/
 
-/** A cell of RFC 4180 that is no formula for the programs that open it. */
+/** A cell of RFC 4180 that spreadsheets do not evaluate as a formula. */
 export function csvCell(value: unknown): string {
   if (value === null || value === undefined) return ''
   const text = String(value)

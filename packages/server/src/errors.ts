@@ -2,13 +2,13 @@ import type { ErrorCode, FieldError } from '@keyway/sdk/protocol'
 
 /** One request limit in a sliding window, as it is reported to clients. */
 export interface RateLimitState {
-  /** `minute`; `person-minute` where it is over all keys of a person. */
+  /** `minute`; `person-minute` for a limit over all keys of a person. */
   name: string
   limit: number
   windowSeconds: number
-  /** How many requests fit in now, as far as this node knows. */
+  /** How many more requests are accepted now, as far as this node knows. */
   remaining: number
-  /** Whole seconds until the first of the counted requests leaves the window; all of it where none is counted. */
+  /** Whole seconds until the oldest counted request leaves the window; the whole window if none is counted. */
   resetSeconds: number
 }
 
@@ -17,24 +17,25 @@ export interface ErrorExtras {
   /** Seconds. */
   retryAfter?: number
   window?: 'second' | 'minute' | 'hour' | 'day'
-  /** For `rate_limited` by the limits of a key: the state of those limits, for the header fields of the answer. */
+  /**
+   * The state of the key's limits, for the header fields of the response; only where these limits refused the request.
+   */
   limits?: readonly RateLimitState[]
   setting?: string
   /** The missing scope of `insufficient_scope`, for the challenge (RFC 6750 section 3.1). */
   scope?: string
-  /** The methods that the path of `method_not_allowed` answers, as in `Allow`. */
+  /** Methods of the path, for `Allow`; only with `method_not_allowed`. */
   allow?: string
-  /** Whether it may be a failed guess of a credential, where the code does not decide that. */
+  /** Whether it may be a failed guess of a credential; overrides what the code implies. */
   isGuess?: boolean
   cause?: unknown
 }
 
 /**
- * An error for the client: a stable `code` and one sentence that says what to do. It has no stack: that of a refusal
- * says nothing, and collecting it would cost more than most refusals do (5 µs of 40).
- *
- * Throw it only *after* a transaction. Inside one, return an outcome: throwing would roll back security effects
- * (ending the session of a reused token, counting a wrong code).
+ * An error for the client: a stable `code` and one sentence that says what to do. It has no stack trace: that of a
+ * refusal is of no use, and collecting it would cost more than most refusals do (5 µs of 40). Throw it only *after* a
+ * transaction; inside one, return an outcome. Throwing would roll back security effects (ending the session of a reused
+ * token, counting a wrong code).
  */
 export class KeywayError extends Error {
   override readonly name = 'KeywayError'

@@ -51,8 +51,8 @@ export interface DeliverCommand {
 }
 
 /**
- * `absent`: the node has no connections of the user. `lacks`: it has none that the message names. In both cases it will tell
- * before it has.
+ * `absent`: the node has no connections of the user. `lacks`: it has none that the message names. Either way it
+ * announces new ones before they are ready.
  */
 export interface Absence {
   absent?: boolean
@@ -91,7 +91,10 @@ export type RelayNotice =
       parts: number
     }
 
-/** Field names are those of the wire, which neighbouring versions share. `question` pairs a command and its answer. */
+/**
+ * Field names are part of the wire format, which adjacent versions share. `question` is the id that correlates a
+ * command and its answer.
+ */
 export type RelayMessage =
   | { kind: 'order'; from: string; question: number; order: RelayCommand }
   /** `held`: of a `deliver`, for how many broken connections it is kept; absent from nodes of the previous version. */
@@ -117,7 +120,10 @@ export interface ConnectionIdentity {
   keyId: string
 }
 
-/** Requests a connection. `secretHash` of its resume token; null if its node asked to request it. */
+/**
+ * Requests a connection from the node that has it. `secretHash`: of its resume token; null if that node asked to be
+ * requested.
+ */
 export interface ReleaseMessage extends ConnectionIdentity {
   kind: 'release'
   from: string

@@ -39,7 +39,7 @@ export function restrictToOwner(path: string): void {
   try {
     chmodSync(path, OWNER_ONLY)
   } catch {
-    // Another user's file, or a read-only disk: `doctor` reports it.
+    // Ignored: the file is another user's or the disk is read-only, which `doctor` reports.
   }
 }
 

@@ -15,7 +15,7 @@ export function newId(now: Instant): string {
   return idOf(now, random)
 }
 
-/** The id of this instant whose other bits are those of a hexadecimal text of at least 20 digits. */
+/** The UUID of this instant whose other bits are taken from a hexadecimal text of at least 20 digits. */
 export function idOf(now: Instant, hex: string): string {
   const time = now.toString(16).padStart(12, '0')
   const random = hex.slice(0, 20)

@@ -8,7 +8,7 @@ const SLOTS = 12
 export interface KeyedWindows {
   /** Counts one event of this name; or, if a window is full, counts nothing and returns the wait. */
   take(name: string): Wait | null
-  /** The wait of this name, if a window is full; counts nothing. */
+  /** The wait of this name if a window is full; counts nothing. */
   wait(name: string): Wait | null
   /** Names with counts in memory. */
   readonly size: number

@@ -8,12 +8,12 @@ export const MAX_NETWORKS_OF_AN_ACCOUNT = 8
 const MAX_NETWORKS = 50_000
 
 /**
- * Networks from which accounts signed in, refreshed or used a key lately. They take turns before all others while requests wait
- * (http/fair-queue.ts), so that a flood from a thousand networks that never signed in is not ahead of the people who use
+ * Networks from which accounts signed in, refreshed or used a key lately. While requests are queued, these networks
+ * have priority (http/fair-queue.ts), so that a flood from a thousand other networks does not delay the people who use
  * the service. In memory, of this node: knowing a network is a preference, never a right.
  */
 export interface KnownNetworks {
-  /** To be called after a credential of this account was accepted from this network. */
+  /** Must be called after a credential of this account was accepted from this network. */
   noteUse(userId: string, network: string): void
   isKnown(network: string): boolean
 }

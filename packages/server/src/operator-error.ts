@@ -1,4 +1,4 @@
-/** Exit statuses of the command; 0 is done. Named and numbered as in sysexits.h where that has a name. */
+/** Exit statuses of the command besides 0, success. Names and numbers follow sysexits.h where it has one. */
 export const EXIT_FAILED = 1
 /** `EX_USAGE`: invalid command line. */
 export const EXIT_USAGE = 64

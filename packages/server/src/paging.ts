@@ -17,7 +17,7 @@ export interface PageRequest {
 
 export interface Slice<Row> {
   rows: Row[]
-  /** Null when nothing older is left. */
+  /** Null on the last page. */
   next: Position | null
 }
 

@@ -7,7 +7,7 @@ export interface ProblemKind {
   title: string
   /** What the client can do about it; shown by `GET /errors/{code}`. */
   help: string
-  /** It may be a failed guess of a credential, which counts in the failure limits of the client's network. */
+  /** The refusal may be a failed guess of a credential, which counts in the failure limits of the client's network. */
   isGuess?: true
   /** The request log records it at `info`, since it may be part of an attack. */
   isLogged?: true

@@ -43,7 +43,7 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 export const SECRET_ID_BYTES = 4
 const FIRST_BLOCK = Buffer.from([1])
-/** Random bytes for the next tokens, since to request those of each would take 1.5 µs. */
+/** Random bytes for the next tokens: requesting those of each token separately would take 1.5 µs. */
 const random = Buffer.alloc(4096)
 let used = random.length
 
@@ -68,7 +68,7 @@ export interface Secrets {
    * `context` separates the uses of one purpose.
    */
   deriveKey(purpose: Purpose, context: Buffer, id?: string): Buffer | null
-  /** Whether the first secret sealed it; `keyway keys reseal` reseals the others. */
+  /** Whether the first secret sealed the value; `keyway keys reseal` reseals all others. */
   isCurrent(sealed: string): boolean
   /** HMAC-SHA-256 with the first secret, base64url, prefixed with the id of that secret. */
   mac(purpose: Purpose, message: string): string

@@ -37,7 +37,7 @@ import type { Pages } from './web/pages.ts'
 export { VERSION }
 
 const MAX_DEAD_NODES = 1000
-/** Maximum number of administrators that is counted at a start. */
+/** Maximum number of administrators that is counted at the start. */
 const MAX_COUNTED = 1000
 const NEVER = new Promise<never>(() => {})
 
@@ -56,7 +56,7 @@ export interface ServerOptions {
   log?: Log
   /** Prints sign-in links (`inbox:` only); to standard output by default. */
   announce?: (line: string) => void
-  /** Times of the hub, its own unless given. */
+  /** Timing of the hub; its own defaults unless given. */
   hub?: HubTimes
 }
 
@@ -172,7 +172,7 @@ export async function startServer(settings: Config, options: ServerOptions = {})
   }
 }
 
-/** The hub of one node, not started. */
+/** Creates the hub of this node without starting it. */
 export function composeHub(services: Services, nodeId: string, times?: HubTimes): Hub {
   const { config, storage, clock, log, agentTokens, apiKeys, meter } = services
   return createHub({
@@ -198,7 +198,7 @@ export function composeHub(services: Services, nodeId: string, times?: HubTimes)
   })
 }
 
-/** The ports of the HTTP layer. */
+/** Provides the ports of the HTTP layer. */
 export function composeHttpPorts<Base extends Services>(services: Base, hub: Hub) {
   const { config, storage } = services
   const introspection = createIntrospection({ ...services, publicUrl: config.publicUrl })
@@ -294,7 +294,7 @@ function composeHttpServer(
   })
 }
 
-/** The API for the documents, which the pages show. */
+/** The parts of the API that the documentation pages show and call. */
 function pageApi(app: () => HttpApp, callers: Callers): PageApi {
   return {
     document: () => app().openApi(),
@@ -306,7 +306,7 @@ function pageApi(app: () => HttpApp, callers: Callers): PageApi {
   }
 }
 
-/** Pages are loaded with the first request for one, so that the start does not wait for them. */
+/** Loads the pages on the first request for one, so that the start does not wait for them. */
 function loadedOnUse(load: () => Promise<Pages>): Pick<Pages, 'fetch'> {
   let loading: Promise<Pages> | undefined
   return {

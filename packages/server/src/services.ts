@@ -59,9 +59,9 @@ export type Services = Awaited<ReturnType<typeof openServices>>
 /**
  * Opens the database and composes the nouns. Opens no port and sends no mail.
  *
- * @param readClock what sets the clock; a server's is the database's
+ * @param readClock the reference of the clock; the database's clock for a server
  * @throws CannotStart where settings and database do not fit (too new, not migrated, sealed by another secret);
- *   KeywayError `unavailable`
+ * KeywayError `unavailable`
  */
 export async function openServices(
   config: Config,
@@ -238,7 +238,7 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     deletions: createDeletions({ ...common, outbox }),
     consents: createConsents(common),
     clients,
-    /** Loaded on first use, as all that only apps' sign-ins need. */
+    /** Loaded on first use, like everything that only sign-in to apps needs. */
     authorizations() {
       authorizations ??= import('./authorizations/authorizations.ts').then(({ createAuthorizations }) =>
         createAuthorizations({ ...common, jwt, sessions, findClient: clients.find }),
@@ -262,8 +262,8 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
 export type ServiceStorage = Storage & Omit<DatabaseStorage, keyof Storage>
 
 /**
- * The same storage; every transaction writes its facts to the journal and the log, after its commit and before it
- * returns. So everything that was confirmed to a client is in the journal. A retried transaction starts with no facts.
+ * Wraps a storage: every transaction writes its facts to the journal and the log, after its commit and before it
+ * returns, so everything that was confirmed to a client is in the journal. A retried transaction starts with no facts.
  */
 function withJournalAndLog(
   { storage, clock, journal }: Resources,

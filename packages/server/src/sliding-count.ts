@@ -7,9 +7,9 @@ const WIDTH = 3
 export type CountedAt = readonly [at: Instant, count: number]
 
 /**
- * Counts entries in a sliding window, in slots of 1/`slots` of its length, so that memory does not depend on how many
- * there are. A slot counts until its latest entry leaves the window: never fewer are counted than a window holds, and
- * an entry counts at most one slot longer than it should.
+ * Counts entries in a sliding window, in slots of 1/`slots` of its length, so that memory does not depend on the number
+ * of entries. A slot counts until its latest entry leaves the window: no entry is missed, and one counts at most a
+ * slot's length too long.
  */
 export class SlidingCount {
   readonly #length: number
@@ -50,7 +50,7 @@ export class SlidingCount {
       triples[last + 2]! += count
       return
     }
-    // Drop expired slots in bulk, once they are as many as the slots of a window.
+    // Remove expired slots in bulk, once they are as many as a window has.
     if (this.#head >= this.#slots * WIDTH) {
       triples.splice(0, this.#head)
       this.#head = 0

@@ -100,7 +100,7 @@ export interface Changes {
   sessions: SessionChanges
 }
 
-/** The operations of a noun that only administrators change. */
+/** For a noun that only administrators change: it has no other operations. */
 type NoChanges = Record<never, never>
 
 /** Administrative operations. Only `Audit.perform` gives a transaction that has them, and records them. */
@@ -127,8 +127,8 @@ export interface Transaction extends WithChanges<Store> {
    */
   publish(event: Exclude<Event, SubjectEvent>): void
   /**
-   * Queues events for the webhook endpoints that subscribe to them, with the commit. Recorded operations announce
-   * theirs themselves.
+   * Queues events for the webhook endpoints that subscribe to them, in this transaction. Operations of `Changes`
+   * announce their own events themselves.
    */
   announce(...events: WebhookEvent[]): void
   /** The facts of its changes so far, for the journal and the log of security events. */

@@ -29,7 +29,7 @@ export interface Deletions {
   request(userId: string, caller: Caller): Promise<User>
   /** Keeps the account. Idempotent. @throws KeywayError `not_found` */
   cancel(userId: string, caller: Caller): Promise<User>
-  /** Deletes the accounts whose time has come, as administrators do. Returns how many. */
+  /** Deletes the accounts whose delay has passed, as a deletion by an administrator would. Returns how many. */
   carryOut(): Promise<number>
 }
 

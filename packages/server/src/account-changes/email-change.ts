@@ -11,13 +11,13 @@ export type ChangeSide = 'old' | 'new'
 /** A change of an account's address that awaits the confirmation by both. An account has at most one. */
 export interface EmailChange {
   userId: string
-  /** The session in which it was asked for, which stays when the others end. */
+  /** The session that requested the change: it survives the change, while all others end. */
   sessionId: string
   oldEmail: EmailAddress
   newEmail: EmailAddress
   /** SHA-256 of the token mailed to the old address. */
   oldTokenHash: string
-  /** The same for the new one. */
+  /** SHA-256 of the token mailed to the new address. */
   newTokenHash: string
   oldConfirmedAt: Instant | null
   newConfirmedAt: Instant | null

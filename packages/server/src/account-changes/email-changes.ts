@@ -29,9 +29,8 @@ export type Confirmation = { is: 'changed'; user: User } | { is: 'awaits'; side:
 
 export interface EmailChanges {
   /**
-   * Mails a link to the new address and one to the present one, and ends an earlier request. Answer and work do not depend
-   * on whether the new address has an account: its owner is told by the mail, which has no link then.
-   *
+   * Mails a link to the new address and one to the present one, and ends an earlier request. Answer and work are the
+   * same whether or not the new address has an account; if it has one, the mail to it has no link.
    * @throws KeywayError `invalid_request`, `rate_limited`
    */
   request(
@@ -41,12 +40,12 @@ export interface EmailChanges {
   ): Promise<EmailChange>
   /** The change that awaits confirmation, or null. */
   pending(userId: string): Promise<EmailChange | null>
-  /** Which address the token was mailed to, and the change; null unless it is a valid one of this account. */
+  /** The side that the token was mailed to, and the pending change; null unless the token is valid for this account. */
   inspect(userId: string, token: string): Promise<{ side: ChangeSide; change: EmailChange } | null>
   /**
-   * Confirms by one of the two links, in any session of the account; with the second one the address changes, and all
-   * sessions end but the one that asked for it. Keys stay. The token alone confirms nothing: else a careless click
-   * could give a stranger's account the address.
+   * Confirms by one of the two links, in any session of the account. The second confirmation changes the address and
+   * ends all sessions but the one that requested the change; keys stay valid. A token without a session of the account
+   * confirms nothing: otherwise a careless click could move a stranger's account to the reader's address.
    *
    * @throws KeywayError `invalid_request` if the link is not, or no longer, valid for this account
    */
@@ -138,10 +137,7 @@ export function createEmailChanges(deps: EmailChangeDeps): EmailChanges {
     },
   }
 
-  /**
-   * An address that may not sign up may not be changed to either: else an account could leave the domains that the
-   * policy allows.
-   */
+  /** Refuses an address that could not sign up: otherwise an account could leave the domains that the policy allows. */
   async function assertMayMoveTo(email: EmailAddress): Promise<void> {
     const current = await policies.read(store)
     if (current.signUp === 'domains' && !isOpenTo(current, email))
@@ -188,7 +184,10 @@ export function createEmailChanges(deps: EmailChangeDeps): EmailChanges {
     return hash === change.newTokenHash ? { side: 'new' as const, change } : null
   }
 
-  /** Lock order everywhere: addresses, account. Sign-ins by either address wait, and find their links used. */
+  /**
+   * Lock order everywhere: addresses, then the account. Concurrent sign-ins by either address wait, then find their
+   * links used.
+   */
   async function confirmWithin(
     tx: Transaction,
     { side, change: { userId, oldEmail, newEmail } }: { side: ChangeSide; change: EmailChange },
@@ -216,14 +215,18 @@ export function createEmailChanges(deps: EmailChangeDeps): EmailChanges {
     if (!user) return { is: (await tx.users.findByEmail(newEmail)) ? 'taken' : 'invalid' }
     await tx.sessions.endAllOf(userId, 'revoked', change.sessionId, { at: now, caller })
     await leaveOldAddress(tx, change, now)
-    // An account that left the address later must not let it sign up for another credit.
+    // The new address counts as credited, so that it cannot sign up for another trial credit after this account moves
+    // on.
     await tx.billing.claimTrialCredit(credit.addressHash, userId, now)
     const content = { kind: 'email_changed', newEmail, at: now, network: caller.network } as const
     await outbox.enqueue(tx, { id: mailId, recipient: oldEmail, userId, content, now })
     return { is: 'changed', user }
   }
 
-  /** Its links end, so that none creates a new account for the old address, and no other row keeps it. */
+  /**
+   * Uses up the links of both addresses, so that none creates a new account, and deletes all other rows with the old
+   * one.
+   */
   async function leaveOldAddress(
     tx: Transaction,
     { oldEmail, newEmail }: EmailChange,

@@ -5,8 +5,8 @@ import { countSend, type Refusal, type SendBucket } from '../magic-links/send-li
 import type { RateWindow } from '../rate-windows.ts'
 
 /**
- * Changes of one account that cause mail, requests for its deletion included. More than anybody needs, and so few that
- * nobody is flooded from an account.
+ * Limit of account changes that cause mail, deletion requests included: more than anybody needs, but too few to flood a
+ * mailbox.
  */
 export const ACCOUNT_MAIL_LIMITS: readonly RateWindow[] = [{ window: 'day', limit: 5 }]
 
@@ -15,7 +15,7 @@ export function accountBucket(userId: string): SendBucket {
   return { name: `account:${userId}`, windows: ACCOUNT_MAIL_LIMITS }
 }
 
-/** Counts one within the transaction. Returns the seconds to wait where there were too many, and counts nothing then. */
+/** Counts one mail within the transaction. If the limit is reached, counts nothing and returns the seconds to wait. */
 export async function countMail(store: MagicLinkStore, userId: string, now: Instant): Promise<number | null> {
   const refused = await countSend(store, [accountBucket(userId)], now, async () => {})
   return refused ? refused.retryAfter : null

@@ -34,7 +34,7 @@ export interface Administration {
   testMail(to: EmailAddress, by: By): Promise<OutboxMessage>
   /** Suppressed addresses in their order, after `after`. */
   suppressions(after: EmailAddress | null, limit: number): Promise<Suppression[]>
-  /** Records that somebody read what concerns a person, and runs the read. @throws KeywayError `rate_limited` */
+  /** Runs a read of a person's data and records it in the audit. @throws KeywayError `rate_limited` */
   reading<Value>(userId: string, what: ReadKind, by: By, read: () => Promise<Value>): Promise<Value>
 }
 

@@ -32,7 +32,7 @@ export interface AgentTokenClaims {
 
 /** Restrictions that an OAuth client may ask for, besides an audience. */
 export interface ExchangeBounds {
-  /** The id that the key must have; another is as unknown. */
+  /** The id that the key must have; a key with another id is refused like an unknown one. */
   keyId?: string
   /** Scopes of the token, all of which the key must have; those of the key by default. */
   scopes?: readonly string[]

@@ -105,7 +105,7 @@ export class KeyCounts {
     return numbers[window + TOTAL]!
   }
 
-  /** Age (ms) of the oldest slot's latest entry. Only where the window has entries. */
+  /** Age (ms) of the oldest slot's latest entry. The window must have entries. */
   oldestAge(record: number, index: number, now: Instant): number {
     const window = record + HASH + index * WINDOW_WIDTH
     return since(this.#records[window + HEADER + this.#records[window + HEAD]! * WIDTH]!, now)
@@ -159,7 +159,7 @@ export class KeyCounts {
   }
 }
 
-/** Milliseconds, negative if the clock stepped back. An `Int32Array` keeps instants modulo 2^32. */
+/** Elapsed milliseconds; negative if the clock stepped back. An `Int32Array` keeps instants modulo 2^32. */
 function since(kept: number, now: Instant): number {
   return ((now | 0) - kept) | 0
 }

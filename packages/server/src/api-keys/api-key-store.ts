@@ -16,7 +16,7 @@ export interface KeySearch {
   expiresBefore?: Instant
   /** Active keys without an expiry. */
   neverExpires?: true
-  /** Active keys that these policies would refuse, had they been made under them. */
+  /** Active keys that these policies would refuse if they were created now. */
   violating?: Policies
 }
 
@@ -27,15 +27,15 @@ export interface ApiKeyStore {
   findMany(ids: readonly string[]): Promise<OwnedApiKey[]>
   /** Null for an unknown key and for another user's. */
   findOwned(userId: string, id: string): Promise<ApiKey | null>
-  /** The same; the row is locked until the end of the transaction, so that no revocation comes in between. */
+  /** As `findOwned`, and locks the row until the end of the transaction, so that no revocation comes in between. */
   lockOwned(userId: string, id: string): Promise<ApiKey | null>
   /**
-   * Reads a few pages of rows at most, however many the owner has, with two exceptions, which the limit of active keys
-   * bounds: for active keys all that expire are read where hundreds of newer ones have expired, and for expired keys
-   * the newer ones that expire later.
+   * Reads a few pages of rows at most, however many keys the owner has. Two exceptions are bounded by the limit of
+   * active keys: a list of active keys reads all keys with an expiry if hundreds of newer keys have expired, and a list
+   * of expired keys also reads newer keys that have not expired yet.
    */
   list(userId: string, status: ApiKeyStatus | null, now: Instant, page: PageRequest): Promise<Slice<ApiKey>>
-  /** The same of the keys with this external id, by an index of its own. */
+  /** As `list`, for the keys with this external id, by a separate index. */
   listByExternalId(
     userId: string,
     externalId: string,
@@ -44,8 +44,8 @@ export interface ApiKeyStore {
     page: PageRequest,
   ): Promise<Slice<ApiKey>>
   /**
-   * Keys of all people for administrators, by one index. Where a condition is left to the rows a page reads a bounded number
-   * of them, so it may have fewer than `limit`, or none, and still be followed by another.
+   * Keys of all people for administrators, by one index. Other conditions filter the rows, of which one page reads a
+   * bounded number; a page may therefore have fewer than `limit` rows, or none, and still be followed by another.
    */
   search(wanted: KeySearch, now: Instant, page: PageRequest): Promise<Slice<ApiKey>>
   /** The metadata of these keys as JSON; keys that have none are absent. */
@@ -96,7 +96,7 @@ export interface RecordedUse {
   from: UsedFrom
 }
 
-/** Recorded by endings/facts.ts in the transaction that calls them. */
+/** Operations that must leave facts; endings/facts.ts records these in the same transaction. */
 export interface ApiKeyChanges {
   /** @param metadata JSON; its length becomes `metadataBytes` */
   insert(key: ApiKey, metadata?: string | null): Promise<void>

@@ -34,7 +34,7 @@ export type { NewApiKey } from './api-key.ts'
 export interface ApiKeys {
   /**
    * @throws KeywayError `key_limit_reached`, `rate_limited`, `invalid_request` (expiry not in the future, a policy),
-   *   `idempotency_conflict` (the owner has a key of this id already), and what `condition.refusal` makes
+   * `idempotency_conflict` (the owner has a key of this id already), and whatever `condition.refusal` returns
    */
   create(
     userId: string,
@@ -49,7 +49,10 @@ export interface ApiKeys {
     page: PageRequest,
     externalId?: string,
   ): Promise<Slice<ApiKey>>
-  /** The person's active keys that administer if the person does: without scopes, or with an `admin:` scope. */
+  /**
+   * The person's active keys with administrative scopes: without scopes, or with an `admin:` scope. They administer if
+   * the person is an administrator.
+   */
   listAdministrative(userId: string): Promise<ApiKey[]>
   /** The metadata of these keys; keys without metadata are absent. */
   metadataOf(keys: readonly Pick<ApiKey, 'id' | 'metadataBytes'>[]): Promise<Map<string, Metadata>>
@@ -71,13 +74,16 @@ export interface ApiKeys {
     caller: Caller,
   ): Promise<{ key: string; apiKey: ApiKey }>
   /**
-   * Imports keys of another system by their hashes, all or none: they are accepted as keys of ours are. A hash that its owner
-   * has already is skipped, also where that key was revoked.
-   *
+   * Imports keys of another system by their hashes, all or none; afterwards they authenticate like keys created here. A
+   * hash that its owner has already is skipped, also if that key was revoked. @throws KeywayError `invalid_request`,
+   * `key_limit_reached`, `key_conflict`
    * @throws KeywayError `invalid_request`, `key_limit_reached`, `key_conflict`
    */
   importKeys(keys: readonly KeyToImport[], by: By): Promise<ImportedKey[]>
-  /** Whether a text is to be looked up as a key: one of ours, or while imported ones exist any that may be one. */
+  /**
+   * Whether a text may be a key, and is worth a look-up: it has our format or, while imported keys exist, could be one
+   * of them.
+   */
   isPresentable(text: string): boolean
   /** Permanent and idempotent. @throws KeywayError `not_found` */
   revoke(userId: string, id: string, caller: Caller | null): Promise<ApiKey>
@@ -93,11 +99,11 @@ export interface ApiKeys {
    * The presented key, if it may be used now from this address with the required scope. Records its use; where a
    * genuine key is refused, counts that.
    *
-   * @param wanted.id the id that the key must have; another is as unknown
+   * @param wanted.id the id that the key must have; a key with another id is refused like an unknown one
    * @param wanted.scope the required scope
    * @param wanted.accept a further check by the caller; what it throws is the refusal, and no use is recorded
    * @throws KeywayError `invalid_api_key` (malformed and unknown alike), `api_key_revoked`, `api_key_expired`,
-   *   `account_suspended`, `network_not_allowed`, `insufficient_scope`
+   * `account_suspended`, `network_not_allowed`, `insufficient_scope`
    */
   authenticate(
     key: string,

@@ -93,7 +93,7 @@ export function createImport({
         throw refused(index, 'expires_at', 'must lie in the future')
       if (key.scopes?.some(isAdministrative) && owner.role !== 'admin')
         throw refused(index, 'scopes', 'may contain admin:… for administrators only')
-      // Whoever imports a key may know it, and could act with it while the audit names its owner.
+      // Whoever imports an administrator's key may know it, and could act in that administrator's name.
       if (mayAdminister(key.scopes, owner) && by.actor.type === 'user' && by.actor.id !== owner.id)
         throw refused(
           index,
@@ -129,7 +129,7 @@ export function createImport({
           outcome.push({ id: apiKey.id, isNew: true })
           continue
         }
-        // Another import was faster.
+        // A concurrent import inserted the hash first.
         holder = (await tx.apiKeys.ownersOfHashes([keyHash])).get(keyHash)
       }
       if (holder?.userId !== userId) throw ofAnother(index)
@@ -157,7 +157,7 @@ function mayAdminister(scopes: Scopes, { role }: User): boolean {
   return role === 'admin' && (scopes === null || scopes.some(isAdministrative))
 }
 
-/** Thrown inside a transaction too: of an import that is refused nothing stays. */
+/** Also thrown inside a transaction, to roll back the whole import. */
 function refused(index: number, field: string, message: string): KeywayError {
   return invalidRequest([{ field: `keys.${index}.${field}`, message }])
 }

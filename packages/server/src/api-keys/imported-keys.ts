@@ -4,7 +4,7 @@ import { createReloading, type Reloading } from '../reloading.ts'
 import type { Storage } from '../store.ts'
 
 const MAX_FOREIGN_LENGTH = 512
-/** Starts of our own credentials that are no keys, and of JSON Web Tokens. */
+/** Prefixes of our other credentials, and the beginning of a JSON Web Token. */
 const NO_KEY = /^(?:svr_|sva_|eyJ[\w-]*\.[\w-]*\.)/
 
 /**
@@ -13,7 +13,7 @@ const NO_KEY = /^(?:svr_|sva_|eyJ[\w-]*\.[\w-]*\.)/
  */
 export interface ImportedKeys extends Reloading {
   load(): Promise<void>
-  /** Whether the text is to be looked up as a key. */
+  /** Whether the text may be a key, and is worth a look-up. */
   isPresentable(text: string): boolean
 }
 
@@ -53,7 +53,7 @@ function isKeyOfOurs(text: unknown): boolean {
   return typeof text === 'string' && API_KEY_PATTERN.test(text)
 }
 
-/** Bounded before it is hashed. */
+/** Whether it could be a key of another system. Checks the length before the text is hashed. */
 function isForeign(text: unknown): boolean {
   return (
     typeof text === 'string' && text.length > 0 && text.length <= MAX_FOREIGN_LENGTH && !NO_KEY.test(text)

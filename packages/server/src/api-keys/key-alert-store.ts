@@ -7,7 +7,7 @@ export interface NetworkUse {
   at: Instant
 }
 
-/** The kind of alert under which it is remembered that the expiry of a key was announced; its period is the expiry. */
+/** The alert kind of the announcement that a key expired; its period is the time of the expiry. */
 export const EXPIRED = 'expired'
 
 export interface KeyAlertStore {
@@ -17,14 +17,16 @@ export interface KeyAlertStore {
     now: Instant,
     limit: number,
   ): Promise<{ id: string; userId: string; expiresAt: Instant }[]>
-  /** True for exactly one of concurrent callers, and the first time only. */
+  /**
+   * Claims an alert, so that it is sent once: true for exactly one of concurrent callers, and for the first call only.
+   */
   claim(lineageId: string, kind: string, period: number, at: Instant): Promise<boolean>
   /**
-   * Remembers these networks, at most `MAX_KNOWN_NETWORKS` of a key. Returns those that are new to a key which was used
-   * from another before; each to exactly one of concurrent callers.
+   * Stores networks that keys were used from, at most `MAX_KNOWN_NETWORKS` per key. Returns the uses from a network
+   * that is new to a key which already had another, each to exactly one of concurrent callers.
    */
   rememberNetworks<Use extends NetworkUse>(uses: readonly Use[]): Promise<Use[]>
-  /** Removes what was claimed or seen before these, at most `batch` of each. Returns how many. */
+  /** Removes claims and networks that are older than these instants, at most `batch` of each. Returns how many. */
   prune(claimedBefore: Instant, seenBefore: Instant, batch: number): Promise<number>
 }
 

@@ -20,7 +20,7 @@ export interface LimitAlert {
   percent: AlertPercent
 }
 
-/** Limits that wait for the next flush. Beyond it none is noted: alerts are informative only. */
+/** Maximum number of alerts that wait for the next flush. Beyond it none is added: alerts are informative only. */
 const MAX_NOTED = 10_000
 
 export interface KeyAlerts {
@@ -45,7 +45,8 @@ export function createKeyAlerts({
   outbox: Outbox
 }): KeyAlerts {
   /**
-   * Alerts by lineage, limit and period: those to be flushed, and those that were, so that they cost nothing any more.
+   * Alerts by lineage, limit and period: those that wait for a flush, and those that were flushed and are not raised
+   * again.
    */
   const noted = new Map<string, { keyId: string; alert: LimitAlert; at: Instant }>()
   const flushed = new Set<string>()
@@ -104,7 +105,7 @@ function kindOf({ limit, per, percent }: LimitAlert): string {
   return `${limit}_${per}_${percent}`
 }
 
-/** The calendar day or month (UTC). Of a shorter window the day, so that a mail a day is the most. */
+/** The calendar day or month (UTC). For shorter windows the day, so that an owner gets at most one mail a day. */
 function periodOf({ per }: LimitAlert, at: Instant): number {
   if (per === 'total') return 0
   return per === 'month' ? periodsOf(at).month : periodsOf(at).day

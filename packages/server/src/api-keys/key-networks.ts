@@ -9,7 +9,7 @@ import type { RecordedUse } from './api-key-store.ts'
 import type { KeyedUse } from './last-used.ts'
 import { mailOwner } from './mail-owner.ts'
 
-/** Networks of keys that were looked up today. */
+/** Maximum number of pairs of key and network that are remembered as looked up today. */
 const MAX_CHECKED = 200_000
 
 /**

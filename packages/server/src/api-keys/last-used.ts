@@ -6,9 +6,9 @@ import type { KeyNotices } from './key-notices.ts'
 
 /** Interval of `flushUses`: a use is stored within the promised 10 s even if a commit is slow. */
 export const USE_FLUSH_INTERVAL = 5 * SECOND
-/** Keys with a buffered use. Beyond it uses are not recorded: `last_used_at` is informative only. */
+/** Maximum number of keys with a buffered use. Beyond it uses are not recorded: `last_used_at` is informative only. */
 const MAX_NOTED_KEYS = 100_000
-/** Uses from further networks. Beyond it they are not recorded. */
+/** Maximum number of buffered uses besides the latest of each key. Beyond it they are not recorded. */
 const MAX_REPLACED_USES = 10_000
 const KEYS_PER_WRITE = 500
 

@@ -35,7 +35,7 @@ export function alertingLimiter(limiter: KeyLimiter, alerts: Pick<KeyAlerts, 'no
     for (const { name, limit, remaining } of states) {
       if (remaining > limit / 5) continue
       const per = REQUEST_WINDOWS.find(window => window === name)
-      // The remaining requests of a person are not those of the key.
+      // States without a window of that name are limits of the person, not of the key.
       if (per) noteRequests(key, per, remaining < 1 ? 100 : 80)
     }
     return states

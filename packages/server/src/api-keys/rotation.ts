@@ -67,7 +67,7 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | 'pol
     // A revocation does not lock the owner's row and may have come first.
     if (!replaced) return { refused: 'api_key_inactive' }
 
-    // The row that the replacement locked: what others changed since it was read comes along.
+    // Taken from the row that `replace` locked, so that concurrent changes are included.
     const { keyHash, keyPrefix } = fresh
     const own = { id: fresh.id, keyHash, keyPrefix, createdAt: now, expiresAt: old.expiresAt, ...UNUSED }
     const successor = { ...replaced, ...own }

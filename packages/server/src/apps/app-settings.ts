@@ -7,7 +7,7 @@ export const MAX_APP_NAME_LENGTH = 100
 const MAX_URL_LENGTH = 2048
 /** Maximum number of URIs in each list. */
 export const MAX_APP_URIS = 32
-/** Reserved scopes that people may grant to apps to which the operator gave them. */
+/** Reserved scopes that an app may ask people for only if the operator gave them to it. */
 export const GIVEN_SCOPES: readonly string[] = ['account:write', 'keys:read', 'keys:write']
 
 type Described = Omit<App, 'createdAt' | 'coversFrom'>
@@ -69,7 +69,8 @@ function problemsOfCombinations(app: Described): FieldError[] {
       !app.isPublic && app.redirectUris.some(isPrivateUse),
       'with a scheme of its own need a public client: where such an app runs, no secret can be kept',
     ),
-    // Any program of the person's machine may take such a URI and with it, unasked, the code (RFC 8252 section 8.6).
+    // Any program on the person's machine may register such a URI, and would get the code without a question (RFC 8252
+    // section 8.6).
     ...problem(
       app.firstParty ? 'redirect_uris' : 'trusted',
       app.isPublic && (app.trusted || app.firstParty) && native !== undefined,
@@ -136,7 +137,7 @@ function isAudience(audience: string): boolean {
   return isHttp(parseUri(audience))
 }
 
-/** Required for URLs of pages and calls that receive live tokens, and of keys that prove who a client is. */
+/** Required for every URL that receives live tokens or serves a client's public keys. */
 function isTlsUrl(text: string): boolean {
   const url = parseUri(text)
   return isHttp(url) && (url!.protocol === 'https:' || isLoopbackHost(url!.hostname))

@@ -9,7 +9,7 @@ export interface AppPage {
   selfRegistered?: boolean
 }
 
-/** A removed app is found by none of these. */
+/** None of these finds a removed app. */
 export interface AppStore {
   find(id: string): Promise<App | null>
   findByAudience(audience: string): Promise<App | null>
@@ -22,19 +22,19 @@ export interface AppStore {
   insert(app: App): Promise<boolean>
   /** The app, locked until the transaction ends. */
   lock(id: string): Promise<App | null>
-  /** Writes what the operator sets. */
+  /** Writes the settings of `AppSettings`. */
   update(app: App): Promise<void>
   /** Counts live credentials with this label, created before `now`. Scans all keys and sessions: for operators only. */
   countLive(id: string, now: Instant): Promise<LiveCredentials>
   /** The SHA-256s of the accepted secrets, newest first. */
   secrets(appId: string): Promise<string[]>
-  /** The same, with the time at which each was added. */
+  /** As `secrets`, each with the time at which it was added. */
   datedSecrets(appId: string): Promise<{ hash: string; createdAt: Instant }[]>
   /** When it was removed; null for any other id. */
   removedAt(id: string): Promise<Instant | null>
 }
 
-/** Recorded by endings/facts.ts in the transaction that calls them. */
+/** Operations that must leave facts; endings/facts.ts records these in the same transaction. */
 export interface AppChanges {
   /** Adds a secret (SHA-256) and keeps the newest two. */
   addSecret(appId: string, secretHash: string, at: Instant): Promise<void>

@@ -14,7 +14,7 @@ export interface AppSettings {
   redirectUris: readonly string[]
   /** Where a browser may be sent after logout (OpenID Connect RP-Initiated Logout 1.0). */
   logoutUris: readonly string[]
-  /** Called when a session that it was given ends (OpenID Connect Back-Channel Logout 1.0). */
+  /** Called when one of the app's sessions ends (OpenID Connect Back-Channel Logout 1.0). */
   backchannelLogoutUri: string | null
   /** Signs access tokens issued to it, and all tokens for its audience. */
   tokenAlg: SigningAlg
@@ -87,8 +87,8 @@ export function isSelfDescribed(appId: string): boolean {
 }
 
 /**
- * Whether an app may read what a key's owner attached to it: the app that the key is for, if it was registered or
- * adopted the key before the key was made (decision 14), and first-party apps.
+ * Whether an app may read what the owner attached to a key: first-party apps, and the key's own app if it was
+ * registered before the key was created, or adopted it (decision 14).
  */
 export function covers(
   app: Pick<App, 'id' | 'firstParty' | 'coversFrom'>,

@@ -167,8 +167,8 @@ export function createApps({
         (await audit.perform(by, async tx =>
           (await tx.apps.remove(id, now)) ? performed(true, removed(id)) : unchanged(false),
         ))
-      // Its tokens are refused from here on, since they need the app. The rest is for the lists, the feed and the
-      // journal.
+      // From here on the app's tokens are refused, since each check looks the app up. Ending its sessions and consents
+      // too serves the lists, the revocation feed and the journal.
       const ended = (await apps.removedAt(id)) === null ? null : await endAllOf(id)
       if (!ended || (!isRemoved && ended.sessions + ended.authorizations + ended.consents === 0))
         throw noSuchApp()

@@ -120,7 +120,7 @@ export interface AuditEvent extends NewAuditEvent {
 }
 
 export const MAX_REASON_LENGTH = 500
-/** Characters of `before` and `after` together, as JSON. What administrators set is bounded far below. */
+/** Maximum length of `before` and `after` together, as JSON. Values that administrators set are far shorter. */
 export const MAX_STATE_LENGTH = 8192
 
 /** `previousHash` of the first row. */

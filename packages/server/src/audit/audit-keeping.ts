@@ -10,8 +10,8 @@ export const DEFAULT_AUDIT_DAYS = 400
 
 export interface AuditKeeping {
   /**
-   * Authenticates the head of the chain under `KEYWAY_SECRET` and logs it, so that the log shows what the rows were. Nothing
-   * if that was done since the last row.
+   * Authenticates the head of the chain under `KEYWAY_SECRET` and logs it, so that the log shows what the rows were.
+   * Does nothing if the last row is sealed already.
    */
   seal(): Promise<void>
   /** Removes at most `batch` rows that are older than the retention; before, the last of them is sealed. Returns how many. */

@@ -35,7 +35,7 @@ export interface AuditChain {
 
 export interface AuditStore {
   chain(): Promise<AuditChain>
-  /** Newest first; `at` of a position is the sequence. Reads the rows of one index, at most. */
+  /** Newest first; `at` of a cursor position is the sequence. Reads the rows of one index, at most. */
   list(filter: AuditFilter, page: PageRequest): Promise<Slice<AuditEvent>>
   /** Matching rows after this sequence, in the order of the chain. */
   after(sequence: number, filter: AuditFilter, limit: number): Promise<AuditEvent[]>
@@ -51,7 +51,7 @@ export interface AuditStore {
   prune(batch: number): Promise<number>
 }
 
-/** Recorded by endings/facts.ts in the transaction that calls them. */
+/** Operations that must leave facts; endings/facts.ts records these in the same transaction. */
 export interface AuditChanges {
   /**
    * Appends rows to the chain. Locks its head until the transaction ends, so it must be the last thing that the

@@ -43,7 +43,7 @@ export async function verifyAudit({
     return null
   }
 
-  /** A row outside of the chain, which lists and exports would show. */
+  /** A row beyond the head, which is not part of the chain although lists and exports would show it. */
   async function addedRow({ sequence }: AuditChain): Promise<VerificationResult | null> {
     const [first] = await audit.after(Number.MIN_SAFE_INTEGER, {}, 1)
     if (first && first.sequence < 1) return { mistake: `row ${first.sequence} was added` }

@@ -41,7 +41,7 @@ export interface Audit {
     work: (tx: AuditedTransaction) => Promise<Performed<Outcome>>,
     readBack?: (store: Store) => Promise<Outcome | undefined>,
   ): Promise<Outcome>
-  /** The same within a transaction of the caller, which must do nothing after it. */
+  /** As `perform`, within a transaction of the caller, which must do nothing after it. */
   performWithin<Outcome>(
     tx: Transaction,
     by: By,
@@ -53,7 +53,7 @@ export interface Audit {
 export const BY_COMMAND_LINE: By = { actor: BY_COMMAND, caller: null, requestId: null, reason: null }
 
 const SALT_BYTES = 16
-/** All rows wait for the head of one chain. */
+/** Name of the lock under which appending transactions wait in memory for the head of the chain. */
 const CHAIN = 'audit-chain'
 
 export function createAudit({ storage, clock }: { storage: Storage; clock: Clock }): Audit {
@@ -108,7 +108,7 @@ function salted(reason: string): SaltedReason {
   return { text, salt, hash: reasonHash(salt, text) }
 }
 
-/** A last resort against rows of any size: what reports more is shortened to a note. */
+/** A last resort against oversized rows: a larger state is replaced by a note. */
 function bounded(change: AuditChange): AuditChange {
   const size = JSON.stringify([change.before, change.after]).length
   return size <= MAX_STATE_LENGTH ? change : { ...change, before: null, after: { omitted_characters: size } }

@@ -6,8 +6,8 @@ export interface AuthorizationCodeStore {
   insert(code: AuthorizationCode): Promise<boolean>
   find(codeHash: string): Promise<AuthorizationCode | null>
   /**
-   * Marks the code as used by this session. Null for all but one of any number of callers, and from its `expiresAt`
-   * on.
+   * Marks the code as redeemed by this session. Of any number of callers one gets the code; the others, and everybody
+   * from its `expiresAt` on, get null.
    */
   consume(codeHash: string, sessionId: string, at: Instant): Promise<AuthorizationCode | null>
   prune(createdBefore: Instant, batch: number): Promise<number>

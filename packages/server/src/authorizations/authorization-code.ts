@@ -6,7 +6,7 @@ export const CODE_LIFETIME = MINUTE
 export const CODE_PREFIX = 'svo_'
 export const CODE_BYTES = 32
 
-/** An authorization code: what its client gets for it, once. */
+/** An authorization code and what its client may redeem it for, once. */
 export interface AuthorizationCode {
   /** SHA-256 of the code. */
   codeHash: string
@@ -14,7 +14,7 @@ export interface AuthorizationCode {
   userId: string
   /** The session of the pages in which the person was signed in. */
   signInId: string
-  /** As the request had it, to be repeated when the code is redeemed; null: it had none. */
+  /** The redirect URI of the request, which the token request must repeat; null: the request named none. */
   redirectUri: string | null
   scopes: string[]
   /** The asked audience; null: this service. */

@@ -91,8 +91,8 @@ export function readParams(query: URLSearchParams): { params: RequestParams } | 
 }
 
 /**
- * The redirect URI of a request, if it is one of the app's. Null: the request must not be answered to anybody but the
- * person, since an error that were sent there would make this service an open redirector (RFC 9700 section 4.11).
+ * The redirect URI of a request, if it is registered for the app. Null: any error must be shown to the person instead,
+ * since redirecting to an unregistered URI would make this service an open redirector (RFC 9700 section 4.11).
  */
 export function redirectUriOf(app: App, params: RequestParams): string | null {
   const { redirect_uri: asked } = params

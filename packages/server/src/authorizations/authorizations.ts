@@ -26,7 +26,7 @@ export type Decision =
 /** A request with what this browser did for it. */
 export interface Begun {
   request: AuthorizationRequest
-  /** When the browser brought it. A later sign-in is one for this request. */
+  /** When the browser first sent it. A sign-in after this instant was made for this request. */
   begunAt: number
   /** The id of the pushed request; null for other requests. */
   pushedId: string | null
@@ -38,14 +38,16 @@ export interface Authorizations {
   begin(query: URLSearchParams): Promise<Beginning>
   /** Reads a request that the browser kept. */
   resume(params: RequestParams, pushedId: string | null): Promise<Beginning>
-  /** The languages that a request asks for, the best first (OpenID Connect Core section 3.1.2.1): of a pushed one those that were pushed. */
+  /**
+   * The languages that a request asks for, most preferred first (OpenID Connect Core section 3.1.2.1); those of the
+   * pushed parameters if it was pushed.
+   */
   localesOf(query: URLSearchParams): string[]
   /** What must happen first, for the person who is signed in in this browser. */
   decide(begun: Begun, signedIn: SignedIn | null): Promise<Decision>
   /**
-   * Issues a code and returns where the browser goes with it, or with an error if the person got too many; null if the
-   * pushed request was answered before.
-   *
+   * Issues a code and returns the URL to redirect the browser to: with the code, or with an error if the person was
+   * issued too many; null if the pushed request was answered before.
    * @param consented scopes that the person granted just now; null: no question was asked
    */
   issue(
@@ -55,17 +57,17 @@ export interface Authorizations {
     caller: Caller,
   ): Promise<string | null>
   /**
-   * Whether a link alone may lead a browser on to the app (RFC 9700 section 4.11.2). Anybody may register a client or describe
-   * one; to such a client only a person is led who agreed to it before.
+   * Whether following a link, without a click, may redirect the browser to the app (RFC 9700 section 4.11.2). Anybody
+   * may register a client, so for such a client the person must have consented to it before.
    */
   mayLeadTo(app: App, signedIn: SignedIn | null): Promise<boolean>
-  /** Where the browser goes with an error. */
+  /** The URL that redirects the browser back to the app with an error. */
   refuse(to: { redirectUri: string; state: string | null }, refusal: Refusal): string
   redeem: Redeem
   push: PushedRequests['push']
-  /** What an id token of this service says, also an expired one; null for any other text. */
+  /** The claims of an id token of this service, expired or not; null for any other text. */
   readIdToken(token: string): Promise<IssuedIdToken | null>
-  /** Ends the session of an app that an id token names, because its person signs out. */
+  /** Ends the app's session that an id token names, for a person who signs out there. */
   endIssued(issued: IssuedIdToken, caller: Caller): Promise<void>
   /** The registered app with this client id. */
   findApp(clientId: string): Promise<App | null>
@@ -150,7 +152,7 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
             sessionId: null,
           })
           if (!inserted) return false
-          // What its document says, for what refers to the app from now on.
+          // Stores what the client's metadata document says, since the consent and the session refer to the app's row.
           if (isClientUrl(app.id) && !(await tx.apps.insert(app))) await tx.apps.update(app)
           if (consented) {
             await tx.consents.grant(
@@ -201,7 +203,7 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
     return maxAge === null || clock.now() < session.createdAt + maxAge * 1000
   }
 
-  /** OpenID Connect Core section 3.1.2.2: a hint that was not issued here says nothing. */
+  /** OpenID Connect Core section 3.1.2.2; a hint that was not issued here is ignored. */
   async function isHinted({ idTokenHint }: AuthorizationRequest, { user }: SignedIn): Promise<boolean> {
     const hinted = idTokenHint === null ? null : await readIdToken(deps.jwt, idTokenHint)
     return hinted === null || hinted.userId === user.id

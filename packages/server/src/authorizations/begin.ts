@@ -11,7 +11,7 @@ import {
 } from './authorization-request.ts'
 import type { PushedRequests } from './pushed-requests.ts'
 
-/** A request as it arrived, or why it cannot go on. */
+/** The result of reading an authorization request: valid, or why it is refused. */
 export type Beginning =
   | { request: AuthorizationRequest; params: RequestParams; pushedId: string | null }
   /** For the app: an error at its redirect URI. */

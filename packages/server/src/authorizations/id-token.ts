@@ -16,7 +16,7 @@ export interface IdTokenDeps {
   publicUrl: string
 }
 
-/** What an id token of this service says; also after it expired. */
+/** The claims of an id token of this service, which may have expired. */
 export interface IssuedIdToken {
   userId: string
   appId: string

@@ -33,8 +33,8 @@ export type Redeem = (wanted: CodeRedemption, caller: Caller) => Promise<Redeeme
 
 /**
  * Redeems a code once: one conditional update picks the winner of concurrent calls and opens its session in the same
- * transaction. A code that is presented a second time with everything that proves it ends what it gave (RFC 6749
- * section 4.1.2). Without that proof nothing is consumed or ended: a stolen code does no harm.
+ * transaction. A code that is presented a second time by its client, with the right verifier, ends the session that it
+ * opened (RFC 6749 section 4.1.2). Without that proof nothing is consumed or ended: a stolen code does no harm.
  */
 export function createRedeem({ storage, clock, sessions }: RedeemDeps): Redeem {
   const { store } = storage

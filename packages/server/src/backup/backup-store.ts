@@ -29,7 +29,7 @@ export interface RestoreTransaction {
   insert(table: string, rows: readonly Row[]): Promise<boolean>
   /** Ends every session, link and invitation, and expires queued mail that contains a link. Returns how many of each. */
   endSignIns(now: Instant): Promise<{ sessions: number; links: number }>
-  /** Deletions that people asked for wait at least until then. */
+  /** Postpones account deletions that people requested until this instant, at least. */
   postponeDeletions(until: Instant): Promise<void>
   /** Returns how many keys it revoked. */
   revokeAllKeys(now: Instant): Promise<number>

@@ -45,7 +45,10 @@ export interface UserDigest {
   at: Instant
   /** From the last entry that has one; older versions wrote none. */
   role: { role: UserRole; at: Instant } | null
-  /** The same of the time of its deletion, where `deletesAt` null means that it was not asked for, or cancelled. */
+  /**
+   * The requested time of the account's deletion, from the last entry that has it; `deletesAt` null: not requested, or
+   * cancelled.
+   */
   deletion: { deletesAt: Instant | null; at: Instant } | null
 }
 

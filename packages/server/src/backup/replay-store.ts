@@ -25,7 +25,7 @@ export interface ReplayStore {
 
 type KeyRef = Pick<ApiKey, 'id' | 'userId'>
 
-/** Recorded by endings/facts.ts in the transaction that calls them. */
+/** Operations that must leave facts; endings/facts.ts records these in the same transaction. */
 export interface ReplayChanges {
   /** Moves a key's expiry to `expiresAt`. False, and nothing written, if it expires or was revoked earlier. */
   endKeyBy(key: KeyRef, expiresAt: Instant, now: Instant): Promise<boolean>
@@ -35,6 +35,6 @@ export interface ReplayChanges {
   removeAppSecretsBesides(appId: string, hashes: readonly string[], before: Instant): Promise<number>
   /** Withdraws as of `at`. Null, and nothing written, if it is withdrawn already or was granted again after `at`. */
   withdrawAsOf(userId: string, appId: string, at: Instant): Promise<AuthorizationState | null>
-  /** The same for a consent. */
+  /** As `withdrawAsOf`, for a consent. */
   withdrawConsentAsOf(userId: string, appId: string, at: Instant): Promise<Consent | null>
 }

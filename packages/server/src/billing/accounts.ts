@@ -46,7 +46,7 @@ export function createAccounts(deps: {
         billing.subscription(userId),
         billing.authorizations(userId),
       ])
-      // Imported accounts, which may have keys, get theirs with the first sign-in.
+      // Imported accounts have no subscription before their first sign-in.
       return { balance, subscription: subscription ?? (await freePlanOf(userId)), authorizations }
     },
 

@@ -9,7 +9,7 @@ import type { SpendCaps, Spent } from './spend.ts'
 
 export interface Posted {
   entry: LedgerEntry
-  /** What the lineage has spent, with this entry; null for an entry without one. */
+  /** What the key's lineage has spent, this entry included; null for an entry without a key. */
   spent: Spent | null
 }
 
@@ -31,16 +31,19 @@ export interface BillingStore {
   authorizations(userId: string): Promise<ChargeAuthorization[]>
 }
 
-/** Recorded by endings/facts.ts in the transaction that calls them. */
+/** Operations that must leave facts; endings/facts.ts records these in the same transaction. */
 export interface BillingChanges {
   /**
    * Adds `entry.amount` to the balance and appends the entry with the resulting balance, atomically. Null, and nothing
    * written, if the balance would be negative or the cause was used. `createdAt` is moved forward if needed, so that a
-   * user's entries sort in the order in which they changed the balance. What it takes counts
-   * as spent by the lineage, whatever its limits are.
+   * user's entries sort in the order in which they changed the balance. A debit counts as spent by the entry's lineage,
+   * even beyond its limits.
    */
   post(entry: Omit<LedgerEntry, 'balanceAfter'>): Promise<LedgerEntry | null>
-  /** The same, unless the lineage would have spent more than `caps`: then the period, and nothing is written. */
+  /**
+   * As `post`, unless the lineage would exceed `caps`: then writes nothing, and returns the period of the exceeded
+   * limit.
+   */
   charge(entry: Omit<LedgerEntry, 'balanceAfter'>, caps: SpendCaps): Promise<Posted | SpendPeriod | null>
   /** Records that the address with this keyed hash got its trial credit. True the first time only. */
   claimTrialCredit(addressHash: string, userId: string, at: Instant): Promise<boolean>

@@ -130,7 +130,10 @@ export function createCharges({
   }
 }
 
-/** Locked, so that no revocation is answered between this and the booking. Before the balance, as everywhere. */
+/**
+ * Locks the key's row, so that no revocation is answered before the charge is booked. Lock order everywhere: key, then
+ * balance.
+ */
 async function activeKeyOf(
   tx: Transaction,
   userId: string,

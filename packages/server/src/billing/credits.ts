@@ -39,7 +39,8 @@ export function createCredits({ clock, audit }: { clock: Clock; audit: Audit }):
           const user = await tx.users.lock(wanted.userId)
           if (!user || user.status === 'deleted') return unchanged({ refused: 'not_found' })
           const { userId, amount, description } = wanted
-          // Credits wait for the user's row, and charges only lower the balance.
+          // No concurrent transaction can raise the balance: credits hold the lock of the user's row, and charges only
+          // lower it.
           if ((await tx.billing.balance(userId)) + amount > MAX_BALANCE)
             return unchanged({ refused: 'too_much' })
           const entry = await tx.billing.post({
@@ -85,7 +86,7 @@ const DETAILS = {
   idempotency_conflict: 'This Idempotency-Key was used for another credit. Use a new one for each credit.',
 } as const
 
-/** Another call with this key was faster. */
+/** A concurrent call with this key booked first. */
 async function raced(found: Promise<LedgerEntry | null>, wanted: WantedCredit): Promise<Outcome> {
   const entry = await found
   return entry ? replay(entry, wanted) : { refused: 'idempotency_conflict' }

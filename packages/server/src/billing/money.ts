@@ -29,7 +29,7 @@ export function parseAmount(text: string): MicroDollars | null {
   return amount > 0 && amount <= MAX_AMOUNT ? amount : null
 }
 
-/** The same, or zero. */
+/** As `parseAmount`, or zero. */
 export function parseAmountOrZero(text: string): MicroDollars | null {
   return /^0(?:\.0{1,6})?$/.test(text) ? 0 : parseAmount(text)
 }

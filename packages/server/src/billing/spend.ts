@@ -18,7 +18,7 @@ export interface Spent {
   totalSpent: MicroDollars
 }
 
-/** What a charge to a key did. */
+/** The result of a charge for the limits of its key. */
 export interface KeySpend {
   key: ApiKey
   caps: SpendCaps
@@ -72,7 +72,7 @@ export function endOf(per: SpendPeriod, at: Instant): Instant | null {
   return (Math.floor(at / DAY) + 1) * DAY
 }
 
-/** What is left of each limit, for introspection. */
+/** The remaining amount of each limit, for introspection. */
 export function remainingOf(caps: SpendCaps, spent: Spent, at: Instant) {
   return SPEND_PERIODS.flatMap(per => {
     const limit = caps[per]

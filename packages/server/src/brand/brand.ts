@@ -5,13 +5,13 @@ import type { BrandImage } from './image.ts'
 /** The operator's branding, the same in pages, mails and documents. */
 export interface Brand {
   accent: Accent
-  /** Null: the key of the service itself, in the accent colour. */
+  /** Null: the default logo, a key, in the accent colour. */
   logo: BrandImage | null
   /** Shown on dark backgrounds instead of `logo`; null: `logo` is shown there too. */
   logoDark: BrandImage | null
-  /** Null: the logo where it is about as wide as high, else the key. */
+  /** Null: the logo if it is about as wide as high, otherwise the default key. */
   favicon: BrandImage | null
-  /** Null: the key. */
+  /** Null: the default key. */
   touchIcon: BrandImage | null
   links: BrandLinks
 }
@@ -35,7 +35,7 @@ export function versionOf(content: Buffer): string {
   return createHash('sha256').update(content).digest('base64url').slice(0, 10)
 }
 
-/** A logo wider than that, as a multiple of its height, contains the name. */
+/** A logo that is wider than this multiple of its height is taken to contain the product's name. */
 const MAX_MARK_RATIO = 1.5
 
 /** Whether the logo is a mark without the name, so that the product's name is written next to it. */

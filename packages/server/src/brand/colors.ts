@@ -17,9 +17,9 @@ export type Accent = Record<Theme, AccentColors>
 
 /** The minimum contrast of text (WCAG 2.2, success criterion 1.4.3). */
 const MIN_CONTRAST = 4.5
-/** The contrast of a dark theme's colour that was not configured. */
+/** The contrast of a dark theme's accent colour that was derived, not configured. */
 const DERIVED_CONTRAST = 7
-/** The maximum chroma of such a colour: more saturated ones look glaring on a dark background. */
+/** The maximum chroma of a derived colour: more saturated ones look glaring on a dark background. */
 const MAX_DERIVED_CHROMA = 0.11
 
 /** The backgrounds of pages and mails on which the accent colour is text. */

@@ -1,8 +1,8 @@
-/** An image of the operator, known by its bytes and safe to serve. */
+/** An image of the operator: recognised by its bytes, and safe to serve. */
 export interface BrandImage {
   type: 'image/png' | 'image/svg+xml' | 'image/x-icon'
   bytes: Buffer<ArrayBuffer>
-  /** Pixels, or the units of an SVG; of an icon file those of its first image. */
+  /** In pixels, or the units of an SVG; for an icon file of its first image. */
   width: number
   height: number
 }
@@ -52,8 +52,8 @@ function readIcon(bytes: Buffer<ArrayBuffer>): BrandImage | null {
 }
 
 /**
- * What runs, loads or links in an SVG. It is only ever shown as an image, where browsers do none of this, and served under a
- * policy that forbids all of it; so a drawing that contains it was not meant as a logo.
+ * Content of an SVG that runs scripts, loads or links something, and is refused. Images are shown and served in ways
+ * that prevent all of it, so a file that contains it was not meant as a logo.
  */
 const UNSAFE: readonly [RegExp, string][] = [
   [/<!ENTITY/i, 'declares entities'],

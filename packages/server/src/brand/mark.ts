@@ -1,13 +1,11 @@
 import { crc32, deflateSync } from 'node:zlib'
 import type { AccentColors } from './colors.ts'
 
-/*
- * The service's own logo, a key, as drawing and as PNG. Its units are 32 to a side.
- */
+/** The service's default logo, a key, as SVG and as PNG, drawn on a square of 32 by 32 units. */
 
 const RING = { x: 12.5, y: 16, radius: 5 }
 const STROKE = 2.6
-/** The shaft and the bit, from x1, y1 to x2, y2. */
+/** The shaft and the bit of the key, as lines from x1, y1 to x2, y2. */
 const LINES = [
   [17.5, 16, 26, 16],
   [22.5, 16, 22.5, 20.5],
@@ -16,7 +14,7 @@ const SIDE = 32
 
 export const MARK_DRAWING = `<circle cx="${RING.x}" cy="${RING.y}" r="${RING.radius}"/><path d="${LINES.map(([x1, y1, x2, y2]) => `M${x1} ${y1}L${x2} ${y2}`).join('')}"/>`
 
-/** As a file, for the favicon. */
+/** The logo as an SVG file, for the favicon. */
 export function markSvg({ accent, ink }: AccentColors): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${SIDE} ${SIDE}"><rect x="2" y="2" width="28" height="28" rx="8" fill="${accent}"/><g fill="none" stroke="${ink}" stroke-width="${STROKE}" stroke-linecap="round">${MARK_DRAWING}</g></svg>`
 }
@@ -61,7 +59,7 @@ function palette(from: string, to: string): Buffer {
   )
 }
 
-/** Each line begins with its filter, which is none. */
+/** The rows of pixels, each after a byte for its filter: none. */
 function pixels(): Buffer {
   const lineBytes = 1 + TOUCH_ICON_SIDE / 2
   const lines = Buffer.alloc(TOUCH_ICON_SIDE * lineBytes)

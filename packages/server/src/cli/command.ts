@@ -24,7 +24,7 @@ export interface CommandContext {
   services(): Promise<Services>
   /** Prints the data as one JSON document with `--json`, else the text. */
   print(data: unknown, text: string): void
-  /** Prints lines that have their own form, whatever `--json` says. */
+  /** Prints lines of a format of their own, also with `--json`. */
   printLines(lines: string): void
 }
 
@@ -42,7 +42,7 @@ export interface Command {
   name: string
   /** The positional arguments, each required: `['WHO', 'ROLE']`. */
   args: string[]
-  /** Besides `--json` and `--help`. */
+  /** Options besides `--json` and `--help`. */
   options?: Record<string, CommandOption>
   /** Whether it creates a missing database and secret, and migrates. */
   createsDatabase?: true

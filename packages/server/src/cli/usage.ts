@@ -86,7 +86,7 @@ function tableOf(buckets: readonly UsageBucket[]): string {
   )
 }
 
-/** Whether a value is worth a line: a count above 0, a refusal, or an amount. */
+/** Whether a value is shown: counts and amounts above zero. */
 function isUsed(value: unknown): boolean {
   if (typeof value === 'number') return value > 0
   if (typeof value === 'object' && value !== null) return Object.keys(value).length > 0

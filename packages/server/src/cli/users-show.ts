@@ -99,7 +99,7 @@ function rows(title: string, lines: string[][]): string {
   )
 }
 
-/** The used sends of each window of an address, and when a full window accepts another. */
+/** For each window of an address: the number of accepted sends, and when a full one accepts another. */
 async function sendWindows({ storage, clock, config }: Services, email: EmailAddress) {
   const now = clock.now()
   const windows = config.magicLinkLimits

@@ -110,7 +110,7 @@ function change(
   }
 }
 
-/** A sentence about existing keys that administer with the new role. */
+/** A sentence about existing keys that gain administrative rights with the new role. */
 function gainedBy(keys: readonly ApiKey[]): string {
   if (keys.length === 0) return ''
   return ` Keys that may administer now: ${keys.map(({ keyPrefix, id }) => `${keyPrefix}… (${id})`).join(', ')}.`

@@ -5,11 +5,11 @@ import { createOutgoing } from '../outgoing/outgoing.ts'
 import type { Storage } from '../store.ts'
 import { readClientMetadata } from './client-metadata.ts'
 
-/** How long a document, and the lack of one, is used without reading it again. */
+/** How long a document, or its absence, is cached. */
 const FRESH_FOR = HOUR
 const MISSING_FOR = MINUTE
 const MAX_DOCUMENTS = 1000
-/** How many documents one node reads, since anybody may name any URL. */
+/** Documents that one node fetches at most, since anybody may name any URL. */
 const LIMITS = [{ window: 'minute', limit: 120 }] as const
 
 interface Known {
@@ -17,12 +17,12 @@ interface Known {
   app: Promise<App | null>
 }
 
-/** The client that the document at its id describes; null if there is none. */
+/** The client that the metadata document at this id, a URL, describes; null if there is none. */
 export type FindDocument = (clientId: string) => Promise<App | null>
 
 /**
- * Clients whose id is the https URL of a document with their metadata (OAuth Client ID Metadata Document). A document
- * that can no longer be read counts as what was stored when somebody agreed to the client.
+ * Clients whose id is the https URL of a document with their metadata (OAuth Client ID Metadata Document). If a
+ * document can no longer be fetched, the client's metadata from its last consent applies.
  */
 export function createClientDocuments({
   storage,
@@ -50,7 +50,7 @@ export function createClientDocuments({
       if (!app) entry.until = clock.now() + MISSING_FOR
       return app
     } catch (error) {
-      // The database did not answer: the next request asks again.
+      // The database did not answer: the next request tries again.
       entry.until = 0
       throw error
     }

@@ -10,15 +10,14 @@ export type ReadMetadata =
 export type AuthMethod = 'none' | 'client_secret_basic' | 'client_secret_post' | 'private_key_jwt'
 
 const GRANTS = ['authorization_code', 'refresh_token']
-/** The longest name of a client that is shown: nobody has checked it. */
+/** Maximum length of the name that is shown for a client; nobody has verified it. */
 const MAX_NAME_LENGTH = 60
 /** Redirect URIs of one client together: nodes read those of all public clients, for CORS. */
 const MAX_REDIRECT_CHARACTERS = 2048
 
 /**
- * Reads the metadata that a client gives about itself. Such a client gets no scope that an operator gives, and people
- * are always asked.
- *
+ * Validates the metadata that a client gives about itself. Such a client gets no scopes that the operator reserves, and
+ * people are always asked for their consent.
  * @param methods the ways of authentication that it may use; the first is the default
  */
 export function readClientMetadata(value: unknown, methods: readonly AuthMethod[]): ReadMetadata {
@@ -65,7 +64,7 @@ export function readClientMetadata(value: unknown, methods: readonly AuthMethod[
     : refused(description)
 }
 
-/** Without what could make it look like another text on the consent page. */
+/** Removes characters that could make the name look like another text on the consent page. */
 function nameOf(name: unknown, redirectUri: string): string {
   const clean = typeof name === 'string' ? name.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '').trim() : ''
   const shown = [...clean].slice(0, MAX_NAME_LENGTH).join('')

@@ -14,7 +14,7 @@ const LIMITS = [
   { window: 'hour', limit: 20 },
   { window: 'day', limit: 100 },
 ] as const
-/** Clients that all networks together register on one node: they bound what strangers with many networks can store. */
+/** Clients that all networks together register on one node: bounds what strangers with many networks can store. */
 const TOTAL_LIMITS = [
   { window: 'hour', limit: 500 },
   { window: 'day', limit: 2000 },
@@ -26,7 +26,7 @@ const METHODS: AuthMethod[] = ['client_secret_basic', 'client_secret_post', 'non
 export interface RegisteredClient {
   app: App
   authMethod: AuthMethod
-  /** Null for a client without. */
+  /** Null for a client without a secret. */
   secret: string | null
   /** Seconds. */
   issuedAt: number

@@ -28,7 +28,7 @@ interface BrandValues {
 
 type AccentSetting = [light: Hex, dark?: Hex]
 
-/** A file is named by the setting and read after all of them were parsed, as the secret files are. */
+/** The settings of images. Each names a file, which is read after all settings were parsed, like secret files. */
 const IMAGES = {
   KEYWAY_LOGO: { types: ['image/png', 'image/svg+xml'], kinds: 'a PNG or an SVG', least: 16, square: false },
   KEYWAY_LOGO_DARK: {
@@ -108,7 +108,7 @@ function readFile(file: string, name: ImageSetting): BrandImage {
   if (!types.some(each => each === type))
     throw new UnusableImage(`is another kind of image: it must be ${kinds}`)
   if (square && width !== height) throw new UnusableImage(`must be as wide as high, not ${width} × ${height}`)
-  // The units of an SVG say nothing about its size.
+  // An SVG scales, so its units say nothing about its size.
   if (type === 'image/png' && Math.min(width, height) < least)
     throw new UnusableImage(`must have at least ${least} pixels on each side, not ${width} × ${height}`)
   return image
@@ -124,7 +124,7 @@ function bytesOf(file: string): Buffer<ArrayBuffer> {
   }
 }
 
-/** One colour, or that of the light theme and that of the dark one. */
+/** One colour for both themes, or two: that of the light theme and that of the dark one. */
 export const accentColor: Parser<AccentSetting> = text => {
   const [light, dark, ...more] = text.split(',').map(part => toHex(part.trim()))
   if (!light || dark === null || more.length > 0)
@@ -150,7 +150,7 @@ function assertLegible(color: Hex, theme: 'light' | 'dark'): void {
   )
 }
 
-/** A page of the operator, to which people are led. */
+/** The URL of a page of the operator that our pages link to. */
 export const pageUrl: Parser<string> = text => {
   const url = URL.canParse(text) ? new URL(text) : null
   if (url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopbackHost(url.hostname))) {

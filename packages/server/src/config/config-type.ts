@@ -15,7 +15,7 @@ export interface Config {
   dataDir: string
   database: { engine: 'sqlite'; file: string } | { engine: 'postgres'; url: string }
   events: { kind: 'in-process' } | { kind: 'postgres'; url: string } | { kind: 'redis'; url: string }
-  /** Decoded; the first one encrypts. */
+  /** Decoded secrets; the first one seals, and all of them open. */
   secrets: Buffer[]
   mail:
     | { kind: 'inbox' }
@@ -30,11 +30,11 @@ export interface Config {
       }
     | { kind: 'resend'; key: string }
     | { kind: 'postmark'; token: string }
-  /** Null: reports of bounces are refused. */
+  /** Null: the endpoint for bounce reports refuses every call. */
   mailHookSecret: string | null
   mailFrom: { name: string; address: string }
   supportEmail: string
-  /** What replaces texts, by language. */
+  /** Texts that replace the built-in ones, by language. */
   texts: ReadonlyMap<Language, unknown>
   brand: Brand
   adminEmails: EmailAddress[]
@@ -54,22 +54,22 @@ export interface Config {
   corsOrigins: string[]
   clientRegistration: boolean
   clientMetadataDocuments: boolean
-  /** Networks, besides the public Internet, in which URLs of apps may be called. */
+  /** Networks, besides the public Internet, to which calls of apps' and webhooks' URLs may go. */
   webhookPrivateNetworks: string[]
   /** A charge that takes a balance below this is announced as `balance.low`; 0: none. */
   lowBalance: MicroDollars
   maxActiveKeys: number
-  /** Exchanges of one key on one node. */
+  /** Limit of successful exchanges of one key on one node. */
   exchangeLimits: RateWindow[]
   /** See `LimitPolicy`. */
   keyLimits: RequestLimit[]
   keyDefaults: RequestLimit[]
   personLimits: RequestLimit[]
   limitsWhenCutOff: WhenCutOff
-  /** Keys that one user creates, rotations included. */
+  /** Limit of keys that one user creates, rotations included. */
   keyCreationLimits: RateWindow[]
   hubMaxConnections: number
-  /** Deliveries that one user may cause on one node in a second; and MiB of them. */
+  /** Deliveries that one user may cause on one node in a second. */
   hubDeliveries: number
   hubDeliveryMib: number
   metricsPort: number | null

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { isLanguage, LANGUAGES, type Language } from '../languages/languages.ts'
 import { mistakesIn } from '../languages/replacements.ts'
 
-/** Four times the size of all our texts in the longest language. */
+/** Four times the size of all built-in texts in the longest language. */
 const MAX_FILE_BYTES = 256 * 1024
 
-/** The texts that replace ours, by language, and what is wrong with their files. */
+/** The texts that replace the built-in ones, by language, and what is wrong with their files. */
 export function textsOf(folder: string | undefined): {
   texts: ReadonlyMap<Language, unknown>
   mistakes: string[]
@@ -38,7 +38,7 @@ export function textsOf(folder: string | undefined): {
     texts.set(language, content)
   }
 
-  /** Undefined: a mistake. */
+  /** Undefined if the file is invalid; the mistake is added to the list. */
   function parse(name: string): unknown {
     const file = join(folder!, name)
     try {
@@ -52,7 +52,10 @@ export function textsOf(folder: string | undefined): {
   }
 }
 
-/** Loaded only where texts are replaced, since no command should wait for it; settings are read synchronously. */
+/**
+ * Loaded only if texts are replaced, since most commands need none. Synchronously, since settings are read
+ * synchronously.
+ */
 function english(): unknown {
   return createRequire(import.meta.url)('../languages/en/index.ts').texts
 }

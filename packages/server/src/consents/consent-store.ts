@@ -3,17 +3,20 @@ import type { PageRequest, Slice } from '../paging.ts'
 import type { Consent, NamedConsent } from './consent.ts'
 
 export interface ConsentStore {
-  /** Also a withdrawn one. */
+  /** The consent, also if it was withdrawn. */
   find(userId: string, appId: string): Promise<Consent | null>
-  /** Active ones, newest first. */
+  /** Active consents, newest first. */
   list(userId: string, page: PageRequest): Promise<Slice<NamedConsent>>
 }
 
-/** Recorded by endings/facts.ts in the transaction that calls them. */
+/** Operations that must leave facts; endings/facts.ts records these in the same transaction. */
 export interface ConsentChanges {
-  /** Adds scopes to the active consent, if it was given at `since` or later; else begins one with this id. */
+  /**
+   * Adds scopes to the active consent if it was given at `since` or later; otherwise inserts a new one with the given
+   * id.
+   */
   grant(wanted: Omit<Consent, 'revokedAt'>, since: Instant): Promise<Consent>
-  /** Null, and nothing written, if there is no active one. */
+  /** Null, and nothing written, if there is no active consent. */
   withdraw(userId: string, appId: string, at: Instant): Promise<Consent | null>
   /** Withdraws at most `limit` consents to an app; returns them. */
   withdrawSomeOfApp(appId: string, limit: number, at: Instant): Promise<Consent[]>

@@ -8,7 +8,7 @@ export const DEVICE_CODE_LIFETIME = 10 * MINUTE
 export const POLL_INTERVAL = 5 * SECOND
 /** What each poll that came too early adds to the wait (RFC 8628 section 3.5, `slow_down`). */
 export const SLOW_DOWN_STEP = 5 * SECOND
-/** A person who approves signed in within this time. */
+/** Maximum age of the sign-in of a person who approves. */
 export const FRESH_SIGN_IN = 30 * MINUTE
 /** How long after its redemption an access token with `keys:create` creates its key. */
 export const KEY_CREATION_WINDOW = 10 * MINUTE
@@ -24,7 +24,10 @@ const USER_CODE_LENGTH = 8
 
 export type DeviceDecision = 'approved' | 'denied'
 
-/** A request of a device for access, which a person decides in a browser. Stored for ten minutes and an hour. */
+/**
+ * A request of a device for access, which a person decides in a browser. Valid for ten minutes and stored for an hour
+ * more.
+ */
 export interface DeviceAuthorization {
   id: string
   clientId: string
@@ -49,7 +52,7 @@ export interface DeviceAuthorization {
   lastPolledAt: Instant | null
   decision: DeviceDecision | null
   decidedAt: Instant | null
-  /** Who decided. */
+  /** The person who decided. */
   userId: string | null
   /** The page session of the decision. */
   signInId: string | null

@@ -31,7 +31,7 @@ const TICKET_BYTES = 16
 /** Attempts to find an unused user code. There are 2.5 × 10^10, so further collisions in a row have another cause. */
 const ATTEMPTS = 3
 
-/** Requests per network and node. Each stores a row for ten minutes, so that they bound what strangers can store. */
+/** Requests per network and node: each stores a row for ten minutes, so this bounds what strangers can store. */
 export const DEVICE_REQUEST_LIMITS: readonly RateWindow[] = [
   { window: 'minute', limit: 30 },
   { window: 'hour', limit: 300 },
@@ -58,7 +58,7 @@ export interface DeviceCodes {
   interval: number
 }
 
-/** Why a poll brings no token: the error codes of RFC 8628 section 3.5. */
+/** Why a poll returns no token: the error codes of RFC 8628 section 3.5. */
 export type PollRefusal =
   | 'authorization_pending'
   | 'slow_down'
@@ -66,9 +66,9 @@ export type PollRefusal =
   | 'expired_token'
   | 'invalid_grant'
 
-/** What a redemption grants, within its transaction; ids and secrets are created before. */
+/** What a redemption grants within its transaction; its ids and secrets are created before the transaction. */
 export interface Grant<Granted> {
-  /** The session that it opens. */
+  /** The session that the redemption opens. */
   sessionId: string
   open(tx: Transaction, authorization: DeviceAuthorization, user: User): Promise<Granted>
 }
@@ -76,7 +76,7 @@ export interface Grant<Granted> {
 export interface DeviceAuthorizations {
   /** Stores a request. @throws KeywayError `rate_limited`: too many from this network */
   request(wanted: DeviceRequest, caller: Caller): Promise<DeviceCodes>
-  /** The pending request of `verification_uri_complete`, or null. */
+  /** The pending request that a `verification_uri_complete` names, or null. */
   ofLink(ticket: string, userCode: string): Promise<DeviceAuthorization | null>
   /** The pending request whose code a person typed, or null. @throws KeywayError `rate_limited` */
   ofTypedCode(
@@ -168,7 +168,7 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
       if (found.decision === 'denied') return { refused: 'access_denied' }
       if (now >= found.expiresAt) return { refused: 'expired_token' }
       if (found.decision === 'approved') return redeem(found, grant)
-      // An interval as long as the code lives allows no further poll, so a client that goes on causes no more writes.
+      // Once the interval is as long as the code's lifetime, a client that polls on causes no more writes.
       const inTime = await store.deviceAuthorizations.recordPoll(
         found.id,
         now,

@@ -6,7 +6,9 @@ import { securityEvent } from '../security-events/security-event.ts'
 import type { Transaction } from '../store.ts'
 import type { DeviceAuthorization } from './device-authorization.ts'
 
-/** The command gets one key, which is listed and revoked as such; other apps get a consent, which may be withdrawn. */
+/**
+ * Whether the approval is stored as a consent. The command gets one key instead, which is listed and revoked as such.
+ */
 function leavesConsent({ clientId }: DeviceAuthorization): boolean {
   return clientId !== CLI_CLIENT_ID
 }
@@ -24,7 +26,7 @@ export async function grantConsent(
   await tx.securityEvents.insert(securityEvent('consent_granted', userId, now, caller))
 }
 
-/** Whether the app still may have what was approved: it was neither removed nor its consent withdrawn. */
+/** Whether the approval still holds: the app was not removed, nor its consent withdrawn. */
 export async function isStillAllowed(tx: Transaction, approved: DeviceAuthorization): Promise<boolean> {
   const app = await tx.apps.find(approved.clientId)
   if (!app || app.createdAt > approved.createdAt) return false

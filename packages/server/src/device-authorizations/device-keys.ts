@@ -12,12 +12,12 @@ import type { Storage, Transaction } from '../store.ts'
 import { type DeviceAuthorization, KEY_CREATION_WINDOW } from './device-authorization.ts'
 import { keyScopesOf } from './keyway-cli.ts'
 
-/** The longest lifetime of a key that a device creates, and what it has unless the device asks for less. */
+/** The longest lifetime of a key that a device creates, and the default. */
 export const MAX_DEVICE_KEY_LIFETIME = 90 * DAY
 
-/** A key as a device wants it. */
+/** A new key as the device requests it. */
 export type DeviceKey = Omit<NewApiKey, 'id' | 'scopes'> & {
-  /** Undefined: all that were approved. */
+  /** Undefined: all approved scopes. */
   scopes: readonly string[] | undefined
 }
 

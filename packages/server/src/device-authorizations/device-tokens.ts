@@ -10,7 +10,7 @@ import { type DeviceAuthorization, KEY_CREATION_WINDOW } from './device-authoriz
 import type { DeviceAuthorizations, PollRefusal } from './device-authorizations.ts'
 import { KEYS_CREATE } from './keyway-cli.ts'
 
-/** The session of an approved device. */
+/** What the session of an approved device is created with. */
 export interface DeviceGrant {
   user: User
   session: Session
@@ -19,7 +19,7 @@ export interface DeviceGrant {
 }
 
 export interface DeviceTokens {
-  /** One poll of a client that authenticated; an approved device gets a session of its own, once. */
+  /** Handles one poll of an authenticated client; an approved device gets a session of its own, once. */
   poll(app: App, deviceCode: string, caller: Caller): Promise<DeviceGrant | { refused: PollRefusal }>
 }
 

@@ -11,8 +11,8 @@ export function keyScopesOf(scopes: readonly string[]): string[] {
 }
 
 /**
- * The scopes that the command may ask: `keys:create` with those of the key, by default `agent:connect`. Administration
- * is never delegated to a device.
+ * The scopes of a request by the command: `keys:create` and the scopes of the key, by default `agent:connect`.
+ * Administrative scopes are never delegated to a device.
  *
  * @param asked without duplicates
  * @returns the reason, where it may not ask them

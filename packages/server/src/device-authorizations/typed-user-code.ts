@@ -23,9 +23,10 @@ export interface UserCodeDeps {
 type Checked = { found: DeviceAuthorization | null } | { refusedUntil: number }
 
 /**
- * Checks a typed user code (RFC 8628 section 5.1). A wrong one counts in the limits of code-limits.ts as a wrong code of a
- * stranger does, since one guess is one at all codes that are pending: everyone may make accounts, so the limits of
- * recognised browsers would limit nothing. Over a limit codes are not compared; `verification_uri_complete` still works.
+ * Checks a typed user code (RFC 8628 section 5.1). A wrong one counts in the limits of code-limits.ts as if a stranger
+ * had typed a wrong code: one guess tries all pending codes, and everyone may create accounts, so the higher limits of
+ * recognised browsers would not bound guessing. Over a limit codes are not compared; `verification_uri_complete` still
+ * works.
  */
 export function createUserCodeCheck({ storage, clock, secrets }: UserCodeDeps) {
   /** Null: no device shows this code now. @throws KeywayError `rate_limited` */
@@ -35,7 +36,7 @@ export function createUserCodeCheck({ storage, clock, secrets }: UserCodeDeps) {
     caller: Caller,
   ): Promise<DeviceAuthorization | null> {
     const code = parseUserCode(typed)
-    // No code at all, so nothing was guessed.
+    // It has not the form of a code, so it is no guess.
     if (code === null) return null
     const hashes = possibleHashes(secrets, code)
     const attempt: CodeAttempt = {

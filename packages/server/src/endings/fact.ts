@@ -35,7 +35,7 @@ export interface AuthorizationState {
   revokedAt: Instant | null
 }
 
-/** The state of what a user lets an app do. */
+/** The state of a user's consent to an app. */
 export interface ConsentState extends AuthorizationState {
   id: string
   scopes: readonly string[]
@@ -43,7 +43,7 @@ export interface ConsentState extends AuthorizationState {
 
 /** Time and cause of a recorded change. */
 export interface Attribution {
-  /** When it is recorded; a replay records it later than it happened. */
+  /** When it was recorded; a replay records it later than it happened. */
   at: Instant
   /** Null for the operator or the service itself. */
   caller: Caller | null

@@ -151,10 +151,10 @@ export type RowTransaction = WithChanges<Store> & {
   [Noun in keyof RecordedChanges]: RecordedChanges[Noun]
 } & { endings: EndingRows; publish(event: Event): void }
 
-/** What a transaction leaves besides its rows. */
+/** What a transaction collects besides its rows. */
 interface Left {
   facts: Fact[]
-  /** The webhook events, in the order of the operations. */
+  /** Its webhook events, in the order of the operations. */
   announced: WebhookEvent[]
 }
 
@@ -191,7 +191,7 @@ function recording(
         announced.push(...(events[name]?.(outcome, ...args) ?? []))
         const done = factsOf?.(outcome, ...args) ?? NOTHING
         facts.push(...done)
-        // An explicitly inserted security event is a row already.
+        // The operation itself stores a security event as its row.
         if (noun !== 'securityEvents') await write(rows, done)
         return outcome
       },
@@ -256,7 +256,7 @@ function endsAt({ id, userId }: { id: string; userId: string }, end: Instant, no
   return end < now + FEED_WINDOW ? [ending('api_key', id, userId, end)] : NOTHING
 }
 
-/** These ids may be created in the transaction: they are not used to read back its outcome. */
+/** Such ids may be created inside the transaction: they are not needed to read back its outcome. */
 function ending(kind: Ending['kind'], subjectId: string, userId: string, at: Instant): Fact {
   return { type: 'ending', ending: { id: newId(at), kind, subjectId, userId, at } }
 }

@@ -74,7 +74,7 @@ export const WEBHOOK_EVENTS: WebhookEventTable = {
       sessions.map(({ id, userId }) => sessionEnded(id, userId, 'revoked', at)),
   },
   billing: {
-    // Credits are no event of their own: `balance.low` is about charges only.
+    // Credits have no event of their own: `balance.low` is about charges only.
     post: null,
     charge: posted => (posted && typeof posted === 'object' ? [charged(posted.entry)] : NONE),
     claimTrialCredit: null,
@@ -145,7 +145,7 @@ function charged({ id, userId, appId, keyId, amount, balanceAfter, createdAt }: 
   }
 }
 
-/** About a key; also for the acts that announce it themselves. */
+/** A webhook event about a key. */
 export function ofKey(
   type: WebhookEventType,
   id: string,

@@ -5,7 +5,7 @@ export function wantsPage({ headers }: IncomingMessage): boolean {
   return headers.accept?.includes('text/html') ?? false
 }
 
-/** Whether the client names this media type, and prefers no JSON to it (RFC 9110 section 12.5.1). */
+/** Whether the client names this media type and does not prefer JSON to it (RFC 9110 section 12.5.1). */
 export function prefers({ headers }: IncomingMessage, type: string): boolean {
   const wanted = quality(headers.accept, type)
   return wanted > 0 && wanted >= quality(headers.accept, 'application/json')

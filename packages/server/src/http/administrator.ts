@@ -11,8 +11,8 @@ export function isAdministrative(access: string): access is AdministrativeAccess
 }
 
 /**
- * Whether a signed-in person may administer so: support reads; administrators also change, within 30 minutes of their
- * sign-in. The role is the one of the user's row as it is now.
+ * Refuses a signed-in person who may not make this administrative call: `support` may read; administrators may also
+ * write, within 30 minutes of their sign-in. The role is the current one of the user's row.
  *
  * @throws KeywayError `forbidden`, `reauthentication_required`
  */
@@ -28,7 +28,7 @@ export function assertMayAdminister(
   if (access !== 'admin:read') assertFresh(session, now)
 }
 
-/** Keys administer for administrators only. @throws KeywayError `forbidden` */
+/** Only keys of administrators may make administrative calls. */
 export function assertKeyMayAdminister(owner: User | null): void {
   if (owner?.role !== 'admin') throw notAllowed()
 }

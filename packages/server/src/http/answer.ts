@@ -40,8 +40,8 @@ export function toResponse(answer: Answer, requestId: string, cors: Record<strin
 }
 
 /**
- * The same without a Response object; not for streams. The headers are one flat list, which Node writes unchanged: an
- * object would be iterated and checked name by name, which costs 1 to 2 µs per request.
+ * As `toResponse`, without a Response object; not for streams. The headers are one flat list, which Node writes
+ * unchanged: an object would be iterated and checked name by name, which costs 1 to 2 µs per request.
  */
 export function writeAnswer(
   outgoing: ServerResponse,

@@ -26,15 +26,15 @@ export function createKeyObjects(apiKeys: Pick<ApiKeys, 'metadataOf' | 'quotasLe
   }
 }
 
-/** What is shown of keys and stored in other rows. */
+/** Fields of a key's JSON form that are stored in other rows. */
 interface StoredApart {
   /** Metadata by key id. */
   metadata: ReadonlyMap<string, Metadata>
-  /** What is left of quotas, by the quotas' ids. */
+  /** Remaining quotas, by the quotas' ids. */
   left: ReadonlyMap<string, number>
 }
 
-/** Built name by name, as every answer is: what is not listed never leaves. */
+/** Built field by field, as every response is, so that no internal field is ever returned. */
 function apiKeyObject(key: ApiKey, { metadata, left }: StoredApart, now: Instant): ApiKeyObject {
   return {
     id: key.id,

@@ -44,7 +44,7 @@ export interface AppOptions {
   publicUrl: string
   corsOrigins: readonly string[]
   callers: Callers
-  /** Whether an account was used from this network lately; see known-networks.ts. */
+  /** Whether somebody signed in from this network lately; see known-networks.ts. */
   isKnownNetwork: (network: string) => boolean
   failureLimits: readonly RateWindow[]
   /** Shared with the pages; by default a new one with `failureLimits`. */
@@ -90,14 +90,14 @@ export interface HttpApp {
   serveDirectly(incoming: IncomingMessage, outgoing: ServerResponse): boolean
   /**
    * Calls `begin` when it is this request's turn (fair-queue.ts), unless `connection` was closed before. False: too
-   * many requests of its flow or network wait already, and `begin` is never called.
+   * many requests of its flow or network are queued already, and `begin` is never called.
    */
   admit(incoming: IncomingMessage, connection: Pick<EventEmitter, 'once'>, begin: () => void): boolean
   /** Counts a refused upgrade, which the hub answers, as a refusal of the client's network. */
   countRefusal(incoming: IncomingMessage): void
-  /** Counts a connection that closed without an answer as a refusal of its network, unless a proxy opened it. */
+  /** Counts a connection that closed before it was answered as a refusal of its network, unless a proxy opened it. */
   countUnanswered(socket: Socket): void
-  /** Whether the network of a new connection was refused again and again; never of a proxy. */
+  /** Whether many requests from the network of this new connection were refused lately; always false for a proxy. */
   isNoisy(socket: Socket): boolean
   /** Every route of the API, as documented. */
   readonly routes: readonly Route[]
@@ -347,7 +347,10 @@ export function createApp(options: AppOptions): HttpApp {
   }
 }
 
-/** A POST with JSON body and response and no path parameters, which all frequent calls are. */
+/**
+ * Whether `serveDirectly` handles the route: a POST with JSON body and response and no path parameters, as all frequent
+ * calls are.
+ */
 function isDirect({ method, path, answers }: Route): boolean {
   return method === 'POST' && !path.includes('{') && answers.every(({ type }) => type === undefined)
 }

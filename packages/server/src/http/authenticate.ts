@@ -13,9 +13,9 @@ import type { HttpPorts } from './http-ports.ts'
 
 /**
  * Who may call a route: anyone; a registered app; the owner, by a session or a key without scopes; a signed-in person
- * only, where a credential is created (for a key also an app with `keys:create`); or, for a scope, the owner or a key with
- * that scope. What begins with `admin:` is for administrators: `admin:read` also for support, and `admin:session`, which gives
- * rights, for no key at all.
+ * only, where a credential is created (for a key also an app with `keys:create`); or, for a scope, the owner or a key
+ * with that scope. Access that begins with `admin:` is for administrators, `admin:read` also for support;
+ * `admin:session`, for calls that give rights, is for signed-in persons only.
  */
 export type Access =
   | 'public'
@@ -115,7 +115,7 @@ export function createAuthenticate({
     return { userId, keyId: id, session: null, limits }
   }
 
-  /** A credential that is no imported key is refused as any other invalid token, and counts as a failed guess. */
+  /** Any credential that is not an imported key is refused as an invalid token, and counts as a failed guess. */
   async function authenticateImported(token: string, access: UserAccess, caller: Caller): Promise<Owner> {
     try {
       return await authenticateKey(token, access, caller)
@@ -129,7 +129,7 @@ export function createAuthenticate({
 
   async function authenticateApp(credential: Credential | null): Promise<App> {
     const named = credential?.scheme === 'basic' ? parseBasic(credential.value) : null
-    // Anybody may register a client, so one that registered itself gets none of the rights of an app that the operator
+    // Anybody may register a client, so a self-registered one gets none of the rights of apps that the operator
     // registered.
     const isRegisteredByOperator = named !== null && !isSelfDescribed(named.id)
     const app = isRegisteredByOperator ? await apps.authenticate(named.id, named.secret) : null
@@ -167,7 +167,7 @@ function assertAppMay(scopes: readonly string[], access: UserAccess): void {
   if (access === 'session' || (access === KEYS_CREATE && !scopes.includes(access))) {
     throw sessionRequired("Only a signed-in person may do this, not an app's access token.")
   }
-  // No app administers, whatever its token claims.
+  // No app has administrative access, whatever its token claims.
   if (access === 'owner' || isAdministrative(access)) {
     throw new KeywayError('insufficient_scope', 'No scope of an app grants this. Sign in to do it.')
   }

@@ -14,7 +14,7 @@ import { MAX_FIELD_NAME_LENGTH, suggestion } from './unknown-name.ts'
 /** Deepest nesting of JSON in a message to an agent. */
 export const MAX_JSON_DEPTH = 64
 
-/** Unknown names that one message repeats. */
+/** Maximum number of unknown field names that one error message quotes. */
 const MAX_NAMED_FIELDS = 5
 
 /** The message for a value that is missing or of the wrong type. */
@@ -101,7 +101,7 @@ export const name = text('a name', 'Laptop', { max: MAX_KEY_NAME_LENGTH }).refin
 /** A language tag in its canonical form. */
 export const locale = parsed('a language tag (BCP 47)', 'de-AT', parseLocale)
 
-/** The same, or empty. */
+/** As `locale`, or empty. */
 export const localeOrEmpty = parsed('a language tag (BCP 47), or empty', 'de-AT', sent =>
   sent === '' ? '' : parseLocale(sent),
 )

@@ -6,9 +6,9 @@ import { createEntry, type Entry, LinkedList } from './linked-list.ts'
 /** Limits of the bodies that are arriving at one time. The time limit of each body is `HTTP_TIMEOUTS.requestMs`. */
 export interface IntakeLimits {
   bodies: number
-  /** All clients behind a proxy that is not trusted are one network. */
+  /** Per network; all clients behind an untrusted proxy are one network. */
   bodiesPerNetwork: number
-  /** Memory of the parts received so far. */
+  /** Total memory of the parts received so far. */
   bytes: number
 }
 
@@ -47,7 +47,7 @@ interface Arrival {
 }
 
 export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyIntake {
-  /** In the order in which they began. */
+  /** All arriving bodies, oldest first. */
   const arrivals = new LinkedList<Arrival>()
   const byNetwork = new Map<string, LinkedList<Arrival>>()
   let held = 0
@@ -55,7 +55,7 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
   return {
     async read(incoming, network, format) {
       if (!expectBody(incoming, format)) return EMPTY
-      // By the first microtask the parser has processed the whole packet.
+      // By the next microtask the parser has processed the whole packet.
       await null
       return incoming.complete ? takeWhole(incoming, format) : receive(incoming, network, format.maxBytes)
     },
@@ -96,7 +96,7 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
         reject(cutOff())
       }
       incoming.on('data', onData).on('end', onEnd).on('close', onCut)
-      // Not removed by `end`: the connection may also break later.
+      // Stays after `end`, since the connection may break later too.
       incoming.on('error', onCut)
       if (incoming.destroyed) onCut()
     })
@@ -120,7 +120,10 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
     while (held > limits.bytes) closeOldest(networkWithMost(bytesHeldBy))
   }
 
-  /** The bodies of the network with the largest usage; of equal ones, of the one that began first. */
+  /**
+   * The bodies of the network with the highest usage; if several have the same, of the one whose oldest body began
+   * first.
+   */
   function networkWithMost(usage: (bodies: LinkedList<Arrival>) => number): LinkedList<Arrival> {
     let [most] = byNetwork.values()
     for (const bodies of byNetwork.values()) if (usage(bodies) > usage(most!)) most = bodies

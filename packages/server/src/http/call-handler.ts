@@ -69,7 +69,10 @@ export function createCallHandler({
     return principal && 'limits' in principal ? withRateLimits(answer, principal.limits) : answer
   }
 
-  /** Probes are exempt: an overloaded node that were killed would move its load to the others. */
+  /**
+   * Probes are exempt from the limit: killing an overloaded node that does not answer them would move its load to the
+   * others.
+   */
   function limited<Outcome>(
     { path }: Route,
     { network }: Caller,

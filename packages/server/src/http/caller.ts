@@ -5,7 +5,7 @@ import { type Caller, canonicalAddress, isLoopback, networkMatcher, networkOf } 
 import { createProxyWatch, isPrivateAddress } from './proxy-watch.ts'
 
 const MAX_CLIENT_LENGTH = 200
-/** Stands for peers without an address (Unix sockets), so that limits apply to them too. */
+/** Used for peers without an address (Unix sockets), so that limits apply to them too. */
 const NO_ADDRESS = '0.0.0.0'
 const FORWARDING_HEADERS = ['x-forwarded-for', 'forwarded', 'x-real-ip'] as const
 /** Headers that proxies and tunnels add, including those without a client address. */
@@ -16,11 +16,11 @@ export interface Callers {
   /** The client: the socket's peer, or the address that a trusted proxy reports. */
   of(incoming: IncomingMessage): Caller
   /**
-   * The network of a connection's peer; null for a trusted proxy, and for one of the own network that
-   * KEYWAY_TRUSTED_PROXIES does not list, whose connections are those of many clients.
+   * The network of a connection's peer. Null for proxies, whose connections carry many clients: trusted ones, and peers
+   * in a private network that KEYWAY_TRUSTED_PROXIES does not list.
    */
   peerNetwork(socket: Socket): string | null
-  /** Whether the listening address, the peer and Host are of this machine and no proxy header is present. */
+  /** Whether the listening address, the peer and Host are loopback and no proxy header is present. */
   isLocal(incoming: IncomingMessage): boolean
   /** A mistake in KEYWAY_TRUSTED_PROXIES that recent requests reveal, or null. May be public: clients cannot cause it. */
   readonly proxyMistake: string | null

@@ -7,9 +7,9 @@ export const NOISY_REFUSED_ABOVE = 25
 
 /**
  * Closes connections as soon as they are accepted: those that were reset in the accept queue and, at more than about
- * 250 new connections a second, those of noisy networks (fair-queue.ts). This costs a fifth of an aborted request. The
- * kernel accepts in order of arrival, so a client that opens connections faster than they are accepted delays all
- * others.
+ * 250 new connections a second, those of noisy networks (fair-queue.ts). This costs a fifth of aborting a request
+ * later. The kernel accepts in order of arrival, so a client that opens connections faster than they are accepted
+ * delays all others.
  *
  * @param isNoisy of the network of a peer; false for proxies, whose connections are many people's
  */

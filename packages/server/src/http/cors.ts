@@ -14,11 +14,13 @@ export interface Cors {
   headers(incoming: IncomingMessage, policy?: CorsPolicy): Record<string, string> | null
   /** The headers of a preflight response. They list what is allowed, whatever was requested. */
   preflight(incoming: IncomingMessage, methods: string, policy?: CorsPolicy): Record<string, string>
-  /** To be awaited before the headers of a route for clients: reads their origins, at most once a second. */
+  /**
+   * Must be awaited before `headers` for a route that browser clients call: reads their origins, at most once a second.
+   */
   prepare(incoming: IncomingMessage, policy?: CorsPolicy): Promise<void> | undefined
 }
 
-/** How long origins of clients are not read again, in milliseconds; a change is in force after it. */
+/** How long the origins of clients are cached, in milliseconds; a change is in force after it. */
 const CLIENT_ORIGINS_MS = 1000
 
 /**
@@ -39,7 +41,7 @@ export function createCors(
     const now = performance.now()
     if (now < readAt + CLIENT_ORIGINS_MS) return undefined
     readAt = now
-    // Without the database, the origins of before are served: their requests are refused with a reason that they may read.
+    // If the database is unavailable, the last known origins still apply, so that their pages can read the error.
     return readClientOrigins().then(
       read => {
         ofClients = new Set(read)

@@ -9,9 +9,12 @@ import type { SocketLimiter } from './sockets.ts'
 export const FIRST_REQUEST_MS = SECOND / 2
 /** Time limit of requests in progress; the process must end ten seconds after its signal (docs/contract.md). */
 export const ANSWERS_MS = 5 * SECOND
-/** Time limit for emptying the kernel's queue, which never is empty while clients connect fast enough. */
+/** Time limit for emptying the kernel's queue, which never empties while clients connect fast enough. */
 const ACCEPT_MS = SECOND / 2
-/** At a thousand new connections a second, one arrives in every tenth of such iterations. */
+/**
+ * An iteration of the event loop shorter than this rarely receives another connection: at a thousand per second, one in
+ * ten does.
+ */
 const SHORT_ITERATION_MS = 0.1
 const CHECK_MS = 20
 

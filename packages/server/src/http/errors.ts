@@ -27,7 +27,7 @@ export function toProblem(error: KeywayError, context: ErrorContext): Answer {
   return { status, type: 'application/problem+json', body, headers }
 }
 
-/** The same for clients of OAuth, which read `error` and `error_description` (RFC 6749 section 5.2). */
+/** As `toProblem`, for OAuth clients, which read `error` and `error_description` (RFC 6749 section 5.2). */
 export function toOAuthAnswer(error: KeywayError): Answer {
   const { status, body } = toOAuthRefusal(error)
   const headers: Record<string, string> = {}

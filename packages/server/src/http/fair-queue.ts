@@ -1,36 +1,49 @@
 import { createEntry, type Entry, LinkedList } from './linked-list.ts'
 
-/** Requests that start on arrival in one turn of the event loop, unless they take longer than a slice: about 50 µs each. */
+/**
+ * Maximum number of requests that start on arrival in one turn of the event loop, unless they take longer than a slice:
+ * about 50 µs each.
+ */
 const STARTED_ON_ARRIVAL = 16
 /**
- * How long queued requests are handled in one turn of the event loop: as long as everything else took since the turn before
- * (agents' frames, new connections), so that they have half of the time, within these bounds. Short, since Node accepts one connection
- * per turn: with turns of 100 ms it would accept ten connections a second.
+ * Bounds of the slice: how long queued requests are handled in one turn of the event loop. A slice is as long as all
+ * other work (agents' frames, new connections) took since the previous turn, so that queued requests get half of the
+ * time. It is short, since Node accepts one connection per turn: with turns of 100 ms it would accept ten connections a
+ * second.
  */
 const MIN_SLICE_MS = 1
 const MAX_SLICE_MS = 10
 /**
- * Time of the event loop that a network gets in each round. One whose requests take longer waits for as many rounds more: a
- * page that takes 10 ms counts as a hundred exchanges.
+ * Time of the event loop that a network is credited in each round. A network whose request took longer skips as many
+ * rounds: a page that takes 10 ms counts as a hundred exchanges.
  */
 const QUANTUM_MS = 0.1
-/** Networks of which nothing waits whose used time, from so much on, is remembered, for about so long. */
+/**
+ * Bounds on remembering the used time of networks that have no queued request: how many networks, from how many
+ * milliseconds on, and for how long.
+ */
 const MAX_ABSENT = 10_000
 const REMEMBERED_MS = 1
 const ABSENT_FOR_MS = 1000
-/** Of four turns one goes to noisy networks while others wait, so that they are slowed down but still served. */
+/**
+ * The one of four turns that serves noisy networks while others wait, so that they are slowed down but still served.
+ */
 const TURN_OF_NOISY = 0
-/** Another one goes to networks that are not known while known ones wait. */
+/** The one of four turns that serves unknown networks while known ones wait. */
 const TURN_OF_UNKNOWN = 2
 const TURNS = 4
-/** Requests of one flow that may wait; further ones of this flow are refused. */
+/** Maximum number of queued requests of one flow; further ones are refused. */
 export const MAX_WAITING_OF_A_FLOW = 1000
-/** Requests that may wait in total, about 50 MB; when reached, each network may have an equal share. */
+/**
+ * Maximum number of queued requests in total, about 50 MB. When it is reached, each network may have an equal share.
+ */
 export const MAX_WAITING = 10_000
-/** Refusals in one period that make a network noisy, until a whole period passes with fewer. */
+/** Number of refusals in one period that makes a network noisy, until a whole period passes with fewer. */
 export const NOISY_AFTER = 30
 const PERIOD_MS = 10_000
-/** Networks whose refusals are counted in one period; refusals of further networks are not. */
+/**
+ * Maximum number of networks whose refusals are counted in one period; refusals of further networks are not counted.
+ */
 const MAX_COUNTED_NETWORKS = 50_000
 
 /** Identifies the flow of a request for fair queueing. */
@@ -44,17 +57,16 @@ export interface Flow {
 
 export interface FairQueue {
   /**
-   * Starts `work` at once if nothing waits, else when it is the flow's turn. False: too many requests of this flow or
-   * its network wait already, and `work` will not be started. Each call needs a `work` function of its own.
-   *
+   * Starts `work` at once if no request is queued, otherwise when it is the flow's turn. False: the flow or its network
+   * has too many queued requests, and `work` will not be started. Each call needs a `work` function of its own.
    * @param flowOf called only if the request has to wait
    */
   start(flowOf: () => Flow, work: () => void): boolean
-  /** The same for work of milliseconds, which never starts on arrival. */
+  /** As `start`, for work that takes milliseconds: it is always queued. */
   startLong(flow: Flow, work: () => void): boolean
   /** Counts a refused request of this network. */
   refused(network: string): void
-  /** Whether a network was refused again and again, so that it yields to others. */
+  /** Whether many requests of a network were refused lately, so that it yields to others. */
   isNoisy(network: string): boolean
 }
 
@@ -78,10 +90,10 @@ export function createFairQueue(isKnown: (network: string) => boolean): FairQueu
   let isTurnScheduled = false
   let turns = 0
   let scheduledAt = 0
-  /** Whether requests were left over by the turn before. */
+  /** Whether the previous turn left requests in the queue. */
   let isContinued = false
   let sliceEnd = 0
-  /** What was started last, to which the time since then is charged. */
+  /** The last work that was started, to which the time since then is charged. */
   let running: { charge(ms: number): void; at: number } | null = null
 
   return {
@@ -190,7 +202,7 @@ interface Taken {
 interface Waiting {
   flows: Turns<LinkedList<() => void>>
   count: number
-  /** Time that its requests took, less what it was given in rounds since. */
+  /** Time that its requests took, less the time it was credited since. */
   usedMs: number
 }
 
@@ -206,7 +218,7 @@ function createRoundRobin() {
     },
     /**
      * @param isFull whether MAX_WAITING is reached, so that a network may only have its share
-     * @returns a function that removes the work if it still waits; null if the flow or the network has too many
+     * @returns a function that removes the work if it is still queued; null if the flow or the network has too many
      */
     add(
       { id, network }: Pick<Flow, 'id' | 'network'>,
@@ -258,7 +270,9 @@ function createRoundRobin() {
     if (present !== own) remember(network, own, present)
   }
 
-  /** Of a network that left: for its next request, which may wait already. */
+  /**
+   * Remembers the used time of a network that has left the queue, for its next request, which may be queued already.
+   */
   function remember(network: string, { usedMs }: Waiting, present?: Waiting): void {
     if (usedMs < REMEMBERED_MS) return
     if (present) present.usedMs += usedMs
@@ -266,7 +280,10 @@ function createRoundRobin() {
   }
 }
 
-/** The time that networks used of which nothing waits: who sends one request after the other is charged for all of them. */
+/**
+ * The used time of networks that have no queued request, so that a client that sends one request after another is
+ * charged for all of them.
+ */
 function createUsedTimes() {
   const times = new Map<string, number>()
   let clearedAt = performance.now()
@@ -289,15 +306,15 @@ function createUsedTimes() {
   }
 }
 
-/** Named queues in the order of their turns, the next one first. */
+/** Named queues in the order in which they take turns. */
 interface Turns<Queue> {
   readonly size: number
   get(name: string): Queue | undefined
-  /** Appends a queue that is not there yet. */
+  /** Appends a queue that has no turn yet. */
   add(name: string, queue: Queue): void
   remove(name: string): void
   first(): { name: string; queue: Queue }
-  /** Moves the first one to the end, or removes it if nothing of it waits. */
+  /** Moves the first queue to the end, or removes it if it is empty. */
   endTurn(isWaiting: boolean): void
 }
 

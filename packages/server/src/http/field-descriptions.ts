@@ -1,4 +1,4 @@
-/** What parameters of the path and the query are, where that differs from a field of their name. */
+/** Descriptions of path and query parameters that differ from the body field of the same name. */
 export const PARAMETER_DESCRIPTIONS: Readonly<Record<string, string>> = {
   code: 'The code of an error.',
   role: 'Only people with this role.',
@@ -6,7 +6,7 @@ export const PARAMETER_DESCRIPTIONS: Readonly<Record<string, string>> = {
   status: 'Only those with this status.',
 }
 
-/** What fields and parameters of the same name are in every call, for those whose schema says nothing of its own. */
+/** Descriptions that fields and parameters of the same name share in every call; a schema may override them. */
 export const FIELD_DESCRIPTIONS: Readonly<Record<string, string>> = {
   address: 'The suppressed e-mail address.',
   adopt: 'Register the app although there are keys or sessions under its id, which then belong to it.',

@@ -33,7 +33,7 @@ import type { User } from '../users/user.ts'
 import type { Users } from '../users/users.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
 
-/** The ports of the HTTP layer; tests may implement a part of them. */
+/** What the HTTP layer needs from the service; tests may provide a part of it. */
 export interface HttpPorts {
   agentTokens: AgentTokens
   limiter: Pick<KeyLimiter, 'take'>
@@ -71,7 +71,7 @@ export interface HttpPorts {
   administration: Administration
   credits: Credits
   suppressions: Pick<Suppressions, 'lift'>
-  /** What administrators list, straight from its port. */
+  /** Tables that administrators list, read directly from the store. */
   store: Pick<Store, 'users' | 'apiKeys' | 'audit' | 'billing' | 'invitations' | 'outbox' | 'securityEvents'>
   hub: Pick<Hub, 'connections' | 'sendTo' | 'disconnect'>
   oauth: OAuth
@@ -83,7 +83,7 @@ export interface HttpPorts {
   mailHooks?: MailHooks
 }
 
-/** The reader of an export: the person, or the operator, who also gets what only operators see. */
+/** Who reads an export: the person, or the operator, who also gets fields that only operators see. */
 export type ExportReader = 'person' | 'operator'
 
 export interface PersonExports {
@@ -91,7 +91,7 @@ export interface PersonExports {
    * Everything about one person as one JSON document, read as fast as the client takes it.
    *
    * @param reauthenticate rejects once the reader may no longer read; called between two pages
-   * @throws KeywayError `rate_limited` while two of this person are being read
+   * @throws KeywayError `rate_limited` while two exports of this person are being read
    */
   exportOf(user: User, reader: ExportReader, reauthenticate: () => Promise<unknown>): ReadableStream
 }

@@ -24,9 +24,12 @@ export interface HttpTimeouts {
   requestMs: number
   /** How often both timeouts are checked. */
   checkMs: number
-  /** Without any byte in either direction during a request; longer than a page's event stream is open. */
+  /** Timeout of a request without any byte in either direction; longer than a page's event stream stays open. */
   inactivityMs: number
-  /** Between requests. Longer than that of load balancers (60 s), so that the server never closes first. */
+  /**
+   * Timeout of an idle connection between requests. Longer than that of load balancers (60 s), so that the server never
+   * closes first.
+   */
   keepAliveMs: number
 }
 
@@ -46,7 +49,7 @@ const MAX_HEADER_BYTES = 16 * 1024
 const MAX_HEADERS = 100
 /** Pipelined requests of one connection that wait for an earlier response; few clients send any. */
 const MAX_PIPELINED = 64
-/** The same for all connections together; each request takes some kilobytes of memory. */
+/** As MAX_PIPELINED, for all connections together; each request takes some kilobytes of memory. */
 const MAX_PIPELINED_TOGETHER = 4_000
 
 /**
@@ -73,7 +76,7 @@ export function createHttpServer(
   },
 ): HttpServer {
   const listener = getRequestListener((request, env) => serve(request, env as HttpBindings), {
-    // For requests without Host (HTTP/1.0); the name is not used.
+    // Used for requests without Host (HTTP/1.0); no response depends on it.
     hostname: 'localhost',
     errorHandler: error => refuse(error),
   })
@@ -117,7 +120,10 @@ export function createHttpServer(
       })
   }
 
-  /** A packet may hold hundreds of such requests, and Node destroys each that is still there with an error and its stack. */
+  /**
+   * Closes the connection. A packet may hold hundreds of pipelined requests, and Node would destroy each remaining one
+   * with an error and a stack trace.
+   */
   function cut(incoming: IncomingMessage): void {
     incoming.socket.destroy()
     incoming.destroy()
@@ -140,7 +146,7 @@ export function createHttpServer(
     const isAdmitted = app.admit(request, socket, async () => {
       limiter.release(socket)
       if (!socket.destroyed && !(await upgrade!(request, socket, head))) app.countRefusal(request)
-      // The hub listens by now.
+      // From here on the hub listens for errors itself.
       socket.off('error', destroySocket)
     })
     if (!isAdmitted) socket.destroy()

@@ -10,7 +10,7 @@ import {
 import { MAX_JSON_VALUES } from './body.ts'
 import { expected, text } from './body-fields.ts'
 
-/* What an owner's app attaches to a key. */
+/** Fields that an owner's app attaches to a key. */
 
 export const externalId = text('an external id', 'customer-42', { max: MAX_EXTERNAL_ID_LENGTH })
   .refine(value => !hasControlCharacters(value), { error: 'must not contain control characters' })

@@ -52,7 +52,7 @@ export const limits = strict({
     examples: [{ requests: [{ limit: 100, per: 'minute' }], spend: [{ amount: '5.00', per: 'day' }] }],
   })
 
-/** @param left what is left of the quotas, by their ids */
+/** @param left the remaining quotas, by their ids */
 export function limitsObject(
   { requests, spend, quota }: Limits,
   left: ReadonlyMap<string, number>,

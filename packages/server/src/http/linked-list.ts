@@ -13,7 +13,7 @@ export function createEntry<Value>(value: Value): Entry<Value> {
 }
 
 /**
- * A list for what comes and goes with every request, in order, with removal from any place.
+ * An ordered list for items that come and go with every request, with removal from any place.
  *
  * Not a `Map` or `Set`: these replace their table when enough entries have been deleted, and V8 links each replaced
  * table to its successor. Once one is in the old generation of the heap, all later ones are promoted too, together with

@@ -3,7 +3,7 @@ import type { Server } from 'node:http'
 import { type AddressInfo, createServer, type Server as NetServer } from 'node:net'
 import { type Config, ConfigError } from '../config.ts'
 
-/** A bound port that is not served yet. */
+/** A port that is bound but not served yet. */
 export interface HeldPort {
   /** The settings with this port instead of port 0. */
   config: Config

@@ -20,7 +20,7 @@ const LATER = '2026-12-20T19:22:00.000Z'
 export const EXAMPLE_KEY = 'svc_EXAMPLEexample0000000000000000EX'
 export const JWT_EXAMPLE = 'eyJhbGciOiJFZERTQSJ9.eyJleGFtcGxlIjp0cnVlfQ.c2lnbmF0dXJl'
 
-/** An empty object where there are none. */
+/** An empty object if the key has no limits. */
 export const limits = z
   .strictObject({
     requests: z.array(z.strictObject({ limit: count, per: z.enum(REQUEST_WINDOWS) })).optional(),

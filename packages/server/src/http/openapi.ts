@@ -69,7 +69,7 @@ function operationOf(route: Route, schemas: Json): Json {
   }
 }
 
-/** Of a body whose fields do not all say what they are. */
+/** Adds descriptions to the fields of a body whose schema has none. */
 function withDescriptions(schema: Json): Json {
   const fields = Object.entries((schema.properties ?? {}) as Record<string, Json>)
   const properties = fields.map(([name, field]) => {
@@ -205,7 +205,7 @@ export function errorCodesOf(route: Route): ErrorCode[] {
   return [...new Set(codes)]
 }
 
-/** Refusals of the endpoints for OAuth clients. */
+/** The error codes of the OAuth endpoints. */
 const OAUTH_ERRORS = {
   400: 'The request, the grant, the scope or the target is refused.',
   401: '`invalid_client`: the client did not authenticate.',

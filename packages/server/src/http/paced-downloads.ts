@@ -5,15 +5,17 @@ import type { FairQueue, Flow } from './fair-queue.ts'
 import { overloaded } from './work-limit.ts'
 
 export interface Pacing {
-  /** A stream that is a file as one whose pieces wait for their turns; other answers as they are. */
+  /**
+   * Replaces a stream in an answer by one that waits for its turn before each piece; returns other answers unchanged.
+   */
   ofAnswer(answer: Answer, incoming: IncomingMessage): Answer
-  /** The same for the answer of a page. */
+  /** As `ofAnswer`, for a page. */
   ofPage(response: Response, incoming: IncomingMessage): Response
 }
 
 /**
- * Reads each piece of a download in a turn of its own, for which it waits as requests of its client do: else one account
- * with long lists, which reads them again and again, would leave nothing of the event loop to others.
+ * Paces downloads: each piece is read in a turn of the fair queue, as if it were a request of the client. Otherwise one
+ * account that downloads long lists again and again could occupy the event loop.
  */
 export function createPacing(
   fairQueue: Pick<FairQueue, 'startLong'>,
@@ -32,7 +34,7 @@ export function createPacing(
   }
 
   function turnsOf(incoming: IncomingMessage): () => Promise<void> {
-    // Who disconnects ends the download, and its turn comes to nothing.
+    // A client that disconnects ends the download; a turn that is still queued then does nothing.
     const flow = { ...flowOf(incoming), whenGone: () => {} }
     return () =>
       new Promise((resolve, reject) => {
@@ -41,13 +43,13 @@ export function createPacing(
   }
 }
 
-/** Nothing is read ahead of the client but what the stream itself does. */
+/** No read-ahead here: only the source stream may buffer. */
 function paced(download: ReadableStream, turn: () => Promise<void>): ReadableStream {
   const reader = download.getReader()
   return new ReadableStream(
     {
       async pull(controller) {
-        // Else a client that takes all at once would get it in one turn of the event loop.
+        // Otherwise a fast client would read the whole download in one turn of the event loop.
         await nextTurn()
         await turn()
         const { value, done } = await reader.read()

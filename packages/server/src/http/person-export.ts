@@ -15,15 +15,18 @@ import { consentObject } from './routes/consents.ts'
 import { usageObject } from './usage-object.ts'
 import { userObject } from './user-object.ts'
 
-/** Rows per statement, and in memory. */
+/** Rows that are read by one statement and held in memory. */
 const ROWS = 100
-/** The same of keys, whose metadata are at most 16 KiB each: a piece takes a few milliseconds of the event loop. */
+/**
+ * Keys that are read by one statement. Fewer, since each may have 16 KiB of metadata: a piece takes a few milliseconds
+ * of the event loop.
+ */
 const KEY_ROWS = 20
 /** Maximum number of mails in an export; far more than are retained for one person. */
 const MAILS = 1000
-/** Exports of one person that are read at once: each may read hundreds of MiB. */
+/** Concurrent exports of one person; each may read hundreds of MiB. */
 const MAX_AT_ONCE = 2
-/** One of which nothing was read for so long was given up, or is cut off. */
+/** An export of which nothing was read for this long no longer counts as running. */
 const GIVEN_UP_AFTER = MINUTE
 
 type Needs = Pick<HttpPorts, 'accounts' | 'apiKeys' | 'consents' | 'emailChanges' | 'sessions' | 'usage'> & {
@@ -34,7 +37,7 @@ export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
   const { accounts, apiKeys, consents, emailChanges, sessions, usage, store } = needs
   const keyObjects = createKeyObjects(apiKeys, clock)
 
-  /** When a piece of each export was read last, by person. */
+  /** By person: the running exports, each with the time at which a piece was last read. */
   const running = new Map<string, Map<object, Instant>>()
 
   return {
@@ -127,7 +130,7 @@ export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
       async rows => rows.map(securityEventObject),
     )
     yield field('mails', await mailsOf(user, reader))
-    // A day less than is kept, since a day may end meanwhile.
+    // A day less than the retention, since the oldest day may end during the export.
     const from = oldestKept('day', clock.now()) + DAY
     const days = await usage.ofUser(user.id, { bucket: 'day', from })
     yield field('usage', days.filter(isUsed).map(usageObject))
@@ -170,7 +173,7 @@ export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
     if (!email) return []
     const rows = await store.outbox.recentFor(email, MAILS)
     return rows.map(objects.mailObject).map(({ last_error, ...mail }) =>
-      // What a mail server said is for the operator.
+      // Responses of mail servers are shown to the operator only.
       reader === 'operator' ? { ...mail, last_error } : mail,
     )
   }
@@ -185,7 +188,7 @@ function field(name: string, value: unknown): string {
   return `,"${name}":${JSON.stringify(value)}`
 }
 
-/** The elements of a list, whose first ones may have been written already. */
+/** Serialises elements of a list, with a comma before each that is not the first of the list. */
 function joined(elements: readonly unknown[], isFirst: boolean): string {
   const text = elements.map(element => JSON.stringify(element)).join(',\n')
   return text && !isFirst ? `,\n${text}` : text

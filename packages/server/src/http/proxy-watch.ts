@@ -23,7 +23,10 @@ export const isPrivateAddress = networkMatcher([
 export interface ProxyWatch {
   /** Counts a request of a peer that is not trusted. @param isForwarded whether it had a forwarding header */
   count(peer: Peer, isForwarded: boolean): void
-  /** Whether a peer in a private network forwards as a rule, so that its connections are those of many clients. */
+  /**
+   * Whether most requests of a peer in a private network have a forwarding header, so that its connections carry many
+   * clients.
+   */
   forwards(address: string): boolean
   /** A message for /readyz, without addresses, about a proxy that KEYWAY_TRUSTED_PROXIES does not list; or null. */
   readonly mistake: string | null

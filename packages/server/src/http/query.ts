@@ -42,7 +42,7 @@ const limit = z
   .default(DEFAULT_PAGE_SIZE)
   .meta({
     description: `1 to ${MAX_PAGE_SIZE}; ${DEFAULT_PAGE_SIZE} by default.`,
-    // In a URL it is text; to clients it is a number.
+    // A number for clients, although a query contains only text.
     type: 'integer',
     pattern: undefined,
     minimum: 1,

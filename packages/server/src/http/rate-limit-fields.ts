@@ -3,7 +3,7 @@ import type { Answer } from './answer.ts'
 
 export const RATE_LIMIT_FIELDS = ['RateLimit', 'RateLimit-Policy']
 
-/** The answer with the fields of draft-ietf-httpapi-ratelimit-headers-11 where limits apply. */
+/** Adds the header fields of draft-ietf-httpapi-ratelimit-headers-11 to an answer, if limits apply. */
 export function withRateLimits(answer: Answer, limits: readonly RateLimitState[] | null | undefined): Answer {
   if (!limits || limits.length === 0) return answer
   return { ...answer, headers: { ...answer.headers, ...rateLimitFields(limits) } }

@@ -13,9 +13,15 @@ const RECHECK_MS = SECOND
  * was lost.
  */
 const KEEP_ALIVE_MS = 15 * SECOND
-/** Lines that may wait for a slow client; with more the stream ends, and the client may resume it by its last id. */
+/**
+ * Maximum number of lines buffered for a slow client; beyond it the stream ends, and the client may resume it by its
+ * last event id.
+ */
 const MAX_UNREAD = 10_000
-/** Ids of sent entries in memory: the feed re-reads its last seconds, and most of that need not be sent again. */
+/**
+ * Number of sent entries whose ids are remembered: the feed is read again from a few seconds back, and entries that
+ * were sent are skipped.
+ */
 const REMEMBERED = 1000
 
 export interface StreamSource {

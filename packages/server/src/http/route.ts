@@ -20,7 +20,7 @@ export interface DocumentedAnswer {
   example?: unknown
   /** The media type; JSON by default. */
   type?: string
-  /** The same as a text of another type, for clients that prefer it. */
+  /** An alternative representation in another media type, for clients that prefer it. */
   also?: { type: string; example: string }
 }
 
@@ -46,7 +46,7 @@ export interface RouteInput<A extends Access, Body, Query, Path extends string =
   requestId: string
   /** For headers such as Accept; bodies and credentials are read before the handler runs. */
   incoming: IncomingMessage
-  /** Checks the credential of this request again, for streams. @throws KeywayError as the first check does */
+  /** Authenticates this request again, for long streams. @throws KeywayError as the first authentication does */
   reauthenticate(): Promise<unknown>
 }
 
@@ -79,7 +79,10 @@ interface Declaration<
   /** The raw body, for routes that verify a signature over it. */
   raw?: RawBody<Path>
   query?: Query
-  /** Whether the body may, or must, be a form, of which each field comes once; `numbers` are read as such. */
+  /**
+   * Whether the body may, or must, be a form, in which each field occurs once; `numbers` are the fields to parse as
+   * numbers.
+   */
   form?: { only?: true; numbers?: readonly string[] }
   /** The format of refusals; problem documents by default. */
   errorFormat?: 'oauth'
@@ -93,9 +96,9 @@ interface Declaration<
   /** Its failures count in the limits of the client's network; see failure-limits.ts. */
   countsFailures?: true
   answers: readonly DocumentedAnswer[]
-  /** Whether the pages, if there are any, answer this request instead. */
+  /** Whether the pages, if they are served, answer this request instead. */
   leftToPages?: (incoming: IncomingMessage) => boolean
-  /** In addition to those of its access, body, query and parameters; see `errorCodesOf`. */
+  /** Error codes in addition to those of its access, body, query and parameters; see `errorCodesOf`. */
   errors: readonly ErrorCode[]
   handle(input: RouteInput<A, z.output<Body>, z.output<Query>, Path>): Answer | Promise<Answer>
 }

@@ -11,7 +11,7 @@ export interface SocketLimits {
   unreadBytes: number
   /** How long the send buffer of a connection may be non-empty without interruption. */
   unreadMs: number
-  /** New connections in a tenth of a second beyond which those of noisy networks are turned away. */
+  /** Number of new connections in a tenth of a second above which those of noisy networks are closed. */
   noisyRefusedAbove: number
 }
 
@@ -47,7 +47,7 @@ export function limitSockets(
   checkMs: number,
   onUnanswered: (socket: Socket) => void = () => {},
 ): SocketLimiter {
-  /** With the entry of each connection in `idle`, which is linked while it has no request. */
+  /** Open connections, each with its entry for the list `idle`, in which it is while it has no request. */
   const open = new Map<Socket, Entry<Socket>>()
   /** Connections without a response so far, with the one in progress, if any. */
   const unanswered = new Map<Socket, ServerResponse | null>()
@@ -81,7 +81,7 @@ export function limitSockets(
   }
 
   function onClose(this: Socket): void {
-    // A response that has begun counts: clients close streams at any time.
+    // A response whose headers were sent counts as an answer, since clients may close streams at any time.
     if (unanswered.has(this) && !unanswered.get(this)?.headersSent) onUnanswered(this)
     release(this)
   }

@@ -29,18 +29,22 @@ export interface CallFacts {
 }
 
 export interface TryOut {
-  /** Whether the documents offer to carry the operation out. */
+  /** Whether the documentation offers to run the operation. */
   mayTry(operation: string): boolean
   /**
-   * Carries a call out for a person who is signed in on the pages, as with the access token of that session, but without one:
-   * with the same rights, validation and records. A refusal is an answer too; what is not offered is `forbidden`.
+   * Runs a call for the person who is signed in on the pages: with the same rights, validation and records as the
+   * access token of that session, but without a token. A refusal is returned as an answer; an operation that is not
+   * offered is `forbidden`.
    */
   call(typed: TypedCall, who: SignedIn, facts: CallFacts): Promise<Answer>
 }
 
-/** Changes of the person's own, none of which makes, shows or ends a credential. Reading is offered everywhere. */
+/**
+ * Writes that the documentation offers: changes of a person's own data that neither create, show nor end a credential.
+ * All reads are offered.
+ */
 const TRIED_WRITES = ['updateAccount', 'updateApiKey', 'sendToAgent']
-/** Downloads, which are no page. */
+/** Reads that are not offered: downloads, which a page cannot show. */
 const NOT_SHOWN = ['exportAccount', 'exportUser']
 
 export function createTryOut({

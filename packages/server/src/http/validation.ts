@@ -19,7 +19,10 @@ export function validate<Schema extends z.ZodType>(schema: Schema, value: unknow
   throw invalidRequest(errors.filter((error, index) => !isRepetition(error, errors[index - 1])))
 }
 
-/** Several checks of one field have the same message: a number can be both no integer and too large. */
+/**
+ * Whether an error repeats the previous one: a number that is no integer and too large fails two checks with one
+ * message.
+ */
 function isRepetition(error: FieldError, before: FieldError | undefined): boolean {
   return error.field === before?.field && error.message === before.message
 }

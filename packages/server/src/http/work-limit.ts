@@ -6,7 +6,7 @@ import { KeywayError } from '../errors.ts'
  */
 export const MAX_CONCURRENT_CALLS = 1000
 
-/** Networks with and without calls whose entries are kept, at most. */
+/** Maximum number of networks whose entries are kept, with and without calls. */
 const KEPT_NETWORKS = 1000
 
 export interface WorkLimit {

@@ -4,7 +4,7 @@ import type { Route } from './route.ts'
 /** The kind of credential that a route accepts. */
 export type Challenge = 'bearer' | 'basic' | 'none'
 
-/** The challenge of the OAuth endpoints that clients call. */
+/** The challenge for clients at the OAuth endpoints. */
 export function clientChallenge(status: number): string | null {
   return status === 401 ? 'Basic realm="Keyway clients", charset="UTF-8"' : null
 }
@@ -14,8 +14,8 @@ export function challengeOf({ access }: Route): Challenge {
 }
 
 /**
- * The `WWW-Authenticate` header of a refusal; null if the credential is not the reason. If none was sent it has no
- * error attribute (RFC 6750 section 3).
+ * The `WWW-Authenticate` header of a refusal; null if the credential is not the reason. If no credential was sent it
+ * has no error attribute (RFC 6750 section 3).
  */
 export function challengeFor(error: KeywayError, status: number, challenge: Challenge): string | null {
   if (error.code === 'insufficient_scope') {

@@ -30,8 +30,8 @@ export interface Introspection {
    */
   introspect(token: string, app?: RequestingApp, consume?: number): Promise<IntrospectionAnswer>
   /**
-   * Introspects several; the answers are in the order of `checks`. What `introspect` would throw is the answer for that
-   * one. The reads for all API keys are made together.
+   * Introspects several credentials; the answers are in the order of `checks`. An error that `introspect` would throw
+   * is the answer to its check. The reads for all API keys are made together.
    */
   introspectMany(
     checks: readonly TokenCheck[],
@@ -55,7 +55,7 @@ interface AppTokenClaims {
   exp: number
 }
 
-/** The values that are read of keys besides their rows, by key id and by lineage id. */
+/** Values of keys that are stored outside their rows, by key id and by lineage id. */
 interface Notes {
   metadata: ReadonlyMap<string, string> | null
   spent: ReadonlyMap<string, Spent> | null
@@ -111,7 +111,7 @@ export function createIntrospection(deps: {
   ): Promise<(IntrospectionAnswer | KeywayError)[]> {
     const keys = await Promise.all(checks.map(({ token }) => usableKey(token)))
     const held: ({ apiKey: OwnedApiKey; left: LeftOfLimits | null | KeywayError } | null)[] = []
-    // One after the other, so that a key that is presented twice is counted in this order.
+    // Sequentially, so that a key that is presented twice is counted in this order.
     for (const [n, apiKey] of keys.entries())
       held.push(apiKey && { apiKey, left: await orRefusal(leftOf(apiKey, app, checks[n]!.consume)) })
     const covered = held.filter(each => each?.left && !(each.left instanceof KeywayError))
@@ -216,9 +216,7 @@ export function createIntrospection(deps: {
     }
   }
 
-  /**
-   * The registered app that a token for an app itself names; it must have been registered when the token was issued.
-   */
+  /** The answer for an app's token for itself; the app must have been registered when the token was issued. */
   async function ofAppToken(
     token: string,
     audience: string,
@@ -245,7 +243,7 @@ export function createIntrospection(deps: {
     }
   }
 
-  /** The audience that a token claims, if it is a registered one. Untrusted until the token is verified for it. */
+  /** The audience that a token claims, if it is registered. Unverified: the token must then be verified for it. */
   async function audienceOf(token: string): Promise<string | null> {
     const claimed = claimedAudience(token)
     if (claimed === null || claimed === hubAudience(publicUrl) || claimed === publicUrl) return claimed
@@ -281,7 +279,7 @@ export function createIntrospection(deps: {
     return null
   }
 
-  /** Metadata and spending are read only where a key has metadata or a spend limit. */
+  /** Metadata and spending are read only for keys that have metadata or a spend limit. */
   async function notesOf(keys: readonly OwnedApiKey[]): Promise<Notes> {
     const described = keys.filter(({ metadataBytes }) => metadataBytes !== null)
     const capped = keys.filter(hasSpendLimit)
@@ -321,7 +319,7 @@ export function createIntrospection(deps: {
   }
 }
 
-/** Has only the parts that the key's limits have. */
+/** Contains only the kinds of limits that the key has. */
 function leftObject({ requests, quota }: LeftOfLimits): Record<string, Json> {
   return {
     ...(requests.length > 0 && {

@@ -5,26 +5,28 @@ import type { Invitation } from './invitation.ts'
 
 export interface InvitationStore {
   find(id: string): Promise<Invitation | null>
-  /** The pending one of an address; there is one at most. */
+  /** The pending invitation of an address; there is one at most. */
   findPending(email: EmailAddress, now: Instant): Promise<Invitation | null>
   /** Newest first. */
   list(page: PageRequest): Promise<Slice<Invitation>>
-  /** Deletes all of an address. */
+  /** Deletes all invitations of an address. */
   forgetAddress(email: EmailAddress): Promise<void>
-  /** Deletes those that expired before this. Returns how many. */
+  /** Deletes invitations that expired before this instant. Returns how many. */
   prune(expiredBefore: Instant, batch: number): Promise<number>
 }
 
-/** Recorded by endings/facts.ts in the transaction that calls them. */
+/** Operations that must leave facts; endings/facts.ts records these in the same transaction. */
 export interface InvitationChanges {
-  /** Accepts the pending one of an address. Null for all but one of concurrent callers. */
+  /** Accepts the pending invitation of an address. Null for all but one of concurrent callers. */
   accept(email: EmailAddress, userId: string, at: Instant): Promise<Invitation | null>
   /** Null, and nothing written, unless it was neither accepted nor revoked. */
   revoke(id: string, at: Instant): Promise<Invitation | null>
 }
 
-/** Administrative: only audited transactions have these. Recorded by endings/facts.ts too. */
+/** Administrative: only audited transactions have these operations. endings/facts.ts records their facts too. */
 export interface AdministrativeInvitationChanges {
-  /** Revokes the pending ones of the address, and returns their ids. Only after `lockAddress`. */
+  /**
+   * Inserts an invitation, revokes the pending ones of its address, and returns their ids. Only after `lockAddress`.
+   */
   insert(invitation: Invitation): Promise<string[]>
 }

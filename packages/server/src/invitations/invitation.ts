@@ -4,15 +4,15 @@ import type { UserRole } from '../users/user.ts'
 
 export const INVITATION_LIFETIME = 7 * DAY
 
-/** A role that gives rights. */
+/** A role with rights that an invitation may give. */
 export type InvitedRole = Exclude<UserRole, 'user'>
 
 export const INVITATION_STATES = ['pending', 'accepted', 'expired', 'revoked'] as const
 export type InvitationState = (typeof INVITATION_STATES)[number]
 
 /**
- * Lets an address sign up, and gives the account a role. There is no secret: who signs in to the address by a fresh link
- * or code accepts it, so that nothing in a mail is worth stealing for a week.
+ * Lets an address sign up, and may give the account a role. It has no secret: whoever signs in to the address by a
+ * fresh link or code accepts it, so the mail contains nothing worth stealing during its week.
  */
 export interface Invitation {
   id: string

@@ -13,20 +13,20 @@ import { INVITATION_LIFETIME, type Invitation, type InvitedRole } from './invita
 
 export interface Invitations {
   /**
-   * Invites an address by mail, for seven days. A pending invitation of the address ends. The mail is in the language of
-   * `locale` (BCP 47), else in that of who invites.
-   *
+   * Invites an address by mail, for seven days, and revokes its pending invitation. The mail is in the language of
+   * `locale` (BCP 47), otherwise in the inviter's. @throws KeywayError `invalid_request` (the address has an account),
+   * `rate_limited`
    * @throws KeywayError `invalid_request` (the address has an account), `rate_limited`
    */
   invite(
     wanted: { email: EmailAddress; role: InvitedRole | null; locale?: string | null },
     by: By,
   ): Promise<Invitation>
-  /** Permanent and idempotent; what was accepted stays so. @throws KeywayError `not_found` */
+  /** Revokes an invitation. Permanent and idempotent; an accepted one is unchanged. */
   revoke(id: string, by: By): Promise<Invitation>
   /** Accepts the pending invitation of an address that signs in, in the transaction of the sign-in. */
   accept(tx: Transaction, email: EmailAddress, userId: string, now: Instant): Promise<Invitation | null>
-  /** Gives the role of an accepted invitation. Last in the transaction. */
+  /** Gives the role of an accepted invitation. Must come last in the transaction. */
   giveRole(tx: Transaction, accepted: Invitation, user: User): Promise<User>
 }
 
@@ -64,7 +64,7 @@ export function createInvitations({
       const invited = await audit.perform(
         by,
         async tx => {
-          // Also when two administrators invite the address at once.
+          // Serialises invitations by several administrators to one address.
           await tx.magicLinks.lockAddress(email)
           if (await tx.users.findByEmail(email)) return unchanged(false)
           const replaced = await tx.invitations.insert(invitation)

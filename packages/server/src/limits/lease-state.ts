@@ -2,9 +2,10 @@ import { type Instant, SECOND } from '../clock.ts'
 import type { CountedAt } from '../sliding-count.ts'
 import { type RequestWindow, WINDOW_MS } from './limit.ts'
 
-/*
- * The shared state of one subject (a lineage of keys, or a person): for each window how many requests each node may have
- * let through within it. A node lets through what it holds without asking anybody; together they hold at most the limit.
+/**
+ * The shared state of one subject (a lineage of keys, or a person): for each window how many requests each node may
+ * have let through within it. A node lets requests through up to its share without asking anybody; together the shares
+ * are at most the limit.
  */
 
 /** How long after its lease a holder counts as dead: more than the clocks of two nodes may differ. */
@@ -31,7 +32,7 @@ interface Held {
 
 export const NOTHING_SHARED: SharedState = { holders: {}, past: {} }
 
-/** One window of a node, with the share that it claims. */
+/** One window of a node in a claim. */
 export interface WindowClaim {
   per: RequestWindow
   limit: number
@@ -54,14 +55,14 @@ export interface WindowGrant {
   oldestOfOthers: Instant | null
 }
 
-/** Whether the state has the holder; if not, other holders count its requests. */
+/** Whether the node still has a share in the state. If not, another node took its requests over as past ones. */
 export function isHolder(state: SharedState, holder: string): boolean {
   return Object.hasOwn(state.holders, holder)
 }
 
 /**
- * The state in which `holder` holds as much of what it asks for as there is room for. What it has let through counts in
- * any case, also beyond a limit that was lowered since.
+ * The state after `holder` claimed shares: it gets as much as there is room for. Requests that it let through count in
+ * any case, even beyond a limit that was lowered since.
  */
 export function claim(
   state: SharedState,
@@ -97,8 +98,9 @@ export function release(
 }
 
 /**
- * The state without the holders whose lease ended at the given instants, unable to use what they held: what they had
- * not let through when they last wrote counts as let through at the end of their lease, which is the latest possible.
+ * The state without holders that are dead: their leases ended at the given instants, so they can no longer use their
+ * shares. What such a node had not used when it last wrote counts as let through at the end of its lease, the latest
+ * possible time.
  */
 export function withoutDead(
   state: SharedState,
@@ -118,10 +120,7 @@ export function withoutDead(
   return { holders, past: pastWithin(past, now) }
 }
 
-/**
- * The time from which nothing of the state counts, if no holder writes again. @param lapse when the leases of holders
- * end
- */
+/** The time from which on nothing in the state counts, if no holder writes again. */
 export function obsoleteFrom({ holders, past }: SharedState, lapse: Instant): Instant {
   const ends = entriesOf(past).flatMap(([per, counted]) => counted.map(([at]) => at + WINDOW_MS[per]))
   const holdings = Object.values(holders).flatMap(holding =>

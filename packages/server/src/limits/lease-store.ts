@@ -10,7 +10,7 @@ export interface LeaseRow {
 
 export interface LeaseWrite {
   state: string
-  /** Time at which a node last claimed more than was available; null if none does. */
+  /** Time at which a node last claimed more than was available; null if no such claim is open. */
   wantedAt: Instant | null
   /** From this time the row is obsolete. */
   prunableAt: Instant

@@ -59,7 +59,7 @@ export interface Limits {
 /** Requested limits. A quota without `remaining` keeps the remaining calls, or starts with a refill. */
 export type WantedLimits = Omit<Limits, 'quota'> & { quota: WantedQuota | null }
 
-/** At least one of both fields is set. */
+/** A requested quota; at least one field is set. */
 export interface WantedQuota {
   remaining: number | null
   refill: Refill | null
@@ -83,7 +83,7 @@ export function parseRequestLimit(text: string): RequestLimit | null {
   return per && limit <= MAX_REQUEST_LIMIT ? { limit, per: per as RequestWindow } : null
 }
 
-/** In the order of the windows; null if two are of one window. */
+/** The limits sorted by window; null if two have the same window. */
 export function sortedRequestLimits(limits: readonly RequestLimit[]): RequestLimit[] | null {
   if (new Set(limits.map(({ per }) => per)).size < limits.length) return null
   return limits.toSorted(
@@ -96,16 +96,15 @@ export function newLimits(wanted: WantedLimits, quotaId: string): Limits {
   return { ...wanted, quota: wanted.quota && newQuota(wanted.quota, quotaId, null) }
 }
 
-/** @param left what the quota has left that it follows, which it may not exceed; null where there is none */
+/** @param left the remaining calls of the previous quota, which the new one may not exceed; null if there is none */
 export function newQuota({ remaining, refill }: WantedQuota, id: string, left: number | null): Quota {
   const granted = remaining ?? left ?? refill?.amount ?? 0
   return { id, granted: left === null ? granted : Math.min(granted, left), refill }
 }
 
 /**
- * Whether `wanted` limits at least as much as `current` in every respect: what a key may ask for.
- *
- * @param left what is left of the current quota
+ * Whether `wanted` limits at least as much as `current` in every respect, as any change by a key must.
+ * @param left the remaining calls of the current quota
  */
 export function isNoLooser(wanted: WantedLimits, current: Limits, left: number): boolean {
   return (

@@ -33,9 +33,8 @@ export interface LeftOfLimits {
 
 export interface KeyLimiter {
   /**
-   * Counts an exchange or an API call of the key. Null where nothing limits it; a promise only where this node must ask
-   * the database.
-   *
+   * Counts an exchange or an API call of the key. Null if no limit applies; a promise only if this node must ask the
+   * database.
    * @throws KeywayError `rate_limited`, `unavailable` (cut off from the database; see KEYWAY_LIMITS_WHEN_CUT_OFF)
    */
   take(key: LimitedKey): RateLimitState[] | null | Promise<RateLimitState[]>

@@ -14,7 +14,7 @@ export interface LimitPolicy {
 /** Returns the current policy. Must be cheap, since every exchange calls it. */
 export type PolicySource = () => LimitPolicy
 
-/** The limits of a new key: if it asks for no request limits, those of the policy. */
+/** The limits of a new key, with the policy's default request limits if none are requested. */
 export function withDefaults(wanted: WantedLimits = NO_LIMITS, { keyDefaults }: LimitPolicy): WantedLimits {
   return wanted.requests.length === 0 && keyDefaults.length > 0
     ? { ...wanted, requests: keyDefaults }

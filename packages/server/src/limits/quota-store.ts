@@ -3,7 +3,7 @@ import type { Quota } from './limit.ts'
 
 export interface QuotaLease {
   count: number
-  /** The remaining calls in the row after the lease. */
+  /** The calls that remain in the row after the lease. */
   remaining: number
   /** The time until which the calls may be consumed, which is when the quota is refilled; null: without end. */
   refillsAt: Instant | null
@@ -14,20 +14,26 @@ export interface QuotaLease {
  * blocks leased from the previous one do not count for it.
  */
 export interface QuotaStore {
-  /** @param keyId the key with which the row is deleted */
+  /**
+   * Inserts the row of a quota.
+   * @param keyId the key whose deletion deletes the row
+   */
   insert(quota: Quota, keyId: string, now: Instant): Promise<void>
   /** The remaining calls, without those leased by nodes, including a due refill. Unknown ids are absent. */
   remaining(ids: readonly string[], now: Instant): Promise<Map<string, number>>
   /**
-   * Takes `most` calls, or as many as are left. Null, and nothing taken, if fewer than `least` are, or there is no such
-   * row. A refill that is due is made first.
+   * Takes `most` calls, or as many as remain. Null, and nothing taken, if fewer than `least` remain, or there is no
+   * such row. A due refill is made first.
    */
   lease(quota: Quota, least: number, most: number, now: Instant): Promise<QuotaLease | null>
-  /** Gives back calls that were leased until then and not consumed. Nothing if they are of a period that ended. */
+  /**
+   * Returns leased calls that were not consumed. Does nothing if the period until `refillsAt`, for which they were
+   * leased, has ended.
+   */
   giveBack(id: string, count: number, refillsAt: Instant | null, now: Instant): Promise<void>
-  /** Takes all remaining calls, with which another quota starts. */
+  /** Takes and returns all remaining calls, with which a successor quota starts. */
   close(id: string, now: Instant): Promise<number>
-  /** Moves the rows to the successor of their key, with which they are deleted then. */
+  /** Assigns the rows to the successor of their key, whose deletion then deletes them. */
   handOn(ids: readonly string[], successorId: string): Promise<void>
   /** Marks the row of a replaced quota: it is pruned once no replaced key can use it. */
   retire(id: string, now: Instant): Promise<void>

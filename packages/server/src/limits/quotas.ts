@@ -7,7 +7,7 @@ import type { QuotaStore } from './quota-store.ts'
 const BLOCK = 1 / 100
 /** How long this node does not try another lease of a quota with too few remaining calls. */
 const EXHAUSTED_FOR = SECOND
-/** An unused block is returned after this time. */
+/** A block that was unused for this time is returned. */
 const IDLE_AFTER = 30 * SECOND
 /** Maximum number of blocks in memory; beyond it the oldest are returned. */
 const MAX_BLOCKS = 50_000
@@ -40,7 +40,7 @@ interface Block {
   refillsAt: Instant | null
   usedAt: Instant
   leasing: Promise<void> | null
-  /** Until then a lease of as many calls, or more, is not tried. */
+  /** The number of calls for which the last lease failed: until then no lease of as many, or more, is tried. */
   exhausted: { until: Instant; count: number }
 }
 

@@ -37,14 +37,13 @@ const SWEPT_AT_ONCE = 10
 
 export interface RequestLimits {
   /**
-   * Counts requests that all demands have room for; none of them where one has not. Synchronous wherever this node
-   * holds enough, which is almost always.
-   *
+   * Counts requests in all demands, or in none if one has no room. Synchronous if this node holds enough, which is
+   * almost always.
    * @returns the windows after it
    * @throws KeywayError `rate_limited`; `unavailable` if this node is cut off from the database and must not go on
    */
   take(demands: readonly Demand[], count: number): RateLimitState[] | Promise<RateLimitState[]>
-  /** The windows as they are; reads what this node does not know. */
+  /** The current state of the windows; reads from the database what this node does not know. */
   peek(demands: readonly Demand[]): Promise<RateLimitState[]>
   /** Periodic: renews the lease, and releases shares that other nodes claim or that are idle. */
   sweep(): Promise<void>
@@ -55,10 +54,10 @@ export interface RequestLimits {
 }
 
 /**
- * Limits over all nodes without a write per request. A node holds a part of each limit, and lets through by itself what
- * fits into it (subject.ts). The parts are kept in one row per subject (lease-state.ts), replaced by one conditional
- * update: when the node needs more, when another node wants what it does not use, and at shutdown. The parts never add
- * up to more than the limit; that of a node that died counts as used at the end of its lease. Decision 19.
+ * Limits over all nodes without a write per request. A node holds a share of each limit, and lets requests through up
+ * to it by itself (subject.ts). The shares are kept in one row per subject (lease-state.ts), replaced by one
+ * conditional update: when the node needs more, when another node wants what it does not use, and at shutdown. Shares
+ * never add up to more than the limit; that of a dead node counts as used at the end of its lease. Decision 19.
  */
 export function createRequestLimits({
   clock,
@@ -134,7 +133,7 @@ export function createRequestLimits({
         const refusing = short.filter(
           subject =>
             lacks(subject, count, now) === 'room' &&
-            // However long the claim took: what it was just refused is not claimed again for the same request.
+            // Regardless of how long the claim took, one request does not repeat a claim that was just refused.
             ((attempt > 0 && subject.isShort) || isRefused(subject, count, now)),
         )
         if (refusing.length > 0) throw rateLimited(refusing, count, now)
@@ -150,7 +149,7 @@ export function createRequestLimits({
     }
   }
 
-  /** Whether a claim would be useless now. */
+  /** Whether another claim now would certainly be refused. */
   function isRefused(subject: Subject, count: number, now: Instant): boolean {
     return now < subject.refusedUntil || subject.holdsAll(count, now)
   }
@@ -203,7 +202,7 @@ export function createRequestLimits({
       const row = await store.read(subject.name)
       const read = await readState(row)
       const now = clock.now()
-      // Another node has taken over the counts of this one.
+      // Another node considered this one dead and took its counts over.
       if (!isHolder(read, me)) subject.forget()
       if (how === 'release') subject.holdNothing()
       const done =
@@ -255,7 +254,7 @@ export function createRequestLimits({
   ): Promise<boolean> {
     const state = release(read, me, subject.counted(now), now)
     if (!(await write(subject.name, row, state, row?.wantedAt ?? null, now))) return false
-    // Removed at once; waiting requests start again.
+    // Removed at once; waiting requests start over with a new subject.
     subjects.delete(subject.name)
     return true
   }

@@ -6,7 +6,10 @@ import { type RequestLimit, type RequestWindow, WINDOW_MS } from './limit.ts'
 
 /** Number of slots of a window: an entry counts at most 2.5 % of the window too long. */
 const SLOTS = 40
-/** How much more than its use a node claims, as a fraction of the limit. A crash takes at most this from a window. */
+/**
+ * How much more than its use a node claims, as a fraction of the limit. If it crashes, other nodes lose at most this
+ * much of a window.
+ */
 const HEADROOM = 1 / 10
 /** A node claims more when it has used this fraction of its share, so that requests need not wait. */
 const CLAIM_FROM = 0.8
@@ -98,7 +101,7 @@ export class Subject {
     )
   }
 
-  /** Whether the shares noticeably exceed the use. */
+  /** Whether the shares are considerably larger than the use. */
   hasSlack(now: Instant): boolean {
     return this.#windows.some(({ count, held }) => held > count.total(now))
   }
@@ -121,6 +124,7 @@ export class Subject {
   }
 
   /**
+   * Applies a grant to the shares.
    * @param how `lower`: only where less is granted than is held
    * @param term the lease's term, by which the shares are confirmed unless the limits were changed meanwhile
    */

@@ -38,8 +38,8 @@ export interface LogoutNoticeDeps {
 }
 
 /**
- * Tells apps of the end of their sessions. Notices are queued in the transaction that ends the session, so none is lost;
- * one may be delivered twice if a node dies after the call, which a repeated logout does no harm to.
+ * Notifies apps of the end of their sessions. Notices are queued in the transaction that ends the session, so none is
+ * lost; one may be delivered twice if a node dies after the call, which is harmless.
  */
 export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
   const { storage, clock, log, call } = deps
@@ -57,7 +57,10 @@ export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
     },
   }
 
-  /** @param silent apps that gave no answer just now: their other notices wait, so that they hold up nobody else's */
+  /**
+   * @param silent apps that just gave no answer: their other notices are postponed, so that they do not delay those of
+   * other apps
+   */
   async function deliverOne(notice: LogoutNotice, silent: Set<string>): Promise<void> {
     const app = await apps.find(notice.appId)
     if (!app?.backchannelLogoutUri) return logoutNotices.remove(notice.sessionId)

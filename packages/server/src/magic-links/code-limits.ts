@@ -11,15 +11,15 @@ export const CODE_WINDOW = DAY
 
 /**
  * Wrong codes from unrecognised browsers, over all addresses: the limit on which the security of codes rests. A guess
- * succeeds with 1 in 10^8, so only the number of codes that are checked in a year determines the chance of a
- * takeover; SECURITY.md computes it and unit/code-limits.test.ts verifies it. The limit must not grow with successful
- * sign-ins, since attackers can produce those with mailboxes of their own.
+ * succeeds with 1 in 10^8, so the number of codes that are checked in a year determines the chance of a takeover;
+ * SECURITY.md computes it and unit/code-limits.test.ts verifies it. The limit must not grow with successful sign-ins,
+ * since attackers can produce those with mailboxes of their own.
  */
 export const WRONG_CODES_UNRECOGNISED = 22
-/** The maximum of these per mailbox: as many as two links allow. */
+/** The share of WRONG_CODES_UNRECOGNISED that one mailbox may use: as many as two links allow. */
 export const WRONG_CODES_PER_MAILBOX = 10
 /**
- * The maximum of these per network, from the narrowest prefix to the widest, so that no network alone exhausts the
+ * The share that one network may use, from the narrowest prefix to the widest, so that no network alone exhausts the
  * limit.
  */
 export const WRONG_CODES_PER_NETWORK: readonly { ipv4: number | null; ipv6: number; limit: number }[] = [
@@ -33,7 +33,7 @@ export const WRONG_CODES_PER_NETWORK: readonly { ipv4: number | null; ipv6: numb
  */
 export const WRONG_CODES_RECOGNISED = 5
 
-/** A wrong code that was checked. */
+/** A wrong code that was compared with the right one. */
 export interface WrongCode {
   id: string
   linkId: string

@@ -14,7 +14,7 @@ export interface MagicLinkStore {
   insert(link: MagicLink): Promise<void>
   find(id: string): Promise<MagicLink | null>
   findByTokenHash(tokenHash: string): Promise<MagicLink | null>
-  /** Counts one wrong code if fewer than `maxTries` were counted; null when none was left. */
+  /** Counts one attempt to redeem the link's code, if fewer than `maxTries` were counted; null if none was left. */
   countCodeTry(id: string, maxTries: number): Promise<MagicLink | null>
   /** The times of the n-th last sends of a bucket, for each n in `limits`. Takes no lock. */
   sendHistory(bucket: string, limits: readonly number[]): Promise<SendHistory>
@@ -50,7 +50,7 @@ export interface MagicLinkStore {
   prune(linksBefore: Instant, sendsBefore: Instant, batch: number): Promise<number>
 }
 
-/** Recorded by endings/facts.ts in the transaction that calls them. */
+/** Operations that must leave facts; endings/facts.ts records these in the same transaction. */
 export interface MagicLinkChanges {
   /** Sets `usedAt` if it is unset and the link has not expired at `at`. Null for all but one of concurrent callers. */
   consume(id: string, at: Instant): Promise<MagicLink | null>

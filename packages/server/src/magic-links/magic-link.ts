@@ -16,7 +16,7 @@ export interface MagicLink {
   tokenHash: string
   /** Keyed hash of the code; see login-code.ts. */
   codeHash: string
-  /** The hash that replaced it if its account was deleted; such a link is never live. */
+  /** The address; or, after its account was deleted, the hash that replaced it: such a link is never live. */
   email: EmailAddress | ErasedAddress
   appId: string
   createdAt: Instant
@@ -24,7 +24,7 @@ export interface MagicLink {
   usedAt: Instant | null
   /** Number of wrong codes. */
   codeTries: number
-  /** The language that was asked for (BCP 47), which a new account keeps. */
+  /** The requested language (BCP 47), which a new account keeps. */
   locale: string | null
 }
 

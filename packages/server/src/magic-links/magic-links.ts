@@ -28,10 +28,10 @@ export interface MagicLinks {
     caller: Caller,
   ): Promise<{ loginId: string; expiresIn: number }>
   /**
-   * Consumes the link and signs in, creating the account where there is none.
-   *
+   * Consumes the link and signs in, creating the account if there is none. @throws KeywayError `magic_link_invalid`,
+   * `magic_link_expired`, `magic_link_used`, `account_suspended`, `forbidden` (no account, and the policies allow
+   * none); `rate_limited` for a code that was not checked
    * @throws KeywayError `magic_link_invalid`, `magic_link_expired`, `magic_link_used`, `account_suspended`,
-   *   `forbidden` (no account, and the policies allow none); for a code `rate_limited`, where it was not checked
    */
   verify<Kind extends SignInKind>(
     proof: MagicLinkProof,
@@ -39,8 +39,8 @@ export interface MagicLinks {
     caller: Caller,
   ): Promise<StartedSession<Kind> & { isNewUser: boolean }>
   /**
-   * The state of the link, without consuming it. `loginId` (null for `invalid`) lets a page recognise the browser
-   * that requested the link.
+   * The state of the link, without consuming it. By `loginId` (null for `invalid`) a page recognises whether this
+   * browser requested the link.
    */
   inspect(token: string, email: EmailAddress): Promise<{ state: LinkState; loginId: string | null }>
   /** Resets the counts of sign-in mails to the address and of wrong codes typed for it. */

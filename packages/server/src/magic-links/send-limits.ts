@@ -17,7 +17,7 @@ export interface SendLimits {
   networkLimits: readonly SendWindow[] | null
 }
 
-/** One counter: of a mailbox, of a client network, or of a mailbox from recognised browsers. */
+/** The windows of one counter: of a mailbox, of a client network, or of a mailbox in recognised browsers. */
 export interface SendBucket {
   /** `address:…`, `returning:…`, `network:…` or `account:…` */
   name: string
@@ -45,19 +45,13 @@ export async function refusalByRead(
   const histories = await Promise.all(
     buckets.map(({ name, windows }) => store.sendHistory(name, limitsOf(windows))),
   )
-  // The clock stepped back; `countSend` corrects these sends, so that no wait exceeds a window.
+  // Some sends are in the future, since the clock stepped back: `countSend` corrects them, so that no wait exceeds a
+  // window.
   if (histories.some(({ nthLast }) => [...nthLast.values()].some(at => at !== null && at > now))) return null
   return refusal(buckets, histories, now)
 }
 
-/**
- * Sends, and counts the send in every bucket; or refuses because a window is full. Only accepted sends count, so that
- * refused attempts do not prolong the wait.
- *
- * Exact under concurrency: the buckets stay locked until the transaction ends. Requests that find a window full are
- * refused before they lock. A clock that steps back neither resets nor extends a limit: a send in the future counts
- * as made now.
- */
+/** Calls `send`, and counts it in every bucket; or refuses because a window is full. */
 export async function countSend(
   store: Pick<
     MagicLinkStore,

@@ -6,8 +6,9 @@ import type { EmailAddress } from '../users/email-address.ts'
 import type { ListedAdministrators } from '../users/listed-administrators.ts'
 
 /**
- * Whether an address without an account may sign up, as the policies say now. Asked when the mail is delivered and when the
- * account is created, never by a request: its answer and its work must not show whether the address has an account.
+ * Whether an address without an account may sign up under the current policies. Evaluated when the mail is delivered
+ * and when the account is created, never while a request is answered: result and work of a request must not reveal
+ * whether the address has an account.
  */
 export type SignUpRule = (from: Store, email: EmailAddress) => Promise<boolean>
 

@@ -24,7 +24,7 @@ type Checked = { is: 'right' } | { is: 'wrong'; isLast: boolean } | { is: 'refus
 
 /**
  * Serializes the code checks of unrecognised browsers in this process; in the database all transactions lock one row.
- * Recognised browsers have a queue per mailbox: however many strangers wait, they are not refused for it.
+ * Recognised browsers have a queue per mailbox, so that a flood of strangers' checks does not get theirs refused.
  */
 export const UNRECOGNISED_QUEUE = 'typed-codes'
 
@@ -70,7 +70,7 @@ export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps)
 
   async function check(link: MagicLink, code: string, attempt: CodeAttempt): Promise<Checked> {
     const isRight = isRightCode(secrets, link, code)
-    // The code of a used or expired link is worthless, so it is not counted; the caller reports the link's state.
+    // The code of a used or expired link grants nothing, so a try is not counted; the caller reports the link's state.
     if (linkState(link, clock.now()) !== 'live')
       return isRight ? { is: 'right' } : { is: 'wrong', isLast: false }
     const id = newId(clock.now())

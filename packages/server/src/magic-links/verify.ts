@@ -104,7 +104,7 @@ export function createVerify(deps: MagicLinkDeps) {
         securityEvent('sign_in', user.id, clock.now(), caller, { sessionId: prepared.id }),
       ),
     ])
-    // Both are recorded, which locks the head of the audit: after all other rows.
+    // Both operations append to the audit, whose head they lock: after all other rows.
     const claimer = listing === null ? user : await listed.claim(tx, listing, user, clock.now())
     const signedIn = accepted ? await invitations.giveRole(tx, accepted, claimer) : claimer
     return { user: signedIn, session, isNewUser: isOnboarded || user.id === account.user.id }
@@ -118,7 +118,10 @@ export function createVerify(deps: MagicLinkDeps) {
     await tx.magicLinks.lockSendBuckets([addressBucketName(email)])
   }
 
-  /** An imported account gets with its first sign-in what a new one has. False where that was done, or it is no such. */
+  /**
+   * Gives an imported account what a new one gets, with its first sign-in. False if that was done before, or the
+   * account was not imported.
+   */
   async function onboardImported(
     tx: Transaction,
     known: User,
@@ -143,8 +146,8 @@ export function createVerify(deps: MagicLinkDeps) {
 }
 
 /**
- * Whether the person who requested the link also reads its mail, so that wrong codes for it were no attack. Having
- * the token is no proof: an attacker may request links to other people, who may click them.
+ * Whether the person who requested the link also reads its mail, so that wrong codes for it were mistypings, not
+ * guesses. Having the token is no proof: an attacker may request links to other people, who may click them.
  */
 function isByRequester(proof: MagicLinkProof, link: MagicLink): boolean {
   return 'code' in proof || (proof.askedFor?.includes(link.id) ?? false)

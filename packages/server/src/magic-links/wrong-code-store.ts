@@ -9,13 +9,13 @@ export interface WrongCodeStore {
   counted(mailbox: string, since: Instant): Promise<WrongCode[]>
   insert(wrong: WrongCode): Promise<void>
   exists(id: string): Promise<boolean>
-  /** Deletes the wrong codes of a link, after the person who typed them proved to read its mail. */
+  /** Deletes the wrong codes of a link, once the person who typed them has proved to read its mail. */
   forgive(linkId: string): Promise<void>
   /**
-   * Gives the mailbox its full limits again: deletes its wrong codes from recognised browsers, and takes the mailbox off
-   * the others, which count on for the networks and the whole service.
+   * Resets the limits of a mailbox: deletes its wrong codes from recognised browsers, and removes the mailbox from the
+   * others, which still count for their networks and the whole service.
    */
   clearMailbox(mailbox: string): Promise<void>
-  /** Deletes those before `before`, at most `batch`. Returns how many. */
+  /** Deletes wrong codes before `before`, at most `batch`. Returns how many. */
   prune(before: Instant, batch: number): Promise<number>
 }

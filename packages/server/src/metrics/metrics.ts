@@ -35,7 +35,7 @@ export interface Metrics {
   render(): Promise<{ type: string; body: string }>
 }
 
-/** Seconds. An exchange takes less than the first, a request for a sign-in mail about the third. */
+/** Upper bounds in seconds. An exchange takes less than the first, a request for a sign-in mail about the third. */
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
 const EXCHANGE = '/auth/agent-token'
 

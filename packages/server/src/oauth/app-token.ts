@@ -7,7 +7,9 @@ import type { TokenAnswer } from './grant.ts'
 /** Seconds. As short as agent tokens, since such a token cannot be revoked. */
 export const APP_TOKEN_SECONDS = 900
 
-/** A JWT for the app itself (RFC 9068), of the type `app`: for the audience of `target`, and for none of this service. */
+/**
+ * A JWT for the app itself (RFC 9068) with `type: "app"`: for the audience `target`, and never for this service's own.
+ */
 export async function signAppToken(
   { jwt, clock, publicUrl }: { jwt: Jwt; clock: Clock; publicUrl: string },
   client: Pick<App, 'id'>,

@@ -1,8 +1,8 @@
 import type { Instant } from '../clock.ts'
 
-/** Client assertions that were used, until they expire. */
+/** Used client assertions, stored until they expire. */
 export interface ClientAssertionStore {
-  /** True for one of any number of callers. */
+  /** Records a use. True for the first of any number of callers. */
   use(appId: string, jtiHash: string, expiresAt: Instant): Promise<boolean>
   prune(expiredBefore: Instant, batch: number): Promise<number>
 }

@@ -8,7 +8,7 @@ import { type ClientKey, createKeySets } from './key-sets.ts'
 
 /** Longest accepted; a longer one is refused unparsed. */
 const MAX_LENGTH = 4096
-/** Longest lifetime, so that used ones need not be remembered for long. */
+/** Longest lifetime, so that used assertions need not be stored for long. */
 const MAX_LIFETIME = 10 * MINUTE
 /** Tolerance for a client's clock that is ahead. */
 const LEEWAY = 30 * SECOND
@@ -29,8 +29,8 @@ const ALGS: Record<string, { hash: string | null; fits(key: KeyObject): boolean 
 }
 
 /**
- * Bounds what one verification costs: with a longer modulus, or an exponent as long as it, a client could stop this node
- * for a second with each assertion.
+ * Whether the key has a usual size. Bounds the cost of a verification: with an overlong modulus or exponent each
+ * assertion could block this node for a second.
  */
 function isUsualRsa({ modulusLength = 0, publicExponent = 0n }: AsymmetricKeyDetails): boolean {
   return modulusLength >= 2048 && modulusLength <= 4096 && publicExponent < 2n ** 32n
@@ -40,7 +40,7 @@ export interface ClientAssertionDeps {
   storage: Storage
   clock: Clock
   publicUrl: string
-  /** Networks in which the key sets of clients may be, besides the public Internet. */
+  /** Networks, besides the public Internet, in which key sets of clients may be. */
   privateNetworks: readonly string[]
   findApp(id: string): Promise<App | null>
 }
@@ -93,7 +93,7 @@ function parse(text: string): Assertion | null {
   if (text.length > MAX_LENGTH || rest.length > 0) return null
   const [header, claims] = [objectOf(head), objectOf(body)]
   if (!header || !claims || typeof header.alg !== 'string' || !Object.hasOwn(ALGS, header.alg)) return null
-  // An extension that must be understood is not (RFC 7515 section 4.1.11).
+  // `crit` names extensions that must be understood; none is supported (RFC 7515 section 4.1.11).
   if (header.crit !== undefined) return null
   const kid = typeof header.kid === 'string' ? header.kid : undefined
   const signature = Buffer.from(tail, 'base64url')

@@ -13,10 +13,10 @@ export interface ClientRequest {
   header: HeaderCredentials | null
 }
 
-/** A client as it was named. */
+/** A client as a request names it, not authenticated yet. */
 export interface NamedClient {
   id: string
-  /** Null: it only names itself, as public clients do. */
+  /** Null for a request with a client id alone, as public clients send. */
   secret: string | null
 }
 
@@ -86,7 +86,7 @@ export function createClientAuthentication({
     return found
   }
 
-  /** An app that authenticates without a secret. */
+  /** An app that need not authenticate: a public client. */
   async function publicApp(id: string): Promise<App | null> {
     const found = await findClient(id)
     return found?.isPublic ? found : null
@@ -94,8 +94,7 @@ export function createClientAuthentication({
 }
 
 /**
- * The client that a request names; null where it names none. It uses one way (RFC 6749 section 2.3).
- *
+ * The client that a request names, by one method only (RFC 6749 section 2.3); null if it names none.
  * @throws OAuthError `invalid_request`, `invalid_client`
  */
 export function namedClient({ form, header }: ClientRequest): NamedClient | null {

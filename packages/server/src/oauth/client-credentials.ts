@@ -14,8 +14,8 @@ import { invalidClient, OAuthError } from './oauth-error.ts'
 const MAX_REMEMBERED_APPS = 10_000
 
 /**
- * The grant `client_credentials` (RFC 6749 section 4.4). Of an API key as client: the agent token that its exchange gives.
- * Of an app: a token for the app itself.
+ * The grant `client_credentials` (RFC 6749 section 4.4). For an API key as client it issues the agent token of an
+ * exchange; for an app, a token for the app itself.
  */
 export function createClientCredentials(deps: GrantDeps): Grant {
   const limits = createKeyedWindows({ ...deps, windows: deps.exchangeLimits, maxNames: MAX_REMEMBERED_APPS })
@@ -25,7 +25,7 @@ export function createClientCredentials(deps: GrantDeps): Grant {
     const named = namedClient(request)
     if (!named?.secret)
       throw invalidClient('Send client_id and client_secret: of an API key its id and the key.')
-    // The ids of keys are UUIDs, which no app has.
+    // A UUID is the id of a key, since no app id is one.
     const keyId = parseId(named.id)
     return keyId
       ? exchangeKey(deps, request, { key: named.secret, keyId, refusal: 'invalid_client' })
@@ -34,7 +34,7 @@ export function createClientCredentials(deps: GrantDeps): Grant {
 
   /** A token for an app names a registered audience, and grants nothing on this service. */
   async function ofApp({ form }: TokenRequest, client: App): Promise<Granted> {
-    // Services of other apps would take its token for that of an app which the operator knows.
+    // A service might take the token of a self-described client for that of an app which the operator registered.
     if (isSelfDescribed(client.id))
       throw new OAuthError(
         'unauthorized_client',

@@ -32,15 +32,15 @@ export interface DeviceDeps {
 }
 
 /**
- * Answers a device authorization request. Its parameter `device_name` is ours: what the device calls itself, which the page
- * shows as a claim.
+ * Answers a device authorization request. The extension parameter `device_name` is what the device calls itself, which
+ * the page shows as unverified.
  *
  * @throws OAuthError, KeywayError `rate_limited`
  */
 export async function answerDevice(deps: DeviceDeps, request: DeviceRequest): Promise<DeviceAnswer> {
   const { clients, deviceAuthorizations, publicUrl } = deps
   const app = await clients.app(request)
-  // Nobody has checked the name of a client that registered itself: "Your bank" would find people who approve its codes
+  // The name of a self-registered client is unverified: as "Your bank" it would trick people into approving its codes
   // (RFC 8628 section 5.4).
   if (isSelfDescribed(app.id))
     throw new OAuthError('unauthorized_client', 'Only apps that the operator registered may connect devices.')

@@ -12,7 +12,10 @@ const DESCRIPTIONS: Record<PollRefusal, string> = {
   invalid_grant: 'The device code is unknown, was used already, or belongs to another client.',
 }
 
-/** The grant of device codes (RFC 8628 section 3.4): what a code gives, or for the SDK's command its right to a key. */
+/**
+ * The grant of device codes (RFC 8628 section 3.4): issues tokens for an approved code, or the SDK command's right to
+ * create a key.
+ */
 export function createDeviceCode(deps: GrantDeps): Grant {
   const answerOf = createSessionAnswer(deps)
 
@@ -28,7 +31,8 @@ export function createDeviceCode(deps: GrantDeps): Grant {
 }
 
 function refused(error: PollRefusal): OAuthError {
-  // A device code has 256 random bits; what is unknown still counts among the failures of its network.
+  // A device code has 256 random bits and cannot be guessed; an unknown one counts as a failure of its network all the
+  // same.
   const isGuess = error === 'invalid_grant'
   return new OAuthError(error, DESCRIPTIONS[error], 'invalid_request', isGuess ? { isGuess } : {})
 }

@@ -5,7 +5,7 @@ import { OAuthError } from './oauth-error.ts'
 const MAX_PARAMETERS = 64
 const MAX_SHOWN_NAME = 64
 
-/** The parameters of a form, each once; those without a value are absent. */
+/** The parameters of a form. Each occurs once; those without a value are left out. */
 export type Form = Readonly<Record<string, string>>
 
 /**
@@ -26,7 +26,7 @@ export function parseForm(body: Buffer): Form {
   return form
 }
 
-/** One scope and another, separated by single spaces (RFC 6749 section 3.3); undefined where none is named. */
+/** The scopes, separated by single spaces (RFC 6749 section 3.3); undefined if the parameter is absent. */
 export function scopesOf({ scope }: Form): string[] | undefined {
   if (scope === undefined) return undefined
   if (!/^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/.test(scope))
@@ -49,7 +49,7 @@ function decoded(body: Buffer): string {
   }
 }
 
-/** Percent-encoded bytes that are no UTF-8 become U+FFFD, which no parameter needs. */
+/** Percent-encoded bytes that are not valid UTF-8 are refused. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 function repeated(name: string) {

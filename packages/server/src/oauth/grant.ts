@@ -34,7 +34,7 @@ export interface GrantDeps {
 /** A request to the token endpoint. */
 export interface TokenRequest extends ClientRequest {
   caller: Caller
-  /** The request's Idempotency-Key, with which a refresh may be repeated; null without. */
+  /** The request's Idempotency-Key, which makes a repeated refresh safe; null if absent. */
   retryKey: string | null
 }
 
@@ -44,7 +44,7 @@ export interface TokenAnswer {
   token_type: 'Bearer'
   /** Seconds. */
   expires_in: number
-  /** Absent for a token that may do everything that its key may. */
+  /** Absent for an unrestricted token. */
   scope?: string
   refresh_token?: string
   id_token?: string

@@ -4,12 +4,12 @@ import { audienceOf, scopesOf } from './form.ts'
 import type { GrantDeps, Granted, TokenRequest } from './grant.ts'
 import { OAuthError, type OAuthErrorCode } from './oauth-error.ts'
 
-/** Refusals of the exchange that are not about the key. */
+/** OAuth error codes for refusals of the exchange that are not about the key. */
 const OTHER_REFUSALS: Partial<Record<string, OAuthErrorCode>> = {
   insufficient_scope: 'invalid_scope',
   invalid_request: 'invalid_target',
 }
-/** Refusals of a key; unknown keys, and those with another id, are refused alike. */
+/** Codes of refusals of a key; unknown keys, and those with another id, get the same one. */
 const REFUSALS_OF_KEYS: ReadonlySet<string> = new Set(
   ['invalid_api_key', ...KEY_REFUSAL_CODES].filter(code => !Object.hasOwn(OTHER_REFUSALS, code)),
 )

@@ -3,13 +3,13 @@ import { type Clock, type Instant, MINUTE, SECOND } from '../clock.ts'
 import type { NamedBy } from '../outgoing/lookups.ts'
 import type { Outgoing } from '../outgoing/outgoing.ts'
 
-/** How long a key set is used without reading it again. */
+/** How long a fetched key set is used. */
 const FRESH_FOR = 5 * MINUTE
-/** A set is read again at most this often, however many unknown keys are presented. */
+/** Shortest time between two fetches of a set, however many unknown keys are presented. */
 const PAUSE = 30 * SECOND
 /** Maximum number of keys of one client. */
 const MAX_KEYS = 20
-/** Key sets in memory. */
+/** Maximum number of key sets in memory. */
 const MAX_SETS = 1000
 
 /** A public key of a client, for the algorithms that its type allows. */
@@ -26,14 +26,13 @@ interface KeySet {
 
 export interface KeySets {
   /**
-   * The keys of a JWK set (RFC 7517), read again if none has this id. Empty if it cannot be read.
-   *
+   * The keys of a JWK set (RFC 7517), fetched again if none has this id. Empty if it cannot be fetched.
    * @param namedBy whose URL it is
    */
   keysOf(url: string, kid: string | undefined, namedBy: NamedBy): Promise<ClientKey[]>
 }
 
-/** Key sets of clients, at their `jwks_uri`, kept in memory for some minutes. */
+/** Key sets of clients, fetched from their `jwks_uri` and cached for some minutes. */
 export function createKeySets({ call, clock }: { call: Outgoing; clock: Clock }): KeySets {
   const sets = new Map<string, KeySet>()
 
@@ -63,7 +62,7 @@ export function createKeySets({ call, clock }: { call: Outgoing; clock: Clock })
   }
 }
 
-/** Nothing for a key that cannot verify signatures. */
+/** Empty for a key that cannot verify signatures. */
 function toKey(jwk: Record<string, unknown>): ClientKey[] {
   try {
     if (jwk.use !== undefined && jwk.use !== 'sig') return []

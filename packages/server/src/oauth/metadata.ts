@@ -30,7 +30,7 @@ function ofService(issuer: string): Metadata {
   }
 }
 
-/** Lists are joined. */
+/** Merges members of several documents; lists are joined. */
 function merged(all: Metadata, more: Metadata): Metadata {
   const joined = Object.entries(more).map(([name, value]) => {
     const known = all[name]

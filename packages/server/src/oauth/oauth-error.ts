@@ -29,7 +29,7 @@ export type OAuthErrorCode =
   | 'server_error'
   | 'temporarily_unavailable'
 
-/** A refusal in the words of OAuth. Its `code` is for logs, metrics and the limits of failures. */
+/** A refusal with an OAuth error code. The inherited `code` is for logs, metrics and failure limits. */
 export class OAuthError extends KeywayError {
   readonly error: OAuthErrorCode
 
@@ -43,14 +43,15 @@ export class OAuthError extends KeywayError {
     this.error = error
   }
 
-  /** The same refusal under an OAuth code. */
+  /** Converts a refusal to one with this OAuth code. */
   static of(error: OAuthErrorCode, refusal: KeywayError): OAuthError {
     return new OAuthError(error, refusal.message, refusal.code, refusal.extras)
   }
 }
 
 /**
- * A client that did not authenticate: unknown, with a wrong secret, or removed, all alike. It may have been a guess.
+ * The refusal of a client that did not authenticate: the same for unknown and removed clients and wrong secrets. It may
+ * have been a guess.
  */
 export function invalidClient(description: string): OAuthError {
   return new OAuthError('invalid_client', description, 'authentication_required', { isGuess: true })

@@ -25,16 +25,16 @@ export interface OAuth {
   /** RFC 7662, for apps that authenticate. @throws OAuthError, and KeywayError as `Introspection.introspect` */
   introspect(request: ClientRequest, token: string, consume?: number): Promise<IntrospectionAnswer>
   /**
-   * RFC 7009: ends a key, or the session of a refresh token or of an app's access token. Whoever has it may end it; a
-   * client that names itself, only what was issued to it. An unknown token is no error.
+   * RFC 7009: ends a key, or the session of a refresh token or of an app's access token. Possession of the token
+   * suffices; a client that authenticates may only revoke tokens that were issued to it. An unknown token is no error.
    *
    * @throws OAuthError `invalid_client`, `invalid_grant` (issued to another client), `unsupported_token_type` (a
-   *   token that only expires)
+   * token that only expires)
    */
   revoke(request: ClientRequest, token: string, caller: Caller): Promise<void>
   /** The optional members of the discovery document. */
   readonly metadata: Metadata
-  /** Null: the operator does not allow it. */
+  /** Registers a client (RFC 7591); null if the operator does not allow it. */
   register: ((metadata: unknown, caller: Caller) => Promise<RegisteredClient>) | null
   /** Pushes an authorization request (RFC 9126). @throws OAuthError */
   push(request: ClientRequest): Promise<{ requestUri: string; expiresIn: number }>
@@ -44,7 +44,7 @@ export interface OAuth {
    * @throws KeywayError `invalid_token`, `insufficient_scope`
    */
   userinfo(accessToken: string): Promise<Record<string, unknown>>
-  /** Origins of the web pages to which public clients return, from which they call the endpoints. */
+  /** Origins of the redirect URIs of public clients, whose web pages call these endpoints. */
   clientOrigins(): Promise<readonly string[]>
 }
 
@@ -54,7 +54,7 @@ export function createOAuth(
     apiKeys: Pick<ApiKeys, 'revokeByPossession' | 'isPresentable'>
     deviceAuthorizations: Pick<DeviceAuthorizations, 'request'>
     registered: Clients
-    /** Networks in which URLs of apps may be called, besides the public Internet. */
+    /** Networks, besides the public Internet, to which calls of apps' URLs may go. */
     privateNetworks: readonly string[]
   },
 ): OAuth {
@@ -114,7 +114,7 @@ export function createOAuth(
 
     async revoke(request, token, caller) {
       const named = namedClient(request)
-      // A key needs no authentication beside itself.
+      // A request with a key needs no client authentication.
       const client = named && !parseId(named.id) ? await clients.app(request) : null
       if (apiKeys.isPresentable(token)) await apiKeys.revokeByPossession(token, caller)
       else if (token.startsWith(REFRESH_TOKEN_PREFIX)) await revokeRefreshToken(token, client, caller)
@@ -143,7 +143,7 @@ export function createOAuth(
   async function revokeAccessToken(token: string, client: App | null, caller: Caller): Promise<void> {
     const found = await introspection.introspect(token)
     if (!found.active) return
-    // Access tokens of a sign-in are not revoked alone: they end with their refresh token.
+    // An access token of a person's sign-in cannot be revoked by itself: it ends with its refresh token.
     if (found.type !== 'access' || found.scope === undefined)
       throw new OAuthError(
         'unsupported_token_type',

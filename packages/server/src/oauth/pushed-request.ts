@@ -4,7 +4,7 @@ import type { Authorizations } from '../authorizations/authorizations.ts'
 import type { Form } from './form.ts'
 import { OAuthError, type OAuthErrorCode } from './oauth-error.ts'
 
-/** Checks an authorization request as the authorization endpoint does, and pushes it (RFC 9126 section 2.1). */
+/** Validates an authorization request like the authorization endpoint, and pushes it (RFC 9126 section 2.1). */
 export async function pushRequest({ resume, push }: Authorizations, app: App, form: Form) {
   const { client_id: _, client_secret: __, ...sent } = form
   const read = readParams(new URLSearchParams({ ...sent, client_id: app.id }))

@@ -5,7 +5,10 @@ import type { Grant, GrantDeps } from './grant.ts'
 import { OAuthError } from './oauth-error.ts'
 import { createSessionAnswer } from './session-answer.ts'
 
-/** The grant `refresh_token` (RFC 6749 section 6), by the rules of all refresh tokens: rotation, reuse, honest retry. */
+/**
+ * The grant `refresh_token` (RFC 6749 section 6), with the same rotation, reuse detection and retries as all refresh
+ * tokens.
+ */
 export function createRefreshToken(deps: GrantDeps): Grant {
   const { sessions, clients, publicUrl } = deps
   const answerOf = createSessionAnswer(deps)
@@ -15,7 +18,7 @@ export function createRefreshToken(deps: GrantDeps): Grant {
     const token = form.refresh_token
     if (token === undefined) throw new OAuthError('invalid_request', 'refresh_token is required.')
     try {
-      // Before the rotation, so that a refusal costs no token.
+      // Checked before the rotation, so that a refused request does not use up its token.
       const known = await sessions.ofRefreshToken(token)
       const scopes = known && known.appId === app.id ? narrowed(known, form) : null
       const { user, session } = await sessions.refreshForApp(token, app.id, retryKey, caller)
@@ -27,7 +30,7 @@ export function createRefreshToken(deps: GrantDeps): Grant {
     }
   }
 
-  /** The asked scopes of the access token, at most those that were granted; null: all of them. */
+  /** The requested scopes of the access token, at most those that were granted; null: all of them. */
   function narrowed({ grant }: Session, form: Form): string[] | null {
     const audience = audienceOf(form) ?? null
     if (audience !== null && audience !== (grant?.audience ?? publicUrl))

@@ -3,11 +3,11 @@ import { appOf, scopesOf } from '../sessions/app-session.ts'
 import type { SignedIn } from '../sessions/session.ts'
 import type { GrantDeps, TokenAnswer } from './grant.ts'
 
-/** The tokens of an app's session, as its scopes say. */
+/** Creates the token response for an app's session, according to its scopes. */
 export function createSessionAnswer(deps: GrantDeps) {
   /**
    * @param nonce of the authorization request
-   * @param granted all scopes of the session, where this access token has fewer
+   * @param granted all scopes of the session, if this access token has fewer
    */
   return async function answerOf(
     { user, session }: SignedIn,
@@ -15,8 +15,8 @@ export function createSessionAnswer(deps: GrantDeps) {
     granted: readonly string[] = session.grant!.scopes,
   ): Promise<TokenAnswer> {
     const app = await appOf(deps.storage.store.apps, session)
-    // Scopes that the operator withdrew from the app since are in no new token: services may trust its scopes without
-    // introspection.
+    // New tokens lack scopes that the operator has withdrawn from the app, since services may trust a token's scopes
+    // without introspection.
     const scopes = app ? scopesOf(app, session) : []
     const allowed = { ...session, grant: { ...session.grant!, scopes } }
     const { accessToken, expiresIn, refreshToken } = await deps.sessions.appTokens(user, allowed)

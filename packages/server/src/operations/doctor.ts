@@ -32,7 +32,7 @@ export async function examineAll(services: Services): Promise<Finding[]> {
   ]
 }
 
-/** The checks that need no further work, with those of /readyz, named as there. */
+/** The cheap checks, and those of /readyz under the same names. */
 export async function examineQuickly(
   services: Services,
   readiness: () => Promise<HealthCheck[]>,
@@ -148,7 +148,7 @@ async function checkWebhooks(services: Services): Promise<string> {
   const webhooks = await (await services.webhooks()).list()
   const now = services.clock.now()
   for (const { id, url, disabledBy, waiting, oldestWaitingAt, disabledAt } of webhooks) {
-    // Not the path, which may be a secret of the endpoint.
+    // Without the path, which may contain a secret.
     const named = `${new URL(url).host} (${id})`
     if (disabledBy === 'failures')
       throw new Error(

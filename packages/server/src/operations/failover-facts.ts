@@ -21,8 +21,9 @@ export interface FactReplayDeps {
 const BATCH = 500
 
 /**
- * Re-applies facts that happen once and are journaled once: ended sessions, used links, ended invitations, trial credits, ledger entries. A
- * journal may have millions, so it is read again in batches, and only missing facts are kept in memory.
+ * Re-applies facts that have exactly one entry in the journal: ended sessions, used links, ended invitations, trial
+ * credits, ledger entries. A journal may have millions, so it is read again in batches, and only missing facts are kept
+ * in memory.
  */
 export async function replayFacts(files: readonly string[], replay: FactReplayDeps): Promise<void> {
   const { storage, act, count, progress } = replay
@@ -92,7 +93,10 @@ export async function replayFacts(files: readonly string[], replay: FactReplayDe
     }
   }
 
-  /** @param isPresent whether the database has the change; undefined if it has no such row */
+  /**
+   * Re-applies one fact, unless the database has it, and counts the outcome.
+   * @param isPresent whether the database has the change; undefined if it has no such row
+   */
   async function settle(
     kind: ReplayKind,
     id: string,

@@ -84,7 +84,7 @@ export async function replayJournal(
   }
 
   /**
-   * The same for administrative operations, without the rule that an administrator must remain: a lost ending must not
+   * As `act`, for administrative operations, without the rule that an administrator must remain: a lost ending must not
    * be left out because of it.
    */
   async function actAudited(
@@ -166,8 +166,8 @@ export async function replayJournal(
   }
 
   /**
-   * Both the request and its cancellation, unless the database has a later one of either: a lost cancellation would cost the
-   * account.
+   * Replays the request for an account's deletion, or its cancellation, unless the database has a later one of either:
+   * a lost cancellation would delete the account.
    */
   async function replayDeletion(
     user: User | null,
@@ -216,8 +216,8 @@ export async function replayJournal(
   }
 
   /**
-   * Removes the app, if it was; else secrets that are older than the journal's last entry for the app and not in it: they
-   * were replaced.
+   * Removes the app if it was removed; otherwise removes secrets that are older than the journal's last entry for the
+   * app and missing in that entry, since they were replaced.
    */
   async function replayAppSecrets(entry: EntryOf<'app_secrets'>): Promise<void> {
     const { id, secrets, at, removed_at: removedAt } = entry
@@ -235,7 +235,7 @@ export async function replayJournal(
       )
   }
 
-  /** The last policies as a whole, unless others were set since: each set of policies was one decision. */
+  /** Re-applies the last policies as a whole, unless others were set since: each set of policies was one decision. */
   async function replayPolicies({ policies, changed_at: changedAt }: EntryOf<'policies'>): Promise<void> {
     if (((await store.policies.find())?.changedAt ?? 0) >= changedAt) return count('policies', 'standing')
     const outcome = await actAudited(async tx => {

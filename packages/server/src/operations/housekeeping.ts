@@ -15,16 +15,18 @@ import { DELIVERIES_KEPT_FOR } from '../webhooks/webhook-event.ts'
 export const KEPT_FOR = {
   magicLinks: DAY,
   sends: DAY,
-  /** Changes of an address that were not confirmed, since they expired. */
+  /** Email changes, since they expired without being confirmed. */
   expiredEmailChanges: HOUR,
-  /** Longer than a browser keeps a request, so that a pushed one is good for one code. */
+  /** Authorization codes: longer than a browser may use a pushed request, so that it yields one code only. */
   authorizationCodes: DAY,
-  /** Clients that registered themselves and got no consent. */
+  /** Self-registered clients without a consent. */
   unusedClients: 7 * DAY,
-  /** Since their expiry. */
+  /** Invitations, since they expired. */
   invitations: 30 * DAY,
   wrongCodes: CODE_WINDOW,
-  /** Longer than `KEY_CREATION_WINDOW`, which begins at the last moment of a code. */
+  /**
+   * Device authorizations: longer than `KEY_CREATION_WINDOW`, which may begin at the last moment of a code's lifetime.
+   */
   deviceAuthorizations: HOUR,
   settledMail: 7 * DAY,
   inboxMail: INBOX_KEPT_FOR,
@@ -35,13 +37,16 @@ export const KEPT_FOR = {
   /** Metadata of expired and revoked keys; since keys may be created without limit, it would accumulate otherwise. */
   metadataOfEndedKeys: 7 * DAY,
   keyAlerts: 400 * DAY,
-  /** Since a key was last used from it; a later use is one from a new network. */
+  /** Networks of keys, since the last use from it; a later use then comes from a new network. */
   keyNetworks: 90 * DAY,
   /** Until then an agent with such a key gets `api_key_revoked`, and all tokens issued for the key expire. */
   keysOfDeletedAccounts: DAY,
   /** Until then every node has stored its counts for the account. */
   usageOfDeletedAccounts: DAY,
-  /** A node flushes every few seconds; one that was disconnected for longer may add its last batch twice. */
+  /**
+   * Batch numbers of flushed usage. A node flushes every few seconds; one that was disconnected for longer than this
+   * may add its last batch twice.
+   */
   usageFlushes: 30 * DAY,
   /** The feed promises 20 minutes; a node that was disconnected reloads the status of all its keys anyway. */
   endings: HOUR,
@@ -50,7 +55,7 @@ export const KEPT_FOR = {
   /** A replaced key may use the quota that it shares with its successor until its overlap ends. */
   retiredQuotas: MAX_OVERLAP_SECONDS * SECOND + DAY,
   retiredSigningKeys: DAY,
-  /** Since an event was delivered or given up. */
+  /** Webhook deliveries, since the event was delivered or given up. */
   webhookDeliveries: DELIVERIES_KEPT_FOR,
 } as const
 
@@ -86,7 +91,7 @@ export function createHousekeeping({
     return removed
   }
 
-  /** A transaction, since it announces that the agents are gone. */
+  /** In a transaction, since it also publishes the disconnection of the agents. */
   function prunePresence(batch: number, now: number) {
     return storage.transaction(tx => tx.presence.prune(now - 6 * NODE_TIMEOUT_MS, batch, now))
   }

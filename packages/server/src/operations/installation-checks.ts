@@ -17,7 +17,7 @@ export async function findingOf(check: string, run: () => Promise<string>): Prom
   }
 }
 
-/** Whether only the owner may read the data directory, which has the database and the secret. */
+/** Checks that only the owner may read the data directory, which contains the database and the secret. */
 export async function checkDataDir(config: Config): Promise<Finding[]> {
   if (config.database.engine !== 'sqlite') return []
   const { dataDir } = config

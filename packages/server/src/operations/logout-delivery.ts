@@ -2,18 +2,20 @@ import { SECOND } from '../clock.ts'
 import type { LogoutNotices } from '../logout-notices/logout-notices.ts'
 import type { Services } from '../services.ts'
 
-/** Notices whose event was lost, or whose retry is due, wait at most this long. */
+/** Poll interval for notices whose event was lost, and for retries. */
 const POLL_INTERVAL = 10 * SECOND
 
 export interface LogoutDelivery {
   start(): void
-  /** Resolves when no app is being called. */
+  /** Resolves when no call to an app is in progress. */
   stop(): Promise<void>
 }
 
 type Needs = Pick<Services, 'storage' | 'clock' | 'jwt' | 'log' | 'config'>
 
-/** Tells apps of ended sessions: at once on the event, and at intervals. Its code is loaded with the first notice. */
+/**
+ * Notifies apps of ended sessions: at once on the event, and at intervals. The code is loaded with the first notice.
+ */
 export function createLogoutDelivery(services: Needs): LogoutDelivery {
   const { storage, clock, log } = services
   let notices: Promise<LogoutNotices> | undefined

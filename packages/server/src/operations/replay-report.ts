@@ -3,13 +3,13 @@ import type { JournalDigest } from '../backup/journal-digest.ts'
 /** The number of subjects in the journal by the outcome of their replay. */
 export interface ReplayCount {
   found: number
-  /** The database had lost the change, which is re-applied. */
+  /** Changes that the database had lost and that were re-applied. */
   replayed: number
-  /** The database has the change, or a newer one. */
+  /** Changes that the database has, or has a newer state of. */
   standing: number
-  /** The database has no such row. */
+  /** Changes of rows that no longer exist. */
   gone: number
-  /** It could not be re-applied; see `left`. */
+  /** Changes that could not be re-applied; see `left`. */
   left: number
 }
 
@@ -32,7 +32,10 @@ export const REPLAY_KINDS = [
 ] as const
 export type ReplayKind = (typeof REPLAY_KINDS)[number]
 
-/** A change that the operator must decide on: a charge that exceeds the balance, or networks of unknown date. */
+/**
+ * A change that was not re-applied and that the operator must decide on: a charge that exceeds the balance, or networks
+ * that may be older than those stored.
+ */
 export interface UnresolvedChange {
   kind: ReplayKind
   id: string

@@ -4,9 +4,9 @@ import { isDataDirHeld } from '../storage/data-dir-lock.ts'
 import type { Storage } from '../store.ts'
 
 /**
- * The time for a command: the database's, but never before the newest heartbeat of a server on this data directory. A
- * server keeps its own time when the system's clock is stepped back, and the sweep of its hub does not read endings with
- * times more than a minute before that. On PostgreSQL an event reports them as well.
+ * The time for a command: the database's, but never before the newest heartbeat of a server on this data directory.
+ * Such a server keeps its time when the system clock is stepped back, and its hub's sweep ignores endings dated more
+ * than a minute earlier. On PostgreSQL events report the endings anyway.
  */
 export async function readServiceTime(storage: Storage, config: Config): Promise<Instant> {
   const time = await storage.readClock()

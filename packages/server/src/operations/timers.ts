@@ -12,23 +12,23 @@ import { USAGE_FLUSH_INTERVAL } from '../usage/meter.ts'
 import { createClockSync } from './clock-sync.ts'
 import { createHousekeeping } from './housekeeping.ts'
 
-/** Interval at which the mails and events that dead nodes had leased are released. */
+/** Interval at which leases of dead nodes on mails and webhook events are released. */
 const RELEASE_INTERVAL = 3 * SECOND
-/** Warnings of expiry are due on a day, so that a delay of minutes does not matter. */
+/** Expiry warnings are due on a day, so a delay of minutes does not matter. */
 const EXPIRY_WARNING_INTERVAL = 10 * MINUTE
 const MEASURE_INTERVAL = MINUTE
 const EXPIRED_KEYS_INTERVAL = 30 * SECOND
 const HOUSEKEEPING_INTERVAL = MINUTE
 const DELETION_INTERVAL = MINUTE
 const AUDIT_SEAL_INTERVAL = HOUR
-/** Rows of the audit that are removed each round. */
+/** Audit rows that are pruned per round. */
 const AUDIT_BATCH = 1000
 /** Reading the system's clock is a local call; the database's costs three round trips. */
 const CLOCK_INTERVALS: Record<ClockReference, number> = { system: SECOND, database: MINUTE }
 
 interface Job {
   interval: number
-  /** The log message when it fails. It runs again at the next interval. */
+  /** The log message when the job fails. It runs again at the next interval. */
   failure: string
   run(): Promise<unknown>
 }

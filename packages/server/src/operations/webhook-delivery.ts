@@ -4,7 +4,7 @@ import type { Worker } from '../outbox/leased-work.ts'
 import type { Services } from '../services.ts'
 import { MAX_WAITING } from '../webhooks/webhook.ts'
 
-/** How often waiting events are counted, and endpoints are looked for whose event was lost. */
+/** How often queued events are counted, and endpoints are loaded whose event was lost. */
 const INTERVAL = 5 * SECOND
 /** Events that are dropped in one transaction. */
 const DROP_BATCH = 1000
@@ -12,11 +12,14 @@ const DRAIN_MS = 3 * SECOND
 
 export interface WebhookDelivery {
   start(): void
-  /** Calls in progress have 3 seconds; what waits is sent by other nodes, or after the next start. */
+  /** Calls in progress have 3 seconds to finish; queued events are sent by other nodes, or after the next start. */
   stop(): Promise<void>
 }
 
-/** Sends events to webhooks. Its code is loaded once there is an endpoint; until then only their list is read, every five seconds. */
+/**
+ * Sends events to webhooks. The code is loaded once an endpoint exists; until then only the list of endpoints is read,
+ * every five seconds.
+ */
 export function createWebhookDelivery(services: Services, nodeId: string): WebhookDelivery {
   const { storage, clock, log } = services
   const { webhooks, webhookDeliveries } = storage.store
@@ -73,7 +76,7 @@ export function createWebhookDelivery(services: Services, nodeId: string): Webho
   }
 }
 
-/** Drops what waits beyond the limit of an endpoint, the oldest events of agents first. Returns how many. */
+/** Drops queued events beyond the limit of an endpoint, the oldest agent events first. Returns how many. */
 export async function dropBeyond(
   { storage, clock, log }: Pick<Services, 'storage' | 'clock' | 'log'>,
   most = MAX_WAITING,
@@ -94,7 +97,7 @@ export async function dropBeyond(
   return dropped
 }
 
-/** The numbers of waiting and of given up events over all endpoints, for metrics and `doctor`. */
+/** The numbers of queued and of given up events over all endpoints, for metrics and `doctor`. */
 export async function webhookBacklog({ storage, clock }: Pick<Services, 'storage' | 'clock'>) {
   const { webhooks, webhookDeliveries } = storage.store
   const endpoints = await webhooks.list()

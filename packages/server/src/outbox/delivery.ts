@@ -62,7 +62,7 @@ export async function deliver(
     return settle(deps, message, 'failed', reason)
   }
   if (content.kind === 'sign_in' && !(await maySignIn(deps, message.recipient))) {
-    // Anybody may cause it, so it is no warning.
+    // Not a warning, since anybody can cause it.
     log.debug(named, 'A sign-in mail was not sent: sign-up is not open to the address.')
     return settle(deps, message, 'failed', NOT_OPEN)
   }
@@ -89,7 +89,7 @@ export async function deliver(
 
 const NOT_OPEN = 'not sent: there is no account, and sign-up is not open to the address'
 
-/** Decided here, so that a request for the mail is answered alike whether there is an account or not. */
+/** Checked at delivery, so that the request for the mail does the same work whether or not the account exists. */
 async function maySignIn(
   { storage: { store }, maySignUp }: DeliveryDeps,
   email: EmailAddress,
@@ -180,7 +180,7 @@ async function settle(
   if (isSettled) deps.onSettled?.(state)
 }
 
-/** As `settle`, and announces it like a bounce that the provider reports later. */
+/** Settles as failed, and publishes the refusal like a bounce that the provider reports later. */
 async function settleRefused(deps: DeliveryDeps, message: OutboxMessage, error: string): Promise<void> {
   const { storage, clock } = deps
   const at = clock.now()

@@ -11,21 +11,21 @@ const UNKNOWN_LEASE_WINDOW = 30 * SECOND
 /** The part of `stop`'s deadline that is reserved for releasing leases. */
 const RELEASE_TIME = 500
 
-/** A queue in the database, whose items one node at a time works on: mails, or the events of webhooks. */
+/** A queue in the database. Each item is worked on by one node at a time: a mail, or an event for a webhook. */
 export interface LeasedWork<Item extends { id: string }> {
-  /** As the log names it. */
+  /** The queue's name in the log. */
   name: string
   /** Published when an item was queued. */
   queued: Hint['type']
   /** Items that one node works on at once. */
   concurrency: number
-  /** How long a node has for one item before another node may take it, in milliseconds. */
+  /** How long an item is leased to a node, in milliseconds; then another node may take it. */
   leaseTime: number
   /** Leases at most `room` due items by a conditional update. */
   lease(now: Instant, leasedUntil: Instant, room: number): Promise<Item[]>
-  /** Releases leases of this node other than these: they are of a statement whose answer was lost. */
+  /** Releases this node's leases except on these items: their lease statement succeeded, but its answer was lost. */
   releaseUnknown(heldIds: readonly string[]): Promise<unknown>
-  /** When the next item is due that this node has room for (leases included), or null. */
+  /** When the next item is due for which this node has capacity (leased items included), or null. */
   nextDue(): Promise<Instant | null>
   /** Rejects only when the database is unavailable. */
   run(item: Item, abort: AbortController): Promise<void>
@@ -42,7 +42,7 @@ export interface Worker {
 
 /**
  * Works on queued items at least once: each is leased by a conditional update, worked on outside any transaction, and
- * settled. When a node dies in between, its lease expires and another node repeats it.
+ * settled. If a node dies in between, its lease expires and another node repeats the work.
  */
 export function createWorker<Item extends { id: string }>(
   work: LeasedWork<Item>,
@@ -65,7 +65,7 @@ export function createWorker<Item extends { id: string }>(
     pollRequested = true
     leasing ??= leaseAndStart().finally(() => {
       leasing = null
-      // Requested during a poll, which may have run before the item was queued.
+      // A poll was requested during the last one, which may have run before the item was queued.
       if (running && pollRequested && hasRoom()) void pump()
     })
     return leasing

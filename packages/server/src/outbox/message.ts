@@ -40,7 +40,7 @@ export type MessageContent =
   | { kind: 'webhook_disabled'; at: Instant; webhookId: string; host: string; failure: string }
   | { kind: 'test' }
 
-/** As queued: with the language that was asked for. */
+/** The queued form, with the language that the request asked for. */
 export type QueuedContent = MessageContent & { locale?: string }
 
 export type MessageKind = MessageContent['kind']
@@ -58,7 +58,7 @@ export interface OutboxMessage {
   attempts: number
   createdAt: Instant
   nextAttemptAt: Instant
-  /** It is not sent later than this; null: no limit. */
+  /** Not sent after this instant; null: no limit. */
   sendBefore: Instant | null
   leasedUntil: Instant | null
   settledAt: Instant | null

@@ -4,7 +4,7 @@ import type { EmailAddress } from '../users/email-address.ts'
 import type { MessageState, OutboxMessage } from './message.ts'
 
 export interface OutboxStore {
-  /** False, and nothing written, if the id exists already (a retried transaction, a second welcome). */
+  /** False, and nothing written, if the id exists already (a retried transaction, or a second welcome mail). */
   insert(message: OutboxMessage): Promise<boolean>
   /**
    * Leases up to `limit` due messages until `leasedUntil` by one conditional update: no two nodes get the same.
@@ -13,7 +13,9 @@ export interface OutboxStore {
   lease(now: Instant, leasedUntil: Instant, limit: number, nodeId?: string | null): Promise<OutboxMessage[]>
   /** Releases the leases of nodes that were not seen since. Returns how many messages. */
   releaseAbandoned(nodesSeenSince: Instant): Promise<number>
-  /** Releases leases of this node that it does not know of, since the answer to a lease was lost. */
+  /**
+   * Releases this node's leases on all but the known messages: the answer to the statement that leased them was lost.
+   */
   releaseUnknown(nodeId: string, knownIds: readonly string[]): Promise<number>
   /** Stores the outcome of a leased message and erases its content, except of a notice that failed. False, and nothing written, if the lease was lost. */
   settle(
@@ -29,13 +31,16 @@ export interface OutboxStore {
   /** Newest first, of one state or of all. */
   list(state: MessageState | null, page: PageRequest): Promise<Slice<OutboxMessage>>
   find(id: string): Promise<OutboxMessage | null>
-  /** Queues a failed or expired notice again. False, and nothing written, if it is another or its content is erased. */
+  /**
+   * Queues a failed or expired notice again. False, and nothing written, if the message is no notice, has another
+   * state, or its content is erased.
+   */
   requeue(id: string, now: Instant): Promise<boolean>
   /** The number of queued messages, and the first due time of the oldest that is due or failed; retries do not move it. */
   depth(now: Instant): Promise<{ queued: number; oldestDueAt: Instant | null }>
   /** Erases the address from all rows and cancels its mail. A delivery that is in progress may still succeed. */
   forgetRecipient(recipient: EmailAddress): Promise<void>
-  /** The same for all mail about an account, to whichever address. */
+  /** As `forgetRecipient`, for all mail about an account, to any address. */
   forgetUser(userId: string): Promise<void>
   prune(settledBefore: Instant, batch: number): Promise<number>
 }

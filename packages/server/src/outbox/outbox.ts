@@ -53,7 +53,7 @@ export interface Outbox {
       content: MessageContent
       now: Instant
       sendBefore?: Instant
-      /** The language that was asked for (BCP 47), for who has chosen none. */
+      /** The requested language (BCP 47), for a recipient who has chosen none. */
       locale?: string | null
     },
   ): Promise<void>

@@ -9,7 +9,7 @@ export interface SuppressionStore {
   find(address: EmailAddress, now: Instant): Promise<Suppression | null>
   /** In the order of the addresses, after `after`. */
   list(after: EmailAddress | null, now: Instant, limit: number): Promise<Suppression[]>
-  /** Returns whether there was one. */
+  /** Deletes the suppression. False if there was none. */
   lift(address: EmailAddress): Promise<boolean>
   prune(until: Instant, batch: number): Promise<number>
 }

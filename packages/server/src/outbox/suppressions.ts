@@ -14,7 +14,7 @@ export interface Suppressions {
     provider: HookProvider,
   ): Promise<void>
   find(address: EmailAddress): Promise<Suppression | null>
-  /** Returns whether there was one. */
+  /** Lifts a suppression. False if there was none. */
   lift(address: EmailAddress, by: By): Promise<boolean>
 }
 

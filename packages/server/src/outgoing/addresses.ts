@@ -1,7 +1,7 @@
 import { isIPv4 } from 'node:net'
 import { canonicalAddress, networkMatcher } from '../network.ts'
 
-/** Addresses that are not of the public Internet: the special-purpose registries of IANA (RFC 6890). */
+/** Special-purpose IPv4 addresses, which are not part of the public Internet (RFC 6890, registries of IANA). */
 const SPECIAL_IPV4 = [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -23,9 +23,9 @@ const GLOBAL_IPV6 = '2000::/3'
 const SPECIAL_IPV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']
 
 export interface AddressRule {
-  /** Whether everybody on the Internet reaches it. IPv4 in IPv6 counts as IPv4. */
+  /** Whether the address is public: reachable from the whole Internet. IPv4 in IPv6 counts as IPv4. */
   isPublic(address: string): boolean
-  /** Whether it is in the networks that the operator listed. */
+  /** Whether the address is in one of the networks that the operator listed. */
   isListed(address: string): boolean
 }
 

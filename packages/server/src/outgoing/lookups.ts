@@ -1,18 +1,18 @@
 import type { LookupAddress, LookupOptions, lookup } from 'node:dns'
 
-/** Whose URL is called: one of an administrator, or one that a client gave about itself, as any stranger may. */
+/** Who provided the URL: an administrator, or a client about itself, as any stranger may. */
 export type NamedBy = 'operator' | 'client'
 
 /**
- * Look-ups of this process at once. Each occupies one of the four threads on which signatures and look-ups of the database wait
- * too, for as long as the name server is silent: longer than the call itself. Names of strangers have a place of their own,
- * so that they hold up no webhook.
+ * Maximum number of concurrent look-ups. Each occupies one of the four threads of libuv, which signing and database
+ * look-ups need too, until the name server answers, even longer than the call itself. Names from strangers have a
+ * separate limit, so that they do not delay webhooks.
  */
 const MAX_LOOKUPS: Record<NamedBy, number> = { operator: 2, client: 1 }
 
 type Found = (error: Error | null, addresses?: LookupAddress[]) => void
 
-/** Looks a name up for a call, or says "too late" if all calls to it were over first. */
+/** Looks a name up for a call; fails with "too late" if all calls to it have ended before. */
 export type LookUp = (name: string, options: LookupOptions, isOver: () => boolean, found: Found) => void
 
 interface Asked {

@@ -19,9 +19,9 @@ export interface OutgoingRequest {
   method?: 'GET' | 'POST'
   headers?: Record<string, string>
   body?: string
-  /** Whose URL it is; an operator's unless given. */
+  /** Who provided the URL; by default the operator. */
   namedBy?: NamedBy
-  /** Ends the call. */
+  /** Aborts the call. */
   signal?: AbortSignal
 }
 
@@ -32,17 +32,14 @@ export interface OutgoingResponse {
 }
 
 /**
- * Calls a URL that an operator, a client or its metadata named.
- *
- * Only https, and only public addresses; the address that was checked is the one that is connected to, so that a name
- * cannot change its meaning in between (DNS rebinding). Plain http and other addresses only within the networks that
- * the operator lists. Redirects are not followed. At most 5 seconds and 64 KiB.
- *
+ * Calls a URL that an operator or a client provided. Only https to public addresses is allowed, except in the networks
+ * that the operator lists. The connection goes to the address that was checked, so that DNS rebinding has no effect.
+ * Redirects are not followed. At most 5 seconds and 64 KiB.
  * @throws OutgoingError
  */
 export type Outgoing = (url: string, request?: OutgoingRequest) => Promise<OutgoingResponse>
 
-/** A call that was not allowed, or got no answer in time; the message is for the operator. */
+/** A call that was not allowed, failed or timed out; the message is for the operator. */
 export class OutgoingError extends Error {
   override readonly name = 'OutgoingError'
 }
@@ -69,7 +66,7 @@ export function createOutgoing(privateNetworks: readonly string[], resolve = loo
         method,
         signal,
         headers: { ...headers, ...(body !== undefined && { 'content-length': Buffer.byteLength(body) }) },
-        // No connection is reused: each is to an address that was checked for this call.
+        // Connections are not reused: the address of each is checked for its call.
         agent: false,
         lookup: (name, options, done) => {
           lookups[namedBy](

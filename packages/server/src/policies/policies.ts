@@ -15,9 +15,11 @@ export interface PolicyRegistry extends Reloading {
   load(): Promise<void>
   /** As this node knows them. Synchronous and cheap: every exchange calls it. */
   current(): Policies
-  /** As stored now, by one read: what decides on new keys and accounts, so that a change binds at once on every node. */
+  /**
+   * Reads the stored policies. Used to decide on new keys and accounts, so that a change binds at once on every node.
+   */
   read(from?: Pick<Store, 'policies'>): Promise<Policies>
-  /** Changes those that are given. @throws KeywayError `invalid_request` for a contradiction */
+  /** Changes the given policies. @throws KeywayError `invalid_request` for a contradiction */
   change(change: PolicyChange, by: By): Promise<Policies>
 }
 
@@ -71,7 +73,7 @@ export function createPolicies({
     },
   }
 
-  /** One read after the other, since of two that overlap the later answer may be the older one. */
+  /** Reads are sequential: of two overlapping reads the later answer may be the older one. */
   function load(): Promise<void> {
     loading = loading
       .catch(() => {})
@@ -88,7 +90,7 @@ export function createPolicies({
 
 const NO_DIFFERENCE = { before: null, after: null }
 
-/** The policies that differ, before and after; null where none does. */
+/** The policies that differ, before and after; null if none does. */
 export function difference(
   before: Policies,
   after: Policies,

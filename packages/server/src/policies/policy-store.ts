@@ -4,12 +4,12 @@ import type { SetPolicies, StoredPolicies } from './policy.ts'
 export interface PolicyStore {
   /** Null until policies are set for the first time. */
   find(): Promise<StoredPolicies | null>
-  /** The same; what others set waits until the transaction ends. */
+  /** As `find`, with a lock: others' changes wait until the transaction ends. */
   lock(): Promise<StoredPolicies>
 }
 
-/** Administrative: only audited transactions have these. Recorded by endings/facts.ts too. */
+/** Administrative: only audited transactions have these operations. endings/facts.ts records their facts too. */
 export interface AdministrativePolicyChanges {
-  /** Replaces all. Only after `lock`. */
+  /** Replaces all policies. Only after `lock`. */
   set(policies: SetPolicies, at: Instant): Promise<StoredPolicies>
 }

@@ -13,12 +13,12 @@ export type SignUp = (typeof SIGN_UPS)[number]
 export const MAX_LIFETIME_DAYS = 36_500
 export const MAX_SIGN_UP_DOMAINS = 100
 
-/** The settings that administrators decide for the whole service. */
+/** What administrators decide for the whole service. */
 export interface Policies extends LimitPolicy {
   /** Maximum lifetime of new keys; null: unlimited. A key that never expires exceeds every maximum. */
   maxKeyLifetimeDays: number | null
   keyExpiryRequired: boolean
-  /** Preselected by the form that creates a key; nothing else. */
+  /** Only preselected in the form that creates a key. */
   defaultKeyLifetimeDays: number
   /** The scopes that new keys with scopes may have; null: all. */
   allowedScopes: readonly string[] | null
@@ -31,7 +31,7 @@ export interface Policies extends LimitPolicy {
   trialCredit: MicroDollars
 }
 
-/** The policies that were set; all others have their defaults. */
+/** The policies that administrators set; all others have their defaults. */
 export type SetPolicies = { readonly [Name in keyof Policies]?: Policies[Name] }
 
 /** Null returns a policy to its default. */
@@ -55,12 +55,18 @@ const DEFAULTS: Omit<Policies, keyof LimitPolicy> = {
   trialCredit: TRIAL_CREDIT,
 }
 
-/** @param settings the limits of the settings, which apply where none were set here */
+/**
+ * The policies in force: those that are set, otherwise the defaults.
+ * @param settings limits from the environment, in force unless policies set others
+ */
 export function inForce(set: SetPolicies, { keyLimits, keyDefaults, personLimits }: LimitPolicy): Policies {
   return { ...DEFAULTS, keyLimits, keyDefaults, personLimits, ...set }
 }
 
-/** Drops what is null. @throws KeywayError `invalid_request` where the result contradicts itself */
+/**
+ * Applies a change; a policy that is null returns to its default. @throws KeywayError `invalid_request` if the result
+ * contradicts itself
+ */
 export function changed(set: SetPolicies, change: PolicyChange, settings: LimitPolicy): SetPolicies {
   const given = Object.entries(change).filter(([, value]) => value !== undefined)
   const merged = { ...set, ...Object.fromEntries(given) }
@@ -101,7 +107,7 @@ export interface Violation {
   message: string
 }
 
-/** The first policy that forbids such a key, made at `madeAt`; null: none. */
+/** The first policy that forbids such a key, created at `madeAt`; null: none. */
 export function violationOf(
   { scopes, expiresAt }: BoundKey,
   policies: Policies,

@@ -23,7 +23,7 @@ export function logSecurityEvents(log: Log, facts: readonly Fact[]): void {
   }
 }
 
-/** Without its reason, which may name a person. */
+/** The reason is left out, since it may name a person. */
 function logAct(log: Log, { type, actor, subject, network, requestId, sequence }: AuditEvent): void {
   log.info(
     {

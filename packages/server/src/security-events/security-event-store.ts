@@ -18,7 +18,7 @@ export interface SecurityEventStore {
   prune(before: Instant, batch: number): Promise<number>
 }
 
-/** Recorded by endings/facts.ts in the transaction that calls them. */
+/** Operations that must leave facts; endings/facts.ts records these in the same transaction. */
 export interface SecurityEventChanges {
   insert(event: SecurityEvent): Promise<void>
 }

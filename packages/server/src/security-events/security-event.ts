@@ -36,7 +36,7 @@ export type SecurityEventType =
   | 'mail_sent_again'
   | 'mail_allowed_again'
 
-/** Kept for so long. */
+/** Retention of security events. */
 export const EVENTS_KEPT_FOR = 400 * DAY
 
 /** The groups of events by subject, for filters of lists. */

@@ -20,8 +20,8 @@ interface AccessToken {
 }
 
 /**
- * An access token (RFC 9068), not signed yet: for this service's own API, or for the audience that an app asked for. It
- * never outlives its session. Those of apps always have a `scope`, which may be empty.
+ * The claims of an access token (RFC 9068): for this service's own API, or for the audience that an app asked for. It
+ * never outlives its session. Tokens of apps always have a `scope`, which may be empty.
  *
  * @param seconds its longest lifetime
  */

@@ -12,7 +12,7 @@ export interface SessionAuthentication {
   /**
    * The user, session and scopes of an access token, read from the database now.
    *
-   * @param audience which it must be for; this service unless another is given
+   * @param audience the required audience; by default this service
    * @throws KeywayError `invalid_token`
    */
   authenticate(accessToken: string, audience?: string): Promise<Authenticated>
@@ -29,7 +29,7 @@ export interface AuthenticationDeps {
   secretOf(session: Session): Buffer
 }
 
-/** A page cookie is used with every click; the session's `lastUsedAt` is written at most this often. */
+/** Minimum interval of writes of a page session's `lastUsedAt`: its cookie is used with every click. */
 const TOUCH_INTERVAL = MINUTE
 
 /**
@@ -48,7 +48,7 @@ export function createAuthentication(deps: AuthenticationDeps): SessionAuthentic
       const { session } = found
       if ((session.grant?.audience ?? deps.publicUrl) !== audience) throw invalidToken()
       if (isUsable(found, 'api')) return { ...found, scopes: null }
-      // Read now too, so that the removal of an app, and of a scope that it was given, take effect at once.
+      // Read on every call, so that removing an app, or one of its scopes, takes effect at once.
       const app = isUsable(found, 'app') ? await appOf(store.apps, session) : null
       if (!app) throw invalidToken()
       // A refreshed access token may have fewer scopes than its session.

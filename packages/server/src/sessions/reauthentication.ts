@@ -3,10 +3,10 @@ import { KeywayError } from '../errors.ts'
 import type { User } from '../users/user.ts'
 import type { Session } from './session.ts'
 
-/** How old the sign-in of a session may be for acts that a stolen session must not suffice for. */
+/** Maximum age of the sign-in for acts for which a stolen session must not suffice. */
 export const REAUTHENTICATION_WINDOW = 30 * MINUTE
 
-/** When the person proved the address: at sign-in; a refresh and the use of a cookie prove nothing. */
+/** When the person proved to own the address: at sign-in. A refresh and the use of a cookie prove nothing. */
 export function signedInAt(session: Pick<Session, 'authTime'>): Instant {
   return session.authTime
 }
@@ -25,9 +25,9 @@ export function assertFresh(session: Pick<Session, 'authTime'>, now: Instant): v
 }
 
 /**
- * Whether the sign-in is too old to make a key. One that administers needs no recent sign-in itself, so it is made after
- * one: else a stolen session of an administrator would suffice for everything.
- *
+ * Whether the sign-in is too old to create a key. An administrative key later acts without a recent sign-in, so its
+ * creation requires one: otherwise a stolen session of an administrator would suffice for everything. @param
+ * administers whether the key would have administrative scopes
  * @param administers whether the key may administer if its owner does
  */
 export function isTooOldForKey(

@@ -16,7 +16,7 @@ const ID_BYTES = 16
 const COUNTER_BYTES = 6
 const MAC_BYTES = 32
 
-// 54 and 48 bytes are multiples of three, so base64url has exactly one encoding of each token.
+// 54 and 48 bytes are multiples of three, so each token has exactly one base64url encoding.
 const REFRESH_TOKEN = /^svr_([A-Za-z0-9_-]{72})$/
 const PAGE_COOKIE = /^svp_([A-Za-z0-9_-]{64})$/
 

@@ -106,7 +106,7 @@ export function createRefresh({ storage, clock, outbox, lifetimes, secretOf }: R
   }
 }
 
-/** Whoever presents the token: the client of a sign-in, or an app that authenticated. */
+/** Who presents the token: the client of a person's sign-in, or an authenticated app. */
 export type TokenHolder = { kind: 'api' } | { kind: 'app'; appId: string }
 
 function isHeldBy(holder: TokenHolder, { kind, appId }: Session): boolean {

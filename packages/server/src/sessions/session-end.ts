@@ -7,15 +7,15 @@ import { parseRefreshToken } from './refresh-token.ts'
 import type { Session, SessionEnd } from './session.ts'
 
 export interface SessionEnding {
-  /** The session of a genuine refresh token, rotated or not, ended or not. */
+  /** The session of a genuine refresh token, whether rotated or not, ended or not. */
   ofRefreshToken(refreshToken: string): Promise<Session | null>
   /** Ends the session of this refresh token, rotated or not. False when there is none. */
   endByToken(refreshToken: string, by: SessionEnd, caller: Caller): Promise<boolean>
   /** @throws KeywayError `not_found` */
   end(userId: string, sessionId: string, caller: Caller): Promise<void>
   /**
-   * Ends the page session that a new one of the same browser replaces. What apps got in it stays, if it is the same
-   * person's.
+   * Ends the page session that a new one of the same browser replaces. Sessions of apps that were granted in it
+   * continue under the new one if the person is the same.
    */
   replace(before: Session, after: Session, caller: Caller): Promise<void>
   endOthers(userId: string, exceptSessionId: string | null, caller: Caller): Promise<void>
@@ -103,7 +103,9 @@ export function createSessionEnd({ storage, audit, clock, secretOf }: SessionEnd
     )
   }
 
-  /** With what apps got in it, if it is one of the pages. False when it had ended before. */
+  /**
+   * Ends a session; with a page session also the apps' sessions that were granted in it. False if it had ended before.
+   */
   async function endWithin(
     tx: Transaction,
     { id }: Session,

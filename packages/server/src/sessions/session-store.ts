@@ -6,7 +6,7 @@ import type { Session, SessionEnd } from './session.ts'
 
 export interface SessionStore {
   find(id: string): Promise<Session | null>
-  /** Ended ones too; unknown ids are absent. */
+  /** Includes ended sessions; unknown ids are absent. */
   findMany(ids: readonly string[]): Promise<Session[]>
   /** The session and its owner in one query; part of every authenticated call. */
   findWithUser(id: string): Promise<{ session: Session; user: User } | null>
@@ -20,7 +20,7 @@ export interface SessionStore {
     counter: number,
     change: { at: Instant; idleSince: Instant; retryKeys: string[] },
   ): Promise<Session | null>
-  /** Makes sessions of apps that were granted in one page session those of another. */
+  /** Assigns apps' sessions that were granted in one page session to another. */
   moveToSignIn(fromId: string, toId: string): Promise<void>
   /** Moves `lastUsedAt` forward (page sessions). */
   touch(id: string, at: Instant): Promise<void>
@@ -29,10 +29,10 @@ export interface SessionStore {
   prune(endedBefore: Instant, batch: number): Promise<number>
 }
 
-/** Recorded by endings/facts.ts in the transaction that calls them. */
+/** Operations that must leave facts; endings/facts.ts records these in the same transaction. */
 export interface SessionChanges {
   insert(session: Session): Promise<void>
-  /** Null when it had ended already; the first end is kept. */
+  /** Null if it had ended already; the first end is kept. */
   end(id: string, cause: SessionEnd, at: Instant, by: Attribution): Promise<Session | null>
   /** Ends all of a user's live sessions but one; returns the ids. */
   endAllOf(userId: string, cause: SessionEnd, exceptId: string | null, by: Attribution): Promise<string[]>

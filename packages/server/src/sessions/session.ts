@@ -12,11 +12,11 @@ export type SignInKind = Exclude<SessionKind, 'app'>
 
 /** The grant of a person to the app of a session. */
 export interface AppGrant {
-  /** May be empty, which grants nothing. */
+  /** An empty list grants nothing. */
   scopes: string[]
   /** The audience of its access tokens: a registered app's; null: this service. */
   audience: string | null
-  /** The page session in which the person granted it; absent where there is none. */
+  /** The page session in which the person granted it; absent if there was none. */
   signInId?: string
 }
 
@@ -46,7 +46,7 @@ export interface Session {
   client: string | null
   /** The grant of a session of kind `app`; null for others, which may do everything that their user may. */
   grant: AppGrant | null
-  /** When the person proved who they are, for `auth_time`; of a sign-in its creation. */
+  /** When the person proved to own the address, for `auth_time`; for a sign-in its creation. */
   authTime: Instant
 }
 
@@ -60,6 +60,6 @@ export interface SignedIn {
 
 /** An authenticated access token. */
 export interface Authenticated extends SignedIn {
-  /** The scopes that bound it, possibly none; null where it may do everything that its user may. */
+  /** The scopes that limit the token, possibly none; null if it may do everything that its user may. */
   scopes: readonly string[] | null
 }

@@ -27,7 +27,7 @@ export interface SessionTokens {
   refreshExpiresIn: number
 }
 
-/** The credentials of a sign-in, for the client. */
+/** Creates the credentials of each kind of session. */
 export interface CredentialsOf {
   api: { tokens: SessionTokens }
   page: { cookie: string }
@@ -40,7 +40,7 @@ export interface Sessions extends SessionAuthentication, SessionEnding {
   open(tx: Transaction, user: User, wanted: PreparedSession): Promise<Session>
   /** Creates id and secret before the transaction, which may run twice. */
   prepare(appId: string, kind: SignInKind, caller: Caller): PreparedSession
-  /** The same for a session of an app. `authTime`: when the person proved who they are. */
+  /** As `prepare`, for a session of an app. `authTime`: when the person proved to own the address. */
   prepareForApp(appId: string, grant: AppGrant, authTime: Instant, caller: Caller): PreparedSession
   credentials<Kind extends SignInKind>(kind: Kind, user: User, session: Session): StartedSession<Kind>
   /** Tokens of an app's session. @throws KeywayError `invalid_refresh_token` if the app was removed meanwhile */
@@ -53,8 +53,8 @@ export interface Sessions extends SessionAuthentication, SessionEnding {
    */
   refresh(refreshToken: string, retryKey: string | null, caller: Caller): Promise<StartedSession<'api'>>
   /**
-   * Rotates a refresh token of an app's session, by the same rules; call `appTokens` afterwards. One of another app is
-   * as unknown, and its session stays.
+   * Rotates a refresh token of an app's session, by the same rules; call `appTokens` afterwards. A token of another app
+   * is refused like an unknown one, and its session continues.
    *
    * @throws KeywayError as `refresh`
    */
@@ -65,7 +65,7 @@ export interface Sessions extends SessionAuthentication, SessionEnding {
     caller: Caller,
   ): Promise<SignedIn>
   list(userId: string, page: PageRequest): Promise<Slice<Session>>
-  /** The sessions of this person, ended ones too; unknown ids are absent. */
+  /** The sessions of this person, including ended ones; unknown ids are absent. */
   findMany(userId: string, ids: readonly string[]): Promise<Map<string, Session>>
 }
 
@@ -77,9 +77,9 @@ export interface PreparedSession {
   secret: Buffer
   sealedSecret: string
   grant: AppGrant | null
-  /** Null: when it is opened. */
+  /** Null: the time at which the session is opened. */
   authTime: Instant | null
-  /** Seconds, where it is shorter than the configured one. */
+  /** Lifetime in seconds, if it is shorter than the configured one. */
   lifetimeSeconds?: number
 }
 

@@ -34,7 +34,7 @@ export type OpenedSigningKey =
   | Ed25519SigningKey
   | { kid: string; alg: 'ES256' | 'RS256'; privateKey: KeyObject; publicKey: KeyObject }
 
-/** Both halves as `SigningKey` stores them, the private one not sealed yet. */
+/** A key pair as `SigningKey` stores it, with the private key not sealed yet. */
 export interface NewKeyPair {
   publicKey: string
   privateKey: Buffer
@@ -57,7 +57,7 @@ export async function newKeyPair(alg: SigningAlg): Promise<NewKeyPair> {
   }
 }
 
-/** Null where the public half is not that of the private one. */
+/** Null if the public key does not belong to the private one. */
 export function openKeyPair(
   { id: kid, alg, publicKey }: Pick<SigningKey, 'id' | 'alg' | 'publicKey'>,
   secret: Buffer,

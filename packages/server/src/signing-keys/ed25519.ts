@@ -12,7 +12,7 @@ export const SIGNATURE_BYTES = 64
 const PUBLIC_KEY_BYTES = 32
 
 export interface SecretKey {
-  /** libsodium's form: 32 bytes seed, 32 bytes public key. */
+  /** The secret key in libsodium's form: 32 bytes seed, 32 bytes public key. */
   bytes: Buffer
   keyObject: KeyObject
 }

@@ -5,7 +5,7 @@ import { KnownTokens } from './known-tokens.ts'
 import type { SigningAlg } from './signing-key.ts'
 import type { SigningKeys } from './signing-keys.ts'
 
-/** `JWT`: an id token. */
+/** The header `typ`; `JWT` is an id token. */
 export type JwtType = 'agent_ws' | 'at+jwt' | 'JWT' | 'logout+jwt'
 
 type Claims = Record<string, unknown>
@@ -13,7 +13,7 @@ type Claims = Record<string, unknown>
 export interface Jwt {
   /** Signs a token with EdDSA; `typ` goes into the header with `alg` and `kid`. On the hot path. */
   sign(typ: JwtType, claims: Claims): string
-  /** The same with any algorithm. The first use of an algorithm creates its key. */
+  /** As `sign`, with any algorithm. The first use of an algorithm creates its key. */
   signAs(alg: SigningAlg, typ: JwtType, claims: Claims): Promise<string>
   /**
    * The claims of a token that one of our own keys signed with that key's algorithm, with this header type, issuer and
@@ -34,7 +34,9 @@ const LEEWAY_SECONDS = 5
 /** Tokens with a longer lifetime are refused; this service issues none. */
 export const MAX_LIFETIME_SECONDS = DAY / SECOND
 
-/** JSON Web Tokens (RFC 7519), by the rules of RFC 8725: one algorithm a key, explicit types, no key from a header. */
+/**
+ * JSON Web Tokens (RFC 7519), by the rules of RFC 8725: one algorithm per key, explicit types, no key from a header.
+ */
 export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer: string }): Jwt {
   const { signingKeys, clock, issuer } = deps
   const headers = new Map<string, string>()

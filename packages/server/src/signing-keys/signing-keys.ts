@@ -16,7 +16,7 @@ import {
 import type { SigningAlg, SigningKey } from './signing-key.ts'
 
 export interface SigningKeys extends Reloading {
-  /** Creates the first Ed25519 key where there is none, and decrypts the stored ones. @throws SealError */
+  /** Creates the first Ed25519 key if there is none, and decrypts the stored keys. @throws SealError */
   load(): Promise<void>
   /** Reads the stored keys again. */
   reload(): Promise<void>
@@ -30,7 +30,10 @@ export interface SigningKeys extends Reloading {
   find(kid: string): Promise<OpenedSigningKey | null>
   /** Every published key: signing, next and not yet retired. */
   jwks(): { keys: PublicJwk[] }
-  /** Creates a key of each algorithm that has one; they are published now and sign from `PUBLISHED_BEFORE_USE` on. */
+  /**
+   * Creates a new key for each algorithm that has one. New keys are published now, and sign after
+   * `PUBLISHED_BEFORE_USE`.
+   */
   rotate(by: By): Promise<Rotation>
 }
 
@@ -45,7 +48,7 @@ export interface Rotation {
 export const JWKS_MAX_AGE_SECONDS = 30
 /** Delay before a new key signs: longer than one node's reload plus the expiry of a verifier's cached JWKS. */
 export const PUBLISHED_BEFORE_USE = 60 * SECOND
-/** An old key stays published this much longer than the last token that it can have signed, for clock skew. */
+/** How long an old key stays published after the last token that it can have signed expires, for clock skew. */
 export const RETIREMENT_LEEWAY = 60 * SECOND
 /** Anyone can make up key ids, so unknown ones cause at most one read of the store in this time. */
 const UNKNOWN_KID_INTERVAL = SECOND
@@ -72,7 +75,7 @@ export function createSigningKeys(deps: {
   const { signingKeys } = storage.store
   /** Oldest `signsFrom` first. */
   let keys: HeldKey[] = []
-  /** Under way; one for each algorithm, since searching primes takes a second of a processor. */
+  /** Creations in progress. One per algorithm, since searching primes takes a second of CPU time. */
   const creations = new Map<SigningAlg, Promise<void>>()
   let unknownReadAt: Instant = Number.NEGATIVE_INFINITY
   let unknownRead: Promise<void> | null = null
@@ -151,7 +154,7 @@ export function createSigningKeys(deps: {
     },
   }
 
-  /** The newest key of the algorithm whose time has come; undefined if there is none. On the hot path. */
+  /** The newest key of the algorithm that may already sign; undefined if there is none. On the hot path. */
   function signing(alg: SigningAlg): OpenedSigningKey | undefined {
     const now = clock.now()
     let oldest: OpenedSigningKey | undefined
@@ -161,7 +164,7 @@ export function createSigningKeys(deps: {
       if (key.signsFrom <= now) return key.opened
       oldest = key.opened
     }
-    // Another node, whose clock is slightly ahead, created the first key.
+    // Another node, whose clock is slightly ahead, created the first key: it is used before its time.
     return oldest
   }
 
@@ -170,7 +173,7 @@ export function createSigningKeys(deps: {
     if (!signing(alg)) await createFirst(alg)
   }
 
-  /** It signs at once. Of several nodes that create it, the key of one is stored, and all use that. */
+  /** The first key signs at once. If several nodes create one, only one is stored, and all use it. */
   async function createFirst(alg: SigningAlg): Promise<void> {
     const key = await newSigningKey(alg, clock.now())
     await storage.transaction(async tx => {
@@ -184,7 +187,7 @@ export function createSigningKeys(deps: {
   async function reload(): Promise<void> {
     const stored = await signingKeys.list(clock.now())
     const before = new Map(keys.map(key => [key.id, key]))
-    // Keys that are open already are not opened again.
+    // Keys that were decrypted before are reused.
     keys = stored.map(key => ({ ...(before.get(key.id) ?? openKey(key)), ...key }))
   }
 

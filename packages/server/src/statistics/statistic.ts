@@ -2,7 +2,7 @@ import type { ErrorCode } from '@keyway/sdk/protocol'
 import type { Instant } from '../clock.ts'
 import { bucketStart, type UsageUnit } from '../usage/usage.ts'
 
-/** Counters of the whole service. `sign_ins` are those by link or code, `errors` answers with a 5xx status. */
+/** Totals of the whole service. `sign_ins` are those by link or code, `errors` are responses with a 5xx status. */
 export const TOTALS = [
   'sign_ups',
   'sign_ins',
@@ -14,9 +14,7 @@ export const TOTALS = [
 ] as const
 export type Total = (typeof TOTALS)[number]
 
-/**
- * Levels that are measured at intervals; a bucket keeps the highest value. `people` are accounts that are not deleted.
- */
+/** Gauges, measured at intervals; a bucket keeps the highest value. `people` are accounts that are not deleted. */
 export const LEVELS = ['people', 'live_agents'] as const
 export type Level = (typeof LEVELS)[number]
 
@@ -34,11 +32,11 @@ export interface StatisticRow {
   value: number
 }
 
-/** A bucket as reported. A level is null where it was not measured. */
+/** A bucket as reported. A gauge is null if it was not measured. */
 export type StatisticBucket = { start: Instant; refused: Record<string, number> } & Record<Total, number> &
   Record<Level, number | null>
 
-/** The rows of hour and day to which values of one hour are added. */
+/** The rows of the hour and of the day to which values of one hour are added. */
 export function statisticRows(hour: Instant, values: ReadonlyMap<StatisticName, number>): StatisticRow[] {
   return (['day', 'hour'] as const).flatMap(unit =>
     [...values].map(([name, value]) => ({ unit, start: bucketStart(unit, hour), name, value })),
@@ -54,7 +52,7 @@ export function emptyBucket(start: Instant): StatisticBucket {
   return { start, people: null, live_agents: null, ...totals, refused: {} }
 }
 
-/** Puts a stored value into its bucket. Names of a newer version are left out. */
+/** Adds a stored value to its bucket. Names of a newer version are ignored. */
 export function place(bucket: StatisticBucket, { name, value }: StatisticRow): void {
   if (name.startsWith(REFUSED)) bucket.refused[name.slice(REFUSED.length)] = value
   else if (name in bucket) bucket[name as Total | Level] = value

@@ -10,7 +10,7 @@ export interface StatisticsStore {
   read(unit: UsageUnit, from: Instant, to: Instant): Promise<StatisticRow[]>
   /** The number of accounts that are not deleted, by an index of all of them. */
   countPeople(): Promise<number>
-  /** The same where there are at most `atMost` accounts, deleted ones included; null: there are more. */
+  /** As `countPeople` if there are at most `atMost` accounts, deleted ones included; null: there are more. */
   countFewPeople(atMost: number): Promise<number | null>
   /** Deletes outdated values, at most `batch` of each unit. Returns how many. */
   prune(outdated: Outdated, batch: number): Promise<number>

@@ -16,28 +16,28 @@ import {
 
 /** Counts the whole service in memory, without reads or writes. */
 export interface StatisticsCounter {
-  /** @param at in which hour it counts; now by default */
+  /** @param at the instant whose hour it counts in; now by default */
   count(name: Exclude<StatisticName, Level>, amount?: number, at?: Instant): void
-  /** The security events of a committed transaction: sign-ups and sign-ins. */
+  /** Counts sign-ups and sign-ins among the facts of a committed transaction. */
   countFacts(facts: readonly Fact[]): void
-  /** Adds what a batch of usage has counted in one hour. */
+  /** Adds the counts of a usage batch for one hour. */
   countUsage(hour: Instant, counts: UsageCounts): void
-  /** An answer over HTTP. @param code of a refusal */
+  /** Counts a response over HTTP. @param code of a refusal */
   countAnswer(answer: { status: number; code: ErrorCode | null }): void
-  /** The outcome of a mail. */
+  /** Counts the outcome of a mail. */
   countMail(state: 'sent' | 'failed' | 'expired'): void
 }
 
 export interface Statistics extends StatisticsCounter {
-  /** Stores what was counted, at most once each. Rejects where it could not: it is kept, and stored by a later flush. */
+  /** Stores the counts, each once at most. Rejects if that failed: they are kept for a later flush. */
   flush(): Promise<void>
-  /** Measures the levels: live agents, and once an hour the people. The caller has counted the agents. */
+  /** Measures the gauges: live agents, as counted by the caller, and once an hour the number of people. */
   measure(liveAgents: number): Promise<void>
-  /** The people now, where there are few enough to count them on each call; null: there are more. */
+  /** The current number of people if it is small enough to be counted on each call; null: there are more. */
   people(): Promise<number | null>
   /**
-   * Every bucket of the range, oldest first, empty ones included, none after the present one; complete up to some
-   * seconds ago.
+   * Every bucket of the range, oldest first, including empty ones, up to the current one; complete up to some seconds
+   * ago.
    *
    * @throws KeywayError `invalid_request` (a range that is empty, too long, or no longer kept)
    */
@@ -50,10 +50,12 @@ interface Batch {
   values: ReadonlyMap<StatisticName, number>
 }
 
-/** Counted within a millisecond. */
+/** So many people are counted within a millisecond. */
 const FEW_PEOPLE = 1000
 
-/** Each node counts for itself, and adds its counts to the rows that all share; a crash loses less than ten seconds. */
+/**
+ * Each node counts for itself, and adds its counts to shared rows; a crash loses the counts of less than ten seconds.
+ */
 export function createStatistics({ storage, clock }: { storage: Storage; clock: Clock }): Statistics {
   const batches = createBatches<Batch>({
     storage,
@@ -93,7 +95,7 @@ export function createStatistics({ storage, clock }: { storage: Storage; clock: 
   }
 
   function flush(): Promise<void> {
-    // Serialized: batches are recorded in their order.
+    // Serialized, so that batches are recorded in their order.
     flushing = flushing.catch(() => {}).then(storeAll)
     return flushing
   }
@@ -109,7 +111,7 @@ export function createStatistics({ storage, clock }: { storage: Storage; clock: 
     const hour = bucketStart('hour', clock.now())
     const known = await storage.store.statistics.read('hour', hour, hour + 1)
     if (known.some(({ name }) => name === 'people')) return
-    // In a transaction, since SQLite's reads outside of it would hold up the event loop for that long.
+    // In a transaction, since on SQLite a read outside of one would block the event loop meanwhile.
     raise('people', await storage.transaction(tx => tx.statistics.countPeople()))
   }
 

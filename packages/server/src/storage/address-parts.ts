@@ -7,7 +7,7 @@ import type { Statements } from './statements.ts'
 import { toUser } from './user-row.ts'
 
 export const ADDRESS_PARTS_INDEX = 'users_address_parts'
-/** The length of a trigram: the index finds no shorter part. */
+/** The length of a trigram; shorter parts cannot be found by the index. */
 export const MIN_PART_LENGTH = 3
 /**
  * Number of people that a page reads newest first before it uses the index, which computes all matches before it
@@ -37,7 +37,10 @@ export async function searchAddressParts(
     ({ id, createdAt }) => ({ at: createdAt, id }),
   )
 
-  /** The planner cannot know how rare a part is, and would read all people in their order instead. */
+  /**
+   * By the index. Without a hint the planner, which cannot know how rare a part is, would read all people in their
+   * order.
+   */
   function byIndex(): Promise<UserRow[]> {
     return atomically(async tx => {
       await sql`select set_config(name, value, true) from (values ('enable_seqscan', 'off'), ('enable_indexscan', 'off'),

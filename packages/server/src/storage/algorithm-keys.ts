@@ -3,7 +3,7 @@ import type { SigningKey } from '../signing-keys/signing-key.ts'
 import type { Db } from './engine.ts'
 import type { AlgorithmKeyRow } from './schema.ts'
 
-/** A signing key of another algorithm than EdDSA. */
+/** A signing key of an algorithm other than EdDSA. */
 type AlgorithmKey = SigningKey & { alg: AlgorithmKeyRow['alg'] }
 
 export async function listOtherAlgorithms(db: Db, now: Instant): Promise<SigningKey[]> {

@@ -4,7 +4,7 @@ import type { UserStatus } from '../users/user.ts'
 import type { ApiKeyRow } from './schema.ts'
 import { toList } from './statements.ts'
 
-/** Columns that no use of a key reads are left out of its look-ups. */
+/** The columns that a use of a key reads. */
 type UsableRow = Omit<ApiKeyRow, 'last_used_network' | 'last_used_client' | 'expiry_notice' | 'imported'>
 export type OwnedRow = UsableRow & { owner_status: UserStatus }
 

@@ -22,7 +22,7 @@ const select = ({ indexedBy }: Pick<Engine, 'indexedBy'>) =>
     k.expires_at, k.revoked_at, k.last_used_at, k.replaced_by, k.lineage_id, k.limits, k.operator_limits,
     k.external_id, k.metadata_bytes, coalesce(u.status, 'active') as owner_status
   from api_keys k left join users u ${indexedBy('users_not_active')} on u.id = k.user_id and u.status <> 'active'`
-/** Hot path: part of every exchange. */
+/** On the hot path: part of every exchange. */
 const BY_HASH: LookUp = { select, column: 'k.key_hash' }
 /** Part of every connect to the hub and every renewal. */
 const BY_ID: LookUp = { select, column: 'k.id' }
@@ -107,7 +107,7 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
       const ids = owners.map(({ id }) => id)
       const theirs = db.selectFrom('api_keys').select('id').where('user_id', 'in', ids).limit(batch)
       const removed = await remove(db, db.deleteFrom('api_keys').where('id', 'in', theirs))
-      // Checked by the statement itself, since another node may be deleting the same keys.
+      // Checked by the statement itself, since another node may be deleting the same keys concurrently.
       await db
         .updateTable('users')
         .set({ keys_pruned: 1 })
@@ -212,7 +212,7 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
             thresholds.map(({ days, ms }) =>
               eb.and([
                 eb('expires_at', '<=', now + ms),
-                // Keys that were created with a shorter lifetime than this threshold get no such notice.
+                // A key whose whole lifetime is shorter than this threshold gets no such notice.
                 eb(eb('api_keys.created_at', '+', ms), '<=', eb.ref('expires_at')),
                 eb.or([eb('expiry_notice', 'is', null), eb('expiry_notice', '>', days)]),
               ]),

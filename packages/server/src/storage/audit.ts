@@ -14,7 +14,7 @@ import type { Db } from './engine.ts'
 import type { AuditChainRow, AuditEventRow } from './schema.ts'
 import { inChunks, type Statements } from './statements.ts'
 
-/** The only row of the table. */
+/** The id of the table's only row. */
 const CHAIN_ID = 'chain'
 
 export function createAuditStore({ db, atomically }: Statements): AuditStore & AuditChanges {
@@ -80,7 +80,9 @@ export function createAuditStore({ db, atomically }: Statements): AuditStore & A
   }
 }
 
-/** The head is locked by the first statement until the transaction ends; nothing is awaited but the store. */
+/**
+ * Locks the chain's head with the first statement, until the transaction ends; so nothing but the database is awaited.
+ */
 async function append(tx: Db, events: readonly NewAuditEvent[]): Promise<AuditEvent[]> {
   const head = await lockHead(tx)
   const appended: AuditEvent[] = []
@@ -118,7 +120,10 @@ async function lockHead(tx: Db): Promise<Pick<AuditChainRow, 'sequence' | 'at' |
 
 type Range = { limit: number; before?: number | null; after?: number }
 
-/** Each condition has an index with the sequence; of a subject the two kinds of match are read separately. */
+/**
+ * Each condition has an index that continues with the sequence; the two kinds of match of a subject are read
+ * separately.
+ */
 async function matching(db: Db, filter: AuditFilter, range: Range): Promise<AuditEventRow[]> {
   const { subject } = filter
   if (subject === undefined) return rowsWhere(db, filter, range)
@@ -143,7 +148,7 @@ function rowsWhere(
   if (match) query = query.where(match[0], '=', match[1])
   if (actor !== undefined) query = query.where('actor_id', '=', actor)
   if (type !== undefined) query = query.where('type', '=', type)
-  // As sequences, in which the index of each condition continues.
+  // Converts instants to sequences, which continue the index of each condition.
   if (from !== undefined) query = query.where('sequence', '>=', firstSince(db, from))
   if (to !== undefined) query = query.where('sequence', '<', firstSince(db, to))
   if (before !== null) query = query.where('sequence', '<', before)
@@ -209,7 +214,7 @@ function toEvent(row: AuditEventRow, reason: { salt: string; reason: string } | 
     id: row.id,
     at: row.at,
     type: row.type,
-    // The columns that searches use, so that the hash covers them too.
+    // Read from the columns that searches use, so that the hash covers them too.
     actor: { ...parsed<Actor>(row.actor), id: row.actor_id },
     subject: { ...parsed<Subject>(row.subject), id: row.subject_id, user_id: row.user_id },
     before: row.before_state === null ? null : parsed(row.before_state),

@@ -149,7 +149,7 @@ function createRestoreTransaction(db: Db): RestoreTransaction {
   }
 }
 
-/** Names the columns, since a backup of an older version may lack some. */
+/** Lists the columns explicitly, since a backup of an older version may lack some. */
 function insertion(db: Db, table: string, columns: string[], rows: readonly Row[]): CompiledQuery {
   const values = rows.map(row => sql`(${sql.join(columns.map(column => row[column] ?? null))})`)
   return sql`insert into ${sql.table(table)} (${sql.join(columns.map(column => sql.ref(column)))}) values ${sql.join(values)}`.compile(

@@ -1,14 +1,17 @@
 import type { Position, Slice } from '../paging.ts'
 
-/** Rows that a page reads at most where a filter is left to them, so that no filter makes it slow. */
+/** Maximum number of rows that a page reads if a filter has no index, so that no filter makes it slow. */
 export const MAX_SCANNED = 1000
 
-/** Rows to read for a page: one more than it shows, or as many as a filter may need. */
+/** Rows to read for a page: one more than it shows, or the maximum if they are filtered. */
 export function rowsToRead(limit: number, isFiltered: boolean): number {
   return isFiltered ? MAX_SCANNED : limit + 1
 }
 
-/** A page of the rows that match. It continues after the last that it shows, or else after the last that was read. */
+/**
+ * A page of the rows that match the filter. The next page continues after the last row shown, or, if no more rows
+ * matched, after the last one read.
+ */
 export function filteredSlice<Row>(
   read: readonly Row[],
   limit: number,

@@ -33,7 +33,7 @@ export function createConsentStore({ db, atomically }: Statements): ConsentStore
     },
     grant: ({ id, userId, appId, scopes, grantedAt }, since) =>
       atomically(async tx => {
-        // Begins it with no scopes, or locks it, so that concurrent grants add up.
+        // Inserts a consent without scopes, or locks the existing one, so that concurrent grants add up.
         const row = await tx
           .insertInto('consents')
           .values({

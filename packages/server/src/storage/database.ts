@@ -58,9 +58,9 @@ export type StorageConfig = Pick<Config, 'dataDir' | 'database' | 'events' | 'se
 type Rows = Omit<RowTransaction, 'publish'>
 
 export interface DatabaseStorage extends Storage {
-  /** Includes the statements that the service may use only within a transaction. */
+  /** Includes statements that the service may run only within a transaction. */
   readonly store: Rows
-  /** Whether events of other nodes arrive. */
+  /** Health of the event carrier: whether events of other nodes arrive. */
   eventsHealth(): EventsHealth
   /** The engine behind the ports, for backups and tests. */
   readonly engine: Engine
@@ -107,7 +107,7 @@ export async function createStorage(config: StorageConfig, log: Log): Promise<Da
         },
         readBack && (() => readBack(store)),
       )
-      // The event of this process may be still on its way.
+      // The event of this process may still be on its way.
       if (changesWebhooks) webhooks.queue.forgetListeners()
       return outcome
     },
@@ -130,7 +130,7 @@ async function openEngine({ database, events, secrets, poolSize }: StorageConfig
   return openPostgres({ url: database.url, events, secrets, poolSize }, log)
 }
 
-/** Runs the work, then queues what it announced for webhooks, in the same transaction. */
+/** Runs the work, then queues the webhook events that it announced, in the same transaction. */
 async function inTransaction<Outcome>(
   engine: Engine,
   tx: EngineTransaction,

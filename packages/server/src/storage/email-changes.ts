@@ -45,7 +45,7 @@ export function createEmailChangeStore({ db }: Statements): EmailChangeStore {
         .where('expires_at', '<', before)
         .limit(batch)
       const removed = db.deleteFrom('email_changes').where('user_id', 'in', old)
-      // Again here: one that replaced an expired one meanwhile stays.
+      // Checked again by this statement: a new change that replaced an expired one meanwhile stays.
       return countOf(await removed.where('expires_at', '<', before).executeTakeFirst())
     },
   }

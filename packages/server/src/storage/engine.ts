@@ -62,7 +62,7 @@ export type ReadInBatches = (sql: string) => AsyncIterable<Record<string, unknow
 
 /** The differences between the engines: executing statements, transactions and events. Independent of tables. */
 export interface Engine {
-  /** Outside of transactions. */
+  /** For statements outside of transactions. */
   readonly connection: Connection
   readonly dialect: Pick<Dialect, 'createAdapter' | 'createQueryCompiler' | 'createIntrospector'>
   readonly events: Events & { health(): EventsHealth }
@@ -75,12 +75,12 @@ export interface Engine {
     work: (tx: EngineTransaction) => Promise<Outcome>,
     readBack?: () => Promise<Outcome | undefined>,
   ): Promise<Outcome>
-  /** See `Storage`. Runs `work` directly where waiting for a row occupies no connection. */
+  /** See `Storage`. An engine in which waiting for a row occupies no connection runs `work` directly. */
   runExclusive: KeyedMutex
   lookUp(what: LookUp, key: string): Promise<unknown>
-  /** SQL after a column that is compared and sorted by its bytes, so that an index finds what begins with a text. */
+  /** SQL to append to a column that is compared and sorted by its bytes, so that an index serves prefix searches. */
   readonly binaryCollation: string
-  /** An index hint to append to a table's name; empty where the planner needs none. */
+  /** An index hint to append to a table's name; empty if the engine needs none. */
   indexedBy(index: string): string
   /** Reads from a consistent snapshot, without blocking writers. */
   snapshot<Outcome>(work: (read: ReadInBatches) => Promise<Outcome>): Promise<Outcome>
@@ -89,14 +89,14 @@ export interface Engine {
    * `mayDelete`, a condition on `old`, is true.
    */
   appendOnly(table: string, mayDelete?: string): string[]
-  /** Statements that make the engine refuse TRUNCATE on such a table, where the engine has it. */
+  /** Statements that make the engine refuse TRUNCATE on such a table, if it has TRUNCATE. */
   refuseTruncate(table: string): string[]
   /**
-   * Statements that make an index by trigrams, for `like '%part%'`. None, or none with an effect, where the engine has no
-   * trigrams, or the database's user may not add them.
+   * Statements that create a trigram index, for `like '%part%'`. None, or ones without effect, if the engine has no
+   * trigrams or the database's user may not add them.
    */
   trigramIndex(name: string, table: string, column: string): string[]
-  /** Whether such an index is there; absent where none can be. */
+  /** Whether such an index exists; absent if the engine has none. */
   hasIndex?(name: string): Promise<boolean>
   /** The clock that `readClock` reads. */
   readonly clockReference: ClockReference
@@ -104,7 +104,7 @@ export interface Engine {
   /** At startup: turns errors that the operator can fix into CannotStart; returns others unchanged. */
   toStartError(error: unknown): unknown
   load?(): EngineLoad
-  /** Resolves with the reason when this engine can never write again; absent where it always may recover. */
+  /** Resolves with the reason when this engine can never write again; absent if it can always recover. */
   readonly failure?: Promise<Error>
   /** Number of standbys, as far as the database user may see them. */
   standbys?(): Promise<{ synchronous: number; asynchronous: number }>

@@ -6,7 +6,10 @@ import type { EventsHealth } from './engine.ts'
 /** The channel of sealed events; part of what is authenticated. The previous minor version does not read it. */
 export const SEALED_CHANNEL = 'keyway_sealed'
 
-/** The channel of one node's own events. They are sealed for SEALED_CHANNEL, and name the nodes that they are meant for. */
+/**
+ * The channel for events to a single node. They are sealed for SEALED_CHANNEL, and name the nodes that they are meant
+ * for.
+ */
 export function channelOf(nodeId: string): string {
   return `keyway_node_${nodeId.replaceAll('-', '')}`
 }
@@ -29,7 +32,9 @@ export interface CarrierDeps {
   time: DatabaseTime
 }
 
-/** The database's time by this process's monotonic clock: what nodes with different clocks agree on. */
+/**
+ * The database's time, extrapolated by this process's monotonic clock, so that nodes with different clocks agree on it.
+ */
 export interface DatabaseTime {
   /** Milliseconds since 1970; this machine's until the first synchronization. */
   now(): number

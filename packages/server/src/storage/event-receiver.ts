@@ -24,8 +24,8 @@ export interface EventReceiver {
 }
 
 /**
- * All events enter this process here. One that was not sealed under a listed secret, or that is replayed, is counted,
- * logged at most once a minute, and ignored.
+ * Receives all events of this process. An event that was not sealed under a configured secret, or that is replayed, is
+ * counted, logged at most once a minute, and ignored.
  */
 export function createEventReceiver(deps: {
   seal: Pick<EventSeal, 'open'>

@@ -26,7 +26,10 @@ const MAX_EVENT_BYTES = 1024 * 1024
 export const MAX_SEALED_BYTES = MAX_EVENT_BYTES + OVERHEAD_BYTES
 /** Maximum difference between sealing time and the receiver's time, for late delivery and clock differences. */
 const MAX_AGE_MS = 60_000
-/** Senders are remembered while their events could be accepted; otherwise a replay would look like a first event. */
+/**
+ * Senders are remembered for as long as their events could be accepted; otherwise a replay would look like a first
+ * event.
+ */
 const REMEMBER_SENDER_MS = 2 * MAX_AGE_MS
 /** Maximum number of sending processes, commands included, within two minutes. Each takes about 3 KB. */
 const MAX_SENDERS = 1000
@@ -145,7 +148,10 @@ export function createEventSeal(deps: {
     return assemble(sender, number, plain)
   }
 
-  /** Derived on every failed attempt: only senders of authentic events are remembered, so forged ones use no memory. */
+  /**
+   * Derived again on every failed attempt: only senders of authentic events are remembered, so forged ones use no
+   * memory.
+   */
   function keyOf(sealed: Buffer): Buffer | null {
     return secrets.deriveKey(
       'event',

@@ -135,7 +135,7 @@ async function applyLedger(db: Db, { entry: journaled }: EntryOf<'ledger'>): Pro
   return true
 }
 
-/** Also for accounts that the backup does not have: signing up again must not give a second credit. */
+/** Also applied if the backup lacks the account: signing up again must not give a second credit. */
 async function applyTrialCredit(db: Db, entry: EntryOf<'trial_credit'>): Promise<boolean> {
   await db
     .insertInto('trial_credits')
@@ -170,7 +170,7 @@ async function applyConsent(db: Db, entry: EntryOf<'consent'>): Promise<boolean>
   return true
 }
 
-/** The last ones apply, whether they allow more or less. */
+/** The last policies apply, whether they allow more or less than those of the backup. */
 async function applyPolicies(db: Db, { policies, changed_at }: EntryOf<'policies'>): Promise<boolean> {
   const store = createPolicyStore({ db })
   const stored = await store.lock()

@@ -9,7 +9,7 @@ import { DAY } from '../clock.ts'
 import type { Db } from './engine.ts'
 import { countOf, inChunks, type Statements } from './statements.ts'
 
-/** A known network is written again once a day at most. */
+/** Minimum interval of writes of a known network. */
 const SEEN_RESOLUTION = DAY
 
 export function createKeyAlertStore({ db, atomically }: Statements): KeyAlertStore {
@@ -92,7 +92,7 @@ async function knownNetworks(tx: Db, uses: readonly NetworkUse[]): Promise<Map<s
   return known
 }
 
-/** False where another node stored it meanwhile, or it is stored already. */
+/** False if the network is stored already, or another node stored it meanwhile. */
 async function store(tx: Db, { lineageId, network, at }: NetworkUse): Promise<boolean> {
   const stored = await tx
     .insertInto('key_networks')

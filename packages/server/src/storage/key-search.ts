@@ -9,9 +9,9 @@ import type { ApiKeyRow } from './schema.ts'
 import { type Statements, toList } from './statements.ts'
 import { endOf } from './user-search.ts'
 
-/** The condition that an index answers, its order, and the position of a row in it. */
+/** An access path: the condition that an index answers, its order, and the position of a row in that order. */
 interface Path {
-  /** Where the planner would choose another. */
+  /** An index hint, if the planner would choose another. */
   index?: string
   where: RawBuilder<SqlBool>
   after(position: Position): RawBuilder<SqlBool>
@@ -72,7 +72,7 @@ function byCreation(where: RawBuilder<SqlBool>): Path {
   }
 }
 
-/** All conditions, also those that the index answered. */
+/** Checks all conditions, including those that the index answered. */
 function matches(row: ApiKeyRow, wanted: KeySearch, now: Instant): boolean {
   const { prefixBeginning, externalId, unusedSince, expiresBefore, neverExpires, violating } = wanted
   const isActive = row.revoked_at === null && (row.expires_at === null || row.expires_at > now)

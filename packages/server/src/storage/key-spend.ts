@@ -13,18 +13,18 @@ import type { SpendPeriod } from '../limits/limit.ts'
 import type { Db } from './engine.ts'
 import type { KeySpendRow } from './schema.ts'
 
-/** The amount that is added to a lineage. A negative one takes back what the same transaction added. */
+/** An amount to add to a lineage's sums; a negative one reverts an addition of the same transaction. */
 interface Addition {
   lineageId: string
   amount: MicroDollars
-  /** The `createdAt` of the ledger's entry. */
+  /** The `createdAt` of the ledger entry. */
   at: Instant
 }
 
 /**
- * Adds to the sums in one conditional statement, which locks the row until the commit. Returns the period whose limit
- * would be passed, and nothing is changed then. An entry older than the newest day or month, which only a replay of the
- * journal adds, counts in the others.
+ * Adds to the sums by one conditional statement, which locks the row until the commit. If a limit would be exceeded,
+ * changes nothing and returns the limit's period. An entry that is older than the newest day or month, as only a replay
+ * of the journal adds, counts only in the other periods.
  */
 export async function addSpend(
   tx: Db,

@@ -11,7 +11,7 @@ import type { LedgerEntryRow } from './schema.ts'
  * Updates the balance first, which locks its row until the commit. If the cause was used before, the insert violates
  * the entry's unique key, and the amount is reverted.
  *
- * @returns null where the balance is too low or the cause was used; the period of a spend limit that would be passed
+ * @returns null if the balance is too low or the cause was used; the period of a spend limit that would be exceeded
  */
 export async function post(
   tx: Db,
@@ -66,8 +66,8 @@ function add(tx: Db, userId: string, amount: number) {
 }
 
 /**
- * The creation time of an entry whose balance is locked: strictly later than the user's last one. Otherwise waiting
- * for the lock, and clock differences between nodes, would put entries out of order.
+ * The creation time of an entry, taken while its balance is locked: strictly later than the user's last entry.
+ * Otherwise waiting for the lock, and clock differences between nodes, would put entries out of order.
  */
 async function afterTheLast(
   tx: Db,

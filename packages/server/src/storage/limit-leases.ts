@@ -14,7 +14,7 @@ export function createLeaseStore({ db }: Pick<Statements, 'db'>): LeaseStore {
     async write(subject, read, { state, wantedAt, prunableAt }, now) {
       const columns = { state, wanted_at: wantedAt, prunable_at: prunableAt }
       if (!read) {
-        // Not 1, so that a row that was pruned and inserted again differs from the one that was read.
+        // Not 1, so that a row that was pruned and inserted again has another version than the one that was read.
         const inserted = await db
           .insertInto('limit_leases')
           .values({ subject, version: now, ...columns })

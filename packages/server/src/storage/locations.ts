@@ -11,7 +11,7 @@ export function createLocationStore({ db }: Pick<Statements, 'db'>): LocationSto
           .onConflict(conflict => conflict.columns(['user_id', 'node_id']).doNothing())
           .execute()
       }
-      // Statements of their own, so that they see what was committed before the rows above were.
+      // A separate statement, so that it sees what was committed before the rows above were.
       const found = new Map<string, string[]>()
       for (const some of inChunks(userIds)) {
         const rows = await db.selectFrom('user_nodes').selectAll().where('user_id', 'in', some).execute()

@@ -14,7 +14,7 @@ export function isRetryable(error: unknown): boolean {
   )
 }
 
-/** A concurrent transaction gave the address to somebody else; a second run sees whom. */
+/** A concurrent transaction gave the address to another account; a second run sees it. */
 function isTakenAddress({ code, table }: pg.DatabaseError): boolean {
   return code === UNIQUE_VIOLATION && table === 'users'
 }

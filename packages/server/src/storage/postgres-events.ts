@@ -17,8 +17,8 @@ const MAX_BACKOFF_MS = 5000
 const NOTIFY_EACH =
   'select pg_notify(channel, payload) from unnest($1::text[], $2::text[]) as each (channel, payload)'
 /**
- * The same as a transaction of its own, which does not wait for the disk or a standby: notifications do not survive a crash
- * of the database anyway.
+ * As NOTIFY_EACH, in a transaction of its own that does not wait for the disk or a standby: notifications do not
+ * survive a crash of the database anyway.
  */
 const NOTIFY_EACH_NOW = `with asynchronous as materialized (select set_config('synchronous_commit', 'off', true))
   select pg_notify(channel, payload) from asynchronous, unnest($1::text[], $2::text[]) as each (channel, payload)`
@@ -142,7 +142,10 @@ export function createPostgresEvents(
     await deps.execute(NOTIFY_EACH_NOW, parameters)
   }
 
-  /** Sealed once for all of them, and published by one statement, so that all receive it in one order with others. */
+  /**
+   * Sealed once for all target nodes, and published by one statement, so that all receive it in the same order relative
+   * to other events.
+   */
   function notificationTo(event: Event | TestEvent, to: readonly string[]) {
     const parts = seal.seal(event).map(part => part.toString('base64url'))
     const channels = to.flatMap(nodeId => parts.map(() => channelOf(nodeId)))
@@ -156,7 +159,7 @@ export function createPostgresEvents(
     if (expected !== null) return lose(tested, new Error('a test event did not arrive'))
     expected = randomUUID()
     sentAt = performance.now()
-    // Sent over the pool, as events are. A failing pool says nothing about this connection.
+    // Sent over the pool, as events are. If the pool fails, that says nothing about this connection.
     await send({ type: 'events.test', id: expected }).catch(() => {
       expected = null
     })
@@ -194,7 +197,7 @@ function withoutHead(payload: string): string {
   return UNSEALED_HEAD.test(payload) ? payload.slice(UNSEALED_HEAD_CHARACTERS) : ''
 }
 
-/** feature_not_supported, syntax_error: an engine with PostgreSQL's protocol, but not all of its SQL. */
+/** feature_not_supported, syntax_error: a database that speaks PostgreSQL's protocol, but not all of its SQL. */
 function isUnknownStatement(error: unknown): boolean {
   return error instanceof pg.DatabaseError && (error.code === '0A000' || error.code === '42601')
 }

@@ -83,8 +83,9 @@ export async function openPostgres(
     refuseTruncate: table => [
       `create trigger ${table}_no_truncate before truncate on ${table} for each statement execute function ${table}_refuse()`,
     ],
-    // New rows wait in a list until one insert adds them all, so a short list: 64 kB are some hundred sign-ups.
-    // In a block of its own, whose failure undoes nothing else: the extension may be missing, or not allowed.
+    // Creates the extension and the index in a block of its own, whose failure undoes nothing else: the extension may
+    // be missing, or not allowed. New entries of the index wait in a pending list until an insert merges them all; the
+    // list is short, 64 kB, which is some hundred sign-ups.
     trigramIndex: (name, table, column) => [
       `do $$ begin
         create extension if not exists pg_trgm;

@@ -53,7 +53,7 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
       return rows.map(toPresence)
     },
     async list(seenSince, { limit, after }) {
-      // Ids are in the order of the connections' times.
+      // Ordered by id, since ids sort by the time of connection.
       const rows = await db
         .selectFrom('connections')
         .innerJoin('nodes', 'nodes.id', 'connections.node_id')
@@ -134,7 +134,7 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
   }
 }
 
-/** Returns those that were not there before. A connection that is recorded again has renewed with another key. */
+/** Returns the rows that were new. A connection whose row exists has renewed with another key. */
 async function insertOrUpdate(tx: Db, rows: readonly PresenceRow[]): Promise<PresenceRow[]> {
   const inserted = await tx
     .insertInto('connections')

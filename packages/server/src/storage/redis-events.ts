@@ -8,11 +8,11 @@ import { createEventSeal, MAX_SEALED_BYTES } from './event-seal.ts'
 import { createListeners } from './listeners.ts'
 import { hintsAmong, UNSEALED_CHANNEL } from './unsealed-hints.ts'
 
-/** Interval of test events; if one did not arrive before the next, events do not arrive. */
+/** Interval of test events. If one has not arrived when the next is due, the connection counts as broken. */
 const TEST_EVERY_MS = 5000
 const CONNECT_TIMEOUT_MS = 2000
 const MAX_BACKOFF_MS = 5000
-/** How long a start waits for Redis; it then continues without, since the sweep needs no events. */
+/** How long the start waits for Redis; then the node starts without it, since the sweep needs no events. */
 const PATIENCE_MS = 2000
 
 /**
@@ -118,7 +118,7 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
       await publisher.publish(UNSEALED_CHANNEL, JSON.stringify(hint))
   }
 
-  /** In one transaction, so that all of them receive it in one order with others. */
+  /** In one MULTI, so that all target nodes receive it in the same order relative to other events. */
   async function sendTo(event: Event, to: readonly string[]): Promise<void> {
     const transaction = connections.publisher.multi()
     const parts = seal.seal(event)

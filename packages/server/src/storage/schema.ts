@@ -23,7 +23,7 @@ import type { SentEventType } from '../webhooks/webhook-event.ts'
 export type Flag = 0 | 1
 /** A JSON list of strings as text. */
 export type ListText = string
-/** `Limits` as JSON; null where there are none. */
+/** `Limits` as JSON; null if there are none. */
 export type LimitsText = string
 
 /** All tables after all migrations, the same in both engines. */
@@ -124,11 +124,11 @@ export interface UserRow {
   status: UserStatus
   created_at: Instant
   deleted_at: Instant | null
-  /** When the account is deleted, as its owner asked. */
+  /** When the deletion that the owner requested is due. */
   deletes_at: Instant | null
   /** The owner's id for the person in another system, of an imported account. */
   external_id: string | null
-  /** Imported, and not signed in yet. */
+  /** 1 for an imported account before its first sign-in. */
   awaits_onboarding: Flag | null
   keys_pruned: Flag | null
   usage_pruned: Flag | null
@@ -188,7 +188,7 @@ export interface ApiKeyRow {
   lineage_id: string | null
   limits: LimitsText | null
   operator_limits: LimitsText | null
-  /** Whether it is a key of another system, imported by its hash. */
+  /** 1 for a key of another system, which was imported by its hash. */
   imported: Flag | null
 }
 
@@ -272,7 +272,7 @@ export interface AuditChainRow {
   pruned_mac: string | null
 }
 
-/** An insert may omit the columns that may be null. */
+/** Nullable columns may be omitted in an insert. */
 type AuditChainTable = {
   [Column in keyof AuditChainRow]: AuditChainRow[Column] extends infer Value
     ? null extends Value
@@ -355,7 +355,7 @@ export interface QuotaRow {
   remaining: number
   refill_amount: number | null
   refill_every: RefillPeriod | null
-  /** When it has `refill_amount` again. */
+  /** When the quota is refilled. */
   refills_at: Instant | null
   /** The number of calls that the last lease took. */
   leased: number
@@ -459,7 +459,7 @@ export interface AlgorithmKeyRow {
 
 interface UsageBucketKey {
   user_id: string
-  /** Empty: all that the user did. */
+  /** Empty in rows of the user's total. */
   key_id: string
   unit: UsageUnit
   start: Instant
@@ -498,11 +498,11 @@ export interface WebhookQueueRow {
   webhook_id: string
   subject: string
   last_sequence: number
-  /** Null: nothing waits. */
+  /** Null: no event is queued. */
   next_attempt_at: Instant | null
   leased_until: Instant | null
   leased_by: string | null
-  /** Null: its events go on. */
+  /** When the queue may be pruned; null: its subject may have more events. */
   forgotten_after: Instant | null
 }
 

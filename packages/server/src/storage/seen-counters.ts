@@ -1,4 +1,4 @@
-/** How far events of one sender may arrive out of order: transactions seal events before they commit. */
+/** How far out of order events of one sender may arrive: transactions seal events before they commit. */
 const WINDOW = 16_384
 
 /** Replay protection for one sender: a sliding window of received counters, as in RFC 4303 section 3.4.3. */

@@ -8,7 +8,7 @@ import { countOf, type Statements } from './statements.ts'
  * is `limit` numbers back, never a count.
  */
 
-/** One per configured list of limits: of addresses, networks and sites. */
+/** One look-up for each configured list of limits: of addresses, networks and sites. */
 const lookUps = new Map<string, LookUp>()
 
 export async function sendHistory(

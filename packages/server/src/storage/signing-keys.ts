@@ -48,7 +48,7 @@ export function createSigningKeyStore({ db, atomically }: Statements): SigningKe
 
 async function insertFirst(tx: Db, key: SigningKey): Promise<boolean> {
   if ((await lastSequence(tx)) !== 0) return false
-  // Two nodes may both have read zero; the sequence is unique, so one of them inserts nothing.
+  // Two nodes may both have read zero keys; the sequence is unique, so one of them inserts nothing.
   const inserted = await tx
     .insertInto('signing_keys')
     .values(toRow(key, 1))

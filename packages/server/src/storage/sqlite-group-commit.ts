@@ -17,7 +17,7 @@ export interface GroupCommit {
   finish(): Promise<void>
 }
 
-/** A finished transaction whose caller is answered after the commit. */
+/** A transaction that has run; its caller is answered after the outer commit. */
 interface Finished {
   settle(): void
   fail(cause: unknown): void
@@ -25,9 +25,9 @@ interface Finished {
 }
 
 /**
- * Group commit: transactions run one after the other, each as a savepoint of an outer transaction. They share the
- * outer COMMIT, the only step that waits for the disk. Results and events are delivered after it. A transaction that
- * throws rolls back its own savepoint only.
+ * Group commit: transactions run sequentially, each as a savepoint of an outer transaction. They share the outer
+ * COMMIT, the only step that waits for the disk. Results and events are delivered after it. A transaction that throws
+ * rolls back its own savepoint only.
  */
 export function createGroupCommit(writer: Writer, emit: (event: Event) => void): GroupCommit {
   const queue: (() => Promise<void>)[] = []

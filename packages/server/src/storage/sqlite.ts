@@ -11,14 +11,14 @@ import { snapshotOf } from './sqlite-snapshot.ts'
 import { type SqliteValue, toSqliteValues } from './sqlite-values.ts'
 import { startWriter, type Writer } from './sqlite-writer-client.ts'
 
-/** Allows concurrent statements, which Kysely's adapter does not; the writer has its own queue. */
+/** Lets Kysely send statements concurrently, unlike its own SQLite adapter; the writer has its own queue. */
 class QueueingAdapter extends SqliteAdapter {
   override get supportsMultipleConnections(): boolean {
     return true
   }
 }
 
-/** Events stay within one process; a server notices changes by commands through polling, within a second. */
+/** How often a server looks for changes by commands, in other processes, which send it no events. */
 const POLL_INTERVAL_MS = 500
 
 export interface SqliteEngine extends Engine {

@@ -9,7 +9,7 @@ import { countOf, inChunks, type Statements } from './statements.ts'
 const OWNERS = 100
 const TABLES = ['usage_counts', 'usage_refusals'] as const
 type Table = (typeof TABLES)[number]
-/** `key_id` of rows of a person, since a primary key column cannot be null. */
+/** `key_id` in rows of a person's total, since a primary key column cannot be null. */
 const ALL_KEYS = ''
 
 export function createUsageStore({ db }: Statements): UsageStore {

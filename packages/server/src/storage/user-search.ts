@@ -22,13 +22,13 @@ export async function searchUsers(
   const { db } = statements
   const { by, status, role } = wanted
   const binary = sql.raw(statements.binaryCollation)
-  // No address and no key has other characters, and not every engine takes all of them.
+  // Such text matches nothing: addresses and keys have no other characters, and not every engine accepts all of them.
   if (by && !/^[!-~]*$/.test(Object.values(by)[0]!)) return { rows: [], next: null }
   if (by && 'keyPrefixBeginning' in by) return ownersOfKeys(db, binary, by.keyPrefixBeginning, wanted, page)
   const part = by && 'addressBeginning' in by ? by.addressBeginning : ''
   if (isPart(part) && (await statements.hasIndex?.(ADDRESS_PARTS_INDEX)))
     return searchAddressParts(statements, part, wanted, page)
-  // Other filters have an index of their own, unless the search has one.
+  // Whether a filter has no index of its own.
   const isFiltered = status === 'active' || (by !== undefined && (status !== undefined || role !== undefined))
   const read = rowsToRead(page.limit, isFiltered)
   const query = by
@@ -39,7 +39,10 @@ export async function searchUsers(
   return filteredSlice(rows, page.limit, isFiltered, matches, ({ id, createdAt }) => ({ at: createdAt, id }))
 }
 
-/** Whether the text may be in the middle of an address. With an `@` its local part is complete: a prefix finds it. */
+/**
+ * Whether the text may be in the middle of an address. A text with an `@` has a complete local part, so a prefix search
+ * finds it.
+ */
 function isPart(text: string): boolean {
   return text.length >= MIN_PART_LENGTH && !text.includes('@')
 }
@@ -48,7 +51,7 @@ function matchesFilters(user: User, { status, role }: UserSearch): boolean {
   return (status === undefined || user.status === status) && (role === undefined || user.role === role)
 }
 
-/** In the order of the text, after the row of the position: its text is read from the database. */
+/** Sorted by the searched text, and after the row of the position, whose text is read from the database. */
 function byText(
   binary: RawBuilder<unknown>,
   column: RawBuilder<unknown>,
@@ -80,7 +83,7 @@ function byTime(
     order by created_at ${direction}, id ${direction} limit ${limit}`
 }
 
-/** In the order of the prefixes; a person with several of the keys is shown once on a page. */
+/** Sorted by key prefix; a person with several matching keys is shown once on a page. */
 async function ownersOfKeys(
   db: Db,
   binary: RawBuilder<unknown>,
@@ -109,7 +112,7 @@ async function ownersOfKeys(
   }
 }
 
-/** The first text after all that begin so; the texts searched are ASCII. */
+/** The first text that sorts after all with this prefix; searched texts are ASCII. */
 export function endOf(beginning: string): string {
   const last = beginning.charCodeAt(beginning.length - 1)
   return beginning.slice(0, -1) + String.fromCharCode(last + 1)

@@ -8,7 +8,7 @@ import type { Statements } from './statements.ts'
 import { toUser } from './user-row.ts'
 import { searchUsers } from './user-search.ts'
 
-/** A row to lock: an upsert locks it whether or not it is there, for example after a restore. */
+/** A row to lock by an upsert, which works whether or not the row exists, for example after a restore. */
 const ADMINISTRATORS_LOCK = 'administrators-lock'
 
 export function createUserStore(statements: Statements): UserStore & UserChanges & AdministrativeUserChanges {
@@ -169,7 +169,7 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
     return inserted !== undefined
   }
 
-  /** Active ones, at most `limit`. The first condition is that of the partial index. */
+  /** Active administrators, at most `limit`. The first condition is that of the partial index. */
   function administrators(limit: number): Promise<{ id: string }[]> {
     return db
       .selectFrom('users')

@@ -12,7 +12,7 @@ export function createWebhookDeliveryStore({ db, atomically }: Statements): Webh
   return {
     async lease(now, leasedUntil, rooms, nodeId) {
       if (rooms.length === 0) return []
-      // Nested, since SQLite limits only whole unions.
+      // A nested query, since SQLite applies a limit only to a whole union.
       const due = rooms
         .map(({ webhookId, room }) =>
           db.selectFrom(dueOf(db, webhookId, now, room).as('due')).select('due.id'),
@@ -106,7 +106,7 @@ function dueOf(db: Db, webhookId: string, now: Instant, room: number) {
     .limit(room)
 }
 
-/** When the first queue of an endpoint is due that nobody holds. */
+/** When the next queue of an endpoint is due that no node has leased. */
 async function firstFree(db: Db, webhookId: string): Promise<Instant | null> {
   const row = await db
     .selectFrom('webhook_queues')
@@ -150,7 +150,7 @@ async function free(tx: Db, id: string, set: { next_attempt_at: Instant | null }
     .execute()
 }
 
-/** Not of one that was dropped meanwhile. */
+/** Not for a delivery that was dropped meanwhile. */
 async function record(
   tx: Db,
   id: string,

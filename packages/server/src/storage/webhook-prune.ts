@@ -5,12 +5,15 @@ import type { Db } from './engine.ts'
 import type { Schema } from './schema.ts'
 import { countOf, inChunks } from './statements.ts'
 
-/** After this time the connection can no longer be resumed, so its subject has no further events. */
+/** An agent's connection can no longer be resumed after this time, so its subject has no further events. */
 const AGENT_ENDED_AFTER = 5 * MINUTE
-/** Maximum number of rows of one endpoint in one round, since finding where the surplus begins costs as much as removing some thousand. */
+/**
+ * Maximum number of rows of one endpoint that a round removes. Finding where the surplus begins costs as much as
+ * removing some thousand rows.
+ */
 const SURPLUS_BATCH = 5000
 
-/** At most `batch` rows of each kind. Returns how many were removed. */
+/** Prunes at most `batch` rows of each kind. Returns how many were removed. */
 export async function pruneWebhooks(
   tx: Db,
   settledBefore: Instant,
@@ -26,7 +29,7 @@ export async function pruneWebhooks(
   return countOf(old) + (await pruneNumberings(tx, now, batch)) + (await pruneRemoved(tx, batch))
 }
 
-/** Removes the numberings of subjects without further events, unless one of their events may be sent again. */
+/** Removes queues of subjects without further events, unless one of their events may be sent again. */
 async function pruneNumberings(tx: Db, now: Instant, batch: number): Promise<number> {
   const over = tx
     .selectFrom('webhook_queues')
@@ -45,7 +48,7 @@ async function pruneNumberings(tx: Db, now: Instant, batch: number): Promise<num
   return countOf(forgotten)
 }
 
-/** Rows of removed endpoints, and then the endpoints that have no rows left. */
+/** Removes rows of removed endpoints, and then the endpoints that have no rows left. */
 async function pruneRemoved(tx: Db, batch: number): Promise<number> {
   const removed = await tx.selectFrom('webhooks').select('id').where('removed_at', 'is not', null).execute()
   let count = 0
@@ -64,8 +67,9 @@ async function pruneRemoved(tx: Db, batch: number): Promise<number> {
 }
 
 /**
- * Removes the oldest settled events of agents beyond the newest `most` of any kind, for each endpoint and state. Whoever
- * has one key can connect and disconnect many times a second. Returns whether there may be more.
+ * Removes the oldest settled events of agents beyond the newest `most` of any kind, for each endpoint and state.
+ * Without this a single key could fill the log by connecting and disconnecting many times a second. Returns whether
+ * there may be more.
  */
 export async function pruneSurplus(tx: Db, most: number, now: Instant): Promise<boolean> {
   const endpoints = await tx.selectFrom('webhooks').select('id').execute()
@@ -103,7 +107,7 @@ export async function pruneSurplus(tx: Db, most: number, now: Instant): Promise<
   return isMore
 }
 
-/** Removes the numberings of subjects that have no further events and none in the log. */
+/** Removes queues whose subjects have no further events and none in the log. */
 async function pruneEnded(tx: Db, queueIds: readonly string[], now: Instant): Promise<void> {
   await tx
     .deleteFrom('webhook_queues')

@@ -13,12 +13,12 @@ import type { WebhookDeliveryRow } from './schema.ts'
 import { inChunks, toList } from './statements.ts'
 
 /**
- * How long a node caches that no endpoint is enabled. A new endpoint receives every event from this long after its
- * creation on, and usually from its creation on, since nodes invalidate each other's caches.
+ * How long a node caches that no endpoint is enabled. After this time at the latest a new endpoint receives every
+ * event; usually it does at once, since nodes invalidate each other's caches.
  */
 export const SUBSCRIPTIONS_CACHED_FOR_MS = 2000
 
-/** An endpoint that is enabled; no events: all. */
+/** An enabled endpoint. An empty list of events means all. */
 interface Listener {
   id: string
   events: readonly string[]
@@ -26,16 +26,16 @@ interface Listener {
 
 export interface WebhookQueue {
   /**
-   * Writes the events for every enabled endpoint that subscribes to them, in the same transaction. Without one it costs
-   * nothing while the cache is valid. Locks the numbering of the subjects, so it must be the last that the transaction
-   * does. Returns whether something was written.
+   * Writes the events for every enabled endpoint that subscribes to them, in the same transaction. Costs nothing while
+   * the cache says that there is none. Locks the queues of the subjects, so it must be the last statement of the
+   * transaction. Returns whether it wrote anything.
    */
   add(db: Db, events: readonly WebhookEvent[]): Promise<boolean>
-  /** Reads the endpoints again for the next events: this node changed them, and its own event may be on its way. */
+  /** Invalidates the cache of endpoints: this node changed one, and its own event may still be on its way. */
   forgetListeners(): void
 }
 
-/** @param maxConnections that a person may have on one node */
+/** @param maxConnections of a person on one node */
 export function createWebhookQueue(
   events: Events,
   maxConnections: number,
@@ -102,7 +102,7 @@ async function write(db: Db, wanted: readonly Wanted[]): Promise<void> {
     const key = `${each.webhookId} ${subjectText(each.event.subject)}`
     bySubject.set(key, [...(bySubject.get(key) ?? []), each])
   }
-  // In one order everywhere, so that no two transactions wait for each other.
+  // Sorted, so that two transactions lock subjects in the same order and cannot deadlock.
   const groups = [...bySubject].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, group]) => group)
   for (const some of inChunks(groups)) {
     const numbered = await number(db, some)

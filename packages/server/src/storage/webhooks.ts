@@ -4,7 +4,7 @@ import type { WebhookStore } from '../webhooks/webhook-store.ts'
 import type { WebhookRow } from './schema.ts'
 import { countOf, type Statements, toList } from './statements.ts'
 
-/** The name of a row of `instance` that is only a lock. */
+/** The name of a row of `instance` that serves only as a lock. */
 const LOCK = 'webhooks-lock'
 
 export function createWebhookStore({ db, atomically }: Statements): WebhookStore {
@@ -101,7 +101,7 @@ export function createWebhookStore({ db, atomically }: Statements): WebhookStore
     },
   }
 
-  /** Without a change it is the only row lock that both engines have. */
+  /** An update without changes is the only row lock that both engines have. */
   async function change(id: string, set: Partial<WebhookRow>): Promise<Webhook | null> {
     const row = await db
       .updateTable('webhooks')

@@ -7,8 +7,8 @@ export interface WriteSemaphore {
 }
 
 /**
- * Semaphore that limits the connections in use by writers; the others are reserved for reads. A writer may hold its
- * connection while it waits for a row lock; reads never wait for one, so exchanges continue while writers are
+ * Creates a semaphore that limits the connections in use by writers; the others are reserved for reads. A writer may
+ * hold its connection while it waits for a row lock; reads never wait for one, so exchanges continue while writers are
  * blocked.
  *
  * @param timeoutMs how long `acquire` waits

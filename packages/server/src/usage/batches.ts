@@ -4,10 +4,10 @@ import type { Storage, Transaction } from '../store.ts'
 
 /** Stores batches of counts in their order, each at most once. */
 export interface Batches<Batch> {
-  /** Adds a batch, whose content must not change any more, since it may have been stored already. */
+  /** Adds a batch, whose content must not change afterwards, since it may have been stored already. */
   push(batch: Batch): void
   /**
-   * Stores what was added, and calls `stored` after each. Rejects where one could not be stored: it is kept, and stored
+   * Stores the added batches, and calls `stored` after each. Rejects if one could not be stored: it is kept, and stored
    * by a later call.
    */
   store(stored?: (batch: Batch) => void): Promise<void>

@@ -12,23 +12,23 @@ import {
   usageRows,
 } from './usage.ts'
 
-/** Interval of `flush`: with the commit a crash loses less than ten seconds. */
+/** Interval of `flush`: a crash loses the counts of less than ten seconds, the time of a commit included. */
 export const USAGE_FLUSH_INTERVAL = 5 * SECOND
 /**
- * Maximum number of keys and persons with counts that are not stored yet: some 45 MB. Further ones are not counted. To
- * reach it, as many keys must be used between two flushes.
+ * Maximum number of keys and persons with counts that are not stored yet, some 45 MB; further ones are not counted. It
+ * is reached only if so many keys are used between two flushes.
  */
 const MAX_SUBJECTS = 100_000
-/** From this number on a flush starts before its interval. */
+/** With this many subjects a flush starts before its interval. */
 const FLUSH_EARLY_AT = 20_000
-/** Keys and persons per transaction, which adds up to four rows for each. */
+/** Subjects (keys and persons) per transaction, which adds up to four rows for each. */
 const SUBJECTS_PER_FLUSH = 250
 
 /** Counts the usage of keys and persons in memory, without reads or writes. */
 export interface Meter {
   /**
-   * @param keyId null: the person did it without a key
-   * @param at in which hour it counts; now by default
+   * @param keyId null: the person acted without a key
+   * @param at the instant whose hour it counts in; now by default
    */
   count(userId: string, keyId: string | null, counter: Counter, amount?: number, at?: Instant): void
   /** @param code why a genuine key was refused: an error code, never a client's text */
@@ -36,9 +36,7 @@ export interface Meter {
 }
 
 export interface UsageMeter extends Meter {
-  /**
-   * Stores what was counted, at most once each. Rejects where it could not: it is kept, and stored by a later flush.
-   */
+  /** Stores the counts, each once at most. Rejects if that failed: they are kept for a later flush. */
   flush(): Promise<void>
 }
 
@@ -65,7 +63,7 @@ export function createMeter({
   storage: Storage
   clock: Clock
   log: Log
-  /** Called once with all counts, when they go into a batch. */
+  /** Called once for all counts, when they are put into a batch. */
   onCounted?: (hour: Instant, counts: UsageCounts) => void
   maxSubjects?: number
   flushEarlyAt?: number
@@ -80,7 +78,7 @@ export function createMeter({
     clock,
     add: (tx, { hour, subjects }) => tx.usage.add(rowsOf(hour, subjects)),
   })
-  /** Subjects in `open` and `batches`. */
+  /** Number of subjects in `open` and `batches`. */
   let held = 0
   let dropped = 0
   let flushing: Promise<void> = Promise.resolve()
@@ -118,7 +116,7 @@ export function createMeter({
     current = open.get(wanted) ?? new Map()
   }
 
-  /** Divides the counts into batches, which do not change any more. Those of one owner stay together. */
+  /** Puts the counts into batches, which no longer change. Counts of one owner stay together. */
   function seal(): void {
     for (const [hour, counted] of open) {
       const subjects = [...counted.values()].sort(byOwner)
@@ -131,7 +129,7 @@ export function createMeter({
   }
 
   function flush(): Promise<void> {
-    // Serialized: batches are recorded in their order.
+    // Serialized, so that batches are recorded in their order.
     flushing = flushing.catch(() => {}).then(storeAll)
     return flushing
   }

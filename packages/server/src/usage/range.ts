@@ -9,13 +9,13 @@ export const DEFAULT_BUCKETS: Record<UsageUnit, number> = { hour: 24, day: 30 }
 
 export interface WantedReport {
   bucket?: UsageUnit
-  /** The first bucket is the one that contains this. Default: DEFAULT_BUCKETS before `to`. */
+  /** The first bucket is the one that contains this instant. Default: DEFAULT_BUCKETS before `to`. */
   from?: Instant
-  /** Exclusive; a bucket that begins before it is reported whole. Default: now. */
+  /** Exclusive; a bucket that starts before it is reported as a whole. Default: now. */
   to?: Instant
 }
 
-/** Both on the borders of buckets. @throws KeywayError `invalid_request` */
+/** The range of a report; both ends are on the borders of buckets. @throws KeywayError `invalid_request` */
 export function rangeOf(wanted: WantedReport, now: Instant): { unit: UsageUnit; from: Instant; to: Instant } {
   const unit = wanted.bucket ?? 'day'
   const length = UNIT_LENGTHS[unit]

@@ -6,13 +6,13 @@ import { noUsage, UNIT_LENGTHS, type UsageBucket } from './usage.ts'
 /** Reports of stored usage, complete up to some seconds ago, since counts are stored in batches. */
 export interface UsageReports {
   /**
-   * Every bucket of the range, oldest first, empty ones included, none after the present one. The caller has checked
-   * that the key is the user's.
+   * Every bucket of the range, oldest first, including empty ones, up to the current one. The caller must check that
+   * the key is the user's.
    *
    * @throws KeywayError `invalid_request` (a range that is empty, too long, or no longer kept)
    */
   ofKey(userId: string, keyId: string, wanted?: WantedReport): Promise<UsageBucket[]>
-  /** The same for a person, with all keys (including deleted ones) and without key. */
+  /** As `ofKey` for a person: with all keys, including deleted ones, and without a key. */
   ofUser(userId: string, wanted?: WantedReport): Promise<UsageBucket[]>
 }
 

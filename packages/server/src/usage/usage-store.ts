@@ -1,7 +1,7 @@
 import type { Instant } from '../clock.ts'
 import type { UsageRow, UsageUnit } from './usage.ts'
 
-/** The buckets to delete: those of a unit that start before this. */
+/** What to delete: buckets of each unit that start before its instant. */
 export type Outdated = Record<UsageUnit, Instant>
 
 export interface UsageStore {

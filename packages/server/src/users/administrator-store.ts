@@ -4,17 +4,23 @@ import type { Instant } from '../clock.ts'
 export interface ListedAdministrator {
   addressHash: string
   listedAt: Instant
-  /** When an account became administrator by it, or got its role otherwise; null: not since it was listed. */
+  /**
+   * When an account became administrator by this address, or got its role in another way; null: neither since the
+   * address was listed.
+   */
   claimedAt: Instant | null
   userId: string | null
 }
 
 export interface AdministratorStore {
-  /** The listed addresses, oldest first; as many as one setting holds. */
+  /** The listed addresses, oldest first; the setting's maximum length bounds their number. */
   list(): Promise<ListedAdministrator[]>
   /** Adds an address, unless it is listed. */
   add(addressHash: string, at: Instant): Promise<void>
   remove(addressHash: string): Promise<void>
-  /** True the first time since it was listed; false for an address that is not. */
+  /**
+   * Records that the address was used to become administrator. True only the first time since it was listed; false for
+   * an address that is not listed.
+   */
   claim(addressHash: string, userId: string, at: Instant): Promise<boolean>
 }

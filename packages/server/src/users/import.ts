@@ -15,11 +15,11 @@ export interface UserToImport {
 
 export interface ImportedUser {
   id: string
-  /** False: the address had an account already, which stays as it is. */
+  /** False: the address had an account already, which is unchanged. */
   isNew: boolean
 }
 
-/** Imports accounts without credit, plan or mail, which the first sign-in to the address brings, once. */
+/** Imports accounts without credit, plan or mail; the first sign-in adds these, once. */
 export function createUserImport({ clock, audit }: { clock: Clock; audit: Audit }) {
   return function importUsers(people: readonly UserToImport[], by: By): Promise<ImportedUser[]> {
     // Ids are created here, since a transaction may run again.

@@ -12,15 +12,15 @@ import { roleChange } from './user-changes.ts'
 /** The administrators that `KEYWAY_ADMIN_EMAILS` lists. */
 export interface ListedAdministrators {
   /**
-   * Compares the setting with what was stored at the last start: new addresses may claim the role, and who has it by an
-   * address that is no longer listed loses it, unless nobody else administers.
+   * Compares the setting with what was stored at the last start: new addresses may claim the role; whoever has it by an
+   * address that is no longer listed loses it, unless that would leave no administrator.
    */
   apply(): Promise<void>
   /** The keyed hash of a listed address that signs in; null for all others. Call it before the transaction. */
   prepare(email: EmailAddress): Promise<string | null>
-  /** Makes the user an administrator, the first time since the address was listed. Last in a transaction. */
+  /** Makes the user an administrator, the first time since the address was listed. Must come last in a transaction. */
   claim(tx: Transaction, addressHash: string, user: User, now: Instant): Promise<User>
-  /** The keyed hash of any address, of which a role set otherwise counts as the claim. */
+  /** The keyed hash of any address, to record a claim when its role is set in another way. */
   hashOf(email: EmailAddress): Promise<string>
 }
 

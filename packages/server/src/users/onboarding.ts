@@ -19,7 +19,10 @@ export interface PreparedAccount {
 }
 
 export interface Onboarding {
-  /** Prepares an account for the address. Always called, so that timing does not show whether an account exists. */
+  /**
+   * Prepares an account for the address. Must be called whether or not an account exists, so that timing does not
+   * reveal which.
+   */
   prepare(email: EmailAddress, locale: string | null, now: Instant): Promise<PreparedAccount>
   /**
    * Adds to a user inserted in this same transaction everything that a new account has: trial credit, free

@@ -1,7 +1,7 @@
 import type { AuditChange, AuditType } from '../audit/audit-event.ts'
 import type { User, UserRole, UserStatus } from './user.ts'
 
-/** An act on a person's account, as the audit records it. */
+/** A change of a person's account, as the audit records it. */
 export function about(type: AuditType, userId: string): AuditChange {
   return { type, subject: { type: 'user', id: userId, user_id: userId }, before: null, after: null }
 }

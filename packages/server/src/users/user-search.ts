@@ -1,6 +1,6 @@
 import type { UserSearch } from './user-store.ts'
 
-/** The kind of a typed search: a key prefix, a domain with its `@`, or else the beginning of an address. */
+/** What a typed text searches: a key prefix, a domain with its `@`, otherwise the beginning of an address. */
 export function searchOf(query: string | undefined): UserSearch['by'] {
   const text = query?.trim() ?? ''
   if (text === '') return undefined

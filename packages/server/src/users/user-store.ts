@@ -6,7 +6,10 @@ import type { User, UserRole, UserStatus } from './user.ts'
 
 /** How people are searched: by a condition with an index of its own, and filters. */
 export interface UserSearch {
-  /** Absent: all, newest first (or oldest, as `oldestFirst` says). The others in the order of what they search. */
+  /**
+   * The searched text, by which results are sorted. Absent: everybody, newest first, or oldest first with
+   * `oldestFirst`.
+   */
   by?: /** Where the engine has trigrams, three characters and more without `@` also within it; these newest first. */
     | { addressBeginning: string }
     /** With the `@`. */
@@ -22,7 +25,7 @@ export interface UserStore {
   findByEmail(email: EmailAddress): Promise<User | null>
   /** The users with these ids, by one query and in no order; unknown ids are absent. At most some hundreds. */
   findMany(ids: readonly string[]): Promise<User[]>
-  /** True once for an imported account. */
+  /** Claims the onboarding of an imported account: true once. */
   claimOnboarding(id: string): Promise<boolean>
   /** The operator's own id for an imported person. */
   externalIdOf(id: string): Promise<string | null>
@@ -33,13 +36,14 @@ export interface UserStore {
   lock(id: string): Promise<User | null>
   list(page: PageRequest): Promise<Slice<User>>
   /**
-   * People for administrators, by one index. Where a filter is left to the rows a page reads a bounded number of them, so it
-   * may have fewer than `limit`, or none, and still be followed by another. The `at` of a position belongs to the search.
+   * People for administrators, by one index. Filters without an index apply to the rows read, of which one page reads a
+   * bounded number; a page may therefore have fewer than `limit` rows, or none, and still be followed by another. What
+   * `at` of a position means depends on the search.
    */
   search(wanted: UserSearch, page: PageRequest): Promise<Slice<User>>
   /**
-   * Locks what decides who administers until the transaction ends. Before the locks of addresses and accounts; held by
-   * everything that may take the role from an administrator.
+   * Locks the set of administrators until the transaction ends. Must be taken before the locks of addresses and
+   * accounts, by everything that may remove an administrator.
    */
   lockAdministrators(): Promise<void>
   /** Whether this is an active administrator and nobody else is one. Exact only under `lockAdministrators`. */
@@ -52,7 +56,7 @@ export interface UserStore {
   hasAdministrator(): Promise<boolean>
 }
 
-/** Administrative: only audited transactions have these. Recorded by endings/facts.ts too. */
+/** Administrative: only audited transactions have these operations. endings/facts.ts records their facts too. */
 export interface AdministrativeUserChanges {
   /** Null if there is no such user, or a deleted one. */
   setRole(id: string, role: UserRole, at: Instant): Promise<User | null>
@@ -62,24 +66,24 @@ export interface AdministrativeUserChanges {
   activate(id: string, at: Instant): Promise<User | null>
 }
 
-/** Recorded by endings/facts.ts in the transaction that calls them. */
+/** Operations that must leave facts; endings/facts.ts records these in the same transaction. */
 export interface UserChanges {
   /** False, and nothing written, if the address has an account already. */
   insert(user: User): Promise<boolean>
-  /** The same for an account of another system, which awaits its onboarding. */
+  /** As `insert`, for an account of another system, which awaits its onboarding. */
   insertImported(user: User, externalId: string | null): Promise<boolean>
   /** The user after the change; null for an unknown or deleted one. */
   rename(id: string, name: string | null, at: Instant): Promise<User | null>
   /** The user after the change; null for an unknown or deleted one. */
   setLocale(id: string, locale: string | null, at: Instant): Promise<User | null>
-  /** Null, and nothing written, unless the account is active and its deletion was not asked for yet. */
+  /** Null, and nothing written, unless the account is active and no deletion is scheduled. */
   scheduleDeletion(id: string, deletesAt: Instant, by: Attribution): Promise<User | null>
-  /** Null, and nothing written, where no deletion is awaited. */
+  /** Null, and nothing written, if no deletion is scheduled. */
   cancelDeletion(id: string, by: Attribution): Promise<User | null>
-  /** Moves a deletion that is due to `until`. Null where none is. */
+  /** Moves a due deletion to `until`. Null if none is due. */
   postponeDeletion(id: string, until: Instant, now: Instant): Promise<User | null>
-  /** Null, and nothing written, unless the account is active, has the address `from`, and nobody has `to`. */
+  /** Null, and nothing written, unless the account is active, has the address `from`, and no account has `to`. */
   changeEmail(id: string, from: EmailAddress, to: EmailAddress, by: Attribution): Promise<User | null>
-  /** Sets the status to deleted and erases name and address. Null if that was done before. */
+  /** Sets the status to deleted and erases name and address. Null if it was deleted before. */
   erase(id: string, at: Instant): Promise<User | null>
 }

@@ -16,9 +16,9 @@ export interface User {
   role: UserRole
   status: UserStatus
   createdAt: Instant
-  /** When the account will be deleted, as the person asked; null: not asked. */
+  /** When the account will be deleted, as the person requested; null: no deletion is scheduled. */
   deletesAt: Instant | null
-  /** The language of pages and mails (BCP 47); null: what the browser or the app asks for. */
+  /** The language of pages and mails (BCP 47); null: the one that the browser or the app requests. */
   locale: string | null
 }
 

@@ -20,13 +20,15 @@ export interface Users {
   importUsers(people: readonly UserToImport[], by: By): Promise<ImportedUser[]>
   /** @throws KeywayError `not_found` */
   rename(id: string, name: string | null): Promise<User>
-  /** The language of the person's pages and mails; null: what is asked for. @throws KeywayError `not_found` */
+  /**
+   * Sets the language of the person's pages and mails; null: the one that each request asks for. @throws KeywayError
+   * `not_found`
+   */
   setLocale(id: string, locale: string | null): Promise<User>
-  /** The same as `rename` by an administrator. @throws KeywayError `not_found` */
+  /** As `rename`, by an administrator. @throws KeywayError `not_found` */
   renameBy(id: string, name: string | null, by: By): Promise<User>
   /**
-   * Changes several of these as one act, all or none.
-   *
+   * Changes several fields as one act, all or none. @throws KeywayError `not_found`, `last_administrator`
    * @throws KeywayError `not_found`, `last_administrator`
    */
   change(id: string, change: UserChange, by: By): Promise<User>
@@ -48,7 +50,7 @@ export interface Users {
   delete(id: string, by: By): Promise<User>
 }
 
-/** The fields that an administrator changes; `suspended` and `active` as `suspend` and `activate` do. */
+/** The fields that an administrator may change. Setting `status` acts like `suspend` and `activate`. */
 export interface UserChange {
   name?: string | null
   role?: UserRole
@@ -172,7 +174,10 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
     return requireUndeleted(outcome)
   }
 
-  /** A role that is set here counts as the claim of a listed address, so that the next sign-in does not undo it. */
+  /**
+   * The hash of a listed address whose role is set here: that counts as its claim, so that the next sign-in does not
+   * undo it.
+   */
   async function claimOf(id: string): Promise<string | null> {
     const email = (await store.users.find(id))?.email
     return email ? listed.hashOf(email) : null
@@ -193,7 +198,7 @@ const LAST: Performed<Outcome> = unchanged({ refused: 'last_administrator' })
  * Deletes within the caller's transaction: ends sessions and keys; erases name and address everywhere, mail included;
  * keeps the ledger. Permanent and idempotent. Null for an unknown id.
  *
- * @param isWanted asked under the account's lock; false: nothing is done
+ * @param isWanted evaluated under the account's lock; false: nothing is deleted
  */
 export async function deleteWithin(
   tx: Transaction,

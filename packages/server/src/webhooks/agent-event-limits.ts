@@ -2,15 +2,14 @@ import { createKeyedWindows } from '../keyed-windows.ts'
 import type { WebhookEvent } from './webhook-event.ts'
 
 /**
- * Maximum number of one person's connections for which a node announces webhook events, as multiples of those that a
- * person may have there at once: more than agents cause that all restart, far fewer than would delay the events of
- * others for long.
+ * Limits per person and node of connections whose webhook events are announced, as multiples of the maximum number of
+ * connections: more than restarting all agents causes, far fewer than would delay the events of others for long.
  */
 export const ANNOUNCED_CONNECTIONS = { minute: 3, hour: 10, day: 50 } as const
-/** The multiples are of at least this number. */
+/** The least number that the multiples are applied to. */
 const LEAST_CONNECTIONS = 100
 const MAX_PERSONS = 10_000
-/** Maximum number of unannounced connections in memory; of those that were evicted, the end is announced. */
+/** Maximum number of unannounced connections that are remembered; if one is evicted, its end is announced. */
 const MAX_UNTOLD = 100_000
 
 export interface AgentEventLimits {

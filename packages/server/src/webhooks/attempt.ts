@@ -7,11 +7,11 @@ import { ANSWER_BYTES, type AttemptResult, type WebhookDelivery } from './webhoo
 /** Where an event is sent, and what signs it. */
 export interface Target {
   url: string
-  /** The secrets that sign it, at least one, `whsec_…`. */
+  /** The signing secrets, `whsec_…`, at least one. */
   secrets: readonly string[]
 }
 
-/** Sends one event once. Any answer but 2xx is a failure, a redirect too. */
+/** Sends one event once. Every response but 2xx is a failure, including redirects. */
 export async function attempt(
   { clock, call }: { clock: Clock; call: Outgoing },
   { url, secrets }: Target,
@@ -44,7 +44,7 @@ export function bodyOf({ type, createdAt, sequence, subject, data }: WebhookDeli
 /** The first `ANSWER_BYTES` of the answer in UTF-8, without control characters besides line breaks and tabs. */
 function beginningOf(text: string): string {
   const bytes = Buffer.from(text.slice(0, ANSWER_BYTES)).subarray(0, ANSWER_BYTES)
-  // A character that was cut becomes U+FFFD.
+  // A multi-byte character that was cut off becomes U+FFFD.
   return bytes
     .toString()
     .replace(/\ufffd$/, '')

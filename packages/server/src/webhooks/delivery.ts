@@ -23,13 +23,13 @@ import { changeOf } from './webhook-changes.ts'
 import { TEST_EVENT } from './webhook-event.ts'
 import type { DeliveryOutcome, LeasedQueue } from './webhook-store.ts'
 
-/** Calls of one node to one endpoint at once, so that a slow one holds up no other. */
+/** Maximum number of concurrent calls of one node to one endpoint, so that a slow endpoint does not delay others. */
 export const CONCURRENT_CALLS = 8
-/** Events of one subject that are sent before others have their turn. */
+/** Maximum number of events of one subject that are sent in a row before those of other subjects. */
 const SENT_IN_A_ROW = 10
 /** The longest delay between attempts (2 s, 4 s, 8 s … with jitter). */
 export const MAX_WEBHOOK_BACKOFF = HOUR
-/** Administrators who get a mail when an endpoint is disabled. */
+/** Maximum number of administrators who get a mail when an endpoint is disabled. */
 const MAILED_ADMINISTRATORS = 20
 
 export interface WebhookDeliveryDeps {
@@ -50,8 +50,8 @@ export interface WebhookDeliveryDeps {
 const BY_SERVICE: By = { actor: BY_SETTING, caller: null, requestId: null, reason: null }
 
 /**
- * Sends waiting events to their endpoints, at least once. The events of one subject are sent one after the other: their
- * queue is leased as a whole, and the next one waits until the one before was delivered or given up.
+ * Sends queued events to their endpoints, at least once. The events of one subject are sent sequentially: their queue
+ * is leased as a whole, and an event waits until the one before was delivered or given up.
  */
 export function createWebhookDelivery(deps: WebhookDeliveryDeps): Worker {
   const { storage, clock, log, audit, outbox, nodeId = null, random = Math.random } = deps
@@ -77,7 +77,7 @@ export function createWebhookDelivery(deps: WebhookDeliveryDeps): Worker {
     deps,
   )
 
-  /** The endpoints that are enabled and have room for more calls. */
+  /** The enabled endpoints with the number of further concurrent calls that each may get. */
   async function rooms(): Promise<{ webhookId: string; room: number }[]> {
     const enabled = (await webhooks.list()).filter(({ disabledAt }) => disabledAt === null)
     return enabled
@@ -137,7 +137,7 @@ export function createWebhookDelivery(deps: WebhookDeliveryDeps): Worker {
     return { deliveryId, ...result, state: 'failed' }
   }
 
-  /** An endpoint that accepted nothing for as long as the event was tried is disabled. */
+  /** Disables an endpoint that has accepted nothing for as long as this event was retried. */
   async function disableIfDead(
     { webhookId, firstAttemptAt, type }: WebhookDelivery,
     { at, error }: AttemptResult,

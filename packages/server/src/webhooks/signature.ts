@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { hmac } from '../secrets.ts'
 
-/** Prefix of secrets in the Standard Webhooks specification; the base64 of the key follows. */
+/** Prefix of secrets (Standard Webhooks); the key follows in base64. */
 const SECRET_PREFIX = 'whsec_'
 const SECRET_BYTES = 32
 

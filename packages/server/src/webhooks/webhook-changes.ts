@@ -1,7 +1,7 @@
 import type { AuditChange, AuditedState, AuditType } from '../audit/audit-event.ts'
 import type { Webhook } from './webhook.ts'
 
-/** The change of a setting, as the audit records it; of the address only that it changed. */
+/** The change of a webhook, as the audit records it; of the URL it only records that it changed. */
 export function changeOf(before: Webhook, after: Webhook): AuditChange {
   const url = before.url === after.url ? null : { url: 'changed' }
   return {

@@ -33,16 +33,13 @@ export type SentEventType = WebhookEventType | typeof TEST_EVENT
 /** How long a delivery stays in the log after it was settled. */
 export const DELIVERIES_KEPT_FOR = 7 * DAY
 
-/**
- * Beyond the limit of waiting events the oldest of these are dropped first: they report a state that has passed, not an
- * act.
- */
+/** When too many events are queued, those with this prefix are dropped first: they report a past state, not an act. */
 export const DROPPED_FIRST = 'agent.'
 
 /** What an event is about. Events of one subject are numbered, and delivered one after the other. */
 export interface WebhookSubject {
   type: 'user' | 'session' | 'api_key' | 'balance' | 'agent' | 'mail' | 'audit' | 'webhook'
-  /** The subject's id: for a balance its owner's; for the audit `chain`. */
+  /** The subject's id: for a balance its owner's id, for the audit `chain`. */
   id: string
 }
 
@@ -56,7 +53,7 @@ export interface WebhookEvent {
   data: WebhookData
 }
 
-/** As stored: `type:id`. */
+/** The stored form: `type:id`. */
 export function subjectText({ type, id }: WebhookSubject): string {
   return `${type}:${id}`
 }
@@ -66,7 +63,10 @@ export function parseSubject(text: string): WebhookSubject {
   return { type: text.slice(0, colon) as WebhookSubject['type'], id: text.slice(colon + 1) }
 }
 
-/** A subject has no more events after these. What expired may still be revoked, for as long as its key is kept. */
+/**
+ * Types that are the last event of their subject, each with the delay after which its queue may be pruned. An expired
+ * key may still be revoked for as long as it is kept.
+ */
 const LAST_EVENTS: ReadonlyMap<SentEventType, number> = new Map([
   ['user.deleted', DELIVERIES_KEPT_FOR],
   ['session.ended', DELIVERIES_KEPT_FOR],
@@ -75,7 +75,7 @@ const LAST_EVENTS: ReadonlyMap<SentEventType, number> = new Map([
   ['api_key.expired', 401 * DAY],
 ])
 
-/** When the numbering of a subject with this last event may be forgotten; null: it goes on. */
+/** When the queue of a subject with this event may be pruned; null: more events may follow. */
 export function forgottenAfter(type: SentEventType, at: Instant): Instant | null {
   const kept = LAST_EVENTS.get(type)
   return kept === undefined ? null : at + kept

@@ -4,7 +4,7 @@ import type { AttemptResult, DeliveryState, Webhook, WebhookDelivery, WebhookSec
 import type { WebhookEvent } from './webhook-event.ts'
 
 export interface WebhookStore {
-  /** Oldest first. Without removed ones. */
+  /** Oldest first, without removed endpoints. */
   list(): Promise<Webhook[]>
   find(id: string): Promise<Webhook | null>
   insert(webhook: Webhook): Promise<void>
@@ -15,7 +15,7 @@ export interface WebhookStore {
   ): Promise<Webhook | null>
   /** Locks the row until the transaction ends; null if there is none. */
   lock(id: string): Promise<Webhook | null>
-  /** Locks what new endpoints are counted under until the transaction ends. */
+  /** Serialises insertions until the transaction ends, so that endpoints can be counted first. */
   lockAll(): Promise<void>
   /** Removes its secrets at once, and its deliveries later. Null if there is none. */
   remove(id: string, at: Instant): Promise<Webhook | null>
@@ -25,7 +25,7 @@ export interface WebhookStore {
   removeSecret(webhookId: string, id: string): Promise<boolean>
 }
 
-/** A subject's waiting events for one endpoint, held by one node until `leasedUntil`. */
+/** A subject's queued events for one endpoint, leased to one node until `leasedUntil`. */
 export interface LeasedQueue {
   /** The id of the queue. */
   id: string
@@ -40,8 +40,8 @@ export type DeliveryOutcome = AttemptResult & { deliveryId: string } & (
   )
 
 /**
- * The queues of events, one for each endpoint and subject. The events of one are delivered by one node at a time, in the
- * order of their numbers.
+ * The queues of events, one for each endpoint and subject. One node at a time delivers the events of a queue, in the
+ * order of their sequence numbers.
  */
 export interface WebhookDeliveryStore {
   /**
@@ -54,46 +54,49 @@ export interface WebhookDeliveryStore {
     nodeId: string | null,
   ): Promise<LeasedQueue[]>
   /**
-   * Records an outcome and returns the next event of the queue, leased until `until`; null where there is none now, and
-   * the queue is released. `lost`, and nothing written, if another node has it.
+   * Records an outcome and returns the next event of the queue, whose lease is extended to `until`; or releases the
+   * queue and returns null if it has no due event. `lost`, and nothing written, if another node has the lease.
    */
   advance(
     lease: Pick<LeasedQueue, 'id' | 'leasedUntil'>,
     outcome: DeliveryOutcome | null,
     until: Instant,
   ): Promise<WebhookDelivery | null | 'lost'>
-  /** Gives the queue back, due at once. */
+  /** Releases the lease; the queue is due at once. */
   release(lease: Pick<LeasedQueue, 'id' | 'leasedUntil'>): Promise<void>
   /** When the next queue of these endpoints is due (leases included), or null. */
   nextDue(webhookIds: readonly string[]): Promise<Instant | null>
   /** Releases the leases of nodes that were not seen since. Returns how many queues. */
   releaseAbandoned(nodesSeenSince: Instant): Promise<number>
-  /** Releases leases of this node that it does not know of, since the answer to a lease was lost. */
+  /** Releases this node's leases on all but the known queues: the answer to the statement that leased them was lost. */
   releaseUnknown(nodeId: string, knownIds: readonly string[]): Promise<number>
   /** Numbers an event for one endpoint and stores it as failed, not to be delivered by the queue. */
   insertTest(webhookId: string, id: string, event: WebhookEvent): Promise<WebhookDelivery>
-  /** Stores the result of such an event. */
+  /** Stores the result of a test event. */
   recordTest(id: string, state: 'delivered' | 'failed', result: AttemptResult): Promise<void>
   find(id: string): Promise<WebhookDelivery | null>
   /** Newest first. */
   list(webhookId: string, state: DeliveryState | null, page: PageRequest): Promise<Slice<WebhookDelivery>>
-  /** Queues a settled event again. Null if there is none or it waits already. */
+  /** Queues a settled event again. Null if there is no such event, or it is queued already. */
   requeue(id: string, now: Instant): Promise<WebhookDelivery | null>
-  /** Forgets the attempts of what waits for an endpoint, so that it has the whole time again. */
+  /** Resets the attempts of an endpoint's queued events, so that each may be retried for the whole time again. */
   beginAnew(webhookId: string): Promise<void>
-  /** Whether one was delivered to the endpoint after this. */
+  /** Whether an event was delivered to the endpoint after this instant. */
   hasDeliveredSince(webhookId: string, since: Instant): Promise<boolean>
-  /** The number of waiting events of each endpoint that has some, and when the oldest was written. */
+  /** The number of queued events of each endpoint that has some, and when the oldest was written. */
   waiting(): Promise<Map<string, { count: number; oldestAt: Instant }>>
   /** The number of events in the log that were given up. */
   countFailed(): Promise<number>
-  /** Drops at most `count` waiting events of an endpoint, the oldest of agents first. Returns how many. */
+  /** Drops at most `count` queued events of an endpoint, the oldest agent events first. Returns how many. */
   drop(webhookId: string, count: number, at: Instant): Promise<number>
-  /** Removes what was settled before this, numberings that may be forgotten, and what removed endpoints left. */
+  /**
+   * Removes events that were settled before this instant, queues that are no longer needed, and rows of removed
+   * endpoints.
+   */
   prune(settledBefore: Instant, now: Instant, batch: number): Promise<number>
   /**
-   * Removes the oldest settled events of agents beyond the newest `most` of any kind, for each endpoint and state. Returns
-   * whether there may be more.
+   * Removes the oldest settled agent events while an endpoint has more than `most` settled events of one state, of any
+   * type. Returns whether there may be more.
    */
   pruneSurplus(most: number, now: Instant): Promise<boolean>
 }

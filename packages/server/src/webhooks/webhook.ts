@@ -1,45 +1,48 @@
 import { DAY, type Instant, SECOND } from '../clock.ts'
 import type { SentEventType, WebhookEventType, WebhookSubject } from './webhook-event.ts'
 
-/** Maximum number of endpoints: each act is written once for every endpoint that subscribes to it. */
+/** Maximum number of endpoints: each event is written once for every endpoint that subscribes to it. */
 export const MAX_WEBHOOKS = 20
-/** Each body is signed with all of them. */
+/** Maximum number of secrets of an endpoint; each body is signed with all of them. */
 export const MAX_SECRETS = 5
 export const MAX_URL_LENGTH = 2048
-/** Events that wait for one endpoint; beyond it the oldest are dropped, those of agents first. */
+/** Maximum number of queued events of one endpoint; beyond it the oldest are dropped, agent events first. */
 export const MAX_WAITING = 100_000
-/** Settled events that the log of one endpoint has of each state; beyond it the oldest of agents are removed. */
+/**
+ * Maximum number of settled events of one state in the log of one endpoint; beyond it the oldest agent events are
+ * removed.
+ */
 export const MAX_LOGGED = 200_000
-/** After this time of failed attempts an event is given up. */
+/** An event that failed for this long is given up. */
 export const GIVE_UP_AFTER = 3 * DAY
-/** How long a node has for one attempt and the record of its outcome, before another node tries. */
+/** How long a queue is leased for one attempt and the record of its outcome; then another node may try. */
 export const LEASE = 30 * SECOND
-/** Bytes of an answer that the log keeps. */
+/** Maximum number of bytes of a response that the log keeps. */
 export const ANSWER_BYTES = 1024
 
 /** An endpoint that events are sent to. */
 export interface Webhook {
   id: string
   url: string
-  /** Empty: all. */
+  /** Types that it subscribes to; empty: all. */
   events: WebhookEventType[]
   createdAt: Instant
   /** Null: events are sent. */
   disabledAt: Instant | null
   disabledBy: 'person' | 'failures' | null
-  /** Events that were dropped because too many waited. */
+  /** Number of events that were dropped because too many were queued. */
   dropped: number
 }
 
 export interface WebhookSecret {
   id: string
   webhookId: string
-  /** Purpose `webhook-secret`, context the id. */
+  /** Sealed with the purpose `webhook-secret` and the id as context. */
   sealedSecret: string
   createdAt: Instant
 }
 
-/** `failed`: given up. `dropped`: too many waited. */
+/** `failed`: given up. `dropped`: too many were queued. */
 export type DeliveryState = 'waiting' | 'delivered' | 'failed' | 'dropped'
 
 /** One event for one endpoint. Its id is the `webhook-id`, the same on every attempt. */
@@ -58,7 +61,7 @@ export interface WebhookDelivery {
   /** Attempts since it was queued, or queued again. */
   attempts: number
   firstAttemptAt: Instant | null
-  /** When it was delivered, given up or dropped. */
+  /** When it was delivered, given up or dropped; null: it is queued. */
   settledAt: Instant | null
   /** The result of the last attempt. */
   last: AttemptResult | null
@@ -68,10 +71,10 @@ export interface WebhookDelivery {
 export interface AttemptResult {
   at: Instant
   durationMs: number
-  /** Null: there was no answer. */
+  /** Null: there was no response. */
   status: number | null
-  /** Why it counts as failed; null if it does not. */
+  /** Why it counts as failed; null if it succeeded. */
   error: string | null
-  /** The beginning of the answer. */
+  /** The beginning of the response. */
   answer: string | null
 }

@@ -28,7 +28,7 @@ import { TEST_EVENT, type WebhookEventType } from './webhook-event.ts'
 export interface WebhookStatus extends Webhook {
   secrets: Pick<WebhookSecret, 'id' | 'createdAt'>[]
   waiting: number
-  /** When the oldest waiting event was written. */
+  /** When the oldest queued event was written. */
   oldestWaitingAt: Instant | null
 }
 
@@ -45,7 +45,7 @@ export interface WebhookChange {
   enabled?: boolean
 }
 
-/** The endpoints of the operator. What administrators do with them is recorded. */
+/** The operator's endpoints. Acts of administrators on them are audited. */
 export interface Webhooks {
   /** Oldest first. */
   list(): Promise<WebhookStatus[]>
@@ -58,13 +58,16 @@ export interface Webhooks {
   ): Promise<{ webhook: WebhookStatus; secret: string }>
   /** Waiting events are sent when it is enabled again. @throws KeywayError `not_found`, `invalid_request` */
   change(id: string, change: WebhookChange, by: By): Promise<WebhookStatus>
-  /** Waiting events are no longer sent. @throws KeywayError `not_found` */
+  /** Removes an endpoint; its queued events are not sent. @throws KeywayError `not_found` */
   remove(id: string, by: By): Promise<void>
   /** Each body is signed with all secrets, until the old one is removed. @throws KeywayError `not_found`, `invalid_request` */
   addSecret(id: string, by: By): Promise<NewSecret>
   /** @throws KeywayError `not_found`, `invalid_request` (the only one) */
   removeSecret(id: string, secretId: string, by: By): Promise<void>
-  /** Sends one event now, also to a disabled endpoint, and returns what came of it. @throws KeywayError `not_found`, `rate_limited` */
+  /**
+   * Sends a test event now, also to a disabled endpoint, and returns the result. @throws KeywayError `not_found`,
+   * `rate_limited`
+   */
   test(id: string, by: By): Promise<WebhookDelivery>
   /** Newest first. @throws KeywayError `not_found` */
   deliveries(id: string, state: DeliveryState | null, page: PageRequest): Promise<Slice<WebhookDelivery>>
@@ -138,7 +141,7 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
         })
         if (JSON.stringify(before) === JSON.stringify(after)) return unchanged(after)
         tx.publish({ type: 'webhooks.changed' })
-        // Events that waited while it was disabled.
+        // Events that were queued while it was disabled are retried from the start.
         if (enabled) {
           await tx.webhookDeliveries.beginAnew(id)
           tx.publish({ type: 'webhook.queued' })

@@ -54,7 +54,7 @@ export function chargeRoutes({ charges }: Pick<HttpPorts, 'charges'>): Route[] {
         'rate_limited',
       ],
       async handle({ principal, body, idempotencyKey }) {
-        // An id that is not one is answered like a user who has not authorised the app.
+        // A malformed id is refused like that of a user who has not authorised the app.
         const userId = parseId(body.user_id)
         const keyId = body.key_id === undefined ? null : parseId(body.key_id)
         if (!userId || (body.key_id !== undefined && !keyId)) throw notAuthorized()

@@ -9,7 +9,10 @@ export interface DocsOptions {
 
 const TAG = 'Service'
 
-/** The API documentation as OpenAPI, generated and encoded on its first request, and the entry of the documents. */
+/**
+ * The API documentation as OpenAPI, generated and encoded on its first request, and the start page of the
+ * documentation.
+ */
 export function docsRoutes({ openApi }: DocsOptions): Route[] {
   let openApiBody: StaticBody | null = null
 

@@ -9,7 +9,7 @@ import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
 import { byOf, TAG } from './admin/acting.ts'
 
-/** The document has many lists, each element as in its own list. */
+/** The schema of an export: many lists, each of the elements that its own list call returns. */
 const theExport = {
   status: 200,
   description: 'The document.',

@@ -7,7 +7,7 @@ import type { HttpPorts } from '../http-ports.ts'
 import { notFound } from '../not-found.ts'
 import { type Route, route } from '../route.ts'
 
-/** A report may contain the whole mail. */
+/** Maximum size of a bounce report, which may contain the whole mail. */
 const MAX_REPORT_BYTES = 256 * 1024
 const PROVIDERS: readonly HookProvider[] = ['resend', 'postmark']
 

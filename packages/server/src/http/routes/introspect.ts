@@ -8,7 +8,7 @@ import type { HttpPorts } from '../http-ports.ts'
 import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
 
-/** Calls of one request. */
+/** Maximum value of `consume`. */
 const MAX_CONSUMED = 1_000_000
 
 const consume = wholeNumber(`a whole number from 0 to ${MAX_CONSUMED}`, 1, 0, MAX_CONSUMED).meta({
@@ -22,7 +22,7 @@ export const introspectionBody = z.object({
 
 /** Maximum number of credentials in one request. Each key may have 16 KiB of metadata, which the answer repeats. */
 const MAX_TOKENS = 32
-/** Room for as many imported keys, of 512 characters each. */
+/** Enough for MAX_TOKENS imported keys of 512 characters each. */
 const MAX_TOKENS_BYTES = 24 * 1024
 
 const introspectionsBody = z.object({

@@ -12,7 +12,7 @@ export interface MetricsOptions {
   /** The Bearer token of scrapers; null: only this machine may scrape, without one. */
   metricsToken: string | null
   publicUrl: string
-  /** Whether the listening address, the peer and Host are of this machine and no proxy header is present. */
+  /** Whether the listening address, the peer and Host are loopback and no proxy header is present. */
   isLocal: (incoming: IncomingMessage) => boolean
 }
 

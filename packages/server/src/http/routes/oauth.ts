@@ -77,7 +77,7 @@ const deviceExample = (publicUrl: string) => ({
   interval: 5,
 })
 
-/** What all endpoints that clients call have in common. */
+/** Properties that all endpoints for OAuth clients share. */
 const forClients = {
   method: 'POST',
   tag: TAG,

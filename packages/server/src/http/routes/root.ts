@@ -9,7 +9,7 @@ export interface RootOptions {
   version: string
   publicUrl: string
   hasInbox: boolean
-  /** Whether the listening address, the peer and Host are of this machine and no proxy header is present. */
+  /** Whether the listening address, the peer and Host are loopback and no proxy header is present. */
   isLocal: (incoming: IncomingMessage) => boolean
 }
 

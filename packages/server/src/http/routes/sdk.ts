@@ -5,10 +5,10 @@ import { IMMUTABLE, publicFor } from '../../cache-control.ts'
 import { KeywayError } from '../../errors.ts'
 import { type Route, route } from '../route.ts'
 
-/** How long a client may take the redirect to the current version from its cache. */
+/** `max-age` of the redirect to the current version, in seconds. */
 const REDIRECT_SECONDS = 60
 
-/** The client packages that fit this version. Each build has an address of its own; a fixed one redirects to it. */
+/** The client packages of this version. Each build has an immutable URL; a fixed URL redirects to it. */
 export function sdkRoutes(publicUrl: string): Route[] {
   return [
     ...packageRoutes({
@@ -35,7 +35,7 @@ export function sdkRoutes(publicUrl: string): Route[] {
 }
 
 interface ServedPackage {
-  /** Redirects to the current version. */
+  /** Path of the redirect to the current version. */
   latest: string
   path: `${string}{version}${string}`
   operation: string
@@ -47,7 +47,7 @@ interface ServedPackage {
 
 function packageRoutes({ latest, path, operation, what, usage, type, pack }: ServedPackage): Route[] {
   let packed: ReturnType<typeof pack> | null = null
-  /** Packed by the first request, so that the service starts without it. */
+  /** Packed on the first request, so that packing does not slow down the start. */
   const current = () => {
     packed ??= pack()
     return packed

@@ -128,7 +128,7 @@ export function sessionAnswer(user: User, session: Session, tokens: SessionToken
   }
 }
 
-/** @param expiresAt when it ends unless it is refreshed */
+/** @param expiresAt when the session ends unless it is refreshed */
 function sessionObject(session: Session, expiresAt: Instant, currentId: string | null): SessionObject {
   return {
     id: session.id,

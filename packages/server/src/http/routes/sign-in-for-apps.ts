@@ -47,7 +47,7 @@ const claims = z
   .meta({ id: 'UserInfo' })
 const claimsExample = { sub: answers.EXAMPLE_ID, email: 'ada@example.com', email_verified: true, name: 'Ada' }
 
-/** The endpoints of sign-in for apps that are not web pages. */
+/** OAuth endpoints that apps call for sign-in; they are no web pages. */
 export function signInForAppsRoutes({ oauth }: Pick<HttpPorts, 'oauth'>): Route[] {
   const userInfo = {
     path: '/oauth/userinfo',
@@ -143,7 +143,7 @@ function registrationRoute(register: NonNullable<HttpPorts['oauth']['register']>
   })
 }
 
-/** The whole metadata are read by clients/client-metadata.ts, with the errors of RFC 7591 section 3.2.2. */
+/** clients/client-metadata.ts validates the metadata, with the errors of RFC 7591 section 3.2.2. */
 const registrationBody = z.looseObject({})
 
 const registered = z

@@ -68,13 +68,13 @@ export interface MailProduct {
   supportEmail: string
   publicUrl: string
   brand: Brand
-  /** The words for the operator's links. */
+  /** Labels of the operator's links. */
   linkLabels: { terms: string; privacy: string }
 }
 
 /**
- * Uses tables and inline styles, since many mail programs remove other markup; the style sheet only has the dark colours
- * and the margins for phones. Loads nothing from the network but the operator's logo.
+ * Renders a mail as HTML, with tables and inline styles, since many mail programs remove other markup; the style sheet
+ * only has the dark colours and the margins for phones. Loads nothing from the network but the operator's logo.
  */
 export function renderHtml(
   mail: TemplatedMail,
@@ -121,10 +121,10 @@ function supportLine({ support }: TemplatedMail, { supportEmail, brand: { accent
   return html`${before!}<a class="link" href="mailto:${supportEmail}" style="color:${accent.light.accent}">${supportEmail}</a>${after!}`
 }
 
-/** Never part of a text: private use. */
+/** A private-use character, which no text contains. */
 const MARK = '\uE000'
 
-/** The operator's pages, in a line of their own. */
+/** Links to the operator's own pages, on one line. */
 function ownLinks({ brand: { accent, links }, linkLabels }: MailProduct): Html {
   const given = (['terms', 'privacy'] as const).filter(name => links[name] !== null)
   if (given.length === 0) return html``
@@ -136,8 +136,8 @@ const LOGO_HEIGHT = 32
 const MAX_LOGO_WIDTH = 280
 
 /**
- * The operator's logo if it is a PNG, which every mail program shows; else the initial in a square. With the product's name,
- * unless the logo contains it. On dark backgrounds it has a light one.
+ * The operator's logo if it is a PNG, which every mail program shows; else the initial in a square. The product's name
+ * follows, unless the logo contains it. Dark backgrounds show the logo for them.
  */
 function wordmark(product: MailProduct): Html {
   const { logo } = product.brand
@@ -186,7 +186,7 @@ function renderButton(
 </td></tr></table>`
 }
 
-/** The address of a button, below all else: few need it. */
+/** The URL of a button as text, at the end of the mail, since few need it. */
 function renderAddress(block: Block): Html {
   if (block.kind !== 'button') return html``
   return html`<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="margin:24px 0 12px"><tr>
@@ -207,7 +207,7 @@ function renderCode({ label, code }: Extract<Block, { kind: 'code' }>): Html {
 }
 
 function renderFacts(rows: [string, string][], direction: Direction): Html {
-  // As attributes and pixels of one side, which every mail program understands.
+  // As HTML attributes and physical sides, which every mail program understands.
   const [start, padding] = direction === 'rtl' ? ['right', '10px 0 10px 16px'] : ['left', '10px 16px 10px 0']
   return html`<table class="panel" width="100%" cellpadding="0" cellspacing="0" border="0" style="margin:0 0 24px;background-color:${light.panel};border-radius:8px">
 ${rows.map(

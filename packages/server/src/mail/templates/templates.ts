@@ -38,7 +38,7 @@ export interface TemplatedMail {
   body: Block[]
   /** Small print. */
   notes: string[]
-  /** With the support address. */
+  /** The sentence with the support address. */
   support: Fill<'support'>
   link: string | null
   code: string | null
@@ -92,7 +92,7 @@ export function createTemplates(
     }
   }
 
-  /** The fields of mails about a key: which one, and what happened when. */
+  /** The details of a mail about a key: which one, and what happened when. */
   const keyFacts = (prefix: string, name: string | null, ...more: [string, string][]): Block => ({
     kind: 'facts',
     rows: [...(name ? [[facts.name, name] as [string, string]] : []), [facts.key, `${prefix}…`], ...more],
@@ -361,8 +361,8 @@ export function createTemplates(
 
 /**
  * When the link was requested. It is part of the subject so that mail programs do not group two requests into one
- * conversation, and the newest link is easily found. A retrying client asks twice in a second: two letters stand for the
- * milliseconds.
+ * conversation, and the newest link is easily found. Two requests of a retrying client may fall into one second, so two
+ * letters encode the milliseconds.
  */
 function timeOfRequest(expiresAt: Instant): string {
   const milliseconds = expiresAt % SECOND

@@ -11,7 +11,7 @@ export const keyLists = defineMigration('0007-key-lists', async ({ db }) => {
     where revoked_at is null and expires_at is not null`.execute(db)
   await sql`create index api_keys_by_end on api_keys (user_id, expires_at)
     where revoked_at is null and expires_at is not null`.execute(db)
-  // For pruning: expired keys that are not revoked, since revoked ones are kept.
+  // For pruning: expired keys that were not revoked; revoked keys are kept.
   await sql`create index api_keys_unrevoked_by_end on api_keys (expires_at) where revoked_at is null`.execute(
     db,
   )

@@ -40,7 +40,7 @@ export const usage = defineMigration('0011-usage', async ({ db }) => {
   await db.schema.alterTable('api_keys').addColumn('last_used_client', 'text').execute()
 })
 
-/** `key_id` is empty in rows of a person. */
+/** `key_id` is empty in rows of a person's total. */
 function bucketTable(db: Untyped, name: string) {
   return db.schema
     .createTable(name)

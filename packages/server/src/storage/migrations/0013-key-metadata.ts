@@ -5,7 +5,7 @@ export const keyMetadata = defineMigration('0013-key-metadata', async ({ db }) =
   await db.schema.alterTable('api_keys').addColumn('external_id', 'text').execute()
   // Length of the metadata in bytes, so that a list knows its size before it reads them; null: none.
   await db.schema.alterTable('api_keys').addColumn('metadata_bytes', 'integer').execute()
-  // A table of its own: up to 16 KiB in the key's row would be rewritten with each batch of last uses.
+  // A separate table: up to 16 KiB in the key's row would be rewritten with each batch of last uses.
   await db.schema
     .createTable('key_metadata')
     .addColumn('key_id', 'text', c => c.notNull().primaryKey().references('api_keys.id').onDelete('cascade'))

@@ -5,7 +5,7 @@ export const keySpend = defineMigration('0015-key-spend', async ({ db }) => {
   // ledger outlives keys.
   await db.schema.alterTable('ledger_entries').addColumn('key_id', 'text').execute()
   await db.schema.alterTable('ledger_entries').addColumn('lineage_id', 'text').execute()
-  // The sums of those entries: of the newest UTC day and month that has one, and of all.
+  // The sums of those entries: of the newest UTC day and month with an entry, and of all.
   await db.schema
     .createTable('key_spend')
     .addColumn('lineage_id', 'text', c => c.notNull().primaryKey())

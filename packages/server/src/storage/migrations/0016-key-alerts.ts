@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { defineMigration } from './migration.ts'
 
 export const keyAlerts = defineMigration('0016-key-alerts', async ({ db }) => {
-  // One row for each mail about a key's limits or networks: the key says of what, and in which period.
+  // One row for each mail about a key's limits or networks: the primary key names the subject and the period.
   await db.schema
     .createTable('key_alerts')
     .addColumn('lineage_id', 'text', c => c.notNull())

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { defineMigration } from './migration.ts'
 
 export const oauthClients = defineMigration('0017-oauth-clients', async ({ db }) => {
-  // Null, which the previous version leaves, is none or the default.
+  // The previous version leaves these columns null, which means none or the default.
   const apps = db.schema.alterTable.bind(db.schema, 'apps')
   for (const list of ['redirect_uris', 'logout_uris', 'scopes'])
     await apps().addColumn(list, 'text').execute()
@@ -12,7 +12,7 @@ export const oauthClients = defineMigration('0017-oauth-clients', async ({ db })
     await apps().addColumn(flag, 'integer').execute()
   await apps().addColumn('removed_at', 'bigint').execute()
 
-  // Sessions that were opened for an app. Their kind is one that the previous version accepts nowhere.
+  // Sessions that were opened for an app. The previous version accepts sessions of this kind nowhere.
   const sessions = db.schema.alterTable.bind(db.schema, 'sessions')
   await sessions().addColumn('scopes', 'text').execute()
   await sessions().addColumn('audience', 'text').execute()

@@ -46,7 +46,7 @@ export const signInForApps = defineMigration('0018-sign-in-for-apps', async ({ d
     .column('created_at')
     .execute()
 
-  // Ended sessions of which their app is told. One that is leased is due again when its lease ends.
+  // Ended sessions whose app must be notified. A leased notice is due again when its lease ends.
   await db.schema
     .createTable('logout_notices')
     .addColumn('session_id', 'text', c => c.notNull().primaryKey())

@@ -35,7 +35,7 @@ export const administration = defineMigration('0020-administration', async ({ db
   await sql`create index audit_events_by_actor on audit_events (actor_id, sequence)`.execute(db)
   await sql`create index audit_events_by_subject on audit_events (subject_id, sequence)`.execute(db)
   await sql`create index audit_events_by_user on audit_events (user_id, sequence)`.execute(db)
-  // Apart, since reasons are erased with the person and rows never change.
+  // A separate table, since reasons are erased with the person, while audit rows never change.
   await db.schema
     .createTable('audit_reasons')
     .addColumn('sequence', 'bigint', c => c.notNull().primaryKey())
@@ -44,7 +44,7 @@ export const administration = defineMigration('0020-administration', async ({ db
     .addColumn('reason', 'text', c => c.notNull())
     .execute()
   await sql`create index audit_reasons_by_user on audit_reasons (user_id)`.execute(db)
-  // One row: both ends of the chain.
+  // One row with both ends of the chain.
   await db.schema
     .createTable('audit_chain')
     .addColumn('id', 'text', c => c.notNull().primaryKey())

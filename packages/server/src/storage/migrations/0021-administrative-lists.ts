@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { defineMigration } from './migration.ts'
 
-/** Everything up to the `@` of an address, whose characters `LOCAL_PART` (email-address.ts) lists. */
+/** Every character that the part of an address before the `@` may contain; see `LOCAL_PART` (email-address.ts). */
 const LOCAL_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789!#$&''*+-./=?^_`{|}~%"
 
 /** One index for each order and search of an administrator's lists. */

@@ -6,7 +6,8 @@ export const addressParts = defineMigration('0029-address-parts', async ({ db, t
   await trigramIndex('users_address_parts', 'users', 'email')
   // A duplicate of the index `users_created`.
   await sql`drop index if exists users_newest`.execute(db)
-  // In the order of the list of expiring keys, also where very many expire at once, and without those that never do.
+  // Has the order of the list of expiring keys, even if very many expire at once, and leaves out keys that never
+  // expire.
   await sql`create index api_keys_expiring on api_keys (expires_at, id)
     where revoked_at is null and expires_at is not null`.execute(db)
   await sql`drop index if exists api_keys_unrevoked_by_end`.execute(db)

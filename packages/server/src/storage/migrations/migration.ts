@@ -11,12 +11,12 @@ export interface MigrationDeps {
   appendOnly(table: string, mayDelete?: string): Promise<void>
   /** As in `Engine`. */
   trigramIndex(name: string, table: string, column: string): Promise<void>
-  /** Makes the engine refuse TRUNCATE. For a table that is append-only already. */
+  /** Makes the engine refuse TRUNCATE on a table that is append-only already. */
   refuseTruncate(table: string): Promise<void>
 }
 
 export interface Migration {
-  /** Sorts by its number; never renamed once released. */
+  /** Starts with a number that orders migrations; never renamed once released. */
   name: string
   up(deps: MigrationDeps): Promise<void>
 }

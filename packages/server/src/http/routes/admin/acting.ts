@@ -11,7 +11,7 @@ export const TAG = 'Administration'
 
 type Input = Pick<RouteInput<'admin:read', unknown, unknown>, 'caller' | 'requestId'> & { principal: Owner }
 
-/** Who acts, for the audit. */
+/** The actor and the reason of an administrative call, for the audit. */
 export function byOf({ principal, caller, requestId }: Input, reason: string | null = null): By {
   const { userId, keyId, session } = principal
   return {
@@ -31,11 +31,11 @@ export function assertMayGiveRights({ session }: Owner): void {
   )
 }
 
-/** Why, for the audit. */
+/** The reason of an administrative act, for the audit. */
 export const reason = text('a reason', 'asked for by mail', { min: 1, max: MAX_REASON_LENGTH }).refine(
   value => !hasControlCharacters(value),
   { error: 'must not contain control characters' },
 )
 
-/** The body of acts that take nothing but a reason. */
+/** The body of administrative acts that have no other fields. */
 export const reasonBody = z.strictObject({ reason: optional(reason) })

@@ -23,7 +23,10 @@ const urls = z
   })
   .max(MAX_LISTED, { error: `must have at most ${MAX_LISTED} entries` })
 
-/** What the operator sets, as the options of `keyway apps add`; checked by the noun, which names the field. */
+/**
+ * The settings of an app, as the options of `keyway apps add`; validated by apps/app-settings.ts, which names the
+ * field.
+ */
 const settings = {
   audience: optional(url),
   verify_url: optional(url),
@@ -50,7 +53,7 @@ const newApp = z.strictObject({ id: appId, name: appName, adopt: optional(flag),
 const appChange = z.strictObject({ name: optional(appName), ...settings })
 type Change = z.output<typeof appChange>
 
-/** Changes of these give nobody a right: a key may make them. */
+/** Settings whose change gives nobody a right, so that a key may change them. */
 const HARMLESS: ReadonlySet<string> = new Set(['name', 'token_alg', 'id_token_alg', 'require_pkce', 'reason'])
 
 const nullable = <Schema extends z.ZodType>(schema: Schema) => z.union([schema, z.null()])
@@ -109,7 +112,7 @@ const appsQuery = z.object({
     .meta({ description: 'Only apps that registered themselves, or only those of the operator.' }),
 })
 
-/** Registered apps, as the `keyway apps` commands have them. */
+/** Registered apps, with the operations of the `keyway apps` commands. */
 export function appRoutes({ apps }: Pick<HttpPorts, 'apps'>): Route[] {
   return [
     route({
@@ -273,7 +276,7 @@ function readCursor(text: string): string | null {
   return isAppId(id) || isClientUrl(id) ? id : null
 }
 
-/** The settings that were given. An empty text clears one. */
+/** The given settings. An empty text clears a setting. */
 function settingsOf(body: Change): Partial<AppSettings> {
   const orNull = (value: string | undefined) => (value === '' ? null : value)
   const given: { [Name in keyof AppSettings]: AppSettings[Name] | undefined } = {

@@ -6,9 +6,9 @@ import type { Suppression } from '../../../outbox/suppression.ts'
 import type { Session } from '../../../sessions/session.ts'
 import * as answers from '../../openapi-schemas.ts'
 
-/*
- * What administrators see: schemas, examples, and the objects, whose fields are listed so that no column is exposed by
- * accident. No mail's content, no address in the audit.
+/**
+ * What administrators see: schemas, examples, and JSON objects. Fields are listed explicitly, so that no column is
+ * exposed by accident. They contain no content of mails, and audit rows no addresses.
  */
 
 const id = z.uuid()

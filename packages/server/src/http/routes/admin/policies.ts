@@ -83,7 +83,7 @@ const example = {
 }
 const thePolicies = { schema: policies, example }
 
-/** What new keys may be, who may sign up, what new accounts get, and limits of all. */
+/** Policies: what new keys may be, who may sign up, what new accounts get, and limits of everybody. */
 export function policyRoutes({ policies: book }: Pick<HttpPorts, 'policies'>): Route[] {
   return [
     route({

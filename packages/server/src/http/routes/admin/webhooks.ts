@@ -111,7 +111,7 @@ const deliveryQuery = pageQuery.extend({
     .optional(),
 })
 
-/** Endpoints that receive events. */
+/** Webhook endpoints, which receive events. */
 export function webhookRoutes({ webhooks }: { webhooks(): Promise<Webhooks> }): Route[] {
   return [
     route({
@@ -187,7 +187,7 @@ export function webhookRoutes({ webhooks }: { webhooks(): Promise<Webhooks> }): 
       errors: [],
       async handle({ params, body, ...input }) {
         const { reason: why, ...change } = body
-        // The new address receives all events, also after the key has ended.
+        // The new URL receives all further events, even after the key that set it has ended.
         if (change.url !== undefined) assertMayGiveRights(input.principal)
         const by = byOf(input, why ?? null)
         return ok(webhookObject(await (await webhooks()).change(params.webhook_id, change, by)))
