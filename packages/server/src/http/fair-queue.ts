@@ -80,12 +80,16 @@ export interface FairQueue {
  * While the process keeps up, nothing waits, and the queue costs one comparison per request.
  *
  * @param isKnown whether an account was used from this network lately
+ * @param clock monotonic, in milliseconds
  */
-export function createFairQueue(isKnown: (network: string) => boolean): FairQueue {
-  const known = createRoundRobin()
-  const unknown = createRoundRobin()
-  const noisy = createRoundRobin()
-  const refusals = createRefusalCounts()
+export function createFairQueue(
+  isKnown: (network: string) => boolean,
+  clock: () => number = () => performance.now(),
+): FairQueue {
+  const known = createRoundRobin(clock)
+  const unknown = createRoundRobin(clock)
+  const noisy = createRoundRobin(clock)
+  const refusals = createRefusalCounts(clock)
   let startedInTurn = 0
   let isTurnScheduled = false
   let turns = 0
@@ -114,7 +118,7 @@ export function createFairQueue(isKnown: (network: string) => boolean): FairQueu
   }
 
   function mayStartOnArrival(): boolean {
-    const isLate = startedInTurn > 0 && performance.now() - scheduledAt >= MIN_SLICE_MS
+    const isLate = startedInTurn > 0 && clock() - scheduledAt >= MIN_SLICE_MS
     if (isLate || startedInTurn >= STARTED_ON_ARRIVAL) return false
     startedInTurn++
     return true
@@ -138,7 +142,7 @@ export function createFairQueue(isKnown: (network: string) => boolean): FairQueu
   function scheduleTurn(): void {
     if (isTurnScheduled) return
     isTurnScheduled = true
-    scheduledAt = performance.now()
+    scheduledAt = clock()
     setImmediate(takeTurn)
   }
 
@@ -146,14 +150,14 @@ export function createFairQueue(isKnown: (network: string) => boolean): FairQueu
     isTurnScheduled = false
     startedInTurn = 0
     if (waiting() === 0) return
-    const now = performance.now()
+    const now = clock()
     const rest = isContinued ? now - scheduledAt : 0
     sliceEnd = now + Math.min(MAX_SLICE_MS, Math.max(MIN_SLICE_MS, rest))
     startNext()
   }
 
   function startNext(): void {
-    const now = performance.now()
+    const now = clock()
     running?.charge(now - running.at)
     running = null
     isContinued = waiting() > 0
@@ -208,9 +212,9 @@ interface Waiting {
 
 type RoundRobin = ReturnType<typeof createRoundRobin>
 
-function createRoundRobin() {
+function createRoundRobin(clock: () => number) {
   const networks = createTurns<Waiting>()
-  const absent = createUsedTimes()
+  const absent = createUsedTimes(clock)
   let waiting = 0
   return {
     get waiting() {
@@ -284,12 +288,12 @@ function createRoundRobin() {
  * The used time of networks that have no queued request, so that a client that sends one request after another is
  * charged for all of them.
  */
-function createUsedTimes() {
+function createUsedTimes(clock: () => number) {
   const times = new Map<string, number>()
-  let clearedAt = performance.now()
+  let clearedAt = clock()
   return {
     add(network: string, ms: number): void {
-      const now = performance.now()
+      const now = clock()
       if (now - clearedAt >= ABSENT_FOR_MS) {
         times.clear()
         clearedAt = now
@@ -349,13 +353,13 @@ function createTurns<Queue>(): Turns<Queue> {
 }
 
 /** Counts refusals per network in the current and the previous period, with bounded memory and without a timer. */
-function createRefusalCounts() {
+function createRefusalCounts(clock: () => number) {
   let current = new Map<string, number>()
   let previous = current
-  let startedAt = performance.now()
+  let startedAt = clock()
   return {
     count(network: string): void {
-      const now = performance.now()
+      const now = clock()
       if (now - startedAt >= PERIOD_MS) {
         previous = now - startedAt < 2 * PERIOD_MS ? current : new Map()
         current = new Map()
@@ -366,7 +370,7 @@ function createRefusalCounts() {
       current.set(network, (count ?? 0) + 1)
     },
     isNoisy(network: string): boolean {
-      if (performance.now() - startedAt >= 2 * PERIOD_MS) return false
+      if (clock() - startedAt >= 2 * PERIOD_MS) return false
       return (current.get(network) ?? 0) >= NOISY_AFTER || (previous.get(network) ?? 0) >= NOISY_AFTER
     },
   }

@@ -19,7 +19,7 @@ let journey: Journey
 const ada = 'ada@example.com'
 const MAILS_AN_HOUR = 10
 /** A second, and the time that a command itself takes. */
-const A_SECOND_MS = 1500
+const A_SECOND_MS = 3000
 
 before(async () => {
   settings = {

@@ -5,6 +5,7 @@ import { setTimeout } from 'node:timers'
 import type { newApiKey } from '../../src/api-keys/api-key.ts'
 import type { newAppSecret } from '../../src/apps/app-secret.ts'
 import type { loadConfig } from '../../src/config.ts'
+import { type guardConnections, NOISY_REFUSED_ABOVE } from '../../src/http/connection-guard.ts'
 import type { createLog, Log } from '../../src/log.ts'
 import type { generateCode } from '../../src/magic-links/login-code.ts'
 import type { createSend } from '../../src/magic-links/send.ts'
@@ -21,6 +22,9 @@ import type { Journal } from './recording.ts'
  * Importing modules get them wrapped in an observer, which calls the original and returns its result. The imports are
  * redirected by Node's resolver, without changes to the product. Calls within a module are not observed, so these must
  * be functions that other modules call.
+ *
+ * One function is changed instead: servers turn no connections away, unless a test sets the limit. All clients of a test are one
+ * network, so after a burst of refused requests its new connections would be reset by chance.
  */
 
 /** Paths below `src/`, with their observed functions; a test compares them with the sources. */
@@ -28,6 +32,7 @@ export const OBSERVED: Readonly<Record<string, readonly string[]>> = {
   'api-keys/api-key.ts': ['newApiKey'],
   'apps/app-secret.ts': ['newAppSecret'],
   'config.ts': ['loadConfig'],
+  'http/connection-guard.ts': ['guardConnections'],
   'log.ts': ['createLog'],
   'magic-links/login-code.ts': ['generateCode'],
   'magic-links/send.ts': ['createSend'],
@@ -150,6 +155,13 @@ function observers(journal: Journal) {
       recordSettings(journal, environment)
       return original(environment)
     }) satisfies Observer<typeof loadConfig>,
+
+    guardConnections: ((original: typeof guardConnections) => (server, isNoisy, above) =>
+      original(
+        server,
+        isNoisy,
+        above === NOISY_REFUSED_ABOVE ? Number.MAX_SAFE_INTEGER : above,
+      )) satisfies Observer<typeof guardConnections>,
 
     createLog: ((original: typeof createLog) => (level, destination, now) => {
       const log = original(level, destination, now)
