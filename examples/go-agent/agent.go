@@ -37,6 +37,7 @@ type agent struct {
 	seenOrder   []string
 	renewal     *time.Timer
 	renewedAt   time.Time
+	retryAt     time.Time // of a renewal whose exchange was refused
 	stopped     chan error
 }
 
@@ -242,8 +243,10 @@ func (a *agent) scheduleRenewal(of *connection, expiresIn float64) {
 }
 
 func (a *agent) renewAfter(of *connection, wait time.Duration) {
-	if earliest := time.Until(a.renewedAt.Add(renewalPause)); wait < earliest {
-		wait = earliest
+	for _, earliest := range []time.Time{a.renewedAt.Add(renewalPause), a.retryAt} {
+		if left := time.Until(earliest); wait < left {
+			wait = left
+		}
 	}
 	if a.renewal != nil {
 		a.renewal.Stop()
@@ -267,7 +270,10 @@ func (a *agent) renew(of *connection, attempt int) {
 		return
 	}
 	if err != nil {
-		a.renewal = time.AfterFunc(time.Second+a.pause(err, attempt), func() { a.renew(of, attempt+1) })
+		wait := time.Second + a.pause(err, attempt)
+		a.retryAt = time.Now().Add(wait)
+		a.renewal.Stop() // `token_expiring` may have come meanwhile
+		a.renewal = time.AfterFunc(wait, func() { a.renew(of, attempt+1) })
 		return
 	}
 	a.token = fresh

@@ -10,6 +10,8 @@ from conftest import SignIn, event
 
 from keyway import Agent, Delivery, Disconnected, Keyway, KeywayError, Message, Renewed, Request, Stopped
 from keyway._hub_connection import _parsed
+from keyway._inbox import Inbox
+from keyway._lineage import Lineage
 
 WRONG_KEY = f"svc_{'0' * 32}"
 
@@ -286,6 +288,14 @@ async def failure(request: Any) -> tuple[str, str | None, bool]:
     with pytest.raises(KeywayError) as raised:
         await request
     return raised.value.code, raised.value.reason, raised.value.retryable
+
+
+async def test_a_sender_that_reuses_ids_loses_nothing_on_a_connection_that_is_resumed() -> None:
+    inbox, resumed, other = Inbox(), Lineage(), Lineage()
+    frame = {"type": "message", "id": "1", "from": "x", "from_key_id": "k", "data": None}
+    assert inbox.is_new(resumed, frame)
+    assert inbox.is_new(resumed, frame)
+    assert not inbox.is_new(other, frame)
 
 
 async def test_messages_are_queued_until_the_agent_is_connected(url: str, sign_in: SignIn) -> None:

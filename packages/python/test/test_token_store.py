@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import AsyncIterator
 
 import pytest
-from conftest import SignIn
+from conftest import CLIENTS, SignIn
 
 import keyway as package
-from keyway import FileTokenStore, KeywayError, StoredTokens
+from keyway import FileTokenStore, Keyway, KeywayError, MemoryTokenStore, StoredTokens, TokenStore
 
 SOURCES = str(Path(package.__file__).parent.parent)
 
@@ -106,6 +106,35 @@ async def test_a_process_that_is_killed_within_a_refresh_leaves_no_lock_and_its_
         assert not waiting.done()
     assert await waiting
     assert len((await keyway.sessions.list())["data"]) == 1
+
+
+async def test_many_clients_of_one_process_that_share_a_file_or_the_memory_refresh_in_turn(
+    url: str, sign_in: SignIn, tmp_path: Path
+) -> None:
+    # More than the event loop has threads: the one that refreshes needs one, to look up the address.
+    stores: list[TokenStore] = [FileTokenStore(tmp_path / "session.json"), MemoryTokenStore()]
+    for store in stores:
+        keyway = await sign_in(store)
+        clients = [Keyway(url=url, tokens=store) for _ in range(40)]
+        CLIENTS.extend(clients)
+        await asyncio.gather(*(client.refresh() for client in clients))
+        assert len((await keyway.sessions.list())["data"]) == 1
+
+
+async def test_a_call_that_is_cancelled_while_it_waits_for_the_file_leaves_no_lock(tmp_path: Path) -> None:
+    store = FileTokenStore(tmp_path / "session.json")
+
+    async def wait() -> None:
+        async with store.exclusive():
+            pass
+
+    async with store.exclusive():
+        waiting = asyncio.create_task(wait())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+    await wait()
 
 
 async def test_a_file_that_cannot_be_used_is_an_error_that_says_so(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 import { lifetimeSeconds } from './agent-token-source.js';
 import { fullJitter } from './backoff.js';
+import { KeywayError } from './errors.js';
 /**
  * Fraction of the lifetime after which a token is renewed, minus a random part so that agents do not renew
  * simultaneously.
@@ -18,6 +19,8 @@ export class Renewal {
     #failures = 0;
     #unanswered = false;
     #triedAt = Number.NEGATIVE_INFINITY;
+    /** The end of the `Retry-After` of a refused exchange. */
+    #refusedUntil = Number.NEGATIVE_INFINITY;
     constructor(options) {
         this.#options = options;
     }
@@ -50,7 +53,8 @@ export class Renewal {
         this.#cancelTimer();
     }
     #pauseLeft() {
-        return Math.max(0, this.#triedAt + SHORTEST_PAUSE_MS - this.#options.clock.now());
+        const earliest = Math.max(this.#triedAt + SHORTEST_PAUSE_MS, this.#refusedUntil);
+        return Math.max(0, earliest - this.#options.clock.now());
     }
     #renewAfter(ms) {
         this.#cancelTimer();
@@ -67,11 +71,13 @@ export class Renewal {
             this.#renewAfter(ANSWER_DEADLINE_MS);
         }, error => {
             if (!this.#stopped && !this.#options.isFinal(error))
-                this.#retry();
+                this.#retry(error);
         });
     }
-    #retry() {
+    #retry(error) {
         const { clock } = this.#options;
-        this.#renewAfter(Math.max(1000, fullJitter(this.#failures++, clock.random())));
+        const asked = error instanceof KeywayError ? (error.retryAfter ?? 0) * 1000 : 0;
+        this.#refusedUntil = clock.now() + asked;
+        this.#renewAfter(asked + Math.max(1000, fullJitter(this.#failures++, clock.random())));
     }
 }

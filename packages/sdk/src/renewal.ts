@@ -1,6 +1,7 @@
 import { type AgentTokenSource, lifetimeSeconds } from './agent-token-source.ts'
 import { fullJitter } from './backoff.ts'
 import type { SdkClock } from './clock.ts'
+import { KeywayError } from './errors.ts'
 
 export interface RenewalOptions {
   tokens: AgentTokenSource
@@ -30,6 +31,8 @@ export class Renewal {
   #failures = 0
   #unanswered = false
   #triedAt = Number.NEGATIVE_INFINITY
+  /** The end of the `Retry-After` of a refused exchange. */
+  #refusedUntil = Number.NEGATIVE_INFINITY
 
   constructor(options: RenewalOptions) {
     this.#options = options
@@ -68,7 +71,8 @@ export class Renewal {
   }
 
   #pauseLeft(): number {
-    return Math.max(0, this.#triedAt + SHORTEST_PAUSE_MS - this.#options.clock.now())
+    const earliest = Math.max(this.#triedAt + SHORTEST_PAUSE_MS, this.#refusedUntil)
+    return Math.max(0, earliest - this.#options.clock.now())
   }
 
   #renewAfter(ms: number): void {
@@ -86,13 +90,15 @@ export class Renewal {
         this.#renewAfter(ANSWER_DEADLINE_MS)
       },
       error => {
-        if (!this.#stopped && !this.#options.isFinal(error)) this.#retry()
+        if (!this.#stopped && !this.#options.isFinal(error)) this.#retry(error)
       },
     )
   }
 
-  #retry(): void {
+  #retry(error?: unknown): void {
     const { clock } = this.#options
-    this.#renewAfter(Math.max(1000, fullJitter(this.#failures++, clock.random())))
+    const asked = error instanceof KeywayError ? (error.retryAfter ?? 0) * 1000 : 0
+    this.#refusedUntil = clock.now() + asked
+    this.#renewAfter(asked + Math.max(1000, fullJitter(this.#failures++, clock.random())))
   }
 }

@@ -76,7 +76,7 @@ class HubConnection:
         self._url = url
         self._clock = clock
         self._events = events
-        self._offered = [HUB_PROTOCOL, HUB_BEARER_PREFIX + token, *resumes.offer]
+        self._offered = [HUB_PROTOCOL, HUB_BEARER_PREFIX + token, *resumes.offer()]
         self._resumes = resumes
         self.lineage = Lineage()
         """What a later connection offers to resume this one; known once this one is ready."""

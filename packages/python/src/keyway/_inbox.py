@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 from ._errors import KeywayError
 from ._events import Message
-from ._hub_connection import HubConnection
+from ._lineage import Lineage
 from ._protocol import Frame
 from ._stream import Stream
 
@@ -15,20 +15,20 @@ RECENT_IDS = 1024
 
 
 class Inbox:
-    """Drops what arrives over both of two overlapping connections. Repeated ids on the same connection are kept, so a
-    sender that reuses ids loses nothing."""
+    """Drops what arrives over both of two overlapping connections. Repeated ids on the same connection, resumed or not, are
+    kept, so a sender that reuses ids loses nothing."""
 
     def __init__(self) -> None:
-        self._seen: OrderedDict[str, HubConnection] = OrderedDict()
+        self._seen: OrderedDict[str, Lineage] = OrderedDict()
         self._streams: set[Stream[Message]] = set()
 
-    def is_new(self, connection: HubConnection, frame: Frame) -> bool:
+    def is_new(self, lineage: Lineage, frame: Frame) -> bool:
         """False if the frame arrived already over the other of two overlapping connections."""
         identity = f"{frame.get('from')} {frame.get('id')}"
-        first = self._seen.setdefault(identity, connection)
+        first = self._seen.setdefault(identity, lineage)
         if len(self._seen) > RECENT_IDS:
             self._seen.popitem(last=False)
-        return first is connection
+        return first is lineage
 
     def take(self, frame: Frame) -> Message:
         """Passes the message of a frame to all iterators."""

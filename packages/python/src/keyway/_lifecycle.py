@@ -180,9 +180,11 @@ class Lifecycle:
             self._dialing.fail(closed)
         elif self._current and self._current.connection is connection:
             self._current.renewal.stop()
-            if closed.code == RESUMED_ELSEWHERE and self._dialing:
-                self._current = None  # by the attempt in progress, whose `ready` follows
-                return
+            if closed.code == RESUMED_ELSEWHERE and connection.lineage.is_offered:
+                if self._dialing:
+                    self._current = None  # by the attempt in progress, whose `ready` follows
+                    return
+                closed = HubClosed(ABNORMAL, closed.reason)  # by an attempt that was given up
             self._retries.after_connection_of(self._clock.now() - self._current.since)
             self._current = None
             self._come_back(closed)
@@ -221,7 +223,7 @@ class Lifecycle:
             self._emitter.emit("renewed", Renewed(frame.get("expires_in", 0)))
 
     def _message(self, connection: HubConnection, frame: Frame) -> None:
-        if not self.inbox.is_new(connection, frame):
+        if not self.inbox.is_new(connection.lineage, frame):
             return
         if not self.requests.take(frame) and not self.responder.take(frame):
             self._emitter.emit("message", self.inbox.take(frame))

@@ -12,11 +12,15 @@ class Lineage:
         self._token: str | None = None
         self._last_seq = 0
         self.connection_id = ""
+        self.is_offered = False
+        """Whether its token was offered to the hub, which may have used it."""
 
-    @property
     def offer(self) -> tuple[str, ...]:
         """The subprotocols by which a handshake asks to resume the connection; none if the hub cannot."""
-        return (f"{HUB_RESUME_PREFIX}{self._token}.{self._last_seq}",) if self._token else ()
+        if self._token is None:
+            return ()
+        self.is_offered = True
+        return (f"{HUB_RESUME_PREFIX}{self._token}.{self._last_seq}",)
 
     @property
     def is_numbered(self) -> bool:
@@ -27,6 +31,7 @@ class Lineage:
         """Each `ready` brings a new token."""
         token = frame.get("resume_token")
         self._token = token if isinstance(token, str) else None
+        self.is_offered = False
         self.connection_id = str(frame.get("connection_id", ""))
 
     def is_new(self, frame: Frame) -> bool:

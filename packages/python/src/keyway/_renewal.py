@@ -7,6 +7,7 @@ from typing import Callable
 
 from ._backoff import full_jitter
 from ._clock import Clock
+from ._errors import KeywayError
 from ._token_source import TokenSource, lifetime_seconds
 
 RENEW_AT_SHARE = 0.8
@@ -41,6 +42,8 @@ class Renewal:
         self._failures = 0
         self._unanswered = False
         self._tried_at = float("-inf")
+        self._refused_until = float("-inf")
+        """The end of the `Retry-After` of a refused exchange."""
 
     def schedule(self, expires_in: object) -> None:
         """The hub reported the remaining lifetime of the current token."""
@@ -71,7 +74,7 @@ class Renewal:
         self._cancel_timer()
 
     def _pause_left(self) -> float:
-        return max(0.0, self._tried_at + SHORTEST_PAUSE_SECONDS - self._clock.now())
+        return max(0.0, max(self._tried_at + SHORTEST_PAUSE_SECONDS, self._refused_until) - self._clock.now())
 
     def _renew_after(self, seconds: float) -> None:
         self._cancel_timer()
@@ -89,7 +92,7 @@ class Renewal:
             return
         except Exception as error:
             if not self._stopped and not self._is_final(error):
-                self._retry()
+                self._retry(error)
             return
         if self._stopped:
             return
@@ -97,10 +100,12 @@ class Renewal:
         self._unanswered = True
         self._renew_after(ANSWER_DEADLINE_SECONDS)
 
-    def _retry(self) -> None:
+    def _retry(self, error: Exception | None = None) -> None:
+        asked = (error.retry_after or 0.0) if isinstance(error, KeywayError) else 0.0
+        self._refused_until = self._clock.now() + asked
         wait = full_jitter(self._failures, self._clock.random())
         self._failures += 1
-        self._renew_after(max(SHORTEST_RETRY_SECONDS, wait))
+        self._renew_after(asked + max(SHORTEST_RETRY_SECONDS, wait))
 
 
 def _nothing() -> None:

@@ -13,6 +13,8 @@ from typing import IO, AsyncContextManager, AsyncIterator, Protocol, runtime_che
 
 from ._errors import KeywayError
 
+POLL_SECONDS = 0.05
+
 
 @dataclass(frozen=True)
 class StoredTokens:
@@ -48,10 +50,11 @@ class SharedTokenStore(TokenStore, Protocol):
 
 
 class MemoryTokenStore:
-    """The default: in memory, lost with the process."""
+    """The default: in memory, lost with the process. Clients of one event loop may share it."""
 
     def __init__(self, tokens: StoredTokens | None = None) -> None:
         self._tokens = tokens
+        self._lock = asyncio.Lock()
 
     def get(self) -> StoredTokens | None:
         return self._tokens
@@ -61,6 +64,10 @@ class MemoryTokenStore:
 
     def delete(self) -> None:
         self._tokens = None
+
+    def exclusive(self) -> AsyncContextManager[None]:
+        """One client of this store at a time refreshes."""
+        return self._lock
 
 
 class FileTokenStore:
@@ -117,13 +124,15 @@ class FileTokenStore:
     @asynccontextmanager
     async def exclusive(self) -> AsyncIterator[None]:
         """:raises KeywayError: `invalid_configuration` if the lock's file cannot be written"""
-        # In a thread, since another process may hold the lock for as long as its refresh takes.
-        lock = await asyncio.to_thread(_lock, self._path.with_name(f".{self._path.name}.lock"))
-        with lock:
+        with _lock_file(self._path.with_name(f".{self._path.name}.lock")) as file:
+            # Asked for again and again instead of awaited in a thread: waiting threads could be all that the event loop has, and
+            # the client that holds the lock needs one to look up the service's address.
+            while not _locked(file):
+                await asyncio.sleep(POLL_SECONDS)
             yield
 
 
-def _lock(path: Path) -> IO[str]:
+def _lock_file(path: Path) -> IO[str]:
     """A file whose lock ends when it is closed, or with the process."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -132,13 +141,16 @@ def _lock(path: Path) -> IO[str]:
     except OSError as cause:
         advice = f"{path}, which orders refreshes, cannot be used: {cause}"
         raise KeywayError("invalid_configuration", advice) from cause
-    _flock(file)
     return file
 
 
-def _flock(file: IO[str]) -> None:
+def _locked(file: IO[str]) -> bool:
     try:
         import fcntl
     except ImportError:  # Windows
-        return
-    fcntl.flock(file, fcntl.LOCK_EX)
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -61,6 +61,20 @@ export const movingChecks: ClientCheck[] = [
   },
   {
     section: '5',
+    promise: 'after 4409 by an attempt of its own that was lost before `ready` the client connects again',
+    async run({ hub }) {
+      const old = await hub.connected()
+      await old.works()
+      old.send(DRAINING)
+      const lost = await resuming(hub)
+      lost.cut()
+      await inTime('the attempt is lost', lost.closed)
+      old.close(4409, 'resumed_elsewhere')
+      await (await hub.connected()).works()
+    },
+  },
+  {
+    section: '5',
     promise: 'a resumed connection continues: a `seq` that was seen is skipped, the others are new',
     async run({ hub }) {
       const first = await hub.connected()

@@ -101,6 +101,22 @@ export const timeChecks: ClientCheck[] = [
   },
   {
     section: '4',
+    promise: 'after 429 of a renewal’s exchange the client waits for Retry-After, on the same connection',
+    async run({ hub }) {
+      const connection = await hub.connected({ expires_in: 20 })
+      hub.answer = count => (count === 2 ? refusal(429, 'rate_limited', 6) : hub.token(count))
+      connection.send({ type: 'token_expiring', expires_at: '2030-01-01T00:00:00.000Z', expires_in: 20 })
+      await hub.exchanged.next()
+      await hub.exchanged.next()
+      connection.send({ type: 'token_expiring', expires_at: '2030-01-01T00:00:00.000Z', expires_in: 15 })
+      assert.equal((await connection.next('token', 20_000)).token, 'token-3')
+      const [, refused, repeated] = hub.exchanges as [number, number, number]
+      assert.ok(repeated - refused >= 6_000, `it was repeated after ${repeated - refused} ms`)
+      assert.equal(hub.connectionCount, 1)
+    },
+  },
+  {
+    section: '4',
     promise:
       '`token_expiring` renews at once; an end that does not move is the key’s own, and causes no flood',
     async run({ hub }) {
