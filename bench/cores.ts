@@ -1,6 +1,7 @@
+import { freePort } from '../packages/server/test/support/free-port.ts'
 import { exchangeBodies, postgresDatabase } from './support/databases.ts'
 import { type Load, type Measured, startLoad } from './support/load.ts'
-import { LOAD_CORE, pinBench, SERVER_CORE } from './support/machine.ts'
+import { childrenOf, LOAD_CORE, pinBench, SERVER_CORE } from './support/machine.ts'
 import { type RunningProcess, startKeyway } from './support/processes.ts'
 import { QUICK, type Row, report } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
@@ -8,7 +9,8 @@ import { median, spread } from './support/statistics.ts'
 /**
  * Scaling over cores: one process per core on one PostgreSQL. Each process gets the same open-loop load, once alone and
  * once concurrently with the other. If an exchange costs the same processor time both times, throughput scales with
- * cores. A process is compared with itself, since the second shares its core with PostgreSQL and the load generator.
+ * cores. A process is compared with itself, since the second shares its core with PostgreSQL and the load generator. A node
+ * of two processes on one port (`KEYWAY_PROCESSES=2`) gets the load of both; its supervisor's processor time is included.
  */
 
 type Pair = Measured[]
@@ -22,6 +24,8 @@ pinBench()
 await using database = await postgresDatabase(1000)
 await using first = await startKeyway(database.settings, { core: SERVER_CORE })
 await using second = await startKeyway(database.settings, { core: LOAD_CORE })
+const shared = { KEYWAY_PROCESSES: '2', KEYWAY_PORT: String(await freePort()) }
+await using node = await startKeyway({ ...database.settings, ...shared }, { core: [SERVER_CORE, LOAD_CORE] })
 await using toFirst = await startLoad()
 await using toSecond = await startLoad()
 const bodies = exchangeBodies(1000)
@@ -29,16 +33,18 @@ const bodies = exchangeBodies(1000)
 await Promise.all([exchanges(toFirst, first), exchanges(toSecond, second)])
 const alone: Pair[] = []
 const together: Pair[] = []
+const onOnePort: Measured[] = []
+await exchangesOfNode()
 for (let round = 0; round < ROUNDS; round++) {
   const before = await exchanges(toFirst, first)
   const both = await Promise.all([exchanges(toFirst, first), exchanges(toSecond, second)])
   alone.push([before, await exchanges(toSecond, second)])
   together.push(both)
+  onOnePort.push(await exchangesOfNode())
 }
-report(
-  'cores',
-  { 'CPU of one exchange on PostgreSQL': [0, 1].map(row) },
-  [0, 1].map(process => {
+const ofNode = onOnePort.map(({ cpuMicroseconds }, round) => cpuMicroseconds / mean(together[round]!))
+report('cores', { 'CPU of one exchange on PostgreSQL': [...[0, 1].map(row), rowOfNode()] }, [
+  ...[0, 1].map(process => {
     const ratios = ratiosOf(process)
     return {
       what: `CPU of an exchange in the ${NAMES[process]} of two processes, of the same process alone`,
@@ -47,7 +53,13 @@ report(
       reached: Math.abs(median(ratios) - 1) <= 0.1,
     }
   }),
-)
+  {
+    what: 'CPU of an exchange in two processes on one port, of two on a port each',
+    wanted: '0.90–1.10',
+    measured: spread(ofNode),
+    reached: Math.abs(median(ofNode) - 1) <= 0.1,
+  },
+])
 
 function ratiosOf(process: number): number[] {
   return together.map(
@@ -66,7 +78,32 @@ function row(process: number): Row {
   }
 }
 
+function rowOfNode(): Row {
+  return {
+    '': 'both on one port',
+    'exchanges/s together': Math.round(median(onOnePort.map(run => run.perSecond))),
+    'CPU µs together': median(onOnePort.map(run => run.cpuMicroseconds)),
+  }
+}
+
+function mean(pair: Pair): number {
+  return pair.reduce((sum, { cpuMicroseconds }) => sum + cpuMicroseconds, 0) / pair.length
+}
+
 function exchanges(load: Load, { port, pid }: RunningProcess): Promise<Measured> {
+  return exchangesAt(load, port, pid, RATE)
+}
+
+function exchangesOfNode(): Promise<Measured> {
+  return exchangesAt(toFirst, node.port, [node.pid, ...childrenOf(node.pid)], 2 * RATE)
+}
+
+function exchangesAt(
+  load: Load,
+  port: number,
+  pids: number | readonly number[],
+  rate: number,
+): Promise<Measured> {
   const order = { port, connections: 32, method: 'POST', path: '/auth/agent-token', bodies }
-  return load.run({ ...order, warmUpMs: 500, durationMs: RUN_MS, rate: RATE }, pid)
+  return load.run({ ...order, warmUpMs: 500, durationMs: RUN_MS, rate }, pids)
 }

@@ -3,13 +3,13 @@ import type { LoadOrder, LoadResult } from './load-protocol.ts'
 import { cpuSeconds, LOAD_CORE, spawnPinned } from './machine.ts'
 
 export interface Load extends AsyncDisposable {
-  /** One run against a listening process. @throws Error if an answer is not 2xx */
-  run(order: LoadOrder, pid: number): Promise<Measured>
+  /** One run against a listening process, or several that share a port. @throws Error if an answer is not 2xx */
+  run(order: LoadOrder, pids: number | readonly number[]): Promise<Measured>
 }
 
 export interface Measured extends LoadResult {
   perSecond: number
-  /** Processor time of the measured process per answer, in microseconds. */
+  /** Processor time of the measured processes per answer, in microseconds. */
   cpuMicroseconds: number
 }
 
@@ -19,12 +19,13 @@ export async function startLoad(): Promise<Load> {
   const child = spawnPinned(LOAD_CORE, [program], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   await once(child, 'spawn')
   return {
-    async run(order, pid) {
+    async run(order, pids) {
+      const processorTime = () => [pids].flat().reduce((sum, pid) => sum + cpuSeconds(pid), 0)
       child.send(order)
       await once(child, 'message')
-      const before = cpuSeconds(pid)
+      const before = processorTime()
       const [result] = (await once(child, 'message')) as [LoadResult]
-      const used = cpuSeconds(pid) - before
+      const used = processorTime() - before
       if (result.failed > 0 || result.answered === 0) {
         throw new Error(`${result.failed} requests failed, ${result.answered} succeeded: ${result.failure}`)
       }

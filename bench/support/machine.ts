@@ -16,8 +16,12 @@ export function pinBench(): void {
   if (canPin) spawnSync('taskset', ['-acp', String(LOAD_CORE), String(process.pid)])
 }
 
-/** Starts a Node program on one core. */
-export function spawnPinned(core: number, args: readonly string[], options: SpawnOptions = {}): ChildProcess {
+/** Starts a Node program on one core, or on several. */
+export function spawnPinned(
+  core: number | readonly number[],
+  args: readonly string[],
+  options: SpawnOptions = {},
+): ChildProcess {
   const command = [process.execPath, ...args]
   const pinned = canPin ? ['taskset', '-c', String(core), ...command] : command
   return spawn(pinned[0]!, pinned.slice(1), options)
@@ -28,6 +32,12 @@ export function cpuSeconds(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return (Number(fields[11]) + Number(fields[12])) / TICKS
+}
+
+/** The processes that a process started and that run. */
+export function childrenOf(pid: number): number[] {
+  const pids = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
+  return pids === '' ? [] : pids.split(' ').map(Number)
 }
 
 /** Resident memory in bytes. */

@@ -16,7 +16,7 @@ export interface RunningProcess extends AsyncDisposable {
 }
 
 export interface ProcessOptions {
-  core?: number
+  core?: number | readonly number[]
   /** Further options of Node itself. */
   nodeOptions?: string[]
 }
@@ -55,7 +55,7 @@ export function startProgram(
 async function start(
   args: string[],
   ready: RegExp,
-  { settings, core = SERVER_CORE }: { settings: Record<string, string>; core?: number },
+  { settings, core = SERVER_CORE }: { settings: Record<string, string> } & Pick<ProcessOptions, 'core'>,
 ): Promise<RunningProcess> {
   const began = performance.now()
   const child = spawnPinned(core, args, {

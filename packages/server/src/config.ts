@@ -90,8 +90,22 @@ function contradictions(config: Config, values: Values): string[] {
     ...mailMistakes(config, values),
     ...secretMistakes(config),
     ...databaseMistakes(config),
+    ...processMistakes(config),
   ]
   if (config.metricsPort && config.metricsPort === config.port)
     mistakes.push('KEYWAY_METRICS_PORT must differ from KEYWAY_PORT. Example: KEYWAY_METRICS_PORT=9090')
+  return mistakes
+}
+
+/** Several processes need a database that they can share, and a port that they know before they start. */
+function processMistakes({ processes, database, port }: Config): string[] {
+  if (processes === 1) return []
+  const mistakes: string[] = []
+  if (database.engine === 'sqlite')
+    mistakes.push(
+      'KEYWAY_PROCESSES above 1 needs PostgreSQL: SQLite supports one process. Set KEYWAY_PROCESSES=1, or KEYWAY_DATABASE_URL. Example: KEYWAY_DATABASE_URL=postgres://keyway:password@db.example.com/keyway',
+    )
+  if (port === 0)
+    mistakes.push('KEYWAY_PROCESSES above 1 needs a KEYWAY_PORT other than 0. Example: KEYWAY_PORT=8080')
   return mistakes
 }

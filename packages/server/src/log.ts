@@ -29,13 +29,24 @@ export function createLog(
   destination?: DestinationStream,
   now: () => number = () => performance.now(),
 ): Log {
-  const options: pino.LoggerOptions = {
-    level,
-    base: null,
-    timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: label => ({ level: label }) },
-  }
-  return bounded(pino(options, destination ?? standardOutput()), now)
+  return bounded(jsonLines(level, null, destination), now)
+}
+
+/** The same for one of several processes of a node; each line has its number. */
+export function createProcessLog(level: LogLevel, process: number): Log {
+  return bounded(jsonLines(level, { process }), () => performance.now())
+}
+
+function jsonLines(level: LogLevel, base: object | null, destination = standardOutput()): Log {
+  return pino(
+    {
+      level,
+      base,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: label => ({ level: label }) },
+    },
+    destination,
+  )
 }
 
 /** Bytes of lines that could not be written and are retried with the next line. */

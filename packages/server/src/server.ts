@@ -58,6 +58,8 @@ export interface ServerOptions {
   announce?: (line: string) => void
   /** Timing of the hub; its own defaults unless given. */
   hub?: HubTimes
+  /** Returns what renders the metrics of all processes of this node, given how to read those of this one. */
+  shareMetrics?: (own: Metrics) => Metrics['render']
 }
 
 /** With `tickMs` null the caller runs the hub's periodic work. */
@@ -99,7 +101,8 @@ export async function startServer(settings: Config, options: ServerOptions = {})
   stack.defer(() => hub.stop())
   await hub.start()
   const { dispatcher } = await createMail(services, options.announce ?? (line => console.log(line)), nodeId)
-  const metrics = createMetrics(metricSources(services, hub), log, VERSION)
+  const own = createMetrics(metricSources(services, hub), log, VERSION)
+  const metrics = options.shareMetrics ? { ...own, render: options.shareMetrics(own) } : own
   const stopping = new AbortController()
   const httpServer = composeHttpServer(services, hub, metrics, stopping.signal)
   if (config.metricsPort !== null) {

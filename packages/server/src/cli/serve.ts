@@ -3,9 +3,11 @@ import { availableParallelism } from 'node:os'
 import { setFlagsFromString } from 'node:v8'
 import { type Config, configWarnings } from '../config.ts'
 import { isOpenToOthers } from '../folders.ts'
-import { createLog } from '../log.ts'
+import { createLog, createProcessLog } from '../log.ts'
 import { isLoopbackHost } from '../network.ts'
 import { OperatorError } from '../operator-error.ts'
+import type { Supervision } from '../processes/supervised.ts'
+import type { ServerOptions } from '../server.ts'
 import type { Command } from './command.ts'
 
 /** docs/contract.md promises an exit within 10 s of the signal; work that takes longer than this is abandoned. */
@@ -20,7 +22,8 @@ export const commands: Command[] = [
     createsDatabase: true,
     summary: 'Run the service (the default command).',
     help: `Checks the settings, migrates the database, listens, and prints its URLs. SIGTERM or Ctrl-C drains it: agents
-are notified, queued mail stays queued, and it exits with 0 within ten seconds.`,
+are notified, queued mail stays queued, and it exits with 0 within ten seconds. With KEYWAY_PROCESSES above 1, SIGHUP
+replaces the processes one after the other.`,
     async run(context) {
       return serve(context.config())
     },
@@ -36,18 +39,46 @@ async function serve(config: Config): Promise<number> {
   // A closed terminal or log reader does not stop the service.
   process.stdout.on('error', () => {})
   process.stderr.on('error', () => {})
-  warn(configWarnings(config))
   const stop = untilSignal()
+  if (config.processes === 1) return serveHere(config, stop)
+  const { default: cluster } = await import('node:cluster')
+  return cluster.isWorker ? serveSupervised(config, stop) : superviseProcesses(config, stop)
+}
+
+/** Runs as one of several processes. */
+async function serveSupervised(config: Config, stop: Promise<void>): Promise<number> {
+  const { joinSupervisor } = await import('../processes/supervised.ts')
+  const supervision = await joinSupervisor()
+  return serveHere(config, Promise.race([stop, supervision.lost]), supervision)
+}
+
+async function superviseProcesses(config: Config, stop: Promise<void>): Promise<number> {
+  warn(configWarnings(config))
+  const { supervise } = await import('../processes/supervisor.ts')
+  return supervise({
+    processes: config.processes,
+    log: createLog(config.logLevel),
+    stop,
+    onReady: ({ url, isAdministered }) => announceReady(url, config, isAdministered),
+  })
+}
+
+/** @param supervision of one of several processes */
+async function serveHere(config: Config, stop: Promise<void>, supervision?: Supervision): Promise<number> {
+  if (!supervision) warn(configWarnings(config))
   // Not everything that the start waits for keeps the event loop alive.
   const keepAlive = setInterval(() => {}, MAX_TIMER_MS)
   const { startServer } = await import('../server.ts')
-  const server = await startServer(config)
+  const server = await startServer(config, supervision && optionsOf(supervision, config))
   warn(dataDirWarnings(config))
-  announceReady(server.url, config, await server.services.storage.store.users.hasAdministrator())
+  const isAdministered = await server.services.storage.store.users.hasAdministrator()
+  if (supervision) supervision.ready(server.url, isAdministered)
+  else announceReady(server.url, config, isAdministered)
   endLightStart()
   disableConcurrentMarking()
   const failure = await Promise.race([stop, server.failure])
   if (failure) console.error(`Keyway is stopping: ${failure.message}.`)
+  await supervision?.leave()
   await Promise.race([server.close(), deadline()])
   clearInterval(keepAlive)
   if (failure)
@@ -55,6 +86,10 @@ async function serve(config: Config): Promise<number> {
       `Keyway stopped after a failure: ${failure.message}. Start it again, or let systemd do so.`,
     )
   return 0
+}
+
+function optionsOf({ number, shareMetrics }: Supervision, { logLevel }: Config): ServerOptions {
+  return { log: createProcessLog(logLevel, number), shareMetrics }
 }
 
 function warn(warnings: string[]): void {

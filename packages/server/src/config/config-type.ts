@@ -12,6 +12,8 @@ export interface Config {
   publicUrl: string
   host: string
   port: number
+  /** Processes that serve the port together; 1 with SQLite. */
+  processes: number
   dataDir: string
   database: { engine: 'sqlite'; file: string } | { engine: 'postgres'; url: string }
   events: { kind: 'in-process' } | { kind: 'postgres'; url: string } | { kind: 'redis'; url: string }

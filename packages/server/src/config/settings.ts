@@ -56,6 +56,13 @@ export const settings = {
     alias: 'PORT',
     parse: values.port,
   }),
+  KEYWAY_PROCESSES: required({
+    default: '1',
+    meaning:
+      'Processes that serve the port together: a number, or `auto` for one per core. Needs PostgreSQL; with SQLite, `auto` is 1. See [operations](operations.md#all-cores-of-a-machine).',
+    example: 'auto',
+    parse: values.processes,
+  }),
   KEYWAY_DATA_DIR: required({
     default: './data',
     meaning: 'The directory of local state. It is created with mode 0700, and its files with 0600.',

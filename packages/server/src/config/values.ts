@@ -28,6 +28,10 @@ export function integer(least: number, most: number): Parser<number> {
   }
 }
 
+const processCount = integer(1, 256)
+/** `auto`: as many as fit the machine and the database. */
+export const processes: Parser<number | 'auto'> = text => (text === 'auto' ? text : processCount(text))
+
 /** Port 0 picks a free one. */
 export const port = integer(0, 65535)
 

@@ -1,4 +1,4 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { type Aggregator, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Log } from '../log.ts'
 
 /** One response, as the HTTP layer reports it. */
@@ -33,7 +33,19 @@ export interface Metrics {
   observe(answer: ObservedAnswer): void
   /** The exposition format of Prometheus. Concurrent scrapes share one rendering. */
   render(): Promise<{ type: string; body: string }>
+  /** The present values, to be combined with those of other processes (combined.ts). */
+  snapshot(): Promise<MetricsSnapshot>
 }
+
+/** The metrics of a process as plain objects. */
+export type MetricsSnapshot = readonly {
+  name: string
+  help: string
+  type: 'counter' | 'gauge' | 'histogram' | 'summary'
+  /** How values of several processes are combined. */
+  aggregator: Aggregator
+  values: readonly { value: number; labels: Partial<Record<string, string | number>>; metricName?: string }[]
+}[]
 
 /** Upper bounds in seconds. An exchange takes less than the first, a request for a sign-in mail about the third. */
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
@@ -73,7 +85,7 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
     labelNames: ['source'] as const,
     registers,
   })
-  gauge('keyway_info', 'Always 1; the label is the version.', ['version']).set({ version }, 1)
+  gauge('keyway_info', 'Always 1; the label is the version.', 'first', ['version']).set({ version }, 1)
   const readings = createReadings()
   let rendering: ReturnType<Metrics['render']> | null = null
 
@@ -89,6 +101,11 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
       })
       return rendering
     },
+    async snapshot() {
+      await readings.refresh()
+      // Declared as an enumeration of numbers, but the type is its name.
+      return (await registry.getMetricsAsJSON()) as unknown as MetricsSnapshot
+    },
   }
 
   async function renderOnce() {
@@ -96,33 +113,46 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
     return { type: registry.contentType, body: await registry.metrics() }
   }
 
-  function gauge<Label extends string>(name: string, help: string, labelNames: Label[] = []): Gauge<Label> {
-    return new Gauge({ name, help, labelNames, registers })
+  /** @param aggregator how values of several processes are combined */
+  function gauge<Label extends string>(
+    name: string,
+    help: string,
+    aggregator: Aggregator,
+    labelNames: Label[] = [],
+  ): Gauge<Label> {
+    return new Gauge({ name, help, labelNames, aggregator, registers })
   }
 
   function createReadings() {
-    const queued = gauge('keyway_mail_queued', 'Mails in the queue.')
-    const oldest = gauge('keyway_mail_oldest_due_seconds', 'How long the oldest due mail has waited.')
-    const eventsWaiting = gauge('keyway_webhook_waiting', 'Events that wait for webhooks.')
+    const queued = gauge('keyway_mail_queued', 'Mails in the queue.', 'max')
+    const oldest = gauge('keyway_mail_oldest_due_seconds', 'How long the oldest due mail has waited.', 'max')
+    const eventsWaiting = gauge('keyway_webhook_waiting', 'Events that wait for webhooks.', 'max')
     const eventsOldest = gauge(
       'keyway_webhook_oldest_waiting_seconds',
       'How long the oldest waiting event of a webhook has waited.',
+      'max',
     )
     const eventsFailed = gauge(
       'keyway_webhook_failed',
       'Events of webhooks that were given up in the last seven days.',
+      'max',
     )
-    const disabled = gauge('keyway_webhooks_disabled', 'Webhooks that were disabled after failures.')
-    const connections = gauge('keyway_hub_connections', 'Live agent connections of this node.')
-    const otherNodes = gauge('keyway_hub_other_nodes', 'Other live nodes.')
+    const disabled = gauge('keyway_webhooks_disabled', 'Webhooks that were disabled after failures.', 'max')
+    const connections = gauge('keyway_hub_connections', 'Live agent connections of this node.', 'sum')
+    const otherNodes = gauge('keyway_hub_other_nodes', 'Other live nodes.', 'max')
     const fresh = gauge(
       'keyway_hub_database_fresh',
       '0: this node cannot confirm key status, and has closed its agent connections.',
+      'min',
     )
-    const deprecatedFresh = gauge('keyway_hub_sees_database', 'Deprecated: keyway_hub_database_fresh.')
-    const draining = gauge('keyway_hub_draining', '1 while this node is stopping.')
-    const listening = gauge('keyway_events_listening', '0: this node receives no events of other nodes.')
-    const lag = gauge('keyway_events_lag_seconds', 'Round-trip time of the last test event.')
+    const deprecatedFresh = gauge('keyway_hub_sees_database', 'Deprecated: keyway_hub_database_fresh.', 'min')
+    const draining = gauge('keyway_hub_draining', '1 while this node is stopping.', 'max')
+    const listening = gauge(
+      'keyway_events_listening',
+      '0: this node receives no events of other nodes.',
+      'min',
+    )
+    const lag = gauge('keyway_events_lag_seconds', 'Round-trip time of the last test event.', 'max')
     const received = new Counter({
       name: 'keyway_events_received_total',
       help: 'Notifications received from the carrier of events, its own included.',
@@ -134,9 +164,15 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
       labelNames: ['reason'] as const,
       registers,
     })
-    const pool = gauge('keyway_database_connections', 'Connections to the database, by state.', ['state'])
-    const waiting = gauge('keyway_database_waiting', 'Calls that wait for a connection or the write lock.')
-    const skew = gauge('keyway_clock_skew_seconds', "The service's clock minus this machine's.")
+    const pool = gauge('keyway_database_connections', 'Connections to the database, by state.', 'sum', [
+      'state',
+    ])
+    const waiting = gauge(
+      'keyway_database_waiting',
+      'Calls that wait for a connection or the write lock.',
+      'sum',
+    )
+    const skew = gauge('keyway_clock_skew_seconds', "The service's clock minus this machine's.", 'average')
 
     const readers: Record<keyof MetricSources, () => void | Promise<void>> = {
       async mail() {

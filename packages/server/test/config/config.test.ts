@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import { ConfigError, configWarnings, loadConfig } from '../../src/config.ts'
@@ -83,6 +83,22 @@ describe('settings', () => {
     assert.equal(loadConfig({ PORT: '3000' }).port, 3000)
     assert.equal(loadConfig({ PORT: '3000' }).publicUrl, 'http://localhost:3000')
     assert.equal(loadConfig({ PORT: '3000', KEYWAY_PORT: '4000' }).port, 4000)
+  })
+
+  test('several processes need PostgreSQL and a fixed port', () => {
+    const postgres = {
+      KEYWAY_DATABASE_URL: 'postgres://localhost/keyway',
+      KEYWAY_SECRET: SECRET,
+    }
+    const processes = (KEYWAY_PROCESSES: string) => loadConfig({ ...postgres, KEYWAY_PROCESSES }).processes
+    assert.equal(processes('4'), 4)
+    assert.equal(processes('auto'), availableParallelism())
+    assert.equal(loadConfig({}).processes, 1)
+    assert.equal(loadConfig({ KEYWAY_PROCESSES: 'auto' }).processes, 1, 'SQLite has one writer')
+    assertMistake({ KEYWAY_PROCESSES: '2' }, /KEYWAY_PROCESSES above 1 needs PostgreSQL/)
+    assertMistake({ ...postgres, KEYWAY_PROCESSES: '2', KEYWAY_PORT: '0' }, /a KEYWAY_PORT other than 0/)
+    for (const wrong of ['0', '-1', '1.5', 'all', '1000'])
+      assertMistake({ ...postgres, KEYWAY_PROCESSES: wrong }, /KEYWAY_PROCESSES/)
   })
 
   test('a secret can be read from a file, but not be set in both ways', t => {

@@ -139,6 +139,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   http: [...NOUNS, 'oauth', 'config.ts', '../../python/pack.ts'],
   web: [...NOUNS, 'config.ts'],
   metrics: [...NOUNS, 'config.ts'],
+  processes: ['metrics'],
   config: [
     'brand',
     'languages',
@@ -174,6 +175,8 @@ const MAY_IMPORT: Record<string, string[]> = {
     'config.ts',
     'services.ts',
     'operations',
+    'processes',
+    'server.ts',
     'mail',
     'storage',
     'http/app-object.ts',
