@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { covers } from '../../src/apps/app.ts'
 import { MINUTE } from '../../src/clock.ts'
+import { Client } from '../hub/client.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { openServer, type ServerOverrides } from '../support/http.ts'
 
@@ -62,6 +63,30 @@ forEachEngine(engine => {
     }
     server.clock.advance(58_000)
     assert.equal((await key.exchange()).status, 200)
+  })
+
+  test('messages over the API count towards the limit of their key, and what its connections send does not', async t => {
+    const server = await open(t)
+    const key = await openKey(server, PER_MINUTE(4))
+    const { body } = await key.exchange()
+    const agent = new Client(`${server.url.replace('http', 'ws')}/hub`, body.token)
+    const { connection_id } = await agent.next('ready')
+    for (let n = 0; n < 20; n++) {
+      agent.send({ type: 'send', id: `${n}`, to: connection_id, data: n })
+      await agent.next('sent')
+    }
+    const send = () =>
+      server.post(`/v1/agents/${connection_id}/messages`, { data: 'hello' }, { token: key.key })
+    assert.equal((await send()).headers.get('ratelimit'), '"minute";r=2;t=60')
+    assert.equal((await key.exchange()).headers.get('ratelimit'), '"minute";r=1;t=60')
+    assert.equal((await send()).status, 200)
+    // A renewal would be refused as well; the connection stays until its token ends.
+    for (const refused of [await send(), await key.exchange()]) {
+      assert.equal(refused.status, 429)
+      assert.equal(refused.headers.get('retry-after'), '60')
+    }
+    await agent.flush()
+    agent.socket.close()
   })
 
   test('a key without limits has none, and its answers no fields', async t => {
