@@ -10,7 +10,7 @@ import type { SignedIn } from '../sessions/session.ts'
 import type { Jwt } from '../signing-keys/jwt.ts'
 import { CODE_BYTES, CODE_LIFETIME, CODE_PREFIX } from './authorization-code.ts'
 import type { AuthorizationRequest, Refusal, RequestParams } from './authorization-request.ts'
-import { type BeginDeps, type Beginning, createBegin } from './begin.ts'
+import { type BeginDeps, type CheckedRequest, createBegin } from './begin.ts'
 import { type IssuedIdToken, readIdToken } from './id-token.ts'
 import { createPushedRequests, type PushedRequests } from './pushed-requests.ts'
 import { createRedeem, type Redeem, type RedeemDeps } from './redeem.ts'
@@ -24,10 +24,10 @@ export type Decision =
   | { refusal: Refusal }
 
 /** A request with what this browser did for it. */
-export interface Begun {
+export interface BrowserRequest {
   request: AuthorizationRequest
   /** When the browser first sent it. A sign-in after this instant was made for this request. */
-  begunAt: number
+  firstSentAt: number
   /** The id of the pushed request; null for other requests. */
   pushedId: string | null
 }
@@ -35,23 +35,23 @@ export interface Begun {
 /** Answers authorization requests: OpenID Connect Core section 3.1, RFC 6749 section 4.1. */
 export interface Authorizations {
   /** Reads a request from the query of the authorization endpoint. */
-  begin(query: URLSearchParams): Promise<Beginning>
+  begin(query: URLSearchParams): Promise<CheckedRequest>
   /** Reads a request that the browser kept. */
-  resume(params: RequestParams, pushedId: string | null): Promise<Beginning>
+  resume(params: RequestParams, pushedId: string | null): Promise<CheckedRequest>
   /**
    * The languages that a request asks for, most preferred first (OpenID Connect Core section 3.1.2.1); those of the
    * pushed parameters if it was pushed.
    */
   localesOf(query: URLSearchParams): string[]
   /** What must happen first, for the person who is signed in in this browser. */
-  decide(begun: Begun, signedIn: SignedIn | null): Promise<Decision>
+  decide(asked: BrowserRequest, signedIn: SignedIn | null): Promise<Decision>
   /**
    * Issues a code and returns the URL to redirect the browser to: with the code, or with an error if the person was
    * issued too many; null if the pushed request was answered before.
    * @param consented scopes that the person granted just now; null: no question was asked
    */
   issue(
-    begun: Begun,
+    asked: BrowserRequest,
     signedIn: SignedIn,
     consented: readonly string[] | null,
     caller: Caller,
@@ -101,17 +101,17 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
     },
     redeem: createRedeem(deps),
 
-    async decide(begun, signedIn) {
-      const { request } = begun
+    async decide(asked, signedIn) {
+      const { request } = asked
       const isSilent = request.prompts.includes('none')
-      if (!signedIn || !isFresh(begun, signedIn)) {
+      if (!signedIn || !isFresh(asked, signedIn)) {
         return isSilent
           ? refused('login_required', 'Nobody is signed in, or not recently enough.')
           : { needs: 'sign_in' }
       }
       if (!(await isHinted(request, signedIn))) {
         // Otherwise a person who signed in just for this request would be asked again and again.
-        return isSilent || signedIn.session.createdAt >= begun.begunAt
+        return isSilent || signedIn.session.createdAt >= asked.firstSentAt
           ? refused('login_required', 'Another person is signed in than the one of the id_token_hint.')
           : { needs: 'sign_in' }
       }
@@ -196,8 +196,8 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
   }
 
   /** Whether the sign-in is the one that the app asks for: recent enough, or made for this request. */
-  function isFresh({ request, begunAt }: Begun, { session }: SignedIn): boolean {
-    if (session.createdAt >= begunAt) return true
+  function isFresh({ request, firstSentAt }: BrowserRequest, { session }: SignedIn): boolean {
+    if (session.createdAt >= firstSentAt) return true
     const { prompts, maxAge } = request
     if (prompts.includes('login') || prompts.includes('select_account')) return false
     return maxAge === null || clock.now() < session.createdAt + maxAge * 1000

@@ -12,7 +12,7 @@ import {
 import type { PushedRequests } from './pushed-requests.ts'
 
 /** The result of reading an authorization request: valid, or why it is refused. */
-export type Beginning =
+export type CheckedRequest =
   | { request: AuthorizationRequest; params: RequestParams; pushedId: string | null }
   /** For the app: an error at its redirect URI. */
   | { refusal: Refusal; redirectUri: string; state: string | null; app: App }
@@ -35,7 +35,7 @@ export function createBegin({ storage, publicUrl, findClient }: BeginDeps, pushe
 
   return { begin, resume, findApp, localesOf }
 
-  async function begin(query: URLSearchParams): Promise<Beginning> {
+  async function begin(query: URLSearchParams): Promise<CheckedRequest> {
     const read = readParams(query)
     if ('refusal' in read) return { unusable: read.refusal }
     const { request_uri: uri, client_id: appId } = read.params
@@ -48,7 +48,7 @@ export function createBegin({ storage, publicUrl, findClient }: BeginDeps, pushe
   }
 
   /** Reads the parameters of a request again, since the app may have changed. */
-  async function resume(params: RequestParams, pushedId: string | null): Promise<Beginning> {
+  async function resume(params: RequestParams, pushedId: string | null): Promise<CheckedRequest> {
     const app = await findApp(params.client_id)
     if (!app) return unusable('invalid_client', 'No app with this client_id is registered here.')
     const redirectUri = redirectUriOf(app, params)

@@ -143,8 +143,8 @@ export function createConnections(deps: ConnectionsDeps): Connections {
     const socket = this as HubSocket
     sockets.delete(socket)
     const { connection } = socket
-    const isMeant = code === NORMAL_CLOSURE || code === NO_STATUS
-    if (connection && (isMeant || !connection.hold())) connection.end(isMeant ? 'closed' : 'lost')
+    const isDeliberate = code === NORMAL_CLOSURE || code === NO_STATUS
+    if (connection && (isDeliberate || !connection.hold())) connection.end(isDeliberate ? 'closed' : 'lost')
   }
 
   /** The agent violated RFC 6455; ws closes the socket with 1002, 1007, 1008 or 1009. */

@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import type { Refusal } from '../authorizations/authorization-request.ts'
-import type { Beginning } from '../authorizations/begin.ts'
+import type { CheckedRequest } from '../authorizations/begin.ts'
 import { KeywayError } from '../errors.ts'
 import { texts } from '../languages/current.ts'
 import type { SignedIn } from '../sessions/session.ts'
@@ -13,16 +13,16 @@ import { pathOfRequest } from './waiting-request.ts'
 /** Longest query to which a POST is turned; servers refuse longer ones. */
 const MAX_QUERY_LENGTH = 8000
 
-type Begun = Extract<Beginning, { request: unknown }>
+type ValidRequest = Extract<CheckedRequest, { request: unknown }>
 
 /** GET /oauth/authorize: RFC 6749 section 3.1, OpenID Connect Core section 3.1.2. */
 export async function authorize(kit: PageKit, c: PageContext): Promise<Response> {
   const { begin } = await kit.authorizations()
-  const begun = await begin(new URL(c.req.url).searchParams)
-  if (!('request' in begun)) return renderRefusal(kit, c, begun)
-  const { params, pushedId } = begun
+  const checked = await begin(new URL(c.req.url).searchParams)
+  if (!('request' in checked)) return renderRefusal(kit, c, checked)
+  const { params, pushedId } = checked
   const pending = { id: '', at: kit.clock.now(), params, pushedId }
-  return answer(kit, c, begun, pending)
+  return answer(kit, c, checked, pending)
 }
 
 /** POST /oauth/authorize. A form of another site brings no cookies (SameSite=Lax); the GET that follows does. */
@@ -38,21 +38,26 @@ export async function continueRequest(kit: PageKit, c: PageContext): Promise<Res
   const pending = kit.pendingRequests.find(c, c.req.query('request'))
   if (!pending) return renderGone(kit, c)
   const { resume } = await kit.authorizations()
-  const begun = await resume(pending.params, pending.pushedId)
-  return 'request' in begun ? answer(kit, c, begun, pending) : renderRefusal(kit, c, begun)
+  const checked = await resume(pending.params, pending.pushedId)
+  return 'request' in checked ? answer(kit, c, checked, pending) : renderRefusal(kit, c, checked)
 }
 
 /** Answers the request, or asks the person for what it needs first. */
-async function answer(kit: PageKit, c: PageContext, begun: Begun, found: PendingRequest): Promise<Response> {
-  const { request } = begun
+async function answer(
+  kit: PageKit,
+  c: PageContext,
+  checked: ValidRequest,
+  found: PendingRequest,
+): Promise<Response> {
+  const { request } = checked
   const signedIn = c.get('signedIn')
   const authorizations = await kit.authorizations()
-  const decision = await authorizations.decide({ ...begun, begunAt: found.at }, signedIn)
+  const decision = await authorizations.decide({ ...checked, firstSentAt: found.at }, signedIn)
   if ('refusal' in decision) {
     forget(kit, c, found)
     return renderRefusal(kit, c, { ...request, ...decision })
   }
-  if (decision.needs === 'nothing') return answerWithCode(kit, c, begun, found, signedIn!, null)
+  if (decision.needs === 'nothing') return answerWithCode(kit, c, checked, found, signedIn!, null)
   const pending = found.id === '' ? kit.pendingRequests.add(c, found) : found
   kit.cookies.rememberDestination(c, pathOfRequest(pending.id))
   if (decision.needs === 'sign_in') return c.redirect(signedIn ? '/sign-in?again=1' : '/sign-in', 303)
@@ -67,29 +72,29 @@ export async function decide(kit: PageKit, c: PageContext): Promise<Response> {
   const signedIn = c.get('signedIn')
   if (!pending) return renderGone(kit, c)
   const authorizations = await kit.authorizations()
-  const begun = await authorizations.resume(pending.params, pending.pushedId)
-  if (!('request' in begun)) return renderRefusal(kit, c, begun)
+  const checked = await authorizations.resume(pending.params, pending.pushedId)
+  if (!('request' in checked)) return renderRefusal(kit, c, checked)
   // The answer must come from the person to whom the page was shown.
-  if (!signedIn || form.get('user') !== signedIn.user.id) return answer(kit, c, begun, pending)
-  const decision = await authorizations.decide({ ...begun, begunAt: pending.at }, signedIn)
-  if (!('needs' in decision) || decision.needs !== 'consent') return answer(kit, c, begun, pending)
+  if (!signedIn || form.get('user') !== signedIn.user.id) return answer(kit, c, checked, pending)
+  const decision = await authorizations.decide({ ...checked, firstSentAt: pending.at }, signedIn)
+  if (!('needs' in decision) || decision.needs !== 'consent') return answer(kit, c, checked, pending)
   if (form.get('decision') === 'allow')
-    return answerWithCode(kit, c, begun, pending, signedIn, decision.scopes)
+    return answerWithCode(kit, c, checked, pending, signedIn, decision.scopes)
   forget(kit, c, pending)
   const refusal = { error: 'access_denied', description: 'The person did not allow it.' }
-  return c.redirect(authorizations.refuse(begun.request, refusal), 303)
+  return c.redirect(authorizations.refuse(checked.request, refusal), 303)
 }
 
 async function answerWithCode(
   kit: PageKit,
   c: PageContext,
-  begun: Begun,
+  checked: ValidRequest,
   pending: PendingRequest,
   signedIn: SignedIn,
   consented: readonly string[] | null,
 ): Promise<Response> {
   const caller = kit.callerOf(c.req.raw, c.env)
-  const whole = { ...begun, begunAt: pending.at }
+  const whole = { ...checked, firstSentAt: pending.at }
   const { issue } = await kit.authorizations()
   const location = await issue(whole, signedIn, consented, caller)
   forget(kit, c, pending)
@@ -103,7 +108,7 @@ function forget(kit: PageKit, c: PageContext, { id }: PendingRequest): void {
 }
 
 /** Errors for the app are sent to it; those without a valid redirect URI are shown. */
-async function renderRefusal(kit: PageKit, c: PageContext, refused: Exclude<Beginning, Begun>) {
+async function renderRefusal(kit: PageKit, c: PageContext, refused: Exclude<CheckedRequest, ValidRequest>) {
   if ('unusable' in refused) return renderUnusable(kit, c, refused.unusable)
   const { refuse, mayLeadTo } = await kit.authorizations()
   // In a frame the address bar shows where the person is.

@@ -18,8 +18,8 @@ export async function findWaiting(kit: PageKit, c: PageContext): Promise<Authori
   const pending = path?.startsWith(PATH) ? kit.pendingRequests.find(c, path.slice(PATH.length)) : null
   if (!pending) return null
   const { resume } = await kit.authorizations()
-  const begun = await resume(pending.params, pending.pushedId)
-  if (!('request' in begun)) return null
-  allowRedirectTo(c, begun.request.redirectUri)
-  return begun.request
+  const checked = await resume(pending.params, pending.pushedId)
+  if (!('request' in checked)) return null
+  allowRedirectTo(c, checked.request.redirectUri)
+  return checked.request
 }

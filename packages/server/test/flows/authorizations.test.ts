@@ -34,9 +34,9 @@ async function open(services: Services) {
     signedIn,
     authorizations,
     async codeFor(params: Record<string, string> = {}, pushedId: string | null = null): Promise<string> {
-      const begun = await authorizations.resume({ ...PARAMS, ...params }, pushedId)
-      assert.ok('request' in begun)
-      const whole = { ...begun, begunAt: services.clock.now() }
+      const checked = await authorizations.resume({ ...PARAMS, ...params }, pushedId)
+      assert.ok('request' in checked)
+      const whole = { ...checked, firstSentAt: services.clock.now() }
       const uri = await authorizations.issue(whole, signedIn, GRANTED, caller('192.0.2.9', 'a browser'))
       return uri === null ? '' : new URL(uri).searchParams.get('code')!
     },
@@ -75,9 +75,9 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { codeFor, authorizations, signedIn } = await open(services)
     for (let issued = 0; issued < 120; issued++) assert.notEqual(await codeFor(), '')
-    const begun = await authorizations.resume(PARAMS, null)
-    assert.ok('request' in begun)
-    const whole = { ...begun, begunAt: services.clock.now() }
+    const checked = await authorizations.resume(PARAMS, null)
+    assert.ok('request' in checked)
+    const whole = { ...checked, firstSentAt: services.clock.now() }
     const refused = new URL((await authorizations.issue(whole, signedIn, null, caller()))!)
     assert.equal(refused.searchParams.get('error'), 'temporarily_unavailable')
     assert.equal(refused.searchParams.get('code'), null)
@@ -177,9 +177,14 @@ forEachEngine(engine => {
   test('a verifier is refused for a code without a challenge: somebody removed it from the request', async t => {
     const { redeem, authorizations, signedIn, clock } = await open(await openServices(engine, t))
     const { code_challenge: _, code_challenge_method: __, ...without } = PARAMS
-    const begun = await authorizations.resume({ ...without, nonce: 'n' }, null)
-    assert.ok('request' in begun)
-    const uri = await authorizations.issue({ ...begun, begunAt: clock.now() }, signedIn, GRANTED, caller())
+    const checked = await authorizations.resume({ ...without, nonce: 'n' }, null)
+    assert.ok('request' in checked)
+    const uri = await authorizations.issue(
+      { ...checked, firstSentAt: clock.now() },
+      signedIn,
+      GRANTED,
+      caller(),
+    )
     const code = new URL(uri!).searchParams.get('code')!
     assert.equal(errorOf(await redeem(code)), 'invalid_grant')
     assert.equal(errorOf(await redeem(code, { verifier: null })), 'none')
@@ -240,10 +245,10 @@ forEachEngine(engine => {
     const { codeFor, authorizations, clock } = await open(await openServices(engine, t))
     const { requestUri, expiresIn } = authorizations.push(PARAMS)
     const query = new URLSearchParams({ client_id: 'shop', request_uri: requestUri })
-    const begun = await authorizations.begin(query)
-    assert.ok('request' in begun)
-    assert.notEqual(await codeFor({}, begun.pushedId), '')
-    assert.equal(await codeFor({}, begun.pushedId), '')
+    const checked = await authorizations.begin(query)
+    assert.ok('request' in checked)
+    assert.notEqual(await codeFor({}, checked.pushedId), '')
+    assert.equal(await codeFor({}, checked.pushedId), '')
     clock.advance(expiresIn * 1000 - 1)
     assert.ok('request' in (await authorizations.begin(query)))
     clock.advance(1)
@@ -259,9 +264,9 @@ forEachEngine(engine => {
     assert.deepEqual(rows, [])
     clock.advance(1)
     await services.apps.register({ id: 'shop', name: 'Another', redirectUris: [CALLBACK] })
-    const begun = await authorizations.resume(PARAMS, null)
-    assert.ok('request' in begun)
-    const decision = await authorizations.decide({ ...begun, begunAt: clock.now() }, signedIn)
+    const checked = await authorizations.resume(PARAMS, null)
+    assert.ok('request' in checked)
+    const decision = await authorizations.decide({ ...checked, firstSentAt: clock.now() }, signedIn)
     assert.ok('needs' in decision)
     assert.equal(decision.needs, 'consent')
   })
