@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { openServer } from '../support/http.ts'
 import type { Services } from '../support/services.ts'
 import { Client, connect, makeKey, open, type TestKey, tokenOf } from './fixture.ts'
 
@@ -57,6 +58,38 @@ describe('the delivery limits of one owner', () => {
     await later(1000)
     assert.ok([4, 5].includes((await sendUntilRefused(sender, data)).passed))
   })
+})
+
+test('the settings of connections, deliveries and MiB are those of a running hub', async t => {
+  const settings = {
+    KEYWAY_HUB_MAX_CONNECTIONS: '1',
+    KEYWAY_HUB_DELIVERIES: '50',
+    KEYWAY_HUB_DELIVERY_MIB: '1',
+  }
+  const { hub, ...server } = await openServer('sqlite', t, { settings })
+  const { user } = await server.signIn('ada@example.com')
+  const passed = async (data: string) => {
+    let count = 0
+    while (
+      await hub.sendTo(user.id, 'unknown', data).then(
+        () => true,
+        () => false,
+      )
+    )
+      count++
+    return count
+  }
+  assert.equal(await passed('x'), 100)
+  server.clock.advance(60_000)
+  await hub.sweep()
+  // Each has more than 60,000 bytes, and two MiB of them pass at once.
+  assert.equal(await passed('x'.repeat(60_000)), 35)
+
+  const key = await makeKey(server, user.id)
+  const url = `${server.url.replace('http', 'ws')}/hub`
+  await connect(server, url, key)
+  const another = new Client(url, await tokenOf(server, key))
+  assert.equal(await another.end(), '4429 too_many_connections')
 })
 
 test('a message without a receiver counts as one delivery', async t => {

@@ -244,6 +244,21 @@ describe('a connection that broke', () => {
     assert.equal(over.ready.resumed, false)
   })
 
+  test('ends when more than a MiB arrives for it', async t => {
+    const { services, url, hub, userId, receiver, receiverKey, isListed } = await openPair(t)
+    const id = receiver.ready.connection_id
+    await cut(receiver, isListed)
+    const data = 'x'.repeat(60_000)
+    // 17 of them have less than 1,048,576 bytes, and 18 more.
+    for (let n = 0; n < 17; n++) assert.equal((await hub.sendTo(userId, id, data))?.held, 1)
+    const full = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
+    assert.equal(full.ready.resumed, true)
+    await messages(full, 17)
+    await cut(full, isListed)
+    for (let n = 0; n < 17; n++) assert.equal((await hub.sendTo(userId, id, data))?.held, 1)
+    assert.equal(await hub.sendTo(userId, id, data), null)
+  })
+
   test('is not resumed when a missed message is no longer kept, though later ones are', async t => {
     const { services, url, hub, userId, receiver, receiverKey, isListed } = await openPair(t)
     const id = receiver.ready.connection_id

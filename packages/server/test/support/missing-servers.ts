@@ -16,5 +16,5 @@ export function packageMissing(name: string, [program, ...words]: [string, ...st
   return skipWithout(spawnSync(program, words).status === 0, `${name} is not installed here`)
 }
 
-/** Debian's Python: others do not see its packages. */
-export const PYTHON = '/usr/bin/python3'
+/** Debian's Python, since others do not see its packages; or another one with packages of its own. */
+export const PYTHON = process.env.KEYWAY_TEST_PYTHON ?? '/usr/bin/python3'

@@ -44,6 +44,8 @@ export interface ServiceOverrides {
   keyLimits?: RequestLimit[]
   keyDefaults?: RequestLimit[]
   personLimits?: RequestLimit[]
+  /** Environment variables, as an operator sets them. */
+  settings?: Record<string, string>
   log?: Log
   mailHookSecret?: string
   webhookPrivateNetworks?: string[]
@@ -145,6 +147,7 @@ function configOf({ lifetimes, ...overrides }: ServiceOverrides): Config {
     KEYWAY_MAIL_URL: 'smtp://mail.keyway.test:587',
     KEYWAY_MAIL_FROM: 'Keyway <no-reply@keyway.test>',
     KEYWAY_SUPPORT_EMAIL: 'support@keyway.test',
+    ...overrides.settings,
   })
   return {
     ...settings,
