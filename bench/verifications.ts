@@ -14,17 +14,17 @@ import { QUICK, type Row, report } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
 /**
- * Verifications of keys with a request limit and a count of what remains, held against better-auth's API-key plugin on
- * the same SQLite in the same round. Its packages are installed into bench/better-auth when they are missing.
+ * Measures verifications of keys with a request limit and a remaining quota, compared with better-auth's API-key plugin
+ * on the same SQLite in the same round. Its packages are installed into bench/better-auth when they are missing.
  */
 
 const KEYS = 100
 const ROUNDS = QUICK ? 3 : 7
 const RUN_MS = QUICK ? 1000 : 3000
 const WARM_UP_MS = QUICK ? 3000 : 8000
-/** Verifications in progress at any time. */
+/** Number of concurrent verifications. */
 const AT_ONCE = 32
-/** Keys of one request, as the SDK's `verifyKey` sends them at this load: it has four requests in progress. */
+/** Keys in one request, as the SDK's `verifyKey` batches them at this load: it has four requests in progress. */
 const SHARED = 8
 const WANTED = 30
 const APP = 'console'
@@ -123,7 +123,7 @@ function install(): void {
   if (status !== 0) throw new Error('npm ci in bench/better-auth failed')
 }
 
-/** Gives the keys limits, and an app a secret, which is returned. */
+/** Gives the keys limits. Returns a new secret of an app. */
 async function withLimits(settings: Record<string, string>): Promise<string> {
   const services = await openServices(loadConfig(settings), createLog('error'))
   for (let n = 0; n < KEYS; n++)

@@ -15,7 +15,7 @@ process.once('SIGINT', () => agent.close())
 
 agent.on('message', ({ from, data }) => {
   console.log(from, data)
-  // Nobody reads an answer to the API, and two echoes would go on for ever.
+  // A message from the API has no agent to answer, and two echo agents would answer each other forever.
   if (from === 'api' || isEcho(data)) return
   // Refused, for example, with a key without the scope agents:send.
   agent.send(from, { echo: data }).catch(error => console.error(error.message))

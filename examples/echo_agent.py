@@ -24,7 +24,7 @@ async def main() -> None:
     @agent.on("message")
     async def echo(message: Message) -> None:
         print(message.from_, message.data, flush=True)
-        # Nobody reads an answer to the API, and two echoes would go on for ever.
+        # A message from the API has no agent to answer, and two echo agents would answer each other forever.
         if message.from_ == "api" or (isinstance(message.data, dict) and "echo" in message.data):
             return
         try:

@@ -17,10 +17,10 @@ interface Client {
 }
 
 const clients = new Set<Client>()
-/** Ended keys and users, with the time (ms). Kept for 20 minutes, longer than the 15 minutes of a token. */
+/** Ended keys and users, with the time in milliseconds. Kept for 20 minutes, longer than the 15 minutes of a token. */
 const ended = new Map<string, number>()
 const ENDINGS_KEPT_MS = 20 * 60_000
-/** Tokens issued after the end stay valid, for accounts that were suspended and activated again. */
+/** Tokens issued after the end are valid: the account was suspended and activated again. */
 const isEnded = ({ keyId, userId, issuedAt }: Omit<Client, 'socket'>) =>
   [keyId, userId].some(id => (ended.get(id) ?? 0) >= issuedAt * 1000)
 /** If the feed was not read for 10 s, revocations may be missing, so no connection is accepted. */

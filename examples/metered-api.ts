@@ -1,13 +1,13 @@
 import { createServer, type ServerResponse } from 'node:http'
 import { Keyway, KeywayError, type LeftOfLimits, type VerifiedKey } from '@keyway/sdk'
 
-// An HTTP API of your own whose clients show a Keyway key: calls count against the key's rates and quota, and reports
-// cost money.
+// An HTTP API of your own whose clients present a Keyway key: calls count against the key's rates and quota, and
+// reports cost money.
 const app = { id: process.env.KEYWAY_APP_ID ?? '', secret: process.env.KEYWAY_APP_SECRET ?? '' }
 const port = Number(process.env.PORT ?? 9000)
 const keyway = new Keyway({ app })
 
-/** Calls that a request counts as. */
+/** The number of calls that a request to each path counts as. */
 const CALLS: Record<string, number> = { '/quote': 1, '/report': 10 }
 const REPORT_PRICE = '0.25'
 
@@ -21,7 +21,7 @@ const server = createServer(async (request, response) => {
     if (!verified.active)
       return send(response, 401, { error: 'invalid_key' }, { 'WWW-Authenticate': 'Bearer' })
     if (path === '/report') await charge(verified, request.headers['idempotency-key'])
-    // The owner of a key writes these: they say whose the key is, never what it may do.
+    // The owner of a key sets these fields: use them to identify a customer, never to grant rights.
     const { external_id, metadata } = verified
     send(response, 200, { customer: external_id, plan: metadata?.plan ?? 'free' }, fields(verified.limits))
   } catch (error) {
@@ -40,7 +40,7 @@ async function charge(key: VerifiedKey, repeated: string | string[] | undefined)
   })
 }
 
-/** The limit that is nearest, as the IETF draft on RateLimit fields writes it. */
+/** The limit that is closest to being reached, in the format of the IETF draft on RateLimit fields. */
 function fields({ requests = [] }: LeftOfLimits = {}): Record<string, string> {
   const [nearest] = requests.toSorted((one, other) => one.remaining - other.remaining)
   if (!nearest) return {}
@@ -50,7 +50,7 @@ function fields({ requests = [] }: LeftOfLimits = {}): Record<string, string> {
   }
 }
 
-/** 429 and 402 are for the client, with the wait; whatever else went wrong is not its fault, and nothing is given away. */
+/** 429 and 402 are passed on to the client, with the wait; any other failure is a 503, and the request is refused. */
 function refuse(response: ServerResponse, error: unknown): void {
   const { status = 0, code = '', retryAfter } = error instanceof KeywayError ? error : {}
   const wait: Record<string, string> = retryAfter === undefined ? {} : { 'Retry-After': String(retryAfter) }

@@ -1,25 +1,25 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import { Keyway, verifyAgentToken } from '@keyway/sdk'
 
-// An HTTP API of your own whose clients show what they have: an agent token, which is verified offline, or the key itself,
-// which Keyway is asked about. A revoked key is refused at once either way.
+// An HTTP API of your own whose clients present an agent token, which is verified offline, or the API key itself, which
+// is verified by a call to Keyway. Either way a revoked key is refused at once.
 const issuer = process.env.KEYWAY_URL ?? ''
 const audience = process.env.KEYWAY_AUDIENCE ?? ''
 const app = { id: process.env.KEYWAY_APP_ID ?? '', secret: process.env.KEYWAY_APP_SECRET ?? '' }
 const port = Number(process.env.PORT ?? 9000)
 const keyway = new Keyway({ url: issuer, app })
 
-/** Whom a request is from, and what it may do here; no scopes: everything. */
+/** Who sent a request, and its scopes; without scopes it may do everything. */
 interface Bearer {
   personId: string
   keyId: string
   scopes: readonly string[]
 }
 
-/** Keys and persons that ended, with the time (ms). Kept for longer than the 15 minutes of a token. */
+/** Ended keys and users, with the time in milliseconds. Kept for longer than the 15 minutes of a token. */
 const ended = new Map<string, number>()
 const ENDINGS_KEPT_MS = 20 * 60_000
-/** If the feed was not read for 10 s, revocations may be missing: tokens are refused, keys are still asked about. */
+/** If the feed was not read for 10 s, revocations may be missing: tokens are refused, keys are still verified. */
 let caughtUpAt = Number.NEGATIVE_INFINITY
 
 const server = createServer(async (request, response) => {
@@ -32,7 +32,10 @@ const server = createServer(async (request, response) => {
   response.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(JSON.stringify(body))
 })
 
-/** The scopes `notes:read` and `notes:write` are this API's own: Keyway stores them with keys, and grants nothing for them. */
+/**
+ * The scopes `notes:read` and `notes:write` belong to this API: Keyway stores them with keys, and grants nothing for
+ * them.
+ */
 function answerTo(bearer: Bearer | null, method: string): [status: number, body: object] {
   if (!bearer) return [401, { error: 'invalid_token' }]
   const scope = method === 'GET' ? 'notes:read' : 'notes:write'
@@ -47,19 +50,19 @@ async function authenticate({ headers }: IncomingMessage): Promise<Bearer | null
   return credential.startsWith('svc_') ? await askAbout(credential) : await verifyOffline(credential)
 }
 
-/** One call to Keyway for each request, and the answer of this moment. */
+/** Calls Keyway for each request, so the answer is never stale. */
 async function askAbout(key: string): Promise<Bearer | null> {
   const verified = await keyway.apps.verifyKey(key)
   if (!verified.active) return null
   return { personId: verified.sub, keyId: verified.key_id, scopes: scopesOf(verified.scope) }
 }
 
-/** No call: the signature is checked with keys that are read once, and revocations arrive by the feed. */
+/** Makes no call: the signature is verified with cached public keys, and the feed reports revocations. */
 async function verifyOffline(token: string): Promise<Bearer | null> {
   const { sub, key_id, scope, iat } = await verifyAgentToken(token, { issuer, audience })
   const isCurrent = performance.now() - caughtUpAt < 10_000
   if (!isCurrent) throw new Error('the feed of revocations was not read')
-  // A token of after the end is of an account that was suspended and activated again.
+  // A token issued after the end is valid: the account was suspended and activated again.
   const isEnded = [key_id, sub].some(id => (ended.get(id) ?? 0) >= iat * 1000)
   return isEnded ? null : { personId: sub, keyId: key_id, scopes: scopesOf(scope) }
 }

@@ -1,6 +1,6 @@
 /**
  * `npm run test:clones -- --count 20 --busy 5`: tests README's first commands in fresh clones. Each round clones HEAD,
- * runs `npm ci && npm test` in the clone and removes it; the last `--busy` rounds run beside three busy processes.
+ * runs `npm ci && npm test` in the clone and removes it; the last `--busy` rounds run next to three busy processes.
  * Prints a table; status 1 if a round failed, whose log is kept.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'

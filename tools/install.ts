@@ -29,7 +29,7 @@ const LIBRARIES: readonly Tool[] = ['acorn', 'axe-core', 'openapi-fetch', 'playw
 const UNPACKED = 'node_modules/.chromium'
 
 /**
- * The path of a tool, which is installed if it is missing. If that fails the test is skipped, or fails; see
+ * The path of a tool, which is installed if it is missing. If the installation fails, the test is skipped or fails; see
  * missing-servers.ts.
  *
  * @returns undefined when the test was skipped

@@ -10,8 +10,8 @@ import { requireTool } from './install.ts'
 const ROOT = join(import.meta.dirname, '..')
 const SOURCES = '{packages/server/src,packages/sdk/src}/**/*.{ts,js}'
 /**
- * A minute for one pattern; the slowest takes half a second on an idle machine. The steps within are bounded by characters
- * read alone: by default a step that takes long on a busy machine makes a linear pattern look vulnerable.
+ * The timeout of one pattern; the slowest takes half a second on an idle machine. Other time limits are off: with them
+ * a linear pattern looks vulnerable on a busy machine.
  */
 const OPTIONS = { timeout: 60_000, seedingTimeout: null, incubationTimeout: null, attackTimeout: null }
 /** Patterns that this version of recheck found safe, since each check takes some 40 ms. */

@@ -6,10 +6,10 @@ import pg from 'pg'
 import { tokenHashOf } from './people.ts'
 import { type Recorded, replayer } from './recording.ts'
 
-/*
- * The floor of a sign-in call: node:http, one JSON.parse, the same statements that the service sends, in sequence on one
- * connection of a plain pool, one signature, an answer of the same size. No limits, validation, sealing, query builder
- * or events.
+/**
+ * The floor (unavoidable work) of a sign-in call: node:http, one JSON.parse, the same statements that the service
+ * sends, in sequence on one connection of a plain pool, one signature, an answer of the same size. No limits,
+ * validation, sealing, query builder or events.
  */
 
 const require = createRequire(new URL('../../packages/server/package.json', import.meta.url))

@@ -19,7 +19,7 @@ const config = {
     },
   ],
   secret: AUTH_SECRET,
-  // The address of this server is what the browser says: it listens on this machine only.
+  // Trusts the Host header as this server's address, since it listens on this machine only.
   trustHost: true,
 }
 

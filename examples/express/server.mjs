@@ -3,7 +3,7 @@ import express from 'express'
 import { createRemoteJWKSet, jwtVerify } from 'jose'
 import * as client from 'openid-client'
 
-// A product of your own whose people sign in with Keyway: Express and openid-client.
+// An app of your own whose users sign in with Keyway: Express and openid-client.
 const { KEYWAY_URL = '', KEYWAY_APP_ID = '', KEYWAY_APP_SECRET = '', PORT = '3000' } = process.env
 const origin = process.env.ORIGIN ?? `http://localhost:${PORT}`
 const isLocal = KEYWAY_URL.startsWith('http:')
@@ -13,13 +13,13 @@ const keyway = await client.discovery(
   KEYWAY_APP_ID,
   KEYWAY_APP_SECRET,
   undefined,
-  // Plain http is for trying things out on one machine.
+  // Plain http is allowed only for trials on one machine.
   { execute: isLocal ? [client.allowInsecureRequests] : [] },
 )
 const metadata = keyway.serverMetadata()
 const jwks = createRemoteJWKSet(new URL(metadata.jwks_uri))
 
-/** Sessions of this product by their cookie. A real product keeps them in its database. */
+/** Sessions of this app by their cookie. A real app keeps them in its database. */
 const sessions = new Map()
 const LOGIN_SECONDS = 600
 
@@ -46,7 +46,7 @@ app.get('/login', async (_, response) => {
     state: checks.expectedState,
     nonce: checks.expectedNonce,
   })
-  // Only the browser that began can finish: the checks are in its cookie.
+  // Only the browser that began the sign-in can finish it: its cookie holds the values to check.
   setCookie(response, 'login', Buffer.from(JSON.stringify(checks)).toString('base64url'), LOGIN_SECONDS)
   response.redirect(url.href)
 })
@@ -95,7 +95,7 @@ app.post('/backchannel-logout', express.urlencoded({ extended: false }), async (
   response.status(200).end()
 })
 
-// What a browser or Keyway sent was not right: say so without details, and never sign in.
+// The browser or Keyway sent something invalid: say so without details, and never sign in.
 app.use((error, _request, response, _next) => {
   console.error(error.message)
   response.status(400).send('That did not work. <a href="/">Start again</a>.')

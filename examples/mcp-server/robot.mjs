@@ -2,14 +2,14 @@ import { ClientCredentialsProvider } from '@modelcontextprotocol/sdk/client/auth
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 
-// A program without a person: the official MCP client with a key of Keyway as its client credentials.
+// An unattended program: the official MCP client with an API key of Keyway as its client credentials.
 const { KEYWAY_URL = '', KEYWAY_KEY_ID = '', KEYWAY_API_KEY = '' } = process.env
 const server = new URL(process.env.MCP_URL ?? 'http://localhost:9100/mcp')
 
 const authProvider = new ClientCredentialsProvider({
   clientId: KEYWAY_KEY_ID,
   clientSecret: KEYWAY_API_KEY,
-  // The key goes to this service only, whatever the MCP server says.
+  // The key is sent to this service only, whatever authorization server the MCP server names.
   expectedIssuer: KEYWAY_URL,
 })
 const client = new Client({ name: 'example-robot', version: '1.0.0' })

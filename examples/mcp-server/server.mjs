@@ -29,7 +29,10 @@ const authenticate = requireBearerAuth({
   resourceMetadataUrl: metadataUrl,
 })
 
-/** Of a person's client (`at+jwt`) or of a key (`agent_ws`); signature, issuer, audience and times are checked. */
+/**
+ * Accepts the token of a person's client (`at+jwt`) or of a key (`agent_ws`); verifies signature, issuer, audience and
+ * times.
+ */
 async function verifyAccessToken(token) {
   const expected = { issuer: KEYWAY_URL, audience: resource, requiredClaims: ['exp', 'sub'] }
   const { payload, protectedHeader } = await jwtVerify(token, jwks, expected).catch(() => {
@@ -48,7 +51,7 @@ async function verifyAccessToken(token) {
 }
 
 app.post('/mcp', authenticate, async (request, response) => {
-  // Without sessions: each request has a server of its own.
+  // Stateless: each request gets a server of its own.
   const server = createServer()
   const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined })
   response.on('close', () => {

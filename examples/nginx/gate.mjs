@@ -6,7 +6,7 @@ import * as client from 'openid-client'
 // The gate behind nginx's auth_request: browsers sign in with Keyway, programs send an agent token for this site.
 const { KEYWAY_URL = '', KEYWAY_APP_ID = '', KEYWAY_APP_SECRET = '', KEYWAY_AUDIENCE = '' } = process.env
 const port = Number(process.env.PORT ?? 4000)
-/** Where browsers see nginx. */
+/** nginx's address, as browsers use it. */
 const origin = process.env.ORIGIN ?? 'http://localhost:8081'
 
 const keyway = await client.discovery(
@@ -14,14 +14,17 @@ const keyway = await client.discovery(
   KEYWAY_APP_ID,
   KEYWAY_APP_SECRET,
   undefined,
-  // Plain http is for trying things out on one machine.
+  // Plain http is allowed only for trials on one machine.
   { execute: KEYWAY_URL.startsWith('http:') ? [client.allowInsecureRequests] : [] },
 )
 const jwks = createRemoteJWKSet(new URL(keyway.serverMetadata().jwks_uri))
 
 const SESSION_MS = 8 * 3_600_000
 const LOGIN_SECONDS = 600
-/** Sessions by the SHA-256 of their cookie, in memory: after a restart people sign in again, silently at Keyway. */
+/**
+ * Sessions by the SHA-256 of their cookie, in memory: after a restart people are signed in again by Keyway without a
+ * question.
+ */
 const sessions = new Map()
 
 const routes = { '/.keyway/check': check, '/.keyway/sign-in': signIn, '/.keyway/callback': callback }
@@ -36,7 +39,7 @@ createServer(async (request, response) => {
   }
 }).listen(port, '127.0.0.1', () => console.log(`Listening on http://127.0.0.1:${port}`))
 
-/** 204 with the person for nginx, or 401. */
+/** Answers nginx with 204 and the user's id, or with 401. */
 async function check(request, response) {
   const person = (await personOfToken(request)) ?? personOfCookie(request)
   if (person) response.writeHead(204, { 'X-Person': person }).end()
@@ -61,7 +64,7 @@ async function signIn(_, response, url) {
     pkceCodeVerifier: client.randomPKCECodeVerifier(),
     expectedState: client.randomState(),
     expectedNonce: client.randomNonce(),
-    // All of it: nginx passes the requested path as it is, with its own query.
+    // The rest of the query as a whole: nginx appends the requested path unencoded, with its own query.
     to: url.search.slice('?to='.length) || '/',
   }
   const location = client.buildAuthorizationUrl(keyway, {
@@ -86,7 +89,7 @@ async function callback(request, response, url) {
   for (const [id, { until }] of sessions) if (until <= Date.now()) sessions.delete(id)
   const secret = randomBytes(32).toString('base64url')
   sessions.set(hash(secret), { person: email, until: Date.now() + SESSION_MS })
-  // Whole, since a path that begins with "//" is an address of another site.
+  // Parsed as a whole and compared by origin, since a path that begins with "//" names another site.
   const page = new URL(to, origin)
   redirect(response, page.origin === origin ? page.href : origin, [
     cookie('gate', secret),

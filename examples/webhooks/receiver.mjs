@@ -1,15 +1,15 @@
 import { createServer } from 'node:http'
 import { Webhook, WebhookVerificationError } from 'standardwebhooks'
 
-// An endpoint for the webhooks of Keyway: verifies each call, ignores what it knows already, and answers at once.
+// An endpoint for Keyway's webhooks: verifies each call, ignores duplicates, and answers at once.
 const { WEBHOOK_SECRET = '', PORT = '3001' } = process.env
 const webhook = new Webhook(WEBHOOK_SECRET)
 
-/** Ids that were handled. A real receiver keeps them in its database, with what it did, in one transaction. */
+/** Ids of handled events. A real receiver stores them in its database, in the transaction that handles the event. */
 const known = new Set()
 
 const server = createServer(async (request, response) => {
-  // The raw bytes: the signature covers these, not the same JSON written differently.
+  // The raw bytes: the signature does not match JSON that was parsed and serialised again.
   const body = await bytesOf(request)
   try {
     const event = webhook.verify(body, request.headers)
@@ -18,13 +18,13 @@ const server = createServer(async (request, response) => {
     known.add(id)
     response.writeHead(204).end()
   } catch (error) {
-    // Anything but 2xx: Keyway tries again later.
+    // After any status but 2xx Keyway tries again later.
     const isForged = error instanceof WebhookVerificationError
     response.writeHead(isForged ? 401 : 500).end(isForged ? 'not signed by Keyway' : 'not handled')
   }
 })
 
-/** Events of one subject come in the order of their sequence. Do long work elsewhere: an answer must come in 5 s. */
+/** Events of one subject arrive in the order of `sequence`. Do long work elsewhere: Keyway waits for 5 s. */
 function handle({ type, subject, sequence, data }) {
   console.log(`${type} ${subject.type} ${subject.id} #${sequence} ${JSON.stringify(data)}`)
 }

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
 import { Webhook, WebhookVerificationError } from 'standardwebhooks'
 
-// Receives the webhook of a payment provider and adds what was paid to a person's balance, once for each payment. For a
-// provider with signatures of its own replace `payments.verify` by the check of its library.
+// Receives the webhook of a payment provider and adds each payment to a person's balance, once. If your provider signs
+// in another way, replace `payments.verify` by its library.
 const { KEYWAY_URL = '', KEYWAY_API_KEY = '', PAYMENT_SECRET = '', PORT = '3002' } = process.env
 const payments = new Webhook(PAYMENT_SECRET)
 
@@ -21,19 +21,19 @@ const server = createServer(async (request, response) => {
   }
 })
 
-/** `user_id` is what your checkout gave the provider as metadata of the payment. */
+/** `user_id` is metadata that your checkout attached to the payment. */
 async function credit({ id, amount, metadata: { user_id } }) {
   const answer = await fetch(`${KEYWAY_URL}/v1/admin/users/${encodeURIComponent(user_id)}/credits`, {
     method: 'POST',
     headers: {
       authorization: `Bearer ${KEYWAY_API_KEY}`,
       'content-type': 'application/json',
-      // Of the payment, not of the call: however often the provider calls, it is credited once.
+      // Derived from the payment, not the call: however often the provider calls, it is credited once.
       'idempotency-key': createHash('sha256').update(id).digest('hex'),
     },
     body: JSON.stringify({ amount, description: `Payment ${id}` }),
   })
-  // The provider calls again until it was credited.
+  // An error status makes the provider call again, until the payment is credited.
   if (!answer.ok) throw new Error(`Keyway answered ${answer.status}: ${await answer.text()}`)
   console.log(`credited ${amount} to ${user_id}`)
 }

@@ -9,13 +9,13 @@ import { type StoredFile, storedZip } from './zip.ts'
  */
 
 const SOURCES = join(import.meta.dirname, 'src')
-/** Characters of a build's identity: 48 bits. */
+/** Number of characters of a build's hash: 48 bits. */
 const IDENTITY_LENGTH = 12
 
 export interface Wheel {
   /** `keyway-<version>-py3-none-any.whl`. */
   name: string
-  /** A public version, and the identity of the build as its local part (version specifiers, "local version identifiers"). */
+  /** The package's version, followed by the hash of the build as local version identifier. */
   version: string
   content: Buffer
 }
@@ -71,7 +71,7 @@ Description-Content-Type: text/markdown
 ${readme}`
 }
 
-/** The package without what Python compiles, by path. */
+/** The package's files by path, without compiled ones. */
 async function packageFiles(): Promise<StoredFile[]> {
   const names = await readdir(SOURCES, { recursive: true })
   const paths = names
@@ -92,7 +92,7 @@ function versionFile({ content }: StoredFile, release: string, version: string):
   return Buffer.from(content.toString().replace(`"${release}"`, `"${version}"`))
 }
 
-/** The same for the same content. A letter comes first, since digits alone would be read as a number. */
+/** A hash of the content. It starts with a letter, since a version part of digits alone would be read as a number. */
 function identityOf(files: StoredFile[]): string {
   const hash = createHash('sha256')
   for (const { path, content } of files) hash.update(`${path}\0${content.length}\0`).update(content)

@@ -51,7 +51,7 @@ function centralHeader(file: StoredFile, name: Buffer, offset: number): Buffer {
   return header
 }
 
-/** From the flags to the length of the name: the same in both headers. Method 0, stored. */
+/** Writes the fields from the flags to the length of the name, which both headers share. Method 0: stored. */
 function writeCommon(header: Buffer, at: number, { content }: StoredFile, name: Buffer): void {
   header.writeUInt16LE(UTF8_NAMES, at)
   header.writeUInt16LE(DOS_DATE, at + 6)

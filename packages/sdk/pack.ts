@@ -9,20 +9,19 @@ import { gzip } from 'node:zlib'
 const ROOT = import.meta.dirname
 const DIST = join(ROOT, 'dist')
 const EXECUTABLE = 'dist/keyway-agent.js'
-/** What importers name, and its module. */
+/** Import paths of the package, and their modules. */
 const ENTRIES = { '.': 'index', './protocol': 'protocol', './node': 'node' }
-/** Characters of a build's identity: 48 bits. */
+/** Number of characters of a build's hash: 48 bits. */
 const IDENTITY_LENGTH = 12
 
 export interface PackedSdk {
-  /** That of the manifest, with the identity of the build as its pre-release part (semver.org, section 9). */
+  /** The version of the manifest, with the hash of the build as pre-release part (semver.org, section 9). */
   version: string
   content: Uint8Array<ArrayBuffer>
 }
 
 /**
- * Packs the package as npm installs it. The archive is reproducible: one version has the same files everywhere. Needs no
- * compiler.
+ * Packs the package as npm installs it. The archive is reproducible: equal files give equal bytes. Needs no compiler.
  *
  * @param url the instance that serves it, so that its command need not be told
  */
@@ -42,7 +41,7 @@ export async function packSdk(url?: string): Promise<PackedSdk> {
   return { version, content: new Uint8Array(await promisify(gzip)(archive, { level: 9 })) }
 }
 
-/** The same for the same files. A letter comes first, since digits alone would be a number. */
+/** A hash of the files. It starts with a letter, since an identifier of digits alone would be read as a number. */
 function identityOf(files: (readonly [string, Buffer])[]): string {
   const hash = createHash('sha256')
   for (const [path, content] of files) hash.update(`${path}\0${content.length}\0`).update(content)
@@ -58,10 +57,10 @@ async function builtFiles(): Promise<string[]> {
     .sort()
 }
 
-/** Those that a compiler reads from the entries on; the others would never be read. */
+/** The declaration files that a compiler reads from the entries on; all others are left out. */
 async function reachableDeclarations(): Promise<Set<string>> {
   const reached = new Set(Object.values(ENTRIES).map(module => `${module}.d.ts`))
-  // The set grows while it is read.
+  // The loop also visits names that it adds to the set.
   for (const name of reached) {
     const text = await readFile(join(DIST, name), 'utf8')
     for (const [, module] of text.matchAll(/(?:from |import\()'(\.{1,2}\/[^']*)\.js'/g))
@@ -72,7 +71,7 @@ async function reachableDeclarations(): Promise<Set<string>> {
 
 type File = [path: string, content: NonSharedBuffer]
 
-/** The WebSocket client for platforms without one (`environment.ts`), with its licence. */
+/** The files of the WebSocket client for platforms without one (`environment.ts`), with its licence. */
 async function carriedFiles(): Promise<File[]> {
   const folder = dirname(createRequire(import.meta.url).resolve('ws/package.json'))
   const library = (await readdir(join(folder, 'lib'))).filter(name => name.endsWith('.js')).sort()

@@ -1,8 +1,8 @@
 /**
  * `npm run test:mistakes`: applies each mistake of mistakes.ts alone, in memory, and runs the tests that must fail, on
- * both engines. Prints a table; status 1 if a mistake was not detected or its place was not found.
+ * both engines. Prints a table; status 1 if a mistake was not detected or the code to change was not found.
  *
- *   -- TEXT…   only mistakes whose name contains one of the texts
+ * -- TEXT…   only mistakes whose name contains one of the texts
  */
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'

@@ -24,7 +24,7 @@ interface Measured {
   hash: string
   /** The source files that it was measured for. */
   sources: string[]
-  /** As indices of the table of names. */
+  /** As indices into the table of names. */
   tests: { title: string; hash: string; milliseconds: number; hits: number[] }[]
   /** Mutants that are executed when the test file and its imports are loaded. */
   loadHits: number[]
@@ -32,7 +32,7 @@ interface Measured {
 
 interface Cache {
   names: string[]
-  /** Number of names that existed when all tests were last measured. */
+  /** Number of names when all tests were last measured. */
   complete: number
   measured: Measured[]
 }

@@ -15,7 +15,7 @@ export interface DetectorOptions {
 const TIMEOUT_FACTOR = 10
 const TIMEOUT_FLOOR_MS = 8_000
 
-/** Decides for each mutant whether a test detects it; prefers tests that detected most. */
+/** Decides for each mutant whether a test detects it; runs the tests first that have detected most mutants. */
 export function createDetector(coverage: Coverage, { seconds, into, env }: DetectorOptions) {
   /** By source file, the number of mutants that each test detected. */
   const kills = new Map<string, Map<CoveringTest, number>>()
@@ -89,7 +89,7 @@ export function createDetector(coverage: Coverage, { seconds, into, env }: Detec
     }
     const outcome = await run(mutant.id)
     if (outcome === 'passed') return null
-    // The module was loaded with the mutant active, so it cannot be run without it.
+    // The mutant is active while its module loads, so the same process cannot run without it.
     if (own || (await run(-1)) === 'passed') return outcome === 'timed out' ? 'timed out' : 'killed'
     worker.stop()
     if ((await run(-1)) !== 'passed') {
@@ -105,7 +105,7 @@ export function createDetector(coverage: Coverage, { seconds, into, env }: Detec
 
   return {
     detect,
-    /** Whether the tests that the result depends on are unchanged. */
+    /** Whether a stored result is still valid: the tests that it depends on are unchanged. */
     stillHolds(known: Result, mutant: Candidate): boolean {
       if (known.outcome === 'killed' || known.outcome === 'timed out')
         return tests.some(test => test.hash === known.testsHash && nameOf(test) === known.by)

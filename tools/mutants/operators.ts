@@ -133,7 +133,7 @@ const ASSIGNMENTS: Record<string, string> = {
   '??=': '&&=',
 }
 const UNARY: Record<string, string> = { '!': '', '-': '+', '+': '-', '~': '' }
-/** Methods with their opposite, or null for those that can be removed from the expression. */
+/** Methods that are replaced by their opposite, or, with null, removed from the expression. */
 const METHODS: Record<string, string | null> = {
   some: 'every',
   every: 'some',

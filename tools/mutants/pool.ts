@@ -6,11 +6,13 @@ import { killGroup, ROOT } from './run-test.ts'
 import type { Answer, Request } from './worker.ts'
 
 const HERE = import.meta.dirname
-/** Runs per process, since leftovers of tests (listeners, cached modules) slow it down. */
+/**
+ * Number of runs after which a process is restarted, since leftovers of tests (listeners, cached modules) slow it down.
+ */
 const MOST_RUNS = 1_500
 
 export interface WorkerOptions {
-  /** The folder of instrumented sources and temporary files. */
+  /** The folder for instrumented sources and temporary files. */
   into: string
   env: NodeJS.ProcessEnv
   /** The mutant that is active from the first import on; none by default. */

@@ -7,7 +7,7 @@ import { mock, type TestContext } from 'node:test'
  */
 
 export interface RegisteredTest {
-  /** The titles of its suites and its own. */
+  /** The titles of its suites, and its own title. */
   title: string
   body: string
   run(): Promise<void>

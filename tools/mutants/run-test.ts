@@ -24,7 +24,7 @@ export interface TestRunOptions {
   /** Absolute path of the source file, and its edits in order of position. */
   mutant?: { file: string; edits: Pick<Mutant, 'start' | 'end' | 'text'>[] }
   timeoutMs: number
-  /** A folder for temporary files of the run. */
+  /** The folder for temporary files of the run. */
   into: string
   /** Whether to run also on PostgreSQL. */
   onBothEngines?: boolean

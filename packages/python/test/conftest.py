@@ -68,7 +68,7 @@ def sign_in(url: str) -> SignIn:
 
 
 async def code_for(url: str, email: str) -> str:
-    """Asks the inbox until the mail is there."""
+    """Polls the inbox until the mail has arrived."""
     async with httpx.AsyncClient(headers={"accept": "application/json"}) as client:
         while True:
             mails = (await client.get(f"{url}/inbox", params={"to": email})).json()["data"]

@@ -317,7 +317,7 @@ async def test_a_token_of_another_service_connects_and_is_renewed_with_one(url: 
         nonlocal asked
         asked += 1
         answer = await keyway.exchange(key)
-        # A shorter lifetime than the service's: the agent renews by what the hub says.
+        # The service reports a shorter lifetime than usual, after which the agent renews.
         return answer["token"] if asked == 1 else answer
 
     async with Agent(url=url, get_token=get_token) as agent:
@@ -328,7 +328,7 @@ async def test_a_token_of_another_service_connects_and_is_renewed_with_one(url: 
 
 
 async def renewed_now(agent: Agent) -> Any:
-    """As after `token_expiring`."""
+    """Renews at once, as after `token_expiring`."""
     current = agent._lifecycle._current
     assert current
     waiting = asyncio.ensure_future(event(agent, "renewed"))

@@ -1,4 +1,4 @@
-"""Requests and answers as docs/hub-protocol.md, section 3, has them: the cases that a hub shows rarely."""
+"""Requests and answers (docs/hub-protocol.md, section 3), in cases that a real hub causes rarely."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from keyway._responder import MAX_HANDLED, Responder
 
 
 class Asker:
-    """The requests of an agent whose hub says of each that it reached so many connections."""
+    """The requests of an agent; its scripted hub acknowledges each as sent to this number of connections."""
 
     def __init__(self, delivered: int, held: int = 0) -> None:
         self.sent: list[tuple[str, str, Any]] = []

@@ -13,7 +13,7 @@ export interface AgentOptions {
      * `KeywayError` of a refusal to stop the agent; after any other error it retries.
      */
     getToken?: ((signal: AbortSignal) => Promise<ProvidedToken> | ProvidedToken) | undefined;
-    /** Instead of the platform's, or of the one that the package carries for Node from 20.16 on. */
+    /** The WebSocket class to use. Default: the platform's, or on Node from 20.16 on the one in this package. */
     WebSocket?: WebSocketConstructor | undefined;
     /** Closes the agent when it aborts. */
     signal?: AbortSignal | undefined;
@@ -64,7 +64,10 @@ export interface AgentDisconnected {
     willReconnect: boolean;
     /** Milliseconds until the next attempt. */
     retryInMs?: number;
-    /** Why the service could not be reached: its name does not resolve, it refuses connections, its certificate, … */
+    /**
+     * Why the service could not be reached: its name does not resolve, it refuses connections, its certificate is
+     * invalid, …
+     */
     cause?: NetworkCause;
     /** The error of the attempt; its message says what to do. */
     error?: KeywayError;

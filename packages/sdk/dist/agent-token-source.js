@@ -92,7 +92,7 @@ async function withDeadline(clock, ask) {
         ask(controller.signal).then(resolve, reject).finally(cancel);
     });
 }
-/** A service may have imported keys of another system, which begin otherwise. */
+/** Whether the text may be a key. A service may have imported keys of another system, with another format. */
 function isKey(text) {
     return text.startsWith('svc_') ? API_KEY_PATTERN.test(text) : /^[\x21-\x7e]+$/.test(text);
 }

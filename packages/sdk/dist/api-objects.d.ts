@@ -27,17 +27,17 @@ export interface ApiKeyObject {
         [name: string]: Json;
     } | null;
     limits: KeyLimits;
-    /** Set by the operator of the service; the stricter of both counts. */
+    /** Limits set by the operator of the service; for each the lower one applies. */
     operator_limits: KeyLimits;
 }
 /** The limits of a key; empty where there are none. At most one limit of each `per`. */
 export interface KeyLimits {
-    /** Exchanges, API calls and what introspection consumes, in sliding windows. */
+    /** Limits of exchanges, API calls and calls that introspection consumes, in sliding windows. */
     requests?: {
         limit: number;
         per: 'second' | 'minute' | 'hour' | 'day';
     }[];
-    /** Charged to the owner by naming the key, per calendar day or month (UTC) or ever. Decimals as in `Money`. */
+    /** Limits of what apps charge to the key, per calendar day or month (UTC) or ever. Decimals as in `Money`. */
     spend?: {
         amount: string;
         per: 'day' | 'month' | 'total';
@@ -53,7 +53,7 @@ export interface KeyQuota {
         every: 'hour' | 'day' | 'month';
     };
 }
-/** As in a request. A quota without `remaining` keeps what is left, or begins with what a refill brings. */
+/** The limits of a key as requested. A quota without `remaining` keeps the remaining calls, or starts with a refill. */
 export type WantedKeyLimits = Omit<KeyLimits, 'quota'> & {
     quota?: Partial<Pick<KeyQuota, 'remaining'>> & Pick<KeyQuota, 'refill'>;
 };
@@ -137,7 +137,7 @@ export interface AccountObject {
     charge_authorizations: ChargeAuthorizationObject[];
     /** A change of the address that awaits confirmation. */
     email_change: EmailChangeObject | null;
-    /** When the account will be deleted, if that was asked for. */
+    /** When the account will be deleted; null: no deletion is scheduled. */
     deletes_at: string | null;
 }
 export interface EmailChangeObject {
@@ -208,7 +208,7 @@ export interface RevocationObject {
     kind: 'api_key' | 'session' | 'user';
     /** The id of the key, session or user. */
     subject_id: string;
-    /** Its owner. */
+    /** The id of its owner. */
     user_id: string;
     at: string;
 }

@@ -1,4 +1,4 @@
-/** First and largest upper bound of a wait. */
+/** First and largest upper bound of a delay, in milliseconds. */
 export declare const BACKOFF_BASE_MS = 500;
 export declare const BACKOFF_CAP_MS = 20000;
 /**

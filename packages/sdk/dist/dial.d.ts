@@ -13,7 +13,7 @@ export declare class Dial {
     #private;
     constructor(options: DialOptions);
     owns(connection: HubConnection): boolean;
-    /** The connection is ready; the attempt no longer owns it. */
+    /** Ends the attempt: the connection is ready, and no longer belongs to it. */
     succeeded(): void;
     giveUp(): void;
     fail(why: unknown): void;

@@ -22,7 +22,7 @@ export class Dial {
     owns(connection) {
         return this.#connection === connection;
     }
-    /** The connection is ready; the attempt no longer owns it. */
+    /** Ends the attempt: the connection is ready, and no longer belongs to it. */
     succeeded() {
         this.#over = true;
         for (const cancel of this.#cancelTimers)

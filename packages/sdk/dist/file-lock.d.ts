@@ -1,3 +1,3 @@
 import { type SdkClock } from './clock.js';
-/** Does `work` while no other process does any under this lock. Waits for those that live, however long. */
+/** Runs `work` while no other process runs any under this lock. Waits for living holders, however long. */
 export declare function withFileLock<Answer>(folder: string, work: () => Promise<Answer>, clock: SdkClock): Promise<Answer>;

@@ -3,20 +3,20 @@ import { join } from 'node:path';
 import { pause } from './clock.js';
 import { KeywayError } from './errors.js';
 import { FOLDER_MODE } from './private-file.js';
-/*
- * A lock between processes, for platforms without flock(2): a folder of numbered turns. Who creates the next number holds
- * the lock, and may do so once the turn before is over or its process is dead. Every process writes to the file of its own
- * turn only, so there is no moment at which two of them could take over from a dead one.
+/**
+ * A lock between processes, for platforms without flock(2): a folder of numbered turns. A process takes the lock by
+ * creating the file of the next number, which it may do once the previous turn is over or its process is dead. A
+ * process writes only to the file of its own turn, so two processes never take over from the same dead one.
  */
-/** Interval at which a process that holds the lock shows that it lives, in milliseconds. */
+/** Interval at which the lock's holder writes a heartbeat, in milliseconds. */
 const BEAT_MS = 1000;
 /**
- * A turn whose file did not change for so long, as one process sees it by its own clock, is that of a dead process. A
- * living one that was suspended may lose its turn so; then the stored Idempotency-Key keeps its refresh harmless.
+ * A holder whose file has not changed for this long, by the observer's own clock, counts as dead. A living process that
+ * was suspended may lose the lock in this way; the stored Idempotency-Key then keeps its refresh harmless.
  */
 const DEAD_MS = 5000;
 const POLL_MS = 50;
-/** Does `work` while no other process does any under this lock. Waits for those that live, however long. */
+/** Runs `work` while no other process runs any under this lock. Waits for living holders, however long. */
 export async function withFileLock(folder, work, clock) {
     const turn = await nextTurn(folder, clock);
     const beat = setInterval(() => attempt(() => utimesSync(turn, new Date(), new Date())), BEAT_MS);
@@ -25,11 +25,11 @@ export async function withFileLock(folder, work, clock) {
     }
     finally {
         clearInterval(beat);
-        // `r+` does not create it again if it was lost and removed.
+        // Flag `r+` does not create the file again if the turn was lost and removed.
         attempt(() => writeFileSync(turn, OVER, { flag: 'r+' }));
     }
 }
-/** A failure has the effect that others wait for `DEAD_MS`, or find the turn gone. */
+/** Errors are ignored: their only effect is that others wait for `DEAD_MS`, or that the turn's file is missing. */
 function attempt(work) {
     try {
         return work();
@@ -40,7 +40,7 @@ function attempt(work) {
 }
 /** The content of a turn's file after its end; it is empty before. */
 const OVER = 'over';
-/** Waits for its turn. @returns the turn's file */
+/** Waits for a turn. @returns its file */
 async function nextTurn(folder, clock) {
     let seen = { number: -1, state: '', since: 0 };
     for (;;) {
@@ -54,14 +54,14 @@ async function nextTurn(folder, clock) {
         await pause(clock, POLL_MS * (0.5 + clock.random()));
     }
 }
-/** `over`, or when its process last showed that it lives. */
+/** `over`, or the time of the holder's last heartbeat. */
 function stateOf(folder, number) {
     if (number === 0)
         return OVER;
     const { size, mtimeMs } = attempt(() => statSync(turnFile(folder, number))) ?? { size: 0, mtimeMs: 0 };
     return size > 0 ? OVER : String(mtimeMs);
 }
-/** Whether this process has got the turn. */
+/** Takes the turn of this number, if no other process has taken it. */
 function take(folder, number) {
     try {
         writeFileSync(turnFile(folder, number), '', { flag: 'wx', mode: 0o600 });
@@ -71,9 +71,9 @@ function take(folder, number) {
             return false;
         throw unusable(folder, error);
     }
-    // A slow process creates a number anew that was taken and removed long ago: there are later ones.
+    // A slow process may create a number again that was taken and removed long ago: then there are later ones.
     const isLast = lastTurn(folder) === number;
-    // The turn before stays, so that a process that lists the folder meanwhile sees one of the two.
+    // Keeps the previous turn's file, so that a process that lists the folder meanwhile sees at least one of the two.
     for (const old of isLast ? numbers(folder).filter(each => each < number - 1) : [number])
         rmSync(turnFile(folder, old), { force: true });
     return isLast;

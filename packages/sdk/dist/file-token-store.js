@@ -6,10 +6,10 @@ import { withFileLock } from './file-lock.js';
 import { writePrivateFile } from './private-file.js';
 import { parseTokens } from './token-store.js';
 /**
- * A store in a file that only this user can read (mode 0600, its folder 0700 if it is new), for all processes of a machine:
- * one at a time refreshes, and one that dies meanwhile holds up the others for five seconds. A crash leaves the old tokens or the
- * new ones, never half of them. All methods throw a `KeywayError` `invalid_configuration` if the file cannot be read or
- * written, or holds anything else.
+ * A store in a file that only this user can read (mode 0600, its folder 0700 if it is new), shared by all processes of
+ * a machine. One process at a time refreshes; if it dies meanwhile, the others wait for five seconds. A crash leaves
+ * either the old or the new tokens. All methods throw a `KeywayError` `invalid_configuration` if the file cannot be
+ * read or written, or holds anything else.
  */
 export function fileTokenStore(path, options = {}) {
     const file = resolve(path);
@@ -40,7 +40,10 @@ function readIfPresent(file) {
         throw error;
     }
 }
-/** @throws KeywayError `invalid_configuration` instead of an error of the file system */
+/**
+ * Converts an error of the file system. @throws KeywayError `invalid_configuration`
+ * @throws KeywayError `invalid_configuration` instead of an error of the file system
+ */
 function explained(path, verb, work) {
     try {
         return work();

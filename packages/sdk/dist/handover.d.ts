@@ -14,7 +14,7 @@ export declare class Handover {
     constructor(clock: SdkClock, deliver: (connection: HubConnection, frame: MessageFrame) => void);
     begin(from: HubConnection, to: HubConnection): void;
     arrived(connection: HubConnection, frame: MessageFrame): void;
-    /** All messages of that connection have arrived: it answered the ping, or it is closed. */
+    /** Called when all messages of that connection have arrived: it answered the ping, or it is closed. */
     caughtUp(connection: HubConnection): void;
     /** Delivers the buffered messages. */
     end(): void;

@@ -29,7 +29,7 @@ export interface HubConnectionOptions {
     clock: SdkClock;
     onReady(connection: HubConnection, frame: ReadyFrame): void;
     onFrame(connection: HubConnection, frame: ServerFrame): void;
-    /** Exactly once, unless `close` was called. */
+    /** Called exactly once, unless `close` was called. */
     onClosed(connection: HubConnection, closed: HubClosed): void;
 }
 /** One WebSocket to the hub, with detection of dead connections. Does not reconnect; the agent dials again. */

@@ -6,7 +6,7 @@ const PONG_DEADLINE_MS = 10_000;
 const OPEN = 1;
 const NORMAL = 1000;
 const ABNORMAL = 1006;
-/** The hub holds a connection that is closed with a code other than 1000. */
+/** Close code of an abandoned socket: the hub holds a connection that is closed with any code but 1000. */
 const ABANDONED = 4000;
 /** One WebSocket to the hub, with detection of dead connections. Does not reconnect; the agent dials again. */
 export class HubConnection {

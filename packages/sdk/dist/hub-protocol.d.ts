@@ -8,10 +8,11 @@ export declare const HUB_RESUME_PREFIX = "resume.";
 /** Largest text frame either side may send, in bytes. */
 export declare const HUB_MAX_FRAME_BYTES: number;
 /**
- * A message whose id begins so is a request: its receivers send one answer, with `reply_to` and an `Answer` as data.
+ * A message whose id has this prefix is a request: its receivers send one answer, with `reply_to` and an `Answer` as
+ * data.
  */
 export declare const REQUEST_ID_PREFIX = "request.";
-/** JSON as it travels in `data`. */
+/** A JSON value, as in `data`. */
 export type Json = null | boolean | number | string | Json[] | {
     [name: string]: Json;
 };

@@ -1,4 +1,4 @@
-/** What the cause means and what to do, to follow the address. */
+/** Advice for each cause, to follow the service's address in a message. */
 export const NETWORK_ADVICE = {
     dns: 'its name does not resolve. Check the url and the name server',
     refused: 'it refuses connections. Check the url and whether the service runs',
@@ -13,7 +13,7 @@ const CODES = [
     ['tls', /^(CERT_|ERR_TLS_|ERR_SSL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH)/],
     ['timeout', /^(ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT|UND_ERR_HEADERS_TIMEOUT)$/],
 ];
-/** Wrapped errors that are looked into. */
+/** Maximum number of wrapped errors to inspect. */
 const MAX_DEPTH = 5;
 /** Looks through the chain of causes: platforms wrap the error of the socket. */
 export function networkCauseOf(error, depth = 0) {

@@ -21,11 +21,13 @@ export declare class PendingSends {
     constructor(clock: SdkClock);
     /** Resolves when the hub acknowledges it; rejects if it is refused, abandoned or beyond the limit. */
     add(message: OutgoingMessage, signal?: AbortSignal): Promise<Delivery>;
-    /** Sends over this connection from now on. With a session, sends have numbers, which count for the session. */
+    /** Sends over this connection from now on. With a session, sends get sequence numbers of that session. */
     use(connection: HubConnection, session: object | undefined): void;
-    /** That connection was lost: its unacknowledged messages may or may not have arrived, and are sent again. */
+    /** The connection was lost: its unacknowledged messages may or may not have arrived, and are sent again. */
     lost(connection: HubConnection): void;
-    /** The hub refused this one. If it may pass later, it is sent again after a pause, and nothing else before it. */
+    /**
+     * The hub refused this send. If the refusal is temporary, it is sent again after a pause, and nothing else before it.
+     */
     failed(id: string, code: FrameErrorCode, detail: string): void;
     acknowledge(id: string, delivered: number, held?: number): void;
     refuse(id: string, error: unknown): void;

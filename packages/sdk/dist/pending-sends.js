@@ -5,7 +5,7 @@ export const PENDING_MAX_MESSAGES = 256;
 export const PENDING_MAX_BYTES = 1024 * 1024;
 /** Send window: resending a full queue after a reconnection must not exceed the hub's frame limit. */
 const WINDOW = 64;
-/** Bytes that a number adds to a frame. */
+/** Bytes that a sequence number adds to a frame. */
 const SEQ_BYTES = 24;
 /** Pause after the hub answered `rate_limited`. */
 const RATE_LIMIT_PAUSE_MS = 1_000;
@@ -15,7 +15,7 @@ export class PendingSends {
     #pending = new Map();
     #bytes = 0;
     #connection;
-    /** The session whose numbers are used; undefined while the hub takes none. */
+    /** The session that numbers sends; undefined if the hub does not support numbers. */
     #session;
     #lastSeq = 0;
     #cancelPause;
@@ -48,7 +48,7 @@ export class PendingSends {
             this.#flush();
         });
     }
-    /** Sends over this connection from now on. With a session, sends have numbers, which count for the session. */
+    /** Sends over this connection from now on. With a session, sends get sequence numbers of that session. */
     use(connection, session) {
         this.#connection = connection;
         if (session && session === this.#session)
@@ -58,7 +58,7 @@ export class PendingSends {
         this.#session = session;
         this.#flush();
     }
-    /** That connection was lost: its unacknowledged messages may or may not have arrived, and are sent again. */
+    /** The connection was lost: its unacknowledged messages may or may not have arrived, and are sent again. */
     lost(connection) {
         if (this.#connection === connection)
             this.#connection = undefined;
@@ -68,7 +68,9 @@ export class PendingSends {
         }
         this.#flush();
     }
-    /** The hub refused this one. If it may pass later, it is sent again after a pause, and nothing else before it. */
+    /**
+     * The hub refused this send. If the refusal is temporary, it is sent again after a pause, and nothing else before it.
+     */
     failed(id, code, detail) {
         const isOurs = code === 'unknown_type' || code === 'invalid_frame';
         if (code === 'rate_limited' || code === 'out_of_order')
@@ -93,7 +95,7 @@ export class PendingSends {
         this.#take(id)?.reject(error);
         this.#flush();
     }
-    /** One that has a number may have been accepted: without it, later ones could not follow. */
+    /** A send with a sequence number stays queued: it may have been accepted, and a gap would block later ones. */
     #abort(id, reason) {
         const pending = this.#pending.get(id);
         if (pending && this.#session && pending.numberedIn === this.#session) {
@@ -103,7 +105,9 @@ export class PendingSends {
         else
             this.refuse(id, reason);
     }
-    /** The session continues on another socket: the hub knows by the numbers what it has accepted. */
+    /**
+     * Sends everything again after the session was resumed: by the sequence numbers the hub knows what it has accepted.
+     */
     #sendAllAgain() {
         for (const pending of this.#pending.values())
             pending.sentOn = undefined;
@@ -140,7 +144,7 @@ export class PendingSends {
             pending.sentOn = connection;
         }
     }
-    /** A number stays with its message as long as the session, so that the hub accepts it once. */
+    /** A message keeps its sequence number for the whole session, so that the hub accepts it once. */
     #number(pending) {
         if (pending.numberedIn === this.#session)
             return;

@@ -1,7 +1,7 @@
 /** Readable by this user only. */
 export declare const FOLDER_MODE = 448;
 /**
- * Replaces a file, readable by this user only. Written beside and renamed, so that no reader sees half of it and no crash
- * loses what was there before.
+ * Replaces a file, readable by this user only. Written to a temporary file and renamed, so that no reader sees a
+ * partial file and a crash loses nothing.
  */
 export declare function writePrivateFile(path: string, text: string): void;

@@ -1,32 +1,32 @@
 import type { SdkClock } from './clock.js';
 import type { Handover, MessageFrame } from './handover.js';
 import type { HubConnection, ReadyFrame } from './hub-connection.js';
-/** A connection of the hub's protocol: one socket after the other, as long as it is resumed. */
+/** A logical connection to the hub: it continues over successive sockets, as long as it is resumed. */
 export interface HubSession {
     connectionId: string;
     /** Absent where the hub cannot resume. */
     resumeToken: string | undefined;
     resumeSeconds: number;
-    /** The number of the last message that arrived. */
+    /** The sequence number of the last message that arrived. */
     lastSeq: number;
     /** When its socket was lost; undefined while it has one. */
     lostAt: number | undefined;
     /** Whether its token was offered to the hub, which may have used it. */
     isOffered: boolean;
 }
-/** Resumes the agent's connection: what to offer, and which messages have arrived already. */
+/** Resumes the agent's connection: knows what to offer, and which messages have arrived. */
 export declare class Resumption {
     #private;
     constructor(clock: SdkClock, handover: Handover);
-    /** The subprotocols by which a new socket asks to resume the connection; none when it cannot be any more. */
+    /** The subprotocols by which a new socket asks to resume the connection; none if it can no longer be resumed. */
     offer(): string[];
-    /** A socket is ready. Returns its session, and the previous connection if that was not resumed. */
+    /** Called when a socket is ready. Returns its session, and the previous connection if that was not resumed. */
     ready(connection: HubConnection, frame: ReadyFrame): {
         session: HubSession;
         missed: string | undefined;
     };
     lost(connection: HubConnection): void;
-    /** Whether this agent itself may have caused the close `resumed_elsewhere` of its connection. */
+    /** Whether this agent itself may have resumed the connection that closed with `resumed_elsewhere`. */
     isOwnDoing(connection: HubConnection): boolean;
     /** The session of a socket; the socket itself before `ready`. */
     of(connection: HubConnection): object;

@@ -1,5 +1,5 @@
 import { HUB_RESUME_PREFIX } from './protocol.js';
-/** Resumes the agent's connection: what to offer, and which messages have arrived already. */
+/** Resumes the agent's connection: knows what to offer, and which messages have arrived. */
 export class Resumption {
     #clock;
     #handover;
@@ -9,7 +9,7 @@ export class Resumption {
         this.#clock = clock;
         this.#handover = handover;
     }
-    /** The subprotocols by which a new socket asks to resume the connection; none when it cannot be any more. */
+    /** The subprotocols by which a new socket asks to resume the connection; none if it can no longer be resumed. */
     offer() {
         const session = this.#current;
         if (!session?.resumeToken || this.#isOver(session))
@@ -17,7 +17,7 @@ export class Resumption {
         session.isOffered = true;
         return [`${HUB_RESUME_PREFIX}${session.resumeToken}.${session.lastSeq}`];
     }
-    /** A socket is ready. Returns its session, and the previous connection if that was not resumed. */
+    /** Called when a socket is ready. Returns its session, and the previous connection if that was not resumed. */
     ready(connection, frame) {
         const previous = this.#current;
         const isResumed = frame.resumed === true && previous !== undefined;
@@ -29,7 +29,7 @@ export class Resumption {
             lostAt: undefined,
             isOffered: false,
         };
-        // The same object, so that what refers to the session continues.
+        // Keeps the object, so that references to the session stay valid.
         const current = isResumed ? Object.assign(previous, session, { lastSeq: previous.lastSeq }) : session;
         this.#sessions.set(connection, current);
         this.#current = current;
@@ -43,7 +43,7 @@ export class Resumption {
         if (session && session === this.#current)
             session.lostAt = this.#clock.now();
     }
-    /** Whether this agent itself may have caused the close `resumed_elsewhere` of its connection. */
+    /** Whether this agent itself may have resumed the connection that closed with `resumed_elsewhere`. */
     isOwnDoing(connection) {
         return this.#sessions.get(connection)?.isOffered === true;
     }

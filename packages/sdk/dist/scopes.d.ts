@@ -14,7 +14,7 @@ export declare const SCOPES: {
 export type KnownScope = keyof typeof SCOPES;
 /** Reserved prefixes: unknown scopes with these are refused. */
 export declare const RESERVED_SCOPE_PREFIXES: readonly ['agent:', 'agents:', 'account:', 'keys:', 'events:', 'admin:'];
-/** Per key. */
+/** Maximum number of scopes of a key. */
 export declare const MAX_SCOPES = 32;
 export declare const MAX_SCOPE_LENGTH = 64;
 /** Error message for an invalid scope name, to follow its field's name; null if it is valid. */

@@ -20,7 +20,7 @@ export const RESERVED_SCOPE_PREFIXES = [
     'events:',
     'admin:',
 ];
-/** Per key. */
+/** Maximum number of scopes of a key. */
 export const MAX_SCOPES = 32;
 export const MAX_SCOPE_LENGTH = 64;
 /** RFC 6749 section 3.3: printable ASCII without space, quote and backslash. */

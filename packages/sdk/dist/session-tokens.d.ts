@@ -7,7 +7,7 @@ export interface SessionTokensOptions {
     /** `POST /auth/refresh`, retried with the same Idempotency-Key. */
     refresh(refreshToken: string, idempotencyKey: string): Promise<SessionAnswer>;
 }
-/** A session's tokens. One client of the storage at a time refreshes or replaces them. */
+/** A session's tokens. Of all clients of the storage, one at a time refreshes or replaces them. */
 export declare class SessionTokens {
     #private;
     constructor(options: SessionTokensOptions);

@@ -1,7 +1,7 @@
 import { randomId } from './environment.js';
 import { KeywayError } from './errors.js';
 import { webLocks } from './web-locks.js';
-/** A session's tokens. One client of the storage at a time refreshes or replaces them. */
+/** A session's tokens. Of all clients of the storage, one at a time refreshes or replaces them. */
 export class SessionTokens {
     #options;
     #flight;

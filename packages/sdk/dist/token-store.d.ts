@@ -16,9 +16,9 @@ export interface TokenStore {
     set(tokens: StoredTokens): Promise<void> | void;
     delete(): Promise<void> | void;
     /**
-     * Does `work` while no other client of this storage does any: refresh tokens rotate, and two clients that refresh
-     * with one of them would end the session. The client reads, refreshes and writes inside. Without it the client uses the
-     * Web Locks of the platform, if it has them.
+     * Runs `work` while no other client of this storage runs any: refresh tokens rotate, and two clients that use the
+     * same one would end the session. Clients read, refresh and write within `work`. Without it the client uses the Web
+     * Locks of the platform, if it has them.
      */
     exclusive?<Answer>(work: () => Promise<Answer>): Promise<Answer>;
 }

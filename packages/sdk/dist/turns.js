@@ -1,4 +1,4 @@
-/** A function that does one work after the other, in the order of its calls. */
+/** Creates a function that runs asynchronous work sequentially, in the order of its calls. */
 export function createTurns() {
     let last = Promise.resolve();
     return work => {

@@ -22,7 +22,7 @@ export interface AccessTokenClaims {
     aud: string;
     sub: string;
     client_id: string;
-    /** Space separated; of an app's token, and absent of a sign-in's. */
+    /** Space separated; present in tokens of apps, absent after a person's sign-in. */
     scope?: string;
     sid: string;
     role: 'user' | 'support' | 'admin';

@@ -64,7 +64,7 @@ async function checkSignature(signed, part, { kid, alg }, options) {
     const key = await jwksOf(options).key(kid);
     if (!key)
         throw invalid('the issuer has no such key');
-    // The key says how it is used, never the token (RFC 8725 section 3.1).
+    // The algorithm is that of the key, never that of the token (RFC 8725 section 3.1).
     if (key.alg !== alg)
         throw invalid('alg is not that of the key');
     const good = await key.verify(new TextEncoder().encode(signed), signature);

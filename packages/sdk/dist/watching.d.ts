@@ -10,7 +10,7 @@ export declare class Watching {
     constructor(clock: SdkClock);
     /** Opens an iterator; `connection` is the agent's current one. */
     open(connection: HubConnection | undefined): MessageStream<PresenceEvent>;
-    /** Watches over this connection from now on; the list comes anew. */
+    /** Watches over this connection from now on, which starts with a new list. */
     use(connection: HubConnection): void;
     take(connection: HubConnection, frame: ServerFrame): void;
     /** Whether an error is about the watch: it ends all iterators, unless the hub only asks to wait. */

@@ -9,9 +9,9 @@ export class Watching {
     #clock;
     #streams = new Set();
     #connections = new Map();
-    /** Where the watch was asked for; frames of others are ignored. */
+    /** The connection that sent `watch`; frames of others are ignored. */
     #on;
-    /** Frames of a list that is not complete yet; null after the last. */
+    /** The frames of an incomplete list; null after the last. */
     #list = [];
     #cancelRetry = () => { };
     constructor(clock) {
@@ -27,7 +27,7 @@ export class Watching {
             this.use(connection);
         return stream;
     }
-    /** Watches over this connection from now on; the list comes anew. */
+    /** Watches over this connection from now on, which starts with a new list. */
     use(connection) {
         this.#cancelRetry();
         this.#on = undefined;

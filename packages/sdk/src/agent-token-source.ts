@@ -116,7 +116,7 @@ async function withDeadline<Answer>(
   })
 }
 
-/** A service may have imported keys of another system, which begin otherwise. */
+/** Whether the text may be a key. A service may have imported keys of another system, with another format. */
 function isKey(text: string): boolean {
   return text.startsWith('svc_') ? API_KEY_PATTERN.test(text) : /^[\x21-\x7e]+$/.test(text)
 }

@@ -272,8 +272,8 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   }
 
   /**
-   * A newer connection of this agent resumed it: the attempt in progress, whose `ready` follows, or one that was given
-   * up.
+   * The hub closed the connection because this agent resumed it: by the attempt in progress, whose `ready` follows, or
+   * by one that was given up.
    */
   #superseded(connection: HubConnection): void {
     if (this.#current?.connection !== connection) return

@@ -16,10 +16,10 @@ export interface BrowserTokenStoreOptions {
 }
 
 /**
- * A store in `localStorage`, for all tabs of an origin: one at a time refreshes, by Web Locks. These exist on https and on
- * localhost; without them only the calls of one tab are ordered. Scripts of the origin can read it, so where a server
- * renders the pages `cookieTokenStores` is safer. There is none in `sessionStorage`: a duplicated tab would copy it, and with it
- * the refresh token.
+ * A store in `localStorage`, shared by all tabs of an origin; Web Locks let one tab at a time refresh. They exist on
+ * https and on localhost only; without them tabs may refresh concurrently. Scripts of the origin can read it, so where
+ * a server renders the pages `cookieTokenStores` is safer. There is none in `sessionStorage`: a duplicated tab would
+ * copy it, and with it the refresh token.
  *
  * @throws KeywayError `invalid_configuration` where there is no `localStorage`, or the browser blocks it
  */

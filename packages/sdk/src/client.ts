@@ -24,7 +24,7 @@ export interface KeywayOptions {
   url?: string | undefined
   /** Calls with this key instead of a session. Default: `KEYWAY_API_KEY`, unless `tokens` or `app` is given. */
   apiKey?: string | undefined
-  /** The store of the session's tokens; see `TokenStore` for those that there are. Default: in memory. */
+  /** The store of the session's tokens; see `TokenStore`. Default: in memory. */
   tokens?: TokenStore | undefined
   /** Id and secret of an app, for its calls (`apps`). */
   app?: { id: string; secret: string } | undefined

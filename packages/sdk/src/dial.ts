@@ -38,7 +38,7 @@ export class Dial {
     return this.#connection === connection
   }
 
-  /** The connection is ready; the attempt no longer owns it. */
+  /** Ends the attempt: the connection is ready, and no longer belongs to it. */
   succeeded(): void {
     this.#over = true
     for (const cancel of this.#cancelTimers) cancel()

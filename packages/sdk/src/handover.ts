@@ -34,7 +34,7 @@ export class Handover {
     else this.#deliver(connection, frame)
   }
 
-  /** All messages of that connection have arrived: it answered the ping, or it is closed. */
+  /** Called when all messages of that connection have arrived: it answered the ping, or it is closed. */
   caughtUp(connection: HubConnection): void {
     if (this.#under?.from === connection || this.#under?.to === connection) this.end()
   }

@@ -32,7 +32,7 @@ export interface HubConnectionOptions {
   clock: SdkClock
   onReady(connection: HubConnection, frame: ReadyFrame): void
   onFrame(connection: HubConnection, frame: ServerFrame): void
-  /** Exactly once, unless `close` was called. */
+  /** Called exactly once, unless `close` was called. */
   onClosed(connection: HubConnection, closed: HubClosed): void
 }
 
@@ -43,7 +43,7 @@ const PONG_DEADLINE_MS = 10_000
 const OPEN = 1
 const NORMAL = 1000
 const ABNORMAL = 1006
-/** The hub holds a connection that is closed with a code other than 1000. */
+/** Close code of an abandoned socket: the hub holds a connection that is closed with any code but 1000. */
 const ABANDONED = 4000
 
 /** One WebSocket to the hub, with detection of dead connections. Does not reconnect; the agent dials again. */

@@ -7,11 +7,11 @@ import { EXIT } from './command/node-process.ts'
 import { run } from './command/run.ts'
 import { KeywayError } from './errors.ts'
 
-/*
+/**
  * The command of the package. Settings are KEYWAY_URL and KEYWAY_API_KEY; without them `run` uses what `login` stored.
  *
- * Exit status: 0 when asked to end, 64 for a wrong command line, 77 (EX_NOPERM) when the service refused for good, 78 for
- * wrong settings, 1 otherwise.
+ * Exit status: 0 when asked to end, 64 for a wrong command line, 77 (EX_NOPERM) when the service refused permanently,
+ * 78 for wrong settings, 1 otherwise.
  */
 const HELP = `Usage: keyway-agent [COMMAND] [OPTIONS]
 
@@ -33,7 +33,7 @@ const OPTIONS = {
   help: { type: 'boolean', short: 'h' },
 } as const
 
-/** Refusals after which trying again does not help. */
+/** Error codes of permanent refusals. */
 const FOR_GOOD = new Set(['invalid_api_key', 'refused', 'account_suspended', 'insufficient_scope'])
 
 class UsageError extends Error {}

@@ -1,7 +1,7 @@
 /** Why a connection failed; `network` where the platform does not say, as in browsers. */
 export type NetworkCause = 'dns' | 'refused' | 'tls' | 'timeout' | 'network'
 
-/** What the cause means and what to do, to follow the address. */
+/** Advice for each cause, to follow the service's address in a message. */
 export const NETWORK_ADVICE: Record<NetworkCause, string> = {
   dns: 'its name does not resolve. Check the url and the name server',
   refused: 'it refuses connections. Check the url and whether the service runs',
@@ -17,7 +17,7 @@ const CODES: [NetworkCause, RegExp][] = [
   ['tls', /^(CERT_|ERR_TLS_|ERR_SSL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH)/],
   ['timeout', /^(ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT|UND_ERR_HEADERS_TIMEOUT)$/],
 ]
-/** Wrapped errors that are looked into. */
+/** Maximum number of wrapped errors to inspect. */
 const MAX_DEPTH = 5
 
 /** Looks through the chain of causes: platforms wrap the error of the socket. */

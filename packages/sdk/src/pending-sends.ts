@@ -10,7 +10,7 @@ export const PENDING_MAX_BYTES = 1024 * 1024
 /** Send window: resending a full queue after a reconnection must not exceed the hub's frame limit. */
 const WINDOW = 64
 
-/** Bytes that a number adds to a frame. */
+/** Bytes that a sequence number adds to a frame. */
 const SEQ_BYTES = 24
 /** Pause after the hub answered `rate_limited`. */
 const RATE_LIMIT_PAUSE_MS = 1_000
@@ -29,7 +29,7 @@ interface Pending {
   frame: SendFrame
   bytes: number
   sentOn: HubConnection | undefined
-  /** The session in which it has the number `frame.seq`. */
+  /** The session in which `frame.seq` is its sequence number. */
   numberedIn: object | undefined
   isAborted: boolean
   settle(): void
@@ -43,7 +43,7 @@ export class PendingSends {
   #pending = new Map<string, Pending>()
   #bytes = 0
   #connection: HubConnection | undefined
-  /** The session whose numbers are used; undefined while the hub takes none. */
+  /** The session that numbers sends; undefined if the hub does not support numbers. */
   #session: object | undefined
   #lastSeq = 0
   #cancelPause: (() => void) | undefined
@@ -77,7 +77,7 @@ export class PendingSends {
     })
   }
 
-  /** Sends over this connection from now on. With a session, sends have numbers, which count for the session. */
+  /** Sends over this connection from now on. With a session, sends get sequence numbers of that session. */
   use(connection: HubConnection, session: object | undefined): void {
     this.#connection = connection
     if (session && session === this.#session) this.#sendAllAgain()
@@ -86,7 +86,7 @@ export class PendingSends {
     this.#flush()
   }
 
-  /** That connection was lost: its unacknowledged messages may or may not have arrived, and are sent again. */
+  /** The connection was lost: its unacknowledged messages may or may not have arrived, and are sent again. */
   lost(connection: HubConnection): void {
     if (this.#connection === connection) this.#connection = undefined
     for (const pending of this.#pending.values()) {
@@ -95,7 +95,9 @@ export class PendingSends {
     this.#flush()
   }
 
-  /** The hub refused this one. If it may pass later, it is sent again after a pause, and nothing else before it. */
+  /**
+   * The hub refused this send. If the refusal is temporary, it is sent again after a pause, and nothing else before it.
+   */
   failed(id: string, code: FrameErrorCode, detail: string): void {
     const isOurs = code === 'unknown_type' || code === 'invalid_frame'
     if (code === 'rate_limited' || code === 'out_of_order') this.#postpone(id)
@@ -121,7 +123,7 @@ export class PendingSends {
     this.#flush()
   }
 
-  /** One that has a number may have been accepted: without it, later ones could not follow. */
+  /** A send with a sequence number stays queued: it may have been accepted, and a gap would block later ones. */
   #abort(id: string, reason: unknown): void {
     const pending = this.#pending.get(id)
     if (pending && this.#session && pending.numberedIn === this.#session) {
@@ -130,7 +132,9 @@ export class PendingSends {
     } else this.refuse(id, reason)
   }
 
-  /** The session continues on another socket: the hub knows by the numbers what it has accepted. */
+  /**
+   * Sends everything again after the session was resumed: by the sequence numbers the hub knows what it has accepted.
+   */
   #sendAllAgain(): void {
     for (const pending of this.#pending.values()) pending.sentOn = undefined
   }
@@ -163,7 +167,7 @@ export class PendingSends {
     }
   }
 
-  /** A number stays with its message as long as the session, so that the hub accepts it once. */
+  /** A message keeps its sequence number for the whole session, so that the hub accepts it once. */
   #number(pending: Pending): void {
     if (pending.numberedIn === this.#session) return
     pending.numberedIn = this.#session

@@ -16,8 +16,8 @@ export const FOLDER_MODE = 0o700
 const FILE_MODE = 0o600
 
 /**
- * Replaces a file, readable by this user only. Written beside and renamed, so that no reader sees half of it and no crash
- * loses what was there before.
+ * Replaces a file, readable by this user only. Written to a temporary file and renamed, so that no reader sees a
+ * partial file and a crash loses nothing.
  */
 export function writePrivateFile(path: string, text: string): void {
   const folder = dirname(path)

@@ -7,7 +7,7 @@ import { type Answer, type Json, REQUEST_ID_PREFIX } from './protocol.ts'
 
 /** Maximum number of requests without an answer; more are refused at once. */
 export const MAX_PENDING_REQUESTS = 1000
-/** In milliseconds. */
+/** The default timeout, in milliseconds. */
 const DEFAULT_TIMEOUT_MS = 30_000
 const MAX_TIMEOUT_MS = 86_400_000
 
@@ -21,7 +21,7 @@ export interface RequestOptions {
 interface Pending {
   resolve(result: Json): void
   reject(error: unknown): void
-  /** Receivers that it reached, held ones included; null until the hub acknowledged it. */
+  /** Number of receivers, held ones included; null until the hub acknowledged it. */
   reached: number | null
   /** Connections that answered with an error. */
   refusedBy: Set<string>

@@ -3,13 +3,13 @@ import type { Handover, MessageFrame } from './handover.ts'
 import type { HubConnection, ReadyFrame } from './hub-connection.ts'
 import { HUB_RESUME_PREFIX } from './protocol.ts'
 
-/** A connection of the hub's protocol: one socket after the other, as long as it is resumed. */
+/** A logical connection to the hub: it continues over successive sockets, as long as it is resumed. */
 export interface HubSession {
   connectionId: string
   /** Absent where the hub cannot resume. */
   resumeToken: string | undefined
   resumeSeconds: number
-  /** The number of the last message that arrived. */
+  /** The sequence number of the last message that arrived. */
   lastSeq: number
   /** When its socket was lost; undefined while it has one. */
   lostAt: number | undefined
@@ -17,7 +17,7 @@ export interface HubSession {
   isOffered: boolean
 }
 
-/** Resumes the agent's connection: what to offer, and which messages have arrived already. */
+/** Resumes the agent's connection: knows what to offer, and which messages have arrived. */
 export class Resumption {
   #clock: SdkClock
   #handover: Handover
@@ -29,7 +29,7 @@ export class Resumption {
     this.#handover = handover
   }
 
-  /** The subprotocols by which a new socket asks to resume the connection; none when it cannot be any more. */
+  /** The subprotocols by which a new socket asks to resume the connection; none if it can no longer be resumed. */
   offer(): string[] {
     const session = this.#current
     if (!session?.resumeToken || this.#isOver(session)) return []
@@ -37,7 +37,7 @@ export class Resumption {
     return [`${HUB_RESUME_PREFIX}${session.resumeToken}.${session.lastSeq}`]
   }
 
-  /** A socket is ready. Returns its session, and the previous connection if that was not resumed. */
+  /** Called when a socket is ready. Returns its session, and the previous connection if that was not resumed. */
   ready(connection: HubConnection, frame: ReadyFrame): { session: HubSession; missed: string | undefined } {
     const previous = this.#current
     const isResumed = frame.resumed === true && previous !== undefined
@@ -49,7 +49,7 @@ export class Resumption {
       lostAt: undefined,
       isOffered: false,
     }
-    // The same object, so that what refers to the session continues.
+    // Keeps the object, so that references to the session stay valid.
     const current = isResumed ? Object.assign(previous, session, { lastSeq: previous.lastSeq }) : session
     this.#sessions.set(connection, current)
     this.#current = current
@@ -64,7 +64,7 @@ export class Resumption {
     if (session && session === this.#current) session.lostAt = this.#clock.now()
   }
 
-  /** Whether this agent itself may have caused the close `resumed_elsewhere` of its connection. */
+  /** Whether this agent itself may have resumed the connection that closed with `resumed_elsewhere`. */
   isOwnDoing(connection: HubConnection): boolean {
     return this.#sessions.get(connection)?.isOffered === true
   }

@@ -24,7 +24,7 @@ export const RESERVED_SCOPE_PREFIXES = [
   'admin:',
 ] as const
 
-/** Per key. */
+/** Maximum number of scopes of a key. */
 export const MAX_SCOPES = 32
 export const MAX_SCOPE_LENGTH = 64
 

@@ -11,7 +11,7 @@ export interface SessionTokensOptions {
   refresh(refreshToken: string, idempotencyKey: string): Promise<SessionAnswer>
 }
 
-/** A session's tokens. One client of the storage at a time refreshes or replaces them. */
+/** A session's tokens. Of all clients of the storage, one at a time refreshes or replaces them. */
 export class SessionTokens {
   #options: SessionTokensOptions
   #flight: Promise<SessionAnswer | undefined> | undefined

@@ -28,7 +28,7 @@ export interface AccessTokenClaims {
   aud: string
   sub: string
   client_id: string
-  /** Space separated; of an app's token, and absent of a sign-in's. */
+  /** Space separated; present in tokens of apps, absent after a person's sign-in. */
   scope?: string
   sid: string
   role: 'user' | 'support' | 'admin'
@@ -119,7 +119,7 @@ async function checkSignature(
   if (!signature) throw invalid('the signature is malformed')
   const key = await jwksOf(options).key(kid)
   if (!key) throw invalid('the issuer has no such key')
-  // The key says how it is used, never the token (RFC 8725 section 3.1).
+  // The algorithm is that of the key, never that of the token (RFC 8725 section 3.1).
   if (key.alg !== alg) throw invalid('alg is not that of the key')
   const good = await key.verify(new TextEncoder().encode(signed), signature)
   if (!good) throw invalid('the signature is wrong')

@@ -15,9 +15,9 @@ export class Watching {
   readonly #clock: SdkClock
   readonly #streams = new Set<MessageStream<PresenceEvent>>()
   readonly #connections = new Map<string, AgentConnectionObject>()
-  /** Where the watch was asked for; frames of others are ignored. */
+  /** The connection that sent `watch`; frames of others are ignored. */
   #on: HubConnection | undefined
-  /** Frames of a list that is not complete yet; null after the last. */
+  /** The frames of an incomplete list; null after the last. */
   #list: AgentConnectionObject[] | null = []
   #cancelRetry = () => {}
 
@@ -34,7 +34,7 @@ export class Watching {
     return stream
   }
 
-  /** Watches over this connection from now on; the list comes anew. */
+  /** Watches over this connection from now on, which starts with a new list. */
   use(connection: HubConnection): void {
     this.#cancelRetry()
     this.#on = undefined

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { tool } from '../../../tools/install.ts'
 
 const HERE = import.meta.dirname
-/** Each test starts a service, so three run at once, as in Node. */
+/** Runs three tests at once, as in Node, since each starts a service. */
 const THREE_AT_ONCE = ['--concurrent', '--max-concurrency=3']
 
 describe('the SDK on Bun', { concurrency: true }, () => {

@@ -22,7 +22,7 @@ interface TestContext {
   after(fn: () => Promise<void>): void
 }
 
-/** An HTTP server with scripted answers, and a client whose waits end at once. */
+/** An HTTP server with scripted answers, and a client whose delays end at once. */
 async function start(t: TestContext, script: Script, options: KeywayOptions = {}) {
   const calls: Call[] = []
   const server = createServer(async (request, response) => {
@@ -47,7 +47,7 @@ async function start(t: TestContext, script: Script, options: KeywayOptions = {}
   return { keyway, calls, waits }
 }
 
-/** A clock that records waits and ends them at once; timeouts never fire. */
+/** A clock that records delays and ends them at once; timeouts never fire. */
 function impatient(clock: ManualClock, waits: number[]): ManualClock {
   const timeoutMs = 15_000
   return {

@@ -199,7 +199,7 @@ test('the commands of examples/README.md work as printed, up to the start of eac
   const blocks = [...text.matchAll(/```sh\n([^`]+)```/g)].map(([, block]) => block!)
   assert.ok(blocks.length >= 6)
   for (const block of blocks) {
-    // The parts of the example that keep running are tested elsewhere, with other ports.
+    // The example's long-running commands are tested elsewhere, with other ports.
     const commands = block.split('\n').filter(line => !/^(\w+=\S+ )?(node |\/usr\/sbin\/)/.test(line))
     const script = ['set -eu', ...commands, 'echo "app secret is $KEYWAY_APP_SECRET"'].join('\n')
     const env = { ...settings, KEYWAY_URL: url, KEYWAY_APP_SECRET: '' }

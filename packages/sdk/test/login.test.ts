@@ -127,7 +127,7 @@ interface Machine {
   openedPage(): string | undefined
 }
 
-/** A home directory of its own, with a browser that only records the URL that it is to open. */
+/** A home directory of its own, and a browser that only records the URL to open. */
 function newMachine(t: TestContext): Machine {
   const home = mkdtempSync(join(tmpdir(), 'keyway-login-'))
   t.after(() => rmSync(home, { recursive: true, force: true }))
@@ -146,7 +146,7 @@ function newMachine(t: TestContext): Machine {
 
 interface Running {
   output(): string
-  /** Waits until the command has printed this; returns its whole output. */
+  /** Waits until the command has printed a match; returns its whole output. */
   saidWhen(what: RegExp): Promise<string>
   status(): Promise<number | null>
 }

@@ -47,7 +47,7 @@ async function serveTarball(t: TestContext): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/sdk.tgz`
 }
 
-/** A project with the package installed, for all tests that do not change it. */
+/** A project with the package installed, shared by all tests that do not change it. */
 let installed: Promise<string> | undefined
 after(async () => installed && rmSync(await installed, { recursive: true, force: true }))
 

@@ -16,7 +16,7 @@ function ready(end: ServerEnd, resumed: boolean, connectionId = end.id): void {
   end.send({ ...readyFrame(connectionId, 900), ...more })
 }
 
-/** A hub that resumes what it is asked to. */
+/** Makes the server resume every connection that an agent asks for. */
 function resumes(server: ProtocolServer): void {
   server.greet = end => ready(end, end.resume !== undefined, 'connection-1')
 }
@@ -27,7 +27,7 @@ function message(seq: number, id = `m${seq}`) {
 
 async function start(t: Parameters<typeof startConnected>[0]) {
   const { server, agent, events, clock, end } = await startConnected(t, {}, resumes)
-  /** The next socket, after a break. */
+  /** The server's end of the next socket, after a break. */
   const next = async () => {
     await settle()
     clock.advance(1000)

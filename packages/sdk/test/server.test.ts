@@ -77,7 +77,7 @@ describe('against the real service', { concurrency: 3 }, () => {
     assert.deepEqual(unknown, { status: 'fulfilled', value: { active: false } })
     assert.equal((over as PromiseRejectedResult).reason.code, 'rate_limited')
 
-    // The last one is what a caller without a header presents to a service that does not look.
+    // The last one is what a service passes on if it does not check that a header is there.
     const foul = ['x'.repeat(16_000), '"'.repeat(12_000), 'svc_\0', '\ud800', 'svc_é', undefined as never]
     const long = Array.from({ length: 31 }, () => 'a'.repeat(2000))
     for (const others of [...foul.map(each => [each]), foul, long]) {
@@ -191,7 +191,8 @@ describe('against the real service', { concurrency: 3 }, () => {
     clock.advance(1_000)
     assert.equal(agent.connected, false)
     assert.equal((await events.disconnected.next()).willReconnect, true)
-    // Silent for two minutes, until the second handshake of an attempt was lost, so that a full back-off follows.
+    // Packets are dropped for two minutes, until the second handshake of an attempt is lost, so that a full back-off
+    // follows.
     for (let attempt = 0; attempt < 8; attempt++) {
       if (attempt > 0) step() // the previous attempt times out
       await Promise.all([proxy.opened(), step()])

@@ -29,7 +29,7 @@ interface TestContext {
 
 const PROGRAM = join(import.meta.dirname, 'support/token-process.ts')
 const TOKENS: StoredTokens = { access: 'a', refresh: 'r', sessionId: 's' }
-/** After so long without a sign of life the lock of a process is taken over, in milliseconds. */
+/** A lock without a heartbeat for this long is taken over, in milliseconds. */
 const DEAD_MS = 5000
 
 function tokensFile(t: TestContext): string {
@@ -38,7 +38,7 @@ function tokensFile(t: TestContext): string {
   return join(folder, 'private/session.json')
 }
 
-/** Starts a process over a file of tokens. */
+/** Starts a process that uses a token file. */
 function start(t: TestContext, file: string, what: string, on = '') {
   const child = spawn(process.execPath, [PROGRAM, file, what, on], { stdio: ['ignore', 'pipe', 'inherit'] })
   t.after(() => void child.kill('SIGKILL'))

@@ -110,7 +110,10 @@ describe('a store in localStorage', () => {
 describe('a store in a cookie', () => {
   const newPerson = sharedKeyway()
 
-  /** A process of a site whose server calls Keyway for its visitors. Its first refresh waits for so many refused calls. */
+  /**
+   * Starts a server process of a site that calls Keyway for its visitors. Its first refresh waits until this many calls
+   * were refused.
+   */
   async function startSite(t: TestContext, url: string, signedIn?: StoredTokens, refused = 1) {
     const tokensOf = cookieTokenStores({ secret: SECRET })
     const site = { origin: '', refreshes: 0 }
@@ -165,7 +168,7 @@ describe('a store in a cookie', () => {
       ['__Host-keyway-tokens', true, 'Lax', []],
     )
     assert.equal(await page.evaluate('document.cookie'), '')
-    // Of one address the browser would ask for one at a time.
+    // Six different URLs, since the browser would request one URL six times sequentially.
     const six = `Promise.all([...Array(6).keys()].map(n => fetch('/me?' + n).then(answer => answer.text())))`
     assert.deepEqual(await page.evaluate(six), Array(6).fill(id))
     const { refreshes } = site

@@ -34,6 +34,6 @@ class Retries:
         return asked + full_jitter(attempt, random)
 
     def after_connection_of(self, seconds: float) -> None:
-        """A connection ended that was ready for this long."""
+        """Called when a connection ends that was ready for this long."""
         if seconds >= STABLE_AFTER_SECONDS:
             self._failures = 0

@@ -34,7 +34,7 @@ class Dial:
         self._task = asyncio.ensure_future(self._run())
 
     def succeeded(self) -> None:
-        """The connection is ready; the attempt no longer owns it."""
+        """Ends the attempt: the connection is ready, and no longer belongs to it."""
         self._over = True
         self._cancel_timer()
 

@@ -24,7 +24,7 @@ class Handover:
         self._cancel: Cancel | None = None
 
     def begin(self, old: HubConnection, new: HubConnection) -> None:
-        """From now on messages of the new connection wait for those of the old one."""
+        """From here on messages of the new connection are buffered until those of the old one have arrived."""
         self.end()
         if old.send({"type": "ping"}):
             self._connections = (old, new)
@@ -38,7 +38,7 @@ class Handover:
             self._deliver(connection, frame)
 
     def caught_up(self, connection: HubConnection) -> None:
-        """All messages of that connection have arrived: it answered the ping, or it is closed."""
+        """Called when all messages of that connection have arrived: it answered the ping, or it is closed."""
         if self._connections and connection in self._connections:
             self.end()
 

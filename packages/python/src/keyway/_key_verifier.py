@@ -1,4 +1,4 @@
-"""Verifications of keys that are asked for at the same time share requests."""
+"""Verifies API keys; concurrent verifications share requests."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ._errors import KeywayError, error_from_problem
 from ._transport import Transport
 
 MAX_IN_PROGRESS = 4
-"""Requests in progress beyond which further verifications wait, and then share one request."""
+"""With this many requests in progress further verifications wait, and then share one request."""
 
 MAX_KEYS = 32
 """The service's limit for one request."""
 
 MAX_CHARACTERS = 20_000
-"""Of the keys of one request, of which the service takes 24 KiB with what is around them."""
+"""Maximum characters of the keys of one request. The service accepts a body of 24 KiB."""
 
 SHAREABLE = re.compile(r"[\w.~+/=-]{1,2000}", re.ASCII)
 """What may share a request: keys and tokens have no other characters (RFC 6750 section 2.1). Anything else is checked
@@ -31,7 +31,7 @@ class _Waiting(NamedTuple):
 
 
 class KeyVerifier:
-    """A busy API then spends a fraction of the requests, and one that is not waits no longer."""
+    """Under load this saves most requests; without load no verification waits."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -39,7 +39,7 @@ class KeyVerifier:
         self._workers: set[asyncio.Task[None]] = set()
 
     async def verify(self, check: dict[str, Any]) -> Any:
-        """`check` is the body of a single introspection."""
+        """Verifies one key. `check` is the body of a single introspection."""
         waiting = _Waiting(check, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         if len(self._workers) < MAX_IN_PROGRESS:
@@ -49,7 +49,7 @@ class KeyVerifier:
         return await waiting.answer
 
     async def _work(self) -> None:
-        # A new task runs after its creator paused, so the calls of one turn of the event loop come together.
+        # The task runs after the current turn of the event loop, so that all calls of the turn are sent together.
         while self._waiting:
             batch = [self._waiting.popleft() for _ in range(_sharers_of(self._waiting))]
             # The callers of some may have been cancelled in the meantime.
@@ -64,7 +64,8 @@ class KeyVerifier:
             body = {"tokens": [each.check for each in batch]}
             answers = (await self._call("/auth/introspections", body))["data"]
         except KeywayError as error:
-            # Refused as a whole, by its form or by a service of an earlier version: nothing was counted.
+            # The whole request was refused, for its form or by an older service, and nothing was counted: send each
+            # alone.
             if error.status in (400, 404, 413):
                 await asyncio.gather(*(self._send_alone(each) for each in batch))
             else:
@@ -97,7 +98,7 @@ class KeyVerifier:
 
 
 def _sharers_of(waiting: deque[_Waiting]) -> int:
-    """How many of those that wait share the next request, from the first on."""
+    """How many of the waiting verifications, from the first one on, share the next request."""
     characters = 0
     for count, each in enumerate(islice(waiting, MAX_KEYS)):
         characters += len(each.check["token"]) if _is_shareable(each.check) else MAX_CHARACTERS + 1
@@ -107,7 +108,7 @@ def _sharers_of(waiting: deque[_Waiting]) -> int:
 
 
 def _is_shareable(check: dict[str, Any]) -> bool:
-    """Of programs without type checks, keys and numbers may be anything."""
+    """Checks types too, since callers may have no type checker."""
     token = check.get("token")
     is_credential = isinstance(token, str) and SHAREABLE.fullmatch(token) is not None
     return is_credential and isinstance(check.get("consume") or 0, int)

@@ -29,7 +29,7 @@ DRAIN_MARGIN_SECONDS = 5.0
 """How long after the announced end a drained connection is kept open."""
 LONGEST_DRAIN_SECONDS = 60.0
 RESUMED_ELSEWHERE = 4409
-"""Closes a socket whose connection was resumed by another one."""
+"""Close code for a socket whose connection was resumed by another one."""
 
 _LOG = logging.getLogger("keyway")
 
@@ -102,7 +102,7 @@ class Lifecycle:
         return await self.sends.send({"type": "send", "id": message_id, "to": to, "data": data, **answered})
 
     def stop(self, error: KeywayError | None) -> None:
-        """Ends everything; the first call counts."""
+        """Stops the agent; only the first call has an effect."""
         if self.stopped:
             return
         self._handover.end()

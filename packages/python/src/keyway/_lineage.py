@@ -1,4 +1,4 @@
-"""A connection of the hub over the sockets that carry it (docs/hub-protocol.md, section 5)."""
+"""A logical connection to the hub, over the successive sockets that carry it (docs/hub-protocol.md, section 5)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Lineage:
         return self._token is not None
 
     def ready(self, frame: Frame) -> None:
-        """Each `ready` brings a new token."""
+        """Handles `ready`, which brings a new token."""
         token = frame.get("resume_token")
         self._token = token if isinstance(token, str) else None
         self.is_offered = False

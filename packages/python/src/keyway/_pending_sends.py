@@ -14,7 +14,7 @@ from ._protocol import HUB_MAX_FRAME_BYTES, Frame
 MAX_MESSAGES = 256
 MAX_BYTES = 1024 * 1024
 WINDOW = 64
-"""In flight at once: resending a full queue after a reconnection must not exceed the hub's frame limit."""
+"""Maximum number in flight: resending a full queue after a reconnection must not exceed the hub's frame limit."""
 RATE_LIMIT_PAUSE_SECONDS = 1.0
 """Pause after the hub answered `rate_limited`."""
 SEQ_BYTES = len(',"seq":9007199254740991')
@@ -26,7 +26,7 @@ class _Pending:
         self.size = size
         self.sent_on: HubConnection | None = None
         self.seq: int | None = None
-        """Its number in the connection on which it was sent first, and in those that resumed it."""
+        """Its sequence number in the connection on which it was sent first, and in those that resumed it."""
         self.result: asyncio.Future[Delivery] = asyncio.get_running_loop().create_future()
 
 
@@ -72,7 +72,7 @@ class PendingSends:
         self._flush()
 
     def lost(self, connection: HubConnection) -> None:
-        """That connection was lost: its unacknowledged messages may or may not have arrived, and are sent again."""
+        """The connection was lost: its unacknowledged messages may or may not have arrived, and are sent again."""
         if self._connection is connection:
             self._connection = None
         for pending in list(self._pending.values()):
@@ -83,7 +83,7 @@ class PendingSends:
         self._flush()
 
     def postpone(self, connection: HubConnection, message_id: str) -> None:
-        """The hub did not accept this one now: it is sent again after the pause, and those after it too."""
+        """The hub refused this message for now: it and all later ones are sent again after a pause."""
         pending = self._pending.get(message_id)
         if pending is None or pending.sent_on is not connection:
             return
@@ -167,7 +167,8 @@ class PendingSends:
                 pending.sent_on = None
 
     def _renumber(self, pending: _Pending) -> None:
-        """Its number belongs to a connection that has ended, or its caller has cancelled it."""
+        """Whether the message need not be sent: its sequence number belongs to a connection that has ended, or its
+        caller has cancelled it."""
         pending.seq = None
         if pending.result.cancelled():
             self._take(pending.frame["id"])

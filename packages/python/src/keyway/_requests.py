@@ -23,7 +23,7 @@ class _Pending:
     def __init__(self) -> None:
         self.result: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
         self.reached: int | None = None
-        """Receivers, held ones included; None until the hub acknowledged it."""
+        """Number of receivers, held ones included; None until the hub acknowledged it."""
         self.refused_by: set[str] = set()
         self.last_refusal: KeywayError | None = None
 
@@ -81,7 +81,7 @@ class Requests:
         return True
 
     def refuse_all(self, error: KeywayError) -> None:
-        """No answer will come any more."""
+        """Rejects all requests: no answer will come any more."""
         for pending in self._pending.values():
             pending.fail(error)
 

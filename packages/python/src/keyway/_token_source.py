@@ -126,7 +126,7 @@ def _check_key(api_key: str | None) -> None:
 
 
 def _is_key(text: str) -> bool:
-    """A service may have imported keys of another system, which begin otherwise."""
+    """Whether the text may be a key. A service may have imported keys of another system, with another format."""
     pattern = API_KEY_PATTERN if text.startswith("svc_") else _IMPORTED_KEY
     return pattern.fullmatch(text) is not None
 

@@ -49,9 +49,9 @@ class Watching:
         self._streams: set[Stream[PresenceEvent]] = set()
         self._connections: dict[str, AgentConnectionObject] = {}
         self._on: HubConnection | None = None
-        """Where the watch was asked for; frames of others are ignored."""
+        """The connection that sent `watch`; frames of others are ignored."""
         self._list: list[AgentConnectionObject] | None = []
-        """Frames of a list that is not complete yet; None after the last."""
+        """The frames of an incomplete list; None after the last."""
         self._cancel_retry: Cancel | None = None
 
     def open(self, connection: HubConnection | None) -> Stream[PresenceEvent]:
@@ -65,7 +65,7 @@ class Watching:
         return stream
 
     def use(self, connection: HubConnection) -> None:
-        """Watches over this connection from now on; the list comes anew."""
+        """Watches over this connection from now on, which starts with a new list."""
         self._forget()
         if self._streams:
             self._on, self._list = connection, []

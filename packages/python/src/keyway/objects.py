@@ -25,14 +25,14 @@ else:  # Python 3.10 has no generic TypedDict
 
 
 class RequestLimit(TypedDict):
-    """Exchanges, API calls and what introspection consumes, in sliding windows."""
+    """A limit of exchanges, API calls and calls that introspection consumes, in a sliding window."""
 
     limit: int
     per: Literal["second", "minute", "hour", "day"]
 
 
 class SpendLimit(TypedDict):
-    """Charged to the owner by naming the key, per calendar day or month (UTC) or ever."""
+    """A limit of what apps charge to the key, per calendar day or month (UTC) or ever."""
 
     amount: str
     per: Literal["day", "month", "total"]
@@ -62,7 +62,7 @@ class KeyLimits(TypedDict, total=False):
 
 
 WantedKeyLimits = KeyLimits
-"""As in a request."""
+"""The limits of a key as requested."""
 
 
 class LastUsedFrom(TypedDict):
@@ -195,7 +195,7 @@ class ConsentObject(TypedDict):
 
 
 class EmailChangeRequested(TypedDict):
-    """Both mails are queued; their links are valid for `expires_in` seconds."""
+    """The answer to a requested change: both mails are queued; their links are valid for `expires_in` seconds."""
 
     status: str
     expires_in: int

@@ -42,7 +42,7 @@ class TokenStore(Protocol):
 
 @runtime_checkable
 class SharedTokenStore(TokenStore, Protocol):
-    """A storage that several clients or processes share also says how one of them refreshes at a time."""
+    """A storage that several clients or processes share must also let only one of them refresh at a time."""
 
     def exclusive(self) -> AsyncContextManager[None]:
         """Waits until no other client of this storage is inside. The client reads, refreshes and writes inside, since
@@ -92,7 +92,7 @@ class FileTokenStore:
             raise KeywayError("invalid_configuration", advice) from cause
 
     def set(self, tokens: StoredTokens) -> None:
-        """Written beside and renamed, so that no reader sees half of it and no crash loses what was there before.
+        """Written to a temporary file and renamed, so that no reader sees a partial file and a crash loses nothing.
 
         :raises KeywayError: `invalid_configuration` if it cannot be written"""
         try:
@@ -133,7 +133,7 @@ class FileTokenStore:
 
 
 def _lock_file(path: Path) -> IO[str]:
-    """A file whose lock ends when it is closed, or with the process."""
+    """Opens and locks a file; the lock ends when the file is closed, or with the process."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = open(path, "w", encoding="utf-8")

@@ -94,7 +94,7 @@ async def _verified(token: str, typ: str, issuer: str, ssl: Any) -> dict[str, An
     key = await _jwks_of(issuer, ssl).key(key_id)
     if key is None:
         raise _invalid("the issuer has no such key")
-    # The key says how it is used, never the token (RFC 8725 section 3.1).
+    # The algorithm is that of the key, never that of the token (RFC 8725 section 3.1).
     if key.alg != alg:
         raise _invalid("alg is not that of the key")
     if not key.verify(f"{parts[0]}.{parts[1]}".encode(), signature):

@@ -13,7 +13,7 @@ export const noPython = packageMissing('python3-websockets or python3-httpx', [
   '-c',
   'import websockets, httpx, cryptography',
 ])
-/** No compiled files beside the sources. */
+/** No compiled files next to the sources. */
 const QUIET = { PYTHONDONTWRITEBYTECODE: '1', PIP_DISABLE_PIP_VERSION_CHECK: '1', PIP_NO_INDEX: '1' }
 const MAX_OUTPUT = 10_000_000
 
@@ -35,7 +35,7 @@ export async function python(words: string[], env: Record<string, string> = {}):
   return stdout
 }
 
-/** A virtual environment that sees Debian's packages. Returns the folder of its programs. */
+/** Creates a virtual environment that sees Debian's packages. Returns the folder of its programs. */
 export async function virtualEnvironment(t: { after(fn: () => void): void }): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'keyway-python-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))

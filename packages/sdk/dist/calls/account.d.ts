@@ -17,12 +17,12 @@ export declare class AccountCalls {
         status: 'sent';
         expires_in: number;
     }>;
-    /** Confirms by the token of one of the two links; with the second one the address changes. */
+    /** Confirms the change by the token of one of the two links; the second confirmation changes the address. */
     confirmEmail(body: {
         token: string;
     }): Promise<AccountObject>;
     cancelEmailChange(): Promise<void>;
-    /** Takes effect at `deletes_at`, in 7 days. Needs a sign-in of the last 30 minutes, as does `restore`. */
+    /** Schedules the deletion for `deletes_at`, in 7 days. Needs a sign-in of the last 30 minutes, as does `restore`. */
     delete(): Promise<AccountObject>;
     /** Cancels the deletion. */
     restore(): Promise<AccountObject>;
@@ -37,6 +37,6 @@ export declare class AccountCalls {
     withdrawCharges(appId: string): Promise<ChargeAuthorizationObject>;
     /** The apps that have access to the account. */
     consents({ limit, cursor }?: PageOptions): Promise<Page<ConsentObject>>;
-    /** Ends the access of an app, and what was issued to it. */
+    /** Ends the access of an app, and all tokens that were issued to it. */
     withdrawConsent(appId: string): Promise<void>;
 }

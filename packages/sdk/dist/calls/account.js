@@ -15,14 +15,14 @@ export class AccountCalls {
     changeEmail(body) {
         return this.#transport.call('POST', '/v1/me/email', { body });
     }
-    /** Confirms by the token of one of the two links; with the second one the address changes. */
+    /** Confirms the change by the token of one of the two links; the second confirmation changes the address. */
     confirmEmail(body) {
         return this.#transport.call('POST', '/v1/me/email/confirm', { body });
     }
     cancelEmailChange() {
         return this.#transport.call('DELETE', '/v1/me/email');
     }
-    /** Takes effect at `deletes_at`, in 7 days. Needs a sign-in of the last 30 minutes, as does `restore`. */
+    /** Schedules the deletion for `deletes_at`, in 7 days. Needs a sign-in of the last 30 minutes, as does `restore`. */
     delete() {
         return this.#transport.call('DELETE', '/v1/me');
     }
@@ -48,7 +48,7 @@ export class AccountCalls {
     consents({ limit, cursor } = {}) {
         return this.#transport.call('GET', '/v1/consents', { query: { limit, cursor } });
     }
-    /** Ends the access of an app, and what was issued to it. */
+    /** Ends the access of an app, and all tokens that were issued to it. */
     withdrawConsent(appId) {
         return this.#transport.call('DELETE', `/v1/consents/${segment(appId)}`);
     }

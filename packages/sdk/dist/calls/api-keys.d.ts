@@ -4,12 +4,12 @@ import { type PageOptions } from './paging.js';
 import { type UsageRange } from './usage.js';
 export interface CreateApiKey {
     name?: string | undefined;
-    /** Omitted or empty: everything that the owner may do with a key. */
+    /** The key's scopes. Omitted or empty: unrestricted, everything that the owner may do with a key. */
     scopes?: string[] | undefined;
     /** RFC 3339 with a zone. Omitted: never expires. */
     expires_at?: string | undefined;
     app_id?: string | undefined;
-    /** CIDRs. Omitted or empty: from anywhere. */
+    /** CIDRs from which the key may be used. Omitted or empty: any address. */
     allowed_networks?: string[] | undefined;
     /** An id of your own, for example of a customer, at most 128 characters. */
     external_id?: string | undefined;

@@ -1,8 +1,8 @@
 import type { KeyVerification } from '../protocol.js';
 import type { Transport } from '../transport.js';
 /**
- * Verifies keys, those that are asked for at the same time by one request: a busy API then spends a fraction of the
- * requests, and one that is not waits no longer.
+ * Verifies API keys; concurrent verifications share requests. Under load this saves most requests; without load no
+ * verification waits.
  */
 export declare class KeyVerifier {
     #private;

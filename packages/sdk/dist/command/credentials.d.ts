@@ -12,6 +12,6 @@ export declare function createCredentials(folder?: string): {
     find: (url: string) => StoredKey | null;
     latest: () => string | null;
     store(url: string, key: StoredKey): void;
-    /** The forgotten key; null if there was none. */
+    /** Removes the key, and returns it; null if there was none. */
     forget(url: string): StoredKey | null;
 };

@@ -1,7 +1,7 @@
 import { pause, systemClock } from '../clock.js';
 import { userAgent } from '../environment.js';
 import { errorFromFetch, KeywayError } from '../errors.js';
-/** The client that the service has built in for this command. */
+/** The id of the service's built-in client for this command. */
 const CLIENT_ID = 'keyway-cli';
 const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code';
 /** RFC 8628 section 3.5. */
@@ -18,9 +18,7 @@ export async function requestDeviceCodes(url, { scopes, deviceName }) {
     assertOwn(url, codes);
     return codes;
 }
-/**
- * The URLs that are shown and opened must belong to the service that was asked: a terminal and a browser act on them.
- */
+/** The terminal shows these URLs and a browser opens them, so they must belong to the service that was asked. */
 function assertOwn(url, codes) {
     const pages = [codes.verification_uri, codes.verification_uri_complete];
     const areOwn = pages.every(page => URL.canParse(page) && new URL(page).origin === url && /^[!-~]+$/.test(page));
@@ -72,7 +70,7 @@ function refused(body, status) {
     const why = body.error_description ?? body.error ?? `status ${status}`;
     return new KeywayError(status === 404 ? 'not_found' : 'refused', `The service refused: ${why}`, { status });
 }
-/** A form call of OAuth 2.0. @throws KeywayError, retryable where there was no answer */
+/** Sends a form to an OAuth endpoint. @throws KeywayError, retryable if there was no answer */
 async function postForm(url, fields) {
     const response = await fetch(url, {
         method: 'POST',

@@ -4,7 +4,7 @@ import { awaitDecision, requestDeviceCodes } from './device-grant.js';
 import { keyName, machineName } from './node-process.js';
 import { openBrowser } from './open-browser.js';
 import { serviceUrl } from './service-url.js';
-/** Gets a key for this machine by the device grant (RFC 8628) and stores it. Nobody copies a key. */
+/** Creates a key for this machine by the device grant (RFC 8628) and stores it, so that nobody has to copy one. */
 export async function login(options) {
     const credentials = createCredentials();
     const url = serviceUrl(options.url, credentials.latest);

@@ -1,2 +1,2 @@
-/** Forgets the key of this machine. It revokes nothing, since other processes may use the key. */
+/** Removes the stored key of this machine. Does not revoke it, since other processes may use it. */
 export declare function logout(asked: string | undefined): void;

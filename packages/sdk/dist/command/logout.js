@@ -1,6 +1,6 @@
 import { createCredentials } from './credentials.js';
 import { serviceUrl } from './service-url.js';
-/** Forgets the key of this machine. It revokes nothing, since other processes may use the key. */
+/** Removes the stored key of this machine. Does not revoke it, since other processes may use it. */
 export function logout(asked) {
     const credentials = createCredentials();
     const url = serviceUrl(asked, credentials.latest);

@@ -1,4 +1,4 @@
-/** Exit statuses (sysexits.h). Tell a service manager not to restart after 77: `RestartPreventExitStatus=77`. */
+/** Exit statuses (sysexits.h). After 77 a service manager should not restart: `RestartPreventExitStatus=77`. */
 export declare const EXIT: {
     readonly failed: 1;
     readonly usage: 64;
@@ -7,6 +7,6 @@ export declare const EXIT: {
 };
 /** `$XDG_CONFIG_HOME/keyway`, by default `~/.config/keyway`; `%APPDATA%\keyway` on Windows. */
 export declare function configFolder(env?: NodeJS.ProcessEnv): string;
-/** The name of this machine, as a key may be named. */
+/** The name of this machine, for its key. */
 export declare function machineName(): string;
 export declare function keyName(text: string): string;

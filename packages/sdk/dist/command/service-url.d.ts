@@ -1,2 +1,5 @@
-/** Which service a command is for: as asked, as set, the one this package was downloaded from, or the last login. */
+/**
+ * The service that a command is for: the given one, the configured one, the one this package was downloaded from, or
+ * that of the last login.
+ */
 export declare function serviceUrl(asked: string | undefined, latest: () => string | null): string;

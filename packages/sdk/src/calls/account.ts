@@ -30,7 +30,7 @@ export class AccountCalls {
     return this.#transport.call('POST', '/v1/me/email', { body })
   }
 
-  /** Confirms by the token of one of the two links; with the second one the address changes. */
+  /** Confirms the change by the token of one of the two links; the second confirmation changes the address. */
   confirmEmail(body: { token: string }): Promise<AccountObject> {
     return this.#transport.call('POST', '/v1/me/email/confirm', { body })
   }
@@ -39,7 +39,7 @@ export class AccountCalls {
     return this.#transport.call('DELETE', '/v1/me/email')
   }
 
-  /** Takes effect at `deletes_at`, in 7 days. Needs a sign-in of the last 30 minutes, as does `restore`. */
+  /** Schedules the deletion for `deletes_at`, in 7 days. Needs a sign-in of the last 30 minutes, as does `restore`. */
   delete(): Promise<AccountObject> {
     return this.#transport.call('DELETE', '/v1/me')
   }
@@ -77,7 +77,7 @@ export class AccountCalls {
     return this.#transport.call('GET', '/v1/consents', { query: { limit, cursor } })
   }
 
-  /** Ends the access of an app, and what was issued to it. */
+  /** Ends the access of an app, and all tokens that were issued to it. */
   withdrawConsent(appId: string): Promise<void> {
     return this.#transport.call('DELETE', `/v1/consents/${segment(appId)}`)
   }

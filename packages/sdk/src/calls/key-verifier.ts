@@ -2,11 +2,11 @@ import { errorFromProblem, KeywayError } from '../errors.ts'
 import type { KeyVerification, Problem } from '../protocol.ts'
 import type { Transport } from '../transport.ts'
 
-/** Requests in progress beyond which further verifications wait, and then share one request. */
+/** With this many requests in progress further verifications wait, and then share one request. */
 const MAX_IN_PROGRESS = 4
 /** The service's limit for one request. */
 const MAX_KEYS = 32
-/** Characters of the keys of one request, of which the service takes 24 KiB with what is around them. */
+/** Maximum characters of the keys of one request. The service accepts a body of 24 KiB. */
 const MAX_CHARACTERS = 20_000
 
 /**
@@ -23,8 +23,8 @@ interface Waiting {
 }
 
 /**
- * Verifies keys, those that are asked for at the same time by one request: a busy API then spends a fraction of the
- * requests, and one that is not waits no longer.
+ * Verifies API keys; concurrent verifications share requests. Under load this saves most requests; without load no
+ * verification waits.
  */
 export class KeyVerifier {
   readonly #transport: Transport
@@ -45,7 +45,7 @@ export class KeyVerifier {
   async #work(): Promise<void> {
     this.#inProgress++
     for (;;) {
-      // The calls of one turn of the event loop come together.
+      // Waits for the end of the current turn of the event loop, so that all its calls are sent together.
       await Promise.resolve()
       const batch = this.#waiting.splice(0, sharersOf(this.#waiting))
       if (batch.length === 0) break
@@ -83,7 +83,7 @@ export class KeyVerifier {
   }
 }
 
-/** How many of those that wait share the next request, from the first on. */
+/** How many of the waiting verifications, from the first one on, share the next request. */
 function sharersOf(waiting: readonly Waiting[]): number {
   let characters = 0
   const end = waiting.slice(0, MAX_KEYS).findIndex(each => {
@@ -93,14 +93,17 @@ function sharersOf(waiting: readonly Waiting[]): number {
   return end < 0 ? Math.min(waiting.length, MAX_KEYS) : Math.max(1, end)
 }
 
-/** Of programs without types, keys and numbers may be anything. */
+/** Checks types too, since callers may use plain JavaScript. */
 function isShareable({ key, consume }: Waiting): boolean {
   return (
     typeof key === 'string' && SHAREABLE.test(key) && (consume === undefined || Number.isInteger(consume))
   )
 }
 
-/** Whether the request as a whole was refused, by its form or by a service of an earlier version: each is asked alone. */
+/**
+ * Whether the whole request was refused, for its form or by an older service, and nothing was counted: each key is then
+ * sent alone.
+ */
 function countedNothing(error: unknown): boolean {
   return error instanceof KeywayError && [400, 404, 413].includes(error.status ?? 0)
 }

@@ -32,7 +32,7 @@ export function createCredentials(folder: string = configFolder()) {
       const { services } = read()
       write({ services: { ...services, [url]: key }, latest: url })
     },
-    /** The forgotten key; null if there was none. */
+    /** Removes the key, and returns it; null if there was none. */
     forget(url: string): StoredKey | null {
       const { services, latest } = read()
       const { [url]: forgotten, ...others } = services

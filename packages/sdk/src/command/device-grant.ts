@@ -2,7 +2,7 @@ import { pause, systemClock } from '../clock.ts'
 import { userAgent } from '../environment.ts'
 import { errorFromFetch, KeywayError } from '../errors.ts'
 
-/** The client that the service has built in for this command. */
+/** The id of the service's built-in client for this command. */
 const CLIENT_ID = 'keyway-cli'
 const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
 /** RFC 8628 section 3.5. */
@@ -40,9 +40,7 @@ export async function requestDeviceCodes(
   return codes
 }
 
-/**
- * The URLs that are shown and opened must belong to the service that was asked: a terminal and a browser act on them.
- */
+/** The terminal shows these URLs and a browser opens them, so they must belong to the service that was asked. */
 function assertOwn(url: string, codes: DeviceCodes): void {
   const pages = [codes.verification_uri, codes.verification_uri_complete]
   const areOwn = pages.every(
@@ -97,7 +95,7 @@ function refused(body: OAuthAnswer, status: number): KeywayError {
   return new KeywayError(status === 404 ? 'not_found' : 'refused', `The service refused: ${why}`, { status })
 }
 
-/** A form call of OAuth 2.0. @throws KeywayError, retryable where there was no answer */
+/** Sends a form to an OAuth endpoint. @throws KeywayError, retryable if there was no answer */
 async function postForm(
   url: string,
   fields: Record<string, string>,

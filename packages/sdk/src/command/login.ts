@@ -8,13 +8,13 @@ import { serviceUrl } from './service-url.ts'
 
 export interface LoginOptions {
   url: string | undefined
-  /** The scopes of the key; empty: `agent:connect`. */
+  /** The scopes of the key; empty means `agent:connect`. */
   scopes: readonly string[]
   name: string | undefined
   opensBrowser: boolean
 }
 
-/** Gets a key for this machine by the device grant (RFC 8628) and stores it. Nobody copies a key. */
+/** Creates a key for this machine by the device grant (RFC 8628) and stores it, so that nobody has to copy one. */
 export async function login(options: LoginOptions): Promise<void> {
   const credentials = createCredentials()
   const url = serviceUrl(options.url, credentials.latest)

@@ -1,7 +1,7 @@
 import { createCredentials } from './credentials.ts'
 import { serviceUrl } from './service-url.ts'
 
-/** Forgets the key of this machine. It revokes nothing, since other processes may use the key. */
+/** Removes the stored key of this machine. Does not revoke it, since other processes may use it. */
 export function logout(asked: string | undefined): void {
   const credentials = createCredentials()
   const url = serviceUrl(asked, credentials.latest)

@@ -2,7 +2,7 @@ import { homedir, hostname } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 
-/** Exit statuses (sysexits.h). Tell a service manager not to restart after 77: `RestartPreventExitStatus=77`. */
+/** Exit statuses (sysexits.h). After 77 a service manager should not restart: `RestartPreventExitStatus=77`. */
 export const EXIT = { failed: 1, usage: 64, stoppedForGood: 77, wrongSettings: 78 } as const
 
 /** `$XDG_CONFIG_HOME/keyway`, by default `~/.config/keyway`; `%APPDATA%\keyway` on Windows. */
@@ -15,7 +15,7 @@ export function configFolder(env: NodeJS.ProcessEnv = process.env): string {
 
 const MAX_NAME_LENGTH = 100
 
-/** The name of this machine, as a key may be named. */
+/** The name of this machine, for its key. */
 export function machineName(): string {
   return keyName(hostname()) || 'a machine'
 }

@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { environment, serviceOrigin } from '../environment.ts'
 
-/** Which service a command is for: as asked, as set, the one this package was downloaded from, or the last login. */
+/**
+ * The service that a command is for: the given one, the configured one, the one this package was downloaded from, or
+ * that of the last login.
+ */
 export function serviceUrl(asked: string | undefined, latest: () => string | null): string {
   return serviceOrigin(asked ?? environment('KEYWAY_URL') ?? ownService() ?? latest() ?? undefined)
 }

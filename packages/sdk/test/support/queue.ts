@@ -1,6 +1,6 @@
 import { patienceMs } from '../../../server/test/support/patience.ts'
 
-/** A queue of events, to be awaited one after the other. */
+/** A queue of events that a test awaits one by one. */
 export class Queue<Item> {
   #items: Item[] = []
   #waiting: ((item: Item) => void)[] = []
@@ -11,7 +11,7 @@ export class Queue<Item> {
     else this.#items.push(item)
   }
 
-  /** The next item. @throws Error if none arrives within `idleMs`, or as much later as the machine is busy */
+  /** The next item. @throws Error if none arrives within `idleMs`, extended on a busy machine */
   next(idleMs?: number): Promise<Item> {
     const item = this.#items.shift()
     if (item !== undefined) return Promise.resolve(item)

@@ -2,9 +2,9 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { Keyway } from '../../src/client.ts'
 import { fileTokenStore } from '../../src/node.ts'
 
-/*
- * A process that shares a file of tokens with others: `node token-process.ts FILE WHAT ON`. `ON` is the service's URL, or the
- * file of a count.
+/**
+ * A process that shares a token file with others: `node token-process.ts FILE WHAT ON`. `ON` is the service's URL, or
+ * the file of a counter.
  */
 const [file = '', what, on = ''] = process.argv.slice(2)
 const tokens = fileTokenStore(file)
@@ -41,7 +41,7 @@ async function hold(): Promise<void> {
   await until('killed')
 }
 
-/** Reads, then writes: with two at once one of the additions would be lost. */
+/** Reads, then writes: if two processes did so concurrently, one increment would be lost. */
 async function add(): Promise<void> {
   const count = Number(readFileSync(on, 'utf8'))
   await new Promise(resolve => setTimeout(resolve, 1))

@@ -1,19 +1,23 @@
 import { type Instant, MINUTE } from '../clock.ts'
 
-/** How long a node relies on what another one said, which keeps to it for longer: their clocks may differ. */
+/**
+ * How long a node relies on an absence that another node reported. That node keeps its promise for longer, since their
+ * clocks may differ.
+ */
 export const RELY_MS = MINUTE
 export const KEEP_MS = 2 * MINUTE
-/** Maximum number of targets; without room, messages go to more nodes than they must. */
+/** Maximum number of targets; without room for an absence, messages go to more nodes than necessary. */
 const MAX_TARGETS = 10_000
 
-/** That a node has no connection of some id or key. A new one for each time that it says so. */
+/** A report that a node has no connection with some id or key. Each report is a new object. */
 export interface Absence {
   until: Instant
 }
 
 /**
- * For ids and keys of a user's connections, the nodes to which an absence belongs: those that said so, or those that were
- * told. An owner may have at most half of what the others leave free.
+ * Absences by the user and the target (the id of a connection or key) that they are about: those that other nodes
+ * reported, or those that this node reported to others. An owner may use at most half of the room that others leave
+ * free.
  */
 export class Absences {
   readonly #byUser = new Map<string, Map<string, Map<string, Absence>>>()
@@ -24,7 +28,7 @@ export class Absences {
     this.#max = max
   }
 
-  /** False if there is no room. */
+  /** Adds an absence. False if there is no room. */
   add(userId: string, target: string, nodeId: string, until: Instant): boolean {
     const targets = this.#byUser.get(userId) ?? new Map<string, Map<string, Absence>>()
     const nodes = targets.get(target)
@@ -42,7 +46,7 @@ export class Absences {
     return this.#byUser.get(userId)?.get(target) ?? NONE
   }
 
-  /** Removes the absence of a node; with `absence` only if the node has not said it again since. */
+  /** Removes the absence of a node; with `absence` only if the node has not reported it again since. */
   remove(userId: string, target: string, nodeId: string, absence?: Absence): void {
     const nodes = this.#byUser.get(userId)?.get(target)
     if (!nodes || (absence && nodes.get(nodeId) !== absence)) return
@@ -55,7 +59,7 @@ export class Absences {
     this.#total = 0
   }
 
-  /** Removes what has ended, then calls `visit` for each target that is left. */
+  /** Removes expired absences, then calls `visit` for each remaining target. */
   prune(now: Instant, visit: (userId: string, target: string) => void = () => {}): void {
     for (const [userId, targets] of this.#byUser) {
       for (const [target, nodes] of targets) {

@@ -18,18 +18,23 @@ export const HEARTBEAT_SECONDS = 25
 /** Maximum unsent bytes buffered for one connection. */
 const MAX_BUFFERED_BYTES = 1024 * 1024
 /**
- * Maximum unsent bytes of a socket that is replaced, until its close handshake ends: an agent may replace hundreds in
- * these seconds.
+ * Maximum unsent bytes of a socket during its close handshake after it was replaced: in that time an agent may replace
+ * hundreds.
  */
 const MAX_CLOSING_BYTES = 64 * 1024
 
-/** Refers to its connection, so that all sockets share the same listeners instead of a closure each. */
+/**
+ * A WebSocket with a reference to its connection, so that all sockets share the same listeners instead of a closure
+ * each.
+ */
 export class HubSocket extends WebSocket {
   connection: AgentConnection | null = null
   /** The underlying TCP or TLS stream; set when the handshake is answered. */
   stream!: Duplex
 
-  /** Writes a whole frame of RFC 6455. ws keeps no frames back either, as nothing is compressed. */
+  /**
+   * Writes a whole encoded frame of RFC 6455, bypassing ws, which has no queue of its own since nothing is compressed.
+   */
   writeFrame(frame: Buffer): void {
     this.stream.write(frame)
   }
@@ -47,7 +52,7 @@ export interface ConnectionHost {
   closed(connection: AgentConnection, closeStatus: CloseStatus): void
 }
 
-/** What a connection leaves to its successor. */
+/** The state that a connection hands over to its successor. */
 export type HandedOver = Pick<AgentConnection, 'id' | 'log' | 'sends'>
 
 /**
@@ -55,7 +60,7 @@ export type HandedOver = Pick<AgentConnection, 'id' | 'log' | 'sends'>
  * loaded; `held` after a break, when it has no socket and keeps its messages until it is resumed.
  */
 export class AgentConnection {
-  /** Replaced by that of the connection that it resumes. */
+  /** A resumed connection gets the id of the one that it continues. */
   id: string
   readonly userId: string
   address: string
@@ -70,13 +75,13 @@ export class AgentConnection {
   tokenExpiresAt: Instant
   keyExpiresAt: Instant = Number.POSITIVE_INFINITY
   state: 'pending' | 'open' | 'held' | 'closed' = 'pending'
-  /** The messages to the agent. */
+  /** The log of messages to the agent. */
   log: MessageLog
   /** Null before the first numbered send. */
   sends: NumberedSends | null = null
-  /** The hash of the secret in the resume token; null before `ready`, and when it was used. */
+  /** The hash of the secret in the resume token; null before `ready`, and once it was used. */
   resumeHash: string | null = null
-  /** When it broke, and the number of the last message until then. */
+  /** When the socket broke, and the number of the last message before that. */
   heldAt: Instant = 0
   heldSeq = 0
   /** The number of the last message before the last ping. */
@@ -89,7 +94,7 @@ export class AgentConnection {
   expiryNoticed = false
   lastReceivedAt: Instant
   nextPingAt: Instant
-  /** Up to when its time was counted, once it is open. */
+  /** The instant up to which its open time was metered. */
   meteredAt: Instant
   frames: Bucket
   /** Null before the first renewal. */
@@ -136,12 +141,12 @@ export class AgentConnection {
     return this.#isWritable() && this.#writeFrame(textFrame(text))
   }
 
-  /** The same for an encoded frame, which several connections share. */
+  /** As `write`, for an encoded frame, which several connections share. */
   writeFrame(frame: Buffer): boolean {
     return this.#isWritable() && this.#writeFrame(frame)
   }
 
-  /** Until `uncork` what is written waits, so that one system call writes all of it. */
+  /** Buffers writes until `uncork`, so that one system call sends them all. */
   cork(): void {
     this.#socket?.stream.cork()
   }
@@ -151,8 +156,8 @@ export class AgentConnection {
   }
 
   /**
-   * Numbers and keeps a message, and writes it if the socket is open. Null if the connection ends by it: it reads too
-   * slowly, or what arrived since it broke is no longer kept.
+   * Numbers and keeps a message, and writes it if the socket is open. Null if that ends the connection: it reads too
+   * slowly, or has more unread messages than are kept while it is held.
    */
   deliver(message: KeptMessage): 'delivered' | 'held' | null {
     const seq = this.log.add(message)
@@ -161,7 +166,7 @@ export class AgentConnection {
     return this.state === 'closed' ? null : 'held'
   }
 
-  /** Writes the kept messages after the one of this number. */
+  /** Writes the kept messages after this number. */
   replay(lastSeq: number): void {
     let seq = lastSeq
     if (this.#socket?.readyState !== WebSocket.OPEN) return
@@ -175,7 +180,7 @@ export class AgentConnection {
     this.#socket.ping()
   }
 
-  /** The agent has received everything that was written before the last ping. */
+  /** Called for a pong: the agent has received everything that was written before the last ping. */
   receivedPong(): void {
     this.log.forget(this.#pingedSeq)
   }
@@ -222,7 +227,7 @@ export class AgentConnection {
     socket?.terminate()
   }
 
-  /** The socket broke: from now on messages are only kept. False if the connection was not open. */
+  /** Called when the socket broke: from now on messages are only kept. False if the connection was not open. */
   hold(): boolean {
     if (this.state !== 'open') return false
     this.#host.hold(this)
@@ -233,7 +238,7 @@ export class AgentConnection {
     return true
   }
 
-  /** Ends the connection for good; its socket is closed already. */
+  /** Ends the connection permanently; its socket is closed already. */
   end(reason: string): void {
     if (this.state === 'closed') return
     this.#deregister(reason)

@@ -1,15 +1,15 @@
 import { type Answer, type Json, REQUEST_ID_PREFIX } from '@keyway/sdk/protocol'
 import { randomToken } from '../secrets.ts'
 
-/** A requester over HTTP is no connection: its name is this and the id of its node. */
+/** Prefix of the `from` of requests over HTTP, which are made by no connection; the id of the node follows. */
 const API_REQUESTER_PREFIX = 'api.'
 const REQUEST_ID_BYTES = 16
 /** How long an answer is awaited, in milliseconds. */
 export const API_ANSWER_TIMEOUT_MS = 4000
-/** Maximum number of requests of one owner that await their answers on this node. */
+/** Maximum number of pending requests of one owner on this node. */
 export const MAX_API_REQUESTS_PER_OWNER = 8
 
-/** The node of a requester over HTTP; null for the name of a connection or key. */
+/** The node of a request over HTTP, from the name that agents answer to; null for the id of a connection or key. */
 export function nodeOfRequester(to: string): string | null {
   return to.startsWith(API_REQUESTER_PREFIX) ? to.slice(API_REQUESTER_PREFIX.length) : null
 }
@@ -19,13 +19,13 @@ export interface ApiRequest {
   id: string
   /** Resolves with null if no answer came in time. */
   answer: Promise<Answer | null>
-  /** No longer waits; `answer` resolves. */
+  /** Stops waiting; `answer` resolves. */
   end(): void
 }
 
-/** Requests of this node that await an answer: what the pages ask agents. */
+/** Pending requests of this node over HTTP, which the pages send to agents. */
 export class ApiRequests {
-  /** `from` of the messages, to which agents answer. */
+  /** The `from` of its requests, to which agents send their answers. */
   readonly requester: string
   readonly #timeoutMs: number
   readonly #pending = new Map<string, { userId: string; settle(answer: Answer | null): void }>()
@@ -35,7 +35,7 @@ export class ApiRequests {
     this.#timeoutMs = timeoutMs
   }
 
-  /** Null if the owner has too many. */
+  /** Begins a request; null if the owner has too many. */
   begin(userId: string): ApiRequest | null {
     const ofOwner = [...this.#pending.values()].filter(each => each.userId === userId)
     if (ofOwner.length >= MAX_API_REQUESTS_PER_OWNER) return null
@@ -51,7 +51,7 @@ export class ApiRequests {
     return { id, answer: promise, end: () => this.#settle(id, null) }
   }
 
-  /** Takes the message frame of an answer; false if it is none to a request of this node. */
+  /** Takes the `message` frame of an answer; false if it answers no request of this node. */
   take(userId: string, frame: string): boolean {
     const { reply_to: id, data } = JSON.parse(frame) as { reply_to?: string; data: Json }
     const pending = id === undefined ? undefined : this.#pending.get(id)

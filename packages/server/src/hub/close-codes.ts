@@ -17,7 +17,7 @@ const ACCOUNT_SUSPENDED: CloseStatus = { code: 4403, reason: 'account_suspended'
 const NETWORK_NOT_ALLOWED: CloseStatus = { code: 4403, reason: 'network_not_allowed' }
 /** The token expired without a renewal (see renewals.ts), or the key has expired. */
 export const TOKEN_EXPIRED: CloseStatus = { code: 4408, reason: 'token_expired' }
-/** The agent took up this connection by another socket; see resumptions.ts. */
+/** The agent resumed this connection on another socket; see resumptions.ts. */
 export const RESUMED_ELSEWHERE: CloseStatus = { code: 4409, reason: 'resumed_elsewhere' }
 const REVOKED: CloseStatus = { code: 4410, reason: 'revoked' }
 /** The agent kept sending frames beyond rate-limits.ts, after `rate_limited` errors. */
@@ -53,7 +53,7 @@ export function refusalOfKey(
   return refusal && CLOSE_STATUS_OF[refusal]
 }
 
-/** The error code of the key's refusal that this close status stands for; null for other ones. */
+/** The error code of the key's refusal that this close status corresponds to; null for other statuses. */
 export function refusalCodeOf(status: CloseStatus): KeyRefusal | null {
   return KEY_REFUSAL_CODES.find(code => CLOSE_STATUS_OF[code] === status) ?? null
 }

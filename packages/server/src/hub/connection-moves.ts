@@ -8,10 +8,12 @@ import {
 } from '../events.ts'
 import type { Relay } from './node-relay.ts'
 
-/** Maximum number of requests for connections that await their answers, and of those for one owner. */
+/** Maximum number of pending requests for connections, in total and for one owner. */
 const MAX_PENDING = 10_000
 const MAX_PENDING_PER_OWNER = 1000
-/** Order of queries: the node that issued the token, then all others, then nodes that started meanwhile. */
+/**
+ * Order in which nodes are asked: the node that issued the token, then all others, then nodes that started meanwhile.
+ */
 const ROUNDS = 3
 
 export type MoveRequest = Pick<ReleaseMessage, keyof ConnectionIdentity | 'secretHash' | 'lastSeq'>
@@ -22,32 +24,31 @@ export interface ConnectionMovesDeps {
   /** Milliseconds to wait for the state of a connection. */
   timeoutMs: number
   /**
-   * Gives up a connection, and resolves with its state; null if it is not on this node. Before it gives up one that it
-   * had to wait for, it asks `isAwaited`.
+   * Hands over a connection, and resolves with its state; null if it is not on this node. If it had to wait for the
+   * connection, it first checks `isAwaited`.
    */
   release(request: MoveRequest, isAwaited: () => boolean): Promise<object | null> | null
-  /** Another node that shuts down asks this one to request these connections. */
+  /** Called when another node that shuts down asks this one to request these connections. */
   adopt(from: string, connections: readonly ConnectionIdentity[]): void
 }
 
-/** Requests connections of other nodes, and gives up those that others request. */
+/** Moves connections between nodes: requests those of other nodes, and hands over those that others request. */
 export interface ConnectionMoves {
   /**
-   * Requests a connection from the node that issued its token; if that has it no more, from all others. Resolves with
-   * the state that `release` gave there, or null.
-   *
-   * @param onOrdered called when the request has its place in the order of all events: what the other node reads after
-   *   it, it no longer delivers to the connection
+   * Requests a connection from the node that issued its token, then, if it is not there, from all others. Resolves with
+   * its state, which `release` returned there, or null.
+   * @param onOrdered called once the request has its position in the order of all events: messages that come after it
+   * the other node no longer delivers to the connection
    */
   request(issuer: string, wanted: MoveRequest, onOrdered: () => void): Promise<unknown>
   /** Asks another node to request connections of this node. */
   offer(to: string, connections: readonly ConnectionIdentity[]): void
-  /** Other nodes that take over connections. */
+  /** Other nodes that can take over connections. */
   takers(): readonly string[]
-  /** Tells the others that this node takes over no connections, or has none any more. */
+  /** Announces that this node takes over no connections, or has handed over all of its own. */
   announce(kind: 'leaving' | 'left'): void
   receive(message: MoveMessage): void
-  /** Resolves when the connections that were given up are on their way. */
+  /** Resolves once the states of all connections that were handed over are sent. */
   released(): Promise<unknown>
   stop(): void
 }
@@ -65,10 +66,10 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
   const { relay, nodeId, timeoutMs, release, adopt } = deps
   const pending = new Map<number, Pending>()
   const pendingOf = new Map<string, number>()
-  /** Nodes that shut down. */
+  /** Nodes that are shutting down. */
   const leaving = new Set<string>()
   const releasing = new Set<Promise<void>>()
-  /** Requests of other nodes that are not answered yet. */
+  /** Pending requests of other nodes. */
   const awaited = new Set<string>()
   let lastQuestion = 0
 
@@ -118,7 +119,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     if (nodes.length === 0 || isFull) return Promise.resolve(undefined)
     const question = ++lastQuestion
     const request: ReleaseMessage = { kind: 'release', from: nodeId, question, ...wanted }
-    // This node reads its own request too, and so learns its place in the order.
+    // This node receives its own request too, and so learns its position in the order of events.
     if (!relay.publish([nodeId, ...nodes], request)) return Promise.resolve(undefined)
     return new Promise(resolve => {
       const timer = setTimeout(() => settle(question, undefined), timeoutMs)
@@ -136,7 +137,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
   async function answer({ from, question, ...wanted }: ReleaseMessage): Promise<void> {
     const name = nameOf({ from, question })
     awaited.add(name)
-    // `release` gives up the connection before it returns: this is the place in the order that counts.
+    // `release` hands over the connection before its first await: this is the position in the order of events.
     const state = await release(wanted, () => awaited.has(name) && relay.peers().includes(from))
     awaited.delete(name)
     const text = state ? JSON.stringify(state) : ''
@@ -176,7 +177,8 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     if (!request) return
     pending.delete(question)
     clearTimeout(request.timer)
-    // One of them may still wait for the connection to arrive there, and must then keep it: nobody takes it over.
+    // A node may still wait for the connection to arrive; it must then keep the connection, since the requester has
+    // given up.
     const { unanswered } = request
     if (unanswered.size > 0) relay.publish([...unanswered], { kind: 'withdrawn', from: nodeId, question })
     const count = pendingOf.get(request.userId)! - 1
@@ -191,7 +193,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     leaving.add(node)
   }
 
-  /** What a node gives up arrives before it says that it has left. */
+  /** Called once a node has left: everything that it handed over has arrived by then. */
   function forget(node: string): void {
     for (const [question, { unanswered }] of pending)
       if (unanswered.delete(node) && unanswered.size === 0) settle(question, undefined)
@@ -202,7 +204,7 @@ function nameOf({ from, question }: Pick<ReleaseMessage, 'from' | 'question'>): 
   return `${from}:${question}`
 }
 
-/** Null if it is no JSON. */
+/** Null if the text is not JSON. */
 function parse(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -32,7 +32,10 @@ import type { ResumeRequest } from './resume-token.ts'
 import { createResumptions, type Resumptions } from './resumptions.ts'
 import type { Watches } from './watches.ts'
 
-/** Close codes of RFC 6455 section 7.4.1 by which an agent ends its connection; one without a code is NO_STATUS. */
+/**
+ * Close codes of RFC 6455 section 7.4.1 by which an agent ends its connection; NO_STATUS stands for a close frame
+ * without a code.
+ */
 const NORMAL_CLOSURE = 1000
 const NO_STATUS = 1005
 /** Maximum number of sockets in the closing handshake; above it refused ones are terminated at once. */
@@ -42,7 +45,7 @@ export interface ConnectionsDeps {
   clock: Clock
   log: Log
   ports: HubPorts
-  /** Maximum live connections per user on this node; one more is closed with 4429 `too_many_connections`. */
+  /** Maximum live connections per user on this node; further ones are closed with 4429 `too_many_connections`. */
   maxConnectionsPerUser: number
   maxUnsentBytesPerUser?: number
   registry: Registry
@@ -62,7 +65,10 @@ export interface ConnectionsDeps {
 }
 
 export interface Connections {
-  /** Handles an upgraded socket: closes it if no database is needed to refuse it, else passes it to ready.ts. */
+  /**
+   * Handles an upgraded socket: closes it if it can be refused without a database read, otherwise passes it to
+   * ready.ts.
+   */
   accept(socket: HubSocket, claims: TokenClaims | null, caller: Caller, resume: ResumeRequest | null): void
   resumptions: Pick<Resumptions, 'receive' | 'missedEvents' | 'handOver' | 'leave' | 'stop'>
   messages: Messages

@@ -10,7 +10,7 @@ const STALE_AFTER_MS = 10 * SECOND
 export class DatabaseFreshness {
   #lastPollAt: Instant | null = null
 
-  /** Called after each successful poll. @param at the instant at which it began */
+  /** Called after each successful poll. @param at the instant at which the poll began */
   polled(at: Instant): void {
     this.#lastPollAt = at
   }

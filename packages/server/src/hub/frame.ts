@@ -6,14 +6,14 @@ import { MAX_SEQ_BYTES } from './message-log.ts'
 export const MAX_FRAME_SIZE = `${HUB_MAX_FRAME_BYTES / 1024} KiB`
 /**
  * Limits of one message over all its fragments; ws closes with 1009 above the size and with 1008 above the number of
- * fragments. That number is small because a message counts once towards the frame limits.
+ * fragments. Few fragments are allowed, since a message counts once towards the frame limits.
  */
 export const FRAME_LIMITS = { maxPayload: HUB_MAX_FRAME_BYTES, maxFragments: 128 }
 /** Maximum lengths of fields, in characters. */
 export const MAX_FRAME_ID_LENGTH = 128
 export const MAX_TOKEN_LENGTH = 8192
 const MAX_TARGET_LENGTH = 64
-/** Maximum nesting of `data`, as in bodies of the API: parsers of receivers fail beyond limits of their own. */
+/** Maximum nesting of `data`, as in API bodies: deeper values exceed limits of receivers' JSON parsers. */
 export const MAX_DATA_LEVELS = 64
 
 export type ReadFrame =

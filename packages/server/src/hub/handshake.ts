@@ -26,7 +26,10 @@ const API_KEY = /svc_[0-9A-Za-z]{32}/
 const JWT_PAYLOAD = '.eyJ'
 /** Error detail for a credential in the URL. */
 export const CREDENTIAL_IN_URL = `URLs are written to logs, so credentials in them are refused. ${CREDENTIAL_HELP}`
-/** Maximum length of the offered subprotocols: ours, those with a token and what to resume, and a few others. */
+/**
+ * Maximum length of the header with the offered subprotocols: ours, those with a token and a resume token, and a few
+ * others.
+ */
 const MAX_PROTOCOLS_LENGTH = MAX_TOKEN_LENGTH + 1024
 const MAX_PROTOCOLS = 16
 const BEARER = /^bearer +([^\s,]+) *$/i
@@ -151,7 +154,7 @@ export function createHandshakes({
   }
 }
 
-/** The checks of RFC 6455 section 4.2.1 that precede those of credentials. */
+/** The checks of RFC 6455 section 4.2.1, made before the credential is checked. */
 function upgradeProblem(request: IncomingMessage): KeywayError | null {
   if (pathOf(request.url ?? '') !== HUB_PATH) {
     return new KeywayError('not_found', `The hub is at ${HUB_PATH}. /docs lists what there is.`)
@@ -195,7 +198,7 @@ function readCredential(request: IncomingMessage): Credential | KeywayError {
   return { ...credential, token: credential.token.length > MAX_TOKEN_LENGTH ? '' : credential.token, resume }
 }
 
-/** What the agent asks to resume; null if nothing. */
+/** The connection that the agent asks to resume; null if none. */
 function readResume(
   request: IncomingMessage,
   offered: readonly string[],
@@ -230,7 +233,10 @@ function queryOf(url: string): string {
 
 interface Credential {
   token: string
-  /** Determines how an invalid token is reported: browsers expose close codes, but not the status of a handshake. */
+  /**
+   * How the token was presented. It determines how an invalid one is reported: browsers expose close codes, but not the
+   * status of a handshake.
+   */
   way: 'header' | 'subprotocol'
   resume: ResumeRequest | null
 }

@@ -50,7 +50,7 @@ export function createHeartbeat(deps: HeartbeatDeps): () => void {
   ): void {
     const timeout = timeoutCloseStatus(connection, now, isFresh)
     const overflow = timeout ? null : unsentCloseStatus(connection, unsent, maxUnsentBytesPerUser)
-    // A new token, or another node, can take it up again.
+    // The agent can resume it with a new token, or on another node.
     if (timeout) connection.closeAndHold(timeout)
     else if (overflow) connection.close(overflow)
     else if (isSilent(connection, now)) connection.terminate()
@@ -74,7 +74,7 @@ function timeoutCloseStatus(connection: AgentConnection, now: Instant, isFresh: 
   return expiryCloseStatus(connection, now) ?? (isLate || !isFresh ? TRY_AGAIN_LATER : null)
 }
 
-/** A broken connection ends after `RESUME_SECONDS`, and with its key. */
+/** Ends a held connection after `RESUME_SECONDS`, or when its key expires. */
 function endIfOver(connection: AgentConnection, now: Instant): void {
   const isOver = now - connection.heldAt >= RESUME_SECONDS * SECOND || now >= connection.keyExpiresAt
   if (isOver) connection.close(GOING_AWAY)

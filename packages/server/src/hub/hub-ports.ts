@@ -22,6 +22,6 @@ export interface HubPorts {
   verifyToken(token: string): Promise<TokenClaims | null>
   /** Unknown keys are absent. Rejects when the database does not answer. */
   keyStatus(keyIds: readonly string[]): Promise<Map<string, KeyStatus>>
-  /** Oldest first, from `since` on (inclusive); `afterId` continues a page within one millisecond. */
+  /** Endings at or after `since`, oldest first; `afterId` continues a page within one millisecond. */
   endingsSince(since: Instant, afterId: string | null, limit: number): Promise<Ending[]>
 }

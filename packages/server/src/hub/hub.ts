@@ -29,7 +29,7 @@ import { createWatches } from './watches.ts'
 const TICK_MS = 500
 
 export interface HubHealth {
-  /** False: this node would not notice a revocation now, and has closed its connections. */
+  /** Whether this node would notice a revocation now; if not, it has closed its connections. */
   databaseFresh: boolean
   /** Why this node could not write to the database at its last heartbeat; null if it could. */
   writeError: unknown
@@ -51,7 +51,7 @@ export interface HubDeps {
   /** Base address without a trailing slash; its origin may open the hub from a browser. */
   publicUrl: string
   corsOrigins: readonly string[]
-  /** Live connections per user on this node. */
+  /** Maximum live connections per user on this node. */
   maxConnectionsPerUser: number
   /** Deliveries, and MiB of them, that one user may cause on this node in a second; see rate-limits.ts. */
   deliveriesPerUser?: number
@@ -73,7 +73,7 @@ export interface Hub {
    * with a bad token, by a close code. Never rejects.
    */
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): Promise<boolean>
-  /** Handles a socket whose handshake was answered: called by `handleUpgrade`, and where there is no network. */
+  /** Handles a socket whose handshake was answered: called by `handleUpgrade`, and by tests without a network. */
   accept: Connections['accept']
   /** Live connections of a user on all nodes, newest first. */
   connections(userId: string): Promise<PresenceRow[]>
@@ -85,8 +85,8 @@ export interface Hub {
    */
   sendTo(userId: string, to: string, data: Json, replyTo?: string): Promise<Outcome | null>
   /**
-   * Asks one connection, as an agent asks another, and awaits the answer for some seconds. Null if the user has no such
-   * connection.
+   * Sends a request to one connection, as an agent would, and awaits the answer for some seconds. Null if the user has
+   * no such connection.
    *
    * @throws KeywayError `rate_limited`
    */
@@ -269,7 +269,7 @@ export function createHub(deps: HubDeps): Hub {
 
   function execute(command: RelayCommand, from: string, origin: string): Outcome | Promise<Outcome> {
     if (command.op === 'ping') {
-      watches.followNodes() // it may come from a new node
+      watches.followNodes() // The event may come from a new node.
       return NO_RECEIVERS
     }
     if (command.op === 'enter') {
@@ -284,7 +284,7 @@ export function createHub(deps: HubDeps): Hub {
   }
 }
 
-/** Records connections in the database, for lists and other nodes, and tells nodes that watch. */
+/** Records connections in the database, for lists and other nodes, and notifies nodes that watch them. */
 function recordIn(presence: Presence, feed: PresenceFeed): Pick<Presence, 'list'> & RecordPresence {
   return {
     list: presence.list,

@@ -7,20 +7,20 @@ const RETRY_MS = 500
 
 export interface KeyStatusLoader {
   /**
-   * The status of a key, read after this call; undefined for an unknown one. Calls of one turn of the event loop
-   * share one query. While the database does not answer, the query is repeated: callers have their own deadline.
+   * The status of a key, read after this call; undefined for an unknown one. Calls of one turn of the event loop share
+   * one query. While the database does not answer, the query is retried; callers have timeouts of their own.
    */
   load(keyId: string): Promise<KeyStatus | undefined>
   /**
-   * The same for a connection registered under the key; loads again when the key changed meanwhile, or while `also` was
-   * awaited.
+   * As `load`, for a connection that is registered under the key: loads again if the key changed meanwhile, or while
+   * `also` was awaited.
    */
   loadFor(
     connection: { statusIsStale: boolean },
     keyId: string,
     also?: Promise<unknown>,
   ): Promise<KeyStatus | undefined>
-  /** Pending loads never settle after this. */
+  /** After this call pending loads never settle. */
   stop(): void
 }
 

@@ -1,8 +1,8 @@
 /** The nodes on which a user may have connections; a row may outlast the last connection by some seconds. */
 export interface LocationStore {
   /**
-   * Records that these users have connections on a node, and then returns all nodes of each. Of two nodes that record one
-   * user concurrently at least one gets the other.
+   * Records that these users have connections on a node, and then returns all nodes of each. If two nodes record the
+   * same user concurrently, at least one of them gets the other.
    */
   enter(nodeId: string, userIds: readonly string[]): Promise<Map<string, string[]>>
   leave(nodeId: string, userIds: readonly string[]): Promise<void>

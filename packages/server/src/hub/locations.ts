@@ -5,17 +5,19 @@ import type { LocationStore } from './location-store.ts'
 import type { Presence } from './presence.ts'
 import type { Receivers } from './receivers.ts'
 
-/** A user without connections here stays recorded for so long, since agents reconnect. */
+/** How long a user stays recorded after the last connection here has closed, since agents reconnect. */
 const STAY_MS = 10 * SECOND
-/** Users that are recorded together, and named in one command to another node. */
+/** Maximum number of users that one statement records, and one command to another node names. */
 const BATCH_SIZE = 500
-/** A node that was not alive for so long is forgotten. */
+/** A node that has not been alive for this long is forgotten. */
 const FORGET_NODE_MS = MINUTE
 
 interface Place {
   /** Other nodes that have or had connections of the user. */
   nodes: Set<string>
-  /** False until it is recorded, and after a failure to record it: then the user may be on any node. */
+  /**
+   * False until this node is recorded for the user, and after a failure to record it: the user may then be on any node.
+   */
   isKnown: boolean
   entered: PromiseWithResolvers<void> | null
   emptySince: Instant | null
@@ -28,39 +30,39 @@ export interface LocationsDeps {
   store: LocationStore
   presence: Pick<Presence, 'peers' | 'currentPeers'>
   receivers: Pick<Receivers, 'among' | 'appear' | 'found' | 'tick'>
-  /** Whether the user has connections on this node, of any state. */
+  /** Whether the user has connections on this node, in any state. */
   hasUser(userId: string): boolean
-  /** Has a node execute a command; resolves with 1 if it answered in time. */
+  /** Sends a command to a node; resolves with 1 if it answered in time. */
   ask(nodeId: string, command: Extract<RelayCommand, { op: 'enter' }>): Promise<number>
 }
 
 /**
- * Knows on which other nodes a user has connections, so that messages go to these nodes only. A node that gets its first
- * connection of a user records itself, then reads which nodes are recorded, and tells them: of two nodes that do so at
- * once, the one that recorded itself last reads and tells the other. It sends `ready` only when they have answered; so
- * who may send knows all nodes whose connections are ready.
+ * Knows on which other nodes a user has connections, so that messages go to these nodes only. A node that gets its
+ * first connection of a user records itself, then reads which nodes are recorded, and notifies them. If two nodes do so
+ * concurrently, the one that is recorded last reads and notifies the other. A node sends `ready` only after all of them
+ * have answered; so a sender knows every node with a ready connection.
  */
 export interface Locations {
   /**
-   * Called for each connection that was registered, before it is `ready`, and before it belongs to another key; undefined if
-   * all nodes that may send to it know that it is here. Never rejects.
+   * Called for each connection that was registered, before it is `ready`, and before it belongs to another key.
+   * Undefined if all nodes that may send to it already know of it. Never rejects.
    */
   enter(connection: ConnectionIdentity): Promise<unknown> | undefined
   /**
-   * Where messages to a user go, of which those with a connection that `to` names; a promise if the user has no connection
-   * here. Of the previous version, all nodes.
+   * The nodes to which a message to `to` must be sent: those of the user that may have a matching connection. A promise
+   * if the user has no connection here. Includes all nodes of the previous version.
    */
   nodesOf(userId: string, to: string): readonly string[] | Promise<readonly string[]>
-  /** Other nodes of a user with a connection here, as far as known; without those of the previous version. */
+  /** Known other nodes of a user who has a connection here, without those of the previous version. */
   knownNodes(userId: string): readonly string[]
-  /** Another node has connections of these users, and of these ids and keys. */
+  /** Called when another node reports connections of these users, with these ids and keys. */
   entered(nodeId: string, userIds: readonly string[], targets: readonly string[]): void
-  /** Another node answered that it has none of a user. */
+  /** Called when another node answers that it has no connection of a user. */
   absent(nodeId: string, userId: string): void
   has(userId: string): boolean
   /** Called every two seconds. */
   tick(): void
-  /** Records all users again: other nodes may have taken this one for dead. */
+  /** Records all users again: other nodes may have considered this one dead. */
   enterAgain(): void
   stop(): void
 }
@@ -69,7 +71,7 @@ export function createLocations(deps: LocationsDeps): Locations {
   const { clock, log, nodeId, store, presence, receivers, hasUser, ask } = deps
   const places = new Map<string, Place>()
   const lastAlive = new Map<string, Instant>()
-  /** Commands that a node did not answer; sent again until it does or is gone. */
+  /** Commands that a node has not answered, by node; sent again until it answers or is gone. */
   const unanswered = new Map<string, Set<string>>()
   let entering = new Set<string>()
   let leaving = new Set<string>()
@@ -139,7 +141,7 @@ export function createLocations(deps: LocationsDeps): Locations {
     setImmediate(() => void writeAll())
   }
 
-  /** One statement after the other, since a user may leave and enter again. */
+  /** Writes sequentially, since a user may leave and return meanwhile. */
   async function writeAll(): Promise<void> {
     while (!isStopped && entering.size + leaving.size > 0) {
       const gone = [...leaving]
@@ -152,7 +154,7 @@ export function createLocations(deps: LocationsDeps): Locations {
       } catch (error) {
         log.warn({ err: error }, 'locations could not be recorded; messages go to all nodes')
         tellAll(some)
-        break // the rest is recorded by the next tick
+        break // The next tick records the rest.
       }
     }
     isWriting = false
@@ -175,14 +177,14 @@ export function createLocations(deps: LocationsDeps): Locations {
     void announce(usersOf, userIds)
   }
 
-  /** While nothing can be recorded, every node is told, and everything is sent to every node. */
+  /** Notifies every node. Used while nothing can be recorded; all messages then go to every node. */
   function tellAll(userIds: readonly string[]): void {
     void announce(new Map(presence.currentPeers().map(node => [node, [...userIds]])), userIds)
   }
 
   async function announce(usersOf: ReadonlyMap<string, string[]>, entered: readonly string[]): Promise<void> {
     const peers = presence.peers()
-    // A node that is not alive would delay all of them.
+    // Skips nodes that are not alive, since waiting for one would delay all users.
     for (const [node, users] of usersOf) if (!peers.includes(node)) askLater(node, users)
     await Promise.all(
       [...usersOf].map(([node, users]) => (peers.includes(node) ? askOne(node, users) : null)),

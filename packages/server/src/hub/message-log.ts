@@ -1,51 +1,51 @@
 import { newTextFrame } from './text-frame.ts'
 
-/** Messages kept for one connection, so that it can be resumed. */
+/** Maximum number of messages kept for one connection, so that it can be resumed. */
 export const MAX_KEPT_MESSAGES = 256
 const MIB = 1024 * 1024
 const MAX_KEPT_BYTES = MIB
-/** The same for all connections of this node. */
+/** Maximum size of the messages kept for all connections of this node. */
 export const MAX_NODE_BYTES = 64 * MIB
-/** Estimated memory of a message besides its text, and of each reference to it. */
+/** Estimated memory of a kept message besides its text, and of each reference to it. */
 const MESSAGE_BYTES = 256
 const REFERENCE_BYTES = 16
-/** What the JSON of `encodeMessage` begins with; the number of the message is inserted after it. */
+/** The beginning of the JSON that `encodeMessage` returns; the sequence number is inserted after it. */
 const FRAME_HEAD = '{"type":"message"'
-/** What follows it in a message of an agent. */
+/** The text after FRAME_HEAD in a message of an agent, up to the id of the sending connection. */
 const SENDER = /^,"id":"(?:[^"\\]|\\.)*","from":"([0-9a-f-]{36})"/
 const MAX_SENDER_END = 1024
-/** Additional length of a numbered frame: `,"seq":` and a safe integer. */
+/** Maximum length that a sequence number adds to a frame: `,"seq":` and a safe integer. */
 export const MAX_SEQ_BYTES = 24
 
-/** A message to any number of connections of this node, in memory once. */
+/** A message to any number of connections of this node, which share it in memory. */
 export class KeptMessage {
   /** The JSON without FRAME_HEAD. */
   readonly rest: Buffer
-  /** Names the message among those of all nodes. */
+  /** Identifies the message among those of all nodes. */
   readonly origin: string
   /** Number of logs that contain it. */
   keepers = 0
 
-  /** @param frame an encoded `message` without a number */
+  /** @param frame an encoded `message` without a sequence number */
   constructor(frame: string, origin: string) {
     const rest = frame.slice(FRAME_HEAD.length)
-    // Not from the shared pool, of which one kept message would retain a whole slab.
+    // A buffer of its own: in Node's shared pool one kept message would retain a whole slab.
     this.rest = Buffer.allocUnsafeSlow(Buffer.byteLength(rest))
     this.rest.write(rest)
     this.origin = origin
   }
 
-  /** The JSON without a number, as nodes send it to each other. */
+  /** The JSON without a sequence number, as nodes relay it. */
   get frame(): string {
     return FRAME_HEAD + this.rest.toString()
   }
 
-  /** The sending connection; null for messages over HTTP. */
+  /** The id of the sending connection; null for messages over HTTP. */
   get sender(): string | null {
     return SENDER.exec(this.rest.toString('latin1', 0, MAX_SENDER_END))?.[1] ?? null
   }
 
-  /** The frame of RFC 6455 as a connection gets it. */
+  /** The frame of RFC 6455 with the sequence number that it has on a connection. */
   numbered(seq: number): Buffer {
     const head = `${FRAME_HEAD},"seq":${seq}`
     const length = head.length + this.rest.length
@@ -62,8 +62,8 @@ interface OwnerBytes {
 }
 
 /**
- * The memory for messages on this node. An owner may have at most half of what the others leave free: one leaves half
- * of it to others, and even ten do not fill it.
+ * The memory for kept messages on this node. An owner may use at most half of what others leave free: so one owner
+ * leaves half of the memory to others, and even ten do not fill it.
  */
 export class MessageBudget {
   #total = 0
@@ -83,7 +83,7 @@ export class MessageBudget {
     return this.#owners.get(userId) ?? { userId, bytes: 0 }
   }
 
-  /** False if there is no room. */
+  /** Reserves memory. False if there is no room. */
   take(owner: OwnerBytes, bytes: number): boolean {
     if (owner.bytes + bytes > (this.#max - this.#total + owner.bytes) / 2) return false
     if (owner.bytes === 0) this.#owners.set(owner.userId, owner)
@@ -100,17 +100,20 @@ export class MessageBudget {
 }
 
 /**
- * Numbers the messages of one connection, and keeps the last of them until the agent has certainly received them. What
- * is kept has no gaps and ends with the last message.
+ * Numbers the messages of one connection, and keeps the latest until the agent has acknowledged them by a pong. Kept
+ * messages have no gaps, and end with the last one.
  */
 export class MessageLog {
-  /** The number of the last message. */
+  /** The sequence number of the last message. */
   seq: number
-  /** The nodes that it was on, with the number of each node's last message then: those are in it already. */
+  /**
+   * The nodes that the connection has left, each with the number of that node's last message at that time: the log
+   * contains these already.
+   */
   passed: readonly [nodeId: string, number: number][] | null = null
   readonly #userId: string
   readonly #budget: MessageBudget
-  /** Null while nothing is kept, as for most connections. */
+  /** Null while nothing is kept, which is usual. */
   #kept: KeptMessage[] | null = null
   /** Null while nothing is kept. */
   #owner: OwnerBytes | null = null
@@ -122,18 +125,18 @@ export class MessageLog {
     this.seq = seq
   }
 
-  /** Whether a node that it was on had sent this message by then. */
+  /** Whether the message was sent by a node that the connection has left, before it left. */
   hasPassed({ origin }: KeptMessage): boolean {
     const [node, number] = origin.split(':')
     return this.passed?.some(([each, last]) => each === node && Number(number) <= last) ?? false
   }
 
-  /** The number of the last message that is not kept any more. */
+  /** The sequence number of the last message that is no longer kept. */
   get floor(): number {
     return this.seq - (this.#kept?.length ?? 0)
   }
 
-  /** Numbers and keeps a message; the oldest ones are forgotten when there are too many. Returns its number. */
+  /** Numbers and keeps a message, and drops the oldest ones if there are too many. Returns its sequence number. */
   add(message: KeptMessage): number {
     this.seq++
     const { length } = message.rest
@@ -146,17 +149,17 @@ export class MessageLog {
     return this.seq
   }
 
-  /** Whether everything after the message of this number is kept. */
+  /** Whether everything after this sequence number is kept. */
   reaches(seq: number): boolean {
     return seq >= this.floor && seq <= this.seq
   }
 
-  /** The kept messages after the one of this number. */
+  /** The kept messages after this sequence number. */
   after(seq: number): KeptMessage[] {
     return this.#kept?.slice(Math.max(0, seq - this.floor)) ?? []
   }
 
-  /** Forgets the messages up to this number, which the agent has received. */
+  /** Drops messages up to this sequence number, which the agent has received. */
   forget(upTo: number): void {
     const count = Math.min(upTo - this.floor, this.#kept?.length ?? 0)
     if (count > 0) this.#drop(count)

@@ -1,11 +1,12 @@
 import type { KeptMessage } from './message-log.ts'
 
 /**
- * Joins the messages to one connection that two nodes kept: those that the agent may have, those that the old node kept
- * besides, and those that the new node kept. Both lists keep their order; where they differ, that of the old node counts,
- * and each message comes after all earlier ones of its node. Null if one would follow a later one of its node, or of its sender,
- * who may have moved: a node that was cut off missed it, and the agent may have the later one.
- *
+ * Merges the messages to one connection that two nodes kept: those that the agent may have received, further ones of
+ * the old node, and those of the new node. Both lists keep their order; where they differ, the old node's order counts,
+ * and each message comes after all earlier ones of the node that sent it. Null if that is impossible, because a message
+ * would follow a later one of its node, or of its sender, who may have moved: a node that was cut off missed it, and
+ * the agent may have received the later one. @param seen all messages that the new node kept, those of `here` and those
+ * that the old node kept too, in order of arrival
  * @param seen all that the new node kept, `here` and what the old node kept too, in the order in which they arrived
  */
 export function joinInOrder(
@@ -26,7 +27,7 @@ export function joinInOrder(
     }
     const index = there.findIndex(({ origin }) => origin === message.origin)
     if (index < next) continue
-    // Those of a node whose earlier ones follow below, and those after them, wait for these.
+    // A message waits here while earlier ones of its node follow below; so do all messages after it.
     const waiting = later.findIndex(({ origin }) => (lastOf.get(nodeOf(origin)) ?? -1) > index)
     const ready = later.splice(0, waiting < 0 ? later.length : waiting)
     joined.push(...there.slice(next, index), ...ready, message)
@@ -56,7 +57,7 @@ function isInOrder(messages: readonly KeptMessage[]): boolean {
   return true
 }
 
-/** Whether the messages of each sender are in the order in which this node got them. */
+/** Whether the messages of each sender are in the order in which this node received them. */
 function followsSenders(joined: readonly KeptMessage[], seen: readonly KeptMessage[]): boolean {
   const indexOf = new Map(joined.map(({ origin }, index) => [origin, index]))
   const last = new Map<string, number>()

@@ -29,7 +29,7 @@ export interface MessagesDeps {
   apiRequests: Pick<ApiRequests, 'begin' | 'take' | 'requester'>
 }
 
-/** What an agent answered, with the milliseconds that it took; null: it gave no answer in time. */
+/** An agent's answer, and the milliseconds that it took; null: there was none in time. */
 export interface AgentAnswer {
   answer: Answer | null
   afterMs: number
@@ -39,13 +39,13 @@ export interface AgentAnswer {
 export interface Messages {
   /** Handles a `send` frame: the sender gets `sent`, or an error. */
   sendFrom(sender: AgentConnection, frame: SendFrame): Promise<void>
-  /** Refuses a `send` frame for good, which consumes its number. */
+  /** Refuses a `send` frame permanently, which consumes its sequence number. */
   refuse(sender: AgentConnection, refusal: Refusal): void
   /** `Hub.sendTo` */
   sendFromApi(userId: string, to: string, data: Json, replyTo?: string): Promise<Outcome | null>
   /** `Hub.ask` */
   ask(userId: string, connectionId: string, data: Json): Promise<AgentAnswer | null>
-  /** The number of the last message that was sent on this node. */
+  /** The number of the last message that this node sent. */
   readonly lastNumber: number
   /** Delivers a message of another node to the user's connections on this one. */
   receive(command: Extract<RelayCommand, { op: 'deliver' }>, origin: string): Outcome | Promise<Outcome>
@@ -145,7 +145,7 @@ export function createMessages(deps: MessagesDeps): Messages {
     return delivered + held > 0 ? { answer, afterMs: Math.round(clock.now() - askedAt) } : null
   }
 
-  /** Returns how many connections got it, on all nodes. */
+  /** Returns the number of connections on all nodes that got the message. */
   async function deliver(
     userId: string,
     to: string,
@@ -156,14 +156,15 @@ export function createMessages(deps: MessagesDeps): Messages {
     const number = ++lastNumber
     const message = { userId, to, frame, ...(except ? { except: except.id } : {}) }
     const here = write({ ...message, origin: messageOrigin(nodeId, number) }, false)
-    // If `to` is a connection of this node, no other node has it. One on its way here may arrive elsewhere instead.
+    // If `to` is the id of a connection of this node, no other node has it, unless it is moving here and may end up
+    // elsewhere.
     const isHere = here.isReached && here.arriving.length === 0 && registry.byId.has(to)
     if (to === except?.id || isHere) return outcomeOf(here)
     const requesting = nodeOfRequester(to)
     const nodes =
       requesting === null ? locations.nodesOf(userId, to) : relay.peers().filter(id => id === requesting)
     const command = { op: 'deliver', ...message, number } as const
-    // Without waiting where the nodes are known, so that messages keep their order.
+    // Without an await if the nodes are known, so that messages keep their order.
     const there = await relay.request('then' in nodes ? await nodes : nodes, command)
     const { delivered, held } = await outcomeOf(here)
     return { delivered: delivered + there.delivered, held: held + there.held }
@@ -192,7 +193,7 @@ export function createMessages(deps: MessagesDeps): Messages {
 interface Written {
   outcome: Outcome
   isReached: boolean
-  /** Connections that are on their way here: whether they arrive, and so keep the message. */
+  /** For each connection that is moving here, whether it arrives, and so gets the message. */
   arriving: Promise<boolean>[]
 }
 
@@ -213,7 +214,7 @@ interface Sendable {
   to: string
   frame: string
   origin: string
-  /** The sender's connection. */
+  /** The id of the sender's connection, which is excluded. */
   except?: string
 }
 

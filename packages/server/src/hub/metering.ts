@@ -5,7 +5,7 @@ import { bucketStart } from '../usage/usage.ts'
 /** Interval at which the time of open connections is counted, so that a crash loses at most the last two seconds. */
 const METERING_INTERVAL = 2 * SECOND
 
-/** The part of a connection that is metered. */
+/** The properties of a connection that metering needs. */
 interface Metered {
   readonly userId: string
   readonly keyId: string
@@ -40,7 +40,7 @@ export function createMetering(meter: Meter): Metering {
     if (connection.state !== 'open' || now <= connection.meteredAt) return
     const { userId, keyId, meteredAt } = connection
     connection.meteredAt = now
-    // Time is split at the full hour.
+    // Time is split at full hours.
     const border = Math.max(meteredAt, bucketStart('hour', now))
     if (border > meteredAt) meter.count(userId, keyId, 'connectedMs', border - meteredAt, meteredAt)
     if (now > border) meter.count(userId, keyId, 'connectedMs', now - border, now)

@@ -1,9 +1,9 @@
 import type { KeptMessage } from './message-log.ts'
 import type { SendsState } from './numbered-sends.ts'
 
-/** A connection as it moves from one node to another. */
+/** The state of a connection that moves from one node to another. */
 export interface MovedState {
-  /** The number of its last message, and of the last one before it broke. */
+  /** The sequence number of its last message, and of the last one before it broke. */
   seq: number
   heldSeq: number
   /** Milliseconds since it broke. */
@@ -14,7 +14,7 @@ export interface MovedState {
   sends: SendsState | null
   /** `MessageLog.passed` */
   passed: [nodeId: string, number: number][]
-  /** The last messages, with the names of their origins. */
+  /** The last messages, each with its origin. */
   messages: [origin: string, frame: string][]
 }
 
@@ -22,7 +22,7 @@ export function toMoved(messages: readonly KeptMessage[]): MovedState['messages'
   return messages.map(({ origin, frame }) => [origin, frame])
 }
 
-/** Null for anything that no node of this version sends. */
+/** Null for anything that a node of this version would not send. */
 export function parseMovedState(value: unknown): MovedState | null {
   if (typeof value !== 'object' || value === null) return null
   const { seq, heldSeq, heldMs, secretHash, address, client, sends, passed, messages } =

@@ -15,13 +15,16 @@ import type { Presence } from './presence.ts'
 import { RELAY_VERSION } from './presence-store.ts'
 import { createRelayQueue, type QueueOptions } from './relay-queue.ts'
 
-/** How long responses of other nodes are awaited. */
+/** How long responses of other nodes are awaited, in milliseconds. */
 export const RELAY_TIMEOUT_MS = 1000
 /** A live node answers within milliseconds; one that just died never does, and must not delay a start. */
 const ANNOUNCE_TIMEOUT_MS = 300
 /** Maximum number of requests awaiting responses; beyond it only this node's connections are reached. */
 const MAX_PENDING_REQUESTS = 10_000
-/** The maximum of these for one owner: more than any burst of a connection, so that few owners cannot use all. */
+/**
+ * Maximum number of pending requests of one owner: more than any burst of a connection, so that few owners cannot use
+ * all.
+ */
 const MAX_PENDING_PER_OWNER = 500
 
 interface PendingRequest {
@@ -36,25 +39,25 @@ interface PendingRequest {
 /** Request and response between the hubs of all nodes, over events. */
 export interface Relay {
   /**
-   * Has other nodes execute a command; returns the sums of the counts that they answer within 1 s. Commands arrive in the
+   * Sends a command to other nodes; returns the sum of the counts that they answer within 1 s. Commands arrive in the
    * order of the calls. Without nodes nothing is published.
    */
   request(nodeIds: readonly string[], command: RelayCommand): Promise<Outcome>
-  /** All that other nodes published until then has arrived. */
+  /** Everything that other nodes published before this instant has arrived. */
   readonly heardUntil: Instant
-  /** Resolves when the commands that other nodes published before now were executed here; at the latest in 2 s. */
+  /** Resolves once all commands that other nodes published before now were executed here, after 2 s at the latest. */
   catchUp(): Promise<void>
-  /** Makes this node known to the others; resolves when they know it, at the latest in 300 ms. */
+  /** Announces this node to the others; resolves when they know it, after 300 ms at the latest. */
   announce(): Promise<void>
-  /** Sends a notice to another node, after all that was sent to it before. Nothing tells whether it arrived. */
+  /** Sends a notice to another node, after everything that was sent to it before. Its arrival is not confirmed. */
   notify(nodeId: string, notice: RelayNotice): void
   /** The other nodes to which connections can move. */
   peers(): readonly string[]
-  /** Those of them that have left no request unanswered. */
+  /** Peers that have left no request unanswered. */
   responsivePeers(): readonly string[]
-  /** Publishes a message after all earlier ones; false if the queue is full, or its owner's part of it. */
+  /** Publishes a message after all earlier ones; false if the queue, or its owner's share of it, is full. */
   publish(to: readonly string[], message: RelayMessage, options?: Pick<QueueOptions, 'owner'>): boolean
-  /** Resolves when everything before was published. */
+  /** Resolves once everything that was queued before is published. */
   flush(): Promise<void>
   receive(event: RelayEvent): void
   stop(): void
@@ -67,16 +70,16 @@ export function createRelay(deps: {
   log: Log
   nodeId: string
   /**
-   * Executes a command of another node; returns how many connections it reached. `origin` names the command. The command
-   * `enter` reaches none and returns 1.
+   * Executes a command of another node; returns how many connections it reached. `origin` identifies the command. The
+   * command `enter` reaches no connection and returns 1.
    */
   execute(command: RelayCommand, from: string, origin: string): Outcome | Promise<Outcome>
   receiveNotice(from: string, notice: RelayNotice): void
-  /** Handles a message about a connection that moves; a node reads its own requests, too. */
+  /** Handles a message about a connection that moves. A node receives its own requests, too. */
   receiveMove(message: MoveMessage): void
-  /** What this node does not have of the receivers of a message that another one sent. */
+  /** Which receivers of a message from another node are absent here; undefined if none is. */
   absenceOf(from: string, command: DeliverCommand): Absence
-  /** What another node does not have of them. */
+  /** Handles the absence that another node reported in its answer to a message. */
   receiveAbsence(from: string, command: DeliverCommand, absence: Absence): void
   timeoutMs?: number
 }): Relay {
@@ -84,12 +87,14 @@ export function createRelay(deps: {
   const queue = createRelayQueue(deps)
   const pending = new Map<number, PendingRequest>()
   const pendingOf = new Map<string, number>()
-  /** Peers that left a request unanswered and have sent nothing since: presumed dead, and not awaited. */
+  /** Peers that left a request unanswered and have sent nothing since. They are presumed dead, and not waited for. */
   const unresponsive = new Set<string>()
   let lastId = 0
   let heardUntil = Number.NEGATIVE_INFINITY
   let catchingUp = Promise.resolve()
-  /** The catch-up after the current one. All callers share it, so 10,000 agents that leave cost a few requests. */
+  /**
+   * The catch-up that follows the current one. All callers share it, so that 10,000 leaving agents cost a few requests.
+   */
   let nextCatchUp: Promise<void> | undefined
 
   return {
@@ -148,7 +153,7 @@ export function createRelay(deps: {
     const id = ++lastId
     const unanswered = new Set(to.filter(peer => !unresponsive.has(peer)))
     const isAwaited = unanswered.size > 0
-    // After a timeout the caller got 0 as the count, so the command must not be published.
+    // After a timeout the caller was told 0 as the count, so the command must no longer be published.
     const isCurrent = () => !isAwaited || pending.has(id)
     const message: RelayMessage = { kind: 'order', from: nodeId, question: id, order: command }
     if (!publish(to, message, { isCurrent }) || !isAwaited) return Promise.resolve(NO_RECEIVERS)
@@ -179,7 +184,9 @@ export function createRelay(deps: {
     if (request.unanswered.size === 0) settle(question)
   }
 
-  /** What a node answers arrives before it says that it has left; what it has not answered reaches nobody there. */
+  /**
+   * Called when a node has left: its answers have arrived before, and unanswered requests reached no connection there.
+   */
   function leave(node: string): void {
     presence.markLeft(node)
     for (const [id, { unanswered }] of pending)
@@ -209,7 +216,8 @@ export function createRelay(deps: {
 
   /** False if the queue is full. */
   function publish(to: readonly string[], message: RelayMessage, options: QueueOptions = {}): boolean {
-    // What this node reads too, to learn its place in the order of all events, is published once.
+    // An event that this node must receive too, to learn its position in the order of events, goes to the channel of
+    // all nodes.
     const current = to.includes(nodeId) ? [] : presence.currentPeers()
     const own = to.filter(id => current.includes(id))
     const shared = to.filter(id => !current.includes(id))
@@ -225,7 +233,7 @@ function ownerOf(command: RelayCommand): string | null {
   return 'userId' in command ? command.userId : null
 }
 
-/** The relay version of the node that sent the message: its row may not have been read yet. */
+/** The relay version of the node that sent the message, whose row may not have been read yet. */
 function relayVersionOf(message: RelayMessage): number | undefined {
   if (message.kind === 'order') return message.order.op === 'ping' ? message.order.relayVersion : undefined
   return message.kind === 'answer' ? undefined : RELAY_VERSION
@@ -236,7 +244,7 @@ function originOf(from: string, order: RelayCommand, question: number): string {
   return number === undefined ? `${from}?${question}` : messageOrigin(from, number)
 }
 
-/** Names the message with this number among those of a node. */
+/** Identifies a message by its node and its number. */
 export function messageOrigin(nodeId: string, number: number): string {
   return `${nodeId}:${number}`
 }

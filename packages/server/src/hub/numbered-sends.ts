@@ -1,7 +1,9 @@
-/** Outcomes kept for repeated acknowledgements; the protocol recommends this many unacknowledged sends at most. */
+/**
+ * Number of outcomes kept for repeated acknowledgements; the protocol recommends at most as many unacknowledged sends.
+ */
 export const KEPT_OUTCOMES = 64
 
-/** How many open connections a message was written to, and for how many broken ones it is kept. */
+/** The number of open connections that a message was written to, and of broken ones for which it is kept. */
 export interface Outcome {
   delivered: number
   held: number
@@ -9,18 +11,18 @@ export interface Outcome {
 
 export const NO_RECEIVERS: Outcome = { delivered: 0, held: 0 }
 
-/** The state as it moves to another node. */
+/** The state of numbered sends, as it moves to another node. */
 export interface SendsState {
   accepted: number
   /** The outcomes of the last accepted sends, in order. */
   outcomes: [delivered: number, held: number][]
 }
 
-/** The numbered sends of one connection, which are accepted once each and in order. */
+/** The sends of one connection that have sequence numbers: each is accepted once, in order. */
 export class NumberedSends {
-  /** The number of the last one that was accepted, or refused for good. */
+  /** The last number that was accepted, or refused permanently. */
   accepted: number
-  /** The outcomes of the last accepted sends, in order; undefined while the other nodes are awaited. */
+  /** The outcomes of the last accepted sends, in order; undefined while answers of other nodes are pending. */
   #outcomes: (Outcome | undefined)[]
   #unsettled = 0
   #onSettled: (() => void)[] = []
@@ -37,7 +39,7 @@ export class NumberedSends {
     if (this.#outcomes.push(undefined) > KEPT_OUTCOMES) this.#outcomes.shift()
   }
 
-  /** A refusal for good consumes the next number, so that what follows need not be renumbered. */
+  /** Refuses the next number permanently: that consumes it, so that later sends need not be renumbered. */
   refuse(seq: number): void {
     if (seq !== this.accepted + 1) return
     this.accept(seq)
@@ -50,7 +52,7 @@ export class NumberedSends {
     if (--this.#unsettled === 0) for (const resolve of this.#onSettled.splice(0)) resolve()
   }
 
-  /** The outcome of an accepted number; undefined while it is not known. Those of old ones are forgotten. */
+  /** The outcome of an accepted number; undefined while it is unknown, and once it was dropped. */
   outcomeOf(seq: number): Outcome | undefined {
     const index = this.#indexOf(seq)
     return index < 0 ? NO_RECEIVERS : this.#outcomes[index]
@@ -61,7 +63,7 @@ export class NumberedSends {
     return this.#unsettled === 0 ? Promise.resolve() : new Promise(resolve => this.#onSettled.push(resolve))
   }
 
-  /** Called when all outcomes are known. */
+  /** The state to hand over. Only when all outcomes are known. */
   state(): SendsState {
     const outcomes = this.#outcomes.map(outcome => outcome ?? NO_RECEIVERS)
     return {

@@ -8,26 +8,26 @@ import type { Registry } from './registry.ts'
 const BATCH_MS = 20
 /** Maximum number of connections in one notice, which is far below the longest event. */
 const NOTICE_CHANGES = 500
-/** A node that watches queries again every few seconds; one that does not is forgotten. */
+/** A node that watches repeats its query every few seconds; without one for this long its watch ends. */
 const WATCH_LEASE_MS = 30 * SECOND
 
-/** What this node reports of one user's connections. */
+/** What this node reports about one user's connections here. */
 interface Feed {
   userId: string
-  /** Rises with each batch; never the same for two different states of this node. */
+  /** Increases with each batch; never the same for two different states of this node. */
   version: number
-  /** Changes that are not sent yet. */
+  /** Changes that wait for the next batch. */
   changes: PresenceChange[]
   timer: NodeJS.Timeout | undefined
-  /** Node ids, with the end of their lease. */
+  /** Ids of the nodes that watch, each with the end of its lease. */
   watchedBy: Map<string, Instant>
 }
 
-/** Tells nodes that watch a user which connections of the user are on this one. */
+/** Notifies nodes that watch a user of changes to that user's connections on this node. */
 export interface PresenceFeed extends RecordPresence {
   /**
-   * Handles a node's `watch`: it gets what changed, or all connections if `have` is not the version that it was sent
-   * last. Notices to one node arrive in order, and one that is lost is noticed by the version of the next.
+   * Handles a node's `watch`: replies with the changes, or with all connections if `have` is not the version that it
+   * was last sent. Notices to one node arrive in order; a lost one is detected by the version of the next.
    */
   watch(nodeId: string, userId: string, have: number | null): void
   unwatch(nodeId: string, userId: string): void

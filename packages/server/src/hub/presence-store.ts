@@ -8,7 +8,7 @@ export interface PresenceRow extends LiveConnection {
   userId: string
 }
 
-/** A process of the service. Without a heartbeat for `NODE_TIMEOUT_MS` it counts as dead, with its connections. */
+/** A node: a process of the service. Without a heartbeat for `NODE_TIMEOUT_MS` it and its connections count as dead. */
 export interface NodeRow {
   id: string
   startedAt: Instant
@@ -34,9 +34,12 @@ export interface PresenceStore {
   heartbeat(node: NodeRow): Promise<void>
   /** Connections of a user on nodes seen since `seenSince`, newest first. */
   listOf(userId: string, seenSince: Instant): Promise<PresenceRow[]>
-  /** Connections of all users on nodes seen since `seenSince`, newest first; `at` of a position is its time. */
+  /**
+   * Connections of all users on nodes seen since `seenSince`, newest first; `at` of a cursor position is the time of
+   * connection.
+   */
   list(seenSince: Instant, page: PageRequest): Promise<Slice<PresenceRow>>
-  /** One connection, on a node seen since then. */
+  /** One connection, on a node seen since `seenSince`. */
   find(connectionId: string, seenSince: Instant): Promise<PresenceRow | null>
   /** The number of connections on nodes seen since `seenSince`. */
   countLive(seenSince: Instant): Promise<number>
@@ -45,14 +48,14 @@ export interface PresenceStore {
   nodes(seenSince: Instant): Promise<NodeRow[]>
 }
 
-/** Recorded by endings/facts.ts in the transaction that calls them. */
+/** Operations that must leave facts; endings/facts.ts records these in the same transaction. */
 export interface PresenceChanges {
   /** Deregisters the node and its connections, which it returns. */
   deregister(nodeId: string, now: Instant): Promise<PresenceRow[]>
   /**
    * Inserts and removes connections of one node in one batch. A row that exists is replaced, unless another node took
-   * the connection over later; rows of other nodes are not removed. Returns those that were not there before, and those
-   * that are not any more.
+   * the connection over later; rows of other nodes are not removed. Returns the connections that are new, and those
+   * that are gone.
    */
   record(
     nodeId: string,

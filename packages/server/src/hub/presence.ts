@@ -16,14 +16,14 @@ const ABILITIES = { sealsEvents: true, relayVersion: RELAY_VERSION }
 
 /** Added and removed connections are written in batches, this long after the first change. */
 const BATCH_MS = 200
-/** No message of a node that has shut down, and none of its rows, is left after so long. */
+/** How long a node that has shut down is remembered; after that none of its messages or rows is left. */
 const FORGET_NODE_MS = MINUTE
 
 /** Records which connections are ready. */
 export interface RecordPresence {
   /** Called when a connection is ready, and when it belongs to another key. */
   add(connection: AgentConnection): void
-  /** Called when a ready connection is gone; `reason` is for watchers. */
+  /** Called when a ready connection is gone; watchers are told the `reason`. */
   remove(connection: AgentConnection, reason: string): void
 }
 
@@ -34,17 +34,20 @@ export interface Presence {
   list(userId: string): Promise<PresenceRow[]>
   /** Other nodes that were alive at the last heartbeat. */
   otherNodes(): readonly string[]
-  /** Those of them that seal events; messages are relayed only among these. */
+  /** Other nodes that support sealed events; messages are relayed only among these. */
   peers(): readonly string[]
-  /** Those of the peers that take notices; a new one once its version is known. */
+  /** Peers that support notices; a new node is included once its version is known. */
   currentPeers(): readonly string[]
   /** Connections of a user as recorded for these nodes, up to some hundred milliseconds ago. */
   recordedOn(nodeIds: readonly string[], userId: string): Promise<PresenceRow[]>
-  /** Called when other nodes may have taken this one for dead. */
+  /** Registers a listener, called when other nodes may have considered this one dead. */
   onLapse(listener: () => void): void
   /** Called when a message of a peer arrives. */
   markAlive(nodeId: string, relayVersion?: number): void
-  /** Called when a peer has shut down; its row may still be there, and late messages arrive. Its id never comes back. */
+  /**
+   * Called when a peer has shut down; its row may still exist, and late messages may arrive. Its id is never used
+   * again.
+   */
   markLeft(nodeId: string): void
   heartbeat(): Promise<void>
   /** Why the last heartbeat could not be recorded; null if it was. */
@@ -71,7 +74,7 @@ export function createPresence(deps: {
   let peers: string[] = []
   let unsealed: string[] = []
   const current = new Set<string>()
-  /** Peers whose messages arrived since the last heartbeat began; its query may have missed their rows. */
+  /** Peers whose messages arrived since the last heartbeat began, whose rows its query may have missed. */
   const newcomers = new Set<string>()
   /** Peers that have shut down, and when. */
   const left = new Map<string, Instant>()
@@ -83,13 +86,13 @@ export function createPresence(deps: {
 
   return {
     add(connection) {
-      // One that is resumed has the id of one that was removed.
+      // A resumed connection has the id of the one whose removal is pending.
       removed.delete(connection.id)
       added.set(connection.id, connection.presence(nodeId))
       schedule()
     },
     remove(connection) {
-      // Removed even if it was still to be added: the batch that is being written may contain it.
+      // Removed even if its insertion is pending: the batch that is being written may contain it.
       added.delete(connection.id)
       removed.add(connection.id)
       schedule()
@@ -140,7 +143,7 @@ export function createPresence(deps: {
     async deregister() {
       isDeregistered = true
       clearTimeout(timer)
-      // A heartbeat that is under way would register it again.
+      // A heartbeat in progress would register the node again.
       await Promise.allSettled([writing, beating])
       await presence.deregister(nodeId).catch(() => {}) // without heartbeats it counts as dead within 10 s
     },

@@ -23,10 +23,16 @@ export function refill(bucket: Bucket, allowance: Allowance, now: Instant): numb
   return bucket.level
 }
 
-/** Frames of one connection, of all kinds. Beyond it they are refused; a debt of one more burst closes with 4429. */
+/**
+ * Limit of frames of one connection, of all types. Further frames are refused; a debt of one more burst closes the
+ * connection with 4429.
+ */
 export const FRAME_ALLOWANCE: Allowance = { burst: 200, perSecond: 100 }
 
-/** Renewals of one connection: a token lives for minutes, so more are a client's mistake, each with an exchange. */
+/**
+ * Limit of renewals of one connection: since a token lives for minutes, more of them are a client's mistake, and each
+ * costs an exchange.
+ */
 export const RENEWAL_ALLOWANCE: Allowance = { burst: 10, perSecond: 1 / 6 }
 
 /** Takes one renewal of a connection; false: it must wait. */
@@ -36,7 +42,7 @@ export function takeRenewal(renewals: Bucket, now: Instant): boolean {
   return true
 }
 
-/** `watch` frames of one connection: each is answered with a list. */
+/** Limit of `watch` frames of one connection: each is answered with a list. */
 export const WATCH_ALLOWANCE: Allowance = { burst: 5, perSecond: 0.1 }
 
 /** Takes one `watch` of a connection; false: it must wait. */
@@ -62,8 +68,8 @@ function take(bucket: Bucket, allowance: Allowance, units: number, now: Instant)
 
 const MIB = 1024 * 1024
 /**
- * Deliveries of one user on one node, in a second: a tenth of what a core writes (docs/performance.md). Those of two
- * seconds may come at once, which delays others by a fifth of a second.
+ * Deliveries of one user on one node, in a second: a tenth of what a core writes (docs/performance.md). A burst may use
+ * two seconds' worth, which delays others by a fifth of a second.
  */
 export const DELIVERIES_PER_SECOND = 5000
 /** MiB written for these deliveries, in a second. */
@@ -77,8 +83,8 @@ const FLOOD_CONNECTS = 20
 type OwnerResource = 'frames' | 'connects' | 'deliveries' | 'bytes'
 
 /**
- * Limits of one owner on this node, over all connections and the API. They are kept apart from the connections, so
- * that reconnecting does not reset them; those on frames and connects grow with the maximum number of connections.
+ * Limits of one owner on this node, over all connections and the API. Stored separately from the connections, so that
+ * reconnecting does not reset them. Limits of frames and connects grow with the maximum number of connections.
  */
 export class OwnerLimits {
   readonly #allowances: Record<OwnerResource, Allowance>
@@ -115,7 +121,7 @@ export class OwnerLimits {
     this.#of(userId, now).connects.level -= FLOOD_CONNECTS
   }
 
-  /** Whether the owner may send another message now. Its cost is charged after it was written. */
+  /** Whether the owner may send another message now; its cost is charged once it is written. */
   mayDeliver(userId: string, now: Instant): boolean {
     const { deliveries, bytes } = this.#of(userId, now)
     const allowed = this.#allowances

@@ -26,8 +26,8 @@ export interface ReadyDeps {
 }
 
 /**
- * Registers a connection, then loads the status of its key and tells other nodes of its owner's, takes up the connection
- * that it resumes, and sends `ready` with the missed messages; or closes it.
+ * Registers a connection, then loads its key's status, notifies the owner's other nodes, claims the connection that it
+ * resumes, and sends `ready` with the missed messages; or closes it.
  */
 export type MakeReady = (connection: AgentConnection, resume: ResumeRequest | null) => Promise<void>
 

@@ -7,11 +7,13 @@ import type { Relay } from './node-relay.ts'
 import type { Presence } from './presence.ts'
 import type { Registry } from './registry.ts'
 
-/** Ids and keys in one command to another node. */
+/** Maximum number of ids and keys in one command to another node. */
 const BATCH_SIZE = 500
-/** A node relies on absences while it has proof that what others told it so long ago has arrived. */
+/**
+ * A node relies on absences only while everything that others published up to this long ago is known to have arrived.
+ */
 const HEARING_MS = 2 * SECOND
-/** When a node does not answer, what it sent before it relied on nothing any more has arrived after so long. */
+/** A node that has not answered for this long no longer relies on any absence. */
 const SILENCE_MS = HEARING_MS + SECOND
 
 export interface ReceiversDeps {
@@ -19,36 +21,39 @@ export interface ReceiversDeps {
   presence: Pick<Presence, 'peers'>
   registry: Pick<Registry, 'names'>
   relay: Pick<Relay, 'heardUntil'>
-  /** Has a node execute a command; resolves with 1 if it answered in time. */
+  /** Sends a command to a node; resolves with 1 if it answered in time. */
   ask(nodeId: string, command: Extract<RelayCommand, { op: 'enter' }>): Promise<number>
 }
 
 /**
- * Knows which nodes of an owner have no connection that a message names, by its id or its key, so that it does not go
- * there. Nobody tells of every connection: a node that gets such a message in vain says so, and promises to tell the sending node
- * before it has one. What that node publishes after its answer reaches this one too.
+ * Knows which nodes of an owner have no connection with a certain id or key, so that messages to it are not sent there.
+ * A node that receives a message for which it has no connection answers so, and promises to notify the sending node
+ * before it gets one. Everything that it publishes after that answer reaches the sending node.
  */
 export interface Receivers {
-  /** Those of these nodes that may have a connection that `to` names. */
+  /** The given nodes without those that have no connection that `to` names. */
   among(userId: string, to: string, nodes: readonly string[]): readonly string[]
-  /** Another node has none, and promised to tell. */
+  /** Called when another node reported an absence, with the promise to notify this node. */
   lacking(nodeId: string, userId: string, to: string): void
-  /** Another node tells that it has connections of these ids and keys. */
+  /** Called when another node notifies this one of its connections with these ids and keys. */
   found(nodeId: string, userIds: readonly string[], targets: readonly string[]): void
-  /** Promises that this node tells another one before it has such a connection; false if it has, or cannot promise. */
+  /**
+   * Promises to notify another node before this node gets such a connection; false if it has one, or has no room for
+   * the promise.
+   */
   promise(nodeId: string, userId: string, to: string): boolean
   /**
-   * Called when a connection was registered, before it is ready. Resolves when no node relies on its absence any more: it was
-   * told, or is silent for too long. Undefined if there is none.
+   * Called when a connection was registered, before it is ready. Resolves once no node relies on its absence: each was
+   * notified, or has been silent for too long. Undefined if there is none.
    */
   appear(connection: ConnectionIdentity): Promise<void> | undefined
-  /** Called when events, and so perhaps what other nodes told, were lost. */
+  /** Called when events were lost, among them perhaps notifications of other nodes. */
   forget(): void
   /** Called every two seconds. */
   tick(): void
 }
 
-/** A promise to tell a node that this one has connections of an id or key. */
+/** A promise to notify a node that this one has connections with an id or key. */
 interface Promised {
   userId: string
   target: string
@@ -58,7 +63,7 @@ interface Promised {
 export function createReceivers({ clock, presence, registry, relay, ask }: ReceiversDeps): Receivers {
   const lacking = new Absences()
   const promised = new Absences()
-  /** What nodes are told at the end of this turn of the event loop. */
+  /** What each node is notified of at the end of this turn of the event loop. */
   let appearing = new Map<string, Promised[]>()
   let told: PromiseWithResolvers<void> | null = null
 
@@ -86,12 +91,12 @@ export function createReceivers({ clock, presence, registry, relay, ask }: Recei
     tick() {
       const now = clock.now()
       lacking.prune(now)
-      // What was not answered is told again.
+      // Unanswered notifications are sent again.
       promised.prune(now, (userId, target) => void (registry.names(userId, target) && add(userId, target)))
     },
   }
 
-  /** Live nodes that rely on the absence of a target. */
+  /** Live nodes that were promised a notification about a target. */
   function reliant(userId: string, target: string): [nodeId: string, Absence][] {
     const absences = promised.of(userId, target)
     if (absences.size === 0) return []
@@ -99,7 +104,7 @@ export function createReceivers({ clock, presence, registry, relay, ask }: Recei
     return [...absences].filter(([nodeId, { until }]) => until >= now && peers.includes(nodeId))
   }
 
-  /** Has all nodes that rely on the absence of a target told; false if there are none. */
+  /** Schedules the notifications that were promised for a target; false if there are none. */
   function add(userId: string, target: string): boolean {
     const nodes = reliant(userId, target)
     for (const [nodeId, absence] of nodes) {

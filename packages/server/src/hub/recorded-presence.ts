@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Storage } from '../store.ts'
 import type { HubPresence } from './presence-store.ts'
 
-/** The hub's port to the rows of connections: what joins and leaves is announced by the transaction that records it. */
+/** The hub's port to the rows of connections. The transaction that records them also announces them to webhooks. */
 export function recordedPresence({ storage, clock }: { storage: Storage; clock: Clock }): HubPresence {
   return {
     ...storage.store.presence,

@@ -1,15 +1,15 @@
 import type { AgentConnection, HandedOver } from './agent-connection.ts'
 
-/** The connections of this node, indexed by id, by key and by owner; broken ones (`held`) too. */
+/** The connections of this node, indexed by id, by key and by owner, including broken ones (`held`). */
 export class Registry {
   readonly byId = new Map<string, AgentConnection>()
-  /** Broken connections by owner; the one that broke first is the first. */
+  /** Broken connections by owner, in the order in which they broke. */
   #heldByUser = new Map<string, Set<AgentConnection>>()
   /** Number of broken connections. */
   heldCount = 0
   /**
-   * Connections that are requested from another node, while the request has no place in the order of all events: what
-   * other nodes send to them is still kept there.
+   * Connections that were requested from another node, while the request has no position in the order of events: until
+   * then other nodes keep sending to the old node.
    */
   readonly unordered = new Set<AgentConnection>()
   /** Connections that are moving to this node, each with a promise of whether it arrives. */
@@ -26,7 +26,7 @@ export class Registry {
   }
 
   remove(connection: AgentConnection): void {
-    // One that was requested in vain has the id of one that is here.
+    // After a failed request for a connection, its id may belong to another one that is here.
     if (this.byId.get(connection.id) === connection) this.byId.delete(connection.id)
     this.unbindKey(connection.keyId, connection)
     if (connection.renewingTo) this.unbindKey(connection.renewingTo, connection)
@@ -38,7 +38,7 @@ export class Registry {
     if (held?.size === 0) this.#heldByUser.delete(connection.userId)
   }
 
-  /** Has a registered connection continue another one, under its id. */
+  /** Makes a registered connection continue another one, under that one's id. */
   takeOver(connection: AgentConnection, handedOver: HandedOver): void {
     this.remove(connection)
     connection.takeOver(handedOver)
@@ -58,7 +58,10 @@ export class Registry {
     return this.#heldByUser.get(userId) ?? NONE
   }
 
-  /** Some of the broken connections, in turn of each owner, so that one with many does not delay those of others. */
+  /**
+   * At most this number of the broken connections, round-robin over owners, so that one with many does not delay
+   * others.
+   */
   held(most: number): AgentConnection[] {
     const found: AgentConnection[] = []
     let owners = [...this.#heldByUser.values()].slice(0, most).map(held => held.values())
@@ -137,7 +140,7 @@ export class Registry {
     return false
   }
 
-  /** The user's open and broken connections that `to` selects: one by its id, those of a key by its id, or `all`. */
+  /** The user's open and broken connections that `to` selects: the id of a connection, the id of a key, or `all`. */
   targets(userId: string, to: string, exceptId: string | null): AgentConnection[] {
     const one = this.byId.get(to)
     const found = to === 'all' ? this.ofUser(userId) : one ? [one] : this.ofKey(to)

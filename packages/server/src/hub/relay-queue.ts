@@ -4,7 +4,7 @@ import type { Log } from '../log.ts'
 const MIB = 1024 * 1024
 /** Maximum size of the queue while the database or Redis is slow. */
 const MAX_QUEUED_BYTES = 96 * MIB
-/** Responses and commands without a frame are still accepted when messages have filled the queue. */
+/** Bytes reserved for responses and for commands without a frame, when messages have filled the queue. */
 const RESERVED_BYTES = 16 * MIB
 /** Estimated size of a queued event without its frame. */
 const EVENT_BYTES = 1024
@@ -22,16 +22,17 @@ export interface QueueOptions {
 export interface RelayQueue {
   /**
    * Publishes the event after all earlier ones, unless `isCurrent` returns false by then. False if the queue is full.
-   * `isOwn`: over the own channels of its nodes, not over that of all nodes. `owner`: of an event that does not name its own.
+   * `isOwn`: on the channels of its target nodes instead of the channel of all nodes. `owner`: whose share of the queue
+   * it uses, if the event does not say.
    */
   add(event: RelayEvent, options?: QueueOptions & { isOwn?: boolean }): boolean
-  /** Resolves when everything added before was published. */
+  /** Resolves once everything that was added before is published. */
   flush(): Promise<void>
 }
 
 /**
  * Publishes events one at a time, since a carrier with several connections could reorder them. An owner may queue at
- * most half of the bytes that are free: one leaves two thirds of the queue to others, and even ten do not fill it.
+ * most half of the free bytes: so one owner leaves two thirds of the queue to others, and even ten do not fill it.
  */
 export function createRelayQueue({ events, log }: { events: Pick<Events, 'publish'>; log: Log }): RelayQueue {
   const queuedOf = new Map<string, number>()
@@ -73,7 +74,7 @@ export function createRelayQueue({ events, log }: { events: Pick<Events, 'publis
   }
 }
 
-/** The maximum memory of an event, and the owner of its message. */
+/** The maximum memory of an event, and the owner whose share it uses. */
 function sizeOf({ message }: RelayEvent, named: string | null): { owner: string | null; bytes: number } {
   if (message.kind === 'notice')
     return { owner: message.notice.userId, bytes: EVENT_BYTES + sizeOfNotice(message.notice) }

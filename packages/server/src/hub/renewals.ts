@@ -27,18 +27,18 @@ export interface RenewalsDeps {
 
 export interface Renewals {
   /**
-   * Replaces the connection's token by another of the same owner, also of another key, to which the connection then
-   * belongs. If it is refused the agent gets `invalid_token`, and the old token stays.
+   * Replaces the connection's token by another one of the same owner. If that is of another key, the connection then
+   * belongs to that key. If it is refused, the agent gets `invalid_token`, and the old token stays in use.
    */
   renew(connection: AgentConnection, token: string): Promise<void>
   /**
-   * Sends `token_expiring` once for each expiry, from 60 s before it. A renewal that cannot move the expiry, since it is the
-   * key's own, is not followed by another notice: an agent that obeys it would renew without end.
+   * Sends `token_expiring` once for each expiry, from 60 s before it. If a renewal cannot extend the expiry, since the
+   * key itself expires then, no further notice is sent: an agent would renew forever.
    */
   noticeExpiry(connection: AgentConnection, now: Instant): void
 }
 
-/** TOKEN_EXPIRED if the token or the key has expired, else null. */
+/** TOKEN_EXPIRED if the token or the key has expired, otherwise null. */
 export function expiryCloseStatus(connection: AgentConnection, now: Instant): CloseStatus | null {
   return now >= connection.expiresAt ? TOKEN_EXPIRED : null
 }
@@ -105,7 +105,9 @@ export function createRenewals(deps: RenewalsDeps): Renewals {
     connection.send({ type: 'token_expiring', ...connection.lifetime(now) })
   }
 
-  /** Before its status is loaded, so that a concurrent revocation of the new key is noticed. */
+  /**
+   * Binds the connection to the new key before that key's status is loaded, so that a concurrent revocation is noticed.
+   */
   function bindNewKey(connection: AgentConnection, keyId: string): void {
     connection.renewingTo = keyId
     registry.bindKey(keyId, connection)

@@ -4,8 +4,8 @@ import { randomToken, sha256 } from '../secrets.ts'
 const ID_BYTES = 16
 const SECRET_BYTES = 24
 /**
- * `base64url(node id, connection id)`, the secret, and the number of the last message after a dot: so the token itself
- * has none.
+ * `base64url(node id, connection id)` and the secret; then a dot and the number of the last message. The token itself
+ * contains no dot.
  */
 const RESUME = /^([A-Za-z0-9_-]{43})([A-Za-z0-9_-]{32})\.([0-9]{1,16})$/
 /** How long a broken connection can be resumed; sent in `ready`. */
@@ -17,11 +17,11 @@ export interface ResumeRequest {
   nodeId: string
   connectionId: string
   secretHash: string
-  /** The number of the last message that the agent received. */
+  /** The sequence number of the last message that the agent received. */
   lastSeq: number
 }
 
-/** Reused, since every `ready` has a token. */
+/** Reused for every token, since each `ready` contains one. */
 const scratch = Buffer.alloc(2 * ID_BYTES)
 
 /** A token that resumes a connection once, and the hash of its secret. */

@@ -15,13 +15,17 @@ import { NumberedSends } from './numbered-sends.ts'
 import type { Registry } from './registry.ts'
 import type { ResumeRequest } from './resume-token.ts'
 
-/** Connections that are offered to another node at once, and how long it has to take them over. */
+/**
+ * Maximum number of connections that are offered to another node at once, and how long that node has to take them over.
+ */
 const OFFERED_AT_ONCE = 100
 const OFFER_MS = SECOND / 2
-/** Connections that other nodes offered and that are on their way here, at most: each brings up to a MiB of messages. */
+/** Maximum number of offered connections that are moving here at once: each brings up to a MiB of messages. */
 export const MAX_ADOPTING = 2 * OFFERED_AT_ONCE
 const POLL_MS = 10
-/** A message of a node that a connection left so many moves ago has been published long since. */
+/**
+ * Maximum number of nodes that a connection remembers to have left: messages of earlier ones were published long ago.
+ */
 const MAX_PASSED = 8
 
 export interface ResumptionsDeps {
@@ -32,7 +36,7 @@ export interface ResumptionsDeps {
   locations: Pick<Locations, 'enter'>
   nodeId: string
   relayTimeoutMs?: number
-  /** Maximum number of broken connections per user on this node, too. */
+  /** Maximum number of connections per user on this node, which bounds broken ones, too. */
   maxConnectionsPerUser: number
   isDraining(): boolean
   /** Loads the status of a key again, and ends its connections if it has ended. */
@@ -41,25 +45,27 @@ export interface ResumptionsDeps {
   messages: Pick<Messages, 'lastNumber'>
 }
 
-/** Broken connections: holds them, finds them again on this node or another, and hands them over before a shutdown. */
+/** Holds broken connections, finds them again on this node or another, and hands them over before a shutdown. */
 export interface Resumptions {
-  /** Registers a connection as broken; of too many of one owner the one that broke first ends. */
+  /** Registers a connection as broken; if the owner has too many, the one that broke first is ended. */
   hold(connection: AgentConnection): void
   /** Brings the connection that an agent asks to resume to this node, if another one has it. */
   bringHere(connection: AgentConnection, request: ResumeRequest): Promise<void>
   /**
-   * Takes up the connection that an agent asks for, and ends its old socket. Null if it is unknown or not the agent's, or
-   * if a message after the last one that the agent received is not kept any more. Until it is registered under its new
-   * socket no message reaches it: the caller must not await anything before.
+   * Resumes the connection that an agent asks for, and closes its old socket. Null if it is unknown or not the agent's, or
+   * if a message after the last one that the agent received is no longer kept. Until it is registered under its new
+   * socket no message reaches it, so the caller must not await anything before that.
    */
   takeUp(connection: AgentConnection, request: ResumeRequest): HandedOver | null
-  /** Has other nodes take over the broken connections; resolves when they have, or after that time. */
+  /** Lets other nodes take over the broken connections; resolves when they have, or after `patienceMs`. */
   handOver(patienceMs: number): Promise<void>
   /** Handles a message of another node. */
   receive(message: MoveMessage): void
-  /** Ends the broken connections: events were lost, and so perhaps messages to them that other nodes delivered elsewhere. */
+  /** Ends the broken connections after events were lost: among these may be messages to them. */
   missedEvents(): void
-  /** Tells other nodes that nothing is held here any more; resolves when they can know, or after that time. */
+  /**
+   * Announces that this node holds no connections any more; resolves once other nodes can know, or after `patienceMs`.
+   */
   leave(patienceMs: number): Promise<void>
   stop(): void
 }
@@ -69,12 +75,12 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   const moves = createConnectionMoves({
     relay,
     nodeId: deps.nodeId,
-    // The other node may await answers to a message first.
+    // Twice the relay timeout, since the other node may first await answers to a message.
     timeoutMs: 2 * (deps.relayTimeoutMs ?? RELAY_TIMEOUT_MS),
     release,
     adopt,
   })
-  /** Connections on their way to this node, by id. */
+  /** Connections that are moving to this node, by id. */
   const arrivals = new Map<string, Promise<AgentConnection | null>>()
   let adopting = 0
   return { hold, bringHere, takeUp, handOver, receive: moves.receive, missedEvents, leave, stop: moves.stop }
@@ -88,11 +94,11 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
 
   async function bringHere(connection: AgentConnection, request: ResumeRequest): Promise<void> {
     const { connectionId } = request
-    // Another request may bring the same connection here, or fail.
+    // Waits for an earlier request that moves the same connection here; it may fail.
     await arrivals.get(connectionId)
     if (!registry.byId.has(connectionId) && !isDraining())
       await bring(request.nodeId, wantedBy(connection, request))
-    // It would have to move again at once, and its agent with it.
+    // While this node drains, the connection would have to move again at once, and its agent with it.
     if (isDraining()) connection.close(RESTARTING)
   }
 
@@ -111,8 +117,8 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   }
 
   /**
-   * Gives a connection up for another node. It is gone when this returns, and its last answers are awaited; one that is
-   * still on its way here goes on when it has arrived.
+   * Hands a connection over to another node. It is deregistered when this returns; its state follows when its pending
+   * sends are settled. A connection that is still moving here is handed over once it has arrived.
    */
   function release(wanted: MoveRequest, isAwaited: () => boolean): Promise<object | null> | null {
     const arrival = arrivals.get(wanted.connectionId)
@@ -121,7 +127,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     if (!connection || !isClaimable(connection, wanted)) return null
     const { state, heldAt, heldSeq, resumeHash: secretHash, address, client } = connection
     const { log, sends } = connection.handOver()
-    // Also what the agent has received, since the other node may have kept it too.
+    // Includes messages that the agent has received, since the other node may have kept them too.
     const messages = wanted.secretHash === null || log.reaches(wanted.lastSeq) ? log.after(0) : null
     log.clear()
     if (!messages) return Promise.resolve({})
@@ -140,7 +146,9 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     return settled.then(() => ({ ...moved, sends: sends?.state() ?? null }))
   }
 
-  /** Without a hash: another node requests what this one offered before its shutdown. */
+  /**
+   * Whether the request may have the connection. Without a hash it answers an offer of this node before its shutdown.
+   */
   function isClaimable(connection: AgentConnection, { userId, keyId, secretHash }: MoveRequest): boolean {
     const { resumeHash } = connection
     if (connection.userId !== userId || connection.keyId !== keyId || resumeHash === null) return false
@@ -148,8 +156,8 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   }
 
   /**
-   * Brings a connection from another node, as a broken one. What other nodes send it after the request reaches this
-   * node and not the old one; what this node's agents send it reaches this node from now on.
+   * Moves a connection here from another node, as a broken one. Messages that other nodes send to it after the request
+   * reach this node and not the old one; messages of this node's own agents reach this node from now on.
    */
   function bring(issuer: string, wanted: MoveRequest): Promise<AgentConnection | null> {
     if (relay.peers().length === 0) return Promise.resolve(null)
@@ -171,7 +179,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     arriving: AgentConnection,
   ): Promise<AgentConnection | null> {
     registry.unordered.add(arriving)
-    // Nodes that send to it must know that it will be here, or what they send after the request would be lost.
+    // Before the request, nodes that send to it must know that it will be here; otherwise later messages would be lost.
     await locations.enter(arriving.name)
     const onOrdered = () => registry.unordered.delete(arriving)
     const state = arriving.state === 'closed' ? null : await moves.request(issuer, wanted, onOrdered)
@@ -196,8 +204,8 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   }
 
   /**
-   * Joins what arrived with the state and what arrived here since; false if the order is uncertain, or if not all of it
-   * after the message of this number can be kept.
+   * Merges the messages that arrived with the state and those that arrived here since. False if their order is
+   * uncertain, or if not all of them after this sequence number can be kept.
    */
   function complete(arriving: AgentConnection, moved: MovedState, lastSeq: number): boolean {
     const { userId, log: recent } = arriving
@@ -205,10 +213,10 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     const log = new MessageLog(userId, budget, seq - messages.length)
     log.passed = moved.passed
     const there = messages.map(([origin, frame]) => new KeptMessage(frame, origin))
-    // The agent may know the numbers of those that were written.
+    // Messages that were written to the agent must keep their sequence numbers, which it may know.
     const written = there.slice(0, Math.max(0, moved.heldSeq - log.seq))
     const [known, missing] = [originsOf(written), originsOf(there.slice(written.length))]
-    // A message may have been delivered by the old node before it gave this connection up, and published afterwards.
+    // The old node may have delivered a message before it handed the connection over, and published it only afterwards.
     const seen = recent.after(0)
     const here = seen.filter(
       message => missing.has(message.origin) || !(known.has(message.origin) || log.hasPassed(message)),
@@ -226,7 +234,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     return joined !== null && log.floor <= Math.max(lastSeq, seq - messages.length)
   }
 
-  /** What is not requested is offered again, to this node or another one. */
+  /** Connections that are not requested here are offered again, to this node or another one. */
   function adopt(from: string, connections: readonly ConnectionIdentity[]): void {
     for (const name of isDraining() ? [] : connections) {
       if (adopting < MAX_ADOPTING && !registry.byId.has(name.connectionId)) void bringHeld(from, name)
@@ -234,7 +242,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   }
 
   /**
-   * The event of a revocation may have come before the connection: then only loading its key's status again ends it.
+   * A revocation's event may have arrived before the connection: loading the key's status again ends it in that case.
    */
   async function bringHeld(from: string, name: ConnectionIdentity): Promise<void> {
     adopting++
@@ -259,7 +267,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     const deadline = clock.now() + patienceMs
     for (let turn = 0; clock.now() < deadline; turn++) {
       const takers = moves.takers()
-      // Those on their way here are offered when they have arrived.
+      // Connections that are still moving here are offered once they have arrived.
       const offered = registry.held(OFFERED_AT_ONCE).filter(each => !registry.arriving.has(each))
       if (takers.length === 0 || (offered.length === 0 && registry.arriving.size === 0)) return
       const names = offered.map(({ id, userId, keyId }) => ({ connectionId: id, userId, keyId }))

@@ -6,7 +6,10 @@ import type { HubPorts } from './hub-ports.ts'
 import type { KeyStatusLoader } from './key-status-loader.ts'
 import type { Registry } from './registry.ts'
 
-/** How often a node polls for endings whose event was lost, or never sent by a command run beside the server. */
+/**
+ * How often a node polls for endings whose event was lost, or was never sent, as by a command next to a server on
+ * SQLite.
+ */
 export const SWEEP_MS = SECOND
 /** How far back each sweep reads: a transaction may commit later than the instant that it wrote. */
 export const SWEEP_WINDOW_MS = MINUTE

@@ -1,12 +1,13 @@
-/** Payloads of at least so many bytes have their length in two bytes, or in eight. */
+/** From this size on, the payload length takes two more bytes of the header, or eight. */
 const TWO_BYTES = 126
 const EIGHT_BYTES = 65_536
 /** FIN, and the opcode of text. */
 const FINAL_TEXT = 0x81
 
 /**
- * A text frame as servers send it (RFC 6455 section 5.2: final and without a mask), whose payload is still to be written
- * into its last `length` bytes. In one buffer, since two writes for header and payload cost a sixth of a message to many.
+ * A final, unmasked text frame (RFC 6455 section 5.2), whose payload the caller writes into its last `length` bytes.
+ * One buffer, since separate writes for header and payload would add a sixth to the cost of a message to many
+ * connections.
  */
 export function newTextFrame(length: number): Buffer {
   const header = length < TWO_BYTES ? 2 : length < EIGHT_BYTES ? 4 : 10

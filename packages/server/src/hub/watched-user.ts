@@ -5,7 +5,7 @@ interface NodeView {
   /** The version of the node's feed; null: not received from the node itself. */
   version: number | null
   connections: Map<string, LiveConnection>
-  /** All its connections as far as they arrived, until the last part; and the number of parts. */
+  /** The parts of a full list that have arrived so far, and the number of parts. */
   incoming: LiveConnection[]
   incomingParts: number
   /** Number of `watch` queries since its last notice. */
@@ -13,18 +13,18 @@ interface NodeView {
 }
 
 export interface ViewListener {
-  /** A connection is there, or belongs to another key now. */
+  /** Called when a connection is new, or belongs to another key now. */
   joined(connection: LiveConnection): void
   left(connectionId: string, reason: string): void
 }
 
 /**
- * The connections of one user on all nodes, as each node reports its own. A connection counts while any node has it:
- * one that moved to another node is there all the time, in whatever order the two nodes report it.
+ * The connections of one user on all nodes, as each node reports its own. A connection is listed while any node reports
+ * it, so one that moves to another node is listed without interruption, whichever node reports first.
  */
 export class WatchedUser {
   readonly #nodes = new Map<string, NodeView>()
-  /** What the listener was told last. */
+  /** The connections as last reported to the listener. */
   readonly #told = new Map<string, LiveConnection>()
   readonly #listener: ViewListener
 
@@ -53,7 +53,7 @@ export class WatchedUser {
     return this.#nodes.get(nodeId)?.unanswered ?? 1
   }
 
-  /** Applies changes of a node; false if they do not follow what is known, so that it must be queried again. */
+  /** Applies changes of a node; false if an earlier change was missed, so that the node must be queried again. */
   change(nodeId: string, after: number, version: number, changes: readonly PresenceChange[]): boolean {
     const view = this.#viewOf(nodeId)
     view.unanswered = 0
@@ -66,7 +66,7 @@ export class WatchedUser {
     return true
   }
 
-  /** Takes one part of all connections of a node, and applies them with the last part. */
+  /** Takes one part of a node's full list, and applies the list with its last part. */
   replacePart(
     nodeId: string,
     version: number,
@@ -80,7 +80,7 @@ export class WatchedUser {
       view.incoming = []
       view.incomingParts = 0
     }
-    if (part !== view.incomingParts) return // one was lost: the next query gets them again
+    if (part !== view.incomingParts) return // A part was lost: the next query gets the whole list again.
     view.incomingParts++
     for (const change of changes) if ('joined' in change) view.incoming.push(change.joined)
     if (part < parts - 1) return
@@ -89,7 +89,7 @@ export class WatchedUser {
     this.replace(nodeId, all, version)
   }
 
-  /** All connections of a node; without `version` as recorded in the database. */
+  /** Replaces all connections of a node; without `version` by those recorded in the database. */
   replace(nodeId: string, connections: readonly LiveConnection[], version: number | null = null): void {
     const view = this.#viewOf(nodeId)
     view.version = version
@@ -98,7 +98,7 @@ export class WatchedUser {
     for (const connection of connections) this.#join(view, connection)
   }
 
-  /** The node is gone, and its connections with it. */
+  /** Removes a node that is gone, and its connections. */
   drop(nodeId: string, reason = 'node_lost'): void {
     const view = this.#nodes.get(nodeId)
     for (const id of [...(view?.connections.keys() ?? [])]) this.#leave(view!, id, reason)
@@ -108,7 +108,7 @@ export class WatchedUser {
   #join(view: NodeView, connection: LiveConnection): void {
     const { connectionId } = connection
     view.connections.set(connectionId, connection)
-    // Of two nodes that report it one is out of date; its version is replaced when the connection leaves it.
+    // If two nodes report the connection, one of them is out of date, and is corrected when the connection leaves it.
     if (this.#holdersOf(connectionId).length === 1) this.#tell(connection)
   }
 
@@ -130,7 +130,7 @@ export class WatchedUser {
     this.#listener.joined(connection)
   }
 
-  /** The connection as each node that has it reports it. */
+  /** The connection as reported by each node that has it. */
   #holdersOf(id: string): LiveConnection[] {
     return [...this.#nodes.values()].flatMap(({ connections }) => connections.get(id) ?? [])
   }

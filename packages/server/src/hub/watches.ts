@@ -12,24 +12,24 @@ import { WatchedUser } from './watched-user.ts'
 
 /** Interval of `watch` queries to all nodes, which also find changes whose notice was lost. */
 export const COMPARE_MS = 5 * SECOND
-/** Timeout of the first answers of other nodes. */
+/** How long the first answers of other nodes are awaited. */
 const SYNC_MS = SECOND
-/** A node that left this many queries unanswered is read from the database. */
+/** The connections of a node that left this many queries unanswered are read from the database. */
 const UNANSWERED = 2
 /** Maximum number of connections of one user on this node that watch: each gets a frame for every change. */
 export const MAX_WATCHERS = 50
-/** A list waits while so many bytes are unsent, and is continued after the pause. */
+/** Sending a list pauses while more bytes than this are unsent. */
 const MAX_UNSENT_BYTES = 256 * 1024
 const RETRY_MS = 20
-/** Maximum number of changes behind a list; a watcher with more reads too slowly. */
+/** Maximum number of changes that wait behind a list; a watcher with more reads too slowly. */
 const MAX_LATER_CHANGES = 1000
-/** Room for what surrounds the connections in a `presence` frame. */
+/** Bytes of a `presence` frame besides its connections. */
 const FRAME_HEAD_BYTES = 64
 
 interface Watch {
   userId: string
   user: WatchedUser
-  /** With the id of their `watch` frame, if it had one. */
+  /** Watchers, each with the id of its `watch` frame, if it had one. */
   watchers: Map<AgentConnection, string | undefined>
   /** Watchers that have not received the whole list yet. */
   catchingUp: Map<AgentConnection, CatchUp>
@@ -39,7 +39,7 @@ interface Watch {
 }
 
 /**
- * The frames that a watcher has not received yet: the rest of the list, which is encoded as the socket drains, and the
+ * The frames that are to be sent to a watcher: the rest of the list, which is encoded as the socket drains, and the
  * changes after it.
  */
 interface CatchUp {
@@ -54,7 +54,7 @@ export interface WatchesDeps {
   presence: Pick<Presence, 'currentPeers' | 'otherNodes' | 'recordedOn'>
   locations: Pick<Locations, 'knownNodes'>
   ownerLimits: Pick<OwnerLimits, 'chargeDeliveries'>
-  /** Sends a notice to a node, or to this one's own feed. */
+  /** Sends a notice to a node, which may be this one. */
   notify(nodeId: string, notice: RelayNotice): void
 }
 
@@ -66,7 +66,7 @@ export interface Watches {
   /** Called for every connection that is gone. */
   remove(watcher: AgentConnection): void
   receive(from: string, notice: Extract<RelayNotice, { op: 'presence' }>): void
-  /** A node has no connections of the user any more. */
+  /** Called when a node has no more connections of the user. */
   absent(from: string, userId: string): void
   /** Called when notices may have been lost. */
   compareAll(): void
@@ -97,7 +97,7 @@ export function createWatches(deps: WatchesDeps): Watches {
     receive(from, { userId, after, version, changes, part, parts }) {
       const watch = watches.get(userId)
       if (!watch) return notify(from, { op: 'unwatch', userId })
-      // All changes of a notice cost each watcher one system call, so that joins cost a bounded time however many there are.
+      // Sends all changes of a notice to a watcher by one system call, so that the cost of joins is bounded.
       const watchers = [...watch.watchers.keys()]
       for (const watcher of watchers) watcher.cork()
       if (after === null) watch.user.replacePart(from, version, changes, part, parts)
@@ -162,7 +162,7 @@ export function createWatches(deps: WatchesDeps): Watches {
     for (const each of watch.user.nodeIds) notify(each, { op: 'unwatch', userId: watch.userId })
   }
 
-  /** Queries every node; reads from the database what no node reported. */
+  /** Queries every node; connections of nodes that do not answer are read from the database. */
   async function compare(watch: Watch): Promise<void> {
     watch.comparedAt = clock.now()
     for (const watcher of [...watch.watchers.keys()]) mayWatch(watch, watcher)
@@ -175,7 +175,8 @@ export function createWatches(deps: WatchesDeps): Watches {
   }
 
   /**
-   * Nodes of the previous version report nothing, and others may be cut off from this one but not from the database.
+   * For nodes of the previous version, which report nothing, and nodes that this one cannot reach, although they reach
+   * the database.
    */
   async function readUnanswered(watch: Watch, unanswered: number): Promise<void> {
     const silent = nodesToAwait(watch, unanswered)
@@ -204,10 +205,7 @@ export function createWatches(deps: WatchesDeps): Watches {
     return [...mute, ...known.filter(node => watch.user.unansweredBy(node) >= unanswered)]
   }
 
-  /**
-   * Sends the list to watchers that wait for it, once every node has reported its connections or they were read from
-   * the database.
-   */
+  /** Sends the list to waiting watchers, once the connections of every node were reported or read from the database. */
   function complete(watch: Watch): void {
     watch.isComplete ||= nodesToAwait(watch, 1).length === 0 && watch.user.unansweredBy(nodeId) === 0
     if (!watch.isComplete) return
@@ -218,9 +216,9 @@ export function createWatches(deps: WatchesDeps): Watches {
     }
   }
 
-  /** Sends as much as the socket takes, and the rest later. */
+  /** Sends as much of the list as the socket takes, and the rest later. */
   function send(watch: Watch, watcher: AgentConnection, catchUp: CatchUp): void {
-    if (watch.catchingUp.get(watcher) !== catchUp) return // gone, or it sent another `watch`
+    if (watch.catchingUp.get(watcher) !== catchUp) return // The watcher is gone, or has sent another `watch`.
     while (watcher.unsentBytes < MAX_UNSENT_BYTES) {
       const next = catchUp.list!.next()
       const frame = next.done ? catchUp.changes.shift() : next.value
@@ -243,7 +241,7 @@ export function createWatches(deps: WatchesDeps): Watches {
     ownerLimits.chargeDeliveries(watch.userId, watch.watchers.size, text.length, clock.now())
   }
 
-  /** A renewal by a token without the scope ends the watch. */
+  /** Whether the watcher's token has the scope; a renewal by one without it ends the watch. */
   function mayWatch(watch: Watch, watcher: AgentConnection): boolean {
     if (watcher.allows('agents:read')) return true
     const id = watch.watchers.get(watcher)

@@ -10,10 +10,10 @@ import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { day, formToken, type Html } from './layout.ts'
 import { notFound } from './problem.ts'
 
-/** The API lists all of them in pages. */
+/** Maximum number of consents on the page; the API lists all of them. */
 const CONSENT_ROWS = 100
 
-/** /account/apps: what a person let apps do, and taking it back. */
+/** /account/apps: the consents of a person, and withdrawing them. */
 export function accountAppPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/account/apps', c => renderApps(kit, c))
   app.post('/account/apps/:app/withdraw', async c => {

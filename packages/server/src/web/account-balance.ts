@@ -11,7 +11,7 @@ import { rich } from './rich.ts'
 
 const LEDGER_ROWS = 20
 
-/** /account/balance: what there is, how it changed, and the ledger. */
+/** /account/balance: the current balance, its history, and the ledger. */
 export async function renderBalance(kit: PageKit, c: PageContext): Promise<Response> {
   const { account, balanceHistory } = texts
   const { user } = kit.requireSession(c)
@@ -33,7 +33,7 @@ export async function renderBalance(kit: PageKit, c: PageContext): Promise<Respo
   )
 }
 
-/** Newest first, as the person sees them. */
+/** A table of ledger entries, newest first. */
 export function ledgerTable(entries: readonly LedgerEntry[]): Html {
   const { columns } = texts.account
   return html`<table class="ledger"><thead><tr><th scope="col">${columns.when}</th><th scope="col">${columns.what}</th><th scope="col" class="amount">${columns.amount}</th><th scope="col" class="amount">${columns.balance}</th></tr></thead><tbody>

@@ -58,7 +58,7 @@ export function accountChangePages(
   })
 }
 
-/** The session, if its sign-in is recent. @throws Redirect to a new sign-in, which leads back to `path` */
+/** The session, if its sign-in is recent. @throws Redirect to a new sign-in, which returns to `path` */
 function requireFresh(kit: PageKit, c: PageContext, path: string): SignedIn {
   const signedIn = kit.requireSession(c)
   if (isFresh(signedIn.session, kit.clock.now())) return signedIn
@@ -114,7 +114,7 @@ async function renderConfirmation(kit: PageKit, c: PageContext, token: string): 
   if (!c.get('signedIn'))
     kit.cookies.rememberDestination(c, `/account/email?token=${encodeURIComponent(token)}`)
   const { user } = kit.requireSession(c)
-  // Reloaded, after the script took the token out of the address bar.
+  // The page was reloaded, after the script had removed the token from the address bar.
   if (token === '') return c.redirect('/account', 303)
   const { addressChange } = texts
   const found = await kit.emailChanges.inspect(user.id, token)
@@ -137,7 +137,7 @@ async function confirm(kit: PageKit, c: PageContext): Promise<Response> {
     const outcome = await kit.emailChanges.confirm(user.id, token, kit.callerOf(c.req.raw, c.env))
     if (outcome.is === 'awaits') return c.redirect('/account#address', 303)
     if (asker === session.id) return c.redirect('/account?done=email_changed', 303)
-    // All sessions ended but the one that asked for it.
+    // If this session was not the one that requested the change, it has ended.
     kit.cookies.clearSession(c)
     return c.redirect('/sign-in?done=email_changed', 303)
   } catch (error) {
@@ -160,7 +160,7 @@ export function deletionCard({ deletesAt }: User, token: string): Html {
   return html`<section class="card spread"><div><h2>${deletion.title}</h2><p>${rich(deletion.pending, { date: html`<strong>${time(deletesAt)}</strong>` })}</p></div><form method="post" action="/account/restore">${formToken(token)}<button>${deletion.keep}</button></form></section>`
 }
 
-/** Asks once more, after a recent sign-in. */
+/** The page that asks for a confirmation of the deletion, after a recent sign-in. */
 function renderDeletion(kit: PageKit, c: PageContext, problem?: string): Response | Promise<Response> {
   requireFresh(kit, c, '/account/delete')
   const { deletion } = texts

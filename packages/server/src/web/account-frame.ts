@@ -4,7 +4,7 @@ import { type Html, pageHead } from './layout.ts'
 
 export type AccountSection = '/account' | `/account/${'balance' | 'usage' | 'apps' | 'events'}`
 
-/** A page of the account: all of them beside what is on this one. */
+/** The layout of the account's pages: links to all of them next to the content of this one. */
 export function accountFrame(
   current: AccountSection,
   head: { title: string; lead: Html | string },

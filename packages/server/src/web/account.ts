@@ -14,7 +14,7 @@ import { formToken, type Html } from './layout.ts'
 import { rich } from './rich.ts'
 import { usageChart } from './usage-chart.ts'
 
-/** /account: the profile, and beside it pages with balance, usage, apps and security events. */
+/** /account: the profile, with links to the pages of balance, usage, apps and security events. */
 export function accountPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/account', c => renderAccount(kit, c))
   app.get('/account/balance', c => renderBalance(kit, c))
@@ -42,7 +42,7 @@ export function accountPages(app: Hono<PageVariables>, kit: PageKit): void {
   })
 }
 
-/** A file of one person's data. */
+/** A download of a person's data. */
 export function download(c: PageContext, { id }: User, body: ReadableStream): Response {
   return c.body(body, 200, {
     'Content-Type': 'application/json; charset=utf-8',

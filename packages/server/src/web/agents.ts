@@ -9,7 +9,7 @@ import { HELLO } from './live.ts'
 import { answerOf, type Greeting } from './live-card.ts'
 import { stateTag, streamToSignedIn } from './signed-in-stream.ts'
 
-/** The end of a connection's id, which is random. */
+/** Number of characters of a connection's id that are shown: its end, which is random. */
 const SHOWN_ID_CHARACTERS = 6
 
 type Greeted = { connectionId: string; greeting: Greeting }
@@ -36,7 +36,7 @@ export function agentPages(app: Hono<PageVariables>, kit: PageKit): void {
   })
 }
 
-/** Asks first: an agent whose key is active comes back. */
+/** Asks for confirmation: an agent whose key is active reconnects. */
 async function renderDisconnect(kit: PageKit, c: PageContext): Promise<Response> {
   const { agents, keys } = texts
   const id = parseId(c.req.param('id') ?? '')
@@ -63,7 +63,7 @@ function connectionsOf(kit: PageKit, c: PageContext): Promise<LiveAgent[]> {
   return kit.agents.connections(kit.requireSession(c).user.id)
 }
 
-/** Connection ids, and the names of their keys, which may change. */
+/** A text that changes with the list: connection ids, and the names of their keys. */
 function listState(agents: readonly LiveAgent[]): string {
   return JSON.stringify(agents.map(({ connectionId, keyName }) => [connectionId, keyName]))
 }
@@ -87,7 +87,7 @@ function agentRow(agent: LiveAgent, token: string, now: Instant, greeted?: Greet
 </div></li>`
 }
 
-/** Sends the whole list when it changed. */
+/** Sends the whole list whenever it has changed. */
 function streamAgents(kit: PageKit, c: PageContext): Response {
   const token = kit.forms.token(c)
   return streamToSignedIn(kit, c, async (send, seen) => {

@@ -17,9 +17,9 @@ export interface Asset {
 
 export interface Assets {
   style: Asset
-  /** Instead of `style`, for the pages of administrators: with what only they need, in its place among the others. */
+  /** The style sheet for pages of administrators, instead of `style`: it has their additional rules too. */
   adminStyle: Asset
-  /** In addition, for the documents. */
+  /** The additional style sheet of the documentation. */
   docsStyle: Asset
   script: Asset
   favicon: Asset
@@ -80,7 +80,7 @@ function styleOf(brand: Brand, files: readonly string[]): string {
   return [accentStyle(brand), ...files.map(readStyle)].join('\n')
 }
 
-/** The accent colour for base.css, which has all others. */
+/** The accent colours as custom properties; base.css defines all others. */
 function accentStyle({ accent: { light, dark } }: Brand): string {
   const names = { accent: 'accent', hover: 'accent-hover', ink: 'accent-ink', soft: 'accent-soft' } as const
   const rules = Object.entries(names).map(
@@ -101,7 +101,7 @@ export function serveAssets(app: Hono<PageVariables>, assets: Assets): void {
     const headers: Record<string, string> = {
       'Content-Type': type,
       'Cache-Control': IMMUTABLE,
-      // Mail programs on the web show the logo too.
+      // Other origins may load images, since web mail clients show the logo.
       ...(type.startsWith('image/') && {
         'Content-Security-Policy': IMAGE_POLICY,
         'Cross-Origin-Resource-Policy': 'cross-origin',
@@ -120,7 +120,7 @@ export function serveAssets(app: Hono<PageVariables>, assets: Assets): void {
   }
 }
 
-/** Without indentation and lines that are comments, which are a third of it. */
+/** The file without indentation and comment lines, which are a third of it. */
 function read(name: string): string {
   const lines = readFileSync(new URL(name, import.meta.url), 'utf8').split('\n')
   return lines
@@ -129,7 +129,7 @@ function read(name: string): string {
     .join('\n')
 }
 
-/** Also without the spaces and ends of lines that mean nothing, as our formatter writes them. */
+/** A style sheet, additionally without insignificant spaces and line ends, as our formatter writes them. */
 function readStyle(name: string): string {
   return read(name)
     .replace(/^([\w-]+): /gm, '$1:')

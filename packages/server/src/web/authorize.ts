@@ -10,7 +10,7 @@ import type { PendingRequest } from './pending-requests.ts'
 import { allowRedirectTo } from './security-headers.ts'
 import { pathOfRequest } from './waiting-request.ts'
 
-/** Longest query to which a POST is turned; servers refuse longer ones. */
+/** Longest query that a POST is redirected with; servers refuse longer ones. */
 const MAX_QUERY_LENGTH = 8000
 
 type ValidRequest = Extract<CheckedRequest, { request: unknown }>
@@ -33,7 +33,7 @@ export function authorizeByForm(kit: PageKit, c: PageContext): Response {
   return c.redirect(`/oauth/authorize?${query}`, 303)
 }
 
-/** GET /oauth/consent: continues a request that this browser keeps. */
+/** GET /oauth/consent: continues the request that this browser's cookie keeps. */
 export async function continueRequest(kit: PageKit, c: PageContext): Promise<Response> {
   const pending = kit.pendingRequests.find(c, c.req.query('request'))
   if (!pending) return renderGone(kit, c)
@@ -42,7 +42,7 @@ export async function continueRequest(kit: PageKit, c: PageContext): Promise<Res
   return 'request' in checked ? answer(kit, c, checked, pending) : renderRefusal(kit, c, checked)
 }
 
-/** Answers the request, or asks the person for what it needs first. */
+/** Answers the request, or redirects to what it requires first: a sign-in or a consent. */
 async function answer(
   kit: PageKit,
   c: PageContext,
@@ -111,7 +111,7 @@ function forget(kit: PageKit, c: PageContext, { id }: PendingRequest): void {
 async function renderRefusal(kit: PageKit, c: PageContext, refused: Exclude<CheckedRequest, ValidRequest>) {
   if ('unusable' in refused) return renderUnusable(kit, c, refused.unusable)
   const { refuse, mayLeadTo } = await kit.authorizations()
-  // In a frame the address bar shows where the person is.
+  // In a frame a redirect deceives nobody: the address bar goes on to show the embedding page.
   const mayLead =
     c.req.header('sec-fetch-dest') === 'iframe' || (await mayLeadTo(refused.app, c.get('signedIn')))
   return mayLead ? c.redirect(refuse(refused, refused.refusal), 303) : renderUnusable(kit, c, refused.refusal)

@@ -9,7 +9,7 @@ import { axis } from './usage-chart.ts'
 const DAY_WIDTH = 10
 const HEIGHT = 60
 
-/** The balance at the end of each day as a level, and as a table with the same numbers for screen readers. */
+/** A chart of the balance at the end of each day, and a table with the same numbers for screen readers. */
 export function balanceChart(days: readonly DayBalance[]): Html {
   const { columns } = texts.balanceHistory
   const balances = days.map(({ balance }) => balance)
@@ -26,7 +26,7 @@ ${changed.map(each => html`<tr><th scope="row">${day(each.start)}</th><td class=
 }`
 }
 
-/** The extremes are named where they are not the first and the last balance. */
+/** A text description; it names the extremes unless they are the first and the last balance. */
 function summaryOf(balances: readonly MicroDollars[]): string {
   const { summary, change, same } = texts.balanceHistory
   const [from, to] = [balances[0] ?? 0, balances.at(-1) ?? 0]
@@ -37,7 +37,7 @@ function summaryOf(balances: readonly MicroDollars[]): string {
   return summary({ ...ends, lowest: dollars(lowest), highest: dollars(highest) })
 }
 
-/** Any balance above zero is at least one unit high. */
+/** Balances as heights; any balance above zero is at least one unit high. */
 function levels(balances: readonly MicroDollars[], highest: MicroDollars): string {
   return balances
     .map((balance, at) => {

@@ -9,7 +9,7 @@ const HEIGHT = 60
 export interface Series {
   /** A CSS class with the colour: `uses`, `denied` or `level`, which is drawn without gaps. */
   kind: 'uses' | 'denied' | 'level'
-  /** One for each bucket; null: unknown. */
+  /** One value for each bucket; null: unknown. */
   values: readonly (number | null)[]
 }
 
@@ -17,19 +17,19 @@ export interface Chart {
   /** Unique on the page. */
   id: string
   title: string
-  /** The number that stands for the whole period, and what it is. */
+  /** The total of the whole period, and its label. */
   figure: string
   note: string
   /** A description for readers who do not see the chart. */
   description: string
   /** Stacked in this order. */
   series: readonly Series[]
-  /** Texts below the first and the last bucket. */
+  /** Labels below the first and the last bucket. */
   from: string
   to: string
 }
 
-/** A bar chart without scripts; the page has its numbers as a table too. */
+/** A bar chart that needs no scripts. The page must show its numbers as a table too. */
 export function chart({ id, title, figure, note, description, series, from, to }: Chart): Html {
   const count = series[0]?.values.length ?? 0
   const highest = Math.max(...Array.from({ length: count }, (_, at) => sumAt(series, at)))

@@ -16,7 +16,7 @@ const SYSTEMS: [RegExp, string][] = [
 ]
 const MAX_LENGTH = 60
 
-/** `Firefox on Linux`; for other programs, their own User-Agent. */
+/** A short name of a client such as `Firefox on Linux`; for other programs, their own User-Agent. */
 export function describeClient(client: string): string {
   const browser = BROWSERS.find(([pattern]) => pattern.test(client))?.[1]
   const system = SYSTEMS.find(([pattern]) => pattern.test(client))?.[1]

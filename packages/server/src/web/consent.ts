@@ -8,7 +8,7 @@ import { formToken, type Html } from './layout.ts'
 import type { PendingRequest } from './pending-requests.ts'
 import { rich } from './rich.ts'
 
-/** The page that asks a person whether an app may have what it asks for. */
+/** The page that asks a person for consent to the scopes of an app. */
 export function renderConsent(
   kit: PageKit,
   c: PageContext,
@@ -42,7 +42,7 @@ ${formToken(kit.forms.token(c))}
 </form>
 <p class="hint">${rich(consent.goesTo, { host: html`<code>${destination(request.redirectUri)}</code>` })} ${consent.later}</p>
 </section>`
-  // Without navigation: the question comes first.
+  // Without navigation, so that nothing distracts from the question.
   return kit.render(c, { title: consent.title, user: null }, body)
 }
 
@@ -50,7 +50,7 @@ export function scopeItem(scope: string): Html {
   return html`<li>${meaningOf(scope)}</li>`
 }
 
-/** What an app may do with a scope. */
+/** A description of what a scope allows an app to do. */
 export function meaningOf(scope: string): string {
   const { scopes, ownScope } = texts.apps
   const meanings: Readonly<Record<string, string | undefined>> = scopes
@@ -60,6 +60,6 @@ export function meaningOf(scope: string): string {
 /** The part of a redirect URI that a person can recognise: the host of a web page, or the scheme of a native app. */
 function destination(redirectUri: string): string {
   const url = new URL(redirectUri)
-  // The authority of a private-use scheme looks like a host and is none.
+  // The authority of a private-use scheme looks like a host, but is not one.
   return /^https?:$/.test(url.protocol) ? url.host : url.protocol
 }

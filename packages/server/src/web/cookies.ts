@@ -17,7 +17,7 @@ export interface RequestedLink {
 const MAX_REQUESTED_LINKS = 5
 /** Longer than a link's lifetime, so that the page can say that it expired rather than that it is unknown. */
 const REQUESTED_KEPT_FOR = HOUR
-/** As long as a person may take to sign in. */
+/** How long a person may take to sign in and be redirected. */
 const DESTINATION_KEPT_FOR = 30 * MINUTE
 /** Maximum number of addresses for which a browser is recognised. */
 const MAX_RETURNING = 5
@@ -37,9 +37,9 @@ export interface Cookies {
   /** Whether someone signed in to this address in this browser before. Authenticated by a MAC. */
   isReturning(c: Context, email: EmailAddress): boolean
   rememberSignIn(c: Context, email: EmailAddress): void
-  /** The path of this site to which a sign-in in this browser leads; forgotten with this call. Null: none. */
+  /** The path that the browser is redirected to after a sign-in; null: none. Deletes it. */
   takeDestination(c: Context): string | null
-  /** The same without forgetting it. */
+  /** As `takeDestination`, without deleting it. */
   destination(c: Context): string | null
   rememberDestination(c: Context, path: string): void
   /** The theme that was chosen in this browser. */
@@ -48,7 +48,7 @@ export interface Cookies {
   /** The language that was chosen in this browser. */
   language(c: Context): Language | null
   setLanguage(c: Context, choice: Language): void
-  /** The language of an app, for as long as a sign-in to it may take. */
+  /** Remembers the language that an app asked for, for as long as a sign-in to it may take. */
   rememberLanguage(c: Context, asked: Language): void
 }
 
@@ -76,7 +76,7 @@ export function createCookies({
     theme: `${prefix}keyway_theme`,
     language: `${prefix}keyway_language`,
   }
-  /** Created in this response; shared by all forms of the page. */
+  /** Form secrets that were created in this response; all forms of the page share one. */
   const fresh = new WeakMap<Context, string>()
   const attributes = { path: '/', httpOnly: true, sameSite: 'Lax', secure } as const
 

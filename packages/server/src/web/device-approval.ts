@@ -7,16 +7,16 @@ import { meaningOf } from './consent.ts'
 import type { PageContext, PageKit } from './kit.ts'
 import { formToken, type Html, time } from './layout.ts'
 
-/** A request that this person found: by a typed code, or by a link, whose code is to be compared. */
+/** A device's request that this person opened: by typing its code, or by a link, whose code must be compared. */
 export interface FoundRequest {
   id: string
   by: 'typed' | 'link'
   code: string
-  /** Returned by the form. */
+  /** A MAC that the form returns; see `prove`. */
   proof: string
 }
 
-/** Who asks, from where and for what, with the decision (RFC 8628 section 5.4). */
+/** The page that shows which app asks, from where and for what, with the buttons to decide (RFC 8628 section 5.4). */
 export async function renderApproval(
   kit: PageKit,
   c: PageContext,
@@ -60,7 +60,7 @@ function facts(kit: PageKit, c: PageContext, asked: DeviceAuthorization, name: s
   return html`<dl class="pairs">${rows.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`
 }
 
-/** For a key the names of its scopes, under which other pages show them; for an app a description. */
+/** The requested permissions: for a key the names of its scopes, as on other pages; for an app descriptions. */
 function permissions({ scopes }: DeviceAuthorization): Html {
   const isForKey = scopes.includes(KEYS_CREATE)
   const { device, keyForm } = texts

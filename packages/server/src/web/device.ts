@@ -29,7 +29,7 @@ async function open(kit: PageKit, c: PageContext): Promise<Response> {
   return renderApproval(kit, c, found, prove(kit, person, { id: found.id, by: 'link', code }))
 }
 
-/** The signed-in person. @throws Redirect to /sign-in, from where the person comes back to `path` */
+/** The signed-in person. @throws Redirect to /sign-in, which returns to `path` */
 function requireFreshSignIn(kit: PageKit, c: PageContext, path: string): SignedIn {
   const person = c.get('signedIn')
   if (person && isFreshSignIn(person.session, kit.clock.now())) return person
@@ -57,7 +57,7 @@ async function findTyped(kit: PageKit, c: PageContext): Promise<Response> {
   }
 }
 
-/** Counts as a failed guess of the network, as a wrong code of a mail does. */
+/** A refusal that counts as a failed guess of the network, like a wrong code of a mail. */
 function unknownCode(): KeywayError {
   return new KeywayError('magic_link_invalid', texts.device.unknownCode)
 }
@@ -82,7 +82,7 @@ async function decide(kit: PageKit, c: PageContext): Promise<Response> {
 }
 
 /**
- * Authenticates which request this session found and how, so that a form cannot name another request or skip the
+ * A MAC over the request and how this session found it, so that a form cannot name another request or skip the
  * comparison of codes.
  */
 function prove(

@@ -2,7 +2,7 @@ import type { Hono } from 'hono'
 import type { DocsHandlers } from './docs/pages.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 
-/** /docs and /errors: the documents, loaded by the first request, since few people open them on a given node. */
+/** /docs and /errors: the documentation, loaded by the first request, since few people open it on a given node. */
 export function docsPages(app: Hono<PageVariables>, kit: PageKit): void {
   let loading: Promise<DocsHandlers> | undefined
   const by = (name: keyof DocsHandlers) => async (c: PageContext) => {

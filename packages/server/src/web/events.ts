@@ -28,7 +28,7 @@ import { rich } from './rich.ts'
 
 const ROWS = 50
 
-/** /account/events: the security events, by what they are about, as a list and as a file. */
+/** /account/events: the security events, filtered by subject, as a list and as a file. */
 export function eventPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/account/events', c => renderEvents(kit, c))
   app.get('/account/events/:file', c => exportEvents(kit, c))
@@ -115,7 +115,7 @@ export async function eventRows(
   ])
   return events.map(event => {
     const key = event.keyId === null || place === 'key' ? undefined : keys.get(event.keyId)
-    // For a sign-in the client is shown beside it already.
+    // A sign-in shows its client already.
     const isOther = event.sessionId !== null && event.type !== 'sign_in'
     const session = isOther ? sessions.get(event.sessionId!) : undefined
     const about = key
@@ -135,7 +135,7 @@ function row({ type, at, client, network }: SecurityEvent, now: Instant, about: 
   return html`<li class="item event"><span>${texts.account.eventNames[type]}${about ? html` <span class="about">${about}</span>` : ''}</span><span class="quiet">${from[0]} ${from[1]}</span><span class="when">${ago(at, now)}</span></li>`
 }
 
-/** /account/events/export.csv and .jsonl: all that match, newest first. */
+/** /account/events/export.csv and .jsonl: all matching events, newest first. */
 function exportEvents(kit: PageKit, c: PageContext): Response {
   const { user } = kit.requireSession(c)
   const [, format] = /^export\.(csv|jsonl)$/.exec(c.req.param('file') ?? '') ?? []
@@ -150,7 +150,7 @@ function exportEvents(kit: PageKit, c: PageContext): Response {
   })
 }
 
-/** The session may end while the answer is sent. */
+/** Checked again while the response is streamed, since the session may end. */
 export async function assertStillSignedIn(kit: PageKit, c: PageContext): Promise<void> {
   const cookie = kit.cookies.session(c)
   if (!cookie || !(await kit.sessions.authenticateCookie(cookie)))

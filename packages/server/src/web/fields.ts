@@ -8,7 +8,7 @@ export interface FieldProblem {
 }
 
 /**
- * The attributes of a field by its state: a refused one is marked, described by its problem and focused.
+ * The attributes of a field. If it was refused it is marked as invalid, described by its problem, and focused.
  *
  * @param hintId of the text that describes the field in any case
  */
@@ -19,7 +19,7 @@ export function fieldState(name: string, problem: FieldProblem | null | undefine
   return raw(`${description}${isRefused ? ' aria-invalid="true" autofocus' : ''}`) as unknown as Html
 }
 
-/** The problem of a field, if it is this one's. */
+/** The message at a field, if the problem is that field's. */
 export function fieldProblem(name: string, problem: FieldProblem | null | undefined): Html | '' {
   if (problem?.field !== name) return ''
   return html`<p class="wrong" id="${problemId(name)}" role="alert">${problem.message}</p>`

@@ -8,14 +8,14 @@ import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { ago, empty, type Html, pageHead, time } from './layout.ts'
 import { notFound, wantsJson } from './problem.ts'
 
-/** Mails in the list, so that it stays small; older ones are found by a search. */
+/** Maximum number of mails in the list; older ones are found by a search. */
 const SHOWN_MAILS = 50
 const MAX_QUERY_LENGTH = 100
 const PREVIEW_LENGTH = 200
 
 /**
- * CSP for the HTML of a mail, which is untrusted: no scripts or forms, and no request but for the operator's logo. Links open
- * in a new tab.
+ * CSP for the HTML of a mail, which is untrusted: no scripts, no forms, and no requests except for the operator's logo.
+ * Links open in a new tab.
  */
 function mailPolicy({ publicUrl, brand }: PageKit): string {
   const image = brand.logo ? ` img-src ${publicUrl}/assets/;` : ''
@@ -47,7 +47,7 @@ export function inboxPages(app: Hono<PageVariables>, kit: PageKit, inbox: Inbox)
   })
 }
 
-/** Invalid addresses have no mail. */
+/** The listed mails; a search for an invalid address finds none. */
 async function mailsFor(inbox: Inbox, c: PageContext): Promise<InboxItem[]> {
   const to = c.req.query('to')
   const recipient = to ? parseEmailAddress(to) : null
@@ -103,13 +103,13 @@ function mailRow(mail: InboxItem, now: Instant): Html {
   return html`<li class="item" data-row="${mail.id}"><div class="what"><a class="name" href="/inbox/${mail.id}"><bdi>${mail.subject}</bdi></a><p>${inbox.to} <bdi>${mail.to}</bdi></p><p class="preview" dir="auto">${previewOf(mail.text)}</p></div><p class="when">${ago(mail.createdAt, now)}</p>${signInParts(mail)}</li>`
 }
 
-/** The link of a sign-in mail, opened in this tab, and its code. */
+/** The link and the code of a sign-in mail; the link opens in the same tab. */
 function signInParts({ id, subject, link, code }: InboxItem): Html {
   const { inbox, keys } = texts
   return html`<div class="buttons end">${code ? html`<code class="chip" id="code-${id}">${code}</code><button type="button" class="second small copy" data-copy="code-${id}" data-copied="${keys.copied}">${inbox.copyCode}</button>` : ''}${link ? html`<a class="button small" href="${link}">${inbox.open}<span class="unseen"> ${subject}</span></a>` : ''}</div>`
 }
 
-/** The beginning of the text below its heading, in one line. */
+/** The beginning of the text after its heading, on one line. */
 function previewOf(text: string): string {
   const line = text
     .slice(0, 6 * PREVIEW_LENGTH)

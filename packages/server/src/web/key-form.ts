@@ -18,7 +18,7 @@ import { type FieldProblem, fieldProblem, fieldState } from './fields.ts'
 import { formToken, type Html } from './layout.ts'
 
 const EXPIRY_PRESET_DAYS = [7, 30, 90]
-/** The submitted value of a choice of days. */
+/** The format of a submitted number of days. */
 const DAYS = /^[1-9]\d{0,4}$/
 
 /** Presets of scopes for the most common uses of a key. */
@@ -30,9 +30,9 @@ const PRESETS: Record<'agent' | 'read', readonly KnownScope[]> = {
 /** The state of the form that creates a key, besides the typed values. */
 export interface KeyFormFields {
   token: string
-  /** Id of the key, so that a form that is sent twice creates one key. */
+  /** The id that the key will get, so that submitting the form twice creates one key. */
   once: string
-  /** Whether scopes of administrators are offered. */
+  /** Whether administrative scopes are offered. */
   isAdministrator: boolean
   /** The policies; what they forbid is not offered. */
   policies: Policies
@@ -108,7 +108,7 @@ function expiryChoices(policies: Policies, typed: string | null, problem: FieldP
   )
 }
 
-/** Parses the form; returns the properties, or what is wrong with which field. */
+/** Parses the form; returns the properties, or the problem and its field. */
 export function readProperties(form: URLSearchParams, now: Instant): NewApiKey | FieldProblem {
   const { keys } = texts
   const scopes = readScopes(form)
@@ -160,7 +160,10 @@ export function readNetworks(form: URLSearchParams): string[] | FieldProblem {
   return [...new Set(networks.map(({ cidr }) => cidr!))]
 }
 
-/** With a preset or "everything", ticked scopes are ignored; scopes of one's own are added to those of a preset. */
+/**
+ * The chosen scopes. With a preset or "everything", ticked scopes are ignored; typed scopes are added to those of a
+ * preset.
+ */
 function readScopes(form: URLSearchParams): string[] {
   const access = form.get('access')
   if (access === 'all') return []
@@ -172,7 +175,7 @@ function listOf(form: URLSearchParams, name: string): string[] {
   return (form.get(name) ?? '').split(/[\s,]+/).filter(Boolean)
 }
 
-/** Null: never. Undefined: invalid or not in the future. */
+/** The expiry. Null: never. Undefined: invalid or not in the future. */
 function readExpiry(form: URLSearchParams, now: Instant): Instant | null | undefined {
   const chosen = form.get('expiry') ?? 'never'
   if (chosen === 'never') return null

@@ -10,10 +10,10 @@ import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { formToken, type Html, pageHead } from './layout.ts'
 import { stateTag, streamToSignedIn } from './signed-in-stream.ts'
 
-/** A count up to here is exact; above it is `1,000+`. */
+/** Highest exact count; larger ones are shown as `1,000+`. */
 const COUNTED = 1000
 export const SELECTION = 'selection'
-/** Keys that are revoked together: a page has fewer. */
+/** Maximum number of keys that are revoked together; a page has fewer. */
 const MAX_SELECTED = 100
 
 /** /keys: the list of keys, and revoking several of them. */
@@ -93,7 +93,7 @@ function searchForm({ status, query, sort }: KeyView): Html {
   return html`<form method="get" action="/keys" class="inline spaced" role="search">${status ? html`<input type="hidden" name="status" value="${status}">` : ''}<div class="field"><label class="unseen" for="query">${keyList.search}</label><input id="query" name="query" type="search" value="${query}" maxlength="100" placeholder="${keyList.searchExample}" autocomplete="off" spellcheck="false"></div><div class="field narrow"><label class="unseen" for="sort">${keyList.sort}</label><select id="sort" name="sort">${options}</select></div><button class="second">${keyList.search}</button></form>`
 }
 
-/** How many were found, and of which keys where not all were considered. */
+/** A note with the number of matches, and, if older keys were not considered, a link to them. */
 function windowNote({ found, older }: FoundKeys): Html | '' {
   const { keyList } = texts
   if (found === null) return ''
@@ -103,7 +103,7 @@ function windowNote({ found, older }: FoundKeys): Html | '' {
   return html`<p class="quiet spaced" role="status">${keyList.found({ count: found })}.${of}</p>`
 }
 
-/** Boxes of the rows belong to this form; the script counts them and selects all. */
+/** The form that the checkboxes of the rows belong to; the script counts them and selects all. */
 export function selectionForm(action: string): Html {
   const { keyList } = texts
   return html`<form method="get" action="${action}" id="${SELECTION}" class="bar" data-selection="${SELECTION}"><output data-words="${keyList.selected({ count: '{}' })}"></output><button class="second small harm">${keyList.revoke}</button><button type="button" class="second small" data-selects="${SELECTION}">${keyList.selectAll}</button></form>`
@@ -116,7 +116,7 @@ function pageLinks({ next, previous, found }: FoundKeys): Html | '' {
   return html`<nav class="spread" aria-label="${keys.pages}">${previous ? html`<a href="${pathOf(previous)}">${back}</a>` : ''}${next ? html`<a href="${pathOf(next)}">${on}</a>` : ''}</nav>`
 }
 
-/** Asks once more, naming what ends. */
+/** Asks for confirmation, naming the keys. */
 async function renderRevokeSelected(kit: PageKit, c: PageContext): Promise<Response> {
   const { user } = kit.requireSession(c)
   const { keys, keyList } = texts

@@ -5,13 +5,13 @@ import { texts } from '../languages/current.ts'
 import { describeClient } from './client-name.ts'
 import { ago, day, type Html } from './layout.ts'
 
-/** A key that was never used is pointed out when it is older. */
+/** A key that was never used is highlighted when it is older than this. */
 const UNUSED_AFTER = 7 * DAY
 /** Keys that expire within this time are highlighted. */
 const SOON = 14 * DAY
 /** Maximum number of scopes shown in a row; the key's own page shows all. */
 const SHOWN_SCOPES = 3
-/** Characters of a client's name in a row. */
+/** Maximum number of characters of a client's name in a row. */
 const MAX_CLIENT_LENGTH = 24
 
 /**
@@ -50,17 +50,17 @@ function row(
 `
 }
 
-/** Works if scripts run. */
+/** A checkbox that selects all rows; shown if scripts run. */
 export function selectAllBox(form: string): Html {
   return html`<input type="checkbox" class="select" data-selects="${form}" aria-label="${texts.keyList.selectAll}">`
 }
 
-/** The box that selects a key, for the form with this id. */
+/** The checkbox that selects a key, in the form with this id. */
 export function selectBox(key: ApiKey, form: string): Html {
   return html`<input type="checkbox" class="select" name="id" value="${key.id}" form="${form}" aria-label="${texts.keyList.select({ name: labelOf(key) })}">`
 }
 
-/** Whether an agent is connected with the key; the script keeps it up to date. */
+/** An indicator whether an agent is connected with the key; the script keeps it up to date. */
 function dot(keyId: string, isLive: boolean): Html {
   return html`<span class="live dot${isLive ? ' on' : ''}" data-dot="${keyId}"><span class="unseen">${isLive ? texts.keys.connected : ''}</span></span>`
 }
@@ -91,7 +91,7 @@ export function lastUsed(
   return isForgotten ? html`<span class="stands-out">${texts.keys.never}</span>` : texts.keys.never
 }
 
-/** Shortened: the key's own page has the whole of it. */
+/** Where the key was last used from, shortened: its own page shows all of it. */
 function usedFrom({ lastUsedFrom: from }: ApiKey): Html | '' {
   if (!from) return ''
   return html`<span class="from quiet">${from.network}${from.client ? ` · ${describeClient(from.client).slice(0, MAX_CLIENT_LENGTH)}` : ''}</span>`

@@ -16,7 +16,7 @@ import { usageChart } from './usage-chart.ts'
 
 /** Number of events shown, the newest ones of a key. */
 const SHOWN_EVENTS = 5
-/** Connections that are named before a key is revoked. */
+/** Maximum number of connections that are listed before a key is revoked. */
 const SHOWN_CONNECTIONS = 5
 
 const OVERLAPS = [
@@ -148,7 +148,7 @@ export async function renderRevoke(kit: PageKit, c: PageContext, key: ApiKey): P
   return kit.render(c, { title, current: '/keys' }, body)
 }
 
-/** What happens to the connections of a key that is revoked. */
+/** A sentence about what happens to a key's connections when it is revoked. */
 export function endOf(count: number): string {
   const { revokeNoConnection, revokeConnections, revokeManyConnections } = texts.keys
   if (count === 0) return revokeNoConnection

@@ -3,11 +3,11 @@ import type { Instant } from '../clock.ts'
 import { decodeCursor, encodeCursor, type Position } from '../paging.ts'
 import type { PageContext, PageKit } from './kit.ts'
 
-/** Keys per page, so that it stays under 60 KB. */
+/** Number of keys per page, so that a page is smaller than 60 KB. */
 export const ROWS = 20
 /**
- * Keys that a search or another order than by creation considers: so many of the newest, so that a page costs the same however
- * many there are. Few people have more; for them older ones are a link away.
+ * Number of keys, the newest ones, that a search or a sort order other than by creation considers, so that the cost of
+ * a page is bounded. For the few people with more keys, a link leads to older ones.
  */
 export const WINDOW = 1000
 const MAX_QUERY_LENGTH = 100
@@ -20,7 +20,7 @@ export interface KeyView {
   status: ApiKeyStatus | null
   query: string
   sort: KeySort
-  /** The position after which it begins. */
+  /** The position after which the view begins. */
   after: Position | null
   /** The page within the window, from 1. */
   page: number
@@ -28,12 +28,12 @@ export interface KeyView {
 
 export interface FoundKeys {
   rows: ApiKey[]
-  /** How many match in the window; null where nothing was searched or sorted. */
+  /** Number of matches in the window; null if nothing was searched or sorted. */
   found: number | null
-  /** The page that follows or precedes; null: none. */
+  /** The next and the previous page; null: none. */
   next: KeyView | null
   previous: KeyView | null
-  /** The view of the keys that are older than the window; null: all were considered. */
+  /** The view of keys older than the window; null if all keys were considered. */
   older: KeyView | null
 }
 
@@ -92,13 +92,13 @@ function contains({ id, name, keyPrefix, appId, externalId }: ApiKey, wanted: st
   if (wanted === '') return true
   const prefix = keyPrefix.toLowerCase()
   return (
-    // Pasting a whole key also finds it by its prefix, without the key being compared.
+    // A pasted key is found by its prefix; the key itself is not compared.
     wanted.startsWith(prefix) ||
     [id, prefix, name, appId, externalId].some(text => text?.toLowerCase().includes(wanted))
   )
 }
 
-/** In the same order whatever the language; equal names newest first. */
+/** The sort order is the same in every language; keys with equal names are sorted newest first. */
 function sorted(keys: ApiKey[], sort: KeySort, now: Instant): ApiKey[] {
   const collator = new Intl.Collator('en', { numeric: true, sensitivity: 'base' })
   const never = Number.POSITIVE_INFINITY
@@ -107,7 +107,7 @@ function sorted(keys: ApiKey[], sort: KeySort, now: Instant): ApiKey[] {
     case 'created':
       return keys
     case 'name':
-      // Those without a name come last.
+      // Keys without a name come last.
       return keys.toSorted((a, b) =>
         a.name === null || b.name === null
           ? Number(a.name === null) - Number(b.name === null)
@@ -120,7 +120,7 @@ function sorted(keys: ApiKey[], sort: KeySort, now: Instant): ApiKey[] {
   }
 }
 
-/** Infinity equals itself. */
+/** Compares two numbers; Infinity equals itself. */
 function compare(left: number, right: number): number {
   return left === right ? 0 : left < right ? -1 : 1
 }

@@ -15,7 +15,7 @@ import {
 import { type FieldProblem, fieldProblem, fieldState } from './fields.ts'
 import { formToken, type Html } from './layout.ts'
 
-/** The submitted values that were refused; undefined where the form was not sent. */
+/** Submitted values that were refused; undefined for a form that was not sent. */
 export interface Refused {
   typed: URLSearchParams
   problem: FieldProblem | null
@@ -29,7 +29,7 @@ export function networksCard(key: ApiKey, token: string, refused: Refused | unde
 <form method="post" action="/keys/${key.id}/networks">${formToken(token)}<div class="field"><input id="networks" name="networks" value="${value}" autocomplete="off" spellcheck="false"${fieldState('networks', refused?.problem, 'networks-hint')}>${fieldProblem('networks', refused?.problem)}<p class="hint" id="networks-hint">${keys.networksHint}</p></div><button class="second">${keyForm.saveNetworks}</button></form></section>`
 }
 
-/** The limits of a key, and the form that changes those of its owner. */
+/** The limits of a key, and the form that changes the owner's. */
 export function limitsCard(key: ApiKey, token: string, refused: Refused | undefined): Html {
   const { keyForm } = texts
   const set = describeLimits(key.limits)
@@ -62,7 +62,7 @@ function amountOf(amount: number | undefined): string | undefined {
   return amount === undefined ? undefined : formatMoney(amount)
 }
 
-/** In words; empty without limits. */
+/** The limits in words; empty without limits. */
 function describeLimits({ requests, spend, quota }: Limits): string {
   const { keyForm } = texts
   return [
@@ -83,7 +83,7 @@ function describeQuota({ refill }: NonNullable<Limits['quota']>): string {
     : keyForm.fixedQuotaShort
 }
 
-/** Reads the form of limits. A quota that is not refilled stays. */
+/** Parses the form of limits. A quota without a refill is left unchanged. */
 export function readLimits(
   form: URLSearchParams,
   { limits: { quota } }: ApiKey,

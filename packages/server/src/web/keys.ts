@@ -74,7 +74,7 @@ export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
   )
 }
 
-/** Refusals that are shown on the page of the form. */
+/** Refusals that are shown in the form. */
 const SHOWN_ON_FORM: { [code: string]: ((kit: PageKit, error: KeywayError) => string) | undefined } = {
   key_limit_reached: kit => texts.keys.limit({ count: kit.maxActiveKeys }),
   api_key_inactive: () => texts.keys.inactive,
@@ -135,7 +135,10 @@ async function refuse(
   return renderKey(kit, c, key, { problem: banner, [form]: { typed, problem } }, 400)
 }
 
-/** @throws Redirect where an administrator first signs in again */
+/**
+ * Requires a recent sign-in for administrative scopes. @throws Redirect to a new sign-in
+ * @throws Redirect where an administrator first signs in again
+ */
 function requireRecent(kit: PageKit, c: PageContext, { scopes }: Pick<ApiKey, 'scopes'>): void {
   const { user, session } = kit.requireSession(c)
   if (isTooOldForKey(administers(scopes), user, session, kit.clock.now()))
@@ -161,14 +164,14 @@ async function create(kit: PageKit, c: PageContext): Promise<Response> {
   }
 }
 
-/** For a refusal by a policy: the field of the form that has to change. */
+/** The field of the form that violates a policy. */
 function refusedField(kit: PageKit, error: unknown, form: URLSearchParams): FieldProblem | null {
   const [first] = (error instanceof KeywayError && error.extras.errors) || []
   const field = first && fieldOfForm(first.field, form)
   return field ? { field, message: ruleOf(first.field, kit.policies.current()) } : null
 }
 
-/** What the policies require of a field of the API. */
+/** A sentence on what the policies require of a field. */
 function ruleOf(apiField: string, { allowedScopes, maxKeyLifetimeDays: days }: Policies): string {
   const { keyForm, keys } = texts
   if (apiField === 'scopes')
@@ -214,7 +217,7 @@ ${howItWorks([keys.howOnce, keys.how[1], keys.howEnd])}</div>`
   return kit.render(c, options, body, status)
 }
 
-/** The empty list: an introduction and the form. */
+/** The page of somebody without keys: an introduction and the form. */
 function firstKey(hidden: KeyFormFields): Html {
   const { keys } = texts
   return html`${pageHead(keys.firstTitle, keys.firstLead)}

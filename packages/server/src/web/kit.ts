@@ -52,7 +52,9 @@ export interface LiveAgent {
 
 export interface PageAgents {
   connections(userId: string): Promise<LiveAgent[]>
-  /** Asks one connection; null if the user has no such connection. `answer` is null if none came in time. */
+  /**
+   * Sends a request to one connection; null if the user has no such connection. `answer` is null if none came in time.
+   */
   ask(
     userId: string,
     connectionId: string,
@@ -61,7 +63,7 @@ export interface PageAgents {
   disconnect(userId: string, connectionId: string): Promise<boolean>
 }
 
-/** A call of the API as a person typed it into the documents. */
+/** An API call that a person entered in the documentation. */
 export interface TypedCall {
   operation: string
   params: Readonly<Record<string, string>>
@@ -70,13 +72,13 @@ export interface TypedCall {
   body: string
 }
 
-/** The API, as the documents show it. */
+/** The API, as the documentation shows and calls it. */
 export interface PageApi {
   /** The OpenAPI document. */
   document(): object
-  /** Whether the documents offer to make a call of the operation. */
+  /** Whether the documentation offers to run the operation. */
   mayTry(operation: string): boolean
-  /** Makes a call as the person who is signed in; a refusal is an answer too. */
+  /** Makes a call as the signed-in person; a refusal is returned as an answer, too. */
   call(typed: TypedCall, signedIn: SignedIn, env: unknown): Promise<{ status: number; body?: unknown }>
 }
 
@@ -91,7 +93,7 @@ export interface PageServices {
   examination: Examination
   credits: Credits
   suppressions: Pick<Suppressions, 'lift'>
-  /** Lists of administrators, straight from their port. */
+  /** Lists for administrators, read directly from the store. */
   store: Pick<Store, 'users' | 'apiKeys' | 'audit' | 'billing' | 'invitations' | 'outbox' | 'suppressions'>
   agents: PageAgents
   apiKeys: ApiKeys
@@ -139,7 +141,7 @@ export interface PageServices {
   webhooks(): Promise<Webhooks>
 }
 
-/** Provided by the HTTP layer, which `web/` must not import. */
+/** What pages need to know of a request. Provided by the HTTP layer, which `web/` must not import. */
 export interface RequestFacts {
   callerOf(request: Request, env: unknown): Caller
   /**
@@ -150,7 +152,7 @@ export interface RequestFacts {
   formOf(request: Request, env: unknown): Buffer
   /** As in `X-Request-Id` of the response. */
   requestIdOf(env: unknown): string
-  /** Whether the listening address, the peer and Host are of this machine and no proxy header is present. */
+  /** Whether the listening address, the peer and Host are loopback and no proxy header is present. */
   isLocal(request: Request, env: unknown): boolean
 }
 

@@ -5,14 +5,14 @@ import { LANGUAGES } from '../languages/languages.ts'
 
 type Html = HtmlEscapedString | Promise<HtmlEscapedString>
 
-/** The way to /language from the foot of a page: twelve buttons in each would weigh more than what it shows. */
+/** The link to /language in the footer: buttons for all languages would make every page much larger. */
 export function languageLink(returnTo: string): Html {
   const { language } = localization()
   const query = new URLSearchParams({ return_to: returnTo })
   return html`<a href="/language?${query}">${texts.units.labelled({ label: texts.nav.language, value: LANGUAGES[language].name })}</a>`
 }
 
-/** All languages by their own names. */
+/** A form with all languages by their own names. */
 export function languageForm(returnTo: string, token: Html): Html {
   const { language: current } = localization()
   const buttons = Object.entries(LANGUAGES).map(

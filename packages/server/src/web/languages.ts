@@ -9,8 +9,8 @@ import { formToken } from './layout.ts'
 import { ownPath } from './theme.ts'
 
 /**
- * Answers each request in a language: what was chosen in this browser, else what it asks for. Before anything can fail, so that
- * errors are in it too.
+ * Sets the language of each response: the one chosen in this browser, otherwise the one that the browser requests. Must
+ * run first, so that error pages use it too.
  */
 export function answerInLanguage(app: Hono<PageVariables>, kit: PageKit): void {
   app.use(async (c, next) => {
@@ -20,7 +20,7 @@ export function answerInLanguage(app: Hono<PageVariables>, kit: PageKit): void {
   })
 }
 
-/** The choice of the person who is signed in comes first. */
+/** Overrides it by the choice of the signed-in person. */
 export function answerInChosenLanguage(app: Hono<PageVariables>, kit: PageKit): void {
   app.use((c, next) => {
     const locale = c.get('signedIn')?.user.locale
@@ -33,15 +33,18 @@ async function answerIn(kit: PageKit, language: Language, next: Next): Promise<v
   return inLanguage(await kit.localizations.in(language), next)
 }
 
-/** The pages for administrators are in English. */
+/** Whether it is a page for administrators; these are in English only. */
 function isForAdministrators({ req: { path } }: PageContext): boolean {
   return path === '/admin' || path.startsWith('/admin/')
 }
 
-/** Where apps may send `ui_locales` (OpenID Connect Core section 3.1.2.1, RP-Initiated Logout 1.0 section 2). */
+/**
+ * Endpoints to which apps may send `ui_locales` (OpenID Connect Core section 3.1.2.1, RP-Initiated Logout 1.0 section
+ * 2).
+ */
 const ASKED_AT = ['/oauth/authorize', '/oauth/logout']
 
-/** What an app asks for, remembered for the pages of this sign-in. */
+/** The language that an app requests, remembered for the pages of this sign-in. */
 async function askedByApp(kit: PageKit, c: PageContext): Promise<Language | null> {
   if (!ASKED_AT.includes(c.req.path)) return null
   const { localesOf } = await kit.authorizations()
@@ -51,7 +54,10 @@ async function askedByApp(kit: PageKit, c: PageContext): Promise<Language | null
   return found
 }
 
-/** GET /language: all of them. POST /language: keeps the choice in the account, or in a cookie where nobody is signed in. */
+/**
+ * GET /language: the list of languages. POST /language: stores the choice in the account, or in a cookie if nobody is
+ * signed in.
+ */
 export function languagePages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/language', c => {
     const { language } = texts.nav

@@ -32,16 +32,16 @@ export interface PageOptions {
   notice?: string | null
   /** Announced immediately (`role="alert"`). */
   problem?: string | null
-  /** Whether it is a document, which has styles of its own. */
+  /** Whether it is a page of the documentation, which has additional styles. */
   hasDocuments?: boolean
-  /** A field of the page's form shows what was refused. */
+  /** Whether a field of the page's form shows a problem. */
   isRefused?: boolean
   theme: ThemeChoice
-  /** The path to which a changed language or theme leads back; null where neither can be changed. */
+  /** The path to return to after changing the language or the theme; null: they cannot be changed here. */
   returnTo: string | null
-  /** The page with the form that this answers, to lead back to instead of the answer, which cannot be repeated. */
+  /** For the response to a form that cannot be repeated: the page with the form, to return to instead. */
   formAt?: string
-  /** Reloads the page after so long where no script runs. */
+  /** Reload interval in seconds if no script runs. */
   refreshSeconds?: number | null
 }
 
@@ -83,7 +83,7 @@ ${footer(shell, options)}
 </html>`
 }
 
-/** A narrow layout for a single form, or the full one. */
+/** Whether the layout is wide; pages with a single form are narrow. */
 function isWide({ user, current }: PageOptions): boolean {
   return user !== null || current === '/inbox' || current === '/docs'
 }
@@ -94,7 +94,7 @@ const TOP_COLORS = {
   gate: { light: '#f6f7f9', dark: '#0f1217' },
 } as const
 
-/** The colour of the browser's own frame. */
+/** The colour of the browser's toolbar. */
 function themeColor(theme: ThemeChoice, isWide: boolean): Html {
   const { light, dark } = TOP_COLORS[isWide ? 'app' : 'gate']
   if (theme !== 'system') return html`<meta name="theme-color" content="${theme === 'light' ? light : dark}">`
@@ -102,7 +102,7 @@ function themeColor(theme: ThemeChoice, isWide: boolean): Html {
 <meta name="theme-color" content="${dark}" media="(prefers-color-scheme: dark)">`
 }
 
-/** The operator's logo, or the key, with the product's name beside it unless the logo contains it. */
+/** The operator's logo, or the default key, followed by the product's name unless the logo contains it. */
 function brandMark({ productName, assets: { logo, logoDark }, brand }: Shell, theme: ThemeChoice): Html {
   if (!logo || !brand.logo) return html`${mark}<span>${productName}</span>`
   const hasName = !isMark(brand.logo)
@@ -132,7 +132,7 @@ ${options.returnTo === null ? '' : preferences(options, options.returnTo)}
 </footer>`
 }
 
-/** The forms for language and theme. Pages of administrators are in English. */
+/** The forms for language and theme. Pages of administrators have no choice of language. */
 function preferences({ current = '', theme, formToken: token }: PageOptions, returnTo: string): Html {
   const hasLanguage = !current.startsWith('/admin') && !returnTo.startsWith('/language')
   return html`<div class="preferences">${hasLanguage ? languageLink(returnTo) : ''}${themeForm(theme, returnTo, formToken(token))}</div>`
@@ -159,7 +159,7 @@ export function pageHead(title: string, lead: Html | string, action: Html | '' =
   return html`<div class="head"><div><h1>${title}</h1><p class="lead">${lead}</p></div>${action}</div>`
 }
 
-/** Labelled values, one below the other. */
+/** A list of labelled values. */
 export function factList(rows: readonly (readonly [label: string, value: Html | string])[]): Html {
   return html`<dl class="facts">${rows.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`
 }
@@ -180,7 +180,7 @@ export function time(instant: Instant): Html {
 }
 
 /**
- * How long ago an instant was, with the exact time as title; the script keeps it up to date, and writes the title in the
+ * A relative time ("5 minutes ago") with the exact time as title; the script updates it, and formats the title for the
  * reader's time zone and language.
  */
 export function ago(instant: Instant, now: Instant): Html {

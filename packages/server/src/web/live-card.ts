@@ -7,9 +7,9 @@ import { texts } from '../languages/current.ts'
 import type { LiveAgent } from './kit.ts'
 import { ago, factList, formToken, type Html } from './layout.ts'
 
-/** Connections in the card; the page of all agents has the others. */
+/** Maximum number of connections in the card; the page of all agents lists all. */
 const MAX_SHOWN = 5
-/** Characters of an answer; it is the agent's own text. */
+/** Maximum number of characters of an agent's answer, which is untrusted text. */
 const MAX_ANSWER_LENGTH = 400
 
 /** An agent's answer to the greeting; null: it is no longer connected. */
@@ -20,18 +20,21 @@ export interface LiveView {
   agents: readonly LiveAgent[]
   now: Instant
   token: string
-  /** After a hello to one of the connections. */
+  /** Set after a greeting was sent to one of the connections. */
   greeted?: { connectionId: string; greeting: Greeting }
-  /** After the key was revoked here: how many connections there were, and until none was left; null: one still is. */
+  /**
+   * Set after the key was revoked on this page: the number of its connections, and the time until all were closed;
+   * null: not all were closed in time.
+   */
   ended?: { connections: number; afterMs: number | null }
 }
 
-/** A value that changes whenever the card shows something else. */
+/** A text that changes whenever the content of the card changes. */
 export function liveState({ key, agents, now }: Pick<LiveView, 'key' | 'agents' | 'now'>): string {
   return [statusOf(key, now), ...agents.map(agent => agent.connectionId)].join()
 }
 
-/** Waiting for the key's agent, its connections with what can be done with them, or the end of the key. */
+/** The card: waiting for an agent, or its connections with their actions, or the end of the key. */
 export function liveCard(view: LiveView): Html {
   if (statusOf(view.key, view.now) !== 'active') return endedCard(view)
   return view.agents.length > 0 ? connectedCard(view) : waitingCard(view.key)
@@ -68,13 +71,13 @@ ${greeting === undefined ? '' : answerOf(greeting)}
 <form method="post" action="/keys/${key.id}/live/hello" data-in-place="live-card">${formToken(token)}<input type="hidden" name="connection" value="${agent.connectionId}"><button class="second small">${live.hello}<span class="unseen"> ${live.helloTo} ${agent.address}</span></button></form></div>`
 }
 
-/** An agent's answer for people; what it says itself is quoted. */
+/** An agent's answer as HTML; the agent's own text is quoted. */
 export function answerOf(greeting: Greeting): Html {
   const said = saidOf(greeting)
   return html`<p class="answer">${greetingText(greeting, false)}${said === null ? '' : html` <q>${said}</q>`}</p>`
 }
 
-/** @param isWhole with what the agent said, as one text for a screen reader */
+/** @param isWhole whether to include the agent's answer, as one text for screen readers */
 function greetingText(greeting: Greeting, isWhole: boolean): string {
   const { live } = texts
   if (greeting === null) return live.gone

@@ -12,15 +12,15 @@ import { type LiveView, liveCard, liveState } from './live-card.ts'
 import { notFound } from './problem.ts'
 import { stateTag, streamToSignedIn } from './signed-in-stream.ts'
 
-/** The `data` of the greeting that the page sends to an agent. */
+/** The `data` of the request that the page sends to an agent as a greeting. */
 export const HELLO = { hello: 'from the Keyway pages' }
-/** How long the page of a revoked key waits to say when its connections were closed. */
+/** How long the page of a revoked key waits for its connections to be closed. */
 const CLOSING_TIMEOUT_MS = 3 * SECOND
 const CLOSING_POLL_MS = 50
-/** Reload interval of the waiting page where no script runs. */
+/** Reload interval of the waiting page if no script runs, in seconds. */
 const REFRESH_SECONDS = 3
 
-/** /keys/:id/live: waits for a key's agent, shows and greets it, and ends it. */
+/** /keys/:id/live: waits for an agent with a key, shows it, greets it, and revokes the key. */
 export function livePages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/keys/:id/live', async c => renderLive(kit, c, await viewOf(kit, c)))
   app.get('/keys/:id/live/events', c => streamLive(kit, c))
@@ -46,7 +46,7 @@ export function livePages(app: Hono<PageVariables>, kit: PageKit): void {
   })
 }
 
-/** The key of the address, with its live connections. */
+/** The key that the path names, with its live connections. */
 export async function viewOf(kit: PageKit, c: PageContext, token = kit.forms.token(c)): Promise<LiveView> {
   const { user } = kit.requireSession(c)
   const id = parseId(c.req.param('id') ?? '')
@@ -59,7 +59,7 @@ async function agentsOf(kit: PageKit, key: ApiKey): Promise<LiveAgent[]> {
   return (await kit.agents.connections(key.userId)).filter(agent => agent.keyId === key.id)
 }
 
-/** Resolves once the key has no connection; with false if it still has after a while. */
+/** Resolves with true once the key has no connections, with false after a timeout. */
 async function connectionsEnd(kit: PageKit, key: ApiKey): Promise<boolean> {
   const until = kit.clock.now() + CLOSING_TIMEOUT_MS
   while ((await agentsOf(kit, key)).length > 0) {
@@ -91,7 +91,7 @@ export function streamedCard(view: LiveView): Html {
   return html`<p class="unseen" role="status" data-announce></p><div class="live-card" id="live-card" data-stream="${url}" data-lost="${texts.live.reconnecting}">${liveCard(view)}</div>`
 }
 
-/** Sends the card whenever it changed. */
+/** Sends the card whenever it has changed. */
 function streamLive(kit: PageKit, c: PageContext): Response {
   const token = kit.forms.token(c)
   return streamToSignedIn(kit, c, async (send, seen) => {

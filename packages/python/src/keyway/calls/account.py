@@ -36,7 +36,7 @@ class AccountCalls:
         return cast(EmailChangeRequested, answer)
 
     async def confirm_email(self, *, token: str) -> AccountObject:
-        """Confirms by the token of one of the two links; with the second one the address changes."""
+        """Confirms the change by the token of one of the two links; the second confirmation changes the address."""
         return cast(AccountObject, await self._call("POST", "/v1/me/email/confirm", body={"token": token}))
 
     async def cancel_email_change(self) -> None:
@@ -44,7 +44,8 @@ class AccountCalls:
         await self._call("DELETE", "/v1/me/email")
 
     async def delete(self) -> AccountObject:
-        """Takes effect at `deletes_at`, in 7 days. Needs a sign-in of the last 30 minutes, as does `restore`."""
+        """Schedules the deletion for `deletes_at`, in 7 days. Needs a sign-in of the last 30 minutes, as does
+        `restore`."""
         return cast(AccountObject, await self._call("DELETE", "/v1/me"))
 
     async def restore(self) -> AccountObject:
@@ -85,5 +86,5 @@ class AccountCalls:
         return cast("Page[ConsentObject]", answer)
 
     async def withdraw_consent(self, app_id: str) -> None:
-        """Ends the access of an app, and what was issued to it."""
+        """Ends the access of an app, and all tokens that were issued to it."""
         await self._call("DELETE", f"/v1/consents/{segment(app_id)}")

@@ -16,7 +16,7 @@ POLL_INTERVAL_SECONDS = 1.0
 
 
 class AppCalls:
-    """Charges, introspection, and what was revoked."""
+    """Charges, introspection, and the revocation feed."""
 
     def __init__(self, transport: Transport) -> None:
         self._call = transport.call

@@ -32,13 +32,13 @@ export function requireReader(kit: PageKit, c: PageContext): SignedIn {
   return signedIn
 }
 
-/** Whether the forms are shown: to administrators whose sign-in is recent. */
+/** Whether forms are shown: only to administrators with a recent sign-in. */
 export function mayChange(kit: PageKit, { user, session }: SignedIn): boolean {
   return user.role === 'admin' && isFresh(session, kit.clock.now())
 }
 
 /**
- * Who may change something now.
+ * Requires an administrator with a recent sign-in.
  *
  * @param back the page to return to from a new sign-in
  * @throws Redirect to /admin/confirm if the sign-in is too old; KeywayError `not_found` for everybody else
@@ -51,8 +51,8 @@ export function requireChanger(kit: PageKit, c: PageContext, back: string): Sign
 }
 
 /**
- * Runs the act of a form, whose fields are read after the right was checked, and goes back with a notice, unless the act
- * has an answer of its own.
+ * Runs the act of a form after checking the right to it, and redirects back with a notice, unless the act returns a
+ * response of its own.
  *
  * @param done the notice, which names the act
  * @throws Redirect to /admin/confirm if the sign-in is too old; KeywayError
@@ -86,13 +86,13 @@ export function isForeign(c: PageContext): boolean {
   return ['cross-site', 'same-site'].includes(c.req.header('sec-fetch-site') ?? '')
 }
 
-/** The link above a page to the list that it is one of. */
+/** The link at the top of a page back to its list. */
 export function backTo(section: Section): Html {
   const href = SECTIONS.find(([name]) => name === section)![1]
   return html`<p class="back"><a href="${href}">${adminTexts.nav[section]}</a></p>`
 }
 
-/** The form field for the reason, which the audit keeps. */
+/** The form field for the reason, which the audit records. */
 export function reasonField(id: string): Html {
   return html`<div class="field"><label for="${id}">${adminTexts.reason}</label><input id="${id}" name="reason" maxlength="${MAX_REASON_LENGTH}" autocomplete="off"></div>`
 }
@@ -102,7 +102,7 @@ export function invalid(message: string): KeywayError {
   return new KeywayError('invalid_request', message)
 }
 
-/** A page with the navigation of the section, and a hint where nothing can be changed. */
+/** A page of this section with its navigation, and a hint if the reader may not change anything. */
 export function renderAdmin(
   kit: PageKit,
   c: PageContext,
@@ -135,12 +135,14 @@ function hint(kit: PageKit, c: PageContext): Html | '' {
   return html`<p class="quiet">${confirm.needed} <a href="/admin/confirm?to=${to}">${confirm.link}</a>.</p>`
 }
 
-/** The page to return to; only pages of this section, so that nobody chooses where a sign-in leads. */
+/**
+ * The page to return to. Only pages of this section are accepted, so that a link cannot choose where a sign-in leads.
+ */
 export function destinationOf(path: string | undefined): string {
   return path && /^\/admin(?:\/[a-z0-9_-][a-z0-9._-]{0,63}){0,3}$/.test(path) ? path : '/admin'
 }
 
-/** The sentence of a refused value. Everything else is thrown on. */
+/** The message of a refused value. Any other error is rethrown. */
 export function refusalOf(error: unknown): string {
   if (error instanceof KeywayError && error.code === 'invalid_request') return error.message
   throw error

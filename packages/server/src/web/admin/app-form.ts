@@ -9,7 +9,7 @@ const MAX_LINES_LENGTH = 12_000
 
 type Filled = AppSettings & Partial<Pick<App, 'id'>>
 
-/** The fields of all settings, rare ones folded away. @param typed what was refused, to be corrected */
+/** The form fields of all settings; rare ones are collapsed. @param typed submitted values that were refused */
 export function settingsFields(app: Filled, reasonField: Html): Html {
   const more =
     app.logoutUris.length + app.scopes.length > 0 ||
@@ -54,7 +54,7 @@ function algorithm(name: string, label: string, chosen: SigningAlg): Html {
   return html`<div class="field"><label for="${name}">${label}</label><select id="${name}" name="${name}">${options}</select></div>`
 }
 
-/** The typed settings, unchecked. */
+/** The submitted settings, not validated. */
 export function readSettings(form: URLSearchParams): AppSettings {
   const text = (name: string) => (form.get(name) ?? '').trim()
   const list = (name: string) => text(name).slice(0, MAX_LINES_LENGTH).split(/\s+/).filter(Boolean)

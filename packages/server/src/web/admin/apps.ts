@@ -108,7 +108,7 @@ export function registerApp(kit: PageKit, c: PageContext): Promise<Response> {
   })
 }
 
-/** Shown once, and kept by no cache and no referrer. */
+/** The page that shows a new secret, once; neither caches nor referrers keep it. */
 function renderSecret(
   kit: PageKit,
   c: PageContext,

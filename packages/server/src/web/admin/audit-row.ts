@@ -8,7 +8,10 @@ import { adminTexts } from './texts.ts'
 
 type KeyNames = Awaited<ReturnType<PageKit['apiKeys']['findMany']>>
 
-/** Rows of the audit, with the addresses of people and the names of keys, each of which are read at once. */
+/**
+ * Rows of the audit, with the addresses of people and the names of keys; one query reads all addresses, another all
+ * names.
+ */
 export async function auditRows(kit: PageKit, events: readonly AuditEvent[]): Promise<Html[]> {
   const keyIds = events.flatMap(({ subject: { type, id } }) => (type === 'api_key' && id ? [id] : []))
   const [person, keys] = await Promise.all([
@@ -32,7 +35,7 @@ function auditRow(event: AuditEvent, person: PersonLink, keys: KeyNames): Html {
   return html`<li class="item"><div class="what"><span class="name">${audit.types[type]}</span>${about.map(each => html` <span class="about">${each}</span>`)}<p>${who}${network ? html` · <code>${network}</code>` : ''}</p>${reason?.text ? html`<p><q>${reason.text}</q></p>` : ''}${changesOf(before, after).map(change => html`<p><code>${change}</code></p>`)}${idsOf(event)}</div><p class="when">${time(at)}</p></li>`
 }
 
-/** What the act was about, apart from a person. */
+/** The subject of an act, unless it is a person. */
 function objectOf({ type, id }: Subject, keys: KeyNames): Html | '' {
   if (id === null) return ''
   const key = keys.get(id)
@@ -42,7 +45,7 @@ function objectOf({ type, id }: Subject, keys: KeyNames): Html | '' {
   return ''
 }
 
-/** The ids as the exports have them, to be copied. */
+/** The ids as in the exports, to be copied. */
 function idsOf({ actor, subject, requestId, sequence }: AuditEvent): Html {
   const { ids } = adminTexts.audit
   const shown: [string, string | number | null][] = [
@@ -58,7 +61,10 @@ function idsOf({ actor, subject, requestId, sequence }: AuditEvent): Html {
   return html`<details class="ids"><summary>${ids.title}</summary><dl>${rows.map(([label, value]) => html`<div><dt>${label}</dt><dd><code>${value}</code></dd></div>`)}</dl></details>`
 }
 
-/** One line for each property that an act changed, as `role: user → admin`. What was and stays unset is left out. */
+/**
+ * One line for each property that an act changed, as `role: user → admin`. Properties that were unset before and after
+ * are left out.
+ */
 function changesOf(before: AuditedState | null, after: AuditedState | null): string[] {
   const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])]
   return names.flatMap(name => {
@@ -78,7 +84,7 @@ function inWords(value: unknown): string | undefined {
     : JSON.stringify(value)
 }
 
-/** `max_key_lifetime_days` and `requirePkce` as words. */
+/** Splits a name such as `max_key_lifetime_days` or `requirePkce` into words. */
 function nameInWords(name: string): string {
   return name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`).replaceAll('_', ' ')
 }

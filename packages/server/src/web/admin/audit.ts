@@ -16,7 +16,7 @@ import { auditRows } from './audit-row.ts'
 import { adminTexts } from './texts.ts'
 
 const ROWS = 40
-/** An id of any kind, or an address. */
+/** The format of an id of any kind, or an address. */
 const WHO = /^[!-~]{1,254}$/
 /** No row has this id. */
 const NOBODY = '00000000-0000-0000-0000-000000000000'
@@ -46,7 +46,7 @@ ${filterForm(wanted)}
   return renderAdmin(kit, c, 'audit', { title: audit.title }, body)
 }
 
-/** The filters as typed; values that no row can have are left out. */
+/** The submitted filters, without values that no row can have. */
 type Typed = Record<'actor' | 'subject' | 'type' | 'from' | 'to', string>
 
 function typedOf(c: PageContext): Typed {
@@ -74,7 +74,7 @@ async function filterOf(kit: PageKit, { actor, subject, type, from, to }: Typed)
   }
 }
 
-/** The id of whom an address belongs to; any other text is an id. */
+/** The id of the account with this address; any other text is taken as an id. */
 async function idOf(kit: PageKit, who: string): Promise<string> {
   if (!who.includes('@')) return who
   const email = parseEmailAddress(who)
@@ -98,7 +98,7 @@ function filterForm({ actor, subject, type, from, to }: Typed): Html {
   return html`<form method="get" action="/admin/audit" class="inline spaced" role="search">${field('subject', subject, audit.whoExample)}${field('actor', actor, audit.whoExample)}<div class="field"><label for="type">${audit.fields.type}</label><select id="type" name="type"><option value="">${audit.any}</option>${types}</select></div>${field('from', from, DATE_EXAMPLE)}${field('to', to, DATE_EXAMPLE)}<button>${audit.filter}</button></form>`
 }
 
-/** /admin/audit/:file: all that match, oldest first. */
+/** /admin/audit/:file: all matching rows, oldest first. */
 export async function exportAudit(kit: PageKit, c: PageContext): Promise<Response> {
   requireReader(kit, c)
   const file = c.req.param('file') ?? ''
@@ -117,7 +117,7 @@ export async function exportAudit(kit: PageKit, c: PageContext): Promise<Respons
   return c.body(body, 200, headers)
 }
 
-/** The role may be withdrawn while the answer is streamed. */
+/** Checked again while the response is streamed, since the role may be withdrawn. */
 export async function assertStillReads(kit: PageKit, c: PageContext): Promise<void> {
   const cookie = kit.cookies.session(c)
   const signedIn = cookie ? await kit.sessions.authenticateCookie(cookie) : null

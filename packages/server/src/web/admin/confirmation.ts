@@ -3,20 +3,20 @@ import type { PageContext, PageKit } from '../kit.ts'
 import { formToken, type Html } from '../layout.ts'
 import { renderAdmin, type Section } from './acting.ts'
 
-/** What is asked once more before it is done. */
+/** An act that must be confirmed. */
 export interface Question {
   section: Section
   title: string
-  /** What the act does, and to what. */
+  /** The effects of the act, and its subject. */
   body: Html
-  /** Where the form is sent. */
+  /** The URL that the form posts to. */
   action: string
   fields: Html
   submit: string
   cancel: { href: string; label: string }
 }
 
-/** A page that asks before an act, which works without scripts. */
+/** A page that asks to confirm an act; works without scripts. */
 export function renderQuestion(
   kit: PageKit,
   c: PageContext,

@@ -3,17 +3,17 @@ import { formToken, type Html } from '../layout.ts'
 import { adminTexts } from './texts.ts'
 
 export interface DangerousAct {
-  /** Where its form is sent. */
+  /** The URL that the form posts to. */
   action: string
   /** Also the text of its button. */
   title: string
   lead: string
   fields: Html | ''
-  /** Cannot be undone. */
+  /** Whether it cannot be undone. */
   isFinal: boolean
 }
 
-/** What takes something away or gives rights, apart from everything else and at the end of a page. */
+/** A card at the end of a page with the acts that remove something or give rights. */
 export function dangerCard(acts: readonly DangerousAct[], token: string): Html {
   const rows = acts.map(
     ({ action, title, lead, fields, isFinal }) =>

@@ -11,7 +11,7 @@ const ROWS = 40
 const STATES: readonly DeliveryState[] = ['waiting', 'delivered', 'failed', 'dropped']
 const TAGS = { waiting: 'warn', delivered: 'active', failed: 'revoked', dropped: 'expired' } as const
 
-/** The sent and waiting events of an endpoint. @param token null: nothing can be sent again from here */
+/** The sent and queued events of an endpoint. @param token the form token; null: without forms to send again */
 export async function deliveriesCard(
   kit: PageKit,
   c: PageContext,
@@ -50,7 +50,7 @@ function outcome({ last }: WebhookDelivery): Html | '' {
   return html` · ${last.error ?? last.status} · ${texts.took(last.durationMs)}`
 }
 
-/** The answer of an endpoint to a test. It is text of others: only ever shown as text. */
+/** The response of an endpoint to a test event. It is untrusted, so it is only shown as text. */
 export function testResult({ state, last }: WebhookDelivery): Html {
   return html`<section class="card" role="status"><h2>${texts.tested} <span class="tag ${TAGS[state]}">${texts.states[state]}</span></h2>
 <p>${last?.error ?? last?.status ?? ''} · ${texts.took(last?.durationMs ?? 0)}</p>${last?.status == null ? '' : html`<p><strong>${texts.answer}</strong></p><pre class="source" tabindex="0">${last.answer || texts.noAnswer}</pre>`}</section>`

@@ -14,10 +14,10 @@ import { type PersonLink, personLinks } from './person-links.ts'
 import { MAX_SELECTED } from './selected-keys.ts'
 import { adminTexts } from './texts.ts'
 
-/** Days without a use, of which one is chosen. */
+/** The choices of a filter for keys that were unused for this many days. */
 const UNUSED_DAYS = [30, 90, 180, 365] as const
 const DEFAULT_UNUSED_DAYS = 90
-/** As in the API. */
+/** Maximum length of an external id, as in the API. */
 const MAX_EXTERNAL_ID_LENGTH = 128
 const PREFIX_LENGTH = 12
 const EXPIRING_WITHIN = 14 * DAY
@@ -73,7 +73,7 @@ ${isSelectable ? selectionForm('/admin/keys/revoke') : ''}</div>`
   return renderAdmin(kit, c, 'keys', { title: keys.title, ...(notice && { notice }) }, body)
 }
 
-/** A key's first characters, or else the id that its owner's own system gave it. */
+/** Searches by the beginning of a key, or otherwise by the external id that the owner's own system gave it. */
 function searchOf(typed: string): KeySearch {
   return typed.startsWith('svc_') ? { prefixBeginning: typed.slice(0, PREFIX_LENGTH) } : { externalId: typed }
 }

@@ -16,7 +16,7 @@ const ROWS = 40
 const SUPPRESSED = 50
 const STATES: readonly MessageState[] = ['queued', 'failed', 'expired', 'sent']
 
-/** /admin/mails: queue, failures, suppressed addresses. */
+/** /admin/mails: the queue, failed mails, and suppressed addresses. */
 export async function renderMails(kit: PageKit, c: PageContext): Promise<Response> {
   const signedIn = requireReader(kit, c)
   const { mails } = adminTexts
@@ -63,7 +63,7 @@ function backField(back: string): Html | '' {
   return back ? html`<input type="hidden" name="back" value="${back}">` : ''
 }
 
-/** @param token null: it cannot be sent again from here @param back the page to return to */
+/** @param token the form token; null: without a form to send it again @param back the page to return to */
 export function mailRow(mail: ListedMail, token: string | null, back = ''): Html {
   const { mails } = adminTexts
   const isFailed = mail.state === 'failed' || mail.state === 'expired'
@@ -86,7 +86,7 @@ export function changeMails(kit: PageKit, c: PageContext): Promise<Response> {
   })
 }
 
-/** The name of the notice. */
+/** Performs the act of a form; returns the name of the notice to show. */
 async function change(kit: PageKit, act: string | undefined, form: URLSearchParams, by: By): Promise<string> {
   switch (act) {
     case 'again': {

@@ -14,7 +14,7 @@ import {
 import { renderQuestion } from './confirmation.ts'
 import { adminTexts } from './texts.ts'
 
-/** /admin/nodes: the running processes, what is wrong with the installation, and the keys that sign tokens. */
+/** /admin/nodes: the running processes, problems of the installation, and the keys that sign tokens. */
 export async function renderNodes(kit: PageKit, c: PageContext): Promise<Response> {
   const signedIn = requireReader(kit, c)
   const { nodes } = adminTexts
@@ -53,7 +53,7 @@ function signingKeys(kit: PageKit, isEditable: boolean): Html {
   return html`<section class="card flush"><div class="card-head"><h2>${nodes.signingKeys}</h2><p class="quiet">${nodes.signingKeysLead}</p></div><ul class="list">${keys.map(({ kid, alg }) => html`<li class="item"><div class="what"><span class="name">${alg}</span><p><code>${kid}</code></p></div></li>`)}</ul>${rotate}</section>`
 }
 
-/** GET /admin/nodes/rotate-signing-keys: asks once more. */
+/** GET /admin/nodes/rotate-signing-keys: asks for confirmation. */
 export function renderRotateSigningKeys(kit: PageKit, c: PageContext): Response | Promise<Response> {
   requireChanger(kit, c, '/admin/nodes')
   const { nodes } = adminTexts

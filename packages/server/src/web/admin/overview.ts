@@ -9,7 +9,7 @@ import { adminTexts } from './texts.ts'
 
 const LATEST = 5
 
-/** /admin: what runs, what waits, what happened over time, and what was done last. */
+/** /admin: running nodes, queues, statistics over time, and the latest audited acts. */
 export async function renderOverview(kit: PageKit, c: PageContext): Promise<Response> {
   requireReader(kit, c)
   const { overview, people } = adminTexts

@@ -9,7 +9,7 @@ import { personOf } from './people.ts'
 import { MAX_DESCRIPTION_LENGTH } from './person-forms.ts'
 import { adminTexts, type Notice } from './texts.ts'
 
-/** Keys that one statement reads to revoke them. */
+/** Keys that one statement reads in order to revoke them. */
 const KEYS = 100
 
 /** POST /admin/users/:id/:act */
@@ -26,7 +26,7 @@ export async function changePerson(kit: PageKit, c: PageContext): Promise<Respon
 
 type Act = (kit: PageKit, user: User, form: URLSearchParams, by: By) => Promise<unknown>
 
-/** Each with the notice that it leaves. */
+/** The acts by name, each with the notice to show after it. */
 const ACTS: { [name: string]: [Notice, Act] | undefined } = Object.assign(Object.create(null), {
   role: ['role_set', setRole],
   rename: ['person_renamed', rename],

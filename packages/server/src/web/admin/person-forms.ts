@@ -7,7 +7,7 @@ import { adminTexts } from './texts.ts'
 
 export const MAX_DESCRIPTION_LENGTH = 200
 
-/** What helps a person and harms nothing. @param once an id, so that credit that is sent twice is added once */
+/** A card with the acts that help a person and cannot harm. @param once an id that makes repeated credits idempotent */
 export function supportCard(user: User, token: string, once: string): Html {
   const { person } = adminTexts
   const form = (name: string, title: string, lead: string, fields: Html | '') =>
@@ -21,7 +21,7 @@ ${form('rename', person.rename, '', name)}
 </div></section>`
 }
 
-/** What takes something away or gives rights. */
+/** The acts that remove something from the person, or give rights. */
 export function dangersOf(user: User): DangerousAct[] {
   const { person, roles } = adminTexts
   const act = (name: string, title: string, lead: string, fields: Html, isFinal = false) => ({
@@ -44,7 +44,7 @@ export function dangersOf(user: User): DangerousAct[] {
   ]
 }
 
-/** Why little works for this person, and how that ends. */
+/** A card that says why the account is suspended, with the form that activates it. */
 export function suspensionCard(user: User, token: string | null): Html {
   const { person } = adminTexts
   const lift = token

@@ -6,7 +6,7 @@ import { adminTexts } from './texts.ts'
 /** A link to a person's page, by id. */
 export type PersonLink = (id: string) => Html
 
-/** Links with the addresses of these people, which one query reads. A deleted account has none. */
+/** Links to these people, labelled with their addresses, which one query reads. A deleted account has no address. */
 export async function personLinks(kit: PageKit, ids: readonly (string | null)[]): Promise<PersonLink> {
   const { deleted } = adminTexts.people
   const known = [...new Set(ids.filter(id => id !== null))]

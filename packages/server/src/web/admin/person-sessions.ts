@@ -7,7 +7,7 @@ import type { PageKit } from '../kit.ts'
 import { ago, formToken, type Html } from '../layout.ts'
 import { adminTexts } from './texts.ts'
 
-/** Where a person is signed in, each to be ended, or all together. @param token null: nothing can be ended from here */
+/** The sessions of a person, with forms to end one or all of them. @param token the form token; null: without forms */
 export function sessionsCard(
   kit: PageKit,
   user: User,

@@ -22,7 +22,7 @@ import { sessionsCard } from './person-sessions.ts'
 import { adminTexts } from './texts.ts'
 
 const ROWS = 10
-/** Rows of each list after "Show more"; the API lists all of them in pages. */
+/** Maximum number of rows of each list after "Show more"; the API lists all of them. */
 const MORE_ROWS = 100
 const LEDGER_ROWS = 50
 const LANGUAGE_NAMES = new Intl.DisplayNames(['en'], { type: 'language' })
@@ -48,7 +48,7 @@ export async function renderPerson(kit: PageKit, c: PageContext): Promise<Respon
     kit.usage.ofUser(user.id),
     kit.consents.list(user.id, page),
   ])
-  // Reading is recorded, so a link on another site must not cause it: cookies are sent along with links.
+  // Reading is audited, so a link on another site must not cause it: browsers send cookies with it.
   const opened = isForeign(c) ? '' : await recordedReading(kit, c, user, byOf(kit, c, signedIn), token)
   const more = ({ next }: { next: unknown }) =>
     next && !showsMore
@@ -82,7 +82,7 @@ function factsOf(user: User, balance: string): Html[] {
   return facts.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)
 }
 
-/** Links to what is recorded when it is read, and to the audit. */
+/** Links to the lists whose reading is audited, and to the audit. */
 function readings({ id, status }: User): Html {
   const { person, nav } = adminTexts
   const link = (query: string, label: string) =>
@@ -105,7 +105,7 @@ function list(items: Html[]): Html | '' {
 
 type Reader = ReturnType<typeof byOf>
 
-/** What was asked for, and is recorded as read. */
+/** The requested list, whose reading is audited. */
 function recordedReading(
   kit: PageKit,
   c: PageContext,
@@ -146,7 +146,7 @@ async function mailsOf(kit: PageKit, { id, email }: User, by: Reader, token: str
 export async function exportPerson(kit: PageKit, c: PageContext): Promise<Response> {
   const signedIn = requireReader(kit, c)
   const user = await personOf(kit, c)
-  // Reading is recorded, so a link on another site must not cause it.
+  // Reading is audited, so a link on another site must not cause it.
   if (isForeign(c)) throw notFound()
   const read = async () => kit.exportOf(user, 'operator', () => assertStillReads(kit, c))
   const body = await kit.administration.reading(user.id, 'export', byOf(kit, c, signedIn), read)

@@ -18,7 +18,7 @@ import { adminTexts } from './texts.ts'
 
 const MAX_TEXT_LENGTH = 4000
 
-/** The fields of the form, as texts. */
+/** The form's values, as text. */
 type Fields = Record<FieldName, string>
 type FieldName =
   | 'max_lifetime'
@@ -39,7 +39,7 @@ export async function renderPolicies(kit: PageKit, c: PageContext): Promise<Resp
   return render(kit, c, fieldsOf(await kit.policies.read()))
 }
 
-/** POST /admin/policies. A mistake is shown on the filled form. */
+/** POST /admin/policies. A mistake is shown in the form, with the submitted values. */
 export async function changePolicies(kit: PageKit, c: PageContext): Promise<Response> {
   let typed: Fields | undefined
   try {
@@ -187,7 +187,7 @@ function bad(label: string): never {
   throw invalid(adminTexts.policies.bad(label))
 }
 
-/** Fields that were left unchanged stay unset, and follow the settings. */
+/** Only the fields that the form changed: others stay unset, and follow the defaults. */
 function onlyChanged(before: Policies, wanted: Policies): PolicyChange {
   const names = Object.keys(wanted) as (keyof Policies)[]
   const differing = names.filter(name => JSON.stringify(before[name]) !== JSON.stringify(wanted[name]))

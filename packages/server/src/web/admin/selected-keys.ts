@@ -9,10 +9,10 @@ import { renderQuestion } from './confirmation.ts'
 import { personLinks } from './person-links.ts'
 import { adminTexts } from './texts.ts'
 
-/** Keys that are revoked together: a page of the list has as many. */
+/** Maximum number of keys that are revoked together: as many as a page of the list has. */
 export const MAX_SELECTED = 40
 
-/** GET /admin/keys/revoke: asks once more, naming keys and owners. */
+/** GET /admin/keys/revoke: asks for confirmation, naming keys and owners. */
 export async function renderRevokeKeys(kit: PageKit, c: PageContext): Promise<Response> {
   requireChanger(kit, c, '/admin/keys')
   const { keyList } = texts
@@ -44,7 +44,7 @@ export function revokeKeys(kit: PageKit, c: PageContext): Promise<Response> {
   })
 }
 
-/** The active ones among these. @throws KeywayError `invalid_request` if none is */
+/** The active keys among these. @throws KeywayError `invalid_request` if none is */
 async function activeKeys(kit: PageKit, typed: readonly string[]): Promise<OwnedApiKey[]> {
   const ids = new Set(typed.slice(0, MAX_SELECTED).flatMap(text => parseId(text) ?? []))
   const now = kit.clock.now()

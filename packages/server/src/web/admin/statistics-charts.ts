@@ -6,7 +6,7 @@ import { UNIT_LENGTHS, type UsageUnit } from '../../usage/usage.ts'
 import { chart, formatCount, type Series } from '../chart.ts'
 import { day, type Html, time } from '../layout.ts'
 
-/** The periods of the overview: buckets up to the present one. */
+/** The periods to choose from; each ends with the current bucket. */
 const PERIODS = {
   day: { label: '24 hours', unit: 'hour', buckets: 24 },
   week: { label: '7 days', unit: 'day', buckets: 7 },
@@ -75,7 +75,7 @@ export function periodLinks(chosen: Period): Html {
   return html`<nav class="filter" aria-label="${texts.period}">${links}</nav>`
 }
 
-/** What is known now; null: only as it was measured last. */
+/** Current values; null: only the last measured value is known. */
 export interface Present {
   people: number | null
   agents: number
@@ -121,13 +121,13 @@ function summaryOf(
   return { figure: formatCount(sum), note: sum === 0 ? '' : texts.most[unit](formatCount(most)) }
 }
 
-/** Short, and in UTC as the buckets are. */
+/** A short label in UTC, as buckets are. */
 function axisLabel(at: Instant, unit: UsageUnit): string {
   if (unit === 'hour') return `${new Date(at).toISOString().slice(11, 16)} UTC`
   return new Date(at).toLocaleDateString('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })
 }
 
-/** Newest first, without the buckets in which nothing happened. */
+/** A table of all buckets with activity, newest first. */
 function table(buckets: readonly StatisticBucket[], period: Period): Html {
   const { unit } = PERIODS[period]
   const used = buckets.filter(bucket => SHOWN.some(({ of }) => (of(bucket) ?? 0) > 0)).toReversed()

@@ -298,5 +298,5 @@ export const adminTexts = {
   audit: auditTexts,
 }
 
-/** The name of what a page says after an act. */
+/** The name of a notice that a page shows after an act. */
 export type Notice = keyof typeof adminTexts.notices

@@ -1,6 +1,6 @@
 import type { WebhookEventType } from '../../webhooks/webhook-event.ts'
 
-/** What each event says, in the order of the form. */
+/** A description of each event, in the order of the form. */
 export const WEBHOOK_EVENT_WORDS: Record<WebhookEventType, string> = {
   'user.created': 'Somebody signed up, or was imported.',
   'user.updated': 'A name, address, role or language changed.',
@@ -25,7 +25,7 @@ export const WEBHOOK_EVENT_WORDS: Record<WebhookEventType, string> = {
   'audit.recorded': 'The end of the audit was sealed: keep it elsewhere as a proof.',
 }
 
-/** By what events are about: the part of their names before the dot. */
+/** Headings of groups of events, by the part of their names before the dot. */
 export const WEBHOOK_EVENT_GROUPS: Record<string, string> = {
   user: 'People',
   session: 'Sessions',

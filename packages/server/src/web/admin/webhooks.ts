@@ -18,7 +18,7 @@ import type { Notice } from './texts.ts'
 import { WEBHOOK_EVENT_GROUPS, WEBHOOK_EVENT_WORDS } from './webhook-events-texts.ts'
 import { webhooksTexts as texts } from './webhooks-texts.ts'
 
-/** The values of the form, also to be corrected. */
+/** The values of the form, possibly refused ones. */
 interface Typed {
   url: string
   events: readonly WebhookEventType[]
@@ -90,7 +90,7 @@ export function createWebhook(kit: PageKit, c: PageContext): Promise<Response> {
   })
 }
 
-/** Shown once, and kept by no cache and no referrer. */
+/** The page that shows a new secret, once; neither caches nor referrers keep it. */
 function renderSecret(
   kit: PageKit,
   c: PageContext,

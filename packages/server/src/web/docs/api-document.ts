@@ -43,14 +43,14 @@ export interface Schema {
   examples?: readonly unknown[]
 }
 
-/** An operation with its address. */
+/** An operation with its method and path. */
 export interface Operation extends ApiOperation {
   method: string
   path: string
   tag: string
 }
 
-/** In the order of the tags, and of the routes in each. */
+/** All operations, in the order of the tags and, within a tag, of the routes. */
 export function operationsOf(document: ApiDocument): Operation[] {
   const all = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({
@@ -63,14 +63,14 @@ export function operationsOf(document: ApiDocument): Operation[] {
   return document.tags.flatMap(({ name }) => all.filter(({ tag }) => tag === name))
 }
 
-/** Tags whose calls are for operators, as the documents of their group are. */
+/** Tags whose operations are documented for operators only. */
 const OPERATORS_TAGS = ['Administration']
 
 export function isForOperators(tag: string): boolean {
   return OPERATORS_TAGS.includes(tag)
 }
 
-/** The body's media type that is shown: JSON where there is a choice. */
+/** The media type of a body to show: JSON if there are several. */
 export function bodyOf({ requestBody }: ApiOperation): { type: string; content: Content } | null {
   const [type, content] = Object.entries(requestBody?.content ?? {})[0] ?? []
   return type && content ? { type, content } : null

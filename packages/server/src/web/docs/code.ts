@@ -4,7 +4,7 @@ import type { Html } from '../layout.ts'
 import { highlighted } from './highlight.ts'
 
 export interface Snippet {
-  /** As in the info string of a fenced block; empty for output. */
+  /** The language, as in the info string of a fenced block; empty for output. */
   language: string
   text: string
 }
@@ -16,7 +16,7 @@ const LABELS: Readonly<Record<string, string>> = {
   python: 'Python',
 }
 
-/** A block of code with a button that copies it, which is shown if scripts run; of output without one. */
+/** A block of code with a button that copies it, which is shown if scripts run. Output has no button. */
 export function codeBlock({ language, text }: Snippet, id: string): Html {
   const { keys } = texts
   const block = html`<pre tabindex="0"><code id="${id}">${highlighted(language, text)}</code></pre>`
@@ -24,7 +24,7 @@ export function codeBlock({ language, text }: Snippet, id: string): Html {
   return html`<div class="code copied">${block}<button type="button" class="second small copy" data-copy="${id}" data-copied="${keys.copied}">${keys.copy}</button></div>`
 }
 
-/** The same in several languages, one of which is shown: the chosen one of radio buttons, so that no script is needed. */
+/** Code in several languages as tabs, which are radio buttons, so that no script is needed. */
 export function codeTabs(snippets: readonly Snippet[], id: string): Html {
   return html`<fieldset class="code-tabs"><legend class="unseen">${texts.docs.languages}</legend>${snippets.map(
     ({ language }, at) =>
@@ -32,7 +32,7 @@ export function codeTabs(snippets: readonly Snippet[], id: string): Html {
   )}${snippets.map((snippet, at) => html`<div class="tab">${codeBlock(snippet, `${id}-code-${at}`)}</div>`)}</fieldset>`
 }
 
-/** Whether blocks that follow each other are the same in several languages. */
+/** Whether consecutive blocks are the same code in several languages. */
 export function areAlternatives(snippets: readonly Snippet[]): boolean {
   const languages = snippets.map(({ language }) => language)
   return new Set(languages).size === languages.length && languages.every(language => language in LABELS)

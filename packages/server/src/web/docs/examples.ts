@@ -1,7 +1,7 @@
 import { bodyOf, type Operation, type Parameter } from './api-document.ts'
 import type { Snippet } from './code.ts'
 
-/** A call of an operation in curl, TypeScript and Python, which runs as it is once its variables are set. */
+/** Examples that call an operation in curl, TypeScript and Python; they run unchanged once their variables are set. */
 export function examplesOf(operation: Operation, publicUrl: string): Snippet[] {
   const call = callOf(operation, publicUrl)
   const method = SDK_METHODS[operation.operationId]
@@ -13,8 +13,8 @@ export function examplesOf(operation: Operation, publicUrl: string): Snippet[] {
 }
 
 /**
- * How both SDKs call an operation. In TypeScript the parameters of the path come first, then the body as one object, or those
- * of its fields that are named here; in Python the fields are keyword arguments.
+ * The SDK method of each operation. In TypeScript path parameters come first, then the body as one object, or the
+ * fields that are listed here; in Python fields are keyword arguments.
  */
 export const SDK_METHODS: Readonly<Record<string, { name: string; fields?: readonly string[] }>> = {
   sendMagicLink: { name: 'sendMagicLink' },
@@ -51,7 +51,7 @@ interface Call {
   publicUrl: string
   method: string
   path: string
-  /** Values of the path's parameters. */
+  /** Values of the path parameters. */
   params: string[]
   /** The credential of the call: a session, a session or key, an app, or none. */
   by: 'session' | 'owner' | 'app' | 'nobody'
@@ -106,7 +106,7 @@ function curl({ method, publicUrl, path, by, idempotencyKey, body, isForm }: Cal
   return lines.join(' \\\n  ')
 }
 
-/** Inside single quotes of a shell. */
+/** A text in single quotes for a shell. */
 function quoted(text: string): string {
   return text.replaceAll("'", `'\\''`)
 }

@@ -8,22 +8,22 @@ import { GUIDES } from './library.ts'
 export interface DocsPage {
   title: string
   body: Html
-  /** The path of the current entry of the menu. */
+  /** Path of the current menu entry. */
   current: string
-  /** The call of that entry that is shown. */
+  /** The operation that is shown, if the entry has several. */
   call?: Operation
   status?: number
   query?: string
 }
 
-/** What all pages of the documents share. */
+/** What all pages of the documentation share. */
 export interface Docs {
   kit: PageKit
   /** In the order of the reference. */
   operations: readonly Operation[]
 }
 
-/** A page with the menu and the search beside it. */
+/** A page of the documentation next to its menu and search. */
 export function renderInFrame(
   { kit, operations }: Docs,
   c: PageContext,

@@ -1,15 +1,15 @@
 import { html } from 'hono/html'
 import type { Html } from '../layout.ts'
 
-/** The kinds of tokens that are highlighted in code; the names of the style's classes. */
+/** The kinds of highlighted tokens, which are also the CSS class names. */
 type Kind = 'comment' | 'string' | 'keyword' | 'variable'
 
 interface Syntax {
-  /** What begins a comment to the end of the line. */
+  /** What starts a comment that ends with the line; null: the language has none. */
   comment: string | null
   quotes: string
   keywords: ReadonlySet<string>
-  /** A string before a colon is the name of a field, and numbers are values. */
+  /** Whether it is a data format: a string before a colon is a field name, and numbers are values. */
   isData?: boolean
 }
 
@@ -36,8 +36,8 @@ const SYNTAXES: Readonly<Record<string, Syntax>> = {
 const ALIASES: Readonly<Record<string, string>> = { js: 'ts', bash: 'sh' }
 
 /**
- * Code with its parts in colours, as coarse as our own examples allow: a library that knows all of a language is larger than
- * the documents. A language that is not known stays as it is.
+ * Code with syntax highlighting, as far as our own examples need it: a complete library is larger than the
+ * documentation. Unknown languages are not highlighted.
  */
 export function highlighted(language: string, text: string): Html {
   const syntax = SYNTAXES[ALIASES[language] ?? language]
@@ -73,7 +73,7 @@ function tokenAt(syntax: Syntax, text: string, at: number): { end: number; kind:
   return { end: at + word.length, kind: isValue ? 'keyword' : /^\$\w/.test(word) ? 'variable' : null }
 }
 
-/** Behind the closing quote, or at the end of the text. */
+/** The index after the closing quote, or the end of the text. */
 function endOfString(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at++) {
     if (text[at] === '\\') at++

@@ -6,16 +6,15 @@ export type Group = 'guides' | 'operators'
 
 export interface Guide {
   slug: string
-  /** In the menu. */
+  /** The label in the menu. */
   label: string
   group: Group
-  /** Below the root of the project. */
+  /** Path below the root of the project. */
   file: string
 }
 
 /**
- * The documents that are shown. People who use the service get the guides. What only its operator needs is shown to
- * administrators and support, whom it would otherwise send to the file; for everybody else it would be noise.
+ * The documents that are shown: guides for everybody, and documents for operators to administrators and support only.
  */
 export const GUIDES: readonly Guide[] = [
   { slug: 'quickstart', label: 'Quickstart', group: 'guides', file: 'docs/quickstart.md' },
@@ -31,11 +30,11 @@ export const GUIDES: readonly Guide[] = [
 
 const ROOT = new URL('../../../../../', import.meta.url)
 
-/** Addresses of the service in the documents. */
+/** Addresses in the documents that stand for the service's own. */
 const EXAMPLE_ORIGINS = ['https://keyway.example.com', 'http://localhost:8080']
 
 export interface Library {
-  /** Rendered on its first use in the language of the request, in which its buttons are. */
+  /** Renders a document, on the first use in each language, since the labels of its buttons are translated. */
   read(guide: Guide): RenderedDocument
 }
 
@@ -60,7 +59,7 @@ function render(guide: Guide, publicUrl: string): RenderedDocument {
   })
 }
 
-/** Links to documents that are shown lead to their pages; links to other files of the project lead nowhere. */
+/** Resolves links to documents that are shown; links to other files of the project become plain text. */
 function resolveLink(target: string, from: string): string | null {
   if (/^(?:https?:|mailto:|#|\/)/.test(target)) return target
   const { pathname, hash } = new URL(target, new URL(from, 'file:///'))

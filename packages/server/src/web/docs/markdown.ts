@@ -1,7 +1,7 @@
 import { Marked, type Token, type Tokens } from 'marked'
 import { areAlternatives, codeBlock, codeTabs, type Snippet } from './code.ts'
 
-/** A part of a document, for the menu beside it and for the search. */
+/** A section of a document, for the table of contents and the search. */
 export interface Section {
   /** The id of its heading. */
   anchor: string
@@ -13,21 +13,21 @@ export interface Section {
 
 export interface RenderedDocument {
   title: string
-  /** Without the title. */
+  /** The content without the title. */
   html: string
   sections: Section[]
 }
 
 export interface MarkdownOptions {
-  /** The address of a linked file; null where there is none, and its text stays. */
+  /** The URL of a linked file; null: only the link's text is kept. */
   resolveLink(target: string): string | null
   /** Replaces the example address of the service by its own. */
   personalize(text: string): string
 }
 
 /**
- * Renders a document of ours. Markup in it is dropped, so that the result has only what is written here. Blocks of code that
- * follow each other in different languages become tabs.
+ * Renders a document of the project. HTML in it is dropped, so that the output contains only tags that are written
+ * here. Consecutive code blocks in different languages become tabs.
  */
 export function renderMarkdown(source: string, options: MarkdownOptions): RenderedDocument {
   const anchors = new Set<string>()
@@ -74,7 +74,7 @@ export function renderMarkdown(source: string, options: MarkdownOptions): Render
   }
 }
 
-/** A header cell without text would be none. */
+/** An empty header cell is written as a data cell, since a header needs text. */
 function tableCell(name: 'th' | 'td', content: string): string {
   return name === 'th' ? `<th scope="col">${content}</th>` : `<td>${content}</td>`
 }
@@ -112,10 +112,10 @@ function sectionOf({ depth, text }: Tokens.Heading, taken: Set<string>): Section
   return { anchor, heading, depth, text: '' }
 }
 
-/** Between the head of a table and its rows. */
+/** The line between the header of a table and its rows. */
 const TABLE_RULE = /^[|\s:-]+$/
 
-/** The target of a link, after its text. */
+/** The target of a Markdown link, which follows its text. */
 const LINK_TARGET = /\]\([^()[\]\s]*\)/g
 
 function addText(sections: Section[], token: Token): void {

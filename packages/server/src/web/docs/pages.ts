@@ -18,18 +18,18 @@ export interface DocsHandlers {
   guide(c: PageContext): Answered
   tag(c: PageContext): Answered
   operation(c: PageContext): Answered
-  /** Carries out the call of a form. */
+  /** Runs the call that a form describes. */
   makeCall(c: PageContext): Answered
-  /** Leads back to the call after a sign-in. */
+  /** Redirects to a sign-in, which returns to the call. */
   signIn(c: PageContext): Answered
   search(c: PageContext): Answered
   errors(c: PageContext): Answered
   error(c: PageContext): Answered
 }
 
-/** Headings of this depth are listed at the beginning of a guide. */
+/** Depth of the headings that a guide's table of contents lists. */
 const LISTED_DEPTH = 2
-/** A guide with fewer sections has no list of them. */
+/** A guide with fewer sections has no table of contents. */
 const MIN_LISTED = 3
 
 export function createDocsHandlers(kit: PageKit): DocsHandlers {
@@ -64,7 +64,7 @@ export function createDocsHandlers(kit: PageKit): DocsHandlers {
       listed.length < MIN_LISTED
         ? ''
         : html`<nav class="on-page" aria-labelledby="on-page"><div><p id="on-page">${texts.docs.onThisPage}</p><ul>${listed.map(({ anchor, heading }) => html`<li><a href="#${anchor}">${heading}</a></li>`)}</ul></div></nav>`
-    // The documents are in English, whatever the language of the page.
+    // Marked as English, whatever the language of the page.
     const [lead, rest] = splitAtSection(content)
     const body = html`<div lang="en" dir="ltr"><h1>${title}</h1>${raw(lead)}${list}${raw(rest)}</div>${nextTo(guide)}`
     return renderInFrame(docs, c, { title: guide.label, body, current: `/docs/${slug}` })
@@ -81,13 +81,13 @@ export function createDocsHandlers(kit: PageKit): DocsHandlers {
   }
 }
 
-/** What stands before the first section, and the rest. */
+/** Splits the content before its first section. */
 function splitAtSection(content: string): [lead: string, rest: string] {
   const at = content.indexOf('<h2')
   return at < 0 ? [content, ''] : [content.slice(0, at), content.slice(at)]
 }
 
-/** Links to the guides before and after one of the same group. */
+/** Links to the previous and the next guide of the group. */
 function nextTo(guide: Guide): Html {
   const group = GUIDES.filter(each => each.group === guide.group)
   const at = group.indexOf(guide)

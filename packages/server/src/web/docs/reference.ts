@@ -15,7 +15,7 @@ import { examplesOf } from './examples.ts'
 import { type Docs, mayOperate, methodAndPath, operationPath, renderInFrame, tagPath } from './frame.ts'
 import { inline } from './inline.ts'
 
-/** /docs/api/{tag}: the calls of one subject. Null: there is none, for this person. */
+/** /docs/api/{tag}: the operations of one tag. Null: there is none that this person may see. */
 export function renderTag(docs: Docs, document: ApiDocument, c: PageContext, slug: string) {
   const tag = document.tags.find(({ name }) => tagPath(name) === `/docs/api/${slug}`)
   if (!tag || (isForOperators(tag.name) && !mayOperate(c))) return null
@@ -25,7 +25,7 @@ export function renderTag(docs: Docs, document: ApiDocument, c: PageContext, slu
   return renderInFrame(docs, c, { title: tag.name, body, current: tagPath(tag.name) })
 }
 
-/** /docs/call/{operation}: one call, with what `below` adds. */
+/** /docs/call/{operation}: one operation, followed by `below`. */
 export function renderOperation(
   docs: Docs,
   document: ApiDocument,

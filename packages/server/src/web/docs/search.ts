@@ -7,16 +7,16 @@ import { isForOperators } from './api-document.ts'
 import { type Docs, MAX_QUERY_LENGTH, mayOperate, operationPath, renderInFrame } from './frame.ts'
 import { GUIDES, type Library } from './library.ts'
 
-/** Something that can be found: a section, a call or an error. */
+/** A search result: a section, an operation or an error. */
 interface Entry {
   path: string
   title: string
   /** The title of the document that contains it. */
   of: string
   text: string
-  /** Another name of it, which is found and not shown. */
+  /** A further name that is searched but not shown. */
   also?: string
-  /** These in lower case: made once, since anybody may search as often as they like. */
+  /** The searched texts in lower case, computed once, since anybody may search as often as they like. */
   lower: { title: string; of: string; text: string }
   forOperators: boolean
 }
@@ -97,7 +97,7 @@ function wordsOf(query: string): string[] {
   return [...new Set(words.filter(Boolean))].slice(0, MAX_WORDS)
 }
 
-/** Entries that contain every word, those first that have them in the title and often. */
+/** Entries that contain every word, sorted by occurrences in title and text. */
 function search(entries: readonly Entry[], words: readonly string[]): Hit[] {
   if (words.length === 0) return []
   return entries
@@ -122,7 +122,7 @@ function scoreOf({ lower: { title, of, text } }: Entry, words: readonly string[]
   return score
 }
 
-/** At most MAX_COUNTED. */
+/** The number of occurrences, at most MAX_COUNTED. */
 function countOf(word: string, text: string): number {
   let count = 0
   for (let at = text.indexOf(word); at >= 0 && count < MAX_COUNTED; count++)

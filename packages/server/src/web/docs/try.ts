@@ -7,7 +7,7 @@ import { codeBlock } from './code.ts'
 import { exampleOf } from './examples.ts'
 import { type Docs, operationPath } from './frame.ts'
 
-/** Characters of an answer that are shown. */
+/** Maximum number of characters of a response that are shown. */
 const MAX_SHOWN = 30_000
 
 export interface Tried {
@@ -16,7 +16,7 @@ export interface Tried {
   text: string
 }
 
-/** The form that makes a call as the person who is signed in, and the answer to the last one. */
+/** The form that makes a call as the signed-in person, and the response to the last call. */
 export function tryForm({ kit }: Docs, c: PageContext, operation: Operation, tried: Tried | null): Html {
   if (!kit.api.mayTry(operation.operationId)) return html``
   const { docs, nav } = texts
@@ -51,7 +51,7 @@ function answer({ status, text }: Tried): Html {
   return html`<h3 role="status">${docs.answer({ status: String(status) })}</h3>${text ? codeBlock({ language: 'json', text: text.slice(0, MAX_SHOWN) }, 'tried') : ''}${isCut ? html`<p class="quiet">${docs.answerCut}</p>` : ''}`
 }
 
-/** Makes the call of a form. @throws KeywayError if nobody is signed in or the form is not one of ours */
+/** Makes the call of a form. @throws KeywayError if nobody is signed in or the form token is invalid */
 export async function makeCall({ kit }: Docs, c: PageContext, { operationId }: Operation): Promise<Tried> {
   const signedIn = kit.requireSession(c)
   const fields = kit.forms.read(c)
