@@ -53,7 +53,7 @@ export interface WatchesDeps {
   nodeId: string
   presence: Pick<Presence, 'currentPeers' | 'otherNodes' | 'recordedOn'>
   locations: Pick<Locations, 'knownNodes'>
-  ownerLimits: Pick<OwnerLimits, 'chargeDeliveries'>
+  ownerLimits: Pick<OwnerLimits, 'mayDeliver' | 'chargeDeliveries'>
   /** Sends a notice to a node, which may be this one. */
   notify(nodeId: string, notice: RelayNotice): void
 }
@@ -88,6 +88,9 @@ export function createWatches(deps: WatchesDeps): Watches {
       rates.set(watcher, rate)
       if (!takeWatch(rate, now))
         return watcher.fail('rate_limited', 'Too many watches; wait ten seconds.', id)
+      // Connections that come, watch and go would otherwise have lists without end.
+      if (!ownerLimits.mayDeliver(watcher.userId, now))
+        return watcher.fail('rate_limited', 'Too many deliveries of this account; wait a second.', id)
       const watch = watches.get(watcher.userId) ?? open(watcher.userId)
       if (watch.watchers.size < MAX_WATCHERS || watch.watchers.has(watcher)) start(watch, watcher, id)
       else watcher.fail('rate_limited', `${MAX_WATCHERS} connections of this account watch here already.`, id)

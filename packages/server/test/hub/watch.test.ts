@@ -146,6 +146,21 @@ describe('watch', () => {
     await watch(clients[0]!)
   })
 
+  test('is refused like a message while its owner is over the limit of deliveries, which lists count towards', async t => {
+    const { services, url, key, userId, hub, later } = await open('sqlite', t, {
+      deliveriesPerUser: 50,
+      deliveryMibPerUser: 1,
+    })
+    const watcher = await connect(services, url, key)
+    for (let n = 0; n < 99; n++) await hub.sendTo(userId, 'unknown', n)
+    await watch(watcher)
+    watcher.send({ type: 'watch', id: 'w' })
+    const { code, id } = await watcher.next('error')
+    assert.deepEqual([code, id], ['rate_limited', 'w'])
+    await later(1000)
+    await watch(watcher)
+  })
+
   test('a list is in frames of at most 64 KiB, of which all but the last say that there is more', () => {
     const connection = (n: number) => ({
       connectionId: newId(n),

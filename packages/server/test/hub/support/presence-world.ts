@@ -92,7 +92,7 @@ export class PresenceWorld {
         log: createLog('silent'),
         nodeId: id,
         locations: { knownNodes: () => node.others },
-        ownerLimits: { chargeDeliveries: () => {} },
+        ownerLimits: { mayDeliver: () => true, chargeDeliveries: () => {} },
         notify,
         presence: {
           currentPeers: () => node.others,
