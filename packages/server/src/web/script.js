@@ -49,6 +49,13 @@ function localizeTimes(root) {
 }
 localizeTimes(document)
 
+// A navigation that is wider than the window begins with the page that is shown.
+for (const nav of document.querySelectorAll('.tabs, .filter')) {
+  const shown = nav.querySelector('[aria-current]')
+  if (shown)
+    nav.scrollLeft += shown.getBoundingClientRect().x - nav.getBoundingClientRect().x - nav.clientWidth / 3
+}
+
 // A form that is on its way shows it, and is not sent a second time.
 const RESENT_AFTER_MS = 10_000
 function sending(form, submitter) {

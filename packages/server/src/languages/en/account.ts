@@ -70,7 +70,7 @@ export const accountTexts = {
       api_key_limits_changed: 'Limits of a key changed by an administrator',
       agent_disconnected: 'Agent disconnected by an administrator',
       mail_sent_again: 'Mail sent again by an administrator',
-      mail_allowed_again: 'Mail to you allowed again by an administrator',
+      mail_allowed_again: 'Mail allowed again by an administrator',
     },
     columns: { when: 'When', what: 'What', amount: 'Amount', balance: 'Balance' },
     older: 'Older entries',

@@ -115,7 +115,7 @@ export function renderAdmin(
     ([name, href]) =>
       html`<a href="${href}"${name === section ? raw(' aria-current="page"') : ''}>${adminTexts.nav[name]}</a>`,
   )
-  const whole = html`<nav class="filter" aria-label="${adminTexts.nav.label}">${links}</nav>
+  const whole = html`<nav class="filter in" aria-label="${adminTexts.nav.label}">${links}</nav>
 ${body}${hint(kit, c)}`
   const notice = options.problem ? null : noticeOf(c.req.query('done'))
   return kit.render(c, { ...(notice && { notice }), ...options, current: '/admin' }, whole, status)
