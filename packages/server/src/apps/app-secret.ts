@@ -5,6 +5,8 @@ import { randomToken, sha256 } from '../secrets.ts'
 /** Prefix of app secrets, so that people and secret scanners recognise them. */
 export const APP_SECRET_PREFIX = 'sva_'
 const APP_SECRET_BYTES = 32
+/** The newest secrets of an app that are valid. */
+export const KEPT_SECRETS = 2
 
 /** A secret of an app, of which only the SHA-256 is stored. */
 export interface AppSecret {
@@ -24,4 +26,9 @@ export function newAppSecret(): string {
 /** The id follows from what is stored, so that it is the same after a restore and needs no column. */
 export function secretIdOf({ hash, createdAt }: { hash: string; createdAt: Instant }): string {
   return idOf(createdAt, Buffer.from(sha256(hash), 'base64url').toString('hex'))
+}
+
+/** The one of these that the next secret removes; null: none. @param secrets newest first */
+export function removedByNext<Secret>(secrets: readonly Secret[]): Secret | null {
+  return secrets[KEPT_SECRETS - 1] ?? null
 }

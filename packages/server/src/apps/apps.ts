@@ -15,7 +15,7 @@ import {
   type LiveCredentials,
 } from './app.ts'
 import { changed, registered, removed, secretCreated, secretRemoved } from './app-changes.ts'
-import { type AppSecret, type NewAppSecret, newAppSecret, secretIdOf } from './app-secret.ts'
+import { type AppSecret, type NewAppSecret, newAppSecret, removedByNext, secretIdOf } from './app-secret.ts'
 import { problemsOf } from './app-settings.ts'
 import type { AppPage } from './app-store.ts'
 
@@ -72,8 +72,13 @@ export interface Apps {
   remove(id: string, by?: By): Promise<EndedByRemoval>
   /** The valid secrets, newest first. @throws KeywayError `not_found` */
   secrets(id: string): Promise<AppSecret[]>
-  /** Creates a secret, returned only here. The previous one stays valid. @throws KeywayError `not_found`, `invalid_request` */
-  newSecret(id: string, by?: By): Promise<NewAppSecret>
+  /**
+   * Creates a secret, returned only here. The previous one stays valid; one before that is removed.
+   *
+   * @param removes the id of the secret that may be removed, null for none; without it any may
+   * @throws KeywayError `not_found`, `invalid_request` (also if another secret would be removed)
+   */
+  newSecret(id: string, by?: By, removes?: string | null): Promise<NewAppSecret>
   /** Removes one secret, with effect on every node at once. @throws KeywayError `not_found` */
   removeSecret(id: string, secretId: string, by?: By): Promise<void>
   /** The app with this id and secret, or null. */
@@ -175,19 +180,22 @@ export function createApps({
       return ended
     },
 
-    async newSecret(id, by = BY_COMMAND_LINE) {
+    async newSecret(id, by = BY_COMMAND_LINE, removes) {
       const secret = newAppSecret()
       const made = { hash: sha256(secret), createdAt: clock.now() }
       const secretId = secretIdOf(made)
-      const outcome = await audit.perform<'gone' | 'public' | null>(by, async tx => {
+      const outcome = await audit.perform<'gone' | 'public' | 'other' | null>(by, async tx => {
         const found = isAppId(id) ? await tx.apps.lock(id) : null
         if (!found) return unchanged('gone')
         if (found.isPublic) return unchanged('public')
+        const removed = removedByNext((await tx.apps.datedSecrets(id)).map(secretIdOf))
+        if (removes !== undefined && removed !== null && removed !== removes) return unchanged('other')
         await tx.apps.addSecret(id, made.hash, made.createdAt)
         return performed(null, secretCreated(id, secretId))
       })
       if (outcome === 'gone') throw noSuchApp()
       if (outcome === 'public') throw hasNoSecret()
+      if (outcome === 'other') throw removesAnother()
       return { id: secretId, createdAt: made.createdAt, secret }
     },
 
@@ -302,6 +310,11 @@ function hasNoSecret(): KeywayError {
   return invalidRequest([
     { field: 'id', message: 'is that of a public client, which has no secret; make it confidential first' },
   ])
+}
+
+function removesAnother(): KeywayError {
+  const message = 'is not the secret that a new one replaces now: the secrets were changed meanwhile'
+  return invalidRequest([{ field: 'removes', message }])
 }
 
 function ownAppStays(id: string): KeywayError {

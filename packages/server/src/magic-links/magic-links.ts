@@ -1,19 +1,31 @@
 import { type By, performed } from '../audit/audit.ts'
+import type { Instant } from '../clock.ts'
 import type { Caller } from '../network.ts'
 import { sha256 } from '../secrets.ts'
 import type { SignInKind } from '../sessions/session.ts'
 import type { StartedSession } from '../sessions/sessions.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import { matchesAddress } from '../users/erased-address.ts'
+import { CODE_WINDOW, codesRefusedUntil } from './code-limits.ts'
 import { linkState, type MagicLinkProof } from './magic-link.ts'
 import type { MagicLinkDeps } from './magic-link-deps.ts'
 import { createSend } from './send.ts'
-import { bucketNamesOf } from './send-limits.ts'
+import { bucketNamesOf, ownBucketsOf, type Refusal, refusalByRead } from './send-limits.ts'
 import { codeMailbox } from './typed-code.ts'
 import { createVerify } from './verify.ts'
 
 /** State of a link for a caller that has its token; shown on the confirmation page, which does not consume it. */
 export type LinkState = 'live' | 'used' | 'expired' | 'invalid'
+
+/** What the sign-in limits of an address refuse now; those of networks are not counted in. */
+export interface SignInLimits {
+  /** Mails that a new browser asks for; null: they are sent. */
+  mails: Refusal | null
+  /** Mails that a browser with an earlier sign-in to the address asks for; null: they are sent. */
+  returningMails: Refusal | null
+  /** Until when codes that are typed in new browsers are not checked, for this address or for any; null: they are. */
+  codesUntil: Instant | null
+}
 
 export interface MagicLinks {
   /**
@@ -43,6 +55,8 @@ export interface MagicLinks {
    * browser requested the link.
    */
   inspect(token: string, email: EmailAddress): Promise<{ state: LinkState; loginId: string | null }>
+  /** What the limits refuse now. Takes no lock. */
+  limitsOf(email: EmailAddress): Promise<SignInLimits>
   /** Resets the counts of sign-in mails to the address and of wrong codes typed for it. */
   clearLimits(email: EmailAddress, by: By): Promise<void>
 }
@@ -58,6 +72,20 @@ export function createMagicLinks(deps: MagicLinkDeps): MagicLinks {
       const link = await storage.store.magicLinks.findByTokenHash(sha256(token))
       if (!link || !matchesAddress(secrets, email, link.email)) return { state: 'invalid', loginId: null }
       return { state: linkState(link, clock.now()), loginId: link.id }
+    },
+
+    async limitsOf(email) {
+      const { magicLinks, wrongCodes } = storage.store
+      const now = clock.now()
+      const mailbox = codeMailbox(secrets, email)
+      const [own, returning] = ownBucketsOf(email, deps.limits)
+      const [mails, returningMails, wrong] = await Promise.all([
+        refusalByRead(magicLinks, [own], now),
+        refusalByRead(magicLinks, [returning], now),
+        wrongCodes.counted(mailbox, now - CODE_WINDOW),
+      ])
+      const codesUntil = codesRefusedUntil({ mailbox, isReturning: false, networks: [] }, wrong)
+      return { mails, returningMails, codesUntil }
     },
 
     async clearLimits(email, by) {

@@ -152,8 +152,20 @@ export function returningBucketName(email: EmailAddress): string {
 }
 
 /** All rows that count sends to an address. */
-export function bucketNamesOf(email: EmailAddress): string[] {
+export function bucketNamesOf(email: EmailAddress): [address: string, returning: string] {
   return [addressBucketName(email), returningBucketName(email)]
+}
+
+/** The same with their limits. */
+export function ownBucketsOf(
+  email: EmailAddress,
+  windows: readonly SendWindow[],
+): [address: SendBucket, returning: SendBucket] {
+  const [address, returning] = bucketNamesOf(email)
+  return [
+    { name: address, windows },
+    { name: returning, windows },
+  ]
 }
 
 /**

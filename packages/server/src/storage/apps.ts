@@ -1,12 +1,10 @@
 import { sql } from 'kysely'
 import { type App, type AppSettings, REGISTERED_PREFIX } from '../apps/app.ts'
+import { KEPT_SECRETS } from '../apps/app-secret.ts'
 import type { AppChanges, AppStore } from '../apps/app-store.ts'
 import type { Db } from './engine.ts'
 import type { AppRow, Flag } from './schema.ts'
 import { countOf, type Statements, toList } from './statements.ts'
-
-/** The newest secrets of an app that are valid. */
-const KEPT_SECRETS = 2
 
 export function createAppStore({ db, atomically }: Statements): AppStore & AppChanges {
   return {

@@ -75,6 +75,14 @@ export function adminPages(app: Hono<PageVariables>, kit: PageKit): void {
     '/admin/apps/:id',
     by(pages => pages.renderApp),
   )
+  app.get(
+    '/admin/apps/:id/new-secret',
+    by(pages => pages.renderNewSecret),
+  )
+  app.get(
+    '/admin/apps/:id/remove-secret',
+    by(pages => pages.renderRemoveSecret),
+  )
   app.post(
     '/admin/apps/:id/:act',
     by(pages => pages.changeApp),

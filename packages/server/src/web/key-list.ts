@@ -20,6 +20,7 @@ const MAX_CLIENT_LENGTH = 24
  * @param place `admin`: links lead to the pages of administrators
  * @param live ids of keys with a live connection
  * @param selectFor the id of the form that the rows of active keys are selected for; null: none
+ * @param refusedAs the status of active keys that are refused all the same, as those of a suspended owner; null: none is
  */
 export function keyTable(
   keys: readonly ApiKey[],
@@ -27,11 +28,12 @@ export function keyTable(
   place: 'own' | 'admin' = 'own',
   live: ReadonlySet<string> = new Set(),
   selectFor: string | null = null,
+  refusedAs: string | null = null,
 ): Html {
   const { columns } = texts.keys
   const heads = [columns.key, columns.access, columns.created, columns.used, columns.expires, columns.status]
   return html`<table class="rows keys"><thead><tr>${heads.map((head, index) => html`<th scope="col">${selectFor && index === 0 ? selectAllBox(selectFor) : ''}${head}</th>`)}<th scope="col"><span class="unseen">${columns.action}</span></th></tr></thead><tbody>
-${keys.map(key => row(key, now, place, live.has(key.id), selectFor))}
+${keys.map(key => row(key, now, place, live.has(key.id), selectFor, refusedAs))}
 </tbody></table>`
 }
 
@@ -41,12 +43,13 @@ function row(
   place: 'own' | 'admin',
   isLive: boolean,
   selectFor: string | null,
+  refusedAs: string | null,
 ): Html {
   const { keys } = texts
   const { columns } = keys
   const status = statusOf(key, now)
   const cell = (label: string, content: Html | string) => html`<td data-label="${label}">${content}</td>`
-  return html`<tr class="key ${status}"><th scope="row">${selectFor && status === 'active' ? selectBox(key, selectFor) : ''}${place === 'own' && status === 'active' ? dot(key.id, isLive) : ''}<a class="name" href="${place === 'own' ? '' : '/admin'}/keys/${key.id}"><bdi>${key.name ?? keys.unnamed}</bdi></a> <code>${key.keyPrefix}…</code></th>${cell(columns.access, access(key, place))}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, now, at => ago(at, now))}${usedFrom(key)}`)}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status))}<td class="end">${status === 'active' && place === 'own' ? revokeLink(key) : ''}</td></tr>
+  return html`<tr class="key ${status}"><th scope="row">${selectFor && status === 'active' ? selectBox(key, selectFor) : ''}${place === 'own' && status === 'active' ? dot(key.id, isLive) : ''}<a class="name" href="${place === 'own' ? '' : '/admin'}/keys/${key.id}"><bdi>${key.name ?? keys.unnamed}</bdi></a> <code>${key.keyPrefix}…</code></th>${cell(columns.access, access(key, place))}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, now, at => ago(at, now))}${usedFrom(key)}`)}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status, refusedAs))}<td class="end">${status === 'active' && place === 'own' ? revokeLink(key) : ''}</td></tr>
 `
 }
 
@@ -105,7 +108,9 @@ export function expires(key: ApiKey, status: ApiKeyStatus, now: Instant): Html |
     : day(key.expiresAt)
 }
 
-export function statusTag(key: ApiKey, status: ApiKeyStatus): Html {
+/** @param refusedAs as of `keyTable` */
+export function statusTag(key: ApiKey, status: ApiKeyStatus, refusedAs: string | null = null): Html {
   const { statuses, replaced } = texts.keys
+  if (refusedAs !== null && status === 'active') return html`<span class="tag warn">${refusedAs}</span>`
   return html`<span class="tag ${status}">${statuses[status]}</span>${key.replacedBy && status === 'active' ? html` <span class="tag warn">${replaced}</span>` : ''}`
 }

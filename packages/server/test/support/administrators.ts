@@ -6,8 +6,8 @@ import { type Client, signedIn } from './page-client.ts'
 import { startWeb } from './web.ts'
 
 /** The pages of administrators, with people of every role. */
-export async function openAdministration(t: TestContext) {
-  const web = await startWeb(t)
+export async function openAdministration(t: TestContext, settings: Record<string, string> = {}) {
+  const web = await startWeb(t, settings)
   const { services } = web.server
   const { store } = services.storage
   const idOf = async (email: string) => (await store.users.findByEmail(parseEmailAddress(email)!))!.id

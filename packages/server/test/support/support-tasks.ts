@@ -14,6 +14,8 @@ export interface Hands {
   /** Clicks the first or the last of several elements with the name. */
   click(role: 'link' | 'button', name: string | RegExp, which?: 'first' | 'last'): Promise<void>
   type(label: string | RegExp, text: string): Promise<void>
+  /** Types the reason of the form with this button. */
+  say(reason: string, button: string): Promise<void>
   /** Takes a screenshot of the page where the task is decided. */
   show(name: string): Promise<void>
 }
@@ -68,9 +70,8 @@ export const SUPPORT_TASKS: readonly Task[] = [
       return {
         async play(hands) {
           await find(hands, email)
-          await hands.click('link', 'Mails')
-          await hands.show('mails')
-          await hands.click('button', /^Allow mail again/)
+          await hands.show('person')
+          await hands.click('button', 'Allow mail again')
         },
         check: async () =>
           assert.equal(await store.suppressions.find(parseEmailAddress(email)!, services.clock.now()), null),
@@ -121,7 +122,7 @@ export const SUPPORT_TASKS: readonly Task[] = [
       return {
         async play(hands) {
           await find(hands, email)
-          await hands.type('Reason, for the audit', 'left the company')
+          await hands.say('left the company', 'Suspend the account')
           await hands.show('person')
           await hands.click('button', 'Suspend the account')
         },
@@ -150,16 +151,20 @@ export const SUPPORT_TASKS: readonly Task[] = [
     async prepare({ services }) {
       const { secret } = await services.apps.register({ id: 'bakery', name: 'The bakery' })
       return {
-        async play({ page, click, show }) {
+        async play({ page, click, type, show }) {
           await click('link', 'Apps')
           await click('link', 'The bakery')
-          await click('button', 'New secret')
+          await click('link', 'New secret')
+          await type(/Reason/, 'the other one leaked')
+          await click('button', 'Create the secret')
           await page.locator('#client-secret').waitFor()
           await show('secret')
           await click('link', 'To the app')
           await show('app')
           // The newest is the first.
-          await click('button', /^Remove [0-9a-f-]{36}$/, 'last')
+          await click('link', /^Remove [0-9a-f-]{36}$/, 'last')
+          await type(/Reason/, 'leaked')
+          await click('button', 'Remove the secret')
         },
         check: async () => {
           assert.equal(await services.apps.authenticate('bakery', secret!), null)
@@ -248,6 +253,7 @@ export const SUPPORT_TASKS: readonly Task[] = [
         async play(hands) {
           await find(hands, email)
           await hands.type('Address', email)
+          await hands.say('asked for by mail', 'Delete the account')
           await hands.show('person')
           await hands.click('button', 'Delete the account')
         },
@@ -291,6 +297,10 @@ export async function playTask(
         .getByLabel(label, { exact: typeof label === 'string' })
         .last()
         .fill(text)
+    },
+    async say(reason, button) {
+      hands.typed++
+      await page.locator(`form:has(button:text-is("${button}")) [name="reason"]`).fill(reason)
     },
     async show(name) {
       const began = performance.now()

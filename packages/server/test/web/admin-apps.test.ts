@@ -38,15 +38,34 @@ test('an administrator registers an app, changes it, replaces its secret with an
   assert.deepEqual([trusted, scopes], [false, ['keys:read']])
   assert.equal((await send('/admin/apps/shop/change', { name: '', redirect_uris })).status, 400)
 
-  const second = SECRET.exec(await (await send('/admin/apps/shop/new-secret')).text())![0]
+  assert.equal((await send('/admin/apps/shop/new-secret')).status, 400, 'without a reason')
+  const reason = 'every year'
+  const second = SECRET.exec(await (await send('/admin/apps/shop/new-secret', { reason })).text())![0]
   assert.ok((await signsIn(first)) && (await signsIn(second)), 'both work during the overlap')
   const page = await (await admin.get('/admin/apps/shop')).text()
   assert.doesNotMatch(page, SECRET)
-  const ids = [...page.matchAll(/name="secret" value="([^"]+)"/g)].map(([, value]) => value!)
+  assert.match(page, /by <a [^>]*>admin@example\.com<\/a>: <q>every year<.*newest.*with the app.*older/s)
+  const ids = [...page.matchAll(/remove-secret\?secret=([^"]+)"/g)].map(([, value]) => value!)
   assert.equal(ids.length, 2)
-  assert.equal((await send('/admin/apps/shop/remove-secret', { secret: ids[1]! })).status, 303)
+  const question = await (await admin.get('/admin/apps/shop/new-secret')).text()
+  assert.ok(
+    question.includes(`name="removes" value="${ids[1]}"`) && question.includes('removes this one at once'),
+  )
+  const stale = await send('/admin/apps/shop/new-secret', { reason, removes: ids[0]! })
+  assert.equal(stale.status, 400, 'another would be removed')
+  assert.ok((await signsIn(first)) && (await signsIn(second)))
+  const asked = await (await admin.get(`/admin/apps/shop/remove-secret?secret=${ids[1]}`)).text()
+  assert.match(asked, /The other secret keeps working/)
+  const leaked = { secret: ids[1]!, reason: 'leaked' }
+  assert.equal((await send('/admin/apps/shop/remove-secret', { secret: ids[1]! })).status, 400)
+  assert.equal((await send('/admin/apps/shop/remove-secret', leaked)).status, 303)
   assert.deepEqual([await signsIn(first), await signsIn(second)], [false, true])
-  assert.equal((await send('/admin/apps/shop/remove-secret', { secret: ids[1]! })).status, 404)
+  assert.equal((await send('/admin/apps/shop/remove-secret', leaked)).status, 404)
+  assert.equal((await admin.get(`/admin/apps/shop/remove-secret?secret=${ids[1]}`)).status, 404)
+  assert.match(
+    await (await admin.get(`/admin/apps/shop/remove-secret?secret=${ids[0]}`)).text(),
+    /cannot authenticate until it gets a new one/,
+  )
 
   assert.equal((await send('/admin/apps/shop/remove', { confirm: 'shopp' })).status, 400)
   const removed = await send('/admin/apps/shop/remove', { confirm: 'shop', reason: 'closed' })

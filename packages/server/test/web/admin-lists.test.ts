@@ -228,7 +228,7 @@ test('the page of a person tells what support needs first, ends one session, and
 
   await send('suspend', { reason: 'spam' })
   assert.match(await textOf(), /This account is suspended.*Lift the suspension.*active keys are refused/s)
-  await send('delete', { confirm: ada.email })
+  await send('delete', { confirm: ada.email, reason: 'asked for' })
   const deleted = await textOf()
   assert.match(deleted, /name and address are erased/)
   assert.doesNotMatch(deleted, /method="post" action="\/admin|show=mails/)

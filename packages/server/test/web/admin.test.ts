@@ -4,6 +4,7 @@ import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { newId } from '../../src/ids.ts'
 import { REAUTHENTICATION_WINDOW } from '../../src/sessions/reauthentication.ts'
 import { openAdministration } from '../support/administrators.ts'
+import { createClient } from '../support/page-client.ts'
 import { until } from '../support/patience.ts'
 
 const PATHS = [
@@ -37,7 +38,7 @@ test('the overview draws what happened in the chosen period, with a title, a des
       text,
       /<title id="sign-ups-title">Sign-ups<\/title><desc id="sign-ups-desc">Sign-ups, [^<]*: 1 /,
     )
-    assert.match(text, /<desc id="agents-desc">Live agents, [^<]*: 12 most at once\.</)
+    assert.match(text, /<desc id="agents-desc">Live agents, [^<]*: 0 now, at most 12 at once\.</)
     assert.match(text, /<path class="level" d="M\d+ 0h10v60h-10z"\/>/)
     assert.match(text, /<desc id="people-desc">People, [^<]*: 1 now\.</, 'counted, though measured before')
     assert.ok(text.includes(`<th scope="col">${unit} (UTC)</th>`), unit)
@@ -102,16 +103,19 @@ test('an administrator searches, suspends, credits and deletes a person on the p
   for (let sent = 0; sent < 2; sent++) assert.equal((await send('credit', credit)).status, 303)
   assert.equal(await store.billing.balance(ada.id), 7_000_000)
   assert.equal((await send('credit', { ...credit, amount: 'much' })).status, 400)
-  assert.equal((await send('role', { role: 'support' })).status, 303)
+  assert.equal((await send('role', { role: 'support', reason: 'helps out' })).status, 303)
+  assert.equal((await send('role', { role: 'user' })).status, 400, 'without a reason')
   assert.equal((await send('role', { role: 'queen' })).status, 404)
   assert.equal((await send('end-sessions')).status, 303)
   assert.equal((await send('constructor')).status, 404)
   assert.equal((await send('delete', { confirm: 'other@example.com' })).status, 400)
-  assert.equal((await send('delete', { confirm: ada.email })).status, 303)
+  assert.equal((await send('delete', { confirm: ada.email })).status, 400, 'without a reason')
+  assert.equal((await send('delete', { confirm: ada.email, reason: 'asked for' })).status, 303)
   assert.equal((await store.users.find(ada.id))!.status, 'deleted')
-  const own = await post(admin.client, '/account', `/admin/users/${admin.id}/role`, { role: 'user' })
-  assert.equal(own.status, 400)
-  assert.match(await own.text(), /last active administrator/)
+  assert.match(
+    await (await admin.client.get(path)).text(),
+    /Deleted by <a [^>]*>admin@example\.com<.*?<q>asked for</s,
+  )
   const recorded = (await acts()).filter(({ actor }) => actor.id === admin.id).map(({ type }) => type)
   assert.deepEqual(recorded.toReversed(), [
     'user.suspended',
@@ -120,6 +124,108 @@ test('an administrator searches, suspends, credits and deletes a person on the p
     'user.role_changed',
     'user.deleted',
   ])
+})
+
+test('the own page of an administrator says so, and refuses what would lock them out', async t => {
+  const { person, post, services, store } = await openAdministration(t)
+  const admin = await person('admin', 'admin')
+  await person('other', 'admin')
+  const path = `/admin/users/${admin.id}`
+  const text = await (await admin.client.get(path)).text()
+  assert.match(text, /<span class="tag you">You<\/span>.*This session.*This is your own account/s)
+  assert.doesNotMatch(text, /action="[^"]*\/(?:role|suspend|delete|end-sessions?)"/)
+  const { id: session } = (await services.sessions.list(admin.id, { limit: 1, after: null })).rows[0]!
+  const refusedActs: Record<string, Record<string, string>> = {
+    role: { role: 'user' },
+    suspend: {},
+    'end-sessions': {},
+    'end-session': { session },
+    delete: { confirm: admin.email },
+  }
+  for (const [act, fields] of Object.entries(refusedActs)) {
+    const refused = await post(admin.client, path, `${path}/${act}`, { reason: 'mistaken', ...fields })
+    assert.equal(refused.status, 400, act)
+    assert.match(await refused.text(), /your own account/, act)
+  }
+  const { role, status } = (await store.users.find(admin.id))!
+  assert.deepEqual([role, status], ['admin', 'active'])
+  assert.match(
+    await (await admin.client.get('/admin/users')).text(),
+    /admin@example\.com<\/a> <span class="tag you">/,
+  )
+})
+
+test('the page of a person and the search for an address say why mail does not come, and end that', async t => {
+  const { person, post, services, web } = await openAdministration(t, { KEYWAY_MAGIC_LINK_LIMITS: '3/hour' })
+  const admin = await person('admin', 'admin')
+  const ada = await person('ada', 'user')
+  const path = `/admin/users/${ada.id}`
+  const textOf = async (at: string) => (await admin.client.get(at)).text()
+  const fine =
+    /Mail<\/dt><dd><span class="tag active">Delivered.*Sign-in limits<\/dt><dd><span class="tag active">Not reached/s
+  assert.match(await textOf(path), fine)
+  assert.doesNotMatch(await textOf(path), /Why sign-in may fail/)
+
+  const stranger = createClient(web.url)
+  const search = '/admin/users?query=bob%40example.com'
+  for (const email of [ada.email, 'bob@example.com'])
+    await until(`${email} is refused`, async () => {
+      const form_token = await stranger.formToken('/sign-in')
+      return (await stranger.post('/sign-in', { form_token, email })).status === 429 || undefined
+    })
+  await services.suppressions.record(
+    { addresses: [ada.email, 'bob@example.com'], reason: 'bounce' },
+    'resend',
+  )
+  for (const [at, address] of [
+    [path, ada.email],
+    [search, 'bob@example.com'],
+  ] as const) {
+    const text = await textOf(at)
+    assert.match(text, /Suppressed.*Reached.*/s, at)
+    assert.match(text, /It bounced · reported by resend/, at)
+    assert.match(text, /a new browser asks for are refused for another \d+ (?:minutes|hour): /, at)
+    const back = at.split('?')[0]!
+    for (const act of ['lift', 'clear-limits']) {
+      const done = await post(admin.client, at, `/admin/mails/${act}`, { address, back })
+      assert.equal(done.status, 303)
+      assert.ok(done.headers.get('location')!.startsWith(at))
+    }
+    assert.match(await textOf(at), fine)
+  }
+  assert.match(
+    await textOf(search),
+    /No account has this address.*Sign-up<\/dt><dd><span class="tag active">Allowed/s,
+  )
+  await services.policies.change({ signUp: 'invited' }, BY_COMMAND_LINE)
+  assert.match(await textOf(search), /The policies let it not sign up.*<span class="tag warn">Not allowed</s)
+})
+
+test('a revoked key says who revoked it and why, and the active key of a suspended owner that it is refused', async t => {
+  const { person, post, services, createKey } = await openAdministration(t)
+  const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
+  const [one, two, three] = [await createKey(ada.id), await createKey(ada.id), await createKey(ada.id)]
+  const pageOf = async ({ apiKey }: typeof one) => (await admin.client.get(`/admin/keys/${apiKey.id}`)).text()
+  await post(admin.client, `/admin/keys/${one.apiKey.id}`, `/admin/keys/${one.apiKey.id}/revoke`, {
+    reason: 'leaked',
+  })
+  assert.match(await pageOf(one), /Revoked by <a [^>]*>admin@example\.com<.*?<q>leaked</s)
+  const caller = { address: '198.51.100.7', network: '198.51.100.7', client: 'curl/8' }
+  await services.apiKeys.revoke(ada.id, two.apiKey.id, caller)
+  assert.match(await pageOf(two), /Revoked by its owner or whoever holds it, .*?198\.51\.100\.7.*?curl/s)
+  assert.doesNotMatch(await pageOf(three), /Revoked by/)
+  await services.users.suspend(ada.id, { ...BY_COMMAND_LINE, reason: 'spam' })
+  const refused = /<span class="tag warn">Suspended<\/span>/
+  assert.match(await pageOf(three), refused)
+  for (const path of ['/admin/keys', `/admin/users/${ada.id}`]) {
+    const text = await (await admin.client.get(path)).text()
+    assert.match(text, refused, path)
+    assert.doesNotMatch(text, /<tr class="key active">.*<span class="tag active">Active/, path)
+  }
+  assert.match(
+    await (await admin.client.get(`/admin/users/${ada.id}`)).text(),
+    /Suspended by the keyway command, .*?<q>spam</s,
+  )
 })
 
 test('policies are changed on their page, a mistake is shown on the filled form, and new keys follow them', async t => {

@@ -12,6 +12,7 @@ import { invitationRoutes } from './admin/invitations.ts'
 import { keyRoutes } from './admin/keys.ts'
 import { operationRoutes } from './admin/operation.ts'
 import { peopleRoutes } from './admin/people.ts'
+import { personListRoutes } from './admin/person-lists.ts'
 import { policyRoutes } from './admin/policies.ts'
 import { statisticsRoutes } from './admin/statistics.ts'
 import { usageOfOthersRoutes } from './admin/usage.ts'
@@ -103,7 +104,8 @@ export function createRoutes(options: RoutesOptions): Route[] {
     ...chargeRoutes(services),
     ...revocationRoutes(services),
     ...hookRoutes(services),
-    ...peopleRoutes(services, clock),
+    ...peopleRoutes(services),
+    ...personListRoutes(services, clock),
     ...keyRoutes(services, clock),
     ...appRoutes(services),
     ...operationRoutes(services),

@@ -93,8 +93,13 @@ export function backTo(section: Section): Html {
 }
 
 /** The form field for the reason, which the audit records. */
-export function reasonField(id: string): Html {
-  return html`<div class="field"><label for="${id}">${adminTexts.reason}</label><input id="${id}" name="reason" maxlength="${MAX_REASON_LENGTH}" autocomplete="off"></div>`
+export function reasonField(id: string, isRequired = false): Html {
+  return html`<div class="field"><label for="${id}">${adminTexts.reason}</label><input id="${id}" name="reason" maxlength="${MAX_REASON_LENGTH}" autocomplete="off"${isRequired ? raw(' required') : ''}></div>`
+}
+
+/** @throws KeywayError `invalid_request` without a reason */
+export function requireReason(by: By): void {
+  if (by.reason === null) throw invalid(adminTexts.needsReason)
 }
 
 /** A validation error of a form. */

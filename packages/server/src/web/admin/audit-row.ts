@@ -26,13 +26,15 @@ export async function auditRows(kit: PageKit, events: readonly AuditEvent[]): Pr
 
 function auditRow(event: AuditEvent, person: PersonLink, keys: KeyNames): Html {
   const { audit } = adminTexts
-  const { type, at, actor, subject, before, after, reason, network } = event
+  const { type, at, subject, before, after, reason, network } = event
   const about = [subject.user_id && person(subject.user_id), objectOf(subject, keys)].filter(Boolean)
-  const who =
-    actor.type === 'user' && actor.id !== null
-      ? html`${audit.by.user} ${person(actor.id)}`
-      : audit.by[actor.type]
-  return html`<li class="item"><div class="what"><span class="name">${audit.types[type]}</span>${about.map(each => html` <span class="about">${each}</span>`)}<p>${who}${network ? html` · <code>${network}</code>` : ''}</p>${reason?.text ? html`<p><q>${reason.text}</q></p>` : ''}${changesOf(before, after).map(change => html`<p><code>${change}</code></p>`)}${idsOf(event)}</div><p class="when">${time(at)}</p></li>`
+  return html`<li class="item"><div class="what"><span class="name">${audit.types[type]}</span>${about.map(each => html` <span class="about">${each}</span>`)}<p>${actorOf(event, person)}${network ? html` · <code>${network}</code>` : ''}</p>${reason?.text ? html`<p><q>${reason.text}</q></p>` : ''}${changesOf(before, after).map(change => html`<p><code>${change}</code></p>`)}${idsOf(event)}</div><p class="when">${time(at)}</p></li>`
+}
+
+/** `by`, and who acted. */
+export function actorOf({ actor }: Pick<AuditEvent, 'actor'>, person: PersonLink): Html | string {
+  const { by } = adminTexts.audit
+  return actor.type === 'user' && actor.id !== null ? html`${by.user} ${person(actor.id)}` : by[actor.type]
 }
 
 /** The subject of an act, unless it is a person. */

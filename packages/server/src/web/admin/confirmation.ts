@@ -1,4 +1,4 @@
-import { html } from 'hono/html'
+import { html, raw } from 'hono/html'
 import type { PageContext, PageKit } from '../kit.ts'
 import { formToken, type Html } from '../layout.ts'
 import { renderAdmin, type Section } from './acting.ts'
@@ -13,6 +13,8 @@ export interface Question {
   action: string
   fields: Html
   submit: string
+  /** Takes nothing away. */
+  isHarmless?: boolean
   cancel: { href: string; label: string }
 }
 
@@ -20,10 +22,10 @@ export interface Question {
 export function renderQuestion(
   kit: PageKit,
   c: PageContext,
-  { section, title, body, action, fields, submit, cancel }: Question,
+  { section, title, body, action, fields, submit, isHarmless, cancel }: Question,
 ): Response | Promise<Response> {
   const page = html`<section class="card ask"><h1>${title}</h1>
 ${body}
-<form method="post" action="${action}">${formToken(kit.forms.token(c))}${fields}<div class="buttons"><button class="danger">${submit}</button><a class="button second" href="${cancel.href}">${cancel.label}</a></div></form></section>`
+<form method="post" action="${action}">${formToken(kit.forms.token(c))}${fields}<div class="buttons"><button${isHarmless ? '' : raw(' class="danger"')}>${submit}</button><a class="button second" href="${cancel.href}">${cancel.label}</a></div></form></section>`
   return renderAdmin(kit, c, section, { title }, page)
 }

@@ -3,15 +3,17 @@ import { type ApiKey, statusOf } from '../../api-keys/api-key.ts'
 import { parseId } from '../../ids.ts'
 import { texts } from '../../languages/current.ts'
 import { parseRequestLimit, sortedRequestLimits } from '../../limits/limit.ts'
+import { describeClient } from '../client-name.ts'
 import { copyable } from '../copyable.ts'
 import { labelOf, statusTag } from '../key-list.ts'
 import { facts } from '../key-page.ts'
 import type { PageContext, PageKit } from '../kit.ts'
-import { formToken, type Html } from '../layout.ts'
+import { formToken, type Html, time } from '../layout.ts'
 import { notFound } from '../problem.ts'
 import { usageChart } from '../usage-chart.ts'
 import { act, backTo, invalid, mayChange, reasonField, renderAdmin, requireReader } from './acting.ts'
 import { dangerCard } from './danger.ts'
+import { lastAct } from './last-act.ts'
 import { statusTag as personStatus } from './people.ts'
 import { adminTexts } from './texts.ts'
 
@@ -24,13 +26,31 @@ export async function renderAnyKey(kit: PageKit, c: PageContext): Promise<Respon
   const key = await keyOf(kit, c)
   const now = kit.clock.now()
   const isActive = statusOf(key, now) === 'active'
-  const [usage, owner] = await Promise.all([kit.usage.ofKey(key.userId, key.id), kit.users.get(key.userId)])
+  const [usage, owner, revoked] = await Promise.all([
+    kit.usage.ofKey(key.userId, key.id),
+    kit.users.get(key.userId),
+    key.revokedAt === null ? '' : revocationOf(kit, key),
+  ])
+  const refusedAs = owner?.status === 'suspended' ? adminTexts.statuses.suspended : null
   const body = html`${backTo('keys')}
-<div class="head"><div><h1>${key.name ?? texts.keys.unnamed}</h1><p class="lead">${statusTag(key, statusOf(key, now))} <code>${key.keyPrefix}…</code> · ${copyable('key-id', key.id)}</p></div></div>
+<div class="head"><div><h1>${key.name ?? texts.keys.unnamed}</h1><p class="lead">${statusTag(key, statusOf(key, now), refusedAs)} <code>${key.keyPrefix}…</code> · ${copyable('key-id', key.id)}</p></div></div>
+${revoked ? html`<p class="banner warning">${revoked}</p>` : ''}
 <section class="card"><p class="spaced">${keys.columns.owner} <a href="/admin/users/${key.userId}">${owner?.email ?? adminTexts.people.deleted}</a>${owner && owner.status !== 'active' ? html` ${personStatus(owner.status)}` : ''}</p>${facts(key, now, 'admin')}</section>
 <section class="card"><h2>${texts.usage.title}</h2>${usageChart(usage)}</section>
 ${isActive && mayChange(kit, signedIn) ? changes(key, kit.forms.token(c)) : ''}`
   return renderAdmin(kit, c, 'keys', { title: labelOf(key) }, body)
+}
+
+/** Who revoked it and why: an administrator, or else who held it, as its owner's security events say. */
+async function revocationOf(kit: PageKit, { id, userId }: ApiKey): Promise<Html | string> {
+  const { keys } = adminTexts
+  const by = await lastAct(kit, id, 'api_key.revoked')
+  if (by) return html`${keys.revokedBy} ${by}`
+  const filter = { types: ['api_key_revoked' as const], keyId: id }
+  const [event] = (await kit.securityEvents.list(userId, { limit: 1, after: null }, filter)).rows
+  if (!event?.network) return ''
+  const client = event.client ? html` · ${describeClient(event.client)}` : ''
+  return html`${keys.revokedByOwner} ${time(event.at)} · <code>${event.network}</code>${client}`
 }
 
 function changes(key: ApiKey, token: string): Html {

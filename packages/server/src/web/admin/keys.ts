@@ -10,7 +10,7 @@ import { expires, lastUsed, selectAllBox, selectBox, statusTag } from '../key-li
 import type { PageContext, PageKit } from '../kit.ts'
 import { ago, day, empty, type Html, pageHead } from '../layout.ts'
 import { mayChange, renderAdmin, requireReader } from './acting.ts'
-import { type PersonLink, personLinks } from './person-links.ts'
+import { knownPeople } from './person-links.ts'
 import { MAX_SELECTED } from './selected-keys.ts'
 import { adminTexts } from './texts.ts'
 
@@ -48,7 +48,7 @@ export async function renderAllKeys(kit: PageKit, c: PageContext): Promise<Respo
   const more =
     slice.next &&
     new URLSearchParams({ filter, query: typed, days: String(unused), cursor: encodeCursor(slice.next) })
-  const owner = await personLinks(
+  const owners = await knownPeople(
     kit,
     slice.rows.map(({ userId }) => userId),
   )
@@ -60,7 +60,7 @@ export async function renderAllKeys(kit: PageKit, c: PageContext): Promise<Respo
   const table =
     slice.rows.length === 0
       ? empty(keys.empty, keys.emptyLead)
-      : keysTable(slice.rows, owner, now, isSelectable)
+      : keysTable(slice.rows, owners, now, isSelectable)
   const section = html`<section class="card flush">${table}${more ? html`<p class="card-foot"><a href="/admin/keys?${more.toString()}">${adminTexts.older}</a></p>` : ''}</section>`
   const revoked = /^\d{1,3}$/.exec(c.req.query('revoked') ?? '')?.[0]
   const body = html`${pageHead(keys.title, keys.lead)}
@@ -78,7 +78,9 @@ function searchOf(typed: string): KeySearch {
   return typed.startsWith('svc_') ? { prefixBeginning: typed.slice(0, PREFIX_LENGTH) } : { externalId: typed }
 }
 
-function keysTable(rows: readonly ApiKey[], owner: PersonLink, now: Instant, isSelectable: boolean): Html {
+type Owners = Awaited<ReturnType<typeof knownPeople>>
+
+function keysTable(rows: readonly ApiKey[], owners: Owners, now: Instant, isSelectable: boolean): Html {
   const { columns } = adminTexts.keys
   const heads = [columns.key, columns.owner, columns.created, columns.used, columns.expires, columns.status]
   const cell = (label: string, content: Html | string) => html`<td data-label="${label}">${content}</td>`
@@ -86,10 +88,10 @@ function keysTable(rows: readonly ApiKey[], owner: PersonLink, now: Instant, isS
 ${rows.map(key => {
   const status = statusOf(key, now)
   const box = isSelectable && status === 'active' ? selectBox(key, SELECTION) : ''
-  return html`<tr class="key ${status}"><th scope="row">${box}<a class="name" href="/admin/keys/${key.id}">${key.name ?? texts.keys.unnamed}</a> <code>${key.keyPrefix}…</code></th>${cell(columns.owner, owner(key.userId))}${cell(columns.created, day(key.createdAt))}${cell(
+  return html`<tr class="key ${status}"><th scope="row">${box}<a class="name" href="/admin/keys/${key.id}">${key.name ?? texts.keys.unnamed}</a> <code>${key.keyPrefix}…</code></th>${cell(columns.owner, owners.link(key.userId))}${cell(columns.created, day(key.createdAt))}${cell(
     columns.used,
     lastUsed(key, status, now, at => ago(at, now)),
-  )}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status))}</tr>
+  )}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status, owners.isSuspended(key.userId) ? adminTexts.statuses.suspended : null))}</tr>
 `
 })}</tbody></table>`
 }

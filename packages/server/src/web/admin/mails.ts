@@ -82,7 +82,11 @@ export function changeMails(kit: PageKit, c: PageContext): Promise<Response> {
   return act(kit, c, '/admin/mails', 'mail_queued', async (form, by) => {
     const back = form.has('back') ? destinationOf(form.get('back') ?? '') : '/admin/mails'
     const done = await change(kit, c.req.param('act'), form, by())
-    return c.redirect(`${back}?done=${done}`, 303)
+    const query = new URLSearchParams({
+      ...(back === '/admin/users' && { query: form.get('address') ?? '' }),
+      done,
+    })
+    return c.redirect(`${back}?${query.toString()}`, 303)
   })
 }
 
@@ -98,6 +102,9 @@ async function change(kit: PageKit, act: string | undefined, form: URLSearchPara
     case 'lift':
       await kit.suppressions.lift(addressOf(form.get('address')), by)
       return 'mail_allowed'
+    case 'clear-limits':
+      await kit.magicLinks.clearLimits(addressOf(form.get('address')), by)
+      return 'limits_cleared'
     case 'test':
       await kit.administration.testMail(addressOf(form.get('email')), by)
       return 'mail_queued'

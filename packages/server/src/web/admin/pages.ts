@@ -1,4 +1,5 @@
 export { disconnectAgent, renderAllAgents } from './agents.ts'
+export { renderNewSecret, renderRemoveSecret } from './app-secrets.ts'
 export { changeApp, registerApp, renderApp, renderApps, renderNewApp } from './apps.ts'
 export { exportAudit, renderAudit } from './audit.ts'
 export { renderConfirm } from './confirm.ts'

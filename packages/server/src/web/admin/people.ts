@@ -1,12 +1,14 @@
 import { html, raw } from 'hono/html'
 import { parseId } from '../../ids.ts'
 import { decodeCursor, encodeCursor } from '../../paging.ts'
+import { parseEmailAddress } from '../../users/email-address.ts'
 import { USER_ROLES, type User, type UserRole, type UserStatus } from '../../users/user.ts'
 import { searchOf } from '../../users/user-search.ts'
 import type { PageContext, PageKit } from '../kit.ts'
 import { day, empty, type Html, pageHead } from '../layout.ts'
 import { notFound } from '../problem.ts'
-import { renderAdmin, requireReader } from './acting.ts'
+import { mayChange, renderAdmin, requireReader } from './acting.ts'
+import { strangerCard } from './sign-in-state.ts'
 import { adminTexts } from './texts.ts'
 
 const ROWS = 40
@@ -15,7 +17,7 @@ const MAX_QUERY_LENGTH = 254
 
 /** /admin/users: search and list people. */
 export async function renderPeople(kit: PageKit, c: PageContext): Promise<Response> {
-  requireReader(kit, c)
+  const signedIn = requireReader(kit, c)
   const { people } = adminTexts
   const query = (c.req.query('query') ?? '').trim().slice(0, MAX_QUERY_LENGTH)
   const status = STATUSES.find(each => each === c.req.query('status'))
@@ -29,10 +31,15 @@ export async function renderPeople(kit: PageKit, c: PageContext): Promise<Respon
       ...(role && { role }),
       cursor: encodeCursor(slice.next),
     })
+  const unknown = slice.rows.length === 0 ? parseEmailAddress(query) : null
+  const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
+  const nobody = unknown
+    ? await strangerCard(kit, unknown, token)
+    : html`<section class="card flush">${empty(people.nobody, people.nobodyLead)}</section>`
   const body = html`${pageHead(people.title, people.lead)}
 <form method="get" action="/admin/users" class="inline spaced" role="search"><div class="field"><label for="query">${people.query}</label><input id="query" name="query" value="${query}" autocomplete="off" spellcheck="false" maxlength="${MAX_QUERY_LENGTH}"></div><button>${people.search}</button></form>
 <nav class="filter" aria-label="${people.columns.status}">${filters(status, role)}</nav>
-<section class="card flush">${slice.rows.length === 0 ? empty(people.nobody, people.nobodyLead) : peopleTable(slice.rows)}${more ? html`<p class="card-foot"><a href="/admin/users?${more.toString()}">${adminTexts.older}</a></p>` : ''}</section>`
+${slice.rows.length === 0 && !more ? nobody : html`<section class="card flush">${peopleTable(slice.rows, signedIn.user.id)}${more ? html`<p class="card-foot"><a href="/admin/users?${more.toString()}">${adminTexts.older}</a></p>` : ''}</section>`}`
   return renderAdmin(kit, c, 'people', { title: people.title }, body)
 }
 
@@ -74,11 +81,12 @@ function filters(status: UserStatus | undefined, role: UserRole | undefined): Ht
   )
 }
 
-function peopleTable(users: readonly User[]): Html {
+/** @param self the id of who looks at the page */
+function peopleTable(users: readonly User[], self: string): Html {
   const { columns } = adminTexts.people
   return html`<table class="rows even"><thead><tr><th scope="col">${columns.who}</th><th scope="col">${columns.role}</th><th scope="col">${columns.status}</th><th scope="col">${columns.since}</th></tr></thead><tbody>
 ${users.map(
-  user => html`<tr><th scope="row"><a class="name" href="/admin/users/${user.id}">${user.email ?? adminTexts.people.deleted}</a>${user.name ? html` <span class="quiet">${user.name}</span>` : ''}</th><td data-label="${columns.role}">${adminTexts.roles[user.role]}</td><td data-label="${columns.status}">${statusTag(user.status)}</td><td data-label="${columns.since}">${day(user.createdAt)}</td></tr>
+  user => html`<tr><th scope="row"><a class="name" href="/admin/users/${user.id}">${user.email ?? adminTexts.people.deleted}</a>${user.id === self ? youTag() : ''}${user.name ? html` <span class="quiet">${user.name}</span>` : ''}</th><td data-label="${columns.role}">${adminTexts.roles[user.role]}</td><td data-label="${columns.status}">${statusTag(user.status)}</td><td data-label="${columns.since}">${day(user.createdAt)}</td></tr>
 `,
 )}</tbody></table>`
 }
@@ -86,6 +94,11 @@ ${users.map(
 export function statusTag(status: UserStatus): Html {
   const kind = { active: 'active', suspended: 'warn', deleted: 'revoked' }[status]
   return html`<span class="tag ${kind}">${adminTexts.statuses[status]}</span>`
+}
+
+/** Beside the name of the account that looks at the page. */
+export function youTag(): Html {
+  return html` <span class="tag you">${adminTexts.you}</span>`
 }
 
 /** @throws KeywayError `not_found` */

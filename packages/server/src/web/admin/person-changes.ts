@@ -4,7 +4,7 @@ import { parseId } from '../../ids.ts'
 import { MAX_USER_NAME_LENGTH, USER_ROLES, type User } from '../../users/user.ts'
 import type { PageContext, PageKit } from '../kit.ts'
 import { notFound } from '../problem.ts'
-import { act, invalid } from './acting.ts'
+import { act, invalid, requireReason } from './acting.ts'
 import { personOf } from './people.ts'
 import { MAX_DESCRIPTION_LENGTH } from './person-forms.ts'
 import { adminTexts, type Notice } from './texts.ts'
@@ -20,9 +20,15 @@ export async function changePerson(kit: PageKit, c: PageContext): Promise<Respon
   const [done, work] = found
   return act(kit, c, `/admin/users/${id}`, done, async (form, by) => {
     const user = await personOf(kit, c)
-    await work(kit, user, form, by(form.get('reason') ?? undefined))
+    const who = by(form.get('reason') ?? undefined)
+    if (user.id === who.actor.id && LOCKS_OUT.has(c.req.param('act')!))
+      throw invalid(adminTexts.person.notYourself)
+    await work(kit, user, form, who)
   })
 }
+
+/** What nobody does to the own account here. */
+const LOCKS_OUT: ReadonlySet<string> = new Set(['role', 'suspend', 'end-sessions', 'delete'])
 
 type Act = (kit: PageKit, user: User, form: URLSearchParams, by: By) => Promise<unknown>
 
@@ -43,6 +49,7 @@ const ACTS: { [name: string]: [Notice, Act] | undefined } = Object.assign(Object
 function setRole(...[kit, { id }, form, by]: Parameters<Act>) {
   const role = USER_ROLES.find(each => each === form.get('role'))
   if (!role) throw notFound()
+  requireReason(by)
   return kit.users.setRole(id, role, by)
 }
 
@@ -53,16 +60,18 @@ function rename(...[kit, { id }, form, by]: Parameters<Act>) {
 }
 
 function suspend(...[kit, { id }, _form, by]: Parameters<Act>) {
-  assertReason(by)
+  requireReason(by)
   return kit.users.suspend(id, by)
 }
 
 function endSession(...[kit, { id }, form, by]: Parameters<Act>) {
-  return kit.sessions.endOne(id, parseId(form.get('session') ?? '') ?? '', by)
+  const session = parseId(form.get('session') ?? '') ?? ''
+  if (id === by.actor.id && session === by.actor.session_id) throw invalid(adminTexts.person.notYourself)
+  return kit.sessions.endOne(id, session, by)
 }
 
 async function revokeKeys(...[kit, { id }, _form, by]: Parameters<Act>) {
-  assertReason(by)
+  requireReason(by)
   for (let rest = true; rest; ) {
     const { rows, next } = await kit.apiKeys.list(id, 'active', { limit: KEYS, after: null })
     for (const key of rows) await kit.apiKeys.revokeById(key.id, by)
@@ -87,11 +96,8 @@ function addCredit(...[kit, { id }, form, by]: Parameters<Act>) {
 function deleteAccount(...[kit, user, form, by]: Parameters<Act>) {
   if (user.email === null || form.get('confirm')?.trim().toLowerCase() !== user.email)
     throw invalid(adminTexts.person.mismatch)
+  requireReason(by)
   return kit.users.delete(user.id, by)
-}
-
-function assertReason(by: By): void {
-  if (by.reason === null) throw invalid(adminTexts.person.needsReason)
 }
 
 function isClean(text: string, maxLength: number): boolean {

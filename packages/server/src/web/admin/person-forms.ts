@@ -1,7 +1,7 @@
 import { html, raw } from 'hono/html'
-import { MAX_REASON_LENGTH } from '../../audit/audit-event.ts'
 import { MAX_USER_NAME_LENGTH, USER_ROLES, type User } from '../../users/user.ts'
 import { formToken, type Html } from '../layout.ts'
+import { reasonField } from './acting.ts'
 import type { DangerousAct } from './danger.ts'
 import { adminTexts } from './texts.ts'
 
@@ -22,7 +22,7 @@ ${form('rename', person.rename, '', name)}
 }
 
 /** The acts that remove something from the person, or give rights. */
-export function dangersOf(user: User): DangerousAct[] {
+export function dangersOf(user: User, isSelf: boolean): DangerousAct[] {
   const { person, roles } = adminTexts
   const act = (name: string, title: string, lead: string, fields: Html, isFinal = false) => ({
     action: pathOf(user, name),
@@ -34,27 +34,42 @@ export function dangersOf(user: User): DangerousAct[] {
   )
   const role = html`<div class="field"><label for="role">${person.role}</label><select id="role" name="role">${options}</select></div>`
   const confirm = field('confirm', 'confirm', person.address, 'required spellcheck="false"')
+  const revocation = act(
+    'revoke-keys',
+    person.revokeKeys,
+    person.revokeKeysLead,
+    reasonField('keys-reason', true),
+  )
+  if (isSelf) return [revocation]
   return [
-    act('role', person.setRole, person.gains, role),
-    act('revoke-keys', person.revokeKeys, person.revokeKeysLead, why('keys-reason')),
+    act('role', person.setRole, person.gains, html`${role}${reasonField('role-reason', true)}`),
+    revocation,
     ...(user.status === 'suspended'
       ? []
-      : [act('suspend', person.suspend, person.suspendLead, why('suspend-reason'))]),
-    act('delete', person.delete, person.deleteLead, confirm, true),
+      : [act('suspend', person.suspend, person.suspendLead, reasonField('suspend-reason', true))]),
+    act(
+      'delete',
+      person.delete,
+      person.deleteLead,
+      html`${confirm}${reasonField('delete-reason', true)}`,
+      true,
+    ),
   ]
 }
 
-/** A card that says why the account is suspended, with the form that activates it. */
-export function suspensionCard(user: User, token: string | null): Html {
+/** A card on the own page of an administrator, instead of the acts that would lock them out. */
+export function selfCard(): Html {
   const { person } = adminTexts
-  const lift = token
-    ? html`<form method="post" action="${pathOf(user, 'activate')}" class="inline">${formToken(token)}<div class="field"><label for="activate-reason">${adminTexts.reason}</label><input id="activate-reason" name="reason" autocomplete="off" maxlength="${MAX_REASON_LENGTH}"></div><button class="second">${person.activate}</button></form>`
-    : ''
-  return html`<section class="card"><h2>${person.isSuspended}</h2><p class="quiet">${person.isSuspendedLead} <a href="/admin/audit?subject=${user.id}&amp;type=user.suspended">${person.whySuspended}</a></p>${lift}</section>`
+  return html`<section class="card"><h2>${person.self}</h2><p class="quiet">${person.selfLead}</p><p class="buttons below"><a class="button second small" href="/sessions">${person.ownSessions}</a> <a class="button second small" href="/account">${person.ownAccount}</a></p></section>`
 }
 
-function why(id: string): Html {
-  return field(id, 'reason', adminTexts.reason, `maxlength="${MAX_REASON_LENGTH}" required`)
+/** A card that says why the account is suspended, with the form that activates it. @param by who suspended it and why, where known */
+export function suspensionCard(user: User, by: Html | null, token: string | null): Html {
+  const { person } = adminTexts
+  const lift = token
+    ? html`<form method="post" action="${pathOf(user, 'activate')}" class="inline">${formToken(token)}${reasonField('activate-reason')}<button class="second">${person.activate}</button></form>`
+    : ''
+  return html`<section class="card"><h2>${person.isSuspended}</h2><p class="quiet">${person.isSuspendedLead}</p>${by ? html`<p>${person.suspendedBy} ${by}</p>` : ''}${lift}</section>`
 }
 
 function field(id: string, name: string, label: string, more: string): Html {

@@ -8,8 +8,19 @@ export type PersonLink = (id: string) => Html
 
 /** Links to these people, labelled with their addresses, which one query reads. A deleted account has no address. */
 export async function personLinks(kit: PageKit, ids: readonly (string | null)[]): Promise<PersonLink> {
+  return (await knownPeople(kit, ids)).link
+}
+
+/** The same, and who of them is suspended. */
+export async function knownPeople(
+  kit: PageKit,
+  ids: readonly (string | null)[],
+): Promise<{ link: PersonLink; isSuspended(id: string): boolean }> {
   const { deleted } = adminTexts.people
-  const known = [...new Set(ids.filter(id => id !== null))]
-  const addresses = new Map((await kit.store.users.findMany(known)).map(({ id, email }) => [id, email]))
-  return id => html`<a href="/admin/users/${id}" title="${id}">${addresses.get(id) ?? deleted}</a>`
+  const wanted = [...new Set(ids.filter(id => id !== null))]
+  const people = new Map((await kit.store.users.findMany(wanted)).map(user => [user.id, user]))
+  return {
+    link: id => html`<a href="/admin/users/${id}" title="${id}">${people.get(id)?.email ?? deleted}</a>`,
+    isSuspended: id => people.get(id)?.status === 'suspended',
+  }
 }

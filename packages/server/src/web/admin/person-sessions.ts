@@ -7,30 +7,42 @@ import type { PageKit } from '../kit.ts'
 import { ago, formToken, type Html } from '../layout.ts'
 import { adminTexts } from './texts.ts'
 
-/** The sessions of a person, with forms to end one or all of them. @param token the form token; null: without forms */
+/**
+ * The sessions of a person, with forms to end one or all of them.
+ *
+ * @param token the form token; null: without forms
+ * @param current the id of the session that reads the page, on the page of its own account: it cannot be ended here
+ */
 export function sessionsCard(
   kit: PageKit,
   user: User,
   sessions: readonly Session[],
-  token: string | null,
+  { token, current }: { token: string | null; current: string | null },
   more: Html | '',
 ): Html {
   const { person } = adminTexts
   const now = kit.clock.now()
   const endAll =
-    token && sessions.length > 0
+    token && current === null && sessions.length > 0
       ? html`<form method="post" action="/admin/users/${user.id}/end-sessions">${formToken(token)}<button class="second small harm">${person.endSessions}</button></form>`
       : ''
-  const rows = sessions.map(session => sessionRow(session, user, now, token))
+  const rows = sessions.map(session => sessionRow(session, user, now, { token, current }))
   return html`<section class="card flush"><div class="card-head spread"><div><h2>${person.sessions}</h2><p class="quiet">${person.endSessionsLead}</p></div>${endAll}</div>${rows.length > 0 ? html`<ul class="list">${rows}</ul>` : html`<p class="card-foot quiet">${person.noSessions}</p>`}${more}</section>`
 }
 
-function sessionRow(session: Session, { id }: User, now: number, token: string | null): Html {
+function sessionRow(
+  session: Session,
+  { id }: User,
+  now: number,
+  { token, current }: { token: string | null; current: string | null },
+): Html {
   const { person } = adminTexts
   const client = session.client ? describeClient(session.client) : texts.sessions.unknownClient
   const app = session.kind === 'app' ? html` <span class="tag">${session.appId}</span>` : ''
-  const end = token
-    ? html`<form class="buttons" method="post" action="/admin/users/${id}/end-session">${formToken(token)}<input type="hidden" name="session" value="${session.id}"><button class="second small harm">${texts.sessions.end}<span class="unseen"> ${client}, ${session.network}</span></button></form>`
-    : ''
-  return html`<li class="item"><div class="what"><span class="name">${client}</span>${app}<p><code>${session.network}</code> · ${person.signedIn} ${ago(session.createdAt, now)}</p></div><p class="when">${texts.sessions.used} ${ago(session.lastUsedAt, now)}</p>${end}</li>`
+  const isCurrent = session.id === current
+  const end =
+    token && !isCurrent
+      ? html`<form class="buttons" method="post" action="/admin/users/${id}/end-session">${formToken(token)}<input type="hidden" name="session" value="${session.id}"><button class="second small harm">${texts.sessions.end}<span class="unseen"> ${client}, ${session.network}</span></button></form>`
+      : ''
+  return html`<li class="item"><div class="what"><span class="name">${client}</span>${app}${isCurrent ? html` <span class="tag active">${person.thisSession}</span>` : ''}<p><code>${session.network}</code> · ${person.signedIn} ${ago(session.createdAt, now)}</p></div><p class="when">${texts.sessions.used} ${ago(session.lastUsedAt, now)}</p>${end}</li>`
 }

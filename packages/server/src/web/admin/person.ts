@@ -15,10 +15,12 @@ import { usageChart } from '../usage-chart.ts'
 import { backTo, byOf, isForeign, mayChange, renderAdmin, requireReader } from './acting.ts'
 import { assertStillReads } from './audit.ts'
 import { dangerCard } from './danger.ts'
-import { mailRow, suppressionRow } from './mails.ts'
-import { personOf, statusTag } from './people.ts'
-import { dangersOf, supportCard, suspensionCard } from './person-forms.ts'
+import { lastAct } from './last-act.ts'
+import { mailRow } from './mails.ts'
+import { personOf, statusTag, youTag } from './people.ts'
+import { dangersOf, selfCard, supportCard, suspensionCard } from './person-forms.ts'
 import { sessionsCard } from './person-sessions.ts'
+import { obstaclesOf, type SignInState, signInFacts, signInState } from './sign-in-state.ts'
 import { adminTexts } from './texts.ts'
 
 const ROWS = 10
@@ -40,44 +42,48 @@ export async function renderPerson(kit: PageKit, c: PageContext): Promise<Respon
   const isDeleted = user.status === 'deleted'
   const token = mayChange(kit, signedIn) && !isDeleted ? kit.forms.token(c) : null
   const now = kit.clock.now()
-  const [keys, sessions, events, balance, usage, consents] = await Promise.all([
+  const isSelf = user.id === signedIn.user.id
+  const back = `/admin/users/${user.id}`
+  const [keys, sessions, events, balance, usage, consents, signIn, ended] = await Promise.all([
     kit.apiKeys.list(user.id, null, page),
     kit.sessions.list(user.id, page),
     kit.securityEvents.list(user.id, page),
     kit.store.billing.balance(user.id),
     kit.usage.ofUser(user.id),
     kit.consents.list(user.id, page),
+    user.email && signInState(kit, user.email),
+    user.status === 'active' ? null : lastAct(kit, user.id, `user.${user.status}`),
   ])
   // Reading is audited, so a link on another site must not cause it: browsers send cookies with it.
   const opened = isForeign(c) ? '' : await recordedReading(kit, c, user, byOf(kit, c, signedIn), token)
   const more = ({ next }: { next: unknown }) =>
-    next && !showsMore
-      ? html`<p class="card-foot"><a href="/admin/users/${user.id}?rows=more">${person.more}</a></p>`
-      : ''
+    next && !showsMore ? html`<p class="card-foot"><a href="${back}?rows=more">${person.more}</a></p>` : ''
   const title = user.email ?? people.deleted
   const body = html`${backTo('people')}
-<div class="head"><div><h1>${title}</h1><p class="lead">${statusTag(user.status)} ${user.name ? html`${user.name} · ` : ''}${copyable('person-id', user.id)}</p></div></div>
-${isDeleted ? html`<p class="banner warning">${person.deletedLead}</p>` : ''}
-${user.status === 'suspended' ? suspensionCard(user, token) : ''}
+<div class="head"><div><h1>${title}</h1><p class="lead">${statusTag(user.status)}${isSelf ? youTag() : ''} ${user.name ? html`${user.name} · ` : ''}${copyable('person-id', user.id)}</p></div></div>
+${isDeleted ? html`<p class="banner warning">${person.deletedLead} ${ended ? html`${person.deletedBy} ${ended}` : person.deletedByPerson}</p>` : ''}
+${user.status === 'suspended' ? suspensionCard(user, ended, token) : ''}
 ${user.deletesAt === null ? '' : html`<p class="banner warning">${person.deletes} ${time(user.deletesAt)}</p>`}
-<section class="card"><dl class="facts">${factsOf(user, dollars(balance))}</dl>${readings(user)}</section>
+${signIn ? obstaclesOf(signIn, token, back) : ''}
+<section class="card"><dl class="facts">${factsOf(user, dollars(balance), signIn || null)}</dl>${readings(user)}</section>
 ${opened}
-${isDeleted ? '' : sessionsCard(kit, user, sessions.rows, token, more(sessions))}
-${card(person.keys, user.status === 'suspended' ? person.keysSuspended : '', keys.rows.length > 0 ? keyTable(keys.rows, now, 'admin') : '', more(keys))}
+${isDeleted ? '' : sessionsCard(kit, user, sessions.rows, { token, current: isSelf ? signedIn.session.id : null }, more(sessions))}
+${card(person.keys, user.status === 'suspended' ? person.keysSuspended : '', keys.rows.length > 0 ? keyTable(keys.rows, now, 'admin', undefined, null, user.status === 'suspended' ? adminTexts.statuses.suspended : null) : '', more(keys))}
 ${card(person.events, '', list(await eventRows(kit, user.id, events.rows, 'admin')), more(events))}
 <section class="card"><h2>${texts.usage.title}</h2>${usageChart(usage)}</section>
 ${isDeleted ? '' : card(person.consents, '', list(consents.rows.map(each => html`<li class="item"><div class="what"><span class="name">${each.name}</span><p><code>${each.scopes.join(' ')}</code></p></div><p class="when">${ago(each.grantedAt, now)}</p></li>`)), more(consents))}
-${token ? html`${supportCard(user, token, newId(now))}${dangerCard(dangersOf(user), token)}` : ''}`
+${token ? html`${supportCard(user, token, newId(now))}${isSelf ? selfCard() : ''}${dangerCard(dangersOf(user, isSelf), token)}` : ''}`
   return renderAdmin(kit, c, 'people', { title }, body)
 }
 
-function factsOf(user: User, balance: string): Html[] {
+function factsOf(user: User, balance: string, signIn: SignInState | null): Html[] {
   const { person, roles } = adminTexts
   const facts: [string, Html | string][] = [
     [person.balance, balance],
     [person.role, roles[user.role]],
     [person.since, day(user.createdAt)],
     [person.language, (user.locale && LANGUAGE_NAMES.of(user.locale)) ?? person.noLanguage],
+    ...(signIn ? signInFacts(signIn) : []),
   ]
   return facts.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)
 }
@@ -129,17 +135,10 @@ async function ledgerOf(kit: PageKit, { id }: User, by: Reader): Promise<Html> {
   return card(adminTexts.person.ledger, '', rows.length > 0 ? ledgerTable(rows) : '', '')
 }
 
-async function mailsOf(kit: PageKit, { id, email }: User, by: Reader, token: string | null): Promise<Html> {
+async function mailsOf(kit: PageKit, { id }: User, by: Reader, token: string | null): Promise<Html> {
   const rows = await kit.administration.mailsOf(id, by)
-  const suppression = email && (await kit.store.suppressions.find(email, kit.clock.now()))
-  const back = `/admin/users/${id}`
-  const suppressed = suppression ? [suppressionRow(suppression, token, back)] : []
-  return card(
-    adminTexts.person.mails,
-    '',
-    list([...suppressed, ...rows.map(mail => mailRow(mail, token, back))]),
-    '',
-  )
+  const items = rows.map(mail => mailRow(mail, token, `/admin/users/${id}`))
+  return card(adminTexts.person.mails, '', list(items), '')
 }
 
 /** GET /admin/users/:id/export */

@@ -22,10 +22,11 @@ const texts = {
   day: 'Day (UTC)',
   now: 'now',
   hourly: 'counted every hour',
-  peak: 'most at once',
+  peak: (most: string) => `now, at most ${most} at once`,
   most: { hour: (most: string) => `at most ${most} an hour`, day: (most: string) => `at most ${most} a day` },
   unknown: 'not counted',
   nothing: 'Nothing yet',
+  delay: 'Counts are complete up to some seconds ago.',
 }
 
 interface Shown {
@@ -98,11 +99,12 @@ export function statisticsCharts(
   const [from, to] = [axisLabel(buckets[0]!.start, unit), axisLabel(buckets.at(-1)!.start, unit)]
   const charts = SHOWN.map(({ id, title, isLevel, kind, of }) => {
     const values = buckets.map(of)
-    const { figure, note } = summaryOf(values, unit, isLevel, people === null)
+    const { figure, note } = summaryOf(values, unit, isLevel, { people, agents })
     const description = `${title}, ${PERIODS[period].label}: ${`${figure} ${note}`.trim()}.`
     return chart({ id, title, figure, note, description, series: [{ kind, values }], from, to })
   })
   return html`<div class="charts">${charts}</div>
+<p class="hint spaced">${texts.delay}</p>
 <details class="card flush"><summary class="card-head">${texts.asTable}</summary><section class="scroll" tabindex="0" aria-label="${texts.asTable}">${table(buckets, period)}</section></details>`
 }
 
@@ -110,13 +112,14 @@ function summaryOf(
   values: readonly (number | null)[],
   unit: UsageUnit,
   isLevel: Shown['isLevel'],
-  isHourly: boolean,
+  { people, agents }: Present,
 ) {
   const known = values.filter(value => value !== null)
   if (known.length === 0) return { figure: '–', note: texts.unknown }
   if (isLevel === 'now')
-    return { figure: formatCount(known.at(-1)!), note: isHourly ? texts.hourly : texts.now }
-  if (isLevel === 'peak') return { figure: formatCount(Math.max(...known)), note: texts.peak }
+    return { figure: formatCount(known.at(-1)!), note: people === null ? texts.hourly : texts.now }
+  if (isLevel === 'peak')
+    return { figure: formatCount(agents), note: texts.peak(formatCount(Math.max(...known))) }
   const [sum, most] = [known.reduce((sum, value) => sum + value, 0), Math.max(...known)]
   return { figure: formatCount(sum), note: sum === 0 ? '' : texts.most[unit](formatCount(most)) }
 }

@@ -25,6 +25,7 @@ export const adminTexts = {
   none: 'None.',
   never: 'Never',
   reason: 'Reason, for the audit',
+  needsReason: 'Say why: the audit keeps it.',
   roles: { user: 'User', support: 'Support', admin: 'Administrator' } satisfies Record<UserRole, string>,
   statuses: { active: 'Active', suspended: 'Suspended', deleted: 'Deleted' } satisfies Record<
     UserStatus,
@@ -61,6 +62,29 @@ export const adminTexts = {
     webhook_removed: 'The webhook was removed.',
     event_queued: 'The event is sent again.',
   },
+  signIn: {
+    title: 'Why sign-in may fail',
+    mail: 'Mail',
+    sent: 'Delivered',
+    suppressed: 'Mail suppressed',
+    until: 'until',
+    limits: 'Sign-in limits',
+    notReached: 'Not reached',
+    reached: 'Reached',
+    limited: 'Sign-in limits reached',
+    newBrowser: (wait: string, window: string) =>
+      `Mails that a new browser asks for are refused for another ${wait}: there were too many within a ${window}.`,
+    knownBrowser: (wait: string, window: string) =>
+      `Those that a browser with an earlier sign-in asks for are refused for another ${wait}: too many within a ${window}.`,
+    codes: 'Typed codes are not checked in a new browser until',
+    linkWorks: 'The link in the mail works.',
+    signUp: 'Sign-up',
+    allowed: 'Allowed',
+    notAllowed: 'Not allowed',
+    noAccount: 'No account has this address.',
+    closed: 'The policies let it not sign up, so no mail goes to it. To open it:',
+  },
+  you: 'You',
   readOnly: 'You can see everything here and change nothing.',
   confirm: {
     title: 'Confirm it is you',
@@ -100,7 +124,9 @@ export const adminTexts = {
     support: 'Help',
     isSuspended: 'This account is suspended',
     isSuspendedLead: 'It cannot sign in, its keys are refused, and its agents are disconnected.',
-    whySuspended: 'Who did it, and why',
+    suspendedBy: 'Suspended',
+    deletedBy: 'Deleted',
+    deletedByPerson: 'No administrator did it: the person asked for it.',
     keysSuspended: 'The account is suspended: active keys are refused until that is lifted.',
     deletedLead:
       'This account was deleted: name and address are erased, sessions and keys ended. The ledger stays.',
@@ -130,6 +156,14 @@ export const adminTexts = {
     consents: 'Apps with access',
     name: 'Name',
     rename: 'Set the name',
+    self: 'This is your own account',
+    selfLead:
+      'Your role, a suspension and a deletion are up to another administrator, or to the keyway command, so that you do not lock yourself out.',
+    ownSessions: 'Your sessions',
+    ownAccount: 'Your account',
+    notYourself:
+      'You cannot do this to your own account here, so that you do not lock yourself out. Ask another administrator, or use the keyway command.',
+    thisSession: 'This session',
     badName: 'Type a name without control characters.',
     clearLimits: 'Clear sign-in limits',
     clearLimitsLead: 'They may ask for mails and type codes again at once.',
@@ -142,7 +176,6 @@ export const adminTexts = {
     address: 'Address',
     mismatch: 'The address does not match. Nothing was deleted.',
     badAmount: 'Type an amount such as 5.00.',
-    needsReason: 'Say why.',
   },
   keys: {
     title: 'Keys of everybody',
@@ -157,6 +190,8 @@ export const adminTexts = {
     revokeOne: 'Revoke the key',
     revokeOneLead:
       'This cannot be undone. The key stops working at once, its agents are disconnected, and the owner sees it as a security event.',
+    revokedBy: 'Revoked',
+    revokedByOwner: 'Revoked by its owner or whoever holds it,',
     revoked: (count: number) => (count === 1 ? 'One key is revoked.' : `${count} keys are revoked.`),
     unusedFor: (days: number) => `${days} days`,
     filters: {
@@ -200,7 +235,7 @@ export const adminTexts = {
     emptyLead: 'None is in this state.',
     suppressed: 'Suppressed addresses',
     suppressedLead: 'They bounced or complained; no mail goes there for seven days.',
-    isSuppressed: 'suppressed',
+    isSuppressed: 'Suppressed',
     reasons: { bounce: 'It bounced', complaint: 'The person complained' } satisfies Record<
       SuppressionReason,
       string

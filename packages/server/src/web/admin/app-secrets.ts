@@ -1,0 +1,144 @@
+import { html } from 'hono/html'
+import type { App } from '../../apps/app.ts'
+import { type AppSecret, removedByNext } from '../../apps/app-secret.ts'
+import { parseId } from '../../ids.ts'
+import type { PageContext, PageKit } from '../kit.ts'
+import { type Html, pageHead, time } from '../layout.ts'
+import { notFound } from '../problem.ts'
+import { reasonField, renderAdmin, requireChanger } from './acting.ts'
+import { appsTexts } from './apps-texts.ts'
+import { actorOf } from './audit-row.ts'
+import { renderQuestion } from './confirmation.ts'
+import { personLinks } from './person-links.ts'
+import { adminTexts } from './texts.ts'
+
+/** Acts on the secrets of an app among which those of its two secrets are looked for. */
+const ACTS = 20
+
+/** Who made each secret, and why, by its id. */
+type Origins = ReadonlyMap<string, Html>
+
+/** The secrets of an app, told apart by when they were made, by whom and why. */
+export async function secretsCard(
+  kit: PageKit,
+  app: App,
+  secrets: readonly AppSecret[],
+  isEditable: boolean,
+): Promise<Html> {
+  const { id } = app
+  const origins = await originsOf(kit, app, secrets)
+  const rows = secrets.map((secret, at) => secretRow(id, secret, at, secrets.length, origins, isEditable))
+  const create = isEditable
+    ? html`<p class="card-foot"><a class="button second" href="${appPath(id)}/new-secret">${appsTexts.newSecret}</a></p>`
+    : ''
+  return html`<section class="card flush"><div class="card-head"><h2>${appsTexts.secrets}</h2><p class="quiet">${secrets.length > 0 ? appsTexts.secretsLead : appsTexts.noSecret}</p></div>${secrets.length > 0 ? html`<ul class="list">${rows}</ul>` : ''}${create}</section>`
+}
+
+function secretRow(
+  appId: string,
+  secret: AppSecret,
+  at: number,
+  count: number,
+  origins: Origins,
+  isEditable: boolean,
+): Html {
+  const { newest, oldest, removeSecret } = appsTexts
+  const tag =
+    count > 1 ? html` <span class="tag${at === 0 ? ' active' : ''}">${at === 0 ? newest : oldest}</span>` : ''
+  const remove = isEditable
+    ? html`<div class="end"><a class="button second small harm" href="${appPath(appId)}/remove-secret?secret=${secret.id}">${removeSecret}<span class="unseen"> ${secret.id}</span></a></div>`
+    : ''
+  return html`<li class="item"><div class="what">${described(secret, origins)}${tag}<p><code>${secret.id}</code></p></div><p class="when"></p>${remove}</li>`
+}
+
+function described({ id, createdAt }: AppSecret, origins: Origins): Html {
+  const origin = origins.get(id)
+  return html`<span class="name">${appsTexts.created} ${time(createdAt)}</span>${origin ? html` <span class="quiet">${origin}</span>` : ''}`
+}
+
+async function originsOf(kit: PageKit, app: App, secrets: readonly AppSecret[]): Promise<Origins> {
+  const page = { limit: ACTS, after: null }
+  const { rows } = await kit.store.audit.list({ subject: app.id, type: 'app.secret_created' }, page)
+  const person = await personLinks(
+    kit,
+    rows.map(({ actor }) => actor.id),
+  )
+  const first = secrets.filter(({ createdAt }) => createdAt === app.createdAt)
+  return new Map([
+    ...first.map(({ id }) => [id, html`${appsTexts.withApp}`] as const),
+    ...rows.map(
+      event =>
+        [
+          String(event.after?.secret_id),
+          html`${actorOf(event, person)}${event.reason?.text ? html`: <q>${event.reason.text}</q>` : ''}`,
+        ] as const,
+    ),
+  ])
+}
+
+/** GET /admin/apps/:id/new-secret: asks why, and names the secret that it removes. */
+export async function renderNewSecret(kit: PageKit, c: PageContext): Promise<Response> {
+  const id = idOf(c)
+  requireChanger(kit, c, appPath(id))
+  const app = await kit.apps.find(id)
+  if (app.isPublic) throw notFound()
+  const secrets = await kit.apps.secrets(id)
+  const origins = await originsOf(kit, app, secrets)
+  const removed = removedByNext(secrets)
+  return renderQuestion(kit, c, {
+    section: 'apps',
+    title: appsTexts.newSecretTitle(app.name),
+    body: removed
+      ? html`<p>${appsTexts.removesOldest}</p><ul><li>${described(removed, origins)}</li></ul>`
+      : html`<p>${appsTexts.keepsOther}</p>`,
+    action: `${appPath(id)}/new-secret`,
+    fields: html`<input type="hidden" name="removes" value="${removed?.id ?? ''}">${reasonField('reason', true)}`,
+    submit: removed ? appsTexts.replaceOldest : appsTexts.createSecret,
+    isHarmless: removed === null,
+    cancel: { href: appPath(id), label: adminTexts.cancel },
+  })
+}
+
+/** GET /admin/apps/:id/remove-secret: asks once more, and says whether another is left. */
+export async function renderRemoveSecret(kit: PageKit, c: PageContext): Promise<Response> {
+  const id = idOf(c)
+  requireChanger(kit, c, appPath(id))
+  const [app, secrets] = await Promise.all([kit.apps.find(id), kit.apps.secrets(id)])
+  const origins = await originsOf(kit, app, secrets)
+  const secret = secrets.find(each => each.id === parseId(c.req.query('secret') ?? ''))
+  if (!secret) throw notFound()
+  return renderQuestion(kit, c, {
+    section: 'apps',
+    title: appsTexts.removeTitle,
+    body: html`<ul><li>${described(secret, origins)}</li></ul><p>${secrets.length > 1 ? appsTexts.leavesOne : appsTexts.leavesNone}</p>`,
+    action: `${appPath(id)}/remove-secret`,
+    fields: html`<input type="hidden" name="secret" value="${secret.id}">${reasonField('reason', true)}`,
+    submit: appsTexts.removeNow,
+    cancel: { href: appPath(id), label: adminTexts.cancel },
+  })
+}
+
+/** The page that shows a new secret, once; neither caches nor referrers keep it. */
+export function renderSecret(
+  kit: PageKit,
+  c: PageContext,
+  id: string,
+  { title, secret, note }: { title: string; secret: string | null; note: string | null },
+): Response | Promise<Response> {
+  const shown = (label: string, name: string, value: string) =>
+    html`<div class="field"><strong>${label}</strong><div class="secret"><code id="${name}" tabindex="0">${value}</code><button type="button" class="second copy" data-copy="${name}" data-copied="${appsTexts.copied}" aria-live="polite">${appsTexts.copy}</button></div></div>`
+  const body = html`${pageHead(title, id)}
+${note ? html`<p class="banner notice">${note}</p>` : ''}
+<section class="card">${shown('Issuer', 'issuer', kit.publicUrl)}${shown('client_id', 'client-id', id)}${secret ? html`${shown('client_secret', 'client-secret', secret)}<p class="quiet">${appsTexts.secretLead}</p>` : html`<p class="quiet">${appsTexts.noSecret}</p>`}</section>
+<p><a class="button second" href="${appPath(id)}">${appsTexts.toApp}</a></p>`
+  c.header('Referrer-Policy', 'no-referrer')
+  return renderAdmin(kit, c, 'apps', { title }, body, 201)
+}
+
+export function appPath(id: string): string {
+  return `/admin/apps/${encodeURIComponent(id)}`
+}
+
+export function idOf(c: PageContext): string {
+  return c.req.param('id') ?? ''
+}

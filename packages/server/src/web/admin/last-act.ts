@@ -1,0 +1,16 @@
+import { html } from 'hono/html'
+import type { AuditType } from '../../audit/audit-event.ts'
+import type { PageKit } from '../kit.ts'
+import { type Html, time } from '../layout.ts'
+import { actorOf } from './audit-row.ts'
+import { personLinks } from './person-links.ts'
+
+/** Who did this last to a person or an object, when and why, as the audit has it; null: it has no such act. */
+export async function lastAct(kit: PageKit, subject: string, type: AuditType): Promise<Html | null> {
+  const { rows } = await kit.store.audit.list({ subject, type }, { limit: 1, after: null })
+  const [event] = rows
+  if (!event) return null
+  const person = await personLinks(kit, [event.actor.id])
+  const reason = event.reason?.text ? html`: <q>${event.reason.text}</q>` : ''
+  return html`${actorOf(event, person)}, ${time(event.at)}${reason}`
+}
