@@ -6,7 +6,7 @@ import type { ApiKey } from './api-key.ts'
 
 /** Content of a mail about a key, without the fields that name the key. */
 type AboutKey<Content = MessageContent> = Content extends { keyPrefix: string }
-  ? Omit<Content, 'keyPrefix' | 'keyName'>
+  ? Omit<Content, 'keyId' | 'keyPrefix' | 'keyName'>
   : never
 
 /**
@@ -17,11 +17,11 @@ type AboutKey<Content = MessageContent> = Content extends { keyPrefix: string }
 export async function mailOwner(
   tx: Transaction,
   outbox: Outbox,
-  { userId, keyPrefix, name }: Pick<ApiKey, 'userId' | 'keyPrefix' | 'name'>,
+  { id: keyId, userId, keyPrefix, name }: Pick<ApiKey, 'id' | 'userId' | 'keyPrefix' | 'name'>,
   { id, now, about }: { id: string; now: Instant; about: AboutKey },
 ): Promise<void> {
   const owner = await tx.users.find(userId)
   if (!owner?.email) return
-  const content = { ...about, keyPrefix, keyName: name }
+  const content = { ...about, keyId, keyPrefix, keyName: name }
   await outbox.enqueue(tx, { id, recipient: owner.email, userId, content, now })
 }

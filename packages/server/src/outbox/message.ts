@@ -3,29 +3,59 @@ import type { EmailAddress } from '../users/email-address.ts'
 
 /**
  * The parameters of a mail's template. Sealed while queued and erased on delivery. The template of a sign-in mail is
- * chosen when the mail is written, so that a request does the same work whether the account exists or not.
+ * chosen when the mail is written, so that a request does the same work whether the account exists or not. Mails about keys
+ * that earlier versions queued have no `keyId`.
  */
 export type MessageContent =
   | { kind: 'sign_in'; link: string; code: string; expiresAt: Instant }
   | { kind: 'invitation'; link: string; expiresAt: Instant }
   | { kind: 'welcome'; trialCredit: string }
   | { kind: 'refresh_token_reused'; at: Instant; network: string; client: string | null }
-  | { kind: 'api_key_revoked_by_holder'; at: Instant; keyPrefix: string; keyName: string | null }
-  | { kind: 'api_key_expiring'; expiresAt: Instant; keyPrefix: string; keyName: string | null; days: number }
-  | { kind: 'api_key_used_again'; at: Instant; keyPrefix: string; keyName: string | null; network: string }
+  | {
+      kind: 'api_key_revoked_by_holder'
+      at: Instant
+      keyId?: string
+      keyPrefix: string
+      keyName: string | null
+    }
+  | {
+      kind: 'api_key_expiring'
+      expiresAt: Instant
+      keyId?: string
+      keyPrefix: string
+      keyName: string | null
+      days: number
+    }
+  | {
+      kind: 'api_key_used_again'
+      at: Instant
+      keyId?: string
+      keyPrefix: string
+      keyName: string | null
+      network: string
+    }
   | {
       kind: 'api_key_limit'
       at: Instant
       limit: 'spend' | 'requests' | 'quota'
       per: 'second' | 'minute' | 'hour' | 'day' | 'month' | 'total'
       percent: 80 | 100
+      keyId?: string
       keyPrefix: string
       keyName: string | null
     }
-  | { kind: 'api_key_new_network'; at: Instant; keyPrefix: string; keyName: string | null; network: string }
+  | {
+      kind: 'api_key_new_network'
+      at: Instant
+      keyId?: string
+      keyPrefix: string
+      keyName: string | null
+      network: string
+    }
   | {
       kind: 'api_key_created_by_device'
       at: Instant
+      keyId?: string
       keyPrefix: string
       keyName: string | null
       deviceName: string | null

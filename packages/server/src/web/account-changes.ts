@@ -2,6 +2,7 @@ import type { Hono } from 'hono'
 import { html } from 'hono/html'
 import { DELETION_WAIT } from '../account-changes/deletions.ts'
 import { awaitedBy, type EmailChange } from '../account-changes/email-change.ts'
+import { formatMoney } from '../billing/money.ts'
 import { DAY } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { localization, texts } from '../languages/current.ts'
@@ -11,7 +12,7 @@ import { parseEmailAddress } from '../users/email-address.ts'
 import type { User } from '../users/user.ts'
 import { type FieldProblem, fieldProblem, fieldState } from './fields.ts'
 import { type PageContext, type PageKit, type PageVariables, Redirect } from './kit.ts'
-import { day, formToken, type Html, time } from './layout.ts'
+import { day, factList, formToken, type Html, time } from './layout.ts'
 import { rich } from './rich.ts'
 
 /** A form on /account that was refused, with the submitted values. */
@@ -160,15 +161,19 @@ export function deletionCard({ deletesAt }: User, token: string): Html {
   return html`<section class="card spread"><div><h2>${deletion.title}</h2><p>${rich(deletion.pending, { date: html`<strong>${time(deletesAt)}</strong>` })}</p></div><form method="post" action="/account/restore">${formToken(token)}<button>${deletion.keep}</button></form></section>`
 }
 
+/** A count up to here is exact; above it is `100+`. */
+const COUNTED = 100
+
 /** The page that asks for a confirmation of the deletion, after a recent sign-in. */
-function renderDeletion(kit: PageKit, c: PageContext, problem?: string): Response | Promise<Response> {
-  requireFresh(kit, c, '/account/delete')
+async function renderDeletion(kit: PageKit, c: PageContext, problem?: string): Promise<Response> {
+  const { user } = requireFresh(kit, c, '/account/delete')
   const { deletion } = texts
   const at = kit.clock.now() + DELETION_WAIT
   const body = html`<section class="card ask"><h1>${deletion.confirmTitle}</h1>
-<ul><li>${rich(deletion.wait, { date: day(at) })}</li><li>${deletion.afterwards}</li><li>${deletion.ledger}</li><li>${deletion.again}</li></ul>
+${await whatGoes(kit, user)}
+<ul><li>${rich(deletion.wait, { date: time(at) })}</li><li>${deletion.afterwards}</li><li>${deletion.ledger}</li><li>${deletion.again}</li></ul>
 <p class="quiet">${deletion.hint}</p>
-<form class="buttons" method="post" action="/account/delete">${formToken(kit.forms.token(c))}<button class="danger">${deletion.submit({ date: localization().date(at) })}</button><a class="button second" href="/account">${deletion.cancel}</a></form></section>`
+<form class="buttons" method="post" action="/account/delete">${formToken(kit.forms.token(c))}<button class="danger"><span>${rich(deletion.submit, { date: day(at) })}</span></button><a class="button second" href="/account">${deletion.cancel}</a></form></section>`
   const options = {
     title: deletion.confirmTitle,
     current: '/account',
@@ -176,4 +181,23 @@ function renderDeletion(kit: PageKit, c: PageContext, problem?: string): Respons
     formAt: '/account/delete',
   }
   return kit.render(c, options, body, problem ? 409 : 200)
+}
+
+/** What the deletion ends, in numbers. */
+async function whatGoes(kit: PageKit, { id }: User): Promise<Html> {
+  const { deletion, sessions, account, apps } = texts
+  const page = { limit: COUNTED, after: null }
+  const [{ active }, opened, consents, { balance }] = await Promise.all([
+    kit.store.apiKeys.count(id, kit.clock.now(), COUNTED),
+    kit.sessions.list(id, page),
+    kit.consents.list(id, page),
+    kit.accounts.get(id),
+  ])
+  const counted = (count: number) => `${localization().number(count)}${count >= COUNTED ? '+' : ''}`
+  return html`<h2>${deletion.goes}</h2>${factList([
+    [deletion.activeKeys, counted(active)],
+    [sessions.title, counted(opened.rows.length)],
+    [apps.account.title, counted(consents.rows.length)],
+    [account.balance, localization().dollars(formatMoney(balance))],
+  ])}`
 }

@@ -3,6 +3,7 @@ import { html } from 'hono/html'
 import type { Instant } from '../clock.ts'
 import { parseId } from '../ids.ts'
 import { texts } from '../languages/current.ts'
+import { describeClient } from './client-name.ts'
 import type { LiveAgent, PageContext, PageKit, PageVariables } from './kit.ts'
 import { ago, empty, formToken, type Html, pageHead } from './layout.ts'
 import { HELLO } from './live.ts'
@@ -44,7 +45,7 @@ async function renderDisconnect(kit: PageKit, c: PageContext): Promise<Response>
   if (!agent) return c.redirect('/agents?done=gone', 303)
   const title = agents.disconnectTitle({ name: agent.keyName ?? keys.unnamed })
   const body = html`<section class="card ask"><h1>${title}</h1>
-<p class="quiet"><code>${agent.address}</code> · <bdi>${agent.client ?? agents.unknownClient}</bdi></p>
+<p class="quiet"><code>${agent.address}</code>${agent.client ? html` · <bdi>${describeClient(agent.client)}</bdi>` : ''}</p>
 <p>${agents.comesBack}</p>
 <form class="buttons" method="post" action="/agents/${agent.connectionId}/disconnect">${formToken(kit.forms.token(c))}<button>${agents.disconnectNow}</button><a class="button second harm" href="/keys/${agent.keyId}/revoke">${agents.revokeKey}</a><a class="button second" href="/agents">${agents.keep}</a></form></section>`
   return kit.render(c, { title, current: '/agents' }, body)
@@ -69,8 +70,14 @@ function listState(agents: readonly LiveAgent[]): string {
 }
 
 function agentList(agents: readonly LiveAgent[], token: string, now: Instant, greeted?: Greeted): Html {
-  if (agents.length === 0) return empty(texts.agents.empty, texts.agents.emptyLead)
+  if (agents.length === 0) return noAgents()
   return html`<ul class="list">${agents.map(agent => agentRow(agent, token, now, greeted))}</ul>`
+}
+
+function noAgents(): Html {
+  const { agents, keys } = texts
+  const actions = html`<p class="buttons"><a class="button" href="/keys/new">${keys.create}</a><a class="button second" href="/docs/quickstart">${agents.howTo}</a></p>`
+  return empty(agents.empty, agents.emptyLead, actions)
 }
 
 function agentRow(agent: LiveAgent, token: string, now: Instant, greeted?: Greeted): Html {
@@ -79,7 +86,7 @@ function agentRow(agent: LiveAgent, token: string, now: Instant, greeted?: Greet
   const { connectionId } = agent
   const greeting = greeted?.connectionId === connectionId ? greeted.greeting : undefined
   return html`<li class="item" data-row="${connectionId}">
-<div class="what"><a class="name live on" href="/keys/${agent.keyId}"><bdi>${name}</bdi></a><p><bdi>${agent.client ?? agents.unknownClient}</bdi> · ${agents.connection} <code title="${connectionId}">…${connectionId.slice(-SHOWN_ID_CHARACTERS)}</code></p>${greeting === undefined ? '' : answerOf(greeting)}</div>
+<div class="what"><a class="name live on" href="/keys/${agent.keyId}"><bdi>${name}</bdi></a><p>${agent.client ? html`<bdi>${describeClient(agent.client)}</bdi> · ` : ''}${agents.connection} <code title="${connectionId}">…${connectionId.slice(-SHOWN_ID_CHARACTERS)}</code></p>${greeting === undefined ? '' : answerOf(greeting)}</div>
 <p class="when">${agents.since} ${ago(agent.connectedAt, now)}<br>${agents.host} <code>${agent.address}</code></p>
 <div class="buttons">
 <form method="post" action="/agents/${connectionId}/test" data-in-place="agents">${formToken(token)}<button class="second small">${agents.test}<span class="unseen"> ${agents.testTo} ${name}</span></button></form>

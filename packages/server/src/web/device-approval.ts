@@ -47,7 +47,10 @@ ${found.by === 'link' ? comparison() : ''}
 function facts(kit: PageKit, c: PageContext, asked: DeviceAuthorization, name: string): Html {
   const { device } = texts
   const { network } = kit.callerOf(c.req.raw, c.env)
-  const relation = asked.network === network ? device.sameNetwork : device.otherNetwork
+  const relation =
+    asked.network === network
+      ? device.sameNetwork
+      : html`<span class="stands-out">${device.otherNetwork}</span>`
   const program = asked.client === null ? name : describeClient(asked.client)
   const claimed = asked.deviceName === null ? device.unnamed : device.claimed({ name: asked.deviceName })
   const rows: [string, Html | string][] = [

@@ -10,6 +10,7 @@ import {
   EVENTS_KEPT_FOR,
   type EventGroup,
   type SecurityEvent,
+  type SecurityEventType,
   typesOfGroup,
 } from '../security-events/security-event.ts'
 import {
@@ -127,12 +128,23 @@ export async function eventRows(
   })
 }
 
-function row({ type, at, client, network }: SecurityEvent, now: Instant, about: Html | string): Html {
-  const from = [
-    client ? html`<bdi>${describeClient(client)}</bdi>` : '',
-    network ? html`<code>${network}</code>` : '',
-  ]
-  return html`<li class="item event"><span>${texts.account.eventNames[type]}${about ? html` <span class="about">${about}</span>` : ''}</span><span class="quiet">${from[0]} ${from[1]}</span><span class="when">${ago(at, now)}</span></li>`
+/** Without a network and a client they were done by the operator; the names of most other events say who it was. */
+const NAMED_BY_OPERATOR: readonly SecurityEventType[] = [
+  'api_key_revoked',
+  'session_ended',
+  'account_suspended',
+  'account_activated',
+]
+
+/** From where it was done, or that the operator did it. */
+export function originOf({ type, client, network }: SecurityEvent): Html {
+  if (!client && !network && NAMED_BY_OPERATOR.includes(type)) return html`${texts.eventList.byOperator}`
+  return html`${client ? html`<bdi>${describeClient(client)}</bdi>` : ''} ${network ? html`<code>${network}</code>` : ''}`
+}
+
+function row(event: SecurityEvent, now: Instant, about: Html | string): Html {
+  const { type, at } = event
+  return html`<li class="item event"><span>${texts.account.eventNames[type]}${about ? html` <span class="about">${about}</span>` : ''}</span><span class="quiet">${originOf(event)}</span><span class="when">${ago(at, now)}</span></li>`
 }
 
 /** /account/events/export.csv and .jsonl: all matching events, newest first. */

@@ -2,6 +2,7 @@ import type { Hono } from 'hono'
 import { html, raw } from 'hono/html'
 import type { Instant } from '../clock.ts'
 import { texts } from '../languages/current.ts'
+import { MAGIC_LINK_LIFETIME } from '../magic-links/magic-link.ts'
 import type { Inbox, InboxItem } from '../outbox/outbox.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
@@ -79,7 +80,7 @@ function toJson({ createdAt, ...rest }: InboxItem) {
   return { ...rest, created_at: new Date(createdAt).toISOString() }
 }
 
-function renderInbox(kit: PageKit, c: PageContext, mails: readonly InboxItem[]) {
+async function renderInbox(kit: PageKit, c: PageContext, mails: readonly InboxItem[]): Promise<Response> {
   const { inbox } = texts
   const query = searchedFor(c)
   const to = c.req.query('to')
@@ -87,26 +88,47 @@ function renderInbox(kit: PageKit, c: PageContext, mails: readonly InboxItem[]) 
   const body = html`${pageHead(inbox.title, inbox.lead)}
 <form method="get" action="/inbox" class="inline spaced" role="search"><div class="field"><label class="unseen" for="query">${inbox.search}</label><input id="query" name="query" type="search" value="${query}" maxlength="${MAX_QUERY_LENGTH}" placeholder="${inbox.searchExample}"></div><button class="second">${inbox.search}</button></form>
 <p class="unseen" role="status" data-announce></p>
-<section class="card flush" data-stream="/inbox/events?${events}" data-lost="${texts.live.reconnecting}">${mailList(mails, query, kit.clock.now())}</section>`
+<section class="card flush" data-stream="/inbox/events?${events}" data-lost="${texts.live.reconnecting}">${mailList({ mails, query, spent: await spentOf(kit, mails) }, kit.clock.now())}</section>`
   return kit.render(c, { title: inbox.title, current: '/inbox' }, body)
 }
 
-function mailList(mails: readonly InboxItem[], query: string, now: Instant): Html {
+/** The mails whose link signs nobody in any more: it was used, or has expired. */
+async function spentOf(kit: PageKit, mails: readonly InboxItem[]): Promise<Set<string>> {
+  const states = mails.slice(0, SHOWN_MAILS).map(async mail => ((await isSpent(kit, mail)) ? mail.id : null))
+  return new Set((await Promise.all(states)).filter(id => id !== null))
+}
+
+async function isSpent(kit: PageKit, { link, code, createdAt }: InboxItem): Promise<boolean> {
+  if (!link || !code) return false
+  if (createdAt + MAGIC_LINK_LIFETIME <= kit.clock.now()) return true
+  const { searchParams } = new URL(link)
+  const email = parseEmailAddress(searchParams.get('email') ?? '')
+  return !email || (await kit.magicLinks.inspect(searchParams.get('token') ?? '', email)).state !== 'live'
+}
+
+interface MailList {
+  mails: readonly InboxItem[]
+  query: string
+  spent: ReadonlySet<string>
+}
+
+function mailList({ mails, query, spent }: MailList, now: Instant): Html {
   const { inbox } = texts
   if (mails.length === 0) return query ? empty(inbox.notFound, '') : empty(inbox.empty, inbox.emptyLead)
   const hidden = mails.length - SHOWN_MAILS
-  return html`<ul class="list mails">${mails.slice(0, SHOWN_MAILS).map(mail => mailRow(mail, now))}</ul>${hidden > 0 ? html`<p class="card-foot quiet">${inbox.hidden({ count: hidden })}</p>` : ''}`
+  return html`<ul class="list mails">${mails.slice(0, SHOWN_MAILS).map(mail => mailRow(mail, now, spent))}</ul>${hidden > 0 ? html`<p class="card-foot quiet">${inbox.hidden({ count: hidden })}</p>` : ''}`
 }
 
-function mailRow(mail: InboxItem, now: Instant): Html {
+function mailRow(mail: InboxItem, now: Instant, spent: ReadonlySet<string>): Html {
   const { inbox } = texts
-  return html`<li class="item" data-row="${mail.id}"><div class="what"><a class="name" href="/inbox/${mail.id}"><bdi>${mail.subject}</bdi></a><p>${inbox.to} <bdi>${mail.to}</bdi></p><p class="preview" dir="auto">${previewOf(mail.text)}</p></div><p class="when">${ago(mail.createdAt, now)}</p>${signInParts(mail)}</li>`
+  return html`<li class="item" data-row="${mail.id}"><div class="what"><a class="name" href="/inbox/${mail.id}"><bdi>${mail.subject}</bdi></a><p>${inbox.to} <bdi>${mail.to}</bdi></p><p class="preview" dir="auto">${previewOf(mail.text)}</p></div><p class="when">${ago(mail.createdAt, now)}</p>${signInParts(mail, spent.has(mail.id))}</li>`
 }
 
-/** The link and the code of a sign-in mail; the link opens in the same tab. */
-function signInParts({ id, subject, link, code }: InboxItem): Html {
+/** The link of a mail, which opens in the same tab, and its code, while they work. */
+function signInParts({ id, subject, link, code }: InboxItem, isSpent: boolean): Html {
   const { inbox, keys } = texts
-  return html`<div class="buttons end">${code ? html`<code class="chip" id="code-${id}">${code}</code><button type="button" class="second small copy" data-copy="code-${id}" data-copied="${keys.copied}">${inbox.copyCode}</button>` : ''}${link ? html`<a class="button small" href="${link}">${inbox.open}<span class="unseen"> ${subject}</span></a>` : ''}</div>`
+  if (isSpent) return html`<div class="buttons end"><span class="tag">${inbox.spent}</span></div>`
+  return html`<div class="buttons end">${code ? html`<code class="chip" id="code-${id}">${code}</code><button type="button" class="second small copy" data-copy="code-${id}" data-copied="${keys.copied}">${inbox.copyCode}</button>` : ''}${link ? html`<a class="button second small" href="${link}">${inbox.open}<span class="unseen"> ${subject}</span></a>` : ''}</div>`
 }
 
 /** The beginning of the text after its heading, on one line. */
@@ -122,22 +144,29 @@ function previewOf(text: string): string {
 /** Live updates. Needs no session: access is limited to this machine. */
 function streamInbox(kit: PageKit, c: PageContext, inbox: Inbox): Response {
   let seen: string | null = null
+  let shown: string | null = null
   return kit.streams.serve(c, 'inbox', async send => {
     const mails = await mailsFor(inbox, c)
     const newest = mails[0]?.id ?? ''
-    if (newest !== seen) await send('list', String(await mailList(mails, searchedFor(c), kit.clock.now())))
+    const spent = await spentOf(kit, mails)
+    const state = [newest, ...spent].join()
+    if (state !== shown) {
+      const list = { mails, query: searchedFor(c), spent }
+      await send('list', String(await mailList(list, kit.clock.now())))
+    }
     if (seen !== null && newest !== seen) await send('announce', texts.inbox.arrived)
     seen = newest
+    shown = state
     return true
   })
 }
 
-function renderMail(
+async function renderMail(
   kit: PageKit,
   c: PageContext,
   mail: InboxItem,
   view: { name: string; text: string | null },
-) {
+): Promise<Response> {
   const { inbox } = texts
   const views: [string, string][] = [
     ['html', inbox.html],
@@ -145,7 +174,7 @@ function renderMail(
     ['source', inbox.source],
   ]
   const body = html`<p class="back"><a href="/inbox">${inbox.back}</a></p>
-<div class="head"><div><h1 dir="auto">${mail.subject}</h1><p class="lead">${inbox.to} <bdi>${mail.to}</bdi> · ${time(mail.createdAt)}</p></div>${signInParts(mail)}</div>
+<div class="head"><div><h1 dir="auto">${mail.subject}</h1><p class="lead">${inbox.to} <bdi>${mail.to}</bdi> · ${time(mail.createdAt)}</p></div>${signInParts(mail, await isSpent(kit, mail))}</div>
 <nav class="filter" aria-label="${inbox.view}">${views.map(([name, label]) => html`<a href="/inbox/${mail.id}?view=${name}"${name === view.name ? raw(' aria-current="true"') : ''}>${label}</a>`)}</nav>
 ${
   view.text === null

@@ -4,8 +4,9 @@ import { MAX_KEY_NAME_LENGTH } from '../api-keys/key-name.ts'
 import { DEFAULT_OVERLAP_SECONDS } from '../api-keys/rotation.ts'
 import { DAY, HOUR, type Instant, SECOND } from '../clock.ts'
 import { texts } from '../languages/current.ts'
+import type { SecurityEvent } from '../security-events/security-event.ts'
 import { describeClient } from './client-name.ts'
-import { eventRows } from './events.ts'
+import { eventRows, originOf } from './events.ts'
 import { expires, labelOf, lastUsed, statusTag } from './key-list.ts'
 import { limitsCard, networksCard, type Refused } from './key-settings.ts'
 import type { PageContext, PageKit } from './kit.ts'
@@ -40,13 +41,17 @@ export async function renderKey(
   status = 200,
 ): Promise<Response> {
   const { keys } = texts
-  const state = statusOf(key, kit.clock.now())
+  const now = kit.clock.now()
+  const state = statusOf(key, now)
+  const page = { limit: SHOWN_EVENTS, after: null }
+  const { rows: events } = await kit.securityEvents.list(key.userId, page, { keyId: key.id })
+  const revocation = events.find(({ type }) => type === 'api_key_revoked')
   const body = html`<p class="back"><a href="/keys">${keys.back}</a></p>
 <div class="head"><div><h1><bdi>${key.name ?? keys.unnamed}</bdi></h1><p class="lead"><code>${key.keyPrefix}…</code> ${statusTag(key, state)}</p></div></div>
-<section class="card">${facts(key, kit.clock.now())}</section>
+<section class="card">${facts(key, now, 'own', revocation)}</section>
 ${state === 'active' && allows(key.scopes, 'agent:connect') ? await agentsSection(kit, c, key) : ''}
 <section class="card"><h2>${texts.usage.title}</h2>${usageChart(await kit.usage.ofKey(key.userId, key.id), state !== 'active')}</section>
-${await eventsSection(kit, key)}
+${await eventsSection(kit, key, events)}
 ${state === 'active' ? actions(key, kit.forms.token(c), shown) : ''}`
   const isRefused = Boolean(shown.networks?.problem ?? shown.limits?.problem)
   return kit.render(
@@ -70,15 +75,27 @@ async function agentsSection(kit: PageKit, c: PageContext, key: ApiKey): Promise
 }
 
 /** The newest security events of a key. */
-async function eventsSection(kit: PageKit, key: ApiKey): Promise<Html | ''> {
-  const page = { limit: SHOWN_EVENTS, after: null }
-  const { rows } = await kit.securityEvents.list(key.userId, page, { keyId: key.id })
-  if (rows.length === 0) return ''
-  return html`<section class="card flush"><div class="card-head"><h2>${texts.account.events}</h2></div><ul class="list">${await eventRows(kit, key.userId, rows, 'key')}</ul><p class="card-foot"><a href="/account/events?key=${key.id}">${texts.eventList.all}</a></p></section>`
+async function eventsSection(
+  kit: PageKit,
+  key: ApiKey,
+  events: readonly SecurityEvent[],
+): Promise<Html | ''> {
+  if (events.length === 0) return ''
+  return html`<section class="card flush"><div class="card-head"><h2>${texts.account.events}</h2></div><ul class="list">${await eventRows(kit, key.userId, events, 'key')}</ul><p class="card-foot"><a href="/account/events?key=${key.id}">${texts.eventList.all}</a></p></section>`
 }
 
-/** The properties of a key. @param place `admin`: links lead to the pages of administrators */
-export function facts(key: ApiKey, now: Instant, place: 'own' | 'admin' = 'own'): Html {
+/**
+ * The properties of a key.
+ *
+ * @param place `admin`: links lead to the pages of administrators
+ * @param revocation where it is known
+ */
+export function facts(
+  key: ApiKey,
+  now: Instant,
+  place: 'own' | 'admin' = 'own',
+  revocation?: SecurityEvent,
+): Html {
   const { keys } = texts
   const { columns } = keys
   const state = statusOf(key, now)
@@ -94,7 +111,11 @@ export function facts(key: ApiKey, now: Instant, place: 'own' | 'admin' = 'own')
     ...usedFrom(key),
     [columns.expires, key.expiresAt === null ? keys.never : expires(key, state, now)],
   ]
-  if (key.revokedAt !== null) rows.push([columns.revoked, day(key.revokedAt)])
+  if (key.revokedAt !== null)
+    rows.push([
+      columns.revoked,
+      html`${day(key.revokedAt)}${revocation ? html` · ${originOf(revocation)}` : ''}`,
+    ])
   if (key.replacedBy)
     rows.push([
       columns.replacedBy,
@@ -142,7 +163,7 @@ export async function renderRevoke(kit: PageKit, c: PageContext, key: ApiKey): P
 <h1>${title}</h1>
 <p class="quiet"><code>${key.keyPrefix}…</code> · ${rich(texts.units.labelled, { label: keys.columns.used, value: key.lastUsedAt ? time(key.lastUsedAt) : keys.never })}</p>
 <p>${keys.revokeLead}</p>
-<ul><li>${keys.revokeExchange}</li><li>${keys.revokeTokens}</li><li>${endOf(connected.length)}${connected.length ? html`<ul>${connected.slice(0, SHOWN_CONNECTIONS).map(agent => html`<li><code>${agent.address}</code>${agent.client ? html` · <bdi>${agent.client}</bdi>` : ''}</li>`)}</ul>` : ''}</li></ul>
+<ul><li>${keys.revokeExchange}</li><li>${keys.revokeTokens}</li><li>${endOf(connected.length)}${connected.length ? html`<ul>${connected.slice(0, SHOWN_CONNECTIONS).map(agent => html`<li><code>${agent.address}</code>${agent.client ? html` · <bdi>${describeClient(agent.client)}</bdi>` : ''}</li>`)}</ul>` : ''}</li></ul>
 <form class="buttons" method="post" action="/keys/${key.id}/revoke">${formToken(kit.forms.token(c))}<button class="danger">${keys.revokeNow}</button><a class="button second" href="/keys">${keys.cancel}</a></form>
 </section>`
   return kit.render(c, { title, current: '/keys' }, body)

@@ -164,9 +164,9 @@ export function factList(rows: readonly (readonly [label: string, value: Html | 
   return html`<dl class="facts">${rows.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`
 }
 
-/** The placeholder of an empty list. */
-export function empty(title: string, lead: string): Html {
-  return html`<div class="empty">${mark}<strong>${title}</strong><p>${lead}</p></div>`
+/** The placeholder of an empty list, with what can be done about it. */
+export function empty(title: string, lead: string, actions: Html | '' = ''): Html {
+  return html`<div class="empty">${mark}<strong>${title}</strong><p>${lead}</p>${actions}</div>`
 }
 
 export function formToken(token: string): Html {

@@ -23,7 +23,7 @@ export function renderProblem(kit: PageKit, c: PageContext, error: Error): Respo
   const retryAfter = error instanceof KeywayError ? error.extras.retryAfter : undefined
   if (status === 503 || retryAfter) c.header('Retry-After', String(retryAfter ?? 1))
   const tell = status >= 500 ? whatToTell(kit, requestId) : ''
-  const body = html`<section class="card"><h1>${title}</h1><p class="lead">${lead}</p>${reason ? html`<p lang="en" dir="ltr">${reason}</p>` : ''}${tell}<p><a class="button" href="/">${texts.errors.home}</a></p></section>`
+  const body = html`<section class="card ask"><h1>${title}</h1><p class="lead">${lead}</p>${reason ? html`<p lang="en" dir="ltr">${reason}</p>` : ''}${tell}<p><a class="button" href="/">${texts.errors.home}</a></p></section>`
   return kit.render(c, { title, current: '', formAt: '/' }, body, status)
 }
 

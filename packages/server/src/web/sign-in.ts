@@ -82,7 +82,8 @@ function renderLimited(kit: PageKit, c: PageContext, error: KeywayError, email: 
   const seconds = error.extras.retryAfter ?? 1
   c.header('Retry-After', String(seconds))
   const { limited, limitIs } = texts.checkMail
-  const setting = kit.inbox ? error.extras.setting : undefined
+  // Who reads the mails on this machine runs the service here.
+  const setting = kit.showsInbox(c) ? error.extras.setting : undefined
   const problem = `${limited({ wait: localization().duration(seconds) })}${setting ? ` ${limitIs({ setting })}` : ''}`
   const [asked] = kit.cookies.requestedLinks(c)
   if (asked && asked.email === parseEmailAddress(email))

@@ -205,6 +205,49 @@ describe('user-supplied text', () => {
   })
 })
 
+describe('a mail about a key', () => {
+  const about = { at: 0, keyPrefix: 'svc_x', keyName: null, network: '192.0.2.0/24' } as const
+  const keyId = '0190a5b8-7c3e-7abc-8def-0123456789ab'
+
+  test('leads to the page of that key', async () => {
+    const { html, text } = await written({ kind: 'api_key_new_network', keyId, ...about })
+    assert.ok(hrefs(html).includes(`${publicUrl}/keys/${keyId}`))
+    assert.match(text, new RegExp(`/keys/${keyId}$`, 'm'))
+  })
+
+  test('leads to all keys if an earlier version queued it without the id of the key', async () => {
+    const { html } = await written({ kind: 'api_key_new_network', ...about })
+    assert.ok(hrefs(html).includes(`${publicUrl}/keys`))
+  })
+})
+
+test('the mail about a token that was used twice names the browser as the pages do', async () => {
+  const firefox = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
+  const content = { kind: 'refresh_token_reused', at: 0, network: '192.0.2.0/24', client: firefox } as const
+  const { html, text } = await written(content)
+  for (const part of [visible(html), text]) {
+    assert.match(part, /Firefox on Linux/)
+    assert.doesNotMatch(part, /Mozilla/)
+  }
+})
+
+test('the mail about a changed address has a button that writes to support, and text without it', async () => {
+  const content = { kind: 'email_changed', at: 0, newEmail: 'ada@example.org', network: 'n' } as const
+  const { html, text } = await written(content)
+  assert.ok(hrefs(html).some(href => href.startsWith(`mailto:${supportEmail}?subject=`)))
+  assert.doesNotMatch(text, /mailto:|\n\n\n/)
+})
+
+test('the mail about a deletion names its date in its first sentence', async () => {
+  const content = {
+    kind: 'account_deletion_requested',
+    at: 0,
+    deletesAt: signIn.expiresAt,
+    network: 'n',
+  } as const
+  assert.match((await written(content)).text, /Until 20 Nov 2026, 12:05 UTC everything\s+goes on/)
+})
+
 describe('the welcome mail', () => {
   test('mentions the credit only if there is one', async () => {
     assert.match((await written({ kind: 'welcome', trialCredit: '2.00' })).text, /\$2\.00 of trial credit/)

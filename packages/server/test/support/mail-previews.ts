@@ -10,6 +10,7 @@ import { parseEmailAddress } from '../../src/users/email-address.ts'
 /** Writes an example of every mail as .html and .txt into the folder given as argument. */
 
 const at = Date.UTC(2026, 10, 20, 19, 22, 7)
+const keyId = '0190a5b8-7c3e-7abc-8def-0123456789ab'
 const keyPrefix = 'svc_9fK2xQ7m'
 const network = '203.0.113.7'
 const changeLink =
@@ -33,35 +34,51 @@ const EXAMPLE: { [Kind in MessageContent['kind']]: Extract<MessageContent, { kin
     kind: 'refresh_token_reused',
     at,
     network: '203.0.113.0/24',
-    client: 'Mozilla/5.0 (X11; Linux x86_64)',
+    client: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
   },
-  api_key_revoked_by_holder: { kind: 'api_key_revoked_by_holder', at, keyPrefix, keyName: 'Build server' },
+  api_key_revoked_by_holder: {
+    kind: 'api_key_revoked_by_holder',
+    at,
+    keyId,
+    keyPrefix,
+    keyName: 'Build server',
+  },
   api_key_expiring: {
     kind: 'api_key_expiring',
     expiresAt: at,
+    keyId,
     keyPrefix,
     keyName: 'Build server',
     days: 7,
   },
-  api_key_used_again: { kind: 'api_key_used_again', at, keyPrefix, keyName: null, network },
+  api_key_used_again: { kind: 'api_key_used_again', at, keyId, keyPrefix, keyName: null, network },
   api_key_limit: {
     kind: 'api_key_limit',
     at,
     limit: 'spend',
     per: 'month',
     percent: 80,
+    keyId,
     keyPrefix,
     keyName: 'Build server',
   },
   api_key_created_by_device: {
     kind: 'api_key_created_by_device',
     at,
+    keyId,
     keyPrefix,
     keyName: 'laptop',
     deviceName: 'laptop',
     network,
   },
-  api_key_new_network: { kind: 'api_key_new_network', at, keyPrefix, keyName: 'Build server', network },
+  api_key_new_network: {
+    kind: 'api_key_new_network',
+    at,
+    keyId,
+    keyPrefix,
+    keyName: 'Build server',
+    network,
+  },
   account_deletion_requested: { kind: 'account_deletion_requested', at, deletesAt: at + 7 * DAY, network },
   email_change_old: {
     kind: 'email_change_old',

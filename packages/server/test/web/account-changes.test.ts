@@ -140,6 +140,11 @@ test('deletion is asked once more, shows its day, and is taken back by one butto
   await page.goto(`${web.url}/account`)
   await page.getByRole('link', { name: 'Delete my account' }).click()
   await page.waitForURL(/\/account\/delete$/)
+  const goes = (await page.locator('.facts').textContent()) ?? ''
+  assert.match(goes, /^Active keys0Sessions1Apps with access0Balance\$\d+\.\d\d$/)
+  const until = await page.locator('.ask li time').getAttribute('datetime')
+  const onButton = await page.locator('.ask button time').getAttribute('datetime')
+  assert.equal(onButton?.slice(0, 16), until?.slice(0, 16), 'both show the same instant in the same zone')
   await page.getByRole('button', { name: /^Delete my account on / }).click()
   await page.getByText(/Your account will be deleted .*\. Until then everything goes on\./).waitFor()
   await page.getByRole('button', { name: 'Keep my account' }).click()

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { securityEvent } from '../../src/security-events/security-event.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { ADA, createClient, signedIn } from '../support/page-client.ts'
+import { caller } from '../support/services.ts'
 import { startWeb } from '../support/web.ts'
 
 test('security events name their key and their session, and are filtered by what they are about', async t => {
@@ -37,6 +38,26 @@ test('security events name their key and their session, and are filtered by what
     await (await client.get(`/keys/${id}`)).text(),
     new RegExp(`href="/account/events\\?key=${id}"`),
   )
+})
+
+test('a revoked key says who revoked it: its owner’s program and network, or the operator', async t => {
+  const web = await startWeb(t)
+  const client = await signedIn(web)
+  const { services } = web.server
+  const user = (await services.storage.store.users.findByEmail(parseEmailAddress(ADA)!))!
+  const owner = caller('203.0.113.7', 'curl/8')
+  for (const [by, says] of [
+    [owner, '<bdi>curl/8</bdi> <code>203.0.113.7</code>'],
+    [null, 'by the operator'],
+  ] as const) {
+    const wanted = { name: null, scopes: null, allowedNetworks: [], appId: 'service-sdk', expiresAt: null }
+    const { apiKey } = await services.apiKeys.create(user.id, wanted, owner)
+    await services.apiKeys.revoke(user.id, apiKey.id, by)
+    const [, revoked] = /<dt>Revoked<\/dt><dd>(.*?)<\/dd>/.exec(
+      await (await client.get(`/keys/${apiKey.id}`)).text(),
+    )!
+    assert.ok(revoked!.endsWith(` · ${says}`), revoked!)
+  }
 })
 
 test('ten thousand security events are paged and exported as a whole or filtered', async t => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ADA, createClient, signedIn } from '../support/page-client.ts'
+import { ADA, createClient, SAME_ORIGIN, signedIn } from '../support/page-client.ts'
 import { address, caller } from '../support/services.ts'
 import { startWeb } from '../support/web.ts'
 
@@ -61,6 +61,15 @@ test('a sign-in page after too many mails says when to try again', async t => {
   const text = await refused.text()
   assert.match(text, new RegExp(`data-countdown="${seconds}"`))
   assert.match(text, /KEYWAY_MAGIC_LINK_LIMITS/)
+  const elsewhere = { ...SAME_ORIGIN, 'x-forwarded-for': '203.0.113.7' }
+  const again = { form_token: await client.formToken('/sign-in'), email: ADA, again: '1' }
+  const remote = await client.post('/sign-in', again, elsewhere)
+  assert.equal(remote.status, 429)
+  assert.doesNotMatch(
+    await remote.text(),
+    /KEYWAY_/,
+    'settings are named to who runs the service on this machine',
+  )
 })
 
 test('the inbox answers only this machine', async t => {

@@ -111,4 +111,8 @@ test('the inbox shows the beginning of each mail, is searched, and signs in with
   await page.getByRole('link', { name: /^Open link/ }).click()
   await page.waitForURL(/\/keys/)
   await page.getByText('Your account is ready').waitFor()
+
+  await page.goto(`${web.url}/inbox?query=ada@`)
+  await page.getByText('Used or expired').waitFor()
+  assert.equal(await page.getByRole('link', { name: /^Open link/ }).count(), 0)
 })

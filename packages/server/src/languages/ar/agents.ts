@@ -102,6 +102,7 @@ export const agentsTexts = {
     lead: 'اتصالاتك الحالية. تتحدّث هذه الصفحة تلقائيًا.',
     empty: 'لا يوجد وكيل متصل',
     emptyLead: 'أنشئ مفتاحًا وشغّل السطر المرفق به. سيظهر الوكيل هنا تلقائيًا.',
+    howTo: 'كيف تصل وكيلًا',
     disconnect: 'قطع الاتصال',
     disconnectTitle: 'قطع اتصال {name}؟',
     comesBack:

@@ -21,6 +21,7 @@ export const inboxTexts = {
     },
     open: 'فتح الرابط',
     copyCode: 'نسخ الرمز',
+    spent: 'مستخدَم أو منتهي الصلاحية',
     view: 'طريقة العرض',
     html: 'HTML',
     text: 'نص',

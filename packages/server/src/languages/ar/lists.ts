@@ -60,6 +60,7 @@ export const listsTexts = {
     older: 'أحداث أقدم',
     export: 'كل هذه الأحداث في ملف:',
     session: 'الجلسة: {client}',
+    byOperator: 'من قِبل المشغّل',
     pages: 'أحداث أخرى',
   },
 } as const satisfies Translation<typeof english, 'ar'>

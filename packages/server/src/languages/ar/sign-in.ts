@@ -31,7 +31,7 @@ export const signInTexts = {
     resend: 'إعادة الإرسال',
     wait: 'يمكنك إعادة الإرسال بعد {time}.',
     limited: 'أُرسلت رسائل كثيرة جدًا. حاول مجددًا بعد {wait}.',
-    limitIs: 'يحدد هذا الحد الإعداد {setting}.',
+    limitIs: 'إن كنت تطوّر على هذا التثبيت: الإعداد {setting} يرفع هذا الحد.',
     wrongAddress: 'العنوان خاطئ؟',
     inbox: 'فتح البريد الوارد المحلي',
     inboxElsewhere:

@@ -26,6 +26,8 @@ export const accountChangesTexts = {
     lead: 'Nach {days} Tagen, in denen Sie es sich anders überlegen können.',
     start: 'Mein Konto löschen',
     confirmTitle: 'Ihr Konto löschen?',
+    goes: 'Was damit endet',
+    activeKeys: 'Aktive Schlüssel',
     wait: 'Bis {date} läuft alles weiter, und Sie können das Konto behalten.',
     afterwards:
       'Danach enden seine Schlüssel und Sitzungen, seine Agenten werden getrennt, und Ihr Name und Ihre Adresse werden gelöscht.',
@@ -54,7 +56,7 @@ export const accountChangesTexts = {
       subject: '{product}: Ihr Konto wird am {at} gelöscht',
       preheader: 'Bis dahin können Sie es behalten.',
       heading: 'Ihr Konto wird gelöscht',
-      lead: 'Bis dahin läuft alles weiter. Danach enden seine Schlüssel und Sitzungen, und Name und Adresse werden gelöscht. Das lässt sich nicht rückgängig machen. Möchten Sie das Konto behalten, melden Sie sich an und drücken Sie den Knopf auf der Seite Ihres Kontos.',
+      lead: 'Bis {at} läuft alles weiter. Danach enden seine Schlüssel und Sitzungen, und Name und Adresse werden gelöscht. Das lässt sich nicht rückgängig machen. Möchten Sie das Konto behalten, melden Sie sich an und drücken Sie den Knopf auf der Seite Ihres Kontos.',
       deleted: 'Wird gelöscht',
       asked: 'Verlangt',
       unknown:
@@ -90,6 +92,7 @@ export const accountChangesTexts = {
       preheader: 'Mit dieser Adresse kann man sich dort nicht mehr anmelden.',
       heading: 'Die Adresse Ihres Kontos wurde geändert',
       lead: 'Beide Adressen haben die Änderung bestätigt. Mit dieser kann man sich nicht mehr anmelden, und alle anderen Sitzungen wurden beendet. Die Schlüssel bleiben, wie sie sind.',
+      button: 'An den Support schreiben',
       changed: 'Geändert',
       unknown: 'Waren Sie das nicht, schreiben Sie sofort an die Adresse unten.',
     },

@@ -87,6 +87,7 @@ export const agentsTexts = {
     empty: 'Kein Agent ist verbunden',
     emptyLead:
       'Erstellen Sie einen Schlüssel und führen Sie die Zeile aus, die Sie dazu bekommen. Der Agent erscheint hier von selbst.',
+    howTo: 'So verbinden Sie einen',
     disconnect: 'Trennen',
     disconnectTitle: '{name} trennen?',
     comesBack:

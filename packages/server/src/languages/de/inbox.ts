@@ -17,6 +17,7 @@ export const inboxTexts = {
     },
     open: 'Link öffnen',
     copyCode: 'Code kopieren',
+    spent: 'Benutzt oder abgelaufen',
     view: 'Ansicht',
     html: 'HTML',
     text: 'Text',

@@ -44,6 +44,7 @@ export const listsTexts = {
     older: 'Ältere Ereignisse',
     export: 'Alle diese als Datei:',
     session: 'Sitzung: {client}',
+    byOperator: 'durch den Betreiber',
     pages: 'Weitere Ereignisse',
   },
 } as const satisfies Translation<typeof english, 'de'>

@@ -133,6 +133,7 @@ export const mailsTexts = {
       lead: 'Jemand, der diesen Dienst betreibt, hat diesen Test angefordert. Sie müssen nichts tun.',
     },
     keysButton: 'Schlüssel ansehen',
+    keyButton: 'Schlüssel ansehen',
     facts: {
       name: 'Name',
       key: 'Schlüssel',

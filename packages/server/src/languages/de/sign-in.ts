@@ -32,7 +32,7 @@ export const signInTexts = {
     resend: 'Erneut senden',
     wait: 'Sie können in {time} erneut senden.',
     limited: 'Es wurden zu viele Mails gesendet. Versuchen Sie es in {wait} noch einmal.',
-    limitIs: 'Die Grenze ist die Einstellung {setting}.',
+    limitIs: 'Falls Sie mit dieser Installation entwickeln: Die Einstellung {setting} hebt die Grenze an.',
     wrongAddress: 'Falsche Adresse?',
     inbox: 'Lokalen Posteingang öffnen',
     inboxElsewhere:

@@ -81,6 +81,7 @@ export const agentsTexts = {
     lead: 'Your live connections. This page keeps itself up to date.',
     empty: 'No agent is connected',
     emptyLead: 'Create a key and run the line that comes with it. The agent appears here by itself.',
+    howTo: 'How to connect one',
     disconnect: 'Disconnect',
     disconnectTitle: 'Disconnect {name}?',
     comesBack:

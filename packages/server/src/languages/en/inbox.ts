@@ -15,6 +15,7 @@ export const inboxTexts = {
     },
     open: 'Open link',
     copyCode: 'Copy code',
+    spent: 'Used or expired',
     view: 'View',
     html: 'HTML',
     text: 'Text',

@@ -42,6 +42,7 @@ export const listsTexts = {
     older: 'Older events',
     export: 'All of these as a file:',
     session: 'Session: {client}',
+    byOperator: 'by the operator',
     pages: 'More events',
   },
 } as const

@@ -125,6 +125,7 @@ export const mailsTexts = {
       lead: 'Someone who runs this service asked for this test. There is nothing to do.',
     },
     keysButton: 'View your keys',
+    keyButton: 'View the key',
     facts: {
       name: 'Name',
       key: 'Key',

@@ -29,7 +29,7 @@ export const signInTexts = {
     resend: 'Send again',
     wait: 'You can send again in {time}.',
     limited: 'Too many mails were sent. Try again in {wait}.',
-    limitIs: 'The limit is the setting {setting}.',
+    limitIs: 'If you develop with this installation: the setting {setting} raises the limit.',
     wrongAddress: 'Wrong address?',
     inbox: 'Open the local inbox',
     inboxElsewhere:

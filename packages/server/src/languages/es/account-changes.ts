@@ -27,6 +27,8 @@ export const accountChangesTexts = {
     lead: 'Al cabo de {days} días, durante los cuales puedes cambiar de opinión.',
     start: 'Eliminar mi cuenta',
     confirmTitle: '¿Eliminar tu cuenta?',
+    goes: 'Lo que termina con ella',
+    activeKeys: 'Claves activas',
     wait: 'Hasta el {date} todo sigue igual, y puedes conservar la cuenta.',
     afterwards:
       'Después terminan sus claves y sesiones, se desconectan sus agentes y se borran tu nombre y tu dirección.',
@@ -55,7 +57,7 @@ export const accountChangesTexts = {
       subject: '{product}: tu cuenta se eliminará el {at}',
       preheader: 'Hasta entonces puedes conservarla.',
       heading: 'Tu cuenta se eliminará',
-      lead: 'Hasta entonces todo sigue igual. Después terminan sus claves y sesiones, y se borran el nombre y la dirección. Eso no se puede deshacer. Para conservar la cuenta, inicia sesión y usa el botón de la página de tu cuenta.',
+      lead: 'Hasta el {at} todo sigue igual. Después terminan sus claves y sesiones, y se borran el nombre y la dirección. Eso no se puede deshacer. Para conservar la cuenta, inicia sesión y usa el botón de la página de tu cuenta.',
       deleted: 'Eliminación',
       asked: 'Solicitud',
       unknown:
@@ -90,6 +92,7 @@ export const accountChangesTexts = {
       preheader: 'Con esta dirección ya no se puede iniciar sesión en ella.',
       heading: 'Se ha cambiado la dirección de tu cuenta',
       lead: 'Ambas direcciones confirmaron el cambio. Con esta ya no se puede iniciar sesión en la cuenta, y se han cerrado todas las demás sesiones. Las claves siguen igual.',
+      button: 'Escribir al soporte',
       changed: 'Cambio',
       unknown: 'Si no fuiste tú, escribe de inmediato a la dirección que aparece abajo.',
     },

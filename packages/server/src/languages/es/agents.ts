@@ -88,6 +88,7 @@ export const agentsTexts = {
     lead: 'Tus conexiones activas. Esta página se actualiza sola.',
     empty: 'No hay ningún agente conectado',
     emptyLead: 'Crea una clave y ejecuta la línea que la acompaña. El agente aparece aquí automáticamente.',
+    howTo: 'Cómo conectar uno',
     disconnect: 'Desconectar',
     disconnectTitle: '¿Desconectar {name}?',
     comesBack:

@@ -18,6 +18,7 @@ export const inboxTexts = {
     },
     open: 'Abrir enlace',
     copyCode: 'Copiar código',
+    spent: 'Usado o caducado',
     view: 'Vista',
     html: 'HTML',
     text: 'Texto',

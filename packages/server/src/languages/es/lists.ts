@@ -52,6 +52,7 @@ export const listsTexts = {
     older: 'Eventos anteriores',
     export: 'Todos estos en un archivo:',
     session: 'Sesión: {client}',
+    byOperator: 'por el operador',
     pages: 'Más eventos',
   },
 } as const satisfies Translation<typeof english, 'es'>

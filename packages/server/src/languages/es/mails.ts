@@ -133,6 +133,7 @@ export const mailsTexts = {
       lead: 'Alguien que gestiona este servicio pidió esta prueba. No tienes que hacer nada.',
     },
     keysButton: 'Ver tus claves',
+    keyButton: 'Ver la clave',
     facts: {
       name: 'Nombre',
       key: 'Clave',

@@ -31,7 +31,7 @@ export const signInTexts = {
     resend: 'Enviar de nuevo',
     wait: 'Podrás enviarlo de nuevo dentro de {time}.',
     limited: 'Se enviaron demasiados correos. Inténtalo de nuevo dentro de {wait}.',
-    limitIs: 'El límite lo fija el ajuste {setting}.',
+    limitIs: 'Si desarrollas con esta instalación: el ajuste {setting} eleva el límite.',
     wrongAddress: '¿Dirección equivocada?',
     inbox: 'Abrir el buzón local',
     inboxElsewhere:

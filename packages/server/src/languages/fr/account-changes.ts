@@ -27,6 +27,8 @@ export const accountChangesTexts = {
     lead: 'Au bout de {days} jours, pendant lesquels vous pouvez changer d’avis.',
     start: 'Supprimer mon compte',
     confirmTitle: 'Supprimer votre compte ?',
+    goes: 'Ce qui disparaît avec lui',
+    activeKeys: 'Clés actives',
     wait: 'Jusqu’au {date}, tout continue, et vous pouvez conserver le compte.',
     afterwards:
       'Ensuite, ses clés et ses sessions prennent fin, ses agents sont déconnectés, et votre nom et votre adresse sont effacés.',
@@ -55,7 +57,7 @@ export const accountChangesTexts = {
       subject: '{product} : votre compte sera supprimé le {at}',
       preheader: 'Jusque-là, vous pouvez le conserver.',
       heading: 'Votre compte va être supprimé',
-      lead: 'Jusque-là, tout continue. Ensuite, ses clés et ses sessions prennent fin, et le nom et l’adresse sont effacés, sans retour possible. Pour conserver le compte, connectez-vous et utilisez le bouton sur la page de votre compte.',
+      lead: 'Jusqu’au {at}, tout continue. Ensuite, ses clés et ses sessions prennent fin, et le nom et l’adresse sont effacés, sans retour possible. Pour conserver le compte, connectez-vous et utilisez le bouton sur la page de votre compte.',
       deleted: 'Suppression',
       asked: 'Demande',
       unknown:
@@ -90,6 +92,7 @@ export const accountChangesTexts = {
       preheader: 'Cette adresse ne permet plus de s’y connecter.',
       heading: 'L’adresse de votre compte a été modifiée',
       lead: 'Les deux adresses ont confirmé le changement. Celle-ci ne permet plus de se connecter au compte, et toutes les autres sessions ont été fermées. Les clés ne changent pas.',
+      button: 'Écrire à l’assistance',
       changed: 'Changement',
       unknown: 'Si ce n’était pas vous, écrivez immédiatement à l’adresse ci-dessous.',
     },

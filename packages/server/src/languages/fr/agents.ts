@@ -89,6 +89,7 @@ export const agentsTexts = {
     lead: 'Vos connexions actives. Cette page se met à jour d’elle-même.',
     empty: 'Aucun agent n’est connecté',
     emptyLead: 'Créez une clé et lancez la ligne qui l’accompagne. L’agent apparaît ici automatiquement.',
+    howTo: 'Comment en connecter un',
     disconnect: 'Déconnecter',
     disconnectTitle: 'Déconnecter {name} ?',
     comesBack:

@@ -18,6 +18,7 @@ export const inboxTexts = {
     },
     open: 'Ouvrir le lien',
     copyCode: 'Copier le code',
+    spent: 'Utilisé ou expiré',
     view: 'Affichage',
     html: 'HTML',
     text: 'Texte',

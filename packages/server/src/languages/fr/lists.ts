@@ -52,6 +52,7 @@ export const listsTexts = {
     older: 'Événements plus anciens',
     export: 'Tous ces événements dans un fichier :',
     session: 'Session : {client}',
+    byOperator: 'par l’exploitant',
     pages: 'Autres événements',
   },
 } as const satisfies Translation<typeof english, 'fr'>

@@ -135,6 +135,7 @@ export const mailsTexts = {
       lead: 'Une personne qui gère ce service a demandé ce test. Il n’y a rien à faire.',
     },
     keysButton: 'Voir vos clés',
+    keyButton: 'Voir la clé',
     facts: {
       name: 'Nom',
       key: 'Clé',

@@ -32,7 +32,7 @@ export const signInTexts = {
     resend: 'Renvoyer',
     wait: 'Vous pourrez renvoyer l’e-mail dans {time}.',
     limited: 'Trop d’e-mails ont été envoyés. Réessayez dans {wait}.',
-    limitIs: 'La limite est fixée par le paramètre {setting}.',
+    limitIs: 'Si vous développez avec cette installation : le paramètre {setting} relève la limite.',
     wrongAddress: 'Mauvaise adresse ?',
     inbox: 'Ouvrir la boîte locale',
     inboxElsewhere:

@@ -27,6 +27,8 @@ export const accountChangesTexts = {
     lead: 'Dopo {days} giorni, durante i quali puoi cambiare idea.',
     start: 'Elimina il mio account',
     confirmTitle: 'Eliminare il tuo account?',
+    goes: 'Che cosa termina con l’account',
+    activeKeys: 'Chiavi attive',
     wait: 'Data di eliminazione: {date}. Fino ad allora tutto continua, e puoi mantenere l’account.',
     afterwards:
       'Dopo, le sue chiavi e sessioni terminano, i suoi agenti vengono disconnessi, e il tuo nome e indirizzo vengono cancellati.',
@@ -55,7 +57,7 @@ export const accountChangesTexts = {
       subject: '{product}: il tuo account sarà eliminato ({at})',
       preheader: 'Fino ad allora puoi mantenerlo.',
       heading: 'Il tuo account sarà eliminato',
-      lead: 'Fino ad allora tutto continua. Dopo, le sue chiavi e sessioni terminano, e nome e indirizzo vengono cancellati. Non si può annullare. Per mantenere l’account, accedi e usa il pulsante nella pagina del tuo account.',
+      lead: 'Data di eliminazione: {at}. Fino ad allora tutto continua. Dopo, le sue chiavi e sessioni terminano, e nome e indirizzo vengono cancellati. Non si può annullare. Per mantenere l’account, accedi e usa il pulsante nella pagina del tuo account.',
       deleted: 'Eliminazione',
       asked: 'Richiesta',
       unknown:
@@ -90,6 +92,7 @@ export const accountChangesTexts = {
       preheader: 'Con questo indirizzo non si può più accedere all’account.',
       heading: 'L’indirizzo del tuo account è stato cambiato',
       lead: 'Entrambi gli indirizzi hanno confermato il cambio. Con questo non si può più accedere all’account, e tutte le altre sessioni sono state chiuse. Le chiavi restano come sono.',
+      button: 'Scrivi all’assistenza',
       changed: 'Cambio',
       unknown: 'Se non l’hai fatto tu, scrivi subito all’indirizzo qui sotto.',
     },

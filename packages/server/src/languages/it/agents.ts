@@ -89,6 +89,7 @@ export const agentsTexts = {
     lead: 'Le tue connessioni attive. Questa pagina si aggiorna da sola.',
     empty: 'Nessun agente connesso',
     emptyLead: 'Crea una chiave ed esegui la riga che l’accompagna. L’agente appare qui da solo.',
+    howTo: 'Come collegarne uno',
     disconnect: 'Disconnetti',
     disconnectTitle: 'Disconnettere {name}?',
     comesBack:

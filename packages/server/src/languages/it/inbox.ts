@@ -18,6 +18,7 @@ export const inboxTexts = {
     },
     open: 'Apri il link',
     copyCode: 'Copia il codice',
+    spent: 'Usato o scaduto',
     view: 'Visualizzazione',
     html: 'HTML',
     text: 'Testo',

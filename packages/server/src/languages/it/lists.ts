@@ -52,6 +52,7 @@ export const listsTexts = {
     older: 'Eventi meno recenti',
     export: 'Tutti questi in un file:',
     session: 'Sessione: {client}',
+    byOperator: 'dal gestore',
     pages: 'Altri eventi',
   },
 } as const satisfies Translation<typeof english, 'it'>

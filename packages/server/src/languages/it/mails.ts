@@ -134,6 +134,7 @@ export const mailsTexts = {
       lead: 'Qualcuno che gestisce questo servizio ha chiesto questa prova. Non devi fare nulla.',
     },
     keysButton: 'Vedi le tue chiavi',
+    keyButton: 'Vedi la chiave',
     facts: {
       name: 'Nome',
       key: 'Chiave',

@@ -33,7 +33,7 @@ export const signInTexts = {
     resend: 'Invia di nuovo',
     wait: 'Puoi inviare di nuovo tra {time}.',
     limited: 'Sono state inviate troppe e-mail. Riprova tra {wait}.',
-    limitIs: 'Il limite è stabilito dall’impostazione {setting}.',
+    limitIs: 'Se sviluppi con questa installazione: l’impostazione {setting} alza il limite.',
     wrongAddress: 'Indirizzo sbagliato?',
     inbox: 'Apri la posta locale',
     inboxElsewhere:

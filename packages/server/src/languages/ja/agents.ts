@@ -75,6 +75,7 @@ export const agentsTexts = {
     lead: '現在の接続です。このページは自動的に更新されます。',
     empty: '接続中のエージェントはありません',
     emptyLead: 'キーを作成し、表示される行を実行してください。エージェントは自動的にここに表示されます。',
+    howTo: '接続のしかた',
     disconnect: '切断',
     disconnectTitle: '{name} を切断しますか？',
     comesBack:

@@ -14,6 +14,7 @@ export const inboxTexts = {
     hidden: { other: '以前のメール {count} 通は表示されていません。検索で見つけられます。' },
     open: 'リンクを開く',
     copyCode: 'コードをコピー',
+    spent: '使用済みまたは期限切れ',
     view: '表示',
     html: 'HTML',
     text: 'テキスト',

@@ -39,6 +39,7 @@ export const listsTexts = {
     older: '以前のイベント',
     export: 'これらすべてをファイルで取得：',
     session: 'セッション：{client}',
+    byOperator: '運営者による操作',
     pages: 'その他のイベント',
   },
 } as const satisfies Translation<typeof english, 'ja'>

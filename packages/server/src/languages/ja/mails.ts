@@ -126,6 +126,7 @@ export const mailsTexts = {
       lead: 'このサービスの運営者がテストメールを送信しました。何もする必要はありません。',
     },
     keysButton: 'キーを見る',
+    keyButton: 'キーを表示',
     facts: {
       name: '名前',
       key: 'キー',

@@ -32,7 +32,7 @@ export const signInTexts = {
     resend: '再送信',
     wait: '{time} 後に再送信できます。',
     limited: 'メールの送信回数が多すぎます。{wait}後にもう一度お試しください。',
-    limitIs: 'この上限は設定 {setting} によるものです。',
+    limitIs: 'この環境で開発している場合は、設定 {setting} で上限を引き上げられます。',
     wrongAddress: 'アドレスが違う場合',
     inbox: 'ローカル受信トレイを開く',
     inboxElsewhere:

@@ -26,6 +26,8 @@ export const accountChangesTexts = {
     lead: 'Na {days} dagen, waarin je je kunt bedenken.',
     start: 'Mijn account verwijderen',
     confirmTitle: 'Je account verwijderen?',
+    goes: 'Wat daarmee eindigt',
+    activeKeys: 'Actieve sleutels',
     wait: 'Tot {date} gaat alles door en kun je het account behouden.',
     afterwards:
       'Daarna eindigen de sleutels en sessies, worden de agents losgekoppeld en worden je naam en adres gewist.',
@@ -54,7 +56,7 @@ export const accountChangesTexts = {
       subject: '{product}: je account wordt verwijderd op {at}',
       preheader: 'Tot dan kun je het behouden.',
       heading: 'Je account wordt verwijderd',
-      lead: 'Tot dan gaat alles door. Daarna eindigen de sleutels en sessies en worden naam en adres gewist. Dat kan niet ongedaan worden gemaakt. Wil je het account behouden, log dan in en gebruik de knop op je accountpagina.',
+      lead: 'Tot {at} gaat alles door. Daarna eindigen de sleutels en sessies en worden naam en adres gewist. Dat kan niet ongedaan worden gemaakt. Wil je het account behouden, log dan in en gebruik de knop op je accountpagina.',
       deleted: 'Wordt verwijderd',
       asked: 'Aangevraagd',
       unknown:
@@ -91,6 +93,7 @@ export const accountChangesTexts = {
       preheader: 'Met dit adres kun je er niet meer op inloggen.',
       heading: 'Het adres van je account is gewijzigd',
       lead: 'Beide adressen hebben de wijziging bevestigd. Met dit adres kun je niet meer op het account inloggen, en alle andere sessies zijn beëindigd. Sleutels blijven zoals ze zijn.',
+      button: 'Schrijf naar de support',
       changed: 'Gewijzigd',
       unknown: 'Was jij dit niet? Schrijf dan meteen naar het adres hieronder.',
     },

@@ -86,6 +86,7 @@ export const agentsTexts = {
     empty: 'Er is geen agent verbonden',
     emptyLead:
       'Maak een sleutel aan en voer de regel uit die je erbij krijgt. De agent verschijnt hier vanzelf.',
+    howTo: 'Zo verbind je er een',
     disconnect: 'Loskoppelen',
     disconnectTitle: '{name} loskoppelen?',
     comesBack:

@@ -17,6 +17,7 @@ export const inboxTexts = {
     },
     open: 'Link openen',
     copyCode: 'Code kopiëren',
+    spent: 'Gebruikt of verlopen',
     view: 'Weergave',
     html: 'HTML',
     text: 'Tekst',

@@ -44,6 +44,7 @@ export const listsTexts = {
     older: 'Oudere gebeurtenissen',
     export: 'Deze allemaal als bestand:',
     session: 'Sessie: {client}',
+    byOperator: 'door de beheerder',
     pages: 'Meer gebeurtenissen',
   },
 } as const satisfies Translation<typeof english, 'nl'>

@@ -131,6 +131,7 @@ export const mailsTexts = {
       lead: 'Iemand die deze dienst beheert, heeft om deze test gevraagd. Je hoeft niets te doen.',
     },
     keysButton: 'Je sleutels bekijken',
+    keyButton: 'Sleutel bekijken',
     facts: {
       name: 'Naam',
       key: 'Sleutel',

@@ -33,7 +33,7 @@ export const signInTexts = {
     resend: 'Opnieuw sturen',
     wait: 'Opnieuw sturen kan over {time}.',
     limited: 'Er zijn te veel mails gestuurd. Probeer het over {wait} opnieuw.',
-    limitIs: 'De limiet staat in de instelling {setting}.',
+    limitIs: 'Ontwikkel je met deze installatie: de instelling {setting} verhoogt de limiet.',
     wrongAddress: 'Verkeerd adres?',
     inbox: 'Lokale inbox openen',
     inboxElsewhere:

@@ -95,6 +95,7 @@ export const agentsTexts = {
     lead: 'Twoje aktywne połączenia. Ta strona aktualizuje się sama.',
     empty: 'Żaden agent nie jest połączony',
     emptyLead: 'Utwórz klucz i uruchom wiersz, który się wyświetli. Agent pojawi się tu sam.',
+    howTo: 'Jak go podłączyć',
     disconnect: 'Rozłącz',
     disconnectTitle: 'Rozłączyć {name}?',
     comesBack:

@@ -19,6 +19,7 @@ export const inboxTexts = {
     },
     open: 'Otwórz link',
     copyCode: 'Kopiuj kod',
+    spent: 'Użyty lub wygasł',
     view: 'Widok',
     html: 'HTML',
     text: 'Tekst',

@@ -48,6 +48,7 @@ export const listsTexts = {
     older: 'Starsze zdarzenia',
     export: 'Wszystkie te zdarzenia w pliku:',
     session: 'Sesja: {client}',
+    byOperator: 'przez operatora',
     pages: 'Więcej zdarzeń',
   },
 } as const satisfies Translation<typeof english, 'pl'>

@@ -133,6 +133,7 @@ export const mailsTexts = {
       lead: 'O ten test poprosiła osoba prowadząca tę usługę. Nie musisz nic robić.',
     },
     keysButton: 'Zobacz swoje klucze',
+    keyButton: 'Zobacz klucz',
     facts: {
       name: 'Nazwa',
       key: 'Klucz',

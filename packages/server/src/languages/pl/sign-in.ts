@@ -31,7 +31,7 @@ export const signInTexts = {
     resend: 'Wyślij ponownie',
     wait: 'Ponowna wysyłka możliwa za {time}.',
     limited: 'Wysłano zbyt wiele wiadomości. Spróbuj ponownie za {wait}.',
-    limitIs: 'Limit określa ustawienie {setting}.',
+    limitIs: 'Jeśli programujesz na tej instalacji: ustawienie {setting} podnosi limit.',
     wrongAddress: 'Zły adres?',
     inbox: 'Otwórz lokalną skrzynkę',
     inboxElsewhere:

@@ -89,6 +89,7 @@ export const agentsTexts = {
     lead: 'Suas conexões ativas. Esta página se atualiza sozinha.',
     empty: 'Nenhum agente está conectado',
     emptyLead: 'Crie uma chave e execute a linha que vem com ela. O agente aparece aqui sozinho.',
+    howTo: 'Como conectar um',
     disconnect: 'Desconectar',
     disconnectTitle: 'Desconectar {name}?',
     comesBack:

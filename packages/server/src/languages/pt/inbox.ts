@@ -18,6 +18,7 @@ export const inboxTexts = {
     },
     open: 'Abrir link',
     copyCode: 'Copiar código',
+    spent: 'Usado ou expirado',
     view: 'Visualização',
     html: 'HTML',
     text: 'Texto',

@@ -47,6 +47,7 @@ export const listsTexts = {
     older: 'Eventos mais antigos',
     export: 'Todos estes em um arquivo:',
     session: 'Sessão: {client}',
+    byOperator: 'pelo operador',
     pages: 'Mais eventos',
   },
 } as const satisfies Translation<typeof english, 'pt'>

@@ -134,6 +134,7 @@ export const mailsTexts = {
       lead: 'Alguém que mantém este serviço pediu este teste. Não há nada a fazer.',
     },
     keysButton: 'Ver suas chaves',
+    keyButton: 'Ver a chave',
     facts: {
       name: 'Nome',
       key: 'Chave',

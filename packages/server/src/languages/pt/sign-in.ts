@@ -31,7 +31,7 @@ export const signInTexts = {
     resend: 'Enviar de novo',
     wait: 'Você pode enviar de novo em {time}.',
     limited: 'Foram enviados e-mails demais. Tente de novo em {wait}.',
-    limitIs: 'O limite é definido pela configuração {setting}.',
+    limitIs: 'Se você desenvolve com esta instalação: a configuração {setting} aumenta o limite.',
     wrongAddress: 'Endereço errado?',
     inbox: 'Abrir a caixa local',
     inboxElsewhere:

@@ -27,6 +27,8 @@ export const accountChangesTexts = {
     lead: '{days} gün sonra silinir; bu sürede fikrinizi değiştirebilirsiniz.',
     start: 'Hesabımı sil',
     confirmTitle: 'Hesabınız silinsin mi?',
+    goes: 'Hesapla birlikte sona erenler',
+    activeKeys: 'Etkin anahtarlar',
     wait: '{date} tarihine kadar her şey devam eder ve hesabınızı koruyabilirsiniz.',
     afterwards:
       'Ardından anahtarları ve oturumları sona erer, ajanlarının bağlantısı kesilir, adınız ve adresiniz silinir.',
@@ -55,7 +57,7 @@ export const accountChangesTexts = {
       subject: '{product}: hesabınız {at} tarihinde silinecek',
       preheader: 'O zamana kadar hesabınızı koruyabilirsiniz.',
       heading: 'Hesabınız silinecek',
-      lead: 'O zamana kadar her şey devam eder. Ardından anahtarları ve oturumları sona erer, ad ve adres silinir. Bu geri alınamaz. Hesabı korumak için giriş yapın ve hesap sayfanızdaki düğmeyi kullanın.',
+      lead: '{at} tarihine kadar her şey devam eder. Ardından anahtarları ve oturumları sona erer, ad ve adres silinir. Bu geri alınamaz. Hesabı korumak için giriş yapın ve hesap sayfanızdaki düğmeyi kullanın.',
       deleted: 'Silinme',
       asked: 'İstek',
       unknown:
@@ -90,6 +92,7 @@ export const accountChangesTexts = {
       preheader: 'Bu adresle artık hesaba giriş yapılamaz.',
       heading: 'Hesabınızın adresi değiştirildi',
       lead: 'İki adres de değişikliği onayladı. Bu adresle artık hesaba giriş yapılamaz ve diğer tüm oturumlar sonlandırıldı. Anahtarlar olduğu gibi kalır.',
+      button: 'Desteğe yazın',
       changed: 'Değiştirildi',
       unknown: 'Bunu siz yapmadıysanız hemen aşağıdaki adrese yazın.',
     },

@@ -83,6 +83,7 @@ export const agentsTexts = {
     lead: 'Etkin bağlantılarınız. Bu sayfa kendiliğinden güncellenir.',
     empty: 'Bağlı ajan yok',
     emptyLead: 'Bir anahtar oluşturun ve size verilen satırı çalıştırın. Ajan burada kendiliğinden görünür.',
+    howTo: 'Nasıl bağlanır?',
     disconnect: 'Bağlantıyı kes',
     disconnectTitle: '{name} bağlantısı kesilsin mi?',
     comesBack:

@@ -17,6 +17,7 @@ export const inboxTexts = {
     },
     open: 'Bağlantıyı aç',
     copyCode: 'Kodu kopyala',
+    spent: 'Kullanıldı veya süresi doldu',
     view: 'Görünüm',
     html: 'HTML',
     text: 'Metin',

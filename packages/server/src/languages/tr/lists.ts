@@ -44,6 +44,7 @@ export const listsTexts = {
     older: 'Daha eski olaylar',
     export: 'Tümünü dosya olarak indirin:',
     session: 'Oturum: {client}',
+    byOperator: 'işletmeci tarafından',
     pages: 'Diğer olaylar',
   },
 } as const satisfies Translation<typeof english, 'tr'>

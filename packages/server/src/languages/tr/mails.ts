@@ -132,6 +132,7 @@ export const mailsTexts = {
       lead: 'Bu denemeyi bu hizmeti işletenlerden biri istedi. Yapmanız gereken bir şey yok.',
     },
     keysButton: 'Anahtarlarınıza bakın',
+    keyButton: 'Anahtarı görüntüle',
     facts: {
       name: 'Ad',
       key: 'Anahtar',

@@ -32,7 +32,7 @@ export const signInTexts = {
     resend: 'Yeniden gönder',
     wait: '{time} sonra yeniden gönderebilirsiniz.',
     limited: 'Çok fazla e-posta gönderildi. {wait} sonra yeniden deneyin.',
-    limitIs: 'Bu limitin ayarı: {setting}.',
+    limitIs: 'Bu kurulumla geliştirme yapıyorsanız: {setting} ayarı limiti yükseltir.',
     wrongAddress: 'Adres yanlış mı?',
     inbox: 'Yerel gelen kutusunu aç',
     inboxElsewhere:

@@ -73,6 +73,7 @@ export const agentsTexts = {
     lead: '您的实时连接。此页面会自动更新。',
     empty: '没有已连接的智能体',
     emptyLead: '创建密钥并运行随附的命令，智能体会自动出现在这里。',
+    howTo: '如何连接',
     disconnect: '断开',
     disconnectTitle: '断开 {name}？',
     comesBack: '它的连接会结束，但由于密钥有效，几秒后它会自动重新连接。如需阻止，请吊销密钥。',

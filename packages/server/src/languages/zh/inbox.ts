@@ -14,6 +14,7 @@ export const inboxTexts = {
     hidden: { other: '还有 {count} 封较早的邮件未显示，可通过搜索找到。' },
     open: '打开链接',
     copyCode: '复制验证码',
+    spent: '已使用或已过期',
     view: '查看方式',
     html: 'HTML',
     text: '纯文本',

@@ -33,6 +33,7 @@ export const listsTexts = {
     older: '更早的事件',
     export: '将以上全部导出为文件：',
     session: '会话：{client}',
+    byOperator: '由运营者执行',
     pages: '更多事件',
   },
 } as const satisfies Translation<typeof english, 'zh'>

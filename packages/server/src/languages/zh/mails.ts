@@ -122,6 +122,7 @@ export const mailsTexts = {
       lead: '此服务的运营人员请求了这次测试。您无需任何操作。',
     },
     keysButton: '查看您的密钥',
+    keyButton: '查看密钥',
     facts: {
       name: '名称',
       key: '密钥',

@@ -30,7 +30,7 @@ export const signInTexts = {
     resend: '重新发送',
     wait: '{time} 后可重新发送。',
     limited: '发送的邮件过多。请在 {wait}后重试。',
-    limitIs: '此限制由设置项 {setting} 决定。',
+    limitIs: '如果您在此安装上进行开发：设置项 {setting} 可提高此限制。',
     wrongAddress: '地址有误？',
     inbox: '打开本地收件箱',
     inboxElsewhere: '尚未配置邮件服务器，因此邮件保留在运行此服务的机器上。在该机器上可用以下命令查看：',

@@ -188,7 +188,7 @@ function renderButton(
 
 /** The URL of a button as text, at the end of the mail, since few need it. */
 function renderAddress(block: Block): Html {
-  if (block.kind !== 'button') return html``
+  if (block.kind !== 'button' || block.urlLabel === null) return html``
   return html`<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="margin:24px 0 12px"><tr>
 <td class="line" style="padding-top:20px;border-top:1px solid ${light.border}">
 <p class="muted" style="margin:0 0 4px;font-size:13px;line-height:1.5;color:${light.muted}">${block.urlLabel}</p>

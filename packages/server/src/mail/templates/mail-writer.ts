@@ -38,7 +38,7 @@ export function createMailWriter({
     const localization = await localizations.in((locale && lookUp(locale)) || FALLBACK)
     const linkLabels = localization.texts.mails.links
     const product = { name: productName, supportEmail, publicUrl, brand, linkLabels }
-    const mail = fill(createTemplates(localization, productName, pages), content, hasAccount)
+    const mail = fill(createTemplates(localization, product, pages), content, hasAccount)
     const { template, subject, link, code } = mail
     return {
       messageId: id,

@@ -1,5 +1,6 @@
 import { EMAIL_CHANGE_LIFETIME } from '../../account-changes/email-change.ts'
 import { type Instant, MINUTE, SECOND, toRfc3339 } from '../../clock.ts'
+import { browserOf } from '../../languages/client-name.ts'
 import type { Localization } from '../../languages/localization.ts'
 import type { Fill } from '../../languages/text.ts'
 import { MAGIC_LINK_LIFETIME } from '../../magic-links/magic-link.ts'
@@ -46,7 +47,8 @@ export interface TemplatedMail {
 
 export type Block =
   | { kind: 'paragraph'; text: string }
-  | { kind: 'button'; label: string; url: string; urlLabel: string }
+  /** `urlLabel` is null where the address is not worth typing. */
+  | { kind: 'button'; label: string; url: string; urlLabel: string | null }
   | { kind: 'code'; label: string; code: string }
   | { kind: 'facts'; rows: [label: string, value: string][] }
 
@@ -55,8 +57,8 @@ type Content<Kind extends MessageContent['kind']> = Extract<MessageContent, { ki
 const MINUTES = MAGIC_LINK_LIFETIME / MINUTE
 
 export function createTemplates(
-  { texts: { mails, accountMails }, dateAndTime, dollars }: Localization,
-  product: string,
+  { texts: { mails, accountMails, units }, dateAndTime, dollars }: Localization,
+  { name: product, supportEmail }: { name: string; supportEmail: string },
   pages: { keys: string; sessions: string; account: string; webhooks: string },
 ): Templates {
   const { facts } = mails
@@ -68,7 +70,8 @@ export function createTemplates(
     url,
     urlLabel: mails.paste,
   })
-  const keysButton = button(mails.keysButton, pages.keys)
+  const keyButton = (keyId: string | undefined) =>
+    keyId ? button(mails.keyButton, `${pages.keys}/${keyId}`) : button(mails.keysButton, pages.keys)
 
   const signIn = (
     template: 'signup' | 'login',
@@ -142,7 +145,10 @@ export function createTemplates(
             rows: [
               [facts.when, dateAndTime(at)],
               [facts.network, network],
-              [facts.program, client ? withoutLinks(client) : facts.unknownProgram],
+              [
+                facts.program,
+                client ? (browserOf(client, units) ?? withoutLinks(client)) : facts.unknownProgram,
+              ],
             ],
           },
           button(label, pages.sessions),
@@ -151,7 +157,7 @@ export function createTemplates(
       }
     },
 
-    apiKeyRevokedByHolder({ at, keyPrefix, keyName }) {
+    apiKeyRevokedByHolder({ at, keyId, keyPrefix, keyName }) {
       const { subject, preheader, heading, lead } = mails.keyRevokedByHolder
       return {
         ...plain,
@@ -159,11 +165,15 @@ export function createTemplates(
         subject: subject({ product, at: dateAndTime(at) }),
         preheader,
         heading,
-        body: [paragraph(lead), keyFacts(keyPrefix, keyName, [facts.revoked, dateAndTime(at)]), keysButton],
+        body: [
+          paragraph(lead),
+          keyFacts(keyPrefix, keyName, [facts.revoked, dateAndTime(at)]),
+          keyButton(keyId),
+        ],
       }
     },
 
-    apiKeyExpiring({ expiresAt, keyPrefix, keyName, days: count }) {
+    apiKeyExpiring({ expiresAt, keyId, keyPrefix, keyName, days: count }) {
       const { subject, subjectToday, preheader, heading, headingToday, lead } = mails.keyExpiring
       const isToday = count < 1
       return {
@@ -177,12 +187,12 @@ export function createTemplates(
         body: [
           paragraph(lead),
           keyFacts(keyPrefix, keyName, [facts.expires, dateAndTime(expiresAt)]),
-          keysButton,
+          keyButton(keyId),
         ],
       }
     },
 
-    apiKeyUsedAgain({ at, keyPrefix, keyName, network }) {
+    apiKeyUsedAgain({ at, keyId, keyPrefix, keyName, network }) {
       const { subject, preheader, heading, lead } = mails.keyUsedAgain
       return {
         ...plain,
@@ -193,12 +203,12 @@ export function createTemplates(
         body: [
           paragraph(lead),
           keyFacts(keyPrefix, keyName, [facts.used, dateAndTime(at)], [facts.network, network]),
-          keysButton,
+          keyButton(keyId),
         ],
       }
     },
 
-    apiKeyLimit({ at, limit: kind, per, percent, keyPrefix, keyName }) {
+    apiKeyLimit({ at, limit: kind, per, percent, keyId, keyPrefix, keyName }) {
       const { near, reached, lead } = mails.keyLimit
       const { subject, preheader, heading } = percent === 100 ? reached : near
       const names: Readonly<Record<string, string>> = mails.keyLimit[kind]
@@ -209,11 +219,15 @@ export function createTemplates(
         subject: subject({ product, key: keyPrefix, limit }),
         preheader,
         heading: heading({ limit }),
-        body: [paragraph(lead), keyFacts(keyPrefix, keyName, [facts.noticed, dateAndTime(at)]), keysButton],
+        body: [
+          paragraph(lead),
+          keyFacts(keyPrefix, keyName, [facts.noticed, dateAndTime(at)]),
+          keyButton(keyId),
+        ],
       }
     },
 
-    apiKeyNewNetwork({ at, keyPrefix, keyName, network }) {
+    apiKeyNewNetwork({ at, keyId, keyPrefix, keyName, network }) {
       const { subject, preheader, heading, lead } = mails.keyNewNetwork
       return {
         ...plain,
@@ -224,12 +238,12 @@ export function createTemplates(
         body: [
           paragraph(lead),
           keyFacts(keyPrefix, keyName, [facts.used, dateAndTime(at)], [facts.network, network]),
-          keysButton,
+          keyButton(keyId),
         ],
       }
     },
 
-    apiKeyCreatedByDevice({ at, keyPrefix, keyName, deviceName, network }) {
+    apiKeyCreatedByDevice({ at, keyId, keyPrefix, keyName, deviceName, network }) {
       const { subject, preheader, heading, lead } = mails.keyCreatedByDevice
       return {
         ...plain,
@@ -246,7 +260,7 @@ export function createTemplates(
             [facts.created, dateAndTime(at)],
             [facts.network, network],
           ),
-          keysButton,
+          keyButton(keyId),
         ],
       }
     },
@@ -264,7 +278,11 @@ export function createTemplates(
         subject: subject({ product, at: dateAndTime(deletesAt) }),
         preheader,
         heading,
-        body: [paragraph(lead), { kind: 'facts', rows }, button(accountMails.look, pages.account)],
+        body: [
+          paragraph(lead({ at: dateAndTime(deletesAt) })),
+          { kind: 'facts', rows },
+          button(accountMails.look, pages.account),
+        ],
         notes: [unknown],
       }
     },
@@ -305,20 +323,29 @@ export function createTemplates(
     },
 
     emailChanged({ at, newEmail, network }) {
-      const { subject, preheader, heading, lead, changed, unknown } = accountMails.addressChanged
+      const {
+        subject,
+        preheader,
+        heading,
+        lead,
+        changed,
+        unknown,
+        button: label,
+      } = accountMails.addressChanged
       const rows: [string, string][] = [
         [accountMails.newAddress, newEmail],
         [changed, dateAndTime(at)],
         [accountMails.network, network],
       ]
+      const address = `mailto:${encodeURI(supportEmail)}?subject=${encodeURIComponent(heading)}`
+      const contact: Block = { kind: 'button', label, url: address, urlLabel: null }
       return {
         ...plain,
         template: 'email_changed',
         subject: subject({ product, at: dateAndTime(at) }),
         preheader,
         heading,
-        body: [paragraph(lead), { kind: 'facts', rows }],
-        notes: [unknown],
+        body: [paragraph(lead), { kind: 'facts', rows }, paragraph(unknown), contact],
       }
     },
 

@@ -8,7 +8,7 @@ const LINE_LENGTH = 72
 export function renderText(mail: TemplatedMail, product: MailProduct): string {
   const parts = [
     wrap(mail.heading),
-    ...mail.body.map(renderBlock),
+    ...mail.body.map(renderBlock).filter(text => text !== null),
     ...mail.notes.map(wrap),
     [
       `-- \n${wrap(product.name)}\n${wrap(mail.support({ support: product.supportEmail }))}`,
@@ -24,12 +24,13 @@ function ownLinks({ brand: { links }, linkLabels }: MailProduct): string[] {
     .map(name => `${linkLabels[name]}: ${links[name]}`)
 }
 
-function renderBlock(block: Block): string {
+/** Null for a button that leads to an address which is in the text already. */
+function renderBlock(block: Block): string | null {
   switch (block.kind) {
     case 'paragraph':
       return wrap(block.text)
     case 'button':
-      return `${block.label}:\n${block.url}`
+      return block.urlLabel === null ? null : `${block.label}:\n${block.url}`
     case 'code':
       return `${wrap(block.label)}\n\n    ${block.code}`
     case 'facts':

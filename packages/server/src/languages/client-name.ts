@@ -1,0 +1,23 @@
+import type { Texts } from './localization.ts'
+
+const BROWSERS: [RegExp, string][] = [
+  [/Edg\//, 'Edge'],
+  [/OPR\//, 'Opera'],
+  [/Firefox\//, 'Firefox'],
+  [/Chrome\//, 'Chrome'],
+  [/Safari\//, 'Safari'],
+]
+const SYSTEMS: [RegExp, string][] = [
+  [/Android/, 'Android'],
+  [/iPhone|iPad/, 'iOS'],
+  [/Windows/, 'Windows'],
+  [/Mac OS X/, 'macOS'],
+  [/Linux/, 'Linux'],
+]
+
+/** `Firefox on Linux`, of a browser's User-Agent; null: it is of another program. */
+export function browserOf(client: string, units: Pick<Texts['units'], 'browserOn'>): string | null {
+  const browser = BROWSERS.find(([pattern]) => pattern.test(client))?.[1]
+  const system = SYSTEMS.find(([pattern]) => pattern.test(client))?.[1]
+  return browser && system ? units.browserOn({ browser, system }) : (browser ?? null)
+}
