@@ -190,6 +190,37 @@ test('people are shown by their addresses in lists and in the audit, a deleted o
   assert.equal(asked.mock.callCount(), 1, 'one query for all rows')
 })
 
+test('lists say which rows of how many they show, and lead to the next and the first page with the filters', async t => {
+  const { person, services } = await openAdministration(t)
+  const admin = await person('admin', 'admin')
+  const people = Array.from({ length: 44 }, (_, at) => parseEmailAddress(`p${at}@example.com`)!)
+  await services.users.importUsers(
+    people.map(email => ({ email, name: null, externalId: null })),
+    BY_COMMAND_LINE,
+  )
+  const pageOf = async (path: string) => {
+    const text = await (await admin.client.get(path)).text()
+    const [, foot = ''] = /class="card-foot list-foot">(.*?)<\/div>/s.exec(text) ?? []
+    const next = /<a href="([^"]+)">Next page/.exec(foot)?.[1]?.replaceAll('&amp;', '&')
+    return { range: /<span class="quiet">([^<]*)/.exec(foot)?.[1], next, foot }
+  }
+  const first = await pageOf('/admin/users')
+  assert.equal(first.range, '1–40 of 45')
+  assert.doesNotMatch(first.foot, /First page/)
+  const second = await pageOf(first.next!)
+  assert.deepEqual([second.range, second.next], ['41–45 of 45', undefined])
+  assert.match(second.foot, /<a href="\/admin\/users">First page/)
+  const found = await pageOf('/admin/users?query=p')
+  assert.equal(found.range, '1–40', 'how many are found is not counted')
+  assert.match(found.next!, /query=p&/)
+  const last = await pageOf(found.next!)
+  assert.equal(last.range, '41–44 of 44')
+  assert.match(last.foot, /<a href="\/admin\/users\?query=p">First page/)
+  assert.equal((await pageOf('/admin/users?start=<b>')).range, '1–40 of 45')
+  assert.equal((await pageOf('/admin/users?query=nobody')).range, undefined)
+  assert.match((await pageOf('/admin/audit')).range!, /^1–\d+ of \d+$/)
+})
+
 test('the page of a person tells what support needs first, ends one session, and has what harms at its end', async t => {
   const { web, services, store, person, post, acts, createKey } = await openAdministration(t)
   const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]

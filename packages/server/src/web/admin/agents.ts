@@ -7,6 +7,7 @@ import type { PageContext, PageKit } from '../kit.ts'
 import { ago, empty, formToken, pageHead } from '../layout.ts'
 import { notFound } from '../problem.ts'
 import { act, mayChange, renderAdmin, requireReader } from './acting.ts'
+import { listFoot } from './list-foot.ts'
 import { personLinks } from './person-links.ts'
 import { adminTexts } from './texts.ts'
 
@@ -32,8 +33,15 @@ export async function renderAllAgents(kit: PageKit, c: PageContext): Promise<Res
       const name = row.keyName ?? texts.keys.unnamed
       return html`<li class="item"><div class="what"><span class="live on"><a class="name" href="/admin/keys/${row.keyId}">${name}</a></span><p>${owner(row.userId)}</p><p>${row.client ? describeClient(row.client) : texts.agents.unknownClient} · <code>${row.address}</code> · ${agents.node} <code>${row.nodeId.slice(-8)}</code></p></div><p class="when">${agents.since} ${ago(row.connectedAt, now)}</p>${token ? html`<form class="buttons" method="post" action="/admin/agents/${row.connectionId}/disconnect">${formToken(token)}<button class="second small harm">${agents.disconnect}<span class="unseen"> ${name}</span></button></form>` : ''}</li>`
     })
+  const nodes = await kit.administration.nodes()
+  const foot = listFoot(c, {
+    path: '/admin/agents',
+    shown: items.length,
+    total: nodes.reduce((sum, { connections }) => sum + connections, 0),
+    next: next && { cursor: encodeCursor(next) },
+  })
   const body = html`${pageHead(agents.title, agents.lead)}
-<section class="card flush">${items.length > 0 ? html`<ul class="list">${items}</ul>` : empty(agents.empty, agents.emptyLead)}${next ? html`<p class="card-foot"><a href="/admin/agents?cursor=${encodeCursor(next)}">${adminTexts.older}</a></p>` : ''}</section>`
+<section class="card flush">${items.length > 0 ? html`<ul class="list">${items}</ul>` : empty(agents.empty, agents.emptyLead)}${foot}</section>`
   return renderAdmin(kit, c, 'agents', { title: agents.title }, body)
 }
 

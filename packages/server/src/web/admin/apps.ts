@@ -20,7 +20,7 @@ import { flag, line, readSettings, settingsFields } from './app-form.ts'
 import { appPath, idOf, renderSecret, secretsCard } from './app-secrets.ts'
 import { appsTexts } from './apps-texts.ts'
 import { dangerCard } from './danger.ts'
-import { adminTexts } from './texts.ts'
+import { listFoot } from './list-foot.ts'
 
 const ROWS = 40
 
@@ -33,7 +33,12 @@ export async function renderApps(kit: PageKit, c: PageContext): Promise<Response
   const found = await kit.apps.page({ limit: ROWS, after: known, selfRegistered })
   const rows = found.slice(0, ROWS)
   const kind = selfRegistered ? 'self' : 'own'
-  const more = found.length > ROWS && new URLSearchParams({ kind, after: rows.at(-1)!.id })
+  const foot = listFoot(c, {
+    path: '/admin/apps',
+    filters: { kind },
+    shown: rows.length,
+    next: found.length > ROWS ? { after: rows.at(-1)!.id } : null,
+  })
   const tab = (name: string, label: string) =>
     html`<a href="/admin/apps?kind=${name}"${name === kind ? raw(' aria-current="true"') : ''}>${label}</a>`
   const register = mayChange(kit, signedIn)
@@ -41,7 +46,7 @@ export async function renderApps(kit: PageKit, c: PageContext): Promise<Response
     : ''
   const body = html`${pageHead(appsTexts.title, appsTexts.lead, register)}
 <nav class="filter" aria-label="${appsTexts.title}">${tab('own', appsTexts.own)}${tab('self', appsTexts.selfRegistered)}</nav>
-<section class="card flush">${rows.length > 0 ? appsTable(rows) : empty(appsTexts.empty, appsTexts.emptyLead)}${more ? html`<p class="card-foot"><a href="/admin/apps?${more.toString()}">${adminTexts.older}</a></p>` : ''}</section>`
+<section class="card flush">${rows.length > 0 ? appsTable(rows) : empty(appsTexts.empty, appsTexts.emptyLead)}${foot}</section>`
   return renderAdmin(kit, c, 'apps', { title: appsTexts.title }, body)
 }
 

@@ -13,6 +13,7 @@ import { empty, type Html, pageHead } from '../layout.ts'
 import { notFound } from '../problem.ts'
 import { renderAdmin, requireReader } from './acting.ts'
 import { auditRows } from './audit-row.ts'
+import { listFoot } from './list-foot.ts'
 import { adminTexts } from './texts.ts'
 
 const ROWS = 40
@@ -38,10 +39,15 @@ export async function renderAudit(kit: PageKit, c: PageContext): Promise<Respons
   const page = { limit: ROWS, after: decodeCursor(c.req.query('cursor') ?? '') }
   const { rows, next } = await kit.store.audit.list(await filterOf(kit, wanted), page)
   const query = new URLSearchParams(Object.entries(wanted).filter(([, value]) => value !== ''))
-  const more = next && new URLSearchParams([...query, ['cursor', encodeCursor(next)]])
+  const foot = listFoot(c, {
+    path: '/admin/audit',
+    filters: wanted,
+    shown: rows.length,
+    next: next && { cursor: encodeCursor(next) },
+  })
   const body = html`${pageHead(audit.title, audit.lead)}
 ${filterForm(wanted)}
-<section class="card flush">${rows.length > 0 ? html`<ul class="list">${await auditRows(kit, rows)}</ul>` : empty(audit.empty, audit.emptyLead)}${more ? html`<p class="card-foot"><a href="/admin/audit?${more.toString()}">${adminTexts.older}</a></p>` : ''}</section>
+<section class="card flush">${rows.length > 0 ? html`<ul class="list">${await auditRows(kit, rows)}</ul>` : empty(audit.empty, audit.emptyLead)}${foot}</section>
 <p>${audit.export} <a href="/admin/audit/export.csv?${query.toString()}" download>CSV</a> · <a href="/admin/audit/export.jsonl?${query.toString()}" download>JSON</a></p>`
   return renderAdmin(kit, c, 'audit', { title: audit.title }, body)
 }

@@ -33,7 +33,7 @@ export async function deliveriesCard(
   )
   return html`<section class="card flush"><div class="card-head"><h2>${texts.deliveries}</h2><p class="quiet">${texts.deliveriesLead}</p></div>
 <nav class="filter card-head" aria-label="${texts.deliveries}">${tabs}</nav>
-${rows.length > 0 ? html`<ul class="list">${rows.map(row => deliveryRow(row, path, person, token))}</ul>` : html`<p class="card-foot quiet">${texts.noDeliveries}</p>`}${next ? html`<p class="card-foot"><a href="${path}?state=${chosen}&amp;cursor=${encodeCursor(next)}">${adminTexts.older}</a></p>` : ''}</section>`
+${rows.length > 0 ? html`<ul class="list">${rows.map(row => deliveryRow(row, path, person, token))}</ul>` : html`<p class="card-foot quiet">${texts.noDeliveries}</p>`}${next ? html`<p class="card-foot"><a href="${path}?state=${chosen}&amp;cursor=${encodeCursor(next)}">${adminTexts.list.next}</a></p>` : ''}</section>`
 }
 
 function deliveryRow(row: WebhookDelivery, path: string, person: PersonLink, token: string | null): Html {

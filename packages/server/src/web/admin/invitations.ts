@@ -9,6 +9,7 @@ import type { PageContext, PageKit } from '../kit.ts'
 import { day, empty, formToken, type Html, pageHead } from '../layout.ts'
 import { notFound } from '../problem.ts'
 import { act, invalid, mayChange, renderAdmin, requireReader } from './acting.ts'
+import { listFoot } from './list-foot.ts'
 import { adminTexts } from './texts.ts'
 
 const ROWS = 40
@@ -28,9 +29,14 @@ export async function renderInvitations(kit: PageKit, c: PageContext): Promise<R
   const { rows, next } = await kit.store.invitations.list({ limit: ROWS, after })
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
   const now = kit.clock.now()
+  const foot = listFoot(c, {
+    path: '/admin/invitations',
+    shown: rows.length,
+    next: next && { cursor: encodeCursor(next) },
+  })
   const body = html`${pageHead(invitations.title, invitations.lead)}
 ${token ? inviteForm(token) : ''}
-<section class="card flush">${rows.length === 0 ? empty(invitations.empty, invitations.emptyLead) : html`<ul class="list">${rows.map(each => invitationRow(each, now, token))}</ul>`}${next ? html`<p class="card-foot"><a href="/admin/invitations?cursor=${encodeCursor(next)}">${adminTexts.older}</a></p>` : ''}</section>`
+<section class="card flush">${rows.length === 0 ? empty(invitations.empty, invitations.emptyLead) : html`<ul class="list">${rows.map(each => invitationRow(each, now, token))}</ul>`}${foot}</section>`
   return renderAdmin(kit, c, 'invitations', { title: invitations.title }, body)
 }
 

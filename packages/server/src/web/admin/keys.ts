@@ -10,6 +10,7 @@ import { expires, lastUsed, selectAllBox, selectBox, statusTag } from '../key-li
 import type { PageContext, PageKit } from '../kit.ts'
 import { ago, day, empty, type Html, pageHead } from '../layout.ts'
 import { mayChange, renderAdmin, requireReader } from './acting.ts'
+import { listFoot } from './list-foot.ts'
 import { knownPeople } from './person-links.ts'
 import { MAX_SELECTED } from './selected-keys.ts'
 import { adminTexts } from './texts.ts'
@@ -45,9 +46,12 @@ export async function renderAllKeys(kit: PageKit, c: PageContext): Promise<Respo
   const wanted = typed ? searchOf(typed) : FILTERS[filter](now, await kit.policies.read(), unused * DAY)
   const page = { limit: MAX_SELECTED, after: decodeCursor(c.req.query('cursor') ?? '') }
   const slice = await kit.store.apiKeys.search(wanted, now, page)
-  const more =
-    slice.next &&
-    new URLSearchParams({ filter, query: typed, days: String(unused), cursor: encodeCursor(slice.next) })
+  const foot = listFoot(c, {
+    path: '/admin/keys',
+    filters: { filter, query: typed, days: String(unused) },
+    shown: slice.rows.length,
+    next: slice.next && { cursor: encodeCursor(slice.next) },
+  })
   const owners = await knownPeople(
     kit,
     slice.rows.map(({ userId }) => userId),
@@ -61,7 +65,7 @@ export async function renderAllKeys(kit: PageKit, c: PageContext): Promise<Respo
     slice.rows.length === 0
       ? empty(keys.empty, keys.emptyLead)
       : keysTable(slice.rows, owners, now, isSelectable)
-  const section = html`<section class="card flush">${table}${more ? html`<p class="card-foot"><a href="/admin/keys?${more.toString()}">${adminTexts.older}</a></p>` : ''}</section>`
+  const section = html`<section class="card flush">${table}${foot}</section>`
   const revoked = /^\d{1,3}$/.exec(c.req.query('revoked') ?? '')?.[0]
   const body = html`${pageHead(keys.title, keys.lead)}
 <form method="get" action="/admin/keys" class="inline spaced" role="search"><div class="field"><label for="query">${keys.query}</label><input id="query" name="query" value="${typed}" maxlength="${MAX_EXTERNAL_ID_LENGTH}" autocomplete="off" spellcheck="false"></div><button>${adminTexts.people.search}</button></form>

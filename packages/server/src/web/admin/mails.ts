@@ -10,6 +10,7 @@ import type { PageContext, PageKit } from '../kit.ts'
 import { empty, formToken, type Html, pageHead, time } from '../layout.ts'
 import { notFound } from '../problem.ts'
 import { act, destinationOf, invalid, mayChange, renderAdmin, requireReader } from './acting.ts'
+import { listFoot } from './list-foot.ts'
 import { adminTexts } from './texts.ts'
 
 const ROWS = 40
@@ -27,18 +28,25 @@ export async function renderMails(kit: PageKit, c: PageContext): Promise<Respons
     kit.administration.suppressions(parseEmailAddress(c.req.query('suppressed') ?? ''), SUPPRESSED + 1),
   ])
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
+  const foot = listFoot(c, {
+    path: '/admin/mails',
+    filters: { state },
+    shown: slice.rows.length,
+    total: state === 'queued' ? (await kit.store.outbox.depth(kit.clock.now())).queued : null,
+    next: slice.next && { cursor: encodeCursor(slice.next) },
+  })
   const tabs = STATES.map(
     each =>
       html`<a href="/admin/mails?state=${each}"${each === state ? raw(' aria-current="true"') : ''}>${mails.states[each]}</a>`,
   )
   const body = html`${pageHead(mails.title, mails.lead)}
 <nav class="filter" aria-label="${mails.title}">${tabs}</nav>
-<section class="card flush">${slice.rows.length === 0 ? empty(mails.empty, mails.emptyLead) : html`<ul class="list">${slice.rows.map(mail => mailRow(mail, token))}</ul>`}${slice.next ? html`<p class="card-foot"><a href="/admin/mails?state=${state}&amp;cursor=${encodeCursor(slice.next)}">${adminTexts.older}</a></p>` : ''}</section>
+<section class="card flush">${slice.rows.length === 0 ? empty(mails.empty, mails.emptyLead) : html`<ul class="list">${slice.rows.map(mail => mailRow(mail, token))}</ul>`}${foot}</section>
 <section class="card flush"><div class="card-head"><h2>${mails.suppressed}</h2><p class="quiet">${mails.suppressedLead}</p></div>${
     suppressed.length === 0
       ? html`<p class="card-foot quiet">${adminTexts.none}</p>`
       : html`<ul class="list">${suppressed.slice(0, SUPPRESSED).map(each => suppressionRow(each, token))}</ul>`
-  }${suppressed.length > SUPPRESSED ? html`<p class="card-foot"><a href="/admin/mails?state=${state}&amp;suppressed=${encodeURIComponent(suppressed[SUPPRESSED - 1]!.address)}">${adminTexts.older}</a></p>` : ''}</section>
+  }${suppressed.length > SUPPRESSED ? html`<p class="card-foot"><a href="/admin/mails?state=${state}&amp;suppressed=${encodeURIComponent(suppressed[SUPPRESSED - 1]!.address)}">${adminTexts.list.next}</a></p>` : ''}</section>
 ${token ? testForm(token) : ''}`
   return renderAdmin(kit, c, 'mails', { title: mails.title }, body)
 }

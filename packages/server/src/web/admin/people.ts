@@ -8,6 +8,7 @@ import type { PageContext, PageKit } from '../kit.ts'
 import { day, empty, type Html, pageHead } from '../layout.ts'
 import { notFound } from '../problem.ts'
 import { mayChange, renderAdmin, requireReader } from './acting.ts'
+import { listFoot } from './list-foot.ts'
 import { strangerCard } from './sign-in-state.ts'
 import { adminTexts } from './texts.ts'
 
@@ -23,14 +24,14 @@ export async function renderPeople(kit: PageKit, c: PageContext): Promise<Respon
   const status = STATUSES.find(each => each === c.req.query('status'))
   const role = USER_ROLES.find(each => each === c.req.query('role'))
   const slice = await find(kit, query, status, role, c.req.query('cursor'))
-  const more =
-    slice.next &&
-    new URLSearchParams({
-      query,
-      ...(status && { status }),
-      ...(role && { role }),
-      cursor: encodeCursor(slice.next),
-    })
+  const total = query || status || role ? null : await kit.statistics.people()
+  const foot = listFoot(c, {
+    path: '/admin/users',
+    filters: { query, status, role },
+    shown: slice.rows.length,
+    total,
+    next: slice.next && { cursor: encodeCursor(slice.next) },
+  })
   const unknown = slice.rows.length === 0 ? parseEmailAddress(query) : null
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
   const nobody = unknown
@@ -39,7 +40,7 @@ export async function renderPeople(kit: PageKit, c: PageContext): Promise<Respon
   const body = html`${pageHead(people.title, people.lead)}
 <form method="get" action="/admin/users" class="inline spaced" role="search"><div class="field"><label for="query">${people.query}</label><input id="query" name="query" value="${query}" autocomplete="off" spellcheck="false" maxlength="${MAX_QUERY_LENGTH}"></div><button>${people.search}</button></form>
 <nav class="filter" aria-label="${people.columns.status}">${filters(status, role)}</nav>
-${slice.rows.length === 0 && !more ? nobody : html`<section class="card flush">${peopleTable(slice.rows, signedIn.user.id)}${more ? html`<p class="card-foot"><a href="/admin/users?${more.toString()}">${adminTexts.older}</a></p>` : ''}</section>`}`
+${slice.rows.length === 0 && !foot ? nobody : html`<section class="card flush">${peopleTable(slice.rows, signedIn.user.id)}${foot}</section>`}`
   return renderAdmin(kit, c, 'people', { title: people.title }, body)
 }
 

@@ -19,7 +19,11 @@ export const adminTexts = {
     nodes: 'Nodes',
     audit: 'Audit',
   },
-  older: 'More',
+  list: {
+    first: 'First page',
+    next: 'Next page',
+    of: (range: string, total: string) => `${range} of ${total}`,
+  },
   danger: 'Danger zone',
   cancel: 'Cancel',
   none: 'None.',

@@ -1,0 +1,51 @@
+import { html } from 'hono/html'
+import { formatCount } from '../chart.ts'
+import type { PageContext } from '../kit.ts'
+import type { Html } from '../layout.ts'
+import { adminTexts } from './texts.ts'
+
+/** One page of a list. */
+export interface ListPage {
+  path: string
+  /** The filters of the list, which its other pages keep; empty ones are left out. */
+  filters?: Readonly<Record<string, string | undefined>>
+  /** Rows of this page. */
+  shown: number
+  /** Rows of the whole list, where that is known. */
+  total?: number | null
+  /** The parameters of the next page; null: this is the last. */
+  next: Readonly<Record<string, string>> | null
+}
+
+/** Where a page is in its list, with links to the first and the next one. Empty for an empty list. */
+export function listFoot(
+  c: PageContext,
+  { path, filters = {}, shown, total = null, next }: ListPage,
+): Html | '' {
+  const start = startOf(c)
+  const end = start + shown - 1
+  if (shown === 0 && start === 1 && !next) return ''
+  const kept = Object.entries(filters).filter((entry): entry is [string, string] => Boolean(entry[1]))
+  const pathTo = (more: Readonly<Record<string, string>>) => {
+    const query = new URLSearchParams([...kept, ...Object.entries(more)]).toString()
+    return query ? `${path}?${query}` : path
+  }
+  const known = next === null ? end : total !== null && total > end ? total : null
+  const first = start > 1 ? html`<a href="${pathTo({})}">${adminTexts.list.first}</a>` : ''
+  const later = next
+    ? html`<a href="${pathTo({ ...next, start: String(end + 1) })}">${adminTexts.list.next}</a>`
+    : ''
+  return html`<div class="card-foot list-foot"><span class="quiet">${rangeText(start, end, known)}</span>${first} ${later}</div>`
+}
+
+function rangeText(start: number, end: number, total: number | null): string {
+  if (end < start) return ''
+  const range = `${formatCount(start)}–${formatCount(end)}`
+  return total === null ? range : adminTexts.list.of(range, formatCount(total))
+}
+
+/** The number of the first row, which the link to the page tells. Forging it only changes the numbers that are shown. */
+function startOf(c: PageContext): number {
+  const [text] = /^[1-9]\d{0,8}$/.exec(c.req.query('start') ?? '') ?? []
+  return text ? Number(text) : 1
+}
