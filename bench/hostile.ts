@@ -5,13 +5,13 @@ import { constants, getPriority, setPriority } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { bodyPaths, exchange, openAccount } from './support/account.ts'
-import { ATTACKS, type AttackOrder, type AttackResult } from './support/attacks.ts'
+import { ATTACKS, type AttackJob, type AttackResult } from './support/attacks.ts'
 import { type BenchDatabase, benchKey, postgresDatabase, sqliteDatabase } from './support/databases.ts'
 import { LOAD_CORE, pinBench, spawnPinned } from './support/machine.ts'
 import {
   KINDS,
   type Kind,
-  type NeighboursOrder,
+  type NeighboursJob,
   type NeighboursResult,
   SIGN_INS_PER_SECOND,
 } from './support/neighbours-protocol.ts'
@@ -152,7 +152,7 @@ async function observe(server: RunningProcess, people: () => number): Promise<Ne
     fromToken: await exchange(server, benchKey(0)),
     toToken: await exchange(server, benchKey(1)),
   }
-  const order: NeighboursOrder = { port: server.port, durationMs: RUN_MS, keys, agents, signIns }
+  const order: NeighboursJob = { port: server.port, durationMs: RUN_MS, keys, agents, signIns }
   return ask(neighbours, order)
 }
 
@@ -162,7 +162,7 @@ async function observeUnder(
   flow: string,
 ): Promise<{ during: NeighboursResult; attack: AttackResult }> {
   const account = await openAccount(server, people)
-  const order: AttackOrder = { attack: flow, port: server.port, account, bodyPaths: await bodyPaths(server) }
+  const order: AttackJob = { attack: flow, port: server.port, account, bodyPaths: await bodyPaths(server) }
   const attack = ask<AttackResult>(attacker, order)
   await wait(LEAD_MS)
   const during = await observe(server, people)

@@ -1,4 +1,4 @@
-import type { Account, AttackOrder } from './attacks.ts'
+import type { Account, AttackJob } from './attacks.ts'
 import { addressOf, tokenOf } from './people.ts'
 import type { RunningProcess } from './processes.ts'
 
@@ -61,7 +61,7 @@ async function call(
 }
 
 /** Lists the paths of all calls with a body, from the OpenAPI document, and of the pages' forms. */
-export async function bodyPaths({ port }: RunningProcess): Promise<AttackOrder['bodyPaths']> {
+export async function bodyPaths({ port }: RunningProcess): Promise<AttackJob['bodyPaths']> {
   const answer = await fetch(`http://127.0.0.1:${port}/openapi.json`)
   const { paths } = (await answer.json()) as {
     paths: Record<string, Record<string, { requestBody?: unknown }>>

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import type { AgentsOrder, AgentsResult } from './hub-agents.ts'
+import type { AgentsJob, AgentsResult } from './hub-agents.ts'
 import { LOAD_CORE, spawnPinned } from './machine.ts'
 
 /** Starts the agents (hub-agents.ts) as a process on another core than the server. */
@@ -9,12 +9,12 @@ export async function startAgents() {
   const child = spawnPinned(LOAD_CORE, [program], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   await once(child, 'spawn')
   return {
-    async run(order: AgentsOrder): Promise<AgentsResult> {
+    async run(order: AgentsJob): Promise<AgentsResult> {
       child.send(order)
       const [result] = await once(child, 'message')
       return result as AgentsResult
     },
-    async request(order: AgentsOrder): Promise<void> {
+    async request(order: AgentsJob): Promise<void> {
       child.send(order)
     },
     async [Symbol.asyncDispose]() {

@@ -1,18 +1,18 @@
 import { connect, type Socket } from 'node:net'
-import { ATTACKS, type Attack, type AttackOrder, type AttackResult } from './attacks.ts'
-import { serveOrders } from './child.ts'
+import { ATTACKS, type Attack, type AttackJob, type AttackResult } from './attacks.ts'
+import { serveJobs } from './child.ts'
 
 /* The attacker, a process of its own: runs one attack of attacks.ts until it is stopped. */
 
 let stop = () => {}
 
-serveOrders(async (order: AttackOrder | 'stop') => {
+serveJobs(async (order: AttackJob | 'stop') => {
   if (order !== 'stop') return run(order)
   stop()
   return undefined
 })
 
-async function run(order: AttackOrder): Promise<AttackResult> {
+async function run(order: AttackJob): Promise<AttackResult> {
   const answers: Record<string, number> = {}
   const stopped = new Promise<void>(resolve => {
     stop = resolve

@@ -7,7 +7,7 @@ import { setTimeout as wait } from 'node:timers/promises'
  * core of the attacker can load one core of the service.
  */
 
-export interface AttackOrder {
+export interface AttackJob {
   attack: string
   port: number
   /** The attacker's free account. */
@@ -32,7 +32,7 @@ export interface AttackResult {
 }
 
 export interface Attack {
-  order: AttackOrder
+  order: AttackJob
   running: boolean
   stopped: Promise<void>
   count(what: string): void

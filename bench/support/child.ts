@@ -1,5 +1,5 @@
 /** Runs the jobs that the parent process sends, one after the other, and answers each; exits with its parent. */
-export function serveOrders<Order, Result>(run: (order: Order) => Promise<Result>): void {
+export function serveJobs<Order, Result>(run: (order: Order) => Promise<Result>): void {
   process.on('message', (order: Order) => {
     run(order).then(
       result => {

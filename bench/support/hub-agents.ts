@@ -6,7 +6,7 @@ import { connect, type Socket } from 'node:net'
  * and recognise text and close frames.
  */
 
-export type AgentsOrder =
+export type AgentsJob =
   | { do: 'connect'; port: number; tokens: string[]; count: number; atOnce: number }
   /** Every connection sends its frame and waits for the answer, `atOnce` of them at a time, for so long. */
   | { do: 'ask'; frames: string[]; answer: string; atOnce: number; durationMs: number }
@@ -33,19 +33,19 @@ let agents: Agent[] = []
 let closes: Record<string, number> = {}
 let onClosed = () => {}
 
-process.on('message', (order: AgentsOrder) => {
+process.on('message', (order: AgentsJob) => {
   void execute(order).then(result => process.send!(result))
 })
 process.on('disconnect', () => process.exit())
 
-async function execute(order: AgentsOrder): Promise<AgentsResult> {
+async function execute(order: AgentsJob): Promise<AgentsResult> {
   closes = {}
   const began = performance.now()
   const count = await work(order)
   return { count, seconds: (performance.now() - began) / 1000, closes }
 }
 
-function work(order: AgentsOrder): Promise<number> {
+function work(order: AgentsJob): Promise<number> {
   switch (order.do) {
     case 'connect':
       return connectAll(order)
@@ -60,7 +60,7 @@ function work(order: AgentsOrder): Promise<number> {
   }
 }
 
-async function connectAll({ port, tokens, count, atOnce }: Extract<AgentsOrder, { do: 'connect' }>) {
+async function connectAll({ port, tokens, count, atOnce }: Extract<AgentsJob, { do: 'connect' }>) {
   let started = 0
   const one = async () => {
     while (started < count) {
@@ -178,7 +178,7 @@ function frame(opcode: number, payload: Buffer): Buffer {
   return Buffer.concat([head, payload])
 }
 
-async function askAll({ frames, answer, atOnce, durationMs }: Extract<AgentsOrder, { do: 'ask' }>) {
+async function askAll({ frames, answer, atOnce, durationMs }: Extract<AgentsJob, { do: 'ask' }>) {
   const bytes = frames.map(text => frame(TEXT, Buffer.from(text)))
   const until = performance.now() + durationMs
   let next = 0
@@ -205,11 +205,7 @@ function ask(agent: Agent, bytes: Buffer, answer: string): Promise<void> {
   })
 }
 
-function fanOut({
-  frame: text,
-  answer,
-  receivers,
-}: Extract<AgentsOrder, { do: 'fan-out' }>): Promise<number> {
+function fanOut({ frame: text, answer, receivers }: Extract<AgentsJob, { do: 'fan-out' }>): Promise<number> {
   return new Promise(resolve => {
     let received = 0
     for (const agent of agents.slice(1)) {

@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net'
-import type { LoadOrder, LoadResult } from './load-protocol.ts'
+import type { LoadJob, LoadResult } from './load-protocol.ts'
 import { percentile } from './statistics.ts'
 
 /*
@@ -7,12 +7,12 @@ import { percentile } from './statistics.ts'
  * socket into one buffer, and delimits answers by their length only.
  */
 
-process.on('message', (order: LoadOrder) => {
+process.on('message', (order: LoadJob) => {
   void run(order).then(result => process.send!(result))
 })
 process.on('disconnect', () => process.exit())
 
-async function run(order: LoadOrder): Promise<LoadResult> {
+async function run(order: LoadJob): Promise<LoadResult> {
   const requests = order.bodies.map(body => toRequest(order, body))
   const tally: Tally = { measuring: false, latencies: [], failed: 0 }
   const idle: Line[] = []
@@ -143,7 +143,7 @@ function answerLength(buffer: Buffer, filled: number): number {
   return headEnd + 4 + Number(length?.[1] ?? 0)
 }
 
-function toRequest({ method, path, headers }: LoadOrder, body: string): Buffer {
+function toRequest({ method, path, headers }: LoadJob, body: string): Buffer {
   const all = { 'content-type': 'application/json', ...headers }
   const lines = [
     `${method} ${path} HTTP/1.1`,

@@ -1,5 +1,5 @@
 /** A job of the load generator. */
-export interface LoadOrder {
+export interface LoadJob {
   port: number
   /** Keep-alive connections, each with at most one pending request. */
   connections: number

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
-import type { LoadOrder, LoadResult } from './load-protocol.ts'
+import type { LoadJob, LoadResult } from './load-protocol.ts'
 import { cpuSeconds, LOAD_CORE, spawnPinned } from './machine.ts'
 
 export interface Load extends AsyncDisposable {
   /** One run against a listening process, or several that share a port. @throws Error if an answer is not 2xx */
-  run(order: LoadOrder, pids: number | readonly number[]): Promise<Measured>
+  run(order: LoadJob, pids: number | readonly number[]): Promise<Measured>
 }
 
 export interface Measured extends LoadResult {

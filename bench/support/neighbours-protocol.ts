@@ -1,5 +1,5 @@
 /** A job of the neighbours process: the load of users who are not the attacker. */
-export interface NeighboursOrder {
+export interface NeighboursJob {
   port: number
   durationMs: number
   /** Keys of other users than the attacker, used in turn. */

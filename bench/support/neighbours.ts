@@ -1,11 +1,11 @@
 import { Agent, request } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import WebSocket from 'ws'
-import { serveOrders } from './child.ts'
+import { serveJobs } from './child.ts'
 import {
   KINDS,
   type Kind,
-  type NeighboursOrder,
+  type NeighboursJob,
   type NeighboursResult,
   SIGN_INS_PER_SECOND,
   type UserLatencies,
@@ -31,9 +31,9 @@ interface Tally {
   failures: string[]
 }
 
-serveOrders(run)
+serveJobs(run)
 
-async function run(order: NeighboursOrder): Promise<NeighboursResult> {
+async function run(order: NeighboursJob): Promise<NeighboursResult> {
   const tallies = Object.fromEntries(
     KINDS.map(kind => [kind, { latencies: [], failures: [] }]),
   ) as unknown as Record<Kind, Tally>
@@ -129,7 +129,7 @@ function call(agent: Agent, port: number, path: string, body: unknown, number: n
   })
 }
 
-async function openMessages({ port, agents }: NeighboursOrder) {
+async function openMessages({ port, agents }: NeighboursJob) {
   const from = await openAgent(port, agents.fromToken)
   const to = await openAgent(port, agents.toToken)
   const awaited = new Map<number, () => void>()

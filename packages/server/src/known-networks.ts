@@ -22,16 +22,16 @@ export function createKnownNetworks(clock: Pick<Clock, 'now'>): KnownNetworks {
   let current = new Set<string>()
   let previous = new Set<string>()
   /** How many networks each account made known in the current period. */
-  let vouched = new Map<string, number>()
+  let networksOfAccount = new Map<string, number>()
   let startedAt: Instant = clock.now()
 
   return {
     noteUse(userId, network) {
       startPeriod()
       if (current.has(network)) return
-      const count = vouched.get(userId) ?? 0
+      const count = networksOfAccount.get(userId) ?? 0
       if (count >= MAX_NETWORKS_OF_AN_ACCOUNT || current.size >= MAX_NETWORKS) return
-      vouched.set(userId, count + 1)
+      networksOfAccount.set(userId, count + 1)
       current.add(network)
     },
     isKnown(network) {
@@ -45,7 +45,7 @@ export function createKnownNetworks(clock: Pick<Clock, 'now'>): KnownNetworks {
     if (age < PERIOD) return
     previous = age < 2 * PERIOD ? current : new Set()
     current = new Set()
-    vouched = new Map()
+    networksOfAccount = new Map()
     startedAt = clock.now()
   }
 }

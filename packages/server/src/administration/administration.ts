@@ -1,4 +1,4 @@
-import { type Audit, type By, performed, unchanged } from '../audit/audit.ts'
+import { type ActedBy, type Audit, auditedOutcome, withoutChanges } from '../audit/audit.ts'
 import type { AuditType } from '../audit/audit-event.ts'
 import type { ChangeLimits } from '../change-limits.ts'
 import type { Clock } from '../clock.ts'
@@ -22,20 +22,20 @@ export interface Administration {
   /** Live connections of all people on all nodes, newest first. */
   agents(page: PageRequest): Promise<Slice<PresenceRow>>
   /** @throws KeywayError `not_found` */
-  disconnect(connectionId: string, by: By): Promise<void>
+  disconnect(connectionId: string, by: ActedBy): Promise<void>
   /** The running nodes, oldest first. */
   nodes(): Promise<NodeStatus[]>
   mails(state: MessageState | null, page: PageRequest): Promise<Slice<ListedMail>>
   /** The last mails to a person's address. Audited, since it shows what a person does. */
-  mailsOf(userId: string, by: By): Promise<OutboxMessage[]>
+  mailsOf(userId: string, by: ActedBy): Promise<OutboxMessage[]>
   /** @throws KeywayError `not_found`, `mail_not_available` (a sign-in mail, or one that is sent or queued) */
-  sendAgain(mailId: string, by: By): Promise<OutboxMessage>
+  sendAgain(mailId: string, by: ActedBy): Promise<OutboxMessage>
   /** Queues a test mail. */
-  testMail(to: EmailAddress, by: By): Promise<OutboxMessage>
+  testMail(to: EmailAddress, by: ActedBy): Promise<OutboxMessage>
   /** Suppressed addresses in their order, after `after`. */
   suppressions(after: EmailAddress | null, limit: number): Promise<Suppression[]>
   /** Runs a read of a person's data and records it in the audit. @throws KeywayError `rate_limited` */
-  reading<Value>(userId: string, what: ReadKind, by: By, read: () => Promise<Value>): Promise<Value>
+  reading<Value>(userId: string, what: ReadKind, by: ActedBy, read: () => Promise<Value>): Promise<Value>
 }
 
 /** A mail with a masked recipient: this list covers all people, while reading the mails of one person is audited. */
@@ -99,11 +99,11 @@ export function createAdministration({
     async sendAgain(mailId, by) {
       const queued = await audit.perform(by, async tx => {
         const mail = await tx.outbox.find(mailId)
-        if (!mail || !(await tx.outbox.requeue(mailId, clock.now()))) return unchanged(null)
+        if (!mail || !(await tx.outbox.requeue(mailId, clock.now()))) return withoutChanges(null)
         tx.publish({ type: 'mail.queued' })
         const subject = { type: 'mail' as const, id: mailId, user_id: mail.userId }
         const states = { before: { state: mail.state }, after: { state: 'queued' } }
-        return performed(true, { type: 'mail.sent_again', subject, ...states })
+        return auditedOutcome(true, { type: 'mail.sent_again', subject, ...states })
       })
       const mail = await store.outbox.find(mailId)
       if (!mail) throw new KeywayError('not_found', 'There is no such mail.')
@@ -117,7 +117,12 @@ export function createAdministration({
         const now = clock.now()
         await outbox.enqueue(tx, { id, recipient: to, userId: null, content: { kind: 'test' }, now })
         const subject = { type: 'mail' as const, id, user_id: null }
-        return performed(true, { type: 'mail.tested', subject, before: null, after: { state: 'queued' } })
+        return auditedOutcome(true, {
+          type: 'mail.tested',
+          subject,
+          before: null,
+          after: { state: 'queued' },
+        })
       })
       return (await store.outbox.find(id))!
     },
@@ -128,13 +133,13 @@ export function createAdministration({
   async function reading<Value>(
     userId: string,
     what: ReadKind,
-    by: By,
+    by: ActedBy,
     read: () => Promise<Value>,
   ): Promise<Value> {
     // Support staff change nothing, and must not be able to fill the audit with reads either.
     changeLimits.take(`reading:${by.actor.id}`)
     await audit.perform(by, async () =>
-      performed(true, {
+      auditedOutcome(true, {
         type: 'user.read',
         subject: { type: 'user', id: userId, user_id: userId },
         before: null,
@@ -144,9 +149,9 @@ export function createAdministration({
     return read()
   }
 
-  function record(type: AuditType, kind: 'agent', id: string, userId: string, by: By): Promise<boolean> {
+  function record(type: AuditType, kind: 'agent', id: string, userId: string, by: ActedBy): Promise<boolean> {
     return audit.perform(by, async () =>
-      performed(true, { type, subject: { type: kind, id, user_id: userId }, before: null, after: null }),
+      auditedOutcome(true, { type, subject: { type: kind, id, user_id: userId }, before: null, after: null }),
     )
   }
 }

@@ -24,6 +24,6 @@ export interface ApiKeyDeps extends KeyLimits {
   meter: Meter
   limiter: Pick<KeyLimiter, 'quotasLeft'>
   policies: Pick<PolicyRegistry, 'read'>
-  imported: Pick<ImportedKeys, 'isPresentable' | 'load'>
+  imported: Pick<ImportedKeys, 'mayBeKey' | 'load'>
   knownNetworks: Pick<KnownNetworks, 'noteUse'>
 }

@@ -1,4 +1,4 @@
-import type { By } from '../audit/audit.ts'
+import type { ActedBy } from '../audit/audit.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
 import { quotasOf, type WantedLimits } from '../limits/limit.ts'
 import { assertWithinPolicy, withDefaults } from '../limits/policy.ts'
@@ -79,20 +79,20 @@ export interface ApiKeys {
    * `key_limit_reached`, `key_conflict`
    * @throws KeywayError `invalid_request`, `key_limit_reached`, `key_conflict`
    */
-  importKeys(keys: readonly KeyToImport[], by: By): Promise<ImportedKey[]>
+  importKeys(keys: readonly KeyToImport[], by: ActedBy): Promise<ImportedKey[]>
   /**
    * Whether a text may be a key, and is worth a look-up: it has our format or, while imported keys exist, could be one
    * of them.
    */
-  isPresentable(text: string): boolean
+  mayBeKey(text: string): boolean
   /** Permanent and idempotent. @throws KeywayError `not_found` */
   revoke(userId: string, id: string, caller: Caller | null): Promise<ApiKey>
   /** Sets the operator's limits of any user's key, which its owner cannot change. @throws KeywayError `not_found` */
-  setOperatorLimits(id: string, limits: WantedLimits, by: By): Promise<ApiKey>
+  setOperatorLimits(id: string, limits: WantedLimits, by: ActedBy): Promise<ApiKey>
   /** Remaining quotas of these keys, by quota id. Reads nothing if no key has one. */
   quotasLeft(keys: readonly ApiKey[]): Promise<ReadonlyMap<string, number>>
   /** Revokes any user's key, for the operator. @throws KeywayError `not_found` */
-  revokeById(id: string, by: By): Promise<ApiKey>
+  revokeById(id: string, by: ActedBy): Promise<ApiKey>
   /** Revokes the presented key and mails its owner. False when there is no such key. */
   revokeByPossession(key: string, caller: Caller): Promise<boolean>
   /**
@@ -207,7 +207,7 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
 
     importKeys: createImport(deps),
 
-    isPresentable: imported.isPresentable,
+    mayBeKey: imported.mayBeKey,
 
     async revoke(userId, id, caller) {
       return lastUsed.withLastUse(required(await revoke(userId, id, caller)))

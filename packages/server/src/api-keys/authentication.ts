@@ -13,11 +13,11 @@ import type { ImportedKeys } from './imported-keys.ts'
  */
 export async function findPresented(
   { apiKeys }: Store,
-  imported: Pick<ImportedKeys, 'isPresentable'>,
+  imported: Pick<ImportedKeys, 'mayBeKey'>,
   key: string,
   id?: string,
 ): Promise<OwnedApiKey> {
-  const apiKey = imported.isPresentable(key) ? await apiKeys.findByHash(sha256(key)) : null
+  const apiKey = imported.mayBeKey(key) ? await apiKeys.findByHash(sha256(key)) : null
   if (apiKey && (id === undefined || apiKey.id === id)) return apiKey
   throw new KeywayError(
     'invalid_api_key',

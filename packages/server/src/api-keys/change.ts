@@ -1,9 +1,9 @@
-import { type By, performed, unchanged } from '../audit/audit.ts'
+import { type ActedBy, auditedOutcome, withoutChanges } from '../audit/audit.ts'
 import type { AuditedState } from '../audit/audit-event.ts'
 import { formatMoney } from '../billing/money.ts'
 import { KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
-import { isNoLooser, type Limits, type WantedLimits } from '../limits/limit.ts'
+import { isAtLeastAsStrict, type Limits, type WantedLimits } from '../limits/limit.ts'
 import { assertWithinPolicy } from '../limits/policy.ts'
 import type { Transaction } from '../store.ts'
 import { type ApiKey, isNoWider } from './api-key.ts'
@@ -66,14 +66,14 @@ export function createChange({
     throw refusal(outcome.refused)
   }
 
-  async function setOperatorLimits(id: string, wanted: WantedLimits, by: By): Promise<ApiKey> {
+  async function setOperatorLimits(id: string, wanted: WantedLimits, by: ActedBy): Promise<ApiKey> {
     const [found] = await storage.store.apiKeys.findMany([id])
     if (!found) throw refusal('not_found')
     const quotaId = newId(clock.now())
     const changed = await audit.perform<ApiKey | null>(by, async tx => {
       await tx.users.lock(found.userId)
       const key = await tx.apiKeys.findOwned(found.userId, id)
-      if (!key) return unchanged(null)
+      if (!key) return withoutChanges(null)
       const now = clock.now()
       const current = key.operatorLimits
       const replacement = { keyId: id, current, wanted, quotaId, by: 'operator' as const, now }
@@ -81,7 +81,7 @@ export function createChange({
       const apiKey = await tx.apiKeys.update(found.userId, id, { operatorLimits }, now)
       const states = { before: audited(current), after: audited(operatorLimits) }
       const subject = { type: 'api_key' as const, id, user_id: found.userId }
-      return performed(apiKey, { type: 'api_key.limits_changed', subject, ...states })
+      return auditedOutcome(apiKey, { type: 'api_key.limits_changed', subject, ...states })
     })
     if (!changed) throw refusal('not_found')
     return changed
@@ -96,7 +96,7 @@ export function createChange({
     if (!change.limits) return null
     const { quota } = limits
     const left = quota ? ((await tx.quotas.remaining([quota.id], clock.now())).get(quota.id) ?? 0) : 0
-    return isNoLooser(change.limits, limits, left) ? null : 'loosens'
+    return isAtLeastAsStrict(change.limits, limits, left) ? null : 'loosens'
   }
 }
 

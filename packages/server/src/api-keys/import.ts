@@ -1,4 +1,4 @@
-import { type By, performed, unchanged } from '../audit/audit.ts'
+import { type ActedBy, auditedOutcome, withoutChanges } from '../audit/audit.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
 import { NO_LIMITS } from '../limits/limit.ts'
@@ -46,15 +46,15 @@ export function createImport({
   maxActiveKeys,
 }: Pick<ApiKeyDeps, 'storage' | 'clock' | 'audit' | 'policies' | 'imported' | 'maxActiveKeys'>) {
   /** @throws KeywayError `invalid_request`, `key_limit_reached`, `key_conflict` (the key of another account) */
-  return async function importKeys(keys: readonly KeyToImport[], by: By): Promise<ImportedKey[]> {
+  return async function importKeys(keys: readonly KeyToImport[], by: ActedBy): Promise<ImportedKey[]> {
     const owners = await findOwners(keys)
     const prepared = await prepare(keys, owners, by)
     const imported = await audit.perform(by, async tx => {
       const outcome = await insertAll(tx, prepared)
       const created = outcome.filter(({ isNew }) => isNew).length
-      if (created === 0) return unchanged(outcome)
+      if (created === 0) return withoutChanges(outcome)
       tx.publish({ type: 'api_keys.imported' })
-      return performed(outcome, {
+      return auditedOutcome(outcome, {
         type: 'api_key.imported',
         subject: { type: 'api_key', id: null, user_id: null },
         before: null,
@@ -84,7 +84,11 @@ export function createImport({
   }
 
   /** Ids are created here, since a transaction may run again. */
-  async function prepare(keys: readonly KeyToImport[], owners: readonly User[], by: By): Promise<Prepared[]> {
+  async function prepare(
+    keys: readonly KeyToImport[],
+    owners: readonly User[],
+    by: ActedBy,
+  ): Promise<Prepared[]> {
     const now = clock.now()
     const current = await policies.read()
     return keys.map((key, index) => {

@@ -14,7 +14,7 @@ const NO_KEY = /^(?:svr_|sva_|eyJ[\w-]*\.[\w-]*\.)/
 export interface ImportedKeys extends Reloading {
   load(): Promise<void>
   /** Whether the text may be a key, and is worth a look-up. */
-  isPresentable(text: string): boolean
+  mayBeKey(text: string): boolean
 }
 
 export function createImportedKeys({
@@ -40,7 +40,7 @@ export function createImportedKeys({
       failure: 'the existence of imported keys could not be read',
     }),
 
-    isPresentable: text => isKeyOfOurs(text) || (exist && isForeign(text)),
+    mayBeKey: text => isKeyOfOurs(text) || (exist && isForeign(text)),
   }
 
   async function load(): Promise<void> {

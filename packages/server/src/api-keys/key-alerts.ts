@@ -1,7 +1,7 @@
 import type { MicroDollars } from '../billing/money.ts'
 import { type KeySpend, periodsOf, spentIn } from '../billing/spend.ts'
 import type { Clock, Instant } from '../clock.ts'
-import { ofKey } from '../endings/webhook-events.ts'
+import { keyEvent } from '../endings/webhook-events.ts'
 import { newId } from '../ids.ts'
 import { type RefillPeriod, type RequestWindow, SPEND_PERIODS, type SpendPeriod } from '../limits/limit.ts'
 import type { Outbox } from '../outbox/outbox.ts'
@@ -96,7 +96,7 @@ async function raise(
   await tx.securityEvents.insert(securityEvent(type, key.userId, at, null, { keyId: key.id }))
   const { limit, per } = alert
   if (alert.percent === 100)
-    tx.announce(ofKey('api_key.limit_reached', key.id, key.userId, at, { limit, per }))
+    tx.announce(keyEvent('api_key.limit_reached', key.id, key.userId, at, { limit, per }))
   const about = { kind: 'api_key_limit' as const, at, ...alert }
   await mailOwner(tx, outbox, key, { id: newId(at), now: at, about })
 }

@@ -1,5 +1,5 @@
 import { type Clock, DAY, type Instant, toRfc3339 } from '../clock.ts'
-import { ofKey } from '../endings/webhook-events.ts'
+import { keyEvent } from '../endings/webhook-events.ts'
 import type { Storage } from '../store.ts'
 import { EXPIRED } from './key-alert-store.ts'
 
@@ -49,7 +49,7 @@ function announce(
 ): Promise<boolean> {
   return storage.transaction(async tx => {
     if (!(await tx.keyAlerts.claim(id, EXPIRED, expiresAt, now))) return false
-    tx.announce(ofKey('api_key.expired', id, userId, now, { expires_at: toRfc3339(expiresAt) }))
+    tx.announce(keyEvent('api_key.expired', id, userId, now, { expires_at: toRfc3339(expiresAt) }))
     return true
   })
 }

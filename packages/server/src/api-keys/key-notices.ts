@@ -1,5 +1,5 @@
 import { type Clock, DAY, toRfc3339 } from '../clock.ts'
-import { ofKey } from '../endings/webhook-events.ts'
+import { keyEvent } from '../endings/webhook-events.ts'
 import { newId } from '../ids.ts'
 import type { Outbox } from '../outbox/outbox.ts'
 import { securityEvent } from '../security-events/security-event.ts'
@@ -67,7 +67,7 @@ export function createKeyNotices({
       if (!(await tx.apiKeys.noteExpiryNotice(apiKey.id, reached.days, apiKey.expiresAt!))) return false
       const days = Math.ceil(left / DAY)
       const expires_at = toRfc3339(apiKey.expiresAt!)
-      tx.announce(ofKey('api_key.expiring', apiKey.id, apiKey.userId, now, { expires_at, days }))
+      tx.announce(keyEvent('api_key.expiring', apiKey.id, apiKey.userId, now, { expires_at, days }))
       await mailOwner(tx, outbox, apiKey, {
         id: mailId,
         now,

@@ -1,4 +1,4 @@
-import { type By, performed, unchanged } from '../audit/audit.ts'
+import { type ActedBy, auditedOutcome, withoutChanges } from '../audit/audit.ts'
 import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
 import { sha256 } from '../secrets.ts'
@@ -23,13 +23,13 @@ export function createRevocation({ storage, clock, outbox, audit, imported }: Ap
       )
     },
 
-    revokeById(id: string, by: By): Promise<ApiKey | null> {
+    revokeById(id: string, by: ActedBy): Promise<ApiKey | null> {
       return audit.perform(
         by,
         async tx => {
           const ended = await end(tx, id, null)
-          if (!ended) return unchanged(await findById(tx, id))
-          return performed<ApiKey | null>(ended, {
+          if (!ended) return withoutChanges(await findById(tx, id))
+          return auditedOutcome<ApiKey | null>(ended, {
             type: 'api_key.revoked',
             subject: { type: 'api_key', id, user_id: ended.userId },
             before: null,
@@ -42,7 +42,7 @@ export function createRevocation({ storage, clock, outbox, audit, imported }: Ap
 
     /** Revokes a key that somebody found and presents; its owner is notified. False if there is no such key. */
     async revokeByPossession(key: string, caller: Caller): Promise<boolean> {
-      const held = imported.isPresentable(key) ? await store.apiKeys.findByHash(sha256(key)) : null
+      const held = imported.mayBeKey(key) ? await store.apiKeys.findByHash(sha256(key)) : null
       if (!held) return false
       const mailId = newId(clock.now())
       await storage.transaction(

@@ -4,12 +4,12 @@ import type { App, AppSettings } from './app.ts'
 /** Settings that are recorded as they are; of the others only that they changed, since they are names and addresses. */
 const RECORDED = ['scopes', 'trusted', 'isPublic', 'tokenAlg', 'requirePkce'] as const
 
-export function registered(app: App): AuditChange {
+export function appRegistered(app: App): AuditChange {
   return { ...about('app.registered', app.id), after: stateOf(app) }
 }
 
 /** Empty if nothing changed. */
-export function changed(before: App, after: App): AuditChange[] {
+export function appChanged(before: App, after: App): AuditChange[] {
   const names = Object.keys(after).filter(
     name => JSON.stringify(before[name as keyof App]) !== JSON.stringify(after[name as keyof App]),
   )
@@ -18,15 +18,15 @@ export function changed(before: App, after: App): AuditChange[] {
   return [{ ...about('app.updated', after.id), ...states }]
 }
 
-export function removed(id: string): AuditChange {
+export function appRemoved(id: string): AuditChange {
   return about('app.removed', id)
 }
 
-export function secretCreated(id: string, secretId: string): AuditChange {
+export function appSecretCreated(id: string, secretId: string): AuditChange {
   return { ...about('app.secret_created', id), after: { secret_id: secretId } }
 }
 
-export function secretRemoved(id: string, secretId: string): AuditChange {
+export function appSecretRemoved(id: string, secretId: string): AuditChange {
   return { ...about('app.secret_removed', id), before: { secret_id: secretId } }
 }
 

@@ -8,7 +8,7 @@ const MAX_URL_LENGTH = 2048
 /** Maximum number of URIs in each list. */
 export const MAX_APP_URIS = 32
 /** Reserved scopes that an app may ask people for only if the operator gave them to it. */
-export const GIVEN_SCOPES: readonly string[] = ['account:write', 'keys:read', 'keys:write']
+export const OPERATOR_GRANTED_SCOPES: readonly string[] = ['account:write', 'keys:read', 'keys:write']
 
 type Described = Omit<App, 'createdAt' | 'coversFrom'>
 
@@ -113,11 +113,11 @@ function scopeProblems(scope: string): FieldError[] {
   if ((PERSONAL_SCOPES as readonly string[]).includes(scope))
     return problem('scopes', true, `need not contain ${scope}: every app may ask for it`)
   const isReserved = RESERVED_SCOPE_PREFIXES.some(prefix => scope.startsWith(prefix))
-  if (isReserved && !GIVEN_SCOPES.includes(scope))
+  if (isReserved && !OPERATOR_GRANTED_SCOPES.includes(scope))
     return problem(
       'scopes',
       true,
-      `must not contain ${JSON.stringify(scope)}: of the reserved scopes, apps may be given ${GIVEN_SCOPES.join(', ')}`,
+      `must not contain ${JSON.stringify(scope)}: of the reserved scopes, apps may be given ${OPERATOR_GRANTED_SCOPES.join(', ')}`,
     )
   const wrong = scopeProblem(scope)
   return wrong === null ? [] : [{ field: 'scopes', message: wrong }]

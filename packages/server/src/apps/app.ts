@@ -72,7 +72,7 @@ export const PERSONAL_SCOPES = [
 ] as const
 
 /** Whether a person may grant this scope to the app. */
-export function mayAskFor(app: Pick<App, 'scopes'>, scope: string): boolean {
+export function mayRequestScope(app: Pick<App, 'scopes'>, scope: string): boolean {
   return (PERSONAL_SCOPES as readonly string[]).includes(scope) || app.scopes.includes(scope)
 }
 
@@ -90,7 +90,7 @@ export function isSelfDescribed(appId: string): boolean {
  * Whether an app may read what the owner attached to a key: first-party apps, and the key's own app if it was
  * registered before the key was created, or adopted it (decision 14).
  */
-export function covers(
+export function coversKey(
   app: Pick<App, 'id' | 'firstParty' | 'coversFrom'>,
   key: { appId: string; createdAt: Instant },
 ): boolean {

@@ -1,5 +1,12 @@
 import type { FieldError } from '@keyway/sdk/protocol'
-import { type Audit, BY_COMMAND_LINE, type By, createAudit, performed, unchanged } from '../audit/audit.ts'
+import {
+  type ActedBy,
+  type Audit,
+  auditedOutcome,
+  BY_COMMAND_LINE,
+  createAudit,
+  withoutChanges,
+} from '../audit/audit.ts'
 import type { Clock } from '../clock.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
 import { equals, sha256 } from '../secrets.ts'
@@ -14,7 +21,7 @@ import {
   isAppId,
   type LiveCredentials,
 } from './app.ts'
-import { changed, registered, removed, secretCreated, secretRemoved } from './app-changes.ts'
+import { appChanged, appRegistered, appRemoved, appSecretCreated, appSecretRemoved } from './app-changes.ts'
 import { type AppSecret, type NewAppSecret, newAppSecret, removedByNext, secretIdOf } from './app-secret.ts'
 import { problemsOf } from './app-settings.ts'
 import type { AppPage } from './app-store.ts'
@@ -56,20 +63,20 @@ export interface Apps {
    *
    * @throws KeywayError `invalid_request`, also when the id or the audience is taken
    */
-  register(wanted: NewApp, by?: By): Promise<RegisteredApp>
+  register(wanted: NewApp, by?: ActedBy): Promise<RegisteredApp>
   /**
    * Changes the given settings; lists are replaced. A client that becomes public loses its secrets.
    *
    * @throws KeywayError `invalid_request`, `not_found`
    */
-  change(id: string, changes: Partial<AppSettings>, by?: By): Promise<App>
+  change(id: string, changes: Partial<AppSettings>, by?: ActedBy): Promise<App>
   /**
    * Removes an app, with effect on every node at once: its secrets, its sessions, its authorisations to charge, and people's consents. Keys
    * and sessions that people created under its id themselves stay theirs. If it is interrupted, repeating it ends the rest.
    *
    * @throws KeywayError `not_found`, `forbidden` (a first-party app)
    */
-  remove(id: string, by?: By): Promise<EndedByRemoval>
+  remove(id: string, by?: ActedBy): Promise<EndedByRemoval>
   /** The valid secrets, newest first. @throws KeywayError `not_found` */
   secrets(id: string): Promise<AppSecret[]>
   /**
@@ -78,9 +85,9 @@ export interface Apps {
    * @param removes the id of the secret that may be removed, null for none; without it any may
    * @throws KeywayError `not_found`, `invalid_request` (also if another secret would be removed)
    */
-  newSecret(id: string, by?: By, removes?: string | null): Promise<NewAppSecret>
+  newSecret(id: string, by?: ActedBy, removes?: string | null): Promise<NewAppSecret>
   /** Removes one secret, with effect on every node at once. @throws KeywayError `not_found` */
-  removeSecret(id: string, secretId: string, by?: By): Promise<void>
+  removeSecret(id: string, secretId: string, by?: ActedBy): Promise<void>
   /** The app with this id and secret, or null. */
   authenticate(id: string, secret: string): Promise<App | null>
 }
@@ -131,10 +138,10 @@ export function createApps({
       if ((await apps.removedAt(app.id)) !== null) await endAllOf(app.id)
       const secret = keepsSecret(app) ? newAppSecret() : null
       const outcome = await audit.perform<'audience' | 'id' | null>(by, async tx => {
-        if (await isTaken(tx, app)) return unchanged('audience')
-        if (!(await tx.apps.insert(app))) return unchanged('id')
+        if (await isTaken(tx, app)) return withoutChanges('audience')
+        if (!(await tx.apps.insert(app))) return withoutChanges('id')
         if (secret !== null) await tx.apps.addSecret(app.id, sha256(secret), createdAt)
-        return performed(null, registered(app))
+        return auditedOutcome(null, appRegistered(app))
       })
       if (outcome) throw taken(outcome)
       return { app, older, secret }
@@ -148,14 +155,14 @@ export function createApps({
       await ensureKeys({ ...known, ...changes })
       const outcome = await audit.perform<App | 'gone' | 'audience' | FieldError[]>(by, async tx => {
         const current = await tx.apps.lock(id)
-        if (!current) return unchanged('gone')
+        if (!current) return withoutChanges('gone')
         const app = { ...current, ...changes }
         const problems = problemsWith(app)
-        if (problems.length > 0) return unchanged(problems)
-        if (await isTaken(tx, app)) return unchanged('audience')
+        if (problems.length > 0) return withoutChanges(problems)
+        if (await isTaken(tx, app)) return withoutChanges('audience')
         await tx.apps.update(app)
         if (app.isPublic && !current.isPublic) await tx.apps.dropSecrets(id)
-        return performed(app, ...changed(current, app))
+        return auditedOutcome(app, ...appChanged(current, app))
       })
       if (outcome === 'gone') throw noSuchApp()
       if (outcome === 'audience') throw taken(outcome)
@@ -170,7 +177,7 @@ export function createApps({
       const isRemoved =
         app !== null &&
         (await audit.perform(by, async tx =>
-          (await tx.apps.remove(id, now)) ? performed(true, removed(id)) : unchanged(false),
+          (await tx.apps.remove(id, now)) ? auditedOutcome(true, appRemoved(id)) : withoutChanges(false),
         ))
       // From here on the app's tokens are refused, since each check looks the app up. Ending its sessions and consents
       // too serves the lists, the revocation feed and the journal.
@@ -186,12 +193,12 @@ export function createApps({
       const secretId = secretIdOf(made)
       const outcome = await audit.perform<'gone' | 'public' | 'other' | null>(by, async tx => {
         const found = isAppId(id) ? await tx.apps.lock(id) : null
-        if (!found) return unchanged('gone')
-        if (found.isPublic) return unchanged('public')
+        if (!found) return withoutChanges('gone')
+        if (found.isPublic) return withoutChanges('public')
         const removed = removedByNext((await tx.apps.datedSecrets(id)).map(secretIdOf))
-        if (removes !== undefined && removed !== null && removed !== removes) return unchanged('other')
+        if (removes !== undefined && removed !== null && removed !== removes) return withoutChanges('other')
         await tx.apps.addSecret(id, made.hash, made.createdAt)
-        return performed(null, secretCreated(id, secretId))
+        return auditedOutcome(null, appSecretCreated(id, secretId))
       })
       if (outcome === 'gone') throw noSuchApp()
       if (outcome === 'public') throw hasNoSecret()
@@ -210,8 +217,8 @@ export function createApps({
         const app = isAppId(id) ? await tx.apps.lock(id) : null
         const stored = app ? await tx.apps.datedSecrets(id) : []
         const found = stored.find(each => secretIdOf(each) === secretId)
-        if (!found || !(await tx.apps.removeSecret(id, found.hash))) return unchanged(false)
-        return performed(true, secretRemoved(id, secretId))
+        if (!found || !(await tx.apps.removeSecret(id, found.hash))) return withoutChanges(false)
+        return auditedOutcome(true, appSecretRemoved(id, secretId))
       })
       if (!isRemoved) throw new KeywayError('not_found', 'There is no such secret of this app.')
     },

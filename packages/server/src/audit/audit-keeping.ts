@@ -2,8 +2,8 @@ import { type Clock, DAY } from '../clock.ts'
 import type { Log } from '../log.ts'
 import type { Secrets } from '../secrets.ts'
 import type { Storage } from '../store.ts'
-import { isGenuine, type SealKind, sealPlace } from './audit-seal.ts'
-import type { SealedPlace } from './audit-store.ts'
+import { isGenuineSeal, type SealKind, sealPosition } from './audit-seal.ts'
+import type { SealedPosition } from './audit-store.ts'
 
 /** Retention unless the operator sets another. */
 export const DEFAULT_AUDIT_DAYS = 400
@@ -37,9 +37,9 @@ export function createAuditKeeping({
     async seal() {
       const { sequence, hash, sealed } = await audit.chain()
       if (sequence === 0) return
-      const isSealed = sealed?.sequence === sequence && isGenuine(secrets, 'head', sealed)
+      const isSealed = sealed?.sequence === sequence && isGenuineSeal(secrets, 'head', sealed)
       if (isSealed && secrets.isCurrent(sealed.mac)) return
-      const place = sealPlace(secrets, 'head', { sequence, hash })
+      const place = sealPosition(secrets, 'head', { sequence, hash })
       await store('head', place)
       log.info({ ...place }, 'audit head')
     },
@@ -47,7 +47,7 @@ export function createAuditKeeping({
     async prune(batch) {
       const last = await audit.lastBefore(clock.now() - auditDays * DAY)
       if (last) {
-        const place = sealPlace(secrets, 'pruned', last)
+        const place = sealPosition(secrets, 'pruned', last)
         await store('pruned', place)
         log.info({ ...place }, 'audit rows removed')
       }
@@ -56,7 +56,7 @@ export function createAuditKeeping({
   }
 
   /** Stores the place, and announces it by an event so that receivers can compare it later. */
-  function store(kind: SealKind, place: SealedPlace): Promise<void> {
+  function store(kind: SealKind, place: SealedPosition): Promise<void> {
     const at = clock.now()
     return storage.transaction(async tx => {
       if (kind === 'head') await tx.audit.seal(place)

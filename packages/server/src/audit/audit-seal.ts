@@ -1,21 +1,21 @@
 import type { Secrets } from '../secrets.ts'
-import type { SealedPlace } from './audit-store.ts'
+import type { SealedPosition } from './audit-store.ts'
 
 /** The two places in the chain that are sealed: its head, and the last row that retention removed. */
 export type SealKind = 'head' | 'pruned'
 
-export function sealPlace(
+export function sealPosition(
   secrets: Pick<Secrets, 'mac'>,
   kind: SealKind,
-  { sequence, hash }: Omit<SealedPlace, 'mac'>,
-): SealedPlace {
+  { sequence, hash }: Omit<SealedPosition, 'mac'>,
+): SealedPosition {
   return { sequence, hash, mac: secrets.mac('audit', messageOf(kind, sequence, hash)) }
 }
 
-export function isGenuine(
+export function isGenuineSeal(
   secrets: Pick<Secrets, 'verifyMac'>,
   kind: SealKind,
-  { sequence, hash, mac }: SealedPlace,
+  { sequence, hash, mac }: SealedPosition,
 ): boolean {
   return secrets.verifyMac('audit', messageOf(kind, sequence, hash), mac)
 }

@@ -16,7 +16,7 @@ export interface AuditFilter {
 }
 
 /** A place in the chain, authenticated under `KEYWAY_SECRET` (audit-seal.ts). */
-export interface SealedPlace {
+export interface SealedPosition {
   sequence: number
   hash: string
   mac: string
@@ -28,9 +28,9 @@ export interface AuditChain {
   sequence: number
   hash: string
   /** The head when it was last sealed; null before the first time. */
-  sealed: SealedPlace | null
+  sealed: SealedPosition | null
   /** The last row that retention removed; null before the first time. */
-  pruned: SealedPlace | null
+  pruned: SealedPosition | null
 }
 
 export interface AuditStore {
@@ -42,11 +42,11 @@ export interface AuditStore {
   /** The last row before an instant; null if there is none. */
   lastBefore(at: Instant): Promise<AuditEvent | null>
   /** Stores the seal, unless a later place is sealed. */
-  seal(place: SealedPlace): Promise<void>
+  seal(place: SealedPosition): Promise<void>
   /** Erases the texts of the reasons that concern a person; their hashes stay. */
   eraseReasons(userId: string): Promise<void>
   /** Stores up to where retention has removed rows; the engine refuses to delete any other. Only moves forward. */
-  markPruned(place: SealedPlace): Promise<void>
+  markPruned(place: SealedPosition): Promise<void>
   /** Removes rows up to the mark. Returns how many. */
   prune(batch: number): Promise<number>
 }

@@ -1,7 +1,7 @@
 import type { Secrets } from '../secrets.ts'
 import type { Storage } from '../store.ts'
 import { type AuditEvent, FIRST_HASH, hashOf, reasonHash } from './audit-event.ts'
-import { isGenuine } from './audit-seal.ts'
+import { isGenuineSeal } from './audit-seal.ts'
 import type { AuditChain } from './audit-store.ts'
 
 /** Rows per statement. */
@@ -32,9 +32,9 @@ export async function verifyAudit({
   }
 
   function sealMistake({ sequence, sealed, pruned }: AuditChain): VerificationResult | null {
-    if (sealed && !isGenuine(secrets, 'head', sealed))
+    if (sealed && !isGenuineSeal(secrets, 'head', sealed))
       return { mistake: `the seal of row ${sealed.sequence} was not made with KEYWAY_SECRET` }
-    if (pruned && !isGenuine(secrets, 'pruned', pruned))
+    if (pruned && !isGenuineSeal(secrets, 'pruned', pruned))
       return {
         mistake: `the mark that rows up to ${pruned.sequence} were removed was not made with KEYWAY_SECRET`,
       }

@@ -15,7 +15,7 @@ import {
 } from './audit-event.ts'
 
 /** The actor, with network and reason. */
-export interface By {
+export interface ActedBy {
   actor: Actor
   /** Null for commands and settings. */
   caller: Caller | null
@@ -24,7 +24,7 @@ export interface By {
 }
 
 /** The result of an administrative operation: its outcome, and what must be recorded. */
-export interface Performed<Outcome> {
+export interface AuditedOutcome<Outcome> {
   outcome: Outcome
   /** Empty if nothing was changed. */
   changes: readonly AuditChange[]
@@ -37,20 +37,20 @@ export interface Audit {
    * `Storage.transaction` otherwise.
    */
   perform<Outcome>(
-    by: By,
-    work: (tx: AuditedTransaction) => Promise<Performed<Outcome>>,
+    by: ActedBy,
+    work: (tx: AuditedTransaction) => Promise<AuditedOutcome<Outcome>>,
     readBack?: (store: Store) => Promise<Outcome | undefined>,
   ): Promise<Outcome>
   /** As `perform`, within a transaction of the caller, which must do nothing after it. */
   performWithin<Outcome>(
     tx: Transaction,
-    by: By,
-    work: (tx: AuditedTransaction) => Promise<Performed<Outcome>>,
+    by: ActedBy,
+    work: (tx: AuditedTransaction) => Promise<AuditedOutcome<Outcome>>,
   ): Promise<Outcome>
 }
 
 /** The actor of the `keyway` command. */
-export const BY_COMMAND_LINE: By = { actor: BY_COMMAND, caller: null, requestId: null, reason: null }
+export const BY_COMMAND_LINE: ActedBy = { actor: BY_COMMAND, caller: null, requestId: null, reason: null }
 
 const SALT_BYTES = 16
 /** Name of the lock under which appending transactions wait in memory for the head of the chain. */
@@ -60,8 +60,8 @@ export function createAudit({ storage, clock }: { storage: Storage; clock: Clock
   return { perform, performWithin }
 
   function perform<Outcome>(
-    by: By,
-    work: (tx: AuditedTransaction) => Promise<Performed<Outcome>>,
+    by: ActedBy,
+    work: (tx: AuditedTransaction) => Promise<AuditedOutcome<Outcome>>,
     readBack?: (store: Store) => Promise<Outcome | undefined>,
   ): Promise<Outcome> {
     return storage.runExclusive([CHAIN], () =>
@@ -71,15 +71,15 @@ export function createAudit({ storage, clock }: { storage: Storage; clock: Clock
 
   async function performWithin<Outcome>(
     tx: Transaction,
-    by: By,
-    work: (tx: AuditedTransaction) => Promise<Performed<Outcome>>,
+    by: ActedBy,
+    work: (tx: AuditedTransaction) => Promise<AuditedOutcome<Outcome>>,
   ): Promise<Outcome> {
     const { outcome, changes } = await work(tx as AuditedTransaction)
     if (changes.length > 0) await tx.audit.append(changes.map(change => toEvent(change, by)))
     return outcome
   }
 
-  function toEvent(change: AuditChange, by: By): NewAuditEvent {
+  function toEvent(change: AuditChange, by: ActedBy): NewAuditEvent {
     const now = clock.now()
     return {
       ...bounded(change),
@@ -94,11 +94,14 @@ export function createAudit({ storage, clock }: { storage: Storage; clock: Clock
 }
 
 /** The operation changed nothing. */
-export function unchanged<Outcome>(outcome: Outcome): Performed<Outcome> {
+export function withoutChanges<Outcome>(outcome: Outcome): AuditedOutcome<Outcome> {
   return { outcome, changes: [] }
 }
 
-export function performed<Outcome>(outcome: Outcome, ...changes: AuditChange[]): Performed<Outcome> {
+export function auditedOutcome<Outcome>(
+  outcome: Outcome,
+  ...changes: AuditChange[]
+): AuditedOutcome<Outcome> {
   return { outcome, changes }
 }
 

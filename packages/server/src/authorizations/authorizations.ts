@@ -60,7 +60,7 @@ export interface Authorizations {
    * Whether following a link, without a click, may redirect the browser to the app (RFC 9700 section 4.11.2). Anybody
    * may register a client, so for such a client the person must have consented to it before.
    */
-  mayLeadTo(app: App, signedIn: SignedIn | null): Promise<boolean>
+  mayRedirectTo(app: App, signedIn: SignedIn | null): Promise<boolean>
   /** The URL that redirects the browser back to the app with an error. */
   refuse(to: { redirectUri: string; state: string | null }, refusal: Refusal): string
   redeem: Redeem
@@ -168,7 +168,7 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
       return issued ? answer(request, { code }) : null
     },
 
-    async mayLeadTo(app, signedIn) {
+    async mayRedirectTo(app, signedIn) {
       if (!isSelfDescribed(app.id)) return true
       return signedIn !== null && covers(await store.consents.find(signedIn.user.id, app.id), app, [])
     },

@@ -1,5 +1,5 @@
 import { MAX_SCOPES } from '@keyway/sdk/protocol'
-import { type App, mayAskFor } from '../apps/app.ts'
+import { type App, mayRequestScope } from '../apps/app.ts'
 
 /** Standard scopes of claims that no account has; they are left out, as OpenID Connect asks (Core section 3.1.2.1). */
 const LEFT_OUT = ['address', 'phone']
@@ -17,7 +17,7 @@ export function grantableScopes(
   text: string,
 ): { scopes: string[] } | { refused: string } {
   const asked = [...new Set(text.split(' ').filter(scope => scope !== '' && !LEFT_OUT.includes(scope)))]
-  const refused = asked[MAX_SCOPES] ?? asked.find(scope => !mayAskFor(app, scope))
+  const refused = asked[MAX_SCOPES] ?? asked.find(scope => !mayRequestScope(app, scope))
   return refused === undefined ? { scopes: asked } : { refused: refusalOf(refused) }
 }
 

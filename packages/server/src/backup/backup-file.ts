@@ -224,7 +224,7 @@ function parse(text: string): unknown {
 }
 
 /** Passes the rows through and calls `progress` for every 1000. */
-export async function* counted<Each>(rows: AsyncIterable<Each>, progress?: (rows: number) => void) {
+export async function* withProgress<Each>(rows: AsyncIterable<Each>, progress?: (rows: number) => void) {
   let done = 0
   for await (const each of rows) {
     if (++done % 1000 === 0) progress?.(done)

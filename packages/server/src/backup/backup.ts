@@ -3,7 +3,7 @@ import { basename } from 'node:path'
 import type { Instant } from '../clock.ts'
 import { OperatorError } from '../operator-error.ts'
 import type { FileSecrets } from './authentication.ts'
-import { BACKUP_FORMAT, type BackupHeader, counted, writeBackup } from './backup-file.ts'
+import { BACKUP_FORMAT, type BackupHeader, withProgress, writeBackup } from './backup-file.ts'
 import type { BackupStore } from './backup-store.ts'
 import { instanceOf } from './journal-entry.ts'
 
@@ -42,7 +42,7 @@ export function createBackup({ store, version, secrets, openPepper, progress }: 
         migrations,
         secret_fingerprint: secrets.fingerprint,
       }
-      const counts = await writeBackup(file, header, counted(rows, progress), secrets)
+      const counts = await writeBackup(file, header, withProgress(rows, progress), secrets)
       return { file, createdAt: at, counts }
     })
   }

@@ -5,9 +5,9 @@ import {
   type BackupHeader,
   type CheckedBackup,
   checkBackup,
-  counted,
   type Row,
   readRows,
+  withProgress,
 } from './backup-file.ts'
 import type { BackupStore, RestoreTransaction } from './backup-store.ts'
 import { digestJournal, filesNeeded, type JournalDigest } from './journal-digest.ts'
@@ -119,7 +119,7 @@ async function insertAll(
       )
     batch = []
   }
-  for await (const each of counted(readRows(backup), progress)) {
+  for await (const each of withProgress(readRows(backup), progress)) {
     if (each.table !== table || batch.length === INSERT_BATCH) await flush()
     table = each.table
     batch.push(each.row)

@@ -7,7 +7,7 @@ import type { LedgerEntry, Subscription } from './ledger.ts'
 import type { MicroDollars } from './money.ts'
 import type { SpendCaps, Spent } from './spend.ts'
 
-export interface Posted {
+export interface PostedEntry {
   entry: LedgerEntry
   /** What the key's lineage has spent, this entry included; null for an entry without a key. */
   spent: Spent | null
@@ -44,7 +44,7 @@ export interface BillingChanges {
    * As `post`, unless the lineage would exceed `caps`: then writes nothing, and returns the period of the exceeded
    * limit.
    */
-  charge(entry: Omit<LedgerEntry, 'balanceAfter'>, caps: SpendCaps): Promise<Posted | SpendPeriod | null>
+  charge(entry: Omit<LedgerEntry, 'balanceAfter'>, caps: SpendCaps): Promise<PostedEntry | SpendPeriod | null>
   /** Records that the address with this keyed hash got its trial credit. True the first time only. */
   claimTrialCredit(addressHash: string, userId: string, at: Instant): Promise<boolean>
   /** Null if no such app is registered. Repeating an active grant does not change `grantedAt`. */

@@ -1,4 +1,4 @@
-import { type Audit, type By, performed, unchanged } from '../audit/audit.ts'
+import { type ActedBy, type Audit, auditedOutcome, withoutChanges } from '../audit/audit.ts'
 import type { Clock } from '../clock.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
 import { newId } from '../ids.ts'
@@ -21,7 +21,7 @@ export interface Credits {
    * @throws KeywayError `not_found` (unknown or deleted), `idempotency_conflict`, `invalid_request` (a balance
    *   above `MAX_BALANCE`)
    */
-  grant(wanted: WantedCredit, idempotencyKey: string, by: By): Promise<LedgerEntry>
+  grant(wanted: WantedCredit, idempotencyKey: string, by: ActedBy): Promise<LedgerEntry>
 }
 
 type Outcome = { entry: LedgerEntry } | { refused: 'not_found' | 'idempotency_conflict' | 'too_much' }
@@ -35,14 +35,14 @@ export function createCredits({ clock, audit }: { clock: Clock; audit: Audit }):
         by,
         async tx => {
           const earlier = await tx.billing.findByCause(cause)
-          if (earlier) return unchanged(replay(earlier, wanted))
+          if (earlier) return withoutChanges(replay(earlier, wanted))
           const user = await tx.users.lock(wanted.userId)
-          if (!user || user.status === 'deleted') return unchanged({ refused: 'not_found' })
+          if (!user || user.status === 'deleted') return withoutChanges({ refused: 'not_found' })
           const { userId, amount, description } = wanted
           // No concurrent transaction can raise the balance: credits hold the lock of the user's row, and charges only
           // lower it.
           if ((await tx.billing.balance(userId)) + amount > MAX_BALANCE)
-            return unchanged({ refused: 'too_much' })
+            return withoutChanges({ refused: 'too_much' })
           const entry = await tx.billing.post({
             id,
             userId,
@@ -55,8 +55,8 @@ export function createCredits({ clock, audit }: { clock: Clock; audit: Audit }):
             keyId: null,
             lineageId: null,
           })
-          if (!entry) return unchanged(await raced(tx.billing.findByCause(cause), wanted))
-          return performed<Outcome>(
+          if (!entry) return withoutChanges(await raced(tx.billing.findByCause(cause), wanted))
+          return auditedOutcome<Outcome>(
             { entry },
             {
               type: 'user.credit_granted',

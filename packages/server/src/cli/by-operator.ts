@@ -1,5 +1,5 @@
 import { hasControlCharacters } from '../api-keys/key-name.ts'
-import { BY_COMMAND_LINE, type By } from '../audit/audit.ts'
+import { type ActedBy, BY_COMMAND_LINE } from '../audit/audit.ts'
 import { MAX_REASON_LENGTH } from '../audit/audit-event.ts'
 import { OperatorError } from '../operator-error.ts'
 
@@ -7,7 +7,7 @@ import { OperatorError } from '../operator-error.ts'
 export const REASON = { value: 'TEXT', meaning: 'why, for the audit' }
 
 /** @throws OperatorError */
-export function byOperator(reason: string | boolean | undefined): By {
+export function byOperator(reason: string | boolean | undefined): ActedBy {
   if (typeof reason !== 'string' || reason.trim() === '') return BY_COMMAND_LINE
   if ([...reason].length > MAX_REASON_LENGTH)
     throw new OperatorError(`--reason must have at most ${MAX_REASON_LENGTH} characters.`)

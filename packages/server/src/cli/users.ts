@@ -1,5 +1,5 @@
 import type { ApiKey } from '../api-keys/api-key.ts'
-import type { By } from '../audit/audit.ts'
+import type { ActedBy } from '../audit/audit.ts'
 import { OperatorError } from '../operator-error.ts'
 import type { Services } from '../services.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
@@ -92,7 +92,7 @@ function change(
   name: string,
   summary: string,
   help: string,
-  verb: (services: Services, user: User, by: By) => Promise<User>,
+  verb: (services: Services, user: User, by: ActedBy) => Promise<User>,
 ): Command {
   return {
     name,

@@ -71,7 +71,7 @@ export function generateUserCode(): string {
 }
 
 /** `XXXX-XXXX`, as it is shown. */
-export function shownUserCode(code: string): string {
+export function formatUserCode(code: string): string {
   return `${code.slice(0, 4)}-${code.slice(4)}`
 }
 

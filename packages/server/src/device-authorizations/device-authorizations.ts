@@ -14,13 +14,13 @@ import {
   DEVICE_CODE_LIFETIME,
   type DeviceAuthorization,
   type DeviceDecision,
+  formatUserCode,
   generateUserCode,
   isFreshSignIn,
   POLL_INTERVAL,
   parseUserCode,
   possibleHashes,
   SLOW_DOWN_STEP,
-  shownUserCode,
   userCodeHash,
 } from './device-authorization.ts'
 import { grantConsent, isStillAllowed } from './device-consent.ts'
@@ -203,7 +203,7 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
   function newCodes(): DeviceCodes {
     return {
       deviceCode: randomToken(DEVICE_CODE_BYTES),
-      userCode: shownUserCode(generateUserCode()),
+      userCode: formatUserCode(generateUserCode()),
       ticket: randomToken(TICKET_BYTES),
       expiresIn: DEVICE_CODE_LIFETIME / 1000,
       interval: POLL_INTERVAL / 1000,

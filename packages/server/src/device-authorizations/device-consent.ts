@@ -9,7 +9,7 @@ import type { DeviceAuthorization } from './device-authorization.ts'
 /**
  * Whether the approval is stored as a consent. The command gets one key instead, which is listed and revoked as such.
  */
-function leavesConsent({ clientId }: DeviceAuthorization): boolean {
+function isStoredAsConsent({ clientId }: DeviceAuthorization): boolean {
   return clientId !== CLI_CLIENT_ID
 }
 
@@ -19,7 +19,7 @@ export async function grantConsent(
   approved: DeviceAuthorization,
   { id, userId, now, caller }: { id: string; userId: string; now: Instant; caller: Caller },
 ): Promise<void> {
-  const app = leavesConsent(approved) ? await tx.apps.find(approved.clientId) : null
+  const app = isStoredAsConsent(approved) ? await tx.apps.find(approved.clientId) : null
   if (!app || !needsConsent(app)) return
   const scopes = [...approved.scopes]
   await tx.consents.grant({ id, userId, appId: app.id, scopes, grantedAt: now }, app.createdAt)
@@ -30,6 +30,6 @@ export async function grantConsent(
 export async function isStillAllowed(tx: Transaction, approved: DeviceAuthorization): Promise<boolean> {
   const app = await tx.apps.find(approved.clientId)
   if (!app || app.createdAt > approved.createdAt) return false
-  if (!leavesConsent(approved) || !needsConsent(app)) return true
+  if (!isStoredAsConsent(approved) || !needsConsent(app)) return true
   return covers(await tx.consents.find(approved.userId!, app.id), app, approved.scopes)
 }

@@ -152,15 +152,15 @@ export type RowTransaction = WithChanges<Store> & {
 } & { endings: EndingRows; publish(event: Event): void }
 
 /** What a transaction collects besides its rows. */
-interface Left {
+interface CollectedFacts {
   facts: Fact[]
   /** Its webhook events, in the order of the operations. */
   announced: WebhookEvent[]
 }
 
 /** Wraps the operations of a transaction, so that each also records its facts and announces its webhook events. */
-export function withFacts(rows: RowTransaction): AuditedTransaction & Left {
-  const left: Left = { facts: [], announced: [] }
+export function withFacts(rows: RowTransaction): AuditedTransaction & CollectedFacts {
+  const left: CollectedFacts = { facts: [], announced: [] }
   const nouns = Object.keys(FACTS) as (keyof RecordedChanges)[]
   const changes = nouns.map(noun => [noun, { ...rows[noun], ...recording(rows, noun, left) }])
   return {
@@ -178,7 +178,7 @@ type AnyFacts<What> = ((outcome: unknown, ...args: unknown[]) => readonly What[]
 function recording(
   rows: RowTransaction,
   noun: keyof RecordedChanges,
-  { facts, announced }: Left,
+  { facts, announced }: CollectedFacts,
 ): { [name: string]: AnyOperation } {
   const verbs = rows[noun] as unknown as { [name: string]: AnyOperation }
   const table = Object.entries(FACTS[noun]) as [string, AnyFacts<Fact>][]

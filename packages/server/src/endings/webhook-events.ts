@@ -44,17 +44,17 @@ export const WEBHOOK_EVENTS: WebhookEventTable = {
     insert: (_, key) => [keyCreated(key)],
     insertImported: (isNew, key) => (isNew ? [keyCreated(key)] : NONE),
     update: (key, userId, id, change, now) =>
-      key ? [ofKey('api_key.updated', id, userId, now, { changed: changedFields(change) })] : NONE,
-    revoke: (key, id, _revokedAt, { at }) => (key ? [ofKey('api_key.revoked', id, key.userId, at)] : NONE),
-    revokeAllOf: (ids, userId, at) => ids.map(id => ofKey('api_key.revoked', id, userId, at)),
+      key ? [keyEvent('api_key.updated', id, userId, now, { changed: changedFields(change) })] : NONE,
+    revoke: (key, id, _revokedAt, { at }) => (key ? [keyEvent('api_key.revoked', id, key.userId, at)] : NONE),
+    revokeAllOf: (ids, userId, at) => ids.map(id => keyEvent('api_key.revoked', id, userId, at)),
     replace(key, id, successorId, _expiresAt, now) {
       if (!key) return NONE
       const { userId, expiresAt, revokedAt } = key
-      const rotated = ofKey('api_key.rotated', id, userId, now, {
+      const rotated = keyEvent('api_key.rotated', id, userId, now, {
         replaced_by: successorId,
         expires_at: toRfc3339(expiresAt!),
       })
-      return revokedAt === null ? [rotated] : [rotated, ofKey('api_key.revoked', id, userId, now)]
+      return revokedAt === null ? [rotated] : [rotated, keyEvent('api_key.revoked', id, userId, now)]
     },
   },
   sessions: {
@@ -112,7 +112,7 @@ function userCreated({ id, role, status, createdAt }: User): WebhookEvent {
 
 function keyCreated({ id, userId, createdAt, appId, scopes, expiresAt }: ApiKey): WebhookEvent {
   const expires_at = expiresAt === null ? null : toRfc3339(expiresAt)
-  return ofKey('api_key.created', id, userId, createdAt, { app_id: appId, scopes, expires_at })
+  return keyEvent('api_key.created', id, userId, createdAt, { app_id: appId, scopes, expires_at })
 }
 
 /** `balance.low` for a charge that took a balance from the threshold or above to below it. */
@@ -146,7 +146,7 @@ function charged({ id, userId, appId, keyId, amount, balanceAfter, createdAt }: 
 }
 
 /** A webhook event about a key. */
-export function ofKey(
+export function keyEvent(
   type: WebhookEventType,
   id: string,
   userId: string,

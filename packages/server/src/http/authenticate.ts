@@ -74,7 +74,7 @@ export function createAuthenticate({
     if (access === 'app') return await authenticateApp(parseAuthorization(incoming))
     const token = bearerToken(incoming)
     if (token.startsWith(API_KEY_PREFIX)) return await authenticateKey(token, access, caller)
-    return apiKeys.isPresentable(token)
+    return apiKeys.mayBeKey(token)
       ? await authenticateImported(token, access, caller)
       : await authenticateSession(token, access)
   }

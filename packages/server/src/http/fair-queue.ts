@@ -22,9 +22,9 @@ const QUANTUM_MS = 0.1
  * Bounds on remembering the used time of networks that have no queued request: how many networks, from how many
  * milliseconds on, and for how long.
  */
-const MAX_ABSENT = 10_000
-const REMEMBERED_MS = 1
-const ABSENT_FOR_MS = 1000
+const MAX_IDLE_NETWORKS = 10_000
+const MIN_USED_MS = 1
+const IDLE_FOR_MS = 1000
 /**
  * The one of four turns that serves noisy networks while others wait, so that they are slowed down but still served.
  */
@@ -33,11 +33,11 @@ const TURN_OF_NOISY = 0
 const TURN_OF_UNKNOWN = 2
 const TURNS = 4
 /** Maximum number of queued requests of one flow; further ones are refused. */
-export const MAX_WAITING_OF_A_FLOW = 1000
+export const MAX_QUEUED_PER_FLOW = 1000
 /**
  * Maximum number of queued requests in total, about 50 MB. When it is reached, each network may have an equal share.
  */
-export const MAX_WAITING = 10_000
+export const MAX_QUEUED = 10_000
 /** Number of refusals in one period that makes a network noisy, until a whole period passes with fewer. */
 export const NOISY_AFTER = 30
 const PERIOD_MS = 10_000
@@ -125,7 +125,7 @@ export function createFairQueue(
   }
 
   function enqueue({ id, network, whenGone }: Flow, work: () => void): boolean {
-    const drop = queueOf(network).add({ id, network }, work, waiting() >= MAX_WAITING)
+    const drop = queueOf(network).add({ id, network }, work, waiting() >= MAX_QUEUED)
     if (drop) whenGone(drop)
     return drop !== null
   }
@@ -203,7 +203,7 @@ interface Taken {
 }
 
 /** The queued requests of one network. */
-interface Waiting {
+interface NetworkQueue {
   flows: Turns<LinkedList<() => void>>
   count: number
   /** Time that its requests took, less the time it was credited since. */
@@ -213,7 +213,7 @@ interface Waiting {
 type RoundRobin = ReturnType<typeof createRoundRobin>
 
 function createRoundRobin(clock: () => number) {
-  const networks = createTurns<Waiting>()
+  const networks = createTurns<NetworkQueue>()
   const absent = createUsedTimes(clock)
   let waiting = 0
   return {
@@ -231,8 +231,8 @@ function createRoundRobin(clock: () => number) {
     ): (() => void) | null {
       const own = networks.get(network) ?? { flows: createTurns(), count: 0, usedMs: absent.take(network) }
       const works = own.flows.get(id) ?? new LinkedList()
-      if (works.size >= MAX_WAITING_OF_A_FLOW) return null
-      if (isFull && own.count >= Math.max(1, MAX_WAITING / (networks.size + 1))) return null
+      if (works.size >= MAX_QUEUED_PER_FLOW) return null
+      if (isFull && own.count >= Math.max(1, MAX_QUEUED / (networks.size + 1))) return null
       const entry = createEntry(work)
       works.append(entry)
       own.flows.add(id, works)
@@ -268,7 +268,7 @@ function createRoundRobin(clock: () => number) {
     },
   }
 
-  function charge(network: string, own: Waiting, ms: number): void {
+  function charge(network: string, own: NetworkQueue, ms: number): void {
     own.usedMs += ms
     const present = networks.get(network)
     if (present !== own) remember(network, own, present)
@@ -277,8 +277,8 @@ function createRoundRobin(clock: () => number) {
   /**
    * Remembers the used time of a network that has left the queue, for its next request, which may be queued already.
    */
-  function remember(network: string, { usedMs }: Waiting, present?: Waiting): void {
-    if (usedMs < REMEMBERED_MS) return
+  function remember(network: string, { usedMs }: NetworkQueue, present?: NetworkQueue): void {
+    if (usedMs < MIN_USED_MS) return
     if (present) present.usedMs += usedMs
     else absent.add(network, usedMs)
   }
@@ -294,12 +294,12 @@ function createUsedTimes(clock: () => number) {
   return {
     add(network: string, ms: number): void {
       const now = clock()
-      if (now - clearedAt >= ABSENT_FOR_MS) {
+      if (now - clearedAt >= IDLE_FOR_MS) {
         times.clear()
         clearedAt = now
       }
       const before = times.get(network)
-      if (before === undefined && times.size >= MAX_ABSENT) return
+      if (before === undefined && times.size >= MAX_IDLE_NETWORKS) return
       times.set(network, (before ?? 0) + ms)
     },
     take(network: string): number {

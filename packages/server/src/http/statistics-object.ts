@@ -1,5 +1,5 @@
 import { toRfc3339 } from '../clock.ts'
-import { LEVELS, type StatisticBucket, TOTALS } from '../statistics/statistic.ts'
+import { GAUGES, type StatisticBucket, TOTALS } from '../statistics/statistic.ts'
 
 /** The JSON form of a bucket; levels that were not measured are null. */
 export function statisticsObject({ start, ...values }: StatisticBucket) {
@@ -12,7 +12,7 @@ export function statisticsObject({ start, ...values }: StatisticBucket) {
  */
 export function statisticsCsv(buckets: readonly StatisticBucket[]): string {
   const codes = [...new Set(buckets.flatMap(({ refused }) => Object.keys(refused)))].sort()
-  const names = [...LEVELS, ...TOTALS] as const
+  const names = [...GAUGES, ...TOTALS] as const
   const head = ['start', ...names, 'refused', ...codes.map(code => `refused_${code}`)]
   const lines = buckets.map(bucket => [
     toRfc3339(bucket.start),

@@ -9,7 +9,7 @@ import type { KeptMessage } from './message-log.ts'
  * that the old node kept too, in order of arrival
  * @param seen all that the new node kept, `here` and what the old node kept too, in the order in which they arrived
  */
-export function joinInOrder(
+export function mergeInOrder(
   written: readonly KeptMessage[],
   there: readonly KeptMessage[],
   here: readonly KeptMessage[],

@@ -18,7 +18,7 @@ export interface MovedState {
   messages: [origin: string, frame: string][]
 }
 
-export function toMoved(messages: readonly KeptMessage[]): MovedState['messages'] {
+export function toMovedState(messages: readonly KeptMessage[]): MovedState['messages'] {
   return messages.map(({ origin, frame }) => [origin, frame])
 }
 

@@ -7,9 +7,9 @@ import { GOING_AWAY, RESTARTING } from './close-codes.ts'
 import { createConnectionMoves, type MoveRequest } from './connection-moves.ts'
 import type { Locations } from './locations.ts'
 import { KeptMessage, type MessageBudget, MessageLog } from './message-log.ts'
-import { joinInOrder, originsOf } from './message-order.ts'
+import { mergeInOrder, originsOf } from './message-order.ts'
 import type { Messages } from './messages.ts'
-import { type MovedState, parseMovedState, toMoved } from './moved-state.ts'
+import { type MovedState, parseMovedState, toMovedState } from './moved-state.ts'
 import { RELAY_TIMEOUT_MS, type Relay } from './node-relay.ts'
 import { NumberedSends } from './numbered-sends.ts'
 import type { Registry } from './registry.ts'
@@ -140,7 +140,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
       address,
       client,
       passed: [...(log.passed ?? []), [deps.nodeId, deps.messages.lastNumber]].slice(-MAX_PASSED),
-      messages: toMoved(messages),
+      messages: toMovedState(messages),
     }
     const settled = sends?.settled() ?? Promise.resolve()
     return settled.then(() => ({ ...moved, sends: sends?.state() ?? null }))
@@ -221,7 +221,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     const here = seen.filter(
       message => missing.has(message.origin) || !(known.has(message.origin) || log.hasPassed(message)),
     )
-    const joined = joinInOrder(written, there.slice(written.length), here, seen)
+    const joined = mergeInOrder(written, there.slice(written.length), here, seen)
     for (const message of joined ?? []) log.add(message)
     recent.clear()
     arriving.log = log

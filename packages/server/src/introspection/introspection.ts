@@ -2,7 +2,7 @@ import type { Json } from '@keyway/sdk/protocol'
 import { type AgentTokenClaims, type AgentTokens, hubAudience } from '../agent-tokens/agent-tokens.ts'
 import { type OwnedApiKey, refusalOf, type Scopes } from '../api-keys/api-key.ts'
 import type { ApiKeys } from '../api-keys/api-keys.ts'
-import { type App, covers } from '../apps/app.ts'
+import { type App, coversKey } from '../apps/app.ts'
 import { formatMoney } from '../billing/money.ts'
 import { capsOf, NOTHING_SPENT, remainingOf, type Spent } from '../billing/spend.ts'
 import { type Clock, type Instant, SECOND } from '../clock.ts'
@@ -67,7 +67,7 @@ export function createIntrospection(deps: {
   storage: Storage
   clock: Clock
   agentTokens: Pick<AgentTokens, 'verify'>
-  apiKeys: Pick<ApiKeys, 'isPresentable'>
+  apiKeys: Pick<ApiKeys, 'mayBeKey'>
   limiter: Pick<KeyLimiter, 'consume' | 'left'>
   sessions: Pick<Sessions, 'authenticate'>
   jwt: Jwt
@@ -79,11 +79,11 @@ export function createIntrospection(deps: {
 
   return {
     introspect(token, app, consume = 0) {
-      return apiKeys.isPresentable(token) ? ofKey(token, app, consume) : ofToken(token, app, consume)
+      return apiKeys.mayBeKey(token) ? ofKey(token, app, consume) : ofToken(token, app, consume)
     },
 
     async introspectMany(checks, app) {
-      const isKey = checks.map(({ token }) => apiKeys.isPresentable(token))
+      const isKey = checks.map(({ token }) => apiKeys.mayBeKey(token))
       const ofKeys = await ofManyKeys(
         checks.filter((_, n) => isKey[n]),
         app,
@@ -274,7 +274,7 @@ export function createIntrospection(deps: {
     app: RequestingApp | undefined,
     consume: number,
   ): Promise<LeftOfLimits | null> {
-    if (app && covers(app, apiKey)) return consume > 0 ? consumed(apiKey, consume) : limiter.left(apiKey)
+    if (app && coversKey(app, apiKey)) return consume > 0 ? consumed(apiKey, consume) : limiter.left(apiKey)
     if (consume > 0) throw mayNotConsume()
     return null
   }

@@ -1,4 +1,4 @@
-import { type Audit, type By, performed, unchanged } from '../audit/audit.ts'
+import { type ActedBy, type Audit, auditedOutcome, withoutChanges } from '../audit/audit.ts'
 import { type AuditChange, type AuditType, BY_SETTING } from '../audit/audit-event.ts'
 import type { ChangeLimits } from '../change-limits.ts'
 import type { Clock, Instant } from '../clock.ts'
@@ -20,10 +20,10 @@ export interface Invitations {
    */
   invite(
     wanted: { email: EmailAddress; role: InvitedRole | null; locale?: string | null },
-    by: By,
+    by: ActedBy,
   ): Promise<Invitation>
   /** Revokes an invitation. Permanent and idempotent; an accepted one is unchanged. */
-  revoke(id: string, by: By): Promise<Invitation>
+  revoke(id: string, by: ActedBy): Promise<Invitation>
   /** Accepts the pending invitation of an address that signs in, in the transaction of the sign-in. */
   accept(tx: Transaction, email: EmailAddress, userId: string, now: Instant): Promise<Invitation | null>
   /** Gives the role of an accepted invitation. Must come last in the transaction. */
@@ -66,7 +66,7 @@ export function createInvitations({
         async tx => {
           // Serialises invitations by several administrators to one address.
           await tx.magicLinks.lockAddress(email)
-          if (await tx.users.findByEmail(email)) return unchanged(false)
+          if (await tx.users.findByEmail(email)) return withoutChanges(false)
           const replaced = await tx.invitations.insert(invitation)
           await outbox.enqueue(tx, {
             id: mailId,
@@ -78,7 +78,7 @@ export function createInvitations({
             sendBefore: invitation.expiresAt,
           })
           const revoked = replaced.map(id => change('invitation.revoked', id))
-          return performed(true, ...revoked, {
+          return auditedOutcome(true, ...revoked, {
             ...change('invitation.created', invitation.id),
             after: { role },
           })
@@ -94,8 +94,8 @@ export function createInvitations({
     async revoke(id, by) {
       await audit.perform(by, async tx =>
         (await tx.invitations.revoke(id, clock.now()))
-          ? performed(true, change('invitation.revoked', id))
-          : unchanged(false),
+          ? auditedOutcome(true, change('invitation.revoked', id))
+          : withoutChanges(false),
       )
       const invitation = await storage.store.invitations.find(id)
       if (!invitation) throw new KeywayError('not_found', 'There is no such invitation.')
@@ -108,16 +108,16 @@ export function createInvitations({
       const role = accepted.role
       if (role === null || ROLE_RANK[user.role] >= ROLE_RANK[role]) return user
       if (!(await isInviterAdministrator(tx, accepted))) return user
-      const by: By = { actor: BY_SETTING, caller: null, requestId: null, reason: null }
+      const by: ActedBy = { actor: BY_SETTING, caller: null, requestId: null, reason: null }
       return audit.performWithin(tx, by, async audited => {
         const given = await audited.users.setRole(user.id, role, clock.now())
         const recorded = { ...roleChange(user, role), after: { role, invitation_id: accepted.id } }
-        return performed(given ?? user, recorded)
+        return auditedOutcome(given ?? user, recorded)
       })
     },
   }
 
-  async function localeOf(tx: Transaction, { actor }: By): Promise<string | null> {
+  async function localeOf(tx: Transaction, { actor }: ActedBy): Promise<string | null> {
     return actor.id === null ? null : ((await tx.users.find(actor.id))?.locale ?? null)
   }
 

@@ -30,7 +30,7 @@ interface Held {
   counted: CountedAt[]
 }
 
-export const NOTHING_SHARED: SharedState = { holders: {}, past: {} }
+export const EMPTY_STATE: SharedState = { holders: {}, past: {} }
 
 /** One window of a node in a claim. */
 export interface WindowClaim {
@@ -102,7 +102,7 @@ export function release(
  * shares. What such a node had not used when it last wrote counts as let through at the end of its lease, the latest
  * possible time.
  */
-export function withoutDead(
+export function withoutDeadHolders(
   state: SharedState,
   ends: ReadonlyMap<string, Instant>,
   now: Instant,

@@ -106,7 +106,7 @@ export function newQuota({ remaining, refill }: WantedQuota, id: string, left: n
  * Whether `wanted` limits at least as much as `current` in every respect, as any change by a key must.
  * @param left the remaining calls of the current quota
  */
-export function isNoLooser(wanted: WantedLimits, current: Limits, left: number): boolean {
+export function isAtLeastAsStrict(wanted: WantedLimits, current: Limits, left: number): boolean {
   return (
     current.requests.every(now =>
       wanted.requests.some(then => then.per === now.per && then.limit <= now.limit),

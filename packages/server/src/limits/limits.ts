@@ -13,7 +13,7 @@ import {
 import type { LimitPolicy, PolicySource } from './policy.ts'
 import { createQuotas } from './quotas.ts'
 import { createRequestLimits } from './request-limits.ts'
-import { type Demand, PERSON } from './subject.ts'
+import { type Demand, PERSON_PREFIX } from './subject.ts'
 
 /** The properties of a key on which its limits depend. */
 export interface LimitedKey {
@@ -127,7 +127,7 @@ function demandsOf(
   const demands: Demand[] = []
   const ofKey = strictest(limits.requests, operatorLimits.requests, keyLimits)
   if (ofKey.length > 0) demands.push({ subject: lineageId, windows: ofKey })
-  if (personLimits.length > 0) demands.push({ subject: PERSON + userId, windows: personLimits })
+  if (personLimits.length > 0) demands.push({ subject: PERSON_PREFIX + userId, windows: personLimits })
   return demands
 }
 

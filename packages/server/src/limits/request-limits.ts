@@ -3,13 +3,13 @@ import { KeywayError, type RateLimitState, unavailable } from '../errors.ts'
 import { newId } from '../ids.ts'
 import {
   claim,
+  EMPTY_STATE,
   HOLDER_MARGIN,
   isHolder,
-  NOTHING_SHARED,
   obsoleteFrom,
   release,
   type SharedState,
-  withoutDead,
+  withoutDeadHolders,
 } from './lease-state.ts'
 import type { LeaseRow, LeaseStore } from './lease-store.ts'
 import type { WhenCutOff } from './limit.ts'
@@ -272,7 +272,7 @@ export function createRequestLimits({
 
   /** The state without dead holders. */
   async function readState(row: LeaseRow | null): Promise<SharedState> {
-    if (!row) return NOTHING_SHARED
+    if (!row) return EMPTY_STATE
     const state = JSON.parse(row.state) as SharedState
     const others = Object.keys(state.holders).filter(holder => holder !== me)
     if (others.length === 0) return state
@@ -281,7 +281,7 @@ export function createRequestLimits({
     const ends = others
       .map(holder => [holder, (until.get(holder) ?? now - HOLDER_MARGIN) + HOLDER_MARGIN] as const)
       .filter(([, end]) => end <= now)
-    return withoutDead(state, new Map(ends), now)
+    return withoutDeadHolders(state, new Map(ends), now)
   }
 
   /** Renews the lease of this node if little of it is left. */

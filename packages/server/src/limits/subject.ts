@@ -53,7 +53,7 @@ export class Subject {
 
   constructor(name: string) {
     this.name = name
-    this.#prefix = name.startsWith(PERSON) ? 'person-' : ''
+    this.#prefix = name.startsWith(PERSON_PREFIX) ? 'person-' : ''
   }
 
   /** Sets the current limits. A lowered one must be claimed again. */
@@ -175,7 +175,7 @@ export class Subject {
 }
 
 /** Prefix of the subject names of persons. */
-export const PERSON = 'person:'
+export const PERSON_PREFIX = 'person:'
 
 function isSame(window: Window, { per, limit }: RequestLimit): boolean {
   return window.per === per && window.limit === limit

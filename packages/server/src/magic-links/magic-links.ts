@@ -1,4 +1,4 @@
-import { type By, performed } from '../audit/audit.ts'
+import { type ActedBy, auditedOutcome } from '../audit/audit.ts'
 import type { Instant } from '../clock.ts'
 import type { Caller } from '../network.ts'
 import { sha256 } from '../secrets.ts'
@@ -58,7 +58,7 @@ export interface MagicLinks {
   /** What the limits refuse now. Takes no lock. */
   limitsOf(email: EmailAddress): Promise<SignInLimits>
   /** Resets the counts of sign-in mails to the address and of wrong codes typed for it. */
-  clearLimits(email: EmailAddress, by: By): Promise<void>
+  clearLimits(email: EmailAddress, by: ActedBy): Promise<void>
 }
 
 export function createMagicLinks(deps: MagicLinkDeps): MagicLinks {
@@ -94,7 +94,7 @@ export function createMagicLinks(deps: MagicLinkDeps): MagicLinks {
         for (const bucket of bucketNamesOf(email)) await tx.magicLinks.clearSends(bucket)
         await tx.wrongCodes.clearMailbox(codeMailbox(secrets, email))
         const subject = { type: 'address' as const, id: null, user_id: userId }
-        return performed(undefined, { type: 'user.limits_cleared', subject, before: null, after: null })
+        return auditedOutcome(undefined, { type: 'user.limits_cleared', subject, before: null, after: null })
       })
     },
   }

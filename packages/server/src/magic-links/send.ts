@@ -19,7 +19,7 @@ interface Wanted {
 }
 
 /** The secrets of one mail and their ids, created before the transaction that may queue it. */
-interface Proof {
+interface MailSecrets {
   loginId: string
   mailId: string
   token: string
@@ -56,7 +56,7 @@ export function createSend(deps: MagicLinkDeps) {
     return { loginId: proof.loginId, expiresIn: MAGIC_LINK_LIFETIME_SECONDS }
   }
 
-  function prepareProof(): Proof {
+  function prepareProof(): MailSecrets {
     const now = clock.now()
     const loginId = newId(now)
     const code = generateCode()
@@ -73,7 +73,7 @@ export function createSend(deps: MagicLinkDeps) {
   async function queue(
     tx: Transaction,
     { email, appId, locale = null }: Wanted,
-    proof: Proof & { link: string },
+    proof: MailSecrets & { link: string },
     now: Instant,
   ) {
     const expiresAt = now + MAGIC_LINK_LIFETIME

@@ -1,5 +1,5 @@
 import { PERSONAL_SCOPES } from '../apps/app.ts'
-import { GIVEN_SCOPES } from '../apps/app-settings.ts'
+import { OPERATOR_GRANTED_SCOPES } from '../apps/app-settings.ts'
 import { ASSERTION_ALGS, CLIENT_AUTH_METHODS } from './client-authentication.ts'
 import type { Metadata } from './grant.ts'
 import { GRANT_TYPES } from './grants.ts'
@@ -18,7 +18,7 @@ function ofService(issuer: string): Metadata {
     revocation_endpoint: `${issuer}/oauth/revoke`,
     jwks_uri: `${issuer}/.well-known/jwks.json`,
     service_documentation: `${issuer}/docs`,
-    scopes_supported: [...PERSONAL_SCOPES, ...GIVEN_SCOPES],
+    scopes_supported: [...PERSONAL_SCOPES, ...OPERATOR_GRANTED_SCOPES],
     response_types_supported: [],
     grant_types_supported: Object.keys(GRANT_TYPES),
     token_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,

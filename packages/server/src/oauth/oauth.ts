@@ -51,7 +51,7 @@ export interface OAuth {
 export function createOAuth(
   deps: Omit<GrantDeps, 'clients'> & {
     introspection: Introspection
-    apiKeys: Pick<ApiKeys, 'revokeByPossession' | 'isPresentable'>
+    apiKeys: Pick<ApiKeys, 'revokeByPossession' | 'mayBeKey'>
     deviceAuthorizations: Pick<DeviceAuthorizations, 'request'>
     registered: Clients
     /** Networks, besides the public Internet, to which calls of apps' URLs may go. */
@@ -116,7 +116,7 @@ export function createOAuth(
       const named = namedClient(request)
       // A request with a key needs no client authentication.
       const client = named && !parseId(named.id) ? await clients.app(request) : null
-      if (apiKeys.isPresentable(token)) await apiKeys.revokeByPossession(token, caller)
+      if (apiKeys.mayBeKey(token)) await apiKeys.revokeByPossession(token, caller)
       else if (token.startsWith(REFRESH_TOKEN_PREFIX)) await revokeRefreshToken(token, client, caller)
       else await revokeAccessToken(token, client, caller)
     },

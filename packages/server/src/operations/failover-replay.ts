@@ -1,5 +1,11 @@
 import type { OwnedApiKey } from '../api-keys/api-key.ts'
-import { type Audit, BY_COMMAND_LINE, type Performed, performed, unchanged } from '../audit/audit.ts'
+import {
+  type Audit,
+  type AuditedOutcome,
+  auditedOutcome,
+  BY_COMMAND_LINE,
+  withoutChanges,
+} from '../audit/audit.ts'
 import type { AuditChange } from '../audit/audit-event.ts'
 import type { Trust } from '../backup/authentication.ts'
 import {
@@ -88,7 +94,7 @@ export async function replayJournal(
    * be left out because of it.
    */
   async function actAudited(
-    work: (tx: AuditedTransaction) => Promise<Performed<boolean>>,
+    work: (tx: AuditedTransaction) => Promise<AuditedOutcome<boolean>>,
   ): Promise<ReplayOutcome> {
     return dryRun || (await audit.perform(BY_COMMAND_LINE, work)) ? 'replayed' : 'standing'
   }
@@ -189,7 +195,7 @@ export async function replayJournal(
     if (ROLE_RANK[user.role] <= ROLE_RANK[role]) return 'standing'
     return actAudited(async tx => {
       const changed = await tx.users.setRole(user.id, role, clock.now())
-      return changed ? performed(true, roleChange(user, role)) : unchanged(false)
+      return changed ? auditedOutcome(true, roleChange(user, role)) : withoutChanges(false)
     })
   }
 
@@ -197,8 +203,8 @@ export async function replayJournal(
     return actAudited(async tx => {
       const before = await tx.users.find(id)
       const user = await deleteWithin(tx, id, clock.now(), secrets)
-      if (!before || !user) return unchanged(false)
-      return performed(true, statusChange('user.deleted', id, before.status, 'deleted'))
+      if (!before || !user) return withoutChanges(false)
+      return auditedOutcome(true, statusChange('user.deleted', id, before.status, 'deleted'))
     })
   }
 
@@ -207,11 +213,11 @@ export async function replayJournal(
     if (((await store.replay.lastActivation(id)) ?? at) > at) return 'standing'
     return actAudited(async tx => {
       await tx.users.lock(id)
-      if (((await tx.replay.lastActivation(id)) ?? at) > at) return unchanged(false)
+      if (((await tx.replay.lastActivation(id)) ?? at) > at) return withoutChanges(false)
       const user = await suspendWithin(tx, id, clock.now())
       return user
-        ? performed(true, statusChange('user.suspended', id, 'active', 'suspended'))
-        : unchanged(false)
+        ? auditedOutcome(true, statusChange('user.suspended', id, 'active', 'suspended'))
+        : withoutChanges(false)
     })
   }
 
@@ -239,10 +245,10 @@ export async function replayJournal(
   async function replayPolicies({ policies, changed_at: changedAt }: EntryOf<'policies'>): Promise<void> {
     if (((await store.policies.find())?.changedAt ?? 0) >= changedAt) return count('policies', 'standing')
     const outcome = await actAudited(async tx => {
-      if ((await tx.policies.lock()).changedAt >= changedAt) return unchanged(false)
+      if ((await tx.policies.lock()).changedAt >= changedAt) return withoutChanges(false)
       await tx.policies.set(policies, changedAt)
       tx.publish({ type: 'policies.changed' })
-      return performed(true, POLICIES_REPLAYED)
+      return auditedOutcome(true, POLICIES_REPLAYED)
     })
     count('policies', outcome)
   }

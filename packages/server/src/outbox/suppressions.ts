@@ -1,4 +1,4 @@
-import { type Audit, type By, performed, unchanged } from '../audit/audit.ts'
+import { type ActedBy, type Audit, auditedOutcome, withoutChanges } from '../audit/audit.ts'
 import { type Clock, toRfc3339 } from '../clock.ts'
 import { newId } from '../ids.ts'
 import { type Log, maskAddress } from '../log.ts'
@@ -15,7 +15,7 @@ export interface Suppressions {
   ): Promise<void>
   find(address: EmailAddress): Promise<Suppression | null>
   /** Lifts a suppression. False if there was none. */
-  lift(address: EmailAddress, by: By): Promise<boolean>
+  lift(address: EmailAddress, by: ActedBy): Promise<boolean>
 }
 
 export function createSuppressions({
@@ -54,9 +54,9 @@ export function createSuppressions({
     async lift(address, by) {
       const userId = (await storage.store.users.findByEmail(address))?.id ?? null
       return audit.perform(by, async tx => {
-        if (!(await tx.suppressions.lift(address))) return unchanged(false)
+        if (!(await tx.suppressions.lift(address))) return withoutChanges(false)
         const subject = { type: 'address' as const, id: null, user_id: userId }
-        return performed(true, { type: 'suppression.lifted', subject, before: null, after: null })
+        return auditedOutcome(true, { type: 'suppression.lifted', subject, before: null, after: null })
       })
     },
   }

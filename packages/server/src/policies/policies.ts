@@ -1,4 +1,4 @@
-import { type Audit, type By, performed, unchanged } from '../audit/audit.ts'
+import { type ActedBy, type Audit, auditedOutcome, withoutChanges } from '../audit/audit.ts'
 import type { AuditedState } from '../audit/audit-event.ts'
 import { formatMoney } from '../billing/money.ts'
 import type { Clock } from '../clock.ts'
@@ -20,7 +20,7 @@ export interface PolicyRegistry extends Reloading {
    */
   read(from?: Pick<Store, 'policies'>): Promise<Policies>
   /** Changes the given policies. @throws KeywayError `invalid_request` for a contradiction */
-  change(change: PolicyChange, by: By): Promise<Policies>
+  change(change: PolicyChange, by: ActedBy): Promise<Policies>
 }
 
 export function createPolicies({
@@ -62,11 +62,11 @@ export function createPolicies({
         const { policies: before, changedAt } = await tx.policies.lock()
         const after = changed(before, change, settings)
         const differing = difference(inForce(before, settings), inForce(after, settings))
-        if (!differing && JSON.stringify(before) === JSON.stringify(after)) return unchanged(null)
+        if (!differing && JSON.stringify(before) === JSON.stringify(after)) return withoutChanges(null)
         await tx.policies.set(after, Math.max(clock.now(), changedAt + 1))
         tx.publish({ type: 'policies.changed' })
         const subject = { type: 'policies' as const, id: null, user_id: null }
-        return performed(null, { type: 'policies.changed', subject, ...(differing ?? NO_DIFFERENCE) })
+        return auditedOutcome(null, { type: 'policies.changed', subject, ...(differing ?? NO_DIFFERENCE) })
       })
       await load()
       return held

@@ -1,4 +1,4 @@
-import { type App, mayAskFor } from '../apps/app.ts'
+import { type App, mayRequestScope } from '../apps/app.ts'
 import type { AppStore } from '../apps/app-store.ts'
 import type { Session } from './session.ts'
 
@@ -13,5 +13,5 @@ export async function appOf(
 
 /** The scopes of an app's session: the granted ones that the app may still ask for. */
 export function scopesOf(app: Pick<App, 'scopes'>, { grant }: Pick<Session, 'grant'>): string[] {
-  return (grant?.scopes ?? []).filter(scope => mayAskFor(app, scope))
+  return (grant?.scopes ?? []).filter(scope => mayRequestScope(app, scope))
 }

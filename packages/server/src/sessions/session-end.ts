@@ -1,4 +1,4 @@
-import { type Audit, type By, performed, unchanged } from '../audit/audit.ts'
+import { type ActedBy, type Audit, auditedOutcome, withoutChanges } from '../audit/audit.ts'
 import type { Clock } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import type { Caller } from '../network.ts'
@@ -20,9 +20,9 @@ export interface SessionEnding {
   replace(before: Session, after: Session, caller: Caller): Promise<void>
   endOthers(userId: string, exceptSessionId: string | null, caller: Caller): Promise<void>
   /** Ends a session of a person, for an administrator. Idempotent. @throws KeywayError `not_found` */
-  endOne(userId: string, sessionId: string, by: By): Promise<void>
+  endOne(userId: string, sessionId: string, by: ActedBy): Promise<void>
   /** Ends all of a person's sessions, for an administrator. Returns how many. */
-  endAll(userId: string, by: By): Promise<number>
+  endAll(userId: string, by: ActedBy): Promise<number>
 }
 
 export interface SessionEndDeps {
@@ -64,18 +64,18 @@ export function createSessionEnd({ storage, audit, clock, secretOf }: SessionEnd
     async endOne(userId, sessionId, by) {
       const session = await owned(userId, sessionId)
       await audit.perform(by, async tx => {
-        if (!(await endWithin(tx, session, 'revoked', null))) return unchanged(false)
+        if (!(await endWithin(tx, session, 'revoked', null))) return withoutChanges(false)
         const subject = { type: 'user' as const, id: userId, user_id: userId }
         const after = { session_id: sessionId }
-        return performed(true, { type: 'user.sessions_ended', subject, before: null, after })
+        return auditedOutcome(true, { type: 'user.sessions_ended', subject, before: null, after })
       })
     },
 
     endAll(userId, by) {
       return audit.perform(by, async tx => {
         const ids = await tx.sessions.endAllOf(userId, 'revoked', null, { at: clock.now(), caller: null })
-        if (ids.length === 0) return unchanged(0)
-        return performed(ids.length, {
+        if (ids.length === 0) return withoutChanges(0)
+        return auditedOutcome(ids.length, {
           type: 'user.sessions_ended',
           subject: { type: 'user', id: userId, user_id: userId },
           before: { sessions: ids.length },

@@ -1,4 +1,4 @@
-import { type Audit, type By, performed } from '../audit/audit.ts'
+import { type ActedBy, type Audit, auditedOutcome } from '../audit/audit.ts'
 import { type Clock, type Instant, SECOND, toRfc3339 } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
@@ -34,7 +34,7 @@ export interface SigningKeys extends Reloading {
    * Creates a new key for each algorithm that has one. New keys are published now, and sign after
    * `PUBLISHED_BEFORE_USE`.
    */
-  rotate(by: By): Promise<Rotation>
+  rotate(by: ActedBy): Promise<Rotation>
 }
 
 export interface Rotation {
@@ -140,7 +140,7 @@ export function createSigningKeys(deps: {
         async tx => {
           for (const key of added) await tx.signingKeys.insertNext(key, othersRetireAt)
           tx.publish({ type: 'signing_keys.changed' })
-          return performed(true, {
+          return auditedOutcome(true, {
             type: 'signing_key.rotated',
             subject: { type: 'signing_key', id: added[0]!.id, user_id: null },
             before: null,

@@ -15,14 +15,14 @@ export const TOTALS = [
 export type Total = (typeof TOTALS)[number]
 
 /** Gauges, measured at intervals; a bucket keeps the highest value. `people` are accounts that are not deleted. */
-export const LEVELS = ['people', 'live_agents'] as const
-export type Level = (typeof LEVELS)[number]
+export const GAUGES = ['people', 'live_agents'] as const
+export type Gauge = (typeof GAUGES)[number]
 
 /** Refused requests have a total for each error code. */
 export type Refusal = `refused:${ErrorCode}`
 const REFUSED = 'refused:'
 
-export type StatisticName = Total | Level | Refusal
+export type StatisticName = Total | Gauge | Refusal
 
 /** A stored value of an hour or a day. */
 export interface StatisticRow {
@@ -34,7 +34,7 @@ export interface StatisticRow {
 
 /** A bucket as reported. A gauge is null if it was not measured. */
 export type StatisticBucket = { start: Instant; refused: Record<string, number> } & Record<Total, number> &
-  Record<Level, number | null>
+  Record<Gauge, number | null>
 
 /** The rows of the hour and of the day to which values of one hour are added. */
 export function statisticRows(hour: Instant, values: ReadonlyMap<StatisticName, number>): StatisticRow[] {
@@ -43,8 +43,8 @@ export function statisticRows(hour: Instant, values: ReadonlyMap<StatisticName, 
   )
 }
 
-export function isLevel(name: StatisticName): name is Level {
-  return (LEVELS as readonly string[]).includes(name)
+export function isGauge(name: StatisticName): name is Gauge {
+  return (GAUGES as readonly string[]).includes(name)
 }
 
 export function emptyBucket(start: Instant): StatisticBucket {
@@ -53,7 +53,7 @@ export function emptyBucket(start: Instant): StatisticBucket {
 }
 
 /** Adds a stored value to its bucket. Names of a newer version are ignored. */
-export function place(bucket: StatisticBucket, { name, value }: StatisticRow): void {
+export function addToBucket(bucket: StatisticBucket, { name, value }: StatisticRow): void {
   if (name.startsWith(REFUSED)) bucket.refused[name.slice(REFUSED.length)] = value
-  else if (name in bucket) bucket[name as Total | Level] = value
+  else if (name in bucket) bucket[name as Total | Gauge] = value
 }

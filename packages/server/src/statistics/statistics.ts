@@ -6,9 +6,9 @@ import { createBatches } from '../usage/batches.ts'
 import { rangeOf, type WantedReport } from '../usage/range.ts'
 import { bucketStart, UNIT_LENGTHS, type UsageCounts } from '../usage/usage.ts'
 import {
+  addToBucket,
   emptyBucket,
-  type Level,
-  place,
+  type Gauge,
   type StatisticBucket,
   type StatisticName,
   statisticRows,
@@ -17,7 +17,7 @@ import {
 /** Counts the whole service in memory, without reads or writes. */
 export interface StatisticsCounter {
   /** @param at the instant whose hour it counts in; now by default */
-  count(name: Exclude<StatisticName, Level>, amount?: number, at?: Instant): void
+  count(name: Exclude<StatisticName, Gauge>, amount?: number, at?: Instant): void
   /** Counts sign-ups and sign-ins among the facts of a committed transaction. */
   countFacts(facts: readonly Fact[]): void
   /** Adds the counts of a usage batch for one hour. */
@@ -119,7 +119,7 @@ export function createStatistics({ storage, clock }: { storage: Storage; clock: 
     return storage.store.statistics.countFewPeople(FEW_PEOPLE)
   }
 
-  function raise(name: Level, value: number): void {
+  function raise(name: Gauge, value: number): void {
     const values = hourOf(clock.now())
     values.set(name, Math.max(values.get(name) ?? 0, value))
   }
@@ -135,7 +135,8 @@ export function createStatistics({ storage, clock }: { storage: Storage; clock: 
     const { unit, from, to } = rangeOf(wanted, clock.now())
     const buckets = new Map<Instant, StatisticBucket>()
     for (let start = from; start < to; start += UNIT_LENGTHS[unit]) buckets.set(start, emptyBucket(start))
-    for (const row of await storage.store.statistics.read(unit, from, to)) place(buckets.get(row.start)!, row)
+    for (const row of await storage.store.statistics.read(unit, from, to))
+      addToBucket(buckets.get(row.start)!, row)
     return [...buckets.values()]
   }
 }

@@ -7,7 +7,13 @@ import {
   type NewAuditEvent,
   type Subject,
 } from '../audit/audit-event.ts'
-import type { AuditChain, AuditChanges, AuditFilter, AuditStore, SealedPlace } from '../audit/audit-store.ts'
+import type {
+  AuditChain,
+  AuditChanges,
+  AuditFilter,
+  AuditStore,
+  SealedPosition,
+} from '../audit/audit-store.ts'
 import { canonicalJson, type PlainJson } from '../audit/canonical-json.ts'
 import { toSlice } from '../paging.ts'
 import type { Db } from './engine.ts'
@@ -244,6 +250,6 @@ function toChain(row: AuditChainRow | undefined): AuditChain {
   }
 }
 
-function toPlace(sequence: number | null, hash: string | null, mac: string | null): SealedPlace | null {
+function toPlace(sequence: number | null, hash: string | null, mac: string | null): SealedPosition | null {
   return sequence === null || hash === null || mac === null ? null : { sequence, hash, mac }
 }

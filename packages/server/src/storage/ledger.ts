@@ -1,4 +1,4 @@
-import type { Posted } from '../billing/billing-store.ts'
+import type { PostedEntry } from '../billing/billing-store.ts'
 import type { LedgerEntry } from '../billing/ledger.ts'
 import type { SpendCaps } from '../billing/spend.ts'
 import type { Instant } from '../clock.ts'
@@ -17,7 +17,7 @@ export async function post(
   tx: Db,
   entry: Omit<LedgerEntry, 'balanceAfter'>,
   caps?: SpendCaps,
-): Promise<Posted | SpendPeriod | null> {
+): Promise<PostedEntry | SpendPeriod | null> {
   const { userId, amount, lineageId } = entry
   const balanceAfter = await move(tx, userId, amount)
   if (balanceAfter === null) return null

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { isLevel, type StatisticRow } from '../statistics/statistic.ts'
+import { isGauge, type StatisticRow } from '../statistics/statistic.ts'
 import type { StatisticsStore } from '../statistics/statistics-store.ts'
 import type { Db } from './engine.ts'
 import { countOf, inChunks, type Statements } from './statements.ts'
@@ -9,8 +9,8 @@ export function createStatisticsStore({ db }: Statements): StatisticsStore {
     async add(rows) {
       // In the order of the primary key, the same everywhere, so that nodes that add to the same rows do not deadlock.
       const sorted = [...rows].sort(byPrimaryKey)
-      for (const some of inChunks(sorted.filter(({ name }) => !isLevel(name)))) await addTotals(db, some)
-      for (const some of inChunks(sorted.filter(({ name }) => isLevel(name)))) await raiseLevels(db, some)
+      for (const some of inChunks(sorted.filter(({ name }) => !isGauge(name)))) await addTotals(db, some)
+      for (const some of inChunks(sorted.filter(({ name }) => isGauge(name)))) await raiseLevels(db, some)
     },
     read: (unit, from, to) =>
       db

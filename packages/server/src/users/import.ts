@@ -1,4 +1,4 @@
-import { type Audit, type By, performed, unchanged } from '../audit/audit.ts'
+import { type ActedBy, type Audit, auditedOutcome, withoutChanges } from '../audit/audit.ts'
 import type { Clock } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { EmailAddress } from './email-address.ts'
@@ -21,7 +21,7 @@ export interface ImportedUser {
 
 /** Imports accounts without credit, plan or mail; the first sign-in adds these, once. */
 export function createUserImport({ clock, audit }: { clock: Clock; audit: Audit }) {
-  return function importUsers(people: readonly UserToImport[], by: By): Promise<ImportedUser[]> {
+  return function importUsers(people: readonly UserToImport[], by: ActedBy): Promise<ImportedUser[]> {
     // Ids are created here, since a transaction may run again.
     const prepared = people.map(person => ({ ...person, id: newId(clock.now()) }))
     return audit.perform(by, async tx => {
@@ -34,8 +34,8 @@ export function createUserImport({ clock, audit }: { clock: Clock; audit: Audit 
         outcome.push({ id: isNew ? id : ((await tx.users.findByEmail(email))?.id ?? id), isNew })
       }
       const created = outcome.filter(({ isNew }) => isNew).length
-      if (created === 0) return unchanged(outcome)
-      return performed(outcome, {
+      if (created === 0) return withoutChanges(outcome)
+      return auditedOutcome(outcome, {
         type: 'user.imported',
         subject: { type: 'user', id: null, user_id: null },
         before: null,

@@ -1,4 +1,4 @@
-import { type Audit, type By, performed, unchanged } from '../audit/audit.ts'
+import { type ActedBy, type Audit, auditedOutcome, withoutChanges } from '../audit/audit.ts'
 import { BY_SETTING } from '../audit/audit-event.ts'
 import type { Clock, Instant } from '../clock.ts'
 import type { Log } from '../log.ts'
@@ -24,7 +24,7 @@ export interface ListedAdministrators {
   hashOf(email: EmailAddress): Promise<string>
 }
 
-const BY_LIST: By = { actor: BY_SETTING, caller: null, requestId: null, reason: null }
+const BY_LIST: ActedBy = { actor: BY_SETTING, caller: null, requestId: null, reason: null }
 
 export function createListedAdministrators({
   storage,
@@ -65,7 +65,7 @@ export function createListedAdministrators({
       if (!(await tx.administrators.claim(addressHash, user.id, now)) || user.role === 'admin') return user
       return audit.performWithin(tx, BY_LIST, async audited => {
         const admin = await audited.users.setRole(user.id, 'admin', now)
-        return performed(admin ?? user, roleChange(user, 'admin'))
+        return auditedOutcome(admin ?? user, roleChange(user, 'admin'))
       })
     },
   }
@@ -78,11 +78,11 @@ export function createListedAdministrators({
     const isKept = await audit.perform(BY_LIST, async tx => {
       await tx.users.lockAdministrators()
       const user = userId === null ? null : await tx.users.lock(userId)
-      if (user?.role === 'admin' && (await tx.users.isOnlyAdministrator(user.id))) return unchanged(true)
+      if (user?.role === 'admin' && (await tx.users.isOnlyAdministrator(user.id))) return withoutChanges(true)
       await tx.administrators.remove(addressHash)
-      if (user?.role !== 'admin') return unchanged(false)
+      if (user?.role !== 'admin') return withoutChanges(false)
       await tx.users.setRole(user.id, 'user', clock.now())
-      return performed(false, roleChange(user, 'user'))
+      return auditedOutcome(false, roleChange(user, 'user'))
     })
     if (isKept)
       log.warn(

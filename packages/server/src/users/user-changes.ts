@@ -2,12 +2,12 @@ import type { AuditChange, AuditType } from '../audit/audit-event.ts'
 import type { User, UserRole, UserStatus } from './user.ts'
 
 /** A change of a person's account, as the audit records it. */
-export function about(type: AuditType, userId: string): AuditChange {
+export function accountChange(type: AuditType, userId: string): AuditChange {
   return { type, subject: { type: 'user', id: userId, user_id: userId }, before: null, after: null }
 }
 
 export function roleChange(before: User, role: UserRole): AuditChange {
-  return { ...about('user.role_changed', before.id), before: { role: before.role }, after: { role } }
+  return { ...accountChange('user.role_changed', before.id), before: { role: before.role }, after: { role } }
 }
 
 export function statusChange(
@@ -16,5 +16,5 @@ export function statusChange(
   before: UserStatus,
   after: UserStatus,
 ): AuditChange {
-  return { ...about(type, id), before: { status: before }, after: { status: after } }
+  return { ...accountChange(type, id), before: { status: before }, after: { status: after } }
 }

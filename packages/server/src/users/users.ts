@@ -1,4 +1,10 @@
-import { type Audit, type By, type Performed, performed, unchanged } from '../audit/audit.ts'
+import {
+  type ActedBy,
+  type Audit,
+  type AuditedOutcome,
+  auditedOutcome,
+  withoutChanges,
+} from '../audit/audit.ts'
 import type { AuditChange } from '../audit/audit-event.ts'
 import type { Clock, Instant } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
@@ -10,14 +16,14 @@ import { erasedAddressHash } from './erased-address.ts'
 import { createUserImport, type ImportedUser, type UserToImport } from './import.ts'
 import type { ListedAdministrators } from './listed-administrators.ts'
 import type { User, UserRole } from './user.ts'
-import { about, roleChange, statusChange } from './user-changes.ts'
+import { accountChange, roleChange, statusChange } from './user-changes.ts'
 
 export interface Users {
   get(id: string): Promise<User | null>
   /** By id or address. @throws KeywayError `not_found` */
   find(who: string): Promise<User>
   /** Imports accounts; addresses that have one already are skipped. */
-  importUsers(people: readonly UserToImport[], by: By): Promise<ImportedUser[]>
+  importUsers(people: readonly UserToImport[], by: ActedBy): Promise<ImportedUser[]>
   /** @throws KeywayError `not_found` */
   rename(id: string, name: string | null): Promise<User>
   /**
@@ -26,28 +32,28 @@ export interface Users {
    */
   setLocale(id: string, locale: string | null): Promise<User>
   /** As `rename`, by an administrator. @throws KeywayError `not_found` */
-  renameBy(id: string, name: string | null, by: By): Promise<User>
+  renameBy(id: string, name: string | null, by: ActedBy): Promise<User>
   /**
    * Changes several fields as one act, all or none. @throws KeywayError `not_found`, `last_administrator`
    * @throws KeywayError `not_found`, `last_administrator`
    */
-  change(id: string, change: UserChange, by: By): Promise<User>
+  change(id: string, change: UserChange, by: ActedBy): Promise<User>
   /** @throws KeywayError `not_found`, `last_administrator` */
-  setRole(id: string, role: UserRole, by: By): Promise<User>
+  setRole(id: string, role: UserRole, by: ActedBy): Promise<User>
   /**
    * Ends sessions and links, makes keys answer `account_suspended`, closes connections. Idempotent.
    *
    * @throws KeywayError `not_found`, `last_administrator`
    */
-  suspend(id: string, by: By): Promise<User>
+  suspend(id: string, by: ActedBy): Promise<User>
   /** Makes the keys usable again; sessions stay ended. @throws KeywayError `not_found` */
-  activate(id: string, by: By): Promise<User>
+  activate(id: string, by: ActedBy): Promise<User>
   /**
    * Ends sessions and keys; erases name and address everywhere, mail included; keeps the ledger. Permanent.
    *
    * @throws KeywayError `not_found`, `last_administrator`
    */
-  delete(id: string, by: By): Promise<User>
+  delete(id: string, by: ActedBy): Promise<User>
 }
 
 /** The fields that an administrator may change. Setting `status` acts like `suspend` and `activate`. */
@@ -96,8 +102,8 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
       const renamed = await audit.perform(by, async tx => {
         const before = await tx.users.lock(id)
         const user = await tx.users.rename(id, name, clock.now())
-        if (!user || before?.name === user.name) return unchanged(user)
-        return performed(user, { ...about('user.updated', id), after: { name: 'changed' } })
+        if (!user || before?.name === user.name) return withoutChanges(user)
+        return auditedOutcome(user, { ...accountChange('user.updated', id), after: { name: 'changed' } })
       })
       return required(renamed)
     },
@@ -112,8 +118,8 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
           await tx.users.lockAdministrators()
           if (await tx.users.isOnlyAdministrator(id)) return LAST
           const user = await suspendWithin(tx, id, clock.now())
-          if (!user) return unchanged({ user: await tx.users.find(id) })
-          return performed({ user }, statusChange('user.suspended', id, 'active', 'suspended'))
+          if (!user) return withoutChanges({ user: await tx.users.find(id) })
+          return auditedOutcome({ user }, statusChange('user.suspended', id, 'active', 'suspended'))
         },
         whenItHasStatus('suspended', id),
       )
@@ -125,8 +131,8 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
         by,
         async tx => {
           const user = await tx.users.activate(id, clock.now())
-          if (!user) return unchanged({ user: await tx.users.find(id) })
-          return performed({ user }, statusChange('user.activated', id, 'suspended', 'active'))
+          if (!user) return withoutChanges({ user: await tx.users.find(id) })
+          return auditedOutcome({ user }, statusChange('user.activated', id, 'suspended', 'active'))
         },
         whenItHasStatus('active', id),
       )
@@ -141,8 +147,8 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
           if (await tx.users.isOnlyAdministrator(id)) return LAST
           const before = await tx.users.find(id)
           const user = await deleteWithin(tx, id, clock.now(), secrets)
-          if (!before || !user || before.status === 'deleted') return unchanged({ user })
-          return performed({ user }, statusChange('user.deleted', id, before.status, 'deleted'))
+          if (!before || !user || before.status === 'deleted') return withoutChanges({ user })
+          return auditedOutcome({ user }, statusChange('user.deleted', id, before.status, 'deleted'))
         },
         whenItHasStatus('deleted', id),
       )
@@ -150,12 +156,12 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
     },
   }
 
-  async function change(id: string, { name, role, status }: UserChange, by: By): Promise<User> {
+  async function change(id: string, { name, role, status }: UserChange, by: ActedBy): Promise<User> {
     const addressHash = role === undefined ? null : await claimOf(id)
     const outcome = await audit.perform<Outcome>(by, async tx => {
       await tx.users.lockAdministrators()
       const before = await tx.users.lock(id)
-      if (!before || before.status === 'deleted') return unchanged({ user: null })
+      if (!before || before.status === 'deleted') return withoutChanges({ user: null })
       const takesRights = status === 'suspended' || (role !== undefined && role !== 'admin')
       if (takesRights && (await tx.users.isOnlyAdministrator(id))) return LAST
       const now = clock.now()
@@ -168,7 +174,7 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
       if (status === 'active' && (await tx.users.activate(id, now)))
         changes.push(statusChange('user.activated', id, 'suspended', 'active'))
       if (name !== undefined && name !== before.name && (await tx.users.rename(id, name, now)))
-        changes.push({ ...about('user.updated', id), after: { name: 'changed' } })
+        changes.push({ ...accountChange('user.updated', id), after: { name: 'changed' } })
       return { outcome: { user: await tx.users.find(id) }, changes }
     })
     return requireUndeleted(outcome)
@@ -192,7 +198,7 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
   }
 }
 
-const LAST: Performed<Outcome> = unchanged({ refused: 'last_administrator' })
+const LAST: AuditedOutcome<Outcome> = withoutChanges({ refused: 'last_administrator' })
 
 /**
  * Deletes within the caller's transaction: ends sessions and keys; erases name and address everywhere, mail included;

@@ -110,11 +110,13 @@ function forget(kit: PageKit, c: PageContext, { id }: PendingRequest): void {
 /** Errors for the app are sent to it; those without a valid redirect URI are shown. */
 async function renderRefusal(kit: PageKit, c: PageContext, refused: Exclude<CheckedRequest, ValidRequest>) {
   if ('unusable' in refused) return renderUnusable(kit, c, refused.unusable)
-  const { refuse, mayLeadTo } = await kit.authorizations()
+  const { refuse, mayRedirectTo } = await kit.authorizations()
   // In a frame a redirect deceives nobody: the address bar goes on to show the embedding page.
-  const mayLead =
-    c.req.header('sec-fetch-dest') === 'iframe' || (await mayLeadTo(refused.app, c.get('signedIn')))
-  return mayLead ? c.redirect(refuse(refused, refused.refusal), 303) : renderUnusable(kit, c, refused.refusal)
+  const mayRedirect =
+    c.req.header('sec-fetch-dest') === 'iframe' || (await mayRedirectTo(refused.app, c.get('signedIn')))
+  return mayRedirect
+    ? c.redirect(refuse(refused, refused.refusal), 303)
+    : renderUnusable(kit, c, refused.refusal)
 }
 
 function renderUnusable(kit: PageKit, c: PageContext, { error, description }: Refusal) {

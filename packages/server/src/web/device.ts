@@ -1,6 +1,10 @@
 import type { Hono } from 'hono'
 import { html } from 'hono/html'
-import { isFreshSignIn, parseUserCode, shownUserCode } from '../device-authorizations/device-authorization.ts'
+import {
+  formatUserCode,
+  isFreshSignIn,
+  parseUserCode,
+} from '../device-authorizations/device-authorization.ts'
 import { KeywayError } from '../errors.ts'
 import { texts } from '../languages/current.ts'
 import type { SignedIn } from '../sessions/session.ts'
@@ -90,7 +94,7 @@ function prove(
   { session }: SignedIn,
   { id, by, code }: Omit<FoundRequest, 'proof'>,
 ): FoundRequest {
-  const shown = shownUserCode(parseUserCode(code)!)
+  const shown = formatUserCode(parseUserCode(code)!)
   const mac = kit.secrets.mac('device-approval', `${session.id} ${id} ${by} ${shown}`)
   return { id, by, code: shown, proof: [id, by, shown, mac].join('~') }
 }

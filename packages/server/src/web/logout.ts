@@ -39,7 +39,7 @@ export async function logoutByForm(kit: PageKit, c: PageContext): Promise<Respon
 /** Null if the browser cannot be sent to where the request asks. */
 async function read(kit: PageKit, c: PageContext, params: URLSearchParams): Promise<LogoutRequest | null> {
   const param = (name: string) => params.get(name) || null
-  const { readIdToken, findApp, mayLeadTo } = await kit.authorizations()
+  const { readIdToken, findApp, mayRedirectTo } = await kit.authorizations()
   const token = param('id_token_hint')
   const hint = token === null ? null : await readIdToken(token)
   const clientId = param('client_id') ?? hint?.appId ?? null
@@ -47,7 +47,7 @@ async function read(kit: PageKit, c: PageContext, params: URLSearchParams): Prom
   const app = clientId === null ? null : await findApp(clientId)
   const redirectUri = param('post_logout_redirect_uri')
   if (redirectUri !== null && !app?.logoutUris.includes(redirectUri)) return null
-  const isLed = app !== null && (await mayLeadTo(app, c.get('signedIn')))
+  const isLed = app !== null && (await mayRedirectTo(app, c.get('signedIn')))
   return { hint, app, redirectUri: isLed ? redirectUri : null, state: param('state') }
 }
 

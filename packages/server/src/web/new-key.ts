@@ -27,7 +27,7 @@ const PYTHON_AGENT = [
 ].join('; ')
 
 /** A way to run an agent, with the lines to copy. */
-interface Way {
+interface AgentExample {
   name: string
   label: string
   lead: Html | string
@@ -84,7 +84,7 @@ function help(publicUrl: string, { allowedNetworks }: ApiKey): Html {
   return html`<details class="help" data-opens-after="20" data-says="${live.helpNow}"><summary>${live.help}</summary><ul>${checks.map(check => html`<li>${check}</li>`)}</ul><button type="button" class="second small copy" data-copy="run-node" data-copied="${texts.keys.copied}">${live.again}</button></details>`
 }
 
-function waysToRun(publicUrl: string, key: string): Way[] {
+function waysToRun(publicUrl: string, key: string): AgentExample[] {
   const { run } = texts
   const { hostname, origin } = new URL(publicUrl)
   const hub = html`<code>${origin.replace(/^http/, 'ws')}/hub</code>`

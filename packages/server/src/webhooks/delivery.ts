@@ -1,4 +1,4 @@
-import { type Audit, type By, performed, unchanged } from '../audit/audit.ts'
+import { type ActedBy, type Audit, auditedOutcome, withoutChanges } from '../audit/audit.ts'
 import { BY_SETTING } from '../audit/audit-event.ts'
 import { type Clock, HOUR, type Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
@@ -19,7 +19,7 @@ import {
   type Webhook,
   type WebhookDelivery,
 } from './webhook.ts'
-import { changeOf } from './webhook-changes.ts'
+import { webhookUpdated } from './webhook-changes.ts'
 import { TEST_EVENT } from './webhook-event.ts'
 import type { DeliveryOutcome, LeasedQueue } from './webhook-store.ts'
 
@@ -47,7 +47,7 @@ export interface WebhookDeliveryDeps {
   random?: () => number
 }
 
-const BY_SERVICE: By = { actor: BY_SETTING, caller: null, requestId: null, reason: null }
+const BY_SERVICE: ActedBy = { actor: BY_SETTING, caller: null, requestId: null, reason: null }
 
 /**
  * Sends queued events to their endpoints, at least once. The events of one subject are sent sequentially: their queue
@@ -147,11 +147,11 @@ export function createWebhookDelivery(deps: WebhookDeliveryDeps): Worker {
     const mailIds = Array.from({ length: MAILED_ADMINISTRATORS }, () => newId(at))
     const disabled = await audit.perform<Webhook | null>(BY_SERVICE, async tx => {
       const before = await tx.webhooks.lock(webhookId)
-      if (!before || before.disabledAt !== null) return unchanged(null)
+      if (!before || before.disabledAt !== null) return withoutChanges(null)
       const after = await tx.webhooks.update(webhookId, { disabledAt: at, disabledBy: 'failures' })
       await mailAdministrators(tx, before, error ?? '', at, mailIds)
       tx.publish({ type: 'webhooks.changed' })
-      return performed(after, changeOf(before, after!))
+      return auditedOutcome(after, webhookUpdated(before, after!))
     })
     if (disabled) log.error({ webhook_id: webhookId }, 'a webhook failed for three days and was disabled')
   }

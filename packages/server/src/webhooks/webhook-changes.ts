@@ -2,20 +2,20 @@ import type { AuditChange, AuditedState, AuditType } from '../audit/audit-event.
 import type { Webhook } from './webhook.ts'
 
 /** The change of a webhook, as the audit records it; of the URL it only records that it changed. */
-export function changeOf(before: Webhook, after: Webhook): AuditChange {
+export function webhookUpdated(before: Webhook, after: Webhook): AuditChange {
   const url = before.url === after.url ? null : { url: 'changed' }
   return {
-    ...about('webhook.updated', after.id),
+    ...webhookChange('webhook.updated', after.id),
     before: stateOf(before),
     after: { ...stateOf(after), ...url },
   }
 }
 
-export function created(webhook: Webhook): AuditChange {
-  return { ...about('webhook.created', webhook.id), after: stateOf(webhook) }
+export function webhookCreated(webhook: Webhook): AuditChange {
+  return { ...webhookChange('webhook.created', webhook.id), after: stateOf(webhook) }
 }
 
-export function about(type: AuditType, id: string): AuditChange {
+export function webhookChange(type: AuditType, id: string): AuditChange {
   return { type, subject: { type: 'webhook', id, user_id: null }, before: null, after: null }
 }
 

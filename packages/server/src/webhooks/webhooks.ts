@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { type Audit, type By, performed, unchanged } from '../audit/audit.ts'
+import { type ActedBy, type Audit, auditedOutcome, withoutChanges } from '../audit/audit.ts'
 import type { ChangeLimits } from '../change-limits.ts'
 import type { Clock, Instant } from '../clock.ts'
 import { invalidRequest, KeywayError } from '../errors.ts'
@@ -21,7 +21,7 @@ import {
   type WebhookDelivery,
   type WebhookSecret,
 } from './webhook.ts'
-import { about, changeOf, created } from './webhook-changes.ts'
+import { webhookChange, webhookCreated, webhookUpdated } from './webhook-changes.ts'
 import { TEST_EVENT, type WebhookEventType } from './webhook-event.ts'
 
 /** An endpoint as administrators see it. */
@@ -54,25 +54,25 @@ export interface Webhooks {
   /** @throws KeywayError `invalid_request`, also where there are too many */
   create(
     wanted: { url: string; events: WebhookEventType[] },
-    by: By,
+    by: ActedBy,
   ): Promise<{ webhook: WebhookStatus; secret: string }>
   /** Waiting events are sent when it is enabled again. @throws KeywayError `not_found`, `invalid_request` */
-  change(id: string, change: WebhookChange, by: By): Promise<WebhookStatus>
+  change(id: string, change: WebhookChange, by: ActedBy): Promise<WebhookStatus>
   /** Removes an endpoint; its queued events are not sent. @throws KeywayError `not_found` */
-  remove(id: string, by: By): Promise<void>
+  remove(id: string, by: ActedBy): Promise<void>
   /** Each body is signed with all secrets, until the old one is removed. @throws KeywayError `not_found`, `invalid_request` */
-  addSecret(id: string, by: By): Promise<NewSecret>
+  addSecret(id: string, by: ActedBy): Promise<NewSecret>
   /** @throws KeywayError `not_found`, `invalid_request` (the only one) */
-  removeSecret(id: string, secretId: string, by: By): Promise<void>
+  removeSecret(id: string, secretId: string, by: ActedBy): Promise<void>
   /**
    * Sends a test event now, also to a disabled endpoint, and returns the result. @throws KeywayError `not_found`,
    * `rate_limited`
    */
-  test(id: string, by: By): Promise<WebhookDelivery>
+  test(id: string, by: ActedBy): Promise<WebhookDelivery>
   /** Newest first. @throws KeywayError `not_found` */
   deliveries(id: string, state: DeliveryState | null, page: PageRequest): Promise<Slice<WebhookDelivery>>
   /** Queues a settled event again, under the same id and number. @throws KeywayError `not_found`, `invalid_request` */
-  sendAgain(deliveryId: string, by: By): Promise<WebhookDelivery>
+  sendAgain(deliveryId: string, by: ActedBy): Promise<WebhookDelivery>
 }
 
 export interface WebhookDeps {
@@ -113,11 +113,11 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
         by,
         async tx => {
           await tx.webhooks.lockAll()
-          if ((await tx.webhooks.list()).length >= MAX_WEBHOOKS) return unchanged('full')
+          if ((await tx.webhooks.list()).length >= MAX_WEBHOOKS) return withoutChanges('full')
           await tx.webhooks.insert(webhook)
           await tx.webhooks.insertSecret(sealed)
           tx.publish({ type: 'webhooks.changed' })
-          return performed('made', created(webhook))
+          return auditedOutcome('made', webhookCreated(webhook))
         },
         async store => ((await store.webhooks.find(webhook.id)) ? 'made' : undefined),
       )
@@ -131,7 +131,7 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
       const now = clock.now()
       const changed = await audit.perform<Webhook | null>(by, async tx => {
         const before = await tx.webhooks.lock(id)
-        if (!before) return unchanged(null)
+        if (!before) return withoutChanges(null)
         const isEnabled = before.disabledAt === null
         const after = await tx.webhooks.update(id, {
           ...(url !== undefined && { url }),
@@ -139,14 +139,14 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
           ...(enabled === true && { disabledAt: null, disabledBy: null }),
           ...(enabled === false && isEnabled && { disabledAt: now, disabledBy: 'person' }),
         })
-        if (JSON.stringify(before) === JSON.stringify(after)) return unchanged(after)
+        if (JSON.stringify(before) === JSON.stringify(after)) return withoutChanges(after)
         tx.publish({ type: 'webhooks.changed' })
         // Events that were queued while it was disabled are retried from the start.
         if (enabled) {
           await tx.webhookDeliveries.beginAnew(id)
           tx.publish({ type: 'webhook.queued' })
         }
-        return performed(after, changeOf(before, after!))
+        return auditedOutcome(after, webhookUpdated(before, after!))
       })
       if (!changed) throw noWebhook()
       return statusById(id)
@@ -154,9 +154,9 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
 
     async remove(id, by) {
       const removed = await audit.perform(by, async tx => {
-        if (!(await tx.webhooks.remove(id, clock.now()))) return unchanged(false)
+        if (!(await tx.webhooks.remove(id, clock.now()))) return withoutChanges(false)
         tx.publish({ type: 'webhooks.changed' })
-        return performed(true, about('webhook.removed', id))
+        return auditedOutcome(true, webhookChange('webhook.removed', id))
       })
       if (!removed) throw noWebhook()
     },
@@ -164,11 +164,14 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
     async addSecret(id, by) {
       const { secret, sealed } = newSecret(id, clock.now())
       const outcome = await audit.perform<'made' | 'gone' | 'full'>(by, async tx => {
-        if (!(await tx.webhooks.lock(id))) return unchanged('gone')
-        if ((await tx.webhooks.secrets([id])).length >= MAX_SECRETS) return unchanged('full')
+        if (!(await tx.webhooks.lock(id))) return withoutChanges('gone')
+        if ((await tx.webhooks.secrets([id])).length >= MAX_SECRETS) return withoutChanges('full')
         await tx.webhooks.insertSecret(sealed)
         tx.publish({ type: 'webhooks.changed' })
-        return performed('made', { ...about('webhook.secret_created', id), after: { secret_id: sealed.id } })
+        return auditedOutcome('made', {
+          ...webhookChange('webhook.secret_created', id),
+          after: { secret_id: sealed.id },
+        })
       })
       if (outcome === 'gone') throw noWebhook()
       if (outcome === 'full')
@@ -178,14 +181,14 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
 
     async removeSecret(id, secretId, by) {
       const outcome = await audit.perform<'removed' | 'gone' | 'only'>(by, async tx => {
-        if (!(await tx.webhooks.lock(id))) return unchanged('gone')
+        if (!(await tx.webhooks.lock(id))) return withoutChanges('gone')
         const present = await tx.webhooks.secrets([id])
-        if (!present.some(secret => secret.id === secretId)) return unchanged('gone')
-        if (present.length === 1) return unchanged('only')
+        if (!present.some(secret => secret.id === secretId)) return withoutChanges('gone')
+        if (present.length === 1) return withoutChanges('only')
         await tx.webhooks.removeSecret(id, secretId)
         tx.publish({ type: 'webhooks.changed' })
-        return performed('removed', {
-          ...about('webhook.secret_removed', id),
+        return auditedOutcome('removed', {
+          ...webhookChange('webhook.secret_removed', id),
           after: { secret_id: secretId },
         })
       })
@@ -211,7 +214,7 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
       } as const
       const delivery = await audit.perform(by, async tx => {
         const inserted = await tx.webhookDeliveries.insertTest(id, deliveryId, event)
-        return performed(inserted, about('webhook.tested', id))
+        return auditedOutcome(inserted, webhookChange('webhook.tested', id))
       })
       const result = await attempt(deps, target, delivery)
       const state = result.error === null ? 'delivered' : 'failed'
@@ -227,15 +230,15 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
     async sendAgain(deliveryId, by) {
       const outcome = await audit.perform<WebhookDelivery | 'gone' | 'waiting'>(by, async tx => {
         const before = await tx.webhookDeliveries.find(deliveryId)
-        if (!before || !(await tx.webhooks.find(before.webhookId))) return unchanged('gone')
+        if (!before || !(await tx.webhooks.find(before.webhookId))) return withoutChanges('gone')
         const after = await tx.webhookDeliveries.requeue(deliveryId, clock.now())
-        if (!after) return unchanged('waiting')
+        if (!after) return withoutChanges('waiting')
         tx.publish({ type: 'webhook.queued' })
         const states = {
           before: { state: before.state },
           after: { state: after.state, delivery_id: deliveryId },
         }
-        return performed(after, { ...about('webhook.sent_again', before.webhookId), ...states })
+        return auditedOutcome(after, { ...webhookChange('webhook.sent_again', before.webhookId), ...states })
       })
       if (outcome === 'gone') throw new KeywayError('not_found', 'There is no such delivery.')
       if (outcome === 'waiting') throw refused('id', 'is of a delivery that waits already')

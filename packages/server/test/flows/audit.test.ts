@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
-import { BY_COMMAND_LINE, type By, performed } from '../../src/audit/audit.ts'
+import { type ActedBy, auditedOutcome, BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import type { AuditChange } from '../../src/audit/audit-event.ts'
 import { createAuditKeeping } from '../../src/audit/audit-keeping.ts'
 import { verifyAudit } from '../../src/audit/audit-verification.ts'
@@ -20,7 +20,7 @@ async function open(engine: EngineName, t: TestContext) {
   const admin = await services.signIn('admin@example.com')
   await services.users.setRole(admin.user.id, 'admin')
   const ada = await services.signIn('ada@example.com')
-  const by = (reason: string | null = null): By => ({
+  const by = (reason: string | null = null): ActedBy => ({
     actor: { type: 'user', id: admin.user.id, key_id: null, session_id: admin.session.id },
     caller: caller('198.51.100.7'),
     requestId: 'req-1',
@@ -181,7 +181,7 @@ forEachEngine(engine => {
     }
     const audits = [services.audit, other.audit]
     const act = (index: number) =>
-      audits[index % 2]!.perform(BY_COMMAND_LINE, async () => performed(index, change, change))
+      audits[index % 2]!.perform(BY_COMMAND_LINE, async () => auditedOutcome(index, change, change))
     await Promise.all(Array.from({ length: 20 }, (_, index) => act(index)))
     assert.deepEqual(await services.verdict(), { rows: 41, isSealed: false })
   })
@@ -202,7 +202,7 @@ forEachEngine(engine => {
       .perform(by(), async tx => {
         ;(tx as { audit: object }).audit = { append }
         await tx.users.suspend(ada.user.id, 1)
-        return performed(true, {
+        return auditedOutcome(true, {
           type: 'user.suspended',
           subject: { type: 'user', id: ada.user.id, user_id: ada.user.id },
           before: null,

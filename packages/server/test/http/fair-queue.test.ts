@@ -7,8 +7,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   createFairQueue,
   type FairQueue,
-  MAX_WAITING,
-  MAX_WAITING_OF_A_FLOW,
+  MAX_QUEUED,
+  MAX_QUEUED_PER_FLOW,
   NOISY_AFTER,
 } from '../../src/http/fair-queue.ts'
 import { openServer } from '../support/http.ts'
@@ -119,8 +119,8 @@ test('a noisy network still gets a share of the turns', async () => {
 test('a flow with too many waiting requests is refused, other flows are not', async () => {
   const queue = createFairQueue(() => false)
   const started: string[] = []
-  const accepted = add(queue, started, 'flood', 10 * MAX_WAITING_OF_A_FLOW)
-  assert.equal(accepted - started.length, MAX_WAITING_OF_A_FLOW)
+  const accepted = add(queue, started, 'flood', 10 * MAX_QUEUED_PER_FLOW)
+  assert.equal(accepted - started.length, MAX_QUEUED_PER_FLOW)
   assert.equal(add(queue, started, 'other'), 1)
   await untilStarted(started, accepted + 1)
 })
@@ -202,8 +202,8 @@ test('invented credentials do not exceed the total queue limit, and other networ
   const queue = createFairQueue(() => false)
   const started: string[] = []
   let accepted = 0
-  for (let n = 0; n < 2 * MAX_WAITING; n++) accepted += add(queue, started, `made-up-${n}`, 1, 'one')
-  assert.equal(accepted - started.length, MAX_WAITING)
+  for (let n = 0; n < 2 * MAX_QUEUED; n++) accepted += add(queue, started, `made-up-${n}`, 1, 'one')
+  assert.equal(accepted - started.length, MAX_QUEUED)
   assert.equal(add(queue, started, 'other', 5), 5)
   await untilStarted(started, accepted + 5)
 })
@@ -313,9 +313,9 @@ test('a waiting request is removed when its client disconnects, which frees its 
   drop()
   assert.equal(admit(), true, 'one place is free')
   assert.equal(admit(), false, 'and no more than one')
-  await untilStarted(started, before + MAX_WAITING_OF_A_FLOW)
+  await untilStarted(started, before + MAX_QUEUED_PER_FLOW)
   await nextTurn()
-  assert.equal(started.length, before + MAX_WAITING_OF_A_FLOW)
+  assert.equal(started.length, before + MAX_QUEUED_PER_FLOW)
 })
 
 /** The requests that the server receives, in order. */

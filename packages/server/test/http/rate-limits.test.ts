@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { covers } from '../../src/apps/app.ts'
+import { coversKey } from '../../src/apps/app.ts'
 import { MINUTE } from '../../src/clock.ts'
 import { Client } from '../hub/client.ts'
 import { forEachEngine } from '../support/engines.ts'
@@ -190,7 +190,7 @@ forEachEngine(engine => {
     assert.equal((await other(key.key)).body.limits, undefined)
     assert.equal((await other(key.key)).body.active, true)
     assert.equal((await shop(key.key, 1)).status, 200)
-    assert.ok(covers({ id: 'console', firstParty: true, coversFrom: 0 }, { appId: 'shop', createdAt: 0 }))
+    assert.ok(coversKey({ id: 'console', firstParty: true, coversFrom: 0 }, { appId: 'shop', createdAt: 0 }))
     const { token } = (await key.exchange()).body
     assert.equal((await shop(token, 1)).body.limits.requests[0].remaining, 2)
     assert.equal((await other(token, 1)).body.code, 'forbidden')

@@ -162,12 +162,12 @@ describe('the handshake', () => {
       assert.deepEqual(client.received, [])
       return end
     }
-    const unchanged = async () => {}
+    const withoutChanges = async () => {}
     const revoked = await makeKey(services, userId)
     const revoke = () => services.apiKeys.revoke(userId, revoked.id, caller())
     assert.equal(await refused(revoked, '127.0.0.1', revoke), '4410 revoked')
     const elsewhere = await makeKey(services, userId, { allowedNetworks: ['192.0.2.0/24'] })
-    assert.equal(await refused(elsewhere, '192.0.2.1', unchanged), '4403 network_not_allowed')
+    assert.equal(await refused(elsewhere, '192.0.2.1', withoutChanges), '4403 network_not_allowed')
     const rotated = await makeKey(services, userId)
     const rotate = async () => {
       await services.apiKeys.rotate(userId, rotated.id, 10, caller())

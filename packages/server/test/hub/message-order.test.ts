@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { encodeMessage } from '../../src/hub/frame.ts'
 import { KeptMessage } from '../../src/hub/message-log.ts'
-import { joinInOrder } from '../../src/hub/message-order.ts'
+import { mergeInOrder } from '../../src/hub/message-order.ts'
 import { newId } from '../../src/ids.ts'
 
 const kept = (origins: string) =>
@@ -14,7 +14,7 @@ const kept = (origins: string) =>
 /** The origins in the joined order; null if it is uncertain. */
 function join(written: string, there: string, here: string): string | null {
   return (
-    joinInOrder(kept(written), kept(there), kept(here))
+    mergeInOrder(kept(written), kept(there), kept(here))
       ?.map(({ origin }) => origin)
       .join(' ') ?? null
   )
@@ -53,8 +53,8 @@ describe('messages that two nodes kept for one connection', () => {
       return new KeptMessage(encodeMessage(message)!, origin)
     }
     const [missed, later, other] = [from(sender, 'a:1'), from(sender, 'b:1'), from(stranger, 'b:1')]
-    assert.equal(joinInOrder([later], [], [missed], [missed, later]), null)
-    assert.deepEqual(joinInOrder([other], [], [missed], [missed, other]), [other, missed])
-    assert.deepEqual(joinInOrder([missed], [], [later], [missed, later]), [missed, later])
+    assert.equal(mergeInOrder([later], [], [missed], [missed, later]), null)
+    assert.deepEqual(mergeInOrder([other], [], [missed], [missed, other]), [other, missed])
+    assert.deepEqual(mergeInOrder([missed], [], [later], [missed, later]), [missed, later])
   })
 })

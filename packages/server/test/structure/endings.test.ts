@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { relative } from 'node:path'
 import { test } from 'node:test'
-import { type Audit, type By, unchanged } from '../../src/audit/audit.ts'
+import { type ActedBy, type Audit, withoutChanges } from '../../src/audit/audit.ts'
 import type { SubjectStates } from '../../src/backup/journal-writer.ts'
 import { FACTS, type FactTable } from '../../src/endings/facts.ts'
 import type { Storage, Transaction } from '../../src/store.ts'
@@ -34,8 +34,8 @@ test('an administrative operation that is not audited, or reports no changes, do
     // @ts-expect-error: an administrative operation in a transaction that is not audited
     unaudited: (tx: Transaction) => tx.users.suspend,
     // @ts-expect-error: an operation that does not say what is to be recorded
-    silent: (audit: Audit, by: By) => audit.perform(by, async tx => tx.users.suspend('', 0)),
-    reporting: (audit: Audit, by: By) => audit.perform(by, async () => unchanged(null)),
+    silent: (audit: Audit, by: ActedBy) => audit.perform(by, async tx => tx.users.suspend('', 0)),
+    reporting: (audit: Audit, by: ActedBy) => audit.perform(by, async () => withoutChanges(null)),
   }
   assert.equal(Object.keys(callers).length, 3)
 })

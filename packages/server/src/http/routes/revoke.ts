@@ -23,7 +23,7 @@ export function revokeRoute({ apiKeys, sessions }: Pick<HttpPorts, 'apiKeys' | '
     answers: [{ status: 204, description: 'It is revoked, or was unknown.' }],
     errors: [],
     async handle({ body, caller }) {
-      if (apiKeys.isPresentable(body.token)) await apiKeys.revokeByPossession(body.token, caller)
+      if (apiKeys.mayBeKey(body.token)) await apiKeys.revokeByPossession(body.token, caller)
       else await sessions.endByToken(body.token, 'revoked', caller)
       return NO_CONTENT
     },

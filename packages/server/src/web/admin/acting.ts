@@ -1,5 +1,5 @@
 import { html, raw } from 'hono/html'
-import type { By } from '../../audit/audit.ts'
+import type { ActedBy } from '../../audit/audit.ts'
 import { MAX_REASON_LENGTH } from '../../audit/audit-event.ts'
 import { KeywayError } from '../../errors.ts'
 import { isFresh } from '../../sessions/reauthentication.ts'
@@ -62,7 +62,7 @@ export async function act(
   c: PageContext,
   back: string,
   done: Notice,
-  work: (form: URLSearchParams, by: (reason?: string) => By) => Promise<unknown>,
+  work: (form: URLSearchParams, by: (reason?: string) => ActedBy) => Promise<unknown>,
 ): Promise<Response> {
   requireReader(kit, c)
   const form = kit.forms.read(c)
@@ -72,7 +72,7 @@ export async function act(
   return c.redirect(`${back}${back.includes('?') ? '&' : '?'}done=${done}`, 303)
 }
 
-export function byOf(kit: PageKit, c: PageContext, { user, session }: SignedIn, reason?: string): By {
+export function byOf(kit: PageKit, c: PageContext, { user, session }: SignedIn, reason?: string): ActedBy {
   return {
     actor: { type: 'user', id: user.id, key_id: null, session_id: session.id },
     caller: kit.callerOf(c.req.raw, c.env),
@@ -98,7 +98,7 @@ export function reasonField(id: string, isRequired = false): Html {
 }
 
 /** @throws KeywayError `invalid_request` without a reason */
-export function requireReason(by: By): void {
+export function requireReason(by: ActedBy): void {
   if (by.reason === null) throw invalid(adminTexts.needsReason)
 }
 

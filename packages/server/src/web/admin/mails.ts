@@ -1,6 +1,6 @@
 import { html, raw } from 'hono/html'
 import type { ListedMail } from '../../administration/administration.ts'
-import type { By } from '../../audit/audit.ts'
+import type { ActedBy } from '../../audit/audit.ts'
 import { parseId } from '../../ids.ts'
 import type { MessageState } from '../../outbox/message.ts'
 import type { Suppression } from '../../outbox/suppression.ts'
@@ -99,7 +99,12 @@ export function changeMails(kit: PageKit, c: PageContext): Promise<Response> {
 }
 
 /** Performs the act of a form; returns the name of the notice to show. */
-async function change(kit: PageKit, act: string | undefined, form: URLSearchParams, by: By): Promise<string> {
+async function change(
+  kit: PageKit,
+  act: string | undefined,
+  form: URLSearchParams,
+  by: ActedBy,
+): Promise<string> {
   switch (act) {
     case 'again': {
       const id = parseId(form.get('id') ?? '')

@@ -1,4 +1,4 @@
-import type { By } from '../../audit/audit.ts'
+import type { ActedBy } from '../../audit/audit.ts'
 import { parseAmount } from '../../billing/money.ts'
 import { parseId } from '../../ids.ts'
 import { MAX_USER_NAME_LENGTH, USER_ROLES, type User } from '../../users/user.ts'
@@ -30,7 +30,7 @@ export async function changePerson(kit: PageKit, c: PageContext): Promise<Respon
 /** What nobody does to the own account here. */
 const LOCKS_OUT: ReadonlySet<string> = new Set(['role', 'suspend', 'end-sessions', 'delete'])
 
-type Act = (kit: PageKit, user: User, form: URLSearchParams, by: By) => Promise<unknown>
+type Act = (kit: PageKit, user: User, form: URLSearchParams, by: ActedBy) => Promise<unknown>
 
 /** The acts by name, each with the notice to show after it. */
 const ACTS: { [name: string]: [Notice, Act] | undefined } = Object.assign(Object.create(null), {

@@ -32,7 +32,7 @@ const texts = {
 interface Shown {
   id: string
   title: string
-  isLevel?: 'now' | 'peak'
+  gauge?: 'now' | 'peak'
   kind: Series['kind']
   of(bucket: StatisticBucket): number | null
 }
@@ -41,7 +41,7 @@ const refusedOf = ({ refused }: StatisticBucket) =>
   Object.values(refused).reduce((sum, count) => sum + count, 0)
 
 const SHOWN: readonly Shown[] = [
-  { id: 'people', title: 'People', isLevel: 'now', kind: 'level', of: ({ people }) => people },
+  { id: 'people', title: 'People', gauge: 'now', kind: 'level', of: ({ people }) => people },
   { id: 'sign-ups', title: 'Sign-ups', kind: 'uses', of: ({ sign_ups }) => sign_ups },
   { id: 'sign-ins', title: 'Sign-ins', kind: 'uses', of: ({ sign_ins }) => sign_ins },
   { id: 'exchanges', title: 'Exchanges', kind: 'uses', of: ({ exchanges }) => exchanges },
@@ -49,7 +49,7 @@ const SHOWN: readonly Shown[] = [
   {
     id: 'agents',
     title: 'Live agents',
-    isLevel: 'peak',
+    gauge: 'peak',
     kind: 'level',
     of: ({ live_agents }) => live_agents,
   },
@@ -77,7 +77,7 @@ export function periodLinks(chosen: Period): Html {
 }
 
 /** Current values; null: only the last measured value is known. */
-export interface Present {
+export interface CurrentValues {
   people: number | null
   agents: number
 }
@@ -86,7 +86,7 @@ export interface Present {
 export function statisticsCharts(
   measured: readonly StatisticBucket[],
   period: Period,
-  { people, agents }: Present,
+  { people, agents }: CurrentValues,
 ): Html {
   const { unit } = PERIODS[period]
   const last = measured.at(-1)!
@@ -97,9 +97,9 @@ export function statisticsCharts(
   }
   const buckets = [...measured.slice(0, -1), present]
   const [from, to] = [axisLabel(buckets[0]!.start, unit), axisLabel(buckets.at(-1)!.start, unit)]
-  const charts = SHOWN.map(({ id, title, isLevel, kind, of }) => {
+  const charts = SHOWN.map(({ id, title, gauge, kind, of }) => {
     const values = buckets.map(of)
-    const { figure, note } = summaryOf(values, unit, isLevel, { people, agents })
+    const { figure, note } = summaryOf(values, unit, gauge, { people, agents })
     const description = `${title}, ${PERIODS[period].label}: ${`${figure} ${note}`.trim()}.`
     return chart({ id, title, figure, note, description, series: [{ kind, values }], from, to })
   })
@@ -111,14 +111,14 @@ export function statisticsCharts(
 function summaryOf(
   values: readonly (number | null)[],
   unit: UsageUnit,
-  isLevel: Shown['isLevel'],
-  { people, agents }: Present,
+  gauge: Shown['gauge'],
+  { people, agents }: CurrentValues,
 ) {
   const known = values.filter(value => value !== null)
   if (known.length === 0) return { figure: '–', note: texts.unknown }
-  if (isLevel === 'now')
+  if (gauge === 'now')
     return { figure: formatCount(known.at(-1)!), note: people === null ? texts.hourly : texts.now }
-  if (isLevel === 'peak')
+  if (gauge === 'peak')
     return { figure: formatCount(agents), note: texts.peak(formatCount(Math.max(...known))) }
   const [sum, most] = [known.reduce((sum, value) => sum + value, 0), Math.max(...known)]
   return { figure: formatCount(sum), note: sum === 0 ? '' : texts.most[unit](formatCount(most)) }

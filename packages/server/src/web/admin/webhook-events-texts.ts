@@ -1,7 +1,7 @@
 import type { WebhookEventType } from '../../webhooks/webhook-event.ts'
 
 /** A description of each event, in the order of the form. */
-export const WEBHOOK_EVENT_WORDS: Record<WebhookEventType, string> = {
+export const WEBHOOK_EVENT_DESCRIPTIONS: Record<WebhookEventType, string> = {
   'user.created': 'Somebody signed up, or was imported.',
   'user.updated': 'A name, address, role or language changed.',
   'user.suspended': 'An account was suspended.',

@@ -15,7 +15,7 @@ import { line } from './app-form.ts'
 import { type DangerousAct, dangerCard } from './danger.ts'
 import { deliveriesCard, testResult } from './deliveries.ts'
 import type { Notice } from './texts.ts'
-import { WEBHOOK_EVENT_GROUPS, WEBHOOK_EVENT_WORDS } from './webhook-events-texts.ts'
+import { WEBHOOK_EVENT_DESCRIPTIONS, WEBHOOK_EVENT_GROUPS } from './webhook-events-texts.ts'
 import { webhooksTexts as texts } from './webhooks-texts.ts'
 
 /** The values of the form, possibly refused ones. */
@@ -65,7 +65,7 @@ function stateTag({ disabledBy }: WebhookStatus): Html {
 function settingsFields({ url, events }: Typed): Html {
   const groups = Map.groupBy(WEBHOOK_EVENT_TYPES, type => WEBHOOK_EVENT_GROUPS[type.split('.')[0]!]!)
   const choice = (type: WebhookEventType) =>
-    html`<div class="choice"><input type="checkbox" id="${type}" name="events" value="${type}"${events.includes(type) ? raw(' checked') : ''} aria-describedby="${type}-words"><div><label for="${type}"><code>${type}</code></label><p class="hint" id="${type}-words">${WEBHOOK_EVENT_WORDS[type]}</p></div></div>`
+    html`<div class="choice"><input type="checkbox" id="${type}" name="events" value="${type}"${events.includes(type) ? raw(' checked') : ''} aria-describedby="${type}-words"><div><label for="${type}"><code>${type}</code></label><p class="hint" id="${type}-words">${WEBHOOK_EVENT_DESCRIPTIONS[type]}</p></div></div>`
   const fieldsets = [...groups].map(
     ([group, types]) => html`<fieldset><legend>${group}</legend>${types.map(choice)}</fieldset>`,
   )

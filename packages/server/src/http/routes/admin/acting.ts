@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { hasControlCharacters } from '../../../api-keys/key-name.ts'
-import type { By } from '../../../audit/audit.ts'
+import type { ActedBy } from '../../../audit/audit.ts'
 import { MAX_REASON_LENGTH } from '../../../audit/audit-event.ts'
 import { KeywayError } from '../../../errors.ts'
 import type { Owner } from '../../authenticate.ts'
@@ -12,7 +12,7 @@ export const TAG = 'Administration'
 type Input = Pick<RouteInput<'admin:read', unknown, unknown>, 'caller' | 'requestId'> & { principal: Owner }
 
 /** The actor and the reason of an administrative call, for the audit. */
-export function byOf({ principal, caller, requestId }: Input, reason: string | null = null): By {
+export function byOf({ principal, caller, requestId }: Input, reason: string | null = null): ActedBy {
   const { userId, keyId, session } = principal
   return {
     actor: { type: 'user', id: userId, key_id: keyId, session_id: session?.id ?? null },
