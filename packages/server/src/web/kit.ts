@@ -135,7 +135,7 @@ export interface PageServices {
   stopping: AbortSignal
   supportEmail: string
   usage: UsageReports
-  statistics: Pick<Statistics, 'report' | 'people'>
+  statistics: Pick<Statistics, 'report' | 'people' | 'flush'>
   users: Users
   /** Loaded on first use. */
   webhooks(): Promise<Webhooks>

@@ -3,8 +3,8 @@ import { type ApiKey, statusOf } from '../../api-keys/api-key.ts'
 import { parseId } from '../../ids.ts'
 import { texts } from '../../languages/current.ts'
 import { parseRequestLimit, sortedRequestLimits } from '../../limits/limit.ts'
-import { describeClient } from '../client-name.ts'
 import { copyable } from '../copyable.ts'
+import { originOf } from '../events.ts'
 import { labelOf, statusTag } from '../key-list.ts'
 import { facts } from '../key-page.ts'
 import type { PageContext, PageKit } from '../kit.ts'
@@ -48,9 +48,7 @@ async function revocationOf(kit: PageKit, { id, userId }: ApiKey): Promise<Html 
   if (by) return html`${keys.revokedBy} ${by}`
   const filter = { types: ['api_key_revoked' as const], keyId: id }
   const [event] = (await kit.securityEvents.list(userId, { limit: 1, after: null }, filter)).rows
-  if (!event?.network) return ''
-  const client = event.client ? html` · ${describeClient(event.client)}` : ''
-  return html`${keys.revokedByOwner} ${time(event.at)} · <code>${event.network}</code>${client}`
+  return event?.network ? html`${keys.revokedByOwner} ${time(event.at)} · ${originOf(event)}` : ''
 }
 
 function changes(key: ApiKey, token: string): Html {

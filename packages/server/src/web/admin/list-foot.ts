@@ -40,7 +40,7 @@ export function listFoot(
 
 function rangeText(start: number, end: number, total: number | null): string {
   if (end < start) return ''
-  const range = `${formatCount(start)}–${formatCount(end)}`
+  const range = start === end ? formatCount(end) : `${formatCount(start)}–${formatCount(end)}`
   return total === null ? range : adminTexts.list.of(range, formatCount(total))
 }
 

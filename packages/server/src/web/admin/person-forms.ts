@@ -69,7 +69,7 @@ export function suspensionCard(user: User, by: Html | null, token: string | null
   const lift = token
     ? html`<form method="post" action="${pathOf(user, 'activate')}" class="inline">${formToken(token)}${reasonField('activate-reason')}<button class="second">${person.activate}</button></form>`
     : ''
-  return html`<section class="card"><h2>${person.isSuspended}</h2><p class="quiet">${person.isSuspendedLead}</p>${by ? html`<p>${person.suspendedBy} ${by}</p>` : ''}${lift}</section>`
+  return html`<section class="card"><h2>${person.isSuspended}</h2><p class="quiet">${person.isSuspendedLead}</p>${by ? html`<p class="quiet">${person.suspendedBy} ${by}</p>` : ''}${lift}</section>`
 }
 
 function field(id: string, name: string, label: string, more: string): Html {

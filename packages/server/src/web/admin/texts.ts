@@ -69,7 +69,7 @@ export const adminTexts = {
   signIn: {
     title: 'Why sign-in may fail',
     mail: 'Mail',
-    sent: 'Delivered',
+    sent: 'Not suppressed',
     suppressed: 'Mail suppressed',
     until: 'until',
     limits: 'Sign-in limits',
