@@ -157,8 +157,9 @@ function stateOf(
 
 /**
  * The grace period is for clients that send no Idempotency-Key; a rotation with a key can only be retried with that
- * key.
+ * key. A period of zero is none, also on a node whose clock is behind that of the node that rotated.
  */
-function inGrace(session: Session, lifetimes: SessionLifetimes, now: Instant): boolean {
-  return session.retryKeys[0] === '' && now < session.lastUsedAt + lifetimes.refreshGraceSeconds * 1000
+function inGrace(session: Session, { refreshGraceSeconds }: SessionLifetimes, now: Instant): boolean {
+  if (refreshGraceSeconds === 0 || session.retryKeys[0] !== '') return false
+  return now < session.lastUsedAt + refreshGraceSeconds * 1000
 }

@@ -9,8 +9,8 @@ import { CannotStart } from '../../src/operator-error.ts'
 import { createStorage, type DatabaseStorage } from '../../src/storage/database.ts'
 import { openPostgres } from '../../src/storage/postgres.ts'
 import { openTestStorage, postgresConfig, postgresMissing, type TestStorage } from '../support/engines.ts'
-import { patienceMs } from '../support/patience.ts'
-import { withClient } from '../support/postgres.ts'
+import { patienceMs, until } from '../support/patience.ts'
+import { withClient, withOwnTimeouts } from '../support/postgres.ts'
 import { startProxy } from '../support/proxy.ts'
 import { aUser } from './fixtures.ts'
 
@@ -156,13 +156,19 @@ describe('postgres', { skip: postgresMissing() }, () => {
 
   test('writers that use up their connections leave those of reads free, and are refused in time', async t => {
     const { config } = await openTestStorage('postgres', t)
-    const url = new URL(urlOf(config))
-    url.searchParams.delete('connect_timeout')
-    const database = { engine: 'postgres' as const, url: url.href }
+    const database = { engine: 'postgres' as const, url: withOwnTimeouts(urlOf(config)) }
     const storage = await createStorage({ ...config, database }, createLog('silent'))
     t.after(() => storage.close())
+    const write = (work = async () => {}) =>
+      Array.from({ length: 14 }, () => storage.transaction<void>(() => work()))
+    await until('all connections are open', () =>
+      Promise.all(write()).then(
+        () => true,
+        () => false,
+      ),
+    )
     const release = Promise.withResolvers<void>()
-    const stuck = Array.from({ length: 14 }, () => storage.transaction(() => release.promise))
+    const stuck = write(() => release.promise)
     const started = performance.now()
     assert.equal((await storage.store.apps.list()).length, 4)
     await assert.rejects(

@@ -180,6 +180,16 @@ forEachEngine(engine => {
     }
   })
 
+  test('without a grace period a used token is refused also by a node whose clock is behind', async t => {
+    const services = await openServices(engine, t)
+    const { tokens, session } = await services.signIn('a@example.com')
+    services.clock.advance(1000)
+    await refresh(services, tokens.refreshToken)
+    services.clock.advance(-500)
+    assert.equal(await refusedWith(refresh(services, tokens.refreshToken)), 'refresh_token_reused')
+    assert.ok(await isEnded(services, session.id))
+  })
+
   test('within the grace period the previous token is accepted repeatedly, until its last millisecond', async t => {
     const services = await openServices(engine, t, { lifetimes: { refreshGraceSeconds: 10 } })
     const { tokens, session } = await services.signIn('a@example.com')

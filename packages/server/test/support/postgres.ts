@@ -134,13 +134,22 @@ export async function clusterUrl(): Promise<string> {
   return (await lazily).url
 }
 
-/** Seconds for a connection, which a busy machine may need, where the service itself allows two. */
-const CONNECT_TIMEOUT_SECONDS = 20
+/** Seconds for a connection, for a lock and for a statement, which a busy machine may need; the service itself allows two to five. */
+const TIMEOUT_SECONDS = 20
+const IN_MILLISECONDS = ['lock_timeout', 'statement_timeout', 'query_timeout']
 
 export function databaseUrl(cluster: string, database: string): string {
   const url = new URL(cluster)
   url.pathname = `/${database}`
-  url.searchParams.set('connect_timeout', String(CONNECT_TIMEOUT_SECONDS))
+  url.searchParams.set('connect_timeout', String(TIMEOUT_SECONDS))
+  for (const name of IN_MILLISECONDS) url.searchParams.set(name, String(1000 * TIMEOUT_SECONDS))
+  return url.href
+}
+
+/** The URL of a test's database with the service's own timeouts. */
+export function withOwnTimeouts(database: string): string {
+  const url = new URL(database)
+  for (const name of ['connect_timeout', ...IN_MILLISECONDS]) url.searchParams.delete(name)
   return url.href
 }
 

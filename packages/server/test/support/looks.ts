@@ -1,0 +1,196 @@
+import type { Language } from '../../src/languages/languages.ts'
+import { type OpenPages, visit } from './all-pages.ts'
+import type { Page } from './browser.ts'
+
+/** What was found on the pages in one language; each text names its page. Pages without findings are not named. */
+export interface Findings {
+  pages: number
+  axe: string[]
+  tooWide: string[]
+  /** Pages that moved while they were loaded. */
+  moved: string[]
+  /** Controls that the keyboard does not reach, or without a visible focus. */
+  unreached: string[]
+  /** The bytes of each page, with all that it loads. */
+  weights: Map<string, number>
+}
+
+export interface Looking {
+  language: Language
+  /** The source of axe-core; without it axe is not run. */
+  axe: string | null
+  /** Whether to measure the load and to try the keyboard, which do not differ between languages. */
+  everything: boolean
+}
+
+/** Narrower phones are not sold; this is also a desktop at 400 % (WCAG 2.2, 1.4.10). */
+const NARROWEST = 320
+const PHONE = 390
+const DESKTOP = 1280
+const HEIGHT = 800
+const MAX_SHIFT = 0.001
+
+/** Loads each page once and looks at it in several widths and both modes, since a load costs more than a look. */
+export async function lookAt(opened: readonly OpenPages[], looking: Looking): Promise<Findings> {
+  const found: Findings = { pages: 0, axe: [], tooWide: [], moved: [], unreached: [], weights: new Map() }
+  for (const pages of opened) {
+    await pages.speak(looking.language)
+    const weigh = looking.everything ? await weighing(pages.page) : null
+    for (const path of pathsIn(looking.language, pages.paths)) {
+      found.pages++
+      await lookAtPage(pages.page, path, looking, weigh, found)
+    }
+  }
+  return found
+}
+
+async function lookAtPage(
+  page: Page,
+  path: string,
+  { language, axe, everything }: Looking,
+  weigh: Weigh | null,
+  found: Findings,
+): Promise<void> {
+  await resize(page, everything ? DESKTOP : NARROWEST)
+  await visit(page, path)
+  if (weigh) {
+    const { bytes, shifts } = await weigh()
+    found.weights.set(path, bytes)
+    if (shifts >= MAX_SHIFT) found.moved.push(`${path} moves by ${shifts}`)
+    found.unreached.push(...(await unreachedBy(page)).map(text => `${path}: ${text}`))
+  }
+  await page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+  if (axe) await page.evaluate(axe)
+  for (const width of [NARROWEST, PHONE, DESKTOP]) {
+    await resize(page, width)
+    const wide = await page.evaluate<string[]>(TOO_WIDE)
+    found.tooWide.push(...wide.map(text => `${path} in ${language} at ${width}: ${text}`))
+    if (!axe || width === NARROWEST) continue
+    const colorScheme = width === PHONE ? 'dark' : 'light'
+    await page.emulateMedia({ colorScheme })
+    const violations = await violationsOf(page)
+    found.axe.push(...violations.map(text => `${path} ${colorScheme} ${width}: ${text}`))
+  }
+}
+
+function resize(page: Page, width: number): Promise<void> {
+  return page.setViewportSize({ width, height: HEIGHT })
+}
+
+/** Pages of administrators and the content of documents are in English only. */
+function pathsIn(language: Language, paths: readonly string[]): readonly string[] {
+  return language === 'en' ? paths : paths.filter(path => !/^\/(?:admin|docs\/)/.test(new URL(path).pathname))
+}
+
+const RUN_AXE =
+  "axe.run(document, {iframes: false, resultTypes: ['violations'], runOnly: ['wcag2a','wcag2aa','wcag21a','wcag21aa','wcag22aa','best-practice']})"
+
+interface Axe {
+  passes: unknown[]
+  violations: { id: string; nodes: { html: string }[] }[]
+}
+
+async function violationsOf(page: Page): Promise<string[]> {
+  const { violations, passes } = await page.evaluate<Axe>(RUN_AXE)
+  if (passes.length <= 10) return [`axe looked at nothing but ${passes.length} rules`]
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.map(node => node.html).join(' ')}`)
+}
+
+/**
+ * How much wider than the window the page is, with the elements that overflow it; and cells of tables that are narrower than
+ * what is in them, which then covers the next one.
+ */
+const TOO_WIDE = `(() => {
+  const found = []
+  const overflow = document.documentElement.scrollWidth - innerWidth
+  if (overflow > 0) {
+    const out = [...document.querySelectorAll('main *, header *, footer *')].filter(element => {
+      const { left, right, width } = element.getBoundingClientRect()
+      return width > 0 && (left < -0.5 || right > innerWidth + 0.5)
+    })
+    found.push(overflow + ' px too wide by ' + out.map(element => element.outerHTML.slice(0, 120)).join(' | '))
+  }
+  const overrun = [...document.querySelectorAll('main :is(th, td)')]
+    .filter(cell => cell.checkVisibility() && !cell.closest('.scroll') && cell.scrollWidth > cell.clientWidth + 1)
+    .map(cell => cell.textContent.trim().slice(0, 40))
+  if (overrun.length) found.push('overruns cells: ' + overrun)
+  return found
+})()`
+
+const WATCH_SHIFTS = `window.shifts = 0
+const add = entries => { for (const entry of entries) window.shifts += entry.value }
+const observer = new PerformanceObserver(list => add(list.getEntries()))
+observer.observe({ type: 'layout-shift', buffered: true })
+window.streams = []
+window.EventSource = class extends EventSource {
+  constructor(url) {
+    super(url)
+    window.streams.push(new Promise(opened => this.addEventListener('open', opened)))
+  }
+}
+window.settled = async () => {
+  await Promise.all([...window.streams, document.fonts.ready])
+  // Layout shifts are reported in the next frame.
+  for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame)
+  add(observer.takeRecords())
+  return window.shifts
+}`
+
+/** Measures the last load of a page, and by how much it moved meanwhile. */
+type Weigh = () => Promise<{ bytes: number; shifts: number }>
+
+async function weighing(page: Page): Promise<Weigh> {
+  let bodies: Promise<number>[] = []
+  await page.addInitScript({ content: WATCH_SHIFTS })
+  page.on('response', answer => {
+    const { 'content-type': type = '' } = answer.headers()
+    // A form's own page does not count, nor does the page before.
+    if (type.startsWith('text/html')) bodies = []
+    if (type === 'text/event-stream') return
+    const none = () => 0
+    bodies.push(answer.body().then(({ length }) => length, none))
+  })
+  return async () => {
+    const shifts = await page.evaluate<number>('window.settled()')
+    const bytes = (await Promise.all(bodies)).reduce((sum, size) => sum + size, 0)
+    return { bytes, shifts }
+  }
+}
+
+/**
+ * Counts the controls, of which of a radio group only one is reached, and notes at each Tab where the focus was: by its index
+ * among the controls, since a live list may be replaced in between.
+ */
+const WATCH_FOCUS = `(() => {
+  const controls = () => [...document.querySelectorAll('a[href], button, input:not([type=hidden], [type=radio]), input[type=radio]:checked, select, summary, [tabindex="0"]')]
+    .filter(element => element.checkVisibility({visibilityProperty: true}) && !element.disabled)
+  const reached = new Set()
+  const hidden = []
+  const note = () => {
+    const element = document.activeElement
+    if (element === document.body || element.tagName === 'IFRAME') return
+    const shown = element.matches('.segments input') ? element.nextElementSibling : element
+    const { outlineStyle, outlineWidth } = getComputedStyle(shown)
+    const box = shown.getBoundingClientRect()
+    const visible = outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2 && box.bottom > 0 && box.top < innerHeight
+    if (!visible) hidden.push(element.outerHTML.slice(0, 120))
+    const index = controls().indexOf(element)
+    if (index >= 0) reached.add(index)
+  }
+  document.activeElement.blur()
+  addEventListener('keydown', note, true)
+  window.focused = () => {
+    note()
+    removeEventListener('keydown', note, true)
+    return { hidden, reached: reached.size, controls: controls().length }
+  }
+  return controls().length
+})()`
+
+async function unreachedBy(page: Page): Promise<string[]> {
+  const count = await page.evaluate<number>(WATCH_FOCUS)
+  for (let pressed = 0; pressed < count + 6; pressed++) await page.keyboard.press('Tab')
+  const { hidden, reached } = await page.evaluate<{ hidden: string[]; reached: number }>('window.focused()')
+  const unreached = reached < count ? [`${reached} of ${count} controls were reached`] : []
+  return [...unreached, ...hidden.map(html => `no visible focus on ${html}`)]
+}
