@@ -34,10 +34,11 @@ export class KeyCounts {
   readonly #lengths: readonly number[]
   readonly #capacity: number
   readonly #width: number
-  readonly #records: Int32Array
+  /** Allocated for the first key; until then empty, with a table that has no key. */
+  #records = new Int32Array(0)
   /** Open addressing with linear probing, at most half full: record numbers from 1, 0 where empty. */
-  readonly #table: Int32Array
-  readonly #mask: number
+  #table = new Int32Array(1)
+  #mask = 0
   #inserted = 0
   #moved = 0
   /** Hash of the key of the last call of `find`. */
@@ -48,10 +49,6 @@ export class KeyCounts {
     this.#lengths = lengths
     this.#capacity = capacity
     this.#width = HASH + lengths.length * WINDOW_WIDTH
-    // The operating system allocates pages when they are first written, so few keys take little memory.
-    this.#records = new Int32Array(capacity * this.#width)
-    this.#table = new Int32Array(2 ** Math.ceil(Math.log2(2 * capacity + 1)))
-    this.#mask = this.#table.length - 1
   }
 
   /** Keys with a record that was not moved to the next generation. */
@@ -77,6 +74,7 @@ export class KeyCounts {
 
   /** Adds a record for a key that has none, with its counts of `previous`. Must not be full. */
   insert(keyId: string, previous: KeyCounts): number {
+    if (this.#records.length === 0) this.#allocate()
     this.#hash(keyId)
     const record = this.#inserted * this.#width
     const place = this.#place()
@@ -90,6 +88,13 @@ export class KeyCounts {
     this.#records[record + 1] = this.#high
     this.#table[place] = ++this.#inserted
     return record
+  }
+
+  /** The operating system allocates pages when they are first written, so few keys take little memory. */
+  #allocate(): void {
+    this.#records = new Int32Array(this.#capacity * this.#width)
+    this.#table = new Int32Array(2 ** Math.ceil(Math.log2(2 * this.#capacity + 1)))
+    this.#mask = this.#table.length - 1
   }
 
   /** Number of entries in the window now. */

@@ -3,6 +3,9 @@ import { timingSafeEqual } from 'node:crypto'
 const SLOTS = 8192
 /** Longer tokens (with very long issuers or scopes) are not cached. */
 const SLOT_BYTES = 1024
+/** Slots of one allocation, 64 KB: a power of two. */
+const PAGE_BITS = 6
+const PAGE_SLOTS = 2 ** PAGE_BITS
 
 /**
  * Cache of tokens whose signature this process recently made or verified, since verifying is the most expensive step
@@ -10,29 +13,41 @@ const SLOT_BYTES = 1024
  *
  * A direct-mapped table of fixed size outside the JavaScript heap; a new token overwrites the slot's old one. Ten
  * thousand strings a second on the heap would reach the old generation, whose collection pauses the process. At most
- * 8 MB, committed as slots fill.
+ * 8 MB, allocated in pages as slots fill.
  */
 export class KnownTokens {
-  #bytes = Buffer.alloc(SLOTS * SLOT_BYTES)
+  #pages = new Array<Buffer | undefined>(SLOTS / PAGE_SLOTS).fill(undefined)
   #lengths = new Uint16Array(SLOTS)
 
   /** Whether exactly this token was added and not yet overwritten. The caller checks its times. */
   has(token: string): boolean {
     const slot = slotOf(token)
+    const page = this.#pages[pageOf(slot)]
+    if (page === undefined) return false
     const bytes = Buffer.from(token)
-    const at = slot * SLOT_BYTES
+    const at = placeOf(slot)
     return (
       bytes.length > 0 && // an empty slot has length 0
       this.#lengths[slot] === bytes.length &&
-      timingSafeEqual(bytes, this.#bytes.subarray(at, at + bytes.length))
+      timingSafeEqual(bytes, page.subarray(at, at + bytes.length))
     )
   }
 
   add(token: string): void {
     if (token.length > SLOT_BYTES) return
     const slot = slotOf(token)
-    this.#lengths[slot] = this.#bytes.write(token, slot * SLOT_BYTES, 'latin1')
+    this.#pages[pageOf(slot)] ??= Buffer.alloc(PAGE_SLOTS * SLOT_BYTES)
+    this.#lengths[slot] = this.#pages[pageOf(slot)]!.write(token, placeOf(slot), 'latin1')
   }
+}
+
+function pageOf(slot: number): number {
+  return slot >>> PAGE_BITS
+}
+
+/** Offset of a slot in its page. */
+function placeOf(slot: number): number {
+  return (slot & (PAGE_SLOTS - 1)) * SLOT_BYTES
 }
 
 /** Hashes six characters of the signature, which are uniformly distributed. */

@@ -4,6 +4,7 @@ import { type TestContext, test } from 'node:test'
 import { type CryptoKey, exportJWK, generateKeyPair, SignJWT } from 'jose'
 import * as client from 'openid-client'
 import { MINUTE, SECOND } from '../../src/clock.ts'
+import { altered } from '../support/altered.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { openServer } from '../support/http.ts'
 import { startWeb } from '../support/web.ts'
@@ -113,7 +114,7 @@ forEachEngine(engine => {
       await sign({ jti: '' }),
       await sign({}, { kid: 'two' }),
       await sign({}, {}, another.privateKey),
-      `${(await sign()).slice(0, -4)}AAAA`,
+      altered(await sign()),
       unsigned(claims()),
       'not.a.jwt',
       'x'.repeat(5000),

@@ -7,6 +7,7 @@ import { type TestContext, test } from 'node:test'
 import { WebSocket } from 'ws'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { createLog } from '../../src/log.ts'
+import { altered } from '../support/altered.ts'
 import { keywayProcess, keyway as runHere } from '../support/command-line.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { freePort } from '../support/free-port.ts'
@@ -201,7 +202,7 @@ async function hubVisits(url: string, token: string, key: string): Promise<void>
     })
   await visit(new WebSocket(hub, ['keyway.hub.v1'], { headers: { Authorization: `Bearer ${token}` } }))
   await visit(new WebSocket(hub, ['keyway.hub.v1', `bearer.${token}`]))
-  await visit(new WebSocket(hub, ['keyway.hub.v1', `bearer.${token.slice(0, -4)}AAAA`]))
+  await visit(new WebSocket(hub, ['keyway.hub.v1', `bearer.${altered(token)}`]))
   await visit(new WebSocket(`${hub}?token=${token}`))
   await visit(new WebSocket(hub, { headers: { Authorization: `Bearer ${key}` } }))
 }

@@ -150,5 +150,5 @@ export async function launch(chromium: string): Promise<Browser> {
 
 /** The source of axe-core, to be run inside a page; undefined if the test was skipped. */
 export async function axeSource(t: TestContext): Promise<string | undefined> {
-  return (await tool(t, 'axe-core')) && requireTool('axe-core').source
+  return (await tool(t, 'axe-core')) && requireTool('axe-core/axe.min.js').source
 }
