@@ -38,6 +38,7 @@ test('the overview draws what happened in the chosen period, with a title, a des
       /<title id="sign-ups-title">Sign-ups<\/title><desc id="sign-ups-desc">Sign-ups, [^<]*: 1 /,
     )
     assert.match(text, /<desc id="agents-desc">Live agents, [^<]*: 0 now, at most 12 at once\.</)
+    assert.match(text, /1 node, 0 live agents <span class="tag active">No problem found</)
     assert.match(text, /<path class="level" d="M\d+ 0h10v60h-10z"\/>/)
     assert.match(text, /<desc id="people-desc">People, [^<]*: 1 now\.</, 'counted, though measured before')
     assert.ok(text.includes(`<th scope="col">${unit} (UTC)</th>`), unit)

@@ -17,8 +17,9 @@ export async function renderOverview(kit: PageKit, c: PageContext): Promise<Resp
   const period = periodOf(c.req.query('period'))
   // So that the counts agree with the levels, which are of this moment. What could not be stored is kept for later.
   await kit.statistics.flush().catch(() => {})
-  const [nodes, depth, failed, acts, buckets, peopleNow] = await Promise.all([
+  const [nodes, findings, depth, failed, acts, buckets, peopleNow] = await Promise.all([
     kit.administration.nodes(),
+    kit.examination.quick(),
     kit.store.outbox.depth(kit.clock.now()),
     kit.administration.mails('failed', page),
     kit.store.audit.list({}, page),
@@ -26,10 +27,11 @@ export async function renderOverview(kit: PageKit, c: PageContext): Promise<Resp
     kit.statistics.people(),
   ])
   const agents = nodes.reduce((sum, { connections }) => sum + connections, 0)
+  const problems = findings.filter(({ ok }) => !ok).length
   const body = html`${pageHead(overview.title, overview.lead)}
 <form method="get" action="/admin/users" class="inline spaced" role="search"><div class="field"><label for="query">${people.query}</label><input id="query" name="query" autocomplete="off" spellcheck="false"></div><button>${people.search}</button></form>
 <div class="columns">
-<section class="card"><h2><a href="/admin/nodes">${adminTexts.nav.nodes}</a></h2><p>${overview.running(nodes.length, agents)}</p></section>
+<section class="card"><h2><a href="/admin/nodes">${adminTexts.nav.nodes}</a></h2><p>${overview.running(nodes.length, agents)} <span class="tag ${problems === 0 ? 'active' : 'revoked'}">${adminTexts.nodes.health(problems)}</span></p></section>
 <section class="card"><h2><a href="/admin/mails">${adminTexts.nav.mails}</a></h2><p>${overview.mail(depth.queued)}</p></section>
 </div>
 ${periodLinks(period)}
