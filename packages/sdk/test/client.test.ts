@@ -363,7 +363,7 @@ describe('every call', () => {
     assert.equal(calls[4]!.url, '/auth/introspect')
   })
 
-  test('verifications that share a request fail together, and go alone to a service of an earlier version', async t => {
+  test('verifications that share a request fail together, and are sent separately to a service of an earlier version', async t => {
     let status = 503
     const { keyway, calls } = await start(
       t,
@@ -383,7 +383,7 @@ describe('every call', () => {
     assert.equal(calls.length, 4)
   })
 
-  test('keys carry what their owner attaches, and are found by it', async t => {
+  test('keys have the metadata and the external id that their owner attaches, and are found by the latter', async t => {
     const { keyway, calls } = await start(t, () => ok({ data: [], has_more: false, next_cursor: null }), {
       apiKey,
     })

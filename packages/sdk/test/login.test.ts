@@ -94,7 +94,7 @@ test('a denied login ends with status 77 and stores nothing', async t => {
   assert.equal(existsSync(machine.credentials), false)
 })
 
-test('a scope that cannot be asked, a wrong command line and a service without the device grant are explained', async t => {
+test('a scope that may not be requested, an invalid command line and a service without the device grant get clear errors', async t => {
   const web = await startWeb(t)
   const { env } = newMachine(t)
   const cases: [words: string[], status: number, said: RegExp][] = [

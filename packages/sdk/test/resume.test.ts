@@ -109,7 +109,7 @@ describe('an agent whose connection broke', () => {
     assert.equal(events.gap.rest.length, 0)
   })
 
-  test('closes for good with 1000, and abandons a dead socket with another code', async t => {
+  test('closes permanently with 1000, and abandons a dead socket with another code', async t => {
     const { clock, agent, end, next } = await start(t)
     await settle()
     clock.advance(25_000)
@@ -124,7 +124,7 @@ describe('an agent whose connection broke', () => {
 })
 
 describe('an agent whose connection is resumed while its old socket is open', () => {
-  test('takes 4409 after `draining` for the end of the old socket', async t => {
+  test('treats 4409 after `draining` as the end of the old socket', async t => {
     const { events, clock, server, end } = await start(t)
     server.greet = () => {}
     end.send({ type: 'draining', close_in_seconds: 10 })
@@ -149,7 +149,7 @@ describe('an agent whose connection is resumed while its old socket is open', ()
     assert.match(error?.message ?? '', /Another program resumed this connection/)
   })
 
-  test('connects anew when an attempt that it gave up resumed the connection', async t => {
+  test('reconnects when an abandoned attempt had resumed its connection', async t => {
     const { server, events, clock, end } = await start(t)
     server.greet = () => {}
     end.send({ type: 'draining', close_in_seconds: 60 })
@@ -217,7 +217,7 @@ describe('numbered sends', () => {
     await Promise.allSettled(sending)
   })
 
-  test('that are refused for good keep their number, and aborted ones are sent again as long as it counts', async t => {
+  test('that are refused permanently keep their number, and aborted ones are sent again while their session lasts', async t => {
     const { agent, end, events, next } = await start(t)
     const abort = new AbortController()
     const refused = agent.send('all', 1)

@@ -43,7 +43,7 @@ describe('against the real service', { concurrency: 3 }, () => {
     }
   })
 
-  test('an app verifies keys and consumes calls of their limits, whatever else is presented beside them', async t => {
+  test('an app verifies keys and consumes calls of their limits, whatever other credentials share the request', async t => {
     const { url, keyway, command } = await startKeyway(t)
     await command('apps', 'add', 'quotes', '--name', 'Quotes')
     const secret = (await command('apps', 'secret', 'quotes')).trim()
@@ -89,7 +89,7 @@ describe('against the real service', { concurrency: 3 }, () => {
     }
   })
 
-  test('what a key was used for is reported, and from where and by what', async () => {
+  test('the usage of a key is reported, with the network and the client of its last use', async () => {
     const { url, keyway } = await newPerson()
     const { id, key } = await keyway.apiKeys.create()
     await keyway.exchange({ api_key: key })

@@ -77,7 +77,7 @@ describe('a file of tokens', () => {
     assert.equal(await store.get(), undefined)
   })
 
-  test('that holds anything else, or cannot be used, is an error that says so', async t => {
+  test('with invalid content, or that cannot be used, is an error with the reason', async t => {
     const file = tokensFile(t)
     mkdirSync(join(file, '..'))
     for (const text of ['', '{', 'null', '[]', '{"access":"a","refresh":"r"}', '{"access":1}']) {
@@ -96,7 +96,7 @@ describe('a file of tokens', () => {
     )
   })
 
-  test('shared by four processes is refreshed once when the access token expired, and in turn when all ask for it', async t => {
+  test('shared by four processes is refreshed once when the access token expired, and by one at a time when all ask for it', async t => {
     const { url, tokens } = await newPerson()
     const file = tokensFile(t)
     const store = fileTokenStore(file)
@@ -136,7 +136,7 @@ describe('a file of tokens', () => {
     assert.equal((await keyway.sessions.list()).data.length, 1)
   })
 
-  test('is locked for as long as its holder lives, and for five seconds after its last sign of life', async t => {
+  test('is locked while its holder lives, and for five seconds after its last heartbeat', async t => {
     const file = tokensFile(t)
     const { child, line } = start(t, file, 'hold')
     assert.equal(await line(), 'holding')

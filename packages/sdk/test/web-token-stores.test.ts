@@ -219,7 +219,7 @@ describe('a store in a cookie', () => {
     await assert.rejects(refreshWith(`${SECRET}x`), { code: 'refresh_token_reused' })
   })
 
-  test('holds what the service issues and ignores anything else', async () => {
+  test('accepts tokens as the service issues them and ignores anything else', async () => {
     const tokensOf = cookieTokenStores({ secret: SECRET, name: 'a', secure: false, maxAgeSeconds: 60 })
     const store = tokensOf(undefined)
     assert.deepEqual([await store.get(), store.setCookies], [undefined, []])

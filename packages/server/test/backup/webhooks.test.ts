@@ -18,7 +18,7 @@ const moves: [EngineName, EngineName][] = [
 
 for (const [from, to] of moves) {
   describe(`webhooks of ${from} restored into ${to}`, { skip: postgresMissing() }, () => {
-    test('keep their secrets, also after KEYWAY_SECRET was replaced, what waits, and their numbering', async t => {
+    test('keep their secrets, also after KEYWAY_SECRET was replaced, their queued events and their sequence numbers', async t => {
       const endpoint = await openEndpoint(t)
       endpoint.answer = () => 503
       const settings: Record<string, string> = { ...(await freshSettings(from, t)), ...LOCAL }

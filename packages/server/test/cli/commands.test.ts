@@ -92,7 +92,7 @@ describe('the command line', () => {
     assert.ok(!existsSync(empty))
   })
 
-  test('"users import" and "keys import" read JSON lines, name the line that is refused, skip what is there, and a running server accepts the keys', async () => {
+  test('"users import" and "keys import" read JSON lines, name the line that is refused, skip existing rows, and a running server accepts the keys', async () => {
     const file = (name: string, lines: object[]) => {
       const path = join(folder.path, name)
       writeFileSync(path, lines.map(line => JSON.stringify(line)).join('\n'))
@@ -205,7 +205,7 @@ describe('the command line', () => {
     await assert.rejects(journey.exchange(key), /api_key_revoked/)
   })
 
-  test('usage shows what a person or a key was used for, as a table, JSON or CSV', async () => {
+  test('usage shows the usage of a person or a key as a table, JSON or CSV', async () => {
     const { access_token } = await signIn('usage@example.com')
     const { id, key } = await journey.createKey(access_token, 'used')
     await journey.exchange(key)
@@ -279,7 +279,7 @@ describe('the command line', () => {
     assert.equal((await json('users', 'delete', user.id)).email, null)
   })
 
-  test('users set-role lists the keys that gain by it, and the last administrator cannot be removed', async () => {
+  test('users set-role lists the keys that gain rights by it, and the last administrator cannot be removed', async () => {
     const { user, access_token: token } = await signIn('root@example.com')
     const { id, key } = await journey.createKey(token, 'everything')
     const { gaining_keys: gaining } = await json('users', 'set-role', user.id, 'admin', '--reason', 'founder')
@@ -409,7 +409,7 @@ describe('the command line', () => {
     )
   })
 
-  test('apps set changes what it names, clears with an empty value, and apps show shows all', async () => {
+  test('apps set changes the named settings and clears those with an empty value, and apps show shows all', async () => {
     const [one, two] = ['https://set.example.com/one', 'https://set.example.com/two']
     const uris = ['--redirect-uri', one, '--redirect-uri', two, '--scope', 'keys:read']
     await json('apps', 'add', 'set', '--name', 'Set', '--audience', one, '--trusted', ...uris)

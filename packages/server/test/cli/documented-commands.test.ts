@@ -69,7 +69,7 @@ describe('the commands in the documents', () => {
   })
   after(() => folder.remove())
 
-  test('are of the program, with its options', async () => {
+  test('exist, with their options', async () => {
     assert.ok(printed.size > 25, `${printed.size}`)
     for (const [words, file] of printed) {
       const found = findCommand(wordsOf(words))
@@ -80,7 +80,7 @@ describe('the commands in the documents', () => {
     }
   })
 
-  test('do what they say in a new directory', async t => {
+  test('work as documented in a new directory', async t => {
     let count = 0
     for (const [words, file] of printed) {
       const { name } = findCommand(wordsOf(words))!

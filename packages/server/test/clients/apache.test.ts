@@ -21,7 +21,7 @@ const isThere = existsSync(APACHE) && existsSync('/usr/lib/apache2/modules/mod_a
 const skip = skipWithout(isThere, 'libapache2-mod-auth-openidc is not installed here')
 
 forEachEngine(engine => {
-  test('Apache with mod_auth_openidc signs a browser in before a site that speaks no OAuth', {
+  test('Apache with mod_auth_openidc signs a browser in, in front of a site without OAuth', {
     skip,
   }, async t => {
     const opened = await browser(t)

@@ -87,7 +87,7 @@ forEachEngine(engine => {
     assert.equal((await claimsOf(granted.access_token, `${web.url}/hub`)).key_id, keyId)
   })
 
-  test('openid-client gets, introspects and revokes as an app', async t => {
+  test('openid-client gets, introspects and revokes tokens as an app', async t => {
     const { key, keyId, person, secret, discovered, claimsOf } = await open(engine, t)
     const resource = 'https://es256.example.com'
     const config = await discovered('shop', client.ClientSecretBasic(secret))

@@ -32,7 +32,7 @@ forEachEngine(engine => {
     assert.deepEqual(await errorOf(poll()), [400, 'invalid_grant'])
   })
 
-  test('a device request for what no device may have is refused', async t => {
+  test('a device request for scopes that no device may have is refused', async t => {
     const web = await startRunning(engine, t)
     await web.server.services.apps.register({ id: 'tv', name: 'A television', isPublic: true })
     const cli = { client_id: 'keyway-cli' }

@@ -34,7 +34,7 @@ const DOCUMENTS = {
 }
 
 forEachEngine(engine => {
-  test('an MCP server says where its tokens come from, and accepts only those for itself', async t => {
+  test('an MCP server names its authorization server, and accepts only tokens for itself', async t => {
     if (!(await installExample(t, 'mcp-server'))) return
     const web = await startRunning(engine, t)
     const { resource, user, key } = await startServer(web, t)

@@ -37,7 +37,7 @@ const next = defineMigration('9999-next-version', async ({ db }) => {
     await db.schema.alterTable(table).addColumn('of_the_next_version', 'text').execute()
 })
 
-describe('neighbouring versions', { skip: postgresMissing() }, () => {
+describe('adjacent versions', { skip: postgresMissing() }, () => {
   test('a node keeps serving while the next version migrates its database', async t => {
     const url = await freshPostgres(t)
     const links = createPrintedLinks()

@@ -25,13 +25,13 @@ function fileOf(t: TestContext, name: string, content: string | Buffer): string 
 }
 
 describe('the accent colour', () => {
-  test('is legible in both themes where it is not set', () => {
+  test('is legible in both themes if it is not set', () => {
     const { accent } = loadConfig({}).brand
     assert.ok(leastContrast(accent.light.accent, 'light') >= 4.5)
     assert.ok(leastContrast(accent.dark.accent, 'dark') >= 4.5)
   })
 
-  test('of the dark theme is derived from a single one, and is legible for every hue', () => {
+  test('of the dark theme is derived if only one is set, and is legible for every hue', () => {
     for (let hue = 0; hue < 360; hue += 15) {
       const light = nearestLegible(hexOf(hue), 'light')
       const { accent } = loadConfig({ KEYWAY_ACCENT_COLOR: light }).brand

@@ -105,7 +105,7 @@ for (const [title, texts, mistake] of REFUSED) {
   })
 }
 
-test('a file of texts that is too large, no JSON or of no language is a mistake, as is a missing folder', t => {
+test('a file of texts that is too large, not JSON or for an unknown language is a mistake, as is a missing folder', t => {
   assert.match(mistakesOf(folderWith(t, { 'de.json': '{"nav": }' }))[0]!, /^de\.json is no JSON \(/)
   const large = `{"nav": {"keys": "${'x'.repeat(256 * 1024)}"}}`
   assert.deepEqual(mistakesOf(folderWith(t, { 'de.json': large })), ['de.json is larger than 256 KiB'])

@@ -56,7 +56,7 @@ forEachEngine(engine => {
     assert.equal(winners(inserted).length, 1)
   })
 
-  test('apps with a logout URI are notified of ended sessions by one node at a time, and again later', async t => {
+  test('one node at a time notifies apps with a logout URI of ended sessions, and retries later', async t => {
     const opened = await openTestStorage(engine, t)
     const { store } = opened.storage
     const { logoutNotices } = store

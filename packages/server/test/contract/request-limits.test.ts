@@ -93,7 +93,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('with three times the load, the limit is passed within 5 % over one minute, on one node and on two', async t => {
+  test('with three times the load, requests are let through within 5 % of the limit over one minute, on one node and on two', async t => {
     for (const count of [1, 2]) {
       const { nodes, clock } = await openNodes(t, count)
       for (const [limit, per] of [

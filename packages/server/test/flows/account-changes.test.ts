@@ -70,7 +70,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('after a change of address only the session that requested it stays, and all keys', async t => {
+  test('after a change of address only the session that requested it stays, and all keys stay valid', async t => {
     const services = await openServices(engine, t)
     const ada = await services.signIn(OLD)
     const { key } = await services.apiKeys.create(ada.user.id, WANTED, caller())
@@ -88,7 +88,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(services.agentTokens.exchange(key, undefined, caller())), 'none')
   })
 
-  test('the link to one address does not confirm for the other, and works for the own account only', async t => {
+  test('the link to one address does not confirm for the other, and works only for its own account', async t => {
     const services = await openServices(engine, t)
     const ada = await services.signIn(OLD)
     const eve = await services.signIn('eve@example.com')
@@ -195,7 +195,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('an import that takes the address meanwhile is no error of the service', async t => {
+  test('an import that takes the address meanwhile causes no internal error', async t => {
     const services = await openServices(engine, t)
     for (let round = 0; round < 5; round++) {
       const ada = await services.signIn(`ada${round}@example.com`)
@@ -218,7 +218,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('asking for an address that has an account is answered alike, and mails no link to it', async t => {
+  test('a change to an address that has an account is answered like any other, and mails no link to it', async t => {
     const services = await openServices(engine, t)
     const ada = await services.signIn(OLD)
     const bob = await services.signIn('bob@example.com')
@@ -233,7 +233,7 @@ forEachEngine(engine => {
     assert.equal((await services.users.find('bob@example.com')).id, bob.user.id)
   })
 
-  test('a change of address gives no second credit, and the old one makes no new account by a link sent before', async t => {
+  test('a change of address gives no second credit, and an earlier link to the old address creates no account', async t => {
     const services = await openServices(engine, t)
     const ada = await services.signIn(OLD)
     const before = await services.sendTo(OLD)
@@ -404,7 +404,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('a restore with the journal knows who asked to be deleted and who cancelled, and without it everybody gets the whole time', async t => {
+  test('a restore with the journal keeps requested and cancelled deletions, and without it the delay begins again for everybody', async t => {
     const services = await openServices(engine, t)
     const { clock } = services
     const { user } = await services.signIn(OLD)

@@ -92,7 +92,7 @@ forEachEngine(engine => {
     assert.equal(decodeJwt((await services.agentTokens.exchange(key, HUB, caller())).token).aud, HUB)
   })
 
-  test('an audience that no app has is refused by the name of its field', async t => {
+  test('an audience that no app has is refused, with the name of the field', async t => {
     const services = await openServices(engine, t)
     const { key } = await withKey(services)
     for (const audience of ['https://unknown.test', '', PUBLIC_URL])

@@ -110,7 +110,7 @@ function shown(fact: Fact): string {
 }
 
 forEachEngine(engine => {
-  test('what changes an account is recorded where it changed something, and nowhere else', async t => {
+  test('a change of an account is recorded if it changed something, and only then', async t => {
     const { user, factsOf } = await open(engine, t)
     const { id } = user
     const nobody = newId(NOW)
@@ -137,7 +137,7 @@ forEachEngine(engine => {
     assert.deepEqual(await factsOf(tx => tx.users.erase(id, NOW + 6)), [])
   })
 
-  test('what restricts or ends a key is recorded, by whom, and its owner is notified of a revocation', async t => {
+  test('each restriction and end of a key is recorded with its actor, and the owner is notified of a revocation', async t => {
     const { user, storage, factsOf } = await open(engine, t)
     const insert = async (change = {}) => {
       const key = aKey(user.id, change)
@@ -191,7 +191,7 @@ forEachEngine(engine => {
     assert.deepEqual(ofAll.toSorted(), all.toSorted())
   })
 
-  test('what ends a session is recorded, by whom, and its owner is notified of logout, revocation and reuse', async t => {
+  test('each end of a session is recorded with its actor, and the owner is notified of logout, revocation and reuse', async t => {
     const { user, storage, factsOf } = await open(engine, t)
     const insert = async () => {
       const session = aSession(user.id)
@@ -322,7 +322,7 @@ forEachEngine(engine => {
     assert.deepEqual(await end(), [])
   })
 
-  test('what the removal of an app ends is recorded', async t => {
+  test('everything that the removal of an app ends is recorded', async t => {
     const { user, storage, factsOf } = await open(engine, t)
     const { id } = user
     const { store } = storage
@@ -350,7 +350,7 @@ forEachEngine(engine => {
     assert.deepEqual(await factsOf(tx => tx.apps.dropSecrets('shop')), ['secrets: shop'])
   })
 
-  test('what a replay does to keys is recorded as when it happens', async t => {
+  test('changes of keys by a replay are recorded like the original ones', async t => {
     const { user, storage, factsOf } = await open(engine, t)
     const key = aKey(user.id)
     await storage.store.apiKeys.insert(key)

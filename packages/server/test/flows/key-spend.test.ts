@@ -53,7 +53,7 @@ async function withKey(services: Services, spend: SpendLimit[] = []) {
 }
 
 forEachEngine(engine => {
-  test('a charge that names a key stands in the ledger with it and counts as spent by it', async t => {
+  test('a charge that names a key has it in the ledger and counts as spent by it', async t => {
     const services = await openServices(engine, t)
     const { apiKey, charge, spent, entries } = await withKey(services)
     const entry = await charge({ amount: 3 * CENT })
@@ -232,7 +232,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(charge({ keyId: third.id })), 'spend_limit_reached')
   })
 
-  test('nothing is booked on a key once its revocation was answered, with charges on two nodes under way', async t => {
+  test('nothing is booked on a key once its revocation was answered, while charges run on two nodes', async t => {
     const services = await openServices(engine, t)
     const { userId, apiKey, charges, entries } = await withKey(services)
     const second = createCharges({ storage: await services.opened.reopen(), clock: services.clock })

@@ -72,7 +72,7 @@ forEachEngine(engine => {
     assert.equal(connections(), 0)
   })
 
-  test('a name that changes its address after it was checked leads nowhere else, and one with a forbidden address nowhere', async t => {
+  test('a name whose address changes after the check is called at the checked one, and a name with a forbidden address is not called', async t => {
     const services = await openServices(engine, t, { webhookPrivateNetworks: ALLOWED })
     const forbidden = await openForbidden(t)
     const endpoint = await openEndpoint(t)

@@ -207,7 +207,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('an endpoint that is enabled again has three days for what waited, however long it was disabled', async t => {
+  test('events queued for an endpoint have three more days when it is enabled again, however long it was disabled', async t => {
     const { services, endpoint, delivery, announce, clock, webhooks } = await open(engine, t)
     const { id } = await subscribe(services, endpoint.url, ['user.updated'])
     endpoint.answer = () => 500
@@ -256,7 +256,7 @@ forEachEngine(engine => {
     assert.equal((await webhooks.deliveries(id, 'failed', PAGE)).rows.length, 0)
   })
 
-  test('of too many waiting events the oldest of agents are dropped first, then the oldest, and they are counted', async t => {
+  test('of too many queued events the oldest agent events are dropped first, then the oldest of all, and counted', async t => {
     const { services, endpoint, announce, clock, webhooks } = await open(engine, t)
     const { id } = await subscribe(services, endpoint.url)
     const agent = newId(clock.now())
@@ -283,7 +283,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('of one person too many connections are not announced, neither their beginning nor their end', async t => {
+  test('connections of one person beyond the limit are announced neither at their beginning nor at their end', async t => {
     const { services, endpoint, storage, clock, webhooks } = await open(engine, t)
     const { id } = await subscribe(services, endpoint.url)
     const [flood, other] = [newId(clock.now()), newId(clock.now())]
@@ -325,7 +325,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('what a node had leased when it died is sent by another, at once or when the lease ends', async t => {
+  test('events that a dead node had leased are sent by another, at once or when the lease ends', async t => {
     const { services, endpoint, announce, delivery, clock, store } = await open(engine, t)
     const { id } = await subscribe(services, endpoint.url)
     const lease = (nodeId: string) =>
@@ -468,7 +468,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(webhooks.test(newId(0), BY)), 'not_found')
   })
 
-  test('beyond the maximum number of settled events the oldest of agents are pruned first, and other kinds stay', async t => {
+  test('beyond the maximum number of settled events the oldest agent events are pruned first, and other kinds stay', async t => {
     const { services, endpoint, announce, delivery, clock, webhooks, store } = await open(engine, t)
     const { id } = await subscribe(services, endpoint.url)
     await announce(newId(clock.now()), [1, 2])
@@ -505,7 +505,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('a removed endpoint gets nothing more, and what it left is pruned', async t => {
+  test('a removed endpoint gets no more events, and its rows are pruned', async t => {
     const { services, endpoint, webhooks, announce, delivery, clock, store, signIn } = await open(engine, t)
     const { id } = await subscribe(services, endpoint.url)
     await announce(newId(clock.now()), [1, 2])

@@ -80,7 +80,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('what is no address, the own one, and what is no token of a change are refused at their field', async t => {
+  test('an invalid address, the account’s own one and an invalid token are refused with the name of their field', async t => {
     const { server, token } = await open(engine, t)
     const refused: [string, object, string][] = [
       ['/v1/me/email', {}, 'email'],

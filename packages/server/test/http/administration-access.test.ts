@@ -140,7 +140,7 @@ function request(name: string, ids: Record<string, string>): { method: string; p
 }
 
 forEachEngine(engine => {
-  test('every call of the admin API refuses every credential that lacks the right, also withdrawn a moment before on another node', async t => {
+  test('every call of the admin API refuses every credential that lacks the right, also if it was withdrawn a moment before on another node', async t => {
     const { call, credentials, app } = await open(engine, t)
     const routes = app.routes.filter(({ path }) => path.startsWith('/v1/admin'))
     assert.deepEqual(

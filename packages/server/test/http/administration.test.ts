@@ -134,7 +134,7 @@ forEachEngine(engine => {
     assert.equal((await acts()).length, before, 'and repeating it changes nothing')
   })
 
-  test('credit that would take a balance above what is exact is refused, with what it may be', async t => {
+  test('credit that would raise a balance above the largest exact amount is refused, with that amount', async t => {
     const { call, ada, server } = await open(engine, t)
     const path = `/users/${ada.user.id}/credits`
     const credit = (amount: string, key: string) =>

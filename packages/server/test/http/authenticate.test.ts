@@ -116,7 +116,7 @@ test('without a Bearer token the answer says what to send', async t => {
   assert.deepEqual(await ask('owner', 'Bearer a b'), malformed)
 })
 
-test('the scheme is read in any case, after it any number of spaces', async t => {
+test('the scheme may be in any letter case, followed by any number of spaces', async t => {
   const { ask, any, user } = await open(t)
   for (const scheme of ['bearer ', 'BEARER ', 'BeArEr     '])
     assert.equal((await ask('owner', scheme + any)).principal?.userId, user.id)

@@ -19,7 +19,7 @@ test('while many connections arrive, those of a network that was refused again a
   assert.match(await ask(server.port, OTHER), /^HTTP\/1\.1 200/)
 })
 
-test('a network that breaks its requests off or asks nothing at all is turned away too', async t => {
+test('connections of a network that aborts its requests or sends none are closed too', async t => {
   const server = await open(t, { noisyRefusedAbove: 0 })
   for (let n = 0; n < FAILURES; n++) await reset(server, await opened(server.port, NOISY))
   assert.equal(await ask(server.port, NOISY), '')
@@ -32,13 +32,13 @@ test('while few connections arrive, also a network that was refused again and ag
   assert.match(await ask(server.port, NOISY), /^HTTP\/1\.1 200/)
 })
 
-test('connections of a trusted proxy are never turned away', async t => {
+test('connections of a trusted proxy are never refused', async t => {
   const server = await open(t, { noisyRefusedAbove: 0 }, { trustedProxies: [`${NOISY}/32`] })
   await makeNoisy(server.port)
   assert.match(await ask(server.port, NOISY), /^HTTP\/1\.1 200/)
 })
 
-test('connections of a proxy of the own network that KEYWAY_TRUSTED_PROXIES does not name are never turned away', async t => {
+test('connections of a proxy in a private network that KEYWAY_TRUSTED_PROXIES does not list are never refused', async t => {
   const server = await open(t, { noisyRefusedAbove: 0 })
   await makeNoisy(server.port, 'X-Forwarded-For: 203.0.113.1\r\n')
   assert.match(await ask(server.port, NOISY), /^HTTP\/1\.1 200/)

@@ -175,7 +175,7 @@ test('a network whose requests take long gets no more time than others, also if 
   }
 })
 
-test('long work never starts on arrival, and waits as requests do', async () => {
+test('long work never starts on arrival, and is queued like requests', async () => {
   const queue = createFairQueue(() => false)
   const started: string[] = []
   const flow = { id: 'a', network: 'a', whenGone: () => {} }
@@ -219,7 +219,7 @@ test('a thousand networks that never signed in do not delay a network that did',
   assert.ok(ahead <= 10, `${ahead} requests of strangers before the last of the known network`)
 })
 
-test('networks that never signed in are served while a known one has always work', async () => {
+test('networks that never signed in are served while a known one always has requests', async () => {
   const queue = createFairQueue(network => network === 'known')
   const started: string[] = []
   add(queue, started, 'known', 1000)

@@ -78,7 +78,7 @@ forEachEngine(engine => {
     assert.equal((await call('/api-keys', { keys: [] })).status, 400)
   })
 
-  test('who holds an imported key may revoke it, its owner may rotate it, and an unknown Bearer value counts as a failure', async t => {
+  test('whoever holds an imported key may revoke it, its owner may rotate it, and an unknown Bearer value counts as a failure', async t => {
     const { importKeys, row, exchange, get, post, ada, call, server } = await open(engine, t, {
       failureLimits: [{ window: 'minute', limit: 3 }],
     })

@@ -57,7 +57,7 @@ forEachEngine(engine => {
     assert.deepEqual([again.status, again.body.errors[0].field], [400, 'email'])
   })
 
-  test('the mail of an invitation is in the language that was asked for, else in that of who invites', async t => {
+  test('the mail of an invitation is in the requested language, otherwise in the inviter’s', async t => {
     const { call, users, admin, mailsTo } = await open(engine, t)
     const localeOf = async (email: string, body: object = {}) => {
       assert.equal((await call('POST', '', { email, ...body })).status, 201)

@@ -23,7 +23,7 @@ async function withShop(engine: EngineName, t: TestContext) {
 }
 
 forEachEngine(engine => {
-  test('a charge over the spend limit of its key is 402 with the wait until the next day, and introspection tells what is left', async t => {
+  test('a charge over the spend limit of its key is 402 with the wait until the next day, and introspection shows what remains', async t => {
     const { server, token, charge, introspect } = await withShop(engine, t)
     const made = await server.createKey(token, {
       app_id: 'shop',

@@ -264,7 +264,7 @@ forEachEngine(engine => {
     assert.equal((await token(grant, basic('shop', secret))).status, 200)
   })
 
-  test('exchanges of a key count towards its limits, however they are asked for', async t => {
+  test('exchanges of a key count towards its limits, whichever endpoint makes them', async t => {
     const { server, makeKey, ofKey, exchanged } = await openWorld(engine, t)
     const key = await makeKey({ limits: { requests: [{ limit: 3, per: 'minute' }] } })
     assert.equal((await server.post('/auth/agent-token', { api_key: key.key })).status, 200)
@@ -417,7 +417,7 @@ test('the commands of docs/oauth.md work as printed', { skip: noCurl }, async t 
   }
 })
 
-test('pages of public clients call the endpoints for tokens, and any page reads discovery and keys', async t => {
+test('pages of public clients may call the token endpoints, and any page may read discovery and keys', async t => {
   const { server, token } = await openWorld('sqlite', t)
   const allowed = async (method: string, path: string, Origin: string) => {
     const answer = await server.call(method, path, { headers: { Origin } })

@@ -45,7 +45,7 @@ describe('requests of the pages to agents', () => {
     assert.deepEqual((await asked)?.answer, { error })
   })
 
-  test('a request to what is not connected ends at once, one without an answer when the node stops', async t => {
+  test('a request to an agent that is not connected ends at once, one without an answer when the node stops', async t => {
     const { services, url, hub, key, userId } = await open('sqlite', t)
     assert.equal(await hub.ask(userId, key.id, 'x'), null)
     const agent = await connect(services, url, key)

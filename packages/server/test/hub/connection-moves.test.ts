@@ -63,7 +63,7 @@ function waitingNode() {
 const nobody: Release = () => null
 
 describe('a request for a connection', () => {
-  test('is withdrawn when another node gave the connection up', async t => {
+  test('is withdrawn when another node handed the connection over', async t => {
     const waiting = waitingNode()
     const node = openNodes(t, { asking: nobody, giving: async () => ({ seq: 1 }), waiting: waiting.release })
     assert.deepEqual(await node('asking').request('gone', WANTED, () => {}), { seq: 1 })

@@ -21,7 +21,7 @@ function join(written: string, there: string, here: string): string | null {
 }
 
 describe('messages that two nodes kept for one connection', () => {
-  test('are joined once each: those of the old node first, and both in their order', () => {
+  test('are merged, each once: those of the old node first, and both in their order', () => {
     assert.equal(join('', '', ''), '')
     assert.equal(join('a:1', 'a:2', 'b:1'), 'a:1 a:2 b:1')
     assert.equal(join('', 'a:1 a:2', 'a:1 a:2 a:3'), 'a:1 a:2 a:3')
@@ -46,7 +46,7 @@ describe('messages that two nodes kept for one connection', () => {
     assert.equal(join('a:10', '', 'a:9'), null)
   })
 
-  test('have none either if their sender has moved to another node between them', () => {
+  test('have no certain order if their sender has moved to another node between them', () => {
     const [sender, stranger] = [newId(1), newId(2)]
     const from = (id: string, origin: string) => {
       const message = { id: 'a "\\', from: id, from_key_id: null, data: { from: 'x' } }

@@ -47,7 +47,7 @@ async function isSettled(promise: Promise<unknown> | undefined): Promise<boolean
 }
 
 describe('the nodes that hold a receiver', () => {
-  test('are all but those that said they have none, until they have one, events were lost or a minute passed', t => {
+  test('are all but those that reported an absence, until it ends, events were lost or a minute has passed', t => {
     const { receivers, clock, world } = openReceivers(t)
     const nodes = () => receivers.among(USER, KEY, ['a', 'b'])
     const lose = () => receivers.lacking('b', USER, KEY)
@@ -74,7 +74,7 @@ describe('the nodes that hold a receiver', () => {
     assert.deepEqual(nodes(), ['a', 'b'])
   })
 
-  test('tell those that rely on their having none before a connection is ready, and only those', async t => {
+  test('notify the nodes that rely on their absence before a connection is ready, and only those', async t => {
     const { receivers, asked, world } = openReceivers(t)
     assert.equal(receivers.promise('a', USER, HERE), false, 'it has one')
     assert.equal(receivers.promise('a', USER, 'all'), false)
@@ -90,7 +90,7 @@ describe('the nodes that hold a receiver', () => {
     assert.equal(receivers.appear(CONNECTION), undefined, 'it is gone')
   })
 
-  test('wait for one that does not answer until it relies on nothing, and tell it again', async t => {
+  test('wait for a node that does not answer until it no longer relies on the absence, and notify it again', async t => {
     const { receivers, asked, world } = openReceivers(t)
     world.answers = 0
     receivers.promise('a', USER, KEY)
@@ -111,7 +111,7 @@ describe('the nodes that hold a receiver', () => {
     assert.equal(asked.length, 3, 'and not again after its answer')
   })
 
-  test('do not take an answer for a promise that they gave after asking', async t => {
+  test('do not treat an answer as confirming a promise that was made after the question', async t => {
     const { receivers, world } = openReceivers(t)
     receivers.promise('a', USER, KEY)
     const told = receivers.appear(CONNECTION)

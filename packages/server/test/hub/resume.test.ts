@@ -321,7 +321,7 @@ describe('a resume token', () => {
     await once.flush()
   })
 
-  test('is of one connection in twenty concurrent uses', async t => {
+  test('resumes one connection in twenty concurrent uses', async t => {
     const { services, url, receiver, receiverKey, isListed } = await openPair(t)
     await cut(receiver, isListed)
     const all = await Promise.all(
@@ -441,7 +441,7 @@ describe('on two nodes, a connection', () => {
     return { services, user, from, to, giveUp, ask, later }
   }
 
-  test('that five ask for at once ends with its key like any other', async t => {
+  test('that five agents ask for at once ends with its key like any other', async t => {
     const { services, user, from, to, giveUp, ask, later } = await openSlow(t)
     const key = await makeKey(services, user.id, { expiresAt: services.clock.now() + 50_000 })
     const asking = await ask(key, await connect(services, from.url, key), 5)
@@ -454,7 +454,7 @@ describe('on two nodes, a connection', () => {
     assert.equal(to.hub.connectionCount, 0)
   })
 
-  test('whose key gets an earlier end while it moves ends with it', async t => {
+  test('whose key gets an earlier expiry while the connection moves ends with the key', async t => {
     const { services, user, from, giveUp, ask, later } = await openSlow(t)
     const key = await makeKey(services, user.id)
     const [asking] = await ask(key, await connect(services, from.url, key), 1)
@@ -611,7 +611,7 @@ describe('numbered sends', () => {
     assert.deepEqual(receiver.received, [])
   })
 
-  test('that are refused for good consume their number, and rate-limited ones do not', async t => {
+  test('that are refused permanently consume their number, and rate-limited ones do not', async t => {
     const { services, sender, receiver, hub, userId } = await openPair(t)
     const to = receiver.ready.connection_id
     const answer = async (frame: object) => {

@@ -5,7 +5,7 @@ import { caller } from '../support/services.ts'
 import { Client, connect, makeKey, open, openHub, tokenOf } from './fixture.ts'
 
 describe('usage of the hub', () => {
-  test('connections and their time count for the key as they go on, to the heartbeat, and what is left when they close', async t => {
+  test('connections and their time count for the key while they are open, up to the last heartbeat, and the rest when they close', async t => {
     const { services, url, key, later } = await open('sqlite', t)
     const client = await connect(services, url, key)
     await connect(services, url, key)

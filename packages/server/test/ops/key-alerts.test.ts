@@ -90,7 +90,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('request limits and quotas that nodes note are mailed with the next flush, once a day over all nodes', async t => {
+  test('alerts about request limits and quotas are mailed with the next flush, once a day over all nodes', async t => {
     const services = await openServices(engine, t)
     const second = await anotherNode(services, t)
     const { apiKey, events } = await withKey(services)

@@ -182,7 +182,7 @@ function createModel(windows: RateWindow[], maxKeys: number) {
   }
 }
 
-test('counts in one typed array are those of lists, for any keys, pauses, windows and evictions', () => {
+test('counts in one typed array equal those in lists, for any keys, pauses, windows and evictions', () => {
   const windows: RateWindow[][] = [
     [{ window: 'minute', limit: 3 }],
     [

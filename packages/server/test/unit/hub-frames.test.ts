@@ -156,7 +156,7 @@ describe('why a connection is closed', () => {
     assert.equal(closedWith({ scopes: ['agent:connect'] }), null)
   })
 
-  test('so has a token whose own scopes allow no connection', () => {
+  test('a token whose own scopes allow no connection has its close code too', () => {
     const allowing = (scope: string) =>
       ({ allows: (asked: string) => asked === scope }) as unknown as AgentConnection
     assert.equal(closeCodes.refusalOfScopes(allowing('agent:connect')), null)
@@ -212,7 +212,7 @@ describe('the connections of a node', () => {
     }
   const ids = (connections: AgentConnection[]) => connections.map(({ id }) => id)
 
-  test('that are broken are handed over in turn of their owners', () => {
+  test('that are broken are handed over round-robin by owner', () => {
     const registry = new Registry()
     for (const [id, userId] of ['a1 ann', 'a2 ann', 'a3 ann', 'b1 bob', 'b2 bob', 'e1 eve'].map(each =>
       each.split(' '),

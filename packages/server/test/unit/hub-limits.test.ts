@@ -173,7 +173,7 @@ test('a socket that is replaced by a resumed connection keeps at most 64 KiB tha
   assert.deepEqual(ways, [['close'], ['terminate']])
 })
 
-test('messages that are kept take 64 MiB in all, half of what is free for one user, and nothing when they are gone', () => {
+test('kept messages take at most 64 MiB in total and half of the free memory for one user, and release it when they are dropped', () => {
   const budget = new MessageBudget()
   const frame = encodeMessage({ id: 'x', from: 'api', from_key_id: null, data: 'x'.repeat(60_000) })!
   const fill = (userId: string) => {

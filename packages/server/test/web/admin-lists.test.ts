@@ -221,7 +221,7 @@ test('lists say which rows of how many they show, and lead to the next and the f
   assert.match((await pageOf('/admin/audit')).range!, /^1–\d+ of \d+$/)
 })
 
-test('the page of a person tells what support needs first, ends one session, and has what harms at its end', async t => {
+test('the page of a person shows first what support needs, ends one session, and has harmful acts at its end', async t => {
   const { web, services, store, person, post, acts, createKey } = await openAdministration(t)
   const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
   const { apiKey } = await createKey(ada.id)
