@@ -67,6 +67,23 @@ forEachEngine(engine => {
     await apps.register({ ...SHOP, audience: 'https://keyway.example.com/shop' })
   })
 
+  test('a new secret that would remove another one than was named is refused and removes nothing', async t => {
+    const opened = await openTestStorage(engine, t)
+    const apps = createApps(opened)
+    const { secret } = await apps.register(SHOP)
+    opened.clock.advance(1)
+    const second = await apps.newSecret('shop', undefined, null)
+    opened.clock.advance(1)
+    const [newest, oldest] = await apps.secrets('shop')
+    for (const removes of [null, newest!.id])
+      assert.equal(await refusedWith(apps.newSecret('shop', undefined, removes)), 'invalid_request')
+    for (const kept of [secret!, second.secret]) assert.ok(await apps.authenticate('shop', kept))
+    const { won, refused } = await race(20, () => apps.newSecret('shop', undefined, oldest!.id))
+    assert.deepEqual([won.length, new Set(refused)], [1, new Set(['invalid_request'])])
+    assert.equal(await apps.authenticate('shop', secret!), null)
+    assert.ok(await apps.authenticate('shop', second.secret), 'the one that was not named stays')
+  })
+
   test('only the two newest secrets of an app are accepted, and only for that app', async t => {
     const opened = await openTestStorage(engine, t)
     const apps = createApps(opened)

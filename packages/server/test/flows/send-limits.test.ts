@@ -45,6 +45,24 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(send(services, 'b@example.com')), 'none')
   })
 
+  test('the limits that an address has reached are told with their wait, to the last millisecond', async t => {
+    const services = await openServices(engine, t, { limits: [minute(1)] })
+    const { magicLinks, clock } = services
+    const email = address('a@example.com')
+    const none = { mails: null, returningMails: null, codesUntil: null }
+    assert.deepEqual(await magicLinks.limitsOf(email), none)
+    await send(services)
+    const { mails, ...others } = await magicLinks.limitsOf(email)
+    assert.deepEqual([mails?.retryAfter, mails?.window], [60, 'minute'])
+    assert.deepEqual(others, { returningMails: null, codesUntil: null })
+    await magicLinks.send({ email, appId: 'console', isReturning: true }, caller())
+    clock.advance(59_999)
+    assert.equal((await magicLinks.limitsOf(email)).returningMails?.retryAfter, 1)
+    assert.deepEqual(await magicLinks.limitsOf(address('b@example.com')), none)
+    clock.advance(1)
+    assert.deepEqual(await magicLinks.limitsOf(email), none)
+  })
+
   test('a send at t counts until just before t + 60 s', async t => {
     const services = await openServices(engine, t, { limits: [minute(1)] })
     await send(services)
