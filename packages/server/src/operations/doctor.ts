@@ -66,6 +66,10 @@ function checkSettings(config: Config): Finding[] {
 async function checkDatabase({ storage, config }: Services): Promise<string> {
   const started = performance.now()
   await storage.readClock()
+  if ((await storage.engine.hasTimeouts?.()) === false)
+    throw new Error(
+      'the pooler drops the timeouts of statements, locks and idle transactions, so a stuck statement keeps its connection: set them for the role, see docs/operations.md, "Behind PgBouncer"',
+    )
   return `${config.database.engine} answers in ${Math.ceil(performance.now() - started)} ms`
 }
 

@@ -106,6 +106,8 @@ export interface Engine {
   load?(): EngineLoad
   /** Resolves with the reason when this engine can never write again; absent if it can always recover. */
   readonly failure?: Promise<Error>
+  /** PostgreSQL: whether the timeouts of statements, locks and idle transactions apply, which a pooler may drop. */
+  hasTimeouts?(): Promise<boolean>
   /** Number of standbys, as far as the database user may see them. */
   standbys?(): Promise<{ synchronous: number; asynchronous: number }>
   close(): Promise<void>

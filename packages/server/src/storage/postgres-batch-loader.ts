@@ -1,5 +1,6 @@
+import { hash } from 'node:crypto'
 import type pg from 'pg'
-import { toStorageError } from './postgres-errors.ts'
+import { isStatementNameConflict, toStorageError } from './postgres-errors.ts'
 
 /** Keys per query. */
 const MAX_KEYS = 500
@@ -10,7 +11,13 @@ interface Waiting {
   reject(error: unknown): void
 }
 
-let names = 0
+/**
+ * Whether statements can be prepared under names. Not behind a pooler that lends its connections for one transaction and does
+ * not track prepared statements (PgBouncer before 1.21): a statement may be missing on the next connection, or be there already.
+ */
+export interface StatementNames {
+  areUsable: boolean
+}
 
 /**
  * Look-ups of one turn of the event loop share one prepared query. Nothing is cached: each key is read after its
@@ -20,19 +27,33 @@ export function createBatchLoader(
   select: string,
   column: string,
   query: (config: pg.QueryConfig) => Promise<unknown[]>,
+  names: StatementNames,
 ): (key: string) => Promise<unknown> {
-  const name = `look_up_${++names}`
   const returned = column.slice(column.lastIndexOf('.') + 1)
   const text = `${select} where ${column} = any($1)`
+  // Derived from the text: on a connection that others used before, a name must never stand for another statement.
+  const name = `look_up_${hash('sha256', text).slice(0, 32)}`
   let waiting: Waiting[] = []
 
   async function load(asked: Waiting[]): Promise<void> {
     try {
-      const rows = await query({ name, text, values: [[...new Set(asked.map(one => one.key))]] })
+      const rows = await queryByName([...new Set(asked.map(one => one.key))])
       const found = new Map(rows.map(row => [(row as Record<string, string>)[returned], row]))
       for (const one of asked) one.resolve(found.get(one.key))
     } catch (error) {
       for (const one of asked) one.reject(toStorageError(error))
+    }
+  }
+
+  async function queryByName(keys: string[]): Promise<unknown[]> {
+    const unnamed = { text, values: [keys] }
+    if (!names.areUsable) return query(unnamed)
+    try {
+      return await query({ ...unnamed, name })
+    } catch (error) {
+      if (!isStatementNameConflict(error)) throw error
+      names.areUsable = false
+      return query(unnamed)
     }
   }
 

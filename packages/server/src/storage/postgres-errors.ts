@@ -5,6 +5,9 @@ import { CannotStart } from '../operator-error.ts'
 const SERIALIZATION_FAILURE = '40001'
 const DEADLOCK = '40P01'
 const UNIQUE_VIOLATION = '23505'
+/** `invalid_sql_statement_name` and `duplicate_prepared_statement`. */
+const STATEMENT_NAME = ['26000', '42P05']
+const PROTOCOL_VIOLATION = '08P01'
 
 /** The transaction was rolled back and may be retried. */
 export function isRetryable(error: unknown): boolean {
@@ -54,11 +57,21 @@ export function isConnectionGone(error: unknown): boolean {
 /** Authentication (28), unknown database (3D000), insufficient privilege (42501). */
 const ACCESS = /^(28|3D000|42501)/
 
+/** A prepared statement is missing on this connection, or another client of the pooler prepared it. */
+export function isStatementNameConflict(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && STATEMENT_NAME.includes(error.code ?? '')
+}
+
 /** At startup: CannotStart for errors in the connection URL or its user's privileges; other errors unchanged. */
 export function toStartError(error: unknown): unknown {
   // A failed connection of the pool is `unavailable`, with the database's own error as its cause.
   const answer = error instanceof KeywayError ? error.extras.cause : error
-  if (!(answer instanceof pg.DatabaseError) || !ACCESS.test(answer.code ?? '')) return error
+  if (!(answer instanceof pg.DatabaseError)) return error
+  if (answer.code === PROTOCOL_VIOLATION && /startup parameter/.test(answer.message))
+    return new CannotStart(
+      `The pooler refuses: ${answer.message}. Set its ignore_startup_parameters, see docs/operations.md, "Behind PgBouncer".`,
+    )
+  if (!ACCESS.test(answer.code ?? '')) return error
   return new CannotStart(`PostgreSQL refuses: ${answer.message}. Check KEYWAY_DATABASE_URL.`)
 }
 

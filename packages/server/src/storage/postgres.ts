@@ -39,11 +39,14 @@ export async function openPostgres(
 
   const execute = async (sql: string, parameters: readonly unknown[]): Promise<Result> =>
     withConnection(connections, isRead(sql) ? 'read' : 'write', client => run(client, sql, parameters))
+  const statementNames = { areUsable: true }
   const batchLoaders = new Map<LookUp, (key: string) => Promise<unknown>>()
   const events = await createEventCarrier(carrier, { secrets, log, execute })
   try {
     await events.start()
   } catch (error) {
+    // It may have connected, or be about to, if only the pool failed.
+    await events.stop()
     await pool.end()
     throw toStartError(toStorageError(error))
   }
@@ -61,11 +64,11 @@ export async function openPostgres(
     lookUp(what, key) {
       let load = batchLoaders.get(what)
       if (!load) {
-        load = createBatchLoader(what.select({ indexedBy }), what.column, (query: pg.QueryConfig) =>
+        const query = (config: pg.QueryConfig) =>
           retrying(true, () =>
-            withConnection(connections, 'read', async client => (await client.query(query)).rows),
-          ),
-        )
+            withConnection(connections, 'read', async client => (await client.query(config)).rows),
+          )
+        load = createBatchLoader(what.select({ indexedBy }), what.column, query, statementNames)
         batchLoaders.set(what, load)
       }
       return load(key)
@@ -113,6 +116,14 @@ export async function openPostgres(
         ),
       )
       return rows[0] as { synchronous: number; asynchronous: number }
+    },
+    async hasTimeouts() {
+      const settings = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout']
+      const { rows } = await execute(
+        `select bool_and(setting <> '0') as "all" from pg_settings where name = any($1)`,
+        [settings],
+      )
+      return (rows[0] as { all: boolean }).all
     },
     toStartError,
     load: () => ({ connections: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),

@@ -1,0 +1,94 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { pinBench } from './support/machine.ts'
+import { type Row, report } from './support/report.ts'
+import { startMailbox } from './support/soak/mailbox.ts'
+import { createRecorder, type Recorder } from './support/soak/recorder.ts'
+import { targetsOf, writePage } from './support/soak/report.ts'
+import { type SoakEngine, startService } from './support/soak/service.ts'
+import { type SoakWork, startWork } from './support/soak/work.ts'
+
+/**
+ * Hours of mixed work at a fixed rate: sign-ins, refreshes, exchanges, introspections, charges, agents that come, talk and
+ * go, pages, lists of administrators. Nothing may fail, and nothing may grow but what is stored.
+ *
+ * Options: `--minutes N` (30), `--engine sqlite|postgres` (both, one after the other), `--rate N` (1; 2 is twice the load).
+ */
+
+const MINUTE_MS = 60_000
+const SAMPLES = 120
+const MIN_INTERVAL_MS = 5_000
+
+const minutes = Number(option('minutes') ?? 30)
+const rate = Number(option('rate') ?? 1)
+const engines = (option('engine')?.split(',') ?? ['sqlite', 'postgres']) as SoakEngine[]
+
+pinBench()
+for (const engine of engines) await soak(engine)
+
+async function soak(engine: SoakEngine): Promise<void> {
+  const mailbox = await startMailbox()
+  try {
+    await using service = await startService(engine, mailbox)
+    const recorder = createRecorder()
+    const work = await startWork(service, mailbox, recorder)
+    console.log(`\n${service.description}: ${minutes} minutes`)
+    await Promise.all([...loopsOf(work, recorder), samples(service, recorder)])
+    work.close()
+    const targets = targetsOf(recorder)
+    report(`soak-${engine}`, { [service.description]: rowsOf(recorder) }, targets)
+    for (const error of recorder.errors) console.log(error)
+    console.log(
+      `\nCharts: ${writePage(`soak-${engine}`, `Soak: ${service.description}, ${minutes} minutes`, recorder, targets)}`,
+    )
+    if (targets.some(({ reached }) => !reached)) process.exitCode = 1
+  } finally {
+    mailbox.close()
+  }
+}
+
+/** An open loop for each operation: it starts at a fixed rate, whatever is still running. */
+function loopsOf({ perSecond, run }: SoakWork, recorder: Recorder): Promise<void>[] {
+  return Object.entries(perSecond).map(async ([operation, each]) => {
+    const began = performance.now()
+    const running = new Set<Promise<void>>()
+    for (let n = 0; n < minutes * 60 * each * rate; n++) {
+      const early = began + (n * 1000) / (each * rate) - performance.now()
+      if (early > 0) await wait(early)
+      const started = recorder
+        .measure(operation, () => run(operation, n))
+        .finally(() => running.delete(started))
+      running.add(started)
+    }
+    await Promise.all(running)
+  })
+}
+
+async function samples(
+  service: { sizes(): Promise<Record<string, number>> },
+  recorder: Recorder,
+): Promise<void> {
+  const intervalMs = Math.max(MIN_INTERVAL_MS, (minutes * MINUTE_MS) / SAMPLES)
+  const began = performance.now()
+  for (let at = intervalMs; at <= minutes * MINUTE_MS; at += intervalMs) {
+    await wait(Math.max(0, began + at - performance.now()))
+    recorder.endInterval(at / MINUTE_MS, await service.sizes())
+    const errors = [...recorder.totals.values()].reduce((sum, total) => sum + total.errors, 0)
+    if (process.stdout.isTTY) process.stdout.write(`\r${(at / MINUTE_MS).toFixed(1)} min, ${errors} errors `)
+  }
+}
+
+function rowsOf({ totals }: Recorder): Row[] {
+  return [...totals].map(([operation, { count, errors, latencies }]) => ({
+    '': operation,
+    count,
+    errors,
+    'p50 ms': latencies.p50,
+    'p99 ms': latencies.p99,
+    'p99.9 ms': latencies.p999,
+  }))
+}
+
+function option(name: string): string | undefined {
+  const at = process.argv.indexOf(`--${name}`)
+  return at < 0 ? undefined : process.argv[at + 1]
+}

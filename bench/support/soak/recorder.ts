@@ -1,0 +1,90 @@
+import { percentile } from '../statistics.ts'
+
+/** Latencies of one operation in one interval, in milliseconds. */
+export interface Latencies {
+  count: number
+  p50: number
+  p99: number
+  p999: number
+}
+
+/** What happened in one interval, and how large everything was at its end. */
+export interface Interval {
+  /** Minutes since the start. */
+  minute: number
+  operations: Record<string, Latencies>
+  /** Named sizes: bytes, handles, rows, milliseconds. */
+  sizes: Record<string, number>
+}
+
+export interface Recorder {
+  /** Runs an operation and records its time, or its error. */
+  measure(operation: string, work: () => Promise<unknown>): Promise<void>
+  /** Ends an interval. */
+  endInterval(minute: number, sizes: Record<string, number>): void
+  failed(operation: string, error: unknown): void
+  readonly intervals: Interval[]
+  readonly totals: ReadonlyMap<string, { count: number; errors: number; latencies: Latencies }>
+  /** The first errors, as text. */
+  readonly errors: string[]
+}
+
+const MAX_ERRORS_LISTED = 20
+
+export function createRecorder(): Recorder {
+  let current = new Map<string, number[]>()
+  const all = new Map<string, number[]>()
+  const failures = new Map<string, number>()
+  const errors: string[] = []
+  const intervals: Interval[] = []
+
+  return {
+    intervals,
+    errors,
+    failed,
+    async measure(operation, work) {
+      const began = performance.now()
+      try {
+        await work()
+      } catch (error) {
+        failed(operation, error)
+        return
+      }
+      const milliseconds = performance.now() - began
+      for (const latencies of [current, all]) {
+        const of = latencies.get(operation)
+        if (of) of.push(milliseconds)
+        else latencies.set(operation, [milliseconds])
+      }
+    },
+    endInterval(minute, sizes) {
+      const operations = Object.fromEntries([...current].map(([name, times]) => [name, summary(times)]))
+      current = new Map()
+      intervals.push({ minute, operations, sizes })
+    },
+    get totals() {
+      const names = new Set([...all.keys(), ...failures.keys()])
+      return new Map(
+        [...names].sort().map(name => {
+          const times = all.get(name) ?? []
+          const failed = failures.get(name) ?? 0
+          return [name, { count: times.length, errors: failed, latencies: summary(times) }]
+        }),
+      )
+    },
+  }
+
+  function failed(operation: string, error: unknown): void {
+    failures.set(operation, (failures.get(operation) ?? 0) + 1)
+    if (errors.length < MAX_ERRORS_LISTED) errors.push(`${new Date().toISOString()} ${operation}: ${error}`)
+  }
+}
+
+function summary(times: number[]): Latencies {
+  return {
+    count: times.length,
+    p50: percentile(times, 50),
+    p99: percentile(times, 99),
+    p999: percentile(times, 99.9),
+  }
+}

@@ -1,0 +1,133 @@
+import { readdirSync, statSync } from 'node:fs'
+import pg from 'pg'
+import { loadConfig } from '../../../packages/server/src/config.ts'
+import { createLog } from '../../../packages/server/src/log.ts'
+import { openServices } from '../../../packages/server/src/services.ts'
+import { freePort } from '../../../packages/server/test/support/free-port.ts'
+import { poolerMissing, startPooler } from '../../../packages/server/test/support/pooler.ts'
+import { postgresDatabase, sqliteDatabase } from '../databases.ts'
+import { SERVER_CORE } from '../machine.ts'
+import { startKeyway } from '../processes.ts'
+import type { Mailbox } from './mailbox.ts'
+
+export type SoakEngine = 'sqlite' | 'postgres'
+
+export const ADMINISTRATOR = 'admin@example.com'
+/** The app that introspects and charges: new accounts authorise it. */
+export const APP = 'console'
+const METRICS_TOKEN = 'a-token-for-the-soak-0123456789'
+/** A sixteenth of the default, so that sessions are refreshed often. */
+const ACCESS_TOKEN_SECONDS = 56
+
+export interface SoakService extends AsyncDisposable {
+  description: string
+  origins: string[]
+  appSecret: string
+  /** Bytes, handles and milliseconds by name. */
+  sizes(): Promise<Record<string, number>>
+}
+
+/** One node on SQLite, or two on PostgreSQL behind PgBouncer, whose events go past it. */
+export async function startService(engine: SoakEngine, mailbox: Mailbox): Promise<SoakService> {
+  await using stack = new AsyncDisposableStack()
+  const database = stack.use(await (engine === 'sqlite' ? sqliteDatabase(0) : postgresDatabase(0)))
+  const appSecret = await newAppSecret(database.settings)
+  const direct = database.settings.KEYWAY_DATABASE_URL
+  const pooler = direct && !poolerMissing() ? await startPooler(direct) : null
+  if (pooler) stack.use(pooler)
+  const through: Record<string, string> = pooler
+    ? { KEYWAY_DATABASE_URL: pooler.url, KEYWAY_EVENTS_URL: direct!, KEYWAY_AUTO_MIGRATE: 'false' }
+    : {}
+  const ports = await Promise.all(Array.from({ length: engine === 'sqlite' ? 1 : 2 }, freePort))
+  for (const port of ports) {
+    const settings = {
+      ...database.settings,
+      ...through,
+      ...mailbox.settings,
+      KEYWAY_PUBLIC_URL: `http://localhost:${ports[0]}`,
+      KEYWAY_PORT: String(port),
+      KEYWAY_ADMIN_EMAILS: ADMINISTRATOR,
+      KEYWAY_ACCESS_TOKEN_SECONDS: String(ACCESS_TOKEN_SECONDS),
+      KEYWAY_METRICS_TOKEN: METRICS_TOKEN,
+      KEYWAY_MAGIC_LINK_LIMITS: '100000/day',
+      KEYWAY_MAGIC_LINK_NETWORK_LIMITS: 'off',
+      KEYWAY_KEY_CREATION_LIMITS: '1000000/day',
+    }
+    stack.use(await startKeyway(settings, { core: SERVER_CORE }))
+  }
+  const origins = ports.map(port => `http://127.0.0.1:${port}`)
+  const sizesOfDatabase = direct ? await postgresSizes(direct, stack) : () => sqliteSizes(database.file)
+  const resources = stack.move()
+  return {
+    description: describe(engine, pooler !== null),
+    origins,
+    appSecret,
+    async sizes() {
+      const ofNodes = await Promise.all(origins.map((origin, n) => sizesOf(origin, n + 1)))
+      return Object.assign({}, ...ofNodes, await sizesOfDatabase())
+    },
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  }
+}
+
+function describe(engine: SoakEngine, isPooled: boolean): string {
+  if (engine === 'sqlite') return 'one node on SQLite'
+  return isPooled ? 'two nodes on PostgreSQL behind PgBouncer' : 'two nodes on PostgreSQL'
+}
+
+async function newAppSecret(settings: Record<string, string>): Promise<string> {
+  const services = await openServices(loadConfig(settings), createLog('error'))
+  const { secret } = await services.apps.newSecret(APP)
+  await services.close()
+  return secret
+}
+
+const OF_METRICS: Record<string, string> = {
+  process_resident_memory_bytes: 'resident memory, bytes',
+  nodejs_heap_size_used_bytes: 'heap, bytes',
+  process_open_fds: 'open files',
+  nodejs_active_resources_total: 'active resources',
+  nodejs_eventloop_lag_p99_seconds: 'event loop delay p99, s',
+}
+
+async function sizesOf(origin: string, node: number): Promise<Record<string, number>> {
+  const answer = await fetch(`${origin}/metrics`, {
+    headers: { authorization: `Bearer ${METRICS_TOKEN}` },
+  })
+  const page = await answer.text()
+  return Object.fromEntries(
+    page.split('\n').flatMap(line => {
+      const [series = '', value] = line.split(' ')
+      const name = OF_METRICS[series]
+      return name ? [[`node ${node}: ${name}`, Number(value)]] : []
+    }),
+  )
+}
+
+function sqliteSizes(file: string): Record<string, number> {
+  const folder = file.slice(0, file.lastIndexOf('/'))
+  const sizeOf = (name: string) => statSync(`${folder}/${name}`, { throwIfNoEntry: false })?.size ?? 0
+  const journal = readdirSync(`${folder}/journal`).reduce((sum, name) => sum + sizeOf(`journal/${name}`), 0)
+  return {
+    'database, bytes': sizeOf('keyway.db'),
+    'WAL, bytes': sizeOf('keyway.db-wal'),
+    'journal, bytes': journal,
+  }
+}
+
+async function postgresSizes(url: string, stack: AsyncDisposableStack) {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  stack.defer(() => client.end())
+  return async () => {
+    const { rows } = await client.query(`
+      select pg_database_size(current_database())::float8 as database, pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 as wal,
+        (select count(*)::int from pg_stat_activity where datname = current_database()) as connections`)
+    const [{ database, wal, connections }] = rows
+    return {
+      'database, bytes': database,
+      'WAL written, bytes': wal,
+      'connections to PostgreSQL': connections,
+    }
+  }
+}

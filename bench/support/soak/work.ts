@@ -1,0 +1,159 @@
+import { Agent, Keyway, memoryTokenStore, type TokenStore } from '@keyway/sdk'
+import type { Mailbox } from './mailbox.ts'
+import type { Recorder } from './recorder.ts'
+import { ADMINISTRATOR, APP, type SoakService } from './service.ts'
+
+/** People with a session, a key and two connected agents. */
+const PEOPLE = 20
+const REQUEST_MS = 15_000
+const READY_MS = 30_000
+
+interface SignedIn {
+  client: Keyway
+  tokens: TokenStore
+  userId: string
+}
+
+interface Person extends SignedIn {
+  key: string
+  /** Asks `answering`, which is on another node where there are several. */
+  asking: Agent
+  answering: Agent
+}
+
+export interface SoakWork {
+  /** Operations a second. */
+  readonly perSecond: Readonly<Record<string, number>>
+  /** Runs the n-th operation of this name. */
+  run(operation: string, n: number): Promise<unknown>
+  close(): void
+}
+
+/** Signs people in, connects their agents and returns what they do: a mix of everything that the service is for. */
+export async function startWork(
+  { origins, appSecret }: SoakService,
+  mailbox: Mailbox,
+  recorder: Recorder,
+): Promise<SoakWork> {
+  let isClosing = false
+  let newcomers = 0
+  const app = new Keyway({ url: origins[0]!, app: { id: APP, secret: appSecret }, maxRetries: 0 })
+  const administrator = await signedIn(ADMINISTRATOR, 0)
+  const people: Person[] = []
+  for (let n = 0; n < PEOPLE; n++) people.push(await settled(`person${n}@example.com`, n))
+  const at = (n: number) => people[n % people.length]!
+
+  const operations: Record<string, { perSecond: number; run(n: number): Promise<unknown> }> = {
+    exchange: { perSecond: 60, run: n => exchanged(n, at(n).key) },
+    introspection: { perSecond: 10, run: n => app.apps.introspect(at(n).key) },
+    request: { perSecond: 10, run: asked },
+    account: { perSecond: 5, run: n => at(n).client.account.get() },
+    keys: { perSecond: 3, run: n => at(n).client.apiKeys.list() },
+    charge: {
+      perSecond: 2,
+      run: n => app.apps.charge({ user_id: at(n).userId, amount: '0.000001', description: 'soak' }),
+    },
+    refresh: { perSecond: 2, run: n => at(n).client.refresh() },
+    page: { perSecond: 1, run: n => page(n, n % 2 === 0 ? '/sign-in' : '/docs') },
+    'sign-in': { perSecond: 0.5, run: n => signedIn(`person${n % PEOPLE}@example.com`, n) },
+    'sign-up': { perSecond: 0.5, run: n => signedIn(`newcomer${newcomers++}@example.com`, n) },
+    administration: { perSecond: 0.5, run: administered },
+    'key made and revoked': { perSecond: 0.2, run: madeAndRevoked },
+    'agent reconnects': { perSecond: 0.2, run: reconnected },
+  }
+  return {
+    perSecond: Object.fromEntries(
+      Object.entries(operations).map(([name, { perSecond }]) => [name, perSecond]),
+    ),
+    run: (operation, n) => operations[operation]!.run(n),
+    close() {
+      isClosing = true
+      for (const { asking, answering } of people) for (const agent of [asking, answering]) agent.close()
+    },
+  }
+
+  function originOf(n: number): string {
+    return origins[n % origins.length]!
+  }
+
+  async function signedIn(address: string, n: number): Promise<SignedIn> {
+    const tokens = memoryTokenStore()
+    const client = new Keyway({ url: originOf(n), tokens, maxRetries: 0 })
+    const token = mailbox.token(address)
+    await client.sendMagicLink({ email: address })
+    const { user } = await client.verifyMagicLink({ email: address, token: await token })
+    return { client, tokens, userId: user.id }
+  }
+
+  async function settled(address: string, n: number): Promise<Person> {
+    const person = await signedIn(address, n)
+    const { key } = await person.client.apiKeys.create({ name: 'soak' })
+    return { ...person, key, asking: await connected(key, n), answering: await connected(key, n + 1) }
+  }
+
+  async function connected(apiKey: string, n: number): Promise<Agent> {
+    const agent = new Agent({ url: originOf(n), apiKey })
+    agent.onRequest(({ data }) => data)
+    agent.on('disconnected', ({ code, reason, willReconnect }) => {
+      if (willReconnect && !isClosing) recorder.failed('connection', `closed with ${code} ${reason}`)
+    })
+    await new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error('the agent did not connect')), READY_MS)
+      agent.once('ready', () => {
+        clearTimeout(timer)
+        resolve()
+      })
+    })
+    return agent
+  }
+
+  function asked(n: number): Promise<unknown> {
+    const { asking, answering } = at(n)
+    return asking.request(answering.connection!.connectionId, { n }, { timeout: REQUEST_MS })
+  }
+
+  /** Lists of people, audit and statistics, in turns. */
+  async function administered(n: number): Promise<void> {
+    await administrator.client.account.get()
+    const { access } = (await administrator.tokens.get())!
+    const path = ['/v1/admin/users?limit=50', '/v1/admin/audit-events', '/v1/admin/statistics'][n % 3]
+    const answer = await fetch(originOf(n) + path, { headers: { authorization: `Bearer ${access}` } })
+    const text = await answer.text()
+    if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${text.slice(0, 200)}`)
+  }
+
+  async function exchanged(n: number, api_key: string): Promise<void> {
+    const answer = await fetch(`${originOf(n)}/auth/agent-token`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ api_key }),
+    })
+    const text = await answer.text()
+    if (answer.status !== 200) throw new Error(`${answer.status} ${text.slice(0, 200)}`)
+  }
+
+  async function page(n: number, path: string): Promise<void> {
+    const answer = await fetch(originOf(n) + path)
+    await answer.arrayBuffer()
+    if (answer.status !== 200) throw new Error(`${path}: ${answer.status}`)
+  }
+
+  async function madeAndRevoked(n: number): Promise<void> {
+    const { client } = at(n)
+    const { id, key } = await client.apiKeys.create({ name: 'for a moment' })
+    await exchanged(n, key)
+    await client.apiKeys.revoke(id)
+    const isRefused = await exchanged(n + 1, key).then(
+      () => false,
+      error => String(error).includes('api_key_revoked'),
+    )
+    if (!isRefused) throw new Error('a revoked key was not refused')
+  }
+
+  async function reconnected(n: number): Promise<void> {
+    const person = at(n)
+    const former = person.answering
+    person.answering = await connected(person.key, n)
+    former.close()
+  }
+}

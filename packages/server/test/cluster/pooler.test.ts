@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict'
+import { describe, type TestContext, test } from 'node:test'
+import { loadConfig } from '../../src/config.ts'
+import { createLog } from '../../src/log.ts'
+import { examineAll } from '../../src/operations/doctor.ts'
+import { openServices } from '../../src/services.ts'
+import { postgresMissing } from '../support/engines.ts'
+import {
+  connectHub,
+  createKey,
+  createPrintedLinks,
+  exchange,
+  NODE_SETTINGS,
+  refresh,
+  revokeKey,
+  signIn,
+  startNode,
+} from '../support/nodes.ts'
+import { poolerMissing, startPooler } from '../support/pooler.ts'
+import { createEmptyDatabase } from '../support/postgres.ts'
+
+/** Enough to meet connections that another client of the pooler used before. */
+const PEOPLE = 10
+
+describe('behind PgBouncer in transaction mode', { skip: postgresMissing() || poolerMissing() }, () => {
+  test('two nodes migrate, sign in, exchange, connect and revoke; doctor tells that the timeouts are dropped', async t => {
+    const { url, pooled } = await pooledDatabase(t)
+    const settings = { KEYWAY_DATABASE_URL: pooled, KEYWAY_EVENTS_URL: url }
+    const links = createPrintedLinks()
+    const nodes = [await startNode(t, settings, links), await startNode(t, settings, links)]
+    const [a, b] = nodes.map(({ origin }) => origin) as [string, string]
+    await Promise.all(
+      Array.from({ length: PEOPLE }, async (_, n) => {
+        const [here, there] = n % 2 === 0 ? [a, b] : [b, a]
+        const person = await signIn(here, links, `pooled${n}@example.com`)
+        const { id, key } = (await createKey(there, person.access_token)).body
+        const exchanged = await Promise.all([exchange(here, key), exchange(there, key), exchange(here, key)])
+        assert.deepEqual(
+          exchanged.map(({ status }) => status),
+          [200, 200, 200],
+        )
+        assert.equal((await refresh(there, person.refresh_token)).status, 200)
+        const { closed } = await connectHub(there, exchanged[0]!.body.token)
+        await revokeKey(here, person.access_token, id)
+        assert.equal((await closed).code, 4410)
+        assert.equal((await exchange(there, key)).body.code, 'api_key_revoked')
+      }),
+    )
+    const services = nodes[0]!.services
+    const database = async () => (await examineAll(services)).find(({ check }) => check === 'database')!
+    const before = await database()
+    assert.equal(before.ok, false)
+    assert.match(before.detail, /drops the timeouts .*Behind PgBouncer/)
+  })
+
+  test('a pooler that refuses the timeouts ends the start with what to set', async t => {
+    const { url } = await pooledDatabase(t)
+    using strict = await startPooler(url, '')
+    const settings = { ...NODE_SETTINGS, KEYWAY_DATABASE_URL: strict.url, KEYWAY_EVENTS_URL: url }
+    await assert.rejects(openServices(loadConfig(settings), createLog('silent')), {
+      name: 'CannotStart',
+      message: /The pooler refuses: .*Set its ignore_startup_parameters/,
+    })
+  })
+})
+
+async function pooledDatabase(t: TestContext): Promise<{ url: string; pooled: string }> {
+  const { url, drop } = await createEmptyDatabase()
+  const pooler = await startPooler(url)
+  t.after(async () => {
+    pooler[Symbol.dispose]()
+    await drop()
+  })
+  return { url, pooled: pooler.url }
+}
