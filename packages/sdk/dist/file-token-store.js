@@ -40,10 +40,7 @@ function readIfPresent(file) {
         throw error;
     }
 }
-/**
- * Converts an error of the file system. @throws KeywayError `invalid_configuration`
- * @throws KeywayError `invalid_configuration` instead of an error of the file system
- */
+/** @throws KeywayError `invalid_configuration` instead of an error of the file system */
 function explained(path, verb, work) {
     try {
         return work();

@@ -44,10 +44,7 @@ function readIfPresent(file: string): string | undefined {
   }
 }
 
-/**
- * Converts an error of the file system. @throws KeywayError `invalid_configuration`
- * @throws KeywayError `invalid_configuration` instead of an error of the file system
- */
+/** @throws KeywayError `invalid_configuration` instead of an error of the file system */
 function explained<Result>(path: string, verb: string, work: () => Result): Result {
   try {
     return work()
