@@ -2,10 +2,13 @@ import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:chi
 import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus } from 'node:os'
 
+/** Before `pinBench`, which leaves this process one. */
+const CORES = availableParallelism()
+
 /** The core of the measured process, which runs alone on it. */
 export const SERVER_CORE = 0
 /** The core of the load generator, the database server and the benchmark itself. */
-export const LOAD_CORE = availableParallelism() > 1 ? 1 : 0
+export const LOAD_CORE = CORES > 1 ? 1 : 0
 
 const canPin = spawnSync('taskset', ['--version']).status === 0
 /** Clock ticks a second, the unit of `/proc/…/stat`. */
@@ -48,5 +51,5 @@ export function residentBytes(pid: number): number {
 /** The machine, for the header of results: results of different machines are not comparable. */
 export function machineName(): string {
   const [cpu] = cpus()
-  return `${availableParallelism()} × ${cpu?.model.trim() ?? 'unknown'}, Node ${process.version}, ${process.platform} ${process.arch}`
+  return `${CORES} × ${cpu?.model.trim() ?? 'unknown'}, Node ${process.version}, ${process.platform} ${process.arch}`
 }

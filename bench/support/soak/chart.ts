@@ -24,6 +24,7 @@ export function chart(title: string, series: readonly Series[]): string {
     return `<polyline points="${path}" fill="none" stroke="${COLOURS[at % COLOURS.length]}" stroke-width="1.5"/>`
   })
   const keys = series
+    .filter(({ name }) => name !== '')
     .map(({ name }, at) => `<span style="color:${COLOURS[at % COLOURS.length]}">— ${escaped(name)}</span>`)
     .join(' ')
   return `<figure><figcaption><b>${escaped(title)}</b> ${keys}</figcaption>

@@ -77,7 +77,7 @@ ${errors.length > 0 ? `<h2>The first errors</h2><pre>${escaped(errors.join('\n')
       chart(
         operation,
         (['p50', 'p99', 'p999'] as const).map(quantile => ({
-          name: quantile,
+          name: quantile === 'p999' ? 'p99.9' : quantile,
           points: pointsOf(intervals, at => at.operations[operation]?.[quantile] ?? Number.NaN),
         })),
       ),
