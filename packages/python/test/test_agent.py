@@ -170,6 +170,38 @@ async def test_a_refused_message_costs_nothing(url: str) -> None:
     assert len(ends) == 257
 
 
+async def test_cancelled_sends_and_requests_hold_up_no_others_also_over_a_break(url: str, sign_in: SignIn) -> None:
+    key = (await (await sign_in()).api_keys.create())["key"]
+    async with Agent(url=url, api_key=key) as sender, Agent(url=url, api_key=key) as receiver:
+        await asyncio.gather(event(sender, "ready"), event(receiver, "ready"))
+        assert receiver.connection
+        stream, to = aiter(receiver), receiver.connection.connection_id
+        kept: list[int] = []
+
+        async def send_and_cancel_some(first: int) -> None:
+            sending = {n: asyncio.ensure_future(sender.send(to, n)) for n in range(first, first + 40)}
+            asked = asyncio.ensure_future(sender.request(to, "who are you?"))
+            for n in range(first, first + 40, 3):
+                await asyncio.sleep(0)
+                sending[n].cancel()
+            asked.cancel()
+            ends = await asyncio.gather(*sending.values(), asked, return_exceptions=True)
+            assert isinstance(ends.pop(), asyncio.CancelledError)
+            kept.extend(n for n, end in zip(sending, ends) if isinstance(end, Delivery))
+
+        await send_and_cancel_some(0)
+        connection = sender._lifecycle.connection
+        assert connection
+        connection._abort()
+        await send_and_cancel_some(100)
+        await sender.send(to, "last")
+        arrived: list[Any] = []
+        while (data := (await anext(stream)).data) != "last":
+            arrived.append(data)
+        assert arrived == sorted(set(arrived))
+        assert len(kept) >= 2 * 26 and set(kept) <= set(arrived)
+
+
 async def test_an_agent_asks_another_and_gets_its_answer_and_typed_errors(url: str, sign_in: SignIn) -> None:
     keyway = await sign_in()
     created = await keyway.api_keys.create()
