@@ -1,5 +1,5 @@
-/** Characters at the start of a cell that make spreadsheets evaluate it (OWASP, CSV injection). */
-const FORMULA_START = /^[=+\-@\t\r]/
+/** Characters at the start of a cell that make spreadsheets evaluate it (OWASP, CSV injection), also the full-width ones. */
+const FORMULA_START = /^[=+\-@\t\r\n＝＋－＠]/
 
 /** A cell of RFC 4180 that spreadsheets do not evaluate as a formula. */
 export function csvCell(value: unknown): string {

@@ -34,10 +34,10 @@ export interface BrowserRequest {
 
 /** Answers authorization requests: OpenID Connect Core section 3.1, RFC 6749 section 4.1. */
 export interface Authorizations {
-  /** Reads a request from the query of the authorization endpoint. */
-  begin(query: URLSearchParams): Promise<CheckedRequest>
+  /** Reads a request from the query of the authorization endpoint. @param network of the caller */
+  begin(query: URLSearchParams, network: string): Promise<CheckedRequest>
   /** Reads a request that the browser kept. */
-  resume(params: RequestParams, pushedId: string | null): Promise<CheckedRequest>
+  resume(params: RequestParams, pushedId: string | null, network: string): Promise<CheckedRequest>
   /**
    * The languages that a request asks for, most preferred first (OpenID Connect Core section 3.1.2.1); those of the
    * pushed parameters if it was pushed.
@@ -70,7 +70,7 @@ export interface Authorizations {
   /** Ends the app's session that an id token names, for a person who signs out there. */
   endIssued(issued: IssuedIdToken, caller: Caller): Promise<void>
   /** The registered app with this client id. */
-  findApp(clientId: string): Promise<App | null>
+  findApp(clientId: string, network: string): Promise<App | null>
 }
 
 export interface AuthorizationDeps extends BeginDeps, RedeemDeps {

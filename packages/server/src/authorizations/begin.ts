@@ -23,7 +23,7 @@ export interface BeginDeps {
   storage: Storage
   publicUrl: string
   /** The app with this client id. */
-  findClient(id: string): Promise<App | null>
+  findClient(id: string, network: string): Promise<App | null>
 }
 
 /** Languages that one request may ask for. */
@@ -35,21 +35,25 @@ export function createBegin({ storage, publicUrl, findClient }: BeginDeps, pushe
 
   return { begin, resume, findApp, localesOf }
 
-  async function begin(query: URLSearchParams): Promise<CheckedRequest> {
+  async function begin(query: URLSearchParams, network: string): Promise<CheckedRequest> {
     const read = readParams(query)
     if ('refusal' in read) return { unusable: read.refusal }
     const { request_uri: uri, client_id: appId } = read.params
     const pushed = uri === undefined ? null : pushedRequests.open(uri)
-    if (!pushed) return resume(read.params, null)
+    if (!pushed) return resume(read.params, null, network)
     // What was pushed counts, not what the browser adds (RFC 9126 section 4).
     if (pushed === 'expired' || pushed.params.client_id !== appId)
       return unusable('invalid_request', 'The pushed request has expired, or belongs to another app.')
-    return resume(pushed.params, pushed.id)
+    return resume(pushed.params, pushed.id, network)
   }
 
   /** Reads the parameters of a request again, since the app may have changed. */
-  async function resume(params: RequestParams, pushedId: string | null): Promise<CheckedRequest> {
-    const app = await findApp(params.client_id)
+  async function resume(
+    params: RequestParams,
+    pushedId: string | null,
+    network: string,
+  ): Promise<CheckedRequest> {
+    const app = await findApp(params.client_id, network)
     if (!app) return unusable('invalid_client', 'No app with this client_id is registered here.')
     const redirectUri = redirectUriOf(app, params)
     if (redirectUri === null)
@@ -66,8 +70,8 @@ export function createBegin({ storage, publicUrl, findClient }: BeginDeps, pushe
     return asked.split(' ', MAX_LOCALES)
   }
 
-  async function findApp(id: string | undefined): Promise<App | null> {
-    return id === undefined ? null : findClient(id)
+  async function findApp(id: string | undefined, network: string): Promise<App | null> {
+    return id === undefined ? null : findClient(id, network)
   }
 
   /** The asked audience must be this service's or registered for an app (RFC 8707 section 2). */

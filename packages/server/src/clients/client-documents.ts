@@ -1,6 +1,7 @@
 import type { App } from '../apps/app.ts'
 import { type Clock, HOUR, type Instant, MINUTE } from '../clock.ts'
 import { createKeyedWindows } from '../keyed-windows.ts'
+import type { KnownNetworks } from '../known-networks.ts'
 import { createOutgoing } from '../outgoing/outgoing.ts'
 import type { Storage } from '../store.ts'
 import { readClientMetadata } from './client-metadata.ts'
@@ -9,16 +10,25 @@ import { readClientMetadata } from './client-metadata.ts'
 const FRESH_FOR = HOUR
 const MISSING_FOR = MINUTE
 const MAX_DOCUMENTS = 1000
-/** Documents that one node fetches at most, since anybody may name any URL. */
-const LIMITS = [{ window: 'minute', limit: 120 }] as const
+/**
+ * Documents that one node fetches at most, since anybody may name any URL: for one network, for all networks from which an
+ * account was used lately, and for all others. One account makes eight networks known, which cannot use up the limit of those.
+ */
+const NETWORK_LIMITS = [{ window: 'minute', limit: 10 }] as const
+const KNOWN_LIMITS = [{ window: 'minute', limit: 120 }] as const
+const UNKNOWN_LIMITS = [{ window: 'minute', limit: 60 }] as const
+const MAX_NETWORKS = 10_000
 
 interface Known {
   until: Instant
   app: Promise<App | null>
 }
 
-/** The client that the metadata document at this id, a URL, describes; null if there is none. */
-export type FindDocument = (clientId: string) => Promise<App | null>
+/**
+ * The client that the metadata document at this id, a URL, describes; null if there is none, or too many were fetched for
+ * the network of the caller.
+ */
+export type FindDocument = (clientId: string, network: string) => Promise<App | null>
 
 /**
  * Clients whose id is the https URL of a document with their metadata (OAuth Client ID Metadata Document). If a
@@ -27,20 +37,26 @@ export type FindDocument = (clientId: string) => Promise<App | null>
 export function createClientDocuments({
   storage,
   clock,
+  knownNetworks,
   privateNetworks,
 }: {
   storage: Storage
   clock: Clock
+  knownNetworks: Pick<KnownNetworks, 'isKnown'>
   privateNetworks: readonly string[]
 }): FindDocument {
   const call = createOutgoing(privateNetworks)
-  const reads = createKeyedWindows({ clock, windows: LIMITS, maxNames: 10 })
+  const readsOfNetworks = createKeyedWindows({ clock, windows: NETWORK_LIMITS, maxNames: MAX_NETWORKS })
+  const readsOfKnown = createKeyedWindows({ clock, windows: KNOWN_LIMITS, maxNames: 10 })
+  const readsOfUnknown = createKeyedWindows({ clock, windows: UNKNOWN_LIMITS, maxNames: 10 })
   const known = new Map<string, Known>()
 
-  return async clientId => {
+  return async (clientId, network) => {
     const now = clock.now()
     const found = known.get(clientId)
     if (found && now < found.until) return found.app
+    // Not remembered, since others may have it read.
+    if (!mayRead(network)) return storage.store.apps.find(clientId)
     const entry: Known = { until: now + FRESH_FOR, app: find(clientId) }
     known.delete(clientId)
     known.set(clientId, entry)
@@ -56,6 +72,11 @@ export function createClientDocuments({
     }
   }
 
+  function mayRead(network: string): boolean {
+    const reads = knownNetworks.isKnown(network) ? readsOfKnown : readsOfUnknown
+    return readsOfNetworks.take(network) === null && reads.take('all') === null
+  }
+
   async function find(clientId: string): Promise<App | null> {
     const stored = await storage.store.apps.find(clientId)
     const settings = await read(clientId).catch(() => null)
@@ -65,7 +86,6 @@ export function createClientDocuments({
   }
 
   async function read(clientId: string) {
-    if (reads.take('all')) return null
     const { status, text } = await call(clientId, {
       headers: { accept: 'application/json' },
       namedBy: 'client',

@@ -1,13 +1,14 @@
 import { type App, isAppId, isClientUrl } from '../apps/app.ts'
 import type { Clock } from '../clock.ts'
+import type { KnownNetworks } from '../known-networks.ts'
 import type { Storage } from '../store.ts'
 import type { FindDocument } from './client-documents.ts'
 import type { Registration } from './registration.ts'
 
 /** Ways in which apps become OAuth clients without the operator, each only where the operator allows it. */
 export interface Clients {
-  /** The app with this client id: registered, or described at the URL that is its id. */
-  find(clientId: string): Promise<App | null>
+  /** The app with this client id: registered, or described at the URL that is its id. @param network of the caller */
+  find(clientId: string, network: string): Promise<App | null>
   /** Null: not allowed. Loaded on first use. */
   registration: (() => Promise<Registration>) | null
   allowsDocuments: boolean
@@ -19,7 +20,12 @@ interface ClientSettings {
   webhookPrivateNetworks: readonly string[]
 }
 
-export function createClients(deps: { storage: Storage; clock: Clock; config: ClientSettings }): Clients {
+export function createClients(deps: {
+  storage: Storage
+  clock: Clock
+  knownNetworks: KnownNetworks
+  config: ClientSettings
+}): Clients {
   const { storage, config } = deps
   let registration: Promise<Registration> | undefined
   let documents: Promise<FindDocument> | undefined
@@ -34,13 +40,13 @@ export function createClients(deps: { storage: Storage; clock: Clock; config: Cl
           return registration
         }
       : null,
-    async find(clientId) {
+    async find(clientId, network) {
       if (isAppId(clientId)) return storage.store.apps.find(clientId)
       if (!config.clientMetadataDocuments || !isClientUrl(clientId)) return null
       documents ??= import('./client-documents.ts').then(({ createClientDocuments }) =>
         createClientDocuments({ ...deps, privateNetworks: config.webhookPrivateNetworks }),
       )
-      return (await documents)(clientId)
+      return (await documents)(clientId, network)
     },
   }
 }

@@ -7,8 +7,9 @@ import { createSessionAnswer } from './session-answer.ts'
 export function createAuthorizationCode(deps: GrantDeps): Grant {
   const answerOf = createSessionAnswer(deps)
 
-  return async ({ form, header, caller }) => {
-    const app = await deps.clients.app({ form, header })
+  return async request => {
+    const { form, caller } = request
+    const app = await deps.clients.app(request)
     const { code, redirect_uri: redirectUri = null, code_verifier: verifier = null } = form
     if (code === undefined) throw new OAuthError('invalid_request', 'code is required.')
     const { redeem } = await deps.authorizations()

@@ -42,11 +42,15 @@ export interface ClientAssertionDeps {
   publicUrl: string
   /** Networks, besides the public Internet, in which key sets of clients may be. */
   privateNetworks: readonly string[]
-  findApp(id: string): Promise<App | null>
+  findApp(id: string, network: string): Promise<App | null>
 }
 
 /** The app that an assertion authenticates, once; null for anything else. */
-export type VerifyAssertion = (assertion: string, clientId: string | undefined) => Promise<App | null>
+export type VerifyAssertion = (
+  assertion: string,
+  clientId: string | undefined,
+  network: string,
+) => Promise<App | null>
 
 /** Authenticates clients by `private_key_jwt` (RFC 7523 section 3, OpenID Connect Core section 9). */
 export function createClientAssertions(deps: ClientAssertionDeps): VerifyAssertion {
@@ -54,12 +58,12 @@ export function createClientAssertions(deps: ClientAssertionDeps): VerifyAsserti
   const keySets = createKeySets({ call: createOutgoing(deps.privateNetworks), clock })
   const audiences = [publicUrl, `${publicUrl}/oauth/token`, `${publicUrl}/oauth/par`]
 
-  return async (assertion, clientId) => {
+  return async (assertion, clientId, network) => {
     const jwt = parse(assertion)
     const id = jwt?.claims.sub
     if (!jwt || typeof id !== 'string' || jwt.claims.iss !== id) return null
     if (clientId !== undefined && clientId !== id) return null
-    const app = await findApp(id)
+    const app = await findApp(id, network)
     if (!app?.jwksUri || app.isPublic || !isSound(jwt.claims)) return null
     const keys = await keySets.keysOf(app.jwksUri, jwt.kid, isSelfDescribed(id) ? 'client' : 'operator')
     if (!keys.some(key => isSignedBy(jwt, key))) return null

@@ -1,5 +1,6 @@
 import type { App } from '../apps/app.ts'
 import type { Apps } from '../apps/apps.ts'
+import type { Caller } from '../network.ts'
 import type { VerifyAssertion } from './client-assertion.ts'
 import type { Form } from './form.ts'
 import { invalidClient, OAuthError } from './oauth-error.ts'
@@ -11,6 +12,7 @@ export type HeaderCredentials = { id: string; secret: string } | 'unusable'
 export interface ClientRequest {
   form: Form
   header: HeaderCredentials | null
+  caller: Caller
 }
 
 /** A client as a request names it, not authenticated yet. */
@@ -44,7 +46,7 @@ export function createClientAuthentication({
   assertions,
 }: {
   apps: Pick<Apps, 'authenticate'>
-  findClient(id: string): Promise<App | null>
+  findClient(id: string, network: string): Promise<App | null>
   /** Loaded on first use. */
   assertions(): Promise<VerifyAssertion>
 }): ClientAuthentication {
@@ -61,13 +63,15 @@ export function createClientAuthentication({
     const named = namedClient(request)
     if (!named) return null
     const found =
-      named.secret === null ? await publicApp(named.id) : await apps.authenticate(named.id, named.secret)
+      named.secret === null
+        ? await publicApp(named.id, request.caller)
+        : await apps.authenticate(named.id, named.secret)
     if (!found || found.isPublic !== (named.secret === null))
       throw invalidClient('No client has this id and secret.')
     return found
   }
 
-  async function byAssertion({ form, header }: ClientRequest): Promise<App> {
+  async function byAssertion({ form, header, caller }: ClientRequest): Promise<App> {
     const {
       client_assertion_type: type,
       client_assertion: assertion,
@@ -81,14 +85,14 @@ export function createClientAuthentication({
       )
     if (secret !== undefined || header !== null)
       throw new OAuthError('invalid_request', 'Authenticate the client in one way.')
-    const found = await (await assertions())(assertion, id)
+    const found = await (await assertions())(assertion, id, caller.network)
     if (!found) throw invalidClient('The client assertion is not valid, or was used before.')
     return found
   }
 
   /** An app that need not authenticate: a public client. */
-  async function publicApp(id: string): Promise<App | null> {
-    const found = await findClient(id)
+  async function publicApp(id: string, { network }: Caller): Promise<App | null> {
+    const found = await findClient(id, network)
     return found?.isPublic ? found : null
   }
 }
@@ -97,7 +101,7 @@ export function createClientAuthentication({
  * The client that a request names, by one method only (RFC 6749 section 2.3); null if it names none.
  * @throws OAuthError `invalid_request`, `invalid_client`
  */
-export function namedClient({ form, header }: ClientRequest): NamedClient | null {
+export function namedClient({ form, header }: Pick<ClientRequest, 'form' | 'header'>): NamedClient | null {
   const { client_id: id, client_secret: secret = null } = form
   if (header === null) return id === undefined ? null : { id, secret }
   if (header === 'unusable') throw invalidClient('Authenticate with the scheme Basic.')

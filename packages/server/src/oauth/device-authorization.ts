@@ -3,14 +3,10 @@ import { grantableScopes } from '../authorizations/scopes.ts'
 import { MAX_DEVICE_NAME_LENGTH } from '../device-authorizations/device-authorization.ts'
 import type { DeviceAuthorizations } from '../device-authorizations/device-authorizations.ts'
 import { cliScopes } from '../device-authorizations/keyway-cli.ts'
-import type { Caller } from '../network.ts'
 import type { Storage } from '../store.ts'
 import type { ClientAuthentication, ClientRequest } from './client-authentication.ts'
 import { audienceOf, type Form } from './form.ts'
 import { OAuthError } from './oauth-error.ts'
-
-/** A request to the device authorization endpoint. */
-export type DeviceRequest = ClientRequest & { caller: Caller }
 
 /** RFC 8628 section 3.2. */
 export interface DeviceAnswer {
@@ -37,7 +33,7 @@ export interface DeviceDeps {
  *
  * @throws OAuthError, KeywayError `rate_limited`
  */
-export async function answerDevice(deps: DeviceDeps, request: DeviceRequest): Promise<DeviceAnswer> {
+export async function answerDevice(deps: DeviceDeps, request: ClientRequest): Promise<DeviceAnswer> {
   const { clients, deviceAuthorizations, publicUrl } = deps
   const app = await clients.app(request)
   // The name of a self-registered client is unverified: as "Your bank" it would trick people into approving its codes

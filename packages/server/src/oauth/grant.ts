@@ -4,7 +4,6 @@ import type { Authorizations } from '../authorizations/authorizations.ts'
 import type { Clock } from '../clock.ts'
 import type { DeviceTokens } from '../device-authorizations/device-tokens.ts'
 import type { RateLimitState } from '../errors.ts'
-import type { Caller } from '../network.ts'
 import type { RateWindow } from '../rate-windows.ts'
 import type { Sessions } from '../sessions/sessions.ts'
 import type { Jwt } from '../signing-keys/jwt.ts'
@@ -33,7 +32,6 @@ export interface GrantDeps {
 
 /** A request to the token endpoint. */
 export interface TokenRequest extends ClientRequest {
-  caller: Caller
   /** The request's Idempotency-Key, which makes a repeated refresh safe; null if absent. */
   retryKey: string | null
 }

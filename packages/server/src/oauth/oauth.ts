@@ -11,7 +11,7 @@ import type { Caller } from '../network.ts'
 import { REFRESH_TOKEN_PREFIX } from '../sessions/refresh-token.ts'
 import type { VerifyAssertion } from './client-assertion.ts'
 import { type ClientRequest, createClientAuthentication, namedClient } from './client-authentication.ts'
-import type { DeviceAnswer, DeviceRequest } from './device-authorization.ts'
+import type { DeviceAnswer } from './device-authorization.ts'
 import type { Grant, GrantDeps, Granted, Metadata, TokenRequest } from './grant.ts'
 import { GRANT_TYPES } from './grants.ts'
 import { invalidClient, OAuthError, type OAuthErrorCode } from './oauth-error.ts'
@@ -21,7 +21,7 @@ export interface OAuth {
   /** The token endpoint (RFC 6749 section 3.2). @throws OAuthError, KeywayError `rate_limited`, `unavailable` */
   token(request: TokenRequest): Promise<Granted>
   /** The device authorization endpoint (RFC 8628 section 3.1). @throws OAuthError, KeywayError `rate_limited` */
-  device(request: DeviceRequest): Promise<DeviceAnswer>
+  device(request: ClientRequest): Promise<DeviceAnswer>
   /** RFC 7662, for apps that authenticate. @throws OAuthError, and KeywayError as `Introspection.introspect` */
   introspect(request: ClientRequest, token: string, consume?: number): Promise<IntrospectionAnswer>
   /**
@@ -31,7 +31,7 @@ export interface OAuth {
    * @throws OAuthError `invalid_client`, `invalid_grant` (issued to another client), `unsupported_token_type` (a
    * token that only expires)
    */
-  revoke(request: ClientRequest, token: string, caller: Caller): Promise<void>
+  revoke(request: ClientRequest, token: string): Promise<void>
   /** The optional members of the discovery document. */
   readonly metadata: Metadata
   /** Registers a client (RFC 7591); null if the operator does not allow it. */
@@ -100,7 +100,7 @@ export function createOAuth(
 
     async push(request) {
       const { pushRequest } = await import('./pushed-request.ts')
-      return pushRequest(await deps.authorizations(), await clients.app(request), request.form)
+      return pushRequest(await deps.authorizations(), await clients.app(request), request)
     },
 
     async userinfo(accessToken) {
@@ -112,7 +112,8 @@ export function createOAuth(
       throw new KeywayError('insufficient_scope', 'Ask the person for the scope openid.', { scope: 'openid' })
     },
 
-    async revoke(request, token, caller) {
+    async revoke(request, token) {
+      const { caller } = request
       const named = namedClient(request)
       // A request with a key needs no client authentication.
       const client = named && !parseId(named.id) ? await clients.app(request) : null

@@ -1,17 +1,21 @@
 import type { App } from '../apps/app.ts'
 import { readParams } from '../authorizations/authorization-request.ts'
 import type { Authorizations } from '../authorizations/authorizations.ts'
-import type { Form } from './form.ts'
+import type { ClientRequest } from './client-authentication.ts'
 import { OAuthError, type OAuthErrorCode } from './oauth-error.ts'
 
 /** Validates an authorization request like the authorization endpoint, and pushes it (RFC 9126 section 2.1). */
-export async function pushRequest({ resume, push }: Authorizations, app: App, form: Form) {
+export async function pushRequest(
+  { resume, push }: Authorizations,
+  app: App,
+  { form, caller }: ClientRequest,
+) {
   const { client_id: _, client_secret: __, ...sent } = form
   const read = readParams(new URLSearchParams({ ...sent, client_id: app.id }))
   if ('refusal' in read) throw refusalOf(read.refusal)
   if (read.params.request_uri)
     throw new OAuthError('invalid_request', 'A pushed request must not name a request_uri.')
-  const checked = await resume(read.params, null)
+  const checked = await resume(read.params, null, caller.network)
   if ('unusable' in checked) throw refusalOf(checked.unusable)
   if ('refusal' in checked) throw refusalOf(checked.refusal)
   return push(read.params)

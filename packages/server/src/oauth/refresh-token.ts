@@ -13,8 +13,9 @@ export function createRefreshToken(deps: GrantDeps): Grant {
   const { sessions, clients, publicUrl } = deps
   const answerOf = createSessionAnswer(deps)
 
-  return async ({ form, header, caller, retryKey }) => {
-    const app = await clients.app({ form, header })
+  return async request => {
+    const { form, caller, retryKey } = request
+    const app = await clients.app(request)
     const token = form.refresh_token
     if (token === undefined) throw new OAuthError('invalid_request', 'refresh_token is required.')
     try {

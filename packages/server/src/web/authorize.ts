@@ -18,7 +18,7 @@ type ValidRequest = Extract<CheckedRequest, { request: unknown }>
 /** GET /oauth/authorize: RFC 6749 section 3.1, OpenID Connect Core section 3.1.2. */
 export async function authorize(kit: PageKit, c: PageContext): Promise<Response> {
   const { begin } = await kit.authorizations()
-  const checked = await begin(new URL(c.req.url).searchParams)
+  const checked = await begin(new URL(c.req.url).searchParams, networkOf(kit, c))
   if (!('request' in checked)) return renderRefusal(kit, c, checked)
   const { params, pushedId } = checked
   const pending = { id: '', at: kit.clock.now(), params, pushedId }
@@ -38,7 +38,7 @@ export async function continueRequest(kit: PageKit, c: PageContext): Promise<Res
   const pending = kit.pendingRequests.find(c, c.req.query('request'))
   if (!pending) return renderGone(kit, c)
   const { resume } = await kit.authorizations()
-  const checked = await resume(pending.params, pending.pushedId)
+  const checked = await resume(pending.params, pending.pushedId, networkOf(kit, c))
   return 'request' in checked ? answer(kit, c, checked, pending) : renderRefusal(kit, c, checked)
 }
 
@@ -72,7 +72,7 @@ export async function decide(kit: PageKit, c: PageContext): Promise<Response> {
   const signedIn = c.get('signedIn')
   if (!pending) return renderGone(kit, c)
   const authorizations = await kit.authorizations()
-  const checked = await authorizations.resume(pending.params, pending.pushedId)
+  const checked = await authorizations.resume(pending.params, pending.pushedId, networkOf(kit, c))
   if (!('request' in checked)) return renderRefusal(kit, c, checked)
   // The answer must come from the person to whom the page was shown.
   if (!signedIn || form.get('user') !== signedIn.user.id) return answer(kit, c, checked, pending)
@@ -99,6 +99,10 @@ async function answerWithCode(
   const location = await issue(whole, signedIn, consented, caller)
   forget(kit, c, pending)
   return location === null ? renderGone(kit, c) : c.redirect(location, 303)
+}
+
+function networkOf(kit: PageKit, c: PageContext): string {
+  return kit.callerOf(c.req.raw, c.env).network
 }
 
 function forget(kit: PageKit, c: PageContext, { id }: PendingRequest): void {

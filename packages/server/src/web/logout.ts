@@ -44,7 +44,7 @@ async function read(kit: PageKit, c: PageContext, params: URLSearchParams): Prom
   const hint = token === null ? null : await readIdToken(token)
   const clientId = param('client_id') ?? hint?.appId ?? null
   if (hint && hint.appId !== clientId) return null
-  const app = clientId === null ? null : await findApp(clientId)
+  const app = clientId === null ? null : await findApp(clientId, kit.callerOf(c.req.raw, c.env).network)
   const redirectUri = param('post_logout_redirect_uri')
   if (redirectUri !== null && !app?.logoutUris.includes(redirectUri)) return null
   const isLed = app !== null && (await mayRedirectTo(app, c.get('signedIn')))

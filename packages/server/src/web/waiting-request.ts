@@ -18,7 +18,8 @@ export async function findWaiting(kit: PageKit, c: PageContext): Promise<Authori
   const pending = path?.startsWith(PATH) ? kit.pendingRequests.find(c, path.slice(PATH.length)) : null
   if (!pending) return null
   const { resume } = await kit.authorizations()
-  const checked = await resume(pending.params, pending.pushedId)
+  const { network } = kit.callerOf(c.req.raw, c.env)
+  const checked = await resume(pending.params, pending.pushedId, network)
   if (!('request' in checked)) return null
   allowRedirectTo(c, checked.request.redirectUri)
   return checked.request

@@ -8,6 +8,7 @@ import { CALLBACK, newVerifier } from '../support/authorize.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { address, caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
 
+const NETWORK = '192.0.2.1'
 const { verifier, challenge } = newVerifier()
 const PARAMS: RequestParams = {
   client_id: 'shop',
@@ -34,7 +35,7 @@ async function open(services: Services) {
     signedIn,
     authorizations,
     async codeFor(params: Record<string, string> = {}, pushedId: string | null = null): Promise<string> {
-      const checked = await authorizations.resume({ ...PARAMS, ...params }, pushedId)
+      const checked = await authorizations.resume({ ...PARAMS, ...params }, pushedId, NETWORK)
       assert.ok('request' in checked)
       const whole = { ...checked, firstSentAt: services.clock.now() }
       const uri = await authorizations.issue(whole, signedIn, GRANTED, caller('192.0.2.9', 'a browser'))
@@ -75,7 +76,7 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { codeFor, authorizations, signedIn } = await open(services)
     for (let issued = 0; issued < 120; issued++) assert.notEqual(await codeFor(), '')
-    const checked = await authorizations.resume(PARAMS, null)
+    const checked = await authorizations.resume(PARAMS, null, NETWORK)
     assert.ok('request' in checked)
     const whole = { ...checked, firstSentAt: services.clock.now() }
     const refused = new URL((await authorizations.issue(whole, signedIn, null, caller()))!)
@@ -177,7 +178,7 @@ forEachEngine(engine => {
   test('a verifier is refused for a code without a challenge: somebody removed it from the request', async t => {
     const { redeem, authorizations, signedIn, clock } = await open(await openServices(engine, t))
     const { code_challenge: _, code_challenge_method: __, ...without } = PARAMS
-    const checked = await authorizations.resume({ ...without, nonce: 'n' }, null)
+    const checked = await authorizations.resume({ ...without, nonce: 'n' }, null, NETWORK)
     assert.ok('request' in checked)
     const uri = await authorizations.issue(
       { ...checked, firstSentAt: clock.now() },
@@ -245,14 +246,14 @@ forEachEngine(engine => {
     const { codeFor, authorizations, clock } = await open(await openServices(engine, t))
     const { requestUri, expiresIn } = authorizations.push(PARAMS)
     const query = new URLSearchParams({ client_id: 'shop', request_uri: requestUri })
-    const checked = await authorizations.begin(query)
+    const checked = await authorizations.begin(query, NETWORK)
     assert.ok('request' in checked)
     assert.notEqual(await codeFor({}, checked.pushedId), '')
     assert.equal(await codeFor({}, checked.pushedId), '')
     clock.advance(expiresIn * 1000 - 1)
-    assert.ok('request' in (await authorizations.begin(query)))
+    assert.ok('request' in (await authorizations.begin(query, NETWORK)))
     clock.advance(1)
-    assert.ok('unusable' in (await authorizations.begin(query)))
+    assert.ok('unusable' in (await authorizations.begin(query, NETWORK)))
   })
 
   test('the removal of an app ends its consents, and one that is registered under its id later has none', async t => {
@@ -264,7 +265,7 @@ forEachEngine(engine => {
     assert.deepEqual(rows, [])
     clock.advance(1)
     await services.apps.register({ id: 'shop', name: 'Another', redirectUris: [CALLBACK] })
-    const checked = await authorizations.resume(PARAMS, null)
+    const checked = await authorizations.resume(PARAMS, null, NETWORK)
     assert.ok('request' in checked)
     const decision = await authorizations.decide({ ...checked, firstSentAt: clock.now() }, signedIn)
     assert.ok('needs' in decision)

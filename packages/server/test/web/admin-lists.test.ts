@@ -112,7 +112,7 @@ test('a suppressed address is shown with the mails of the person, and allowed ag
 test('the audit is filtered by person, act and day, and exported whole as CSV and JSON lines', async t => {
   const { services, person } = await openAdministration(t)
   const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
-  await services.users.suspend(ada.id, { ...BY_COMMAND_LINE, reason: '=SUM(1)' })
+  await services.users.suspend(ada.id, { ...BY_COMMAND_LINE, reason: '＝SUM(1)' })
   await services.users.activate(ada.id, BY_COMMAND_LINE)
   const namesOf = async (query: string) => {
     const text = await (await admin.client.get(`/admin/audit?${query}`)).text()
@@ -134,7 +134,7 @@ test('the audit is filtered by person, act and day, and exported whole as CSV an
   assert.match(csv.headers.get('content-disposition')!, /filename="audit-export\.csv"/)
   const lines = (await csv.text()).split('\r\n')
   assert.equal(`${lines[0]}\r\n`, AUDIT_CSV_HEADER)
-  assert.ok(lines.length === 4 && lines[1]!.includes(`"'=SUM(1)"`))
+  assert.ok(lines.length === 4 && lines[1]!.includes(`"'＝SUM(1)"`))
   const json = await (await admin.client.get('/admin/audit/export.jsonl')).text()
   const sequences = json
     .trimEnd()

@@ -200,6 +200,36 @@ test('a document counts only if it names its own address, and unusual URLs are n
   assert.equal((await browser.get(fine)).status, 200)
 })
 
+test('a network that names many documents uses up only its own reads, and strangers not those of known networks', async t => {
+  const web = await startWeb(t, {
+    KEYWAY_CLIENT_METADATA_DOCUMENTS: 'true',
+    KEYWAY_TRUSTED_PROXIES: '127.0.0.1/32',
+    ...LOCAL,
+  })
+  const documents = await serveDocuments(t)
+  const newDocument = (() => {
+    let count = 0
+    return () => documents.add(`/${count++}.json`, { client_name: 'Tool', redirect_uris: [CALLBACK] })
+  })()
+  const open = async (client_id: string, network: string) => {
+    const path = requestOf(newVerifier().challenge, { client_id })
+    const headers = { 'X-Forwarded-For': network }
+    return (await fetch(web.url + path, { headers, redirect: 'manual' })).status
+  }
+  for (let count = 0; count < 10; count++) assert.equal(await open(newDocument(), '192.0.2.1'), 303)
+  const wanted = newDocument()
+  assert.equal(await open(wanted, '192.0.2.1'), 400)
+  assert.equal(documents.reads(), 10)
+  assert.equal(await open(wanted, '192.0.2.2'), 303, 'the refusal is not remembered')
+
+  for (let count = 11; count < 60; count++)
+    assert.equal(await open(newDocument(), `198.51.100.${count >> 2}`), 303)
+  const last = newDocument()
+  assert.equal(await open(last, '192.0.2.3'), 400)
+  web.server.services.knownNetworks.noteUse('ada', '192.0.2.3')
+  assert.equal(await open(last, '192.0.2.3'), 303)
+})
+
 /** Client metadata documents on loopback. */
 async function serveDocuments(t: TestContext) {
   const documents = new Map<string, object>()

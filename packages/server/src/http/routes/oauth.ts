@@ -137,7 +137,6 @@ export function oauthRoutes({ oauth }: Pick<HttpPorts, 'oauth'>, publicUrl: stri
       async handle({ body, idempotencyKey, ...input }) {
         const { answer, limits } = await oauth.token({
           ...clientOf(input, body),
-          caller: input.caller,
           retryKey: idempotencyKey,
         })
         return withRateLimits(ok(answer), limits)
@@ -156,7 +155,7 @@ export function oauthRoutes({ oauth }: Pick<HttpPorts, 'oauth'>, publicUrl: stri
       answers: [answers.okAnswer('The codes.', deviceAnswer, deviceExample(publicUrl))],
       errors: [],
       async handle({ body, ...input }) {
-        return ok(await oauth.device({ ...clientOf(input, body), caller: input.caller }))
+        return ok(await oauth.device(clientOf(input, body)))
       },
     }),
     route({
@@ -194,7 +193,7 @@ export function oauthRoutes({ oauth }: Pick<HttpPorts, 'oauth'>, publicUrl: stri
       answers: [{ status: 200, description: 'It is revoked, or was unknown.' }],
       errors: [],
       async handle({ body: { token, ...form }, ...input }) {
-        await oauth.revoke(clientOf(input, form), token, input.caller)
+        await oauth.revoke(clientOf(input, form), token)
         return { status: 200 }
       },
     }),
@@ -202,8 +201,8 @@ export function oauthRoutes({ oauth }: Pick<HttpPorts, 'oauth'>, publicUrl: stri
 }
 
 export function clientOf(
-  { incoming }: Pick<RouteInput<'public', unknown, unknown>, 'incoming'>,
+  { incoming, caller }: Pick<RouteInput<'public', unknown, unknown>, 'incoming' | 'caller'>,
   fields: Record<string, string | undefined>,
 ) {
-  return { form: fields as Form, header: clientCredentials(incoming) }
+  return { form: fields as Form, header: clientCredentials(incoming), caller }
 }

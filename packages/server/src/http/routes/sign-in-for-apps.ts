@@ -83,8 +83,8 @@ export function signInForAppsRoutes({ oauth }: Pick<HttpPorts, 'oauth'>): Route[
         { status: 201, description: 'The reference to the request.', schema: pushed, example: pushedExample },
       ],
       errors: [],
-      async handle({ body, incoming }) {
-        const { requestUri, expiresIn } = await oauth.push(clientOf({ incoming }, body))
+      async handle({ body, ...input }) {
+        const { requestUri, expiresIn } = await oauth.push(clientOf(input, body))
         return { status: 201, body: { request_uri: requestUri, expires_in: expiresIn } }
       },
     }),
