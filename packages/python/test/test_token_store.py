@@ -150,3 +150,16 @@ async def test_a_file_that_cannot_be_used_is_an_error_that_says_so(tmp_path: Pat
     with pytest.raises(KeywayError, match="orders refreshes, cannot be used"):
         async with below.exclusive():
             pass
+
+
+async def test_a_link_in_the_place_of_the_lock_is_refused_and_its_file_unchanged(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("mine")
+    other.chmod(0o644)
+    path = tmp_path / "session.json"
+    path.with_name(".session.json.lock").symlink_to(other)
+    with pytest.raises(KeywayError, match="orders refreshes, cannot be used"):
+        async with FileTokenStore(path).exclusive():
+            pass
+    assert other.read_text() == "mine"
+    assert other.stat().st_mode & 0o777 == 0o644

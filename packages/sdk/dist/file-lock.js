@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { lstatSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pause } from './clock.js';
 import { KeywayError } from './errors.js';
@@ -85,6 +85,9 @@ function lastTurn(folder) {
 function numbers(folder) {
     try {
         mkdirSync(folder, { recursive: true, mode: FOLDER_MODE });
+        // In a folder of several users it may lead to any other one, whose files would be removed.
+        if (lstatSync(folder).isSymbolicLink())
+            throw new Error('it is a symbolic link');
         return readdirSync(folder).map(Number).filter(Number.isSafeInteger);
     }
     catch (error) {

@@ -9,6 +9,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -134,6 +135,17 @@ describe('a file of tokens', () => {
     })
     assert.ok(await refreshed)
     assert.equal((await keyway.sessions.list()).data.length, 1)
+  })
+
+  test('a link in the place of the lock is refused, and the folder that it leads to unchanged', async t => {
+    const file = tokensFile(t)
+    const other = join(file, '../other')
+    mkdirSync(other, { recursive: true })
+    for (const name of ['1', '2', '3']) writeFileSync(join(other, name), 'over')
+    symlinkSync(other, join(file, '../.session.json.lock'))
+    const done = fileTokenStore(file).exclusive!(async () => 'done')
+    await assert.rejects(done, isUnusable(/orders refreshes, cannot be used: it is a symbolic link/))
+    assert.deepEqual(readdirSync(other), ['1', '2', '3'])
   })
 
   test('is locked while its holder lives, and for five seconds after its last heartbeat', async t => {

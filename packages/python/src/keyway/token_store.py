@@ -136,8 +136,9 @@ def _lock_file(path: Path) -> IO[str]:
     """Opens and locks a file; the lock ends when the file is closed, or with the process."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = open(path, "w", encoding="utf-8")
-        os.chmod(path, 0o600)
+        # Neither follows a link nor truncates: in a folder of several users the name may lead to a file of this one.
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        file = open(os.open(path, flags, 0o600), "w", encoding="utf-8")
     except OSError as cause:
         advice = f"{path}, which orders refreshes, cannot be used: {cause}"
         raise KeywayError("invalid_configuration", advice) from cause
