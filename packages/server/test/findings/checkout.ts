@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import type { TestContext } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { WebSocket } from 'ws'
+import type { Finished } from '../support/command-line.ts'
+import type { EngineName } from '../support/engines.ts'
+import { type Answered, call, NODE_SECRET } from '../support/nodes.ts'
+import { inTime, until } from '../support/patience.ts'
+import { createEmptyDatabase } from '../support/postgres.ts'
+import { environment, type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
+
+/** Cleans up after a probe. */
+export type Scope = Pick<TestContext, 'after'>
+
+export interface Probe {
+  /** The number of the finding. */
+  finding: string
+  title: string
+  engines: readonly EngineName[]
+  /** @throws AssertionError if the hole is open */
+  attack(engine: EngineName, t: Scope): Promise<void>
+}
+
+/** All probes, in the order of their definition. */
+export const probes: Probe[] = []
+
+export function probe(
+  finding: string,
+  title: string,
+  engines: Probe['engines'],
+  attack: Probe['attack'],
+): void {
+  probes.push({ finding, title, engines, attack })
+}
+
+export const BOTH = ['sqlite', 'postgres'] as const
+
+let folder = ''
+
+/** Sets the folder of the checkout whose server is attacked from now on. */
+export function useCheckout(path: string): void {
+  folder = resolve(path)
+}
+
+const launcher = () => join(folder, 'packages/server/bin/keyway.js')
+
+export interface Target extends ServedProcess {
+  port: number
+  settings: Record<string, string>
+  call(method: string, path: string, options?: Parameters<typeof call>[3]): Promise<Answered>
+  post(path: string, body: object, headers?: Record<string, string>): Promise<Answered>
+  /** The token and the code of the newest mail to this address, once it was sent. */
+  mailTo(email: string): Promise<{ token: string; code: string }>
+  /** Signs in; returns the access token. */
+  signIn(email: string): Promise<string>
+  createKey(accessToken: string, body?: object): Promise<{ id: string; key: string }>
+  /** Connects an agent with a new key of this address. */
+  agentOf(email: string): Promise<Agent>
+  /** CPU time that the process has used, in milliseconds. */
+  cpuMs(): number
+}
+
+export interface Agent {
+  socket: WebSocket
+  accessToken: string
+  connectionId: string
+  /** Frames after `ready`. */
+  frames: { type: string; [name: string]: unknown }[]
+  closed: Promise<number>
+}
+
+/** @throws AssertionError, which means an open hole, with what was seen */
+export function holds(condition: boolean, seen: string): void {
+  assert.ok(condition, seen)
+}
+
+/** The same for a value. */
+export function shows(wanted: unknown, seen: unknown, what: string): void {
+  assert.deepEqual(seen, wanted, `${what}: ${JSON.stringify(seen)} instead of ${JSON.stringify(wanted)}`)
+}
+
+/** Settings with a folder and an empty database of their own. */
+export async function freshSettings(engine: EngineName, t: Scope): Promise<Record<string, string>> {
+  const { path, remove } = temporaryFolder()
+  t.after(remove)
+  const settings = {
+    KEYWAY_DATA_DIR: path,
+    KEYWAY_JOURNAL_DIR: join(path, 'journal'),
+    KEYWAY_PORT: '0',
+    KEYWAY_SECRET: NODE_SECRET,
+    KEYWAY_MAIL_URL: 'inbox:',
+    KEYWAY_TRUSTED_PROXIES: '127.0.0.1/32',
+  }
+  if (engine === 'sqlite') return settings
+  const database = await createEmptyDatabase()
+  t.after(database.drop)
+  return { ...settings, KEYWAY_DATABASE_URL: database.url }
+}
+
+export async function start(
+  engine: EngineName,
+  t: Scope,
+  settings: Record<string, string> = {},
+): Promise<Target> {
+  return startWith({ ...(await freshSettings(engine, t)), ...settings }, t)
+}
+
+/** Starts the checkout's server with exactly these settings. */
+export async function startWith(settings: Record<string, string>, t: Scope): Promise<Target> {
+  const server = await serve(settings, launcher())
+  t.after(() => server.end('SIGKILL'))
+  const port = Number(settings.KEYWAY_PORT) || Number(new URL(server.url).port)
+  const origin = `http://127.0.0.1:${port}`
+  const callTarget: Target['call'] = (method, path, options) => call(origin, method, path, options)
+  const target: Target = {
+    ...server,
+    port,
+    settings,
+    call: callTarget,
+    post: (path, body, headers) => callTarget('POST', path, { body, headers }),
+    mailTo: email =>
+      until(`a mail to ${email}`, () => {
+        const link = new RegExp(
+          `for ${email.replace(/[+.]/g, '\\$&')}: \\S*token=([\\w-]{43}).*code (\\d{8})`,
+        )
+        const [, token, code] = link.exec(server.output()) ?? []
+        return token && code ? { token, code } : null
+      }),
+    async signIn(email) {
+      await target.post('/auth/send-magic-link', { email })
+      const { token } = await target.mailTo(email)
+      return (await expecting(200, target.post('/auth/verify-magic-link', { email, token }))).access_token
+    },
+    createKey: (token, body = {}) => expecting(201, callTarget('POST', '/v1/api-keys', { token, body })),
+    async agentOf(email) {
+      const accessToken = await target.signIn(email)
+      const { key } = await target.createKey(accessToken)
+      return connectAgent(target, accessToken, key)
+    },
+    cpuMs() {
+      const fields = readFileSync(`/proc/${server.pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
+      return 10 * (Number(fields[11]) + Number(fields[12]))
+    },
+  }
+  return target
+}
+
+export async function connectAgent(
+  { port, post }: Pick<Target, 'port' | 'post'>,
+  accessToken: string,
+  key: string,
+): Promise<Agent> {
+  const { token } = await expecting(200, post('/auth/agent-token', { api_key: key }))
+  const headers = { authorization: `Bearer ${token}` }
+  const socket = new WebSocket(`ws://127.0.0.1:${port}/hub`, 'keyway.hub.v1', { headers })
+  const frames: Agent['frames'] = []
+  const ready = Promise.withResolvers<string>()
+  socket.on('error', ready.reject)
+  socket.on('message', data => {
+    const frame = JSON.parse(String(data))
+    if (frame.type === 'ready') ready.resolve(frame.connection_id)
+    else frames.push(frame)
+  })
+  const closed = new Promise<number>(resolve => socket.once('close', resolve))
+  return { socket, accessToken, connectionId: await inTime('ready', ready.promise), frames, closed }
+}
+
+/** Runs a command of the checkout in a process of its own. */
+export function command(settings: Record<string, string>, ...words: string[]): Promise<Finished> {
+  return new Promise(done =>
+    execFile(process.execPath, [launcher(), ...words], { env: environment(settings) }, (error, out, err) =>
+      done({ status: error ? Number(error.code) : 0, out, err }),
+    ),
+  )
+}
+
+/** Standard output of a command that must succeed. */
+export async function output(settings: Record<string, string>, ...words: string[]): Promise<string> {
+  const { status, out, err } = await command(settings, ...words)
+  if (status !== 0) throw new Error(`keyway ${words.join(' ')}: ${err}`)
+  return out
+}
+
+/** The body of an answer that is needed for the probe, not what it shows. */
+export async function expecting(status: number, answer: Promise<Answered>): Promise<Answered['body']> {
+  const { status: was, body } = await answer
+  if (was !== status) throw new Error(`${was} instead of ${status}: ${JSON.stringify(body)}`)
+  return body
+}
+
+/** A module of the checkout's server. */
+export const moduleOf = (path: string) =>
+  import(pathToFileURL(join(folder, 'packages/server/src', path)).href)

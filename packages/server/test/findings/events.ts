@@ -1,0 +1,202 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
+import { createClient } from '@redis/client'
+import pg from 'pg'
+import { freePort } from '../support/free-port.ts'
+import { until } from '../support/patience.ts'
+import { withClient } from '../support/postgres.ts'
+import { startRedis } from '../support/redis.ts'
+import { temporaryFolder } from '../support/serve.ts'
+import {
+  type Agent,
+  connectAgent,
+  freshSettings,
+  holds,
+  probe,
+  type Scope,
+  shows,
+  startWith,
+  type Target,
+} from './checkout.ts'
+
+const POSTGRES = ['postgres'] as const
+const CARRIERS = ['PostgreSQL', 'Redis'] as const
+const TEXT = 'a secret between two agents'
+
+/** Of sealed events, and of the first version's. */
+const CHANNELS = ['keyway_sealed', 'keyway'] as const
+
+/** An attacker who may listen and publish on the carrier, but has no secret. */
+interface Stranger {
+  heard: string[]
+  publish(payload: string): Promise<unknown>
+}
+
+for (const carrier of CARRIERS) {
+  probe('3', `a listener on ${carrier} finds no message text`, POSTGRES, async (_, t) => {
+    const { first, agent, stranger } = await openTwo(t, carrier)
+    const data = TEXT
+    const path = `/v1/agents/${agent.connectionId}/messages`
+    await first.call('POST', path, { token: agent.accessToken, body: { data } })
+    await until('the message', () => agent.frames.some(frame => frame.data === TEXT))
+    await wait(500)
+    shows(
+      false,
+      stranger.heard.some(each => each.includes(TEXT)),
+      `the text is in what ${carrier} carries`,
+    )
+  })
+
+  probe('3', `forged relay frames on ${carrier} reach no agent`, POSTGRES, async (_, t) => {
+    const { agent, stranger } = await openTwo(t, carrier)
+    const order = {
+      op: 'deliver',
+      userId: JSON.parse(atob(agent.accessToken.split('.')[1]!.replace(/-/g, '+').replace(/_/g, '/'))).sub,
+      to: 'all',
+      frame: JSON.stringify({ type: 'message', id: '1', from: 'api', from_key_id: null, data: 'forged' }),
+    }
+    await stranger.publish(
+      JSON.stringify({
+        type: 'hub.relay',
+        to: '*',
+        payload: JSON.stringify({ kind: 'order', from: uuid7(), question: 1, order }),
+      }),
+    )
+    await wait(1500)
+    shows(
+      [],
+      agent.frames.map(({ data }) => data),
+      'messages from nobody',
+    )
+  })
+
+  probe('3', `malformed notifications on ${carrier} end no node`, POSTGRES, async (_, t) => {
+    const { first, second, stranger } = await openTwo(t, carrier)
+    for (const payload of [
+      '{',
+      'null',
+      '1',
+      '"x"',
+      '{"type":"hub.relay"}',
+      '{"type":"hub.relay","payload":1}',
+    ])
+      await stranger.publish(payload)
+    const ended = Promise.race([first.exited, second.exited])
+    shows('alive', await Promise.race([ended, wait(2000, 'alive', { ref: false })]), 'the nodes')
+  })
+}
+
+probe('13', 'a node receives over Redis as soon as it is ready', POSTGRES, async (_, t) => {
+  for (let start = 0; start < 3; start++) {
+    const { first, agent } = await openTwo(t, 'Redis')
+    const path = `/v1/agents/${agent.connectionId}/messages`
+    const { body } = await first.call('POST', path, { token: agent.accessToken, body: { data: 1 } })
+    shows(1, body.delivered, 'deliveries of the first message')
+  }
+})
+
+probe(
+  '16',
+  'an owner without connections is limited like any other',
+  ['sqlite', 'postgres'],
+  async (engine, t) => {
+    const server = await startWith(await freshSettings(engine, t), t)
+    const token = await server.signIn('ada@example.com')
+    const body = { data: 'x'.repeat(15_000) }
+    const statuses = new Set<number>()
+    for (let n = 0; n < 60 && !statuses.has(429); n++) {
+      const sends = Array.from({ length: 50 }, () =>
+        server.call('POST', `/v1/agents/${uuid7()}/messages`, { token, body }),
+      )
+      for (const { status } of await Promise.all(sends)) statuses.add(status)
+    }
+    holds(statuses.has(429), `one of 3,000 sends of 15 KB is refused; seen: ${[...statuses]}`)
+  },
+)
+
+probe('16', 'five accounts that flood beside a dead node delay no other message', POSTGRES, async (_, t) => {
+  const { first, agent } = await openTwo(t, 'PostgreSQL')
+  const dead = await nodeOf(first.settings, t)
+  const floods: Agent[] = []
+  for (let n = 0; n < 5; n++) {
+    const token = await first.signIn(`eve${n}@example.com`)
+    const { key } = await first.createKey(token)
+    for (let each = 0; each < 6; each++) floods.push(await connectAgent(first, token, key))
+  }
+  process.kill(dead.pid, 'SIGSTOP')
+  const frame = JSON.stringify({ type: 'send', id: 'f', to: uuid7(), data: 1 })
+  for (let n = 0; n < 190; n++) for (const { socket } of floods) socket.send(frame)
+  await wait(200)
+  const path = `/v1/agents/${agent.connectionId}/messages`
+  const { body } = await first.call('POST', path, { token: agent.accessToken, body: { data: 1 } })
+  process.kill(dead.pid, 'SIGCONT')
+  shows(1, body.delivered, 'deliveries of the message')
+})
+
+/** Two nodes, and an agent on the second. */
+async function openTwo(t: Scope, carrier: (typeof CARRIERS)[number]) {
+  const settings = await freshSettings('postgres', t)
+  let tap: (t: Scope) => Promise<Stranger> = scope => tapPostgres(scope, settings.KEYWAY_DATABASE_URL!)
+  if (carrier === 'Redis') {
+    const redis = await startRedis()
+    t.after(() => redis.kill())
+    settings.KEYWAY_EVENTS_URL = redis.url
+    tap = scope => tapRedis(scope, redis.url)
+  }
+  settings.KEYWAY_PUBLIC_URL = 'http://localhost:9'
+  const first = await nodeOf(settings, t)
+  const token = await first.signIn('ada@example.com')
+  const { key } = await first.createKey(token)
+  const stranger = await tap(t)
+  const second = await nodeOf(settings, t)
+  const agent = await connectAgent(second, token, key)
+  return { first, second, agent, stranger }
+}
+
+async function nodeOf(settings: Record<string, string>, t: Scope): Promise<Target> {
+  const { path, remove } = temporaryFolder()
+  t.after(remove)
+  const { KEYWAY_JOURNAL_DIR: _, ...shared } = settings
+  return startWith({ ...shared, KEYWAY_DATA_DIR: path, KEYWAY_PORT: String(await freePort()) }, t)
+}
+
+/** With a role that owns nothing. */
+async function tapPostgres(t: Scope, url: string): Promise<Stranger> {
+  const role = `stranger_${randomBytes(4).toString('hex')}`
+  await withClient(url, owner => owner.query(`create role ${role} login`))
+  const client = new pg.Client({ connectionString: Object.assign(new URL(url), { username: role }).href })
+  client.on('error', () => {}) // its database is dropped before the role
+  await client.connect()
+  t.after(() => client.end().catch(() => {}))
+  const heard: string[] = []
+  client.on('notification', ({ payload = '' }) => heard.push(payload))
+  for (const channel of CHANNELS) await client.query(`listen ${channel}`)
+  return {
+    heard,
+    async publish(text) {
+      for (const channel of CHANNELS)
+        for (const payload of [text, `${randomUUID()}:0:1:${text}`])
+          await client.query('select pg_notify($1, $2)', [channel, payload])
+    },
+  }
+}
+
+async function tapRedis(t: Scope, url: string): Promise<Stranger> {
+  const publisher = createClient({ url }).on('error', () => {})
+  const subscriber = createClient({ url }).on('error', () => {})
+  await Promise.all([publisher.connect(), subscriber.connect()])
+  t.after(() => [publisher, subscriber].forEach(client => void client.destroy()))
+  const heard: string[] = []
+  await subscriber.pSubscribe('*', text => void heard.push(text))
+  return {
+    heard,
+    async publish(text) {
+      for (const channel of CHANNELS) await publisher.publish(channel, text)
+    },
+  }
+}
+
+function uuid7(): string {
+  const hex = Date.now().toString(16).padStart(12, '0')
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7${randomUUID().slice(15)}`
+}

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import { freePort } from '../support/free-port.ts'
+import { until } from '../support/patience.ts'
+import { withClient } from '../support/postgres.ts'
+import { BOTH, holds, probe, type Scope, shows, start, type Target } from './checkout.ts'
+
+const SLOW_BODIES = 1200
+
+probe('1', '160 hostile queries of handshakes cost little of the event loop', BOTH, async (engine, t) => {
+  const server = await start(engine, t)
+  const before = server.cpuMs()
+  const query = 'eyJ'.repeat(5000)
+  const request = `GET /hub?${query} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`
+  const sockets = open(server, 160, t)
+  for (const socket of sockets) socket.resume().end(request)
+  await Promise.all(sockets.map(socket => once(socket, 'close')))
+  const spent = server.cpuMs() - before
+  holds(spent < 2000, `${spent} ms of CPU time`)
+})
+
+for (const [what, path, type] of [
+  ['forms', '/sign-in', 'application/x-www-form-urlencoded'],
+  ['reports of mail providers', '/hooks/mail/postmark', 'application/json'],
+] as const)
+  probe('2', `calls are answered beside ${SLOW_BODIES} slow ${what}`, BOTH, async (engine, t) => {
+    const server = await start(engine, t, { KEYWAY_MAIL_HOOK_SECRET: 'a-secret-of-a-mail-provider-12345' })
+    await slowBodies(server, path, type, t)
+    for (let n = 0; n < 20; n++) shows(401, (await exchange(server)).status, 'an exchange of an unknown key')
+  })
+
+probe('4', 'sends over the limit leave database connections to others', ['postgres'], async (engine, t) => {
+  const { server, key } = await openWithKey(engine, t)
+  await useUpSends(server)
+  const flood = pipelineSends(server, 2000, t)
+  const statuses = new Map<number, number>()
+  for (let n = 0; n < 60; n++) {
+    const { status } = await exchange(server, key)
+    statuses.set(status, (statuses.get(status) ?? 0) + 1)
+  }
+  await flood
+  assert.deepEqual([...statuses.keys()], [200], `exchanges meanwhile: ${JSON.stringify([...statuses])}`)
+})
+
+probe('4', 'refused sends write nothing to the database', ['postgres'], async (engine, t) => {
+  const { server } = await openWithKey(engine, t)
+  await useUpSends(server)
+  const written = await rowsWritten(server)
+  await pipelineSends(server, 500, t)
+  const rows = (await rowsWritten(server)) - written
+  holds(rows < 100, `${rows} rows written by 500 refusals`)
+})
+
+probe('8', 'metrics are not public behind a proxy that adds no header', BOTH, async (engine, t) => {
+  const server = await start(engine, t, {
+    KEYWAY_PUBLIC_URL: 'https://keyway.example.com',
+    KEYWAY_PORT: String(await freePort()),
+    KEYWAY_MAIL_URL: 'smtp://127.0.0.1:9',
+    KEYWAY_SUPPORT_EMAIL: 'help@example.com',
+  })
+  shows(404, (await server.call('GET', '/metrics')).status, '/metrics')
+})
+
+probe('11', 'broken-off forms write few log lines', BOTH, async (engine, t) => {
+  const server = await start(engine, t)
+  const before = lines(server)
+  for (let round = 0; round < 4; round++) {
+    const sockets = await slowBodies(server, '/sign-in', 'application/x-www-form-urlencoded', t, 50)
+    for (const socket of sockets) socket.destroy()
+    await wait(200)
+  }
+  await server.call('GET', '/livez')
+  holds(lines(server) - before < 100, `${lines(server) - before} lines for 200 requests`)
+})
+
+probe('12', 'one forged X-Forwarded-For does not change /readyz for good', BOTH, async (engine, t) => {
+  const server = await start(engine, t, { KEYWAY_TRUSTED_PROXIES: '192.0.2.1/32' })
+  await server.call('GET', '/livez', { headers: { 'X-Forwarded-For': '203.0.113.7' } })
+  const report = JSON.stringify((await server.call('GET', '/readyz')).body)
+  holds(!/forwarding header/.test(report) && !/"trusted_proxies":false/.test(report), report)
+})
+
+probe('12', 'pongs count as frames', BOTH, async (engine, t) => {
+  shows(4429, await closeCodeAfter(engine, t, socket => socket.pong(), 5000), '5,000 pongs')
+})
+
+probe('16', '600 pings at once close with 4429', BOTH, async (engine, t) => {
+  shows(4429, await closeCodeAfter(engine, t, socket => socket.ping(), 600), '600 pings')
+})
+
+probe('12', 'an address with an encoded word is refused', BOTH, async (engine, t) => {
+  const server = await start(engine, t)
+  const email = '=?utf-8?q?a=40evil.test?=@victim.test'
+  shows(400, (await server.post('/auth/send-magic-link', { email })).status, 'a send')
+})
+
+async function closeCodeAfter(
+  engine: (typeof BOTH)[number],
+  t: Scope,
+  write: (socket: Awaited<ReturnType<Target['agentOf']>>['socket']) => void,
+  count: number,
+): Promise<number | string> {
+  const server = await start(engine, t)
+  const { socket, closed } = await server.agentOf('ada@example.com')
+  socket.on('error', () => {})
+  for (let n = 0; n < count; n++) write(socket)
+  return Promise.race([closed, wait(5000, 'still open', { ref: false })])
+}
+
+function open({ port }: Target, count: number, t: Scope): Socket[] {
+  const sockets = Array.from({ length: count }, () => connect(port, '127.0.0.1').on('error', () => {}))
+  t.after(() => sockets.forEach(socket => void socket.destroy()))
+  return sockets
+}
+
+/** Requests of different networks whose bodies do not come. */
+async function slowBodies(server: Target, path: string, type: string, t: Scope, count = SLOW_BODIES) {
+  const sockets = open(server, count, t)
+  sockets.forEach((socket, n) => {
+    socket.resume()
+    socket.write(
+      `POST ${path} HTTP/1.1\r\nHost: localhost:${server.port}\r\nOrigin: ${server.url}\r\nX-Forwarded-For: 10.${n % 200}.${n >> 8}.1\r\nContent-Type: ${type}\r\nContent-Length: 9000\r\n\r\nemail=`,
+    )
+  })
+  await Promise.all(sockets.map(socket => (socket.connecting ? once(socket, 'connect') : null)))
+  await wait(1000)
+  return sockets
+}
+
+const exchange = (server: Target, key = `svc_${'0'.repeat(32)}`) =>
+  server.post('/auth/agent-token', { api_key: key })
+
+async function openWithKey(engine: (typeof BOTH)[number], t: Scope) {
+  const server = await start(engine, t, {
+    KEYWAY_MAGIC_LINK_LIMITS: '3/minute',
+    KEYWAY_MAGIC_LINK_NETWORK_LIMITS: 'off',
+  })
+  const { key } = await server.createKey(await server.signIn('neighbour@example.com'))
+  return { server, key }
+}
+
+async function useUpSends(server: Target): Promise<void> {
+  for (let n = 0; n < 3; n++) await server.post('/auth/send-magic-link', { email: 'hot@example.com' })
+}
+
+async function pipelineSends(server: Target, count: number, t: Scope): Promise<void> {
+  const body = '{"email":"hot@example.com"}'
+  const request = `POST /auth/send-magic-link HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  await Promise.all(
+    open(server, count / 10, t).map(async socket => {
+      let received = ''
+      socket.on('data', chunk => {
+        received += chunk.toString('latin1')
+      })
+      socket.write(request.repeat(10))
+      await until('ten answers', () => socket.destroyed || received.split('HTTP/1.1 ').length > 10, 60_000)
+      socket.destroy()
+    }),
+  )
+}
+
+/** Rows that were inserted, changed or deleted in this database. */
+function rowsWritten({ settings }: Target): Promise<number> {
+  return withClient(settings.KEYWAY_DATABASE_URL!, async client => {
+    await wait(1500) // sessions report their statistics once a second
+    const { rows } = await client.query(
+      'select sum(n_tup_ins + n_tup_upd + n_tup_del)::int as written from pg_stat_user_tables',
+    )
+    return rows[0].written
+  })
+}
+
+const lines = (server: Target) => server.output().split('\n').length
