@@ -195,7 +195,7 @@ export const MISTAKES: Mistake[] = [
     name: 'resealing stops after the first batch',
     file: 'server/src/operations/reseal.ts',
     edits: [{ find: 'if (values.length < BATCH) break', put: 'break' }],
-    tests: [`${SERVER_TESTS}/ops/r*.test.ts`],
+    tests: [`${SERVER_TESTS}/operations/reseal.test.ts`],
   },
   {
     name: 'a use of a key during a flush is lost',

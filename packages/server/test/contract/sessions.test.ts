@@ -33,7 +33,12 @@ forEachEngine(engine => {
     const { sessions } = storage.store
     const { id: userId } = await insertUser(storage.store)
     const change = { at: NOW + 10, idleSince: NOW, retryKeys: [] }
-    const dead = [{ endedAt: NOW }, { lastUsedAt: NOW }, { lastUsedAt: NOW + 5, expiresAt: NOW + 10 }]
+    // Each is live but for one thing.
+    const dead = [
+      { endedAt: NOW + 5, lastUsedAt: NOW + 5 },
+      { lastUsedAt: NOW },
+      { lastUsedAt: NOW + 5, expiresAt: NOW + 10 },
+    ]
     for (const state of dead) {
       const session = aSession(userId, state)
       await sessions.insert(session)

@@ -6,10 +6,19 @@ import { keyPairOf } from '../../src/signing-keys/ed25519.ts'
 import { createJwt } from '../../src/signing-keys/jwt.ts'
 import { KnownTokens } from '../../src/signing-keys/known-tokens.ts'
 import type { SigningKeys } from '../../src/signing-keys/signing-keys.ts'
-import { createTestClock } from '../support/clock.ts'
+import { altered } from '../support/altered.ts'
+import { createTestClock, type TestClock } from '../support/clock.ts'
 
 const part = (bytes: number) => randomBytes(bytes).toString('base64url')
 const newToken = (payloadBytes = 400) => `${part(60)}.${part(payloadBytes)}.${part(64)}`
+
+const EXPECTED = { typ: 'agent_ws', audience: 'hub' } as const
+
+function agentClaims(clock: TestClock) {
+  const issued = Math.floor(clock.now() / 1000)
+  const subject = { type: 'agent_ws', iss: 'https://keyway.test', aud: 'hub', sub: 'owner', jti: 'one' }
+  return { ...subject, iat: issued, exp: issued + 900 }
+}
 
 test('only an added token is known, and not one with a changed character', () => {
   const known = new KnownTokens()
@@ -54,31 +63,31 @@ test('a token longer than a slot is not stored, and overwrites no other', () => 
   )
 })
 
+test('a token with another signature is refused however often it is tried, and does not make itself known', async () => {
+  const clock = createTestClock()
+  const { secretKey } = keyPairOf(Buffer.alloc(32, 3))
+  const key: OpenedSigningKey = { kid: 'one', alg: 'EdDSA', secretKey }
+  const ring = { current: () => key, find: async () => key } as unknown as SigningKeys
+  const jwt = createJwt({ signingKeys: ring, clock, issuer: 'https://keyway.test' })
+  const forged = altered(jwt.sign('agent_ws', agentClaims(clock)))
+  for (let attempt = 0; attempt < 3; attempt++) assert.equal(await jwt.verify(forged, EXPECTED), null)
+})
+
 test('a known token is dropped at its expiry and when its signing key is removed', async () => {
   const clock = createTestClock()
   const { secretKey } = keyPairOf(Buffer.alloc(32, 3))
   let key: OpenedSigningKey | null = { kid: 'one', alg: 'EdDSA', secretKey }
   const ring = { current: () => key, find: async () => key } as unknown as SigningKeys
   const jwt = createJwt({ signingKeys: ring, clock, issuer: 'https://keyway.test' })
-  const issued = Math.floor(clock.now() / 1000)
-  const token = jwt.sign('agent_ws', {
-    type: 'agent_ws',
-    iss: 'https://keyway.test',
-    aud: 'hub',
-    sub: 'owner',
-    iat: issued,
-    exp: issued + 900,
-    jti: 'one',
-  })
-  const expected = { typ: 'agent_ws', audience: 'hub' } as const
-  assert.ok(await jwt.verify(token, expected))
-  assert.equal(await jwt.verify(token, { ...expected, audience: 'another' }), null)
-  assert.equal(await jwt.verify(token, { ...expected, typ: 'at+jwt' }), null)
+  const token = jwt.sign('agent_ws', agentClaims(clock))
+  assert.ok(await jwt.verify(token, EXPECTED))
+  assert.equal(await jwt.verify(token, { ...EXPECTED, audience: 'another' }), null)
+  assert.equal(await jwt.verify(token, { ...EXPECTED, typ: 'at+jwt' }), null)
   const opened = key
   key = null
-  assert.equal(await jwt.verify(token, expected), null)
+  assert.equal(await jwt.verify(token, EXPECTED), null)
   key = opened
-  assert.ok(await jwt.verify(token, expected))
+  assert.ok(await jwt.verify(token, EXPECTED))
   clock.advance(900_000)
-  assert.equal(await jwt.verify(token, expected), null)
+  assert.equal(await jwt.verify(token, EXPECTED), null)
 })
