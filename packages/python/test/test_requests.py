@@ -10,6 +10,7 @@ import pytest
 from keyway import Delivery, KeywayError, Request
 from keyway._requests import MAX_PENDING, Requests
 from keyway._responder import MAX_HANDLED, Responder
+from keyway._stream import MAX_BUFFERED, Stream
 
 
 class Asker:
@@ -142,6 +143,17 @@ async def test_a_hundred_requests_are_handled_at_a_time_and_more_are_refused() -
     printer.ask("later", data="later")
     await printer.until(MAX_HANDLED + 2)
     assert printer.answers[-1] == ("asker", {"result": "later"}, "request.later")
+
+
+async def test_an_iterator_that_is_read_too_slowly_is_closed_and_says_so() -> None:
+    closed: list[Stream[int]] = []
+    stream: Stream[int] = Stream(closed.append, "changes")
+    for n in range(MAX_BUFFERED + 1):
+        stream.push(n)
+    assert closed == [stream]
+    with pytest.raises(KeywayError) as raised:
+        await anext(stream)
+    assert raised.value.code == "queue_full"
 
 
 async def test_an_agent_without_a_handler_says_so() -> None:

@@ -26,6 +26,7 @@ export class MessageStream<Message> implements AsyncIterableIterator<Message, un
     this.#buffer.length = 0
     const advice = `More than ${MAX_BUFFERED} ${this.#items} waited to be read. Read faster.`
     this.end(new KeywayError('queue_full', advice))
+    this.#onReturn(this)
   }
 
   /** Buffered messages are still delivered; then the iteration ends, or throws the error. */

@@ -71,6 +71,16 @@ describe('agent.watch()', () => {
     assert.equal(agent.connected, true)
   })
 
+  test('ends at the hub too when it is read too slowly', async t => {
+    const { agent, end } = await startConnected(t)
+    const slow = agent.watch()
+    await end.frames.next()
+    list(end, [])
+    for (let n = 0; n < 10_000; n++) end.send({ type: 'left', connection_id: `${n}`, reason: 'closed' })
+    assert.equal(((await end.frames.next()) as { type: string }).type, 'unwatch')
+    await assert.rejects(slow.next(), isCode('queue_full'))
+  })
+
   test('ends with the agent', async t => {
     const { agent, end } = await startConnected(t)
     const closed = agent.watch()

@@ -30,6 +30,7 @@ class Stream(AsyncIterator[Item], Generic[Item]):
         if self._queue.qsize() > MAX_BUFFERED:
             self._queue = asyncio.Queue()
             self.end(KeywayError("queue_full", f"More than {MAX_BUFFERED} {self._what} waited. Read them faster."))
+            self._on_close(self)
 
     def end(self, error: KeywayError | None) -> None:
         """Ends the iteration after the buffered items, with the error if there is one."""
