@@ -5,7 +5,16 @@ import { parseId } from '../ids.ts'
 import { localization, texts } from '../languages/current.ts'
 import { keyTable, labelOf } from './key-list.ts'
 import { endOf } from './key-page.ts'
-import { type FoundKeys, findKeys, KEY_SORTS, type KeyView, pathOf, readView, WINDOW } from './key-search.ts'
+import {
+  type FoundKeys,
+  findKeys,
+  KEY_SORTS,
+  type KeyView,
+  pathOf,
+  ROWS,
+  readView,
+  WINDOW,
+} from './key-search.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { formToken, type Html, pageHead } from './layout.ts'
 import { stateTag, streamToSignedIn } from './signed-in-stream.ts'
@@ -64,22 +73,31 @@ ${searchForm(view)}
 ${windowNote(found)}
 <div class="selects"><section class="card flush" data-live-keys="/keys/events" data-says="${keys.connected}">${rows.length === 0 ? html`<p class="none">${view.query ? texts.keyList.none : keys.emptyFilter}</p>` : keyTable(rows, now, 'own', live, SELECTION)}</section>
 ${isSelectable ? selectionForm('/keys/revoke') : ''}</div>
-${pageLinks(found)}`
+${pageLinks(view, found, counts)}`
 }
 
-function filterLinks(view: KeyView, counts: Record<ApiKeyStatus, number>): Html {
+type Counts = Record<ApiKeyStatus, number>
+
+function sumOf({ active, expired, revoked }: Counts): number {
+  return active + expired + revoked
+}
+
+/** Exact up to `COUNTED`. */
+function counted(count: number): string {
+  return `${localization().number(Math.min(count, COUNTED))}${count >= COUNTED ? '+' : ''}`
+}
+
+function filterLinks(view: KeyView, counts: Counts): Html {
   const { keys } = texts
-  const all = counts.active + counts.expired + counts.revoked
   const entries: [ApiKeyStatus | null, string, number][] = [
-    [null, keys.all, all],
+    [null, keys.all, sumOf(counts)],
     ['active', keys.statuses.active, counts.active],
     ['expired', keys.statuses.expired, counts.expired],
     ['revoked', keys.statuses.revoked, counts.revoked],
   ]
   const links = entries.map(([status, label, count]) => {
     const here = view.status === status ? raw(' aria-current="true"') : ''
-    const number = localization().number(Math.min(count, COUNTED))
-    return html`<a href="${pathOf({ ...view, status, after: null, page: 1 })}"${here}>${label} <span class="count">${number}${count >= COUNTED ? '+' : ''}</span></a>`
+    return html`<a href="${pathOf({ ...view, status, after: null, page: 1 })}"${here}>${label} <span class="count">${counted(count)}</span></a>`
   })
   return html`<nav class="filter" aria-label="${keys.filter}">${links}</nav>`
 }
@@ -109,11 +127,16 @@ export function selectionForm(action: string): Html {
   return html`<form method="get" action="${action}" id="${SELECTION}" class="bar" data-selection="${SELECTION}"><output data-words="${keyList.selected({ count: '{}' })}"></output><button class="second small harm">${keyList.revoke}</button><button type="button" class="second small" data-selects="${SELECTION}">${keyList.selectAll}</button></form>`
 }
 
-function pageLinks({ next, previous, found }: FoundKeys): Html | '' {
+function pageLinks({ status, page, after }: KeyView, shown: FoundKeys, counts: Counts): Html | '' {
   const { keys, keyList } = texts
+  const { next, previous, found, rows } = shown
   if (!next && !previous) return ''
+  const { number } = localization()
+  const before = found === null && !after ? 0 : (page - 1) * ROWS
+  const total = counted(found ?? (status ? counts[status] : sumOf(counts)))
+  const range = { from: number(before + 1), to: number(before + rows.length), total }
   const [back, on] = found === null ? [keys.newest, keys.more] : [keyList.previous, keyList.next]
-  return html`<nav class="spread" aria-label="${keys.pages}">${previous ? html`<a href="${pathOf(previous)}">${back}</a>` : ''}${next ? html`<a href="${pathOf(next)}">${on}</a>` : ''}</nav>`
+  return html`<nav class="spread" aria-label="${keys.pages}">${previous ? html`<a href="${pathOf(previous)}">${back}</a>` : ''}<span class="quiet">${keyList.range(range)}</span>${next ? html`<a href="${pathOf(next)}">${on}</a>` : ''}</nav>`
 }
 
 /** Asks for confirmation, naming the keys. */

@@ -137,20 +137,16 @@ function usedFrom({ lastUsedFrom: from }: ApiKey): [string, Html][] {
 
 function actions(key: ApiKey, token: string, shown: { networks?: Refused; limits?: Refused }): Html {
   const { keys } = texts
-  return html`<div class="columns">
+  const rotation = html`<section class="card"><h2>${keys.rotateTitle}</h2><p class="quiet">${keys.rotateLead}</p>
+<form method="post" action="/keys/${key.id}/rotate" class="inline">${formToken(token)}<div class="field"><label for="overlap">${keys.overlap}</label><select id="overlap" name="overlap">${OVERLAPS.map(([seconds, label]) => html`<option value="${seconds}"${seconds === DEFAULT_OVERLAP_SECONDS ? raw(' selected') : ''}>${keys[label]}</option>`)}</select></div><button class="second">${keys.rotate}</button></form></section>`
+  return html`<div class="columns"><div>
 <section class="card"><h2>${keys.name}</h2>
 <form method="post" action="/keys/${key.id}/rename" class="inline">${formToken(token)}<div class="field"><label class="unseen" for="name">${keys.name}</label><input id="name" name="name" maxlength="${MAX_KEY_NAME_LENGTH}" value="${key.name ?? ''}" autocomplete="off"></div><button class="second">${keys.rename}</button></form></section>
+${key.replacedBy ? '' : rotation}
+</div><div>
 ${networksCard(key, token, shown.networks)}
-</div>
-<div class="columns">
 ${limitsCard(key, token, shown.limits)}
-${
-  key.replacedBy
-    ? ''
-    : html`<section class="card"><h2>${keys.rotateTitle}</h2><p class="quiet">${keys.rotateLead}</p>
-<form method="post" action="/keys/${key.id}/rotate" class="inline">${formToken(token)}<div class="field"><label for="overlap">${keys.overlap}</label><select id="overlap" name="overlap">${OVERLAPS.map(([seconds, label]) => html`<option value="${seconds}"${seconds === DEFAULT_OVERLAP_SECONDS ? raw(' selected') : ''}>${keys[label]}</option>`)}</select></div><button class="second">${keys.rotate}</button></form></section>`
-}
-</div>
+</div></div>
 <section class="card spread"><div><h2>${keys.revokeCard}</h2><p class="quiet">${keys.revokeCardLead}</p></div><a class="button danger" href="/keys/${key.id}/revoke">${keys.revoke}</a></section>`
 }
 

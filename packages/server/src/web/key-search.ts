@@ -22,7 +22,7 @@ export interface KeyView {
   sort: KeySort
   /** The position after which the view begins. */
   after: Position | null
-  /** The page within the window, from 1. */
+  /** The page, from 1; within the window where one is searched or sorted. */
   page: number
 }
 
@@ -68,8 +68,9 @@ export async function findKeys(kit: PageKit, userId: string, view: KeyView): Pro
   const { status, query, sort, after, page } = view
   if (query === '' && sort === 'created') {
     const { rows, next } = await kit.apiKeys.list(userId, status, { limit: ROWS, after })
-    const previous = after ? { ...view, after: null } : null
-    return { rows, found: null, next: next && { ...view, after: next }, previous, older: null }
+    const previous = after ? { ...view, after: null, page: 1 } : null
+    const following = next && { ...view, after: next, page: (after ? page : 1) + 1 }
+    return { rows, found: null, next: following, previous, older: null }
   }
   const { rows, next } = await kit.apiKeys.list(userId, status, { limit: WINDOW, after })
   const matching = sorted(

@@ -276,7 +276,8 @@ for (const list of document.querySelectorAll('[data-live-keys]')) {
       live(event) {
         const live = event.data.split(' ')
         for (const dot of list.querySelectorAll('[data-dot]')) {
-          const isOn = live.includes(dot.dataset.dot)
+          // Before the link to the key.
+          const isOn = live.includes(dot.nextElementSibling.pathname.split('/').pop())
           dot.classList.toggle('on', isOn)
           dot.firstElementChild.textContent = isOn ? list.dataset.says : ''
         }

@@ -99,6 +99,9 @@ describe('the documents', () => {
     const rotate = await text(client, '/docs/search?q=rotate+KEY')
     assert.match(rotate, /href="\/docs\/call\/rotateApiKey"/)
     assert.match(rotate, /<mark>rotate<\/mark>/i)
+    const excerpts = [...rotate.matchAll(/<p>…(.*?)<\/p>/g)].map(([, excerpt]) => excerpt!)
+    assert.ok(excerpts.length > 0)
+    for (const excerpt of excerpts) assert.match(excerpt, /^ \S/, 'it begins with a whole word')
     assert.match(
       await text(client, '/docs/search?q=insufficient_balance'),
       /href="\/errors\/insufficient_balance"/,

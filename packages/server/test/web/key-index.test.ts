@@ -117,6 +117,7 @@ test('with a hundred keys every page has twenty, and sorted or searched pages co
       const text: string = await (await client.get(path)).text()
       const names = [...text.matchAll(/<a class="name" href="[^"]+"><bdi>([^<]*)</g)].map(([, name]) => name!)
       assert.ok(names.length <= 20)
+      assert.match(text, new RegExp(`>${seen.length + 1}–${seen.length + names.length} of 100<`), path)
       seen.push(...names)
       const next: RegExpExecArray | null = /href="(\/keys\?[^"]+)">(?:Next page|Older keys)</.exec(text)
       path = next && next[1]!.replaceAll('&amp;', '&')

@@ -20,6 +20,7 @@ export const listsTexts = {
     windowOlder: 'البحث في المفاتيح الأقدم',
     next: 'الصفحة التالية',
     previous: 'الصفحة السابقة',
+    range: '{from}–{to} من {total}',
     select: 'تحديد {name}',
     selectAll: 'تحديد الكل في هذه الصفحة',
     selected: 'المحدد: {count}',

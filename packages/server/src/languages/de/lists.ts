@@ -18,6 +18,7 @@ export const listsTexts = {
     windowOlder: 'In älteren Schlüsseln suchen',
     next: 'Nächste Seite',
     previous: 'Vorige Seite',
+    range: '{from}–{to} von {total}',
     select: '{name} auswählen',
     selectAll: 'Alle auf dieser Seite auswählen',
     selected: 'Ausgewählt: {count}',

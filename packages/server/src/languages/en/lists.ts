@@ -16,6 +16,7 @@ export const listsTexts = {
     windowOlder: 'Search older keys',
     next: 'Next page',
     previous: 'Previous page',
+    range: '{from}–{to} of {total}',
     select: 'Select {name}',
     selectAll: 'Select all on this page',
     selected: 'Selected: {count}',

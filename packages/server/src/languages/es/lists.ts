@@ -18,6 +18,7 @@ export const listsTexts = {
     windowOlder: 'Buscar en claves anteriores',
     next: 'Página siguiente',
     previous: 'Página anterior',
+    range: '{from}–{to} de {total}',
     select: 'Seleccionar {name}',
     selectAll: 'Seleccionar todas las de esta página',
     selected: 'Seleccionadas: {count}',

@@ -18,6 +18,7 @@ export const listsTexts = {
     windowOlder: 'Chercher dans les clés plus anciennes',
     next: 'Page suivante',
     previous: 'Page précédente',
+    range: '{from}–{to} sur {total}',
     select: 'Sélectionner {name}',
     selectAll: 'Tout sélectionner sur cette page',
     selected: 'Sélection : {count}',

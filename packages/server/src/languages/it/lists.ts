@@ -18,6 +18,7 @@ export const listsTexts = {
     windowOlder: 'Cerca tra le chiavi meno recenti',
     next: 'Pagina successiva',
     previous: 'Pagina precedente',
+    range: '{from}–{to} di {total}',
     select: 'Seleziona {name}',
     selectAll: 'Seleziona tutte quelle di questa pagina',
     selected: 'Selezionate: {count}',

@@ -13,6 +13,7 @@ export const listsTexts = {
     windowOlder: '以前のキーを検索',
     next: '次のページ',
     previous: '前のページ',
+    range: '{total}件中 {from}～{to}',
     select: '{name} を選択',
     selectAll: 'このページのすべてを選択',
     selected: '選択中：{count}',

@@ -18,6 +18,7 @@ export const listsTexts = {
     windowOlder: 'Zoeken in oudere sleutels',
     next: 'Volgende pagina',
     previous: 'Vorige pagina',
+    range: '{from}–{to} van {total}',
     select: '{name} selecteren',
     selectAll: 'Alles op deze pagina selecteren',
     selected: 'Geselecteerd: {count}',

@@ -18,6 +18,7 @@ export const listsTexts = {
     windowOlder: 'Szukaj w starszych kluczach',
     next: 'Następna strona',
     previous: 'Poprzednia strona',
+    range: '{from}–{to} z {total}',
     select: 'Zaznacz {name}',
     selectAll: 'Zaznacz wszystkie na tej stronie',
     selected: 'Zaznaczone: {count}',

@@ -13,6 +13,7 @@ export const listsTexts = {
     windowOlder: 'Buscar em chaves mais antigas',
     next: 'Próxima página',
     previous: 'Página anterior',
+    range: '{from}–{to} de {total}',
     select: 'Selecionar {name}',
     selectAll: 'Selecionar todas desta página',
     selected: 'Selecionadas: {count}',

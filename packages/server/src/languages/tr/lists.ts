@@ -18,6 +18,7 @@ export const listsTexts = {
     windowOlder: 'Daha eski anahtarlarda ara',
     next: 'Sonraki sayfa',
     previous: 'Önceki sayfa',
+    range: '{from}–{to} / {total}',
     select: 'Seç: {name}',
     selectAll: 'Bu sayfadakilerin tümünü seç',
     selected: 'Seçilen: {count}',

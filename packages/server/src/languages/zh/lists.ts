@@ -13,6 +13,7 @@ export const listsTexts = {
     windowOlder: '在更早的密钥中搜索',
     next: '下一页',
     previous: '上一页',
+    range: '第 {from}–{to} 个，共 {total} 个',
     select: '选择 {name}',
     selectAll: '选择本页全部',
     selected: '已选择：{count}',

@@ -130,12 +130,15 @@ function countOf(word: string, text: string): number {
   return count
 }
 
-/** The text around the first word that is found, with all words marked. */
+/** The text around the first word that is found, from and to the end of a word, with all words marked. */
 function excerpt({ text, lower: { text: lower } }: Entry, words: readonly string[]): Html {
   const first = Math.min(...words.map(word => lower.indexOf(word)).filter(at => at >= 0), text.length)
-  const start = first === text.length ? 0 : Math.max(0, first - EXCERPT_LENGTH / 3)
-  const shown = text.slice(start, start + EXCERPT_LENGTH)
-  return html`${start > 0 ? '…' : ''}${marked(shown, words)}${start + EXCERPT_LENGTH < text.length ? '…' : ''}`
+  const earliest = first === text.length ? 0 : Math.max(0, first - EXCERPT_LENGTH / 3)
+  const start = earliest === 0 ? 0 : Math.min(first, text.indexOf(' ', earliest) + 1 || first)
+  const latest = start + EXCERPT_LENGTH
+  const lastSpace = latest < text.length ? text.lastIndexOf(' ', latest) : text.length
+  const end = lastSpace > Math.max(start, first) ? lastSpace : latest
+  return html`${start > 0 ? '… ' : ''}${marked(text.slice(start, end), words)}${end < text.length ? ' …' : ''}`
 }
 
 function marked(text: string, words: readonly string[]): Html {
