@@ -296,8 +296,8 @@ class Lifecycle:
         if self._dialing:
             self._dialing.give_up()
         self._dialing = None
-        for connection, give_up in self._drained.items():
-            give_up()
+        for connection, cancel_timer in self._drained.items():
+            cancel_timer()
             connection.close()
         self._drained.clear()
         if self._current:
