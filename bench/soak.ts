@@ -8,10 +8,11 @@ import { type SoakEngine, startService } from './support/soak/service.ts'
 import { type SoakWork, startWork } from './support/soak/work.ts'
 
 /**
- * Hours of mixed work at a fixed rate: sign-ins, refreshes, exchanges, introspections, charges, agents that come, talk and
- * go, pages, lists of administrators. Nothing may fail, and nothing may grow but what is stored.
+ * A soak test: hours of mixed work at a fixed rate (sign-ins, refreshes, exchanges, introspections, charges, agents,
+ * pages, lists of administrators). No call may fail, and nothing but stored data may grow.
  *
- * Options: `--minutes N` (30), `--engine sqlite|postgres` (both, one after the other), `--rate N` (1; 2 is twice the load).
+ * Options: `--minutes N` (30), `--engine sqlite|postgres` (both, one after the other), `--rate N` (1; 2 is twice the
+ * load).
  */
 
 const MINUTE_MS = 60_000

@@ -11,7 +11,7 @@ export interface Mailbox {
   close(): void
 }
 
-/** A mail server that accepts every mail and keeps only the sign-in token that somebody awaits. */
+/** A mail server that accepts every mail, and keeps only sign-in tokens that are awaited. */
 export async function startMailbox(): Promise<Mailbox> {
   const awaited = new Map<string, (token: string) => void>()
   const server = new SMTPServer({

@@ -8,7 +8,7 @@ export interface Latencies {
   p999: number
 }
 
-/** What happened in one interval, and how large everything was at its end. */
+/** Latencies and errors of one interval, and the sizes at its end. */
 export interface Interval {
   /** Minutes since the start. */
   minute: number

@@ -7,12 +7,12 @@ import { chart, escaped, shown } from './chart.ts'
 import type { Interval, Recorder } from './recorder.ts'
 
 const RESULTS = join(import.meta.dirname, '..', '..', 'results')
-/** Growth from the second fifth of the run to the last one that is allowed to what should be constant. */
+/** Maximum growth of a size that should be constant, from the second fifth of the run to the last. */
 const MAX_GROWTH = 1.15
-/** What should be constant while the load is; the heap is not, between two collections. */
+/** Sizes that should be constant under a constant load. The heap is not, between two collections. */
 const CONSTANT = /resident memory|open files|active resources|connections to/
 
-/** The errors, and the growth of everything that should not grow. */
+/** The targets of the report: no errors, and no growth of sizes that should be constant. */
 export function targetsOf(recorder: Recorder): Target[] {
   const errors = [...recorder.totals.values()].reduce((sum, total) => sum + total.errors, 0)
   const names = Object.keys(recorder.intervals[0]?.sizes ?? {}).filter(name => CONSTANT.test(name))

@@ -27,7 +27,7 @@ export interface SoakService extends AsyncDisposable {
   sizes(): Promise<Record<string, number>>
 }
 
-/** One node on SQLite, or two on PostgreSQL behind PgBouncer, whose events go past it. */
+/** Starts one node on SQLite, or two on PostgreSQL behind PgBouncer, which their events bypass. */
 export async function startService(engine: SoakEngine, mailbox: Mailbox): Promise<SoakService> {
   await using stack = new AsyncDisposableStack()
   const database = stack.use(await (engine === 'sqlite' ? sqliteDatabase(0) : postgresDatabase(0)))

@@ -16,7 +16,7 @@ interface SignedIn {
 
 interface Person extends SignedIn {
   key: string
-  /** Asks `answering`, which is on another node where there are several. */
+  /** Sends requests to `answering`, which is on another node if there are several. */
   asking: Agent
   answering: Agent
 }
@@ -29,7 +29,7 @@ export interface SoakWork {
   close(): void
 }
 
-/** Signs people in, connects their agents and returns what they do: a mix of everything that the service is for. */
+/** Signs people in, connects their agents, and returns the operations: a mix of all uses of the service. */
 export async function startWork(
   { origins, appSecret }: SoakService,
   mailbox: Mailbox,
@@ -112,7 +112,7 @@ export async function startWork(
     return asking.request(answering.connection!.connectionId, { n }, { timeout: REQUEST_MS })
   }
 
-  /** Lists of people, audit and statistics, in turns. */
+  /** Requests lists of people, audit rows and statistics, in turn. */
   async function administered(n: number): Promise<void> {
     await administrator.client.account.get()
     const { access } = (await administrator.tokens.get())!

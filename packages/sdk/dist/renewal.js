@@ -19,7 +19,7 @@ export class Renewal {
     #failures = 0;
     #unanswered = false;
     #triedAt = Number.NEGATIVE_INFINITY;
-    /** The end of the `Retry-After` of a refused exchange. */
+    /** Until when a refused exchange must not be repeated, by its `Retry-After`. */
     #refusedUntil = Number.NEGATIVE_INFINITY;
     constructor(options) {
         this.#options = options;

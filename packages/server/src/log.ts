@@ -32,7 +32,7 @@ export function createLog(
   return bounded(jsonLines(level, null, destination), now)
 }
 
-/** The same for one of several processes of a node; each line has its number. */
+/** As `createLog`, for one of several processes of a node; each line has the number of the process. */
 export function createProcessLog(level: LogLevel, process: number): Log {
   return bounded(jsonLines(level, { process }), () => performance.now())
 }

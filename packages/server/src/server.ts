@@ -58,7 +58,10 @@ export interface ServerOptions {
   announce?: (line: string) => void
   /** Timing of the hub; its own defaults unless given. */
   hub?: HubTimes
-  /** Returns what renders the metrics of all processes of this node, given how to read those of this one. */
+  /**
+   * Shares the metrics of this process with the others of the node. Returns the function that renders the metrics of
+   * all.
+   */
   shareMetrics?: (own: Metrics) => Metrics['render']
 }
 

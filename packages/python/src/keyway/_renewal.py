@@ -43,7 +43,7 @@ class Renewal:
         self._unanswered = False
         self._tried_at = float("-inf")
         self._refused_until = float("-inf")
-        """The end of the `Retry-After` of a refused exchange."""
+        """Until when a refused exchange must not be repeated, by its `Retry-After`."""
 
     def schedule(self, expires_in: object) -> None:
         """The hub reported the remaining lifetime of the current token."""

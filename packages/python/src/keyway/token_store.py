@@ -66,7 +66,7 @@ class MemoryTokenStore:
         self._tokens = None
 
     def exclusive(self) -> AsyncContextManager[None]:
-        """One client of this store at a time refreshes."""
+        """Lets one client of this store at a time refresh."""
         return self._lock
 
 
@@ -125,8 +125,8 @@ class FileTokenStore:
     async def exclusive(self) -> AsyncIterator[None]:
         """:raises KeywayError: `invalid_configuration` if the lock's file cannot be written"""
         with _lock_file(self._path.with_name(f".{self._path.name}.lock")) as file:
-            # Asked for again and again instead of awaited in a thread: waiting threads could be all that the event loop has, and
-            # the client that holds the lock needs one to look up the service's address.
+            # Polled instead of awaited in a thread: waiting calls could occupy all threads of the event loop, of which
+            # the lock's holder needs one to look up the service's address.
             while not _locked(file):
                 await asyncio.sleep(POLL_SECONDS)
             yield

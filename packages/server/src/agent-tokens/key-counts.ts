@@ -34,7 +34,7 @@ export class KeyCounts {
   readonly #lengths: readonly number[]
   readonly #capacity: number
   readonly #width: number
-  /** Allocated for the first key; until then empty, with a table that has no key. */
+  /** Empty until the first key needs it. */
   #records = new Int32Array(0)
   /** Open addressing with linear probing, at most half full: record numbers from 1, 0 where empty. */
   #table = new Int32Array(1)

@@ -52,7 +52,7 @@ export interface ApiKey {
   expiresAt: Instant | null
   revokedAt: Instant | null
   lastUsedAt: Instant | null
-  /** Null for a key that was not used, or not since this is recorded. */
+  /** Null for a key that was not used, or only before uses were recorded with their origin. */
   lastUsedFrom: UsedFrom | null
   replacedBy: string | null
   /** The owner's own id for whatever the key belongs to; need not be unique. */

@@ -75,8 +75,7 @@ export interface ApiKeys {
   ): Promise<{ key: string; apiKey: ApiKey }>
   /**
    * Imports keys of another system by their hashes, all or none; afterwards they authenticate like keys created here. A
-   * hash that its owner has already is skipped, also if that key was revoked. @throws KeywayError `invalid_request`,
-   * `key_limit_reached`, `key_conflict`
+   * hash that its owner has already is skipped, also if that key was revoked.
    * @throws KeywayError `invalid_request`, `key_limit_reached`, `key_conflict`
    */
   importKeys(keys: readonly KeyToImport[], by: ActedBy): Promise<ImportedKey[]>

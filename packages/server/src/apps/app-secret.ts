@@ -28,7 +28,7 @@ export function secretIdOf({ hash, createdAt }: { hash: string; createdAt: Insta
   return idOf(createdAt, Buffer.from(sha256(hash), 'base64url').toString('hex'))
 }
 
-/** The one of these that the next secret removes; null: none. @param secrets newest first */
+/** The secret that creating another one removes; null: none. @param secrets newest first */
 export function removedByNext<Secret>(secrets: readonly Secret[]): Secret | null {
   return secrets[KEPT_SECRETS - 1] ?? null
 }

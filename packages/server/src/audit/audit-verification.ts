@@ -6,7 +6,7 @@ import type { AuditChain } from './audit-store.ts'
 
 /** Rows per statement. */
 const BATCH = 500
-/** Retention may remove the first rows during the verification. */
+/** Number of attempts: one fails if retention removes the first rows meanwhile. */
 const ATTEMPTS = 3
 
 /** The chain of audit rows, or what is wrong with it. */

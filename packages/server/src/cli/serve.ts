@@ -45,7 +45,7 @@ async function serve(config: Config): Promise<number> {
   return cluster.isWorker ? serveSupervised(config, stop) : superviseProcesses(config, stop)
 }
 
-/** Runs as one of several processes. */
+/** Serves as one of several processes. */
 async function serveSupervised(config: Config, stop: Promise<void>): Promise<number> {
   const { joinSupervisor } = await import('../processes/supervised.ts')
   const supervision = await joinSupervisor()
@@ -63,7 +63,7 @@ async function superviseProcesses(config: Config, stop: Promise<void>): Promise<
   })
 }
 
-/** @param supervision of one of several processes */
+/** @param supervision by the supervisor, for one of several processes */
 async function serveHere(config: Config, stop: Promise<void>, supervision?: Supervision): Promise<number> {
   if (!supervision) warn(configWarnings(config))
   // Not everything that the start waits for keeps the event loop alive.

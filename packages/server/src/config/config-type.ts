@@ -12,7 +12,7 @@ export interface Config {
   publicUrl: string
   host: string
   port: number
-  /** Processes that serve the port together; 1 with SQLite. */
+  /** Number of processes that serve the port together; 1 with SQLite. */
   processes: number
   dataDir: string
   database: { engine: 'sqlite'; file: string } | { engine: 'postgres'; url: string }

@@ -29,7 +29,7 @@ export function integer(least: number, most: number): Parser<number> {
 }
 
 const processCount = integer(1, 256)
-/** `auto`: as many as fit the machine and the database. */
+/** `auto`: as many processes as fit the machine and the database. */
 export const processes: Parser<number | 'auto'> = text => (text === 'auto' ? text : processCount(text))
 
 /** Port 0 picks a free one. */

@@ -48,7 +48,9 @@ const MISTAKE =
   'calls come through a proxy that KEYWAY_TRUSTED_PROXIES does not list, so all its clients share one limit; the log has its address'
 
 /**
- * Detects a proxy that the settings do not list, without trusting client headers. @param now monotonic milliseconds
+ * Detects a proxy that the settings do not list, without trusting client headers.
+ *
+ * @param now monotonic milliseconds
  */
 export function createProxyWatch(log: Log, now: () => number = () => performance.now()): ProxyWatch {
   /** Counts of private peers, by address. */

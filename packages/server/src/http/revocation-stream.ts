@@ -77,7 +77,7 @@ export function eventStream(source: StreamSource): ReadableStream {
       }
       send('retry: 1000\n\n')
       sendEntries(source.first, send)
-      // Entries between the first page and the subscription.
+      // Also sends entries that were added between the first page and the subscription.
       void follow(send, end)
     },
     cancel: () => release(),

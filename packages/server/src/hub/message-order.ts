@@ -5,9 +5,10 @@ import type { KeptMessage } from './message-log.ts'
  * the old node, and those of the new node. Both lists keep their order; where they differ, the old node's order counts,
  * and each message comes after all earlier ones of the node that sent it. Null if that is impossible, because a message
  * would follow a later one of its node, or of its sender, who may have moved: a node that was cut off missed it, and
- * the agent may have received the later one. @param seen all messages that the new node kept, those of `here` and those
- * that the old node kept too, in order of arrival
- * @param seen all that the new node kept, `here` and what the old node kept too, in the order in which they arrived
+ * the agent may have received the later one.
+ *
+ * @param seen all messages that the new node kept, those of `here` and those that the old node kept too, in order of
+ * arrival
  */
 export function mergeInOrder(
   written: readonly KeptMessage[],

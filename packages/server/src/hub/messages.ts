@@ -84,7 +84,7 @@ export function createMessages(deps: MessagesDeps): Messages {
     if (sends && seq! > sends.accepted + 1) {
       return sender.fail('out_of_order', `The next number is ${sends.accepted + 1}, not ${seq}.`, id)
     }
-    // Before the message is encoded, so that a refusal costs little.
+    // Checked before the message is encoded, so that a refusal costs little.
     if (!isRepeated && !ownerLimits.mayDeliver(userId, clock.now())) {
       return sender.fail('rate_limited', 'Too many deliveries of this account; wait a second.', id)
     }

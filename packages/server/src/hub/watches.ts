@@ -88,7 +88,7 @@ export function createWatches(deps: WatchesDeps): Watches {
       rates.set(watcher, rate)
       if (!takeWatch(rate, now))
         return watcher.fail('rate_limited', 'Too many watches; wait ten seconds.', id)
-      // Connections that come, watch and go would otherwise have lists without end.
+      // Otherwise connections that connect, watch and close in a loop would get unlimited lists.
       if (!ownerLimits.mayDeliver(watcher.userId, now))
         return watcher.fail('rate_limited', 'Too many deliveries of this account; wait a second.', id)
       const watch = watches.get(watcher.userId) ?? open(watcher.userId)

@@ -14,8 +14,7 @@ import { INVITATION_LIFETIME, type Invitation, type InvitedRole } from './invita
 export interface Invitations {
   /**
    * Invites an address by mail, for seven days, and revokes its pending invitation. The mail is in the language of
-   * `locale` (BCP 47), otherwise in the inviter’s. @throws KeywayError `invalid_request` (the address has an account),
-   * `rate_limited`
+   * `locale` (BCP 47), otherwise in the inviter’s.
    * @throws KeywayError `invalid_request` (the address has an account), `rate_limited`
    */
   invite(

@@ -17,13 +17,16 @@ import { createVerify } from './verify.ts'
 /** State of a link for a caller that has its token; shown on the confirmation page, which does not consume it. */
 export type LinkState = 'live' | 'used' | 'expired' | 'invalid'
 
-/** What the sign-in limits of an address refuse now; those of networks are not counted in. */
+/** What the sign-in limits of an address currently refuse, apart from limits of networks. */
 export interface SignInLimits {
-  /** Mails that a new browser asks for; null: they are sent. */
+  /** The refusal of a mail that a new browser requests; null: it would be sent. */
   mails: Refusal | null
-  /** Mails that a browser with an earlier sign-in to the address asks for; null: they are sent. */
+  /** The refusal of a mail that a recognised browser requests; null: it would be sent. */
   returningMails: Refusal | null
-  /** Until when codes that are typed in new browsers are not checked, for this address or for any; null: they are. */
+  /**
+   * Until when codes typed in new browsers are refused, by the limits of this address or of all; null: they are
+   * checked.
+   */
   codesUntil: Instant | null
 }
 
@@ -40,9 +43,7 @@ export interface MagicLinks {
     caller: Caller,
   ): Promise<{ loginId: string; expiresIn: number }>
   /**
-   * Consumes the link and signs in, creating the account if there is none. @throws KeywayError `magic_link_invalid`,
-   * `magic_link_expired`, `magic_link_used`, `account_suspended`, `forbidden` (no account, and the policies allow
-   * none); `rate_limited` for a code that was not checked
+   * Consumes the link and signs in, creating the account if there is none.
    * @throws KeywayError `magic_link_invalid`, `magic_link_expired`, `magic_link_used`, `account_suspended`,
    */
   verify<Kind extends SignInKind>(
@@ -57,7 +58,7 @@ export interface MagicLinks {
   inspect(token: string, email: EmailAddress): Promise<{ state: LinkState; loginId: string | null }>
   /** What the limits refuse now. Takes no lock. */
   limitsOf(email: EmailAddress): Promise<SignInLimits>
-  /** Resets the counts of sign-in mails to the address and of wrong codes typed for it. */
+  /** The current refusals by the limits of an address. Takes no lock. */
   clearLimits(email: EmailAddress, by: ActedBy): Promise<void>
 }
 

@@ -156,7 +156,7 @@ export function bucketNamesOf(email: EmailAddress): [address: string, returning:
   return [addressBucketName(email), returningBucketName(email)]
 }
 
-/** The same with their limits. */
+/** As `ownBucketNamesOf`, with the limits of each bucket. */
 export function ownBucketsOf(
   email: EmailAddress,
   windows: readonly SendWindow[],

@@ -26,8 +26,8 @@ export async function renderCombined(
 }
 
 /**
- * Adds what a process counted to what earlier ones did: counters must never decrease, or Prometheus would take the smaller
- * sum for a reset of all processes and count their events again.
+ * Adds the final counts of a process to those of earlier ended ones: if a sum decreased, Prometheus would take it for a
+ * reset and count all events again.
  */
 export async function addEnded(ended: MetricsSnapshot, last: MetricsSnapshot): Promise<MetricsSnapshot> {
   const counted = last.filter(

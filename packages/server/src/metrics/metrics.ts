@@ -103,7 +103,7 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
     },
     async snapshot() {
       await readings.refresh()
-      // Declared as an enumeration of numbers, but the type is its name.
+      // The library's type declares numbers, but the value is the name of the type.
       return (await registry.getMetricsAsJSON()) as unknown as MetricsSnapshot
     },
   }

@@ -64,8 +64,9 @@ export function inForce(set: SetPolicies, { keyLimits, keyDefaults, personLimits
 }
 
 /**
- * Applies a change; a policy that is null returns to its default. @throws KeywayError `invalid_request` if the result
- * contradicts itself
+ * Applies a change; a policy that is null returns to its default.
+ *
+ * @throws KeywayError `invalid_request` if the result contradicts itself
  */
 export function changed(set: SetPolicies, change: PolicyChange, settings: LimitPolicy): SetPolicies {
   const given = Object.entries(change).filter(([, value]) => value !== undefined)

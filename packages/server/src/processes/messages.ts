@@ -1,6 +1,6 @@
 import type { MetricsSnapshot } from '../metrics/metrics.ts'
 
-/** What a process tells its supervisor. */
+/** A message from a process to its supervisor. */
 export type ToSupervisor =
   | { type: 'ready'; url: string; isAdministered: boolean }
   /** The answer to `read-metrics`, and the last values before a process ends. */
@@ -8,9 +8,9 @@ export type ToSupervisor =
   /** Asks for the metrics of all processes. */
   | { type: 'render-metrics'; id: number }
 
-/** What the supervisor tells a process. */
+/** A message from the supervisor to a process. */
 export type ToProcess =
-  /** The first message. `number`: from 1 on; a process that replaces another has its number. */
+  /** The first message. `number` counts from 1; a replacement gets the number of the process that it replaces. */
   | { type: 'start'; number: number }
   | { type: 'read-metrics' }
   | { type: 'rendered-metrics'; id: number; page: MetricsPage | null }

@@ -2,22 +2,22 @@ import { addEnded, renderCombined } from '../metrics/combined.ts'
 import type { MetricsSnapshot } from '../metrics/metrics.ts'
 import type { MetricsPage } from './messages.ts'
 
-/** A process that has not answered after this time is rendered with its last values. */
+/** How long the answer of a process is awaited; without it the process is rendered with its last values. */
 const ANSWER_MS = 2000
 
 /** A process whose metrics are combined with those of the others. */
 export interface MetricsReporter {
   readonly number: number
-  /** Asks it to report its metrics. */
+  /** Requests the metrics of the process. */
   readMetrics(): void
 }
 
 /** Combines the metrics of the processes of a node. */
 export interface ProcessMetricsPage {
   add(process: MetricsReporter): void
-  /** The process reported its metrics. */
+  /** Called when the process has reported its metrics. */
   reported(process: MetricsReporter, metrics: MetricsSnapshot): void
-  /** The process ended: what it counted remains in the sums. */
+  /** Called when the process has ended: its counts remain in the sums. */
   remove(process: MetricsReporter): void
   /** Concurrent calls share one rendering. */
   render(): Promise<MetricsPage>
@@ -68,7 +68,7 @@ export function createProcessMetricsPage(): ProcessMetricsPage {
     return renderCombined(processes, [...sums, ...ofNode()])
   }
 
-  /** Awaited again if a process ended meanwhile, so that each counts either as running or as ended. */
+  /** Awaits again if a process has ended meanwhile, so that each process counts either as running or as ended. */
   async function sumsOfEnded(): Promise<MetricsSnapshot> {
     for (;;) {
       const awaited = ended

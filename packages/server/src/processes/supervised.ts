@@ -7,7 +7,7 @@ import type { MetricsPage, ToProcess, ToSupervisor } from './messages.ts'
 export interface Supervision {
   /** The number of this process, from 1 on. */
   readonly number: number
-  /** Resolves when the supervisor is gone, after which nobody would stop this process. */
+  /** Resolves when the supervisor is gone, since nobody would stop this process any more. */
   readonly lost: Promise<void>
   /** Reports that this process listens. */
   ready(url: string, isAdministered: boolean): void
@@ -21,7 +21,7 @@ export interface Supervision {
   shareMetrics(own: Pick<Metrics, 'snapshot'>): () => Promise<MetricsPage>
 }
 
-/** For a process that `supervise` started. */
+/** Connects to the supervisor, in a process that `supervise` started. */
 export async function joinSupervisor(): Promise<Supervision> {
   const waiting = new Map<number, PromiseWithResolvers<MetricsPage>>()
   const lost = Promise.withResolvers<void>()
@@ -32,7 +32,7 @@ export async function joinSupervisor(): Promise<Supervision> {
     cluster.worker!.exitedAfterDisconnect = true
     lost.resolve()
   })
-  // Addressed to the supervisor, but a service manager may signal the whole group of processes.
+  // SIGHUP is meant for the supervisor, but a service manager may signal the whole process group.
   process.on('SIGHUP', () => {})
   const [first] = (await once(process, 'message')) as [ToProcess & { type: 'start' }]
   process.on('message', (message: ToProcess) => {

@@ -6,9 +6,9 @@ import { createProcessMetricsPage, type ProcessMetricsPage } from './process-met
 
 /** Processes stop within 9 s (cli/serve.ts); one that does not is killed. */
 const STOP_MS = 9_500
-/** A process that ran for at least so long is replaced at once when it ends. */
+/** A process that ran for at least this long is restarted at once when it ends. */
 const STABLE_MS = 10_000
-/** The delay before a process is started again that ended sooner: doubled each time, up to the second value. */
+/** Delays before a process that ended sooner is restarted: doubled each time, up to the second value. */
 const FIRST_DELAY_MS = 1000
 const MAX_DELAY_MS = 30_000
 
@@ -39,7 +39,7 @@ interface Child {
   stop(): Promise<void>
 }
 
-/** Keeps one process running. */
+/** Keeps one process running, by restarting it. */
 interface Keeper {
   /** Starts a replacement, then stops the present process; false if the replacement did not start. */
   replace(): Promise<boolean>
@@ -62,7 +62,7 @@ export async function supervise({ processes, log, stop, onReady }: SupervisorOpt
     isStopping = true
   })
 
-  // Alone: it migrates the database, and a mistake in the settings is reported once.
+  // Started alone: it migrates the database, and reports mistakes in the settings once.
   const first = launch(1)
   const others = (await first.started) ? Array.from({ length: processes - 1 }, (_, at) => launch(at + 2)) : []
   const children = [first, ...others]
@@ -125,7 +125,7 @@ export async function supervise({ processes, log, stop, onReady }: SupervisorOpt
   function replaceOnHangup(keepers: Keeper[]): void {
     let isReplacing = false
     let isRequested = false
-    // A terminal sends it when it is closed, which ends the service.
+    // A terminal sends SIGHUP when it is closed, which ends the service.
     if (process.stdout.isTTY) return
     process.on('SIGHUP', async () => {
       isRequested = true

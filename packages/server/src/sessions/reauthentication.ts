@@ -26,9 +26,9 @@ export function assertFresh(session: Pick<Session, 'authTime'>, now: Instant): v
 
 /**
  * Whether the sign-in is too old to create a key. An administrative key later acts without a recent sign-in, so its
- * creation requires one: otherwise a stolen session of an administrator would suffice for everything. @param
- * administers whether the key would have administrative scopes
- * @param administers whether the key may administer if its owner does
+ * creation requires one: otherwise a stolen session of an administrator would suffice for everything.
+ *
+ * @param administers whether the key would have administrative scopes
  */
 export function isTooOldForKey(
   administers: boolean,

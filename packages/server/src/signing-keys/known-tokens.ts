@@ -3,7 +3,7 @@ import { timingSafeEqual } from 'node:crypto'
 const SLOTS = 8192
 /** Longer tokens (with very long issuers or scopes) are not cached. */
 const SLOT_BYTES = 1024
-/** Slots of one allocation, 64 KB: a power of two. */
+/** Slots per page of memory, which is allocated at once, 64 KB: a power of two. */
 const PAGE_BITS = 6
 const PAGE_SLOTS = 2 ** PAGE_BITS
 

@@ -106,7 +106,10 @@ export interface Engine {
   load?(): EngineLoad
   /** Resolves with the reason when this engine can never write again; absent if it can always recover. */
   readonly failure?: Promise<Error>
-  /** PostgreSQL: whether the timeouts of statements, locks and idle transactions apply, which a pooler may drop. */
+  /**
+   * Whether the timeouts of statements, locks and idle transactions apply, which a connection pooler may drop; absent
+   * on SQLite.
+   */
   hasTimeouts?(): Promise<boolean>
   /** Number of standbys, as far as the database user may see them. */
   standbys?(): Promise<{ synchronous: number; asynchronous: number }>

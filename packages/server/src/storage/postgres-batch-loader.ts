@@ -12,8 +12,8 @@ interface Waiting {
 }
 
 /**
- * Whether statements can be prepared under names. Not behind a pooler that lends its connections for one transaction and does
- * not track prepared statements (PgBouncer before 1.21): a statement may be missing on the next connection, or be there already.
+ * Whether named prepared statements work. They do not behind a pooler in transaction mode that does not track them
+ * (PgBouncer before 1.21): on the next connection a statement may be missing, or exist already.
  */
 export interface StatementNames {
   areUsable: boolean

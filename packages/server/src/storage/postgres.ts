@@ -45,7 +45,7 @@ export async function openPostgres(
   try {
     await events.start()
   } catch (error) {
-    // It may have connected, or be about to, if only the pool failed.
+    // Even if only the pool failed, the event connection may be open.
     await events.stop()
     await pool.end()
     throw toStartError(toStorageError(error))

@@ -27,14 +27,15 @@ export interface Users {
   /** @throws KeywayError `not_found` */
   rename(id: string, name: string | null): Promise<User>
   /**
-   * Sets the language of the person's pages and mails; null: the one that each request asks for. @throws KeywayError
-   * `not_found`
+   * Sets the language of the person's pages and mails; null: the one that each request asks for.
+   *
+   * @throws KeywayError `not_found`
    */
   setLocale(id: string, locale: string | null): Promise<User>
   /** As `rename`, by an administrator. @throws KeywayError `not_found` */
   renameBy(id: string, name: string | null, by: ActedBy): Promise<User>
   /**
-   * Changes several fields as one act, all or none. @throws KeywayError `not_found`, `last_administrator`
+   * Changes several fields as one act, all or none.
    * @throws KeywayError `not_found`, `last_administrator`
    */
   change(id: string, change: UserChange, by: ActedBy): Promise<User>

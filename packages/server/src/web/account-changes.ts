@@ -161,7 +161,7 @@ export function deletionCard({ deletesAt }: User, token: string): Html {
   return html`<section class="card spread"><div><h2>${deletion.title}</h2><p>${rich(deletion.pending, { date: html`<strong>${time(deletesAt)}</strong>` })}</p></div><form method="post" action="/account/restore">${formToken(token)}<button>${deletion.keep}</button></form></section>`
 }
 
-/** A count up to here is exact; above it is `100+`. */
+/** Highest exact count; larger ones are shown as `100+`. */
 const COUNTED = 100
 
 /** The page that asks for a confirmation of the deletion, after a recent sign-in. */
@@ -183,7 +183,7 @@ ${await whatGoes(kit, user)}
   return kit.render(c, options, body, problem ? 409 : 200)
 }
 
-/** What the deletion ends, in numbers. */
+/** Numbers of what the deletion would end: keys, connections and more. */
 async function whatGoes(kit: PageKit, { id }: User): Promise<Html> {
   const { deletion, sessions, account, apps } = texts
   const page = { limit: COUNTED, after: null }

@@ -128,7 +128,7 @@ export async function eventRows(
   })
 }
 
-/** Without a network and a client they were done by the operator; the names of most other events say who it was. */
+/** Types whose name does not say who acted; without a network and a client it was the operator. */
 const NAMED_BY_OPERATOR: readonly SecurityEventType[] = [
   'api_key_revoked',
   'session_ended',
@@ -136,7 +136,7 @@ const NAMED_BY_OPERATOR: readonly SecurityEventType[] = [
   'account_activated',
 ]
 
-/** From where it was done, or that the operator did it. */
+/** The origin of an event: its client and network, or the operator. */
 export function originOf({ type, client, network }: SecurityEvent): Html {
   if (!client && !network && NAMED_BY_OPERATOR.includes(type)) return html`${texts.eventList.byOperator}`
   return html`${client ? html`<bdi>${describeClient(client)}</bdi>` : ''} ${network ? html`<code>${network}</code>` : ''}`

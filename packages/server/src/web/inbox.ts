@@ -92,7 +92,7 @@ async function renderInbox(kit: PageKit, c: PageContext, mails: readonly InboxIt
   return kit.render(c, { title: inbox.title, current: '/inbox' }, body)
 }
 
-/** The mails whose link signs nobody in any more: it was used, or has expired. */
+/** The mails whose links no longer sign anybody in, since they were used or have expired. */
 async function spentOf(kit: PageKit, mails: readonly InboxItem[]): Promise<Set<string>> {
   const states = mails.slice(0, SHOWN_MAILS).map(async mail => ((await isSpent(kit, mail)) ? mail.id : null))
   return new Set((await Promise.all(states)).filter(id => id !== null))
@@ -124,7 +124,7 @@ function mailRow(mail: InboxItem, now: Instant, spent: ReadonlySet<string>): Htm
   return html`<li class="item" data-row="${mail.id}"><div class="what"><a class="name" href="/inbox/${mail.id}"><bdi>${mail.subject}</bdi></a><p>${inbox.to} <bdi>${mail.to}</bdi></p><p class="preview" dir="auto">${previewOf(mail.text)}</p></div><p class="when">${ago(mail.createdAt, now)}</p>${signInParts(mail, spent.has(mail.id))}</li>`
 }
 
-/** The link of a mail, which opens in the same tab, and its code, while they work. */
+/** The link and the code of a sign-in mail, while they are valid; the link opens in the same tab. */
 function signInParts({ id, subject, link, code }: InboxItem, isSpent: boolean): Html {
   const { inbox, keys } = texts
   if (isSpent) return html`<div class="buttons end"><span class="tag">${inbox.spent}</span></div>`

@@ -108,7 +108,7 @@ export function expires(key: ApiKey, status: ApiKeyStatus, now: Instant): Html |
     : day(key.expiresAt)
 }
 
-/** @param refusedAs as of `keyTable` */
+/** @param refusedAs see `keyTable` */
 export function statusTag(key: ApiKey, status: ApiKeyStatus, refusedAs: string | null = null): Html {
   const { statuses, replaced } = texts.keys
   if (refusedAs !== null && status === 'active') return html`<span class="tag warn">${refusedAs}</span>`

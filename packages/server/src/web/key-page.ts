@@ -88,7 +88,7 @@ async function eventsSection(
  * The properties of a key.
  *
  * @param place `admin`: links lead to the pages of administrators
- * @param revocation where it is known
+ * @param revocation who revoked the key, if that is known
  */
 export function facts(
   key: ApiKey,

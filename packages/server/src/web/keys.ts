@@ -135,10 +135,7 @@ async function refuse(
   return renderKey(kit, c, key, { problem: banner, [form]: { typed, problem } }, 400)
 }
 
-/**
- * Requires a recent sign-in for administrative scopes. @throws Redirect to a new sign-in
- * @throws Redirect where an administrator first signs in again
- */
+/** Requires a recent sign-in for administrative scopes. @throws Redirect to a new sign-in */
 function requireRecent(kit: PageKit, c: PageContext, { scopes }: Pick<ApiKey, 'scopes'>): void {
   const { user, session } = kit.requireSession(c)
   if (isTooOldForKey(administers(scopes), user, session, kit.clock.now()))

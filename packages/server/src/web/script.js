@@ -49,7 +49,7 @@ function localizeTimes(root) {
 }
 localizeTimes(document)
 
-// A navigation that is wider than the window begins with the page that is shown.
+// If a navigation is wider than the window, scrolls it to the entry of the current page.
 for (const nav of document.querySelectorAll('.tabs, .filter')) {
   const shown = nav.querySelector('[aria-current]')
   if (shown)

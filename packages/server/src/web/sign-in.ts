@@ -82,7 +82,7 @@ function renderLimited(kit: PageKit, c: PageContext, error: KeywayError, email: 
   const seconds = error.extras.retryAfter ?? 1
   c.header('Retry-After', String(seconds))
   const { limited, limitIs } = texts.checkMail
-  // Who reads the mails on this machine runs the service here.
+  // Whoever can read the local inbox is the operator, and is told the name of the setting.
   const setting = kit.showsInbox(c) ? error.extras.setting : undefined
   const problem = `${limited({ wait: localization().duration(seconds) })}${setting ? ` ${limitIs({ setting })}` : ''}`
   const [asked] = kit.cookies.requestedLinks(c)

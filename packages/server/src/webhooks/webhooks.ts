@@ -65,8 +65,9 @@ export interface Webhooks {
   /** @throws KeywayError `not_found`, `invalid_request` (the only one) */
   removeSecret(id: string, secretId: string, by: ActedBy): Promise<void>
   /**
-   * Sends a test event now, also to a disabled endpoint, and returns the result. @throws KeywayError `not_found`,
-   * `rate_limited`
+   * Sends a test event now, also to a disabled endpoint, and returns the result.
+   *
+   * @throws KeywayError `not_found`, `rate_limited`
    */
   test(id: string, by: ActedBy): Promise<WebhookDelivery>
   /** Newest first. @throws KeywayError `not_found` */

@@ -134,7 +134,7 @@ async function readyAgent(url: string, apiKey: string): Promise<Agent> {
   return agent
 }
 
-/** A request over a connection of its own: one that is kept alive ends with its process. */
+/** Sends a request over a connection of its own, since a kept-alive one ends with its process. */
 function ask(url: string, body?: object): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     const headers = { 'content-type': 'application/json' }

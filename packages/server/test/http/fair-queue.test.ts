@@ -32,10 +32,7 @@ function add(queue: FairQueue, started: string[], id: string, count = 1, network
   return accepted
 }
 
-/**
- * A queue by a clock that only `work` advances: on a busy machine the process may stand still at any point, which by the time of
- * day would count as work.
- */
+/** A queue with a clock that only `work` advances: real time would count pauses of a busy machine as work. */
 function createTimedQueue() {
   let now = 0
   return {

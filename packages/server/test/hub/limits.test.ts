@@ -34,7 +34,7 @@ describe('the delivery limits of one owner', () => {
     const tooLong = 'x'.repeat(65_400)
     for (const data of ['x', tooLong])
       await assert.rejects(hub.sendTo(userId, 'all', data), { code: 'rate_limited' })
-    // A message is encoded, and so its length known, only if it may be delivered.
+    // A message is encoded, and its length known, only if it may be delivered.
     sender.send({ type: 'send', id: 'too long', to: 'all', data: tooLong })
     assert.equal((await sender.next('error')).code, 'rate_limited')
 
@@ -82,7 +82,7 @@ test('the settings of connections, deliveries and MiB are those of a running hub
   assert.equal(await passed('x'), 100)
   server.clock.advance(60_000)
   await hub.sweep()
-  // Each has more than 60,000 bytes, and two MiB of them pass at once.
+  // Each message has more than 60,000 bytes, and two MiB may pass at once.
   assert.equal(await passed('x'.repeat(60_000)), 35)
 
   const key = await makeKey(server, user.id)

@@ -115,7 +115,7 @@ test('a message that is sent in the moment in which a connection is resumed reac
   const second = new Client(url, token, { headers: { 'keyway-resume': `${resume_token}.0` } })
   await reached
   release()
-  // One at each step of the promises by which it is resumed.
+  // One message at each step of the resumption's promises.
   const sent = []
   for (let n = 0; n < 200; n++) {
     sent.push(hub.sendTo(userId, connection_id, n))

@@ -250,7 +250,7 @@ describe('a connection that broke', () => {
     const id = receiver.ready.connection_id
     await cut(receiver, isListed)
     const data = 'x'.repeat(60_000)
-    // 17 of them have less than 1,048,576 bytes, and 18 more.
+    // 17 messages have less than 1,048,576 bytes, 18 have more.
     for (let n = 0; n < 17; n++) assert.equal((await hub.sendTo(userId, id, data))?.held, 1)
     const full = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
     assert.equal(full.ready.resumed, true)
@@ -631,7 +631,7 @@ describe('numbered sends', () => {
     );
     assert.equal(await answer({ seq: 3, data: 1 }), 'rate_limited')
     assert.equal(await answer({ seq: 4, data: 1 }), 'out_of_order')
-    // Before the message is encoded and its length known.
+    // Refused before the message is encoded and its length is known.
     assert.equal(await answer({ seq: 3, data: 'x'.repeat(65_400) }), 'rate_limited')
     assert.equal(await answer({ seq: 4, data: 'x'.repeat(65_400) }), 'out_of_order')
     services.clock.advance(10_000)

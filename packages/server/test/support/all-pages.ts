@@ -153,7 +153,7 @@ export async function openPages(t: TestContext, browser: Browser): Promise<OpenP
   return { page, paths: paths.map(path => web.url + path), speak }
 }
 
-/** The link that a device shows, for ten minutes. */
+/** The path of the verification link that a device shows, valid for ten minutes. */
 export async function devicePath({ server }: WebServer): Promise<string> {
   const request = {
     clientId: 'keyway-cli',

@@ -1,6 +1,6 @@
 /**
- * A token with other last characters. Characters that are the same each time would, once in a thousand runs, be those that it
- * ends with anyway.
+ * A token whose last characters were changed, always to other ones: fixed characters could by chance equal the original
+ * ones.
  */
 export function altered(token: string): string {
   return token.slice(0, -2) + (token.endsWith('AA') ? 'BA' : 'AA')

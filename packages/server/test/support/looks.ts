@@ -2,16 +2,16 @@ import type { Language } from '../../src/languages/languages.ts'
 import { type OpenPages, visit } from './all-pages.ts'
 import type { Page } from './browser.ts'
 
-/** What was found on the pages in one language; each text names its page. Pages without findings are not named. */
+/** The findings on the pages in one language; each names its page. Pages without findings are not listed. */
 export interface Findings {
   pages: number
   axe: string[]
   tooWide: string[]
-  /** Pages that moved while they were loaded. */
+  /** Pages with layout shift. */
   moved: string[]
-  /** Controls that the keyboard does not reach, or without a visible focus. */
+  /** Controls that the keyboard does not reach, or that have no visible focus. */
   unreached: string[]
-  /** The bytes of each page, with all that it loads. */
+  /** The size of each page in bytes, with all that it loads. */
   weights: Map<string, number>
 }
 
@@ -19,7 +19,7 @@ export interface Looking {
   language: Language
   /** The source of axe-core; without it axe is not run. */
   axe: string | null
-  /** Whether to measure the load and to try the keyboard, which do not differ between languages. */
+  /** Whether to also measure page loads and keyboard access, which do not depend on the language. */
   everything: boolean
 }
 
@@ -30,7 +30,7 @@ const DESKTOP = 1280
 const HEIGHT = 800
 const MAX_SHIFT = 0.001
 
-/** Loads each page once and looks at it in several widths and both modes, since a load costs more than a look. */
+/** Loads each page once and checks it at several widths and in both modes, since loading is the expensive part. */
 export async function lookAt(opened: readonly OpenPages[], looking: Looking): Promise<Findings> {
   const found: Findings = { pages: 0, axe: [], tooWide: [], moved: [], unreached: [], weights: new Map() }
   for (const pages of opened) {
@@ -82,7 +82,7 @@ function pathsIn(language: Language, paths: readonly string[]): readonly string[
   return language === 'en' ? paths : paths.filter(path => !/^\/(?:admin|docs\/)/.test(new URL(path).pathname))
 }
 
-/** Without loading style sheets and media once more, which only rules that are not run and for players need. */
+/** Runs axe without preloading style sheets and media, which only rules that are disabled here need. */
 const RUN_AXE =
   "axe.run(document, {iframes: false, preload: false, resultTypes: ['violations'], runOnly: ['wcag2a','wcag2aa','wcag21a','wcag21aa','wcag22aa','best-practice']})"
 
@@ -98,8 +98,8 @@ async function violationsOf(page: Page): Promise<string[]> {
 }
 
 /**
- * How much wider than the window the page is, with the elements that overflow it; and cells of tables that are narrower than
- * what is in them, which then covers the next one.
+ * Returns how much wider than the window the page is, with the elements that overflow, and the table cells whose
+ * content overflows into the next cell.
  */
 const TOO_WIDE = `(() => {
   const found = []
@@ -137,7 +137,7 @@ window.settled = async () => {
   return window.shifts
 }`
 
-/** Measures the last load of a page, and by how much it moved meanwhile. */
+/** Measures the size of the last page load, and its layout shift. */
 type Weigh = () => Promise<{ bytes: number; shifts: number }>
 
 async function weighing(page: Page): Promise<Weigh> {
@@ -145,7 +145,7 @@ async function weighing(page: Page): Promise<Weigh> {
   await page.addInitScript({ content: WATCH_SHIFTS })
   page.on('response', answer => {
     const { 'content-type': type = '' } = answer.headers()
-    // A form's own page does not count, nor does the page before.
+    // Neither a form's own page nor the previous page counts.
     if (type.startsWith('text/html')) bodies = []
     if (type === 'text/event-stream') return
     const none = () => 0
@@ -159,8 +159,8 @@ async function weighing(page: Page): Promise<Weigh> {
 }
 
 /**
- * Counts the controls, of which of a radio group only one is reached, and notes at each Tab where the focus was: by its index
- * among the controls, since a live list may be replaced in between.
+ * Counts the controls (one for each radio group), and records the focused one after each Tab, by its index among the
+ * controls, since a live list may be replaced in between.
  */
 const WATCH_FOCUS = `(() => {
   const controls = () => [...document.querySelectorAll('a[href], button, input:not([type=hidden], [type=radio]), input[type=radio]:checked, select, summary, [tabindex="0"]')]

@@ -134,7 +134,10 @@ export async function clusterUrl(): Promise<string> {
   return (await lazily).url
 }
 
-/** Seconds for a connection, for a lock and for a statement, which a busy machine may need; the service itself allows two to five. */
+/**
+ * Timeout in seconds for connections, locks and statements, which a busy machine may need; the service itself allows
+ * two to five.
+ */
 const TIMEOUT_SECONDS = 20
 const IN_MILLISECONDS = ['lock_timeout', 'statement_timeout', 'query_timeout']
 

@@ -14,7 +14,7 @@ export interface Hands {
   /** Clicks the first or the last of several elements with the name. */
   click(role: 'link' | 'button', name: string | RegExp, which?: 'first' | 'last'): Promise<void>
   type(label: string | RegExp, text: string): Promise<void>
-  /** Types the reason of the form with this button. */
+  /** Types the reason into the form with this button. */
   say(reason: string, button: string): Promise<void>
   /** Takes a screenshot of the page where the task is decided. */
   show(name: string): Promise<void>

@@ -18,7 +18,9 @@ const ALL_LANGUAGES = Object.keys(LANGUAGES) as Language[]
 
 const looked = new Map<Language, Promise<Findings>>()
 
-/** What there is to find on all pages in this language, with and without data; they are looked at for the first test that asks. */
+/**
+ * The findings on all pages in this language, with and without data. The pages are checked when the first test asks.
+ */
 async function findingsIn(t: TestContext, language: Language): Promise<Findings | undefined> {
   const browser = await openBrowser(t)
   const axe = browser && (await axeSource(t))

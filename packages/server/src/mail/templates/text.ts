@@ -24,7 +24,7 @@ function ownLinks({ brand: { links }, linkLabels }: MailProduct): string[] {
     .map(name => `${linkLabels[name]}: ${links[name]}`)
 }
 
-/** Null for a button that leads to an address which is in the text already. */
+/** Null for a button whose URL is in the text already. */
 function renderBlock(block: Block): string | null {
   switch (block.kind) {
     case 'paragraph':

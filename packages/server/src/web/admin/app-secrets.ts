@@ -12,13 +12,13 @@ import { renderQuestion } from './confirmation.ts'
 import { personLinks } from './person-links.ts'
 import { adminTexts } from './texts.ts'
 
-/** Acts on the secrets of an app among which those of its two secrets are looked for. */
+/** Maximum number of audit rows that are searched for the creation of the app's two secrets. */
 const ACTS = 20
 
-/** Who made each secret, and why, by its id. */
+/** For each secret, by id: who created it, and why. */
 type Origins = ReadonlyMap<string, Html>
 
-/** The secrets of an app, told apart by when they were made, by whom and why. */
+/** The secrets of an app, each with the time, the actor and the reason of its creation. */
 export async function secretsCard(
   kit: PageKit,
   app: App,
@@ -76,7 +76,7 @@ async function originsOf(kit: PageKit, app: App, secrets: readonly AppSecret[]):
   ])
 }
 
-/** GET /admin/apps/:id/new-secret: asks why, and names the secret that it removes. */
+/** GET /admin/apps/:id/new-secret: asks for the reason, and names the secret that a new one removes. */
 export async function renderNewSecret(kit: PageKit, c: PageContext): Promise<Response> {
   const id = idOf(c)
   requireChanger(kit, c, appPath(id))
@@ -99,7 +99,7 @@ export async function renderNewSecret(kit: PageKit, c: PageContext): Promise<Res
   })
 }
 
-/** GET /admin/apps/:id/remove-secret: asks once more, and says whether another is left. */
+/** GET /admin/apps/:id/remove-secret: asks for confirmation, and says whether another secret is left. */
 export async function renderRemoveSecret(kit: PageKit, c: PageContext): Promise<Response> {
   const id = idOf(c)
   requireChanger(kit, c, appPath(id))

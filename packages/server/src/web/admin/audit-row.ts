@@ -31,7 +31,7 @@ function auditRow(event: AuditEvent, person: PersonLink, keys: KeyNames): Html {
   return html`<li class="item"><div class="what"><span class="name">${audit.types[type]}</span>${about.map(each => html` <span class="about">${each}</span>`)}<p>${actorOf(event, person)}${network ? html` · <code>${network}</code>` : ''}</p>${reason?.text ? html`<p><q>${reason.text}</q></p>` : ''}${changesOf(before, after).map(change => html`<p><code>${change}</code></p>`)}${idsOf(event)}</div><p class="when">${time(at)}</p></li>`
 }
 
-/** `by`, and who acted. */
+/** The actor of an act, after the word `by`. */
 export function actorOf({ actor }: Pick<AuditEvent, 'actor'>, person: PersonLink): Html | string {
   const { by } = adminTexts.audit
   return actor.type === 'user' && actor.id !== null ? html`${by.user} ${person(actor.id)}` : by[actor.type]

@@ -13,7 +13,7 @@ export interface Question {
   action: string
   fields: Html
   submit: string
-  /** Takes nothing away. */
+  /** Whether the act removes nothing. */
   isHarmless?: boolean
   cancel: { href: string; label: string }
 }

@@ -41,7 +41,7 @@ ${isActive && mayChange(kit, signedIn) ? changes(key, kit.forms.token(c)) : ''}`
   return renderAdmin(kit, c, 'keys', { title: labelOf(key) }, body)
 }
 
-/** Who revoked it and why: an administrator, or else who held it, as its owner's security events say. */
+/** Who revoked the key and why: an administrator by the audit, or its owner or holder by the security events. */
 async function revocationOf(kit: PageKit, { id, userId }: ApiKey): Promise<Html | string> {
   const { keys } = adminTexts
   const by = await lastAct(kit, id, 'api_key.revoked')

@@ -5,7 +5,7 @@ import { type Html, time } from '../layout.ts'
 import { actorOf } from './audit-row.ts'
 import { personLinks } from './person-links.ts'
 
-/** Who did this last to a person or an object, when and why, as the audit has it; null: it has no such act. */
+/** The last act of this type on a person or an object, with actor, time and reason; null: the audit has none. */
 export async function lastAct(kit: PageKit, subject: string, type: AuditType): Promise<Html | null> {
   const { rows } = await kit.store.audit.list({ subject, type }, { limit: 1, after: null })
   const [event] = rows

@@ -7,17 +7,17 @@ import { adminTexts } from './texts.ts'
 /** One page of a list. */
 export interface ListPage {
   path: string
-  /** The filters of the list, which its other pages keep; empty ones are left out. */
+  /** The filters of the list, which links to other pages keep; empty ones are left out. */
   filters?: Readonly<Record<string, string | undefined>>
-  /** Rows of this page. */
+  /** Number of rows on this page. */
   shown: number
-  /** Rows of the whole list, where that is known. */
+  /** Number of rows of the whole list, if known. */
   total?: number | null
   /** The parameters of the next page; null: this is the last. */
   next: Readonly<Record<string, string>> | null
 }
 
-/** Where a page is in its list, with links to the first and the next one. Empty for an empty list. */
+/** The position of a page in its list, with links to the first and the next page. Empty for an empty list. */
 export function listFoot(
   c: PageContext,
   { path, filters = {}, shown, total = null, next }: ListPage,
@@ -44,7 +44,7 @@ function rangeText(start: number, end: number, total: number | null): string {
   return total === null ? range : adminTexts.list.of(range, formatCount(total))
 }
 
-/** The number of the first row, which the link to the page tells. Forging it only changes the numbers that are shown. */
+/** The number of the first row, from the link to the page. A forged one only changes the shown numbers. */
 function startOf(c: PageContext): number {
   const [text] = /^[1-9]\d{0,8}$/.exec(c.req.query('start') ?? '') ?? []
   return text ? Number(text) : 1

@@ -15,7 +15,8 @@ export async function renderOverview(kit: PageKit, c: PageContext): Promise<Resp
   const { overview, people } = adminTexts
   const page = { limit: LATEST, after: null }
   const period = periodOf(c.req.query('period'))
-  // So that the counts agree with the levels, which are of this moment. What could not be stored is kept for later.
+  // Stores pending counts first, so that totals agree with the current gauges. Counts that cannot be stored are kept
+  // for later.
   await kit.statistics.flush().catch(() => {})
   const [nodes, findings, depth, failed, acts, buckets, peopleNow] = await Promise.all([
     kit.administration.nodes(),

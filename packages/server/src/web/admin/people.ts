@@ -82,7 +82,7 @@ function filters(status: UserStatus | undefined, role: UserRole | undefined): Ht
   )
 }
 
-/** @param self the id of who looks at the page */
+/** @param self the id of the person who views the page */
 function peopleTable(users: readonly User[], self: string): Html {
   const { columns } = adminTexts.people
   return html`<table class="rows even"><thead><tr><th scope="col">${columns.who}</th><th scope="col">${columns.role}</th><th scope="col">${columns.status}</th><th scope="col">${columns.since}</th></tr></thead><tbody>
@@ -97,7 +97,7 @@ export function statusTag(status: UserStatus): Html {
   return html`<span class="tag ${kind}">${adminTexts.statuses[status]}</span>`
 }
 
-/** Beside the name of the account that looks at the page. */
+/** A tag next to the name of the person who views the page. */
 export function youTag(): Html {
   return html` <span class="tag you">${adminTexts.you}</span>`
 }

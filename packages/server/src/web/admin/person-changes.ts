@@ -27,7 +27,7 @@ export async function changePerson(kit: PageKit, c: PageContext): Promise<Respon
   })
 }
 
-/** What nobody does to the own account here. */
+/** Acts that administrators may not perform on their own account here, since they could lock themselves out. */
 const LOCKS_OUT: ReadonlySet<string> = new Set(['role', 'suspend', 'end-sessions', 'delete'])
 
 type Act = (kit: PageKit, user: User, form: URLSearchParams, by: ActedBy) => Promise<unknown>

@@ -11,7 +11,7 @@ export async function personLinks(kit: PageKit, ids: readonly (string | null)[])
   return (await knownPeople(kit, ids)).link
 }
 
-/** The same, and who of them is suspended. */
+/** As `personLinks`, together with whether each person is suspended. */
 export async function knownPeople(
   kit: PageKit,
   ids: readonly (string | null)[],

@@ -8,7 +8,7 @@ import type { PageKit } from '../kit.ts'
 import { formToken, type Html, time } from '../layout.ts'
 import { adminTexts } from './texts.ts'
 
-/** Whether sign-in mail reaches an address: the question that support is asked most. */
+/** Whether sign-in mail reaches an address, and codes are accepted: what support is asked most. */
 export interface SignInState {
   email: EmailAddress
   suppression: Suppression | null
@@ -39,8 +39,8 @@ export function signInFacts(state: SignInState): [label: string, value: Html][] 
 }
 
 /**
- * Why mail does not come or codes are refused, with what ends it; nothing if all is well.
- *
+ * The obstacles to signing in, each with the form that removes it; empty if there are none. @param token the form
+ * token; null: without forms @param back the page to return to
  * @param token null: nothing can be changed from here
  * @param back the page to return to
  */
@@ -83,14 +83,14 @@ const UNITS = [
   ['second', 1],
 ] as const
 
-/** Rounded up, so that the wait is over then. */
+/** A wait in words, rounded up, so that it is over by then. */
 function waitInWords(seconds: number): string {
   const [unit, size] = UNITS.find(([, size]) => seconds > size) ?? UNITS[2]
   const count = Math.ceil(seconds / size)
   return `${count} ${unit}${count === 1 ? '' : 's'}`
 }
 
-/** What is known of an address that has no account. */
+/** The card of an address that has no account. */
 export async function strangerCard(kit: PageKit, email: EmailAddress, token: string | null): Promise<Html> {
   const { signIn } = adminTexts
   const [state, policies, invitation] = await Promise.all([

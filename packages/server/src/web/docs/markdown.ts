@@ -21,7 +21,7 @@ export interface RenderedDocument {
 export interface MarkdownOptions {
   /** The URL of a linked file; null: only the link's text is kept. */
   resolveLink(target: string): string | null
-  /** Replaces the example address of the service by its own. */
+  /** Replaces the example address in a text by the service's own. */
   personalize(text: string): string
 }
 

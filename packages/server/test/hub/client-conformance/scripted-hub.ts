@@ -70,7 +70,7 @@ export class ScriptedHub {
     await closed
   }
 
-  /** A good answer of the exchange. */
+  /** A valid answer of the exchange. */
   token(count: number, expiresIn = 900): ExchangeAnswer {
     return { status: 200, body: { token: `token-${count}`, agent_id: 'owner', expires_in: expiresIn } }
   }

@@ -19,7 +19,7 @@ type Needs = Pick<
   'users' | 'apiKeys' | 'accounts' | 'consents' | 'sessions' | 'administration' | 'store'
 >
 
-/** What a person has and did, as lists. */
+/** Lists of what a person has and did: keys, sessions, ledger, mails and more. */
 export function personListRoutes(needs: Needs, clock: Clock): Route[] {
   const { users, apiKeys, accounts, consents, sessions, administration, store } = needs
   const keyObjects = createKeyObjects(apiKeys, clock)
