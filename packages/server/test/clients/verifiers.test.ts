@@ -2,18 +2,18 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
 import { promisify } from 'node:util'
 import { createRemoteJWKSet, jwtVerify } from 'jose'
 import { SIGNING_ALGS } from '../../src/signing-keys/signing-key.ts'
 import { forEachEngine } from '../support/engines.ts'
+import { GO_LIBRARIES, go } from '../support/go.ts'
 import { caller } from '../support/services.ts'
 import { newPerson, PYTHON, packageMissing, startRunning } from './running.ts'
 
 const run = promisify(execFile)
 const VERIFIERS = join(import.meta.dirname, 'verifiers')
-const GO_LIBRARIES = '/usr/share/gocode'
 /** Compiling may take long on a busy machine. */
 const COMPILING = { timeout: 180_000 }
 
@@ -85,18 +85,19 @@ async function verifyIn(program: string, words: string[], token: string, expecte
 }
 
 let compiled: Promise<string> | undefined
+// Not in a test, which would remove it at its own end.
+after(async () => {
+  if (compiled) rmSync(dirname(await compiled), { recursive: true, force: true })
+})
 
 async function byGo(token: string, expected: Expected) {
   compiled ??= compile()
   return verifyIn(await compiled, [], token, expected)
 }
 
-/** With Debian's libraries, without the network. */
 async function compile(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'keyway-go-'))
-  after(() => rmSync(folder, { recursive: true, force: true }))
-  const own = { GO111MODULE: 'off', GOPATH: GO_LIBRARIES, GOCACHE: join(folder, 'cache'), CGO_ENABLED: '0' }
   const program = join(folder, 'verify')
-  await run('go', ['build', '-o', program, join(VERIFIERS, 'verify.go')], { env: { ...process.env, ...own } })
+  await go(['build', '-o', program, join(VERIFIERS, 'verify.go')], folder)
   return program
 }

@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict'
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
-import { promisify } from 'node:util'
+import { type TestContext, test } from 'node:test'
 import { root } from '../structure/source.ts'
+import { GO_LIBRARIES, go } from '../support/go.ts'
 import { PYTHON, packageMissing } from '../support/missing-servers.ts'
 import { until } from '../support/patience.ts'
 import { CLIENT_CHECKS, type ClientCheckResult, runClientConformance } from './client-conformance.ts'
 
-const GO_LIBRARIES = '/usr/share/gocode'
 const noPython = packageMissing('python3-websockets', [PYTHON, '-c', 'import websockets, httpx'])
 const noGo = packageMissing('golang-github-gorilla-websocket-dev', [
   'ls',
@@ -45,8 +44,8 @@ test('an agent of the Python package passes the conformance checks for clients, 
 test('a small agent in Go, written from the document, passes the conformance checks for clients, all of them', {
   skip: noGo,
   ...SLOW,
-}, async () => {
-  const results = await runClientConformance([await compiled()])
+}, async t => {
+  const results = await runClientConformance([await compiled(t)])
   assertConforms(results)
   assert.ok(results.every(({ outcome }) => outcome === 'ok'))
 })
@@ -112,14 +111,12 @@ async function connect() {
 connect()
 `
 
-/** With Debian's libraries, without the network. */
-async function compiled(): Promise<string> {
+async function compiled(t: TestContext): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'keyway-go-agent-'))
-  after(() => rmSync(folder, { recursive: true, force: true }))
-  const own = { GO111MODULE: 'off', GOPATH: GO_LIBRARIES, GOCACHE: join(folder, 'cache'), CGO_ENABLED: '0' }
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
   const program = join(folder, 'agent')
-  const options = { cwd: join(root, 'examples/go-agent'), env: { ...process.env, ...own } }
-  await promisify(execFile)('go', ['vet', '.'], options)
-  await promisify(execFile)('go', ['build', '-o', program, '.'], options)
+  const source = join(root, 'examples/go-agent')
+  await go(['vet', '.'], source)
+  await go(['build', '-o', program, '.'], source)
   return program
 }
