@@ -36,7 +36,7 @@ await using stack = new AsyncDisposableStack()
 const url = option('database') ?? (await fill())
 if (process.argv.includes('--fill')) {
   console.log(`node bench/administration.ts --people=${PEOPLE} --database=${url}`)
-  // Also keeps the process alive.
+  // Keeps the process alive.
   const alive = setInterval(() => {}, 1000)
   await once(process, 'SIGTERM')
   clearInterval(alive)

@@ -18,7 +18,10 @@ import { ROOT, runTest } from '../mutants/run-test.ts'
 import { MISTAKES, type Mistake } from './mistakes.ts'
 
 const PACKAGES = join(ROOT, 'packages')
-/** Of a test file on an idle machine: a file that is only slow must not count as one that noticed. */
+/**
+ * Timeout of a test file, far above its time on an idle machine: a file that is only slow must not count as having
+ * detected the mistake.
+ */
 const TIMEOUT_MS = 240_000
 
 interface Row {

@@ -22,7 +22,7 @@ export function createDetector(coverage: Coverage, { seconds, into, env }: Detec
   const unreliable = new Set<CoveringTest>()
   const { tests } = coverage
 
-  /** Without exact coverage, all tests that execute the file. */
+  /** The tests to run for a mutant; without exact coverage all tests that execute the file. */
   function candidatesFor(mutant: Candidate): CoveringTest[] {
     const direct = tests.filter(test => test.hits.has(mutant.name))
     const isClear = coverage.isKnown(mutant.name) && !mutant.isStatic && !coverage.loadHits.has(mutant.name)

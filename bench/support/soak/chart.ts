@@ -1,4 +1,4 @@
-/** One line of a chart: a value for each minute. */
+/** One line of a chart, with a value for each minute. */
 export interface Series {
   name: string
   points: readonly { minute: number; value: number }[]

@@ -218,7 +218,7 @@ export type IntrospectionAnswer = {
 } | ({
     active: true;
 } & Record<string, Json>);
-/** What introspection answers about an API key (`apps.verifyKey`). */
+/** The answer of introspection about an API key (`apps.verifyKey`). */
 export type KeyVerification = {
     active: false;
 } | VerifiedKey;
@@ -237,7 +237,7 @@ export interface VerifiedKey {
     /** Seconds since 1970. */
     iat: number;
     exp?: number;
-    /** These three only for the app that the key is for, and for first-party apps. */
+    /** This field and the next two are present only for the app that the key is for, and for first-party apps. */
     external_id?: string | null;
     metadata?: {
         [name: string]: Json;

@@ -86,7 +86,7 @@ export function cookieTokenStores(
   }
 }
 
-/** What requests with one refresh token do at the same time. */
+/** A refresh that concurrent requests with one refresh token share. */
 interface Refreshes {
   inTurn: ReturnType<typeof createTurns>
   waiting: number

@@ -176,7 +176,7 @@ test('an API of its own accepts tokens offline and keys by introspection, within
   const forHub = await keyway.exchange({ api_key: key })
   const expected = { status: 200, body: { person: agent_id, key: id } }
   assert.deepEqual(await ask(key), expected)
-  // It refuses tokens until it has read the feed once, shortly after it listens.
+  // The example refuses tokens until it has read the feed once, shortly after it starts to listen.
   await until('the API has read the feed', async () => (await ask(token)).status === 200)
   assert.deepEqual(await ask(token), expected)
   for (const credential of [key, token]) {
@@ -208,7 +208,7 @@ test('the commands of examples/README.md work as printed, up to the start of eac
   }
 })
 
-/** The hub refuses connections until it has read the feed once, shortly after it listens. */
+/** Connects, retrying until the example hub has read the feed once: before that it refuses connections. */
 function connectWhenReady(url: string, token: string): Promise<WebSocket> {
   return until('the hub accepts a connection', () => connectOnce(url, token))
 }

@@ -144,7 +144,7 @@ describe('a store in a cookie', () => {
     }
   }
 
-  /** One request with a cookie. */
+  /** Sends one request with a cookie. */
   async function visit(origin: string, cookie: string) {
     const response = await fetch(`${origin}/me`, { headers: { cookie: `theme=dark; ${cookie}` } })
     return { text: await response.text(), cookies: response.headers.getSetCookie() }

@@ -138,7 +138,8 @@ export function createClock(
   function addSuspension(): void {
     const base = machine.uptime() - machine.monotonic()
     const suspended = base - suspensionBase
-    // Also if it is too short to count: on some systems the two clocks drift apart, by seconds in months.
+    // Set even after a suspension that is too short to count: on some systems the two clocks drift apart, by seconds in
+    // months.
     suspensionBase = base
     if (suspended < MIN_SUSPENSION) return
     offset += suspended

@@ -121,8 +121,8 @@ export interface ConnectionIdentity {
 }
 
 /**
- * Requests a connection from the node that has it. `secretHash`: of its resume token; null if that node asked to be
- * requested.
+ * Requests a connection from the node that has it. `secretHash`: of its resume token; null if that node offered the
+ * connection before its shutdown.
  */
 export interface ReleaseMessage extends ConnectionIdentity {
   kind: 'release'

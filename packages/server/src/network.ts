@@ -2,7 +2,7 @@ import { BlockList, isIP, isIPv4, SocketAddress } from 'node:net'
 
 /** The client of a request. */
 export interface Caller {
-  /** One canonical IP address; IPv4-mapped IPv6 is IPv4. */
+  /** The canonical IP address of the client; IPv4-mapped IPv6 is IPv4. */
   address: string
   /** The network for rate limits: the IPv4 address, or the IPv6 /64. */
   network: string

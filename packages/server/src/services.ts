@@ -104,7 +104,7 @@ function toJournalMistake(folder: string, error: NodeJS.ErrnoException): never {
 }
 
 export interface Resources {
-  /** As opened; `compose` wraps it with the security log and the journal. */
+  /** The database without wrappers; `compose` adds the security log and the journal. */
   storage: DatabaseStorage
   clock: Clock
   secrets: Secrets

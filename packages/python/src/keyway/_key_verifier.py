@@ -72,7 +72,7 @@ class KeyVerifier:
                 for each in batch:
                     _fail(each, error)
             return
-        except Exception as error:  # Else the callers would wait for ever.
+        except Exception as error:  # otherwise the callers would wait forever
             for each in batch:
                 _fail(each, error)
             return
@@ -87,7 +87,7 @@ class KeyVerifier:
     async def _send_alone(self, waiting: _Waiting) -> None:
         try:
             answer = await self._call("/auth/introspect", waiting.check)
-        except Exception as error:  # Also what cannot be written as JSON.
+        except Exception as error:  # for example a value that cannot be written as JSON
             _fail(waiting, error)
         else:
             if not waiting.answer.done():

@@ -292,7 +292,7 @@ class RevocationObject(TypedDict):
 
 
 class RequestsLeft(TypedDict):
-    """What is left of a request limit."""
+    """The remaining requests of a limit."""
 
     limit: int
     remaining: int
@@ -300,7 +300,7 @@ class RequestsLeft(TypedDict):
 
 
 class QuotaLeft(TypedDict):
-    """What is left of a quota."""
+    """The remaining calls of a quota."""
 
     remaining: int
 
@@ -310,7 +310,7 @@ class _SpendReset(TypedDict, total=False):
 
 
 class SpendLeft(_SpendReset):
-    """What is left of a spend limit; `reset_seconds` is absent for `total`."""
+    """The remaining amount of a spend limit; `reset_seconds` is absent for `total`."""
 
     per: Literal["day", "month", "total"]
     amount: str
@@ -318,7 +318,7 @@ class SpendLeft(_SpendReset):
 
 
 class LeftOfLimits(TypedDict, total=False):
-    """What is left of the limits that a key has."""
+    """The remaining requests, calls and amounts of a key's limits."""
 
     requests: List[RequestsLeft]
     quota: QuotaLeft

@@ -21,7 +21,7 @@ export interface KeyToImport
   owner: { userId: string } | { email: EmailAddress }
   /** SHA-256 of the whole key, as stored. */
   keyHash: string
-  /** Its first characters, at most 12. */
+  /** The first characters of the key, at most 12. */
   keyPrefix: string
 }
 

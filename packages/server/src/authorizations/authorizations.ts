@@ -43,7 +43,7 @@ export interface Authorizations {
    * pushed parameters if it was pushed.
    */
   localesOf(query: URLSearchParams): string[]
-  /** What must happen first, for the person who is signed in in this browser. */
+  /** What the signed-in person must do before the request can be answered. */
   decide(asked: BrowserRequest, signedIn: SignedIn | null): Promise<Decision>
   /**
    * Issues a code and returns the URL to redirect the browser to: with the code, or with an error if the person was

@@ -10,7 +10,7 @@ import { createCompleteness, dayOf, isAuthenticated, readJournalLines } from './
  * Subjects with one entry (sessions, links, charges, credits) may be millions, so they are read again as a stream.
  */
 export interface JournalDigest {
-  /** Without `opened` and `closed`. */
+  /** Number of entries, without `opened` and `closed`. */
   entries: number
   keys: Map<string, KeyDigest>
   users: Map<string, UserDigest>

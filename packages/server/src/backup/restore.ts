@@ -78,7 +78,8 @@ export function createRestore({ store, clock, secrets, progress }: RestoreDeps):
       await insertAll(tx, backup, progress)
       const ended = await tx.endSignIns(now)
       const applied = journal && (await applyJournal(tx, journal, trust))
-      // Without a journal nobody knows who cancelled since the backup: people get the whole time again to do so.
+      // Without a journal it is unknown who cancelled a deletion since the backup: the delay begins again, so that
+      // people can cancel.
       if (!journal) await tx.postponeDeletions(now + DELETION_WAIT_AFTER_RESTORE)
       const keysRevoked = journal || options.keepKeys ? 0 : await tx.revokeAllKeys(now)
       return {

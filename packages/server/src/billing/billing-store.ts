@@ -25,7 +25,7 @@ export interface BillingStore {
   /** False if the user has one already. */
   insertSubscription(subscription: Subscription): Promise<boolean>
   subscription(userId: string): Promise<Subscription | null>
-  /** What the keys of these lineages were charged; those without a charge are absent. */
+  /** The sums charged to the keys of these lineages; lineages without a charge are absent. */
   spentOf(lineageIds: readonly string[]): Promise<Map<string, Spent>>
   /** Newest grant first; withdrawn ones stay listed. */
   authorizations(userId: string): Promise<ChargeAuthorization[]>

@@ -23,7 +23,7 @@ export interface KeySpend {
   key: ApiKey
   caps: SpendCaps
   spent: Spent
-  /** What was charged; 0 where it was refused. */
+  /** The charged amount; 0 if the charge was refused. */
   amount: MicroDollars
   /** The period whose limit refused the charge. */
   refusedBy: SpendPeriod | null

@@ -118,7 +118,7 @@ be updated, until another one is created.`,
   },
 ]
 
-/** What an OAuth client must be configured with. */
+/** The values that an OAuth client must be configured with. */
 function clientOf({ app, secret }: RegisteredApp, issuer: string) {
   return {
     issuer,

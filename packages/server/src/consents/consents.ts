@@ -7,7 +7,7 @@ import type { Storage } from '../store.ts'
 import type { NamedConsent } from './consent.ts'
 
 export interface Consents {
-  /** What the person allows apps now, newest first. */
+  /** The consents in force, newest first. */
   list(userId: string, page: PageRequest): Promise<Slice<NamedConsent>>
   /**
    * Withdraws a consent and ends what was issued to the app for this person, on every node. Also for an app that needs

@@ -50,7 +50,7 @@ export interface DeviceRequest {
 export interface DeviceCodes {
   deviceCode: string
   userCode: string
-  /** For `verification_uri_complete`, together with the user code. */
+  /** A secret for `verification_uri_complete`, which also contains the user code. */
   ticket: string
   /** Seconds. */
   expiresIn: number

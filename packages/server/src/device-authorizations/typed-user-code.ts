@@ -36,7 +36,7 @@ export function createUserCodeCheck({ storage, clock, secrets }: UserCodeDeps) {
     caller: Caller,
   ): Promise<DeviceAuthorization | null> {
     const code = parseUserCode(typed)
-    // It has not the form of a code, so it is no guess.
+    // The text does not have the form of a code, so it is no guess.
     if (code === null) return null
     const hashes = possibleHashes(secrets, code)
     const attempt: CodeAttempt = {

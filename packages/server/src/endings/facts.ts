@@ -154,7 +154,7 @@ export type RowTransaction = WithChanges<Store> & {
 /** What a transaction collects besides its rows. */
 interface CollectedFacts {
   facts: Fact[]
-  /** Its webhook events, in the order of the operations. */
+  /** The webhook events of the transaction, in the order of its operations. */
   announced: WebhookEvent[]
 }
 

@@ -41,7 +41,7 @@ interface Arrival {
   /** Size of its buffer, in bytes. */
   held: number
   incoming: IncomingMessage
-  /** Its places among all arriving bodies and among those of its network. */
+  /** Its entries in the list of all arriving bodies and in that of its network. */
   amongAll: Entry<Arrival>
   amongOwn: Entry<Arrival>
 }

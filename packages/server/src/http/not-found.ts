@@ -1,7 +1,7 @@
 import { KeywayError } from '../errors.ts'
 import { withDocs } from '../problems.ts'
 
-/** The same error for unknown resources and for those of other users. */
+/** The error for an unknown resource, and the same for one of another user. */
 export function notFound(): KeywayError {
   return new KeywayError('not_found', withDocs('There is nothing here, or it is not yours.'))
 }

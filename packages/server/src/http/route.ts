@@ -93,7 +93,7 @@ interface Declaration<
   idempotencyKey?: 'optional' | 'required'
   /** The error for a credential in the URL; `invalid_request` by default. */
   credentialInUrl?: () => KeywayError
-  /** Its failures count in the limits of the client's network; see failure-limits.ts. */
+  /** Whether its failures count in the limits of the client's network; see failure-limits.ts. */
   countsFailures?: true
   answers: readonly DocumentedAnswer[]
   /** Whether the pages, if they are served, answer this request instead. */

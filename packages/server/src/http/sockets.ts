@@ -101,7 +101,7 @@ export function limitSockets(
   function onRequest({ socket }: IncomingMessage, outgoing: ServerResponse): void {
     resume(socket)
     if (unanswered.has(socket)) unanswered.set(socket, outgoing)
-    // One shared function: a closure per request would add a tenth to the cost of a request.
+    // A shared function: a closure per request would add a tenth to the cost of a request.
     outgoing.on('close', onAnswered)
   }
 

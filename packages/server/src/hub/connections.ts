@@ -74,7 +74,7 @@ export interface Connections {
   messages: Messages
   /** Closes the user's connections on this node by connection id or key id; returns how many. */
   disconnect(userId: string, target: string): number
-  /** One heartbeat pass over all connections. */
+  /** Runs one heartbeat pass over all connections. */
   tick(): void
   /** All sockets that are not closed yet, including those in the closing handshake. */
   readonly sockets: ReadonlySet<HubSocket>

@@ -103,7 +103,7 @@ export interface Hub {
   stop(): Promise<void>
   /** Checks expiry, sends expiry notices and heartbeats. Called by a timer twice a second. */
   tick(): void
-  /** One sweep for revocations. Called by a timer every second. */
+  /** Runs one sweep for revocations. Called by a timer every second. */
   sweep(): Promise<void>
 }
 

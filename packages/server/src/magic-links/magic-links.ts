@@ -56,7 +56,7 @@ export interface MagicLinks {
    * browser requested the link.
    */
   inspect(token: string, email: EmailAddress): Promise<{ state: LinkState; loginId: string | null }>
-  /** What the limits refuse now. Takes no lock. */
+  /** The current refusals by the limits of an address. Takes no lock. */
   limitsOf(email: EmailAddress): Promise<SignInLimits>
   /** The current refusals by the limits of an address. Takes no lock. */
   clearLimits(email: EmailAddress, by: ActedBy): Promise<void>

@@ -152,7 +152,7 @@ async function checkWebhooks(services: Services): Promise<string> {
   const webhooks = await (await services.webhooks()).list()
   const now = services.clock.now()
   for (const { id, url, disabledBy, waiting, oldestWaitingAt, disabledAt } of webhooks) {
-    // Without the path, which may contain a secret.
+    // The URL is named without its path, which may contain a secret.
     const named = `${new URL(url).host} (${id})`
     if (disabledBy === 'failures')
       throw new Error(

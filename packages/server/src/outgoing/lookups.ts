@@ -1,6 +1,6 @@
 import type { LookupAddress, LookupOptions, lookup } from 'node:dns'
 
-/** Who provided the URL: an administrator, or a client about itself, as any stranger may. */
+/** Who provided a URL: an administrator, or a client in its own metadata, which any stranger may write. */
 export type NamedBy = 'operator' | 'client'
 
 /**

@@ -13,7 +13,7 @@ import { changed, inForce, type Policies, type PolicyChange } from './policy.ts'
 export interface PolicyRegistry extends Reloading {
   /** Reads the stored policies, for `current`. */
   load(): Promise<void>
-  /** As this node knows them. Synchronous and cheap: every exchange calls it. */
+  /** The policies that this node knows. Synchronous and cheap: every exchange calls it. */
   current(): Policies
   /**
    * Reads the stored policies. Used to decide on new keys and accounts, so that a change binds at once on every node.

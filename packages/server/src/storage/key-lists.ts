@@ -6,7 +6,7 @@ import type { Db } from './engine.ts'
 import { before } from './paging.ts'
 import type { ApiKeyRow } from './schema.ts'
 
-/** One page of an owner's keys, newest first, and one row more if there is another page. */
+/** Reads one page of an owner's keys, newest first, and one row more if there is another page. */
 export async function listKeys(
   db: Db,
   userId: string,

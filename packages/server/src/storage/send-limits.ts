@@ -118,7 +118,7 @@ export async function sendTimes(db: Db, bucket: string, since: Instant, limit: n
   return rows.map(row => row.sent_at)
 }
 
-/** Keeps the bucket's counter; sends without rows no longer count. */
+/** Deletes the sends of a bucket, so that they no longer count. Its counter stays. */
 export async function clearSends(db: Db, bucket: string): Promise<void> {
   await db.deleteFrom('sends').where('bucket', '=', bucket).execute()
 }

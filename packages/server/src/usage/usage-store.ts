@@ -1,7 +1,7 @@
 import type { Instant } from '../clock.ts'
 import type { UsageRow, UsageUnit } from './usage.ts'
 
-/** What to delete: buckets of each unit that start before its instant. */
+/** The limits of a deletion: buckets of each unit that start before its instant. */
 export type Outdated = Record<UsageUnit, Instant>
 
 export interface UsageStore {

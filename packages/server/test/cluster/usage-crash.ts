@@ -195,7 +195,7 @@ function ask(
     })
     sent.on('response', response => {
       response.resume()
-      // A truncated answer counts as one.
+      // A truncated response counts as a response.
       response.on('close', () => resolve(response.statusCode!))
     })
     sent.on('error', (error: NodeJS.ErrnoException) =>
@@ -212,7 +212,7 @@ interface Tally {
   atRisk: number
 }
 
-/** The log of answers, by key and counter. The latest ones are kept by node, in the order of time. */
+/** Counts the answered operations by key and counter. Keeps the latest answers of each node, in order of time. */
 class Answers {
   readonly #tallies = new Map<string, Tally>()
   readonly #recent: { name: string; at: number }[][] = [[], []]
@@ -229,7 +229,7 @@ class Answers {
       this.#recent[node] = recent.slice(recent.length >> 1)
   }
 
-  /** Called once the node is there again: what it had answered since then may be lost. */
+  /** Called when a killed node is running again: counts of its answers since `since` may be lost. */
   lostSince(node: number, since: number): void {
     for (const { name, at } of this.#recent[node]!) if (at >= since) this.#tally(name).atRisk++
     this.#recent[node] = []

@@ -267,7 +267,7 @@ forEachEngine(engine => {
     })
   })
 
-  test('the removal of an app ends its secrets, sessions and authorisations at once, and its id starts anew', async t => {
+  test('the removal of an app ends its secrets, sessions and authorisations at once, and a later app with its id gets nothing of it', async t => {
     const opened = await openTestStorage(engine, t)
     const { clock, storage } = opened
     const { store } = storage

@@ -7,7 +7,7 @@ import { address, caller, openServices, race, refusedWith, type Services } from 
 
 const page = { limit: 50, after: null }
 
-/** Everything that is created with an account, as read through the services. */
+/** Reads everything that is created together with an account. */
 async function belongings({ store, accounts, mailsTo }: Services, email: string) {
   const user = await store.users.findByEmail(address(email))
   if (!user) return null

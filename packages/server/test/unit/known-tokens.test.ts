@@ -63,7 +63,7 @@ test('a token longer than a slot is not stored, and overwrites no other', () => 
   )
 })
 
-test('a token with another signature is refused however often it is tried, and does not make itself known', async () => {
+test('a token with another signature is refused however often it is presented, and is never cached', async () => {
   const clock = createTestClock()
   const { secretKey } = keyPairOf(Buffer.alloc(32, 3))
   const key: OpenedSigningKey = { kid: 'one', alg: 'EdDSA', secretKey }

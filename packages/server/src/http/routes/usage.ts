@@ -74,7 +74,7 @@ export function usageRoutes({ apiKeys, usage }: Pick<HttpPorts, 'apiKeys' | 'usa
   ]
 }
 
-/** As JSON, or as CSV where that is preferred. */
+/** Usage as JSON, or as CSV if the client prefers that. */
 export function usageAnswer(buckets: readonly UsageBucket[], incoming: IncomingMessage): Answer {
   if (!prefers(incoming, 'text/csv')) return ok({ data: buckets.map(usageObject) })
   return { status: 200, type: 'text/csv; charset=utf-8; header=present', body: usageCsv(buckets) }

@@ -50,7 +50,7 @@ const example = {
 }
 const oneInvitation = { schema: invitation, example }
 
-/** Who may sign up although sign-up is not open, and gets a role. */
+/** Invitations: who may sign up although sign-up is not open, and with which role. */
 export function invitationRoutes(
   { invitations, store }: Pick<HttpPorts, 'invitations' | 'store'>,
   clock: Clock,

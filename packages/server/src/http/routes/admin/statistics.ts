@@ -48,7 +48,7 @@ const example = {
   refused: { invalid_api_key: 3 },
 }
 
-/** What the whole service did, over time. */
+/** Statistics of the whole service over time. */
 export function statisticsRoutes({ statistics }: Pick<HttpPorts, 'statistics'>): Route[] {
   return [
     route({
