@@ -26,7 +26,7 @@ from ._token_source import TokenSource
 from ._watching import Watching
 
 DRAIN_MARGIN_SECONDS = 5.0
-"""How long after the announced end a drained connection is kept open."""
+"""How long a drained connection is kept open after its announced end."""
 LONGEST_DRAIN_SECONDS = 60.0
 RESUMED_ELSEWHERE = 4409
 """Close code for a socket whose connection was resumed by another one."""

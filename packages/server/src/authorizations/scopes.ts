@@ -21,7 +21,10 @@ export function grantableScopes(
   return refused === undefined ? { scopes: asked } : { refused: refusalOf(refused) }
 }
 
-/** The reason in words. Whatever is not written like a scope may be a credential in the wrong field: it is not repeated. */
+/**
+ * The message about a refused scope. Text without the syntax of a scope may be a credential in the wrong field, so it
+ * is not repeated.
+ */
 function refusalOf(scope: string): string {
   return `The app may not ask for ${SCOPE.test(scope) ? `the scope "${scope}"` : 'this scope'}`
 }

@@ -111,8 +111,8 @@ export function createVerify(deps: MagicLinkDeps) {
   }
 
   /**
-   * With two links of one address at once, the second waits here and then finds its link consumed. The lock is the
-   * row that counts the address's sends, since that exists before the account.
+   * Serialises sign-ins to an address: of two concurrent ones by different links, the second finds its link consumed.
+   * The lock is the row that counts the address's sends, since that exists before the account.
    */
   async function lockAddress(tx: Transaction, email: EmailAddress): Promise<void> {
     await tx.magicLinks.lockSendBuckets([addressBucketName(email)])

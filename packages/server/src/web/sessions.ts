@@ -46,7 +46,7 @@ async function renderSessions(kit: PageKit, c: PageContext): Promise<Response> {
   return kit.render(c, { title: texts.sessions.title, current: '/sessions' }, body)
 }
 
-/** The names of the apps for which sessions were opened; of one that is gone its id. */
+/** The names of the apps for which sessions were opened; for a removed app its id. */
 async function namesOfApps(kit: PageKit, sessions: readonly Session[]): Promise<Map<string, string>> {
   const ids = new Set(sessions.filter(({ kind }) => kind === 'app').map(({ appId }) => appId))
   const named = [...ids].map(async id => [id, (await kit.apps.find(id))?.name ?? id] as const)
