@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
 import { join, resolve } from 'node:path'
 import type { TestContext } from 'node:test'
 import { pathToFileURL } from 'node:url'
@@ -108,10 +109,17 @@ export async function start(
   return startWith({ ...(await freshSettings(engine, t)), ...settings }, t)
 }
 
+/** Any node of a database delivers a mail, and prints its link. */
+const running = new Set<ServedProcess>()
+
 /** Starts the checkout's server with exactly these settings. */
 export async function startWith(settings: Record<string, string>, t: Scope): Promise<Target> {
   const server = await serve(settings, launcher())
-  t.after(() => server.end('SIGKILL'))
+  running.add(server)
+  t.after(() => {
+    running.delete(server)
+    return server.end('SIGKILL')
+  })
   const port = Number(settings.KEYWAY_PORT) || Number(new URL(server.url).port)
   const origin = `http://127.0.0.1:${port}`
   const callTarget: Target['call'] = (method, path, options) => call(origin, method, path, options)
@@ -126,7 +134,7 @@ export async function startWith(settings: Record<string, string>, t: Scope): Pro
         const link = new RegExp(
           `for ${email.replace(/[+.]/g, '\\$&')}: \\S*token=([\\w-]{43}).*code (\\d{8})`,
         )
-        const [, token, code] = link.exec(server.output()) ?? []
+        const [, token, code] = link.exec([...running].map(each => each.output()).join('')) ?? []
         return token && code ? { token, code } : null
       }),
     async signIn(email) {
@@ -146,6 +154,40 @@ export async function startWith(settings: Record<string, string>, t: Scope): Pro
     },
   }
   return target
+}
+
+export function openSockets({ port }: Pick<Target, 'port'>, count: number, t: Scope): Socket[] {
+  const sockets = Array.from({ length: count }, () => connect(port, '127.0.0.1').on('error', () => {}))
+  t.after(() => sockets.forEach(socket => void socket.destroy()))
+  return sockets
+}
+
+const PIPELINED = 40
+
+/** Posts forty times on each of many connections at once; returns the statuses that were seen. */
+export async function pipeline(
+  server: Pick<Target, 'port'>,
+  count: number,
+  path: string,
+  body: object,
+  t: Scope,
+  token = '',
+): Promise<Set<string>> {
+  const json = JSON.stringify(body)
+  const credential = token && `Authorization: Bearer ${token}\r\n`
+  const request = `POST ${path} HTTP/1.1\r\nHost: x\r\n${credential}Content-Type: application/json\r\nContent-Length: ${json.length}\r\n\r\n${json}`
+  const statuses = openSockets(server, count / PIPELINED, t).map(async socket => {
+    let received = ''
+    socket.on('data', chunk => {
+      received += chunk.toString('latin1')
+    })
+    socket.write(request.repeat(PIPELINED))
+    const seen = () => [...received.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => status!)
+    await until('all answers', () => socket.destroyed || seen().length === PIPELINED, 60_000)
+    socket.destroy()
+    return seen()
+  })
+  return new Set((await Promise.all(statuses)).flat())
 }
 
 export async function connectAgent(

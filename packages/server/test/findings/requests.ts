@@ -1,11 +1,18 @@
-import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { freePort } from '../support/free-port.ts'
-import { until } from '../support/patience.ts'
 import { withClient } from '../support/postgres.ts'
-import { BOTH, holds, probe, type Scope, shows, start, type Target } from './checkout.ts'
+import {
+  BOTH,
+  holds,
+  openSockets as open,
+  pipeline,
+  probe,
+  type Scope,
+  shows,
+  start,
+  type Target,
+} from './checkout.ts'
 
 const SLOW_BODIES = 1200
 
@@ -34,14 +41,16 @@ for (const [what, path, type] of [
 probe('4', 'sends over the limit leave database connections to others', ['postgres'], async (engine, t) => {
   const { server, key } = await openWithKey(engine, t)
   await useUpSends(server)
-  const flood = pipelineSends(server, 2000, t)
-  const statuses = new Map<number, number>()
-  for (let n = 0; n < 60; n++) {
-    const { status } = await exchange(server, key)
-    statuses.set(status, (statuses.get(status) ?? 0) + 1)
-  }
+  let isOver = false
+  const flood = pipelineSends(server, 4000, t).finally(() => {
+    isOver = true
+  })
+  const counts = new Map<number, number>()
+  while (!isOver)
+    for (const { status } of await Promise.all(Array.from({ length: 10 }, () => exchange(server, key))))
+      counts.set(status, (counts.get(status) ?? 0) + 1)
   await flood
-  assert.deepEqual([...statuses.keys()], [200], `exchanges meanwhile: ${JSON.stringify([...statuses])}`)
+  holds(!counts.has(503), `exchanges meanwhile: ${JSON.stringify([...counts])}`)
 })
 
 probe('4', 'refused sends write nothing to the database', ['postgres'], async (engine, t) => {
@@ -75,11 +84,19 @@ probe('11', 'broken-off forms write few log lines', BOTH, async (engine, t) => {
   holds(lines(server) - before < 100, `${lines(server) - before} lines for 200 requests`)
 })
 
+probe('11', 'calls beside slow forms write few log lines', BOTH, async (engine, t) => {
+  const server = await start(engine, t)
+  await slowBodies(server, '/sign-in', 'application/x-www-form-urlencoded', t)
+  const before = lines(server)
+  for (let n = 0; n < 200; n++) await exchange(server)
+  holds(lines(server) - before < 100, `${lines(server) - before} lines for 200 calls`)
+})
+
 probe('12', 'one forged X-Forwarded-For does not change /readyz for good', BOTH, async (engine, t) => {
   const server = await start(engine, t, { KEYWAY_TRUSTED_PROXIES: '192.0.2.1/32' })
   await server.call('GET', '/livez', { headers: { 'X-Forwarded-For': '203.0.113.7' } })
   const report = JSON.stringify((await server.call('GET', '/readyz')).body)
-  holds(!/forwarding header/.test(report) && !/"trusted_proxies":false/.test(report), report)
+  holds(!/forwarding header/.test(report), `/readyz: ${/a forwarding header.*?;/.exec(report)}`)
 })
 
 probe('12', 'pongs count as frames', BOTH, async (engine, t) => {
@@ -107,12 +124,6 @@ async function closeCodeAfter(
   socket.on('error', () => {})
   for (let n = 0; n < count; n++) write(socket)
   return Promise.race([closed, wait(5000, 'still open', { ref: false })])
-}
-
-function open({ port }: Target, count: number, t: Scope): Socket[] {
-  const sockets = Array.from({ length: count }, () => connect(port, '127.0.0.1').on('error', () => {}))
-  t.after(() => sockets.forEach(socket => void socket.destroy()))
-  return sockets
 }
 
 /** Requests of different networks whose bodies do not come. */
@@ -146,19 +157,7 @@ async function useUpSends(server: Target): Promise<void> {
 }
 
 async function pipelineSends(server: Target, count: number, t: Scope): Promise<void> {
-  const body = '{"email":"hot@example.com"}'
-  const request = `POST /auth/send-magic-link HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
-  await Promise.all(
-    open(server, count / 10, t).map(async socket => {
-      let received = ''
-      socket.on('data', chunk => {
-        received += chunk.toString('latin1')
-      })
-      socket.write(request.repeat(10))
-      await until('ten answers', () => socket.destroyed || received.split('HTTP/1.1 ').length > 10, 60_000)
-      socket.destroy()
-    }),
-  )
+  await pipeline(server, count, '/auth/send-magic-link', { email: 'hot@example.com' }, t)
 }
 
 /** Rows that were inserted, changed or deleted in this database. */
