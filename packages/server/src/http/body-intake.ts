@@ -159,7 +159,11 @@ function bytesHeldBy(bodies: LinkedList<Arrival>): number {
 }
 
 function takeWhole(incoming: IncomingMessage, { maxBytes }: BodyFormat): Buffer {
-  const body: Buffer = incoming.read() ?? EMPTY
+  // One part at a time (Node 26): most bodies have one, those that waited for their turn may have several.
+  const first: Buffer = incoming.read() ?? EMPTY
+  const parts = [first]
+  for (let part = incoming.read(); part !== null; part = incoming.read()) parts.push(part)
+  const body = parts.length === 1 ? first : Buffer.concat(parts)
   if (body.length > maxBytes) throw tooLarge(maxBytes)
   return body
 }

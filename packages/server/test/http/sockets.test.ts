@@ -54,6 +54,17 @@ test('twenty pipelined requests are answered in order', async t => {
   )
 })
 
+test('a body that arrived in several parts while its request waited is read whole', async t => {
+  const server = await openServer('sqlite', t)
+  const body = JSON.stringify({ refresh_token: 'x', unknown: 'y'.repeat(15_000) })
+  const request = (header = '') =>
+    `POST /auth/logout HTTP/1.1\r\nHost: x\r\n${header}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  const answers = await server.raw(request().repeat(19) + request('Connection: close\r\n'))
+  const statuses = [...answers.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)
+  assert.deepEqual(statuses, Array(20).fill(statuses[0]))
+  assert.doesNotMatch(answers, /invalid_json/)
+})
+
 test('CONNECT is refused with a response, and a request after it is not handled', async t => {
   const server = await openServer('sqlite', t)
   for (const target of ['example.com:443', '127.0.0.1:22', 'x:1']) {
