@@ -112,8 +112,6 @@ function pendingChange(change: EmailChange, token: string): Html {
 
 /** The page of a mailed link. A GET confirms nothing, so that mail scanners cannot. */
 async function renderConfirmation(kit: PageKit, c: PageContext, token: string): Promise<Response> {
-  if (!c.get('signedIn'))
-    kit.cookies.rememberDestination(c, `/account/email?token=${encodeURIComponent(token)}`)
   const { user } = kit.requireSession(c)
   // The page was reloaded, after the script had removed the token from the address bar.
   if (token === '') return c.redirect('/account', 303)

@@ -142,8 +142,22 @@ function createKit(services: PageServices & RequestFacts, assets: Assets): PageK
     },
     requireSession(c) {
       const signedIn = c.get('signedIn')
-      if (!signedIn) throw new Redirect(cookies.session(c) ? '/sign-in?done=ended' : '/sign-in')
-      return signedIn
+      if (signedIn) return signedIn
+      const path = pageOf(c)
+      if (path) cookies.rememberDestination(c, path)
+      throw new Redirect(cookies.session(c) ? '/sign-in?done=ended' : '/sign-in')
     },
   }
+}
+
+/** Of a path that a sign-in returns to; bounded, since a cookie holds it. */
+const MAX_DESTINATION_LENGTH = 500
+
+/** The path of a requested page, such as the one that a mail links to; null for forms, streams, downloads and the first page. */
+function pageOf(c: PageContext): string | null {
+  if (c.req.method !== 'GET' || !wantsHtml(c)) return null
+  const { pathname, search } = new URL(c.req.url)
+  const path = pathname + search
+  const isPage = pathname !== '/keys' && !/^\/\/|\/export|\.csv$/.test(pathname)
+  return isPage && path.length <= MAX_DESTINATION_LENGTH ? path : null
 }

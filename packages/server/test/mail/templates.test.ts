@@ -245,7 +245,10 @@ test('the mail about a deletion names its date in its first sentence', async () 
     deletesAt: signIn.expiresAt,
     network: 'n',
   } as const
-  assert.match((await written(content)).text, /Until 20 Nov 2026, 12:05 UTC everything\s+goes on/)
+  assert.match(
+    (await written(content)).text,
+    /Until 20 Nov 2026, 12:05 UTC your\s+account\s+works\s+as\s+before/,
+  )
 })
 
 describe('the welcome mail', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ADA, createClient, SAME_ORIGIN, signedIn } from '../support/page-client.ts'
+import { ADA, createClient, SAME_ORIGIN, signedIn, signIn } from '../support/page-client.ts'
 import { address, caller } from '../support/services.ts'
 import { startWeb } from '../support/web.ts'
 
@@ -33,6 +33,24 @@ test('the start page redirects browsers to the keys or the sign-in, and has URLs
     'docs_url',
     'inbox_url',
   ])
+})
+
+test('a sign-in returns to the page that needed it, such as one that a mail links to, and to no stream or download', async t => {
+  const web = await startWeb(t)
+  await signedIn(web)
+  for (const [asked, accept, after] of [
+    ['/sessions?page=2', 'text/html', '/sessions?page=2'],
+    ['/keys', 'text/html', '/keys'],
+    ['/account/export', 'text/html', '/keys'],
+    ['/sessions', 'text/event-stream', '/keys'],
+    [`/sessions?${'x'.repeat(500)}`, 'text/html', '/keys'],
+    ['//evil.example/keys', 'text/html', '/keys'],
+  ] as const) {
+    const client = createClient(web.url)
+    await client.get(asked, { accept })
+    const { headers } = await signIn(client, web)
+    assert.equal(headers.get('location'), after, `${asked} as ${accept}`)
+  }
 })
 
 test('an unknown path is an error page for browsers and a problem document for programs', async t => {

@@ -92,7 +92,7 @@ export function accountChangeRoutes(services: Needs, clock: Clock): Route[] {
       tag: TAG,
       summary: 'Delete your account after a wait',
       description:
-        'Takes effect after 7 days, and a mail says when. Until then everything goes on, and `POST /v1/me/restore` keeps the account. Then sessions and keys end, name and address are erased, and the ledger stays; signing up again gives no second credit. Repeating it does not move the time. Needs a sign-in of the last 30 minutes.',
+        'Takes effect after 7 days, and a mail says when. Until then the account works as before, and `POST /v1/me/restore` keeps the account. Then sessions and keys end, name and address are erased, and the ledger stays; signing up again gives no second credit. Repeating it does not move the time. Needs a sign-in of the last 30 minutes.',
       access: 'session',
       answers: [{ status: 200, description: 'The account, with `deletes_at`.', ...theAccount }],
       errors: ['reauthentication_required', 'last_administrator', 'rate_limited'],

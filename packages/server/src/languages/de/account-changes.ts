@@ -94,7 +94,7 @@ export const accountChangesTexts = {
       lead: 'Beide Adressen haben die Änderung bestätigt. Mit dieser kann man sich nicht mehr anmelden, und alle anderen Sitzungen wurden beendet. Die Schlüssel bleiben, wie sie sind.',
       button: 'An den Support schreiben',
       changed: 'Geändert',
-      unknown: 'Waren Sie das nicht, schreiben Sie sofort an die Adresse unten.',
+      unknown: 'Waren Sie das nicht, schreiben Sie sofort an den Support.',
     },
   },
 } as const satisfies Translation<typeof english, 'de'>

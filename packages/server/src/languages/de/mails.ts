@@ -115,7 +115,7 @@ export const mailsTexts = {
     },
     keyCreatedByDevice: {
       subject: '{product}-Sicherheit: Ein Gerät hat einen API-Schlüssel bekommen ({at})',
-      preheader: 'Sie haben es auf der Seite für Geräte bestätigt.',
+      preheader: 'Es wurde auf der Seite für Geräte bestätigt.',
       heading: 'Ein Gerät hat einen API-Schlüssel bekommen',
       lead: 'Ein Gerät oder Terminal, das mit Ihrem Konto bestätigt wurde, hat diesen Schlüssel erstellt. Wenn Sie das waren, ist alles in Ordnung. Wenn nicht, widerrufen Sie den Schlüssel: Seine Verbindungen enden sofort. Beenden Sie dann die Sitzungen, die Sie nicht wiedererkennen.',
     },

@@ -103,11 +103,11 @@ export const mailsTexts = {
       subject: '{product} security: an API key is used from a new network ({at})',
       preheader: 'It had not been used from there before.',
       heading: 'An API key is used from a new network',
-      lead: 'If that was you, all is well. If not, revoke the key: its connections end at once. A key that is only ever used from the same networks may name them, and works from nowhere else then.',
+      lead: 'If that was you, all is well. If not, revoke the key: its connections end at once. If a key is only ever used from the same networks, you can limit it to them: it then works from nowhere else.',
     },
     keyCreatedByDevice: {
       subject: '{product} security: a device got an API key ({at})',
-      preheader: 'You approved it on the page for devices.',
+      preheader: 'It was approved on the page for devices.',
       heading: 'A device got an API key',
       lead: 'A device or terminal that was approved with your account created this key. If that was you, all is well. If not, revoke the key: its connections end at once. Then end the sessions that you do not recognise.',
     },
@@ -115,7 +115,7 @@ export const mailsTexts = {
       subject: '{product}: a webhook was disabled ({at})',
       preheader: 'Its endpoint accepted nothing for three days.',
       heading: 'A webhook was disabled',
-      lead: 'The endpoint accepted no event for three days, so nothing is sent to it any more. Events that wait are kept, and sent when you enable it again; what happens until then is not.',
+      lead: 'The endpoint accepted no event for three days, so nothing is sent to it any more. Events that wait are kept, and sent when you enable it again; events that happen while it is disabled are not sent.',
       button: 'View your webhooks',
     },
     test: {

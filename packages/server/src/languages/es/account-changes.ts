@@ -94,7 +94,7 @@ export const accountChangesTexts = {
       lead: 'Ambas direcciones confirmaron el cambio. Con esta ya no se puede iniciar sesión en la cuenta, y se han cerrado todas las demás sesiones. Las claves siguen igual.',
       button: 'Escribir al soporte',
       changed: 'Cambio',
-      unknown: 'Si no fuiste tú, escribe de inmediato a la dirección que aparece abajo.',
+      unknown: 'Si no fuiste tú, escribe de inmediato al equipo de soporte.',
     },
   },
 } as const satisfies Translation<typeof english, 'es'>

@@ -115,7 +115,7 @@ export const mailsTexts = {
     },
     keyCreatedByDevice: {
       subject: 'Seguridad de {product}: un dispositivo recibió una clave de API ({at})',
-      preheader: 'Lo aprobaste en la página de dispositivos.',
+      preheader: 'Se aprobó en la página de dispositivos.',
       heading: 'Un dispositivo recibió una clave de API',
       lead: 'Un dispositivo o terminal aprobado con tu cuenta creó esta clave. Si fuiste tú, todo está bien. Si no, revoca la clave: sus conexiones terminan al instante. Después cierra las sesiones que no reconozcas.',
     },

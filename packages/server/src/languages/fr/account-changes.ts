@@ -94,7 +94,7 @@ export const accountChangesTexts = {
       lead: 'Les deux adresses ont confirmé le changement. Celle-ci ne permet plus de se connecter au compte, et toutes les autres sessions ont été fermées. Les clés ne changent pas.',
       button: 'Écrire à l’assistance',
       changed: 'Changement',
-      unknown: 'Si ce n’était pas vous, écrivez immédiatement à l’adresse ci-dessous.',
+      unknown: 'Si ce n’était pas vous, écrivez immédiatement à l’assistance.',
     },
   },
 } as const satisfies Translation<typeof english, 'fr'>

@@ -117,7 +117,7 @@ export const mailsTexts = {
     },
     keyCreatedByDevice: {
       subject: 'Sécurité {product} : un appareil a reçu une clé API ({at})',
-      preheader: 'Vous l’avez approuvé sur la page des appareils.',
+      preheader: 'Il a été approuvé sur la page des appareils.',
       heading: 'Un appareil a reçu une clé API',
       lead: 'Un appareil ou un terminal approuvé avec votre compte a créé cette clé. Si c’était vous, tout va bien. Sinon, révoquez la clé : ses connexions prennent fin immédiatement. Fermez ensuite les sessions que vous ne reconnaissez pas.',
     },

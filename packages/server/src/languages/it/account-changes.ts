@@ -94,7 +94,7 @@ export const accountChangesTexts = {
       lead: 'Entrambi gli indirizzi hanno confermato il cambio. Con questo non si può più accedere all’account, e tutte le altre sessioni sono state chiuse. Le chiavi restano come sono.',
       button: 'Scrivi all’assistenza',
       changed: 'Cambio',
-      unknown: 'Se non l’hai fatto tu, scrivi subito all’indirizzo qui sotto.',
+      unknown: 'Se non l’hai fatto tu, scrivi subito all’assistenza.',
     },
   },
 } as const satisfies Translation<typeof english, 'it'>

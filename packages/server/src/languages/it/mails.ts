@@ -116,7 +116,7 @@ export const mailsTexts = {
     },
     keyCreatedByDevice: {
       subject: 'Sicurezza di {product}: un dispositivo ha ricevuto una chiave API ({at})',
-      preheader: 'L’hai approvato nella pagina dei dispositivi.',
+      preheader: 'È stato approvato nella pagina dei dispositivi.',
       heading: 'Un dispositivo ha ricevuto una chiave API',
       lead: 'Un dispositivo o un terminale approvato con il tuo account ha creato questa chiave. Se l’hai approvato tu, va tutto bene. Altrimenti revoca la chiave: le sue connessioni terminano subito. Poi chiudi le sessioni che non riconosci.',
     },

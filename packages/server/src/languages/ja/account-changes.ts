@@ -94,7 +94,7 @@ export const accountChangesTexts = {
       lead: '両方のアドレスで変更が確認されました。このアドレスではもうアカウントにサインインできず、ほかのすべてのセッションは終了しました。キーはそのまま残ります。',
       button: 'サポートに連絡',
       changed: '変更日時',
-      unknown: '心当たりがない場合は、すぐに下記のアドレスまでご連絡ください。',
+      unknown: '心当たりがない場合は、すぐにサポートまでご連絡ください。',
     },
   },
 } as const satisfies Translation<typeof english, 'ja'>

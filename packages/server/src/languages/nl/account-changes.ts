@@ -95,7 +95,7 @@ export const accountChangesTexts = {
       lead: 'Beide adressen hebben de wijziging bevestigd. Met dit adres kun je niet meer op het account inloggen, en alle andere sessies zijn beëindigd. Sleutels blijven zoals ze zijn.',
       button: 'Schrijf naar de support',
       changed: 'Gewijzigd',
-      unknown: 'Was jij dit niet? Schrijf dan meteen naar het adres hieronder.',
+      unknown: 'Was jij dit niet? Schrijf dan meteen naar support.',
     },
   },
 } as const satisfies Translation<typeof english, 'nl'>

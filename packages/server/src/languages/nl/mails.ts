@@ -113,7 +113,7 @@ export const mailsTexts = {
     },
     keyCreatedByDevice: {
       subject: '{product}-beveiliging: een apparaat kreeg een API-sleutel ({at})',
-      preheader: 'Je hebt het goedgekeurd op de pagina voor apparaten.',
+      preheader: 'Het is goedgekeurd op de pagina voor apparaten.',
       heading: 'Een apparaat kreeg een API-sleutel',
       lead: 'Een apparaat of terminal, goedgekeurd met je account, heeft deze sleutel aangemaakt. Was jij het, dan is er niets aan de hand. Zo niet, trek de sleutel dan in: zijn verbindingen eindigen meteen. Beëindig daarna de sessies die je niet herkent.',
     },

@@ -92,7 +92,7 @@ export const accountChangesTexts = {
       lead: 'Zmianę potwierdzono z obu adresów. Tym adresem nie można się już zalogować na to konto, a wszystkie inne sesje zostały zakończone. Klucze pozostają bez zmian.',
       button: 'Napisz do pomocy',
       changed: 'Zmieniono',
-      unknown: 'Jeśli to nie Ty, od razu napisz na adres podany poniżej.',
+      unknown: 'Jeśli to nie Ty, od razu napisz do pomocy technicznej.',
     },
   },
 } as const satisfies Translation<typeof english, 'pl'>

@@ -93,7 +93,7 @@ export const accountChangesTexts = {
       lead: 'Os dois endereços confirmaram a mudança. Não é mais possível entrar na conta com este, e todas as outras sessões foram encerradas. As chaves continuam como estão.',
       button: 'Escrever ao suporte',
       changed: 'Mudança',
-      unknown: 'Se não foi você, escreva imediatamente para o endereço abaixo.',
+      unknown: 'Se não foi você, escreva imediatamente para o suporte.',
     },
   },
 } as const satisfies Translation<typeof english, 'pt'>

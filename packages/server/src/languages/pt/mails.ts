@@ -116,7 +116,7 @@ export const mailsTexts = {
     },
     keyCreatedByDevice: {
       subject: 'Segurança do {product}: um dispositivo recebeu uma chave de API ({at})',
-      preheader: 'Você o aprovou na página de dispositivos.',
+      preheader: 'Ele foi aprovado na página de dispositivos.',
       heading: 'Um dispositivo recebeu uma chave de API',
       lead: 'Um dispositivo ou terminal aprovado com a sua conta criou esta chave. Se foi você, está tudo certo. Se não foi, revogue a chave: as conexões dela são encerradas na hora. Depois, encerre as sessões que você não reconhece.',
     },

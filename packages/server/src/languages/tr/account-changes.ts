@@ -94,7 +94,7 @@ export const accountChangesTexts = {
       lead: 'İki adres de değişikliği onayladı. Bu adresle artık hesaba giriş yapılamaz ve diğer tüm oturumlar sonlandırıldı. Anahtarlar olduğu gibi kalır.',
       button: 'Desteğe yazın',
       changed: 'Değiştirildi',
-      unknown: 'Bunu siz yapmadıysanız hemen aşağıdaki adrese yazın.',
+      unknown: 'Bunu siz yapmadıysanız hemen desteğe yazın.',
     },
   },
 } as const satisfies Translation<typeof english, 'tr'>

@@ -114,7 +114,7 @@ export const mailsTexts = {
     },
     keyCreatedByDevice: {
       subject: '{product} güvenlik bildirimi: bir cihaz API anahtarı aldı ({at})',
-      preheader: 'Cihazlar sayfasında onayladınız.',
+      preheader: 'Cihazlar sayfasında onaylandı.',
       heading: 'Bir cihaz API anahtarı aldı',
       lead: 'Bu anahtarı, hesabınızla onaylanan bir cihaz ya da terminal oluşturdu. Onaylayan sizseniz sorun yok. Değilseniz anahtarı iptal edin: bağlantıları hemen sona erer. Ardından tanımadığınız oturumları sonlandırın.',
     },

@@ -89,7 +89,7 @@ export const accountChangesTexts = {
       lead: '两个地址都确认了更改。此地址不能再用于登录该账户，其他所有会话也已结束。密钥保持不变。',
       button: '联系支持',
       changed: '更改时间',
-      unknown: '如果这不是您的操作，请立即写信至下方的地址。',
+      unknown: '如果这不是您的操作，请立即联系支持人员。',
     },
   },
 } as const satisfies Translation<typeof english, 'zh'>

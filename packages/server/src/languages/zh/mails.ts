@@ -104,7 +104,7 @@ export const mailsTexts = {
     },
     keyCreatedByDevice: {
       subject: '{product} 安全提醒：一台设备获得了 API 密钥 ({at})',
-      preheader: '您在设备页面批准了它。',
+      preheader: '它在设备页面获得了批准。',
       heading: '一台设备获得了 API 密钥',
       lead: '经您的账户批准的设备或终端创建了此密钥。如果是您本人批准的，则一切正常。如果不是，请吊销密钥：它的连接会立即结束。然后请结束您不认识的会话。',
     },

@@ -5,7 +5,7 @@ import type { Suppression } from '../../outbox/suppression.ts'
 import { isOpenTo } from '../../policies/policy.ts'
 import type { EmailAddress } from '../../users/email-address.ts'
 import type { PageKit } from '../kit.ts'
-import { formToken, type Html, time } from '../layout.ts'
+import { day, formToken, type Html, time } from '../layout.ts'
 import { adminTexts } from './texts.ts'
 
 /** Whether sign-in mail reaches an address, and codes are accepted: what support is asked most. */
@@ -54,7 +54,7 @@ export function obstaclesOf(state: SignInState, token: string | null, back: stri
   const items = [
     ...(suppression
       ? [
-          html`<li class="item"><div class="what"><span class="name">${signIn.suppressed}</span><p>${mails.reasons[suppression.reason]} · ${mails.reportedBy} ${suppression.provider}, ${time(suppression.at)} · ${signIn.until} ${time(suppression.until)}</p></div><p class="when"></p>${form('lift', mails.lift)}</li>`,
+          html`<li class="item"><div class="what"><span class="name">${signIn.suppressed}</span><p>${mails.reasons[suppression.reason]} · ${mails.reportedBy} ${suppression.provider}, ${day(suppression.at)}</p></div><p class="when">${signIn.until} ${day(suppression.until)}</p>${form('lift', mails.lift)}</li>`,
         ]
       : []),
     ...(isLimited(state)

@@ -137,7 +137,8 @@ function excerpt({ text, lower: { text: lower } }: Entry, words: readonly string
   const start = earliest === 0 ? 0 : Math.min(first, text.indexOf(' ', earliest) + 1 || first)
   const latest = start + EXCERPT_LENGTH
   const lastSpace = latest < text.length ? text.lastIndexOf(' ', latest) : text.length
-  const end = lastSpace > Math.max(start, first) ? lastSpace : latest
+  const isInside = lastSpace > (first === text.length ? start : Math.max(start, first))
+  const end = isInside ? lastSpace : latest
   return html`${start > 0 ? '… ' : ''}${marked(text.slice(start, end), words)}${end < text.length ? ' …' : ''}`
 }
 
