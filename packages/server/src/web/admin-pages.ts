@@ -27,6 +27,10 @@ export function adminPages(app: Hono<PageVariables>, kit: PageKit): void {
     '/admin/users/:id/export',
     by(pages => pages.exportPerson),
   )
+  app.get(
+    '/admin/users/:id/revoke-keys',
+    by(pages => pages.renderRevokeAllKeys),
+  )
   app.post(
     '/admin/users/:id/:act',
     by(pages => pages.changePerson),

@@ -49,12 +49,15 @@ function localizeTimes(root) {
 }
 localizeTimes(document)
 
-// If a navigation is wider than the window, scrolls it to the entry of the current page.
-for (const nav of document.querySelectorAll('.tabs, .filter')) {
-  const shown = nav.querySelector('[aria-current]')
-  if (shown)
-    nav.scrollLeft += shown.getBoundingClientRect().x - nav.getBoundingClientRect().x - nav.clientWidth / 3
-}
+// If a navigation is wider than the window, scrolls it to the entry of the current page, also when a phone is turned.
+const widths = new ResizeObserver(resized => {
+  for (const { target: nav } of resized) {
+    const shown = nav.querySelector('[aria-current]')
+    if (shown)
+      nav.scrollLeft += shown.getBoundingClientRect().x - nav.getBoundingClientRect().x - nav.clientWidth / 3
+  }
+})
+for (const nav of document.querySelectorAll('.tabs, .filter')) widths.observe(nav)
 
 // A form that is on its way shows it, and is not sent a second time.
 const RESENT_AFTER_MS = 10_000

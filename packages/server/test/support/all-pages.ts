@@ -121,6 +121,7 @@ export async function openPages(t: TestContext, browser: Browser): Promise<OpenP
       '/users?query=nobody@',
       `/users/${user.id}`,
       `/users/${user.id}?show=ledger`,
+      `/users/${user.id}/revoke-keys`,
       '/keys',
       `/keys/${live.apiKey.id}`,
       '/keys?filter=unused',

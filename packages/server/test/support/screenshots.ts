@@ -26,6 +26,8 @@ import { askForLink, startWeb, type WebServer } from './web.ts'
 const FOLDER = fileURLToPath(new URL('../../../../screenshots', import.meta.url))
 const SIZES = { phone: { width: 390, height: 844 }, desktop: { width: 1280, height: 800 } }
 const SCHEMES = ['light', 'dark'] as const
+/** Resolves when the page was drawn at its size, so that navigations have scrolled. */
+const DRAWN = 'new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))'
 const ADA = 'ada@example.com'
 const wanted = process.argv[2] ?? ''
 const IMAGES = fileURLToPath(new URL('../../../../docs/images', import.meta.url))
@@ -262,6 +264,7 @@ async function take(page: Page, name: string): Promise<void> {
       if (path === null) continue
       await page.setViewportSize(size)
       await page.emulateMedia({ colorScheme })
+      await page.evaluate(DRAWN)
       await page.screenshot({ path, fullPage: true })
     }
   }

@@ -82,11 +82,19 @@ test('all keys of a person are revoked at once, the name is set, and what apps m
   const path = `/admin/users/${ada.id}`
   const send = (act: string, fields: Record<string, string> = {}) =>
     post(admin.client, path, `${path}/${act}`, fields)
+  const asked = await (await admin.client.get(`${path}/revoke-keys`)).text()
+  assert.match(asked, /<h1>Revoke 3 keys\?<\/h1>/)
+  assert.match(asked, /for the audit<\/label><input [^>]* required>/)
+  assert.match(await (await admin.client.get(path)).text(), /class="button danger" href="[^"]*\/revoke-keys"/)
+  assert.equal((await ada.client.get(`${path}/revoke-keys`)).status, 404)
   assert.equal((await send('revoke-keys', { reason: ' ' })).status, 400)
   assert.equal((await send('revoke-keys', { reason: 'left' })).status, 303)
   const active = await services.apiKeys.list(ada.id, 'active', { limit: 10, after: null })
   assert.equal(active.rows.length, 0)
   assert.equal((await acts()).filter(({ type }) => type === 'api_key.revoked').length, 3)
+  assert.doesNotMatch(await (await admin.client.get(path)).text(), /Revoke all keys/)
+  const none = await admin.client.get(`${path}/revoke-keys`)
+  assert.equal(none.headers.get('location'), path)
   assert.equal((await send('rename', { name: '<b>Ada</b>' })).status, 303)
   assert.equal((await send('rename', { name: 'a\u0007' })).status, 400)
   const text = await (await admin.client.get(path)).text()
@@ -239,7 +247,7 @@ test('the page of a person shows first what support needs, ends one session, and
   const headings = [...text.matchAll(/<h[23]>([^<]+)/g)].map(([, heading]) => heading)
   assert.deepEqual(headings, [
     ...['Ledger', 'Sessions', 'Keys', 'Security events', 'Usage in the last 30 days', 'Apps with access'],
-    ...['Help', 'Clear sign-in limits', 'Add credit', 'Set the name'],
+    ...['Help', 'Add credit', 'Set the name'],
     ...['Danger zone', 'Set the role', 'Revoke all keys', 'Suspend the account', 'Delete the account'],
   ])
   assert.match(await textOf('?show=mails'), /<p>Welcome · one attempt/)

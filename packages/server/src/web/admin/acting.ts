@@ -94,7 +94,7 @@ export function backTo(section: Section): Html {
 
 /** The form field for the reason, which the audit records. */
 export function reasonField(id: string, isRequired = false): Html {
-  return html`<div class="field"><label for="${id}">${adminTexts.reason}</label><input id="${id}" name="reason" maxlength="${MAX_REASON_LENGTH}" autocomplete="off"${isRequired ? raw(' required') : ''}></div>`
+  return html`<div class="field"><label for="${id}">${isRequired ? adminTexts.reason : adminTexts.optionalReason}</label><input id="${id}" name="reason" maxlength="${MAX_REASON_LENGTH}" autocomplete="off"${isRequired ? raw(' required') : ''}></div>`
 }
 
 /** @throws KeywayError `invalid_request` without a reason */

@@ -3,7 +3,7 @@ import { formToken, type Html } from '../layout.ts'
 import { adminTexts } from './texts.ts'
 
 export interface DangerousAct {
-  /** The URL that the form posts to. */
+  /** The URL that the form posts to, or of the page that asks first. */
   action: string
   /** Also the text of its button. */
   title: string
@@ -11,14 +11,19 @@ export interface DangerousAct {
   fields: Html | ''
   /** Whether it cannot be undone. */
   isFinal: boolean
+  /** Whether the URL is a page that asks first, rather than one that a form posts to. */
+  asks?: boolean
 }
 
 /** A card at the end of a page with the acts that remove something or give rights. */
 export function dangerCard(acts: readonly DangerousAct[], token: string): Html {
-  const rows = acts.map(
-    ({ action, title, lead, fields, isFinal }) =>
-      html`<form method="post" action="${action}" class="danger-act"><div><h3>${title}</h3><p class="hint">${lead}</p></div><div class="fields">${formToken(token)}${fields}<button class="${isFinal ? 'danger' : 'second harm'}">${title}</button></div></form>`,
-  )
+  const rows = acts.map(({ action, title, lead, fields, isFinal, asks }) => {
+    const words = html`<div><h3>${title}</h3><p class="hint">${lead}</p></div>`
+    const kind = isFinal ? 'danger' : 'second harm'
+    return asks
+      ? html`<div class="danger-act">${words}<div class="fields"><a class="button ${kind}" href="${action}">${title}</a></div></div>`
+      : html`<form method="post" action="${action}" class="danger-act">${words}<div class="fields">${formToken(token)}${fields}<button class="${kind}">${title}</button></div></form>`
+  })
   return html`<section class="card flush danger-card"><div class="card-head"><h2>${adminTexts.danger}</h2></div>
 ${rows}
 </section>`

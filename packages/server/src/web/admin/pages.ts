@@ -11,7 +11,7 @@ export { renderNodes, renderRotateSigningKeys, rotateSigningKeys } from './nodes
 export { renderOverview } from './overview.ts'
 export { renderPeople } from './people.ts'
 export { exportPerson, renderPerson } from './person.ts'
-export { changePerson } from './person-changes.ts'
+export { changePerson, renderRevokeAllKeys } from './person-changes.ts'
 export { changePolicies, renderPolicies } from './policies.ts'
 export { renderRevokeKeys, revokeKeys } from './selected-keys.ts'
 export { changeWebhook, createWebhook, renderWebhook, renderWebhooks } from './webhooks.ts'

@@ -1,16 +1,40 @@
+import { html } from 'hono/html'
 import type { ActedBy } from '../../audit/audit.ts'
 import { parseAmount } from '../../billing/money.ts'
 import { parseId } from '../../ids.ts'
+import { texts } from '../../languages/current.ts'
 import { MAX_USER_NAME_LENGTH, USER_ROLES, type User } from '../../users/user.ts'
 import type { PageContext, PageKit } from '../kit.ts'
 import { notFound } from '../problem.ts'
-import { act, invalid, requireReason } from './acting.ts'
+import { act, invalid, reasonField, requireChanger, requireReason } from './acting.ts'
+import { renderQuestion } from './confirmation.ts'
 import { personOf } from './people.ts'
 import { MAX_DESCRIPTION_LENGTH } from './person-forms.ts'
 import { adminTexts, type Notice } from './texts.ts'
 
 /** Keys that one statement reads in order to revoke them. */
 const KEYS = 100
+/** More keys than anybody has. */
+const MAX_COUNTED = 1_000_000
+
+/** GET /admin/users/:id/revoke-keys: asks for confirmation, with the number of keys. */
+export async function renderRevokeAllKeys(kit: PageKit, c: PageContext): Promise<Response> {
+  const id = parseId(c.req.param('id') ?? '') ?? ''
+  const back = `/admin/users/${id}`
+  requireChanger(kit, c, back)
+  const user = await personOf(kit, c)
+  const count = await kit.store.apiKeys.countActive(id, kit.clock.now(), MAX_COUNTED)
+  if (count === 0) return c.redirect(back, 303)
+  return renderQuestion(kit, c, {
+    section: 'people',
+    title: texts.keyList.revokeTitle({ count }),
+    body: html`<p>${user.email}</p><p>${adminTexts.person.revokeAllLead}</p>`,
+    action: `${back}/revoke-keys`,
+    fields: reasonField('reason', true),
+    submit: texts.keyList.revokeNow({ count }),
+    cancel: { href: back, label: adminTexts.cancel },
+  })
+}
 
 /** POST /admin/users/:id/:act */
 export async function changePerson(kit: PageKit, c: PageContext): Promise<Response> {
@@ -41,7 +65,6 @@ const ACTS: { [name: string]: [Notice, Act] | undefined } = Object.assign(Object
   'end-sessions': ['sessions_ended', (kit, { id }, _form, by) => kit.sessions.endAll(id, by)],
   'end-session': ['session_ended', endSession],
   'revoke-keys': ['all_keys_revoked', revokeKeys],
-  'clear-limits': ['limits_cleared', clearLimits],
   credit: ['credit_added', addCredit],
   delete: ['account_deleted', deleteAccount],
 } satisfies Record<string, [Notice, Act]>)
@@ -77,10 +100,6 @@ async function revokeKeys(...[kit, { id }, _form, by]: Parameters<Act>) {
     for (const key of rows) await kit.apiKeys.revokeById(key.id, by)
     rest = next !== null
   }
-}
-
-async function clearLimits(...[kit, { email }, _form, by]: Parameters<Act>) {
-  if (email) await kit.magicLinks.clearLimits(email, by)
 }
 
 function addCredit(...[kit, { id }, form, by]: Parameters<Act>) {

@@ -10,19 +10,18 @@ export const MAX_DESCRIPTION_LENGTH = 200
 /** A card with the acts that help a person and cannot harm. @param once an id that makes repeated credits idempotent */
 export function supportCard(user: User, token: string, once: string): Html {
   const { person } = adminTexts
-  const form = (name: string, title: string, lead: string, fields: Html | '') =>
-    html`<form method="post" action="${pathOf(user, name)}" class="act"><h3>${title}</h3>${lead ? html`<p class="hint">${lead}</p>` : ''}${formToken(token)}${fields}<button class="second">${title}</button></form>`
+  const form = (name: string, title: string, fields: Html) =>
+    html`<form method="post" action="${pathOf(user, name)}" class="act"><h3>${title}</h3>${formToken(token)}${fields}<button class="second">${title}</button></form>`
   const credit = html`<input type="hidden" name="once" value="${once}">${field('amount', 'amount', person.amount, 'inputmode="decimal" required maxlength="16" placeholder="5.00"')}${field('description', 'description', person.description, `required maxlength="${MAX_DESCRIPTION_LENGTH}"`)}`
   const name = html`<div class="field"><label for="name">${person.name}</label><input id="name" name="name" autocomplete="off" value="${user.name ?? ''}" maxlength="${MAX_USER_NAME_LENGTH}"></div>`
   return html`<section class="card"><h2>${person.support}</h2><div class="acts">
-${form('clear-limits', person.clearLimits, person.clearLimitsLead, '')}
-${form('credit', person.credit, '', credit)}
-${form('rename', person.rename, '', name)}
+${form('credit', person.credit, credit)}
+${form('rename', person.rename, name)}
 </div></section>`
 }
 
-/** The acts that remove something from the person, or give rights. */
-export function dangersOf(user: User, isSelf: boolean): DangerousAct[] {
+/** The acts that remove something from the person, or give rights. @param hasKeys whether any key is active */
+export function dangersOf(user: User, isSelf: boolean, hasKeys: boolean): DangerousAct[] {
   const { person, roles } = adminTexts
   const act = (name: string, title: string, lead: string, fields: Html, isFinal = false) => ({
     action: pathOf(user, name),
@@ -34,16 +33,16 @@ export function dangersOf(user: User, isSelf: boolean): DangerousAct[] {
   )
   const role = html`<div class="field"><label for="role">${person.role}</label><select id="role" name="role">${options}</select></div>`
   const confirm = field('confirm', 'confirm', person.address, 'required spellcheck="false"')
-  const revocation = act(
-    'revoke-keys',
-    person.revokeKeys,
-    person.revokeKeysLead,
-    reasonField('keys-reason', true),
-  )
-  if (isSelf) return [revocation]
+  const revocation = {
+    action: pathOf(user, 'revoke-keys'),
+    ...{ title: person.revokeKeys, lead: person.revokeKeysLead, fields: '' as const },
+    ...{ isFinal: true, asks: true },
+  }
+  const revocations = hasKeys ? [revocation] : []
+  if (isSelf) return revocations
   return [
     act('role', person.setRole, person.gains, html`${role}${reasonField('role-reason', true)}`),
-    revocation,
+    ...revocations,
     ...(user.status === 'suspended'
       ? []
       : [act('suspend', person.suspend, person.suspendLead, reasonField('suspend-reason', true))]),

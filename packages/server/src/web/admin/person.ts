@@ -44,7 +44,7 @@ export async function renderPerson(kit: PageKit, c: PageContext): Promise<Respon
   const now = kit.clock.now()
   const isSelf = user.id === signedIn.user.id
   const back = `/admin/users/${user.id}`
-  const [keys, sessions, events, balance, usage, consents, signIn, ended] = await Promise.all([
+  const [keys, sessions, events, balance, usage, consents, signIn, ended, active] = await Promise.all([
     kit.apiKeys.list(user.id, null, page),
     kit.sessions.list(user.id, page),
     kit.securityEvents.list(user.id, page),
@@ -53,6 +53,7 @@ export async function renderPerson(kit: PageKit, c: PageContext): Promise<Respon
     kit.consents.list(user.id, page),
     user.email && signInState(kit, user.email),
     user.status === 'active' ? null : lastAct(kit, user.id, `user.${user.status}`),
+    token ? kit.store.apiKeys.countActive(user.id, now, 1) : 0,
   ])
   // Reading is audited, so a link on another site must not cause it: browsers send cookies with it.
   const opened = isForeign(c) ? '' : await recordedReading(kit, c, user, byOf(kit, c, signedIn), token)
@@ -70,9 +71,9 @@ ${opened}
 ${isDeleted ? '' : sessionsCard(kit, user, sessions.rows, { token, current: isSelf ? signedIn.session.id : null }, more(sessions))}
 ${card(person.keys, user.status === 'suspended' ? person.keysSuspended : '', keys.rows.length > 0 ? keyTable(keys.rows, now, 'admin', undefined, null, user.status === 'suspended' ? adminTexts.statuses.suspended : null) : '', more(keys))}
 ${card(person.events, '', list(await eventRows(kit, user.id, events.rows, 'admin')), more(events))}
-<section class="card"><h2>${texts.usage.title}</h2>${usageChart(usage)}</section>
+<section class="card"><h2>${texts.usage.title}</h2>${usageChart(usage, user.status !== 'active')}</section>
 ${isDeleted ? '' : card(person.consents, '', list(consents.rows.map(each => html`<li class="item"><div class="what"><span class="name">${each.name}</span><p><code>${each.scopes.join(' ')}</code></p></div><p class="when">${ago(each.grantedAt, now)}</p></li>`)), more(consents))}
-${token ? html`${supportCard(user, token, newId(now))}${isSelf ? selfCard() : ''}${dangerCard(dangersOf(user, isSelf), token)}` : ''}`
+${token ? html`${supportCard(user, token, newId(now))}${isSelf ? selfCard() : ''}${dangerCard(dangersOf(user, isSelf, active > 0), token)}` : ''}`
   return renderAdmin(kit, c, 'people', { title }, body)
 }
 

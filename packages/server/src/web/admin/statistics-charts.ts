@@ -26,7 +26,8 @@ const texts = {
   most: { hour: (most: string) => `at most ${most} an hour`, day: (most: string) => `at most ${most} a day` },
   unknown: 'not counted',
   nothing: 'Nothing yet',
-  delay: 'Counts of other nodes, of exchanges and of API calls are complete up to some seconds ago.',
+  delay:
+    'Counts of other nodes, of exchanges and of API calls are complete up to some seconds ago. Live agents are counted every minute.',
 }
 
 interface Shown {

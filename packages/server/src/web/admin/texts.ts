@@ -29,6 +29,7 @@ export const adminTexts = {
   none: 'None.',
   never: 'Never',
   reason: 'Reason, for the audit',
+  optionalReason: 'Reason, for the audit (optional)',
   needsReason: 'Say why: the audit keeps it.',
   roles: { user: 'User', support: 'Support', admin: 'Administrator' } satisfies Record<UserRole, string>,
   statuses: { active: 'Active', suspended: 'Suspended', deleted: 'Deleted' } satisfies Record<
@@ -157,6 +158,8 @@ export const adminTexts = {
     endSessionsLead: 'Where the person is signed in. Keys go on working when sessions end.',
     revokeKeys: 'Revoke all keys',
     revokeKeysLead: 'For good. Their agents are disconnected.',
+    revokeAllLead:
+      'This cannot be undone. All active keys of this account stop working at once, their agents are disconnected, and the person sees it in the security events.',
     consents: 'Apps with access',
     name: 'Name',
     rename: 'Set the name',
@@ -170,7 +173,6 @@ export const adminTexts = {
     thisSession: 'This session',
     badName: 'Type a name without control characters.',
     clearLimits: 'Clear sign-in limits',
-    clearLimitsLead: 'They may ask for mails and type codes again at once.',
     credit: 'Add credit',
     amount: 'Amount in dollars',
     description: 'What the person sees',
