@@ -11,6 +11,7 @@ import type { SignedIn } from '../sessions/session.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
 import type { User } from '../users/user.ts'
 import { type FieldProblem, fieldProblem, fieldState } from './fields.ts'
+import { COUNTED, counted } from './key-index.ts'
 import { type PageContext, type PageKit, type PageVariables, Redirect } from './kit.ts'
 import { day, factList, formToken, type Html, time } from './layout.ts'
 import { rich } from './rich.ts'
@@ -159,9 +160,6 @@ export function deletionCard({ deletesAt }: User, token: string): Html {
   return html`<section class="card spread"><div><h2>${deletion.title}</h2><p>${rich(deletion.pending, { date: html`<strong>${time(deletesAt)}</strong>` })}</p></div><form method="post" action="/account/restore">${formToken(token)}<button>${deletion.keep}</button></form></section>`
 }
 
-/** Highest exact count; larger ones are shown as `100+`. */
-const COUNTED = 100
-
 /** The page that asks for a confirmation of the deletion, after a recent sign-in. */
 async function renderDeletion(kit: PageKit, c: PageContext, problem?: string): Promise<Response> {
   const { user } = requireFresh(kit, c, '/account/delete')
@@ -170,7 +168,7 @@ async function renderDeletion(kit: PageKit, c: PageContext, problem?: string): P
   const body = html`<section class="card ask"><h1>${deletion.confirmTitle}</h1>
 ${await whatGoes(kit, user)}
 <ul><li>${rich(deletion.wait, { date: time(at) })}</li><li>${deletion.afterwards}</li><li>${deletion.ledger}</li><li>${deletion.again}</li></ul>
-<p class="quiet">${deletion.hint}</p>
+<p class="quiet">${rich(deletion.hint, { revokeKeys: html`<a href="/keys">${deletion.revokeKeys}</a>` })}</p>
 <form class="buttons" method="post" action="/account/delete">${formToken(kit.forms.token(c))}<button class="danger"><span>${rich(deletion.submit, { date: day(at) })}</span></button><a class="button second" href="/account">${deletion.cancel}</a></form></section>`
   const options = {
     title: deletion.confirmTitle,
@@ -181,21 +179,24 @@ ${await whatGoes(kit, user)}
   return kit.render(c, options, body, problem ? 409 : 200)
 }
 
-/** Numbers of what the deletion would end: keys, connections and more. */
+/** Numbers of what the deletion would end: keys, agents and more. */
 async function whatGoes(kit: PageKit, { id }: User): Promise<Html> {
-  const { deletion, sessions, account, apps } = texts
+  const { deletion, agents, sessions, account, apps } = texts
   const page = { limit: COUNTED, after: null }
-  const [{ active }, opened, consents, { balance }] = await Promise.all([
+  const [{ active }, connected, opened, consents, { balance, authorizations }] = await Promise.all([
     kit.store.apiKeys.count(id, kit.clock.now(), COUNTED),
+    kit.agents.connections(id),
     kit.sessions.list(id, page),
     kit.consents.list(id, page),
     kit.accounts.get(id),
   ])
-  const counted = (count: number) => `${localization().number(count)}${count >= COUNTED ? '+' : ''}`
+  const charging = authorizations.filter(({ revokedAt }) => revokedAt === null)
   return html`<h2>${deletion.goes}</h2>${factList([
     [deletion.activeKeys, counted(active)],
+    [agents.title, counted(connected.length)],
     [sessions.title, counted(opened.rows.length)],
     [apps.account.title, counted(consents.rows.length)],
+    [account.charging, counted(charging.length)],
     [account.balance, localization().dollars(formatMoney(balance))],
   ])}`
 }

@@ -56,7 +56,7 @@ async function renderAgents(kit: PageKit, c: PageContext, greeted?: Greeted): Pr
   const events = `/agents/events?seen=${stateTag(listState(agents))}`
   const body = html`${pageHead(texts.agents.title, texts.agents.lead)}
 <p class="unseen" role="status" data-announce></p>
-<section class="card flush" id="agents" data-stream="${events}" data-lost="${texts.live.reconnecting}">${agentList(agents, kit.forms.token(c), kit.clock.now(), greeted)}</section>`
+<section class="card flush" id="agents" data-stream="${events}" data-lost="${texts.live.reconnecting}">${await agentList(kit, c, agents, kit.forms.token(c), greeted)}</section>`
   return kit.render(c, { title: texts.agents.title, current: '/agents', formAt: '/agents' }, body)
 }
 
@@ -69,24 +69,37 @@ function listState(agents: readonly LiveAgent[]): string {
   return JSON.stringify(agents.map(({ connectionId, keyName }) => [connectionId, keyName]))
 }
 
-function agentList(agents: readonly LiveAgent[], token: string, now: Instant, greeted?: Greeted): Html {
-  if (agents.length === 0) return noAgents()
+async function agentList(
+  kit: PageKit,
+  c: PageContext,
+  agents: readonly LiveAgent[],
+  token: string,
+  greeted?: Greeted,
+): Promise<Html> {
+  if (agents.length === 0) return noAgents(kit, c)
+  const now = kit.clock.now()
   return html`<ul class="list">${agents.map(agent => agentRow(agent, token, now, greeted))}</ul>`
 }
 
-function noAgents(): Html {
-  const { agents, keys } = texts
-  const actions = html`<p class="buttons"><a class="button" href="/keys/new">${keys.create}</a><a class="button second" href="/docs/quickstart">${agents.howTo}</a></p>`
-  return empty(agents.empty, agents.emptyLead, actions)
+/** Leads to the person's active keys, or to creating the first one. */
+async function noAgents(kit: PageKit, c: PageContext): Promise<Html> {
+  const { agents, keys, live } = texts
+  const { user } = kit.requireSession(c)
+  const hasKeys = (await kit.store.apiKeys.countActive(user.id, kit.clock.now(), 1)) > 0
+  const first = hasKeys
+    ? html`<a class="button" href="/keys">${live.allKeys}</a>`
+    : html`<a class="button" href="/keys/new">${keys.create}</a>`
+  const actions = html`<p class="buttons">${first}<a class="button second" href="/docs/quickstart">${agents.howTo}</a></p>`
+  return empty(agents.empty, hasKeys ? agents.emptyLeadWithKeys : agents.emptyLead, actions)
 }
 
 function agentRow(agent: LiveAgent, token: string, now: Instant, greeted?: Greeted): Html {
-  const { agents, keys } = texts
+  const { agents, keys, live } = texts
   const name = agent.keyName ?? keys.unnamed
   const { connectionId } = agent
   const greeting = greeted?.connectionId === connectionId ? greeted.greeting : undefined
   return html`<li class="item" data-row="${connectionId}">
-<div class="what"><a class="name live on" href="/keys/${agent.keyId}"><bdi>${name}</bdi></a><p>${agent.client ? html`<bdi>${describeClient(agent.client)}</bdi> · ` : ''}${agents.connection} <code title="${connectionId}">…${connectionId.slice(-SHOWN_ID_CHARACTERS)}</code></p>${greeting === undefined ? '' : answerOf(greeting)}</div>
+<div class="what"><a class="name live on" href="/keys/${agent.keyId}"><bdi>${name}</bdi></a><p>${agent.client ? html`<bdi>${describeClient(agent.client)}</bdi> · ` : ''}${live.connection} <code title="${connectionId}">…${connectionId.slice(-SHOWN_ID_CHARACTERS)}</code></p>${greeting === undefined ? '' : answerOf(greeting)}</div>
 <p class="when">${agents.since} ${ago(agent.connectedAt, now)}<br>${agents.host} <code>${agent.address}</code></p>
 <div class="buttons">
 <form method="post" action="/agents/${connectionId}/test" data-in-place="agents">${formToken(token)}<button class="second small">${agents.test}<span class="unseen"> ${agents.testTo} ${name}</span></button></form>
@@ -101,7 +114,7 @@ function streamAgents(kit: PageKit, c: PageContext): Response {
     const agents = await connectionsOf(kit, c)
     const tag = stateTag(listState(agents))
     if (tag === seen) return tag
-    await send('list', String(await agentList(agents, token, kit.clock.now())), tag)
+    await send('list', String(await agentList(kit, c, agents, token)), tag)
     await send('announce', texts.agents.count({ count: agents.length }))
     return tag
   })

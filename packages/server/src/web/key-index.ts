@@ -20,7 +20,7 @@ import { formToken, type Html, pageHead } from './layout.ts'
 import { stateTag, streamToSignedIn } from './signed-in-stream.ts'
 
 /** Highest exact count; larger ones are shown as `1,000+`. */
-const COUNTED = 1000
+export const COUNTED = 1000
 export const SELECTION = 'selection'
 /** Maximum number of keys that are revoked together; a page has fewer. */
 const MAX_SELECTED = 100
@@ -83,7 +83,7 @@ function sumOf({ active, expired, revoked }: Counts): number {
 }
 
 /** Exact up to `COUNTED`. */
-function counted(count: number): string {
+export function counted(count: number): string {
   return `${localization().number(Math.min(count, COUNTED))}${count >= COUNTED ? '+' : ''}`
 }
 

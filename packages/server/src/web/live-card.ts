@@ -63,7 +63,10 @@ function connection({ key, token, greeted, now }: LiveView, agent: LiveAgent): H
   const greeting = greeted?.connectionId === agent.connectionId ? greeted.greeting : undefined
   const facts: [string, Html | string][] = [
     [live.host, html`<code>${agent.address}</code>`],
-    [live.program, agent.client ? html`<bdi>${describeClient(agent.client)}</bdi>` : texts.device.unnamed],
+    [
+      live.program,
+      agent.client ? html`<bdi>${describeClient(agent.client)}</bdi>` : texts.agents.unknownClient,
+    ],
     [live.since, ago(agent.connectedAt, now)],
     [live.latency, greeting?.answer ? live.milliseconds({ ms: greeting.afterMs }) : live.notMeasured],
   ]

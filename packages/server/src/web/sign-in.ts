@@ -84,7 +84,7 @@ function renderLimited(kit: PageKit, c: PageContext, error: KeywayError, email: 
   const { limited, limitIs } = texts.checkMail
   // Whoever can read the local inbox is the operator, and is told the name of the setting.
   const setting = kit.showsInbox(c) ? error.extras.setting : undefined
-  const problem = `${limited({ wait: localization().duration(seconds) })}${setting ? ` ${limitIs({ setting })}` : ''}`
+  const problem = `${limited}${setting ? ` ${limitIs({ setting })}` : ''}`
   const [asked] = kit.cookies.requestedLinks(c)
   if (asked && asked.email === parseEmailAddress(email))
     return renderCheckMail(kit, c, asked, { problem, pause: seconds }, 429)

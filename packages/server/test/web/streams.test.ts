@@ -33,7 +33,7 @@ test('the inbox shows new mail and the agents page new connections without a rel
   await page.getByRole('link', { name: 'I have saved the key' }).click()
   await page.goto(`${web.url}/agents`)
   await page.getByText('No agent is connected').waitFor()
-  assert.equal(await page.getByRole('link', { name: 'Create a key' }).getAttribute('href'), '/keys/new')
+  assert.equal(await page.getByRole('link', { name: 'All keys' }).getAttribute('href'), '/keys')
   const journey = createJourney(web.url)
   const agent = await journey.connect(await journey.exchange(key))
   await page.getByRole('link', { name: 'robot', exact: true }).waitFor()

@@ -31,10 +31,10 @@ export const accountTexts = {
     planIs: 'Im Tarif {plan} seit {date}',
     charging: 'Apps, die Ihr Guthaben belasten dürfen',
     chargingLead: 'Sie buchen von Ihrem Guthaben ab, nie mehr, als vorhanden ist.',
-    withdraw: 'Entziehen',
+    withdraw: 'Belasten beenden',
     grant: 'Wieder erlauben',
     granted: 'Darf belasten',
-    withdrawn: 'Entzogen',
+    withdrawn: 'Beendet',
     export: 'Ihre Daten',
     exportLead:
       'Alles über Ihr Konto als eine JSON-Datei. Dafür muss Ihre Anmeldung jünger als 30 Minuten sein.',

@@ -87,6 +87,7 @@ export const agentsTexts = {
     empty: 'Kein Agent ist verbunden',
     emptyLead:
       'Erstellen Sie einen Schlüssel und führen Sie die Zeile aus, die Sie dazu bekommen. Der Agent erscheint hier von selbst.',
+    emptyLeadWithKeys: 'Starten Sie einen Agenten mit einem Ihrer Schlüssel. Er erscheint hier von selbst.',
     howTo: 'So verbinden Sie einen',
     disconnect: 'Trennen',
     disconnectTitle: '{name} trennen?',
@@ -95,7 +96,6 @@ export const agentsTexts = {
     disconnectNow: 'Trennen',
     revokeKey: 'Seinen Schlüssel widerrufen …',
     keep: 'Behalten',
-    connection: 'Verbindung',
     host: 'Von',
     test: 'Hallo sagen',
     testTo: 'zu',

@@ -31,7 +31,7 @@ export const signInTexts = {
     used: 'Dieser Code oder ein späterer wurde bereits verwendet. Fordern Sie einen neuen an.',
     resend: 'Erneut senden',
     wait: 'Sie können in {time} erneut senden.',
-    limited: 'Es wurden zu viele Mails gesendet. Versuchen Sie es in {wait} noch einmal.',
+    limited: 'Es wurden zu viele Mails gesendet.',
     limitIs: 'Falls Sie mit dieser Installation entwickeln: Die Einstellung {setting} hebt die Grenze an.',
     wrongAddress: 'Falsche Adresse?',
     inbox: 'Lokalen Posteingang öffnen',

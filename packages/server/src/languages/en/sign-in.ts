@@ -28,7 +28,7 @@ export const signInTexts = {
     used: 'That code was used already, or another one after it. Send a new one.',
     resend: 'Send again',
     wait: 'You can send again in {time}.',
-    limited: 'Too many mails were sent. Try again in {wait}.',
+    limited: 'Too many mails were sent.',
     limitIs: 'If you develop with this installation: the setting {setting} raises the limit.',
     wrongAddress: 'Wrong address?',
     inbox: 'Open the local inbox',

@@ -31,10 +31,10 @@ export const accountTexts = {
     planIs: 'Plan {plan} desde el {date}',
     charging: 'Aplicaciones que pueden cobrarte',
     chargingLead: 'Cobran de tu saldo, nunca más de lo que hay.',
-    withdraw: 'Retirar',
+    withdraw: 'Detener los cobros',
     grant: 'Permitir de nuevo',
     granted: 'Puede cobrar',
-    withdrawn: 'Retirado',
+    withdrawn: 'Detenidos',
     export: 'Tus datos',
     exportLead:
       'Todo lo relativo a tu cuenta en un archivo JSON. Requiere haber iniciado sesión en los últimos 30 minutos.',

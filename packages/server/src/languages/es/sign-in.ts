@@ -30,7 +30,7 @@ export const signInTexts = {
     used: 'Ese código, u otro posterior, ya se usó. Pide uno nuevo.',
     resend: 'Enviar de nuevo',
     wait: 'Podrás enviarlo de nuevo dentro de {time}.',
-    limited: 'Se enviaron demasiados correos. Inténtalo de nuevo dentro de {wait}.',
+    limited: 'Se enviaron demasiados correos.',
     limitIs: 'Si desarrollas con esta instalación: el ajuste {setting} eleva el límite.',
     wrongAddress: '¿Dirección equivocada?',
     inbox: 'Abrir el buzón local',

@@ -31,10 +31,10 @@ export const accountTexts = {
     planIs: 'Formule {plan} depuis le {date}',
     charging: 'Applications autorisées à débiter votre solde',
     chargingLead: 'Elles prélèvent sur votre solde, jamais plus que ce qu’il contient.',
-    withdraw: 'Retirer',
+    withdraw: 'Arrêter les débits',
     grant: 'Autoriser de nouveau',
     granted: 'Débit autorisé',
-    withdrawn: 'Retiré',
+    withdrawn: 'Arrêtés',
     export: 'Vos données',
     exportLead:
       'Tout ce qui concerne votre compte dans un fichier JSON. La dernière connexion doit dater de moins de 30 minutes.',

@@ -31,7 +31,7 @@ export const signInTexts = {
     used: 'Ce code, ou un plus récent, a déjà été utilisé. Demandez-en un nouveau.',
     resend: 'Renvoyer',
     wait: 'Vous pourrez renvoyer l’e-mail dans {time}.',
-    limited: 'Trop d’e-mails ont été envoyés. Réessayez dans {wait}.',
+    limited: 'Trop d’e-mails ont été envoyés.',
     limitIs: 'Si vous développez avec cette installation : le paramètre {setting} relève la limite.',
     wrongAddress: 'Mauvaise adresse ?',
     inbox: 'Ouvrir la boîte locale',

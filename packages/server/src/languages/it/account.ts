@@ -31,10 +31,10 @@ export const accountTexts = {
     planIs: 'Piano {plan}, inizio: {date}',
     charging: 'App che possono addebitarti importi',
     chargingLead: 'Prelevano dal tuo saldo, mai più di quanto contiene.',
-    withdraw: 'Ritira',
+    withdraw: 'Interrompi gli addebiti',
     grant: 'Consenti di nuovo',
     granted: 'Può addebitare',
-    withdrawn: 'Ritirato',
+    withdrawn: 'Interrotti',
     export: 'I tuoi dati',
     exportLead:
       'Tutto ciò che riguarda il tuo account in un file JSON. Serve un accesso degli ultimi 30 minuti.',

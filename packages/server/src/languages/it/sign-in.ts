@@ -32,7 +32,7 @@ export const signInTexts = {
     used: 'Questo codice, o uno successivo, è già stato usato. Chiedine uno nuovo.',
     resend: 'Invia di nuovo',
     wait: 'Puoi inviare di nuovo tra {time}.',
-    limited: 'Sono state inviate troppe e-mail. Riprova tra {wait}.',
+    limited: 'Sono state inviate troppe e-mail.',
     limitIs: 'Se sviluppi con questa installazione: l’impostazione {setting} alza il limite.',
     wrongAddress: 'Indirizzo sbagliato?',
     inbox: 'Apri la posta locale',

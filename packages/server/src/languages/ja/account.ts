@@ -31,10 +31,10 @@ export const accountTexts = {
     planIs: '{plan} プラン（{date}から）',
     charging: '課金できるアプリ',
     chargingLead: '残高から引き落とされます。残高を超えることはありません。',
-    withdraw: '取り消す',
+    withdraw: '課金を停止',
     grant: '再び許可',
     granted: '課金可能',
-    withdrawn: '取り消し済み',
+    withdrawn: '停止済み',
     export: 'あなたのデータ',
     exportLead:
       'アカウントのすべての情報を 1 つの JSON ファイルで取得します。30 分以内のサインインが必要です。',

@@ -31,10 +31,10 @@ export const accountTexts = {
     planIs: 'Abonnement {plan} sinds {date}',
     charging: 'Apps die van je saldo mogen afschrijven',
     chargingLead: 'Ze schrijven af van je saldo, nooit meer dan erop staat.',
-    withdraw: 'Intrekken',
+    withdraw: 'Afschrijven stoppen',
     grant: 'Weer toestaan',
     granted: 'Mag afschrijven',
-    withdrawn: 'Ingetrokken',
+    withdrawn: 'Gestopt',
     export: 'Je gegevens',
     exportLead:
       'Alles over je account in één JSON-bestand. Daarvoor moet je in de afgelopen 30 minuten zijn ingelogd.',

@@ -86,6 +86,7 @@ export const agentsTexts = {
     empty: 'Er is geen agent verbonden',
     emptyLead:
       'Maak een sleutel aan en voer de regel uit die je erbij krijgt. De agent verschijnt hier vanzelf.',
+    emptyLeadWithKeys: 'Start een agent met een van je sleutels. Hij verschijnt hier vanzelf.',
     howTo: 'Zo verbind je er een',
     disconnect: 'Loskoppelen',
     disconnectTitle: '{name} loskoppelen?',
@@ -94,7 +95,6 @@ export const agentsTexts = {
     disconnectNow: 'Loskoppelen',
     revokeKey: 'Sleutel intrekken…',
     keep: 'Behouden',
-    connection: 'verbinding',
     host: 'Vanaf',
     test: 'Zeg hallo',
     testTo: 'tegen',

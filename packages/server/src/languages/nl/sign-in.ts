@@ -32,7 +32,7 @@ export const signInTexts = {
     used: 'Die code, of een latere, is al gebruikt. Laat een nieuwe sturen.',
     resend: 'Opnieuw sturen',
     wait: 'Opnieuw sturen kan over {time}.',
-    limited: 'Er zijn te veel mails gestuurd. Probeer het over {wait} opnieuw.',
+    limited: 'Er zijn te veel mails gestuurd.',
     limitIs: 'Ontwikkel je met deze installatie: de instelling {setting} verhoogt de limiet.',
     wrongAddress: 'Verkeerd adres?',
     inbox: 'Lokale inbox openen',

@@ -30,7 +30,7 @@ export const signInTexts = {
     used: 'Ten kod lub późniejszy został już użyty. Poproś o nowy.',
     resend: 'Wyślij ponownie',
     wait: 'Ponowna wysyłka możliwa za {time}.',
-    limited: 'Wysłano zbyt wiele wiadomości. Spróbuj ponownie za {wait}.',
+    limited: 'Wysłano zbyt wiele wiadomości.',
     limitIs: 'Jeśli programujesz na tej instalacji: ustawienie {setting} podnosi limit.',
     wrongAddress: 'Zły adres?',
     inbox: 'Otwórz lokalną skrzynkę',

@@ -30,7 +30,7 @@ export const signInTexts = {
     used: 'Esse código, ou outro mais recente, já foi usado. Peça um novo.',
     resend: 'Enviar de novo',
     wait: 'Você pode enviar de novo em {time}.',
-    limited: 'Foram enviados e-mails demais. Tente de novo em {wait}.',
+    limited: 'Foram enviados e-mails demais.',
     limitIs: 'Se você desenvolve com esta instalação: a configuração {setting} aumenta o limite.',
     wrongAddress: 'Endereço errado?',
     inbox: 'Abrir a caixa local',

@@ -31,10 +31,10 @@ export const accountTexts = {
     planIs: '{plan} planı, {date} tarihinden beri',
     charging: 'Bakiyenizden tahsilat yapabilen uygulamalar',
     chargingLead: 'Bakiyenizden tahsilat yaparlar; asla olandan fazlasını alamazlar.',
-    withdraw: 'İzni geri al',
+    withdraw: 'Tahsilatı durdur',
     grant: 'Yeniden izin ver',
     granted: 'Tahsilat yapabilir',
-    withdrawn: 'Geri alındı',
+    withdrawn: 'Durduruldu',
     export: 'Verileriniz',
     exportLead:
       'Hesabınızla ilgili her şey, tek bir JSON dosyasında. Son 30 dakika içinde giriş yapmış olmanız gerekir.',

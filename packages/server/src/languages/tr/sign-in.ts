@@ -31,7 +31,7 @@ export const signInTexts = {
     used: 'Bu kod ya da daha sonraki bir kod zaten kullanıldı. Yeni bir kod isteyin.',
     resend: 'Yeniden gönder',
     wait: '{time} sonra yeniden gönderebilirsiniz.',
-    limited: 'Çok fazla e-posta gönderildi. {wait} sonra yeniden deneyin.',
+    limited: 'Çok fazla e-posta gönderildi.',
     limitIs: 'Bu kurulumla geliştirme yapıyorsanız: {setting} ayarı limiti yükseltir.',
     wrongAddress: 'Adres yanlış mı?',
     inbox: 'Yerel gelen kutusunu aç',

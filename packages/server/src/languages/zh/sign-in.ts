@@ -29,7 +29,7 @@ export const signInTexts = {
     used: '该验证码或之后的验证码已被使用。请重新发送。',
     resend: '重新发送',
     wait: '{time} 后可重新发送。',
-    limited: '发送的邮件过多。请在 {wait}后重试。',
+    limited: '发送的邮件过多。',
     limitIs: '如果您在此安装上进行开发：设置项 {setting} 可提高此限制。',
     wrongAddress: '地址有误？',
     inbox: '打开本地收件箱',
