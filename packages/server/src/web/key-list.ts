@@ -49,7 +49,7 @@ function row(
   const { columns } = keys
   const status = statusOf(key, now)
   const cell = (label: string, content: Html | string) => html`<td data-label="${label}">${content}</td>`
-  return html`<tr class="key ${status}"><th scope="row">${selectFor && status === 'active' ? selectBox(key, selectFor) : ''}${place === 'own' && status === 'active' ? dot(isLive) : ''}<a class="name" href="${place === 'own' ? '' : '/admin'}/keys/${key.id}"><bdi>${key.name ?? keys.unnamed}</bdi></a> <code>${key.keyPrefix}…</code></th>${cell(columns.access, access(key, place))}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, now, at => ago(at, now))}${usedFrom(key)}`)}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status, refusedAs))}<td class="end">${status === 'active' && place === 'own' ? revokeLink(key) : ''}</td></tr>
+  return html`<tr class="key ${status}"><th scope="row">${selectFor && status === 'active' ? selectBox(key, selectFor) : ''}${place === 'own' && status === 'active' ? dot(isLive) : ''}<a class="name" href="${place === 'own' ? '' : '/admin'}/keys/${key.id}"><bdi>${key.name ?? keys.unnamed}</bdi></a> <code>${key.keyPrefix}…</code></th>${accessCell(key, place)}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, now, at => ago(at, now))}${usedFrom(key)}`)}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status, refusedAs))}<td class="end">${status === 'active' && place === 'own' ? revokeLink(key) : ''}</td></tr>
 `
 }
 
@@ -77,10 +77,20 @@ export function labelOf(key: Pick<ApiKey, 'name' | 'keyPrefix'>): string {
   return key.name ?? `${key.keyPrefix}…`
 }
 
-function access({ scopes }: ApiKey, place: 'own' | 'admin'): Html | string {
-  if (scopes === null) return place === 'own' ? texts.keys.everything : texts.keys.everythingOfOwner
+/** What a key may do, in the words of the form that makes keys; the title has the scopes themselves. */
+function accessCell({ scopes }: ApiKey, place: 'own' | 'admin'): Html {
+  const { everything, everythingOfOwner, moreScopes, columns } = texts.keys
+  if (scopes === null)
+    return html`<td data-label="${columns.access}">${place === 'own' ? everything : everythingOfOwner}</td>`
+  const shown = scopes.slice(0, SHOWN_SCOPES)
   const hidden = scopes.length - SHOWN_SCOPES
-  return html`<code>${scopes.slice(0, SHOWN_SCOPES).join(', ')}</code>${hidden > 0 ? ` ${texts.keys.moreScopes({ count: hidden })}` : ''}`
+  return html`<td data-label="${columns.access}" title="${shown.join(' ')}">${shown.map(scopeInWords).join(', ')}${hidden > 0 ? ` ${moreScopes({ count: hidden })}` : ''}</td>`
+}
+
+/** Scopes of the owner's own services have no other words. */
+function scopeInWords(scope: string): string {
+  const words: Record<string, string | undefined> = texts.keyForm.scopeWords
+  return words[scope] ?? scope
 }
 
 export function lastUsed(

@@ -143,7 +143,7 @@ test('deletion is asked once more, shows its day, and is taken back by one butto
   const goes = (await page.locator('.facts').textContent()) ?? ''
   assert.match(
     goes,
-    /^Active keys0Agents0Sessions1Apps with access0Apps that may charge you0Balance\$\d+\.\d\d$/,
+    /^Active keys0Agents0Sessions1Apps with access0Apps that may charge you2Balance\$\d+\.\d\d$/,
   )
   const until = await page.locator('.ask li time').getAttribute('datetime')
   const onButton = await page.locator('.ask button time').getAttribute('datetime')
