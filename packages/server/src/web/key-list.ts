@@ -15,7 +15,7 @@ const SHOWN_SCOPES = 3
 const MAX_CLIENT_LENGTH = 24
 
 /**
- * A table with one row per key; narrow screens show each row as a block with labels.
+ * A table with one row per key; narrow screens show each row as a block with labels, the status without one.
  *
  * @param place `admin`: links lead to the pages of administrators
  * @param live ids of keys with a live connection
@@ -49,7 +49,7 @@ function row(
   const { columns } = keys
   const status = statusOf(key, now)
   const cell = (label: string, content: Html | string) => html`<td data-label="${label}">${content}</td>`
-  return html`<tr class="key ${status}"><th scope="row">${selectFor && status === 'active' ? selectBox(key, selectFor) : ''}${place === 'own' && status === 'active' ? dot(isLive) : ''}<a class="name" href="${place === 'own' ? '' : '/admin'}/keys/${key.id}"><bdi>${key.name ?? keys.unnamed}</bdi></a> <code>${key.keyPrefix}…</code></th>${accessCell(key, place)}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, now, at => ago(at, now))}${usedFrom(key)}`)}${cell(columns.expires, expires(key, status, now))}${cell(columns.status, statusTag(key, status, refusedAs))}<td class="end">${status === 'active' && place === 'own' ? revokeLink(key) : ''}</td></tr>
+  return html`<tr class="key ${status}"><th scope="row">${selectFor && status === 'active' ? selectBox(key, selectFor) : ''}${place === 'own' && status === 'active' ? dot(isLive) : ''}<a class="name" href="${place === 'own' ? '' : '/admin'}/keys/${key.id}"><bdi>${key.name ?? keys.unnamed}</bdi></a> <code>${key.keyPrefix}…</code></th>${accessCell(key, place)}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, now, at => ago(at, now))}${usedFrom(key)}`)}${cell(columns.expires, expires(key, status, now))}<td>${statusTag(key, status, refusedAs)}</td><td class="end">${status === 'active' && place === 'own' ? revokeLink(key) : ''}</td></tr>
 `
 }
 

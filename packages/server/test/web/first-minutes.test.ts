@@ -111,7 +111,7 @@ test('a key can be created with name, scopes and expiry, renamed and rotated on 
   await page.getByRole('button', { name: 'Create key' }).click()
   await page.getByRole('link', { name: 'I have saved the key' }).click()
   const row = page.locator('tr.key').first()
-  assert.match((await row.textContent())!, /picker[\s\S]*agent:connect[\s\S]*Never[\s\S]*soon[\s\S]*Active/)
+  assert.match((await row.textContent())!, /picker[\s\S]*Connect agents[\s\S]*Never[\s\S]*soon[\s\S]*Active/)
 
   await page.getByRole('link', { name: 'picker', exact: true }).click()
   await page.getByLabel('Name').fill('picker two')
