@@ -7,6 +7,7 @@ const DEADLOCK = '40P01'
 const UNIQUE_VIOLATION = '23505'
 /** `invalid_sql_statement_name` and `duplicate_prepared_statement`. */
 const STATEMENT_NAME = ['26000', '42P05']
+const IN_FAILED_TRANSACTION = '25P02'
 const PROTOCOL_VIOLATION = '08P01'
 
 /** The transaction was rolled back and may be retried. */
@@ -15,6 +16,11 @@ export function isRetryable(error: unknown): boolean {
     error instanceof pg.DatabaseError &&
     (error.code === SERIALIZATION_FAILURE || error.code === DEADLOCK || isTakenAddress(error))
   )
+}
+
+/** An earlier statement of the transaction failed. */
+export function isAbortedTransaction(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === IN_FAILED_TRANSACTION
 }
 
 /** A concurrent transaction gave the address to another account; a second run sees it. */

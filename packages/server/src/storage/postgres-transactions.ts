@@ -6,7 +6,13 @@ import type { Log } from '../log.ts'
 import type { EngineTransaction } from './engine.ts'
 import type { EventCarrier } from './event-carrier.ts'
 import { type Connections, run } from './postgres-connections.ts'
-import { describeError, isConnectionError, isRetryable, toStorageError } from './postgres-errors.ts'
+import {
+  describeError,
+  isAbortedTransaction,
+  isConnectionError,
+  isRetryable,
+  toStorageError,
+} from './postgres-errors.ts'
 
 const MAX_RETRIES = 3
 /** The n-th retry waits a random time up to n times this. */
@@ -62,6 +68,8 @@ async function attemptOnce<Outcome>(
   const events: Event[] = []
   let open = true
   let committing = false
+  /** The error of the first statement that failed; later ones only say that the transaction is aborted. */
+  let firstError: unknown
   try {
     // BEGIN is not awaited, to save a round trip: whatever makes it fail (a failed transaction, a shutdown, a broken
     // connection) makes the next statement fail too.
@@ -71,7 +79,12 @@ async function attemptOnce<Outcome>(
       async execute(sql, parameters) {
         // A failed transaction may have left work running; it must not execute statements outside of it.
         if (!open) throw new Error('this transaction has ended')
-        return run(client, sql, parameters)
+        try {
+          return await run(client, sql, parameters)
+        } catch (error) {
+          firstError ??= error
+          throw error
+        }
       },
       publish: event => events.push(event),
     })
@@ -83,8 +96,10 @@ async function attemptOnce<Outcome>(
     if (committed.command !== 'COMMIT') throw new Error('the transaction had failed before its commit')
     release()
     return { outcome, events }
-  } catch (error) {
+  } catch (thrown) {
     open = false
+    // Statements run concurrently, and the error of a later one may arrive first.
+    const error = firstError !== undefined && isAbortedTransaction(thrown) ? firstError : thrown
     const broken = !(await rollBack(client, error))
     release(broken)
     if (isRetryable(error)) return { retry: error, events }

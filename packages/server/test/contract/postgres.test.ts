@@ -92,6 +92,28 @@ describe('postgres', { skip: postgresMissing() }, () => {
     assert.equal(await storage.store.instance.find('a'), await storage.store.instance.find('b'))
   })
 
+  test('a transaction fails with the error of its first failed statement, also if a later one is noticed earlier', async t => {
+    const { storage } = await openTestStorage('postgres', t)
+    const { engine } = storage
+    /** As a statement behind more layers than the other. */
+    const late = (work: Promise<unknown>) =>
+      work.catch(async error => {
+        await new Promise(resolve => setImmediate(resolve))
+        throw error
+      })
+    const failing = engine.transaction(tx =>
+      Promise.all([late(tx.execute('select 1 / 0', [])), tx.execute('select 1', [])]),
+    )
+    await assert.rejects(failing, { code: '22012' })
+    const deadlocked = `do $$ begin raise exception using errcode = '40P01'; end $$`
+    let runs = 0
+    await engine.transaction(async tx => {
+      runs++
+      if (runs < 3) await Promise.all([late(tx.execute(deadlocked, [])), tx.execute('select 1', [])])
+    })
+    assert.equal(runs, 3, 'it is retried as after any deadlock')
+  })
+
   test('a transaction that keeps failing to serialize is tried four times, then unavailable', async t => {
     const { storage } = await openTestStorage('postgres', t)
     let runs = 0
