@@ -7,6 +7,7 @@ import { newId } from '../../src/ids.ts'
 import { createLog } from '../../src/log.ts'
 import { CannotStart } from '../../src/operator-error.ts'
 import { createStorage, type DatabaseStorage } from '../../src/storage/database.ts'
+import type { EngineTransaction } from '../../src/storage/engine.ts'
 import { openPostgres } from '../../src/storage/postgres.ts'
 import { openTestStorage, postgresConfig, postgresMissing, type TestStorage } from '../support/engines.ts'
 import { patienceMs, until } from '../support/patience.ts'
@@ -93,23 +94,20 @@ describe('postgres', { skip: postgresMissing() }, () => {
   })
 
   test('a transaction fails with the error of its first failed statement, also if a later one is noticed earlier', async t => {
-    const { storage } = await openTestStorage('postgres', t)
-    const { engine } = storage
-    /** As a statement behind more layers than the other. */
-    const late = (work: Promise<unknown>) =>
-      work.catch(async error => {
-        await new Promise(resolve => setImmediate(resolve))
-        throw error
-      })
-    const failing = engine.transaction(tx =>
-      Promise.all([late(tx.execute('select 1 / 0', [])), tx.execute('select 1', [])]),
+    const { engine } = (await openTestStorage('postgres', t)).storage
+    /** Sends both and awaits only the second, which fails because the first did. */
+    const both = async (tx: EngineTransaction, failing: string) => {
+      tx.execute(failing, []).catch(() => {})
+      await tx.execute('select 1', [])
+    }
+    await assert.rejects(
+      engine.transaction(tx => both(tx, 'select 1 / 0')),
+      { code: '22012' },
     )
-    await assert.rejects(failing, { code: '22012' })
-    const deadlocked = `do $$ begin raise exception using errcode = '40P01'; end $$`
     let runs = 0
     await engine.transaction(async tx => {
       runs++
-      if (runs < 3) await Promise.all([late(tx.execute(deadlocked, [])), tx.execute('select 1', [])])
+      if (runs < 3) await both(tx, `do $$ begin raise exception using errcode = '40P01'; end $$`)
     })
     assert.equal(runs, 3, 'it is retried as after any deadlock')
   })
