@@ -32,7 +32,7 @@ export function renderInFrame(
   const { docs } = texts
   const { title, body, status, query = '' } = page
   const framed = html`<div class="docs">
-<details class="docs-menu"${query === '' ? '' : raw(' open')}><summary>${docs.menu}</summary><div>${searchForm(query)}${menu(operations, page, mayOperate(c))}</div></details>
+<details class="docs-menu"><summary>${docs.menu}</summary><div>${searchForm(query)}${menu(operations, page, mayOperate(c))}</div></details>
 <article class="doc">${body}</article>
 </div>`
   return kit.render(c, { title, current: '/docs', hasDocuments: true }, framed, status)
