@@ -46,7 +46,6 @@ export interface Coverage {
 }
 
 const CACHE = join(ORIGINAL, '.tmp/mutant-coverage.json')
-const LOAD_TIMEOUT_MS = 60_000
 /** Slower tests are not used: a mutant that only they detect should have a more direct test. */
 const LONGEST_TEST_MS = 20_000
 
@@ -117,13 +116,13 @@ function namesOf(hits: readonly string[]): Pick<CoveringTest, 'hits' | 'breadth'
 }
 
 async function measure(file: string, worker: Worker) {
-  const loaded = await worker.ask({ kind: 'load', file }, LOAD_TIMEOUT_MS)
+  const loaded = await worker.load(file)
   if (typeof loaded === 'string' || loaded.kind !== 'loaded')
-    return { tests: [], loadHits: [], left: [`LEFT OUT: ${String(loaded)}`] }
+    return { tests: [], loadHits: [], left: [`LEFT OUT: ${JSON.stringify(loaded)}`] }
   const tests: Measured['tests'] = []
   const left: string[] = []
   for (const { title, body } of loaded.tests) {
-    const ran = await worker.ask({ kind: 'run', file, title, mutant: -1 }, LONGEST_TEST_MS)
+    const ran = await worker.run(file, title, -1, LONGEST_TEST_MS)
     if (typeof ran === 'string') left.push(`LEFT OUT: ${title}: ${ran}`)
     else if (ran.kind !== 'ran' || ran.error !== null)
       left.push(`LEFT OUT: ${title}: ${'error' in ran ? ran.error : ''}`)

@@ -79,12 +79,9 @@ export function createDetector(coverage: Coverage, { seconds, into, env }: Detec
   ): Promise<'killed' | 'timed out' | null> {
     const run = async (id: number) => {
       const timeoutMs = Math.max(TIMEOUT_FLOOR_MS, test.milliseconds * TIMEOUT_FACTOR)
-      const answer = await worker.ask(
-        { kind: 'run', file: test.file, title: test.title, mutant: id },
-        timeoutMs,
-      )
+      const answer = await worker.run(test.file, test.title, id, timeoutMs)
       if (typeof answer === 'string') return answer
-      if (answer.kind === 'ran' && answer.isStray) worker.stop()
+      if (answer.kind === 'ran' ? answer.isStray : answer.kind === 'not loaded') worker.stop()
       return answer.kind === 'ran' && answer.error === null ? 'passed' : 'failed'
     }
     const outcome = await run(mutant.id)

@@ -10,6 +10,10 @@ const HERE = import.meta.dirname
  * Number of runs after which a process is restarted, since leftovers of tests (listeners, cached modules) slow it down.
  */
 const MOST_RUNS = 1_500
+/** Loading takes seconds on a busy machine, so it does not count as time of the first test. */
+const LOAD_TIMEOUT_MS = 60_000
+
+type Reply = Answer | 'died' | 'timed out'
 
 export interface WorkerOptions {
   /** The folder for instrumented sources and temporary files. */
@@ -24,6 +28,7 @@ export function createWorker(options: WorkerOptions) {
   let child: ChildProcess | null = null
   let folder = ''
   let runs = 0
+  const loaded = new Set<string>()
 
   function start(): ChildProcess {
     folder = mkdtempSync(join(options.into, 'worker-'))
@@ -53,30 +58,49 @@ export function createWorker(options: WorkerOptions) {
     child.removeAllListeners()
     killGroup(child.pid!)
     child = null
+    loaded.clear()
     rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+  }
+
+  function exchange(request: Request, timeoutMs: number): Promise<Reply> {
+    child ??= start()
+    const asked = child
+    return new Promise(resolve => {
+      const end = (reply: Reply) => {
+        clearTimeout(timer)
+        asked.removeAllListeners()
+        if (typeof reply === 'string') stop()
+        resolve(reply)
+      }
+      const timer = setTimeout(end, timeoutMs, 'timed out')
+      asked.once('message', answer => end(answer as Answer))
+      asked.once('exit', () => end('died'))
+      asked.send(request, error => error && end('died'))
+    })
+  }
+
+  /** Loads a test file; `run` does so itself. @returns as `run` */
+  async function load(file: string): Promise<Reply> {
+    const reply = await exchange({ kind: 'load', file }, LOAD_TIMEOUT_MS)
+    if (typeof reply !== 'string' && reply.kind === 'loaded') loaded.add(file)
+    return reply
   }
 
   return {
     stop,
+    load,
     /**
-     * @returns `died` or `timed out` if the process ended or did not answer within `timeoutMs`; it is then restarted
+     * Runs a test, after its file was loaded.
+     *
+     * @returns `died` or `timed out` if the process ended or did not answer in time; it is then restarted
      */
-    ask(request: Request, timeoutMs: number): Promise<Answer | 'died' | 'timed out'> {
+    async run(file: string, title: string, mutant: number, timeoutMs: number): Promise<Reply> {
       if (++runs > MOST_RUNS) stop()
-      child ??= start()
-      const asked = child
-      return new Promise(resolve => {
-        const end = (answer: Answer | 'died' | 'timed out') => {
-          clearTimeout(timer)
-          asked.removeAllListeners()
-          if (typeof answer === 'string') stop()
-          resolve(answer)
-        }
-        const timer = setTimeout(end, timeoutMs, 'timed out')
-        asked.once('message', answer => end(answer as Answer))
-        asked.once('exit', () => end('died'))
-        asked.send(request, error => error && end('died'))
-      })
+      if (!loaded.has(file)) {
+        const reply = await load(file)
+        if (!loaded.has(file)) return reply
+      }
+      return exchange({ kind: 'run', file, title, mutant }, timeoutMs)
     },
   }
 }

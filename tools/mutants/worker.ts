@@ -14,6 +14,8 @@ export type Request =
 
 export type Answer =
   | { kind: 'loaded'; tests: { title: string; body: string }[]; hits: number[] }
+  /** The test file or one of its imports threw an error. */
+  | { kind: 'not loaded'; error: string }
   | {
       kind: 'ran'
       error: string | null
@@ -48,8 +50,13 @@ await once(process, 'disconnect')
 
 async function load(file: string): Promise<Answer> {
   const hits = recordHits()
-  const tests = [...(await registeredBy(file)).values()]
-  return { kind: 'loaded', tests: tests.map(({ title, body }) => ({ title, body })), hits: hits() }
+  try {
+    const tests = [...(await registeredBy(file)).values()]
+    return { kind: 'loaded', tests: tests.map(({ title, body }) => ({ title, body })), hits: hits() }
+  } catch (error) {
+    hits()
+    return { kind: 'not loaded', error: String(error) }
+  }
 }
 
 async function registeredBy(file: string): Promise<Map<string, RegisteredTest>> {

@@ -65,6 +65,7 @@ export interface DigestOptions {
 /**
  * Reads and verifies the whole journal once, so that a bad line is found before anything is changed.
  *
+ * @param files sorted by name
  * @throws OperatorError if a line is invalid, or the journal is incomplete or of another `instance`
  */
 export async function digestJournal(
@@ -104,8 +105,8 @@ export function filesNeeded(files: readonly string[], since: Instant, { unauthen
 
 /** The first day from which no file may be missing: operators may delete the oldest days as a whole. */
 function neededSince(files: readonly string[], since: Instant): string {
-  const oldest = files.filter(isAuthenticated).map(dayOf).sort()[0] ?? ''
-  return since > 0 && dayAt(since) > oldest ? dayAt(since) : oldest
+  const oldest = dayOf(files.find(isAuthenticated) ?? '')
+  return [oldest, dayAt(since)].sort()[1]!
 }
 
 function dayAt(instant: Instant): string {

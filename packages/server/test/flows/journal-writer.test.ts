@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { openJournal } from '../../src/backup/journal.ts'
+import type { JournalEntry } from '../../src/backup/journal-entry.ts'
+import { journalFiles, readJournalLines } from '../../src/backup/journal-reader.ts'
+import { createJournalWriter } from '../../src/backup/journal-writer.ts'
+import type { Fact } from '../../src/endings/fact.ts'
+import { newId } from '../../src/ids.ts'
+import { createLog } from '../../src/log.ts'
+import { aKey, anApp, anEntry, aSession, audited, insertUser, NOW } from '../contract/fixtures.ts'
+import { openTestStorage } from '../support/engines.ts'
+import { temporaryFolder } from '../support/serve.ts'
+
+/** The store is the same for both engines. */
+async function open(t: TestContext) {
+  const { storage, secrets } = await openTestStorage('sqlite', t)
+  const { path: folder, remove } = temporaryFolder()
+  t.after(remove)
+  const clock = { now: () => NOW + 9 }
+  const journal = await openJournal(folder, { clock, secrets, instance: 'service' })
+  t.after(journal.close)
+  const logged: Record<string, unknown>[] = []
+  const log = createLog('info', { write: line => void logged.push(JSON.parse(line)) })
+  const write = createJournalWriter({ journal, store: storage.store, clock, log })
+  let read = 0
+  /** The entries that were added for these facts. */
+  async function entriesOf(...facts: Fact[]): Promise<JournalEntry[]> {
+    await write(facts)
+    const entries: JournalEntry[] = []
+    for await (const { entry } of readJournalLines(await journalFiles(folder), {
+      secrets,
+      unauthenticated: false,
+    }))
+      if (entry.type !== 'opened') entries.push(entry)
+    const added = entries.slice(read)
+    read = entries.length
+    return added
+  }
+  return { storage, journal, folder, write, entriesOf, logged, user: await insertUser(storage.store) }
+}
+
+const changed = (kind: 'api_key' | 'session' | 'user', id: string, userId: string): Fact => ({
+  type: 'changed',
+  kind,
+  id,
+  userId,
+})
+
+test('the journal has the state of a changed key, once for all changes of a transaction', async t => {
+  const { storage, user, entriesOf } = await open(t)
+  const key = aKey(user.id, { revokedAt: NOW + 1, expiresAt: NOW + 5, allowedNetworks: ['192.0.2.0/24'] })
+  const other = aKey(user.id)
+  for (const each of [key, other]) await storage.store.apiKeys.insert(each)
+  const fact = changed('api_key', key.id, user.id)
+  const entry = (id: string, state: object) => ({ type: 'api_key', at: NOW + 9, id, ...state })
+  const unchanged = {
+    revoked_at: null,
+    expires_at: other.expiresAt,
+    allowed_networks: other.allowedNetworks,
+  }
+  assert.deepEqual(await entriesOf(fact, fact, changed('api_key', other.id, user.id)), [
+    entry(key.id, { revoked_at: NOW + 1, expires_at: NOW + 5, allowed_networks: ['192.0.2.0/24'] }),
+    entry(other.id, unchanged),
+  ])
+  assert.deepEqual(await entriesOf(changed('api_key', newId(NOW), user.id)), [])
+})
+
+test('the journal has the end of a session, and nothing of one that goes on', async t => {
+  const { storage, user, entriesOf } = await open(t)
+  const session = aSession(user.id)
+  await storage.store.sessions.insert(session)
+  const fact = changed('session', session.id, user.id)
+  assert.deepEqual(await entriesOf(fact), [])
+  await storage.transaction(tx => tx.sessions.end(session.id, 'reuse', NOW + 1, { at: NOW, caller: null }))
+  assert.deepEqual(await entriesOf(fact), [
+    { type: 'session', at: NOW + 1, id: session.id, ended_by: 'reuse' },
+  ])
+  assert.deepEqual(await entriesOf(changed('session', newId(NOW), user.id)), [])
+})
+
+test('the journal has the status, role and deletion of a changed account', async t => {
+  const { storage, user, entriesOf } = await open(t)
+  await storage.transaction(tx => audited(tx).users.setRole(user.id, 'support', NOW))
+  assert.deepEqual(await entriesOf(changed('user', user.id, user.id)), [
+    { type: 'user', at: NOW + 9, id: user.id, status: 'active', role: 'support', deletes_at: null },
+  ])
+  assert.deepEqual(await entriesOf(changed('user', newId(NOW), user.id)), [])
+})
+
+test('the journal has all secrets of an app, once for all changes, and its removal', async t => {
+  const { storage, entriesOf } = await open(t)
+  await storage.store.apps.insert(anApp())
+  for (const hash of ['a', 'b']) await storage.transaction(tx => tx.apps.addSecret('shop', hash, NOW + 1))
+  const fact: Fact = { type: 'app_secrets', id: 'shop' }
+  const secrets = ['a', 'b'].map(hash => ({ hash, created_at: NOW + 1 }))
+  const [entry, ...more] = await entriesOf(fact, fact)
+  assert.ok(entry?.type === 'app_secrets')
+  assert.deepEqual(more, [])
+  const sorted = entry.secrets.toSorted((x, y) => (x.hash < y.hash ? -1 : 1))
+  assert.deepEqual({ ...entry, secrets: sorted }, { type: 'app_secrets', at: NOW + 9, id: 'shop', secrets })
+  await storage.transaction(tx => tx.apps.remove('shop', NOW + 2))
+  assert.deepEqual(await entriesOf(fact), [
+    { type: 'app_secrets', at: NOW + 9, id: 'shop', secrets: [], removed_at: NOW + 2 },
+  ])
+})
+
+test('the journal has links, invitations, charges, credits, authorisations, consents and policies as they were recorded', async t => {
+  const { entriesOf } = await open(t)
+  const entry = { ...anEntry('u', 500), balanceAfter: 500 }
+  const state = { userId: 'u', appId: 'a', grantedAt: 1, revokedAt: 2 }
+  const stated = { user_id: 'u', app_id: 'a', granted_at: 1, revoked_at: 2 }
+  const links = ['x', 'x', 'y'].map(id => ({ type: 'magic_link', id, at: 3 }) as const)
+  const at = NOW + 9
+  const facts: Fact[] = [
+    ...links,
+    { type: 'invitation', id: 'i', at: 4 },
+    { type: 'ledger', entry },
+    { type: 'trial_credit', addressHash: 'h', userId: 'u', at: 5 },
+    { type: 'charge_authorization', authorization: state },
+    { type: 'consent', consent: { ...state, id: 'c', scopes: ['openid'] } },
+    { type: 'policies', set: { policies: { defaultKeyLifetimeDays: 7 }, changedAt: 6 } },
+  ]
+  assert.deepEqual(await entriesOf(...facts), [
+    ...links,
+    { type: 'invitation', id: 'i', at: 4 },
+    { type: 'ledger', entry, at },
+    { type: 'trial_credit', at: 5, address_hash: 'h', user_id: 'u' },
+    { type: 'charge_authorization', at, ...stated },
+    { type: 'consent', at, id: 'c', scopes: ['openid'], ...stated },
+    { type: 'policies', at, policies: { defaultKeyLifetimeDays: 7 }, changed_at: 6 },
+  ])
+  const ending = { id: 'e', kind: 'user', subjectId: 'u', userId: 'u', at: 1 } as const
+  assert.deepEqual(await entriesOf({ type: 'ending', ending }), [])
+})
+
+test('a journal that cannot be written is logged as an error, and the change stands', async t => {
+  const { journal, write, logged, folder } = await open(t)
+  const broken = createJournalWriter({
+    journal: { ...journal, append: () => Promise.reject(new Error('the disk is full')) },
+    store: undefined as never,
+    clock: { now: () => NOW },
+    log: createLog('info', { write: line => void logged.push(JSON.parse(line)) }),
+  })
+  await write([])
+  await broken([])
+  assert.deepEqual(logged, [])
+  await broken([{ type: 'magic_link', id: 'x', at: 1 }])
+  const shown = logged.map(({ level, error, msg }) => ({ level, error, msg }))
+  assert.deepEqual(shown, [
+    {
+      level: 'error',
+      error: 'Error: the disk is full',
+      msg: 'the journal cannot be written: a restore would lose this change',
+    },
+  ])
+  assert.equal((await journalFiles(folder)).length, 1)
+})

@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import {
+  type BackupHeader,
+  checkBackup,
+  readRows,
+  withProgress,
+  writeBackup,
+} from '../../src/backup/backup-file.ts'
+import { createSecrets } from '../../src/secrets.ts'
+import { changeBackup, toOldBackup } from '../backup/files.ts'
+import { temporaryFolder } from '../support/serve.ts'
+
+const secrets = createSecrets([Buffer.alloc(32, 1)])
+const TRUST = { secrets, unauthenticated: false }
+const OLD_TOO = { secrets, unauthenticated: true }
+const ROWS = [
+  { table: 'users', row: { id: 'ä' } },
+  { table: 'users', row: { id: 'b' } },
+  { table: 'keys', row: { id: 'c', name: null } },
+]
+const HEADER: BackupHeader = {
+  keyway_backup: 2,
+  file: 'monday.keyway',
+  service: 'service',
+  created_at: 1_900_000_000_000,
+  version: '1.0.0',
+  migrations: ['0001'],
+  secret_fingerprint: secrets.fingerprint,
+}
+
+async function* rowsOf<Each>(rows: readonly Each[]) {
+  yield* rows
+}
+
+async function collected<Each>(each: AsyncIterable<Each>): Promise<Each[]> {
+  return Array.fromAsync(each)
+}
+
+async function open(t: TestContext, header: object = {}) {
+  const { path, remove } = temporaryFolder()
+  t.after(remove)
+  const file = join(path, 'monday.keyway')
+  const counts = await writeBackup(file, { ...HEADER, ...header }, rowsOf(ROWS), secrets)
+  /** The message of the error that refuses the file. */
+  const refusal = (trust = TRUST) =>
+    checkBackup(file, trust).then(
+      () => assert.fail('it was accepted'),
+      ({ message }: Error) => message,
+    )
+  const lines = () => gunzipSync(readFileSync(file)).toString().trimEnd().split('\n')
+  const write = (texts: readonly string[], end = '\n') =>
+    writeFileSync(file, gzipSync(texts.join('\n') + end))
+  return { path, file, counts, refusal, lines, write }
+}
+
+test('a backup is read as it was written, with the number of rows of each table', async t => {
+  const { file, counts } = await open(t)
+  assert.deepEqual(counts, { users: 2, keys: 1 })
+  assert.equal(statSync(file).mode & 0o777, 0o600)
+  assert.equal(existsSync(`${file}.partial`), false)
+  const checked = await checkBackup(file, TRUST)
+  assert.deepEqual([checked.header, checked.counts, checked.file], [HEADER, counts, file])
+  assert.deepEqual(await collected(readRows(checked)), ROWS)
+})
+
+test('a backup that fails leaves no file', async t => {
+  const { path } = await open(t)
+  const file = join(path, 'tuesday.keyway')
+  async function* failing() {
+    yield ROWS[0]!
+    throw new Error('the database is gone')
+  }
+  await assert.rejects(writeBackup(file, HEADER, failing(), secrets), /database is gone/)
+  assert.deepEqual([existsSync(file), existsSync(`${file}.partial`)], [false, false])
+  writeFileSync(`${file}.partial`, '')
+  await assert.rejects(writeBackup(file, HEADER, rowsOf(ROWS), secrets), { code: 'EEXIST' })
+})
+
+test('a changed, missing or additional line is refused, and one that is no JSON or too long', async t => {
+  const { file, refusal, lines, write } = await open(t)
+  const whole = lines()
+  const [header = '', first = '', ...rest] = whole
+  const modified = 'The backup was modified: its MAC does not match its content.'
+  for (const change of [
+    [header, first.replace('ä', 'a'), ...rest],
+    [header, ...rest],
+    [header, first, first, ...rest],
+    [header, ...whole.slice(1, -1).toReversed(), whole.at(-1)!],
+    [header.replace('"0001"', '"0002"'), first, ...rest],
+    [...whole.slice(0, -1), whole.at(-1)!.replace('"users":2', '"users":3')],
+    [...whole.slice(0, -1), whole.at(-1)!.split('\t')[0]!],
+  ]) {
+    write(change)
+    assert.equal(await refusal(), modified)
+  }
+  write([header, ...rest.slice(0, -1)])
+  assert.equal(await refusal(), 'The backup is truncated: its last line is missing.')
+  write([header, 'null'])
+  assert.equal(await refusal(), 'The backup is truncated: its last line is missing.')
+  write(whole, '')
+  assert.equal(await refusal(), 'The backup is truncated: its last line is incomplete.')
+  write([header, '{'])
+  assert.equal(await refusal(), 'The backup was modified: a line is not JSON.')
+  write([header, 'x'.repeat(4 * 1024 * 1024 + 1), ...rest])
+  assert.equal(await refusal(), 'The backup was modified: a line is too long.')
+  write(whole)
+  await checkBackup(file, TRUST)
+})
+
+test('a file that is cut off or no backup is refused', async t => {
+  const { file, refusal, write } = await open(t)
+  const whole = readFileSync(file)
+  writeFileSync(file, whole.subarray(0, -10))
+  assert.equal(await refusal(), 'The file is truncated or not a backup.')
+  writeFileSync(file, 'something else')
+  assert.equal(await refusal(), 'The file is truncated or not a backup.')
+  const nothing = 'This is not a backup of Keyway.'
+  write([], '')
+  assert.equal(await refusal(), nothing)
+  for (const header of [
+    null,
+    1,
+    {},
+    { ...HEADER, keyway_backup: '2' },
+    { ...HEADER, secret_fingerprint: 'x' },
+    { ...HEADER, created_at: 'never' },
+    { ...HEADER, migrations: '0001' },
+    { ...HEADER, file: undefined },
+  ]) {
+    write([JSON.stringify(header)])
+    assert.equal(await refusal(), nothing, JSON.stringify(header))
+  }
+  writeFileSync(file, whole)
+  await checkBackup(file, TRUST)
+  await assert.rejects(checkBackup(`${file}.gone`, TRUST), { code: 'ENOENT' })
+})
+
+test('a backup of a newer version, another secret or another name is refused', async t => {
+  const newer = await open(t, { keyway_backup: 3 })
+  assert.match(await newer.refusal(), /^The backup was written by a newer version\./)
+  const foreign = await open(t, { secret_fingerprint: '00000000' })
+  assert.match(await foreign.refusal(), /with the secret 00000000, but KEYWAY_SECRET has [0-9a-f]{8}\. /)
+  const renamed = await open(t, { file: 'sunday.keyway' })
+  assert.equal(
+    await renamed.refusal(),
+    'monday.keyway was written as "sunday.keyway" at 2030-03-17T17:46:40.000Z. If that is the backup to restore, rename the file back.',
+  )
+})
+
+test('a backup of the format without MACs is read only if the operator accepts it, and verified by its checksum', async t => {
+  const { file, refusal, lines, write } = await open(t)
+  toOldBackup(file, file)
+  changeBackup(file, file, all => all)
+  assert.match(await refusal(), /^The backup is of an older version and not authenticated\. --unauth/)
+  assert.deepEqual(await collected(readRows(await checkBackup(file, OLD_TOO))), ROWS)
+  write(lines().map(line => line.replace('ä', 'a')))
+  assert.match(await refusal(OLD_TOO), /^The backup was modified: its MAC/)
+})
+
+test('a file that changes after it was verified is noticed after its last row', async t => {
+  const { file, lines, write } = await open(t)
+  const checked = await checkBackup(file, TRUST)
+  const whole = lines()
+  write(whole.map(line => line.replace('ä', 'a')))
+  await assert.rejects(
+    collected(readRows(checked)),
+    /^OperatorError: The backup was modified while it was read\.$/,
+  )
+  write(whole.with(-1, whole.at(-1)!.replace('"users":2', '"users":3')))
+  await assert.rejects(collected(readRows(checked)), /modified while it was read/)
+})
+
+test('progress is reported for each thousand rows', async () => {
+  const reported: number[] = []
+  const rows = Array.from({ length: 2500 }, (_, row) => row)
+  assert.deepEqual(await collected(withProgress(rowsOf(rows), count => reported.push(count))), rows)
+  assert.deepEqual(reported, [1000, 2000])
+  assert.deepEqual(await collected(withProgress(rowsOf(rows))), rows)
+})

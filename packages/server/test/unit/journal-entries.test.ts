@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { instanceOf, parseEntry, toLedgerEntry } from '../../src/backup/journal-entry.ts'
+
+/** Values that a field must have, and values that it must not. */
+interface Field {
+  right: unknown[]
+  wrong: unknown[]
+}
+
+const TEXT: Field = { right: ['x'], wrong: ['', 1, null, undefined] }
+/** The last is the latest instant of Date. */
+const INSTANT: Field = { right: [0, 8.64e15], wrong: [-1, 8.64e15 + 1, 1.5, '1', null, undefined] }
+const WHOLE: Field = { right: [-5, 0, 2 ** 53 - 1], wrong: [0.5, 2 ** 53, '1', null, undefined] }
+const NETWORKS: Field = { right: [[], ['a', '']], wrong: [[1], ['a', null], 'a', {}, null, undefined] }
+
+const orNull = ({ right, wrong }: Field): Field => ({
+  right: [...right, null],
+  wrong: wrong.filter(value => value !== null),
+})
+const optional = ({ right, wrong }: Field): Field => ({
+  right: [...right, undefined],
+  wrong: wrong.filter(value => value !== undefined),
+})
+const oneOf = (...right: string[]): Field => ({ right, wrong: ['', 'other', 1, null, undefined] })
+
+const ENTRY = {
+  id: 'i',
+  userId: 'u',
+  kind: 'charge',
+  amount: -5,
+  balanceAfter: 0,
+  appId: null,
+  description: '',
+  cause: 'c',
+  createdAt: 1,
+}
+const withoutEach = (whole: object) =>
+  Object.keys(whole).map(name => ({ ...whole, [name]: undefined }) as unknown)
+const SECRET = { hash: 'h', created_at: 1 }
+const BESIDE = { file: 'f', bytes: 1 }
+
+/** The fields of each type of entry. */
+const FIELDS: Record<string, Record<string, Field>> = {
+  opened: {
+    instance: optional(TEXT),
+    file: optional(TEXT),
+    beside: optional({
+      right: [[], [BESIDE, BESIDE]],
+      wrong: [[BESIDE, { ...BESIDE, bytes: -1 }], [{ ...BESIDE, file: '' }], [1], [null], {}, null],
+    }),
+  },
+  closed: {},
+  api_key: {
+    id: TEXT,
+    revoked_at: orNull(INSTANT),
+    expires_at: orNull(INSTANT),
+    allowed_networks: NETWORKS,
+  },
+  user: {
+    id: TEXT,
+    status: oneOf('active', 'suspended', 'deleted'),
+    role: optional(oneOf('user', 'support', 'admin')),
+    deletes_at: optional(orNull(INSTANT)),
+  },
+  app_secrets: {
+    id: TEXT,
+    secrets: { right: [[], [SECRET]], wrong: [...withoutEach(SECRET).map(each => [each]), [1], {}, null] },
+    removed_at: optional(INSTANT),
+  },
+  session: { id: TEXT, ended_by: oneOf('logout', 'reuse', 'revoked', 'suspended', 'deleted') },
+  magic_link: { id: TEXT },
+  invitation: { id: TEXT },
+  ledger: {
+    entry: {
+      right: [ENTRY, { ...ENTRY, appId: 'a', keyId: null, lineageId: 'l' }],
+      wrong: [
+        ...withoutEach(ENTRY),
+        { ...ENTRY, amount: 0.5 },
+        { ...ENTRY, appId: '' },
+        { ...ENTRY, description: null },
+        { ...ENTRY, keyId: '' },
+        { ...ENTRY, lineageId: 1 },
+        null,
+        'x',
+      ],
+    },
+  },
+  trial_credit: { address_hash: TEXT, user_id: TEXT },
+  policies: { policies: { right: [{}, { a: 1 }], wrong: [null, 'x', 1, undefined] }, changed_at: INSTANT },
+  consent: {
+    id: TEXT,
+    user_id: TEXT,
+    app_id: TEXT,
+    scopes: NETWORKS,
+    granted_at: INSTANT,
+    revoked_at: orNull(INSTANT),
+  },
+  charge_authorization: { user_id: TEXT, app_id: TEXT, granted_at: INSTANT, revoked_at: orNull(INSTANT) },
+}
+
+const parse = (entry: object) => parseEntry(JSON.stringify(entry))
+
+test('an entry is valid with any right value of each field, and with no wrong one', () => {
+  for (const [type, fields] of Object.entries(FIELDS)) {
+    const all = { at: INSTANT, ...fields }
+    const whole = {
+      type,
+      ...Object.fromEntries(Object.entries(all).map(([name, { right }]) => [name, right[0]])),
+    }
+    for (const [name, { right, wrong }] of Object.entries(all)) {
+      for (const value of right) {
+        const entry = JSON.parse(JSON.stringify({ ...whole, [name]: value }))
+        assert.deepEqual(parse(entry), entry, `${type}.${name}: ${JSON.stringify(value)}`)
+      }
+      for (const value of wrong)
+        assert.deepEqual(
+          parse({ ...whole, [name]: value }),
+          { wrong: `has an entry "${type}" without a valid "${name}"` },
+          `${type}.${name}: ${JSON.stringify(value)}`,
+        )
+    }
+  }
+})
+
+test('the amounts of a charge are whole numbers of any sign', () => {
+  for (const name of ['amount', 'balanceAfter']) {
+    for (const value of WHOLE.right)
+      assert.ok(!('wrong' in parse({ type: 'ledger', at: 0, entry: { ...ENTRY, [name]: value } })))
+    for (const value of WHOLE.wrong)
+      assert.ok('wrong' in parse({ type: 'ledger', at: 0, entry: { ...ENTRY, [name]: value } }))
+  }
+})
+
+test('a line that is no object with a type is no entry, and a type of a newer version is named', () => {
+  for (const line of ['', '{', 'null', '1', '"opened"', '[]', '{}', '{"type":1}', '{"type":null}'])
+    assert.deepEqual(parseEntry(line), { wrong: 'is not a journal entry' }, line)
+  // A name of Object.prototype is no type.
+  for (const type of ['newer', 'constructor', ''])
+    assert.deepEqual(parse({ type, at: 1 }), {
+      wrong: `has an entry "${type}", which this version does not know`,
+    })
+})
+
+test('a charge of an older version belongs to no key', () => {
+  const { appId: _, ...old } = ENTRY
+  const read = { ...old, appId: null, kind: 'charge' as const } as Parameters<typeof toLedgerEntry>[0]
+  assert.deepEqual(toLedgerEntry(read), { ...read, keyId: null, lineageId: null })
+  assert.deepEqual(toLedgerEntry({ ...read, keyId: 'k', lineageId: 'l' }), {
+    ...read,
+    keyId: 'k',
+    lineageId: 'l',
+  })
+})
+
+test('the id of a service depends on its pepper only, and stays the same in later versions', () => {
+  assert.equal(instanceOf(Buffer.alloc(32, 1)), instanceOf(Buffer.alloc(32, 1)))
+  assert.match(instanceOf(Buffer.alloc(32, 1)), /^[0-9a-f]{16}$/)
+  assert.notEqual(instanceOf(Buffer.alloc(32, 1)), instanceOf(Buffer.alloc(32, 2)))
+})
