@@ -1,11 +1,10 @@
 import { readFileSync } from 'node:fs'
-import type { Hono } from 'hono'
+import type { Env, Hono } from 'hono'
 import { type Brand, imagePath, isMark, versionOf } from '../brand/brand.ts'
 import type { BrandImage } from '../brand/image.ts'
 import { markPng, markSvg } from '../brand/mark.ts'
 import { IMMUTABLE } from '../cache-control.ts'
 import { createStaticBody } from '../content-coding.ts'
-import type { PageVariables } from './kit.ts'
 
 export interface Asset {
   path: string
@@ -93,7 +92,7 @@ function accentStyle({ accent: { light, dark } }: Brand): string {
 /** An SVG opened by itself is a document, which under this policy runs and loads nothing. */
 const IMAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 
-export function serveAssets(app: Hono<PageVariables>, assets: Assets): void {
+export function serveAssets<E extends Env>(app: Hono<E>, assets: Assets): void {
   for (const { path, type, body } of Object.values<Asset | null>({ ...assets }).filter(
     each => each !== null,
   )) {

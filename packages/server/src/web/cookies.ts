@@ -4,7 +4,7 @@ import { type Clock, DAY, HOUR, type Instant, MINUTE, SECOND } from '../clock.ts
 import { isLanguage, type Language } from '../languages/languages.ts'
 import { randomToken, type Secrets } from '../secrets.ts'
 import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
-import { THEME_CHOICES, type ThemeChoice } from './theme.ts'
+import { THEME_CHOICES, type ThemeChoice } from './theme-choice.ts'
 
 /** A link that this browser requested. */
 export interface RequestedLink {

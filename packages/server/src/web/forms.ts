@@ -2,9 +2,15 @@ import type { Context } from 'hono'
 import { KeywayError } from '../errors.ts'
 import type { Secrets } from '../secrets.ts'
 import type { Cookies } from './cookies.ts'
-import type { RequestFacts } from './kit.ts'
 
 export const FORM_TOKEN_FIELD = 'form_token'
+
+/**
+ * The body of a form, which the HTTP layer has read before the page counts in its work limit.
+ *
+ * @throws KeywayError `payload_too_large`, `unsupported_media_type`
+ */
+export type FormOf = (request: Request, env: unknown) => Buffer
 
 export interface Forms {
   /** The CSRF token for the forms of this response. */
@@ -28,7 +34,7 @@ export function createForms({
   secrets: Secrets
   cookies: Cookies
   publicUrl: string
-  formOf: RequestFacts['formOf']
+  formOf: FormOf
 }): Forms {
   return {
     token: c => secrets.mac('form-token', cookies.formSecret(c)),

@@ -35,7 +35,7 @@ import type { User } from '../users/user.ts'
 import type { Users } from '../users/users.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
 import type { Cookies } from './cookies.ts'
-import type { Forms } from './forms.ts'
+import type { FormOf, Forms } from './forms.ts'
 import type { Html, PageOptions, Shell } from './layout.ts'
 import type { PendingRequests } from './pending-requests.ts'
 import type { Streams } from './streams.ts'
@@ -144,12 +144,7 @@ export interface PageServices {
 /** What pages need to know of a request. Provided by the HTTP layer, which `web/` must not import. */
 export interface RequestFacts {
   callerOf(request: Request, env: unknown): Caller
-  /**
-   * The body of a form, which the HTTP layer has read before the page counts in its work limit.
-   *
-   * @throws KeywayError `payload_too_large`, `unsupported_media_type`
-   */
-  formOf(request: Request, env: unknown): Buffer
+  formOf: FormOf
   /** As in `X-Request-Id` of the response. */
   requestIdOf(env: unknown): string
   /** Whether the listening address, the peer and Host are loopback and no proxy header is present. */

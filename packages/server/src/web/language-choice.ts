@@ -1,9 +1,7 @@
 import { html, raw } from 'hono/html'
-import type { HtmlEscapedString } from 'hono/utils/html'
 import { localization, texts } from '../languages/current.ts'
 import { LANGUAGES } from '../languages/languages.ts'
-
-type Html = HtmlEscapedString | Promise<HtmlEscapedString>
+import type { Html } from './html.ts'
 
 /** The link to /language in the footer: buttons for all languages would make every page much larger. */
 export function languageLink(returnTo: string): Html {

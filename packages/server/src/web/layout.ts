@@ -1,15 +1,15 @@
 import { html, raw } from 'hono/html'
-import type { HtmlEscapedString } from 'hono/utils/html'
 import { type Brand, isMark } from '../brand/brand.ts'
 import { MARK_DRAWING } from '../brand/mark.ts'
 import { type Instant, SECOND } from '../clock.ts'
 import { localization, texts } from '../languages/current.ts'
 import type { User } from '../users/user.ts'
 import type { Assets, LogoAsset } from './assets.ts'
+import type { Html } from './html.ts'
 import { languageLink } from './language-choice.ts'
-import { type ThemeChoice, themeForm } from './theme.ts'
+import { type ThemeChoice, themeForm } from './theme-choice.ts'
 
-export type Html = HtmlEscapedString | Promise<HtmlEscapedString>
+export type { Html }
 
 /** The parts that are the same on every page. */
 export interface Shell {

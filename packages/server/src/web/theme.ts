@@ -1,12 +1,6 @@
 import type { Hono } from 'hono'
-import { html, raw } from 'hono/html'
-import { texts } from '../languages/current.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
-import type { Html } from './layout.ts'
-
-/** The choices of a theme: the system's, light or dark. */
-export type ThemeChoice = (typeof THEME_CHOICES)[number]
-export const THEME_CHOICES = ['system', 'light', 'dark'] as const
+import { THEME_CHOICES } from './theme-choice.ts'
 
 /** POST /theme: keeps the choice in a cookie, so that the next page comes in it from its first byte. */
 export function themePages(app: Hono<PageVariables>, kit: PageKit): void {
@@ -16,11 +10,6 @@ export function themePages(app: Hono<PageVariables>, kit: PageKit): void {
     if (choice) kit.cookies.setTheme(c, choice)
     return c.redirect(ownPath(fields.get('return_to'), kit.publicUrl) ?? '/', 303)
   })
-}
-
-export function themeForm(chosen: ThemeChoice, returnTo: string, token: Html): Html {
-  const { theme, themes } = texts.nav
-  return html`<form method="post" action="/theme">${token}<input type="hidden" name="return_to" value="${returnTo}"><div class="theme" role="group" aria-label="${theme}">${THEME_CHOICES.map(each => html`<button name="theme" value="${each}" aria-pressed="${raw(String(each === chosen))}">${themes[each]}</button>`)}</div></form>`
 }
 
 /**

@@ -189,10 +189,6 @@ const MAY_IMPORT: Record<string, string[]> = {
   'cli.ts': ['cli'],
 }
 
-/** Lower these when a cycle is removed. */
-const MAX_TYPE_CIRCLES = 1
-const MAX_TYPE_CIRCLE_FILES = 6
-
 test('every file imports only what the rule of its folder allows', async () => {
   const wrong: string[] = []
   for (const file of await sourceFiles()) {
@@ -214,27 +210,15 @@ test('every file imports only what the rule of its folder allows', async () => {
   assert.deepEqual(wrong, [])
 })
 
-test('there are no import cycles by value, and few by type', async t => {
-  const byValue = new Map<string, string[]>()
-  const byAny = new Map<string, string[]>()
+test('there are no import circles, neither by value nor by type', async () => {
+  const imports = new Map<string, string[]>()
   for (const file of await sourceFiles()) {
-    const imports = localImports(file)
-    const from = relative(src, file.path)
-    byValue.set(
-      from,
-      imports.flatMap(({ target, typeOnly }) => (typeOnly ? [] : [target])),
-    )
-    byAny.set(
-      from,
-      imports.map(({ target }) => target),
+    imports.set(
+      relative(src, file.path),
+      localImports(file).map(({ target }) => target),
     )
   }
-  assert.deepEqual(circlesOf(byValue), [])
-  const byType = circlesOf(byAny)
-  const sizes = byType.map(circle => circle.length)
-  t.diagnostic(`import circles by type: ${byType.length}, of ${sizes.join(', ')} files`)
-  assert.ok(byType.length <= MAX_TYPE_CIRCLES, byType.map(circle => circle.join(' ')).join('\n'))
-  assert.ok(Math.max(0, ...sizes) <= MAX_TYPE_CIRCLE_FILES, byType.map(circle => circle.join(' ')).join('\n'))
+  assert.deepEqual(circlesOf(imports), [])
 })
 
 /** Types of a noun's singular file (`user.ts`) may be imported everywhere; its operations may not. */
