@@ -15,21 +15,19 @@ export function describe(why) {
     const cause = why.networkCause === undefined ? {} : { cause: why.networkCause };
     return { code: 1006, reason: why.code, error: why, ...cause };
 }
-/** Refusals of an exchange that are not retryable. */
+/** Statuses of an exchange that no retry changes: the key is refused, whatever the code, which may be newer than this. */
+const FINAL_STATUSES = new Set([401, 403]);
+/** Further errors that no retry changes. `invalid_api_key` is also what a malformed key is refused with before a request. */
 const FINAL_CODES = new Set([
     'invalid_api_key',
-    'api_key_revoked',
-    'api_key_expired',
-    'insufficient_scope',
-    'account_suspended',
-    'network_not_allowed',
-    'session_required',
     'invalid_request',
     'invalid_configuration',
 ]);
-/** Whether an error of the token exchange stops the agent. */
+/** Whether an error of the token exchange stops the agent. `bad_response` may be that of a proxy on the way. */
 export function isFinalError(error) {
-    return error instanceof KeywayError && FINAL_CODES.has(error.code);
+    if (!(error instanceof KeywayError))
+        return false;
+    return FINAL_CODES.has(error.code) || (FINAL_STATUSES.has(error.status) && error.code !== 'bad_response');
 }
 /** Advice for the user by reason, in one sentence each. */
 const ADVICE = {
@@ -54,7 +52,7 @@ export function stopErrorFromExchange(error) {
 export function stopErrorFromClose({ code, reason }) {
     const name = ADVICE[reason] ? reason : FALLBACK_REASONS[code];
     const advice = (name && ADVICE[name]) || `The hub closed the connection for good (${code} ${reason}).`;
-    return new KeywayError(errorCode(name), advice);
+    return new KeywayError(errorCodeOf(code, reason), advice);
 }
 /** Proxies may drop the close reason, so the code alone decides. */
 const FALLBACK_REASONS = {
@@ -63,14 +61,9 @@ const FALLBACK_REASONS = {
     4409: 'resumed_elsewhere',
     4410: 'revoked',
 };
-function errorCode(reason) {
-    switch (reason) {
-        case 'revoked':
-        case 'insufficient_scope':
-        case 'account_suspended':
-        case 'network_not_allowed':
-            return reason;
-        default:
-            return 'refused';
-    }
+/** The reason of 4403 is the error code with which the exchange refuses the key, maybe one newer than this version. */
+function errorCodeOf(code, reason) {
+    if (code === 4410)
+        return 'revoked';
+    return code === 4403 && reason !== '' ? reason : 'refused';
 }

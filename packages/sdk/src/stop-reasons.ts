@@ -1,7 +1,7 @@
 import type { AgentDisconnected } from './agent-options.ts'
 import { KeywayError } from './errors.ts'
 import type { HubClosed } from './hub-connection.ts'
-import { CLOSE_CODES, type CloseCode } from './protocol.ts'
+import { CLOSE_CODES, type CloseCode, type ErrorCode } from './protocol.ts'
 
 /** How a client should reconnect after a close code. */
 export type Reconnect = (typeof CLOSE_CODES)[CloseCode]['reconnect']
@@ -25,22 +25,19 @@ export function describe(why: unknown): HubClosed & Pick<AgentDisconnected, 'cau
   return { code: 1006, reason: why.code, error: why, ...cause }
 }
 
-/** Refusals of an exchange that are not retryable. */
+/** Statuses of an exchange that no retry changes: the key is refused, whatever the code, which may be newer than this. */
+const FINAL_STATUSES: ReadonlySet<number> = new Set([401, 403])
+/** Further errors that no retry changes. `invalid_api_key` is also what a malformed key is refused with before a request. */
 const FINAL_CODES: ReadonlySet<string> = new Set([
   'invalid_api_key',
-  'api_key_revoked',
-  'api_key_expired',
-  'insufficient_scope',
-  'account_suspended',
-  'network_not_allowed',
-  'session_required',
   'invalid_request',
   'invalid_configuration',
 ])
 
-/** Whether an error of the token exchange stops the agent. */
+/** Whether an error of the token exchange stops the agent. `bad_response` may be that of a proxy on the way. */
 export function isFinalError(error: unknown): error is KeywayError {
-  return error instanceof KeywayError && FINAL_CODES.has(error.code)
+  if (!(error instanceof KeywayError)) return false
+  return FINAL_CODES.has(error.code) || (FINAL_STATUSES.has(error.status) && error.code !== 'bad_response')
 }
 
 /** Advice for the user by reason, in one sentence each. */
@@ -69,7 +66,7 @@ export function stopErrorFromExchange(error: KeywayError): KeywayError {
 export function stopErrorFromClose({ code, reason }: HubClosed): KeywayError {
   const name = ADVICE[reason] ? reason : FALLBACK_REASONS[code]
   const advice = (name && ADVICE[name]) || `The hub closed the connection for good (${code} ${reason}).`
-  return new KeywayError(errorCode(name), advice)
+  return new KeywayError(errorCodeOf(code, reason), advice)
 }
 
 /** Proxies may drop the close reason, so the code alone decides. */
@@ -80,14 +77,8 @@ const FALLBACK_REASONS: Record<number, string> = {
   4410: 'revoked',
 }
 
-function errorCode(reason: string | undefined): KeywayError['code'] {
-  switch (reason) {
-    case 'revoked':
-    case 'insufficient_scope':
-    case 'account_suspended':
-    case 'network_not_allowed':
-      return reason
-    default:
-      return 'refused'
-  }
+/** The reason of 4403 is the error code with which the exchange refuses the key, maybe one newer than this version. */
+function errorCodeOf(code: number, reason: string): KeywayError['code'] {
+  if (code === 4410) return 'revoked'
+  return code === 4403 && reason !== '' ? (reason as ErrorCode) : 'refused'
 }

@@ -124,11 +124,30 @@ describe('permanent stop', () => {
     })
   }
 
+  test('an exchange refused with a code that this version does not know stops the agent with the message of the service', async t => {
+    const { server, events, clock } = await startAgent(t, {}, server => {
+      server.answer = () => problem(403, 'newer_code')
+    })
+    const { error } = await events.stopped.next()
+    assert.equal(error?.code, 'newer_code')
+    assert.equal((await events.disconnected.next()).willReconnect, false)
+    clock.advance(24 * HOUR)
+    assert.equal(server.exchangeCount, 1)
+  })
+
+  test('a 403 without a problem document, as proxies answer, does not stop the agent', async t => {
+    const { events } = await startAgent(t, {}, server => {
+      server.answer = () => ({ status: 403, body: 'Forbidden' })
+    })
+    assert.equal((await events.disconnected.next()).willReconnect, true)
+  })
+
   for (const [closeCode, reason, code] of [
     [4410, 'revoked', 'revoked'],
     [4410, '', 'revoked'],
     [4403, 'account_suspended', 'account_suspended'],
     [4403, 'insufficient_scope', 'insufficient_scope'],
+    [4403, 'newer_reason', 'newer_reason'],
     [4403, '', 'refused'],
     [4400, 'bad_message', 'refused'],
     [1009, 'too_big', 'refused'],

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from ._errors import KeywayError
 
-_FINAL_CODES = frozenset(
-    {
-        "invalid_api_key",
-        "api_key_revoked",
-        "api_key_expired",
-        "insufficient_scope",
-        "account_suspended",
-        "network_not_allowed",
-        "session_required",
-        "invalid_request",
-        "invalid_configuration",
-    }
-)
+_FINAL_STATUSES = frozenset({401, 403})
+"""Statuses of an exchange that no retry changes: the key is refused, whatever the code, which may be newer than this."""
+
+_FINAL_CODES = frozenset({"invalid_api_key", "invalid_request", "invalid_configuration"})
+"""Further errors that no retry changes. `invalid_api_key` is also what a malformed key is refused with before a request."""
 
 _ADVICE = {
     "invalid_api_key": "The API key is unknown here. Check that it is complete and belongs to this service.",
@@ -35,12 +27,12 @@ _ADVICE = {
 _FALLBACK_REASONS = {1009: "too_big", 4400: "bad_message", 4409: "resumed_elsewhere", 4410: "revoked"}
 """Proxies may drop the close reason, so the code alone decides."""
 
-_CODES_OF_CLOSES = frozenset({"revoked", "insufficient_scope", "account_suspended", "network_not_allowed"})
-
 
 def is_final(error: object) -> bool:
-    """Whether an error of the token exchange stops the agent."""
-    return isinstance(error, KeywayError) and error.code in _FINAL_CODES
+    """Whether an error of the token exchange stops the agent. `bad_response` may be that of a proxy on the way."""
+    if not isinstance(error, KeywayError):
+        return False
+    return error.code in _FINAL_CODES or (error.status in _FINAL_STATUSES and error.code != "bad_response")
 
 
 def stop_error_from_exchange(error: KeywayError) -> KeywayError:
@@ -60,4 +52,11 @@ def stop_error_from_close(code: int, reason: str) -> KeywayError:
     """The error of an agent whose connection was closed permanently."""
     name = reason if reason in _ADVICE else _FALLBACK_REASONS.get(code, "")
     advice = _ADVICE.get(name, f"The hub closed the connection for good ({code} {reason}).")
-    return KeywayError(name if name in _CODES_OF_CLOSES else "refused", advice)
+    return KeywayError(_error_code(code, reason), advice)
+
+
+def _error_code(code: int, reason: str) -> str:
+    """The reason of 4403 is the error code with which the exchange refuses the key, maybe one newer than this version."""
+    if code == 4410:
+        return "revoked"
+    return reason if code == 4403 and reason else "refused"

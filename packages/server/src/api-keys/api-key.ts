@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { ErrorCode } from '@keyway/sdk/protocol'
 import type { Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
 import { type Limits, NO_LIMITS, newLimits, type WantedLimits } from '../limits/limit.ts'
@@ -106,13 +107,14 @@ export const KEY_REFUSALS = {
   network_not_allowed: () => 'This API key may not be used from this network.',
   insufficient_scope: ({ scope }: KeyUse) =>
     `This API key lacks the scope ${scope}. Use a key that has it, or one without scopes.`,
-}
+} satisfies Partial<Record<ErrorCode, (use: KeyUse) => string>>
 export type KeyRefusal = keyof typeof KEY_REFUSALS
 export const KEY_REFUSAL_CODES = Object.keys(KEY_REFUSALS) as KeyRefusal[]
 
 /**
- * May this key be used? Null: yes. The only implementation of this rule; the hub maps it
- * to close codes, introspection to `active`. Keys of a deleted owner count as revoked.
+ * May this key be used? Null: yes. The only implementation of this rule; the hub maps it to close codes, introspection to
+ * `active`. Keys of a deleted owner count as revoked. A new refusal is an error code (`ERROR_CODES` of the SDK), its
+ * problem (problems.ts), its sentence above and its condition here.
  */
 export function refusalOf(
   key: Pick<OwnedApiKey, 'revokedAt' | 'expiresAt' | 'ownerStatus' | 'allowedNetworks' | 'scopes'>,

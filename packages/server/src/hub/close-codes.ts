@@ -6,15 +6,13 @@ import type { KeyStatus } from './hub-ports.ts'
 /** Close code and reason (RFC 6455 section 7.4). All that the hub sends are listed here. */
 export interface CloseStatus {
   code: CloseCode
-  reason: CloseReason
+  /** Of 4403: the error code with which the exchange refuses the key. */
+  reason: CloseReason | KeyRefusal
 }
 
 /** A frame that is not one JSON object in one text message. */
 export const BAD_MESSAGE: CloseStatus = { code: 4400, reason: 'bad_message' }
 export const INVALID_TOKEN: CloseStatus = { code: 4401, reason: 'invalid_token' }
-const INSUFFICIENT_SCOPE: CloseStatus = { code: 4403, reason: 'insufficient_scope' }
-const ACCOUNT_SUSPENDED: CloseStatus = { code: 4403, reason: 'account_suspended' }
-const NETWORK_NOT_ALLOWED: CloseStatus = { code: 4403, reason: 'network_not_allowed' }
 /** The token expired without a renewal (see renewals.ts), or the key has expired. */
 export const TOKEN_EXPIRED: CloseStatus = { code: 4408, reason: 'token_expired' }
 /** The agent resumed this connection on another socket; see resumptions.ts. */
@@ -33,13 +31,14 @@ export const RESTARTING: CloseStatus = { code: 1012, reason: 'restarting' }
 /** This node cannot confirm that the key is active; see database-freshness.ts. */
 export const TRY_AGAIN_LATER: CloseStatus = { code: 1013, reason: 'try_again_later' }
 
-const CLOSE_STATUS_OF: Record<KeyRefusal, CloseStatus> = {
+/** Refusals of a key that clients handle otherwise than by stopping with the error code (4403). */
+const OWN_STATUS_OF: Partial<Record<KeyRefusal, CloseStatus>> = {
   api_key_revoked: REVOKED,
   api_key_expired: TOKEN_EXPIRED,
-  account_suspended: ACCOUNT_SUSPENDED,
-  network_not_allowed: NETWORK_NOT_ALLOWED,
-  insufficient_scope: INSUFFICIENT_SCOPE,
 }
+const STATUS_OF_REFUSAL = Object.fromEntries(
+  KEY_REFUSAL_CODES.map(code => [code, OWN_STATUS_OF[code] ?? { code: 4403, reason: code }]),
+) as Record<KeyRefusal, CloseStatus>
 
 /** The close status if this key may not be used for this connection, or null if it may. */
 export function refusalOfKey(
@@ -50,15 +49,15 @@ export function refusalOfKey(
   if (!key) return REVOKED
   if (key.userId !== connection.userId) return INVALID_TOKEN
   const refusal = refusalOf(key, { now, address: connection.address, scope: 'agent:connect' })
-  return refusal && CLOSE_STATUS_OF[refusal]
+  return refusal && STATUS_OF_REFUSAL[refusal]
 }
 
 /** The error code of the key's refusal that this close status corresponds to; null for other statuses. */
 export function refusalCodeOf(status: CloseStatus): KeyRefusal | null {
-  return KEY_REFUSAL_CODES.find(code => CLOSE_STATUS_OF[code] === status) ?? null
+  return KEY_REFUSAL_CODES.find(code => STATUS_OF_REFUSAL[code] === status) ?? null
 }
 
 /** The close status if the token's own scopes allow no connection, or null. */
 export function refusalOfScopes(connection: { allows(scope: string): boolean }): CloseStatus | null {
-  return connection.allows('agent:connect') ? null : INSUFFICIENT_SCOPE
+  return connection.allows('agent:connect') ? null : STATUS_OF_REFUSAL['insufficient_scope']
 }
