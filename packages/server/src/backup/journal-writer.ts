@@ -16,7 +16,7 @@ interface Deps {
 
 /**
  * Writes the facts of a committed transaction to the journal. Never throws, since the commit cannot be undone: if the
- * journal cannot be written, or the database fails in between, that is logged as an error (decision 8).
+ * journal cannot be written, or the database fails in between, that is logged as an error (decision 4).
  */
 export function createJournalWriter({ journal, store, clock, log }: Deps) {
   const entriesOf = createEntries(store, clock)

@@ -57,7 +57,7 @@ export interface RequestLimits {
  * Limits over all nodes without a write per request. A node holds a share of each limit, and lets requests through up
  * to it by itself (subject.ts). The shares are kept in one row per subject (lease-state.ts), replaced by one
  * conditional update: when the node needs more, when another node wants what it does not use, and at shutdown. Shares
- * never add up to more than the limit; that of a dead node counts as used at the end of its lease. Decision 19.
+ * never add up to more than the limit; that of a dead node counts as used at the end of its lease. Decision 6.
  */
 export function createRequestLimits({
   clock,

@@ -10,7 +10,7 @@ export interface MailerDeps extends InboxDeps {
   announce?: Announce
 }
 
-/** The mailer that `KEYWAY_MAIL_URL` names. The SMTP library is loaded only for SMTP (decision 2). */
+/** The mailer that `KEYWAY_MAIL_URL` names. The SMTP library is loaded only for SMTP (decision 1). */
 export async function createMailer(settings: Config['mail'], deps: MailerDeps): Promise<Mailer> {
   switch (settings.kind) {
     case 'inbox':

@@ -120,7 +120,7 @@ export async function createStorage(config: StorageConfig, log: Log): Promise<Da
   }
 }
 
-/** Imports only the configured engine (decision 2). */
+/** Imports only the configured engine (decision 1). */
 async function openEngine({ database, events, secrets, poolSize }: StorageConfig, log: Log): Promise<Engine> {
   if (database.engine === 'sqlite') {
     const { openSqlite } = await import('./sqlite.ts')

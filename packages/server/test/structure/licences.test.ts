@@ -37,7 +37,7 @@ test('installing with the oldest supported Node 20 warns of no engine, since the
     />=? ?2[1-9]/.test(engines?.node ?? ''),
   )
   assert.deepEqual(
-    newer.map(([path]) => `remove "engines" of ${path} from package-lock.json (decision 2)`),
+    newer.map(([path]) => `remove "engines" of ${path} from package-lock.json (decision 1)`),
     [],
   )
 })
