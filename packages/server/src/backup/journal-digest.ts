@@ -81,7 +81,7 @@ export async function digestJournal(
       refuseForeign(entry, file, instance)
       digest.begins = earlier(digest.begins, entry.at)
     }
-    if (entry.type === 'opened' || entry.type === 'closed' || entry.at < since) continue
+    if (!isChange(entry, since)) continue
     if (++digest.entries % 1000 === 0) progress(digest.entries)
     add(digest, entry)
   }
@@ -93,6 +93,11 @@ export async function digestJournal(
       `The journal is incomplete: ${digest.missing}. Nothing was changed. Restore the original file. ${UNAUTHENTICATED_MEANS}`,
     )
   return digest
+}
+
+/** Whether the entry is a change that must be applied when only changes from `since` on matter. */
+export function isChange(entry: JournalEntry, since: Instant): boolean {
+  return entry.type !== 'opened' && entry.type !== 'closed' && entry.at >= since
 }
 
 /**

@@ -10,7 +10,7 @@ import {
   withProgress,
 } from './backup-file.ts'
 import type { BackupStore, RestoreTransaction } from './backup-store.ts'
-import { digestJournal, filesNeeded, type JournalDigest } from './journal-digest.ts'
+import { digestJournal, filesNeeded, isChange, type JournalDigest } from './journal-digest.ts'
 import type { JournalEntry } from './journal-entry.ts'
 import { journalFiles, readJournalLines } from './journal-reader.ts'
 
@@ -163,7 +163,7 @@ async function applyJournal(
   for (const entry of finalStates(digest)) await apply(entry)
   let entries = 0
   for await (const { entry } of readJournalLines(files, trust)) {
-    if (entry.type === 'opened' || entry.type === 'closed' || entry.at < since) continue
+    if (!isChange(entry, since)) continue
     entries++
     if (FACTS.has(entry.type)) await apply(entry)
   }

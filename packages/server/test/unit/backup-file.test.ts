@@ -67,6 +67,14 @@ test('a backup is read as it was written, with the number of rows of each table'
   assert.deepEqual(await collected(readRows(checked)), ROWS)
 })
 
+test('characters of several bytes are read whole wherever a chunk of the file ends', async t => {
+  const { path } = await open(t)
+  const file = join(path, 'tuesday.keyway')
+  const rows = ['', 'x', 'xx'].map(shift => ({ table: 'users', row: { id: shift + '€'.repeat(50_000) } }))
+  await writeBackup(file, { ...HEADER, file: 'tuesday.keyway' }, rowsOf(rows), secrets)
+  assert.deepEqual(await collected(readRows(await checkBackup(file, TRUST))), rows)
+})
+
 test('a backup that fails leaves no file', async t => {
   const { path } = await open(t)
   const file = join(path, 'tuesday.keyway')

@@ -146,7 +146,11 @@ test('secrets of an app, authorisations, consents and policies are those of thei
     assert.deepEqual(digest.consents.get('v a'), others[1])
     assert.deepEqual(digest.policies, last[3])
     assert.deepEqual([digest.keys.size, digest.users.size], [0, 0])
+    assert.deepEqual([digest.authorizations.size, digest.consents.size], [2, 2])
   }
+  const later: JournalEntry = { type: 'policies', at: 20, policies: {}, changed_at: 20 }
+  const { policies } = await digestOf(t, [...last, { ...later, policies: { defaultKeyLifetimeDays: 7 } }])
+  assert.deepEqual(policies?.policies, { defaultKeyLifetimeDays: 7 }, 'the later line of one millisecond')
 })
 
 test('entries from `since` on count, and progress is reported for each thousand', async t => {

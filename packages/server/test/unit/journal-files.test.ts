@@ -67,6 +67,7 @@ test('a journal with files gets another one at the first entry, and one for each
   await (await journal()).close()
   const [first] = namesIn(folder)
   const again = await journal()
+  await again.append([])
   assert.deepEqual(namesIn(folder), [first])
   await again.append([link('a')])
   const second = namesIn(folder).find(name => name !== first)!
@@ -126,6 +127,16 @@ test('entries are read with the offset of the next line, and an incomplete last 
   const [a, b] = linesOf(file).map(line => Buffer.byteLength(line))
   assert.deepEqual(ends, [a, a! + b!])
   await opened.close()
+})
+
+test('characters of several bytes are read whole wherever a chunk of the file ends', async t => {
+  const { folder, journal } = open(t)
+  const ids = ['', 'x', 'xx'].flatMap(shift => Array.from({ length: 5 }, () => shift + '€'.repeat(6000)))
+  const opened = await journal()
+  await opened.append(ids.map(link))
+  await opened.close()
+  const entries = await read([join(folder, namesIn(folder)[0]!)])
+  assert.deepEqual(entries.slice(1, -1), ids.map(link))
 })
 
 test('each kind of damage is named with its line and its file', async t => {

@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { createBackup } from '../../src/backup/backup.ts'
+import { checkBackup, readRows, writeBackup } from '../../src/backup/backup-file.ts'
+import { openJournal } from '../../src/backup/journal.ts'
+import type { JournalEntry } from '../../src/backup/journal-entry.ts'
+import { createRestore, LATE_COMMITS, type RestoreOptions } from '../../src/backup/restore.ts'
+import { DAY } from '../../src/clock.ts'
+import { newId } from '../../src/ids.ts'
+import { createBackupStore } from '../../src/storage/backup.ts'
+import { aKey, anEntry, insertUser } from '../contract/fixtures.ts'
+import { openTestStorage } from '../support/engines.ts'
+import { temporaryFolder } from '../support/serve.ts'
+
+/** A backup of one account with a key, and an empty database. The rules are the same on every engine. */
+async function open(t: TestContext) {
+  const { path, remove } = temporaryFolder()
+  t.after(remove)
+  const { storage, secrets } = await openTestStorage('sqlite', t)
+  const user = await insertUser(storage.store, { deletesAt: Date.now() + DAY })
+  const key = aKey(user.id)
+  await storage.store.apiKeys.insert(key)
+  const file = join(path, 'monday.keyway')
+  const back = createBackup({
+    store: createBackupStore(storage.engine),
+    version: 'test',
+    secrets,
+    openPepper: sealed => secrets.open('address-pepper', sealed, 'address-pepper'),
+  })
+  const { createdAt, counts } = await back(file)
+  const target = await openTestStorage('sqlite', t)
+  const journalDir = join(path, 'journal')
+  const now = createdAt + 1000
+  const restore = createRestore({
+    store: createBackupStore(target.storage.engine),
+    clock: { now: () => now },
+    secrets,
+  })
+  return {
+    ...{ user, key, file, createdAt, counts, now, secrets, journalDir },
+    store: target.storage.store,
+    restore: (options: Partial<RestoreOptions> = {}) =>
+      restore(file, { journalDir: null, keepKeys: false, unauthenticated: false, ...options }),
+    async journal(entries: readonly JournalEntry[], at = createdAt) {
+      const journal = await openJournal(journalDir, {
+        clock: { now: () => at },
+        secrets,
+        instance: 'service',
+      })
+      await journal.append(entries)
+      await journal.close()
+    },
+  }
+}
+
+test('a restore without a journal revokes all keys, and gives people time to cancel deletions', async t => {
+  const { restore, store, user, key, counts, createdAt, now } = await open(t)
+  assert.deepEqual(await restore(), {
+    backupFrom: createdAt,
+    counts,
+    sessionsEnded: 0,
+    linksEnded: 0,
+    keysRevoked: 1,
+    journal: null,
+  })
+  assert.equal((await store.users.find(user.id))?.deletesAt, now + 7 * DAY)
+  assert.equal((await store.apiKeys.findOwned(user.id, key.id))?.revokedAt, now)
+})
+
+test('a restore that is to keep the keys revokes none', async t => {
+  const { restore, store, user, key } = await open(t)
+  assert.equal((await restore({ keepKeys: true })).keysRevoked, 0)
+  assert.equal((await store.apiKeys.findOwned(user.id, key.id))?.revokedAt, null)
+})
+
+test('a restore applies the entries of the journal since the backup, and counts those of unknown subjects', async t => {
+  const { restore, store, user, key, journal, journalDir, createdAt } = await open(t)
+  const at = createdAt - LATE_COMMITS
+  const state = { type: 'api_key', revoked_at: at, expires_at: null, allowed_networks: [] } as const
+  const entry = { ...anEntry(user.id, 500), balanceAfter: 500 }
+  const nobody = { ...anEntry(newId(createdAt), 500), balanceAfter: 500 }
+  await journal([
+    { ...state, at: at - 1, id: newId(at) },
+    { ...state, at, id: key.id },
+    { ...state, at, id: newId(at) },
+    { type: 'magic_link', at, id: newId(at) },
+    { type: 'ledger', at, entry },
+    { type: 'ledger', at, entry: nobody },
+  ])
+  const report = await restore({ journalDir })
+  assert.deepEqual(report.journal, { applied: 2, unknown: 2, openEnds: [], missing: null })
+  assert.equal(report.keysRevoked, 0)
+  assert.equal((await store.apiKeys.findOwned(user.id, key.id))?.revokedAt, at)
+  assert.equal((await store.users.find(user.id))?.deletesAt, user.deletesAt)
+})
+
+test('a journal must begin at the time of the backup or before', async t => {
+  const late = await open(t)
+  await late.journal([], late.createdAt + 1)
+  await assert.rejects(late.restore({ journalDir: late.journalDir }), ({ message }: Error) =>
+    message.startsWith(
+      `The journal in ${late.journalDir} begins at ${new Date(late.createdAt + 1).toJSON()}`,
+    ),
+  )
+  const intime = await open(t)
+  await intime.journal([])
+  assert.deepEqual((await intime.restore({ journalDir: intime.journalDir })).journal?.applied, 0)
+})
+
+test('a backup with migrations or tables that this version does not know is refused, and nothing is written', async t => {
+  const { restore, file, secrets, store, user } = await open(t)
+  const { header } = await checkBackup(file, { secrets, unauthenticated: false })
+  const rewrite = async (change: object, table = 'users') => {
+    const rows = readRows(await checkBackup(file, { secrets, unauthenticated: false }))
+    const kept = (await Array.fromAsync(rows)).map(each => ({
+      ...each,
+      table: each.table === 'users' ? table : each.table,
+    }))
+    await writeBackup(
+      file,
+      { ...header, ...change },
+      (async function* () {
+        yield* kept
+      })(),
+      secrets,
+    )
+  }
+  await rewrite({ version: '9.0.0', migrations: [...header.migrations, '9998_newer', '9999_newest'] })
+  await assert.rejects(restore(), {
+    message:
+      'The backup is of version 9.0.0, which is newer (9998_newer, 9999_newest). Restore it with that version.',
+  })
+  await rewrite({}, 'signing_keys')
+  await assert.rejects(restore(), {
+    message: 'The backup has rows of "signing_keys", which does not belong in backups.',
+  })
+  assert.equal(await store.users.find(user.id), null)
+})
+
+test('a database with accounts is not restored into', async t => {
+  const { restore } = await open(t)
+  await restore()
+  await assert.rejects(
+    restore(),
+    /^OperatorError: This database has accounts already; a restore needs an empty one\./,
+  )
+})
