@@ -77,7 +77,7 @@ test('a restore that is to keep the keys revokes none', async t => {
 test('a restore applies the entries of the journal since the backup, and counts those of unknown subjects', async t => {
   const { restore, store, user, key, journal, journalDir, createdAt } = await open(t)
   const at = createdAt - LATE_COMMITS
-  const state = { type: 'api_key', revoked_at: at, expires_at: null, allowed_networks: [] } as const
+  const state = { type: 'api_key' as const, revoked_at: at, expires_at: null, allowed_networks: [] }
   const entry = { ...anEntry(user.id, 500), balanceAfter: 500 }
   const nobody = { ...anEntry(newId(createdAt), 500), balanceAfter: 500 }
   await journal([

@@ -72,6 +72,21 @@ describe('races with the loading of a key’s status', () => {
     assert.deepEqual(client.received, [])
   })
 
+  test('a connect whose key is not loaded within ten seconds is closed with 1013', async t => {
+    const { services, url, key, hold, hub } = await openGated(t)
+    const { reached, release } = hold()
+    const client = new Client(url, await tokenOf(services, key))
+    await reached
+    services.clock.advance(9_999)
+    await hub.sweep()
+    hub.tick()
+    assert.equal(hub.connectionCount, 1)
+    services.clock.advance(1)
+    hub.tick()
+    assert.equal(await client.end(), '1013 try_again_later')
+    release()
+  })
+
   test('a renewal whose new key is revoked meanwhile is refused, and revoking the old key still closes the connection', async t => {
     const { services, url, userId, key, hold } = await openGated(t)
     const client = await connect(services, url, key)

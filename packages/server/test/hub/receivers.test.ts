@@ -111,6 +111,15 @@ describe('the nodes that hold a receiver', () => {
     assert.equal(asked.length, 3, 'and not again after its answer')
   })
 
+  test('do not wait for a node that left before it answered', async t => {
+    const { receivers, world } = openReceivers(t)
+    world.answers = 0
+    receivers.promise('a', USER, KEY)
+    const told = receivers.appear(CONNECTION)
+    world.peers = ['b']
+    assert.equal(await isSettled(told), true)
+  })
+
   test('do not treat an answer as confirming a promise that was made after the question', async t => {
     const { receivers, world } = openReceivers(t)
     receivers.promise('a', USER, KEY)

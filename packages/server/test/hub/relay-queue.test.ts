@@ -104,3 +104,15 @@ test('queued bytes are released once their event was published', async () => {
   }
   assert.equal(frames().length, 450)
 })
+
+test('five hundred commands of one owner await their answers at once, and others are not affected', async () => {
+  const { relay, peer, frames, release, settled } = openRelay()
+  release()
+  const send = (userId: string) =>
+    void relay.request([peer], { op: 'deliver', userId, to: 'all', frame: 'x' })
+  for (let n = 0; n < 600; n++) send('owner')
+  send('another')
+  await settled()
+  assert.equal(frames().filter(({ userId }) => userId === 'owner').length, 500)
+  assert.equal(frames().filter(({ userId }) => userId === 'another').length, 1)
+})

@@ -14,7 +14,8 @@ import {
 import type { KeyStatus } from '../../src/hub/hub-ports.ts'
 import { KeptMessage, MAX_SEQ_BYTES } from '../../src/hub/message-log.ts'
 import { Registry } from '../../src/hub/registry.ts'
-import { textOf } from '../hub/support/raw-frames.ts'
+import { textFrame } from '../../src/hub/text-frame.ts'
+import { encodeFrame, TEXT, textOf } from '../hub/support/raw-frames.ts'
 
 const read = (frame: unknown, isBinary = false) => readFrame(Buffer.from(JSON.stringify(frame)), isBinary)
 const invalid = (detail: string, id?: string) => ({
@@ -124,6 +125,14 @@ describe('frames of agents', () => {
     for (const levels of [66, 1000, 200_000]) assert.equal(encoded(levels), null)
     assert.deepEqual([MAX_FRAME_SIZE, FRAME_LIMITS], ['64 KiB', { maxPayload: 65_536, maxFragments: 128 }])
   })
+})
+
+test('a text is one unmasked frame of RFC 6455, with the shortest length that holds it', () => {
+  for (const length of [0, 125, 126, 65_535, 65_536]) {
+    const payload = Buffer.from('x'.repeat(length))
+    assert.deepEqual(textFrame(String(payload)), encodeFrame({ opcode: TEXT, payload, masked: false }))
+  }
+  assert.deepEqual(textFrame('ü'), Buffer.from([0x81, 2, 0xc3, 0xbc]))
 })
 
 describe('why a connection is closed', () => {

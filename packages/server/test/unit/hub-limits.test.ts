@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { SECOND } from '../../src/clock.ts'
 import { AgentConnection, type HubSocket } from '../../src/hub/agent-connection.ts'
+import { DRAIN_AGENTS_MS } from '../../src/hub/drain.ts'
 import { encodeMessage } from '../../src/hub/frame.ts'
 import { KeptMessage, MAX_NODE_BYTES, MessageBudget, MessageLog } from '../../src/hub/message-log.ts'
 import {
@@ -16,6 +17,8 @@ import {
   refill,
   takeFrame,
 } from '../../src/hub/rate-limits.ts'
+import { RESUME_SECONDS } from '../../src/hub/resume-token.ts'
+import { COMPARE_MS, MAX_WATCHERS } from '../../src/hub/watches.ts'
 
 const NOW = 1_000_000
 
@@ -31,8 +34,22 @@ test('the limits are what is documented', () => {
       DELIVERY_MIB_PER_SECOND,
       HANDSHAKE_ALLOWANCE,
       MAX_PENDING_HANDSHAKES,
+      DRAIN_AGENTS_MS,
+      COMPARE_MS,
+      MAX_WATCHERS,
+      RESUME_SECONDS,
     ],
-    [{ burst: 200, perSecond: 100 }, 5000, 16, { burst: 1000, perSecond: 10 }, 5000],
+    [
+      { burst: 200, perSecond: 100 },
+      5000,
+      16,
+      { burst: 1000, perSecond: 10 },
+      5000,
+      5 * SECOND,
+      5 * SECOND,
+      50,
+      120,
+    ],
   )
 })
 
