@@ -15,6 +15,24 @@ export function newId(now: Instant): string {
   return idOf(now, random)
 }
 
+/** The newest instant of `newOrderedId`, and the number of ids that it made since. */
+let newest: Instant = 0
+let made = 0
+
+/** The largest number in the 12 bits after the time. */
+const MAX_COUNTER = 0xfff
+
+/**
+ * As `newId`, and sorts by the order of creation within a millisecond, too: a counter replaces 12 of the random bits
+ * (RFC 9562, section 6.2, method 1). Of several processes each keeps its own order.
+ */
+export function newOrderedId(now: Instant): string {
+  made = now > newest ? 0 : Math.min(made + 1, MAX_COUNTER)
+  newest = Math.max(newest, now)
+  const id = newId(now)
+  return `${id.slice(0, 15)}${made.toString(16).padStart(3, '0')}${id.slice(18)}`
+}
+
 /** The UUID of this instant whose other bits are taken from a hexadecimal text of at least 20 digits. */
 export function idOf(now: Instant, hex: string): string {
   const time = now.toString(16).padStart(12, '0')

@@ -1,5 +1,5 @@
 import { DAY, type Instant } from '../clock.ts'
-import { newId } from '../ids.ts'
+import { newOrderedId } from '../ids.ts'
 import type { Caller } from '../network.ts'
 
 export type SecurityEventType =
@@ -100,7 +100,7 @@ export interface SecurityEvent {
 }
 
 /**
- * Creates an event. Its id may be created inside the transaction: it is not used to read back the outcome, and a retried
+ * Creates an event. Lists show events of one millisecond in the order in which they were created. The id may be created inside the transaction: it is not used to read back the outcome, and a retried
  * transaction has rolled back the earlier one.
  *
  * @param caller null for the operator or the service itself
@@ -113,7 +113,7 @@ export function securityEvent(
   about: { keyId?: string; sessionId?: string } = {},
 ): SecurityEvent {
   return {
-    id: newId(at),
+    id: newOrderedId(at),
     userId,
     type,
     at,
