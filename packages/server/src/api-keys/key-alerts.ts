@@ -18,6 +18,10 @@ export interface LimitAlert {
   limit: 'spend' | 'requests' | 'quota'
   per: RequestWindow | RefillPeriod | SpendPeriod
   percent: AlertPercent
+  /** Calls, or micro-dollars. */
+  allowed: number
+  /** As much of it as was used; absent if that is not known. */
+  used?: number
 }
 
 /** Maximum number of alerts that wait for the next flush. Beyond it none is added: alerts are informative only. */
@@ -55,7 +59,9 @@ export function createKeyAlerts({
     async onSpend(tx, spend) {
       for (const per of SPEND_PERIODS) {
         const percent = percentPassed(spend, per)
-        if (percent) await raise(tx, outbox, spend.key, { limit: 'spend', per, percent }, spend.at)
+        if (!percent) continue
+        const sums = { allowed: spend.caps[per]!, used: spentIn(per, spend.spent, spend.at) }
+        await raise(tx, outbox, spend.key, { limit: 'spend', per, percent, ...sums }, spend.at)
       }
     },
 

@@ -1,7 +1,7 @@
 import { KeywayError, type RateLimitState } from '../errors.ts'
 import { quotasOf, REQUEST_WINDOWS, type RequestWindow } from '../limits/limit.ts'
-import type { KeyLimiter, LeftOfLimits, LimitedKey } from '../limits/limits.ts'
-import type { KeyAlerts } from './key-alerts.ts'
+import type { KeyLimiter, LimitedKey } from '../limits/limits.ts'
+import type { KeyAlerts, LimitAlert } from './key-alerts.ts'
 
 /**
  * Wraps a limiter so that it also records when a key passes 80 or 100 % of a limit. Below that it costs nothing, and
@@ -26,7 +26,7 @@ export function alertingLimiter(limiter: KeyLimiter, alerts: Pick<KeyAlerts, 'no
     async consume(key, count) {
       const left = await limiter.consume(key, count).catch(error => refused(key, error))
       noted(key, left.requests)
-      noteQuota(key, left)
+      if (left.quota !== null) noteQuota(key, left.quota)
       return left
     },
   }
@@ -36,32 +36,34 @@ export function alertingLimiter(limiter: KeyLimiter, alerts: Pick<KeyAlerts, 'no
       if (remaining > limit / 5) continue
       const per = REQUEST_WINDOWS.find(window => window === name)
       // States without a window of that name are limits of the person, not of the key.
-      if (per) noteRequests(key, per, remaining < 1 ? 100 : 80)
+      if (per) noteRequests(key, per, limit, remaining)
     }
     return states
   }
 
-  function noteRequests(key: LimitedKey, per: RequestWindow, percent: 80 | 100): void {
-    alerts.noteLimit(key, { limit: 'requests', per, percent })
+  function noteRequests(key: LimitedKey, per: RequestWindow, allowed: number, remaining: number): void {
+    alerts.noteLimit(key, { limit: 'requests', per, ...sumsOf(allowed, remaining) })
   }
 
-  function noteQuota(key: LimitedKey, { quota: left }: LeftOfLimits): void {
-    if (left === null) return
+  /** @param left null: the quota refused a call, which may have asked for more than was left */
+  function noteQuota(key: LimitedKey, left: number | null): void {
     for (const { granted, refill } of quotasOf(key)) {
-      if (left > Math.max(granted, refill?.amount ?? 0) / 5) continue
-      alerts.noteLimit(key, {
-        limit: 'quota',
-        per: refill?.every ?? 'total',
-        percent: left < 1 ? 100 : 80,
-      })
+      const allowed = Math.max(granted, refill?.amount ?? 0)
+      if (left !== null && left > allowed / 5) continue
+      const sums = left === null ? { percent: 100 as const, allowed } : sumsOf(allowed, left)
+      alerts.noteLimit(key, { limit: 'quota', per: refill?.every ?? 'total', ...sums })
     }
   }
 
   function refused(key: LimitedKey, error: unknown): never {
     if (error instanceof KeywayError) {
       noted(key, [...(error.extras.limits ?? [])])
-      if (error.code === 'quota_exhausted') noteQuota(key, { requests: [], quota: 0 })
+      if (error.code === 'quota_exhausted') noteQuota(key, null)
     }
     throw error
   }
+}
+
+function sumsOf(allowed: number, left: number): Pick<LimitAlert, 'percent' | 'allowed' | 'used'> {
+  return { percent: left < 1 ? 100 : 80, allowed, used: Math.max(0, allowed - left) }
 }

@@ -47,7 +47,9 @@ export function createSend(deps: MagicLinkDeps) {
       storage.transaction(
         tx => {
           const now = clock.now()
-          return countSend(tx.magicLinks, buckets, now, () => queue(tx, wanted, { ...proof, link }, now))
+          return countSend(tx.magicLinks, buckets, now, () =>
+            queue(tx, wanted, { ...proof, link, client: caller.client }, now),
+          )
         },
         async store => ((await store.magicLinks.find(proof.loginId)) ? null : undefined),
       ),
@@ -73,11 +75,11 @@ export function createSend(deps: MagicLinkDeps) {
   async function queue(
     tx: Transaction,
     { email, appId, locale = null }: Wanted,
-    proof: MailSecrets & { link: string },
+    proof: MailSecrets & { link: string; client: string | null },
     now: Instant,
   ) {
     const expiresAt = now + MAGIC_LINK_LIFETIME
-    const { link, code } = proof
+    const { link, code, client } = proof
     await Promise.all([
       tx.magicLinks.insert({
         id: proof.loginId,
@@ -95,7 +97,7 @@ export function createSend(deps: MagicLinkDeps) {
         id: proof.mailId,
         recipient: email,
         userId: null,
-        content: { kind: 'sign_in', link, code, expiresAt },
+        content: { kind: 'sign_in', link, code, expiresAt, client },
         locale,
         now,
         sendBefore: expiresAt - MIN_VALIDITY_LEFT,

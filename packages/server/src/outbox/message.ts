@@ -7,7 +7,8 @@ import type { EmailAddress } from '../users/email-address.ts'
  * that earlier versions queued have no `keyId`.
  */
 export type MessageContent =
-  | { kind: 'sign_in'; link: string; code: string; expiresAt: Instant }
+  /** `client`, since this version: the User-Agent of the request, of which the mail names a known browser at most. */
+  | { kind: 'sign_in'; link: string; code: string; expiresAt: Instant; client?: string | null }
   | { kind: 'invitation'; link: string; expiresAt: Instant }
   | { kind: 'welcome'; trialCredit: string }
   | { kind: 'refresh_token_reused'; at: Instant; network: string; client: string | null }
@@ -40,6 +41,9 @@ export type MessageContent =
       limit: 'spend' | 'requests' | 'quota'
       per: 'second' | 'minute' | 'hour' | 'day' | 'month' | 'total'
       percent: 80 | 100
+      /** Calls, or micro-dollars of a spend limit. Earlier versions queued neither; `used` may be unknown. */
+      allowed?: number
+      used?: number
       keyId?: string
       keyPrefix: string
       keyName: string | null

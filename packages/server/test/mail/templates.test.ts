@@ -231,6 +231,41 @@ test('the mail about a token that was used twice names the browser as the pages 
   }
 })
 
+test('a sign-in mail says when it was asked for, and names a browser but no other program', async () => {
+  const firefox = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
+  for (const hasAccount of [true, false]) {
+    const { html, text } = await written({ ...signIn, client: firefox }, hasAccount)
+    for (const part of [visible(html), text]) {
+      assert.match(part, /Requested:?\s*20 Nov 2026, 12:00 UTC/)
+      assert.match(part, /Program:?\s*Firefox on Linux/)
+      assert.doesNotMatch(part, /Mozilla/)
+    }
+    for (const client of ['call 555-0100 to win', null, undefined]) {
+      const plain = await written({ ...signIn, ...(client !== undefined && { client }) }, hasAccount)
+      assert.doesNotMatch(`${plain.html} ${plain.text}`, /555|Program/)
+    }
+  }
+})
+
+test('the mail about a limit says how much it allows and how much was used', async () => {
+  const about = { kind: 'api_key_limit', at: 0, per: 'month', percent: 80, keyPrefix: 'svc_x', keyName: null } as const
+  const textOf = async (content: MessageContent) => visible((await written(content)).html)
+  const spend = await textOf({ ...about, limit: 'spend', allowed: 10_000_000, used: 8_120_000 })
+  assert.match(spend, /Limit\s*\$10\.00\s*Used so far\s*\$8\.12/)
+  const quota = await textOf({ ...about, limit: 'quota', allowed: 10_000, used: 8_000 })
+  assert.match(quota, /Limit\s*10,000\s*Used so far\s*8,000/)
+  const refused = await textOf({ ...about, limit: 'quota', percent: 100, allowed: 10_000 })
+  assert.match(refused, /Limit\s*10,000/)
+  assert.doesNotMatch(refused, /Used so far/)
+  assert.doesNotMatch(await textOf({ ...about, limit: 'spend' }), /Used so far/, 'queued by an earlier version')
+})
+
+test('the mail about a disabled webhook leads to that webhook', async () => {
+  const webhookId = '0190a5b8-7c3e-7abc-8def-0123456789ab'
+  const about = { kind: 'webhook_disabled', at: 0, webhookId, host: 'hooks.example.com', failure: 'status 500' } as const
+  assert.ok(hrefs((await written(about)).html).includes(`${publicUrl}/admin/webhooks/${webhookId}`))
+})
+
 test('the mail about a changed address has a button that writes to support, and text without it', async () => {
   const content = { kind: 'email_changed', at: 0, newEmail: 'ada@example.org', network: 'n' } as const
   const { html, text } = await written(content)

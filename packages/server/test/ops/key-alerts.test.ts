@@ -62,6 +62,8 @@ forEachEngine(engine => {
     assert.deepEqual(await percents(), [])
     await charge('eighth')
     assert.deepEqual(await percents(), [80])
+    const [near] = await services.mailsTo(ADA, 'api_key_limit')
+    assert.deepEqual([near!.allowed, near!.used], [10 * CENT, 8 * CENT])
     await Promise.all(Array.from({ length: 20 }, (_, n) => charge('raced', n)))
     assert.deepEqual(await percents(), [100, 80])
     assert.equal((await events('api_key_limit_near')).length, 1)
@@ -94,11 +96,12 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const second = await anotherNode(services, t)
     const { apiKey, events } = await withKey(services)
-    const requests: LimitAlert = { limit: 'requests', per: 'second', percent: 100 }
+    const requests: LimitAlert = { limit: 'requests', per: 'second', percent: 100, allowed: 5, used: 5 }
+    const quota: LimitAlert = { limit: 'quota', per: 'month', percent: 80, allowed: 10, used: 8 }
     const note = async () => {
       for (const { apiKeys } of [services, second]) {
         for (let n = 0; n < 100; n++) apiKeys.alerts.noteLimit(apiKey, requests)
-        apiKeys.alerts.noteLimit(apiKey, { limit: 'quota', per: 'month', percent: 80 })
+        apiKeys.alerts.noteLimit(apiKey, quota)
       }
       await Promise.all([services.apiKeys.flushUses(), second.apiKeys.flushUses()])
     }
@@ -123,16 +126,22 @@ forEachEngine(engine => {
     const mailed = async () => {
       await services.apiKeys.flushUses()
       const mails = await services.mailsTo(ADA, 'api_key_limit')
-      return mails.map(({ limit, percent }) => `${limit} ${percent}`).sort()
+      return mails.map(({ limit, percent, used }) => `${limit} ${percent}, ${used ?? '?'} used`).sort()
     }
     await services.limiter.consume(apiKey, 7)
     assert.deepEqual(await mailed(), [])
     await services.limiter.consume(apiKey, 1)
-    assert.deepEqual(await mailed(), ['quota 80', 'requests 80'])
+    const near = ['quota 80, 8 used', 'requests 80, 8 used']
+    assert.deepEqual(await mailed(), near)
     assert.equal(await refusedWith(services.limiter.consume(apiKey, 3)), 'quota_exhausted')
-    assert.deepEqual(await mailed(), ['quota 100', 'quota 80', 'requests 80'])
+    assert.deepEqual(await mailed(), ['quota 100, ? used', ...near])
     await services.limiter.consume(apiKey, 2)
-    assert.deepEqual(await mailed(), ['quota 100', 'quota 80', 'requests 100', 'requests 80'])
+    assert.deepEqual(await mailed(), [
+      'quota 100, ? used',
+      near[0],
+      'requests 100, 10 used',
+      near[1],
+    ])
   })
 
   test('a key that is used from a new network is a security event each time and a mail once a day', async t => {

@@ -13,6 +13,7 @@ const at = Date.UTC(2026, 10, 20, 19, 22, 7)
 const keyId = '0190a5b8-7c3e-7abc-8def-0123456789ab'
 const keyPrefix = 'svc_9fK2xQ7m'
 const network = '203.0.113.7'
+const firefox = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
 const changeLink =
   'https://keyway.example.com/account/email?token=3q2-7wXyZ_aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456'
 
@@ -23,6 +24,7 @@ const EXAMPLE: { [Kind in MessageContent['kind']]: Extract<MessageContent, { kin
     link: 'https://keyway.example.com/verify?token=3q2-7wXyZ_aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456&email=ada%40example.com',
     code: '48210937',
     expiresAt: at + 300_000,
+    client: firefox,
   },
   invitation: {
     kind: 'invitation',
@@ -34,7 +36,7 @@ const EXAMPLE: { [Kind in MessageContent['kind']]: Extract<MessageContent, { kin
     kind: 'refresh_token_reused',
     at,
     network: '203.0.113.0/24',
-    client: 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
+    client: firefox,
   },
   api_key_revoked_by_holder: {
     kind: 'api_key_revoked_by_holder',
@@ -51,13 +53,15 @@ const EXAMPLE: { [Kind in MessageContent['kind']]: Extract<MessageContent, { kin
     keyName: 'Build server',
     days: 7,
   },
-  api_key_used_again: { kind: 'api_key_used_again', at, keyId, keyPrefix, keyName: null, network },
+  api_key_used_again: { kind: 'api_key_used_again', at, keyId, keyPrefix, keyName: 'Night backup', network },
   api_key_limit: {
     kind: 'api_key_limit',
     at,
     limit: 'spend',
     per: 'month',
     percent: 80,
+    allowed: 10_000_000,
+    used: 8_120_000,
     keyId,
     keyPrefix,
     keyName: 'Build server',

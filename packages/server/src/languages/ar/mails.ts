@@ -127,7 +127,7 @@ export const mailsTexts = {
       preheader: 'لم تقبل نقطة نهايته شيئًا طوال ثلاثة أيام.',
       heading: 'عُطّل خطاف ويب',
       lead: 'لم تقبل نقطة النهاية أي حدث طوال ثلاثة أيام، لذا لن يُرسل إليها شيء بعد الآن. تُحفظ الأحداث المنتظرة وتُرسل عندما تفعّله مجددًا؛ أما ما يحدث حتى ذلك الحين فلا يُرسل.',
-      button: 'عرض خطاطيف الويب',
+      button: 'عرض خطاف الويب',
     },
     test: {
       subject: '{product}: رسالة تجريبية',
@@ -154,6 +154,9 @@ export const mailsTexts = {
       endpoint: 'نقطة النهاية',
       failure: 'آخر إخفاق',
       disabled: 'عُطّل',
+      requested: 'وقت الطلب',
+      limit: 'الحد',
+      usedSoFar: 'المستخدَم حتى الآن',
     },
   },
 } as const satisfies Translation<typeof english, 'ar'>

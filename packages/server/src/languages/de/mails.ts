@@ -124,7 +124,7 @@ export const mailsTexts = {
       preheader: 'Sein Endpunkt hat drei Tage lang nichts angenommen.',
       heading: 'Ein Webhook wurde deaktiviert',
       lead: 'Der Endpunkt hat drei Tage lang kein Ereignis angenommen, daher wird ihm nichts mehr gesendet. Wartende Ereignisse bleiben erhalten und werden gesendet, wenn Sie ihn wieder aktivieren; was bis dahin geschieht, wird nicht gesendet.',
-      button: 'Webhooks ansehen',
+      button: 'Webhook ansehen',
     },
     test: {
       subject: '{product}: Testmail',
@@ -151,6 +151,9 @@ export const mailsTexts = {
       endpoint: 'Endpunkt',
       failure: 'Letzter Fehler',
       disabled: 'Deaktiviert',
+      requested: 'Angefordert',
+      limit: 'Limit',
+      usedSoFar: 'Bisher verbraucht',
     },
   },
 } as const satisfies Translation<typeof english, 'de'>

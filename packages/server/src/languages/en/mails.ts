@@ -116,7 +116,7 @@ export const mailsTexts = {
       preheader: 'Its endpoint accepted nothing for three days.',
       heading: 'A webhook was disabled',
       lead: 'The endpoint accepted no event for three days, so nothing is sent to it any more. Events that wait are kept, and sent when you enable it again; events that happen while it is disabled are not sent.',
-      button: 'View your webhooks',
+      button: 'View the webhook',
     },
     test: {
       subject: '{product}: test mail',
@@ -143,6 +143,9 @@ export const mailsTexts = {
       endpoint: 'Endpoint',
       failure: 'Last failure',
       disabled: 'Disabled',
+      requested: 'Requested',
+      limit: 'Limit',
+      usedSoFar: 'Used so far',
     },
   },
 } as const

@@ -124,7 +124,7 @@ export const mailsTexts = {
       preheader: 'Su endpoint no aceptó nada durante tres días.',
       heading: 'Se desactivó un webhook',
       lead: 'El endpoint no aceptó ningún evento durante tres días, así que ya no se le envía nada. Los eventos en espera se conservan y se envían cuando lo reactives; los que ocurran hasta entonces, no.',
-      button: 'Ver tus webhooks',
+      button: 'Ver el webhook',
     },
     test: {
       subject: '{product}: correo de prueba',
@@ -151,6 +151,9 @@ export const mailsTexts = {
       endpoint: 'Endpoint',
       failure: 'Último error',
       disabled: 'Desactivado',
+      requested: 'Solicitado',
+      limit: 'Límite',
+      usedSoFar: 'Consumido',
     },
   },
 } as const satisfies Translation<typeof english, 'es'>

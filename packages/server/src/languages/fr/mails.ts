@@ -126,7 +126,7 @@ export const mailsTexts = {
       preheader: 'Son point de terminaison n’a rien accepté pendant trois jours.',
       heading: 'Un webhook a été désactivé',
       lead: 'Le point de terminaison n’a accepté aucun événement pendant trois jours : plus rien ne lui est envoyé. Les événements en attente sont conservés, et envoyés quand vous le réactivez ; ceux qui surviennent d’ici là ne le sont pas.',
-      button: 'Voir vos webhooks',
+      button: 'Voir le webhook',
     },
     test: {
       subject: '{product} : e-mail de test',
@@ -153,6 +153,9 @@ export const mailsTexts = {
       endpoint: 'Point de terminaison',
       failure: 'Dernier échec',
       disabled: 'Désactivation',
+      requested: 'Demande',
+      limit: 'Limite',
+      usedSoFar: 'Consommé',
     },
   },
 } as const satisfies Translation<typeof english, 'fr'>

@@ -125,7 +125,7 @@ export const mailsTexts = {
       preheader: 'Il suo endpoint non ha accettato nulla per tre giorni.',
       heading: 'Un webhook è stato disattivato',
       lead: 'L’endpoint non ha accettato nessun evento per tre giorni, quindi non gli viene più inviato nulla. Gli eventi in attesa vengono conservati e inviati quando lo riattivi; quelli che avvengono nel frattempo no.',
-      button: 'Vedi i tuoi webhook',
+      button: 'Vedi il webhook',
     },
     test: {
       subject: '{product}: e-mail di prova',
@@ -152,6 +152,9 @@ export const mailsTexts = {
       endpoint: 'Endpoint',
       failure: 'Ultimo errore',
       disabled: 'Disattivato',
+      requested: 'Richiesta',
+      limit: 'Limite',
+      usedSoFar: 'Consumato',
     },
   },
 } as const satisfies Translation<typeof english, 'it'>

@@ -144,6 +144,9 @@ export const mailsTexts = {
       endpoint: 'エンドポイント',
       failure: '最後の失敗',
       disabled: '無効化日時',
+      requested: 'リクエスト日時',
+      limit: '上限',
+      usedSoFar: 'これまでの使用量',
     },
   },
 } as const satisfies Translation<typeof english, 'ja'>

@@ -122,7 +122,7 @@ export const mailsTexts = {
       preheader: 'Het endpoint accepteerde drie dagen lang niets.',
       heading: 'Een webhook is uitgeschakeld',
       lead: 'Het endpoint accepteerde drie dagen lang geen enkele gebeurtenis, dus er wordt niets meer naartoe gestuurd. Wachtende gebeurtenissen blijven bewaard en worden verstuurd als je de webhook weer inschakelt; wat tot die tijd gebeurt, niet.',
-      button: 'Je webhooks bekijken',
+      button: 'Webhook bekijken',
     },
     test: {
       subject: '{product}: testmail',
@@ -149,6 +149,9 @@ export const mailsTexts = {
       endpoint: 'Endpoint',
       failure: 'Laatste fout',
       disabled: 'Uitgeschakeld',
+      requested: 'Aangevraagd',
+      limit: 'Limiet',
+      usedSoFar: 'Tot nu toe verbruikt',
     },
   },
 } as const satisfies Translation<typeof english, 'nl'>

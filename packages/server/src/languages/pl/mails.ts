@@ -124,7 +124,7 @@ export const mailsTexts = {
       preheader: 'Jego punkt końcowy nie przyjął niczego przez trzy dni.',
       heading: 'Wyłączono webhook',
       lead: 'Punkt końcowy nie przyjął żadnego zdarzenia przez trzy dni, więc niczego już do niego nie wysyłamy. Oczekujące zdarzenia zachowamy i wyślemy, gdy znów włączysz webhook; tych, które zajdą do tego czasu, nie wyślemy.',
-      button: 'Zobacz swoje webhooki',
+      button: 'Zobacz webhook',
     },
     test: {
       subject: '{product}: wiadomość testowa',
@@ -151,6 +151,9 @@ export const mailsTexts = {
       endpoint: 'Punkt końcowy',
       failure: 'Ostatni błąd',
       disabled: 'Wyłączono',
+      requested: 'Poproszono',
+      limit: 'Limit',
+      usedSoFar: 'Dotąd wykorzystano',
     },
   },
 } as const satisfies Translation<typeof english, 'pl'>

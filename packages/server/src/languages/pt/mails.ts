@@ -125,7 +125,7 @@ export const mailsTexts = {
       preheader: 'O endpoint dele não aceitou nada por três dias.',
       heading: 'Um webhook foi desativado',
       lead: 'O endpoint não aceitou nenhum evento por três dias, então nada mais é enviado a ele. Os eventos em espera são mantidos e enviados quando você o reativar; os que acontecerem até lá, não.',
-      button: 'Ver seus webhooks',
+      button: 'Ver o webhook',
     },
     test: {
       subject: '{product}: e-mail de teste',
@@ -152,6 +152,9 @@ export const mailsTexts = {
       endpoint: 'Endpoint',
       failure: 'Última falha',
       disabled: 'Desativado',
+      requested: 'Solicitado',
+      limit: 'Limite',
+      usedSoFar: 'Consumido',
     },
   },
 } as const satisfies Translation<typeof english, 'pt'>

@@ -123,7 +123,7 @@ export const mailsTexts = {
       preheader: 'Uç noktası üç gün boyunca hiçbir şeyi kabul etmedi.',
       heading: 'Bir webhook devre dışı bırakıldı',
       lead: 'Uç nokta üç gün boyunca hiçbir olayı kabul etmedi; bu yüzden artık ona bir şey gönderilmiyor. Bekleyen olaylar saklanır ve webhook’u yeniden etkinleştirdiğinizde gönderilir; o zamana kadar gerçekleşen olaylar gönderilmez.',
-      button: 'Webhook’larınıza bakın',
+      button: 'Webhook’a bakın',
     },
     test: {
       subject: '{product}: deneme e-postası',
@@ -150,6 +150,9 @@ export const mailsTexts = {
       endpoint: 'Uç nokta',
       failure: 'Son hata',
       disabled: 'Devre dışı bırakıldı',
+      requested: 'İstek zamanı',
+      limit: 'Limit',
+      usedSoFar: 'Şimdiye kadar kullanılan',
     },
   },
 } as const satisfies Translation<typeof english, 'tr'>

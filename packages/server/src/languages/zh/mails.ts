@@ -113,7 +113,7 @@ export const mailsTexts = {
       preheader: '它的端点已有三天没有接受任何内容。',
       heading: '一个 Webhook 已停用',
       lead: '该端点已有三天没有接受任何事件，因此不再向其发送。等待中的事件会保留，在您重新启用后发送；在此期间发生的事件则不会发送。',
-      button: '查看您的 Webhook',
+      button: '查看 Webhook',
     },
     test: {
       subject: '{product}：测试邮件',
@@ -140,6 +140,9 @@ export const mailsTexts = {
       endpoint: '端点',
       failure: '最近一次失败',
       disabled: '停用时间',
+      requested: '请求时间',
+      limit: '限额',
+      usedSoFar: '已使用',
     },
   },
 } as const satisfies Translation<typeof english, 'zh'>

@@ -1,4 +1,5 @@
 import { EMAIL_CHANGE_LIFETIME } from '../../account-changes/email-change.ts'
+import { formatMoney } from '../../billing/money.ts'
 import { type Instant, MINUTE, SECOND, toRfc3339 } from '../../clock.ts'
 import { browserOf } from '../../languages/client-name.ts'
 import type { Localization } from '../../languages/localization.ts'
@@ -57,7 +58,7 @@ type Content<Kind extends MessageContent['kind']> = Extract<MessageContent, { ki
 const MINUTES = MAGIC_LINK_LIFETIME / MINUTE
 
 export function createTemplates(
-  { texts: { mails, accountMails, units }, dateAndTime, dollars }: Localization,
+  { texts: { mails, accountMails, units }, dateAndTime, dollars, number }: Localization,
   { name: product, supportEmail }: { name: string; supportEmail: string },
   pages: { keys: string; sessions: string; account: string; webhooks: string },
 ): Templates {
@@ -73,9 +74,18 @@ export function createTemplates(
   const keyButton = (keyId: string | undefined) =>
     keyId ? button(mails.keyButton, `${pages.keys}/${keyId}`) : button(mails.keysButton, pages.keys)
 
+  /**
+   * When and in which browser a mail was asked for. A name of another program is left out: whoever asks chooses it, and
+   * the mail may go to somebody else.
+   */
+  const origin = (at: Instant, client: string | null | undefined): [string, string][] => {
+    const browser = client ? browserOf(client, units) : null
+    return [[facts.requested, dateAndTime(at)], ...(browser ? [[facts.program, browser] as [string, string]] : [])]
+  }
+
   const signIn = (
     template: 'signup' | 'login',
-    { link, code, expiresAt }: Content<'sign_in'>,
+    { link, code, expiresAt, client }: Content<'sign_in'>,
   ): TemplatedMail => {
     const { subject, preheader, heading, lead, button: label, ignore } = mails[template]
     return {
@@ -87,6 +97,7 @@ export function createTemplates(
         paragraph(typeof lead === 'string' ? lead : lead({ product })),
         button(label, link),
         { kind: 'code', label: mails.code, code },
+        { kind: 'facts', rows: origin(expiresAt - MAGIC_LINK_LIFETIME, client) },
       ],
       notes: [mails.expires({ minutes: MINUTES }), ignore],
       support: plain.support,
@@ -208,11 +219,15 @@ export function createTemplates(
       }
     },
 
-    apiKeyLimit({ at, limit: kind, per, percent, keyId, keyPrefix, keyName }) {
+    apiKeyLimit({ at, limit: kind, per, percent, allowed, used, keyId, keyPrefix, keyName }) {
       const { near, reached, lead } = mails.keyLimit
       const { subject, preheader, heading } = percent === 100 ? reached : near
       const names: Readonly<Record<string, string>> = mails.keyLimit[kind]
       const limit = names[per]!
+      const written = (count: number) => (kind === 'spend' ? dollars(formatMoney(count)) : number(count))
+      const sums: [string, string][] = []
+      if (allowed !== undefined) sums.push([facts.limit, written(allowed)])
+      if (used !== undefined) sums.push([facts.usedSoFar, written(used)])
       return {
         ...plain,
         template: 'api_key_limit',
@@ -221,7 +236,7 @@ export function createTemplates(
         heading: heading({ limit }),
         body: [
           paragraph(lead),
-          keyFacts(keyPrefix, keyName, [facts.noticed, dateAndTime(at)]),
+          keyFacts(keyPrefix, keyName, ...sums, [facts.noticed, dateAndTime(at)]),
           keyButton(keyId),
         ],
       }
@@ -349,7 +364,7 @@ export function createTemplates(
       }
     },
 
-    webhookDisabled({ at, host, failure }) {
+    webhookDisabled({ at, webhookId, host, failure }) {
       const { subject, preheader, heading, lead, button: label } = mails.webhookDisabled
       return {
         ...plain,
@@ -367,7 +382,7 @@ export function createTemplates(
               [facts.disabled, dateAndTime(at)],
             ],
           },
-          button(label, pages.webhooks),
+          button(label, `${pages.webhooks}/${webhookId}`),
         ],
       }
     },
