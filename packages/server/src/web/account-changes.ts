@@ -179,7 +179,7 @@ ${await whatGoes(kit, user)}
   return kit.render(c, options, body, problem ? 409 : 200)
 }
 
-/** Numbers of what the deletion would end: keys, agents and more. */
+/** What the deletion would end: the number of keys, agents and more, of which there is at least one, and the balance. */
 async function whatGoes(kit: PageKit, { id }: User): Promise<Html> {
   const { deletion, agents, sessions, account, apps } = texts
   const page = { limit: COUNTED, after: null }
@@ -191,12 +191,19 @@ async function whatGoes(kit: PageKit, { id }: User): Promise<Html> {
     kit.accounts.get(id),
   ])
   const charging = authorizations.filter(({ revokedAt }) => revokedAt === null)
+  const numbers: [string, number][] = [
+    [deletion.activeKeys, active],
+    [agents.title, connected.length],
+    [sessions.title, opened.rows.length],
+    [apps.account.title, consents.rows.length],
+    [account.charging, charging.length],
+  ]
+  const rows = numbers
+    .filter(([, count]) => count > 0)
+    .map(([label, count]) => [label, counted(count)] as const)
+  const none = consents.rows.length === 0 ? html`<p class="quiet">${account.appsNone}</p>` : ''
   return html`<h2>${deletion.goes}</h2>${factList([
-    [deletion.activeKeys, counted(active)],
-    [agents.title, counted(connected.length)],
-    [sessions.title, counted(opened.rows.length)],
-    [apps.account.title, counted(consents.rows.length)],
-    [account.charging, counted(charging.length)],
+    ...rows,
     [account.balance, localization().dollars(formatMoney(balance))],
-  ])}`
+  ])}${none}`
 }

@@ -3,7 +3,7 @@ import { html } from 'hono/html'
 import type { Instant } from '../clock.ts'
 import { parseId } from '../ids.ts'
 import { texts } from '../languages/current.ts'
-import { describeClient } from './client-name.ts'
+import { programOf } from './client-name.ts'
 import type { LiveAgent, PageContext, PageKit, PageVariables } from './kit.ts'
 import { ago, empty, formToken, type Html, pageHead } from './layout.ts'
 import { HELLO } from './live.ts'
@@ -45,7 +45,7 @@ async function renderDisconnect(kit: PageKit, c: PageContext): Promise<Response>
   if (!agent) return c.redirect('/agents?done=gone', 303)
   const title = agents.disconnectTitle({ name: agent.keyName ?? keys.unnamed })
   const body = html`<section class="card ask"><h1>${title}</h1>
-<p class="quiet"><code>${agent.address}</code>${agent.client ? html` · <bdi>${describeClient(agent.client)}</bdi>` : ''}</p>
+<p class="quiet"><code>${agent.address}</code> · <bdi>${programOf(agent.client)}</bdi></p>
 <p>${agents.comesBack}</p>
 <form class="buttons" method="post" action="/agents/${agent.connectionId}/disconnect">${formToken(kit.forms.token(c))}<button>${agents.disconnectNow}</button><a class="button second harm" href="/keys/${agent.keyId}/revoke">${agents.revokeKey}</a><a class="button second" href="/agents">${agents.keep}</a></form></section>`
   return kit.render(c, { title, current: '/agents' }, body)
@@ -99,7 +99,7 @@ function agentRow(agent: LiveAgent, token: string, now: Instant, greeted?: Greet
   const { connectionId } = agent
   const greeting = greeted?.connectionId === connectionId ? greeted.greeting : undefined
   return html`<li class="item" data-row="${connectionId}">
-<div class="what"><a class="name live on" href="/keys/${agent.keyId}"><bdi>${name}</bdi></a><p>${agent.client ? html`<bdi>${describeClient(agent.client)}</bdi> · ` : ''}${live.connection} <code title="${connectionId}">…${connectionId.slice(-SHOWN_ID_CHARACTERS)}</code></p>${greeting === undefined ? '' : answerOf(greeting)}</div>
+<div class="what"><a class="name live on" href="/keys/${agent.keyId}"><bdi>${name}</bdi></a><p><bdi>${programOf(agent.client)}</bdi> · ${live.connection} <code title="${connectionId}">…${connectionId.slice(-SHOWN_ID_CHARACTERS)}</code></p>${greeting === undefined ? '' : answerOf(greeting)}</div>
 <p class="when">${agents.since} ${ago(agent.connectedAt, now)}<br>${agents.host} <code>${agent.address}</code></p>
 <div class="buttons">
 <form method="post" action="/agents/${connectionId}/test" data-in-place="agents">${formToken(token)}<button class="second small">${agents.test}<span class="unseen"> ${agents.testTo} ${name}</span></button></form>

@@ -5,7 +5,7 @@ import { DEFAULT_OVERLAP_SECONDS } from '../api-keys/rotation.ts'
 import { DAY, HOUR, type Instant, SECOND } from '../clock.ts'
 import { texts } from '../languages/current.ts'
 import type { SecurityEvent } from '../security-events/security-event.ts'
-import { describeClient } from './client-name.ts'
+import { describeClient, programOf } from './client-name.ts'
 import { eventRows, originOf } from './events.ts'
 import { expires, labelOf, lastUsed, statusTag } from './key-list.ts'
 import { limitsCard, networksCard, type Refused } from './key-settings.ts'
@@ -50,7 +50,7 @@ export async function renderKey(
 <div class="head"><div><h1><bdi>${key.name ?? keys.unnamed}</bdi></h1><p class="lead"><code>${key.keyPrefix}…</code> ${statusTag(key, state)}</p></div></div>
 <section class="card">${facts(key, now, 'own', revocation)}</section>
 ${state === 'active' && allows(key.scopes, 'agent:connect') ? await agentsSection(kit, c, key) : ''}
-<section class="card"><h2>${texts.usage.title}</h2>${usageChart(await kit.usage.ofKey(key.userId, key.id), state !== 'active')}</section>
+<section class="card"><h2>${texts.usage.title}</h2>${usageChart(await kit.usage.ofKey(key.userId, key.id), { isOver: state !== 'active', lastUsedAt: key.lastUsedAt, now })}</section>
 ${await eventsSection(kit, key, events)}
 ${state === 'active' ? actions(key, kit.forms.token(c), shown) : ''}`
   const isRefused = Boolean(shown.networks?.problem ?? shown.limits?.problem)
@@ -159,7 +159,7 @@ export async function renderRevoke(kit: PageKit, c: PageContext, key: ApiKey): P
 <h1>${title}</h1>
 <p class="quiet"><code>${key.keyPrefix}…</code> · ${rich(texts.units.labelled, { label: keys.columns.used, value: key.lastUsedAt ? time(key.lastUsedAt) : keys.never })}</p>
 <p>${keys.revokeLead}</p>
-<ul><li>${keys.revokeExchange}</li><li>${keys.revokeTokens}</li><li>${endOf(connected.length)}${connected.length ? html`<ul>${connected.slice(0, SHOWN_CONNECTIONS).map(agent => html`<li><code>${agent.address}</code>${agent.client ? html` · <bdi>${describeClient(agent.client)}</bdi>` : ''}</li>`)}</ul>` : ''}</li></ul>
+<ul><li>${keys.revokeExchange}</li><li>${keys.revokeTokens}</li><li>${endOf(connected.length)}${connected.length ? html`<ul>${connected.slice(0, SHOWN_CONNECTIONS).map(agent => html`<li><code>${agent.address}</code> · <bdi>${programOf(agent.client)}</bdi></li>`)}</ul>` : ''}</li></ul>
 <form class="buttons" method="post" action="/keys/${key.id}/revoke">${formToken(kit.forms.token(c))}<button class="danger">${keys.revokeNow}</button><a class="button second" href="/keys">${keys.cancel}</a></form>
 </section>`
   return kit.render(c, { title, current: '/keys' }, body)

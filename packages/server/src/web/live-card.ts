@@ -4,7 +4,7 @@ import { type ApiKey, statusOf } from '../api-keys/api-key.ts'
 import type { Instant } from '../clock.ts'
 import { API_ANSWER_TIMEOUT_MS } from '../hub/api-requests.ts'
 import { texts } from '../languages/current.ts'
-import { describeClient } from './client-name.ts'
+import { programOf } from './client-name.ts'
 import type { LiveAgent } from './kit.ts'
 import { ago, factList, formToken, type Html } from './layout.ts'
 
@@ -63,10 +63,7 @@ function connection({ key, token, greeted, now }: LiveView, agent: LiveAgent): H
   const greeting = greeted?.connectionId === agent.connectionId ? greeted.greeting : undefined
   const facts: [string, Html | string][] = [
     [live.host, html`<code>${agent.address}</code>`],
-    [
-      live.program,
-      agent.client ? html`<bdi>${describeClient(agent.client)}</bdi>` : texts.agents.unknownClient,
-    ],
+    [live.program, html`<bdi>${programOf(agent.client)}</bdi>`],
     [live.since, ago(agent.connectedAt, now)],
     [live.latency, greeting?.answer ? live.milliseconds({ ms: greeting.afterMs }) : live.notMeasured],
   ]

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import type { Instant } from '../clock.ts'
+import { type Instant, MINUTE } from '../clock.ts'
 import { localization, texts } from '../languages/current.ts'
 import type { UsageBucket } from '../usage/usage.ts'
 import { day, type Html } from './layout.ts'
@@ -15,12 +15,20 @@ interface Bar {
   refused: number
 }
 
-/**
- * Uses and refusals per day as a bar chart, and as a table with the same numbers for screen readers.
- *
- * @param isOver nothing is added any more
- */
-export function usageChart(days: readonly UsageBucket[], isOver = false): Html {
+/** Uses are counted some seconds after they are shown as the last use. A minute is well above that. */
+const COUNTED_WITHIN = MINUTE
+
+/** What else the page shows. */
+interface UsageContext {
+  /** Nothing is added any more. */
+  isOver?: boolean
+  /** The last use of the key, and the present. */
+  lastUsedAt?: Instant | null
+  now?: Instant
+}
+
+/** Uses and refusals per day as a bar chart, and as a table with the same numbers for screen readers. */
+export function usageChart(days: readonly UsageBucket[], shown: UsageContext = {}): Html {
   const { usage } = texts
   const bars = days.map(toBar)
   const [uses, refused] = [sum(bars.map(bar => bar.uses)), sum(bars.map(bar => bar.refused))]
@@ -29,11 +37,16 @@ export function usageChart(days: readonly UsageBucket[], isOver = false): Html {
     uses: usage.uses({ count: uses }),
     refusals: usage.refusals({ count: refused }),
   })
-  if (uses + refused === 0)
-    return html`<p class="quiet">${usage.none({ count: days.length })} ${isOver ? '' : usage.delay}</p>`
+  if (uses + refused === 0) return html`<p class="quiet">${nothingCounted(days.length, shown)}</p>`
   const highest = Math.max(...bars.map(bar => bar.uses + bar.refused))
   return html`<figure class="usage"><svg viewBox="0 0 ${(bars.length - 1) * DAY_WIDTH + BAR_WIDTH} ${HEIGHT}" role="img" aria-label="${summary}" preserveAspectRatio="none">${bars.map((bar, index) => drawn(bar, index, highest))}</svg>${axis(days)}<figcaption class="quiet">${summary}</figcaption></figure>
 <details><summary>${usage.asTable}</summary><section class="scroll" tabindex="0" aria-label="${usage.asTable}">${table(days)}</section></details>`
+}
+
+function nothingCounted(count: number, { isOver, lastUsedAt, now }: UsageContext): string {
+  const { none, delay, counting } = texts.usage
+  if (lastUsedAt && now !== undefined && now - lastUsedAt < COUNTED_WITHIN) return counting
+  return isOver ? none({ count }) : `${none({ count })} ${delay}`
 }
 
 /** The first and the last day, below their ends of a chart. */

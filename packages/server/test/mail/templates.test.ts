@@ -248,7 +248,14 @@ test('a sign-in mail says when it was asked for, and names a browser but no othe
 })
 
 test('the mail about a limit says how much it allows and how much was used', async () => {
-  const about = { kind: 'api_key_limit', at: 0, per: 'month', percent: 80, keyPrefix: 'svc_x', keyName: null } as const
+  const about = {
+    kind: 'api_key_limit',
+    at: 0,
+    per: 'month',
+    percent: 80,
+    keyPrefix: 'svc_x',
+    keyName: null,
+  } as const
   const textOf = async (content: MessageContent) => visible((await written(content)).html)
   const spend = await textOf({ ...about, limit: 'spend', allowed: 10_000_000, used: 8_120_000 })
   assert.match(spend, /Limit\s*\$10\.00\s*Used so far\s*\$8\.12/)
@@ -257,12 +264,22 @@ test('the mail about a limit says how much it allows and how much was used', asy
   const refused = await textOf({ ...about, limit: 'quota', percent: 100, allowed: 10_000 })
   assert.match(refused, /Limit\s*10,000/)
   assert.doesNotMatch(refused, /Used so far/)
-  assert.doesNotMatch(await textOf({ ...about, limit: 'spend' }), /Used so far/, 'queued by an earlier version')
+  assert.doesNotMatch(
+    await textOf({ ...about, limit: 'spend' }),
+    /Used so far/,
+    'queued by an earlier version',
+  )
 })
 
 test('the mail about a disabled webhook leads to that webhook', async () => {
   const webhookId = '0190a5b8-7c3e-7abc-8def-0123456789ab'
-  const about = { kind: 'webhook_disabled', at: 0, webhookId, host: 'hooks.example.com', failure: 'status 500' } as const
+  const about = {
+    kind: 'webhook_disabled',
+    at: 0,
+    webhookId,
+    host: 'hooks.example.com',
+    failure: 'status 500',
+  } as const
   assert.ok(hrefs((await written(about)).html).includes(`${publicUrl}/admin/webhooks/${webhookId}`))
 })
 

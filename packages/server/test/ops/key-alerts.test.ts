@@ -136,12 +136,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(services.limiter.consume(apiKey, 3)), 'quota_exhausted')
     assert.deepEqual(await mailed(), ['quota 100, ? used', ...near])
     await services.limiter.consume(apiKey, 2)
-    assert.deepEqual(await mailed(), [
-      'quota 100, ? used',
-      near[0],
-      'requests 100, 10 used',
-      near[1],
-    ])
+    assert.deepEqual(await mailed(), ['quota 100, ? used', near[0], 'requests 100, 10 used', near[1]])
   })
 
   test('a key that is used from a new network is a security event each time and a mail once a day', async t => {

@@ -8,7 +8,8 @@ test('ordered ids sort by their creation within a millisecond, and when the cloc
   const ids = instants.map(newOrderedId)
   assert.deepEqual(ids.toSorted(), ids)
   assert.deepEqual(ids.map(instantOf), instants)
-  for (const id of ids) assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+  for (const id of ids)
+    assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
   assert.ok(ids.every(id => parseId(id) === id))
 
   const before = [newOrderedId(now), newOrderedId(now + 1), newOrderedId(now), newOrderedId(now + 1)]

@@ -17,6 +17,10 @@ test('the pages show time, network and client of a key’s last use, and its day
   )
 
   await createJourney(web.url).exchange(key)
+  await web.server.services.apiKeys.flushUses()
+  const justUsed = await (await client.get(page)).text()
+  assert.match(justUsed, /It was used just now\. The use is counted here within seconds\./)
+  assert.doesNotMatch(justUsed, /Nothing in the last/, 'as the last use on the same page says')
   await fetch(`${web.url}/auth/agent-token`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', 'User-Agent': '<b>robot</b>/1.0' },

@@ -244,6 +244,7 @@ export const keysTexts = {
       other: 'لا شيء في آخر {count} يوم.',
     },
     delay: 'تظهر الاستخدامات الجديدة هنا خلال ثوانٍ.',
+    counting: 'استُخدم للتو. سيُحتسب الاستخدام هنا خلال ثوانٍ.',
     summary: {
       zero: '{uses} و{refusals}.',
       one: '{uses} و{refusals} في يوم واحد.',

@@ -212,6 +212,7 @@ export const keysTexts = {
     title: 'Nutzung in den letzten 30 Tagen',
     none: { one: 'Nichts am letzten Tag.', other: 'Nichts in den letzten {count} Tagen.' },
     delay: 'Neue Nutzungen erscheinen hier nach wenigen Sekunden.',
+    counting: 'Er wurde gerade verwendet. Die Nutzung wird hier in wenigen Sekunden gezählt.',
     summary: {
       one: '{uses} und {refusals} an {count} Tag.',
       other: '{uses} und {refusals} in {count} Tagen.',

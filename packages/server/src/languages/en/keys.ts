@@ -184,6 +184,7 @@ export const keysTexts = {
     title: 'Usage in the last 30 days',
     none: { one: 'Nothing in the last day.', other: 'Nothing in the last {count} days.' },
     delay: 'New uses appear here within seconds.',
+    counting: 'It was used just now. The use is counted here within seconds.',
     summary: {
       one: '{uses} and {refusals} in {count} day.',
       other: '{uses} and {refusals} in {count} days.',

@@ -211,6 +211,7 @@ export const keysTexts = {
       other: 'Nada en los últimos {count} días.',
     },
     delay: 'Los usos nuevos aparecen aquí en unos segundos.',
+    counting: 'Se acaba de usar. El uso se contará aquí en unos segundos.',
     summary: {
       one: '{uses} y {refusals} en {count} día.',
       many: '{uses} y {refusals} en {count} de días.',

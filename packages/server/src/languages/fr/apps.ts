@@ -10,7 +10,8 @@ export const appsTexts = {
       signedInAs: 'Vous utilisez le compte {email}.',
       other: 'Utiliser un autre compte',
       list: '{app} pourra :',
-      actsAt: 'Auprès de {audience}, cette application agira en votre nom ; ce service décide de ce qu’elle peut y faire.',
+      actsAt:
+        'Auprès de {audience}, cette application agira en votre nom ; ce service décide de ce qu’elle peut y faire.',
       unchecked: 'Personne n’a vérifié qui gère cette application : elle s’est décrite elle-même.',
       goesTo: 'Vous serez ensuite redirigé vers {host}.',
       later: 'Vous pourrez retirer cet accès à tout moment sur la page de votre compte.',

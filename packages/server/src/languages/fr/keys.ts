@@ -216,6 +216,7 @@ export const keysTexts = {
       other: 'Rien au cours des {count} derniers jours.',
     },
     delay: 'Les nouvelles utilisations apparaissent ici en quelques secondes.',
+    counting: 'Elle vient d’être utilisée. L’utilisation sera comptée ici dans quelques secondes.',
     summary: {
       one: '{uses} et {refusals} en {count} jour.',
       many: '{uses} et {refusals} en {count} de jours.',

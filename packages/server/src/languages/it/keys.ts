@@ -212,6 +212,7 @@ export const keysTexts = {
       other: 'Nulla negli ultimi {count} giorni.',
     },
     delay: 'I nuovi utilizzi compaiono qui entro pochi secondi.',
+    counting: 'È stata appena usata. L’utilizzo verrà contato qui entro pochi secondi.',
     summary: {
       one: '{uses} e {refusals} in {count} giorno.',
       many: '{uses} e {refusals} in {count} di giorni.',

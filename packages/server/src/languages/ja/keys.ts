@@ -187,6 +187,7 @@ export const keysTexts = {
     title: '過去 30 日間の使用状況',
     none: { other: '過去 {count} 日間の使用はありません。' },
     delay: '新しい使用は数秒以内にここに表示されます。',
+    counting: 'たった今使用されました。この使用は数秒以内にここで集計されます。',
     summary: { other: '{count} 日間で{uses}、{refusals}。' },
     uses: { other: '使用 {count} 回' },
     refusals: { other: '拒否 {count} 回' },

@@ -199,6 +199,7 @@ export const keysTexts = {
     title: 'Gebruik in de afgelopen 30 dagen',
     none: { one: 'Niets in de afgelopen dag.', other: 'Niets in de afgelopen {count} dagen.' },
     delay: 'Nieuw gebruik verschijnt hier binnen enkele seconden.',
+    counting: 'Zojuist gebruikt. Het gebruik wordt hier binnen enkele seconden geteld.',
     summary: {
       one: '{uses} en {refusals} in {count} dag.',
       other: '{uses} en {refusals} in {count} dagen.',

@@ -10,7 +10,8 @@ export const appsTexts = {
       signedInAs: 'Zalogowano jako {email}.',
       other: 'Użyj innego konta',
       list: '{app} będzie mogła:',
-      actsAt: 'W usłudze {audience} będzie działać w twoim imieniu; o tym, co jej tam wolno, decyduje ta usługa.',
+      actsAt:
+        'W usłudze {audience} będzie działać w twoim imieniu; o tym, co jej tam wolno, decyduje ta usługa.',
       unchecked: 'Nikt nie sprawdził, kto prowadzi tę aplikację: sama się tak opisała.',
       goesTo: 'Następnie przejdziesz do {host}.',
       later: 'Zgodę możesz cofnąć w każdej chwili na stronie swojego konta.',

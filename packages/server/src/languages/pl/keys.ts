@@ -221,6 +221,7 @@ export const keysTexts = {
       other: 'Nic w ciągu ostatnich {count} dnia.',
     },
     delay: 'Nowe użycia pojawiają się tu w ciągu kilku sekund.',
+    counting: 'Klucza właśnie użyto. Użycie zostanie tu policzone w ciągu kilku sekund.',
     summary: {
       one: '{uses} i {refusals} w ciągu {count} dnia.',
       few: '{uses} i {refusals} w ciągu {count} dni.',

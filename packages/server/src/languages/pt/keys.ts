@@ -211,6 +211,7 @@ export const keysTexts = {
       other: 'Nada nos últimos {count} dias.',
     },
     delay: 'Novos usos aparecem aqui em segundos.',
+    counting: 'Acabou de ser usada. O uso será contado aqui em segundos.',
     summary: {
       one: '{uses} e {refusals} em {count} dia.',
       many: '{uses} e {refusals} em {count} de dias.',

@@ -10,7 +10,8 @@ export const appsTexts = {
       signedInAs: '{email} olarak giriş yaptınız.',
       other: 'Başka bir hesap kullan',
       list: '{app} şunları yapabilecek:',
-      actsAt: '{audience} üzerinde sizin adınıza işlem yapacak; orada neler yapabileceğine o hizmet karar verir.',
+      actsAt:
+        '{audience} üzerinde sizin adınıza işlem yapacak; orada neler yapabileceğine o hizmet karar verir.',
       unchecked: 'Bu uygulamayı kimin işlettiğini kimse doğrulamadı: bilgileri kendisi verdi.',
       goesTo: 'Ardından {host} adresine gidersiniz.',
       later: 'Bu izni istediğiniz zaman hesap sayfanızdan geri alabilirsiniz.',

@@ -196,6 +196,7 @@ export const keysTexts = {
     title: 'Son 30 gündeki kullanım',
     none: { one: 'Son bir günde hiç kullanılmadı.', other: 'Son {count} günde hiç kullanılmadı.' },
     delay: 'Yeni kullanımlar birkaç saniye içinde burada görünür.',
+    counting: 'Az önce kullanıldı. Kullanım birkaç saniye içinde burada sayılır.',
     summary: {
       one: '{count} günde {uses} ve {refusals}.',
       other: '{count} günde {uses} ve {refusals}.',

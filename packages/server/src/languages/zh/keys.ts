@@ -165,6 +165,7 @@ export const keysTexts = {
     title: '最近 30 天的使用情况',
     none: { other: '最近 {count} 天没有使用。' },
     delay: '新的使用会在几秒内显示在这里。',
+    counting: '刚刚使用过。此次使用会在几秒内计入这里。',
     summary: { other: '{count} 天内{uses}，{refusals}。' },
     uses: { other: '使用 {count} 次' },
     refusals: { other: '拒绝 {count} 次' },

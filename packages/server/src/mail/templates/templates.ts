@@ -80,7 +80,10 @@ export function createTemplates(
    */
   const origin = (at: Instant, client: string | null | undefined): [string, string][] => {
     const browser = client ? browserOf(client, units) : null
-    return [[facts.requested, dateAndTime(at)], ...(browser ? [[facts.program, browser] as [string, string]] : [])]
+    return [
+      [facts.requested, dateAndTime(at)],
+      ...(browser ? [[facts.program, browser] as [string, string]] : []),
+    ]
   }
 
   const signIn = (

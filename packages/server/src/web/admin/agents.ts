@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import { parseId } from '../../ids.ts'
 import { texts } from '../../languages/current.ts'
 import { decodeCursor, encodeCursor } from '../../paging.ts'
-import { describeClient } from '../client-name.ts'
+import { programOf } from '../client-name.ts'
 import type { PageContext, PageKit } from '../kit.ts'
 import { ago, empty, formToken, pageHead } from '../layout.ts'
 import { notFound } from '../problem.ts'
@@ -31,7 +31,7 @@ export async function renderAllAgents(kit: PageKit, c: PageContext): Promise<Res
     .filter(({ connectionId }) => connectionId !== disconnected)
     .map(row => {
       const name = row.keyName ?? texts.keys.unnamed
-      return html`<li class="item"><div class="what"><span class="live on"><a class="name" href="/admin/keys/${row.keyId}">${name}</a></span><p>${owner(row.userId)}</p><p>${row.client ? describeClient(row.client) : texts.agents.unknownClient} · <code>${row.address}</code> · ${agents.node} <code>${row.nodeId.slice(-8)}</code></p></div><p class="when">${agents.since} ${ago(row.connectedAt, now)}</p>${token ? html`<form class="buttons" method="post" action="/admin/agents/${row.connectionId}/disconnect">${formToken(token)}<button class="second small harm">${agents.disconnect}<span class="unseen"> ${name}</span></button></form>` : ''}</li>`
+      return html`<li class="item"><div class="what"><span class="live on"><a class="name" href="/admin/keys/${row.keyId}">${name}</a></span><p>${owner(row.userId)}</p><p><bdi>${programOf(row.client)}</bdi> · <code>${row.address}</code> · ${agents.node} <code>${row.nodeId.slice(-8)}</code></p></div><p class="when">${agents.since} ${ago(row.connectedAt, now)}</p>${token ? html`<form class="buttons" method="post" action="/admin/agents/${row.connectionId}/disconnect">${formToken(token)}<button class="second small harm">${agents.disconnect}<span class="unseen"> ${name}</span></button></form>` : ''}</li>`
     })
   const nodes = await kit.administration.nodes()
   const foot = listFoot(c, {

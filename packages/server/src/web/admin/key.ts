@@ -36,7 +36,7 @@ export async function renderAnyKey(kit: PageKit, c: PageContext): Promise<Respon
 <div class="head"><div><h1>${key.name ?? texts.keys.unnamed}</h1><p class="lead">${statusTag(key, statusOf(key, now), refusedAs)} <code>${key.keyPrefix}…</code> · ${copyable('key-id', key.id)}</p></div></div>
 ${revoked ? html`<p class="banner warning">${revoked}</p>` : ''}
 <section class="card"><p class="spaced">${keys.columns.owner} <a href="/admin/users/${key.userId}">${owner?.email ?? adminTexts.people.deleted}</a>${owner && owner.status !== 'active' ? html` ${personStatus(owner.status)}` : ''}</p>${facts(key, now, 'admin')}</section>
-<section class="card"><h2>${texts.usage.title}</h2>${usageChart(usage, !isActive || owner?.status !== 'active')}</section>
+<section class="card"><h2>${texts.usage.title}</h2>${usageChart(usage, { isOver: !isActive || owner?.status !== 'active', lastUsedAt: key.lastUsedAt, now })}</section>
 ${isActive && mayChange(kit, signedIn) ? changes(key, kit.forms.token(c)) : ''}`
   return renderAdmin(kit, c, 'keys', { title: labelOf(key) }, body)
 }

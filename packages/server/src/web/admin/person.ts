@@ -71,7 +71,7 @@ ${opened}
 ${isDeleted ? '' : sessionsCard(kit, user, sessions.rows, { token, current: isSelf ? signedIn.session.id : null }, more(sessions))}
 ${card(person.keys, user.status === 'suspended' ? person.keysSuspended : '', keys.rows.length > 0 ? keyTable(keys.rows, now, 'admin', undefined, null, user.status === 'suspended' ? adminTexts.statuses.suspended : null) : '', more(keys))}
 ${card(person.events, '', list(await eventRows(kit, user.id, events.rows, 'admin')), more(events))}
-<section class="card"><h2>${texts.usage.title}</h2>${usageChart(usage, user.status !== 'active')}</section>
+<section class="card"><h2>${texts.usage.title}</h2>${usageChart(usage, { isOver: user.status !== 'active' })}</section>
 ${isDeleted ? '' : card(person.consents, '', list(consents.rows.map(each => html`<li class="item"><div class="what"><span class="name">${each.name}</span><p><code>${each.scopes.join(' ')}</code></p></div><p class="when">${ago(each.grantedAt, now)}</p></li>`)), more(consents))}
 ${token ? html`${supportCard(user, token, newId(now))}${isSelf ? selfCard() : ''}${dangerCard(dangersOf(user, isSelf, active > 0), token)}` : ''}`
   return renderAdmin(kit, c, 'people', { title }, body)
