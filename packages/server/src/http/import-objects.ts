@@ -5,9 +5,9 @@ import { DEFAULT_KEY_APP_ID } from '../apps/app.ts'
 import { parseId } from '../ids.ts'
 import type { UserToImport } from '../users/import.ts'
 import { email, instant, name, nameOrNone, optional, parsed, strict } from './body-fields.ts'
+import { EXAMPLE_IDS } from './example-ids.ts'
 import { externalId } from './key-attachments.ts'
 import { scopes } from './key-scopes.ts'
-import { EXAMPLE_ID } from './openapi-schemas.ts'
 
 /** One row of an import, the same in requests and in files. */
 
@@ -24,7 +24,7 @@ const prefix = parsed('the first characters of the key, 1 to 12', 'sk_live_4eC3'
 )
 
 export const importedKey = strict({
-  user_id: optional(parsed('an id', EXAMPLE_ID, parseId)),
+  user_id: optional(parsed('an id', EXAMPLE_IDS.user, parseId)),
   email: optional(email),
   sha256,
   prefix,

@@ -1,6 +1,7 @@
 import { ERROR_CODES } from '@keyway/sdk/protocol'
 import { z } from 'zod'
 import { REFILL_PERIODS, REQUEST_WINDOWS, SPEND_PERIODS } from '../limits/limit.ts'
+import { EXAMPLE_IDS } from './example-ids.ts'
 import type { DocumentedAnswer } from './route.ts'
 
 /*
@@ -13,8 +14,6 @@ const instant = z.iso.datetime({ precision: 3 })
 const count = z.int().min(0)
 const nullable = <Schema extends z.ZodType>(schema: Schema) => z.union([schema, z.null()])
 
-export const EXAMPLE_ID = '019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11'
-export const OTHER_ID = '019aa2c4-7a10-7b3e-8c11-5f6e7d8c9b0a'
 const EXAMPLE_AT = '2026-11-20T19:22:00.000Z'
 const LATER = '2026-12-20T19:22:00.000Z'
 export const EXAMPLE_KEY = 'svc_EXAMPLEexample0000000000000000EX'
@@ -59,8 +58,8 @@ export const apiKey = z
   .meta({ id: 'ApiKey' })
 
 export const apiKeyExample = {
-  id: OTHER_ID,
-  user_id: EXAMPLE_ID,
+  id: EXAMPLE_IDS.key,
+  user_id: EXAMPLE_IDS.user,
   key_prefix: EXAMPLE_KEY.slice(0, 12),
   name: 'Laptop',
   app_id: 'service-sdk',
@@ -99,7 +98,7 @@ export const user = z
   .meta({ id: 'User' })
 
 export const userExample = {
-  id: EXAMPLE_ID,
+  id: EXAMPLE_IDS.user,
   email: 'ada@example.com',
   name: null,
   role: 'user',
@@ -127,17 +126,17 @@ export const sessionExample = {
   expires_in: 900,
   refresh_token: 'svr_bm90LWEtcmVhbC10b2tlbg',
   refresh_expires_in: 2_592_000,
-  session_id: OTHER_ID,
+  session_id: EXAMPLE_IDS.session,
 }
 
 export const signIn = session.extend({ is_new_user: z.boolean() }).meta({ id: 'SignInAnswer' })
 export const signInExample = { ...sessionExample, is_new_user: true }
 
 export const sentLink = z.strictObject({ status: z.literal('sent'), expires_in: count, login_id: z.string() })
-export const sentLinkExample = { status: 'sent', expires_in: 300, login_id: OTHER_ID }
+export const sentLinkExample = { status: 'sent', expires_in: 300, login_id: EXAMPLE_IDS.login }
 
 export const agentToken = z.strictObject({ token: z.string(), agent_id: id, expires_in: count })
-export const agentTokenExample = { token: JWT_EXAMPLE, agent_id: EXAMPLE_ID, expires_in: 900 }
+export const agentTokenExample = { token: JWT_EXAMPLE, agent_id: EXAMPLE_IDS.agent, expires_in: 900 }
 
 export const introspection = z.looseObject({ active: z.boolean() }).meta({ id: 'IntrospectionAnswer' })
 export const introspectionExample = { active: false }
@@ -156,7 +155,7 @@ export const sessionItem = z
   .meta({ id: 'Session' })
 
 export const sessionItemExample = {
-  id: OTHER_ID,
+  id: EXAMPLE_IDS.session,
   created_at: EXAMPLE_AT,
   last_used_at: EXAMPLE_AT,
   expires_at: LATER,
@@ -233,7 +232,7 @@ export const ledgerEntry = z
   .meta({ id: 'LedgerEntry' })
 
 export const ledgerEntryExample = {
-  id: OTHER_ID,
+  id: EXAMPLE_IDS.entry,
   kind: 'charge',
   amount: '-0.25',
   balance_after: '1.75',
@@ -289,12 +288,12 @@ export const securityEvent = z
   .meta({ id: 'SecurityEvent' })
 
 export const securityEventExample = {
-  id: OTHER_ID,
+  id: EXAMPLE_IDS.event,
   type: 'sign_in',
   at: EXAMPLE_AT,
   network: '203.0.113.7',
   client: 'curl/8.5.0',
-  session_id: EXAMPLE_ID,
+  session_id: EXAMPLE_IDS.session,
 }
 
 export const connection = z
@@ -309,8 +308,8 @@ export const connection = z
   .meta({ id: 'AgentConnection' })
 
 export const connectionExample = {
-  connection_id: EXAMPLE_ID,
-  key_id: OTHER_ID,
+  connection_id: EXAMPLE_IDS.connection,
+  key_id: EXAMPLE_IDS.key,
   key_name: 'Laptop',
   connected_at: EXAMPLE_AT,
   address: '203.0.113.7',
@@ -334,7 +333,15 @@ export const revocations = z.strictObject({
 })
 
 export const revocationsExample = {
-  data: [{ id: OTHER_ID, kind: 'api_key', subject_id: OTHER_ID, user_id: EXAMPLE_ID, at: EXAMPLE_AT }],
+  data: [
+    {
+      id: EXAMPLE_IDS.event,
+      kind: 'api_key',
+      subject_id: EXAMPLE_IDS.key,
+      user_id: EXAMPLE_IDS.user,
+      at: EXAMPLE_AT,
+    },
+  ],
   has_more: false,
   next_cursor: 'bWg4dTV4aGMuMDE5YWEyYzQ',
 }

@@ -4,9 +4,10 @@ import { KEY_REFUSAL_CODES } from '../api-keys/api-key.ts'
 import { KEYS_CREATE } from '../device-authorizations/keyway-cli.ts'
 import { PROBLEMS } from '../problems.ts'
 import { REQUEST_ID_HEADER } from '../request-id.ts'
+import { EXAMPLE_IDS, exampleIdOf } from './example-ids.ts'
 import { FIELD_DESCRIPTIONS, PARAMETER_DESCRIPTIONS } from './field-descriptions.ts'
 import { IDEMPOTENCY_KEYS } from './idempotency-key.ts'
-import { EXAMPLE_ID, problem } from './openapi-schemas.ts'
+import { problem } from './openapi-schemas.ts'
 import { paramNames, type Route } from './route.ts'
 import { TAGS } from './tags.ts'
 
@@ -141,7 +142,7 @@ function parameterDescription(name: string): string | undefined {
 
 function paramSchema(name: string): Json {
   if (name === 'app_id') return { schema: { type: 'string' }, example: 'console' }
-  if (name.endsWith('_id')) return { schema: { type: 'string', format: 'uuid' }, example: EXAMPLE_ID }
+  if (name.endsWith('_id')) return { schema: { type: 'string', format: 'uuid' }, example: exampleIdOf(name) }
   return { schema: { type: 'string' }, example: 'rate_limited' }
 }
 
@@ -252,7 +253,14 @@ function errorsOf(route: Route): Json {
 
 function problemExample(code: ErrorCode, publicUrl: string): Json {
   const { status, title, help } = PROBLEMS[code]
-  return { type: `${publicUrl}/errors/${code}`, title, status, detail: help, code, request_id: EXAMPLE_ID }
+  return {
+    type: `${publicUrl}/errors/${code}`,
+    title,
+    status,
+    detail: help,
+    code,
+    request_id: EXAMPLE_IDS.request,
+  }
 }
 
 /** The JSON Schema of one schema. One with a name is added to the components and returned as a reference. */

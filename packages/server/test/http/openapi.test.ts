@@ -56,6 +56,29 @@ describe('the API document', () => {
     assert.doesNotMatch(text, /\$defs/)
   })
 
+  test('has a different example id for each kind of object, the same in a call and its answer', async t => {
+    const { get } = await openServer('sqlite', t)
+    const { body: document } = await get('/openapi.json')
+    const { put, patch } = document.paths['/v1/api-keys/{key_id}']
+    const [parameter] = (patch ?? put).parameters
+    const { example } = (patch ?? put).responses[200].content['application/json']
+    assert.equal(parameter.name, 'key_id')
+    assert.equal(example.id, parameter.example)
+    assert.notEqual(example.user_id, parameter.example)
+    const kindsOf = new Map<string, Set<string>>()
+    const note = (name: string, id: unknown) => {
+      // A subject or a client is of several kinds.
+      if (!/^019aa2c4-/.test(String(id)) || !/(?<!subject|client)_id$/.test(name)) return
+      kindsOf.set(String(id), (kindsOf.get(String(id)) ?? new Set()).add(name))
+    }
+    JSON.stringify(document, function (this: { name?: string; in?: string }, name, value) {
+      note(name === 'example' && this.in === 'path' ? String(this.name) : name, value)
+      return value
+    })
+    assert.ok(kindsOf.size > 5)
+    for (const [id, names] of kindsOf) assert.equal(names.size, 1, `${id} is ${[...names].join(' and ')}`)
+  })
+
   test('marks the bodies that refuse unknown fields: those that create or change a credential', async t => {
     const { app } = await openServer('sqlite', t)
     const document = createOpenApi(app.routes, { publicUrl: 'https://keyway.test', version: '0.0.0' })

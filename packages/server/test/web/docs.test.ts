@@ -8,6 +8,7 @@ import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { SDK_METHODS, snakeCase } from '../../src/web/docs/examples.ts'
 import { highlighted } from '../../src/web/docs/highlight.ts'
 import { GUIDES } from '../../src/web/docs/library.ts'
+import { renderMarkdown } from '../../src/web/docs/markdown.ts'
 import { root } from '../structure/source.ts'
 import { sharedBrowser } from '../support/browser.ts'
 import { ADA, type Client, createClient, signedIn } from '../support/page-client.ts'
@@ -107,6 +108,11 @@ describe('the documents', () => {
       /href="\/errors\/insufficient_balance"/,
     )
     assert.match(await text(client, '/docs/search?q=onRequest'), /href="\/docs\/javascript#an-agent"/)
+    const oauth = await text(client, '/docs/search?q=oauth+connect')
+    assert.match(oauth, /<li><a href="\/docs\/oauth">OAuth and OpenID Connect<\/a><p>/, 'no title twice')
+    const resume = await text(client, '/docs/search?q=resume')
+    assert.equal(resume.match(/type="search"/g)?.length, 1)
+    assert.match(resume, /<article.*type="search" value="resume"/s, 'the field is above the results')
     assert.match(
       await text(client, '/docs/search?q=nothinglikethis'),
       /Nothing was found for “nothinglikethis”/,
@@ -123,6 +129,13 @@ describe('the documents', () => {
     ])
       assert.equal((await client.get(`/docs/search?q=${query}`)).status, 200, query)
     assert.doesNotMatch(await text(client, '/docs/search?q=%3Cscript%3Ealert'), /<script>alert/)
+  })
+
+  test('are searched by the rows of their tables as sentences', () => {
+    const table = '| Option | Meaning | |\n|---|---|---|\n| `url` | [the address](#a) | required |\n| `app` | Which? | |'
+    const options = { resolveLink: () => null, personalize: (text: string) => text }
+    const { sections } = renderMarkdown(`# A\n\n## B\n\n${table}\n`, options)
+    assert.equal(sections[0]!.text, ' url: the address; required. app: Which?')
   })
 
   test('run under the policy of all pages, with nothing inline', async t => {

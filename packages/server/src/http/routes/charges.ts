@@ -4,6 +4,7 @@ import { parseAmount } from '../../billing/money.ts'
 import { parseId } from '../../ids.ts'
 import { created } from '../answer.ts'
 import { optional, text } from '../body-fields.ts'
+import { EXAMPLE_IDS } from '../example-ids.ts'
 import type { HttpPorts } from '../http-ports.ts'
 import { ledgerEntryObject } from '../ledger-entry-object.ts'
 import * as answers from '../openapi-schemas.ts'
@@ -13,14 +14,14 @@ const MAX_DESCRIPTION_LENGTH = 200
 const AMOUNT = 'a positive decimal number in a string, with at most 6 decimal places'
 
 const chargeBody = z.object({
-  user_id: text("a user's id", answers.EXAMPLE_ID),
+  user_id: text("a user's id", EXAMPLE_IDS.user),
   amount: text(AMOUNT, '0.25').transform((value, context) => {
     const amount = parseAmount(value)
     if (amount !== null) return amount
     context.addIssue({ code: 'custom', message: `must be ${AMOUNT}, for example "0.25"` })
     return z.NEVER
   }),
-  key_id: optional(text('the id of an API key of the user', answers.OTHER_ID)),
+  key_id: optional(text('the id of an API key of the user', EXAMPLE_IDS.key)),
   description: text('what it is for', '1000 messages', { min: 1, max: MAX_DESCRIPTION_LENGTH }),
 })
 
@@ -36,7 +37,7 @@ export function chargeRoutes({ charges }: Pick<HttpPorts, 'charges'>): Route[] {
         'Needs the authorisation of the user. With `key_id`, which must be an active key of the user, the charge counts towards the spend limits of that key, which it never passes. The same Idempotency-Key and body again get the same answer for 24 hours.',
       access: 'app',
       body: chargeBody,
-      example: { user_id: answers.EXAMPLE_ID, amount: '0.25', description: '1000 messages' },
+      example: { user_id: EXAMPLE_IDS.user, amount: '0.25', description: '1000 messages' },
       idempotencyKey: 'required',
       answers: [
         {

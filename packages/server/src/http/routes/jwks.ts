@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { publicFor } from '../../cache-control.ts'
 import { JWKS_MAX_AGE_SECONDS } from '../../signing-keys/signing-keys.ts'
+import { EXAMPLE_IDS } from '../example-ids.ts'
 import type { HttpPorts } from '../http-ports.ts'
 import { type Route, route } from '../route.ts'
 
@@ -48,7 +49,7 @@ export function jwksRoutes({ signingKeys }: Pick<HttpPorts, 'signingKeys'>): Rou
                 kty: 'OKP',
                 crv: 'Ed25519',
                 x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo',
-                kid: '019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11',
+                kid: EXAMPLE_IDS.signing_key,
                 alg: 'EdDSA',
                 use: 'sig',
               },

@@ -6,6 +6,7 @@ import { isLoginCode, LOGIN_CODE_DIGITS } from '../../magic-links/login-code.ts'
 import { MAGIC_LINK_LIFETIME_SECONDS, type MagicLinkProof } from '../../magic-links/magic-link.ts'
 import { ok } from '../answer.ts'
 import { appId, email, locale, optional, text } from '../body-fields.ts'
+import { EXAMPLE_IDS } from '../example-ids.ts'
 import type { FailureLimits } from '../failure-limits.ts'
 import type { HttpPorts } from '../http-ports.ts'
 import * as answers from '../openapi-schemas.ts'
@@ -30,7 +31,7 @@ const token = text("the link's token, 43 characters", EXAMPLE_TOKEN).refine(valu
 const code = text(`the mail's code, ${LOGIN_CODE_DIGITS} digits`, '12345678').refine(isLoginCode, {
   error: `must be the mail's code, ${LOGIN_CODE_DIGITS} digits, for example "12345678"`,
 })
-const loginId = text('the login_id of the response to send-magic-link', answers.OTHER_ID)
+const loginId = text('the login_id of the response to send-magic-link', EXAMPLE_IDS.login)
 
 const verifyBody = z
   .object({

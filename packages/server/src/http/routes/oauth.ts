@@ -5,6 +5,7 @@ import type { Form } from '../../oauth/form.ts'
 import { metadataOf } from '../../oauth/metadata.ts'
 import { ok } from '../answer.ts'
 import { clientCredentials } from '../authenticate.ts'
+import { EXAMPLE_IDS } from '../example-ids.ts'
 import type { HttpPorts } from '../http-ports.ts'
 import * as answers from '../openapi-schemas.ts'
 import { withRateLimits } from '../rate-limit-fields.ts'
@@ -128,7 +129,7 @@ export function oauthRoutes({ oauth }: Pick<HttpPorts, 'oauth'>, publicUrl: stri
       form: { only: true },
       example: {
         grant_type: 'client_credentials',
-        client_id: answers.EXAMPLE_ID,
+        client_id: EXAMPLE_IDS.key,
         client_secret: answers.EXAMPLE_KEY,
       },
       idempotencyKey: 'optional',

@@ -14,6 +14,7 @@ import {
 import { prefers } from '../accept.ts'
 import { type Answer, ok } from '../answer.ts'
 import { parsed } from '../body-fields.ts'
+import { EXAMPLE_IDS } from '../example-ids.ts'
 import type { HttpPorts } from '../http-ports.ts'
 import * as answers from '../openapi-schemas.ts'
 import { pageQuery } from '../query.ts'
@@ -25,9 +26,7 @@ const eventQuery = pageQuery.extend({
   )
     .optional()
     .meta({ description: `One of ${SECURITY_EVENT_TYPES.join(', ')}.` }),
-  key_id: parsed('an id', answers.EXAMPLE_ID, parseId)
-    .optional()
-    .meta({ description: 'About this key only.' }),
+  key_id: parsed('an id', EXAMPLE_IDS.key, parseId).optional().meta({ description: 'About this key only.' }),
 })
 
 export function securityEventRoutes({ securityEvents }: Pick<HttpPorts, 'securityEvents'>): Route[] {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { ok } from '../answer.ts'
 import { bearerToken } from '../authenticate.ts'
+import { EXAMPLE_IDS } from '../example-ids.ts'
 import type { HttpPorts } from '../http-ports.ts'
 import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
@@ -45,7 +46,7 @@ const claims = z
     name: z.string().optional(),
   })
   .meta({ id: 'UserInfo' })
-const claimsExample = { sub: answers.EXAMPLE_ID, email: 'ada@example.com', email_verified: true, name: 'Ada' }
+const claimsExample = { sub: EXAMPLE_IDS.user, email: 'ada@example.com', email_verified: true, name: 'Ada' }
 
 /** OAuth endpoints that apps call for sign-in; they are no web pages. */
 export function signInForAppsRoutes({ oauth }: Pick<HttpPorts, 'oauth'>): Route[] {

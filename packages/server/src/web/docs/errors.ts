@@ -1,4 +1,5 @@
 import { html } from 'hono/html'
+import { EXAMPLE_IDS } from '../../http/example-ids.ts'
 import { texts } from '../../languages/current.ts'
 import { PROBLEMS, type ProblemKind } from '../../problems.ts'
 import type { PageContext } from '../kit.ts'
@@ -31,7 +32,7 @@ export function renderError(docs: Docs, c: PageContext, code: string) {
     status,
     detail: help.replaceAll('`', ''),
     code,
-    request_id: '0190a5b8-7c3e-7abc-8def-0123456789ab',
+    request_id: EXAMPLE_IDS.request,
   }
   const body = html`<p class="back"><a href="/docs/errors">${words.errors}</a></p>
 <h1>${title}</h1>

@@ -13,7 +13,6 @@ export interface DocsPage {
   /** The operation that is shown, if the entry has several. */
   call?: Operation
   status?: number
-  query?: string
 }
 
 /** What all pages of the documentation share. */
@@ -30,9 +29,9 @@ export function renderInFrame(
   page: DocsPage,
 ): Response | Promise<Response> {
   const { docs } = texts
-  const { title, body, status, query = '' } = page
+  const { title, body, status, current } = page
   const framed = html`<div class="docs">
-<details class="docs-menu"><summary>${docs.menu}</summary><div>${searchForm(query)}${menu(operations, page, mayOperate(c))}</div></details>
+<details class="docs-menu"><summary>${docs.menu}</summary><div>${current === SEARCH_PATH ? '' : searchForm('')}${menu(operations, page, mayOperate(c))}</div></details>
 <article class="doc">${body}</article>
 </div>`
   return kit.render(c, { title, current: '/docs', hasDocuments: true }, framed, status)
@@ -44,11 +43,12 @@ export function mayOperate(c: PageContext): boolean {
   return role !== 'user'
 }
 
+export const SEARCH_PATH = '/docs/search'
 export const MAX_QUERY_LENGTH = 100
 
 export function searchForm(query: string): Html {
   const { docs } = texts
-  return html`<form method="get" action="/docs/search" role="search" class="docs-search"><label class="unseen" for="docs-query">${docs.searchFor}</label><input id="docs-query" name="q" type="search" value="${query}" maxlength="${MAX_QUERY_LENGTH}" placeholder="${docs.search}"><button class="second small" aria-label="${docs.search}">${MAGNIFIER}</button></form>`
+  return html`<form method="get" action="${SEARCH_PATH}" role="search" class="docs-search"><label class="unseen" for="docs-query">${docs.searchFor}</label><input id="docs-query" name="q" type="search" value="${query}" maxlength="${MAX_QUERY_LENGTH}" placeholder="${docs.search}"><button class="second small" aria-label="${docs.search}">${MAGNIFIER}</button></form>`
 }
 
 const MAGNIFIER = raw(

@@ -112,21 +112,29 @@ function sectionOf({ depth, text }: Tokens.Heading, taken: Set<string>): Section
   return { anchor, heading, depth, text: '' }
 }
 
-/** The line between the header of a table and its rows. */
-const TABLE_RULE = /^[|\s:-]+$/
-
 /** The target of a Markdown link, which follows its text. */
 const LINK_TARGET = /\]\([^()[\]\s]*\)/g
 
 function addText(sections: Section[], token: Token): void {
   if (sections.length === 0) sections.push({ anchor: '', heading: '', depth: 1, text: '' })
-  const text = token.type === 'code' ? (token as Tokens.Code).text : token.raw.replace(LINK_TARGET, ']')
-  const lines = text.split('\n').filter(line => !TABLE_RULE.test(line))
-  const plain = lines
-    .join('\n')
-    .replaceAll('|', ' · ')
-    .replace(/[`*#[\]]/g, '')
-  sections.at(-1)!.text += ` ${plain}`.replaceAll(/\s+/g, ' ').replaceAll(/(?: ·)+/g, ' ·')
+  sections.at(-1)!.text += ` ${plainText(token)}`.replaceAll(/\s+/g, ' ')
+}
+
+function plainText(token: Token): string {
+  if (token.type === 'code') return withoutMarks((token as Tokens.Code).text)
+  if (token.type === 'table') return (token as Tokens.Table).rows.map(sentenceOf).join(' ')
+  return withoutMarks(token.raw)
+}
+
+/** A row of a table as a sentence, so that an excerpt reads as text: `svc_…: an API key; 190 bits.` */
+function sentenceOf(cells: readonly Tokens.TableCell[]): string {
+  const [first, ...rest] = cells.map(({ text }) => withoutMarks(text).trim()).filter(Boolean)
+  const sentence = rest.length > 0 ? `${first}: ${rest.join('; ')}` : (first ?? '')
+  return /[.!?:]$/.test(sentence) ? sentence : `${sentence}.`
+}
+
+function withoutMarks(text: string): string {
+  return text.replace(LINK_TARGET, ']').replace(/[`*#[\]]/g, '')
 }
 
 const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }

@@ -4,7 +4,15 @@ import { PROBLEMS } from '../../problems.ts'
 import type { PageContext } from '../kit.ts'
 import { empty, type Html } from '../layout.ts'
 import { isForOperators } from './api-document.ts'
-import { type Docs, MAX_QUERY_LENGTH, mayOperate, operationPath, renderInFrame } from './frame.ts'
+import {
+  type Docs,
+  MAX_QUERY_LENGTH,
+  mayOperate,
+  operationPath,
+  renderInFrame,
+  SEARCH_PATH,
+  searchForm,
+} from './frame.ts'
 import { GUIDES, type Library } from './library.ts'
 
 /** A search result: a section, an operation or an error. */
@@ -43,8 +51,9 @@ export function createSearch(docs: Docs, library: Library) {
       words,
     )
     const { docs: said } = texts
-    const body = html`<h1>${said.searchFor}</h1>${query === '' ? '' : results(query, words, hits)}`
-    return renderInFrame(docs, c, { title: said.searchFor, body, current: '/docs/search', query })
+    // Above the results instead of in the menu, which is closed on phones.
+    const body = html`<h1>${said.searchFor}</h1>${searchForm(query)}${query === '' ? '' : results(query, words, hits)}`
+    return renderInFrame(docs, c, { title: said.searchFor, body, current: SEARCH_PATH })
   }
 }
 
@@ -52,7 +61,7 @@ function results(query: string, words: readonly string[], hits: readonly Hit[]):
   const { docs } = texts
   if (hits.length === 0) return empty(docs.notFound({ query }), docs.notFoundLead)
   return html`<p class="lead" role="status">${docs.found({ count: hits.length, query })}</p>
-<ol class="hits">${hits.map(({ entry }) => html`<li><a href="${entry.path}">${entry.title}</a> <span class="quiet">${entry.of}</span><p>${excerpt(entry, words)}</p></li>`)}</ol>`
+<ol class="hits">${hits.map(({ entry }) => html`<li><a href="${entry.path}">${entry.title}</a>${entry.of === entry.title ? '' : html` <span class="quiet">${entry.of}</span>`}<p>${excerpt(entry, words)}</p></li>`)}</ol>`
 }
 
 function allEntries(docs: Docs, library: Library): Entry[] {

@@ -6,6 +6,7 @@ import { SIGNING_ALGS } from '../../../signing-keys/signing-key.ts'
 import { created, NO_CONTENT, ok } from '../../answer.ts'
 import { appObject } from '../../app-object.ts'
 import { appId, expected, optional, parsed, text } from '../../body-fields.ts'
+import { EXAMPLE_IDS } from '../../example-ids.ts'
 import type { HttpPorts } from '../../http-ports.ts'
 import * as answers from '../../openapi-schemas.ts'
 import { pageQuery } from '../../query.ts'
@@ -100,7 +101,7 @@ const appExample = {
 }
 const oneApp = { schema: app, example: appExample }
 const secret = z.strictObject({ id: z.uuid(), created_at: instant }).meta({ id: 'AppSecret' })
-const secretExample = { id: answers.EXAMPLE_ID, created_at: '2026-11-20T19:22:00.000Z' }
+const secretExample = { id: EXAMPLE_IDS.secret, created_at: '2026-11-20T19:22:00.000Z' }
 const newSecret = z.strictObject({ id: z.uuid(), secret: z.string() }).meta({ id: 'NewAppSecret' })
 
 const appsQuery = z.object({
@@ -243,7 +244,7 @@ export function appRoutes({ apps }: Pick<HttpPorts, 'apps'>): Route[] {
           status: 201,
           description: 'The secret.',
           schema: newSecret,
-          example: { id: answers.EXAMPLE_ID, secret: 'sva_EXAMPLE' },
+          example: { id: EXAMPLE_IDS.secret, secret: 'sva_EXAMPLE' },
         },
       ],
       errors: [],

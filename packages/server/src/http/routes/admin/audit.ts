@@ -7,6 +7,7 @@ import { page } from '../../../paging.ts'
 import { prefers } from '../../accept.ts'
 import { type Answer, ok } from '../../answer.ts'
 import { instant, parsed } from '../../body-fields.ts'
+import { EXAMPLE_IDS } from '../../example-ids.ts'
 import type { HttpPorts } from '../../http-ports.ts'
 import * as answers from '../../openapi-schemas.ts'
 import { pageQuery } from '../../query.ts'
@@ -14,11 +15,11 @@ import { type Route, route } from '../../route.ts'
 import { TAG } from './acting.ts'
 import * as objects from './objects.ts'
 
-const anId = parsed('an id', answers.EXAMPLE_ID, parseId)
+const anId = parsed('an id', EXAMPLE_IDS.user, parseId)
 
 const auditQuery = pageQuery.extend({
   actor: anId.optional().meta({ description: 'The id of who acted.' }),
-  subject: parsed('an id', answers.EXAMPLE_ID, text => (text.length <= 64 ? text.toLowerCase() : null))
+  subject: parsed('an id', EXAMPLE_IDS.user, text => (text.length <= 64 ? text.toLowerCase() : null))
     .optional()
     .meta({ description: 'The id of whom or what it concerns.' }),
   type: parsed('a type of act', 'user.suspended', text => (isAuditType(text) ? text : null))

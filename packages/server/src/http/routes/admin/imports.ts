@@ -3,6 +3,7 @@ import { MAX_IMPORTED_KEYS } from '../../../api-keys/import.ts'
 import { MAX_IMPORTED_USERS } from '../../../users/import.ts'
 import { ok } from '../../answer.ts'
 import { expected, optional } from '../../body-fields.ts'
+import { EXAMPLE_IDS } from '../../example-ids.ts'
 import type { HttpPorts } from '../../http-ports.ts'
 import {
   importedKey,
@@ -12,7 +13,6 @@ import {
   keyToImport,
   userToImport,
 } from '../../import-objects.ts'
-import * as answers from '../../openapi-schemas.ts'
 import { type Route, route } from '../../route.ts'
 import { byOf, reason, TAG } from './acting.ts'
 
@@ -36,7 +36,7 @@ const imported = z
     data: z.array(z.strictObject({ id: z.uuid(), imported: z.boolean() })),
   })
   .meta({ id: 'Imported' })
-const example = { imported: 1, skipped: 0, data: [{ id: answers.OTHER_ID, imported: true }] }
+const example = { imported: 1, skipped: 0, data: [{ id: EXAMPLE_IDS.key, imported: true }] }
 const theImported = { schema: imported, example }
 
 /** Keys and people of another system. */

@@ -4,6 +4,7 @@ import { INVITATION_STATES, type Invitation, stateOf } from '../../../invitation
 import { page } from '../../../paging.ts'
 import { created, ok } from '../../answer.ts'
 import { email, locale, optional } from '../../body-fields.ts'
+import { EXAMPLE_IDS } from '../../example-ids.ts'
 import type { HttpPorts } from '../../http-ports.ts'
 import * as answers from '../../openapi-schemas.ts'
 import { pageQuery } from '../../query.ts'
@@ -37,11 +38,11 @@ const invitation = z
   })
   .meta({ id: 'Invitation' })
 const example = {
-  id: answers.OTHER_ID,
+  id: EXAMPLE_IDS.invitation,
   email: 'grace@example.com',
   role: null,
   state: 'pending',
-  invited_by: answers.EXAMPLE_ID,
+  invited_by: EXAMPLE_IDS.admin,
   created_at: '2026-11-20T19:22:00.000Z',
   expires_at: '2026-11-27T19:22:00.000Z',
   accepted_at: null,

@@ -4,6 +4,7 @@ import { parseId } from '../../../ids.ts'
 import { ok } from '../../answer.ts'
 import { createKeyObjects } from '../../api-key-object.ts'
 import { instant, optional, parsed } from '../../body-fields.ts'
+import { EXAMPLE_IDS } from '../../example-ids.ts'
 import type { HttpPorts } from '../../http-ports.ts'
 import { externalId } from '../../key-attachments.ts'
 import { limits } from '../../limits-object.ts'
@@ -16,7 +17,7 @@ import { byOf, reason, TAG } from './acting.ts'
 /** Keys that one call revokes. */
 const MAX_REVOKED = 100
 
-const anId = parsed('an id', answers.EXAMPLE_ID, parseId)
+const anId = parsed('an id', EXAMPLE_IDS.user, parseId)
 
 const keysQuery = pageQuery.extend({
   prefix: z
@@ -44,7 +45,7 @@ const keysQuery = pageQuery.extend({
 
 const revocation = z.strictObject({
   key_ids: z
-    .array(anId, { error: `must be a list of ids, for example ["${answers.OTHER_ID}"]` })
+    .array(anId, { error: `must be a list of ids, for example ["${EXAMPLE_IDS.key}"]` })
     .min(1, { error: 'must have at least one id' })
     .max(MAX_REVOKED, { error: `must have at most ${MAX_REVOKED} ids` }),
   reason: optional(reason),
@@ -148,13 +149,13 @@ export function keyRoutes(
       description: `Up to ${MAX_REVOKED}, one after the other. Unknown ids are left out of the answer. Repeating it changes nothing.`,
       access: 'admin:write',
       body: revocation,
-      example: { key_ids: [answers.OTHER_ID], reason: 'leaked' },
+      example: { key_ids: [EXAMPLE_IDS.key], reason: 'leaked' },
       answers: [
         {
           status: 200,
           description: 'The ids of the keys that are revoked now.',
           schema: z.strictObject({ revoked: z.array(z.uuid()) }),
-          example: { revoked: [answers.OTHER_ID] },
+          example: { revoked: [EXAMPLE_IDS.key] },
         },
       ],
       errors: [],

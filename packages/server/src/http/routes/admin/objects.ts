@@ -4,6 +4,7 @@ import { toRfc3339, toRfc3339OrNull } from '../../../clock.ts'
 import type { PresenceRow } from '../../../hub/presence-store.ts'
 import type { Suppression } from '../../../outbox/suppression.ts'
 import type { Session } from '../../../sessions/session.ts'
+import { EXAMPLE_IDS } from '../../example-ids.ts'
 import * as answers from '../../openapi-schemas.ts'
 
 /**
@@ -48,7 +49,7 @@ export const session = z
   })
   .meta({ id: 'SessionOfUser' })
 export const sessionExample = {
-  id: answers.OTHER_ID,
+  id: EXAMPLE_IDS.session,
   app_id: 'console',
   kind: 'page',
   created_at: EXAMPLE_AT,
@@ -85,10 +86,10 @@ export const mail = z
   })
   .meta({ id: 'Mail' })
 export const mailExample = {
-  id: answers.EXAMPLE_ID,
+  id: EXAMPLE_IDS.mail,
   template: 'welcome',
   to: 'ada@example.com',
-  user_id: answers.EXAMPLE_ID,
+  user_id: EXAMPLE_IDS.user,
   state: 'failed',
   attempts: 3,
   created_at: EXAMPLE_AT,
@@ -136,8 +137,8 @@ export const agent = answers.connection
   .meta({ id: 'AgentConnectionOfUser' })
 export const agentExample = {
   ...answers.connectionExample,
-  user_id: answers.EXAMPLE_ID,
-  node_id: answers.OTHER_ID,
+  user_id: EXAMPLE_IDS.user,
+  node_id: EXAMPLE_IDS.node,
 }
 export function agentObject(row: PresenceRow): z.infer<typeof agent> {
   return {
@@ -162,7 +163,7 @@ export const node = z
   })
   .meta({ id: 'Node' })
 export const nodeExample = {
-  id: answers.EXAMPLE_ID,
+  id: EXAMPLE_IDS.node,
   version: '1.0.0',
   started_at: EXAMPLE_AT,
   seen_at: EXAMPLE_AT,
@@ -204,16 +205,16 @@ export const auditEvent = z
   })
   .meta({ id: 'AuditEvent' })
 export const auditEventExample = {
-  id: answers.EXAMPLE_ID,
+  id: EXAMPLE_IDS.event,
   at: EXAMPLE_AT,
-  actor: { type: 'user', id: answers.OTHER_ID, key_id: null, session_id: answers.EXAMPLE_ID },
-  subject: { type: 'user', id: answers.EXAMPLE_ID, user_id: answers.EXAMPLE_ID },
+  actor: { type: 'user', id: EXAMPLE_IDS.admin, key_id: null, session_id: EXAMPLE_IDS.session },
+  subject: { type: 'user', id: EXAMPLE_IDS.user, user_id: EXAMPLE_IDS.user },
   type: 'user.suspended',
   before: { status: 'active' },
   after: { status: 'suspended' },
   reason: 'spam',
   network: '203.0.113.7',
-  request_id: answers.OTHER_ID,
+  request_id: EXAMPLE_IDS.request,
   reason_hash: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
   reason_salt: 'q83v',
   sequence: 2,

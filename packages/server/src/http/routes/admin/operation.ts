@@ -4,6 +4,7 @@ import { page } from '../../../paging.ts'
 import { parseEmailAddress } from '../../../users/email-address.ts'
 import { NO_CONTENT, ok } from '../../answer.ts'
 import { email } from '../../body-fields.ts'
+import { EXAMPLE_IDS } from '../../example-ids.ts'
 import type { HttpPorts } from '../../http-ports.ts'
 import { notFound } from '../../not-found.ts'
 import * as answers from '../../openapi-schemas.ts'
@@ -184,7 +185,7 @@ export function operationRoutes({ administration, suppressions, signingKeys }: N
           status: 200,
           description: 'The new keys.',
           schema: z.strictObject({ kid: z.string(), signs_from: z.iso.datetime({ precision: 3 }) }),
-          example: { kid: answers.EXAMPLE_ID, signs_from: '2026-11-20T19:22:00.000Z' },
+          example: { kid: EXAMPLE_IDS.signing_key, signs_from: '2026-11-20T19:22:00.000Z' },
         },
       ],
       errors: [],

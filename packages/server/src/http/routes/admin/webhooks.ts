@@ -6,6 +6,7 @@ import { isWebhookEventType, WEBHOOK_EVENT_TYPES } from '../../../webhooks/webho
 import type { WebhookStatus, Webhooks } from '../../../webhooks/webhooks.ts'
 import { created, NO_CONTENT, ok } from '../../answer.ts'
 import { expected, optional, text } from '../../body-fields.ts'
+import { EXAMPLE_IDS } from '../../example-ids.ts'
 import * as answers from '../../openapi-schemas.ts'
 import { pageQuery } from '../../query.ts'
 import { type Route, route } from '../../route.ts'
@@ -53,14 +54,14 @@ const webhook = z
   })
   .meta({ id: 'Webhook' })
 const webhookExample = {
-  id: answers.EXAMPLE_ID,
+  id: EXAMPLE_IDS.webhook,
   url: 'https://hooks.example.com/keyway',
   events: ['user.created', 'balance.low'],
   enabled: true,
   disabled_at: null,
   disabled_by: null,
   created_at: AT,
-  secrets: [{ id: answers.OTHER_ID, created_at: AT }],
+  secrets: [{ id: EXAMPLE_IDS.secret, created_at: AT }],
   waiting: 0,
   oldest_waiting_at: null,
   dropped: 0,
@@ -85,12 +86,12 @@ const delivery = z
   })
   .meta({ id: 'WebhookDelivery' })
 const deliveryExample = {
-  id: answers.OTHER_ID,
-  webhook_id: answers.EXAMPLE_ID,
+  id: EXAMPLE_IDS.delivery,
+  webhook_id: EXAMPLE_IDS.webhook,
   type: 'user.created',
-  subject: { type: 'user', id: answers.EXAMPLE_ID },
+  subject: { type: 'user', id: EXAMPLE_IDS.user },
   sequence: 1,
-  data: { user_id: answers.EXAMPLE_ID, role: 'user', status: 'active' },
+  data: { user_id: EXAMPLE_IDS.user, role: 'user', status: 'active' },
   state: 'delivered',
   attempts: 1,
   created_at: AT,
@@ -224,7 +225,7 @@ export function webhookRoutes({ webhooks }: { webhooks(): Promise<Webhooks> }): 
           status: 201,
           description: 'The secret.',
           schema: z.strictObject({ id: z.uuid(), secret: z.string() }).meta({ id: 'WebhookSecret' }),
-          example: { id: answers.OTHER_ID, secret: 'whsec_EXAMPLE' },
+          example: { id: EXAMPLE_IDS.secret, secret: 'whsec_EXAMPLE' },
         },
       ],
       errors: [],
