@@ -41,11 +41,22 @@ export async function examineQuickly(
   return [
     ...checkSettings(config),
     ...(await checkDataDir(config)),
-    ...(await readiness()).map(({ name, ok, detail }) => ({ check: name, ok, detail: detail ?? 'works' })),
+    ...(await readiness()).map(({ name, ok, detail }) => ({
+      check: name,
+      ok,
+      detail: detail ?? (name === 'mail' ? mailInWords(config) : 'works'),
+    })),
     await findingOf('standbys', () => checkStandbys(services)),
     await findingOf('webhooks', () => checkWebhooks(services)),
     ...checkProxies(config),
   ]
+}
+
+/** Where mail goes. Whether a provider accepts it is known only after a delivery, or from the whole check. */
+function mailInWords({ mail }: Config): string {
+  return mail.kind === 'inbox'
+    ? 'no mail is sent: all of it goes to the local inbox, until KEYWAY_MAIL_URL names a mail server'
+    : `${mail.kind} is used, and no mail waits for long`
 }
 
 /** Warnings about container networks are not failures: the deployments in `deploy/` must pass. */
@@ -145,6 +156,7 @@ async function checkMail(services: Services): Promise<string> {
   const reports = config.mail.kind === 'resend' || config.mail.kind === 'postmark'
   const advice =
     reports && !config.mailHookSecret ? '; bounces are not reported without KEYWAY_MAIL_HOOK_SECRET' : ''
+  if (config.mail.kind === 'inbox') return `${mailInWords(config)}; ${queued} queued`
   return `${config.mail.kind} answers, ${queued} queued${advice}`
 }
 

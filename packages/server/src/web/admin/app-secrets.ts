@@ -44,11 +44,11 @@ function secretRow(
 ): Html {
   const { newest, oldest, removeSecret } = appsTexts
   const tag =
-    count > 1 ? html` <span class="tag${at === 0 ? ' active' : ''}">${at === 0 ? newest : oldest}</span>` : ''
+    count > 1 ? html`<span class="tag${at === 0 ? ' active' : ''}">${at === 0 ? newest : oldest}</span> ` : ''
   const remove = isEditable
     ? html`<div class="end"><a class="button second small harm" href="${appPath(appId)}/remove-secret?secret=${secret.id}">${removeSecret}<span class="unseen"> ${secret.id}</span></a></div>`
     : ''
-  return html`<li class="item"><div class="what">${described(secret, origins)}${tag}<p><code>${secret.id}</code></p></div><p class="when"></p>${remove}</li>`
+  return html`<li class="item"><div class="what">${tag}${described(secret, origins)}<p><code>${secret.id}</code></p></div><p class="when"></p>${remove}</li>`
 }
 
 function described({ id, createdAt }: AppSecret, origins: Origins): Html {

@@ -46,7 +46,7 @@ export async function renderAudit(kit: PageKit, c: PageContext): Promise<Respons
     next: next && { cursor: encodeCursor(next) },
   })
   const body = html`${pageHead(audit.title, audit.lead)}
-${filterForm(wanted)}
+${filterForm(await withAddresses(kit, wanted))}
 <section class="card flush">${rows.length > 0 ? html`<ul class="list">${await auditRows(kit, rows)}</ul>` : empty(audit.empty, audit.emptyLead)}${foot}</section>
 <p>${audit.export} <a href="/admin/audit/export.csv?${query.toString()}" download>CSV</a> · <a href="/admin/audit/export.jsonl?${query.toString()}" download>JSON</a></p>`
   return renderAdmin(kit, c, 'audit', { title: audit.title }, body)
@@ -80,6 +80,14 @@ async function filterOf(kit: PageKit, { actor, subject, type, from, to }: Typed)
   }
 }
 
+/** The filters as the form shows them: an account by its address, which is shorter than its id. */
+async function withAddresses(kit: PageKit, wanted: Typed): Promise<Typed> {
+  const ids = [wanted.actor, wanted.subject].map(parseId).filter(id => id !== null)
+  const people = ids.length > 0 ? await kit.store.users.findMany([...new Set(ids)]) : []
+  const shown = (who: string) => people.find(({ id }) => id === who)?.email ?? who
+  return { ...wanted, actor: shown(wanted.actor), subject: shown(wanted.subject) }
+}
+
 /** The id of the account with this address; any other text is taken as an id. */
 async function idOf(kit: PageKit, who: string): Promise<string> {
   if (!who.includes('@')) return who
@@ -95,13 +103,13 @@ function dayOf(text: string): Instant | null {
 
 function filterForm({ actor, subject, type, from, to }: Typed): Html {
   const { audit } = adminTexts
-  const field = (name: keyof Typed, value: string, example = '') =>
-    html`<div class="field"><label for="${name}">${audit.fields[name]}</label><input id="${name}" name="${name}" value="${value}" placeholder="${example}" autocomplete="off" spellcheck="false"></div>`
+  const field = (name: keyof Typed, value: string, example: string, kind = '') =>
+    html`<div class="field ${kind}"><label for="${name}">${audit.fields[name]}</label><input id="${name}" name="${name}" value="${value}" placeholder="${example}" autocomplete="off" spellcheck="false"></div>`
   const types = (Object.keys(AUDIT_TYPES) as (keyof typeof AUDIT_TYPES)[]).map(
     each =>
       html`<option value="${each}"${each === type ? raw(' selected') : ''}>${audit.types[each]}</option>`,
   )
-  return html`<form method="get" action="/admin/audit" class="inline spaced" role="search">${field('subject', subject, audit.whoExample)}${field('actor', actor, audit.whoExample)}<div class="field"><label for="type">${audit.fields.type}</label><select id="type" name="type"><option value="">${audit.any}</option>${types}</select></div>${field('from', from, DATE_EXAMPLE)}${field('to', to, DATE_EXAMPLE)}<button>${audit.filter}</button></form>`
+  return html`<form method="get" action="/admin/audit" class="inline spaced" role="search">${field('subject', subject, audit.whoExample, 'who-or-what')}${field('actor', actor, audit.whoExample, 'who-or-what')}<div class="field"><label for="type">${audit.fields.type}</label><select id="type" name="type"><option value="">${audit.any}</option>${types}</select></div>${field('from', from, DATE_EXAMPLE)}${field('to', to, DATE_EXAMPLE)}<button>${audit.filter}</button></form>`
 }
 
 /** /admin/audit/:file: all matching rows, oldest first. */
