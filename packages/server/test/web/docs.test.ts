@@ -132,7 +132,8 @@ describe('the documents', () => {
   })
 
   test('are searched by the rows of their tables as sentences', () => {
-    const table = '| Option | Meaning | |\n|---|---|---|\n| `url` | [the address](#a) | required |\n| `app` | Which? | |'
+    const table =
+      '| Option | Meaning | |\n|---|---|---|\n| `url` | [the address](#a) | required |\n| `app` | Which? | |'
     const options = { resolveLink: () => null, personalize: (text: string) => text }
     const { sections } = renderMarkdown(`# A\n\n## B\n\n${table}\n`, options)
     assert.equal(sections[0]!.text, ' url: the address; required. app: Which?')
