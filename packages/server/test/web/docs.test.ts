@@ -334,7 +334,7 @@ describe('a call that is tried in the documents', () => {
     const form_token = await client.formToken('/docs/call/listLedgerOfUser')
     const answer = await client.post('/docs/call/listLedgerOfUser', { form_token, 'path.user_id': id })
     assert.match(await answer.text(), /Answer 200/)
-    assert.match(await text(client, '/account/events'), /Ledger, mails or data read by support/)
+    assert.match(await text(client, '/account/events'), /Ledger, mails or data read by the operator/)
   })
 })
 

@@ -68,7 +68,7 @@ export const accountTexts = {
       profile_changed: 'تغيير الملف الشخصي من قِبل مسؤول',
       limits_cleared: 'تصفير حدود تسجيل الدخول من قِبل مسؤول',
       credit_granted: 'منح رصيد',
-      account_read: 'اطّلاع الدعم على المعاملات أو الرسائل أو البيانات',
+      account_read: 'اطّلاع المشغّل على المعاملات أو الرسائل أو البيانات',
       api_key_limits_changed: 'تغيير حدود مفتاح من قِبل مسؤول',
       agent_disconnected: 'قطع اتصال وكيل من قِبل مسؤول',
       mail_sent_again: 'إعادة إرسال رسالة من قِبل مسؤول',

@@ -69,7 +69,7 @@ export const accountTexts = {
       profile_changed: 'Profil von einem Administrator geändert',
       limits_cleared: 'Anmeldegrenzen von einem Administrator zurückgesetzt',
       credit_granted: 'Guthaben gewährt',
-      account_read: 'Buchungen, Mails oder Daten vom Support gelesen',
+      account_read: 'Buchungen, Mails oder Daten vom Betreiber gelesen',
       api_key_limits_changed: 'Grenzen eines Schlüssels von einem Administrator geändert',
       agent_disconnected: 'Agent von einem Administrator getrennt',
       mail_sent_again: 'Mail von einem Administrator erneut gesendet',

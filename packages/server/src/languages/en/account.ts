@@ -66,7 +66,7 @@ export const accountTexts = {
       profile_changed: 'Profile changed by an administrator',
       limits_cleared: 'Sign-in limits cleared by an administrator',
       credit_granted: 'Credit granted',
-      account_read: 'Ledger, mails or data read by support',
+      account_read: 'Ledger, mails or data read by the operator',
       api_key_limits_changed: 'Limits of a key changed by an administrator',
       agent_disconnected: 'Agent disconnected by an administrator',
       mail_sent_again: 'Mail sent again by an administrator',

@@ -69,7 +69,7 @@ export const accountTexts = {
       profile_changed: 'Perfil cambiado por un administrador',
       limits_cleared: 'Límites de inicio de sesión restablecidos por un administrador',
       credit_granted: 'Crédito concedido',
-      account_read: 'Movimientos, correos o datos consultados por soporte',
+      account_read: 'Movimientos, correos o datos consultados por el operador',
       api_key_limits_changed: 'Límites de una clave cambiados por un administrador',
       agent_disconnected: 'Agente desconectado por un administrador',
       mail_sent_again: 'Correo reenviado por un administrador',

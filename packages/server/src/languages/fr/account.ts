@@ -69,7 +69,7 @@ export const accountTexts = {
       profile_changed: 'Profil modifié par un administrateur',
       limits_cleared: 'Limites de connexion levées par un administrateur',
       credit_granted: 'Crédit accordé',
-      account_read: 'Mouvements, e-mails ou données consultés par l’assistance',
+      account_read: 'Mouvements, e-mails ou données consultés par l’exploitant',
       api_key_limits_changed: 'Limites d’une clé modifiées par un administrateur',
       agent_disconnected: 'Agent déconnecté par un administrateur',
       mail_sent_again: 'E-mail renvoyé par un administrateur',

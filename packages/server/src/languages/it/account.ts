@@ -69,7 +69,7 @@ export const accountTexts = {
       profile_changed: 'Profilo cambiato da un amministratore',
       limits_cleared: 'Limiti di accesso azzerati da un amministratore',
       credit_granted: 'Credito concesso',
-      account_read: 'Movimenti, e-mail o dati consultati dall’assistenza',
+      account_read: 'Movimenti, e-mail o dati consultati dal gestore',
       api_key_limits_changed: 'Limiti di una chiave cambiati da un amministratore',
       agent_disconnected: 'Agente disconnesso da un amministratore',
       mail_sent_again: 'E-mail inviata di nuovo da un amministratore',

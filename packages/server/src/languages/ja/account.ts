@@ -69,7 +69,7 @@ export const accountTexts = {
       profile_changed: '管理者によるプロフィールの変更',
       limits_cleared: '管理者によるサインイン制限のリセット',
       credit_granted: 'クレジットの付与',
-      account_read: 'サポートによる取引履歴、メール、データの閲覧',
+      account_read: '運営者による取引履歴、メール、データの閲覧',
       api_key_limits_changed: '管理者によるキーの上限の変更',
       agent_disconnected: '管理者によるエージェントの切断',
       mail_sent_again: '管理者によるメールの再送信',

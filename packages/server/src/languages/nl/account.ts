@@ -69,7 +69,7 @@ export const accountTexts = {
       profile_changed: 'Profiel gewijzigd door een administrator',
       limits_cleared: 'Inloglimieten gewist door een administrator',
       credit_granted: 'Tegoed toegekend',
-      account_read: 'Transacties, mails of gegevens gelezen door support',
+      account_read: 'Transacties, mails of gegevens gelezen door de beheerder',
       api_key_limits_changed: 'Limieten van een sleutel gewijzigd door een administrator',
       agent_disconnected: 'Agent losgekoppeld door een administrator',
       mail_sent_again: 'Mail opnieuw gestuurd door een administrator',

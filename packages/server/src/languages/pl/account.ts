@@ -68,7 +68,7 @@ export const accountTexts = {
       profile_changed: 'Administrator zmienił profil',
       limits_cleared: 'Administrator wyzerował limity logowania',
       credit_granted: 'Przyznano środki',
-      account_read: 'Pomoc techniczna przejrzała operacje, wiadomości lub dane',
+      account_read: 'Operator przejrzał operacje, wiadomości lub dane',
       api_key_limits_changed: 'Administrator zmienił limity klucza',
       agent_disconnected: 'Administrator rozłączył agenta',
       mail_sent_again: 'Administrator wysłał wiadomość ponownie',

@@ -68,7 +68,7 @@ export const accountTexts = {
       profile_changed: 'Perfil alterado por um administrador',
       limits_cleared: 'Limites de entrada zerados por um administrador',
       credit_granted: 'Crédito concedido',
-      account_read: 'Extrato, e-mails ou dados consultados pelo suporte',
+      account_read: 'Extrato, e-mails ou dados consultados pelo operador',
       api_key_limits_changed: 'Limites de uma chave alterados por um administrador',
       agent_disconnected: 'Agente desconectado por um administrador',
       mail_sent_again: 'E-mail reenviado por um administrador',

@@ -69,7 +69,7 @@ export const accountTexts = {
       profile_changed: 'Profil bir yönetici tarafından değiştirildi',
       limits_cleared: 'Giriş limitleri bir yönetici tarafından sıfırlandı',
       credit_granted: 'Kredi verildi',
-      account_read: 'Hareketler, e-postalar ya da veriler destek tarafından okundu',
+      account_read: 'Hareketler, e-postalar ya da veriler işletmeci tarafından okundu',
       api_key_limits_changed: 'Bir anahtarın limitleri bir yönetici tarafından değiştirildi',
       agent_disconnected: 'Ajanın bağlantısı bir yönetici tarafından kesildi',
       mail_sent_again: 'E-posta bir yönetici tarafından yeniden gönderildi',

@@ -68,7 +68,7 @@ export const accountTexts = {
       profile_changed: '管理员更改了个人资料',
       limits_cleared: '管理员重置了登录限制',
       credit_granted: '已赠送额度',
-      account_read: '支持人员查看了交易记录、邮件或数据',
+      account_read: '运营者查看了交易记录、邮件或数据',
       api_key_limits_changed: '管理员更改了密钥的限制',
       agent_disconnected: '管理员断开了智能体',
       mail_sent_again: '管理员重新发送了邮件',

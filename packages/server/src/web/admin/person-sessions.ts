@@ -27,7 +27,7 @@ export function sessionsCard(
       ? html`<form method="post" action="/admin/users/${user.id}/end-sessions">${formToken(token)}<button class="second small harm">${person.endSessions}</button></form>`
       : ''
   const rows = sessions.map(session => sessionRow(session, user, now, { token, current }))
-  return html`<section class="card flush"><div class="card-head spread"><div><h2>${person.sessions}</h2><p class="quiet">${person.endSessionsLead}</p></div>${endAll}</div>${rows.length > 0 ? html`<ul class="list">${rows}</ul>` : html`<p class="card-foot quiet">${person.noSessions}</p>`}${more}</section>`
+  return html`<section class="card flush"><div class="card-head spread"><div><h2>${person.sessions}</h2><p class="quiet">${user.status === 'suspended' ? person.sessionsSuspended : person.endSessionsLead}</p></div>${endAll}</div>${rows.length > 0 ? html`<ul class="list">${rows}</ul>` : html`<p class="card-foot quiet">${person.noSessions}</p>`}${more}</section>`
 }
 
 function sessionRow(

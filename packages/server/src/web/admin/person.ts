@@ -83,10 +83,14 @@ function factsOf(user: User, balance: string, signIn: SignInState | null): Html[
     [person.balance, balance],
     [person.role, roles[user.role]],
     [person.since, day(user.createdAt)],
-    [person.language, (user.locale && LANGUAGE_NAMES.of(user.locale)) ?? person.noLanguage],
+    ...(user.status === 'deleted' ? [] : [[person.language, languageOf(user)] as [string, string]]),
     ...(signIn ? signInFacts(signIn) : []),
   ]
   return facts.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)
+}
+
+function languageOf({ locale }: User): string {
+  return (locale && LANGUAGE_NAMES.of(locale)) ?? adminTexts.person.noLanguage
 }
 
 /** Links to the lists whose reading is audited, and to the audit. */

@@ -126,6 +126,7 @@ export const adminTexts = {
     noLanguage: 'As the browser asks',
     signedIn: 'signed in',
     noSessions: 'Nowhere signed in.',
+    sessionsSuspended: 'The suspension ended all sessions. Nobody can sign in until it is lifted.',
     support: 'Help',
     isSuspended: 'This account is suspended',
     isSuspendedLead: 'It cannot sign in, its keys are refused, and its agents are disconnected.',
