@@ -1,5 +1,4 @@
 import { html } from 'hono/html'
-import { EXAMPLE_IDS } from '../../http/example-ids.ts'
 import { texts } from '../../languages/current.ts'
 import { PROBLEMS, type ProblemKind } from '../../problems.ts'
 import type { PageContext } from '../kit.ts'
@@ -32,7 +31,7 @@ export function renderError(docs: Docs, c: PageContext, code: string) {
     status,
     detail: help.replaceAll('`', ''),
     code,
-    request_id: EXAMPLE_IDS.request,
+    request_id: '019aa2c4-f19a-7da9-8f6b-2e8d1c5a7b30',
   }
   const body = html`<p class="back"><a href="/docs/errors">${words.errors}</a></p>
 <h1>${title}</h1>
