@@ -11,7 +11,7 @@ const MAX_SKEW_MS = 1000
 const MAIL_LATE_MS = 60_000
 /** If the oldest event of a webhook waits longer, its endpoint counts as failing. Milliseconds. */
 const EVENTS_LATE_MS = 3_600_000
-const NO_STANDBYS = { synchronous: 0, asynchronous: 0 }
+const NO_STANDBYS = { count: 0, isSynchronous: false }
 
 /** Everything that the service needs: what `keyway doctor` reports. */
 export async function examineAll(services: Services): Promise<Finding[]> {
@@ -85,12 +85,12 @@ async function checkDatabase({ storage, config }: Services): Promise<string> {
 }
 
 async function checkStandbys({ storage, config }: Services): Promise<string> {
-  const { synchronous, asynchronous } = (await storage.engine.standbys?.()) ?? NO_STANDBYS
-  if (asynchronous > 0 && synchronous === 0)
+  const { count, isSynchronous } = (await storage.engine.standbys?.()) ?? NO_STANDBYS
+  if (count > 0 && !isSynchronous)
     throw new Error(
       `replication to the standby is asynchronous: a failover may lose the last transactions, revocations among them. Set synchronous_standby_names, or ${config.journalDir === null ? 'set KEYWAY_JOURNAL_DIR to a folder on another machine' : 'keep KEYWAY_JOURNAL_DIR on another machine'} and run "keyway journal replay" after a failover`,
     )
-  return synchronous > 0 ? 'one is synchronous' : 'none that this user can see'
+  return count > 0 ? 'a COMMIT waits for one' : 'none'
 }
 
 function checkClock({ clock }: Services): string {

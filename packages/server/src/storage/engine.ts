@@ -111,8 +111,8 @@ export interface Engine {
    * on SQLite.
    */
   hasTimeouts?(): Promise<boolean>
-  /** Number of standbys, as far as the database user may see them. */
-  standbys?(): Promise<{ synchronous: number; asynchronous: number }>
+  /** The number of standbys, and whether a COMMIT of the service waits for one of them; absent on SQLite. */
+  standbys?(): Promise<{ count: number; isSynchronous: boolean }>
   close(): Promise<void>
 }
 

@@ -29,7 +29,12 @@ export async function openPostgres(
   }: { url: string; poolSize?: number } & Pick<Config, 'events' | 'secrets'>,
   log: Log,
 ): Promise<Engine> {
-  const pool = new pg.Pool({ ...connectionOptions(url), pipeline: true, max: poolSize })
+  const pool = new pg.Pool({
+    ...connectionOptions(url),
+    pipeline: true,
+    max: poolSize,
+    onConnect: refuseStandby as (client: pg.ClientBase) => void,
+  })
   // The pool removes a broken idle connection; without a listener its `error` event would end the process.
   pool.on('error', error => log.warn({ error: describeError(error) }, 'an idle database connection broke'))
   // A connection in use rejects its pending queries and also emits `error`. Listen from the start: a server that
@@ -108,14 +113,16 @@ export async function openPostgres(
       return (rows[0] as { now: number }).now
     },
     async standbys() {
+      // An ordinary role sees that there are standbys, but not their state.
       const { rows } = await retrying(true, () =>
         execute(
-          `select count(*) filter (where sync_state in ('sync', 'quorum')) as synchronous,
-            count(*) filter (where sync_state = 'async') as asynchronous from pg_stat_replication`,
+          `select count(*) as count, coalesce(current_setting('synchronous_standby_names', true), '') <> ''
+            and current_setting('synchronous_commit', true) not in ('off', 'local') as "isSynchronous"
+            from pg_stat_replication where coalesce(state, 'streaming') <> 'backup'`,
           [],
         ),
       )
-      return rows[0] as { synchronous: number; asynchronous: number }
+      return rows[0] as { count: number; isSynchronous: boolean }
     },
     async hasTimeouts() {
       const settings = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout']
@@ -147,6 +154,15 @@ async function retrying<Outcome>(isRead: boolean, work: () => Promise<Outcome>):
       if (attempt > 3 || !again) throw toStorageError(error)
     }
   }
+}
+
+/**
+ * Rejects a connection to a standby, to which the address may lead during a failover: its rows may be old, so a revoked
+ * key would work there.
+ */
+async function refuseStandby(client: pg.ClientBase): Promise<void> {
+  const { rows } = await client.query('select pg_is_in_recovery() as standby')
+  if (rows[0].standby) throw new Error('the connection leads to a standby, and the service needs the primary')
 }
 
 function isRead(sql: string): boolean {

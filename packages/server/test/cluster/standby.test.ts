@@ -1,37 +1,88 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { describe, test } from 'node:test'
 import type { Finding } from '../../src/administration/finding.ts'
-import { startPostgresServer } from '../faults/postgres-server.ts'
-import { done, keyway } from '../support/command-line.ts'
+import { type PostgresServer, startPostgresServer } from '../faults/postgres-server.ts'
+import { done, keyway, keywayProcess } from '../support/command-line.ts'
 import { postgresMissing } from '../support/engines.ts'
-import { NODE_SETTINGS } from '../support/nodes.ts'
-import { environment, launcher } from '../support/serve.ts'
+import {
+  createKey,
+  createPrintedLinks,
+  exchange,
+  NODE_SETTINGS,
+  signIn,
+  startNode,
+} from '../support/nodes.ts'
+import { until } from '../support/patience.ts'
+import { withClient } from '../support/postgres.ts'
+import { startProxy } from '../support/proxy.ts'
 
 describe('a standby', { skip: postgresMissing(), concurrency: true }, () => {
   for (const synchronous of [true, false]) {
     const title = synchronous
-      ? 'that replicates synchronously passes doctor'
-      : 'that replicates asynchronously is reported by doctor, since revocations may be lost'
+      ? 'that replicates synchronously passes doctor, with an ordinary database user'
+      : 'that replicates asynchronously is reported by doctor, with an ordinary database user'
     test(title, async t => {
       const primary = await startPostgresServer()
       t.after(() => primary.remove())
+      const url = await ordinaryUser(primary)
       const standby = await primary.startStandby(synchronous)
       t.after(() => standby.remove())
-      const settings = { ...NODE_SETTINGS, KEYWAY_DATABASE_URL: primary.url }
+      const settings = { ...NODE_SETTINGS, KEYWAY_DATABASE_URL: url }
       await done(keyway(settings, 'migrate'))
-      const doctor = spawn(process.execPath, [launcher, 'doctor', '--json'], { env: environment(settings) })
-      let output = ''
-      doctor.stdout.on('data', chunk => {
-        output += chunk
-      })
-      await once(doctor, 'close')
-      const { findings } = JSON.parse(output) as { findings: Finding[] }
-      const { ok, detail } = findings.find(each => each.check === 'standbys')!
-      assert.equal(ok, synchronous)
-      if (!ok) assert.match(detail, /KEYWAY_JOURNAL_DIR .* run "keyway journal replay" after a failover/)
-      if (synchronous) await standby.promote()
+
+      assert.equal((await standbysOf(settings)).ok, synchronous)
+      if (!synchronous)
+        assert.match(
+          (await standbysOf(settings)).detail,
+          /KEYWAY_JOURNAL_DIR .* run "keyway journal replay" after a failover/,
+        )
     })
   }
+
+  test('is no help to a role whose COMMIT does not wait for it, says doctor', async t => {
+    const primary = await startPostgresServer()
+    t.after(() => primary.remove())
+    const url = await ordinaryUser(primary)
+    const standby = await primary.startStandby(true)
+    t.after(() => standby.remove())
+    await withClient(primary.url, client => client.query('alter role service set synchronous_commit = local'))
+    const settings = { ...NODE_SETTINGS, KEYWAY_DATABASE_URL: url }
+    await done(keyway(settings, 'migrate'))
+    assert.equal((await standbysOf(settings)).ok, false)
+  })
+
+  test('to which the address of the database leads is refused until it is promoted, since its rows may be old', async t => {
+    const primary = await startPostgresServer()
+    t.after(() => primary.remove())
+    const standby = await primary.startStandby(true)
+    t.after(() => standby.remove())
+    const proxy = await startProxy(primary.url, t)
+    const links = createPrintedLinks()
+    const node = await startNode(t, { KEYWAY_DATABASE_URL: proxy.through(primary.url) }, links)
+    const { access_token: token } = await signIn(node.origin, links, 'ada@example.com')
+    const { key } = (await createKey(node.origin, token)).body
+
+    proxy.forwardTo(standby.url)
+    assert.equal((await exchange(node.origin, key)).status, 503)
+    await standby.promote()
+    await until('the service goes on', async () => (await exchange(node.origin, key)).status === 200)
+  })
 })
+
+/** A database whose owner may see no more of the server than other users. */
+async function ordinaryUser({ url }: PostgresServer): Promise<string> {
+  await withClient(url, async client => {
+    await client.query('create role service login')
+    await client.query('create database service owner service')
+  })
+  const own = new URL(url)
+  own.username = 'service'
+  own.pathname = '/service'
+  return own.href
+}
+
+async function standbysOf(settings: Record<string, string>): Promise<Finding> {
+  const { out } = await keywayProcess(settings, 'doctor', '--json')
+  const { findings } = JSON.parse(out) as { findings: Finding[] }
+  return findings.find(({ check }) => check === 'standbys')!
+}
