@@ -9,6 +9,7 @@ export type OperationName =
   | 'refresh'
   | 'logout'
   | 'me'
+  | 'charge'
   | 'stranger'
 
 export interface Operation {

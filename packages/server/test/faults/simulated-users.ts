@@ -16,7 +16,7 @@ const REQUEST_TIMEOUT_MS = 8_000
 const MAIL_TIMEOUT_MS = 40_000
 const RETRY_MS = 150
 
-interface Session {
+export interface Session {
   id: string
   userId: string
   accessToken: string
@@ -56,7 +56,7 @@ export function createSimulatedUsers(
   }
 }
 
-interface Life {
+export interface Life {
   target: Target
   history: History
   random: Random
@@ -99,7 +99,7 @@ export async function runWithoutFault(target: Target, history: History, email: s
   return unknown.map(each => `liveness: ${each.op} had no answer after the fault was over`)
 }
 
-async function signIn(life: Life): Promise<Session | null> {
+export async function signIn(life: Life): Promise<Session | null> {
   const { target, history, email } = life
   for (let attempt = 0; attempt < 6; attempt++) {
     const sent = await operate(life, 'send', email, 'POST', '/auth/send-magic-link', { body: { email } })
@@ -232,7 +232,7 @@ function remember(life: Life, session: Session): Session {
 }
 
 /** Makes one call and records it in the history. Null: the outcome is unknown. */
-async function operate(
+export async function operate(
   { target, history, random }: Life,
   op: OperationName,
   on: string,

@@ -25,6 +25,8 @@ export interface ScenarioResult {
 
 export interface WorldOptions {
   engine: 'sqlite' | 'postgres'
+  /** An existing PostgreSQL database, into which the scenario injects its faults; by default a server of its own. */
+  databaseUrl?: string
   nodes?: number
   people?: number
   /** Additional settings of a node. */
@@ -88,7 +90,7 @@ async function openWorld(seed: number, options: WorldOptions, ends: Ends): Promi
   const dataDir = options.dataDir ?? folder.path
   const smtp = await startSmtpServer(t, { startTls: false })
   const mailProxy = await startProxy(`smtp://127.0.0.1:${smtp.port}`, t)
-  const postgres = engine === 'postgres' ? await startPostgresServer() : null
+  const postgres = engine === 'postgres' && !options.databaseUrl ? await startPostgresServer() : null
   if (postgres) ends.after(() => postgres.remove())
   const ports = await Promise.all(Array.from({ length: nodes }, freePort))
   const printed: string[] = []
@@ -117,6 +119,7 @@ async function openWorld(seed: number, options: WorldOptions, ends: Ends): Promi
         ...NODE_SETTINGS,
         KEYWAY_PORT: String(ports[node]),
         KEYWAY_DATA_DIR: dataDir,
+        ...(options.databaseUrl ? { KEYWAY_DATABASE_URL: options.databaseUrl } : {}),
         ...(postgres ? databaseOf(node, postgres) : {}),
         KEYWAY_MAIL_URL: `smtp://127.0.0.1:${mailProxy.port}`,
         KEYWAY_SUPPORT_EMAIL: 'support@example.com',
@@ -171,7 +174,8 @@ async function openWorld(seed: number, options: WorldOptions, ends: Ends): Promi
       violations.push(...(await runWithoutFault(here, history, `after-${seed}-${node}@example.com`)))
     }
     // After a failover, the new primary.
-    const config = world.postgres ? postgresConfig(world.postgres.url) : sqliteConfig(dataDir)
+    const url = world.postgres?.url ?? options.databaseUrl
+    const config = url ? postgresConfig(url) : sqliteConfig(dataDir)
     const storage = await createStorage(config, createLog('silent'))
     try {
       await untilMailLeft(storage, violations)

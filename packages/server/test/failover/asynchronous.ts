@@ -1,0 +1,125 @@
+import { cpSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Finding } from '../../src/administration/finding.ts'
+import type { ReplayReport } from '../../src/operations/replay-report.ts'
+import { type World, withWorld } from '../faults/world.ts'
+import { keyway } from '../support/command-line.ts'
+import { NODE_SETTINGS } from '../support/nodes.ts'
+import { temporaryFolder } from '../support/serve.ts'
+import { createFacts, type Lost, lostFacts } from './facts.ts'
+import { startLoad } from './load.ts'
+import { type PatroniCluster, startCluster } from './patroni.ts'
+import { newAppSecret, observing, serving } from './synchronous.ts'
+
+const PEOPLE = 4
+/** Load while the standby follows, and while it does not. */
+const FOLLOWED_MS = 5000
+const CUT_OFF_MS = 4000
+
+/**
+ * With an asynchronous standby that was cut off for some seconds: what a failover loses, what `keyway journal replay`
+ * brings back, and what `keyway doctor` says before and after it.
+ */
+export async function asynchronousFailover(seed: number): Promise<string[]> {
+  await using cluster = await startCluster({ synchronous: false })
+  const folder = temporaryFolder()
+  const settings = (node: number) => ({ KEYWAY_JOURNAL_DIR: join(folder.path, `node${node}`) })
+  try {
+    const { violations } = await withWorld(
+      seed,
+      { engine: 'postgres', databaseUrl: cluster.url, settings },
+      async world => ({
+        faults: 1,
+        operations: 0,
+        notes: [],
+        violations: await loseAndReplay(world, cluster, folder.path, seed),
+      }),
+    )
+    return violations
+  } finally {
+    folder.remove()
+  }
+}
+
+async function loseAndReplay(
+  world: World,
+  cluster: PatroniCluster,
+  folder: string,
+  seed: number,
+): Promise<string[]> {
+  console.log(`Asynchronous standby, seed ${seed}`)
+  const violations: string[] = []
+  const settings = {
+    ...NODE_SETTINGS,
+    KEYWAY_DATABASE_URL: cluster.url,
+    KEYWAY_JOURNAL_DIR: join(folder, 'all'),
+  }
+  const facts = createFacts()
+  const load = await startLoad(world, facts, {
+    people: PEOPLE,
+    appSecret: await newAppSecret(cluster.url),
+    seed,
+  })
+  await wait(FOLLOWED_MS)
+  violations.push(...(await expectWarning('before', settings)))
+
+  cluster.replicate(false)
+  await wait(CUT_OFF_MS)
+  const killedAt = performance.now()
+  const killed = await cluster.killPrimary()
+  await cluster.untilTakenOver(killed)
+  await serving(world.history, killedAt)
+  await load.stop()
+  const lost = await lostFacts(facts, observing(load.people))
+  console.log(`  lost by the failover: ${described(lost)}`)
+  if (lost.revocations.length === 0 || lost.balances.length === 0)
+    violations.push('the failover lost nothing, so the replay was not tested')
+
+  for (const node of [0, 1]) cpSync(join(folder, `node${node}`), join(folder, 'all'), { recursive: true })
+  const { counts } = await replay(settings, '--dry-run')
+  const done = await replay(settings)
+  console.log(`  replayed: ${replayed(done)}`)
+  if (replayed({ counts }) !== replayed(done)) violations.push('the dry run announced another replay')
+  const left = await lostFacts(facts, observing(load.people))
+  console.log(`  lost after the replay: ${described(left)}`)
+  violations.push(...left.revocations.map(id => `key ${id} works again after the replay`))
+  violations.push(...left.balances.map(id => `the balance of ${id} is wrong after the replay`))
+
+  cluster.start(killed)
+  cluster.replicate(true)
+  await cluster.untilReplicated()
+  violations.push(...(await expectWarning('after', settings)))
+  for (const { agents } of load.people) for (const agent of agents) agent.close()
+  return [...violations, ...world.history.violations]
+}
+
+function described({ keys, revocations, balances }: Lost): string {
+  return `${keys.length} created keys, ${revocations.length} revocations, charges of ${balances.length} accounts`
+}
+
+async function replay(settings: Record<string, string>, ...words: string[]) {
+  const { status, out, err } = await keyway(settings, 'journal', 'replay', '--json', ...words)
+  if (status !== 0) throw new Error(`keyway journal replay: ${err}${out}`)
+  return JSON.parse(out) as Pick<ReplayReport, 'counts'>
+}
+
+function replayed({ counts }: Pick<ReplayReport, 'counts'>): string {
+  const some = Object.entries(counts).filter(([, count]) => count.replayed > 0)
+  return some.map(([kind, count]) => `${kind.replaceAll('_', ' ')} ${count.replayed}`).join(', ')
+}
+
+/** `keyway doctor` must warn of the asynchronous standby, and find audit and signing keys in order. */
+async function expectWarning(when: string, settings: Record<string, string>): Promise<string[]> {
+  const { out } = await keyway(settings, 'doctor', '--json')
+  const { findings } = JSON.parse(out) as { findings: Finding[] }
+  const ofCheck = (name: string) => findings.find(({ check }) => check === name)!
+  console.log(`  doctor ${when}: ${ofCheck('standbys').detail}`)
+  const broken = ['database', 'signing keys', 'audit'].map(ofCheck).filter(({ ok }) => !ok)
+  return [
+    ...(ofCheck('standbys').ok
+      ? [`doctor did not warn of the asynchronous standby ${when} the failover`]
+      : []),
+    ...broken.map(({ check, detail }) => `doctor ${when} the failover: ${check}: ${detail}`),
+  ]
+}

@@ -1,0 +1,75 @@
+/**
+ * What the service acknowledged to clients, and a checker that compares it with what the service answers afterwards.
+ * Clients repeat what had no answer until it has one, so each fact is certain in the end.
+ */
+
+export interface Facts {
+  /** Keys whose creation was acknowledged. */
+  keys: Map<string, KeyFact>
+  /** Amounts of acknowledged charges by account, in millionths of a dollar. */
+  charged: Map<string, number>
+}
+
+export interface KeyFact {
+  id: string
+  key: string
+  /** `ending`: a revocation was sent and not answered. */
+  state: 'active' | 'ending' | 'revoked'
+}
+
+/** What the service answers after the failovers. */
+export interface Observed {
+  /** The code with which the exchange of a key is refused; null if it is accepted. */
+  exchange(key: KeyFact): Promise<string | null>
+  /** The balance of an account, in millionths of a dollar. */
+  balance(userId: string): Promise<number>
+}
+
+/** The credit of a new account. */
+const TRIAL_CREDIT = 2_000_000
+
+export function createFacts(): Facts {
+  return { keys: new Map(), charged: new Map() }
+}
+
+export interface Lost {
+  /** Acknowledged creations of which the key does not exist. */
+  keys: string[]
+  /** Keys that work again after their revocation was acknowledged. */
+  revocations: string[]
+  /** Accounts whose balance is not their credit less the acknowledged charges. */
+  balances: string[]
+}
+
+/** The acknowledged facts that the service does not show. */
+export async function lostFacts({ keys, charged }: Facts, observed: Observed): Promise<Lost> {
+  const lost: Lost = { keys: [], revocations: [], balances: [] }
+  for (const key of keys.values()) {
+    const code = await observed.exchange(key)
+    if (key.state === 'revoked' && code === null) lost.revocations.push(key.id)
+    // A revoked key that is unknown was created in the lost transactions. One that is `ending` may be revoked by now.
+    if (code === 'invalid_api_key' || (key.state === 'active' && code !== null)) lost.keys.push(key.id)
+  }
+  for (const [userId, amount] of charged)
+    if ((await observed.balance(userId)) !== TRIAL_CREDIT - amount) lost.balances.push(userId)
+  return lost
+}
+
+export function violationsOf({ keys, revocations, balances }: Lost): string[] {
+  return [
+    ...keys.map(id => `key ${id} was acknowledged and is lost`),
+    ...revocations.map(id => `key ${id} works again after its revocation was acknowledged`),
+    ...balances.map(id => `the balance of ${id} is not its credit less the acknowledged charges`),
+  ]
+}
+
+/**
+ * The longest time in which no operation of the given kind succeeded between `from` and `to`.
+ *
+ * @param ends times of successful answers
+ */
+export function longestGap(ends: readonly number[], from: number, to: number): number {
+  const within = ends.filter(at => at >= from && at <= to).sort((a, b) => a - b)
+  const marks = [from, ...within, to]
+  return Math.max(...marks.slice(1).map((at, n) => at - marks[n]!))
+}

@@ -1,0 +1,155 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { Agent } from '@keyway/sdk'
+import type { Operation } from '../faults/history.ts'
+import { createRandom } from '../faults/random.ts'
+import { type Life, operate, type Session, signIn } from '../faults/simulated-users.ts'
+import type { World } from '../faults/world.ts'
+import type { Answered } from '../support/nodes.ts'
+import type { Facts, KeyFact } from './facts.ts'
+
+const PAUSE_MS = 40
+const RETRY_MS = 100
+/** Amounts are small, so that the credit of a new account lasts for the whole run. */
+const MAX_CHARGE = 100
+
+/** A person with a session, keys, charges, and an agent on each node. */
+export interface Person extends Life {
+  session: Session
+  agents: Agent[]
+}
+
+export interface Load {
+  people: readonly Person[]
+  /** Whether every agent is connected. */
+  areConnected(): boolean
+  /** The number of agents that lost their connection since the last call. */
+  lostSinceLast(): number
+  /** Resolves when each person has an answer to its last request. */
+  stop(): Promise<void>
+}
+
+/** People who make, use and revoke keys and are charged, until stopped, and what was acknowledged to them. */
+export async function startLoad(
+  world: World,
+  facts: Facts,
+  { people: count, appSecret, seed }: { people: number; appSecret: string; seed: number },
+): Promise<Load> {
+  let isOver = false
+  const lost = new Set<Agent>()
+  const app = { authorization: `Basic ${btoa(`console:${appSecret}`)}` }
+  const people: Person[] = []
+  for (let n = 0; n < count; n++) people.push(await arrive(n))
+  while (!areConnected()) await wait(50)
+  const acting = people.map(act)
+  return {
+    people,
+    areConnected,
+    lostSinceLast() {
+      const since = lost.size
+      lost.clear()
+      return since
+    },
+    async stop() {
+      isOver = true
+      await Promise.all(acting)
+    },
+  }
+
+  async function arrive(n: number): Promise<Person> {
+    const { target, history } = world
+    const random = createRandom(seed * 77 + n)
+    const life: Life = { target, history, random, email: `failover${n}@example.com`, isOver: () => isOver }
+    const session = await signIn(life)
+    if (!session) throw new Error('nobody could sign in before the first failover')
+    const person: Person = { ...life, session, agents: [] }
+    facts.charged.set(session.userId, 0)
+    const key = await createKey(person)
+    for (const url of world.origins) person.agents.push(connect(url, key!))
+    return person
+  }
+
+  function connect(url: string, { id, key: apiKey }: KeyFact): Agent {
+    const agent = new Agent({ url, apiKey })
+    agent.on('disconnected', () => lost.add(agent))
+    agent.on('stopped', ({ error }) => {
+      if (error) world.history.violations.push(`the agent of key ${id} stopped: ${error.message}`)
+    })
+    return agent
+  }
+
+  function areConnected(): boolean {
+    return people.every(({ agents }) => agents.every(agent => agent.connected))
+  }
+
+  async function act(person: Person): Promise<void> {
+    // The first key is that of the agents, and stays.
+    const own: KeyFact[] = []
+    while (!isOver) {
+      await wait(PAUSE_MS)
+      const choice = person.random.below(10)
+      const key = own.length > 0 ? person.random.pick(own) : null
+      if (choice < 3 || !key) {
+        const made = await createKey(person)
+        if (made) own.push(made)
+      } else if (choice < 5) await charge(person)
+      else if (choice < 7 && key.state === 'active') await revoke(person, key)
+      else await exchange(person, key)
+    }
+  }
+
+  async function createKey(person: Person): Promise<KeyFact | null> {
+    const { userId, accessToken: token } = person.session
+    const made = await operate(person, 'create', userId, 'POST', '/v1/api-keys', { token, body: {} })
+    if (made?.status !== 201) return null
+    const key: KeyFact = { id: made.body.id, key: made.body.key, state: 'active' }
+    facts.keys.set(key.id, key)
+    world.history.secrets.add(key.key)
+    return key
+  }
+
+  async function revoke(person: Person, key: KeyFact): Promise<void> {
+    const { accessToken: token } = person.session
+    key.state = 'ending'
+    const answer = await untilAnswered(() =>
+      operate(person, 'revoke', key.id, 'DELETE', `/v1/api-keys/${key.id}`, { token }),
+    )
+    if (answer && answer.status < 300) key.state = 'revoked'
+  }
+
+  /** One Idempotency-Key for all attempts: however often it is sent, it is charged once. */
+  async function charge(person: Person): Promise<void> {
+    const { userId } = person.session
+    const micros = 1 + person.random.below(MAX_CHARGE)
+    const headers = { ...app, 'Idempotency-Key': `charge-${person.random.below(2 ** 31)}-${facts.keys.size}` }
+    const body = { user_id: userId, amount: (micros / 1e6).toFixed(6), description: 'failover' }
+    const answer = await untilAnswered(() =>
+      operate(person, 'charge', userId, 'POST', '/v1/charges', { body, headers }),
+    )
+    if (answer?.status === 201) facts.charged.set(userId, facts.charged.get(userId)! + micros)
+    else world.history.violations.push(`a charge was answered ${answer?.status} ${answer?.body?.code}`)
+  }
+}
+
+export async function exchange(person: Life, { id, key }: KeyFact): Promise<Answered | null> {
+  const body = { api_key: key }
+  const answer = await operate(person, 'exchange', id, 'POST', '/auth/agent-token', { body })
+  if (answer?.status === 200) person.history.secrets.add(answer.body.token)
+  return answer
+}
+
+/** Repeats a request until it is answered, also after the end of the load; null after a minute without. */
+export async function untilAnswered(ask: () => Promise<Answered | null>): Promise<Answered | null> {
+  for (const startedAt = performance.now(); performance.now() - startedAt < 60_000; ) {
+    const answer = await ask()
+    if (answer) return answer
+    await wait(RETRY_MS)
+  }
+  return null
+}
+
+/** The times of successful answers, for reads and for writes. */
+export function successes(operations: readonly Operation[]): { reads: number[]; writes: number[] } {
+  const ok = operations.filter(({ outcome }) => outcome === 'ok')
+  const ends = (names: readonly string[]) => ok.filter(({ op }) => names.includes(op)).map(({ end }) => end)
+  return { reads: ends(['exchange', 'me']), writes: ends(['create', 'revoke', 'charge']) }
+}

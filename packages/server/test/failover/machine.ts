@@ -1,0 +1,142 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { chownSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { findPostgresBinaries, unprivilegedIdentity } from '../support/postgres.ts'
+
+/** The files that docs/operations.md, "High availability", tells to install; the cluster of this test runs them. */
+const FILES = join(import.meta.dirname, '..', '..', '..', '..', 'deploy', 'high-availability')
+
+const PROGRAMS = {
+  'etcd-server': '/usr/bin/etcd',
+  patroni: '/usr/bin/patroni',
+  haproxy: '/usr/sbin/haproxy',
+}
+
+/** Debian's packages that this machine lacks. */
+export function missingPackages(): string[] {
+  const missing = Object.entries(PROGRAMS).filter(([, program]) => !existsSync(program))
+  return [...missing.map(([name]) => name), ...(findPostgresBinaries() ? [] : ['postgresql'])]
+}
+
+/** One of the guide's machines, with a loopback address of its own. */
+export interface Machine {
+  name: string
+  address: string
+  start(): void
+  /** As when it loses its power: no process can finish anything. */
+  kill(): void
+}
+
+export interface MachineOptions {
+  folder: string
+  name: string
+  address: string
+  /** The first three bytes of all addresses. */
+  network: string
+  synchronous: boolean
+  /** Where the other member finds its PostgreSQL; null on the machine that only votes. */
+  replicationPort: number | null
+}
+
+export function createMachine(options: MachineOptions): Machine {
+  const { folder, name, address, network, synchronous, replicationPort } = options
+  const home = join(folder, name)
+  mkdirSync(home)
+  give(home)
+  const log = openSync(join(home, 'log'), 'a')
+  const running: ChildProcess[] = []
+  return {
+    name,
+    address,
+    start() {
+      running.push(run(PROGRAMS['etcd-server'], [], etcdSettings(), log))
+      if (replicationPort !== null) running.push(run(PROGRAMS.patroni, [patroniFile()], {}, log))
+    },
+    kill() {
+      for (const child of running.splice(0)) child.kill('SIGKILL')
+      killPostgres(join(home, 'data'))
+    },
+  }
+
+  function etcdSettings(): Record<string, string> {
+    const text = ofThisMachine(read('etcd.env'))
+      .replace('ETCD_NAME=db1', `ETCD_NAME=${name}`)
+      .replace('/var/lib/etcd/keyway', join(home, 'etcd'))
+    const lines = text.split('\n').filter(line => line.startsWith('ETCD_'))
+    return Object.fromEntries(lines.map(line => line.split(/=(.*)/s).slice(0, 2)))
+  }
+
+  /** Without TLS, which needs certificates, and with the folders of this run. */
+  function patroniFile(): string {
+    const file = join(home, 'patroni.yml')
+    const text = ofThisMachine(read('patroni.yml'))
+      .replace('name: db1', `name: ${name}`)
+      .replace(`connect_address: ${address}:5432`, `connect_address: 127.0.0.1:${replicationPort}`)
+      .replace('/var/lib/postgresql/15/keyway', join(home, 'data'))
+      .replace('/var/lib/postgresql/patroni.pgpass', join(home, 'pgpass'))
+      .replace('/usr/lib/postgresql/15/bin', findPostgresBinaries()!)
+      .replace('/var/run/postgresql', home)
+      .replace('ssl: "on"', 'ssl: "off"')
+      .replaceAll('hostssl', 'host')
+      .replaceAll('10.0.0.0/24', '127.0.0.0/8')
+      .replace('synchronous_mode: true', `synchronous_mode: ${synchronous}`)
+    writeFileSync(file, text)
+    return file
+  }
+
+  /** The file of db1 with the addresses of this machine: lines with several addresses list all machines. */
+  function ofThisMachine(text: string): string {
+    return text
+      .split('\n')
+      .map(line => (line.includes('10.0.0.2') ? line : line.replaceAll('10.0.0.1', address)))
+      .map(line => onNetwork(line, network))
+      .join('\n')
+  }
+}
+
+/** HAProxy as on a machine with a Keyway node, listening on the given port. */
+export function startHaproxy(folder: string, network: string, port: number): ChildProcess {
+  const file = join(folder, 'haproxy.cfg')
+  writeFileSync(file, onNetwork(read('haproxy.cfg'), network).replace('127.0.0.1:5432', `127.0.0.1:${port}`))
+  return run(PROGRAMS.haproxy, ['-db', '-f', file], {}, openSync(join(folder, 'haproxy.log'), 'a'))
+}
+
+/** Gives a file to the user that runs PostgreSQL. */
+export function give(path: string): void {
+  const { uid, gid } = unprivilegedIdentity()
+  if (uid !== undefined) chownSync(path, uid, gid!)
+}
+
+function onNetwork(text: string, network: string): string {
+  return text.replaceAll(/10\.0\.0\.([123])\b/g, `${network}.$1`)
+}
+
+/** Kills the server, which Patroni started in a session of its own, and its processes. */
+function killPostgres(data: string): void {
+  const file = join(data, 'postmaster.pid')
+  if (!existsSync(file)) return
+  const pid = Number(readFileSync(file, 'utf8').split('\n')[0])
+  const found = spawnSync('ps', ['-o', 'pid=', '--ppid', String(pid)], { encoding: 'utf8' })
+  const children = found.stdout.split('\n').filter(Boolean).map(Number)
+  for (const each of [pid, ...children]) {
+    try {
+      process.kill(each, 'SIGKILL')
+    } catch {
+      // It has ended.
+    }
+  }
+}
+
+function run(program: string, words: string[], settings: Record<string, string>, log: number): ChildProcess {
+  const { PATH, LANG = 'C.UTF-8' } = process.env
+  return spawn(program, words, {
+    ...unprivilegedIdentity(),
+    cwd: '/',
+    env: { PATH, LANG, ...settings },
+    stdio: ['ignore', log, log],
+  })
+}
+
+function read(file: string): string {
+  return readFileSync(join(FILES, file), 'utf8')
+}

@@ -1,0 +1,35 @@
+import { randomInt } from 'node:crypto'
+import { parseArgs } from 'node:util'
+import { asynchronousFailover } from './asynchronous.ts'
+import { missingPackages } from './machine.ts'
+import { synchronousFailovers } from './synchronous.ts'
+
+/*
+ * `npm run test:failover`: kills the primary of the cluster of docs/operations.md, "High availability", ten times under
+ * load, and checks that nothing that was acknowledged is lost; then once with an asynchronous standby, where the
+ * journal brings back what it can. `-- --kills 3` kills it three times, `-- --only asynchronous` runs the second part.
+ */
+
+const { values } = parseArgs({
+  options: { kills: { type: 'string' }, only: { type: 'string' }, seed: { type: 'string' } },
+})
+const seed = Number(values.seed ?? randomInt(2 ** 31))
+const kills = Number(values.kills ?? 10)
+
+const missing = missingPackages()
+if (missing.length > 0) {
+  console.error(`Nothing was tested. Install Debian's packages first: apt-get install ${missing.join(' ')}`)
+  process.exit(1)
+}
+// The cluster is killed when the process exits, but not when a signal ends it.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
+process.exit(await runAll())
+
+async function runAll(): Promise<number> {
+  const violations: string[] = []
+  if (values.only !== 'asynchronous') violations.push(...(await synchronousFailovers(seed, kills)))
+  if (values.only !== 'synchronous') violations.push(...(await asynchronousFailover(seed)))
+  for (const violation of violations) console.log(`VIOLATION ${violation}`)
+  console.log(`\nseed ${seed}: ${violations.length} violations`)
+  return violations.length === 0 ? 0 : 1
+}
