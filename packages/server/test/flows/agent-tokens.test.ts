@@ -74,6 +74,38 @@ forEachEngine(engine => {
     )
   })
 
+  test('a token has the scopes that were asked for, if its key has them all', async t => {
+    const services = await openServices(engine, t)
+    const audience = 'https://shop.example.com'
+    await createApps(services).register({ id: 'shop', name: 'Shop', audience, verifyUrl: null })
+    const { userId, key } = await withKey(services, { scopes: ['agent:connect', 'own:a', 'own:b'] })
+    const unrestricted = await services.apiKeys.create(
+      userId,
+      { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] },
+      caller(),
+    )
+    const ask = (scopes: string[], to: string | undefined, from = key) =>
+      services.agentTokens.exchange(from, to, caller(), { scopes })
+    for (const from of [key, unrestricted.key]) {
+      const { token, scopes } = await ask(['own:b', 'agent:connect'], undefined, from)
+      assert.equal(decodeJwt(token).scope, 'own:b agent:connect')
+      assert.deepEqual(scopes, ['own:b', 'agent:connect'])
+    }
+    assert.equal(decodeJwt((await ask(['own:b'], audience)).token).scope, 'own:b')
+    for (const to of [undefined, audience])
+      await assert.rejects(ask(['agent:connect', 'own:c'], to), {
+        code: 'insufficient_scope',
+        message: 'This API key lacks the scope own:c. Ask for scopes that it has.',
+        extras: { scope: 'own:c' },
+      })
+    for (const to of [undefined, HUB])
+      await assert.rejects(ask(['own:a'], to), {
+        code: 'insufficient_scope',
+        message: /^A token for the hub needs the scope agent:connect\./,
+        extras: { scope: 'agent:connect' },
+      })
+  })
+
   test('a token for a registered app’s audience is issued, and the hub refuses it', async t => {
     const services = await openServices(engine, t)
     const audience = 'https://shop.example.com'

@@ -78,6 +78,22 @@ forEachEngine(engine => {
     }
   })
 
+  test('the first key of an algorithm is announced to other nodes, once', async t => {
+    const { opened, one } = await twoNodes(engine, t)
+    let announced = 0
+    const last = Promise.withResolvers<void>()
+    opened.storage.events.subscribe(({ type }) => {
+      if (type === 'signing_keys.changed') announced++
+      if (type === 'mail.queued') last.resolve()
+    })
+    await one.issue('ES256')
+    await one.issue('ES256')
+    // Events arrive in the order of the commits.
+    await opened.storage.events.publish({ type: 'mail.queued' })
+    await last.promise
+    assert.equal(announced, 1)
+  })
+
   test('the keys of all algorithms rotate together, and old tokens verify meanwhile', async t => {
     const { opened, one, two } = await twoNodes(engine, t)
     const before = await Promise.all(SIGNING_ALGS.map(one.issue))
