@@ -4,11 +4,12 @@ import { type TestContext, test } from 'node:test'
 import { createBackup } from '../../src/backup/backup.ts'
 import { checkBackup, readRows, writeBackup } from '../../src/backup/backup-file.ts'
 import { openJournal } from '../../src/backup/journal.ts'
-import type { JournalEntry } from '../../src/backup/journal-entry.ts'
+import { instanceOf, type JournalEntry } from '../../src/backup/journal-entry.ts'
 import { createRestore, LATE_COMMITS, type RestoreOptions } from '../../src/backup/restore.ts'
 import { DAY } from '../../src/clock.ts'
 import { newId } from '../../src/ids.ts'
 import { createBackupStore } from '../../src/storage/backup.ts'
+import { openPepper } from '../../src/users/trial-credit.ts'
 import { aKey, anEntry, insertUser } from '../contract/fixtures.ts'
 import { openTestStorage } from '../support/engines.ts'
 import { temporaryFolder } from '../support/serve.ts'
@@ -53,6 +54,22 @@ async function open(t: TestContext) {
     },
   }
 }
+
+test('a backup names the service that wrote it, if the service has ever started', async t => {
+  const { file, secrets } = await open(t)
+  const trust = { secrets, unauthenticated: false }
+  assert.equal((await checkBackup(file, trust)).header.service, null)
+  const { storage } = await openTestStorage('sqlite', t)
+  const pepper = await openPepper(storage, secrets)
+  const second = `${file}.second`
+  await createBackup({
+    store: createBackupStore(storage.engine),
+    version: 'test',
+    secrets,
+    openPepper: sealed => secrets.open('address-pepper', sealed, 'address-pepper'),
+  })(second)
+  assert.equal((await checkBackup(second, trust)).header.service, instanceOf(pepper))
+})
 
 test('a restore without a journal revokes all keys, and gives people time to cancel deletions', async t => {
   const { restore, store, user, key, counts, createdAt, now } = await open(t)
