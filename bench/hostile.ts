@@ -5,10 +5,11 @@ import { constants, getPriority, setPriority } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { bodyPaths, exchange, openAccount } from './support/account.ts'
-import { ATTACKS, type AttackJob, type AttackResult } from './support/attacks.ts'
+import { type Account, ATTACKS, type AttackJob, type AttackResult } from './support/attacks.ts'
 import { type BenchDatabase, benchKey, postgresDatabase, sqliteDatabase } from './support/databases.ts'
 import { LOAD_CORE, pinBench, spawnPinned } from './support/machine.ts'
 import {
+  BARE_TOKEN,
   KINDS,
   type Kind,
   type NeighboursJob,
@@ -16,16 +17,17 @@ import {
   SIGN_INS_PER_SECOND,
 } from './support/neighbours-protocol.ts'
 import { addPeoplePostgres, addPeopleSqlite, addressOf, tokenOf } from './support/people.ts'
-import { type RunningProcess, startKeyway } from './support/processes.ts'
+import { type RunningProcess, startKeyway, startProgram } from './support/processes.ts'
 import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { startSilentMail } from './support/silent-mail.ts'
 import { median } from './support/statistics.ts'
 
 /**
  * Isolation from an attacker: one attack after the other, beside a steady load of exchanges, sign-ins and messages of
- * other users. Their latency is compared with that of runs without an attacker just before and after.
+ * other users. Their latency is compared with that of runs without an attacker just before and after, and with that of
+ * the others of a bare `node:http` beside the same attack (`--engine bare`), but for floods of agents' frames.
  *
- * `node bench/hostile.ts [--quick] [--engine sqlite|postgres] [--only WORDS,WORDS] [--into FILE] [--again] [--rounds N]`
+ * `node bench/hostile.ts [--quick] [--engine sqlite|postgres|bare] [--only WORDS,WORDS] [--into FILE] [--again] [--rounds N]`
  *
  * All flows on one engine take eight minutes a round. Each figure is the median of the rounds, since a p99 of a few seconds
  * is one pause, of the collector or of the machine as well as of the attack. Each result is appended to a file (`bench/results/hostile.jsonl`) at once, and
@@ -49,9 +51,18 @@ const NOISE_MS = 5
 /** Niceness that the attacker gets on top of the bench's. */
 const NICER = 19
 
-const ENGINES = ['sqlite', 'postgres'] as const
+/** `bare` is no engine of the service but the control, support/bare-node.ts. */
+const ENGINES = ['bare', 'sqlite', 'postgres'] as const
 type Engine = (typeof ENGINES)[number]
-const TITLES = { sqlite: 'SQLite', postgres: 'PostgreSQL' }
+const TITLES = { bare: 'bare node:http', sqlite: 'SQLite', postgres: 'PostgreSQL' }
+
+const BARE_ACCOUNT: Account = {
+  key: 'svc_bare',
+  agentToken: BARE_TOKEN,
+  accessToken: 'bare',
+  refreshToken: 'svr_bare',
+  cookie: 'bare=1',
+}
 
 /** The result of one attack on one engine. */
 interface Measured {
@@ -81,13 +92,22 @@ setPriority(attacker.pid!, Math.min(constants.priority.PRIORITY_LOW, getPriority
 
 for (const engine of engines) {
   const isMeasured = new Set(isMeasuredAgain ? [] : measuredBefore(engine).map(({ flow }) => flow))
-  const missing = flows.filter(flow => !isMeasured.has(flow))
+  const missing = flows.filter(flow => !isMeasured.has(flow) && !(engine === 'bare' && floodsAgents(flow)))
   if (missing.length > 0) await measure(engine, missing)
 }
 neighbours.kill()
 attacker.kill()
 const all = engines.flatMap(measuredBefore).filter(({ flow }) => flows.includes(flow))
-report('hostile', Object.fromEntries(engines.map(tableOf)), all.flatMap(targetsOf))
+report(
+  'hostile',
+  Object.fromEntries(engines.map(tableOf)),
+  all.filter(({ engine }) => engine !== 'bare').flatMap(targetsOf),
+)
+
+/** Without a limit of frames these floods take a server to a standstill, so they have no control. */
+function floodsAgents(flow: string): boolean {
+  return ATTACKS[flow]!.needs === 'agents'
+}
 
 /** The latest result of each flow. */
 function measuredBefore(wanted: Engine): Measured[] {
@@ -102,9 +122,11 @@ function measuredBefore(wanted: Engine): Measured[] {
 
 /** Runs all attacks on one service, so that effects of earlier attacks accumulate. */
 async function measure(engine: Engine, missing: string[]): Promise<void> {
-  await using database = await openDatabase(engine)
+  await using database = engine === 'bare' ? null : await openDatabase(engine)
   const people = numbers()
-  await using server = await startKeyway({ ...database.settings, ...mail.settings })
+  await using server = database
+    ? await startKeyway({ ...database.settings, ...mail.settings })
+    : await startProgram('./bare-node.ts')
   // The first thousands of calls run in the interpreter.
   await observe(server, people)
   let before = await observe(server, people)
@@ -112,7 +134,7 @@ async function measure(engine: Engine, missing: string[]): Promise<void> {
     const quiet = [before]
     const under = []
     for (let round = 0; round < rounds; round++) {
-      under.push(await observeUnder(server, people, flow))
+      under.push(await observeUnder(engine, server, people, flow))
       await wait(SETTLE_MS)
       quiet.push(await observe(server, people))
     }
@@ -128,7 +150,7 @@ async function measure(engine: Engine, missing: string[]): Promise<void> {
   }
 }
 
-async function openDatabase(engine: Engine): Promise<BenchDatabase> {
+async function openDatabase(engine: Exclude<Engine, 'bare'>): Promise<BenchDatabase> {
   const database = engine === 'sqlite' ? await sqliteDatabase(KEYS) : await postgresDatabase(KEYS)
   if (engine === 'sqlite') addPeopleSqlite(database.file, PEOPLE)
   else await addPeoplePostgres(database.settings.KEYWAY_DATABASE_URL!, PEOPLE)
@@ -157,12 +179,21 @@ async function observe(server: RunningProcess, people: () => number): Promise<Ne
 }
 
 async function observeUnder(
+  engine: Engine,
   server: RunningProcess,
   people: () => number,
   flow: string,
 ): Promise<{ during: NeighboursResult; attack: AttackResult }> {
-  const account = await openAccount(server, people)
-  const order: AttackJob = { attack: flow, port: server.port, account, bodyPaths: await bodyPaths(server) }
+  const { port } = server
+  const order: AttackJob =
+    engine === 'bare'
+      ? { attack: flow, port, account: BARE_ACCOUNT, bodyPaths: [{ method: 'POST', path: '/' }] }
+      : {
+          attack: flow,
+          port,
+          account: await openAccount(server, people),
+          bodyPaths: await bodyPaths(server),
+        }
   const attack = ask<AttackResult>(attacker, order)
   await wait(LEAD_MS)
   const during = await observe(server, people)
@@ -204,7 +235,7 @@ function tableOf(engine: Engine): [title: string, rows: Row[]] {
 
 function rowOf(measured: Measured): Row {
   const { engine, flow, p99, errors, error, attack } = measured
-  const row: Row = { engine, flow, times: worst(measured).times }
+  const row: Row = { engine, flow, times: worst(measured).times, 'of bare': timesOfBare(measured) }
   for (const kind of KINDS) {
     const { without, beside, samples } = p99[kind]
     row[`${kind}, ms`] = `${without.toFixed(1)} → ${beside.toFixed(1)} (${samples})`
@@ -230,6 +261,13 @@ function targetsOf(measured: Measured): Target[] {
 function worst({ p99 }: Measured): { kind: Kind; times: number } {
   const all = KINDS.map(kind => ({ kind, times: p99[kind].beside / Math.max(NOISE_MS, p99[kind].without) }))
   return all.reduce((a, b) => (a.times >= b.times ? a : b))
+}
+
+/** The worst p99 beside the attacker, of that of a bare `node:http` beside the same attack. */
+function timesOfBare({ flow, p99 }: Measured): number | string {
+  const bare = measuredBefore('bare').find(row => row.flow === flow)
+  if (!bare) return ''
+  return Math.max(...KINDS.map(kind => p99[kind].beside / Math.max(NOISE_MS, bare.p99[kind].beside)))
 }
 
 function shown({ answers, opened }: AttackResult): string {

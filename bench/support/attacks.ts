@@ -40,8 +40,8 @@ export interface Attack {
 }
 
 interface Flow {
-  /** Whether the attack needs a free account. */
-  needs: 'nothing' | 'account'
+  /** What the attack needs: a free account, or one whose agents are connected. */
+  needs: 'nothing' | 'account' | 'agents'
   run(attack: Attack): Promise<void>
 }
 
@@ -169,22 +169,22 @@ export const ATTACKS: Record<string, Flow> = {
     }),
   ),
   'connections up to the limit': owner(attack => agents(attack, { sockets: 1200, frame: () => null })),
-  pings: owner(attack => agents(attack, { frame: () => frame(9, '') })),
-  pongs: owner(attack => agents(attack, { frame: () => frame(10, '') })),
-  'frames that are no JSON': owner(attack => agents(attack, { frame: () => frame(1, '{') })),
-  'frames of an unknown type': owner(attack => agents(attack, { frame: () => frame(1, '{"type":"x"}') })),
-  'messages to all': owner(attack =>
+  pings: agent(attack => agents(attack, { frame: () => frame(9, '') })),
+  pongs: agent(attack => agents(attack, { frame: () => frame(10, '') })),
+  'frames that are no JSON': agent(attack => agents(attack, { frame: () => frame(1, '{') })),
+  'frames of an unknown type': agent(attack => agents(attack, { frame: () => frame(1, '{"type":"x"}') })),
+  'messages to all': agent(attack =>
     agents(attack, {
       frame: n => frame(1, JSON.stringify({ type: 'send', id: `${n}`, to: 'all', data: n })),
     }),
   ),
-  'large messages to all': owner(attack =>
+  'large messages to all': agent(attack =>
     agents(attack, {
       sockets: 50,
       frame: n => frame(1, JSON.stringify({ type: 'send', id: `${n}`, to: 'all', data: 'a'.repeat(60_000) })),
     }),
   ),
-  'renewals with forged tokens': owner(attack =>
+  'renewals with forged tokens': agent(attack =>
     agents(attack, { frame: n => frame(1, JSON.stringify({ type: 'token', token: forgedToken(n) })) }),
   ),
 }
@@ -197,6 +197,10 @@ function stranger(run: Flow['run']): Flow {
 
 function owner(run: Flow['run']): Flow {
   return { needs: 'account', run }
+}
+
+function agent(run: Flow['run']): Flow {
+  return { needs: 'agents', run }
 }
 
 /** 127.66.x.y: many networks of the attacker. */

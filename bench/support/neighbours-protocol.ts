@@ -24,5 +24,8 @@ export interface UserLatencies {
   p99: number
 }
 
+/** The token that bare-node.ts gives out and accepts. */
+export const BARE_TOKEN = 'bare'
+
 /** Rate of sends, and of verifications. */
 export const SIGN_INS_PER_SECOND = 20

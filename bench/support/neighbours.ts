@@ -85,12 +85,13 @@ async function openLoop(
 }
 
 function latenciesOf({ latencies, failures }: Tally): UserLatencies {
+  const answered = latencies.length > 0 ? latencies : [TIMEOUT_MS]
   return {
     count: latencies.length + failures.length,
     errors: failures.length,
     ...(failures[0] ? { error: failures[0] } : {}),
-    p50: percentile(latencies, 50),
-    p99: percentile(latencies, 99),
+    p50: percentile(answered, 50),
+    p99: percentile(answered, 99),
   }
 }
 

@@ -109,6 +109,12 @@ export async function start(
   return startWith({ ...(await freshSettings(engine, t)), ...settings }, t)
 }
 
+/** Those of the settings that the checkout knows: an earlier version refuses to start with others. */
+export function knownOf(settings: Record<string, string>): Record<string, string> {
+  const documented = readFileSync(join(folder, 'docs/configuration.md'), 'utf8')
+  return Object.fromEntries(Object.entries(settings).filter(([name]) => documented.includes(`\`${name}\``)))
+}
+
 /** Any node of a database delivers a mail, and prints its link. */
 const running = new Set<ServedProcess>()
 

@@ -5,6 +5,7 @@ import { withClient } from '../support/postgres.ts'
 import {
   BOTH,
   holds,
+  knownOf,
   openSockets as open,
   pipeline,
   probe,
@@ -105,6 +106,14 @@ probe('12', 'pongs count as frames', BOTH, async (engine, t) => {
 
 probe('16', '600 pings at once close with 4429', BOTH, async (engine, t) => {
   shows(4429, await closeCodeAfter(engine, t, socket => socket.ping(), 600), '600 pings')
+})
+
+probe('16', 'owners without a connection have a limit of deliveries', BOTH, async (engine, t) => {
+  const server = await start(engine, t, knownOf({ KEYWAY_HUB_DELIVERY_MIB: '1' }))
+  const token = await server.signIn('ada@example.com')
+  const path = '/v1/agents/0198c9f2-0000-7000-8000-000000000000/messages'
+  const statuses = await pipeline(server, 2000, path, { data: 'x'.repeat(15_000) }, t, token)
+  holds(statuses.has('429'), `30 MB of messages at once: only ${[...statuses]}`)
 })
 
 probe('12', 'an address with an encoded word is refused', BOTH, async (engine, t) => {
