@@ -3,17 +3,21 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type BenchDatabase, postgresDatabase, sqliteDatabase } from './support/databases.ts'
-import { pinBench, residentBytes } from './support/machine.ts'
+import { cpuSeconds, pinBench, residentBytes } from './support/machine.ts'
 import { startKeyway } from './support/processes.ts'
 import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
-/** Start-up time, idle memory, and the size of the installation. */
+/**
+ * Start-up time, idle memory, and the size of the installation; also of the single executable, after
+ * `npm run build:binary`.
+ */
 
 const STARTS = QUICK ? 5 : 11
 const REST_MS = 3000
 const MB = 1024 * 1024
 const ROOT = join(import.meta.dirname, '..')
+const EXECUTABLE = join(ROOT, 'dist/keyway')
 
 pinBench()
 const rows: Row[] = []
@@ -22,18 +26,29 @@ await using sqlite = await sqliteDatabase(1000)
 await using postgres = await postgresDatabase(1000)
 await measure('sqlite', sqlite)
 await measure('postgres', postgres)
+if (existsSync(EXECUTABLE)) {
+  await measure('sqlite, single executable', sqlite, EXECUTABLE)
+  await measure('postgres, single executable', postgres, EXECUTABLE)
+}
 report('start', { Start: rows, 'Installed without development tools': [await installed()] }, targets)
 
-async function measure(name: string, database: BenchDatabase): Promise<void> {
+async function measure(name: string, database: BenchDatabase, executable?: string): Promise<void> {
   const times: number[] = []
+  const processorTimes: number[] = []
   for (let start = 0; start < STARTS; start++) {
-    await using server = await startKeyway(database.settings)
+    await using server = await startKeyway(database.settings, { executable })
     times.push(server.readyAfter)
+    processorTimes.push(cpuSeconds(server.pid) * 1000)
   }
-  await using server = await startKeyway(database.settings)
+  await using server = await startKeyway(database.settings, { executable })
   await wait(REST_MS)
   const atRest = residentBytes(server.pid) / MB
-  rows.push({ '': name, 'ready after ms': spread(times, 0), 'memory at rest MB': Math.round(atRest) })
+  rows.push({
+    '': name,
+    'ready after ms': spread(times, 0),
+    'processor time until then ms': spread(processorTimes, 0),
+    'memory at rest MB': Math.round(atRest),
+  })
   targets.push(
     {
       what: `ready on ${name}`,

@@ -16,6 +16,7 @@ export type Tool =
   | 'playwright-core'
   | 'publint'
   | 'recheck'
+  | 'rolldown'
 
 interface TestContext {
   skip(message: string): void
@@ -24,7 +25,14 @@ interface TestContext {
 const FOLDER = import.meta.dirname
 const MODULES = join(FOLDER, 'node_modules')
 /** Tools that are imported, not run. */
-const LIBRARIES: readonly Tool[] = ['acorn', 'axe-core', 'openapi-fetch', 'playwright-core', 'recheck']
+const LIBRARIES: readonly Tool[] = [
+  'acorn',
+  'axe-core',
+  'openapi-fetch',
+  'playwright-core',
+  'recheck',
+  'rolldown',
+]
 /** Inside node_modules, so that a new installation unpacks it again. */
 const UNPACKED = 'node_modules/.chromium'
 

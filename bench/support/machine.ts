@@ -19,13 +19,14 @@ export function pinBench(): void {
   if (canPin) spawnSync('taskset', ['-acp', String(LOAD_CORE), String(process.pid)])
 }
 
-/** Starts a Node program on one core, or on several. */
+/** Starts a program of Node, or another one, on one core or on several. */
 export function spawnPinned(
   core: number | readonly number[],
   args: readonly string[],
   options: SpawnOptions = {},
+  program = process.execPath,
 ): ChildProcess {
-  const command = [process.execPath, ...args]
+  const command = [program, ...args]
   const pinned = canPin ? ['taskset', '-c', String(core), ...command] : command
   return spawn(pinned[0]!, pinned.slice(1), options)
 }

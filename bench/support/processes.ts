@@ -19,6 +19,8 @@ export interface ProcessOptions {
   core?: number | readonly number[]
   /** Further options of Node itself. */
   nodeOptions?: string[]
+  /** A single executable, instead of Node with the checkout. */
+  executable?: string
 }
 
 /** Starts `keyway serve` on its own core. */
@@ -27,12 +29,13 @@ export function startKeyway(
   options: ProcessOptions = {},
 ): Promise<RunningProcess> {
   return start(
-    [...(options.nodeOptions ?? []), LAUNCHER, 'serve'],
+    options.executable ? ['serve'] : [...(options.nodeOptions ?? []), LAUNCHER, 'serve'],
     /"url":"http:\/\/[^"]*:(\d+)","msg":"Keyway is ready"/,
     {
       // A limit that is never reached, since few keys are exchanged very often; exchanges are counted as usual.
       settings: { KEYWAY_PORT: '0', KEYWAY_EXCHANGE_LIMITS: '1000000/minute', ...settings },
       core: options.core,
+      program: options.executable,
     },
   )
 }
@@ -55,13 +58,12 @@ export function startProgram(
 async function start(
   args: string[],
   ready: RegExp,
-  { settings, core = SERVER_CORE }: { settings: Record<string, string> } & Pick<ProcessOptions, 'core'>,
+  options: { settings: Record<string, string>; core?: ProcessOptions['core']; program?: string },
 ): Promise<RunningProcess> {
   const began = performance.now()
-  const child = spawnPinned(core, args, {
-    env: { ...withoutSettings(), ...settings },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const { settings, core = SERVER_CORE, program } = options
+  const env = { ...withoutSettings(), ...settings }
+  const child = spawnPinned(core, args, { env, stdio: ['ignore', 'pipe', 'inherit'] }, program)
   const port = await readyPort(child, ready)
   return {
     pid: child.pid!,

@@ -8,7 +8,9 @@ import { type StoredFile, storedZip } from './zip.ts'
  * every instance serves it. The same sources give the same bytes.
  */
 
-const SOURCES = join(import.meta.dirname, 'src')
+const ROOT = import.meta.dirname
+const SOURCES = join(ROOT, 'src')
+const README = 'README.md'
 /** Number of characters of a build's hash: 48 bits. */
 const IDENTITY_LENGTH = 12
 
@@ -20,10 +22,24 @@ export interface Wheel {
   content: Buffer
 }
 
+/** The files that the wheel is made of: the modules by their path below `src`, and `README.md`. */
+export type WheelFiles = ReadonlyMap<string, Buffer>
+
+export async function readWheelFiles(): Promise<WheelFiles> {
+  const names = await readdir(SOURCES, { recursive: true })
+  const paths = names
+    .map(name => name.replaceAll('\\', '/'))
+    .filter(name => name.endsWith('.py') || name.endsWith('/py.typed'))
+    .sort()
+  const modules = paths.map(async path => [path, await readFile(join(SOURCES, path))] as const)
+  return new Map([[README, await readFile(join(ROOT, README))], ...(await Promise.all(modules))])
+}
+
 /** Builds the wheel of these sources. */
-export async function packWheel(): Promise<Wheel> {
-  const files = await packageFiles()
-  const readme = await readFile(join(import.meta.dirname, 'README.md'), 'utf8')
+export async function packWheel(sources?: WheelFiles): Promise<Wheel> {
+  const all = sources ?? (await readWheelFiles())
+  const readme = all.get(README)!.toString()
+  const files = [...all].map(([path, content]) => ({ path, content })).filter(({ path }) => path !== README)
   const release = releaseOf(files)
   const version = `${release}+${identityOf([...files, { path: 'METADATA', content: Buffer.from(metadata(release, readme)) }])}`
   const info = `keyway-${version}.dist-info`
@@ -69,16 +85,6 @@ Requires-Dist: cryptography>=38; extra == "verify"
 Description-Content-Type: text/markdown
 
 ${readme}`
-}
-
-/** The package's files by path, without compiled ones. */
-async function packageFiles(): Promise<StoredFile[]> {
-  const names = await readdir(SOURCES, { recursive: true })
-  const paths = names
-    .map(name => name.replaceAll('\\', '/'))
-    .filter(name => name.endsWith('.py') || name.endsWith('/py.typed'))
-    .sort()
-  return Promise.all(paths.map(async path => ({ path, content: await readFile(join(SOURCES, path)) })))
 }
 
 function releaseOf(files: StoredFile[]): string {

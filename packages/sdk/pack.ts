@@ -20,25 +20,52 @@ export interface PackedSdk {
   content: Uint8Array<ArrayBuffer>
 }
 
+/** The files of the package by path, with the manifest of the checkout. */
+export type SdkFiles = ReadonlyMap<string, Buffer>
+
+export async function readSdkFiles(): Promise<SdkFiles> {
+  const own = ['package.json', 'README.md', ...(await builtFiles())]
+  const files = own.map(async (path): Promise<File> => [path, await readFile(join(ROOT, path))])
+  return new Map([...(await Promise.all(files)), ...(await carriedFiles())])
+}
+
 /**
- * Packs the package as npm installs it. The archive is reproducible: equal files give equal bytes. Needs no compiler.
+ * Packs the package as npm installs it from an instance, under a version of its own for each build. Needs no compiler.
  *
  * @param url the instance that serves it, so that its command need not be told
  */
-export async function packSdk(url?: string): Promise<PackedSdk> {
-  const manifest = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'))
-  const files = new Map([['README.md', await readFile(join(ROOT, 'README.md'))]])
+export async function packSdk(url?: string, sources?: SdkFiles): Promise<PackedSdk> {
+  const { manifest, files } = split(sources ?? (await readSdkFiles()))
   if (url !== undefined) files.set('service.json', Buffer.from(`${JSON.stringify({ url })}\n`))
-  for (const path of await builtFiles()) files.set(path, await readFile(join(ROOT, path)))
-  for (const [path, content] of await carriedFiles()) files.set(path, content)
-  const published = (version: string) => Buffer.from(publishedManifest({ ...manifest, version }))
-  const identity = identityOf([...files, ['package.json', published(manifest.version)]])
+  const published = (version: string) => publishedManifest({ ...manifest, version })
+  const identity = identityOf([...sorted(files), ['package.json', published(manifest.version)]])
   const version = `${manifest.version}-${identity}`
-  const entries = [['package.json', published(version)] as const, ...files].map(([path, content]) =>
+  return { version, content: await archive(published(version), files) }
+}
+
+/** Packs the package for a registry, under its version. @param repository its source, which npm compares with the provenance */
+export async function packSdkRelease(repository: string): Promise<PackedSdk> {
+  const { manifest, files } = split(await readSdkFiles())
+  const published = publishedManifest({ ...manifest, repository: { type: 'git', url: repository } })
+  return { version: manifest.version, content: await archive(published, files) }
+}
+
+function split(sources: SdkFiles): { manifest: { version: string }; files: Map<string, Buffer> } {
+  const { 'package.json': manifest, ...files } = Object.fromEntries(sources)
+  return { manifest: JSON.parse(manifest!.toString()), files: new Map(Object.entries(files)) }
+}
+
+/** Reproducible: equal files give equal bytes. */
+async function archive(manifest: Buffer, files: SdkFiles): Promise<Uint8Array<ArrayBuffer>> {
+  const entries = [['package.json', manifest] as const, ...sorted(files)].map(([path, content]) =>
     tarEntry(`package/${path}`, content, path === EXECUTABLE),
   )
-  const archive = Buffer.concat([...entries, Buffer.alloc(1024)])
-  return { version, content: new Uint8Array(await promisify(gzip)(archive, { level: 9 })) }
+  const tar = Buffer.concat([...entries, Buffer.alloc(1024)])
+  return new Uint8Array(await promisify(gzip)(tar, { level: 9 }))
+}
+
+function sorted(files: SdkFiles): [string, Buffer][] {
+  return [...files].sort(([one], [other]) => (one < other ? -1 : 1))
 }
 
 /** A hash of the files. It starts with a letter, since an identifier of digits alone would be read as a number. */
@@ -86,7 +113,7 @@ async function carriedFiles(): Promise<File[]> {
 }
 
 /** The published manifest: it refers to `dist`, while the one of the checkout refers to the sources. */
-function publishedManifest({ scripts: _, ...manifest }: Record<string, unknown>): string {
+function publishedManifest({ scripts: _, ...manifest }: Record<string, unknown>): Buffer {
   const exported = Object.entries(ENTRIES).map(([name, module]) => [
     name,
     { types: `./dist/${module}.d.ts`, default: `./dist/${module}.js` },
@@ -101,7 +128,7 @@ function publishedManifest({ scripts: _, ...manifest }: Record<string, unknown>)
     bin: { 'keyway-agent': EXECUTABLE },
     files: ['dist', 'vendor'],
   }
-  return `${JSON.stringify(published, null, 2)}\n`
+  return Buffer.from(`${JSON.stringify(published, null, 2)}\n`)
 }
 
 const BLOCK = 512

@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs'
+import { readOwnFile } from './own-files.ts'
 
-export const VERSION: string = JSON.parse(
-  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
-).version
+export const VERSION: string = JSON.parse(readOwnFile('packages/server/package.json').toString()).version

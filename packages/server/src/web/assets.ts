@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs'
 import type { Env, Hono } from 'hono'
 import { type Brand, imagePath, isMark, versionOf } from '../brand/brand.ts'
 import type { BrandImage } from '../brand/image.ts'
 import { markPng, markSvg } from '../brand/mark.ts'
 import { IMMUTABLE } from '../cache-control.ts'
 import { createStaticBody } from '../content-coding.ts'
+import { readOwnFile } from '../own-files.ts'
 
 export interface Asset {
   path: string
@@ -121,7 +121,7 @@ export function serveAssets<E extends Env>(app: Hono<E>, assets: Assets): void {
 
 /** The file without indentation and comment lines, which are a third of it. */
 function read(name: string): string {
-  const lines = readFileSync(new URL(name, import.meta.url), 'utf8').split('\n')
+  const lines = readOwnFile(`packages/server/src/web/${name}`).toString().split('\n')
   return lines
     .map(line => line.trim())
     .filter(line => line !== '' && !line.startsWith('//') && !/^\/\*.*\*\/$/.test(line))

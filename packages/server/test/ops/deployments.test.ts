@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { globSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { settings } from '../../src/config/settings.ts'
@@ -27,4 +27,17 @@ test('the settings of the example cluster are valid', () => {
   const config = loadConfig({ ...given, KEYWAY_HOST: '0.0.0.0' })
   assert.equal(config.events.kind, 'redis')
   assert.equal(config.secrets[0]!.length >= 32, true)
+})
+
+test('the release workflow pins its actions, and runs scripts and files that exist', () => {
+  const text = readFileSync(join(ROOT, '.github/workflows/release.yml'), 'utf8')
+  const actions = [...text.matchAll(/uses: (\S+)/g)].map(([, action]) => action!)
+  assert.ok(actions.length >= 4)
+  for (const action of actions) assert.match(action, /@[0-9a-f]{40}$/)
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  for (const [, script] of text.matchAll(/npm run ([\w:]+)/g)) assert.ok(script! in scripts, script!)
+  const files = [...text.matchAll(/(?:packages|tools|deploy|\.ci)\/[\w./-]+/g)].map(([file]) => file)
+  assert.ok(files.length >= 4)
+  for (const file of files) assert.ok(existsSync(join(ROOT, file)), file)
+  assert.match(text, /^permissions: \{\}$/m, 'jobs have only the rights that they name')
 })

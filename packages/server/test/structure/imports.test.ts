@@ -22,6 +22,7 @@ const KERNEL = [
   'nearest-name',
   'network',
   'operator-error',
+  'own-files',
   'paging',
   'problems',
   'rate-windows',

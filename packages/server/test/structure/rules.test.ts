@@ -73,6 +73,17 @@ test('every decision has a number of its own, the same in its name and in its ti
   }
 })
 
+test('files of the project are read through own-files.ts, since the single executable has them inside', async () => {
+  const rewritten = /createRequire\(import\.meta\.url\)\(|new Worker\(new URL\('[^']+', import\.meta\.url\)/g
+  const files = (await sourceFiles()).filter(({ text }) =>
+    text.replaceAll(rewritten, '').includes('import.meta'),
+  )
+  assert.deepEqual(
+    files.map(({ path }) => path.slice(src.length)),
+    ['/own-files.ts'],
+  )
+})
+
 test('every migration file is listed', async () => {
   const files = await filesOf(join(src, 'storage/migrations'), '*.ts')
   const list = files.map(file => file.text).join('\n')

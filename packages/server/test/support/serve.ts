@@ -21,12 +21,18 @@ export interface ServedProcess {
 }
 
 /** Runs `keyway serve` in a process of its own, with settings from the environment only. */
-export async function serve(
-  settings: Record<string, string> = {},
-  program = launcher,
+export function serve(settings: Record<string, string> = {}, program = launcher): Promise<ServedProcess> {
+  return serveBy(process.execPath, [program, 'serve'], { env: environment(settings) })
+}
+
+/** Runs this command, which serves, and waits until it is ready. */
+export async function serveBy(
+  command: string,
+  words: string[],
+  options: { env: NodeJS.ProcessEnv; cwd?: string },
 ): Promise<ServedProcess> {
   const started = performance.now()
-  const child = spawn(process.execPath, [program, 'serve'], { env: environment(settings) })
+  const child = spawn(command, words, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
   const exited = new Promise<number | string>(resolve =>
     child.once('exit', (code, by) => resolve(code ?? by!)),
   )

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { packWheel } from '../../../../python/pack.ts'
 import { IMMUTABLE, publicFor } from '../../cache-control.ts'
 import { KeywayError } from '../../errors.ts'
+import { embeddedFiles } from '../../own-files.ts'
 import { type Route, route } from '../route.ts'
 
 /** `max-age` of the redirect to the current version, in seconds. */
@@ -19,7 +20,7 @@ export function sdkRoutes(publicUrl: string): Route[] {
       usage:
         'Install it (`npm install <this URL>`), or run its command: `npx -y <this URL> login` gets a key for this machine, `npx -y <this URL>` connects with it.',
       type: 'application/gzip',
-      pack: () => packSdk(publicUrl),
+      pack: () => packSdk(publicUrl, embeddedFiles('sdk')),
     }),
     ...packageRoutes({
       latest: '/sdk.whl',
@@ -29,7 +30,7 @@ export function sdkRoutes(publicUrl: string): Route[] {
       usage:
         'pip takes the name of the package from its URL: install the one that this redirects to, `pip install $(curl -fsS -o /dev/null -w "%{redirect_url}" <this URL>)`.',
       type: 'application/zip',
-      pack: packWheel,
+      pack: () => packWheel(embeddedFiles('python')),
     }),
   ]
 }

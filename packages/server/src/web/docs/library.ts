@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { localization } from '../../languages/current.ts'
+import { readOwnFile } from '../../own-files.ts'
 import { type RenderedDocument, renderMarkdown } from './markdown.ts'
 
 export type Group = 'guides' | 'operators'
@@ -28,8 +28,6 @@ export const GUIDES: readonly Guide[] = [
   { slug: 'webhooks', label: 'Webhooks', group: 'operators', file: 'docs/webhooks.md' },
 ]
 
-const ROOT = new URL('../../../../../', import.meta.url)
-
 /** Addresses in the documents that stand for the service's own. */
 const EXAMPLE_ORIGINS = ['https://keyway.example.com', 'http://localhost:8080']
 
@@ -51,7 +49,7 @@ export function createLibrary(publicUrl: string): Library {
 }
 
 function render(guide: Guide, publicUrl: string): RenderedDocument {
-  const source = readFileSync(new URL(guide.file, ROOT), 'utf8')
+  const source = readOwnFile(guide.file).toString()
   return renderMarkdown(source, {
     resolveLink: target => resolveLink(target, guide.file),
     // Examples for operators are about settings, so the service's own address must not replace theirs.

@@ -1,0 +1,85 @@
+/**
+ * Builds the single executable `dist/keyway` for the platform of the running Node, which it contains, with a list of
+ * its components and checksums. The same commit and the same Node give the same bytes.
+ */
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { readWheelFiles } from '../../packages/python/pack.ts'
+import { readSdkFiles } from '../../packages/sdk/pack.ts'
+import { GUIDES } from '../../packages/server/src/web/docs/library.ts'
+import { bundle, ROOT } from './bundle.ts'
+import { components } from './components.ts'
+
+/** With a random seed of V8, the compiled code would differ between builds. */
+const SAME_SEED = '--random-seed=1'
+
+/** Files that the service reads, by path; see readOwnFile. */
+function ownFiles(): string[] {
+  const styles = readdirSync(join(ROOT, 'packages/server/src/web/style'))
+  return [
+    'packages/server/package.json',
+    'packages/server/src/web/script.js',
+    ...styles.map(name => `packages/server/src/web/style/${name}`),
+    ...GUIDES.map(({ file }) => file),
+  ]
+}
+
+async function assets(): Promise<Map<string, Buffer>> {
+  const addon = `prebuilds/${process.platform}-${process.arch}/sodium-native.node`
+  return new Map([
+    ...ownFiles().map(path => [path, readFileSync(join(ROOT, path))] as const),
+    ...within('sdk', await readSdkFiles()),
+    ...within('python', await readWheelFiles()),
+    ['sodium-native.node', await readFile(join(ROOT, 'node_modules/sodium-native', addon))] as const,
+  ])
+}
+
+function within(folder: string, files: ReadonlyMap<string, Buffer>): [string, Buffer][] {
+  return [...files].map(([path, content]) => [`${folder}/${path}`, content])
+}
+
+/** @param folder receives `keyway`, `keyway.cdx.json` and `SHA256SUMS` */
+export async function buildBinary(folder: string): Promise<void> {
+  const work = await mkdtemp(join(tmpdir(), 'keyway-binary-'))
+  try {
+    await mkdir(folder, { recursive: true })
+    await writeFile(join(work, 'keyway.cjs'), await bundle('tools/binary/main.ts', 'cjs'))
+    const config = {
+      main: 'keyway.cjs',
+      output: join(folder, 'keyway'),
+      disableExperimentalSEAWarning: true,
+      useCodeCache: true,
+      assets: await written(await assets(), work),
+    }
+    await writeFile(join(work, 'config.json'), JSON.stringify(config))
+    execFileSync(process.execPath, [SAME_SEED, '--build-sea=config.json'], { cwd: work, stdio: 'ignore' })
+    await writeFile(join(folder, 'keyway.cdx.json'), components())
+    await writeFile(join(folder, 'SHA256SUMS'), await checksums(folder, ['keyway', 'keyway.cdx.json']))
+  } finally {
+    await rm(work, { recursive: true, force: true })
+  }
+}
+
+/** Writes the assets into the folder, under numbers, since a path may be a folder of another one. */
+async function written(all: Map<string, Buffer>, folder: string): Promise<Record<string, string>> {
+  const sorted = [...all].sort(([one], [other]) => (one < other ? -1 : 1))
+  const names = sorted.map(async ([path, content], number) => {
+    await writeFile(join(folder, `${number}`), content)
+    return [path, `${number}`]
+  })
+  return Object.fromEntries(await Promise.all(names))
+}
+
+async function checksums(folder: string, names: string[]): Promise<string> {
+  const lines = names.map(async name => {
+    const hash = createHash('sha256').update(await readFile(join(folder, name)))
+    return `${hash.digest('hex')}  ${name}\n`
+  })
+  return (await Promise.all(lines)).join('')
+}
+
+if (import.meta.main) await buildBinary(resolve(process.argv[2] ?? join(ROOT, 'dist')))

@@ -1,0 +1,94 @@
+import { readFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { requireTool } from '../install.ts'
+
+/*
+ * Bundles the service into one CommonJS file, as a single executable needs it. What the sources load by their own place
+ * in the checkout is rewritten here; whatever is left fails the build.
+ */
+
+export const ROOT = join(import.meta.dirname, '../..')
+const SERVER = join(ROOT, 'packages/server/src')
+/** Reads from the executable, so its place in the checkout does not matter there. */
+const READS_OWN_FILES = join(SERVER, 'own-files.ts')
+const ADDON_LOADER = join(ROOT, 'node_modules/sodium-native/binding.js')
+/** Optional parts of dependencies, which are not installed. */
+const EXTERNAL = ['pg-native']
+
+interface Plugin {
+  name: string
+  load?(id: string): string | undefined
+  transform?(code: string, id: string): Promise<string | undefined>
+}
+
+interface Bundler {
+  rolldown(options: {
+    cwd: string
+    input: string
+    platform: 'node'
+    external: string[]
+    plugins: Plugin[]
+    onwarn(warning: { code?: string; message: string }): void
+  }): Promise<{
+    generate(options: {
+      format: 'cjs' | 'esm'
+      codeSplitting: false
+      comments: boolean
+    }): Promise<{ output: { code: string }[] }>
+  }>
+}
+
+/** @throws Error if a module cannot be bundled */
+export async function bundle(input: string, format: 'cjs' | 'esm'): Promise<string> {
+  const tool = await requireTool('rolldown')
+  const { rolldown }: Bundler = await import(join(tool, 'dist/index.mjs'))
+  const build = await rolldown({
+    cwd: ROOT,
+    input,
+    platform: 'node',
+    external: EXTERNAL,
+    plugins: [placeIndependent],
+    onwarn(warning) {
+      throw new Error(warning.message)
+    },
+  })
+  // Not minified: logs have the names of errors, and stack traces those of functions.
+  const { output } = await build.generate({ format, codeSplitting: false, comments: false })
+  return asciiOnly(output[0]!.code)
+}
+
+const placeIndependent: Plugin = {
+  name: 'place-independent',
+  load: id =>
+    id === ADDON_LOADER ? readFileSync(join(import.meta.dirname, 'embedded-addon.js'), 'utf8') : undefined,
+  async transform(code, id) {
+    if (!id.startsWith(SERVER) || id === READS_OWN_FILES) return undefined
+    const bundled = await withBundledThreads(withBundledRequires(code), id)
+    if (bundled.includes('import.meta.'))
+      throw new Error(
+        `${id} uses import.meta, which is another place in the single executable: see own-files.ts`,
+      )
+    return bundled
+  },
+}
+
+function withBundledRequires(code: string): string {
+  return code.replaceAll('createRequire(import.meta.url)(', 'require(')
+}
+
+/** Replaces the URL of each thread's module by one that contains the module. */
+async function withBundledThreads(code: string, id: string): Promise<string> {
+  const pattern = /(?<=new Worker\(new URL\()'([^']+)', import\.meta\.url(?=\))/
+  const [found, module] = pattern.exec(code) ?? []
+  if (!found) return code
+  const content = await bundle(resolve(dirname(id), module!), 'esm')
+  return code.replace(found, () => `'data:text/javascript;base64,${Buffer.from(content).toString('base64')}'`)
+}
+
+/** V8 keeps text of ASCII characters in half the memory. Our sources have no others outside of literals and comments. */
+function asciiOnly(code: string): string {
+  return code.replaceAll(
+    /[^\0-\x7f]/g,
+    character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}
