@@ -79,6 +79,14 @@ export async function createStorage(config: StorageConfig, log: Log): Promise<Da
     await engine.close()
     throw engine.toStartError(error)
   }
+  return storageOn(engine, config)
+}
+
+/** The storage on an opened engine, whose schema is up to date. */
+export function storageOn(
+  engine: Engine,
+  { hubMaxConnections, lowBalance }: Pick<StorageConfig, 'hubMaxConnections' | 'lowBalance'>,
+): DatabaseStorage {
   const store = createStore({
     db: createDb(engine, engine.connection),
     atomically: work => engine.transaction(tx => work(createDb(engine, tx))),
@@ -87,8 +95,8 @@ export async function createStorage(config: StorageConfig, log: Log): Promise<Da
     hasIndex: engine.hasIndex,
     indexedBy: engine.indexedBy,
   })
-  const queue = createWebhookQueue(engine.events, config.hubMaxConnections ?? 0)
-  const webhooks = { queue, lowBalance: config.lowBalance ?? 0 }
+  const queue = createWebhookQueue(engine.events, hubMaxConnections ?? 0)
+  const webhooks = { queue, lowBalance: lowBalance ?? 0 }
   let closing: Promise<void> | undefined
   return {
     store,

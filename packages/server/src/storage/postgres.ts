@@ -145,7 +145,7 @@ export async function openPostgres(
  * A single statement is its own transaction, so it is retried after serialization failures and deadlocks. A read is
  * also retried if the connection was closed already, as all are after a restart of the server.
  */
-async function retrying<Outcome>(isRead: boolean, work: () => Promise<Outcome>): Promise<Outcome> {
+export async function retrying<Outcome>(isRead: boolean, work: () => Promise<Outcome>): Promise<Outcome> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await work()

@@ -95,6 +95,9 @@ export interface Offer {
   resume: ResumeRequest | null
 }
 
+/** Calls back after some milliseconds, as that side. */
+export type After = (side: 'agent' | 'server', ms: number, callback: () => void) => void
+
 /**
  * A line between an agent and a node, which delays, keeps the order, and can break: silently, or so that a side notices.
  */
@@ -112,12 +115,18 @@ export class Line {
   nodeId = ''
   readonly #random: Random
   readonly #now: () => number
+  readonly #after: After
   #serverAt = 0
   #agentAt = 0
 
-  constructor(random: Random, now: () => number) {
+  constructor(
+    random: Random,
+    now: () => number,
+    after: After = (_side, ms, callback) => void setTimeout(callback, ms),
+  ) {
     this.#random = random
     this.#now = now
+    this.#after = after
   }
 
   static read(protocols: readonly string[]): Offer {
@@ -174,8 +183,8 @@ export class Line {
   cut(agentNotices: number | null, serverNotices: number | null): void {
     if (this.isCut) return
     this.isCut = true
-    if (agentNotices !== null) setTimeout(() => this.agent.ended(1006, 'cut'), agentNotices)
-    if (serverNotices !== null) setTimeout(() => this.server.ended(1006), serverNotices)
+    if (agentNotices !== null) this.#after('agent', agentNotices, () => this.agent.ended(1006, 'cut'))
+    if (serverNotices !== null) this.#after('server', serverNotices, () => this.server.ended(1006))
   }
 
   #later(to: 'agent' | 'server', arrive: () => void): void {
@@ -185,8 +194,8 @@ export class Line {
     const at = Math.max(soonest, to === 'agent' ? this.#agentAt : this.#serverAt)
     if (to === 'agent') this.#agentAt = at
     else this.#serverAt = at
-    setTimeout(() => {
+    this.#after(to, at - now, () => {
       if (!this.isCut) arrive()
-    }, at - now)
+    })
   }
 }

@@ -1,0 +1,134 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+
+const ROOT = join(import.meta.dirname, '../../../..')
+
+/** A plausible bug that the simulation must find. Each `find` occurs once in the file, and `put` has no types. */
+export interface Broken {
+  name: string
+  /** Below packages/server/src. */
+  file: string
+  edits: { find: string; put: string }[]
+}
+
+export const BROKEN: Broken[] = [
+  {
+    name: 'link-read-then-write',
+    file: 'storage/magic-links.ts',
+    edits: [
+      {
+        find: ".where('id', '=', id)\n        .where('used_at', 'is', null)",
+        put: ".where('id', '=', id)",
+      },
+    ],
+  },
+  {
+    name: 'rotation-without-condition',
+    file: 'storage/sessions.ts',
+    edits: [{ find: "        .where('counter', '=', counter)\n", put: '' }],
+  },
+  {
+    name: 'lock-left-out',
+    file: 'api-keys/api-keys.ts',
+    edits: [
+      {
+        find: 'await tx.users.lock(apiKey.userId)',
+        put: 'await tx.users.find(apiKey.userId)',
+      },
+    ],
+  },
+  {
+    name: 'send-lock-left-out',
+    file: 'storage/send-limits.ts',
+    edits: [
+      {
+        find: "conflict.column('bucket').doUpdateSet(eb => ({ count: eb.ref('send_buckets.count') })),\n    )\n    .returning(['bucket', 'count'])\n    .execute()",
+        put: "conflict.column('bucket').doNothing(),\n    )\n    .execute()\n    .then(() => db.selectFrom('send_buckets').selectAll().where('bucket', 'in', names).execute())",
+      },
+    ],
+  },
+  {
+    name: 'event-trusted',
+    file: 'hub/revocations.ts',
+    edits: [
+      {
+        find: 'await keyStatuses.load(keyId)',
+        put: 'undefined',
+      },
+    ],
+  },
+  {
+    name: 'only-events',
+    file: 'hub/revocations.ts',
+    edits: [{ find: '    recheck(affected)\n', put: '' }],
+  },
+  {
+    name: 'late-registration',
+    file: 'hub/ready.ts',
+    edits: [
+      { find: '    registry.add(connection)\n', put: '' },
+      {
+        find: 'await keyStatuses.loadFor(connection, connection.keyId, entered)\n',
+        put: 'await keyStatuses.loadFor(connection, connection.keyId, entered)\n    registry.add(connection)\n',
+      },
+    ],
+  },
+  {
+    name: 'charge-without-cause',
+    file: 'billing/charges.ts',
+    edits: [{ find: '  let cause = origin\n', put: '  let cause = origin + now\n' }],
+  },
+  {
+    name: 'balance-unchecked',
+    file: 'storage/ledger.ts',
+    edits: [{ find: "    .where(eb => eb(eb('balance', '+', amount), '>=', 0))\n", put: '' }],
+  },
+  {
+    name: 'unknown-commit-repeated',
+    file: 'storage/postgres-transactions.ts',
+    edits: [
+      {
+        find: 'const outcome = await resolveUnknownCommit(readBack, attempt.unknownCommit)\n        publishAfterCommit(attempt.events)\n        return outcome',
+        put: 'continue',
+      },
+    ],
+  },
+  {
+    name: 'revocation-overwritten',
+    file: 'storage/api-keys.ts',
+    edits: [
+      {
+        find: ".where('id', '=', id)\n        .where('revoked_at', 'is', null)",
+        put: ".where('id', '=', id)",
+      },
+    ],
+  },
+  {
+    name: 'reuse-ends-nothing',
+    file: 'sessions/refresh.ts',
+    edits: [{ find: '        await endFamily(family, caller)\n', put: '' }],
+  },
+  {
+    name: 'sends-accepted-twice',
+    file: 'hub/numbered-sends.ts',
+    edits: [{ find: '    this.accepted = state.accepted\n', put: '    this.accepted = 0\n' }],
+  },
+]
+
+/** Replaces a source file in memory, for this process. */
+export function apply(name: string): void {
+  const variant = BROKEN.find(each => each.name === name)
+  if (!variant)
+    throw new Error(`no variant is named ${name}; there are ${BROKEN.map(each => each.name).join(', ')}`)
+  const file = join(ROOT, 'packages/server/src', variant.file)
+  const source = readFileSync(file, 'utf8')
+  const edits = variant.edits.map(({ find, put }) => {
+    const start = source.indexOf(find)
+    if (source.split(find).length !== 2) throw new Error(`${variant.file} has not once: ${find}`)
+    return { start, end: start + find.length, text: put }
+  })
+  edits.sort((left, right) => left.start - right.start)
+  process.env.KEYWAY_MUTANT = JSON.stringify({ file, edits })
+  createRequire(import.meta.url)(join(ROOT, 'tools/mutants/hook.cjs'))
+}

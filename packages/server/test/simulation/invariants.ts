@@ -1,0 +1,123 @@
+import type { AgentConnection } from '../../src/hub/agent-connection.ts'
+import type { Work } from './database.ts'
+import type { World } from './world.ts'
+
+/** How long a connection may outlive its key: a lost event, or a node that is cut off from the database. */
+const REVOCATION_BOUND_MS = 15_000
+const MINUTE_MS = 60_000
+const OPEN = 1
+
+/** What must hold of the database and of the connections at any time. */
+export class Invariants {
+  readonly #world: World
+  /** When keys were seen to have ended. */
+  readonly #endedAt = new Map<string, number>()
+
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  /** Checks what a transaction changed. */
+  committed({ locks }: Work): void {
+    const tables = new Set([...locks].map(key => key.slice(0, key.indexOf('/'))))
+    if (tables.has('api_keys')) this.#checkKeys()
+    if (tables.has('balances') || tables.has('ledger_entries')) this.#checkBalances()
+    if (tables.has('magic_links')) this.#checkSends()
+    if (tables.has('users') || tables.has('trial_credits')) this.#checkAccounts()
+  }
+
+  /** Checks what may go wrong without a change. */
+  checkAll(): void {
+    this.#noteEndedKeys()
+    this.#checkConnections()
+  }
+
+  /** Checks what holds once all faults are over. */
+  checkAtRest(): void {
+    const { server } = this.#world
+    const waiting = this.#rows(
+      'select id from messages where state = ? and created_at < ?',
+      'queued',
+      server.time - MINUTE_MS,
+    )
+    if (waiting.length > 0) this.#world.violate(`${waiting.length} mails were never delivered`)
+    if (server.database.openLocks > 0) this.#world.violate('a transaction never ended')
+  }
+
+  /** No more keys of one person exchange than the limit, and the one that is being rotated. */
+  #checkKeys(): void {
+    const { config, server } = this.#world
+    const over = this.#rows(
+      `select user_id, count(*) as keys, count(replaced_by) as replaced from api_keys
+       where revoked_at is null and (expires_at is null or expires_at > ?)
+       group by user_id having count(*) > ?`,
+      Math.ceil(server.time) + 1000,
+      config.maxActiveKeys,
+    )
+    for (const { user_id: id, keys, replaced } of over)
+      if (Number(keys) > config.maxActiveKeys + 1 || replaced === 0)
+        this.#world.violate(`${keys} keys of ${id} are active, of at most ${config.maxActiveKeys}`)
+  }
+
+  #checkBalances(): void {
+    const wrong = this.#rows(
+      `select user_id, balance from balances where balance <>
+       (select coalesce(sum(amount), 0) from ledger_entries l where l.user_id = balances.user_id)`,
+    )
+    for (const { user_id: id, balance } of wrong)
+      this.#world.violate(`the balance ${balance} of ${id} is not the sum of the ledger`)
+  }
+
+  /** In no minute are more sign-in mails to one address accepted than the limit. */
+  #checkSends(): void {
+    const { limit } = this.#world.config.magicLinkLimits[0]!
+    const rows = this.#rows('select email, created_at as at from magic_links order by email, created_at')
+    for (const [at, row] of rows.entries()) {
+      const first = rows[at - limit]
+      if (first?.email === row.email && Number(row.at) - Number(first!.at) < MINUTE_MS)
+        this.#world.violate(`${limit + 1} mails to ${row.email} were accepted in a minute`)
+    }
+  }
+
+  #checkAccounts(): void {
+    const [counts] = this.#rows(
+      `select (select count(*) from users) as users, (select count(*) from trial_credits) as credits,
+       (select count(*) from subscriptions) as plans, (select count(distinct email) from users) as addresses`,
+    )
+    const { users, credits, plans, addresses } = counts!
+    if (credits !== users || plans !== users || addresses !== users)
+      this.#world.violate(`${users} accounts, ${addresses} addresses, ${credits} credits, ${plans} plans`)
+  }
+
+  #noteEndedKeys(): void {
+    const ended = this.#rows(
+      `select k.id from api_keys k join users u on u.id = k.user_id
+       where k.revoked_at is not null or k.expires_at <= ? or u.status <> 'active'`,
+      Math.floor(this.#world.server.time),
+    )
+    const ids = new Set(ended.map(({ id }) => String(id)))
+    for (const id of this.#endedAt.keys()) if (!ids.has(id)) this.#endedAt.delete(id)
+    for (const id of ids) if (!this.#endedAt.has(id)) this.#endedAt.set(id, this.#world.now)
+  }
+
+  #checkConnections(): void {
+    const { nodes, now } = this.#world
+    for (const { lines, calmSince, taskMs, name } of nodes) {
+      if (now - calmSince < REVOCATION_BOUND_MS || taskMs > 0) continue
+      for (const line of lines) {
+        const { server } = line
+        const connection = server.connection as AgentConnection | null
+        if (server.readyState !== OPEN) lines.delete(line)
+        else if (
+          connection?.state === 'open' &&
+          now - (this.#endedAt.get(connection.keyId) ?? now) > REVOCATION_BOUND_MS
+        )
+          this.#world.violate(`${name} keeps a connection of key ${connection.keyId}, which has ended`)
+      }
+    }
+  }
+
+  #rows(sql: string, ...parameters: (string | number)[]) {
+    return this.#world.server.database.read(sql, ...parameters)
+  }
+}

@@ -1,0 +1,58 @@
+import type { Mail, Mailer, MailWriter } from '../../src/outbox/outbox.ts'
+import type { Random } from '../hub/support/random.ts'
+import { currentProcess, type Scheduler } from './scheduler.ts'
+
+/** Delivers mail to the people of the simulation; sometimes the answer to a delivery is lost, or it fails. */
+export class PostOffice {
+  readonly mailboxes = new Map<string, Mail[]>()
+  readonly #scheduler: Scheduler
+  readonly #random: Random
+  /** The share of deliveries with a fault. */
+  faults = 0
+
+  constructor(scheduler: Scheduler, random: Random) {
+    this.#scheduler = scheduler
+    this.#random = random
+  }
+
+  readonly mailer: Mailer = {
+    deliver: mail => this.#deliver(mail),
+    check: async () => {},
+    close() {},
+  }
+
+  /** Without templates, which would take most of the time of a run. */
+  readonly write: MailWriter = ({ id, recipient, content }) => ({
+    messageId: id,
+    to: recipient,
+    subject: content.kind,
+    text: '',
+    html: '',
+    template: content.kind,
+    link: content.kind === 'sign_in' ? content.link : null,
+    code: null,
+  })
+
+  /** The tokens of the sign-in mails to an address, in the order of their arrival. */
+  tokensTo(address: string): string[] {
+    const mails = this.mailboxes.get(address) ?? []
+    return mails.flatMap(({ link }) => (link ? [new URL(link).searchParams.get('token') ?? ''] : []))
+  }
+
+  #deliver(mail: Mail): Promise<void> {
+    const owner = currentProcess()
+    const fault =
+      this.#random.next() < this.faults ? this.#random.pick(['refused', 'unanswered'] as const) : null
+    return new Promise((resolve, reject) => {
+      this.#scheduler.after(owner, this.#random.between(5, 300), 'mail', () => {
+        if (fault !== 'refused') {
+          const mailbox = this.mailboxes.get(mail.to) ?? []
+          if (!mailbox.some(({ messageId }) => messageId === mail.messageId)) mailbox.push(mail)
+          this.mailboxes.set(mail.to, mailbox)
+        }
+        if (fault) reject(new Error('the mail server did not answer'))
+        else resolve()
+      })
+    })
+  }
+}

@@ -1,0 +1,144 @@
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
+import type { EmailAddress } from '../../src/users/email-address.ts'
+import type { Random } from '../hub/support/random.ts'
+import { address } from '../support/services.ts'
+import { type Ports, refusalOf } from './calls.ts'
+import { charge } from './charges.ts'
+import { KeyHistory } from './key-history.ts'
+import { Robot } from './robots.ts'
+import { SimulatedProcess } from './scheduler.ts'
+import type { SessionHistory } from './session-history.ts'
+import { signIn } from './sign-ins.ts'
+import type { World } from './world.ts'
+
+const LIMIT_PER_MINUTE = 5
+
+/** A person with a few programs, who does one thing after the other, or several at once. */
+export class Person extends SimulatedProcess {
+  readonly world: World
+  readonly random: Random
+  readonly email: EmailAddress
+  userId: string | null = null
+  readonly sessions: SessionHistory[] = []
+  readonly keys: KeyHistory[] = []
+  /** Somebody suspends the account, or it is suspended. */
+  mayBeSuspended = false
+  /** Since when everybody knows that the account is suspended. */
+  suspendedAt: number | null = null
+
+  constructor(world: World, name: string) {
+    super(name)
+    this.world = world
+    this.random = world.random
+    this.email = address(`${name}@example.com`)
+  }
+
+  request<Value>(name: string, work: (ports: Ports) => Promise<Value>): Promise<Value> {
+    return this.world.calls.request(this, name, work)
+  }
+
+  pause(ms: number): Promise<void> {
+    return new Promise(resolve => this.world.scheduler.after(this, ms, 'pause', resolve))
+  }
+
+  /** A key for an `Idempotency-Key`. */
+  newKey(): string {
+    return this.random.bytes(16).toString('hex')
+  }
+
+  /** Signs in for the first time, and acts until the world comes to rest. */
+  async live(): Promise<void> {
+    while (!this.world.isResting) {
+      await this.pause(
+        this.random.next() < 0.8 ? this.random.between(1, 1500) : this.random.between(1500, 20_000),
+      )
+      const count = this.random.pick([1, 1, 1, 2, 3])
+      await Promise.all(Array.from({ length: count }, () => this.#act()))
+    }
+  }
+
+  async #act(): Promise<void> {
+    const session = this.#liveSession()
+    if (!this.userId || !session || this.random.next() < 0.06) {
+      const opened = await signIn(this)
+      if (opened) this.sessions.push(opened)
+      return
+    }
+    const dice = this.random.next()
+    if (dice < 0.2) await session.refresh()
+    else if (dice < 0.23) await session.race()
+    else if (dice < 0.26) await session.replay()
+    else if (dice < 0.28) await session.logOut()
+    else if (dice < 0.4) await charge(this)
+    else if (dice < 0.42) await this.#suspend()
+    else await this.#useKeys(this.random.next())
+  }
+
+  #liveSession(): SessionHistory | null {
+    const live = this.sessions.filter(({ isOver }) => !isOver)
+    return live.length > 0 ? this.random.pick(live) : null
+  }
+
+  async #useKeys(dice: number): Promise<void> {
+    const live = this.keys.filter(({ isOver }) => !isOver)
+    if (live.length === 0 || dice < 0.2) {
+      const limit = this.random.next() < 0.3 ? LIMIT_PER_MINUTE : null
+      const created = await Promise.all(
+        Array.from({ length: this.random.pick([1, 1, 3]) }, () => KeyHistory.create(this, limit)),
+      )
+      this.keys.push(...created.filter(each => each !== null))
+      return
+    }
+    const key = this.random.pick(this.random.next() < 0.8 ? live : this.keys)
+    if (dice < 0.6) await key.exchange()
+    else if (dice < 0.72) await this.#visit(key)
+    else if (dice < 0.87) await key.revoke()
+    else {
+      const successor = await key.rotate(this.random.pick([0, 5, 60]))
+      if (successor) this.keys.push(successor)
+    }
+  }
+
+  /** Connects an agent; half of the time its key is revoked meanwhile. */
+  async #visit(key: KeyHistory): Promise<void> {
+    if (key.hasAgent) return
+    key.hasAgent = true
+    const robot = new Robot(this.world, `agent of ${key.id}`, key)
+    robot.agent.on('stopped', ({ error }) => {
+      if (error && !key.mayHaveEnded && !this.mayBeSuspended)
+        this.world.violate(`the agent of living key ${key.id} was stopped: ${error.message}`)
+    })
+    await this.pause(this.random.between(1, 150))
+    if (this.random.next() < 0.5) await key.revoke()
+  }
+
+  /** An administrator suspends the account, and activates it again. */
+  async #suspend(): Promise<void> {
+    if (this.mayBeSuspended) return
+    const userId = this.userId!
+    this.mayBeSuspended = true
+    for (const session of this.sessions) session.mayHaveEnded = true
+    const code = await this.request('suspend', ({ users }) => users.suspend(userId, BY_COMMAND_LINE)).then(
+      () => 'ok',
+      refusalOf,
+    )
+    if (code === 'ok') {
+      this.suspendedAt = this.world.now
+      this.world.acknowledged(
+        `the suspension of ${userId}`,
+        "select 1 from users where id = ? and status = 'suspended'",
+        userId,
+      )
+    }
+    await this.pause(this.random.between(100, 8000))
+    this.suspendedAt = null
+    for (let answer = 'lost'; answer === 'lost'; await this.pause(500)) {
+      answer = await this.request('activate', ({ users }) => users.activate(userId, BY_COMMAND_LINE)).then(
+        () => 'ok',
+        refusalOf,
+      )
+    }
+    for (const session of this.sessions) session.mayHaveEnded = true
+    this.mayBeSuspended = false
+  }
+}

@@ -1,0 +1,82 @@
+import type { DatabaseSync } from 'node:sqlite'
+
+/** Reports the rows that a statement writes, by the keys that conflict with those of concurrent transactions. */
+export interface RowLocks {
+  /** The keys that were written since the last call. */
+  take(): string[]
+}
+
+interface Layout {
+  /** The columns that triggers report: all columns of unique indexes. */
+  columns: string[]
+  /** Of each unique index, the positions in `columns`. The first is the primary key. */
+  indexes: number[][]
+}
+
+/**
+ * Creates triggers that report every written row, also by an update that changes nothing: that is how the service
+ * locks rows.
+ */
+export function watchRows(database: DatabaseSync): RowLocks {
+  const layouts = new Map<string, Layout>()
+  let written: string[] = []
+  database.function('row_written', { varargs: true }, (table, event, ...values) => {
+    const { columns, indexes } = layouts.get(String(table))!
+    const [before, after] = [values.slice(0, columns.length), values.slice(-columns.length)]
+    for (const [at, positions] of indexes.entries()) {
+      const key = keyOf(after, positions)
+      const isSame = event === 'update' && key === keyOf(before, positions)
+      // Only the primary key of a row conflicts with other changes of it; another unique key only where it is new.
+      if (key !== null && (at === 0 || (event !== 'delete' && !isSame))) written.push(`${table}/${at}/${key}`)
+    }
+    return null
+  })
+  const tables = database.prepare("select name from sqlite_master where type = 'table'").all()
+  for (const { name } of tables as { name: string }[]) {
+    const layout = layoutOf(database, name)
+    layouts.set(name, layout)
+    const list = (row: string) => layout.columns.map(column => `${row}."${column}"`).join(', ')
+    const trigger = (event: string, values: string) =>
+      database.exec(
+        `create temp trigger "rows_${event}_${name}" after ${event} on main."${name}"
+         begin select row_written('${name}', '${event}', ${values}); end`,
+      )
+    trigger('insert', list('new'))
+    trigger('update', `${list('old')}, ${list('new')}`)
+    trigger('delete', list('old'))
+  }
+  return {
+    take() {
+      const taken = written
+      written = []
+      return taken
+    },
+  }
+}
+
+function keyOf(values: readonly unknown[], positions: readonly number[]): string | null {
+  const key = positions.map(position => values[position])
+  return key.includes(null) ? null : key.join(' ')
+}
+
+function layoutOf(database: DatabaseSync, table: string): Layout {
+  const primary = (
+    database.prepare(`pragma table_info("${table}")`).all() as { name: string; pk: number }[]
+  ).filter(({ pk }) => pk > 0)
+  const unique = (
+    database.prepare(`pragma index_list("${table}")`).all() as {
+      name: string
+      unique: number
+      origin: string
+      partial: number
+    }[]
+  ).filter(index => index.unique === 1 && index.origin !== 'pk' && index.partial === 0)
+  const keys = [
+    primary.map(({ name }) => name),
+    ...unique.map(({ name }) =>
+      (database.prepare(`pragma index_info("${name}")`).all() as { name: string }[]).map(each => each.name),
+    ),
+  ]
+  const columns = [...new Set(keys.flat())]
+  return { columns, indexes: keys.map(key => key.map(column => columns.indexOf(column))) }
+}

@@ -1,0 +1,68 @@
+import { spawnSync } from 'node:child_process'
+import { parseArgs } from 'node:util'
+import { apply, BROKEN } from './broken.ts'
+import { installGlobals } from './globals.ts'
+
+/*
+ * `npm run simulate`: nodes, people and agents on simulated time, with faults; see docs/decisions/0040-simulation.md.
+ * `-- --seed 7` repeats one run and `--trace` prints it, `-- --seeds 1000` runs that many from `--first N`, and
+ * `-- --hours 8` as many as fit. `-- --broken NAME` breaks the service first, and succeeds when a run finds it; NAME
+ * `all` tries all variants.
+ */
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string' },
+    first: { type: 'string', default: '1' },
+    seeds: { type: 'string', default: '20' },
+    hours: { type: 'string' },
+    broken: { type: 'string' },
+    trace: { type: 'boolean', default: false },
+    hashes: { type: 'boolean', default: false },
+  },
+})
+
+if (values.broken === 'all') process.exit(tryAll())
+if (values.broken) apply(values.broken)
+installGlobals()
+const { migratedDatabase } = await import('./database-image.ts')
+const { simulate } = await import('./simulate.ts')
+
+const image = await migratedDatabase()
+const first = Number(values.seed ?? values.first)
+const startedAt = performance.now()
+const minutes = () => (performance.now() - startedAt) / 60_000
+let [seed, violations, simulatedMs, tasks] = [first, 0, 0, 0]
+while (isWanted()) {
+  const outcome = await simulate(seed, image, values.trace ? line => console.log(line) : null)
+  simulatedMs += outcome.simulatedMs
+  tasks += outcome.tasks
+  if (values.seed || values.hashes) console.log(`seed ${seed}: ${outcome.hash}`)
+  if (outcome.violation) {
+    violations++
+    console.log(`VIOLATION seed ${seed}: ${outcome.violation}`)
+  }
+  seed++
+}
+const hours = simulatedMs / 3_600_000
+console.log(
+  `${seed - first} seeds from ${first}: ${violations} violations; ${hours.toFixed(2)} simulated hours, ${tasks} tasks, ${(hours / minutes()).toFixed(1)} simulated hours a minute, ${(minutes() * 60).toFixed(0)} s`,
+)
+process.exit(violations > 0 === Boolean(values.broken) ? 0 : 1)
+
+function isWanted(): boolean {
+  if (values.seed) return seed === first
+  if (values.broken && violations > 0) return false
+  if (values.hours) return minutes() < Number(values.hours) * 60
+  return seed < first + Number(values.seeds)
+}
+
+function tryAll(): number {
+  const missed = BROKEN.filter(({ name }) => {
+    console.log(`--- ${name}`)
+    const args = [import.meta.filename, '--broken', name, '--seeds', values.seeds]
+    return spawnSync(process.execPath, args, { stdio: 'inherit' }).status !== 0
+  })
+  console.log(`${BROKEN.length - missed.length} of ${BROKEN.length} found`)
+  return missed.length > 0 ? 1 : 0
+}

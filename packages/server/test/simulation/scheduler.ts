@@ -1,0 +1,100 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { TaskHeap } from './task-heap.ts'
+import type { Trace } from './trace.ts'
+
+/** A process of the simulation: a node, a client or the database. */
+export class SimulatedProcess {
+  readonly name: string
+  /** A dead process does nothing any more: its timers and the answers that it awaits are dropped. */
+  isAlive = true
+  /** Until this time it does nothing, like a suspended machine. */
+  pausedUntil = 0
+  /** Milliseconds that each of its tasks takes. */
+  taskMs = 0
+  /** Milliseconds by which its time of day is off. */
+  systemOffset = 0
+  busyUntil = 0
+  /** The number of its tasks until it crashes, instead of the last one. */
+  tasksLeft = Number.POSITIVE_INFINITY
+  onCrash = () => {}
+
+  constructor(name: string) {
+    this.name = name
+  }
+}
+
+/** The process whose code runs; kept over every await. */
+const running = new AsyncLocalStorage<SimulatedProcess>()
+const NOBODY = new SimulatedProcess('world')
+/** The real one; globals.ts replaces the global. */
+const nextTurn = globalThis.setImmediate
+
+export function currentProcess(): SimulatedProcess {
+  return running.getStore() ?? NOBODY
+}
+
+/**
+ * Simulated time. A task is what a real process would do in one turn of its event loop: a timer, an answer, a message. Tasks run
+ * one by one in the order of their times, each until its promises have settled, so that everything follows from the
+ * order of the tasks.
+ */
+export class Scheduler {
+  /** Milliseconds since the start of the run. */
+  now = 0
+  /** Set to stop the run. */
+  isStopped = false
+  tasks = 0
+  readonly #heap = new TaskHeap()
+  readonly #trace: Trace
+
+  constructor(trace: Trace) {
+    this.#trace = trace
+  }
+
+  /** Calls back once in the process. Returns the function that cancels it. */
+  after(owner: SimulatedProcess, ms: number, name: string, run: () => void): () => void {
+    const task = { at: this.now + Math.max(0, ms), order: 0, owner, name, run, isCancelled: false }
+    this.#heap.push(task)
+    return () => {
+      task.isCancelled = true
+    }
+  }
+
+  /** Runs code of a process now. */
+  within<Value>(owner: SimulatedProcess, work: () => Value): Value {
+    return running.run(owner, work)
+  }
+
+  /** Runs all tasks until a time, or until the run is stopped. */
+  async runUntil(time: number): Promise<void> {
+    await turn()
+    while (!this.isStopped) {
+      const task = this.#heap.next(time)
+      if (!task) break
+      if (task.isCancelled || !task.owner.isAlive) continue
+      this.now = Math.max(this.now, task.at)
+      const { owner } = task
+      const free = Math.max(owner.pausedUntil, owner.busyUntil)
+      if (free > this.now) {
+        task.at = free
+        this.#heap.push(task)
+        continue
+      }
+      owner.busyUntil = this.now + owner.taskMs
+      if (--owner.tasksLeft <= 0) {
+        owner.onCrash()
+        continue
+      }
+      this.tasks++
+      this.#trace.add(this.now, owner.name, task.name)
+      running.run(owner, task.run)
+      await turn()
+    }
+    if (!this.isStopped) this.now = Math.max(this.now, time)
+  }
+}
+
+/** Waits until all promises have settled that can. */
+function turn(): Promise<void> {
+  return new Promise(resolve => nextTurn(resolve))
+}

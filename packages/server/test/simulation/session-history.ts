@@ -1,0 +1,124 @@
+import { caller } from '../support/services.ts'
+import { refusalOf } from './calls.ts'
+import type { Person } from './person.ts'
+
+/** A session as its client knows it, and what must hold of its refresh tokens. */
+export class SessionHistory {
+  readonly id: string
+  readonly userId: string
+  readonly #person: Person
+  #token: string
+  /** Tokens that were rotated. */
+  readonly #used: string[] = []
+  /** Of each token, the one that it was rotated to. */
+  readonly #successors = new Map<string, string>()
+  /** Of each token, the key of the refresh that rotated it. */
+  readonly #rotatedWith = new Map<string, string | null>()
+  /** The key of a refresh whose outcome is unknown. */
+  #retryKey: string | null = null
+  /** Somebody did what may end the session. */
+  mayHaveEnded = false
+  /** When the client learned that it has ended. */
+  #endedAt: number | null = null
+  #usedAt: number
+  readonly #openedAt: number
+
+  constructor(person: Person, userId: string, id: string, token: string) {
+    this.#person = person
+    this.userId = userId
+    this.id = id
+    this.#token = token
+    this.#openedAt = person.world.now
+    this.#usedAt = person.world.now
+  }
+
+  get isOver(): boolean {
+    return this.#endedAt !== null
+  }
+
+  /** As a careful client: one refresh at a time, repeated with the same Idempotency-Key until it is answered. */
+  async refresh(): Promise<void> {
+    this.#retryKey ??= this.#person.newKey()
+    for (let attempt = 0; attempt < 4; attempt++) {
+      const code = await this.#present(this.#token, this.#retryKey, token => this.#rotated(token))
+      if (code === 'ok') return
+      if (code !== 'lost') return this.#refused(code)
+      await this.#person.pause(this.#person.random.between(10, 1500))
+    }
+  }
+
+  /** Two programs refresh the same token at once. */
+  async race(): Promise<void> {
+    this.mayHaveEnded = true
+    const token = this.#token
+    const present = () => this.#present(token, this.#person.newKey(), next => this.#rotated(next))
+    const codes = await Promise.all([present(), present()])
+    if (codes.includes('refresh_token_reused')) this.#endedAt ??= this.#person.world.now
+  }
+
+  /** Somebody presents a token that was used. */
+  async replay(): Promise<void> {
+    const { world, random } = this.#person
+    if (this.#used.length === 0) return
+    this.mayHaveEnded = true
+    const old = random.pick(this.#used)
+    const code = await this.#present(old, null, () => world.violate('a used refresh token was accepted'))
+    if (code !== 'ok' && code !== 'lost') this.#endedAt ??= world.now
+  }
+
+  async logOut(): Promise<void> {
+    const { world } = this.#person
+    this.mayHaveEnded = true
+    const code = await this.#person
+      .request('logout', ({ sessions }) => sessions.endByToken(this.#token, 'logout', caller()))
+      .then(() => 'ok', refusalOf)
+    if (code !== 'ok') return
+    this.#endedAt ??= world.now
+    world.acknowledged(
+      `the logout of ${this.id}`,
+      'select 1 from sessions where id = ? and ended_at is not null',
+      this.id,
+    )
+  }
+
+  async #present(token: string, key: string | null, onRotated: (next: string) => void): Promise<string> {
+    const { world } = this.#person
+    const startedAt = world.now
+    try {
+      const { tokens } = await this.#person.request('refresh', ({ sessions }) =>
+        sessions.refresh(token, key, caller()),
+      )
+      const successor = this.#successors.get(token) ?? tokens.refreshToken
+      if (successor !== tokens.refreshToken) world.violate('a refresh token has two living successors')
+      if (this.#rotatedWith.has(token) && this.#rotatedWith.get(token) !== key)
+        world.violate('a refresh token was rotated twice')
+      this.#rotatedWith.set(token, key)
+      if (this.#endedAt !== null && this.#endedAt < startedAt)
+        world.violate(`session ${this.id} was refreshed after its end`)
+      this.#successors.set(token, successor)
+      onRotated(successor)
+      return 'ok'
+    } catch (error) {
+      return refusalOf(error)
+    }
+  }
+
+  #rotated(next: string): void {
+    if (this.#token !== next) this.#used.push(this.#token)
+    this.#token = next
+    this.#retryKey = null
+    this.#usedAt = this.#person.world.now
+  }
+
+  #refused(code: string): void {
+    const { world } = this.#person
+    const { refreshIdleSeconds, sessionSeconds } = world.config
+    const isLive =
+      world.now - this.#usedAt < (refreshIdleSeconds - 30) * 1000 &&
+      world.now - this.#openedAt < (sessionSeconds - 30) * 1000
+    if (code === 'rate_limited') return
+    if (isLive && !this.mayHaveEnded && !this.#person.mayBeSuspended)
+      world.violate(`a careful client of session ${this.id} was refused: ${code}`)
+    this.#endedAt ??= world.now
+  }
+}

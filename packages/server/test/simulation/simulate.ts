@@ -1,0 +1,33 @@
+// What the service loads on first use is loaded before, since loading takes real time.
+import '../../src/logout-notices/logout-notices.ts'
+import '../../src/outgoing/outgoing.ts'
+import '../../src/webhooks/delivery.ts'
+import { newId } from '../../src/ids.ts'
+import { randomToken } from '../../src/secrets.ts'
+import { Random } from '../hub/support/random.ts'
+import { follow, refill } from './globals.ts'
+import { Trace } from './trace.ts'
+import { type Outcome, World } from './world.ts'
+
+/** Runs one seed. The same seed gives the same outcome, whatever ran before. */
+export async function simulate(
+  seed: number,
+  image: Uint8Array,
+  print: ((line: string) => void) | null = null,
+): Promise<Outcome> {
+  const world = new World(seed, image, new Trace(print))
+  follow({ scheduler: world.scheduler, random: new Random(~seed) })
+  const onError = (error: unknown) => world.violate(`unhandled ${(error as Error)?.stack ?? error}`)
+  process.on('unhandledRejection', onError)
+  process.on('uncaughtException', onError)
+  try {
+    // Random bytes are drawn in advance.
+    refill(() => newId(0))
+    refill(() => randomToken(32))
+    return await world.run()
+  } finally {
+    follow(null)
+    process.off('unhandledRejection', onError)
+    process.off('uncaughtException', onError)
+  }
+}
