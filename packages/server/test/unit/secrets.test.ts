@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { createHmac, hkdfSync } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { createSecrets, equals, isBearer, randomToken, SealError, sha256 } from '../../src/secrets.ts'
 
@@ -95,6 +96,20 @@ describe('several secrets', () => {
   })
 })
 
+test('a derived key is one block of HKDF-Expand for its context, under any listed secret', () => {
+  const both = createSecrets([NEW, OLD])
+  const old = createSecrets([OLD])
+  const context = Buffer.from('a context')
+  const subKey = Buffer.from(hkdfSync('sha256', OLD, 'keyway', 'event', 32))
+  const expected = createHmac('sha256', subKey)
+    .update(Buffer.concat([context, Buffer.from([1])]))
+    .digest()
+  assert.deepEqual(old.deriveKey('event', context), expected)
+  assert.deepEqual(both.deriveKey('event', context, old.fingerprint), expected)
+  assert.notDeepEqual(both.deriveKey('event', context), expected)
+  assert.equal(both.deriveKey('event', context, '00000000'), null)
+})
+
 describe('a MAC', () => {
   const both = createSecrets([NEW, OLD])
   const old = createSecrets([OLD])
@@ -137,6 +152,17 @@ test('an Authorization header matches its token only in the form of RFC 6750', (
 
 test('a random secret is stored as its SHA-256 in base64url', () => {
   assert.equal(sha256('x'), 'LXEWQrcmsEQBYnyp-6wy9chTD7GQPMTbAiWHF5IaSIE')
+})
+
+test('random tokens of any length have all their bytes and never repeat', () => {
+  const lengths = [...Array(1000).fill(24), ...Array(1000).fill(33), 4095, 4096, 4097, 6000]
+  const tokens = lengths.map(bytes => randomToken(bytes))
+  assert.deepEqual(
+    tokens.map(token => Buffer.from(token, 'base64url').length),
+    lengths,
+  )
+  for (const token of tokens) assert.match(token, /^[\w-]+$/)
+  assert.equal(new Set(tokens).size, lengths.length)
 })
 
 test('a random token has the requested number of bytes', () => {
