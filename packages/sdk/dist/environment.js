@@ -71,7 +71,7 @@ function carriedWebSocket() {
             });
     }
     catch {
-        return undefined; // no such file: a bundle without it, or a checkout
+        return undefined; // There is no such file in a bundle or a checkout.
     }
 }
 /** Relative to `dist`; pack.ts puts it there. */

@@ -38,7 +38,7 @@ export class HubConnection {
             return true;
         }
         catch {
-            return false; // it has just closed; `onclose` follows
+            return false; // The socket has just closed; `onclose` follows.
         }
     }
     /**

@@ -106,7 +106,7 @@ export class PendingSends {
             this.refuse(id, reason);
     }
     /**
-     * Sends everything again after the session was resumed: by the sequence numbers the hub knows what it has accepted.
+     * Sends everything again after the session was resumed; the hub recognises by the sequence numbers what it has accepted.
      */
     #sendAllAgain() {
         for (const pending of this.#pending.values())

@@ -45,7 +45,7 @@ export class Requests {
         finally {
             cancel();
             signal?.removeEventListener('abort', abort);
-            sending.abort(); // has no effect on what the hub has acknowledged
+            sending.abort(); // Has no effect on sends that the hub has acknowledged.
         }
     }
     /** Whether a message is an answer to any request; those that came too late or for other agents are dropped. */

@@ -80,7 +80,7 @@ function carriedWebSocket(): WebSocketConstructor | undefined {
       }
     )
   } catch {
-    return undefined // no such file: a bundle without it, or a checkout
+    return undefined // There is no such file in a bundle or a checkout.
   }
 }
 

@@ -78,7 +78,7 @@ export class HubConnection {
       this.#socket.send(JSON.stringify(frame))
       return true
     } catch {
-      return false // it has just closed; `onclose` follows
+      return false // The socket has just closed; `onclose` follows.
     }
   }
 

@@ -133,7 +133,7 @@ export class PendingSends {
   }
 
   /**
-   * Sends everything again after the session was resumed: by the sequence numbers the hub knows what it has accepted.
+   * Sends everything again after the session was resumed; the hub recognises by the sequence numbers what it has accepted.
    */
   #sendAllAgain(): void {
     for (const pending of this.#pending.values()) pending.sentOn = undefined

@@ -71,7 +71,7 @@ export class Requests {
     } finally {
       cancel()
       signal?.removeEventListener('abort', abort)
-      sending.abort() // has no effect on what the hub has acknowledged
+      sending.abort() // Has no effect on sends that the hub has acknowledged.
     }
   }
 

@@ -28,7 +28,7 @@ export interface AppSettings {
   isPublic: boolean
   /** The app's public keys, for `private_key_jwt` (RFC 7523). */
   jwksUri: string | null
-  /** Refuses authorization requests without PKCE also where a nonce could stand for it. */
+  /** Refuses authorization requests without PKCE, also those where a nonce could replace it. */
   requirePkce: boolean
 }
 

@@ -23,7 +23,7 @@ export type Decision =
   | { needs: 'nothing' }
   | { refusal: Refusal }
 
-/** A request with what this browser did for it. */
+/** An authorization request as the browser keeps it until the person has signed in and consented. */
 export interface BrowserRequest {
   request: AuthorizationRequest
   /** When the browser first sent it. A sign-in after this instant was made for this request. */

@@ -124,6 +124,7 @@ function untilSignal(): Promise<void> {
   return promise
 }
 
+/** Resolves when the shutdown has taken too long. */
 function deadline(): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, SHUTDOWN_DEADLINE_MS).unref())
 }

@@ -37,7 +37,7 @@ export interface HubHealth {
   lastPollAt: Instant | null
   connections: number
   draining: boolean
-  /** Other nodes that are alive. */
+  /** Number of other live nodes. */
   otherNodes: number
 }
 
@@ -123,7 +123,7 @@ export function createHub(deps: HubDeps): Hub {
     receiveMove: message => connections.resumptions.receive(message),
     absenceOf(from, { userId, to, number }) {
       if (!locations.has(userId)) return { absent: true }
-      if (number === undefined) return {} // of the previous version
+      if (number === undefined) return {} // Nodes of the previous version send no number.
       return receivers.promise(from, userId, to) ? { lacks: true } : {}
     },
     receiveAbsence(from, { userId, to }, { absent, lacks }) {
@@ -269,7 +269,7 @@ export function createHub(deps: HubDeps): Hub {
 
   function execute(command: RelayCommand, from: string, origin: string): Outcome | Promise<Outcome> {
     if (command.op === 'ping') {
-      watches.followNodes() // The event may come from a new node.
+      watches.followNodes() // The ping may come from a node that started just now.
       return NO_RECEIVERS
     }
     if (command.op === 'enter') {

@@ -32,7 +32,7 @@ export async function applyJournalEntry(db: Db, entry: JournalEntry): Promise<bo
     case 'session':
     case 'magic_link':
     case 'invitation':
-      return true // a restore has ended them all
+      return true // There is nothing to apply: a restore ends all sessions, links and invitations.
   }
 }
 
@@ -120,7 +120,7 @@ async function applyLedger(db: Db, { entry: journaled }: EntryOf<'ledger'>): Pro
     .onConflict(conflict => conflict.column('cause').doNothing())
     .returning('id')
     .executeTakeFirst()
-  if (!inserted) return true // the backup has it
+  if (!inserted) return true // The backup has it already.
   await db
     .insertInto('balances')
     .values({ user_id: userId, balance: 0 })

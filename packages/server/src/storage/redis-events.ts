@@ -184,7 +184,7 @@ function disconnect({ publisher, subscriber }: Connections): void {
     try {
       client.destroy()
     } catch {
-      // not connected
+      // Not connected: there is nothing to close.
     }
   }
 }

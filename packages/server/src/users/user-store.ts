@@ -10,9 +10,12 @@ export interface UserSearch {
    * The searched text, by which results are sorted. Absent: everybody, newest first, or oldest first with
    * `oldestFirst`.
    */
-  by?: /** Where the engine has trigrams, three characters and more without `@` also within it; these newest first. */
+  by?: /**
+   * The beginning of an address. Three or more characters without `@` also match inside of addresses on engines with a
+   * trigram index; results are then sorted newest first.
+   */
     | { addressBeginning: string }
-    /** With the `@`. */
+    /** The beginning of a domain, with its `@`. */
     | { domainBeginning: string }
     | { keyPrefixBeginning: string }
   status?: UserStatus

@@ -20,7 +20,7 @@ const COUNTED_WITHIN = MINUTE
 
 /** What else the page shows. */
 interface UsageContext {
-  /** Nothing is added any more. */
+  /** Whether the key or account has ended, so that no more usage is added. */
   isOver?: boolean
   /** The last use of the key, and the present. */
   lastUsedAt?: Instant | null

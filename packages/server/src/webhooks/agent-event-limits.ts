@@ -6,7 +6,7 @@ import type { WebhookEvent } from './webhook-event.ts'
  * connections: more than restarting all agents causes, far fewer than would delay the events of others for long.
  */
 export const ANNOUNCED_CONNECTIONS = { minute: 3, hour: 10, day: 50 } as const
-/** The least number that the multiples are applied to. */
+/** The limits are multiples of at least this number, also where fewer connections are allowed. */
 const LEAST_CONNECTIONS = 100
 const MAX_PERSONS = 10_000
 /** Maximum number of unannounced connections that are remembered; if one is evicted, its end is announced. */

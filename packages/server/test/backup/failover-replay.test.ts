@@ -49,7 +49,7 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
       assert.deepEqual(replayed.left, [])
       assert.deepEqual(replayedOf(replayed), {
         roles: 1,
-        deletions: 2, // one that was asked for, and one that was cancelled
+        deletions: 2, // One request and one cancellation.
         app_secrets: 2, // of the one whose secret was replaced, and of the one that was removed
         consents: 1,
         policies: 1,

@@ -157,7 +157,7 @@ describe('adjacent versions', { skip: postgresMissing() }, () => {
 async function oldNode(t: TestContext, url: string, redisUrl?: string) {
   const id = newId(1)
   const client = new pg.Client({ connectionString: url })
-  client.on('error', () => {}) // its database is dropped before the test ends
+  client.on('error', () => {}) // The database is dropped before the test ends, which breaks the connection.
   await client.connect()
   t.after(() => client.end())
   const unsealed: string[] = []

@@ -176,7 +176,7 @@ forEachEngine(engine => {
 })
 
 describe('on postgres with trigrams', { skip: postgresMissing() }, () => {
-  test('any part of an address from three characters on finds it, newest first, rare and common ones, over several pages', async t => {
+  test('a search for three or more characters of addresses lists all matches, newest first, over several pages', async t => {
     const { storage } = await openTestStorage('postgres', t)
     const { engine, store } = storage
     await fill('postgres', engine.connection)

@@ -133,7 +133,7 @@ probe('15', 'a slow answer of the database does not push the clock forward', ['p
   let ahead = 0
   await clock.synchronize(async () => {
     ahead = Math.max(ahead, clock.now() - Date.now())
-    if (calls++ === 0) await wait(1000) // the question is slow, so the answer is newer than it seems
+    if (calls++ === 0) await wait(1000) // A slow query: the time that it returns is newer than its start.
     return Date.now()
   })
   holds(ahead < 200, `the clock was ${ahead} ms ahead`)

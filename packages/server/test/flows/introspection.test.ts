@@ -178,7 +178,7 @@ forEachEngine(engine => {
     )
   })
 
-  test('a page whose keys are still active is empty, with has_more', async t => {
+  test('a page of the revocation feed whose keys are all active is empty, with has_more', async t => {
     const services = await openServices(engine, t)
     const { user, apiKey, session } = await withAll(services)
     for (const network of ['10.0.0.0/8', '11.0.0.0/8'])

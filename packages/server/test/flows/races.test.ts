@@ -55,7 +55,7 @@ forEachEngine(engine => {
     assert.equal(await live(), 0, `${before} ended with the suspension, and none was added`)
   })
 
-  test('a sign-in whose link is gone since it read it is refused as invalid', async t => {
+  test('a sign-in is refused as invalid when its link was deleted after it was read', async t => {
     const { services } = await openPair(engine, t)
     const { storage } = services.opened
     const { magicLinks } = storage.store

@@ -272,7 +272,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(refresh(services, tokens.refreshToken)), 'invalid_refresh_token')
   })
 
-  test('two nodes treat a token alike', async t => {
+  test('a refresh that one node made can be repeated with its key on another, and without the key counts as reuse there', async t => {
     const services = await openServices(engine, t)
     const node = await services.opened.reopen()
     const second = await openServices(engine, t, { on: { node, of: services.opened } })

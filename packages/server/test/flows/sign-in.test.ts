@@ -230,7 +230,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(verifyToken(services, a.token, 'a@example.com')), 'magic_link_used')
   })
 
-  test('a code is refused under another app, and that uses no try', async t => {
+  test('a code is refused under another app, without using up one of its attempts', async t => {
     const services = await openServices(engine, t)
     const sent = await services.sendTo('a@example.com', 'other')
     const { loginId, code } = sent

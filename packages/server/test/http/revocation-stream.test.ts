@@ -37,7 +37,7 @@ test('the number of revocation streams of one app is limited, closed streams no 
   assert.equal((await server.get('/v1/revocations', { headers: basic('follower', secret) })).status, 200)
   streams[0]!.leave()
   let again = await follow(secret)
-  while (again.status === 429) again = await follow(secret) // as soon as the server has noticed that the client is gone
+  while (again.status === 429) again = await follow(secret) // Ends once the server has noticed the disconnect.
   assert.equal(again.status, 200)
 })
 

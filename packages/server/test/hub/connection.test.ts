@@ -314,7 +314,7 @@ describe('the end of a connection', () => {
     for (let pings = 0; pings < 5; pings++) {
       const pinged = once(client.socket, 'ping')
       await later(HEARTBEAT_SECONDS * SECOND)
-      await pinged // its pong is on the way now, before what the other connection sends
+      await pinged // The client has sent its pong before the other connection sends.
       await other.flush()
     }
     await client.flush()

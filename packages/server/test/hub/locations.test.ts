@@ -143,7 +143,7 @@ describe('messages between nodes', { skip: postgresMissing() }, () => {
     const recorded = () => services.storage.store.locations.nodesOf(key.userId)
     await until('the node is no longer recorded', async () => {
       if ((await recorded()).length === 1) return true
-      services.clock.advance(50) // slower than the lease of a node lasts
+      services.clock.advance(50) // In small steps, so that the node can renew its lease.
       return false
     })
     const before = second.delivered.length

@@ -30,7 +30,7 @@ describe('the relay', () => {
       relayVersion: 1,
     }
     await services.storage.store.presence.heartbeat(dead)
-    const second = await openHub(services, t) // its start reads the list of nodes, with the dead one
+    const second = await openHub(services, t) // The new node reads the list of nodes, which has the dead one.
     const senders = Array.from({ length: 5 }, () => newId(now))
     const floods = senders.flatMap(sender =>
       Array.from({ length: 1100 }, () => second.hub.sendTo(sender, 'all', 'flood').catch(() => null)),
@@ -51,7 +51,7 @@ describe('the relay', () => {
       relayVersion: 1,
     }
     await services.storage.store.presence.heartbeat(dead)
-    const hub = (await openHub(services, t)).hub // the dead node does not answer its announcement
+    const hub = (await openHub(services, t)).hub // The dead node does not answer the announcement of the new one.
     const startedAt = performance.now()
     for (let n = 0; n < 20; n++) assert.equal((await hub.sendTo(userId, agent.id, n))?.delivered, 1)
     assert.ok(
@@ -84,7 +84,7 @@ describe('the relay', () => {
     const from = newId(1)
     const event: Event = {
       type: 'hub.relay',
-      to: [newId(1)], // the node id before a restart
+      to: [newId(1)], // The id of a node before its restart.
       message: { kind: 'order', from, question: 1, order },
     }
     await services.storage.events.publish(event)

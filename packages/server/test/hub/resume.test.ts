@@ -276,7 +276,7 @@ describe('a connection that broke', () => {
     await send('before the ping')
     await receiver.next('message')
     await later(25_000)
-    await receiver.flush() // its pong came before
+    await receiver.flush() // The pong of the connection arrived before.
     await cut(receiver, isListed)
     const wrong = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
     assert.equal(wrong.ready.resumed, false)

@@ -6,7 +6,7 @@ import { quantile } from '../support/nodes.ts'
 import { startHubProcess } from './support/hub-process.ts'
 
 const AGENTS = 10_000
-const IDLERS = 20
+const SPARE_AGENTS = 20
 const USERS = 100
 /** Concurrent handshakes: a real fleet spreads its reconnects over seconds, too. */
 const AT_ONCE = 100
@@ -26,7 +26,7 @@ interface Line {
 
 test('10,000 connections on one node renew in place without a disconnect', { timeout: 300_000 }, async t => {
   await using hub = await startHubProcess()
-  const first = await hub.tokens(AGENTS + IDLERS, USERS)
+  const first = await hub.tokens(AGENTS + SPARE_AGENTS, USERS)
   const before = await hub.measure()
   await hub.advance(TOKEN_MS - LEFT_MS)
 
@@ -37,8 +37,8 @@ test('10,000 connections on one node renew in place without a disconnect', { tim
   }
   const connected = performance.now() - began
   const full = await hub.measure()
-  assert.equal(full.connections, AGENTS + IDLERS)
-  const [agents, idlers] = [lines.slice(0, AGENTS), lines.slice(AGENTS)]
+  assert.equal(full.connections, AGENTS + SPARE_AGENTS)
+  const [agents, spares] = [lines.slice(0, AGENTS), lines.slice(AGENTS)]
 
   const second = await hub.tokens(AGENTS, USERS)
   const asked = performance.now()
@@ -55,7 +55,7 @@ test('10,000 connections on one node renew in place without a disconnect', { tim
     await hub.advance(STEP_MS)
     await until(() => agents.every((line, n) => line.pings > pings[n]! || line.closed !== undefined))
   }
-  await until(() => idlers.every(line => line.closed !== undefined))
+  await until(() => spares.every(line => line.closed !== undefined))
   const after = await hub.measure()
 
   const grown = (what: 'heapBytes' | 'residentBytes') =>
@@ -67,7 +67,7 @@ test('10,000 connections on one node renew in place without a disconnect', { tim
   t.diagnostic(`a connection: ${grown('heapBytes')} KiB of heap, ${grown('residentBytes')} KiB resident`)
   t.diagnostic(`one tick ${after.tickMs.toFixed(2)} ms`)
   t.diagnostic(`drops ${agents.filter(line => line.closed !== undefined).length} of ${AGENTS}`)
-  assert.deepEqual([...new Set(idlers.map(line => line.closed))], [4408])
+  assert.deepEqual([...new Set(spares.map(line => line.closed))], [4408])
   assert.equal(agents.filter(line => line.closed !== undefined).length, 0)
   assert.equal(after.connections, AGENTS)
   for (const { socket } of agents) socket.terminate()

@@ -155,7 +155,7 @@ test('the own page of an administrator says so, and refuses what would lock them
   )
 })
 
-test('the page of a person and the search for an address say why mail does not come, and end that', async t => {
+test('the page of a person and the search for an address say why mail is suppressed, and lift the suppression', async t => {
   const { person, post, services, web } = await openAdministration(t, { KEYWAY_MAGIC_LINK_LIMITS: '3/hour' })
   const admin = await person('admin', 'admin')
   const ada = await person('ada', 'user')

@@ -86,7 +86,7 @@ test('streams are limited, are released when closed, and end at shutdown', async
   assert.equal((await openStream(url)).answer.status, 204)
   open.pop()!.gone.abort()
   let again = await openStream(url)
-  // as soon as the server has noticed that the client is gone
+  // Succeeds as soon as the server has noticed the disconnect.
   while (again.answer.status === 204) again = await openStream(url)
 
   const ended = Promise.all([...open, again].map(({ answer }) => answer.text()))

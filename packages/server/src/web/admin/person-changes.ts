@@ -12,7 +12,7 @@ import { personOf } from './people.ts'
 import { MAX_DESCRIPTION_LENGTH } from './person-forms.ts'
 import { adminTexts, type Notice } from './texts.ts'
 
-/** Keys that one statement reads in order to revoke them. */
+/** Number of keys that one statement reads in order to revoke them. */
 const KEYS = 100
 /** More keys than anybody has. */
 const MAX_COUNTED = 1_000_000

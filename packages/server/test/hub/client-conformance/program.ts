@@ -43,7 +43,7 @@ export class Program {
     try {
       process.kill(-this.#child.pid, 'SIGKILL')
     } catch {
-      return // it ended before
+      return // The program had ended already.
     }
     if (this.isRunning) await this.#exited
   }

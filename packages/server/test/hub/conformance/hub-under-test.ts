@@ -114,6 +114,6 @@ export class HubUnderTest {
   /** Terminates the connections of a check, and revokes its keys. */
   async clear(): Promise<void> {
     for (const client of this.#clients.splice(0)) client.socket.terminate()
-    for (const made of this.#made.splice(0)) await this.revoke(made).catch(() => {}) // it may have expired
+    for (const made of this.#made.splice(0)) await this.revoke(made).catch(() => {}) // The key may have expired.
   }
 }

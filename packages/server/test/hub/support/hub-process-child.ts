@@ -42,7 +42,7 @@ const commands = {
   },
   measure(): Measured {
     globalThis.gc?.()
-    globalThis.gc?.() // collects what the first call only marked
+    globalThis.gc?.() // The second call collects what the first one only marked.
     const { heapUsed, external, rss } = process.memoryUsage()
     const began = performance.now()
     hub.tick()

@@ -73,7 +73,7 @@ export class PresenceWorld {
     this.#timers = timers
   }
 
-  /** Ids of the connections that there are, on all nodes. */
+  /** Ids of the connections in the registries of all nodes, which watchers must agree with in the end. */
   get truth(): string[] {
     return [...this.nodes.values()].flatMap(({ registry }) => [...registry.byId.keys()]).sort()
   }
@@ -109,7 +109,7 @@ export class PresenceWorld {
     for (const other of this.nodes.values()) if (other !== node) this.#learn(other, id)
   }
 
-  /** The node and its connections are gone, without a notice to anybody. */
+  /** Removes a node with its connections as a crash does, without a notice to other nodes. */
   killNode(id: string): void {
     const node = this.nodes.get(id)!
     this.nodes.delete(id)

@@ -118,7 +118,7 @@ export class ResumeWorld {
     )
   }
 
-  /** Its key, or the connection that it has now. */
+  /** A target for messages to this agent: its key, or the id of its current connection. */
   #nameOf({ agent, history }: Member): string {
     const byId = this.namesConnections && this.#random.next() < 0.5
     return (byId && agent.connection?.connectionId) || history.keyId
