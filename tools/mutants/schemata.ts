@@ -100,7 +100,7 @@ function slotsOf(root: Node, into: Slot): void {
             inner: [],
           }
     if (slot !== around) around.inner.push(slot)
-    // A function may be static while its body is not.
+    // A function that is created while its module loads has a body that runs later, so the two are not one slot.
     const inside = slot.isStatic === isStatic ? slot : { ...slot, isStatic }
     for (const [name, child] of Object.entries(node)) {
       for (const each of Array.isArray(child) ? child : [child]) {

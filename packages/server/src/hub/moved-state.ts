@@ -3,8 +3,9 @@ import type { SendsState } from './numbered-sends.ts'
 
 /** The state of a connection that moves from one node to another. */
 export interface MovedState {
-  /** The sequence number of its last message, and of the last one before it broke. */
+  /** The sequence number of its last message. */
   seq: number
+  /** The sequence number of its last message before it broke. */
   heldSeq: number
   /** Milliseconds since it broke. */
   heldMs: number

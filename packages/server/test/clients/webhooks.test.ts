@@ -98,7 +98,7 @@ forEachEngine(engine => {
   })
 })
 
-/** As another service signs by the Standard Webhooks specification. */
+/** The headers with which another service signs a body by the Standard Webhooks specification. */
 function signed(secret: string, id: string, seconds: number, body: string): Record<string, string> {
   const key = Buffer.from(secret.slice('whsec_'.length), 'base64')
   const signature = createHmac('sha256', key).update(`${id}.${seconds}.${body}`).digest('base64')

@@ -53,7 +53,7 @@ describe('behind PgBouncer in transaction mode', { skip: postgresMissing() || po
     assert.match(before.detail, /drops the timeouts .*Behind PgBouncer/)
   })
 
-  test('a pooler that refuses the timeouts ends the start with what to set', async t => {
+  test('a start behind a pooler that refuses the timeouts fails and says what to set', async t => {
     const { url } = await pooledDatabase(t)
     using strict = await startPooler(url, '')
     const settings = { ...NODE_SETTINGS, KEYWAY_DATABASE_URL: strict.url, KEYWAY_EVENTS_URL: url }

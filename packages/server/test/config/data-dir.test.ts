@@ -98,7 +98,7 @@ test('a data directory that cannot be created is one sentence with the reason', 
   assertSaid({ KEYWAY_DATA_DIR: '/proc/x' }, /^KEYWAY_DATA_DIR "\/proc\/x" cannot be created: .*ENOENT/)
 })
 
-test('a database file or journal that cannot be created is one sentence with the reason', {
+test('a database file or journal that cannot be created is reported in one sentence with the reason', {
   skip: process.platform !== 'linux',
 }, t => {
   const folder = temporaryFolder(t)

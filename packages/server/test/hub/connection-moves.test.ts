@@ -86,7 +86,7 @@ describe('a request for a connection', () => {
     assert.deepEqual(waiting.awaited, [true, false])
   })
 
-  test('is answered to no node that has left', async t => {
+  test('is not answered once the asking node has left', async t => {
     const waiting = waitingNode()
     const node = openNodes(t, { asking: nobody, waiting: waiting.release })
     void node('asking').request('waiting', WANTED, () => {})

@@ -282,7 +282,7 @@ describe('a connection that broke', () => {
     assert.equal(wrong.ready.resumed, false)
   })
 
-  test('does not count towards the connection limit, and of too many the first ends', async t => {
+  test('does not count towards the connection limit; of more held ones than that limit the oldest ends', async t => {
     const { services, url, key, hub, userId } = await open('sqlite', t, { maxConnectionsPerUser: 2 })
     const ids: string[] = []
     for (let n = 0; n < 3; n++) {

@@ -90,7 +90,7 @@ export async function typeCode(page: Page, code: string): Promise<void> {
   if (!sendsItself) await page.getByRole('button', { name: 'Sign in' }).click()
 }
 
-/** A person's browser of their own: nothing of any other test's. */
+/** A new browser context for one person, which shares nothing with other tests. */
 export async function newPerson(
   browser: Browser,
   options: Parameters<Browser['newContext']>[0] = {},
