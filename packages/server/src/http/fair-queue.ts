@@ -1,4 +1,5 @@
 import { createEntry, type Entry, LinkedList } from './linked-list.ts'
+import { createRefusalCounts } from './refusal-counts.ts'
 
 /**
  * Maximum number of requests that start on arrival in one turn of the event loop, unless they take longer than a slice:
@@ -38,14 +39,6 @@ export const MAX_QUEUED_PER_FLOW = 1000
  * Maximum number of queued requests in total, about 50 MB. When it is reached, each network may have an equal share.
  */
 export const MAX_QUEUED = 10_000
-/** Number of refusals in one period that makes a network noisy, until a whole period passes with fewer. */
-export const NOISY_AFTER = 30
-const PERIOD_MS = 10_000
-/**
- * Maximum number of networks whose refusals are counted in one period; refusals of further networks are not counted.
- */
-const MAX_COUNTED_NETWORKS = 50_000
-
 /** Identifies the flow of a request for fair queueing. */
 export interface Flow {
   /** Within the network: the presented credential, if any. It is not verified yet, so clients may invent any number. */
@@ -349,29 +342,5 @@ function createTurns<Queue>(): Turns<Queue> {
   function remove(name: string): void {
     order.remove(entries.get(name)!)
     entries.delete(name)
-  }
-}
-
-/** Counts refusals per network in the current and the previous period, with bounded memory and without a timer. */
-function createRefusalCounts(clock: () => number) {
-  let current = new Map<string, number>()
-  let previous = current
-  let startedAt = clock()
-  return {
-    count(network: string): void {
-      const now = clock()
-      if (now - startedAt >= PERIOD_MS) {
-        previous = now - startedAt < 2 * PERIOD_MS ? current : new Map()
-        current = new Map()
-        startedAt = now
-      }
-      const count = current.get(network)
-      if (count === undefined && current.size >= MAX_COUNTED_NETWORKS) return
-      current.set(network, (count ?? 0) + 1)
-    },
-    isNoisy(network: string): boolean {
-      if (clock() - startedAt >= 2 * PERIOD_MS) return false
-      return (current.get(network) ?? 0) >= NOISY_AFTER || (previous.get(network) ?? 0) >= NOISY_AFTER
-    },
   }
 }

@@ -59,19 +59,12 @@ export function createKeyIntrospection({
   publicUrl,
 }: KeyIntrospectionDeps): KeyIntrospection {
   return {
-    async introspect(
-      key: string,
-      app: RequestingApp | undefined,
-      consume: number,
-    ): Promise<IntrospectionAnswer> {
+    async introspect(key, app, consume) {
       const apiKey = await usableKey(key)
       return apiKey ? { ...claimsOf(apiKey), ...(await forCovering(apiKey, app, consume)) } : INACTIVE
     },
 
-    async introspectMany(
-      checks: readonly TokenCheck[],
-      app: RequestingApp,
-    ): Promise<(IntrospectionAnswer | KeywayError)[]> {
+    async introspectMany(checks, app) {
       const keys = await Promise.all(checks.map(({ token }) => usableKey(token)))
       const held: ({ apiKey: OwnedApiKey; left: LeftOfLimits | null | KeywayError } | null)[] = []
       // Sequentially, so that a key that is presented twice is counted in this order.
@@ -87,7 +80,7 @@ export function createKeyIntrospection({
       })
     },
 
-    async find(keyId: string, ownerId: string): Promise<OwnedApiKey | null> {
+    async find(keyId, ownerId) {
       const id = parseId(keyId)
       const [apiKey] = id ? await store.apiKeys.findMany([id]) : []
       if (apiKey?.userId !== ownerId) return null

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
-import { NOISY_AFTER } from '../../src/http/fair-queue.ts'
+import { NOISY_AFTER } from '../../src/http/refusal-counts.ts'
 import { openServer, type ServerOverrides } from '../support/http.ts'
 
 const GET = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'

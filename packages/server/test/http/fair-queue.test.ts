@@ -9,8 +9,8 @@ import {
   type FairQueue,
   MAX_QUEUED,
   MAX_QUEUED_PER_FLOW,
-  NOISY_AFTER,
 } from '../../src/http/fair-queue.ts'
+import { NOISY_AFTER } from '../../src/http/refusal-counts.ts'
 import { openServer } from '../support/http.ts'
 import { caller } from '../support/services.ts'
 
