@@ -59,5 +59,5 @@ export function refusalCodeOf(status: CloseStatus): KeyRefusal | null {
 
 /** The close status if the token's own scopes allow no connection, or null. */
 export function refusalOfScopes(connection: { allows(scope: string): boolean }): CloseStatus | null {
-  return connection.allows('agent:connect') ? null : STATUS_OF_REFUSAL['insufficient_scope']
+  return connection.allows('agent:connect') ? null : STATUS_OF_REFUSAL.insufficient_scope
 }
