@@ -91,10 +91,12 @@ const OF_METRICS: Record<string, string> = {
 }
 
 async function sizesOf(origin: string, node: number): Promise<Record<string, number>> {
-  const answer = await fetch(`${origin}/metrics`, {
-    headers: { authorization: `Bearer ${METRICS_TOKEN}` },
-  })
-  const page = await answer.text()
+  const read = async () => {
+    const headers = { authorization: `Bearer ${METRICS_TOKEN}` }
+    return (await fetch(`${origin}/metrics`, { headers })).text()
+  }
+  // Once more, because a node may close the idle connection of the previous sample just as this one is sent on it.
+  const page = await read().catch(read)
   return Object.fromEntries(
     page.split('\n').flatMap(line => {
       const [series = '', value] = line.split(' ')

@@ -79,9 +79,8 @@ export async function startWork(
   async function signedIn(address: string, n: number): Promise<SignedIn> {
     const tokens = memoryTokenStore()
     const client = new Keyway({ url: originOf(n), tokens, maxRetries: 0 })
-    const token = mailbox.token(address)
-    await client.sendMagicLink({ email: address })
-    const { user } = await client.verifyMagicLink({ email: address, token: await token })
+    const [token] = await Promise.all([mailbox.token(address), client.sendMagicLink({ email: address })])
+    const { user } = await client.verifyMagicLink({ email: address, token })
     return { client, tokens, userId: user.id }
   }
 
