@@ -201,7 +201,8 @@ async function whatGoes(kit: PageKit, { id }: User): Promise<Html> {
   const rows = numbers
     .filter(([, count]) => count > 0)
     .map(([label, count]) => [label, counted(count)] as const)
-  const none = consents.rows.length === 0 ? html`<p class="quiet">${account.appsNone}</p>` : ''
+  const hasApps = consents.rows.length > 0 || charging.length > 0
+  const none = hasApps ? '' : html`<p class="quiet">${account.appsNone}</p>`
   return html`<h2>${deletion.goes}</h2>${factList([
     ...rows,
     [account.balance, localization().dollars(formatMoney(balance))],

@@ -44,7 +44,7 @@ test('an administrator registers an app, changes it, replaces its secret with an
   assert.ok((await signsIn(first)) && (await signsIn(second)), 'both work during the overlap')
   const page = await (await admin.get('/admin/apps/shop')).text()
   assert.doesNotMatch(page, SECRET)
-  assert.match(page, /by <a [^>]*>admin@example\.com<\/a>: <q>every year<.*newest.*with the app.*older/s)
+  assert.match(page, /newest.*by <a [^>]*>admin@example\.com<\/a>: <q>every year<.*older.*with the app/s)
   const ids = [...page.matchAll(/remove-secret\?secret=([^"]+)"/g)].map(([, value]) => value!)
   assert.equal(ids.length, 2)
   const question = await (await admin.get('/admin/apps/shop/new-secret')).text()

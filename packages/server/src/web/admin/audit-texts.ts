@@ -6,11 +6,11 @@ export const auditTexts = {
   lead: 'What administrators, commands and settings did. Rows are never changed, and each has the hash of the one before.',
   by: { user: 'by', command: 'by the keyway command', service: 'by a setting' },
   fields: {
-    subject: 'Whom or what',
+    subject: 'Person or object',
     actor: 'By whom',
     type: 'Act',
     from: 'From (UTC)',
-    to: 'To',
+    to: 'To (UTC)',
   },
   whoExample: 'address or id',
   endpoint: 'an endpoint',

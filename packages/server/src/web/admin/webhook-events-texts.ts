@@ -8,7 +8,7 @@ export const WEBHOOK_EVENT_DESCRIPTIONS: Record<WebhookEventType, string> = {
   'user.activated': 'A suspension was lifted.',
   'user.deleted': 'An account was deleted.',
   'session.created': 'Somebody signed in.',
-  'session.ended': 'Somebody signed out, or was.',
+  'session.ended': 'Somebody signed out or was signed out.',
   'session.reuse_detected': 'A refresh token was used twice; its session ended.',
   'api_key.created': 'A key was created.',
   'api_key.updated': 'Name, networks or limits of a key changed.',
@@ -22,7 +22,7 @@ export const WEBHOOK_EVENT_DESCRIPTIONS: Record<WebhookEventType, string> = {
   'agent.connected': 'An agent connected.',
   'agent.disconnected': 'An agent disconnected.',
   'mail.bounced': 'Mail to an address came back, or was a complaint.',
-  'audit.recorded': 'The end of the audit was sealed: keep it elsewhere as a proof.',
+  'audit.recorded': 'The newest entry of the audit was signed: keep this event elsewhere as a proof.',
 }
 
 /** Headings of groups of events, by the part of their names before the dot. */

@@ -6,7 +6,7 @@ export const webhooksTexts = {
   url: 'URL',
   urlHint: 'https, for example https://hooks.example.com/keyway',
   events: 'Events',
-  eventsHint: 'Those that are ticked; if none is, all.',
+  eventsHint: 'Tick those to send. If you tick none, all are sent, also kinds that later versions add.',
   all: 'All',
   columns: { url: 'Endpoint', events: 'Events', state: 'State', waiting: 'Waiting' },
   empty: 'No webhooks',
