@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
 import type { HubDeps } from '../../src/hub/hub.ts'
 import { recordedPresence } from '../../src/hub/recorded-presence.ts'
 import { until } from '../support/patience.ts'
@@ -117,6 +118,29 @@ describe('races with the loading of a key’s status', () => {
     release()
     assert.deepEqual(client.received, [])
   })
+})
+
+test('a hub that has stopped no longer asks a database that fails for the status of a key', async t => {
+  const services = await openServices('sqlite', t)
+  const { user } = await services.signIn('ada@example.com')
+  let asked = 0
+  const { hub, url } = await openHub(services, t, {
+    ports: {
+      meter: services.meter,
+      verifyToken: services.agentTokens.verify,
+      async keyStatus() {
+        asked++
+        throw new Error('the database is down')
+      },
+      endingsSince: services.store.endings.since,
+    },
+  })
+  const client = new Client(url, await tokenOf(services, await makeKey(services, user.id)))
+  await until('the status was asked for again', () => asked === 2)
+  await hub.stop()
+  await client.end()
+  await wait(600)
+  assert.equal(asked, 2)
 })
 
 test('a message that is sent in the moment in which a connection is resumed reaches it', async t => {

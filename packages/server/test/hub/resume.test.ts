@@ -502,6 +502,21 @@ describe('on two nodes, a connection', () => {
     }
   })
 
+  test('is held for 120 seconds in all when the node that held it shuts down', async t => {
+    const { services, nodes, key, receiver, send, held } = await openTwo(t)
+    receiver.socket.terminate()
+    await held()
+    services.clock.advance(5000)
+    await nodes[0].hub.drain(1000)
+    await nodes[0].hub.stop()
+    assert.equal((await send('held elsewhere')).held, 1)
+    services.clock.advance(RESUME_SECONDS * 1000 - 5000)
+    await nodes[1].hub.sweep()
+    nodes[1].hub.tick()
+    const next = await connect(services, nodes[1].url, key, { ready: receiver.ready, lastSeq: 0 })
+    assert.equal(next.ready.resumed, false)
+  })
+
   test('is taken over with at most 200 others at a time; the rest is requested when it is offered again', async t => {
     const services = await openServices('sqlite', t)
     const published: RelayMessage[] = []

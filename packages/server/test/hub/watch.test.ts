@@ -115,6 +115,8 @@ describe('watch', () => {
 
     const watcher = await connect(services, url, reader)
     await watch(watcher)
+    const joining = await connect(services, url, reader)
+    assert.equal((await watcher.next('joined')).connection.connection_id, joining.id)
     watcher.send({ type: 'token', token: await tokenOf(services, deaf) })
     await watcher.next('token_accepted')
     await connect(services, url, reader)
