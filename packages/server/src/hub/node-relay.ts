@@ -153,8 +153,10 @@ export function createRelay(deps: {
     const id = ++lastId
     const unanswered = new Set(to.filter(peer => !unresponsive.has(peer)))
     const isAwaited = unanswered.size > 0
-    // After a timeout the caller was told 0 as the count, so the command must no longer be published.
-    const isCurrent = () => !isAwaited || pending.has(id)
+    const askedAt = clock.now()
+    // After a timeout, or at once if no answer is awaited, the caller was told 0 as the count. The command must not be
+    // published long after that: the sender may have moved, and later messages of its own have arrived.
+    const isCurrent = () => (isAwaited ? pending.has(id) : clock.now() - askedAt < waitMs)
     const message: RelayMessage = { kind: 'order', from: nodeId, question: id, order: command }
     if (!publish(to, message, { isCurrent }) || !isAwaited) return Promise.resolve(NO_RECEIVERS)
     return new Promise(resolve => {
@@ -162,7 +164,7 @@ export function createRelay(deps: {
       timer.unref()
       pending.set(id, {
         command,
-        askedAt: clock.now(),
+        askedAt,
         outcome: { ...NO_RECEIVERS },
         unanswered,
         timer,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Event, type Events, MAX_MOVE_PART_LENGTH } from '../../src/events.ts'
-import { createRelay } from '../../src/hub/node-relay.ts'
+import { createRelay, RELAY_TIMEOUT_MS } from '../../src/hub/node-relay.ts'
 import { NO_RECEIVERS } from '../../src/hub/numbered-sends.ts'
 import { newId } from '../../src/ids.ts'
 import { createLog } from '../../src/log.ts'
@@ -25,8 +25,9 @@ function openRelay() {
     },
   } as Events
   const peer = newId(1)
+  const clock = createTestClock()
   const relay = createRelay({
-    clock: createTestClock(),
+    clock,
     events,
     presence: { peers: () => [peer], currentPeers: () => [peer], markAlive: () => {}, markLeft: () => {} },
     log: createLog('silent'),
@@ -45,7 +46,7 @@ function openRelay() {
     )
   const send = (userId: string) =>
     void relay.request([peer], { op: 'deliver', userId, to: 'all', frame: FRAME })
-  return { relay, peer, published, frames, send, release, settled: () => new Promise(setImmediate) }
+  return { relay, clock, peer, published, frames, send, release, settled: () => new Promise(setImmediate) }
 }
 
 test('the queued bytes of one owner are bounded, and exceed a burst of one connection', async () => {
@@ -93,6 +94,22 @@ test('a command whose caller timed out is not published', async () => {
   release()
   await settled()
   assert.equal(published.length, 1)
+})
+
+test('a command to a node that is not awaited is not published later than one whose caller timed out', async () => {
+  const { relay, clock, peer, frames, release, settled } = openRelay()
+  const send = (frame: string) => relay.request([peer], { op: 'deliver', userId: 'owner', to: 'all', frame })
+  await send('unanswered') // From now on the peer is not awaited.
+  await send('late')
+  clock.advance(RELAY_TIMEOUT_MS)
+  await send('current')
+  release()
+  await settled()
+  // The first one was being published all the time.
+  assert.deepEqual(
+    frames().map(({ frame }) => frame),
+    ['unanswered', 'current'],
+  )
 })
 
 test('queued bytes are released once their event was published', async () => {
