@@ -121,7 +121,7 @@ export class Connection {
   #handle(request: Request): void {
     const { sql } = request
     if (sql.startsWith('begin')) {
-      this.#work = new Work()
+      this.#work = new Work(this.#server.scheduler.now)
       this.#answer(request, done('BEGIN'))
     } else if (sql === 'commit') this.#commit(request)
     else if (sql === 'rollback') {
@@ -133,7 +133,7 @@ export class Connection {
   #execute(request: Request): void {
     if (this.#hasFailed) this.#answer(request, { error: inFailedTransaction() })
     else if (request.sql === NOTIFY) this.#notify(request)
-    else this.#run(request, this.#work ?? new Work())
+    else this.#run(request, this.#work ?? new Work(this.#server.scheduler.now))
   }
 
   #run(request: Request, own: Work): void {

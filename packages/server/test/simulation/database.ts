@@ -10,10 +10,16 @@ export class Work {
   changes: Uint8Array | null = null
   session: Session | null = null
   readonly locks = new Set<string>()
+  /** When it began, in milliseconds of the run. */
+  readonly startedAt: number
   waitsFor: Work | null = null
   hasEnded = false
   /** Rules that its changes break, if they are committed. */
   readonly broken = new Set<string>()
+
+  constructor(startedAt: number) {
+    this.startedAt = startedAt
+  }
 }
 
 export type Executed = Result | { blockedBy: Work }
@@ -101,8 +107,9 @@ export class SimulatedDatabase {
     this.#onEnd.set(work, [...(this.#onEnd.get(work) ?? []), callback])
   }
 
-  get openLocks(): number {
-    return this.#owners.size
+  /** Whether a transaction that began before this time keeps rows locked. */
+  isLockedSince(time: number): boolean {
+    return [...this.#owners.values()].some(({ startedAt }) => startedAt < time)
   }
 
   close(): void {

@@ -162,8 +162,8 @@ export class SimulatedNode extends SimulatedProcess {
   }
 
   pause(until: number): void {
-    this.pausedUntil = until
-    this.calmSince = until
+    this.pausedUntil = Math.max(this.pausedUntil, until)
+    this.calmSince = this.pausedUntil
   }
 
   cutOff(): void {

@@ -7,8 +7,6 @@ import type { Ports } from './calls.ts'
 import { type Scheduler, SimulatedProcess } from './scheduler.ts'
 import type { World } from './world.ts'
 
-/** How long a node that is cut off keeps messages for other nodes, at most. */
-const LATE_MS = 130_000
 const STATUS: Record<string, number> = { unavailable: 503, rate_limited: 429 }
 
 /** An agent of the SDK in a process of its own, on the simulated network. */
@@ -55,8 +53,7 @@ export class Robot extends SimulatedProcess {
     agent.on('gap', () => {
       note('was told of a gap')
       history.gaps.push(this.#world.now)
-      // Its later messages take another way, and may overtake those that its old node still has to hand on.
-      for (const sent of history.sent) if (sent.at > this.#world.now - LATE_MS) sent.isUncertain = true
+      for (const sent of history.sent) if (sent.outcome === null) sent.isUncertain = true
     })
     agent.on('stopped', ({ error }) => {
       if (error) history.stopped = error.message

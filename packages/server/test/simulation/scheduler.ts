@@ -53,7 +53,8 @@ export class Scheduler {
 
   /** Calls back once in the process. Returns the function that cancels it. */
   after(owner: SimulatedProcess, ms: number, name: string, run: () => void): () => void {
-    const task = { at: this.now + Math.max(0, ms), order: 0, owner, name, run, isCancelled: false }
+    const at = this.now + Math.max(0, ms)
+    const task = { at, due: at, order: 0, owner, name, run, isCancelled: false }
     this.#heap.push(task)
     return () => {
       task.isCancelled = true

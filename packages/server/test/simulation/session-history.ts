@@ -53,7 +53,7 @@ export class SessionHistory {
     const token = this.#token
     const present = () => this.#present(token, this.#person.newKey(), next => this.#rotated(next))
     const codes = await Promise.all([present(), present()])
-    if (codes.includes('refresh_token_reused')) this.#endedAt ??= this.#person.world.now
+    if (codes.includes('refresh_token_reused')) this.#endedByReuse()
   }
 
   /** Somebody presents a token that was used. */
@@ -63,7 +63,8 @@ export class SessionHistory {
     this.mayHaveEnded = true
     const old = random.pick(this.#used)
     const code = await this.#present(old, null, () => world.violate('a used refresh token was accepted'))
-    if (code !== 'ok' && code !== 'lost') this.#endedAt ??= world.now
+    if (code === 'refresh_token_reused') this.#endedByReuse()
+    else if (code !== 'ok' && code !== 'lost') this.#endedAt ??= world.now
   }
 
   async logOut(): Promise<void> {
@@ -101,6 +102,16 @@ export class SessionHistory {
     } catch (error) {
       return refusalOf(error)
     }
+  }
+
+  #endedByReuse(): void {
+    const { world } = this.#person
+    this.#endedAt ??= world.now
+    world.acknowledged(
+      `the end by reuse of ${this.id}`,
+      'select 1 from sessions where id = ? and ended_at is not null',
+      this.id,
+    )
   }
 
   #rotated(next: string): void {

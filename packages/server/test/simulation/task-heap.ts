@@ -2,7 +2,9 @@ import type { SimulatedProcess } from './scheduler.ts'
 
 export interface Task {
   at: number
-  /** Of tasks of one time, the first that was pushed comes first. */
+  /** When it was first to run. A task of a process that is busy then runs later, but before those that were due after it. */
+  readonly due: number
+  /** Of tasks that were due at one time, the first that was pushed comes first. */
   order: number
   owner: SimulatedProcess
   name: string
@@ -17,7 +19,7 @@ export class TaskHeap {
 
   push(task: Task): void {
     const tasks = this.#tasks
-    task.order = ++this.#order
+    task.order ||= ++this.#order
     let at = tasks.length
     while (at > 0) {
       const parent = (at - 1) >> 1
@@ -54,5 +56,6 @@ export class TaskHeap {
 }
 
 function isBefore(left: Task, right: Task): boolean {
-  return left.at < right.at || (left.at === right.at && left.order < right.order)
+  if (left.at !== right.at) return left.at < right.at
+  return left.due < right.due || (left.due === right.due && left.order < right.order)
 }
