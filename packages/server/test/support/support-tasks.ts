@@ -107,7 +107,7 @@ export const SUPPORT_TASKS: readonly Task[] = [
           await hands.click('link', 'Ledger')
           await hands.show('ledger')
           await hands.type('Amount in dollars', '0.50')
-          await hands.type('What the person sees', 'Refund of a double charge')
+          await hands.type('Note in the ledger of the person', 'Refund of a double charge')
           await hands.click('button', 'Add credit')
         },
         check: async () => assert.equal(await store.billing.balance(id), 2_500_000),
@@ -252,7 +252,7 @@ export const SUPPORT_TASKS: readonly Task[] = [
       return {
         async play(hands) {
           await find(hands, email)
-          await hands.type('Address', email)
+          await hands.type(`Type ${email} to confirm`, email)
           await hands.say('asked for by mail', 'Delete the account')
           await hands.show('person')
           await hands.click('button', 'Delete the account')

@@ -32,7 +32,12 @@ export function dangersOf(user: User, isSelf: boolean, hasKeys: boolean): Danger
       html`<option value="${role}"${role === user.role ? raw(' selected') : ''}>${roles[role]}</option>`,
   )
   const role = html`<div class="field"><label for="role">${person.role}</label><select id="role" name="role">${options}</select></div>`
-  const confirm = field('confirm', 'confirm', person.address, 'required spellcheck="false"')
+  const confirm = field(
+    'confirm',
+    'confirm',
+    person.typeAddress(user.email ?? ''),
+    'required spellcheck="false"',
+  )
   const revocation = {
     action: pathOf(user, 'revoke-keys'),
     ...{ title: person.revokeKeys, lead: person.revokeKeysLead, fields: '' as const },
