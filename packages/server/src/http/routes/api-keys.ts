@@ -162,7 +162,7 @@ export function apiKeyRoutes(
       body: keyChange,
       maxBodyBytes: MAX_KEY_BODY_BYTES,
       maxJsonValues: MAX_KEY_BODY_VALUES,
-      example: { name: 'Old laptop' },
+      example: { name: 'Laptop' },
       answers: [{ status: 200, description: 'The key object.', ...oneKey }],
       errors: ['rate_limited'],
       async handle({ principal, params, body }) {
