@@ -4,6 +4,7 @@ import { DAY, type Instant } from '../clock.ts'
 import { texts } from '../languages/current.ts'
 import { describeClient } from './client-name.ts'
 import { ago, day, type Html } from './layout.ts'
+import { rich } from './rich.ts'
 
 /** A key that was never used is highlighted when it is older than this. */
 const UNUSED_AFTER = 7 * DAY
@@ -49,7 +50,7 @@ function row(
   const { columns } = keys
   const status = statusOf(key, now)
   const cell = (label: string, content: Html | string) => html`<td data-label="${label}">${content}</td>`
-  return html`<tr class="key ${status}"><th scope="row">${selectFor && status === 'active' ? selectBox(key, selectFor) : ''}${place === 'own' && status === 'active' ? dot(isLive) : ''}<a class="name" href="${place === 'own' ? '' : '/admin'}/keys/${key.id}"><bdi>${key.name ?? keys.unnamed}</bdi></a> <code>${key.keyPrefix}…</code></th>${accessCell(key, place)}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, now, at => ago(at, now))}${usedFrom(key)}`)}${cell(columns.expires, expires(key, status, now))}<td>${statusTag(key, status, refusedAs)}</td><td class="end">${status === 'active' && place === 'own' ? revokeLink(key) : ''}</td></tr>
+  return html`<tr class="key ${status}"><th scope="row">${selectFor && status === 'active' ? selectBox(key, selectFor) : ''}${place === 'own' && status === 'active' ? dot(isLive) : ''}<a class="name" href="${place === 'own' ? '' : '/admin'}/keys/${key.id}">${key.name === null ? html`<span class="quiet">${keys.unnamed}</span>` : html`<bdi>${key.name}</bdi>`}</a> <code>${key.keyPrefix}…</code></th>${accessCell(key, place)}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, now, at => ago(at, now))}${usedFrom(key)}`)}${expiryCell(key, status, now)}<td>${statusTag(key, status, refusedAs)}</td><td class="end">${status === 'active' && place === 'own' ? revokeLink(key) : ''}</td></tr>
 `
 }
 
@@ -65,7 +66,9 @@ export function selectBox(key: ApiKey, form: string): Html {
 
 /** An indicator whether an agent is connected with the key of the link after it; the script keeps it up to date. */
 function dot(isLive: boolean): Html {
-  return html`<span class="live dot${isLive ? ' on' : ''}" data-dot><span class="unseen">${isLive ? texts.keys.connected : ''}</span></span>`
+  const { connected } = texts.keys
+  if (!isLive) return html`<span class="live dot" data-dot></span>`
+  return html`<span class="live dot on" data-dot title="${connected}"><span class="unseen">${connected}</span></span>`
 }
 
 function revokeLink(key: ApiKey): Html {
@@ -108,6 +111,14 @@ export function lastUsed(
 function usedFrom({ lastUsedFrom: from }: ApiKey): Html | '' {
   if (!from) return ''
   return html`<span class="from quiet">${from.network}${from.client ? ` · ${describeClient(from.client).slice(0, MAX_CLIENT_LENGTH)}` : ''}</span>`
+}
+
+/** A revoked key has the date of its end here instead. */
+function expiryCell(key: ApiKey, status: ApiKeyStatus, now: Instant): Html {
+  const { columns } = texts.keys
+  if (key.revokedAt === null)
+    return html`<td data-label="${columns.expires}">${expires(key, status, now)}</td>`
+  return html`<td>${rich(texts.units.labelled, { label: columns.revoked, value: day(key.revokedAt) })}</td>`
 }
 
 export function expires(key: ApiKey, status: ApiKeyStatus, now: Instant): Html | string {

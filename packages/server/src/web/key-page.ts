@@ -131,7 +131,7 @@ function scopesInWords(scopes: readonly string[]): Html {
 
 function usedFrom({ lastUsedFrom: from }: ApiKey): [string, Html][] {
   if (!from) return []
-  const program = from.client ? html` · <bdi>${describeClient(from.client)}</bdi>` : ''
+  const program = from.client ? html` ·&nbsp;<bdi>${describeClient(from.client)}</bdi>` : ''
   return [[texts.keys.usedFrom, html`<code>${from.network}</code>${program}`]]
 }
 

@@ -205,7 +205,8 @@ function renderNew(
   status = 200,
 ): Response | Promise<Response> {
   const { keys } = texts
-  const body = html`${pageHead(keys.create, keys.createLead)}
+  const body = html`<p class="back"><a href="/keys">${keys.back}</a></p>
+${pageHead(keys.create, keys.createLead)}
 <div class="with-aside"><section class="card">${createForm(hiddenFieldsOf(kit, c), shown.typed, shown.refused)}</section>
 ${howItWorks([keys.howOnce, keys.how[1], keys.howEnd])}</div>`
   const problem = shown.problem ?? null

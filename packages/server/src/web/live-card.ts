@@ -55,7 +55,7 @@ function connectedCard(view: LiveView): Html {
 ${agents.slice(0, MAX_SHOWN).map(agent => connection(view, agent))}
 ${hidden > 0 ? html`<p><a href="/agents">${live.more({ count: hidden })}</a></p>` : ''}
 ${view.greeted && !agents.some(agent => agent.connectionId === view.greeted?.connectionId) ? html`<p class="quiet">${live.gone}</p>` : ''}
-<details class="confirm"><summary>${live.revoke}</summary><form method="post" action="/keys/${key.id}/live/end" data-in-place="live-card" class="inline">${formToken(token)}<p class="quiet">${live.revokeLead}</p><button class="danger small">${live.revokeNow}</button></form></details>`
+<details class="confirm"><summary>${live.revokeNow}</summary><form method="post" action="/keys/${key.id}/live/end" data-in-place="live-card" class="inline">${formToken(token)}<p class="quiet">${live.revokeLead}</p><button class="danger small">${live.revokeNow}</button></form></details>`
 }
 
 function connection({ key, token, greeted, now }: LiveView, agent: LiveAgent): Html {

@@ -128,6 +128,7 @@ function show(element, content) {
   }
   const says = element.querySelector('[data-says]')
   if (says) announce(says.dataset.says)
+  if (element.querySelector('.live.on')) release?.classList.remove('second')
   if (element.querySelector('[data-final]')) element.dispatchEvent(new Event('final'))
 }
 
@@ -164,11 +165,15 @@ for (const input of document.querySelectorAll('input[data-complete]')) {
 // neither the history nor a reload leads back to the form; and nothing of the key is left in a page that is kept for Back.
 const guard = document.querySelector('[data-guards]')
 const askBeforeLeaving = event => event.preventDefault()
-const keyIsKept = () => removeEventListener('beforeunload', askBeforeLeaving)
+const release = document.querySelector('[data-releases]')
+const keyIsKept = () => {
+  release.classList.remove('second')
+  removeEventListener('beforeunload', askBeforeLeaving)
+}
 if (guard) {
   history.replaceState(null, '', guard.dataset.becomes)
   addEventListener('beforeunload', askBeforeLeaving)
-  document.querySelector('[data-releases]').addEventListener('click', keyIsKept)
+  release.addEventListener('click', keyIsKept)
   document.addEventListener('copy', () => {
     if (getSelection().toString().includes(document.getElementById('new-key').textContent)) keyIsKept()
   })
@@ -282,7 +287,8 @@ for (const list of document.querySelectorAll('[data-live-keys]')) {
           // Before the link to the key.
           const isOn = live.includes(dot.nextElementSibling.pathname.split('/').pop())
           dot.classList.toggle('on', isOn)
-          dot.firstElementChild.textContent = isOn ? list.dataset.says : ''
+          dot.title = isOn ? list.dataset.says : ''
+          dot.innerHTML = isOn ? `<span class="unseen">${dot.title}</span>` : ''
         }
       },
     },

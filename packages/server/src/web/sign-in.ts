@@ -81,13 +81,13 @@ async function send(kit: PageKit, c: PageContext): Promise<Response> {
 function renderLimited(kit: PageKit, c: PageContext, error: KeywayError, email: string, appId?: string) {
   const seconds = error.extras.retryAfter ?? 1
   c.header('Retry-After', String(seconds))
-  const { limited, limitIs } = texts.checkMail
+  const { limited, noNewMail, limitIs } = texts.checkMail
+  const [asked] = kit.cookies.requestedLinks(c)
+  const hasMail = asked?.email === parseEmailAddress(email)
   // Whoever can read the local inbox is the operator, and is told the name of the setting.
   const setting = kit.showsInbox(c) ? error.extras.setting : undefined
-  const problem = `${limited}${setting ? ` ${limitIs({ setting })}` : ''}`
-  const [asked] = kit.cookies.requestedLinks(c)
-  if (asked && asked.email === parseEmailAddress(email))
-    return renderCheckMail(kit, c, asked, { problem, pause: seconds }, 429)
+  const problem = `${hasMail ? noNewMail : limited}${setting ? ` ${limitIs({ setting })}` : ''}`
+  if (asked && hasMail) return renderCheckMail(kit, c, asked, { problem, pause: seconds }, 429)
   return renderSignIn(kit, c, { problem, email, appId, pause: seconds }, 429)
 }
 

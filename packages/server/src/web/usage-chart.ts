@@ -39,7 +39,7 @@ export function usageChart(days: readonly UsageBucket[], shown: UsageContext = {
   })
   if (uses + refused === 0) return html`<p class="quiet">${nothingCounted(days.length, shown)}</p>`
   const highest = Math.max(...bars.map(bar => bar.uses + bar.refused))
-  return html`<figure class="usage"><svg viewBox="0 0 ${(bars.length - 1) * DAY_WIDTH + BAR_WIDTH} ${HEIGHT}" role="img" aria-label="${summary}" preserveAspectRatio="none">${bars.map((bar, index) => drawn(bar, index, highest))}</svg>${axis(days)}<figcaption class="quiet">${summary}</figcaption></figure>
+  return html`<figure class="usage"><p class="axis" aria-hidden="true"><span>${localization().number(highest)}</span></p><svg viewBox="0 0 ${(bars.length - 1) * DAY_WIDTH + BAR_WIDTH} ${HEIGHT}" role="img" aria-label="${summary}" preserveAspectRatio="none">${bars.map((bar, index) => drawn(bar, index, highest))}</svg>${axis(days)}<figcaption class="quiet">${summary}</figcaption></figure>
 <details><summary>${usage.asTable}</summary><section class="scroll" tabindex="0" aria-label="${usage.asTable}">${table(days)}</section></details>`
 }
 

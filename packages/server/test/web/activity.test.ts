@@ -31,7 +31,7 @@ test('the list of keys has a dot for each key with a live agent, and keeps it up
   await page.reload() // the page has it without scripts, too
   assert.equal(await row('first').locator('.dot.on').count(), 1)
   agent.close(1000)
-  await row('first').locator('.dot:not(.on)').waitFor()
+  await row('first').locator('.dot:not(.on)').waitFor({ state: 'attached' })
   assert.doesNotMatch((await row('first').textContent())!, /Connected now/)
 })
 

@@ -48,6 +48,16 @@ test('a refused address and a refused code are shown at their field, and the ans
   }
 })
 
+test('at a limit, whoever asked for a mail before is told that its link and code still work', async t => {
+  const web = await startWeb(t, { KEYWAY_MAGIC_LINK_LIMITS: '1/hour' })
+  const client = createClient(web.url)
+  const form_token = await client.formToken('/sign-in')
+  assert.equal((await client.post('/sign-in', { form_token, email: ADA })).status, 303)
+  const again = await client.post('/sign-in', { form_token, email: ADA, again: '1' })
+  assert.equal(again.status, 429)
+  assert.match(await again.text(), /No new mail was sent.+ The last link and code still work/)
+})
+
 test('a sign-in page at a limit counts down until mail can be sent again', async t => {
   const browser = await openBrowser(t)
   if (!browser) return

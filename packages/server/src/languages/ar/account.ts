@@ -30,7 +30,7 @@ export const accountTexts = {
     appsNone: 'لا يملك أي تطبيق وصولًا إلى حسابك.',
     planIs: 'باقة {plan} منذ {date}',
     charging: 'تطبيقات يمكنها الخصم من رصيدك',
-    chargingLead: 'تخصم من رصيدك، ولا تتجاوزه أبدًا.',
+    chargingLead: 'هي جزء من هذه الخدمة وتخصم من رصيدك، ولا تتجاوزه أبدًا.',
     withdraw: 'إيقاف الخصم',
     grant: 'السماح مجددًا',
     granted: 'مسموح بالخصم',

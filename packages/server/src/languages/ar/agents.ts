@@ -60,7 +60,6 @@ export const agentsTexts = {
       many: 'و{count} وكيلًا آخر',
       other: 'و{count} وكيل آخر',
     },
-    revoke: 'إبطال',
     revokeLead: 'ينهي المفتاح واتصالاته نهائيًا.',
     revokeNow: 'إبطال هذا المفتاح',
     closedAfter: {

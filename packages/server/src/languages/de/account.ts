@@ -30,7 +30,8 @@ export const accountTexts = {
     appsNone: 'Keine App hat Zugriff auf Ihr Konto.',
     planIs: 'Im Tarif {plan} seit {date}',
     charging: 'Apps, die Ihr Guthaben belasten dürfen',
-    chargingLead: 'Sie buchen von Ihrem Guthaben ab, nie mehr, als vorhanden ist.',
+    chargingLead:
+      'Sie gehören zu diesem Dienst und buchen von Ihrem Guthaben ab, nie mehr, als vorhanden ist.',
     withdraw: 'Belasten beenden',
     grant: 'Wieder erlauben',
     granted: 'Darf belasten',

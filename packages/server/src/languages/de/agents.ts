@@ -47,7 +47,6 @@ export const agentsTexts = {
     },
     gone: 'Diese Verbindung ist bereits beendet.',
     more: { one: 'und {count} weiterer', other: 'und {count} weitere' },
-    revoke: 'Widerrufen',
     revokeLead: 'Beendet den Schlüssel und seine Verbindungen endgültig.',
     revokeNow: 'Diesen Schlüssel widerrufen',
     closedAfter: {

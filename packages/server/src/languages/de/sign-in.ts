@@ -32,6 +32,8 @@ export const signInTexts = {
     resend: 'Erneut senden',
     wait: 'Sie können in {time} erneut senden.',
     limited: 'Es wurden zu viele Mails gesendet.',
+    noNewMail:
+      'Es wurde keine neue Mail gesendet: Es waren schon zu viele. Der letzte Link und der letzte Code funktionieren, bis sie ablaufen.',
     limitIs: 'Falls Sie mit dieser Installation entwickeln: Die Einstellung {setting} hebt die Grenze an.',
     wrongAddress: 'Falsche Adresse?',
     inbox: 'Lokalen Posteingang öffnen',

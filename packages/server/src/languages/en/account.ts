@@ -28,7 +28,7 @@ export const accountTexts = {
     appsNone: 'No app has access to your account.',
     planIs: 'On the {plan} plan since {date}',
     charging: 'Apps that may charge you',
-    chargingLead: 'They take from your balance, never more than is there.',
+    chargingLead: 'They are part of this service and take from your balance, never more than is there.',
     withdraw: 'Stop charges',
     grant: 'Grant again',
     granted: 'May charge',

@@ -43,7 +43,6 @@ export const agentsTexts = {
     },
     gone: 'That connection has already ended.',
     more: { one: 'and {count} more', other: 'and {count} more' },
-    revoke: 'Revoke',
     revokeLead: 'Ends the key and its connections for good.',
     revokeNow: 'Revoke this key',
     closedAfter: {

@@ -29,6 +29,8 @@ export const signInTexts = {
     resend: 'Send again',
     wait: 'You can send again in {time}.',
     limited: 'Too many mails were sent.',
+    noNewMail:
+      'No new mail was sent: there were too many. The last link and code still work until they expire.',
     limitIs: 'If you develop with this installation: the setting {setting} raises the limit.',
     wrongAddress: 'Wrong address?',
     inbox: 'Open the local inbox',

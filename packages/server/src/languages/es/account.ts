@@ -30,7 +30,7 @@ export const accountTexts = {
     appsNone: 'Ninguna aplicación tiene acceso a tu cuenta.',
     planIs: 'Plan {plan} desde el {date}',
     charging: 'Aplicaciones que pueden cobrarte',
-    chargingLead: 'Cobran de tu saldo, nunca más de lo que hay.',
+    chargingLead: 'Forman parte de este servicio y cobran de tu saldo, nunca más de lo que hay.',
     withdraw: 'Detener los cobros',
     grant: 'Permitir de nuevo',
     granted: 'Puede cobrar',

@@ -49,7 +49,6 @@ export const agentsTexts = {
     },
     gone: 'Esa conexión ya ha terminado.',
     more: { one: 'y {count} más', many: 'y {count} más', other: 'y {count} más' },
-    revoke: 'Revocar',
     revokeLead: 'Pone fin definitivamente a la clave y a sus conexiones.',
     revokeNow: 'Revocar esta clave',
     closedAfter: {

@@ -31,6 +31,8 @@ export const signInTexts = {
     resend: 'Enviar de nuevo',
     wait: 'Podrás enviarlo de nuevo dentro de {time}.',
     limited: 'Se enviaron demasiados correos.',
+    noNewMail:
+      'No se envió ningún correo nuevo: ya hubo demasiados. El último enlace y el último código funcionan hasta que caduquen.',
     limitIs: 'Si desarrollas con esta instalación: el ajuste {setting} eleva el límite.',
     wrongAddress: '¿Dirección equivocada?',
     inbox: 'Abrir el buzón local',

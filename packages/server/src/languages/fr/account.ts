@@ -30,7 +30,8 @@ export const accountTexts = {
     appsNone: 'Aucune application n’a accès à votre compte.',
     planIs: 'Formule {plan} depuis le {date}',
     charging: 'Applications autorisées à débiter votre solde',
-    chargingLead: 'Elles prélèvent sur votre solde, jamais plus que ce qu’il contient.',
+    chargingLead:
+      'Elles font partie de ce service et prélèvent sur votre solde, jamais plus que ce qu’il contient.',
     withdraw: 'Arrêter les débits',
     grant: 'Autoriser de nouveau',
     granted: 'Débit autorisé',

@@ -49,7 +49,6 @@ export const agentsTexts = {
     },
     gone: 'Cette connexion a déjà pris fin.',
     more: { one: 'et {count} autre', many: 'et {count} d’autres', other: 'et {count} autres' },
-    revoke: 'Révoquer',
     revokeLead: 'Met définitivement fin à la clé et à ses connexions.',
     revokeNow: 'Révoquer cette clé',
     closedAfter: {

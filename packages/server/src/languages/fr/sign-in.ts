@@ -32,6 +32,8 @@ export const signInTexts = {
     resend: 'Renvoyer',
     wait: 'Vous pourrez renvoyer l’e-mail dans {time}.',
     limited: 'Trop d’e-mails ont été envoyés.',
+    noNewMail:
+      'Aucun nouvel e-mail n’a été envoyé, car il y en a eu trop. Le dernier lien et le dernier code fonctionnent jusqu’à leur expiration.',
     limitIs: 'Si vous développez avec cette installation : le paramètre {setting} relève la limite.',
     wrongAddress: 'Mauvaise adresse ?',
     inbox: 'Ouvrir la boîte locale',

@@ -30,7 +30,7 @@ export const accountTexts = {
     appsNone: 'Nessuna app ha accesso al tuo account.',
     planIs: 'Piano {plan}, inizio: {date}',
     charging: 'App che possono addebitarti importi',
-    chargingLead: 'Prelevano dal tuo saldo, mai più di quanto contiene.',
+    chargingLead: 'Fanno parte di questo servizio e prelevano dal tuo saldo, mai più di quanto contiene.',
     withdraw: 'Interrompi gli addebiti',
     grant: 'Consenti di nuovo',
     granted: 'Può addebitare',

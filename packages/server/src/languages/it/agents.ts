@@ -49,7 +49,6 @@ export const agentsTexts = {
     },
     gone: 'Quella connessione è già terminata.',
     more: { one: 'e un altro', many: 'e altri {count}', other: 'e altri {count}' },
-    revoke: 'Revoca',
     revokeLead: 'Pone fine definitivamente alla chiave e alle sue connessioni.',
     revokeNow: 'Revoca questa chiave',
     closedAfter: {

@@ -33,6 +33,8 @@ export const signInTexts = {
     resend: 'Invia di nuovo',
     wait: 'Puoi inviare di nuovo tra {time}.',
     limited: 'Sono state inviate troppe e-mail.',
+    noNewMail:
+      'Nessuna nuova e-mail è stata inviata: erano già troppe. L’ultimo link e l’ultimo codice funzionano fino alla scadenza.',
     limitIs: 'Se sviluppi con questa installazione: l’impostazione {setting} alza il limite.',
     wrongAddress: 'Indirizzo sbagliato?',
     inbox: 'Apri la posta locale',

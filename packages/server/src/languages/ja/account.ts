@@ -30,7 +30,7 @@ export const accountTexts = {
     appsNone: 'アカウントにアクセスできるアプリはありません。',
     planIs: '{plan} プラン（{date}から）',
     charging: '課金できるアプリ',
-    chargingLead: '残高から引き落とされます。残高を超えることはありません。',
+    chargingLead: 'このサービスの一部であり、残高から引き落とされます。残高を超えることはありません。',
     withdraw: '課金を停止',
     grant: '再び許可',
     granted: '課金可能',

@@ -39,7 +39,6 @@ export const agentsTexts = {
     silent: { other: 'メッセージは届きましたが、{count} 秒以内に応答がありませんでした。' },
     gone: 'その接続はすでに終了しています。',
     more: { other: 'ほか {count} 件' },
-    revoke: '失効させる',
     revokeLead: 'キーとその接続を完全に終了します。',
     revokeNow: 'このキーを失効させる',
     closedAfter: { other: '失効させました。{count} 件の接続が {ms} ミリ秒後に閉じられました。' },

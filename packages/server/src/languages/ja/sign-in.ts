@@ -32,6 +32,8 @@ export const signInTexts = {
     resend: '再送信',
     wait: '{time} 後に再送信できます。',
     limited: 'メールの送信回数が多すぎます。',
+    noNewMail:
+      '送信回数が多すぎるため、新しいメールは送信されませんでした。最後に届いたリンクとコードは、有効期限まで使えます。',
     limitIs: 'この環境で開発している場合は、設定 {setting} で上限を引き上げられます。',
     wrongAddress: 'アドレスが違う場合',
     inbox: 'ローカル受信トレイを開く',

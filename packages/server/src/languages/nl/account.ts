@@ -30,7 +30,7 @@ export const accountTexts = {
     appsNone: 'Geen app heeft toegang tot je account.',
     planIs: 'Abonnement {plan} sinds {date}',
     charging: 'Apps die van je saldo mogen afschrijven',
-    chargingLead: 'Ze schrijven af van je saldo, nooit meer dan erop staat.',
+    chargingLead: 'Ze horen bij deze dienst en schrijven af van je saldo, nooit meer dan erop staat.',
     withdraw: 'Afschrijven stoppen',
     grant: 'Weer toestaan',
     granted: 'Mag afschrijven',

@@ -46,7 +46,6 @@ export const agentsTexts = {
     },
     gone: 'Die verbinding is al beëindigd.',
     more: { one: 'en nog {count}', other: 'en nog {count}' },
-    revoke: 'Intrekken',
     revokeLead: 'Beëindigt de sleutel en zijn verbindingen voorgoed.',
     revokeNow: 'Deze sleutel intrekken',
     closedAfter: {

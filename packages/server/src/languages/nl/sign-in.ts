@@ -33,6 +33,8 @@ export const signInTexts = {
     resend: 'Opnieuw sturen',
     wait: 'Opnieuw sturen kan over {time}.',
     limited: 'Er zijn te veel mails gestuurd.',
+    noNewMail:
+      'Er is geen nieuwe mail gestuurd: het waren er te veel. De laatste link en code werken nog tot ze verlopen.',
     limitIs: 'Ontwikkel je met deze installatie: de instelling {setting} verhoogt de limiet.',
     wrongAddress: 'Verkeerd adres?',
     inbox: 'Lokale inbox openen',

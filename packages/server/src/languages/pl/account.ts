@@ -30,7 +30,7 @@ export const accountTexts = {
     appsNone: 'Żadna aplikacja nie ma dostępu do Twojego konta.',
     planIs: 'Plan {plan} od {date}',
     charging: 'Aplikacje, które mogą obciążać twoje saldo',
-    chargingLead: 'Pobierają środki z twojego salda, nigdy więcej, niż na nim jest.',
+    chargingLead: 'Są częścią tej usługi i pobierają środki z twojego salda, nigdy więcej, niż na nim jest.',
     withdraw: 'Zatrzymaj obciążenia',
     grant: 'Zezwól ponownie',
     granted: 'Może obciążać',

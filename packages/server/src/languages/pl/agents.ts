@@ -55,7 +55,6 @@ export const agentsTexts = {
       many: 'i jeszcze {count}',
       other: 'i jeszcze {count}',
     },
-    revoke: 'Unieważnij',
     revokeLead: 'Na stałe kończy działanie klucza i jego połączeń.',
     revokeNow: 'Unieważnij ten klucz',
     closedAfter: {

@@ -31,6 +31,8 @@ export const signInTexts = {
     resend: 'Wyślij ponownie',
     wait: 'Ponowna wysyłka możliwa za {time}.',
     limited: 'Wysłano zbyt wiele wiadomości.',
+    noNewMail:
+      'Nie wysłano nowej wiadomości: było ich już zbyt wiele. Ostatni link i kod działają, dopóki nie wygasną.',
     limitIs: 'Jeśli programujesz na tej instalacji: ustawienie {setting} podnosi limit.',
     wrongAddress: 'Zły adres?',
     inbox: 'Otwórz lokalną skrzynkę',

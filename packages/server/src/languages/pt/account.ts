@@ -30,7 +30,7 @@ export const accountTexts = {
     appsNone: 'Nenhum app tem acesso à sua conta.',
     planIs: 'Plano {plan} desde {date}',
     charging: 'Apps que podem cobrar de você',
-    chargingLead: 'Eles cobram do seu saldo, nunca mais do que há nele.',
+    chargingLead: 'Eles fazem parte deste serviço e cobram do seu saldo, nunca mais do que há nele.',
     withdraw: 'Parar as cobranças',
     grant: 'Permitir de novo',
     granted: 'Pode cobrar',

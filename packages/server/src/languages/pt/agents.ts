@@ -49,7 +49,6 @@ export const agentsTexts = {
     },
     gone: 'Essa conexão já foi encerrada.',
     more: { one: 'e mais {count}', many: 'e mais {count}', other: 'e mais {count}' },
-    revoke: 'Revogar',
     revokeLead: 'Encerra definitivamente a chave e suas conexões.',
     revokeNow: 'Revogar esta chave',
     closedAfter: {

@@ -31,6 +31,8 @@ export const signInTexts = {
     resend: 'Enviar de novo',
     wait: 'Você pode enviar de novo em {time}.',
     limited: 'Foram enviados e-mails demais.',
+    noNewMail:
+      'Nenhum e-mail novo foi enviado: já foram demais. O último link e o último código funcionam até expirarem.',
     limitIs: 'Se você desenvolve com esta instalação: a configuração {setting} aumenta o limite.',
     wrongAddress: 'Endereço errado?',
     inbox: 'Abrir a caixa local',

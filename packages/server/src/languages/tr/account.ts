@@ -30,7 +30,8 @@ export const accountTexts = {
     appsNone: 'Hesabınıza erişimi olan uygulama yok.',
     planIs: '{plan} planı, {date} tarihinden beri',
     charging: 'Bakiyenizden tahsilat yapabilen uygulamalar',
-    chargingLead: 'Bakiyenizden tahsilat yaparlar; asla olandan fazlasını alamazlar.',
+    chargingLead:
+      'Bu hizmetin parçasıdırlar ve bakiyenizden tahsilat yaparlar; asla olandan fazlasını alamazlar.',
     withdraw: 'Tahsilatı durdur',
     grant: 'Yeniden izin ver',
     granted: 'Tahsilat yapabilir',

@@ -45,7 +45,6 @@ export const agentsTexts = {
     },
     gone: 'Bu bağlantı zaten sona ermiş.',
     more: { one: 've {count} tane daha', other: 've {count} tane daha' },
-    revoke: 'İptal et',
     revokeLead: 'Anahtarı ve bağlantılarını kalıcı olarak sonlandırır.',
     revokeNow: 'Bu anahtarı iptal et',
     closedAfter: {

@@ -32,6 +32,8 @@ export const signInTexts = {
     resend: 'Yeniden gönder',
     wait: '{time} sonra yeniden gönderebilirsiniz.',
     limited: 'Çok fazla e-posta gönderildi.',
+    noNewMail:
+      'Çok fazla e-posta gönderildiği için yenisi gönderilmedi. Son bağlantı ve kod, süreleri dolana kadar çalışır.',
     limitIs: 'Bu kurulumla geliştirme yapıyorsanız: {setting} ayarı limiti yükseltir.',
     wrongAddress: 'Adres yanlış mı?',
     inbox: 'Yerel gelen kutusunu aç',

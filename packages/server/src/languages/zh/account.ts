@@ -30,7 +30,7 @@ export const accountTexts = {
     appsNone: '没有应用可以访问您的账户。',
     planIs: '自 {date} 起使用 {plan} 套餐',
     charging: '可以扣费的应用',
-    chargingLead: '它们从您的余额中扣费，且不会超出余额。',
+    chargingLead: '它们是此服务的一部分，从您的余额中扣费，且不会超出余额。',
     withdraw: '停止扣费',
     grant: '重新允许',
     granted: '可以扣费',

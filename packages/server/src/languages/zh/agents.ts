@@ -39,7 +39,6 @@ export const agentsTexts = {
     silent: { other: '它收到了消息，但在 {count} 秒内没有回复。' },
     gone: '该连接已经结束。',
     more: { other: '以及另外 {count} 个' },
-    revoke: '吊销',
     revokeLead: '永久终止此密钥及其连接。',
     revokeNow: '吊销此密钥',
     closedAfter: { other: '已吊销。{count} 个连接在 {ms} 毫秒后关闭。' },

@@ -30,6 +30,7 @@ export const signInTexts = {
     resend: '重新发送',
     wait: '{time} 后可重新发送。',
     limited: '发送的邮件过多。',
+    noNewMail: '发送的邮件过多，因此未发送新邮件。最近一次的链接和验证码在过期前仍然有效。',
     limitIs: '如果您在此安装上进行开发：设置项 {setting} 可提高此限制。',
     wrongAddress: '地址有误？',
     inbox: '打开本地收件箱',
