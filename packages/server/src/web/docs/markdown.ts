@@ -46,10 +46,13 @@ export function renderMarkdown(source: string, options: MarkdownOptions): Render
         return `<h${depth} id="${anchor}">${this.parser.parseInline(tokens)}</h${depth}>\n`
       },
       table(token) {
-        const row = (cells: Tokens.TableCell[], name: 'th' | 'td') =>
-          `<tr>${cells.map(cell => tableCell(cell.text === '' ? 'td' : name, this.parser.parseInline(cell.tokens))).join('')}</tr>`
-        const [head, body] = [row(token.header, 'th'), token.rows.map(cells => row(cells, 'td')).join('')]
-        return `<div class="scroll" tabindex="0"><table><thead>${head}</thead><tbody>${body}</tbody></table></div>\n`
+        const inline = (cell: Tokens.TableCell) => this.parser.parseInline(cell.tokens)
+        const labels = token.header.map(cell => (token.header.length > 2 ? labelOf(cell) : ''))
+        const head = token.header.map(cell => headerCell(inline(cell))).join('')
+        const body = token.rows.map(
+          cells => `<tr>${cells.map((cell, at) => tableCell(labels[at] ?? '', inline(cell))).join('')}</tr>`,
+        )
+        return `<div class="scroll" tabindex="0"><table class="stacks"><thead><tr>${head}</tr></thead><tbody>${body.join('')}</tbody></table></div>\n`
       },
     },
   })
@@ -75,8 +78,18 @@ export function renderMarkdown(source: string, options: MarkdownOptions): Render
 }
 
 /** An empty header cell is written as a data cell, since a header needs text. */
-function tableCell(name: 'th' | 'td', content: string): string {
-  return name === 'th' ? `<th scope="col">${content}</th>` : `<td>${content}</td>`
+function headerCell(content: string): string {
+  return content === '' ? '<td></td>' : `<th scope="col">${content}</th>`
+}
+
+/** @param label the column's name, which narrow screens show before the content; empty for none */
+function tableCell(label: string, content: string): string {
+  return label === '' || content === '' ? `<td>${content}</td>` : `<td data-label="${label}">${content}</td>`
+}
+
+/** A header cell as plain text for an attribute. */
+function labelOf({ text }: Tokens.TableCell): string {
+  return escaped(text.replace(/[`*]/g, ''))
 }
 
 /** The first heading, and all blocks after it without empty ones and comments. */
