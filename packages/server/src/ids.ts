@@ -15,9 +15,9 @@ export function newId(now: Instant): string {
   return idOf(now, random)
 }
 
-/** The newest instant of `newOrderedId`, and the number of ids that it made since. */
-let newest: Instant = 0
-let made = 0
+/** The last instant of `newOrderedId`, and the number of earlier ids of that instant. */
+let last: Instant = 0
+let earlier = 0
 
 /** The largest number in the 12 bits after the time. */
 const MAX_COUNTER = 0xfff
@@ -27,10 +27,10 @@ const MAX_COUNTER = 0xfff
  * (RFC 9562, section 6.2, method 1). Of several processes each keeps its own order.
  */
 export function newOrderedId(now: Instant): string {
-  made = now > newest ? 0 : Math.min(made + 1, MAX_COUNTER)
-  newest = Math.max(newest, now)
+  earlier = now === last ? Math.min(earlier + 1, MAX_COUNTER) : 0
+  last = now
   const id = newId(now)
-  return `${id.slice(0, 15)}${made.toString(16).padStart(3, '0')}${id.slice(18)}`
+  return `${id.slice(0, 15)}${earlier.toString(16).padStart(3, '0')}${id.slice(18)}`
 }
 
 /** The UUID of this instant whose other bits are taken from a hexadecimal text of at least 20 digits. */

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { KeyStatus } from '../../src/hub/hub-ports.ts'
 import { createKeyStatusLoader } from '../../src/hub/key-status-loader.ts'
+import { until } from '../support/patience.ts'
 
 /** A loader whose database answers with the keys whose id begins with `k`, unless it fails. */
 function open() {
@@ -36,8 +37,7 @@ test('a status waits for what else the caller awaits, and is loaded again if it 
   const connection = { statusIsStale: false }
   const also = Promise.withResolvers<void>()
   const loading = loader.loadFor(connection, 'k', also.promise)
-  await wait(5)
-  assert.equal(asked.length, 1)
+  await until('a query', () => asked.length === 1)
   connection.statusIsStale = true
   also.resolve()
   assert.equal((await loading)?.id, 'k')
@@ -48,14 +48,13 @@ test('a query is repeated until the database answers or the loader is stopped', 
   const { loader, asked, database } = open()
   database.isDown = true
   const status = loader.load('k')
-  await wait(20)
-  assert.equal(asked.length, 1)
+  await until('a query', () => asked.length === 1)
   database.isDown = false
   assert.equal((await status)?.id, 'k')
   assert.equal(asked.length, 2)
   database.isDown = true
   void loader.load('k')
-  await wait(20)
+  await until('a query', () => asked.length === 3)
   loader.stop()
   await wait(600)
   assert.equal(asked.length, 3)
