@@ -118,7 +118,7 @@ function expiryCell(key: ApiKey, status: ApiKeyStatus, now: Instant): Html {
   const { columns } = texts.keys
   if (key.revokedAt === null)
     return html`<td data-label="${columns.expires}">${expires(key, status, now)}</td>`
-  return html`<td>${rich(texts.units.labelled, { label: columns.revoked, value: html`<time>${day(key.revokedAt)}</time>` })}</td>`
+  return html`<td>${rich(texts.units.labelled, { label: columns.revoked, value: day(key.revokedAt) })}</td>`
 }
 
 export function expires(key: ApiKey, status: ApiKeyStatus, now: Instant): Html | string {

@@ -247,7 +247,7 @@ test('the page of a person shows first what support needs, ends one session, and
   const headings = [...text.matchAll(/<h[23]>([^<]+)/g)].map(([, heading]) => heading)
   assert.deepEqual(headings, [
     ...['Ledger', 'Sessions', 'Keys', 'Security events', 'Usage in the last 30 days', 'Apps with access'],
-    ...['Help', 'Add credit', 'Set the name'],
+    ...['Credit and name', 'Add credit', 'Set the name'],
     ...['Danger zone', 'Set the role', 'Revoke all keys', 'Suspend the account', 'Delete the account'],
   ])
   assert.match(await textOf('?show=mails'), /<p>Welcome · one attempt/)
@@ -266,7 +266,7 @@ test('the page of a person shows first what support needs, ends one session, and
   for (const session of [theirs, 'x']) assert.equal((await send('end-session', { session })).status, 404)
 
   await send('suspend', { reason: 'spam' })
-  assert.match(await textOf(), /This account is suspended.*Lift the suspension.*active keys are refused/s)
+  assert.match(await textOf(), /This account is suspended.*Lift the suspension.*its keys are refused/s)
   await send('delete', { confirm: ada.email, reason: 'asked for' })
   const deleted = await textOf()
   assert.match(deleted, /name and address are erased/)

@@ -18,7 +18,7 @@ test('security events name their key and their session, and are filtered by what
   await client.post('/sessions/end-others', { form_token })
   assert.equal((await other.get('/keys')).status, 303)
   const ended = await (await client.get('/account/events?group=sign_ins')).text()
-  assert.match(ended, /Session ended <span class="about">Session: node</)
+  assert.match(ended, /Session ended <span class="about">Session: Node\.js</)
   const groups = async (group: string) =>
     [
       ...(await (await client.get(`/account/events?group=${group}`)).text()).matchAll(

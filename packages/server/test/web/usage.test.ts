@@ -33,7 +33,7 @@ test('the pages show time, network and client of a key’s last use, and its day
   const text = await (await client.get(page)).text()
   assert.match(
     text,
-    /<dt>Last used from<\/dt><dd><code>(127\.0\.0\.1|::\/64)<\/code> · <bdi>&lt;b&gt;robot&lt;\/b&gt;\/1\.0</,
+    /<dt>Last used from<\/dt><dd><code>(127\.0\.0\.1|::\/64)<\/code> ·&nbsp;<bdi>&lt;b&gt;robot&lt;\/b&gt;\/1\.0</,
   )
   assert.match(text, /<svg [^>]*role="img" aria-label="2 uses and 1 refusal in 30 days\."/)
   assert.match(text, /<rect class="uses"[^>]*\/><rect class="denied"/)

@@ -70,7 +70,7 @@ export const adminTexts = {
   signIn: {
     title: 'Why sign-in may fail',
     mail: 'Mail',
-    sent: 'Delivered',
+    sent: 'Not blocked',
     suppressed: 'Mail suppressed',
     until: 'until',
     limits: 'Sign-in limits',
