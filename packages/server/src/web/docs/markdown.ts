@@ -47,7 +47,7 @@ export function renderMarkdown(source: string, options: MarkdownOptions): Render
       },
       table(token) {
         const inline = (cell: Tokens.TableCell) => this.parser.parseInline(cell.tokens)
-        const labels = token.header.map(cell => (token.header.length > 2 ? labelOf(cell) : ''))
+        const labels = token.header.map(labelOf)
         const head = token.header.map(cell => headerCell(inline(cell))).join('')
         const body = token.rows.map(
           cells => `<tr>${cells.map((cell, at) => tableCell(labels[at] ?? '', inline(cell))).join('')}</tr>`,
