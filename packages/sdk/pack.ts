@@ -24,33 +24,37 @@ export interface PackedSdk {
 export type SdkFiles = ReadonlyMap<string, Buffer>
 
 export async function readSdkFiles(): Promise<SdkFiles> {
-  const own = ['package.json', 'README.md', ...(await builtFiles())]
-  const files = own.map(async (path): Promise<File> => [path, await readFile(join(ROOT, path))])
-  return new Map([...(await Promise.all(files)), ...(await carriedFiles())])
+  const ownPaths = ['package.json', 'README.md', ...(await builtFiles())]
+  const files = ownPaths.map(async (path): Promise<File> => [path, await readFile(join(ROOT, path))])
+  return new Map([...(await Promise.all(files)), ...(await webSocketClientFiles())])
 }
 
 /**
  * Packs the package as npm installs it from an instance, under a version of its own for each build. Needs no compiler.
  *
- * @param url the instance that serves it, so that its command need not be told
+ * @param url the instance that serves the package; its command then needs no URL
  */
 export async function packSdk(url?: string, sources?: SdkFiles): Promise<PackedSdk> {
-  const { manifest, files } = split(sources ?? (await readSdkFiles()))
+  const { manifest, files } = splitManifest(sources ?? (await readSdkFiles()))
   if (url !== undefined) files.set('service.json', Buffer.from(`${JSON.stringify({ url })}\n`))
   const published = (version: string) => publishedManifest({ ...manifest, version })
-  const identity = identityOf([...sorted(files), ['package.json', published(manifest.version)]])
+  const identity = buildIdentity([...sorted(files), ['package.json', published(manifest.version)]])
   const version = `${manifest.version}-${identity}`
   return { version, content: await archive(published(version), files) }
 }
 
-/** Packs the package for a registry, under its version. @param repository its source, which npm compares with the provenance */
+/**
+ * Packs the package for a registry, under the version of the manifest.
+ *
+ * @param repository the URL of the source repository, which npm compares with the provenance
+ */
 export async function packSdkRelease(repository: string): Promise<PackedSdk> {
-  const { manifest, files } = split(await readSdkFiles())
+  const { manifest, files } = splitManifest(await readSdkFiles())
   const published = publishedManifest({ ...manifest, repository: { type: 'git', url: repository } })
   return { version: manifest.version, content: await archive(published, files) }
 }
 
-function split(sources: SdkFiles): { manifest: { version: string }; files: Map<string, Buffer> } {
+function splitManifest(sources: SdkFiles): { manifest: { version: string }; files: Map<string, Buffer> } {
   const { 'package.json': manifest, ...files } = Object.fromEntries(sources)
   return { manifest: JSON.parse(manifest!.toString()), files: new Map(Object.entries(files)) }
 }
@@ -65,11 +69,11 @@ async function archive(manifest: Buffer, files: SdkFiles): Promise<Uint8Array<Ar
 }
 
 function sorted(files: SdkFiles): [string, Buffer][] {
-  return [...files].sort(([one], [other]) => (one < other ? -1 : 1))
+  return [...files].sort(([a], [b]) => (a < b ? -1 : 1))
 }
 
 /** A hash of the files. It starts with a letter, since an identifier of digits alone would be read as a number. */
-function identityOf(files: (readonly [string, Buffer])[]): string {
+function buildIdentity(files: (readonly [string, Buffer])[]): string {
   const hash = createHash('sha256')
   for (const [path, content] of files) hash.update(`${path}\0${content.length}\0`).update(content)
   return `b${hash.digest('hex').slice(0, IDENTITY_LENGTH)}`
@@ -84,7 +88,7 @@ async function builtFiles(): Promise<string[]> {
     .sort()
 }
 
-/** The declaration files that a compiler reads from the entries on; all others are left out. */
+/** The declaration files that a compiler reaches from the entries; the package leaves out all others. */
 async function reachableDeclarations(): Promise<Set<string>> {
   const reached = new Set(Object.values(ENTRIES).map(module => `${module}.d.ts`))
   // The loop also visits names that it adds to the set.
@@ -99,7 +103,7 @@ async function reachableDeclarations(): Promise<Set<string>> {
 type File = [path: string, content: NonSharedBuffer]
 
 /** The files of the WebSocket client for platforms without one (`environment.ts`), with its licence. */
-async function carriedFiles(): Promise<File[]> {
+async function webSocketClientFiles(): Promise<File[]> {
   const folder = dirname(createRequire(import.meta.url).resolve('ws/package.json'))
   const library = (await readdir(join(folder, 'lib'))).filter(name => name.endsWith('.js')).sort()
   const names = ['LICENSE', 'index.js', ...library.map(name => `lib/${name}`)]
@@ -131,11 +135,11 @@ function publishedManifest({ scripts: _, ...manifest }: Record<string, unknown>)
   return Buffer.from(`${JSON.stringify(published, null, 2)}\n`)
 }
 
-const BLOCK = 512
+const TAR_BLOCK_BYTES = 512
 
 /** One file in the ustar format (POSIX.1-1988), without owner and time. */
 function tarEntry(path: string, content: Buffer, executable: boolean): Buffer {
-  const header = Buffer.alloc(BLOCK)
+  const header = Buffer.alloc(TAR_BLOCK_BYTES)
   if (Buffer.byteLength(path) > 100) throw new Error(`${path} is too long a name for a tar header`)
   header.write(path, 0)
   header.write(executable ? '0000755\0' : '0000644\0', 100)
@@ -148,7 +152,7 @@ function tarEntry(path: string, content: Buffer, executable: boolean): Buffer {
   header.write('ustar\x0000', 257)
   const checksum = header.reduce((sum, byte) => sum + byte, 0)
   header.write(`${octal(checksum, 6)}\0 `, 148)
-  const padding = Buffer.alloc((BLOCK - (content.length % BLOCK)) % BLOCK)
+  const padding = Buffer.alloc((TAR_BLOCK_BYTES - (content.length % TAR_BLOCK_BYTES)) % TAR_BLOCK_BYTES)
   return Buffer.concat([header, content, padding])
 }
 

@@ -271,15 +271,15 @@ export const MISTAKES: Mistake[] = [
     tests: ['sdk/test/agent*.test.ts'],
   },
   {
-    name: 'SDK: a handover holds back what any connection brings',
+    name: 'SDK: a handover buffers the messages of every connection',
     file: 'sdk/src/handover.ts',
-    edits: [{ find: 'if (this.#under?.to === connection) this', put: 'if (this.#under) this' }],
+    edits: [{ find: 'if (this.#inProgress?.to === connection) this', put: 'if (this.#inProgress) this' }],
     tests: ['sdk/test/agent*.test.ts'],
   },
   {
-    name: 'SDK: a handover outlives the connection that it leads to',
+    name: 'SDK: a handover continues after its new connection was closed',
     file: 'sdk/src/handover.ts',
-    edits: [{ find: ' || this.#under?.to === connection', put: '' }],
+    edits: [{ find: ' || this.#inProgress?.to === connection', put: '' }],
     tests: ['sdk/test/agent*.test.ts'],
   },
 ]

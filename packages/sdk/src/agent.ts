@@ -32,7 +32,7 @@ import { Responder } from './responder.ts'
 import { Resumption } from './resumption.ts'
 import { RESTART_JITTER_MS, Retries } from './retries.ts'
 import {
-  describe,
+  closeFromError,
   isClosed,
   isFinalError,
   reconnectAfter,
@@ -41,7 +41,7 @@ import {
 } from './stop-reasons.ts'
 import { Watching } from './watching.ts'
 
-interface Live {
+interface LiveConnection {
   connection: HubConnection
   renewal: Renewal
   since: number
@@ -71,9 +71,9 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   #retries = new Retries()
   #idPrefix = randomId()
   #idCounter = 0
-  #forgetSignal = () => {}
+  #removeAbortListener = () => {}
 
-  #current: Live | undefined
+  #current: LiveConnection | undefined
   #draining: Draining
   #dialing: Dial | undefined
   #cancelWait: (() => void) | undefined
@@ -100,7 +100,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
       fetch: options.fetch ?? fetch,
       clock: this.#clock,
     })
-    this.#forgetSignal = onAbort(options.signal, () => this.close())
+    this.#removeAbortListener = onAbort(options.signal, () => this.close())
     queueMicrotask(() => this.#dial())
   }
 
@@ -131,12 +131,13 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
    *   `reason` when every receiver refused or failed; `queue_full` beyond 1,000 requests without an answer
    */
   request<Value>(to: string, data: Sendable<Value>, options: RequestOptions = {}): Promise<Json> {
-    return this.#requests.ask(to, data as Json, options)
+    return this.#requests.request(to, data as Json, options)
   }
 
   /**
-   * Answers requests with what the handler returns, from now on; a second call replaces the handler. It is called once for each
-   * request, and for at most 100 at a time: others are refused as `busy`. The key needs `agents:send`.
+   * Answers requests with what the handler returns, from now on; a second call replaces the handler. The handler is
+   * called once for each request, and for at most 100 at a time: more are refused as `busy`. The key needs
+   * `agents:send`.
    */
   onRequest(handler: RequestHandler): this {
     this.#responder.handler = handler
@@ -161,8 +162,9 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   }
 
   /**
-   * The owner's connections on all nodes: first all of them, then each that joins or leaves. After a reconnection all of
-   * them come again. Ends with `close`; throws when the key lacks `agents:read` or the service stops the agent.
+   * Iterates over changes of the owner's connections on all nodes. The first event, and the first after each
+   * reconnection, has all connections; the others have one that joined or left. Ends with `close`; throws when the key
+   * lacks `agents:read` or the service stops the agent.
    */
   watch(): AsyncIterableIterator<PresenceEvent> {
     const stream = this.#watching.open(this.#current?.connection)
@@ -178,7 +180,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
       open: token => this.#connect(token),
       onFailed: why => {
         this.#dialing = undefined
-        this.#comeBack(why)
+        this.#reconnectOrStop(why)
       },
     })
   }
@@ -201,7 +203,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.#dialing = undefined
     this.#cancelWait?.()
     this.#current?.renewal.stop()
-    const { session, missed } = this.#resumption.ready(connection, frame)
+    const { session, unresumed } = this.#resumption.ready(connection, frame)
     const old = this.#current?.connection
     if (frame.resumed) old?.abandon()
     else if (old) this.#handover.begin(old, connection)
@@ -213,19 +215,19 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     })
     this.#current = { connection, renewal, since: this.#clock.now(), ready: readyEvent(frame) }
     renewal.schedule(frame.expires_in)
-    this.#sends.use(connection, session.resumeToken === undefined ? undefined : session)
-    this.#watching.use(connection)
+    this.#sends.sendOver(connection, session.resumeToken === undefined ? undefined : session)
+    this.#watching.watchOver(connection)
     this.emit('ready', this.#current.ready)
-    if (missed) this.emit('gap', { connectionId: frame.connection_id, previousConnectionId: missed })
+    if (unresumed) this.emit('gap', { connectionId: frame.connection_id, previousConnectionId: unresumed })
   }
 
   #frame(connection: HubConnection, frame: ServerFrame): void {
-    if (frame.type === 'message') this.#resumption.take(connection, frame)
+    if (frame.type === 'message') this.#resumption.receive(connection, frame)
     if (frame.type === 'pong') this.#handover.caughtUp(connection)
     if (frame.type === 'sent') this.#sends.acknowledge(frame.id, frame.delivered, frame.held)
     if (frame.type === 'error') this.#refused(connection, frame)
     if (frame.type === 'draining') this.#drain(connection, frame.close_in_seconds)
-    this.#watching.take(connection, frame)
+    this.#watching.receive(connection, frame)
     if (this.#current?.connection !== connection) return
     if (frame.type === 'token_expiring') this.#current.renewal.expiring()
     if (frame.type === 'token_accepted') {
@@ -235,9 +237,9 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   }
 
   #message(connection: HubConnection, frame: MessageFrame): void {
-    if (!this.#inbox.isNew(this.#resumption.of(connection), frame)) return
-    if (this.#requests.take(frame) || this.#responder.take(frame)) return
-    this.emit('message', this.#inbox.take(frame))
+    if (!this.#inbox.isNew(this.#resumption.sessionOf(connection), frame)) return
+    if (this.#requests.handleAnswer(frame) || this.#responder.handleRequest(frame)) return
+    this.emit('message', this.#inbox.deliver(frame))
   }
 
   #refused(connection: HubConnection, frame: Extract<ServerFrame, { type: 'error' }>): void {
@@ -252,11 +254,12 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   /** Make before break: the old connection stays in use until its successor is ready. */
   #drain(connection: HubConnection, closeInSeconds: number): void {
     if (this.#current?.connection !== connection) return
-    const endsIn = this.#draining.begin(connection, closeInSeconds, () => {
+    const closesInMs = this.#draining.begin(connection, closeInSeconds, () => {
       connection.abandon()
       this.#closed(connection, { code: 1012, reason: 'restarting' })
     })
-    if (endsIn !== undefined) this.#dialAfter(this.#clock.random() * Math.min(RESTART_JITTER_MS, endsIn / 2))
+    if (closesInMs !== undefined)
+      this.#dialAfter(this.#clock.random() * Math.min(RESTART_JITTER_MS, closesInMs / 2))
   }
 
   #closed(connection: HubConnection, closed: HubClosed): void {
@@ -265,15 +268,15 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.#handover.caughtUp(connection)
     this.#sends.lost(connection)
     this.#resumption.lost(connection)
-    if (closed.code === 4409 && this.#resumption.isOwnDoing(connection)) this.#superseded(connection)
+    if (closed.code === 4409 && this.#resumption.mayHaveResumed(connection)) this.#superseded(connection)
     else if (this.#dialing?.owns(connection)) this.#dialing.fail(closed)
     else if (this.#current?.connection === connection) this.#lost(closed)
     else if (reconnectAfter(closed.code) === 'never') this.#stop(stopErrorFromClose(closed))
   }
 
   /**
-   * The hub closed the connection because this agent resumed it: by the attempt in progress, whose `ready` follows, or
-   * by one that was given up.
+   * The hub closed the connection because this agent resumed it over another socket: that of the attempt in progress,
+   * whose `ready` follows, or that of an attempt which was given up.
    */
   #superseded(connection: HubConnection): void {
     if (this.#current?.connection !== connection) return
@@ -287,11 +290,11 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     renewal.stop()
     this.#retries.afterConnectionOf(this.#clock.now() - since)
     this.#current = undefined
-    this.#comeBack(closed)
+    this.#reconnectOrStop(closed)
   }
 
   /** Schedules the next attempt, or stops the agent, and emits the event. */
-  #comeBack(why: unknown): void {
+  #reconnectOrStop(why: unknown): void {
     if (this.#stopIfFinal(why)) return
     const closed = isClosed(why) ? why : undefined
     const reconnect = closed ? reconnectAfter(closed.code) : 'backoff'
@@ -304,7 +307,11 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     const wait = this.#retries.next(reconnect, why, this.#clock.random())
     // An attempt in progress (the successor of a drained connection) continues.
     this.#dialAfter(wait)
-    this.#disconnected({ ...(closed ?? describe(why)), willReconnect: true, retryInMs: Math.round(wait) })
+    this.#disconnected({
+      ...(closed ?? closeFromError(why)),
+      willReconnect: true,
+      retryInMs: Math.round(wait),
+    })
   }
 
   #dialAfter(ms: number): void {
@@ -318,10 +325,10 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
 
   #stopIfFinal(error: unknown): boolean {
     if (!isFinalError(error)) return false
-    const stop = stopErrorFromExchange(error)
+    const stopError = stopErrorFromExchange(error)
     this.#endConnections()
-    this.#disconnected({ code: 1000, reason: stop.code, willReconnect: false })
-    this.#stop(stop)
+    this.#disconnected({ code: 1000, reason: stopError.code, willReconnect: false })
+    this.#stop(stopError)
     return true
   }
 
@@ -329,16 +336,16 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     if (this.#stopped) return
     this.#handover.end()
     this.#stopped = { error }
-    this.#forgetSignal()
+    this.#removeAbortListener()
     this.#cancelWait?.()
     this.#endConnections()
-    this.#requests.refuseAll(error ?? closedError())
-    this.#sends.refuseAll(error ?? closedError())
-    const iterated = this.#inbox.end(error)
-    const watched = this.#watching.end(error)
+    this.#requests.rejectAll(error ?? closedError())
+    this.#sends.rejectAll(error ?? closedError())
+    const hadIterators = this.#inbox.end(error)
+    const hadWatchers = this.#watching.end(error)
     // Without a listener the reason would be lost, and the stop would look like a bug of the program.
-    const unheard = this.listening('stopped') === 0 && !iterated && !watched
-    if (error && unheard) console.error(`@keyway/sdk: the agent stopped. ${error.message}`)
+    const isUnobserved = this.listenerCount('stopped') === 0 && !hadIterators && !hadWatchers
+    if (error && isUnobserved) console.error(`@keyway/sdk: the agent stopped. ${error.message}`)
     this.emit('stopped', { error })
   }
 

@@ -66,7 +66,7 @@ export class Keyway {
   constructor(options: KeywayOptions = {}) {
     const { maxRetries = 4, longestWaitSeconds = 30, timeoutMs = 15_000, clock = systemClock } = options
     const origin = serviceOrigin(options.url)
-    const ownKey = options.tokens || options.app ? undefined : environment('KEYWAY_API_KEY')
+    const environmentKey = options.tokens || options.app ? undefined : environment('KEYWAY_API_KEY')
     this.#tokens = new SessionTokens({
       origin,
       store: options.tokens ?? memoryTokenStore(),
@@ -74,7 +74,7 @@ export class Keyway {
     })
     this.#transport = new Transport({
       origin,
-      apiKey: options.apiKey ?? ownKey,
+      apiKey: options.apiKey ?? environmentKey,
       app: options.app,
       tokens: this.#tokens,
       fetch: options.fetch ?? fetch,
@@ -96,7 +96,7 @@ export class Keyway {
   async verifyMagicLink(body: VerifyMagicLink): Promise<SignInAnswer> {
     const path = '/auth/verify-magic-link'
     const answer = await this.#transport.call<SignInAnswer>('POST', path, { body, as: 'none' })
-    await this.#tokens.keep(answer)
+    await this.#tokens.storeSignIn(answer)
     return answer
   }
 
@@ -110,13 +110,13 @@ export class Keyway {
     return this.#transport.call('GET', '/v1/usage', { query: usageQuery(range) })
   }
 
-  /** Ends the session here and on the server. */
+  /** Ends the session on the server, and deletes its tokens from the store. */
   async logout(): Promise<void> {
     const refresh_token = await this.#tokens.refreshToken()
     if (refresh_token === undefined) return
     const body = { refresh_token }
     await this.#transport.call('POST', '/auth/logout', { body, as: 'none', repeatable: true })
-    await this.#tokens.forget()
+    await this.#tokens.delete()
   }
 
   /** Revokes an API key or refresh token by the secret itself (RFC 7009), for anyone who found one. */

@@ -22,7 +22,7 @@ export interface DialOptions {
 export class Dial {
   #options: DialOptions
   #connection: HubConnection | undefined
-  #over = false
+  #ended = false
   #cancelTimers: (() => void)[] = []
 
   constructor(options: DialOptions) {
@@ -38,9 +38,9 @@ export class Dial {
     return this.#connection === connection
   }
 
-  /** Ends the attempt: the connection is ready, and no longer belongs to it. */
+  /** Ends the attempt, because the connection is ready. */
   succeeded(): void {
-    this.#over = true
+    this.#ended = true
     for (const cancel of this.#cancelTimers) cancel()
   }
 
@@ -50,13 +50,13 @@ export class Dial {
   }
 
   fail(why: unknown): void {
-    if (this.#over) return
+    if (this.#ended) return
     this.giveUp()
     this.#options.onFailed(why)
   }
 
   #open(token: string): void {
-    if (this.#over) return
+    if (this.#ended) return
     this.#connection = this.#options.open(token)
     this.#after(SECOND_HANDSHAKE_AFTER_MS, () => {
       if (this.#connection?.isOpen) return

@@ -17,15 +17,15 @@ export class Emitter<Events extends object> {
   }
 
   once<Name extends keyof Events>(name: Name, listener: Listener<Events[Name]>): this {
-    const first: Listener<Events[Name]> = event => {
-      this.off(name, first)
+    const onceListener: Listener<Events[Name]> = event => {
+      this.off(name, onceListener)
       listener(event)
     }
-    return this.on(name, first)
+    return this.on(name, onceListener)
   }
 
-  /** @internal Number of listeners. */
-  protected listening(name: keyof Events): number {
+  /** @internal */
+  protected listenerCount(name: keyof Events): number {
     return this.#listeners.get(name)?.size ?? 0
   }
 

@@ -25,17 +25,20 @@ export function userAgent(): Record<string, string> {
 
 /** The service's origin. Throws an error with an example if the URL is invalid. */
 export function serviceOrigin(url: string | undefined): string {
-  const given = url ?? environment('KEYWAY_URL')
+  const serviceUrl = url ?? environment('KEYWAY_URL')
   const example = 'for example https://keyway.example.com'
-  if (given === undefined) {
+  if (serviceUrl === undefined) {
     throw new KeywayError('invalid_configuration', `Pass url (or set KEYWAY_URL), ${example}.`)
   }
-  if (!URL.canParse(given)) {
-    throw new KeywayError('invalid_configuration', `"${given}" is not a URL: pass an origin, ${example}.`)
+  if (!URL.canParse(serviceUrl)) {
+    throw new KeywayError(
+      'invalid_configuration',
+      `"${serviceUrl}" is not a URL: pass an origin, ${example}.`,
+    )
   }
-  const { origin, protocol } = new URL(given)
+  const { origin, protocol } = new URL(serviceUrl)
   if (protocol !== 'https:' && protocol !== 'http:') {
-    throw new KeywayError('invalid_configuration', `"${given}" must start with https://, ${example}.`)
+    throw new KeywayError('invalid_configuration', `"${serviceUrl}" must start with https://, ${example}.`)
   }
   return origin
 }
@@ -43,9 +46,9 @@ export function serviceOrigin(url: string | undefined): string {
 /** The platform's WebSocket. Throws an error that says where to get one. */
 export function platformWebSocket(): WebSocketConstructor {
   const { WebSocket } = globalThis as { WebSocket?: WebSocketConstructor }
-  if (WebSocket) return isNode() ? namedWebSocket(WebSocket) : WebSocket
-  const carried = carriedWebSocket()
-  if (carried) return carried
+  if (WebSocket) return isNode() ? webSocketWithUserAgent(WebSocket) : WebSocket
+  const bundled = bundledWebSocket()
+  if (bundled) return bundled
   const advice = 'This platform has no WebSocket: npm install ws, and pass new Agent({ WebSocket, … }).'
   throw new KeywayError('invalid_configuration', advice)
 }
@@ -55,8 +58,8 @@ function isNode(): boolean {
   return process?.release?.name === 'node' && !('bun' in (process.versions ?? {})) && !('Deno' in globalThis)
 }
 
-/** Node's own takes headers with the protocols: its connections name this library, as its calls do. */
-function namedWebSocket(WebSocket: WebSocketConstructor): WebSocketConstructor {
+/** Node's own WebSocket accepts headers beside the protocols: it sends this library's User-Agent, as HTTP calls do. */
+function webSocketWithUserAgent(WebSocket: WebSocketConstructor): WebSocketConstructor {
   return class extends WebSocket {
     constructor(url: string, protocols: string[]) {
       super(url, { protocols, headers: userAgent() } as unknown as string[])
@@ -64,28 +67,28 @@ function namedWebSocket(WebSocket: WebSocketConstructor): WebSocketConstructor {
   }
 }
 
-/** The client that the package carries for Node before 22, which has none. From 20.16 on it can be loaded. */
-function carriedWebSocket(): WebSocketConstructor | undefined {
+/** The `ws` client in this package, for Node before 22, which has no WebSocket. It can be loaded from Node 20.16 on. */
+function bundledWebSocket(): WebSocketConstructor | undefined {
   type Client = new (url: string, protocols: string[], options: object) => InstanceType<WebSocketConstructor>
   type Modules = { createRequire(from: string): (path: string) => Client }
   const { process } = globalThis as { process?: { getBuiltinModule?(name: string): Modules } }
   try {
-    const carried = process?.getBuiltinModule?.('node:module').createRequire(import.meta.url)(CARRIED)
+    const bundled = process?.getBuiltinModule?.('node:module').createRequire(import.meta.url)(BUNDLED_WS_PATH)
     return (
-      carried &&
-      class extends carried {
+      bundled &&
+      class extends bundled {
         constructor(url: string, protocols: string[]) {
           super(url, protocols, { headers: userAgent() })
         }
       }
     )
   } catch {
-    return undefined // There is no such file in a bundle or a checkout.
+    return undefined // A bundle or a checkout does not have this file.
   }
 }
 
-/** Relative to `dist`; pack.ts puts it there. */
-const CARRIED = '../vendor/ws/index.js'
+/** The path relative to `dist`; pack.ts copies the client there. */
+const BUNDLED_WS_PATH = '../vendor/ws/index.js'
 
 /** Random, URL-safe, 128 bits: `crypto.randomUUID` is missing on pages served over plain http. */
 export function randomId(): string {

@@ -42,7 +42,7 @@ export class KeywayError extends Error {
   readonly retryAfter: number | undefined
   /** The fields that were refused. */
   readonly errors: FieldError[]
-  /** For `request_failed`: why the responder refused. `failed`: its handler threw; `busy`; or a code of its own. */
+  /** For `request_failed`: `failed` if the responder's handler threw, `busy`, or a code that the handler chose. */
   readonly reason: string | undefined
   /** For `network_error`: why the service could not be reached. */
   readonly networkCause: NetworkCause | undefined
@@ -66,23 +66,23 @@ export async function errorFromResponse(response: Response): Promise<KeywayError
   const { status } = response
   const headers = {
     requestId: response.headers.get('x-request-id') ?? undefined,
-    retryAfter: secondsIn(response.headers.get('retry-after')),
+    retryAfter: parseRetryAfter(response.headers.get('retry-after')),
   }
   if (problem) return errorFromProblem({ ...problem, status }, headers)
   const message = `The server answered ${status} without a problem document. Check that the url is Keyway's.`
   return new KeywayError('bad_response', message, { status, retryable: isRetryable(status), ...headers })
 }
 
-/** Converts a problem document. `otherwise` stands for members that it lacks. */
+/** Converts a problem document to an error. `fallback` has values for members that the document lacks. */
 export function errorFromProblem(
   problem: Problem,
-  otherwise: Pick<KeywayErrorDetails, 'requestId' | 'retryAfter'> = {},
+  fallback: Pick<KeywayErrorDetails, 'requestId' | 'retryAfter'> = {},
 ): KeywayError {
   return new KeywayError(problem.code, problem.detail, {
     status: problem.status,
     retryable: isRetryable(problem.status),
-    requestId: problem.request_id ?? otherwise.requestId,
-    retryAfter: problem.retry_after ?? otherwise.retryAfter,
+    requestId: problem.request_id ?? fallback.requestId,
+    retryAfter: problem.retry_after ?? fallback.retryAfter,
     errors: problem.errors,
   })
 }
@@ -91,7 +91,7 @@ function isRetryable(status: number): boolean {
   return status === 429 || status >= 500
 }
 
-/** Converts what `fetch` throws. */
+/** Converts an error that `fetch` threw. */
 export function errorFromFetch(cause: unknown, url: string): KeywayError {
   if (cause instanceof KeywayError) return cause
   const networkCause = networkCauseOf(cause)
@@ -109,11 +109,11 @@ async function readProblem(response: Response): Promise<Problem | undefined> {
 }
 
 /** `Retry-After` in seconds; the date form is ignored, since the local clock may be wrong. */
-function secondsIn(header: string | null): number | undefined {
+function parseRetryAfter(header: string | null): number | undefined {
   return header !== null && /^\d{1,9}$/.test(header) ? Number(header) : undefined
 }
 
-/** The error of sends and requests whose agent was closed. */
+/** The error by which sends and requests fail when their agent is closed. */
 export function closedError(): KeywayError {
   return new KeywayError('closed', 'The agent was closed before the hub acknowledged this message.')
 }

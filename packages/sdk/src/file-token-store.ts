@@ -15,23 +15,24 @@ export interface FileTokenStoreOptions {
  * A store in a file that only this user can read (mode 0600, its folder 0700 if it is new), shared by all processes of
  * a machine. One process at a time refreshes; if it dies meanwhile, the others wait for five seconds. A crash leaves
  * either the old or the new tokens. All methods throw a `KeywayError` `invalid_configuration` if the file cannot be
- * read or written, or holds anything else.
+ * read or written, or holds no tokens.
  */
 export function fileTokenStore(path: string, options: FileTokenStoreOptions = {}): TokenStore {
   const file = resolve(path)
-  const lock = join(dirname(file), `.${basename(file)}.lock`)
+  const lockFolder = join(dirname(file), `.${basename(file)}.lock`)
   return {
     get() {
-      const text = explained(file, 'read', () => readIfPresent(file))
+      const text = withConfigurationError(file, 'read', () => readIfPresent(file))
       if (text === undefined) return undefined
       const tokens = parseTokens(text)
       if (tokens) return tokens
       const advice = `${file} does not hold the tokens of a session. Remove it, and sign in again.`
       throw new KeywayError('invalid_configuration', advice)
     },
-    set: tokens => explained(file, 'written', () => writePrivateFile(file, JSON.stringify(tokens))),
-    delete: () => explained(file, 'removed', () => rmSync(file, { force: true })),
-    exclusive: work => withFileLock(lock, work, options.clock ?? systemClock),
+    set: tokens =>
+      withConfigurationError(file, 'written', () => writePrivateFile(file, JSON.stringify(tokens))),
+    delete: () => withConfigurationError(file, 'removed', () => rmSync(file, { force: true })),
+    exclusive: work => withFileLock(lockFolder, work, options.clock ?? systemClock),
   }
 }
 
@@ -44,8 +45,8 @@ function readIfPresent(file: string): string | undefined {
   }
 }
 
-/** @throws KeywayError `invalid_configuration` instead of an error of the file system */
-function explained<Result>(path: string, verb: string, work: () => Result): Result {
+/** Turns an error of the file system into a KeywayError `invalid_configuration`. */
+function withConfigurationError<Result>(path: string, verb: string, work: () => Result): Result {
   try {
     return work()
   } catch (cause) {

@@ -61,14 +61,14 @@ export async function withRetries<Answer>(
   { maxRetries, longestWaitSeconds, timeoutMs, clock = systemClock }: RetryOptions,
   signal?: AbortSignal,
 ): Promise<Answer> {
-  for (let tried = 0; ; tried++) {
+  for (let retries = 0; ; retries++) {
     try {
       return await withTimeout(attempt, timeoutMs, clock, signal)
     } catch (error) {
-      if (!(error instanceof KeywayError) || !error.retryable || tried >= maxRetries) throw error
-      const asked = error.retryAfter ?? 0
-      if (asked > longestWaitSeconds) throw error
-      await pause(clock, asked * 1000 + fullJitter(tried, clock.random()), signal)
+      if (!(error instanceof KeywayError) || !error.retryable || retries >= maxRetries) throw error
+      const retryAfterSeconds = error.retryAfter ?? 0
+      if (retryAfterSeconds > longestWaitSeconds) throw error
+      await pause(clock, retryAfterSeconds * 1000 + fullJitter(retries, clock.random()), signal)
     }
   }
 }

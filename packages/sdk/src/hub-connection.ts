@@ -40,10 +40,10 @@ export interface HubConnectionOptions {
 const SILENCE_BEFORE_PING_MS = 25_000
 /** If no frame follows a ping within this time, the connection is dead, whatever TCP reports. */
 const PONG_DEADLINE_MS = 10_000
-const OPEN = 1
-const NORMAL = 1000
-const ABNORMAL = 1006
-/** Close code of an abandoned socket: the hub holds a connection that is closed with any code but 1000. */
+const READY_STATE_OPEN = 1
+const NORMAL_CLOSURE = 1000
+const ABNORMAL_CLOSURE = 1006
+/** Close code of an abandoned socket: after any code but 1000 the hub keeps the connection resumable. */
 const ABANDONED = 4000
 
 /** One WebSocket to the hub, with detection of dead connections. Does not reconnect; the agent dials again. */
@@ -51,29 +51,29 @@ export class HubConnection {
   #socket: WebSocketLike
   #options: HubConnectionOptions
   #lastReceivedAt: number
-  #over = false
-  #cancelWatch = () => {}
+  #ended = false
+  #cancelSilenceTimer = () => {}
 
   constructor(options: HubConnectionOptions) {
     this.#options = options
     this.#lastReceivedAt = options.clock.now()
-    // Sent as a subprotocol, since only some platforms let clients set headers.
+    // The token is sent as a subprotocol, since only some platforms let clients set headers.
     const offered = [HUB_PROTOCOL, HUB_BEARER_PREFIX + options.token, ...options.offer]
     this.#socket = new options.WebSocket(options.url, offered)
     this.#socket.onmessage = (event: { data: unknown }) => this.#received(event.data)
-    this.#socket.onerror = () => {} // a close event with all details follows
+    this.#socket.onerror = () => {} // `onclose` follows, with all details
     this.#socket.onclose = (event: { code: number; reason: string }) =>
       this.#end({ code: event.code, reason: event.reason })
   }
 
   /** Whether the socket is open. */
   get isOpen(): boolean {
-    return this.#socket.readyState === OPEN
+    return this.#socket.readyState === READY_STATE_OPEN
   }
 
   /** Sends a frame; false if the socket is not open. */
   send(frame: AgentFrame): boolean {
-    if (this.#over || this.#socket.readyState !== OPEN) return false
+    if (this.#ended || this.#socket.readyState !== READY_STATE_OPEN) return false
     try {
       this.#socket.send(JSON.stringify(frame))
       return true
@@ -86,15 +86,15 @@ export class HubConnection {
    * Ends the connection for good. Abandons the socket at once, since a dead one may take minutes to close. No further
    * events are reported.
    */
-  close(code = NORMAL): void {
-    this.#over = true
-    this.#cancelWatch()
+  close(code = NORMAL_CLOSURE): void {
+    this.#ended = true
+    this.#cancelSilenceTimer()
     this.#socket.onmessage = null
     this.#socket.onclose = null
     try {
       this.#socket.close(code)
     } catch {
-      // some platforms throw while not yet connected
+      // Some platforms throw while the socket is connecting.
     }
   }
 
@@ -104,7 +104,7 @@ export class HubConnection {
   }
 
   #received(data: unknown): void {
-    if (this.#over) return
+    if (this.#ended) return
     this.#lastReceivedAt = this.#options.clock.now()
     const frame = parseFrame(data)
     if (!frame) return
@@ -118,33 +118,33 @@ export class HubConnection {
 
   #watchSilence(): void {
     const { clock } = this.#options
-    const quietFor = clock.now() - this.#lastReceivedAt
-    this.#cancelWatch()
-    this.#cancelWatch = clock.after(SILENCE_BEFORE_PING_MS - quietFor, () => {
+    const silentForMs = clock.now() - this.#lastReceivedAt
+    this.#cancelSilenceTimer()
+    this.#cancelSilenceTimer = clock.after(SILENCE_BEFORE_PING_MS - silentForMs, () => {
       if (clock.now() - this.#lastReceivedAt < SILENCE_BEFORE_PING_MS) return this.#watchSilence()
-      this.#ask()
+      this.#pingAndAwaitAnswer()
     })
   }
 
-  #ask(): void {
+  #pingAndAwaitAnswer(): void {
     const lastReceived = this.#lastReceivedAt
     this.send({ type: 'ping' })
-    this.#cancelWatch = this.#options.clock.after(PONG_DEADLINE_MS, () => {
+    this.#cancelSilenceTimer = this.#options.clock.after(PONG_DEADLINE_MS, () => {
       if (this.#lastReceivedAt !== lastReceived) return this.#watchSilence()
       this.abandon()
-      this.#options.onClosed(this, { code: ABNORMAL, reason: 'no answer to a ping' })
+      this.#options.onClosed(this, { code: ABNORMAL_CLOSURE, reason: 'no answer to a ping' })
     })
   }
 
   #end(closed: HubClosed): void {
-    if (this.#over) return
-    this.#over = true
-    this.#cancelWatch()
+    if (this.#ended) return
+    this.#ended = true
+    this.#cancelSilenceTimer()
     this.#options.onClosed(this, closed)
   }
 }
 
-/** Unknown frame types, which a later version may add, and invalid frames are ignored. */
+/** Undefined for an invalid frame. A type that a later version added passes, and is ignored by the receivers. */
 function parseFrame(data: unknown): ServerFrame | undefined {
   if (typeof data !== 'string') return undefined
   try {

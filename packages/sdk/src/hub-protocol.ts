@@ -10,7 +10,7 @@ export const HUB_RESUME_PREFIX = 'resume.'
 export const HUB_MAX_FRAME_BYTES = 64 * 1024
 
 /**
- * A message whose id has this prefix is a request: its receivers send one answer, with `reply_to` and an `Answer` as
+ * A message whose id has this prefix is a request: each receiver sends one answer, with `reply_to` and an `Answer` as
  * data.
  */
 export const REQUEST_ID_PREFIX = 'request.'
@@ -19,8 +19,8 @@ export const REQUEST_ID_PREFIX = 'request.'
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 
 /**
- * A value that is sent as JSON without loss, also of an interface, which has no index signature. Functions, dates and the
- * like become `never`.
+ * A value that JSON represents without loss. Unlike `Json` it accepts objects of an interface, which has no index
+ * signature. Functions become `never`, and so do the methods of dates and the like, which are thereby refused.
  */
 export type JsonCompatible<Value> = Value extends Json
   ? Value
@@ -44,17 +44,17 @@ export type FrameErrorCode =
   | 'rate_limited'
   | 'out_of_order'
 
-/** Frames of agents. */
+/** Frames that agents send. */
 export type AgentFrame =
   | { type: 'ping' }
   | { type: 'token'; token: string }
-  /** `seq` counts from 1 for a connection: accepted once each, and in order. */
+  /** `seq` counts from 1 for a connection; the hub accepts each number once, and in order. */
   | { type: 'send'; id: string; to: string; data: Json; reply_to?: string; seq?: number }
   /** `id` comes back in the `error` that refuses or ends the watch. */
   | { type: 'watch'; id?: string }
   | { type: 'unwatch' }
 
-/** Frames of the server. */
+/** Frames that the hub sends. */
 export type ServerFrame =
   | {
       type: 'ready'
@@ -88,7 +88,7 @@ export type ServerFrame =
       data: Json
       reply_to?: string
     }
-  /** `held`: connections that may resume and then get it; absent from hubs that cannot resume. */
+  /** `held`: number of broken connections that get it if they resume; absent from hubs that cannot resume. */
   | { type: 'sent'; id: string; delivered: number; held?: number }
   | { type: 'draining'; close_in_seconds: number }
   | { type: 'error'; code: FrameErrorCode; detail: string; id?: string }

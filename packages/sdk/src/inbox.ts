@@ -15,7 +15,7 @@ export class Inbox {
   }
 
   /** Passes the message of a frame to all iterators. */
-  take({ id, from, from_key_id, data, reply_to }: MessageFrame): AgentMessage {
+  deliver({ id, from, from_key_id, data, reply_to }: MessageFrame): AgentMessage {
     const message: AgentMessage = { id, from, fromKeyId: from_key_id, data }
     if (reply_to !== undefined) message.replyTo = reply_to
     for (const stream of this.#streams) stream.push(message)

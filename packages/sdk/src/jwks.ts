@@ -9,20 +9,22 @@ const FRESH_FOR_MS = 5 * 60_000
 const STALE_FOR_MS = 60 * 60_000
 /** Unknown key ids cause at most one request in this time. */
 const UNKNOWN_KEY_PAUSE_MS = 10_000
-const TIMEOUT_MS = 5_000
+const FETCH_TIMEOUT_MS = 5_000
 
 interface KeySet {
   keys: Map<string, VerificationKey>
   fetchedAt: number
 }
 
-/** Cache of an issuer's public keys; fetched again when stale or a key id is unknown, one request at a time. */
+/**
+ * Cache of an issuer's public keys; fetched again when they are stale or a key id is unknown, one request at a time.
+ */
 export class Jwks {
   #url: string
   #fetch: typeof fetch
   #set: KeySet | undefined
   #triedAt = Number.NEGATIVE_INFINITY
-  #flight: Promise<void> | undefined
+  #refreshInProgress: Promise<void> | undefined
 
   constructor(url: string, fetch: typeof globalThis.fetch) {
     this.#url = url
@@ -33,9 +35,10 @@ export class Jwks {
    * The key with this id; undefined if the issuer has none. Rejects with `unavailable` if the keys cannot be fetched.
    */
   async key(id: string): Promise<VerificationKey | undefined> {
-    const known = this.#set?.keys.get(id)
-    if (known && this.#age() < FRESH_FOR_MS) return known
-    if (systemClock.now() - this.#triedAt >= UNKNOWN_KEY_PAUSE_MS || this.#flight) await this.#refresh()
+    const cached = this.#set?.keys.get(id)
+    if (cached && this.#age() < FRESH_FOR_MS) return cached
+    if (systemClock.now() - this.#triedAt >= UNKNOWN_KEY_PAUSE_MS || this.#refreshInProgress)
+      await this.#refresh()
     if (this.#age() < STALE_FOR_MS) return this.#set?.keys.get(id)
     const message = `The keys of ${this.#url} cannot be fetched. Check the issuer and the network.`
     throw new KeywayError('unavailable', message, { retryable: true })
@@ -46,25 +49,25 @@ export class Jwks {
   }
 
   async #refresh(): Promise<void> {
-    this.#flight ??= this.#load().finally(() => {
-      this.#flight = undefined
+    this.#refreshInProgress ??= this.#load().finally(() => {
+      this.#refreshInProgress = undefined
     })
-    await this.#flight.catch(() => {}) // cached keys may still be used
+    await this.#refreshInProgress.catch(() => {}) // cached keys may still be used
   }
 
   async #load(): Promise<void> {
     this.#triedAt = systemClock.now()
-    const patience = { maxRetries: 0, longestWaitSeconds: 0, timeoutMs: TIMEOUT_MS }
+    const withoutRetries = { maxRetries: 0, longestWaitSeconds: 0, timeoutMs: FETCH_TIMEOUT_MS }
     const document = await withRetries(
       signal => requestJson<{ keys?: unknown }>(this.#fetch, this.#url, { signal }),
-      patience,
+      withoutRetries,
     )
     const keys = await importKeys(Array.isArray(document?.keys) ? document.keys : [])
     this.#set = { keys, fetchedAt: systemClock.now() }
   }
 }
 
-/** Keeps only keys that sign tokens. */
+/** Imports the keys that can verify tokens, and skips all others. */
 async function importKeys(documents: unknown[]): Promise<Map<string, VerificationKey>> {
   const keys = new Map<string, VerificationKey>()
   for (const document of documents) {

@@ -34,7 +34,7 @@ const OPTIONS = {
 } as const
 
 /** Error codes of permanent refusals. */
-const FOR_GOOD = new Set(['invalid_api_key', 'refused', 'account_suspended', 'insufficient_scope'])
+const PERMANENT_REFUSALS = new Set(['invalid_api_key', 'refused', 'account_suspended', 'insufficient_scope'])
 
 class UsageError extends Error {}
 
@@ -44,11 +44,11 @@ try {
   if (error instanceof UsageError) console.error(`${error.message}\n\n${HELP}`)
   else if (error instanceof KeywayError) console.error(error.message)
   else throw error
-  process.exitCode = statusOf(error)
+  process.exitCode = exitStatusOf(error)
 }
 
-async function command(words: string[]): Promise<void> {
-  const { values, positionals } = parsed(words)
+async function command(args: string[]): Promise<void> {
+  const { values, positionals } = parseCommandLine(args)
   const [name = 'run', ...rest] = positionals
   if (values.help) return console.log(HELP.trimEnd())
   if (rest.length > 0) throw new UsageError(`Unknown argument "${rest[0]}".`)
@@ -59,7 +59,7 @@ async function command(words: string[]): Promise<void> {
   await login({ url, scopes: scope, name: values.name, opensBrowser: !values['no-browser'] })
 }
 
-function parsed(args: string[]) {
+function parseCommandLine(args: string[]) {
   try {
     return parseArgs({ args, options: OPTIONS, allowPositionals: true })
   } catch (error) {
@@ -67,8 +67,8 @@ function parsed(args: string[]) {
   }
 }
 
-function statusOf(error: UsageError | KeywayError): number {
+function exitStatusOf(error: UsageError | KeywayError): number {
   if (error instanceof UsageError) return EXIT.usage
-  if (FOR_GOOD.has(error.code)) return EXIT.stoppedForGood
+  if (PERMANENT_REFUSALS.has(error.code)) return EXIT.stoppedForGood
   return error.code === 'invalid_configuration' ? EXIT.wrongSettings : EXIT.failed
 }

@@ -6,12 +6,12 @@ const MAX_BUFFERED = 10_000
 /** An asynchronous iterator over items that are pushed into it, for one consumer. */
 export class MessageStream<Message> implements AsyncIterableIterator<Message, undefined> {
   #buffer: Message[] = []
-  #waiting: PromiseWithResolvers<IteratorResult<Message, undefined>>[] = []
+  #pendingReads: PromiseWithResolvers<IteratorResult<Message, undefined>>[] = []
   #ended: { error?: KeywayError } | undefined
   readonly #items: string
   #onReturn: (stream: MessageStream<Message>) => void
 
-  /** @param items what is iterated over, in the plural */
+  /** @param items what the messages are called in errors, in the plural */
   constructor(onReturn: (stream: MessageStream<Message>) => void, items = 'messages') {
     this.#onReturn = onReturn
     this.#items = items
@@ -19,8 +19,8 @@ export class MessageStream<Message> implements AsyncIterableIterator<Message, un
 
   push(message: Message): void {
     if (this.#ended) return
-    const waiting = this.#waiting.shift()
-    if (waiting) waiting.resolve({ value: message, done: false })
+    const read = this.#pendingReads.shift()
+    if (read) read.resolve({ value: message, done: false })
     else this.#buffer.push(message)
     if (this.#buffer.length <= MAX_BUFFERED) return
     this.#buffer.length = 0
@@ -33,7 +33,7 @@ export class MessageStream<Message> implements AsyncIterableIterator<Message, un
   end(error?: KeywayError): void {
     if (this.#ended) return
     this.#ended = { error }
-    for (const waiting of this.#waiting.splice(0)) this.#finish(waiting)
+    for (const read of this.#pendingReads.splice(0)) this.#finish(read)
   }
 
   next(): Promise<IteratorResult<Message, undefined>> {
@@ -41,7 +41,7 @@ export class MessageStream<Message> implements AsyncIterableIterator<Message, un
     const buffered = this.#buffer.shift()
     if (buffered !== undefined) result.resolve({ value: buffered, done: false })
     else if (this.#ended) this.#finish(result)
-    else this.#waiting.push(result)
+    else this.#pendingReads.push(result)
     return result.promise
   }
 
@@ -65,9 +65,9 @@ export class MessageStream<Message> implements AsyncIterableIterator<Message, un
 
 /** `Promise.withResolvers` is not in Node 20. */
 function newResult<Message>(): PromiseWithResolvers<IteratorResult<Message, undefined>> {
-  let settle!: Pick<PromiseWithResolvers<IteratorResult<Message, undefined>>, 'resolve' | 'reject'>
+  let callbacks!: Pick<PromiseWithResolvers<IteratorResult<Message, undefined>>, 'resolve' | 'reject'>
   const promise = new Promise<IteratorResult<Message, undefined>>((resolve, reject) => {
-    settle = { resolve, reject }
+    callbacks = { resolve, reject }
   })
-  return { promise, ...settle }
+  return { promise, ...callbacks }
 }

@@ -7,10 +7,13 @@ import { type AgentFrame, type FrameErrorCode, HUB_MAX_FRAME_BYTES } from './pro
 export const PENDING_MAX_MESSAGES = 256
 export const PENDING_MAX_BYTES = 1024 * 1024
 
-/** Send window: resending a full queue after a reconnection must not exceed the hub's frame limit. */
-const WINDOW = 64
+/**
+ * Maximum number of sends in flight: a full queue that is sent again after a reconnection must not exceed the hub's
+ * limit of frames.
+ */
+const MAX_IN_FLIGHT = 64
 
-/** Bytes that a sequence number adds to a frame. */
+/** Bytes reserved for the sequence number that is added to a frame. */
 const SEQ_BYTES = 24
 /** Pause after the hub answered `rate_limited`. */
 const RATE_LIMIT_PAUSE_MS = 1_000
@@ -18,21 +21,21 @@ const RATE_LIMIT_PAUSE_MS = 1_000
 /** The hub's acknowledgement: number of open connections to which it was written. */
 export interface Delivery {
   delivered: number
-  /** Connections that are away and get it if they come back in time; they are not among `delivered`. */
+  /** Number of broken connections that get the message if they resume in time; not included in `delivered`. */
   held?: number
 }
 
 export type OutgoingMessage = Omit<SendFrame, 'type'>
 type SendFrame = Extract<AgentFrame, { type: 'send' }>
 
-interface Pending {
+interface PendingSend {
   frame: SendFrame
   bytes: number
   sentOn: HubConnection | undefined
   /** The session in which `frame.seq` is its sequence number. */
   numberedIn: object | undefined
   isAborted: boolean
-  settle(): void
+  removeAbortListener(): void
   resolve(delivery: Delivery): void
   reject(error: unknown): void
 }
@@ -40,10 +43,10 @@ interface Pending {
 /** Queue of unacknowledged sends, in order. */
 export class PendingSends {
   #clock: SdkClock
-  #pending = new Map<string, Pending>()
+  #pending = new Map<string, PendingSend>()
   #bytes = 0
   #connection: HubConnection | undefined
-  /** The session that numbers sends; undefined if the hub does not support numbers. */
+  /** The session whose sequence numbers sends get; undefined if the hub does not support them. */
   #session: object | undefined
   #lastSeq = 0
   #cancelPause: (() => void) | undefined
@@ -52,7 +55,10 @@ export class PendingSends {
     this.#clock = clock
   }
 
-  /** Resolves when the hub acknowledges it; rejects if it is refused, abandoned or beyond the limit. */
+  /**
+   * Resolves when the hub acknowledges the message; rejects if the hub refuses it, the signal aborts or the queue is
+   * full.
+   */
   add(message: OutgoingMessage, signal?: AbortSignal): Promise<Delivery> {
     const { id } = message
     const frame = { type: 'send', ...message } as const
@@ -67,9 +73,9 @@ export class PendingSends {
     }
     return new Promise((resolve, reject) => {
       const abort = () => this.#abort(id, signal?.reason)
-      const settle = () => signal?.removeEventListener('abort', abort)
+      const removeAbortListener = () => signal?.removeEventListener('abort', abort)
       const state = { sentOn: undefined, numberedIn: undefined, isAborted: false }
-      this.#pending.set(id, { frame, bytes, ...state, settle, resolve, reject })
+      this.#pending.set(id, { frame, bytes, ...state, removeAbortListener, resolve, reject })
       this.#bytes += bytes
       if (signal?.aborted) abort()
       else signal?.addEventListener('abort', abort, { once: true })
@@ -78,7 +84,7 @@ export class PendingSends {
   }
 
   /** Sends over this connection from now on. With a session, sends get sequence numbers of that session. */
-  use(connection: HubConnection, session: object | undefined): void {
+  sendOver(connection: HubConnection, session: object | undefined): void {
     this.#connection = connection
     if (session && session === this.#session) this.#sendAllAgain()
     else this.#lastSeq = 0
@@ -96,12 +102,13 @@ export class PendingSends {
   }
 
   /**
-   * The hub refused this send. If the refusal is temporary, it is sent again after a pause, and nothing else before it.
+   * The hub refused this send. If the refusal is temporary, the send is repeated after a pause, and no other is sent
+   * before it.
    */
   failed(id: string, code: FrameErrorCode, detail: string): void {
-    const isOurs = code === 'unknown_type' || code === 'invalid_frame'
+    const isMalformed = code === 'unknown_type' || code === 'invalid_frame'
     if (code === 'rate_limited' || code === 'out_of_order') this.#postpone(id)
-    else this.refuse(id, new KeywayError(isOurs ? 'refused' : code, detail))
+    else this.rejectSend(id, new KeywayError(isMalformed ? 'refused' : code, detail))
   }
 
   #postpone(id: string): void {
@@ -114,12 +121,12 @@ export class PendingSends {
   }
 
   acknowledge(id: string, delivered: number, held?: number): void {
-    this.#take(id)?.resolve({ delivered, ...(held === undefined ? {} : { held }) })
+    this.#remove(id)?.resolve({ delivered, ...(held === undefined ? {} : { held }) })
     this.#flush()
   }
 
-  refuse(id: string, error: unknown): void {
-    this.#take(id)?.reject(error)
+  rejectSend(id: string, error: unknown): void {
+    this.#remove(id)?.reject(error)
     this.#flush()
   }
 
@@ -129,20 +136,21 @@ export class PendingSends {
     if (pending && this.#session && pending.numberedIn === this.#session) {
       pending.isAborted = true
       pending.reject(reason)
-    } else this.refuse(id, reason)
+    } else this.rejectSend(id, reason)
   }
 
   /**
-   * Sends everything again after the session was resumed; the hub recognises by the sequence numbers what it has accepted.
+   * Sends everything again after the session was resumed; by the sequence numbers the hub recognises what it has
+   * accepted.
    */
   #sendAllAgain(): void {
     for (const pending of this.#pending.values()) pending.sentOn = undefined
   }
 
-  refuseAll(error: KeywayError): void {
+  rejectAll(error: KeywayError): void {
     this.#cancelPause?.()
     this.#connection = undefined
-    for (const id of [...this.#pending.keys()]) this.refuse(id, error)
+    for (const id of [...this.#pending.keys()]) this.rejectSend(id, error)
   }
 
   /**
@@ -152,35 +160,35 @@ export class PendingSends {
   #flush(): void {
     const connection = this.#connection
     if (!connection || this.#cancelPause) return
-    let underWay = 0
+    let inFlight = 0
     for (const [id, pending] of this.#pending) {
       if (pending.isAborted && pending.numberedIn !== this.#session) {
-        this.#take(id)
+        this.#remove(id)
         continue
       }
-      if (underWay++ >= WINDOW) return
+      if (inFlight++ >= MAX_IN_FLIGHT) return
       if (pending.sentOn === connection) continue
       if (pending.sentOn) return
-      this.#number(pending)
+      this.#assignSeq(pending)
       if (!connection.send(pending.frame)) return
       pending.sentOn = connection
     }
   }
 
   /** A message keeps its sequence number for the whole session, so that the hub accepts it once. */
-  #number(pending: Pending): void {
+  #assignSeq(pending: PendingSend): void {
     if (pending.numberedIn === this.#session) return
     pending.numberedIn = this.#session
     const { seq, ...frame } = pending.frame
     pending.frame = this.#session ? { ...frame, seq: ++this.#lastSeq } : frame
   }
 
-  #take(id: string): Pending | undefined {
+  #remove(id: string): PendingSend | undefined {
     const pending = this.#pending.get(id)
     if (!pending) return undefined
     this.#pending.delete(id)
     this.#bytes -= pending.bytes
-    pending.settle()
+    pending.removeAbortListener()
     return pending
   }
 }

@@ -18,11 +18,11 @@ export interface RequestOptions {
   signal?: AbortSignal | undefined
 }
 
-interface Pending {
+interface PendingRequest {
   resolve(result: Json): void
   reject(error: unknown): void
-  /** Number of receivers, held ones included; null until the hub acknowledged it. */
-  reached: number | null
+  /** Number of receivers, held ones included; null until the hub has acknowledged the request. */
+  receivers: number | null
   /** Connections that answered with an error. */
   refusedBy: Set<string>
   lastRefusal: KeywayError | undefined
@@ -34,7 +34,7 @@ type Send = (message: OutgoingMessage, signal: AbortSignal) => Promise<Delivery>
 export class Requests {
   readonly #clock: SdkClock
   readonly #send: Send
-  readonly #pending = new Map<string, Pending>()
+  readonly #pending = new Map<string, PendingRequest>()
   readonly #idPrefix = `${REQUEST_ID_PREFIX}${randomId()}-`
   #counter = 0
 
@@ -44,95 +44,102 @@ export class Requests {
   }
 
   /** Resolves with the first result; rejects once every receiver answered with an error. */
-  async ask(to: string, data: Json, { timeout = DEFAULT_TIMEOUT_MS, signal }: RequestOptions): Promise<Json> {
-    if (!(timeout > 0 && timeout <= MAX_TIMEOUT_MS)) throw badTimeout()
+  async request(
+    to: string,
+    data: Json,
+    { timeout = DEFAULT_TIMEOUT_MS, signal }: RequestOptions,
+  ): Promise<Json> {
+    if (!(timeout > 0 && timeout <= MAX_TIMEOUT_MS)) throw invalidTimeout()
     signal?.throwIfAborted()
-    if (this.#pending.size >= MAX_PENDING_REQUESTS) throw tooMany()
+    if (this.#pending.size >= MAX_PENDING_REQUESTS) throw tooManyPending()
     const id = this.#idPrefix + ++this.#counter
-    const sending = new AbortController()
-    const abort = () => this.#settle(id)?.reject(signal?.reason)
-    const cancel = this.#clock.after(timeout, () => this.#settle(id)?.reject(timedOut(timeout)))
+    const sendAbort = new AbortController()
+    const abort = () => this.#remove(id)?.reject(signal?.reason)
+    const cancel = this.#clock.after(timeout, () => this.#remove(id)?.reject(timedOut(timeout)))
     signal?.addEventListener('abort', abort, { once: true })
     try {
       return await new Promise<Json>((resolve, reject) => {
-        const sent = this.#send({ id, to, data }, sending.signal)
+        const sent = this.#send({ id, to, data }, sendAbort.signal)
         this.#pending.set(id, {
           resolve,
           reject,
-          reached: null,
+          receivers: null,
           refusedBy: new Set(),
           lastRefusal: undefined,
         })
         sent.then(
           delivery => this.#sent(id, delivery),
-          error => this.#settle(id)?.reject(error),
+          error => this.#remove(id)?.reject(error),
         )
       })
     } finally {
       cancel()
       signal?.removeEventListener('abort', abort)
-      sending.abort() // Has no effect on sends that the hub has acknowledged.
+      sendAbort.abort() // Has no effect on sends that the hub has acknowledged.
     }
   }
 
-  /** Whether a message is an answer to any request; those that came too late or for other agents are dropped. */
-  take({ from, reply_to, data }: MessageFrame): boolean {
+  /**
+   * Handles a message that is an answer, and returns whether it is; answers that are late or for other agents are
+   * dropped.
+   */
+  handleAnswer({ from, reply_to, data }: MessageFrame): boolean {
     if (reply_to === undefined || !reply_to.startsWith(REQUEST_ID_PREFIX)) return false
     const pending = this.#pending.get(reply_to)
     if (!pending) return true
     const answer = toAnswer(data)
-    if ('result' in answer) this.#settle(reply_to)?.resolve(answer.result)
+    if ('result' in answer) this.#remove(reply_to)?.resolve(answer.result)
     else {
       pending.refusedBy.add(from)
-      pending.lastRefusal = refusal(answer.error)
+      pending.lastRefusal = refusalError(answer.error)
       this.#rejectIfAllRefused(reply_to, pending)
     }
     return true
   }
 
-  refuseAll(error: KeywayError): void {
-    for (const id of [...this.#pending.keys()]) this.#settle(id)?.reject(error)
+  rejectAll(error: KeywayError): void {
+    for (const id of [...this.#pending.keys()]) this.#remove(id)?.reject(error)
   }
 
   #sent(id: string, { delivered, held = 0 }: Delivery): void {
     const pending = this.#pending.get(id)
     if (!pending) return
-    pending.reached = delivered + held
-    if (pending.reached === 0) this.#settle(id)?.reject(nobody())
+    pending.receivers = delivered + held
+    if (pending.receivers === 0) this.#remove(id)?.reject(noResponders())
     else this.#rejectIfAllRefused(id, pending)
   }
 
-  /** An answer may arrive before the acknowledgement, which says how many can come. */
-  #rejectIfAllRefused(id: string, { reached, refusedBy, lastRefusal }: Pending): void {
-    if (reached !== null && refusedBy.size >= reached) this.#settle(id)?.reject(lastRefusal)
+  /** Waits for the acknowledgement too, which has the number of receivers: an answer may arrive before it. */
+  #rejectIfAllRefused(id: string, { receivers, refusedBy, lastRefusal }: PendingRequest): void {
+    if (receivers !== null && refusedBy.size >= receivers) this.#remove(id)?.reject(lastRefusal)
   }
 
-  #settle(id: string): Pending | undefined {
+  #remove(id: string): PendingRequest | undefined {
     const pending = this.#pending.get(id)
     this.#pending.delete(id)
     return pending
   }
 }
 
-/** Data of an answer that has another form is itself the result, so that any client can answer. */
+/** Data that is not an `Answer` is itself the result, so that clients without this convention can answer. */
 function toAnswer(data: Json): Answer {
   if (typeof data !== 'object' || data === null || Array.isArray(data)) return { result: data }
   const { result, error } = data
-  if (isError(error)) return { error }
+  if (isErrorMember(error)) return { error }
   return { result: result === undefined ? data : result }
 }
 
-function isError(error: Json | undefined): error is { code: string; message: string } {
+function isErrorMember(error: Json | undefined): error is { code: string; message: string } {
   if (typeof error !== 'object' || error === null || Array.isArray(error)) return false
   return typeof error.code === 'string' && typeof error.message === 'string'
 }
 
-function refusal({ code, message }: { code: string; message: string }): KeywayError {
-  if (code === 'no_handler') return nobody()
+function refusalError({ code, message }: { code: string; message: string }): KeywayError {
+  if (code === 'no_handler') return noResponders()
   return new KeywayError('request_failed', message, { reason: code, retryable: code === 'busy' })
 }
 
-function nobody(): KeywayError {
+function noResponders(): KeywayError {
   const advice = 'No agent that answers requests is connected there. Check the id, or try again later.'
   return new KeywayError('no_responders', advice, { retryable: true })
 }
@@ -142,12 +149,12 @@ function timedOut(timeout: number): KeywayError {
   return new KeywayError('timeout', message, { retryable: true })
 }
 
-function tooMany(): KeywayError {
+function tooManyPending(): KeywayError {
   const message = `${MAX_PENDING_REQUESTS} requests wait for their answers. Await request() before sending more.`
   return new KeywayError('queue_full', message, { retryable: true })
 }
 
-function badTimeout(): KeywayError {
+function invalidTimeout(): KeywayError {
   const message = `timeout: must be more than 0 and at most ${MAX_TIMEOUT_MS} milliseconds, for example 5000.`
   return new KeywayError('invalid_configuration', message)
 }

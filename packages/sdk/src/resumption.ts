@@ -11,7 +11,7 @@ export interface HubSession {
   resumeSeconds: number
   /** The sequence number of the last message that arrived. */
   lastSeq: number
-  /** When its socket was lost; undefined while it has one. */
+  /** When the session's socket was lost; undefined while it has one. */
   lostAt: number | undefined
   /** Whether its token was offered to the hub, which may have used it. */
   isOffered: boolean
@@ -32,13 +32,16 @@ export class Resumption {
   /** The subprotocols by which a new socket asks to resume the connection; none if it can no longer be resumed. */
   offer(): string[] {
     const session = this.#current
-    if (!session?.resumeToken || this.#isOver(session)) return []
+    if (!session?.resumeToken || this.#isExpired(session)) return []
     session.isOffered = true
     return [`${HUB_RESUME_PREFIX}${session.resumeToken}.${session.lastSeq}`]
   }
 
   /** Called when a socket is ready. Returns its session, and the previous connection if that was not resumed. */
-  ready(connection: HubConnection, frame: ReadyFrame): { session: HubSession; missed: string | undefined } {
+  ready(
+    connection: HubConnection,
+    frame: ReadyFrame,
+  ): { session: HubSession; unresumed: string | undefined } {
     const previous = this.#current
     const isResumed = frame.resumed === true && previous !== undefined
     const session: HubSession = {
@@ -55,7 +58,7 @@ export class Resumption {
     this.#current = current
     return {
       session: current,
-      missed: isResumed || !previous?.resumeToken ? undefined : previous.connectionId,
+      unresumed: isResumed || !previous?.resumeToken ? undefined : previous.connectionId,
     }
   }
 
@@ -65,17 +68,17 @@ export class Resumption {
   }
 
   /** Whether this agent itself may have resumed the connection that closed with `resumed_elsewhere`. */
-  isOwnDoing(connection: HubConnection): boolean {
+  mayHaveResumed(connection: HubConnection): boolean {
     return this.#sessions.get(connection)?.isOffered === true
   }
 
   /** The session of a socket; the socket itself before `ready`. */
-  of(connection: HubConnection): object {
+  sessionOf(connection: HubConnection): object {
     return this.#sessions.get(connection) ?? connection
   }
 
-  /** Passes a message on, unless it has arrived before. */
-  take(connection: HubConnection, frame: MessageFrame): void {
+  /** Passes a message to the handover, unless it has arrived before. */
+  receive(connection: HubConnection, frame: MessageFrame): void {
     const session = this.#sessions.get(connection)
     const { seq } = frame
     if (session && seq !== undefined) {
@@ -85,7 +88,7 @@ export class Resumption {
     this.#handover.arrived(connection, frame)
   }
 
-  #isOver({ lostAt, resumeSeconds }: HubSession): boolean {
+  #isExpired({ lostAt, resumeSeconds }: HubSession): boolean {
     return lostAt !== undefined && this.#clock.now() - lostAt > resumeSeconds * 1000
   }
 }

@@ -11,10 +11,10 @@ export interface SessionTokensOptions {
   refresh(refreshToken: string, idempotencyKey: string): Promise<SessionAnswer>
 }
 
-/** A session's tokens. Of all clients of the storage, one at a time refreshes or replaces them. */
+/** A session's tokens. Of all clients that share the storage, one at a time refreshes or replaces them. */
 export class SessionTokens {
   #options: SessionTokensOptions
-  #flight: Promise<SessionAnswer | undefined> | undefined
+  #refreshInProgress: Promise<SessionAnswer | undefined> | undefined
 
   constructor(options: SessionTokensOptions) {
     this.#options = options
@@ -25,11 +25,11 @@ export class SessionTokens {
   }
 
   /** Stores the tokens of a sign-in, after a refresh in progress, whose answer would replace them. */
-  keep(answer: SessionAnswer): Promise<void> {
-    return this.#exclusive(async () => this.#options.store.set(stored(answer)))
+  storeSignIn(answer: SessionAnswer): Promise<void> {
+    return this.#exclusive(async () => this.#options.store.set(toStoredTokens(answer)))
   }
 
-  forget(): Promise<void> {
+  delete(): Promise<void> {
     return this.#exclusive(async () => this.#options.store.delete())
   }
 
@@ -38,29 +38,29 @@ export class SessionTokens {
   }
 
   /**
-   * Refreshes the tokens unless `refused`, the rejected access token, was replaced meanwhile.
+   * Refreshes the tokens unless `rejectedToken`, the rejected access token, was replaced meanwhile.
    *
-   * @returns the server's answer, or undefined when another client had refreshed meanwhile
+   * @returns the server's answer, or undefined if another client has refreshed them meanwhile
    */
-  refresh(refused?: string): Promise<SessionAnswer | undefined> {
-    this.#flight ??= this.#exclusive(() => this.#renew(refused)).finally(() => {
-      this.#flight = undefined
+  refresh(rejectedToken?: string): Promise<SessionAnswer | undefined> {
+    this.#refreshInProgress ??= this.#exclusive(() => this.#renew(rejectedToken)).finally(() => {
+      this.#refreshInProgress = undefined
     })
-    return this.#flight
+    return this.#refreshInProgress
   }
 
-  async #renew(refused: string | undefined): Promise<SessionAnswer | undefined> {
+  async #renew(rejectedToken: string | undefined): Promise<SessionAnswer | undefined> {
     const { store, refresh } = this.#options
     const tokens = await store.get()
     if (!tokens) throw notSignedIn()
-    if (refused !== undefined && tokens.access !== refused) return undefined
+    if (rejectedToken !== undefined && tokens.access !== rejectedToken) return undefined
     // Stored before it is used: if this process dies before the response, the next one retries with the same key and
     // gets the same successor, instead of triggering reuse detection.
     const refreshKey = tokens.refreshKey ?? randomId()
     await store.set({ ...tokens, refreshKey })
     try {
       const answer = await refresh(tokens.refresh, refreshKey)
-      await store.set(stored(answer))
+      await store.set(toStoredTokens(answer))
       return answer
     } catch (error) {
       if (error instanceof KeywayError && error.status === 401) await store.delete()
@@ -80,6 +80,6 @@ export function notSignedIn(): KeywayError {
   return new KeywayError('authentication_required', advice, { status: 401 })
 }
 
-function stored({ access_token, refresh_token, session_id }: SessionAnswer): StoredTokens {
+function toStoredTokens({ access_token, refresh_token, session_id }: SessionAnswer): StoredTokens {
   return { access: access_token, refresh: refresh_token, sessionId: session_id }
 }

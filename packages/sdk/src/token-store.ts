@@ -1,4 +1,4 @@
-import { createTurns } from './turns.ts'
+import { createMutex } from './mutex.ts'
 
 /** The tokens of a signed-in client. */
 export interface StoredTokens {
@@ -11,7 +11,7 @@ export interface StoredTokens {
 
 /**
  * Storage for a client's tokens, which several clients (tabs, processes) may share: `memoryTokenStore`,
- * `browserTokenStore`, `cookieTokenStores`, `fileTokenStore` of `@keyway/sdk/node`, or one of your own, for example over
+ * `browserTokenStore`, `cookieTokenStores`, `fileTokenStore` of `@keyway/sdk/node`, or one of your own, for example in
  * the system's keychain.
  */
 export interface TokenStore {
@@ -28,16 +28,16 @@ export interface TokenStore {
 
 /** A store in memory, the default. */
 export function memoryTokenStore(tokens?: StoredTokens): TokenStore {
-  let held = tokens
+  let current = tokens
   return {
-    get: () => held,
+    get: () => current,
     set: next => {
-      held = next
+      current = next
     },
     delete: () => {
-      held = undefined
+      current = undefined
     },
-    exclusive: createTurns(),
+    exclusive: createMutex(),
   }
 }
 

@@ -23,7 +23,7 @@ export async function importKey(document: Jwk): Promise<VerificationKey | undefi
   const alg = algOf(document)
   if (!alg || (document.alg !== undefined && document.alg !== alg)) return undefined
   if (document.use !== undefined && document.use !== 'sig') return undefined
-  const { members, parameters, signatureBytes } = KINDS[alg]
+  const { members, parameters, signatureBytes } = KEY_TYPES[alg]
   const jwk = Object.fromEntries(members.map(name => [name, document[name]]))
   try {
     const key = await crypto.subtle.importKey('jwk', jwk as JsonWebKey, parameters, false, ['verify'])
@@ -35,17 +35,17 @@ export async function importKey(document: Jwk): Promise<VerificationKey | undefi
       },
     }
   } catch {
-    return undefined // no point on the curve, or a platform without the algorithm
+    return undefined // not a point on the curve, or the platform lacks the algorithm
   }
 }
 
-interface Kind {
+interface KeyType {
   members: string[]
   parameters: { name: string; namedCurve?: string; hash?: string }
   signatureBytes?: number
 }
 
-const KINDS: Record<TokenAlg, Kind> = {
+const KEY_TYPES: Record<TokenAlg, KeyType> = {
   EdDSA: {
     members: ['kty', 'crv', 'x'],
     parameters: { name: 'Ed25519' },

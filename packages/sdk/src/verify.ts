@@ -121,8 +121,8 @@ async function checkSignature(
   if (!key) throw invalid('the issuer has no such key')
   // The algorithm is that of the key, never that of the token (RFC 8725 section 3.1).
   if (key.alg !== alg) throw invalid('alg is not that of the key')
-  const good = await key.verify(new TextEncoder().encode(signed), signature)
-  if (!good) throw invalid('the signature is wrong')
+  const isValid = await key.verify(new TextEncoder().encode(signed), signature)
+  if (!isValid) throw invalid('the signature is wrong')
 }
 
 function checkClaims(

@@ -19,7 +19,7 @@ const RENEWAL_AT = 675_000
 const isCode = (code: string) => (error: unknown) => error instanceof KeywayError && error.code === code
 
 /** Waits for I/O that is in progress and cannot be awaited. */
-const settle = async (rounds = 20) => {
+const letIoFinish = async (rounds = 20) => {
   for (let round = 0; round < rounds; round++) await new Promise(resolve => setTimeout(resolve, 1))
 }
 
@@ -308,7 +308,7 @@ describe('reconnect', () => {
     for (const step of [-12 * HOUR, 12 * HOUR, -50 * 365 * 24 * HOUR]) {
       Date.now = () => real() + step
       clock.advance(1)
-      await settle(3)
+      await letIoFinish(3)
     }
     assert.equal(clock.next(), before! - 3)
     assert.equal(agent.connected, true)
@@ -317,14 +317,14 @@ describe('reconnect', () => {
 })
 
 /** Drains the agent's connection; returns the server's end of its new one. */
-async function movedOn({
+async function moveAgent({
   server,
   events,
   clock,
   end,
 }: Omit<Awaited<ReturnType<typeof startConnected>>, 'agent'>): Promise<ServerEnd> {
   end.send({ type: 'draining', close_in_seconds: 10 })
-  await settle()
+  await letIoFinish()
   clock.advance(1000)
   const successor = await server.connections.next()
   await events.ready.next()
@@ -335,7 +335,7 @@ describe('move to another node', () => {
   test('on `draining` the agent keeps the old connection until its successor is ready', async t => {
     const { server, agent, events, clock, end } = await startConnected(t)
     end.send({ type: 'draining', close_in_seconds: 10 })
-    await settle()
+    await letIoFinish()
     clock.advance(1000)
     const successor = await server.connections.next()
     assert.equal((await events.ready.next()).connectionId, 'connection-2')
@@ -347,7 +347,7 @@ describe('move to another node', () => {
     successor.send({ type: 'sent', id: frame.id, delivered: 2 })
     assert.deepEqual(await sending, { delivered: 2 })
     await end.closed
-    await settle()
+    await letIoFinish()
     assert.equal(events.disconnected.rest.length, 0)
     assert.equal(server.connectionCount, 2)
   })
@@ -357,11 +357,11 @@ describe('move to another node', () => {
     const before = [agent.send('all', 1), agent.send('all', 2)]
     const first = (await end.frames.next()) as { id: string }
     const second = (await end.frames.next()) as { id: string }
-    const successor = await movedOn({ server, events, clock, end })
+    const successor = await moveAgent({ server, events, clock, end })
     const after = agent.send('all', 3)
     end.send({ type: 'sent', id: first.id, delivered: 1 })
     await before[0]
-    await settle()
+    await letIoFinish()
     assert.equal(successor.frames.rest.length, 0)
     end.send({ type: 'error', code: 'invalid_frame', detail: 'two', id: second.id })
     await assert.rejects(before[1]!)
@@ -375,7 +375,7 @@ describe('move to another node', () => {
     const { server, agent, events, clock, end } = await startConnected(t)
     const sending = agent.send('all', 'once')
     await end.frames.next()
-    const successor = await movedOn({ server, events, clock, end })
+    const successor = await moveAgent({ server, events, clock, end })
     end.close(1012, 'restarting')
     const frame = (await successor.frames.next()) as { id: string; data: unknown }
     assert.equal(frame.data, 'once')
@@ -387,10 +387,10 @@ describe('move to another node', () => {
     const { server, agent, events, clock, end } = await startConnected(t)
     server.greet = next => next.close(1012, 'restarting')
     end.send({ type: 'draining', close_in_seconds: 10 })
-    await settle()
+    await letIoFinish()
     clock.advance(1000)
     await server.connections.next()
-    await settle()
+    await letIoFinish()
     assert.equal(agent.connected, true)
     assert.equal(events.disconnected.rest.length, 0)
     server.greet = next => next.send(readyFrame(next.id, 900))
@@ -402,32 +402,32 @@ describe('move to another node', () => {
 
   test('a message received over both connections is emitted once', async t => {
     const { server, events, clock, end } = await startConnected(t)
-    const successor = await movedOn({ server, events, clock, end })
-    const twice = { type: 'message', id: 'm', from: 'x', from_key_id: null, data: 1 }
-    end.send(twice)
-    successor.send(twice)
-    successor.send({ ...twice, id: 'n', data: 2 })
+    const successor = await moveAgent({ server, events, clock, end })
+    const duplicate = { type: 'message', id: 'm', from: 'x', from_key_id: null, data: 1 }
+    end.send(duplicate)
+    successor.send(duplicate)
+    successor.send({ ...duplicate, id: 'n', data: 2 })
     end.send({ type: 'pong' })
     assert.equal((await events.message.next()).id, 'm')
     assert.equal((await events.message.next()).id, 'n')
   })
 
-  for (const [how, letGo] of [
+  for (const [how, release] of [
     ['answers a ping', end => end.send({ type: 'pong' })],
-    ['is over', end => end.close(1012, 'restarting')],
-    ['has said nothing for longer than a hub waits', (_, clock) => clock.advance(2_500)],
+    ['is closed', end => end.close(1012, 'restarting')],
+    ['has been silent for longer than a hub waits', (_, clock) => clock.advance(2_500)],
   ] as [string, (end: ServerEnd, clock: ManualClock) => void][])
-    test(`messages of the successor are held back until the old connection ${how}`, async t => {
+    test(`messages of the successor are buffered until the old connection ${how}`, async t => {
       const { server, events, clock, end } = await startConnected(t)
-      const successor = await movedOn({ server, events, clock, end })
+      const successor = await moveAgent({ server, events, clock, end })
       assert.deepEqual(await end.frames.next(), { type: 'ping' })
       const message = { type: 'message', from: 'x', from_key_id: null }
       successor.send({ ...message, id: 'second', data: 2 })
-      await settle()
+      await letIoFinish()
       assert.equal(events.message.rest.length, 0)
       end.send({ ...message, id: 'first', data: 1 })
       assert.equal((await events.message.next()).id, 'first')
-      letGo(end, clock)
+      release(end, clock)
       assert.equal((await events.message.next()).id, 'second')
       successor.send({ ...message, id: 'third', data: 3 })
       assert.equal((await events.message.next()).id, 'third')
@@ -435,10 +435,10 @@ describe('move to another node', () => {
 
   test('messages of the successor are emitted if it closes first', async t => {
     const { server, events, clock, end } = await startConnected(t)
-    const successor = await movedOn({ server, events, clock, end })
+    const successor = await moveAgent({ server, events, clock, end })
     assert.deepEqual(await end.frames.next(), { type: 'ping' })
     successor.send({ type: 'message', id: 'brought', from: 'x', from_key_id: null, data: 1 })
-    await settle()
+    await letIoFinish()
     assert.equal(events.message.rest.length, 0)
     successor.close(1012, 'restarting')
     assert.equal((await events.message.next()).id, 'brought')
@@ -495,7 +495,7 @@ describe('send', () => {
     const sending = agent.send('all', 'patience')
     const { id } = (await end.frames.next()) as { id: string }
     end.send({ type: 'error', code: 'rate_limited', detail: 'Slow down.', id })
-    await settle()
+    await letIoFinish()
     assert.equal(end.frames.rest.length, 0)
     clock.advance(1000)
     assert.equal(((await end.frames.next()) as { id: string }).id, id)
@@ -508,10 +508,10 @@ describe('send', () => {
     const { server, agent, events, clock, end } = await startConnected(t)
     end.close(1012, 'restarting')
     await events.disconnected.next()
-    const given = agent.send('all', 'given up', { signal: controller.signal })
+    const aborted = agent.send('all', 'given up', { signal: controller.signal })
     agent.send('all', 'kept').catch(() => {})
     controller.abort(new Error('changed my mind'))
-    await assert.rejects(given, /changed my mind/)
+    await assert.rejects(aborted, /changed my mind/)
     clock.advance(1000)
     const next = await server.connections.next()
     assert.equal(((await next.frames.next()) as { data: unknown }).data, 'kept')
@@ -519,7 +519,7 @@ describe('send', () => {
 })
 
 describe('receive', () => {
-  test('a message has its sender, by event and by iteration', async t => {
+  test('an iteration yields messages with their sender', async t => {
     const { agent, end } = await startConnected(t)
     const iteration = agent[Symbol.asyncIterator]()
     end.send({ type: 'message', id: '7', from: 'api', from_key_id: 'k', data: { a: [1] } })
@@ -555,7 +555,7 @@ describe('renewal', () => {
       await keepAlive(clock, end, events, seconds * 1000 - 100)
       assert.equal(server.exchangeCount, 1)
       clock.advance(100)
-      const frame = (await nextOf(end, 'token')) as { token: string }
+      const frame = (await nextFrameOfType(end, 'token')) as { token: string }
       assert.equal(frame.token, 'token-2')
       end.send({ type: 'token_accepted', expires_at: '', expires_in: 900 })
       assert.deepEqual(await events.renewed.next(), { expiresIn: 900 })
@@ -572,10 +572,10 @@ describe('renewal', () => {
     await keepAlive(clock, end, events, RENEWAL_AT - 1)
     clock.advance(1)
     for (let round = 0; round < 4; round++) {
-      await settle()
+      await letIoFinish()
       clock.advance(1000)
     }
-    assert.equal(((await nextOf(end, 'token')) as { token: string }).token, 'token-4')
+    assert.equal(((await nextFrameOfType(end, 'token')) as { token: string }).token, 'token-4')
     assert.equal(server.connectionCount, 1)
     assert.equal(events.disconnected.rest.length, 0)
   })
@@ -584,11 +584,11 @@ describe('renewal', () => {
     const { clock, end, events } = await startConnected(t)
     await keepAlive(clock, end, events, RENEWAL_AT - 1)
     clock.advance(1)
-    await nextOf(end, 'token')
+    await nextFrameOfType(end, 'token')
     end.send({ type: 'error', code: 'invalid_token', detail: 'No.' })
-    await settle()
+    await letIoFinish()
     clock.advance(1000)
-    assert.equal(((await nextOf(end, 'token')) as { token: string }).token, 'token-3')
+    assert.equal(((await nextFrameOfType(end, 'token')) as { token: string }).token, 'token-3')
     assert.equal(events.disconnected.rest.length, 0)
   })
 
@@ -596,7 +596,7 @@ describe('renewal', () => {
     const { server, clock, end, events } = await startConnected(t)
     await keepAlive(clock, end, events, RENEWAL_AT - 1)
     clock.advance(1)
-    assert.equal(((await nextOf(end, 'token')) as { token: string }).token, 'token-2')
+    assert.equal(((await nextFrameOfType(end, 'token')) as { token: string }).token, 'token-2')
     end.send({ type: 'error', code: 'invalid_token', detail: 'No.' })
     end.close(1011, 'internal')
     const { retryInMs } = await events.disconnected.next()
@@ -608,9 +608,9 @@ describe('renewal', () => {
   test('`token_expiring` triggers the renewal', async t => {
     const { clock, end } = await startConnected(t)
     end.send({ type: 'token_expiring', expires_at: '', expires_in: 60 })
-    await settle()
+    await letIoFinish()
     clock.advance(0)
-    assert.equal(((await nextOf(end, 'token')) as { token: string }).token, 'token-2')
+    assert.equal(((await nextFrameOfType(end, 'token')) as { token: string }).token, 'token-2')
   })
 
   test('an agent whose key is about to expire does not exchange in a tight loop', async t => {
@@ -619,10 +619,10 @@ describe('renewal', () => {
     })
     for (let second = 0; second < 20; second++) {
       clock.advance(1000)
-      await settle(4)
+      await letIoFinish(4)
       end.send({ type: 'token_accepted', expires_at: '', expires_in: 20 - second })
       end.send({ type: 'token_expiring', expires_at: '', expires_in: 20 - second })
-      await settle(4)
+      await letIoFinish(4)
     }
     assert.ok(server.exchangeCount <= 5, `${server.exchangeCount} exchanges`)
   })
@@ -635,7 +635,7 @@ describe('renewal', () => {
       for (let minute = 0; minute < 10; minute++) {
         clock.advance(20_000)
         end.send({ type: 'pong' })
-        await settle(4)
+        await letIoFinish(4)
       }
       assert.equal(agent.connected, true)
       assert.ok(server.exchangeCount < 30, `${server.exchangeCount} exchanges in 200 s`)
@@ -650,14 +650,14 @@ async function keepAlive(
   events: Recorded,
   ms: number,
 ): Promise<void> {
-  for (let left = ms; left > 0; left -= 20_000) {
-    clock.advance(Math.min(20_000, left))
-    end.send({ type: 'message', id: `heard-${left}`, from: 'x', from_key_id: null, data: null })
+  for (let remaining = ms; remaining > 0; remaining -= 20_000) {
+    clock.advance(Math.min(20_000, remaining))
+    end.send({ type: 'message', id: `heard-${remaining}`, from: 'x', from_key_id: null, data: null })
     await events.message.next()
   }
 }
 
-async function nextOf(
+async function nextFrameOfType(
   end: { frames: { next(): Promise<{ type: string }> } },
   type: string,
 ): Promise<unknown> {

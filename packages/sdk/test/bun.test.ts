@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { tool } from '../../../tools/install.ts'
 
 const HERE = import.meta.dirname
-/** Runs three tests at once, as in Node, since each starts a service. */
+/** Bun runs at most three tests at once, as Node does here, since each test starts a service. */
 const THREE_AT_ONCE = ['--concurrent', '--max-concurrency=3']
 
 describe('the SDK on Bun', { concurrency: true }, () => {

@@ -7,43 +7,54 @@ import { startDroppingProxy } from './support/dropping-proxy.ts'
 import { startKeyway } from './support/keyway-server.ts'
 
 /** How long the proxy drops packets: shorter than the agent's detection time, equal, and longer. */
-const SILENCES_S = [5, 20, 33, 36, 50, 65, 90]
+const OUTAGES_S = [5, 20, 33, 36, 50, 65, 90]
 /** 25 s of silence, 10 s without a pong, and a tolerance for a busy machine. */
-const NOTICED_WITHIN_S = 36
-const BACK_WITHIN_S = 40
+const DETECTED_WITHIN_S = 36
+const RECONNECTED_WITHIN_S = 40
 
 test('an agent reconnects after dropped packets, in real time', { timeout: 240_000 }, async t => {
   const { url, keyway } = await startKeyway(t)
   const { key } = await keyway.apiKeys.create()
-  const results = await Promise.all(SILENCES_S.map(silence => live(silence)))
-  for (const { silence, noticedAfter, back } of results) {
-    const notice = noticedAfter === undefined ? 'not detected' : `detected after ${noticedAfter.toFixed(1)} s`
-    t.diagnostic(`silent for ${silence} s: ${notice}, back ${back.toFixed(1)} s after the return`)
+  const results = await Promise.all(OUTAGES_S.map(outage => measure(outage)))
+  for (const { outage, detectedAfter, reconnectedAfter } of results) {
+    const notice =
+      detectedAfter === undefined ? 'not detected' : `detected after ${detectedAfter.toFixed(1)} s`
+    t.diagnostic(
+      `silent for ${outage} s: ${notice}, reconnected ${reconnectedAfter.toFixed(1)} s after the end of the outage`,
+    )
   }
-  for (const { silence, noticedAfter, back } of results) {
-    assert.ok(back <= BACK_WITHIN_S, `silent for ${silence} s, back after ${back} s`)
-    if (silence > NOTICED_WITHIN_S) assert.ok((noticedAfter ?? Number.POSITIVE_INFINITY) <= NOTICED_WITHIN_S)
+  for (const { outage, detectedAfter, reconnectedAfter } of results) {
+    assert.ok(
+      reconnectedAfter <= RECONNECTED_WITHIN_S,
+      `silent for ${outage} s, reconnected after ${reconnectedAfter} s`,
+    )
+    if (outage > DETECTED_WITHIN_S)
+      assert.ok((detectedAfter ?? Number.POSITIVE_INFINITY) <= DETECTED_WITHIN_S)
   }
 
-  async function live(silence: number) {
+  async function measure(outage: number) {
     const proxy = await startDroppingProxy(t, url)
     const agent = new Agent({ url: proxy.url, apiKey: key, WebSocket: platformWebSocket })
     t.after(() => agent.close())
     await next(agent, 'ready')
     await wait(1000)
-    proxy.swallow()
-    const silentAt = performance.now()
-    let noticedAfter: number | undefined
+    proxy.dropPackets()
+    const startedAt = performance.now()
+    let detectedAfter: number | undefined
     agent.once('disconnected', () => {
-      noticedAfter = (performance.now() - silentAt) / 1000
+      detectedAfter = (performance.now() - startedAt) / 1000
       assert.equal(agent.connected, false)
     })
-    await wait(silence * 1000)
-    const toldBefore = noticedAfter
-    const returnedAt = performance.now()
+    await wait(outage * 1000)
+    const detectedInOutage = detectedAfter
+    const restoredAt = performance.now()
     proxy.restore()
     await next(agent, 'ready')
-    return { silence, noticedAfter: toldBefore, back: (performance.now() - returnedAt) / 1000 }
+    return {
+      outage,
+      detectedAfter: detectedInOutage,
+      reconnectedAfter: (performance.now() - restoredAt) / 1000,
+    }
   }
 })
 

@@ -62,28 +62,28 @@ test('the foreign hub accepts agents, and closes their connections when their ke
 
   const { key, id } = await keyway.apiKeys.create()
   const { token } = await keyway.exchange({ api_key: key, audience })
-  const guest = await connectWhenReady(`ws://localhost:${port}`, token)
-  guest.send('hello')
-  assert.equal(String((await once(guest, 'message'))[0]), 'hello')
-  const closed = once(guest, 'close')
+  const socket = await connectWhenReady(`ws://localhost:${port}`, token)
+  socket.send('hello')
+  assert.equal(String((await once(socket, 'message'))[0]), 'hello')
+  const closed = once(socket, 'close')
   await keyway.apiKeys.revoke(id)
   assert.equal((await closed)[0], 4410)
 
   // Suspending a user closes their connections; tokens issued after the activation connect again.
   const other = await keyway.apiKeys.create()
-  const enter = async () => {
+  const connectOther = async () => {
     const { token } = await keyway.exchange({ api_key: other.key, audience })
     return connectOnce(`ws://localhost:${port}`, token)
   }
-  const sleeper = (await enter())!
-  const asleep = once(sleeper, 'close')
+  const suspended = (await connectOther())!
+  const suspendedClosed = once(suspended, 'close')
   const { user } = await keyway.account.get()
   await command('users', 'suspend', user.id)
-  assert.equal((await asleep)[0], 4410)
+  assert.equal((await suspendedClosed)[0], 4410)
   await command('users', 'activate', user.id)
-  const back = await until('the hub takes the guest back', enter)
-  back.send('hello again')
-  assert.equal(String((await once(back, 'message'))[0]), 'hello again')
+  const reconnected = await until('the hub accepts connections again', connectOther)
+  reconnected.send('hello again')
+  assert.equal(String((await once(reconnected, 'message'))[0]), 'hello again')
 })
 
 test('a page connects without a key, reconnects after a restart, and stops when the key is revoked', async t => {
@@ -103,8 +103,8 @@ test('a page connects without a key, reconnects after a restart, and stops when 
   await page.getByText('"hello page"').waitFor()
   const before = await page.getByRole('status').textContent()
   await restart()
-  const again = `/connected as/.test(state.textContent) && state.textContent !== ${JSON.stringify(before)}`
-  await page.waitForFunction(`(state => ${again})(document.querySelector('#state'))`)
+  const hasReconnected = `/connected as/.test(state.textContent) && state.textContent !== ${JSON.stringify(before)}`
+  await page.waitForFunction(`(state => ${hasReconnected})(document.querySelector('#state'))`)
   await keyway.apiKeys.revoke(id)
   await page.getByRole('status').filter({ hasText: 'Make a new key' }).waitFor()
 })
@@ -127,33 +127,33 @@ test('the metered API counts calls, charges, and answers 401, 402 and 429 with t
   const keyOf = async (limits: KeyLimits) =>
     keyway.apiKeys.create({ app_id: 'quotes', external_id: 'customer-42', metadata: { plan: 'pro' }, limits })
 
-  const rated = await keyOf({ requests: [{ limit: 12, per: 'day' }] })
-  const first = await get('/quote', rated.key)
+  const rateLimited = await keyOf({ requests: [{ limit: 12, per: 'day' }] })
+  const first = await get('/quote', rateLimited.key)
   assert.deepEqual([first.status, first.body], [200, { customer: 'customer-42', plan: 'pro' }])
   assert.match(first.headers.get('ratelimit') ?? '', /^"requests";r=11;t=\d+$/)
   assert.equal(first.headers.get('ratelimit-policy'), '"requests";q=12')
-  assert.equal((await get('/report', rated.key)).body.error, 'charge_not_authorized')
-  const over = await get('/report', rated.key)
-  assert.deepEqual([over.status, over.body.error], [429, 'rate_limited'])
-  assert.ok(Number(over.headers.get('retry-after')) > 0)
+  assert.equal((await get('/report', rateLimited.key)).body.error, 'charge_not_authorized')
+  const overRate = await get('/report', rateLimited.key)
+  assert.deepEqual([overRate.status, overRate.body.error], [429, 'rate_limited'])
+  assert.ok(Number(overRate.headers.get('retry-after')) > 0)
 
   await keyway.account.authorizeCharges('quotes')
-  const sold = await keyOf({ quota: { remaining: 35 }, spend: [{ amount: '0.50', per: 'total' }] })
-  assert.equal((await get('/report', sold.key)).status, 200)
-  assert.equal((await get('/report', sold.key)).status, 200)
-  const spent = await get('/report', sold.key)
-  assert.deepEqual([spent.status, spent.body.error], [402, 'spend_limit_reached'])
-  const used = await get('/report', sold.key)
-  assert.deepEqual([used.status, used.body.error], [402, 'quota_exhausted'])
-  assert.equal((await get('/quote', sold.key)).status, 200)
+  const quotaKey = await keyOf({ quota: { remaining: 35 }, spend: [{ amount: '0.50', per: 'total' }] })
+  assert.equal((await get('/report', quotaKey.key)).status, 200)
+  assert.equal((await get('/report', quotaKey.key)).status, 200)
+  const overSpend = await get('/report', quotaKey.key)
+  assert.deepEqual([overSpend.status, overSpend.body.error], [402, 'spend_limit_reached'])
+  const overQuota = await get('/report', quotaKey.key)
+  assert.deepEqual([overQuota.status, overQuota.body.error], [402, 'quota_exhausted'])
+  assert.equal((await get('/quote', quotaKey.key)).status, 200)
 
-  await keyway.apiKeys.revoke(sold.id)
-  assert.equal((await get('/quote', sold.key)).status, 401)
+  await keyway.apiKeys.revoke(quotaKey.id)
+  assert.equal((await get('/quote', quotaKey.key)).status, 401)
   assert.equal((await get('/quote', 'nonsense')).status, 401)
   const { data } = await keyway.apiKeys.list({ external_id: 'customer-42', status: 'active' })
   assert.deepEqual(
     data.map(({ id, metadata }) => [id, metadata]),
-    [[rated.id, { plan: 'pro' }]],
+    [[rateLimited.id, { plan: 'pro' }]],
   )
 })
 
@@ -165,7 +165,7 @@ test('an API of its own accepts tokens offline and keys by introspection, within
   const secret = (await command('apps', 'secret', 'notes')).trim()
   const settings = { KEYWAY_URL: url, KEYWAY_APP_ID: 'notes', KEYWAY_APP_SECRET: secret }
   await start(t, 'own-api.ts', { ...settings, KEYWAY_AUDIENCE: audience, PORT: String(port) }, /Listening/)
-  const ask = async (credential: string, method = 'GET') => {
+  const request = async (credential: string, method = 'GET') => {
     const headers = { authorization: `Bearer ${credential}` }
     const response = await fetch(audience, { method, headers })
     return { status: response.status, body: await response.json() }
@@ -173,22 +173,22 @@ test('an API of its own accepts tokens offline and keys by introspection, within
 
   const { key, id } = await keyway.apiKeys.create({ scopes: ['agent:connect', 'notes:read'] })
   const { token, agent_id } = await keyway.exchange({ api_key: key, audience })
-  const forHub = await keyway.exchange({ api_key: key })
+  const hubToken = await keyway.exchange({ api_key: key })
   const expected = { status: 200, body: { person: agent_id, key: id } }
-  assert.deepEqual(await ask(key), expected)
+  assert.deepEqual(await request(key), expected)
   // The example refuses tokens until it has read the feed once, shortly after it starts to listen.
-  await until('the API has read the feed', async () => (await ask(token)).status === 200)
-  assert.deepEqual(await ask(token), expected)
+  await until('the API has read the feed', async () => (await request(token)).status === 200)
+  assert.deepEqual(await request(token), expected)
   for (const credential of [key, token]) {
-    const refused = await ask(credential, 'POST')
+    const refused = await request(credential, 'POST')
     assert.deepEqual([refused.status, refused.body.error], [403, 'insufficient_scope'])
   }
-  for (const credential of ['', 'nonsense', forHub.token, `${key}x`])
-    assert.equal((await ask(credential)).status, 401, credential)
+  for (const credential of ['', 'nonsense', hubToken.token, `${key}x`])
+    assert.equal((await request(credential)).status, 401, credential)
 
   await keyway.apiKeys.revoke(id)
-  assert.equal((await ask(key)).status, 401)
-  await until('the revocation arrived', async () => (await ask(token)).status === 401)
+  assert.equal((await request(key)).status, 401)
+  await until('the revocation arrived', async () => (await request(token)).status === 401)
 })
 
 test('the commands of examples/README.md work as printed, up to the start of each example', {

@@ -9,23 +9,23 @@ import { type Page, sharedBrowser } from '../../server/test/support/browser.ts'
 import { until } from '../../server/test/support/patience.ts'
 import { startWeb, typeCode, type WebServer } from '../../server/test/support/web.ts'
 
-const browser = sharedBrowser()
+const openBrowser = sharedBrowser()
 const COMMAND = join(import.meta.dirname, '../dist/keyway-agent.js')
 const ADA = 'ada@example.com'
 
 test('npx … login opens the page, gets the approved key into a private file, and npx … run connects with it', async t => {
-  const opened = await browser(t)
-  if (!opened) return
+  const browser = await openBrowser(t)
+  if (!browser) return
   const web = await startWeb(t)
   const machine = newMachine(t)
-  const npx = { ...machine.env, npm_config_cache: join(machine.home, 'npm') }
-  const login = start(t, 'npx', ['-y', `${web.url}/sdk.tgz`, 'login', '--scope', 'agent:connect'], npx)
+  const npxEnv = { ...machine.env, npm_config_cache: join(machine.home, 'npm') }
+  const login = start(t, 'npx', ['-y', `${web.url}/sdk.tgz`, 'login', '--scope', 'agent:connect'], npxEnv)
   const address = await until('the browser was started', () => machine.openedPage())
-  assert.ok((await login.saidWhen(/Waiting/)).includes(address))
+  assert.ok((await login.outputWith(/Waiting/)).includes(address))
 
-  const page = await (await opened.newContext()).newPage()
+  const page = await (await browser.newContext()).newPage()
   await page.goto(address)
-  await signInHere(page, web)
+  await signIn(page, web)
   await page.getByRole('heading', { name: /asks for access/ }).waitFor()
   assert.ok((await page.locator('main').textContent())!.includes(hostname()))
   const [code = ''] = /[A-Z]{4}-[A-Z]{4}/.exec((await page.locator('main').textContent())!) ?? []
@@ -43,8 +43,8 @@ test('npx … login opens the page, gets the approved key into a private file, a
   assert.equal(services[web.url].name, hostname())
   assert.doesNotMatch(login.output(), /svc_\w{20}/, 'the key itself is not shown')
 
-  const agent = start(t, 'npx', ['-y', `${web.url}/sdk.tgz`, 'run'], npx)
-  assert.ok((await agent.saidWhen(/ready: connection/)).includes(`key ${hostname()}`))
+  const agent = start(t, 'npx', ['-y', `${web.url}/sdk.tgz`, 'run'], npxEnv)
+  assert.ok((await agent.outputWith(/ready: connection/)).includes(`key ${hostname()}`))
   await page.goto(`${web.url}/keys`)
   await page.getByText(hostname()).first().waitFor()
   await post(`${web.url}/auth/revoke`, { token: services[web.url].key })
@@ -54,7 +54,7 @@ test('npx … login opens the page, gets the approved key into a private file, a
 test('logout forgets the key and says that it still works', async t => {
   const web = await startWeb(t)
   const machine = newMachine(t)
-  await loggedIn(t, web, machine)
+  await logIn(t, web, machine)
   const { services } = JSON.parse(readFileSync(machine.credentials, 'utf8'))
   const logout = start(t, process.execPath, [COMMAND, 'logout'], machine.env)
   assert.equal(await logout.status(), 0)
@@ -70,14 +70,14 @@ test('logout forgets the key and says that it still works', async t => {
 test('a second login keeps the keys of other services, and names the key that it replaces', async t => {
   const web = await startWeb(t)
   const machine = newMachine(t)
-  await loggedIn(t, web, machine)
+  await logIn(t, web, machine)
   const before = JSON.parse(readFileSync(machine.credentials, 'utf8'))
   const other = { 'https://other.test': before.services[web.url] }
   writeFileSync(
     machine.credentials,
     JSON.stringify({ ...before, services: { ...before.services, ...other } }),
   )
-  const login = await loggedIn(t, web, machine, ['--name', 'lathe'])
+  const login = await logIn(t, web, machine, ['--name', 'lathe'])
   assert.match(login.output(), /The key that was stored before still works/)
   const { services, latest } = JSON.parse(readFileSync(machine.credentials, 'utf8'))
   assert.deepEqual(Object.keys(services).sort(), [web.url, 'https://other.test'].sort())
@@ -88,7 +88,7 @@ test('a denied login ends with status 77 and stores nothing', async t => {
   const web = await startWeb(t)
   const machine = newMachine(t)
   const login = startLogin(t, web, machine)
-  await decide(web, await login.saidWhen(/Waiting/), 'denied')
+  await decide(web, await login.outputWith(/Waiting/), 'denied')
   assert.equal(await login.status(), 77)
   assert.match(login.output(), /was denied/)
   assert.equal(existsSync(machine.credentials), false)
@@ -97,7 +97,7 @@ test('a denied login ends with status 77 and stores nothing', async t => {
 test('a scope that may not be requested, an invalid command line and a service without the device grant get clear errors', async t => {
   const web = await startWeb(t)
   const { env } = newMachine(t)
-  const cases: [words: string[], status: number, said: RegExp][] = [
+  const cases: [args: string[], status: number, output: RegExp][] = [
     [['login', '--url', web.url, '--scope', 'admin:write'], 77, /admin:write/],
     [['login', '--url', `${web.url}/nowhere`, '--scope', 'agents:nothing'], 77, /agents:nothing/],
     [['login', '--url', 'nonsense'], 78, /is not a URL/],
@@ -107,10 +107,10 @@ test('a scope that may not be requested, an invalid command line and a service w
     [['login', 'twice'], 64, /Unknown argument "twice"/],
     [['--help'], 0, /--no-browser/],
   ]
-  for (const [words, status, said] of cases) {
-    const command = start(t, process.execPath, [COMMAND, ...words], env)
+  for (const [args, status, output] of cases) {
+    const command = start(t, process.execPath, [COMMAND, ...args], env)
     assert.equal(await command.status(), status, command.output())
-    assert.match(command.output(), said)
+    assert.match(command.output(), output)
   }
 })
 
@@ -131,55 +131,56 @@ interface Machine {
 function newMachine(t: TestContext): Machine {
   const home = mkdtempSync(join(tmpdir(), 'keyway-login-'))
   t.after(() => rmSync(home, { recursive: true, force: true }))
-  const [script, opened] = [join(home, 'browser'), join(home, 'opened')]
-  writeFileSync(script, `#!/bin/sh\nprintf '%s' "$1" > '${opened}'\n`)
+  const [script, urlFile] = [join(home, 'browser'), join(home, 'opened')]
+  writeFileSync(script, `#!/bin/sh\nprintf '%s' "$1" > '${urlFile}'\n`)
   chmodSync(script, 0o755)
-  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('KEYWAY_'))
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('KEYWAY_'))
   const folders = { HOME: home, XDG_CONFIG_HOME: join(home, 'config'), BROWSER: script }
   return {
     home,
     credentials: join(home, 'config/keyway/credentials.json'),
-    env: { ...Object.fromEntries(own), ...folders },
-    openedPage: () => (existsSync(opened) ? readFileSync(opened, 'utf8') || undefined : undefined),
+    env: { ...Object.fromEntries(inherited), ...folders },
+    openedPage: () => (existsSync(urlFile) ? readFileSync(urlFile, 'utf8') || undefined : undefined),
   }
 }
 
-interface Running {
+interface RunningCommand {
   output(): string
   /** Waits until the command has printed a match; returns its whole output. */
-  saidWhen(what: RegExp): Promise<string>
+  outputWith(pattern: RegExp): Promise<string>
   status(): Promise<number | null>
 }
 
-function start(t: TestContext, program: string, words: string[], env: NodeJS.ProcessEnv): Running {
-  const child: ChildProcess = spawn(program, words, { env, stdio: ['ignore', 'pipe', 'pipe'] })
+function start(t: TestContext, program: string, args: string[], env: NodeJS.ProcessEnv): RunningCommand {
+  const child: ChildProcess = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
   t.after(() => void child.kill('SIGKILL'))
   const ended = once(child, 'close')
   let output = ''
   for (const stream of [child.stdout!, child.stderr!]) stream.on('data', chunk => (output += chunk))
   return {
     output: () => output,
-    saidWhen: what => until(`the command says ${what}`, () => (what.test(output) ? output : undefined)),
+    outputWith: pattern =>
+      until(`the command prints ${pattern}`, () => (pattern.test(output) ? output : undefined)),
     status: async () => (await ended)[0],
   }
 }
 
-function startLogin(t: TestContext, web: WebServer, { env }: Machine, words: string[] = []): Running {
-  const args = [COMMAND, 'login', '--url', web.url, '--no-browser', ...words]
-  return start(t, process.execPath, args, env)
+function startLogin(t: TestContext, web: WebServer, { env }: Machine, args: string[] = []): RunningCommand {
+  const login = [COMMAND, 'login', '--url', web.url, '--no-browser', ...args]
+  return start(t, process.execPath, login, env)
 }
 
-async function loggedIn(t: TestContext, web: WebServer, machine: Machine, words: string[] = []) {
-  const login = startLogin(t, web, machine, words)
-  await decide(web, await login.saidWhen(/Waiting/), 'approved')
+async function logIn(t: TestContext, web: WebServer, machine: Machine, args: string[] = []) {
+  const login = startLogin(t, web, machine, args)
+  await decide(web, await login.outputWith(/Waiting/), 'approved')
   assert.equal(await login.status(), 0, login.output())
   return login
 }
 
 /** Approves or denies the request as the page does. */
-async function decide(web: WebServer, said: string, decision: 'approved' | 'denied'): Promise<void> {
+async function decide(web: WebServer, output: string, decision: 'approved' | 'denied'): Promise<void> {
   const { deviceAuthorizations, magicLinks } = web.server.services
-  const { searchParams } = new URL(/http\S+ticket=\S+/.exec(said)![0])
+  const { searchParams } = new URL(/http\S+ticket=\S+/.exec(output)![0])
   const found = await deviceAuthorizations.ofLink(searchParams.get('ticket')!, searchParams.get('user_code')!)
   const caller = { address: '127.0.0.1', network: '127.0.0.1', client: null }
   const before = (await web.mails(ADA, 0)).length
@@ -190,7 +191,7 @@ async function decide(web: WebServer, said: string, decision: 'approved' | 'deni
   assert.equal(await deviceAuthorizations.decide(found!.id, decision, person, caller), 'done')
 }
 
-async function signInHere(page: Page, web: WebServer): Promise<void> {
+async function signIn(page: Page, web: WebServer): Promise<void> {
   await page.getByLabel('E-mail address').fill(ADA)
   await page.getByRole('button', { name: 'Send me a link' }).click()
   await page.waitForURL('**/check-mail')

@@ -60,8 +60,8 @@ async function install(): Promise<string> {
   const path = mkdtempSync(join(tmpdir(), 'keyway-sdk-'))
   writeFileSync(join(path, 'package.json'), '{"private":true}')
   writeFileSync(join(path, 'sdk.tgz'), (await packSdk()).content)
-  const quiet = ['--no-audit', '--no-fund', '--offline', '--ignore-scripts']
-  await run('npm', ['install', ...quiet, './sdk.tgz'], { cwd: path })
+  const npmFlags = ['--no-audit', '--no-fund', '--offline', '--ignore-scripts']
+  await run('npm', ['install', ...npmFlags, './sdk.tgz'], { cwd: path })
   return path
 }
 
@@ -112,10 +112,10 @@ describe('the package', () => {
       names.sort(),
       ['/README.md', ...built.map(name => `/dist${name}`), '/package.json'].sort(),
     )
-    const typed = Object.keys(packed).filter(name => name.endsWith('.d.ts'))
-    assert.ok(typed.includes('/dist/agent.d.ts'))
+    const declarations = Object.keys(packed).filter(name => name.endsWith('.d.ts'))
+    assert.ok(declarations.includes('/dist/agent.d.ts'))
     assert.deepEqual(
-      typed.filter(name => /command|environment|file-lock/.test(name)),
+      declarations.filter(name => /command|environment|file-lock/.test(name)),
       [],
     )
   })
@@ -165,7 +165,7 @@ export const reconnect: 'never' = CLOSE_CODES[4410].reconnect
 `,
     )
     const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc')
-    const base = [
+    const baseOptions = [
       '--noEmit',
       '--strict',
       '--skipLibCheck',
@@ -183,7 +183,15 @@ export const reconnect: 'never' = CLOSE_CODES[4410].reconnect
       ['node20', 'node16', 'common.cts'],
       ['esnext', 'bundler'],
     ] as const) {
-      const options = [...base, '--target', 'es2022', '--module', module, '--moduleResolution', resolution]
+      const options = [
+        ...baseOptions,
+        '--target',
+        'es2022',
+        '--module',
+        module,
+        '--moduleResolution',
+        resolution,
+      ]
       await run(process.execPath, [tsc, ...options, 'index.ts', ...more], { cwd: path }).catch(error =>
         assert.fail(`${module}:\n${error.stdout}`),
       )
@@ -262,7 +270,7 @@ describe('the demo command', () => {
     })
   })
 
-  test('connects where Node has no WebSocket, with the client that the package carries', async t => {
+  test('connects where Node has no WebSocket, with the client in the package', async t => {
     const server = await startProtocolServer(t)
     const env = { ...process.env, KEYWAY_URL: server.url, KEYWAY_API_KEY: TEST_KEY }
     const program = join(await project(), 'node_modules/@keyway/sdk/dist/keyway-agent.js')

@@ -27,7 +27,7 @@ const message = (id: string, data: Json, from = 'asker', reply_to?: string) => (
 describe('a request', () => {
   test('is a message with an unguessable id, and resolves with the result that replies to it', async t => {
     const { agent, events, end } = await startConnected(t)
-    const asked = [agent.request('printer', { pages: 1 }), agent.request('printer', { pages: 2 })]
+    const requests = [agent.request('printer', { pages: 1 }), agent.request('printer', { pages: 2 })]
     const [first, second] = [await nextSend(end), await nextSend(end)]
     assert.match(first.id, /^request\.[0-9a-f]{32}-1$/)
     assert.deepEqual([first.to, first.data, first.reply_to], ['printer', { pages: 1 }, undefined])
@@ -35,27 +35,27 @@ describe('a request', () => {
     end.send(message('a', { result: null }, 'printer', second.id))
     end.send(message('b', { result: ['printed'] }, 'printer', first.id)) // before its acknowledgement
     end.send({ type: 'sent', id: first.id, delivered: 1 })
-    assert.deepEqual(await Promise.all(asked), [['printed'], null])
+    assert.deepEqual(await Promise.all(requests), [['printed'], null])
     end.send(message('c', { result: 'too late' }, 'printer', first.id))
     end.send(message('d', 'plain', 'printer', 'some message'))
     const plain = await events.message.next()
     assert.deepEqual([plain.id, plain.replyTo], ['d', 'some message'], 'late answers are no messages')
   })
 
-  test('takes data of another form, as over HTTP, as the result itself', async t => {
+  test('resolves with data that is no `Answer`, as agents may send over HTTP, as the result itself', async t => {
     const { agent, end } = await startConnected(t)
     for (const data of [7, null, ['x'], { error: 'paper' }, { page: 1 }] as Json[]) {
-      const asked = agent.request('printer', 1)
+      const answer = agent.request('printer', 1)
       end.send(message('a', data, 'api', (await nextSend(end)).id))
-      assert.deepEqual(await asked, data)
+      assert.deepEqual(await answer, data)
     }
   })
 
   test('fails at once when nobody is there, but waits for a held connection', async t => {
     const { agent, end } = await startConnected(t)
-    const nobody = agent.request('printer', 1)
+    const unreachable = agent.request('printer', 1)
     end.send({ type: 'sent', id: (await nextSend(end)).id, delivered: 0 })
-    await assert.rejects(nobody, isCode('no_responders'))
+    await assert.rejects(unreachable, isCode('no_responders'))
     const held = agent.request('printer', 2)
     const { id } = await nextSend(end)
     end.send({ type: 'sent', id, delivered: 0, held: 1 })
@@ -66,25 +66,25 @@ describe('a request', () => {
   test('to several waits for a result until all of them have answered with an error', async t => {
     const { agent, end } = await startConnected(t)
     const error = (code: string) => ({ error: { code, message: `It is ${code}.` } })
-    const lucky = agent.request('all', 1)
+    const succeeding = agent.request('all', 1)
     const first = (await nextSend(end)).id
     end.send(message('a', error('no_handler'), 'one', first))
     end.send(message('b', error('no_handler'), 'one', first)) // counts once
     end.send({ type: 'sent', id: first, delivered: 2 })
     end.send(message('c', { result: 'two' }, 'two', first))
-    assert.equal(await lucky, 'two')
+    assert.equal(await succeeding, 'two')
 
     for (const [code, expected] of [
       ['no_handler', isCode('no_responders')],
       ['failed', isCode('request_failed', 'failed')],
       ['out_of_paper', isCode('request_failed', 'out_of_paper')],
     ] as const) {
-      const unlucky = agent.request('all', 1)
+      const failing = agent.request('all', 1)
       const { id } = await nextSend(end)
       end.send(message('a', error('busy'), 'one', id))
       end.send({ type: 'sent', id, delivered: 2 })
       end.send(message('b', error(code), 'two', id))
-      await assert.rejects(unlucky, expected)
+      await assert.rejects(failing, expected)
     }
   })
 
@@ -127,18 +127,18 @@ describe('a request', () => {
     assert.equal((await nextSend(end)).data, 'in time')
   })
 
-  test('is refused beyond the bound of requests without an answer, and with an impossible timeout', async t => {
+  test('is refused beyond the limit of unanswered requests, and with an impossible timeout', async t => {
     const { agent, end } = await startConnected(t)
-    const asked: Promise<unknown>[] = []
+    const requests: Promise<unknown>[] = []
     for (let n = 0; n < MAX_PENDING_REQUESTS; n++) {
-      asked.push(agent.request('printer', n))
+      requests.push(agent.request('printer', n))
       end.send({ type: 'sent', id: (await nextSend(end)).id, delivered: 1 })
     }
     await assert.rejects(agent.request('printer', 1), isCode('queue_full'))
     for (const timeout of [0, -1, Number.NaN, Number.POSITIVE_INFINITY, 86_400_001])
       await assert.rejects(agent.request('printer', 1, { timeout }), isCode('invalid_configuration'))
     agent.close()
-    assert.ok((await Promise.allSettled(asked)).every(({ status }) => status === 'rejected'))
+    assert.ok((await Promise.allSettled(requests)).every(({ status }) => status === 'rejected'))
   })
 })
 
@@ -175,7 +175,7 @@ describe('the handler of requests', () => {
     assert.equal(events.message.rest.length, 0, 'requests are no messages')
   })
 
-  test('is called once for a request that arrives again, and the answer goes to where it came from last', async t => {
+  test('is called once for a request that arrives again, and the answer goes to the connection that sent it last', async t => {
     const { agent, end } = await startConnected(t)
     const { promise, resolve } = Promise.withResolvers<Json>()
     let calls = 0
@@ -194,7 +194,7 @@ describe('the handler of requests', () => {
     assert.deepEqual([again.to, again.data, calls], ['much later', { result: 'once' }, 2])
   })
 
-  test('runs for at most 100 requests at a time; an agent without one says so', async t => {
+  test('runs for at most 100 requests at a time; an agent without a handler says so', async t => {
     const { agent, end } = await startConnected(t)
     end.send(message('request.early', 1))
     assert.match(JSON.stringify((await nextSend(end)).data), /"no_handler"/)
@@ -232,8 +232,8 @@ describe('requests through the real hub', () => {
     await assert.rejects(asker.agent.request(mute.ready.connectionId, 1), isCode('no_responders'))
     await assert.rejects(asker.agent.request(crypto.randomUUID(), 1), isCode('no_responders'))
 
-    const heard = await asker.agent.send(mute.ready.connectionId, 'a message', { replyTo: 'some message' })
-    assert.equal(heard.delivered, 1)
+    const delivery = await asker.agent.send(mute.ready.connectionId, 'a message', { replyTo: 'some message' })
+    assert.equal(delivery.delivered, 1)
     assert.equal((await mute.events.message.next()).replyTo, 'some message')
     await keyway.agents.send(mute.ready.connectionId, 'over HTTP', { replyTo: 'another' })
     assert.equal((await mute.events.message.next()).replyTo, 'another')

@@ -7,17 +7,17 @@ import { type ProtocolServer, readyFrame, type ServerEnd } from './support/proto
 type Send = { type: 'send'; id: string; data: unknown; seq?: number }
 
 /** Waits for I/O that is in progress and cannot be awaited. */
-const settle = async () => {
+const letIoFinish = async () => {
   for (let round = 0; round < 20; round++) await new Promise(resolve => setTimeout(resolve, 1))
 }
 
 function ready(end: ServerEnd, resumed: boolean, connectionId = end.id): void {
-  const more = { resume_token: `token-of-${end.id}`, resume_seconds: 120, resumed }
-  end.send({ ...readyFrame(connectionId, 900), ...more })
+  const resumption = { resume_token: `token-of-${end.id}`, resume_seconds: 120, resumed }
+  end.send({ ...readyFrame(connectionId, 900), ...resumption })
 }
 
-/** Makes the server resume every connection that an agent asks for. */
-function resumes(server: ProtocolServer): void {
+/** Makes the server resume every connection that an agent asks to resume. */
+function resumeAll(server: ProtocolServer): void {
   server.greet = end => ready(end, end.resume !== undefined, 'connection-1')
 }
 
@@ -26,23 +26,23 @@ function message(seq: number, id = `m${seq}`) {
 }
 
 async function start(t: Parameters<typeof startConnected>[0]) {
-  const { server, agent, events, clock, end } = await startConnected(t, {}, resumes)
-  /** The server's end of the next socket, after a break. */
+  const { server, agent, events, clock, end } = await startConnected(t, {}, resumeAll)
+  /** Waits until the agent has reconnected; returns the server's end of the new socket. */
   const next = async () => {
-    await settle()
+    await letIoFinish()
     clock.advance(1000)
     return server.connections.next()
   }
   return { server, agent, events, clock, end, next }
 }
 
-async function sends(end: ServerEnd, count: number): Promise<[data: unknown, seq: number | undefined][]> {
-  const found: [unknown, number | undefined][] = []
+async function nextSends(end: ServerEnd, count: number): Promise<[data: unknown, seq: number | undefined][]> {
+  const sends: [unknown, number | undefined][] = []
   for (let n = 0; n < count; n++) {
     const { data, seq } = (await end.frames.next()) as Send
-    found.push([data, seq])
+    sends.push([data, seq])
   }
-  return found
+  return sends
 }
 
 describe('an agent whose connection broke', () => {
@@ -90,7 +90,7 @@ describe('an agent whose connection broke', () => {
     clock.advance(120_001)
     await server.start()
     for (let waited = 0; waited < 60 && server.connectionCount < 2; waited++) {
-      await settle()
+      await letIoFinish()
       clock.advance(1000)
     }
     assert.equal((await server.connections.next()).resume, undefined)
@@ -99,25 +99,25 @@ describe('an agent whose connection broke', () => {
   test('does not resume with a hub that cannot, and sends without numbers', async t => {
     const { server, agent, events, clock, end } = await startConnected(t)
     agent.send('all', 'old').catch(() => {})
-    assert.deepEqual(await sends(end, 1), [['old', undefined]])
+    assert.deepEqual(await nextSends(end, 1), [['old', undefined]])
     end.cut()
-    await settle()
+    await letIoFinish()
     clock.advance(1000)
     const second = await server.connections.next()
     assert.equal(second.resume, undefined)
-    assert.deepEqual(await sends(second, 1), [['old', undefined]])
+    assert.deepEqual(await nextSends(second, 1), [['old', undefined]])
     assert.equal(events.gap.rest.length, 0)
   })
 
   test('closes permanently with 1000, and abandons a dead socket with another code', async t => {
     const { clock, agent, end, next } = await start(t)
-    await settle()
+    await letIoFinish()
     clock.advance(25_000)
-    await settle()
+    await letIoFinish()
     clock.advance(10_000)
     assert.equal(await end.closed, 4000)
     const second = await next()
-    await settle()
+    await letIoFinish()
     agent.close()
     assert.equal(await second.closed, 1000)
   })
@@ -128,13 +128,13 @@ describe('an agent whose connection is resumed while its old socket is open', ()
     const { events, clock, server, end } = await start(t)
     server.greet = () => {}
     end.send({ type: 'draining', close_in_seconds: 10 })
-    await settle()
+    await letIoFinish()
     clock.advance(1000)
     const second = await server.connections.next()
     assert.equal(second.resume, 'token-of-connection-1.0')
     end.close(4409, 'resumed_elsewhere')
     await end.closed
-    await settle()
+    await letIoFinish()
     ready(second, true, 'connection-1')
     assert.equal((await events.ready.next()).resumed, true)
     second.send(message(1))
@@ -153,15 +153,15 @@ describe('an agent whose connection is resumed while its old socket is open', ()
     const { server, events, clock, end } = await start(t)
     server.greet = () => {}
     end.send({ type: 'draining', close_in_seconds: 60 })
-    await settle()
+    await letIoFinish()
     clock.advance(1000)
     await server.connections.next()
     clock.advance(10_000) // no `ready` in time
-    await settle()
-    resumes(server)
+    await letIoFinish()
+    resumeAll(server)
     end.close(4409, 'resumed_elsewhere')
     for (let waited = 0; waited < 30 && events.ready.rest.length === 0; waited++) {
-      await settle()
+      await letIoFinish()
       clock.advance(1000)
     }
     await events.ready.next()
@@ -173,7 +173,7 @@ describe('numbered sends', () => {
   test('keep their numbers when the connection is resumed, and get new ones when it is not', async t => {
     const { server, agent, events, end, next } = await start(t)
     const sending = [1, 2, 3].map(n => agent.send('all', n))
-    assert.deepEqual(await sends(end, 3), [
+    assert.deepEqual(await nextSends(end, 3), [
       [1, 1],
       [2, 2],
       [3, 3],
@@ -191,7 +191,7 @@ describe('numbered sends', () => {
     server.greet = each => ready(each, false)
     second.cut()
     const third = await next()
-    assert.deepEqual(await sends(third, 2), [
+    assert.deepEqual(await nextSends(third, 2), [
       [2, 1],
       [3, 2],
     ])
@@ -207,9 +207,9 @@ describe('numbered sends', () => {
     end.send({ type: 'error', code: 'rate_limited', detail: '', id: frames[1]!.id })
     end.send({ type: 'error', code: 'out_of_order', detail: '', id: frames[2]!.id })
     await sending[0]
-    await settle()
+    await letIoFinish()
     clock.advance(1000)
-    assert.deepEqual(await sends(end, 2), [
+    assert.deepEqual(await nextSends(end, 2), [
       [2, 2],
       [3, 3],
     ])
@@ -231,7 +231,7 @@ describe('numbered sends', () => {
     end.cut()
     const second = await next()
     await events.ready.next()
-    assert.deepEqual(await sends(second, 2), [
+    assert.deepEqual(await nextSends(second, 2), [
       [2, 2],
       [3, 3],
     ])

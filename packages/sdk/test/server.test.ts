@@ -16,7 +16,7 @@ import { createManualClock } from './support/manual-clock.ts'
 import { record } from './support/recorder.ts'
 
 /** Long enough to connect with a key before it expires, also on a slow machine. */
-const KEY_LIFE_MS = 6000
+const KEY_LIFETIME_MS = 6000
 
 // Three at once, since the tests mostly wait.
 describe('against the real service', { concurrency: 3 }, () => {
@@ -65,25 +65,32 @@ describe('against the real service', { concurrency: 3 }, () => {
       apps.verifyKey(key, { consume: 2 }),
       (error: KeywayError) => error.code === 'rate_limited' && error.retryAfter! > 0,
     )
-    const asked = await apps.verifyKey(key)
-    assert.equal(asked.active && asked.limits?.quota?.remaining, 5)
+    const unconsumed = await apps.verifyKey(key)
+    assert.equal(unconsumed.active && unconsumed.limits?.quota?.remaining, 5)
     assert.deepEqual(await apps.verifyKey('svc_unknown'), { active: false })
     const [own, unknown, over] = await Promise.allSettled([
       apps.verifyKey(key),
       apps.verifyKey('svc_unknown'),
       apps.verifyKey(key, { consume: 2 }),
     ])
-    assert.deepEqual(own, { status: 'fulfilled', value: asked })
+    assert.deepEqual(own, { status: 'fulfilled', value: unconsumed })
     assert.deepEqual(unknown, { status: 'fulfilled', value: { active: false } })
     assert.equal((over as PromiseRejectedResult).reason.code, 'rate_limited')
 
-    // The last one is what a service passes on if it does not check that a header is there.
-    const foul = ['x'.repeat(16_000), '"'.repeat(12_000), 'svc_\0', '\ud800', 'svc_é', undefined as never]
-    const long = Array.from({ length: 31 }, () => 'a'.repeat(2000))
-    for (const others of [...foul.map(each => [each]), foul, long]) {
+    // A service that does not check whether a header is present passes on undefined.
+    const malformed = [
+      'x'.repeat(16_000),
+      '"'.repeat(12_000),
+      'svc_\0',
+      '\ud800',
+      'svc_é',
+      undefined as never,
+    ]
+    const longTokens = Array.from({ length: 31 }, () => 'a'.repeat(2000))
+    for (const others of [...malformed.map(each => [each]), malformed, longTokens]) {
       const answers = await Promise.allSettled([...others, key].map(each => apps.verifyKey(each)))
-      const beside = answers.pop()!
-      assert.equal(beside.status === 'fulfilled' && beside.value.active && beside.value.key_id, id)
+      const keyAnswer = answers.pop()!
+      assert.equal(keyAnswer.status === 'fulfilled' && keyAnswer.value.active && keyAnswer.value.key_id, id)
       for (const answer of answers)
         if (answer.status === 'fulfilled') assert.deepEqual(answer.value, { active: false })
     }
@@ -93,13 +100,16 @@ describe('against the real service', { concurrency: 3 }, () => {
     const { url, keyway } = await newPerson()
     const { id, key } = await keyway.apiKeys.create()
     await keyway.exchange({ api_key: key })
-    const made = new Keyway({ url, apiKey: key })
-    const { last_used_from: from } = await made.apiKeys.get(id)
+    const clientWithKey = new Keyway({ url, apiKey: key })
+    const { last_used_from: from } = await clientWithKey.apiKeys.get(id)
     assert.match(from!.client!, /^keyway-sdk\/\d/)
     const total = async () => {
-      const [ofKey, mine] = [await keyway.apiKeys.usage(id, { bucket: 'hour' }), await keyway.usage()]
-      const sum = (data: typeof mine.data) => data.reduce((all, bucket) => all + bucket.exchanges, 0)
-      return [sum(ofKey.data), sum(mine.data)]
+      const [keyUsage, accountUsage] = [
+        await keyway.apiKeys.usage(id, { bucket: 'hour' }),
+        await keyway.usage(),
+      ]
+      const sum = (data: typeof accountUsage.data) => data.reduce((all, bucket) => all + bucket.exchanges, 0)
+      return [sum(keyUsage.data), sum(accountUsage.data)]
     }
     // Usage is stored every five seconds.
     await until('the exchange is stored', async () => `${await total()}` === '1,1')
@@ -122,10 +132,10 @@ describe('against the real service', { concurrency: 3 }, () => {
   test('the expiry of the key stops its agent', async () => {
     const { url, keyway } = await newPerson()
     const { key } = await keyway.apiKeys.create({
-      expires_at: new Date(Date.now() + KEY_LIFE_MS).toISOString(),
+      expires_at: new Date(Date.now() + KEY_LIFETIME_MS).toISOString(),
     })
     const events = record(new Agent({ url, apiKey: key, WebSocket: platformWebSocket }))
-    assert.ok((await events.ready.next()).expiresIn <= KEY_LIFE_MS / 1000)
+    assert.ok((await events.ready.next()).expiresIn <= KEY_LIFETIME_MS / 1000)
     const { error } = await events.stopped.next()
     assert.equal(error?.code, 'api_key_expired')
   })
@@ -185,7 +195,7 @@ describe('against the real service', { concurrency: 3 }, () => {
     const events = record(agent)
     await events.ready.next()
 
-    proxy.swallow()
+    proxy.dropPackets()
     clock.advance(34_000)
     assert.equal(agent.connected, true)
     clock.advance(1_000)
@@ -202,7 +212,7 @@ describe('against the real service', { concurrency: 3 }, () => {
     proxy.restore()
     const waited = step() + step()
     await events.ready.next()
-    assert.ok(waited > 20_000 && waited <= 40_000, `back after ${waited / 1000} s`)
+    assert.ok(waited > 20_000 && waited <= 40_000, `reconnected after ${waited / 1000} s`)
 
     /** Advances the agent's clock to its next timer. */
     function step(): number {
@@ -221,7 +231,7 @@ describe('against the real service', { concurrency: 3 }, () => {
     t.after(() => agent.close())
     const events = record(agent)
     await events.ready.next()
-    proxy.swallow()
+    proxy.dropPackets()
     proxy.restore()
     clock.advance(35_000)
     await events.disconnected.next()
@@ -235,7 +245,7 @@ describe('against the real service', { concurrency: 3 }, () => {
       clock.advance(clock.next()!)
       await Promise.race([answered.promise, lost])
     }
-    assert.ok(waited <= 5_000, `back after 35 s and ${waited / 1000} s`)
+    assert.ok(waited <= 5_000, `reconnected after 35 s and ${waited / 1000} s`)
   })
 
   test('with repeated connection resets every message arrives, in order', async t => {
@@ -257,15 +267,15 @@ describe('against the real service', { concurrency: 3 }, () => {
     for (let round = 0; round < 12; round++) {
       for (let n = 0; n < 10; n++) sending.push(sender.send(connectionId, round * 10 + n))
       for (let turns = 0; turns < round; turns++) await new Promise(resolve => setImmediate(resolve))
-      proxy.cut()
+      proxy.resetAll()
       await events.disconnected.next()
       clock.advance(clock.next()!)
       await events.ready.next()
     }
     await Promise.all(sending)
-    const firstTimes = [...new Set(received)]
+    const withoutDuplicates = [...new Set(received)]
     assert.deepEqual(
-      firstTimes,
+      withoutDuplicates,
       Array.from({ length: 120 }, (_, n) => n),
     )
   })
@@ -291,14 +301,14 @@ describe('against the real service', { concurrency: 3 }, () => {
 
   test('a lost refresh response does not end the session', async () => {
     const { url, tokens } = await newPerson()
-    let lose = true
-    const losing: typeof fetch = async (input, init) => {
+    let losesResponse = true
+    const losingFetch: typeof fetch = async (input, init) => {
       const response = await fetch(input, init)
-      if (!lose || !String(input).endsWith('/auth/refresh')) return response
-      lose = false
+      if (!losesResponse || !String(input).endsWith('/auth/refresh')) return response
+      losesResponse = false
       throw new TypeError('the response was lost')
     }
-    const keyway = new Keyway({ url, tokens, fetch: losing })
+    const keyway = new Keyway({ url, tokens, fetch: losingFetch })
     const before = (await tokens.get())!.refresh
     await keyway.refresh()
     assert.notEqual((await tokens.get())!.refresh, before)

@@ -31,7 +31,7 @@ interface TestContext {
 const PROGRAM = join(import.meta.dirname, 'support/token-process.ts')
 const TOKENS: StoredTokens = { access: 'a', refresh: 'r', sessionId: 's' }
 /** A lock without a heartbeat for this long is taken over, in milliseconds. */
-const DEAD_MS = 5000
+const HOLDER_TIMEOUT_MS = 5000
 
 function tokensFile(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'keyway-tokens-'))
@@ -40,15 +40,17 @@ function tokensFile(t: TestContext): string {
 }
 
 /** Starts a process that uses a token file. */
-function start(t: TestContext, file: string, what: string, on = '') {
-  const child = spawn(process.execPath, [PROGRAM, file, what, on], { stdio: ['ignore', 'pipe', 'inherit'] })
+function start(t: TestContext, file: string, action: string, target = '') {
+  const child = spawn(process.execPath, [PROGRAM, file, action, target], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   t.after(() => void child.kill('SIGKILL'))
   const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]()
   const line = async (): Promise<string | undefined> => (await lines.next()).value
   return { child, line }
 }
 
-async function ended(child: ChildProcess): Promise<void> {
+async function exitsCleanly(child: ChildProcess): Promise<void> {
   if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
   assert.equal(child.exitCode, 0)
 }
@@ -88,11 +90,11 @@ describe('a file of tokens', () => {
         isUnusable(/session\.json .*Remove it, and sign in again/),
       )
     }
-    const below = fileTokenStore(join(file, 'below'))
-    assert.throws(() => below.get(), isUnusable(/cannot be read: ENOTDIR/))
-    assert.throws(() => below.set(TOKENS), isUnusable(/cannot be written: /))
+    const insideFile = fileTokenStore(join(file, 'below'))
+    assert.throws(() => insideFile.get(), isUnusable(/cannot be read: ENOTDIR/))
+    assert.throws(() => insideFile.set(TOKENS), isUnusable(/cannot be written: /))
     await assert.rejects(
-      below.exclusive!(async () => {}),
+      insideFile.exclusive!(async () => {}),
       isUnusable(/orders refreshes, cannot be used: /),
     )
   })
@@ -103,12 +105,12 @@ describe('a file of tokens', () => {
     const store = fileTokenStore(file)
     const before = (await tokens.get())!
     await store.set({ ...before, access: 'expired' })
-    const calls = Array.from({ length: 4 }, () => start(t, file, 'call', url))
-    const counts = await Promise.all(calls.map(({ line }) => line()))
+    const callers = Array.from({ length: 4 }, () => start(t, file, 'call', url))
+    const counts = await Promise.all(callers.map(({ line }) => line()))
     assert.deepEqual(counts.sort(), [...Array(3).fill('refreshed 0'), 'refreshed 1'])
-    const refreshing = Array.from({ length: 4 }, () => start(t, file, 'refresh', url))
-    await Promise.all(refreshing.map(({ child }) => ended(child)))
-    for (const { line } of refreshing) assert.equal(await line(), 'refreshed 3')
+    const refreshers = Array.from({ length: 4 }, () => start(t, file, 'refresh', url))
+    await Promise.all(refreshers.map(({ child }) => exitsCleanly(child)))
+    for (const { line } of refreshers) assert.equal(await line(), 'refreshed 3')
     const keyway = new Keyway({ url, tokens: store })
     assert.equal((await keyway.sessions.list()).data.length, 1)
     const { sessionId, refreshKey, refresh } = (await store.get())!
@@ -155,39 +157,39 @@ describe('a file of tokens', () => {
     const turn = join(file, '../.session.json.lock/1')
     const clock = createManualClock()
     let polls = 0
-    const counted = {
+    const countingClock = {
       ...clock,
       after(ms: number, callback: () => void) {
         polls++
         return clock.after(ms, callback)
       },
     }
-    const polled = async () => {
+    const waitForTwoPolls = async () => {
       const before = polls
       await until('two polls', () => {
         clock.advance(0)
         return polls > before + 1 || void clock.advance(75)
       })
     }
-    let taken = false
-    const waiting = fileTokenStore(file, { clock: counted }).exclusive!(async () => {
-      taken = true
+    let isTaken = false
+    const waiting = fileTokenStore(file, { clock: countingClock }).exclusive!(async () => {
+      isTaken = true
     })
     for (let beat = 0; beat < 2; beat++) {
       const { mtimeMs } = statSync(turn)
-      await until('a sign of life', () => statSync(turn).mtimeMs !== mtimeMs)
-      await polled()
-      clock.advance(DEAD_MS - 1000)
-      assert.equal(taken, false)
+      await until('a heartbeat', () => statSync(turn).mtimeMs !== mtimeMs)
+      await waitForTwoPolls()
+      clock.advance(HOLDER_TIMEOUT_MS - 1000)
+      assert.equal(isTaken, false)
     }
     child.kill('SIGKILL')
     await once(child, 'exit')
-    await polled()
-    assert.equal(taken, false)
-    clock.advance(DEAD_MS)
+    await waitForTwoPolls()
+    assert.equal(isTaken, false)
+    clock.advance(HOLDER_TIMEOUT_MS)
     await until('the lock is taken over', () => {
       clock.advance(75)
-      return taken
+      return isTaken
     })
     await waiting
     assert.deepEqual(readdirSync(join(turn, '..')).sort(), ['1', '2'])
@@ -199,10 +201,10 @@ describe('a file of tokens', () => {
     writeFileSync(count, '0')
     const first = start(t, file, 'hold')
     assert.equal(await first.line(), 'holding')
-    const adding = Array.from({ length: 4 }, () => start(t, file, 'add', count))
-    await Promise.all(adding.map(({ child }) => once(child, 'spawn')))
+    const incrementers = Array.from({ length: 4 }, () => start(t, file, 'add', count))
+    await Promise.all(incrementers.map(({ child }) => once(child, 'spawn')))
     first.child.kill('SIGKILL')
-    await Promise.all(adding.map(({ child }) => ended(child)))
+    await Promise.all(incrementers.map(({ child }) => exitsCleanly(child)))
     assert.equal(readFileSync(count, 'utf8'), '20')
   })
 })

@@ -11,7 +11,7 @@ const now = () => NOW * 1000
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
 const pair = generateKeyPairSync('ed25519')
-const other = generateKeyPairSync('ed25519')
+const attackerPair = generateKeyPairSync('ed25519')
 const jwk = { ...pair.publicKey.export({ format: 'jwk' }), kid: 'k1', alg: 'EdDSA', use: 'sig' }
 
 let issuer = ''
@@ -57,7 +57,7 @@ describe('agent tokens', () => {
     assert.deepEqual(await verifyAgent(token(agentClaims())), agentClaims())
   })
 
-  test('exp is accepted until five seconds after it', async () => {
+  test('a token is accepted from five seconds before `nbf` until five seconds after `exp`', async () => {
     const text = token(agentClaims())
     await verifyAgent(text, () => (NOW + 904.999) * 1000)
     await assert.rejects(
@@ -104,9 +104,9 @@ describe('agent tokens', () => {
     const signed = `${encode({ ...agentHeader, alg: 'HS256' })}.${encode(agentClaims())}`
     return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`
   }
-  const forgeries: [string, () => string][] = [
+  const invalidTokens: [string, () => string][] = [
     ['no signature (alg none)', () => `${encode({ ...agentHeader, alg: 'none' })}.${encode(agentClaims())}.`],
-    ['a signature by another key', () => token(agentClaims(), agentHeader, other.privateKey)],
+    ['a signature by another key', () => token(agentClaims(), agentHeader, attackerPair.privateKey)],
     ['an HMAC under the public key', () => hmac(pair.publicKey.export({ format: 'pem', type: 'spki' }))],
     ['an HMAC under the raw public key', () => hmac(Buffer.from(String(jwk.x), 'base64url'))],
     ['alg EdDSA in another case', () => token(agentClaims(), { ...agentHeader, alg: 'eddsa' })],
@@ -119,8 +119,8 @@ describe('agent tokens', () => {
       () =>
         token(
           agentClaims(),
-          { ...agentHeader, kid: 'mine', jwk: other.publicKey.export({ format: 'jwk' }) },
-          other.privateKey,
+          { ...agentHeader, kid: 'mine', jwk: attackerPair.publicKey.export({ format: 'jwk' }) },
+          attackerPair.privateKey,
         ),
     ],
     ['two parts', () => token(agentClaims()).split('.').slice(0, 2).join('.')],
@@ -130,11 +130,11 @@ describe('agent tokens', () => {
     ['stray bits in the last character', () => strayBits(token(agentClaims()))],
     ['a payload that is a list', () => token([agentClaims()])],
     ['ten thousand characters', () => `${'a'.repeat(10_000)}.a.a`],
-    ['nothing', () => ''],
+    ['no characters', () => ''],
   ]
-  for (const [what, forge] of forgeries) {
+  for (const [what, create] of invalidTokens) {
     test(`a token with ${what} is refused`, async () => {
-      await assert.rejects(verifyAgent(forge()), isInvalid)
+      await assert.rejects(verifyAgent(create()), isInvalid)
     })
   }
 })
@@ -161,15 +161,20 @@ describe('access tokens', () => {
   test('neither type is accepted in the other’s place', async () => {
     await assert.rejects(verifyAccessToken(token(agentClaims()), { issuer, now }), isInvalid)
     await assert.rejects(verifyAgent(token(claims(), header)), isInvalid)
-    const dressedUp = token({ ...agentClaims(), aud: issuer }, header)
-    await assert.rejects(verifyAccessToken(dressedUp, { issuer, now }), isInvalid)
+    const disguised = token({ ...agentClaims(), aud: issuer }, header)
+    await assert.rejects(verifyAccessToken(disguised, { issuer, now }), isInvalid)
   })
 })
 
 describe("the issuer's keys", () => {
+  /** Keys are cached by issuer and fetch function, so a test with a function of its own starts without cached keys. */
+  const newFetch =
+    (): typeof fetch =>
+    (...input) =>
+      fetch(...input)
+
   test('are fetched once for many tokens, and once more for many unknown key ids', async () => {
-    const counting: typeof fetch = (...input) => fetch(...input)
-    const options = { issuer, audience: `${issuer}/hub`, now, fetch: counting }
+    const options = { issuer, audience: `${issuer}/hub`, now, fetch: newFetch() }
     const before = requests
     await Promise.all(Array.from({ length: 20 }, () => verifyAgentToken(token(agentClaims()), options)))
     assert.equal(requests, before + 1)
@@ -181,7 +186,6 @@ describe("the issuer's keys", () => {
   })
 
   test('of each algorithm verify its tokens, and no token under another', async () => {
-    const counting: typeof fetch = (...input) => fetch(...input)
     const pairs = {
       EdDSA: pair,
       ES256: generateKeyPairSync('ec', { namedCurve: 'P-256' }),
@@ -194,7 +198,7 @@ describe("the issuer's keys", () => {
       alg,
       use: 'sig',
     }))
-    const options = { issuer, audience: `${issuer}/hub`, now, fetch: counting }
+    const options = { issuer, audience: `${issuer}/hub`, now, fetch: newFetch() }
     const signed = (alg: string, kid: string, privateKey: KeyObject) => {
       const text = `${encode({ alg, typ: 'agent_ws', kid })}.${encode(agentClaims())}`
       const hash = privateKey.asymmetricKeyType === 'ed25519' ? null : 'sha256'
@@ -216,7 +220,6 @@ describe("the issuer's keys", () => {
   })
 
   test('for other algorithms or uses are ignored', async () => {
-    const counting: typeof fetch = (...input) => fetch(...input)
     keys = [
       null,
       1,
@@ -225,7 +228,7 @@ describe("the issuer's keys", () => {
       { ...jwk, x: 'AAAA' },
       { ...jwk, alg: 'ES256' },
     ]
-    const options = { issuer, audience: `${issuer}/hub`, now, fetch: counting }
+    const options = { issuer, audience: `${issuer}/hub`, now, fetch: newFetch() }
     await assert.rejects(verifyAgentToken(token(agentClaims()), options), isInvalid)
     keys = [jwk]
   })

@@ -11,7 +11,7 @@ import type { ServerEnd } from './support/protocol-server.ts'
 import { record } from './support/recorder.ts'
 
 const isCode = (code: string) => (error: unknown) => error instanceof KeywayError && error.code === code
-const object = (id: string) => ({
+const connectionObject = (id: string) => ({
   connection_id: id,
   key_id: 'key',
   key_name: null,
@@ -19,25 +19,25 @@ const object = (id: string) => ({
   address: '::1',
   client: null,
 })
-const list = (end: ServerEnd, ids: string[], more?: true) =>
-  end.send({ type: 'presence', connections: ids.map(object), ...(more && { more }) })
+const sendList = (end: ServerEnd, ids: string[], more?: true) =>
+  end.send({ type: 'presence', connections: ids.map(connectionObject), ...(more && { more }) })
 
 describe('agent.watch()', () => {
-  test('gives the whole list once it is complete, then each change, and the list again after a reconnection', async t => {
+  test('yields the whole list once it is complete, then each change, and the list again after a reconnection', async t => {
     const { server, agent, events, clock, end } = await startConnected(t)
     const first = agent.watch()
     assert.equal(((await end.frames.next()) as { type: string }).type, 'watch')
-    list(end, ['a', 'b'], true)
-    list(end, ['c'])
-    const all = { type: 'presence', connections: ['a', 'b', 'c'].map(object) }
-    assert.deepEqual((await first.next()).value, all)
-    end.send({ type: 'joined', connection: object('d') })
+    sendList(end, ['a', 'b'], true)
+    sendList(end, ['c'])
+    const fullList = { type: 'presence', connections: ['a', 'b', 'c'].map(connectionObject) }
+    assert.deepEqual((await first.next()).value, fullList)
+    end.send({ type: 'joined', connection: connectionObject('d') })
     end.send({ type: 'left', connection_id: 'a', reason: 'closed' })
-    assert.deepEqual((await first.next()).value, { type: 'joined', connection: object('d') })
+    assert.deepEqual((await first.next()).value, { type: 'joined', connection: connectionObject('d') })
     assert.deepEqual((await first.next()).value, { type: 'left', connectionId: 'a', reason: 'closed' })
     const second = agent.watch()
-    const now = { type: 'presence', connections: ['b', 'c', 'd'].map(object) }
-    assert.deepEqual((await second.next()).value, now, 'another iterator begins with what is known')
+    const now = { type: 'presence', connections: ['b', 'c', 'd'].map(connectionObject) }
+    assert.deepEqual((await second.next()).value, now, 'another iterator begins with the list so far')
     assert.equal(end.frames.rest.length, 0)
 
     end.close(1012, 'restarting')
@@ -45,16 +45,19 @@ describe('agent.watch()', () => {
     clock.advance(1000)
     const next = await server.connections.next()
     assert.equal(((await next.frames.next()) as { type: string }).type, 'watch')
-    list(next, ['e'])
+    sendList(next, ['e'])
     for (const iterator of [first, second])
-      assert.deepEqual((await iterator.next()).value, { type: 'presence', connections: [object('e')] })
+      assert.deepEqual((await iterator.next()).value, {
+        type: 'presence',
+        connections: [connectionObject('e')],
+      })
 
     await first.return?.()
     await second.return?.()
     assert.equal(((await next.frames.next()) as { type: string }).type, 'unwatch')
   })
 
-  test('throws when the hub refuses it, and waits when it asks to', async t => {
+  test('throws when the hub refuses the watch, and retries later when it is rate limited', async t => {
     const { agent, clock, end } = await startConnected(t)
     const waiting = agent.watch()
     await end.frames.next()
@@ -64,7 +67,7 @@ describe('agent.watch()', () => {
     await record(agent).message.next()
     clock.advance(10_000)
     await end.frames.next()
-    list(end, [])
+    sendList(end, [])
     assert.deepEqual((await late).value, { type: 'presence', connections: [] })
     end.send({ type: 'error', code: 'insufficient_scope', detail: 'No.', id: 'watch' })
     await assert.rejects(waiting.next(), isCode('insufficient_scope'))
@@ -75,7 +78,7 @@ describe('agent.watch()', () => {
     const { agent, end } = await startConnected(t)
     const slow = agent.watch()
     await end.frames.next()
-    list(end, [])
+    sendList(end, [])
     for (let n = 0; n < 10_000; n++) end.send({ type: 'left', connection_id: `${n}`, reason: 'closed' })
     assert.equal(((await end.frames.next()) as { type: string }).type, 'unwatch')
     await assert.rejects(slow.next(), isCode('queue_full'))
@@ -107,36 +110,37 @@ describe('agent.watch()', () => {
   test('shows the connections of the real hub, and why they left', async t => {
     const { keyway, connect } = await start(t)
     const watcher = await connect('watcher')
-    const seen = watcher.agent.watch()
-    const first = (await seen.next()).value
+    const changes = watcher.agent.watch()
+    const first = (await changes.next()).value
     assert.equal(first?.type, 'presence')
     const other = await connect('other')
-    const joined = (await seen.next()).value
+    const joined = (await changes.next()).value
     assert.deepEqual(joined?.type === 'joined' && joined.connection, (await keyway.agents.list()).data[0])
     await keyway.apiKeys.revoke(other.id)
     const left = { type: 'left', connectionId: other.ready.connectionId, reason: 'revoked' }
-    assert.deepEqual((await seen.next()).value, left)
+    assert.deepEqual((await changes.next()).value, left)
   })
-  test('gives the list again when its connection is resumed: with what changed meanwhile, and each later change once', async t => {
+
+  test('yields the list again when its connection is resumed: with what changed meanwhile, and each later change once', async t => {
     const { keyway, connect } = await start(t)
     let isReachable = true
     const sockets: Breakable[] = []
     class Breakable extends WebSocket {
-      asked = 0
+      watchFrames = 0
       constructor(url: string, protocols: string[]) {
         super(isReachable ? url : 'ws://127.0.0.1:1', protocols)
         sockets.push(this)
       }
       override send(data: string): void {
-        if (JSON.parse(data).type === 'watch') this.asked++
+        if (JSON.parse(data).type === 'watch') this.watchFrames++
         super.send(data)
       }
     }
     const [leaving, staying] = [await connect('leaving'), await connect('staying')]
     const watcher = await connect('watcher', Breakable as unknown as AgentOptions['WebSocket'])
-    const seen = watcher.agent.watch()
+    const changes = watcher.agent.watch()
     const names = async () => {
-      const { value } = await seen.next()
+      const { value } = await changes.next()
       assert.equal(value?.type, 'presence')
       return value.connections.map(({ key_name }: { key_name: string | null }) => key_name).sort()
     }
@@ -155,12 +159,12 @@ describe('agent.watch()', () => {
 
     staying.agent.close()
     const left = { type: 'left', connectionId: staying.ready.connectionId, reason: 'closed' }
-    assert.deepEqual((await seen.next()).value, left)
+    assert.deepEqual((await changes.next()).value, left)
     await keyway.apiKeys.revoke(coming.id)
     const ended = { type: 'left', connectionId: coming.ready.connectionId, reason: 'revoked' }
-    assert.deepEqual((await seen.next()).value, ended)
+    assert.deepEqual((await changes.next()).value, ended)
     assert.deepEqual(
-      sockets.filter(({ asked }) => asked > 0).map(({ asked }) => asked),
+      sockets.filter(({ watchFrames }) => watchFrames > 0).map(({ watchFrames }) => watchFrames),
       [1, 1],
       'once for each socket',
     )

@@ -46,7 +46,7 @@ async function servePage(t: TestContext): Promise<string> {
 }
 
 describe('a store in localStorage', () => {
-  /** A tab with a client. */
+  /** Opens a page with a client, as a tab. */
   async function openTab(page: Page, origin: string, url: string): Promise<void> {
     await page.goto(origin)
     await page.evaluate(`import('/index.js').then(({ Keyway, browserTokenStore }) => {
@@ -62,7 +62,7 @@ describe('a store in localStorage', () => {
       `performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/auth/refresh')).length`,
     )
 
-  test('is refreshed by one of two tabs at a time, outlives a tab that is closed meanwhile, and tells the other of changes', async t => {
+  test('is refreshed by one of two tabs at a time, outlives a tab that is closed meanwhile, and notifies the other tab of changes', async t => {
     const browser = await openBrowser(t)
     if (!browser) return
     const origin = await servePage(t)
@@ -74,11 +74,12 @@ describe('a store in localStorage', () => {
     const expired = JSON.stringify({ ...((await tokens.get()) as StoredTokens), access: 'expired' })
     await first.evaluate(`tokens.set(${expired})`)
 
-    const five = 'Promise.all(Array.from({ length: 5 }, () => keyway.account.get())).then(all => all.length)'
-    assert.deepEqual(await Promise.all(tabs.map(tab => tab.evaluate(five))), [5, 5])
+    const fiveCalls =
+      'Promise.all(Array.from({ length: 5 }, () => keyway.account.get())).then(all => all.length)'
+    assert.deepEqual(await Promise.all(tabs.map(tab => tab.evaluate(fiveCalls))), [5, 5])
     assert.equal((await refreshes(first)) + (await refreshes(second)), 1)
-    const three = `(async () => { for (let n = 0; n < 3; n++) await keyway.refresh() })()`
-    await Promise.all(tabs.map(tab => tab.evaluate(three)))
+    const threeRefreshes = `(async () => { for (let n = 0; n < 3; n++) await keyway.refresh() })()`
+    await Promise.all(tabs.map(tab => tab.evaluate(threeRefreshes)))
     assert.equal((await refreshes(first)) + (await refreshes(second)), 7)
 
     await first.evaluate(
@@ -92,7 +93,7 @@ describe('a store in localStorage', () => {
     await openTab(third, origin, url)
     assert.equal(await third.evaluate('keyway.sessions.list().then(({ data }) => data.length)'), 1)
     await third.evaluate('keyway.logout()')
-    await until('the other tab knows', () => second.evaluate<boolean>('changes.at(-1) === null'))
+    await until('the other tab is notified', () => second.evaluate<boolean>('changes.at(-1) === null'))
     assert.equal(await second.evaluate('tokens.get()'), undefined)
   })
 
@@ -111,26 +112,26 @@ describe('a store in a cookie', () => {
   const newPerson = sharedKeyway()
 
   /**
-   * Starts a server process of a site that calls Keyway for its visitors. Its first refresh waits until this many calls
-   * were refused.
+   * Starts a server process of a site that calls Keyway for its visitors. Its first refresh waits until Keyway has
+   * refused this many calls.
    */
-  async function startSite(t: TestContext, url: string, signedIn?: StoredTokens, refused = 1) {
+  async function startSite(t: TestContext, url: string, signedIn?: StoredTokens, refusals = 1) {
     const tokensOf = cookieTokenStores({ secret: SECRET })
     const site = { origin: '', refreshes: 0 }
     const allRefused = Promise.withResolvers<void>()
-    const counting: typeof fetch = async (input, init) => {
+    const countingFetch: typeof fetch = async (input, init) => {
       if (String(input).endsWith('/auth/refresh')) {
         await allRefused.promise
         site.refreshes++
         return fetch(input, init)
       }
       const response = await fetch(input, init)
-      if (response.status === 401 && --refused === 0) allRefused.resolve()
+      if (response.status === 401 && --refusals === 0) allRefused.resolve()
       return response
     }
     site.origin = await listen(t, async (request, response) => {
       const tokens = tokensOf(request.headers.cookie)
-      const keyway = new Keyway({ url, tokens, fetch: counting, maxRetries: 0 })
+      const keyway = new Keyway({ url, tokens, fetch: countingFetch, maxRetries: 0 })
       const answer = await visit(request.url ?? '', keyway, tokens).catch(({ code }: KeywayError) => code)
       response.setHeader('set-cookie', tokens.setCookies)
       response.end(answer)
@@ -169,10 +170,10 @@ describe('a store in a cookie', () => {
     )
     assert.equal(await page.evaluate('document.cookie'), '')
     // Six different URLs, since the browser would request one URL six times sequentially.
-    const six = `Promise.all([...Array(6).keys()].map(n => fetch('/me?' + n).then(answer => answer.text())))`
-    assert.deepEqual(await page.evaluate(six), Array(6).fill(id))
+    const sixRequests = `Promise.all([...Array(6).keys()].map(n => fetch('/me?' + n).then(answer => answer.text())))`
+    assert.deepEqual(await page.evaluate(sixRequests), Array(6).fill(id))
     const { refreshes } = site
-    assert.deepEqual(await page.evaluate(six), Array(6).fill(id))
+    assert.deepEqual(await page.evaluate(sixRequests), Array(6).fill(id))
     assert.equal(site.refreshes, refreshes)
     await page.goto(`${site.origin}/sign-out`)
     assert.deepEqual(await context.cookies(), [])
@@ -182,29 +183,41 @@ describe('a store in a cookie', () => {
     const { url, keyway, tokens } = await newPerson()
     const { id } = (await keyway.account.get()).user
     const { refresh, sessionId } = (await tokens.get())!
-    const [one, other] = [await startSite(t, url, undefined, 4), await startSite(t, url, undefined, 4)]
+    const [firstSite, secondSite] = [
+      await startSite(t, url, undefined, 4),
+      await startSite(t, url, undefined, 4),
+    ]
     const cookie = `__Host-keyway-tokens=expired~${refresh}~${sessionId}`
-    const visits = [one, one, one, one, other, other, other, other].map(({ origin }) => visit(origin, cookie))
+    const visits = [
+      firstSite,
+      firstSite,
+      firstSite,
+      firstSite,
+      secondSite,
+      secondSite,
+      secondSite,
+      secondSite,
+    ].map(({ origin }) => visit(origin, cookie))
     const answers = await Promise.all(visits)
     assert.deepEqual(new Set(answers.map(({ text }) => text)), new Set([id]))
-    assert.deepEqual([one.refreshes, other.refreshes], [1, 1])
+    assert.deepEqual([firstSite.refreshes, secondSite.refreshes], [1, 1])
     const successors = new Set(answers.map(({ cookies }) => refreshTokenIn(cookieIn(cookies[0]))))
     assert.equal(successors.size, 1)
     assert.notEqual([...successors][0], refresh)
 
     const successor = cookieIn(answers[0]!.cookies[0])
-    assert.deepEqual(await visit(other.origin, successor), { text: id, cookies: [] }, 'nothing changed')
-    const late = await visit(one.origin, cookie)
+    assert.deepEqual(await visit(secondSite.origin, successor), { text: id, cookies: [] }, 'nothing changed')
+    const late = await visit(firstSite.origin, cookie)
     assert.equal(refreshTokenIn(cookieIn(late.cookies[0])), [...successors][0], 'its answer was lost')
     const expired = successor.replace(/=[^~]*/, '=expired')
-    const next = cookieIn((await visit(other.origin, expired)).cookies[0])
-    const tooLate = await visit(one.origin, cookie)
+    const next = cookieIn((await visit(secondSite.origin, expired)).cookies[0])
+    const tooLate = await visit(firstSite.origin, cookie)
     assert.equal(tooLate.text, 'invalid_refresh_token')
     assert.match(
       tooLate.cookies[0]!,
       /^__Host-keyway-tokens=; Max-Age=0; Path=\/; HttpOnly; SameSite=Lax; Secure$/,
     )
-    assert.deepEqual(await visit(one.origin, next), { text: id, cookies: [] }, 'the session goes on')
+    assert.deepEqual(await visit(firstSite.origin, next), { text: id, cookies: [] }, 'the session goes on')
   })
 
   test('of another secret ends the session when it repeats a refresh: the key is not derived from the token alone', async () => {
@@ -244,9 +257,9 @@ describe('a store in a cookie', () => {
       ';;',
     ])
       assert.equal(await tokensOf(header).get(), undefined, header)
-    const unfit = { access: 'a; Domain=evil', refresh: 'r', sessionId: 's' }
-    assert.throws(() => store.set(unfit), /no cookie can hold/)
-    assert.throws(() => store.set({ ...unfit, access: 'a'.repeat(5000) }), /too long for a cookie/)
+    const invalidTokens = { access: 'a; Domain=evil', refresh: 'r', sessionId: 's' }
+    assert.throws(() => store.set(invalidTokens), /no cookie can hold/)
+    assert.throws(() => store.set({ ...invalidTokens, access: 'a'.repeat(5000) }), /too long for a cookie/)
   })
 
   test('needs a secret of 32 characters, a name and a lifetime that a cookie may have', () => {

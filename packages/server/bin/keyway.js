@@ -1,14 +1,14 @@
 #!/usr/bin/env node
-// The launcher. Plain JavaScript for Node 14 and newer, since it runs on the Node of the machine; it starts the newer one
-// among the dependencies, which the service needs.
+// The launcher. Plain JavaScript for Node 14 and newer, since it runs on the Node of the machine; if that is too old
+// for the service, it starts the Node among the dependencies.
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-const NEEDED = 24
+const REQUIRED_NODE = 24
 
-if (Number(process.versions.node.split('.')[0]) >= NEEDED) {
+if (Number(process.versions.node.split('.')[0]) >= REQUIRED_NODE) {
   // A failed import ends the process with its stack and status 1.
   import('./light-start.js').then(() => import('../src/cli.ts')).then(cli => cli.main(process.argv.slice(2)))
 } else {
@@ -18,7 +18,7 @@ if (Number(process.versions.node.split('.')[0]) >= NEEDED) {
 function startWith(node) {
   if (!node) {
     console.error(
-      `Keyway needs Node ${NEEDED} or newer; this is ${process.version}. The dependencies include it: run "npm ci" (npm 12 and newer: without --ignore-scripts).`,
+      `Keyway needs Node ${REQUIRED_NODE} or newer; this is ${process.version}. The dependencies include it: run "npm ci" (npm 12 and newer: without --ignore-scripts).`,
     )
     process.exit(1)
   }

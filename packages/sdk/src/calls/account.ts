@@ -53,7 +53,7 @@ export class AccountCalls {
     return this.#transport.call('GET', '/v1/me/ledger', { query: { limit, cursor } })
   }
 
-  /** Only events of one type, and about one key, where these are given. */
+  /** Security events, newest first; only those of the given type and about the given key, if any. */
   securityEvents({
     limit,
     cursor,
@@ -77,7 +77,7 @@ export class AccountCalls {
     return this.#transport.call('GET', '/v1/consents', { query: { limit, cursor } })
   }
 
-  /** Ends the access of an app, and all tokens that were issued to it. */
+  /** Withdraws an app's access to the account, and revokes all tokens that were issued to it. */
   withdrawConsent(appId: string): Promise<void> {
     return this.#transport.call('DELETE', `/v1/consents/${segment(appId)}`)
   }

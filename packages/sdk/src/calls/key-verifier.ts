@@ -10,12 +10,12 @@ const MAX_KEYS = 32
 const MAX_CHARACTERS = 20_000
 
 /**
- * What may share a request: keys and tokens have no other characters (RFC 6750 section 2.1). Anything else is checked
- * alone, so that no stranger's credential can make a request fail that others share.
+ * Credentials that may share a request: keys and tokens have no other characters (RFC 6750 section 2.1). Anything else
+ * is verified in a request of its own, so that no stranger's malformed credential can make a shared request fail.
  */
-const SHAREABLE = /^[\w.~+/=-]{1,2000}$/
+const SHAREABLE_CREDENTIAL = /^[\w.~+/=-]{1,2000}$/
 
-interface Waiting {
+interface PendingVerification {
   key: string
   consume: number | undefined
   resolve(verification: KeyVerification): void
@@ -28,7 +28,7 @@ interface Waiting {
  */
 export class KeyVerifier {
   readonly #transport: Transport
-  #waiting: Waiting[] = []
+  #waiting: PendingVerification[] = []
   #inProgress = 0
 
   constructor(transport: Transport) {
@@ -38,24 +38,24 @@ export class KeyVerifier {
   verify(key: string, consume: number | undefined): Promise<KeyVerification> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ key, consume, resolve, reject })
-      if (this.#inProgress < MAX_IN_PROGRESS) void this.#work()
+      if (this.#inProgress < MAX_IN_PROGRESS) void this.#sendBatches()
     })
   }
 
-  async #work(): Promise<void> {
+  async #sendBatches(): Promise<void> {
     this.#inProgress++
     for (;;) {
       // Waits for the end of the current turn of the event loop, so that all its calls are sent together.
       await Promise.resolve()
-      const batch = this.#waiting.splice(0, sharersOf(this.#waiting))
+      const batch = this.#waiting.splice(0, nextBatchSize(this.#waiting))
       if (batch.length === 0) break
       await this.#send(batch)
     }
     this.#inProgress--
   }
 
-  /** Never rejects. */
-  async #send(batch: readonly Waiting[]): Promise<void> {
+  /** Never rejects: errors reject the promises of the batch. */
+  async #send(batch: readonly PendingVerification[]): Promise<void> {
     if (batch.length === 1) return this.#sendAlone(batch[0]!)
     try {
       const tokens = batch.map(({ key, consume }) => ({ token: key, consume }))
@@ -76,7 +76,7 @@ export class KeyVerifier {
     }
   }
 
-  async #sendAlone({ key, consume, resolve, reject }: Waiting): Promise<void> {
+  async #sendAlone({ key, consume, resolve, reject }: PendingVerification): Promise<void> {
     await this.#transport
       .call<KeyVerification>('POST', '/auth/introspect', { body: { token: key, consume }, as: 'app' })
       .then(resolve, reject)
@@ -84,7 +84,7 @@ export class KeyVerifier {
 }
 
 /** How many of the waiting verifications, from the first one on, share the next request. */
-function sharersOf(waiting: readonly Waiting[]): number {
+function nextBatchSize(waiting: readonly PendingVerification[]): number {
   let characters = 0
   const end = waiting.slice(0, MAX_KEYS).findIndex(each => {
     characters += isShareable(each) ? each.key.length : Number.POSITIVE_INFINITY
@@ -94,15 +94,17 @@ function sharersOf(waiting: readonly Waiting[]): number {
 }
 
 /** Checks types too, since callers may use plain JavaScript. */
-function isShareable({ key, consume }: Waiting): boolean {
+function isShareable({ key, consume }: PendingVerification): boolean {
   return (
-    typeof key === 'string' && SHAREABLE.test(key) && (consume === undefined || Number.isInteger(consume))
+    typeof key === 'string' &&
+    SHAREABLE_CREDENTIAL.test(key) &&
+    (consume === undefined || Number.isInteger(consume))
   )
 }
 
 /**
- * Whether the whole request was refused, for its form or by an older service, and nothing was counted: each key is then
- * sent alone.
+ * Whether the service refused the whole request, as malformed or because it is too old to know the path, and so counted
+ * no call: each key is then sent alone.
  */
 function countedNothing(error: unknown): boolean {
   return error instanceof KeywayError && [400, 404, 413].includes(error.status ?? 0)

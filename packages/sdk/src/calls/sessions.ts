@@ -18,7 +18,7 @@ export class SessionCalls {
     return this.#transport.call('DELETE', `/v1/sessions/${segment(sessionId)}`)
   }
 
-  /** All but the calling session. */
+  /** Revokes all sessions but the calling one. */
   revokeOthers(): Promise<void> {
     return this.#transport.call('DELETE', '/v1/sessions')
   }

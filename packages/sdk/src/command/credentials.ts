@@ -13,10 +13,10 @@ export interface StoredKey {
   expires_at: string | null
 }
 
-interface Content {
+interface CredentialsFile {
   /** Keys by the service's origin. */
   services: Record<string, StoredKey>
-  /** The service of the last login. */
+  /** The origin of the service of the last login. */
   latest: string | null
 }
 
@@ -33,44 +33,44 @@ export function createCredentials(folder: string = configFolder()) {
       write({ services: { ...services, [url]: key }, latest: url })
     },
     /** Removes the key, and returns it; null if there was none. */
-    forget(url: string): StoredKey | null {
+    remove(url: string): StoredKey | null {
       const { services, latest } = read()
-      const { [url]: forgotten, ...others } = services
-      if (!forgotten) return null
-      const left = Object.keys(others)
-      if (left.length === 0) rmSync(path)
-      else write({ services: others, latest: latest === url ? left[0]! : latest })
-      return forgotten
+      const { [url]: removed, ...otherServices } = services
+      if (!removed) return null
+      const otherUrls = Object.keys(otherServices)
+      if (otherUrls.length === 0) rmSync(path)
+      else write({ services: otherServices, latest: latest === url ? otherUrls[0]! : latest })
+      return removed
     },
   }
 
   /** @throws KeywayError `invalid_configuration` if the file was damaged */
-  function read(): Content {
+  function read(): CredentialsFile {
     let text: string
     try {
       text = readFileSync(path, 'utf8')
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { services: {}, latest: null }
-      throw unusable(`cannot be read: ${(error as Error).message}`)
+      throw fileError(`cannot be read: ${(error as Error).message}`)
     }
     try {
-      const { services, latest } = JSON.parse(text) as Partial<Content>
+      const { services, latest } = JSON.parse(text) as Partial<CredentialsFile>
       if (typeof services !== 'object' || services === null) throw new Error('no services')
       return { services, latest: latest ?? null }
     } catch {
-      throw unusable('is not what `login` wrote. Remove it, and log in again.')
+      throw fileError('is not what `login` wrote. Remove it, and log in again.')
     }
   }
 
-  function write(content: Content): void {
+  function write(content: CredentialsFile): void {
     try {
       writePrivateFile(path, `${JSON.stringify(content, null, 2)}\n`)
     } catch (error) {
-      throw unusable(`cannot be written: ${(error as Error).message}`)
+      throw fileError(`cannot be written: ${(error as Error).message}`)
     }
   }
 
-  function unusable(why: string): KeywayError {
+  function fileError(why: string): KeywayError {
     return new KeywayError('invalid_configuration', `${path} ${why}`)
   }
 }

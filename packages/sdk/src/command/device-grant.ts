@@ -4,8 +4,8 @@ import { errorFromFetch, KeywayError } from '../errors.ts'
 
 /** The id of the service's built-in client for this command. */
 const CLIENT_ID = 'keyway-cli'
-const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
-/** RFC 8628 section 3.5. */
+const DEVICE_GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:device_code'
+/** Added to the polling interval at each `slow_down` (RFC 8628 section 3.5). */
 const SLOW_DOWN_SECONDS = 5
 const REQUEST_TIMEOUT_MS = 30_000
 
@@ -34,23 +34,23 @@ export async function requestDeviceCodes(
   const scope = ['keys:create', ...scopes].join(' ')
   const fields = { client_id: CLIENT_ID, scope, device_name: deviceName }
   const { body, status } = await postForm(`${url}/oauth/device`, fields)
-  if (status !== 200) throw refused(body, status)
+  if (status !== 200) throw refusedError(body, status)
   const codes = body as unknown as DeviceCodes
-  assertOwn(url, codes)
+  assertSameOrigin(url, codes)
   return codes
 }
 
 /** The terminal shows these URLs and a browser opens them, so they must belong to the service that was asked. */
-function assertOwn(url: string, codes: DeviceCodes): void {
+function assertSameOrigin(url: string, codes: DeviceCodes): void {
   const pages = [codes.verification_uri, codes.verification_uri_complete]
-  const areOwn = pages.every(
+  const haveSameOrigin = pages.every(
     page => URL.canParse(page) && new URL(page).origin === url && /^[!-~]+$/.test(page),
   )
-  if (areOwn && /^[A-Z0-9-]{4,20}$/.test(codes.user_code)) return
+  if (haveSameOrigin && /^[A-Z0-9-]{4,20}$/.test(codes.user_code)) return
   throw new KeywayError('bad_response', `${url} answered with the page of another site. Check the address.`)
 }
 
-/** Polls until a person decided. @throws KeywayError `refused` when denied, `timeout` when the code expired */
+/** Polls until a person has decided. @throws KeywayError `refused` when denied, `timeout` when the code expired */
 export async function awaitDecision(url: string, codes: DeviceCodes): Promise<DeviceToken> {
   const endsAt = performance.now() + codes.expires_in * 1000
   let interval = codes.interval
@@ -60,11 +60,11 @@ export async function awaitDecision(url: string, codes: DeviceCodes): Promise<De
     if (answer === 'slow_down') interval += SLOW_DOWN_SECONDS
     else if (answer !== 'pending') return answer
   }
-  throw expired()
+  throw expiredError()
 }
 
 async function poll(url: string, deviceCode: string): Promise<DeviceToken | 'pending' | 'slow_down'> {
-  const fields = { grant_type: DEVICE_CODE, client_id: CLIENT_ID, device_code: deviceCode }
+  const fields = { grant_type: DEVICE_GRANT_TYPE, client_id: CLIENT_ID, device_code: deviceCode }
   const answer = await postForm(`${url}/oauth/token`, fields).catch((error: KeywayError) => {
     if (error.retryable) return null
     throw error
@@ -75,12 +75,12 @@ async function poll(url: string, deviceCode: string): Promise<DeviceToken | 'pen
   if (status === 200) return body as unknown as DeviceToken
   if (body.error === 'authorization_pending') return 'pending'
   if (body.error === 'slow_down') return 'slow_down'
-  if (body.error === 'expired_token') throw expired()
+  if (body.error === 'expired_token') throw expiredError()
   if (body.error === 'access_denied') throw new KeywayError('refused', 'The request was denied.', { status })
-  throw refused(body, status)
+  throw refusedError(body, status)
 }
 
-function expired(): KeywayError {
+function expiredError(): KeywayError {
   return new KeywayError('timeout', 'Nobody approved within ten minutes. Start again.')
 }
 
@@ -90,7 +90,7 @@ interface OAuthAnswer {
   [name: string]: unknown
 }
 
-function refused(body: OAuthAnswer, status: number): KeywayError {
+function refusedError(body: OAuthAnswer, status: number): KeywayError {
   const why = body.error_description ?? body.error ?? `status ${status}`
   return new KeywayError(status === 404 ? 'not_found' : 'refused', `The service refused: ${why}`, { status })
 }

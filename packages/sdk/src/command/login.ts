@@ -18,7 +18,7 @@ export interface LoginOptions {
 export async function login(options: LoginOptions): Promise<void> {
   const credentials = createCredentials()
   const url = serviceUrl(options.url, credentials.latest)
-  const before = credentials.find(url)
+  const previousKey = credentials.find(url)
   const name = keyName(options.name ?? '') || machineName()
 
   const codes = await requestDeviceCodes(url, { scopes: options.scopes, deviceName: name })
@@ -30,18 +30,19 @@ In another browser open ${codes.verification_uri} and type the code. Waiting…`
   if (options.opensBrowser) openBrowser(codes.verification_uri_complete)
 
   const token = await awaitDecision(url, codes)
-  const made = await requestJson<ApiKeyObject & { key: string }>(fetch, `${url}/v1/api-keys`, {
+  const createdKey = await requestJson<ApiKeyObject & { key: string }>(fetch, `${url}/v1/api-keys`, {
     method: 'POST',
     body: { name },
     headers: { authorization: `Bearer ${token.access_token}` },
   })
-  const { key, id, scopes, expires_at } = made
-  credentials.store(url, { key, id, name: made.name, scopes, expires_at })
-  console.log(`Connected. The key "${made.name}" (${made.key_prefix}…) may ${scopes.join(', ')}${until(expires_at)}.
+  const { key, id, scopes, expires_at } = createdKey
+  credentials.store(url, { key, id, name: createdKey.name, scopes, expires_at })
+  console.log(`Connected. The key "${createdKey.name}" (${createdKey.key_prefix}…) may ${scopes.join(', ')}${expiryText(expires_at)}.
 It is stored in ${credentials.path}, and \`run\` uses it.`)
-  if (before) console.log(`The key that was stored before still works. Revoke it at ${url}/keys/${before.id}`)
+  if (previousKey)
+    console.log(`The key that was stored before still works. Revoke it at ${url}/keys/${previousKey.id}`)
 }
 
-function until(expiresAt: string | null): string {
+function expiryText(expiresAt: string | null): string {
   return expiresAt === null ? '' : ` until ${expiresAt.slice(0, 10)}`
 }

@@ -13,14 +13,15 @@ export function configFolder(env: NodeJS.ProcessEnv = process.env): string {
   return join(env.HOME || homedir(), '.config', 'keyway')
 }
 
-const MAX_NAME_LENGTH = 100
+const MAX_KEY_NAME_LENGTH = 100
 
-/** The name of this machine, for its key. */
+/** The default name of this machine's key. */
 export function machineName(): string {
   return keyName(hostname()) || 'a machine'
 }
 
+/** Turns text into a valid key name: without control characters, and not too long. */
 export function keyName(text: string): string {
   const clean = text.replace(/\p{Cc}/gu, ' ').trim()
-  return [...clean].slice(0, MAX_NAME_LENGTH).join('')
+  return [...clean].slice(0, MAX_KEY_NAME_LENGTH).join('')
 }

@@ -20,7 +20,7 @@ interface TestContext {
 /** The platform's WebSocket, or that of `ws`. */
 export const platformWebSocket = (globalThis.WebSocket ?? WebSocket) as unknown as WebSocketConstructor
 
-/** An agent against a scripted service; `script` runs before it dials. */
+/** An agent against a scripted service; `script` runs before the agent dials. */
 export async function startAgent(
   t: TestContext,
   options: AgentOptions = {},
@@ -35,6 +35,7 @@ export async function startAgent(
   return { server, agent, events: record(agent), clock }
 }
 
+/** Like `startAgent`; waits until the agent is connected, and also returns the server's end of the connection. */
 export async function startConnected(
   t: TestContext,
   options: AgentOptions = {},

@@ -6,11 +6,11 @@ export interface DroppingProxy {
   /** The service's URL through the proxy. */
   url: string
   /** Drops all bytes in both directions, also of new connections, like a firewall that drops packets. */
-  swallow(): void
-  /** Forwards new connections again. Old ones stay silent, as if a NAT had lost their state. */
+  dropPackets(): void
+  /** Forwards new connections again. Old ones remain dead, as if a NAT had lost their state. */
   restore(): void
   /** Resets all connections at once; new ones are forwarded. */
-  cut(): void
+  resetAll(): void
   /** Resolves when the next connection is opened. */
   opened(): Promise<unknown>
   /** Resolves when the next WebSocket handshake is dropped. */
@@ -26,14 +26,14 @@ export async function startDroppingProxy(
 ): Promise<DroppingProxy> {
   const { port: targetPort, hostname } = new URL(target)
   const sockets = new Set<Socket>()
-  const lost = new EventEmitter()
-  let silent = false
-  let silences = 0
+  const dropped = new EventEmitter()
+  let isDropping = false
+  let outages = 0
 
   const proxy = createServer(client => {
-    const bornIn = silences
-    const born = !silent
-    const passes = () => born && !silent && bornIn === silences
+    const openedInOutage = outages
+    const openedWhileForwarding = !isDropping
+    const passes = () => openedWhileForwarding && !isDropping && openedInOutage === outages
     const server = connect(Number(targetPort), hostname)
     for (const [from, to] of [
       [client, server],
@@ -43,7 +43,7 @@ export async function startDroppingProxy(
       from.on('error', () => {})
       from.on('data', chunk => {
         if (passes()) to.write(chunk)
-        else if (HANDSHAKE.test(chunk.toString('latin1'))) lost.emit('handshake')
+        else if (HANDSHAKE.test(chunk.toString('latin1'))) dropped.emit('handshake')
       })
       from.on('close', () => {
         sockets.delete(from)
@@ -59,17 +59,17 @@ export async function startDroppingProxy(
   })
   return {
     url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
-    swallow() {
-      silent = true
-      silences++
+    dropPackets() {
+      isDropping = true
+      outages++
     },
     restore() {
-      silent = false
+      isDropping = false
     },
-    cut() {
+    resetAll() {
       for (const socket of sockets) socket.resetAndDestroy()
     },
     opened: () => once(proxy, 'connection'),
-    handshakeLost: () => once(lost, 'handshake'),
+    handshakeLost: () => once(dropped, 'handshake'),
   }
 }

@@ -23,7 +23,7 @@ export interface KeywayServer extends Person {
   /** Stops with SIGTERM, and starts on the same data and port. */
   restart(): Promise<void>
   /** Runs `keyway …` with the service's settings; returns its standard output. */
-  command(...words: string[]): Promise<string>
+  command(...args: string[]): Promise<string>
   /** The environment of the service, with which a command finds its data. */
   settings: NodeJS.ProcessEnv
 }
@@ -39,9 +39,9 @@ export async function startKeyway(
   t: TestContext,
   settings: Record<string, string> = {},
 ): Promise<KeywayServer> {
-  const { url, restart, command, close, settings: used } = await startService(settings)
+  const { url, restart, command, close, settings: environment } = await startService(settings)
   t.after(close)
-  return { ...(await newPerson(url)), restart, command, settings: used }
+  return { ...(await newPerson(url)), restart, command, settings: environment }
 }
 
 /** One service shared by the tests of a file, each with its own user. */
@@ -57,20 +57,27 @@ export function sharedKeyway(): () => Promise<Person> {
 async function startService(settings: Record<string, string>) {
   const dataDir = mkdtempSync(join(quickFolder(), 'keyway-sdk-'))
   const port = await freePort()
-  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('KEYWAY_') && name !== 'PORT')
-  const env = { ...Object.fromEntries(own), KEYWAY_PORT: String(port), KEYWAY_DATA_DIR: dataDir, ...settings }
+  const inherited = Object.entries(process.env).filter(
+    ([name]) => !name.startsWith('KEYWAY_') && name !== 'PORT',
+  )
+  const env = {
+    ...Object.fromEntries(inherited),
+    KEYWAY_PORT: String(port),
+    KEYWAY_DATA_DIR: dataDir,
+    ...settings,
+  }
   let child = await serve(env)
   return {
     url: `http://localhost:${port}`,
     settings: env,
     async restart() {
-      await end(child, 'SIGTERM')
+      await stopProcess(child, 'SIGTERM')
       child = await serve(env)
     },
-    command: async (...words: string[]) =>
-      (await promisify(execFile)('node', [LAUNCHER, ...words], { env })).stdout,
+    command: async (...args: string[]) =>
+      (await promisify(execFile)('node', [LAUNCHER, ...args], { env })).stdout,
     async close() {
-      await end(child, 'SIGKILL')
+      await stopProcess(child, 'SIGKILL')
       rmSync(dataDir, { recursive: true, force: true })
     },
   }
@@ -99,7 +106,7 @@ async function serve(env: NodeJS.ProcessEnv): Promise<ChildProcess> {
   return child
 }
 
-async function end(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+async function stopProcess(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const exited = once(child, 'exit')
   child.kill(signal)

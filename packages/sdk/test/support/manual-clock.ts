@@ -13,7 +13,7 @@ export interface ManualClock extends SdkClock {
 export function createManualClock(): ManualClock {
   let time = 1_000
   const timers = new Map<symbol, { at: number; callback: () => void }>()
-  const due = (until: number) =>
+  const nextDueTimer = (until: number) =>
     [...timers].filter(([, { at }]) => at <= until).sort(([, a], [, b]) => a.at - b.at)[0]
   return {
     randomness: 0.5,
@@ -28,7 +28,7 @@ export function createManualClock(): ManualClock {
     },
     advance(ms) {
       const until = time + ms
-      for (let timer = due(until); timer; timer = due(until)) {
+      for (let timer = nextDueTimer(until); timer; timer = nextDueTimer(until)) {
         const [id, { at, callback }] = timer
         timers.delete(id)
         time = Math.max(time, at)

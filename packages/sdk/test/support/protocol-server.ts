@@ -51,7 +51,7 @@ export async function startProtocolServer(t: {
 }): Promise<ProtocolServer> {
   const http = createServer((request, response) => void exchange(server, request, response))
   const hub = new WebSocketServer({ noServer: true, handleProtocols: () => HUB_PROTOCOL })
-  // Reserved from before the start until after a restart.
+  // Reserved once, so that the server restarts on the same port.
   const port = await freePort()
   const server: ProtocolServer = {
     url: '',

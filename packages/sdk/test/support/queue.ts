@@ -3,11 +3,11 @@ import { patienceMs } from '../../../server/test/support/patience.ts'
 /** A queue of events that a test awaits one by one. */
 export class Queue<Item> {
   #items: Item[] = []
-  #waiting: ((item: Item) => void)[] = []
+  #consumers: ((item: Item) => void)[] = []
 
   push(item: Item): void {
-    const waiting = this.#waiting.shift()
-    if (waiting) waiting(item)
+    const consumer = this.#consumers.shift()
+    if (consumer) consumer(item)
     else this.#items.push(item)
   }
 
@@ -17,20 +17,20 @@ export class Queue<Item> {
     if (item !== undefined) return Promise.resolve(item)
     const withinMs = patienceMs(idleMs)
     return new Promise((resolve, reject) => {
-      const late = setTimeout(() => {
-        this.#waiting.splice(this.#waiting.indexOf(take), 1)
+      const timeout = setTimeout(() => {
+        this.#consumers.splice(this.#consumers.indexOf(deliver), 1)
         reject(new Error(`nothing arrived within ${withinMs} ms`))
       }, withinMs)
-      late.unref() // the timer must not keep the process alive
-      const take = (item: Item) => {
-        clearTimeout(late)
+      timeout.unref() // the timer must not keep the process alive
+      const deliver = (item: Item) => {
+        clearTimeout(timeout)
         resolve(item)
       }
-      this.#waiting.push(take)
+      this.#consumers.push(deliver)
     })
   }
 
-  /** Items that were not awaited yet. */
+  /** Items that the test has not awaited yet. */
   get rest(): readonly Item[] {
     return this.#items
   }

@@ -28,8 +28,9 @@ export const APP_OPTIONS = {
   'require-pkce': { meaning: 'refuse requests without PKCE also with a nonce' },
 } satisfies Record<string, CommandOption>
 
-type SettingOf = { [Name in keyof typeof APP_OPTIONS]: keyof typeof DEFAULT_APP_SETTINGS }
-const SETTINGS: SettingOf = {
+/** The app setting of each option. */
+type OptionSettings = { [Name in keyof typeof APP_OPTIONS]: keyof typeof DEFAULT_APP_SETTINGS }
+const SETTING_OF_OPTION: OptionSettings = {
   audience: 'audience',
   'verify-url': 'verifyUrl',
   'redirect-uri': 'redirectUris',
@@ -45,7 +46,7 @@ const SETTINGS: SettingOf = {
 }
 
 /**
- * The settings that were given. An empty value clears one: `--audience ""`.
+ * The app settings that the options give. An empty value clears one: `--audience ""`.
  *
  * @throws UsageError
  */
@@ -53,17 +54,21 @@ export function settingsOf({
   options,
   repeated,
 }: Pick<CommandContext, 'options' | 'repeated'>): Partial<AppSettings> {
-  const given: Record<string, unknown> = {}
-  if (options.name !== undefined) given.name = options.name
-  for (const [option, setting] of Object.entries(SETTINGS)) {
+  const settings: Record<string, unknown> = {}
+  if (options.name !== undefined) settings.name = options.name
+  for (const [option, setting] of Object.entries(SETTING_OF_OPTION)) {
     const value = repeated[option] ?? options[option]
-    if (value !== undefined) given[setting] = parsed(option, setting, value)
+    if (value !== undefined) settings[setting] = settingValue(option, setting, value)
   }
-  return given
+  return settings
 }
 
-/** An empty value is that of an app without the setting. */
-function parsed(option: string, setting: SettingOf[keyof SettingOf], value: unknown): unknown {
+/** An empty value stands for the default of the setting. */
+function settingValue(
+  option: string,
+  setting: OptionSettings[keyof OptionSettings],
+  value: unknown,
+): unknown {
   if (Array.isArray(value)) return value.filter(each => each !== '')
   if (value === '') return DEFAULT_APP_SETTINGS[setting]
   if ((setting === 'tokenAlg' || setting === 'idTokenAlg') && !isSigningAlg(String(value)))

@@ -32,7 +32,7 @@ rights over keys and sessions that were created under its id since RIGHTS SINCE;
     help: 'The secret is not shown: only its hash is stored. "keyway apps secret ID" creates a new one.',
     async run(context) {
       const app = appObject(await (await context.services()).apps.find(context.args[0]!))
-      context.print(app, table(['SETTING', 'VALUE'], Object.entries(app).map(shown)))
+      context.print(app, table(['SETTING', 'VALUE'], Object.entries(app).map(settingRow)))
       return 0
     },
   },
@@ -95,7 +95,7 @@ If it is interrupted, repeat it.`,
       const id = context.args[0]!
       const ended = await (await context.services()).apps.remove(id)
       const { sessions, authorizations, consents } = ended
-      const text = `Removed ${id}. Ended ${counted(sessions, 'session')}, ${counted(authorizations, 'authorisation')} to charge and ${counted(consents, 'consent')}.`
+      const text = `Removed ${id}. Ended ${countText(sessions, 'session')}, ${countText(authorizations, 'authorisation')} to charge and ${countText(consents, 'consent')}.`
       context.print(
         { id, removed: true, ended: { sessions, charge_authorizations: authorizations, consents } },
         text,
@@ -111,8 +111,8 @@ If it is interrupted, repeat it.`,
 be updated, until another one is created.`,
     async run(context) {
       const id = context.args[0]!
-      const made = await (await context.services()).apps.newSecret(id)
-      context.print({ id, secret_id: made.id, secret: made.secret }, made.secret)
+      const newSecret = await (await context.services()).apps.newSecret(id)
+      context.print({ id, secret_id: newSecret.id, secret: newSecret.secret }, newSecret.secret)
       return 0
     },
   },
@@ -128,7 +128,9 @@ function clientOf({ app, secret }: RegisteredApp, issuer: string) {
   }
 }
 
-/** A sentence about keys and sessions that exist under the id already, which may reveal a mistyped or squatted id. */
+/**
+ * Says which keys and sessions exist under the id already: unexpected ones show that the id is mistyped or squatted.
+ */
 function coverageOf({
   app: { coversFrom },
   older: { keys, sessions },
@@ -137,15 +139,15 @@ function coverageOf({
   older: LiveCredentials
 }): string {
   if (keys + sessions === 0) return ''
-  const older = `${counted(keys, 'key')} and ${counted(sessions, 'session')} that were created under this id before`
+  const older = `${countText(keys, 'key')} and ${countText(sessions, 'session')} that were created under this id before`
   return coversFrom === 0 ? ` It has rights over ${older}.` : ` It has no rights over ${older}.`
 }
 
-function counted(count: number, noun: string): string {
+function countText(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
-function shown([name, value]: [string, unknown]): [string, string] {
+function settingRow([name, value]: [string, unknown]): [string, string] {
   if (Array.isArray(value)) return [name, value.join(' ') || '-']
   return [name, value === null ? '-' : String(value)]
 }

@@ -4,8 +4,8 @@ import { parseRfc3339 } from '../clock.ts'
 import { OperatorError } from '../operator-error.ts'
 import type { Command, CommandContext } from './command.ts'
 
-/** Rows per statement. */
-const BATCH = 500
+/** Rows read per query. */
+const BATCH_ROWS = 500
 
 export const commands: Command[] = [
   {
@@ -24,12 +24,12 @@ export const commands: Command[] = [
       const filter = { from: instantOf(context, 'from'), to: instantOf(context, 'to') }
       const toLine = context.options.csv ? auditCsvLine : jsonLine
       if (context.options.csv) write(AUDIT_CSV_HEADER)
-      let last = 0
+      let lastSequence = 0
       for (;;) {
-        const rows = await storage.store.audit.after(last, filter, BATCH)
+        const rows = await storage.store.audit.after(lastSequence, filter, BATCH_ROWS)
         write(rows.map(toLine).join(''))
-        if (rows.length < BATCH) return 0
-        last = rows.at(-1)!.sequence
+        if (rows.length < BATCH_ROWS) return 0
+        lastSequence = rows.at(-1)!.sequence
       }
 
       function write(text: string): void {

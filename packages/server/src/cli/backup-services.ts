@@ -29,7 +29,7 @@ export async function withBackups<Outcome>(
     const restore = createRestore({ store, clock, secrets, progress })
     return await work({ backup, restore })
   } catch (error) {
-    throw unopenedFile(error, file) ?? error
+    throw fileError(error, file) ?? error
   } finally {
     await storage.close()
   }
@@ -38,7 +38,7 @@ export async function withBackups<Outcome>(
 /** File-system errors that the operator can fix. */
 const FILE_ERRORS = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM', 'EROFS', 'ENOSPC'])
 
-function unopenedFile(error: unknown, file: string): OperatorError | null {
+function fileError(error: unknown, file: string): OperatorError | null {
   const { code = '' } = error as NodeJS.ErrnoException
   if (!FILE_ERRORS.has(code)) return null
   return new OperatorError(
@@ -47,12 +47,12 @@ function unopenedFile(error: unknown, file: string): OperatorError | null {
 }
 
 /** Prints progress at intervals on standard error, since standard output is for the result. */
-export function printProgress(what = 'rows'): (rows: number) => void {
+export function printProgress(noun = 'rows'): (rows: number) => void {
   let printedAt = performance.now()
   return rows => {
     if (performance.now() - printedAt < PROGRESS_INTERVAL_MS) return
     printedAt = performance.now()
-    console.error(`${rows} ${what} …`)
+    console.error(`${rows} ${noun} …`)
   }
 }
 
@@ -60,6 +60,6 @@ export function countsText(counts: Record<string, number>): string {
   const named = ['users', 'api_keys', 'ledger_entries', 'apps'].map(
     table => `${counts[table] ?? 0} ${table.replace('_', ' ')}`,
   )
-  const all = Object.values(counts).reduce((sum, count) => sum + count, 0)
-  return `${named.join(', ')} (${all} rows in all)`
+  const total = Object.values(counts).reduce((sum, count) => sum + count, 0)
+  return `${named.join(', ')} (${total} rows in all)`
 }

@@ -3,10 +3,10 @@ import { type ActedBy, BY_COMMAND_LINE } from '../audit/audit.ts'
 import { MAX_REASON_LENGTH } from '../audit/audit-event.ts'
 import { OperatorError } from '../operator-error.ts'
 
-/** The option of commands whose acts are audited. */
+/** The option `--reason` of commands that write to the audit. */
 export const REASON = { value: 'TEXT', meaning: 'why, for the audit' }
 
-/** @throws OperatorError */
+/** The actor of a command for the audit, with the reason if one was given. @throws OperatorError */
 export function byOperator(reason: string | boolean | undefined): ActedBy {
   if (typeof reason !== 'string' || reason.trim() === '') return BY_COMMAND_LINE
   if ([...reason].length > MAX_REASON_LENGTH)

@@ -24,12 +24,12 @@ export interface CommandContext {
   services(): Promise<Services>
   /** Prints the data as one JSON document with `--json`, else the text. */
   print(data: unknown, text: string): void
-  /** Prints lines of a format of their own, also with `--json`. */
+  /** Prints lines of another format (CSV, JSON lines) as they are, also with `--json`. */
   printLines(lines: string): void
 }
 
 export interface CommandOption {
-  /** The placeholder of the value in the help; an option without is a flag, which `--no-…` unsets. */
+  /** The placeholder of the value in the help; an option without it is a flag, which `--no-…` unsets. */
   value?: string
   meaning: string
   required?: boolean
@@ -38,9 +38,9 @@ export interface CommandOption {
 }
 
 export interface Command {
-  /** `users set-role` */
+  /** For example `users set-role`. */
   name: string
-  /** The positional arguments, each required: `['WHO', 'ROLE']`. */
+  /** The names of the positional arguments, each required, for example `['WHO', 'ROLE']`. */
   args: string[]
   /** Options besides `--json` and `--help`. */
   options?: Record<string, CommandOption>
@@ -95,7 +95,7 @@ function withExistingDatabase(config: Config): Config {
 
 /** Parses the command's arguments, its options, and `--json`, which every command has. */
 function parse(command: Command, rest: string[]) {
-  const own = Object.entries(command.options ?? {}).map(
+  const optionTypes = Object.entries(command.options ?? {}).map(
     ([name, { value, repeated = false }]) =>
       [
         name,
@@ -109,7 +109,7 @@ function parse(command: Command, rest: string[]) {
       args: rest,
       allowPositionals: true,
       allowNegative: true,
-      options: { ...Object.fromEntries(own), json: { type: 'boolean' as const } },
+      options: { ...Object.fromEntries(optionTypes), json: { type: 'boolean' as const } },
     })
   } catch (error) {
     throw new UsageError(`${(error as Error).message.split('\n')[0]!.split('. To specify')[0]}. ${usage}`)
@@ -122,15 +122,15 @@ function parse(command: Command, rest: string[]) {
   for (const [name, option] of Object.entries(command.options ?? {}))
     if (option.required && values[name] === undefined)
       throw new UsageError(`"keyway ${command.name}" needs --${name} ${option.value}. ${usage}`)
-  const given = Object.entries(values)
+  const entries = Object.entries(values)
   return {
     positionals,
-    values: Object.fromEntries(given.filter(([, value]) => !Array.isArray(value))) as Options,
-    repeated: Object.fromEntries(given.filter(([, value]) => Array.isArray(value))) as RepeatedOptions,
+    values: Object.fromEntries(entries.filter(([, value]) => !Array.isArray(value))) as Options,
+    repeated: Object.fromEntries(entries.filter(([, value]) => Array.isArray(value))) as RepeatedOptions,
   }
 }
 
-/** Rows as columns of equal width. */
+/** Formats a table as text, with aligned columns. */
 export function table(header: string[], rows: string[][]): string {
   const all = [header, ...rows]
   const widths = header.map((_, column) => Math.max(...all.map(row => (row[column] ?? '').length)))

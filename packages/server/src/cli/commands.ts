@@ -1,7 +1,7 @@
 import type { Command } from './command.ts'
 
-/** The file of each command, loaded on demand, so that `keyway --help` and `serve` start fast. */
-const files: Record<string, () => Promise<{ commands: Command[] }>> = {
+/** Loads the file of each command on demand, so that `keyway --help` and `serve` start fast. */
+const loaders: Record<string, () => Promise<{ commands: Command[] }>> = {
   serve: () => import('./serve.ts'),
   migrate: () => import('./migrate.ts'),
   'check-config': () => import('./check-config.ts'),
@@ -36,18 +36,18 @@ const files: Record<string, () => Promise<{ commands: Command[] }>> = {
   doctor: () => import('./doctor.ts'),
 }
 
-export const commandNames = Object.keys(files)
+export const commandNames = Object.keys(loaders)
 
 /** The command at the start of an argument list, and the remaining arguments; null if there is none. */
-export function findCommand(words: string[]): { name: string; rest: string[] } | null {
+export function findCommand(args: string[]): { name: string; rest: string[] } | null {
   for (const length of [2, 1]) {
-    const name = words.slice(0, length).join(' ')
-    if (Object.hasOwn(files, name)) return { name, rest: words.slice(length) }
+    const name = args.slice(0, length).join(' ')
+    if (Object.hasOwn(loaders, name)) return { name, rest: args.slice(length) }
   }
   return null
 }
 
 export async function loadCommand(name: string): Promise<Command> {
-  const { commands } = await files[name]!()
+  const { commands } = await loaders[name]!()
   return commands.find(command => command.name === name)!
 }

@@ -25,16 +25,16 @@ export const commands: Command[] = [
       const amount = parseAmount(context.args[1]!)
       if (amount === null)
         throw new OperatorError('AMOUNT must be a positive decimal with at most 6 places, for example 5.00.')
-      const { description = 'Credit', 'idempotency-key': given, reason } = context.options
+      const { description = 'Credit', 'idempotency-key': keyOption, reason } = context.options
       const text = String(description)
       if (text === '' || [...text].length > MAX_DESCRIPTION_LENGTH || /\p{Cc}/u.test(text))
         throw new OperatorError(
           `--description must be 1 to ${MAX_DESCRIPTION_LENGTH} characters without control characters.`,
         )
-      const key = given === undefined ? newId(clock.now()) : String(given)
+      const key = keyOption === undefined ? newId(clock.now()) : String(keyOption)
       const user = await users.find(context.args[0]!)
-      const wanted = { userId: user.id, amount, description: text }
-      const entry = await credits.grant(wanted, key, byOperator(reason))
+      const credit = { userId: user.id, amount, description: text }
+      const entry = await credits.grant(credit, key, byOperator(reason))
       context.print(
         {
           id: entry.id,

@@ -1,13 +1,13 @@
 import { type Command, table } from './command.ts'
 import { commandNames, loadCommand } from './commands.ts'
 
-/** A command with more options than this has none in its signature. */
+/** A signature lists at most this many optional options; instead of more it has `[OPTIONS]`. */
 const MAX_SHOWN_OPTIONS = 5
 
 /** The list of all commands, or of those that begin with a word such as `users`. */
 export async function overview(word?: string): Promise<string> {
-  const wanted = commandNames.filter(name => !word || name.split(' ')[0] === word)
-  const commands = await Promise.all((wanted.length > 0 ? wanted : commandNames).map(loadCommand))
+  const names = commandNames.filter(name => !word || name.split(' ')[0] === word)
+  const commands = await Promise.all((names.length > 0 ? names : commandNames).map(loadCommand))
   const rows = commands.map(command => [`  ${signature(command)}`, command.summary])
   return `Keyway: e-mail sign-in, API keys, and a hub whose connections end with their key.
 
@@ -34,7 +34,7 @@ ${command.help}
 ${table(['Options', ''], rows)}`
 }
 
-/** Names each option that is required, and the others where they are few. */
+/** The usage line: all required options, and the optional ones if they are few. */
 function signature(command: Command): string {
   const options = Object.entries(command.options ?? {})
   const required = options

@@ -9,11 +9,11 @@ import { printProgress } from './backup-services.ts'
 import { byOperator, REASON } from './by-operator.ts'
 import type { Command, CommandContext } from './command.ts'
 
-/** Rows of one transaction. */
-const BATCH = 500
+/** Rows per transaction. */
+const BATCH_ROWS = 500
 const MAX_LINE_LENGTH = 16 * 1024
 
-const RESUMES = `FILE has one JSON object a line; "-" is standard input. Each ${BATCH} lines are one transaction, of which all
+const FILE_HELP = `FILE has one JSON object a line; "-" is standard input. Each ${BATCH_ROWS} lines are one transaction, of which all
 or none are imported; what was imported before an error stays, and running the command again skips it.`
 
 export const commands: Command[] = [
@@ -22,7 +22,7 @@ export const commands: Command[] = [
     args: ['FILE'],
     options: { reason: REASON },
     summary: 'Import API keys of another system by their hashes.',
-    help: `${RESUMES}
+    help: `${FILE_HELP}
 A line has user_id or email (of an account), sha256 (of the whole key, 64 hexadecimal digits), prefix (its first
 characters, at most 12), scopes ([] means all permissions), and where known name, expires_at, external_id. The keys are
 then accepted as those of this service are, until they are revoked. Policies and limits bind them as they bind new keys.
@@ -39,7 +39,7 @@ Do not import keys of less than 128 random bits: who reads the hashes could gues
     args: ['FILE'],
     options: { reason: REASON },
     summary: 'Import people of another system.',
-    help: `${RESUMES}
+    help: `${FILE_HELP}
 A line has email, and where known name and external_id. Accounts have no credit, plan or mail before the first sign-in to
 the address, which brings them once. Addresses that have an account are skipped. Example:
   {"email":"ada@example.com","name":"Ada","external_id":"customer-42"}`,
@@ -59,19 +59,22 @@ interface Line<Row> {
 /** Imports the file in batches. @throws OperatorError with the number of the line that is refused */
 async function importFile<Schema extends z.ZodType>(
   context: CommandContext,
-  what: 'keys' | 'users',
+  noun: 'keys' | 'users',
   schema: Schema,
   importRows: (rows: z.output<Schema>[]) => Promise<{ isNew: boolean }[]>,
 ): Promise<number> {
   const progress = printProgress('lines')
-  const done = { imported: 0, skipped: 0 }
+  const counts = { imported: 0, skipped: 0 }
   let batch: Line<z.output<Schema>>[] = []
-  for await (const line of rowsOf(context.args[0]!, schema, done)) {
+  for await (const line of rowsOf(context.args[0]!, schema, counts)) {
     batch.push(line)
-    if (batch.length === BATCH) await flush()
+    if (batch.length === BATCH_ROWS) await flush()
   }
   await flush()
-  context.print(done, `Imported ${done.imported} ${what}, skipped ${done.skipped} that were there already.`)
+  context.print(
+    counts,
+    `Imported ${counts.imported} ${noun}, skipped ${counts.skipped} that were there already.`,
+  )
   return 0
 
   async function flush(): Promise<void> {
@@ -81,10 +84,10 @@ async function importFile<Schema extends z.ZodType>(
     try {
       const rows = await importRows(lines.map(({ row }) => row))
       const created = rows.filter(({ isNew }) => isNew).length
-      done.imported += created
-      done.skipped += rows.length - created
+      counts.imported += created
+      counts.skipped += rows.length - created
     } catch (error) {
-      throw error instanceof KeywayError ? refusedAt(error, lines, done) : error
+      throw error instanceof KeywayError ? errorAtLine(error, lines, counts) : error
     }
     progress(lines.at(-1)!.number)
   }
@@ -93,14 +96,14 @@ async function importFile<Schema extends z.ZodType>(
 async function* rowsOf<Schema extends z.ZodType>(
   file: string,
   schema: Schema,
-  done: { imported: number },
+  counts: { imported: number },
 ): AsyncGenerator<Line<z.output<Schema>>> {
   let number = 0
   try {
     for await (const text of linesOf(file)) {
       number++
       if (text.trim() === '') continue
-      yield { number, row: parse(text, number, schema, done) }
+      yield { number, row: parse(text, number, schema, counts) }
     }
   } catch (error) {
     if (error instanceof LineTooLong)
@@ -114,40 +117,44 @@ async function* rowsOf<Schema extends z.ZodType>(
 async function* linesOf(file: string): AsyncGenerator<string> {
   const input = file === '-' ? process.stdin : createReadStream(file)
   input.setEncoding('utf8')
-  let rest = ''
+  let lastLine = ''
   yield* wholeLines(input as AsyncIterable<string>, MAX_LINE_LENGTH, text => {
-    rest = text
+    lastLine = text
   })
-  if (rest) yield rest
+  if (lastLine) yield lastLine
 }
 
 function parse<Schema extends z.ZodType>(
   text: string,
   number: number,
   schema: Schema,
-  done: { imported: number },
+  counts: { imported: number },
 ): z.output<Schema> {
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
-    throw refusal(number, 'is no JSON object', done)
+    throw lineError(number, 'is no JSON object', counts)
   }
   try {
     return validate(schema, value)
   } catch (error) {
-    throw error instanceof KeywayError ? refusal(number, error.message, done) : error
+    throw error instanceof KeywayError ? lineError(number, error.message, counts) : error
   }
 }
 
-/** `keys.3.email: …` names the fourth line of the batch. */
-function refusedAt(error: KeywayError, lines: readonly Line<unknown>[], done: { imported: number }): Error {
+/** Names the line of the file: `keys.3.email: …` is about the fourth line of the batch. */
+function errorAtLine(
+  error: KeywayError,
+  lines: readonly Line<unknown>[],
+  counts: { imported: number },
+): Error {
   const [, index, message] = /^(?:keys|users)\.(\d{1,4})[.:] ?(.*)$/s.exec(error.message) ?? []
   const line = index === undefined ? undefined : lines[Number(index)]
-  return line ? refusal(line.number, message!, done) : error
+  return line ? lineError(line.number, message!, counts) : error
 }
 
-function refusal(number: number, why: string, { imported }: { imported: number }): OperatorError {
+function lineError(number: number, why: string, { imported }: { imported: number }): OperatorError {
   return new OperatorError(
     `Line ${number}: ${why} (${imported} imported before; mend the line and run the command again)`,
   )

@@ -43,7 +43,7 @@ the balance no longer covers, or networks of a key that were changed more than a
       const ends = openEnds.map(({ file, at }) => ({ file, last_entry_at: toRfc3339(at) }))
       context.print(
         { journal: folder, dry_run: dryRun, ...report, open_ends: ends },
-        explain({ ...report, openEnds }, folder, dryRun),
+        reportText({ ...report, openEnds }, folder, dryRun),
       )
       return report.left.length > 0 ? EXIT_FAILED : 0
     },
@@ -59,14 +59,14 @@ function folderOf(context: CommandContext): string {
 }
 
 async function replay(context: CommandContext, folder: string, dryRun: boolean): Promise<ReplayReport> {
-  // Before the services are opened, since that creates a journal if there is none.
+  // Listed before the services are opened, since that creates a journal if there is none.
   const files = await journalFiles(folder)
   const services = await context.services()
   const trust = { secrets: services.secrets, unauthenticated: context.options.unauthenticated === true }
   return replayJournal(files, dryRun, { ...services, trust, progress: printProgress('entries') })
 }
 
-function explain(
+function reportText(
   { entries, counts, left, missing, openEnds }: ReplayReport,
   folder: string,
   dryRun: boolean,
@@ -80,7 +80,7 @@ function explain(
     table(['', 'IN THE JOURNAL', dryRun ? 'TO REPLAY' : 'REPLAYED', 'PRESENT', 'GONE', 'LEFT'], rows),
     '',
     `${entries} entries in ${folder}. ${conclusion(replayed, dryRun)}`,
-    ...left.map(sentence),
+    ...left.map(unresolvedSentence),
     ...(missing ? [`The journal is incomplete: ${missing}. Its entries are not replayed.`] : []),
     ...openEndSentences(openEnds),
   ].join('\n')
@@ -93,7 +93,7 @@ function conclusion(replayed: number, dryRun: boolean): string {
   return `${replayed} were missing in the database and are re-applied.`
 }
 
-function sentence({ id, reason }: UnresolvedChange): string {
+function unresolvedSentence({ id, reason }: UnresolvedChange): string {
   return reason === 'not_covered'
     ? `Left: the ledger entry ${id}, since the balance no longer covers it. Settle it with the app that charged it.`
     : `Left: the networks of the key ${id}, since it is unknown whether those of the journal or of the database are newer. Check the key.`

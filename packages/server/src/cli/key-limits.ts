@@ -11,11 +11,11 @@ export function limitsOf({ clear, requests, spend, quota, refill }: Options): Wa
     throw new UsageError('Say which limits, or --clear. See: keyway keys limit --help')
   if (clear) return NO_LIMITS
   const quotaBody = {
-    ...(quota !== undefined && { remaining: number(quota) }),
-    ...(refill !== undefined && { refill: pairsOf(refill, 'amount', 'every', number)[0] }),
+    ...(quota !== undefined && { remaining: wholeNumber(quota) }),
+    ...(refill !== undefined && { refill: pairsOf(refill, 'amount', 'every', wholeNumber)[0] }),
   }
   const parsed = limitsBody.safeParse({
-    ...(requests !== undefined && { requests: pairsOf(requests, 'limit', 'per', number) }),
+    ...(requests !== undefined && { requests: pairsOf(requests, 'limit', 'per', wholeNumber) }),
     ...(spend !== undefined && { spend: pairsOf(spend, 'amount', 'per', String) }),
     ...((quota ?? refill) !== undefined && { quota: quotaBody }),
   })
@@ -24,7 +24,7 @@ export function limitsOf({ clear, requests, spend, quota, refill }: Options): Wa
   throw new OperatorError(`--${issue!.path.map(String).join('.')} ${issue!.message}.`)
 }
 
-/** `100/minute,1000/day` */
+/** Parses `100/minute,1000/day`: one object for each pair, whose members have the names `amount` and `period`. */
 function pairsOf(
   text: string | boolean,
   amount: string,
@@ -40,6 +40,6 @@ function pairsOf(
 }
 
 /** Returns text that is no number unchanged, unlike `Number`, so that the error can quote it. */
-function number(text: string | boolean): unknown {
+function wholeNumber(text: string | boolean): unknown {
   return /^\d+$/.test(String(text)) ? Number(text) : text
 }

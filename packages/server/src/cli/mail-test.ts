@@ -10,7 +10,7 @@ import type { Command } from './command.ts'
 
 const POLL_INTERVAL_MS = 100
 /** Number of the address's latest mails that are searched for the test mail. */
-const RECENT = 20
+const SEARCHED_MAILS = 20
 
 export const commands: Command[] = [
   {
@@ -25,7 +25,7 @@ export const commands: Command[] = [
       const services = await context.services()
       const { storage, clock, outbox } = services
       const { mailer, dispatcher } = await createMail(services)
-      await mailer.check().catch(refused)
+      await mailer.check().catch(throwCheckError)
       const id = newId(clock.now())
       await storage.transaction(tx =>
         outbox.enqueue(tx, {
@@ -56,13 +56,13 @@ async function untilAttempted(
 ): Promise<OutboxMessage | undefined> {
   const deadline = performance.now() + DELIVERY_DEADLINE + POLL_INTERVAL_MS
   for (;;) {
-    const mail = (await outbox.recentFor(recipient, RECENT)).find(each => each.id === id)
+    const mail = (await outbox.recentFor(recipient, SEARCHED_MAILS)).find(each => each.id === id)
     const isUnderWay = mail?.state === 'queued' && mail.lastError === null
     if (!isUnderWay || performance.now() > deadline) return mail
     await wait(POLL_INTERVAL_MS)
   }
 }
 
-function refused(error: Error): never {
+function throwCheckError(error: Error): never {
   throw new OperatorError(`The check of the mail server failed: ${error.message}. See KEYWAY_MAIL_URL.`)
 }

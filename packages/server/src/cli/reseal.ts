@@ -15,14 +15,14 @@ re-encrypted in small batches. Repeating it is harmless.`,
     async run(context) {
       const { storage, secrets } = await context.services()
       const { resealed, unopened } = await resealAll(createSealedStore(storage.engine), secrets)
-      const lost = unopened.map(({ place, id }) => `${place} ${id}`)
+      const unopenedNames = unopened.map(({ place, id }) => `${place} ${id}`)
       const lines = [`Re-encrypted ${resealed} values with the secret ${secrets.fingerprint}.`]
-      if (lost.length > 0)
+      if (unopenedNames.length > 0)
         lines.push(
-          `${lost.length} were encrypted with a secret that is not in KEYWAY_SECRET: ${lost.join(', ')}.`,
+          `${unopenedNames.length} were encrypted with a secret that is not in KEYWAY_SECRET: ${unopenedNames.join(', ')}.`,
         )
       context.print({ resealed, unopened }, lines.join('\n'))
-      return lost.length > 0 ? EXIT_FAILED : 0
+      return unopenedNames.length > 0 ? EXIT_FAILED : 0
     },
   },
 ]

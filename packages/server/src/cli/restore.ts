@@ -118,15 +118,16 @@ export function openEndSentences(ends: { file: string; at: Instant }[]): string[
   ]
 }
 
+/** Maximum number of files that the warning names. */
 const MAX_NAMED = 5
 
 function keysSentence({ journal, keysRevoked }: RestoreReport, keepKeys: boolean, from: string): string {
   if (journal) {
-    const gone =
+    const unknownSentence =
       journal.unknown > 0
         ? ` ${journal.unknown} more concern accounts, keys or apps created after the backup, which are lost.`
         : ''
-    return `The journal's ${journal.applied} changes since then are applied: revocations, grants, charges, roles and secrets of apps.${gone}`
+    return `The journal's ${journal.applied} changes since then are applied: revocations, grants, charges, roles and secrets of apps.${unknownSentence}`
   }
   if (keepKeys)
     return `Keys are as of ${from}: a key that was revoked after that WORKS AGAIN. Revoke it again.`

@@ -63,10 +63,10 @@ async function superviseProcesses(config: Config, stop: Promise<void>): Promise<
   })
 }
 
-/** @param supervision by the supervisor, for one of several processes */
+/** @param supervision the link to the supervisor, if this is one of several processes */
 async function serveHere(config: Config, stop: Promise<void>, supervision?: Supervision): Promise<number> {
   if (!supervision) warn(configWarnings(config))
-  // Not everything that the start waits for keeps the event loop alive.
+  // Node would exit during the start: not everything that it waits for keeps the event loop alive.
   const keepAlive = setInterval(() => {}, MAX_TIMER_MS)
   const { startServer } = await import('../server.ts')
   const server = await startServer(config, supervision && optionsOf(supervision, config))
@@ -102,15 +102,15 @@ function dataDirWarnings({ database, dataDir }: Config): string[] {
   return [`other users of this machine can enter the data directory ${dataDir}: run chmod 700 ${dataDir}`]
 }
 
-/** Resets the V8 flag that bin/light-start.js set for the start, and writes the compile cache now, in case of a kill. */
+/** Resets the V8 flag that bin/light-start.js set, and writes the compile cache now, since a kill would lose it. */
 function endLightStart(): void {
   setFlagsFromString('--semi-space-growth-factor=2')
   flushCompileCache()
 }
 
 /**
- * On one core, V8's concurrent marking threads compete with the service, for some 20 ms at a time. Without them the main
- * thread marks in small steps, at the same throughput: the slowest of a thousand exchanges at half load takes 6 ms
+ * On one core, V8's concurrent marking threads compete with the service for some 20 ms at a time. Without them the
+ * main thread marks in small steps, at the same throughput: the slowest of a thousand exchanges at half load takes 6 ms
  * instead of 23. Set after the start, since the compile cache is valid for one set of flags.
  */
 function disableConcurrentMarking(): void {

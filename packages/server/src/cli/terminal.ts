@@ -4,9 +4,9 @@ import { type Config, loadConfigOfProcess } from '../config.ts'
 export interface Terminal {
   /** @throws ConfigError */
   loadConfig(): Config
-  /** To standard output, for the result. */
+  /** Prints the result to standard output. */
   print(text: string): void
-  /** To standard error. */
+  /** Prints to standard error. */
   printError(text: string): void
 }
 

@@ -25,7 +25,7 @@ export const commands: Command[] = [
 ${MAX_BUCKETS} buckets at once. The table leaves out empty ones. What happened in the last ten seconds may be missing.`,
     async run(context) {
       const services = await context.services()
-      const buckets = await reportOf(services, context.args[0]!, wantedOf(context))
+      const buckets = await reportOf(services, context.args[0]!, reportRange(context))
       const text = context.options.csv ? usageCsv(buckets).trimEnd() : tableOf(buckets)
       context.print({ data: buckets.map(usageObject) }, text)
       return 0
@@ -36,15 +36,15 @@ ${MAX_BUCKETS} buckets at once. The table leaves out empty ones. What happened i
 async function reportOf(
   { usage, users, storage }: Services,
   who: string,
-  wanted: WantedReport,
+  range: WantedReport,
 ): Promise<UsageBucket[]> {
   const id = parseId(who)
   const [key] = id ? await storage.store.apiKeys.findMany([id]) : []
-  if (key) return usage.ofKey(key.userId, key.id, wanted)
-  return usage.ofUser((await users.find(who)).id, wanted)
+  if (key) return usage.ofKey(key.userId, key.id, range)
+  return usage.ofUser((await users.find(who)).id, range)
 }
 
-function wantedOf({ options: { bucket, from, to } }: CommandContext): WantedReport {
+function reportRange({ options: { bucket, from, to } }: CommandContext): WantedReport {
   if (bucket !== undefined && bucket !== 'hour' && bucket !== 'day')
     throw new OperatorError(`--bucket must be hour or day, not "${bucket}".`)
   return { bucket, from: instantOf('from', from), to: instantOf('to', to) }
@@ -86,7 +86,7 @@ function tableOf(buckets: readonly UsageBucket[]): string {
   )
 }
 
-/** Whether a value is shown: counts and amounts above zero. */
+/** Whether a bucket's value is a count or an amount above zero; buckets without any are not shown. */
 function isUsed(value: unknown): boolean {
   if (typeof value === 'number') return value > 0
   if (typeof value === 'object' && value !== null) return Object.keys(value).length > 0

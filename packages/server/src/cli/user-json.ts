@@ -6,7 +6,7 @@ import type { OutboxMessage } from '../outbox/message.ts'
 import type { Session } from '../sessions/session.ts'
 import type { User } from '../users/user.ts'
 
-/** As in the HTTP API, but with `email` null for a deleted account. */
+/** A user as in the HTTP API, but with `email` null for a deleted account. */
 export function userJson(user: User) {
   return { ...userObject(user), email: user.email, deletes_at: toRfc3339OrNull(user.deletesAt) }
 }

@@ -7,7 +7,8 @@ import type { User } from '../users/user.ts'
 import { type Command, type CommandContext, table } from './command.ts'
 import { keyJson, mailJson, sessionJson, userJson } from './user-json.ts'
 
-const SHOWN = 10
+/** Maximum number of keys, sessions and mails that are shown. */
+const MAX_SHOWN = 10
 
 export const commands: Command[] = [
   {
@@ -20,14 +21,18 @@ MAILS the state of the last ten mails. An address without account is shown too i
 code or key is shown.`,
     async run(context) {
       const services = await context.services()
-      const user = await findKnown(services, context.args[0]!)
+      const user = await findSubject(services, context.args[0]!)
       return show(context, services, user)
     },
   },
 ]
 
-/** The account; or an address without account that has mail or a suppression. @throws KeywayError if there is neither */
-async function findKnown(services: Services, who: string): Promise<Known> {
+/**
+ * The account; or an address without account that has mail or a suppression.
+ *
+ * @throws KeywayError if there is neither
+ */
+async function findSubject(services: Services, who: string): Promise<ShownSubject> {
   const email = parseEmailAddress(who)
   const hasNoAccount = email !== null && (await services.storage.store.users.findByEmail(email)) === null
   if (!hasNoAccount) {
@@ -39,32 +44,36 @@ async function findKnown(services: Services, who: string): Promise<Known> {
   return mail || suppression ? { user: null, email } : { user: await services.users.find(who), email }
 }
 
-interface Known {
+interface ShownSubject {
   user: User | null
   email: EmailAddress | null
 }
 
-async function show(context: CommandContext, services: Services, { user, email }: Known): Promise<number> {
+async function show(
+  context: CommandContext,
+  services: Services,
+  { user, email }: ShownSubject,
+): Promise<number> {
   const { storage, apiKeys, sessions, clock } = services
-  const page = { limit: SHOWN, after: null }
+  const page = { limit: MAX_SHOWN, after: null }
   const keys = user
     ? (await apiKeys.list(user.id, null, page)).rows.map(key => keyJson(key, clock.now()))
     : []
-  const live = user ? (await sessions.list(user.id, page)).rows.map(sessionJson) : []
-  const mails = email ? (await storage.store.outbox.recentFor(email, SHOWN)).map(mailJson) : []
+  const liveSessions = user ? (await sessions.list(user.id, page)).rows.map(sessionJson) : []
+  const mails = email ? (await storage.store.outbox.recentFor(email, MAX_SHOWN)).map(mailJson) : []
   const windows = email ? await sendWindows(services, email) : []
   const suppression = email ? suppressionJson(await services.suppressions.find(email)) : null
-  const shown = user && userJson(user)
+  const userFields = user && userJson(user)
 
   const text = [
-    shown
-      ? rows(
+    userFields
+      ? section(
           'USER',
-          Object.entries(shown).map(([name, value]) => [name, String(value ?? '-')]),
+          Object.entries(userFields).map(([name, value]) => [name, String(value ?? '-')]),
         )
       : `NO ACCOUNT\n  ${email} has no account.`,
-    rows('SUPPRESSED', suppression ? [[suppression.reason, `until ${suppression.until}`]] : []),
-    rows(
+    section('SUPPRESSED', suppression ? [[suppression.reason, `until ${suppression.until}`]] : []),
+    section(
       'LIMITS',
       windows
         .filter(({ who, used }) => who === 'address' || used > 0)
@@ -74,28 +83,28 @@ async function show(context: CommandContext, services: Services, { user, email }
           freeAt ? `full until ${freeAt}` : '',
         ]),
     ),
-    rows(
+    section(
       'KEYS',
       keys.map(key => [`${key.key_prefix}…`, key.status, key.name ?? '-', key.id]),
     ),
-    rows(
+    section(
       'SESSIONS',
-      live.map(session => [session.last_used_at, session.network, session.client ?? '-']),
+      liveSessions.map(session => [session.last_used_at, session.network, session.client ?? '-']),
     ),
-    rows(
+    section(
       'MAILS',
       mails.map(mail => [mail.created_at, mail.kind, mail.state, mail.last_error ?? '']),
     ),
   ].join('\n')
-  context.print({ user: shown, suppression, windows, keys, sessions: live, mails }, text)
+  context.print({ user: userFields, suppression, windows, keys, sessions: liveSessions, mails }, text)
   return 0
 }
 
-function rows(title: string, lines: string[][]): string {
-  const filled = lines.length > 0 ? lines : [['none']]
+function section(title: string, lines: string[][]): string {
+  const linesOrNone = lines.length > 0 ? lines : [['none']]
   return table(
-    [title, ...filled[0]!.slice(1).map(() => '')],
-    filled.map(([first = '', ...rest]) => [`  ${first}`, ...rest]),
+    [title, ...linesOrNone[0]!.slice(1).map(() => '')],
+    linesOrNone.map(([first = '', ...rest]) => [`  ${first}`, ...rest]),
   )
 }
 
@@ -104,17 +113,17 @@ async function sendWindows({ storage, clock, config }: Services, email: EmailAdd
   const now = clock.now()
   const windows = config.magicLinkLimits
   const buckets = { address: addressBucketName(email), returning: returningBucketName(email) }
-  const found = []
+  const states = []
   for (const [who, bucket] of Object.entries(buckets)) {
     for (const { window, limit } of windows) {
       const length = WINDOW_LENGTHS[window]
       const times = await storage.store.magicLinks.sendTimes(bucket, now - length, limit)
       const oldest = times.length === limit ? times.at(-1)! : null
       const freeAt = oldest === null ? null : toRfc3339(oldest + length)
-      found.push({ who, window, used: times.length, limit, free_at: freeAt })
+      states.push({ who, window, used: times.length, limit, free_at: freeAt })
     }
   }
-  return found
+  return states
 }
 
 function suppressionJson(suppression: Suppression | null) {

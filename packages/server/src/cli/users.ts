@@ -28,19 +28,19 @@ export const commands: Command[] = [
       return 0
     },
   },
-  change(
+  accountCommand(
     'users suspend',
     'Suspend an account.',
     `Its sessions and links end, its keys are refused, its connections close. "users activate" enables the keys again.`,
     (services, user, by) => services.users.suspend(user.id, by),
   ),
-  change(
+  accountCommand(
     'users activate',
     'Lift a suspension.',
     'The keys work again; the sessions stay ended, so the user must sign in again.',
     (services, user, by) => services.users.activate(user.id, by),
   ),
-  change(
+  accountCommand(
     'users delete',
     'Delete an account permanently.',
     `Sessions and keys end; name and address are erased, also from links and counters; queued mail to the address is
@@ -64,7 +64,7 @@ gain the rights of the role; the command lists those that gain by it.`,
       const gaining =
         role === 'admin' && user.role !== 'admin' ? await apiKeys.listAdministrative(user.id) : []
       const keys = gaining.map(({ id, keyPrefix }) => ({ id, key_prefix: keyPrefix }))
-      const text = `${changed.email ?? changed.id} is ${changed.role} now.${gainedBy(gaining)}`
+      const text = `${changed.email ?? changed.id} is ${changed.role} now.${gainingKeysSentence(gaining)}`
       context.print({ ...userJson(changed), gaining_keys: keys }, text)
       return 0
     },
@@ -88,11 +88,11 @@ the whole service are not reset. ${WHO} The address need not have an account.`,
   },
 ]
 
-function change(
+function accountCommand(
   name: string,
   summary: string,
   help: string,
-  verb: (services: Services, user: User, by: ActedBy) => Promise<User>,
+  act: (services: Services, user: User, by: ActedBy) => Promise<User>,
 ): Command {
   return {
     name,
@@ -103,7 +103,7 @@ function change(
     async run(context) {
       const services = await context.services()
       const user = await services.users.find(context.args[0]!)
-      const changed = await verb(services, user, byOperator(context.options.reason))
+      const changed = await act(services, user, byOperator(context.options.reason))
       context.print(userJson(changed), `${user.email ?? user.id} is ${changed.status} now.`)
       return 0
     },
@@ -111,7 +111,7 @@ function change(
 }
 
 /** A sentence about existing keys that gain administrative rights with the new role. */
-function gainedBy(keys: readonly ApiKey[]): string {
+function gainingKeysSentence(keys: readonly ApiKey[]): string {
   if (keys.length === 0) return ''
   return ` Keys that may administer now: ${keys.map(({ keyPrefix, id }) => `${keyPrefix}… (${id})`).join(', ')}.`
 }

@@ -30,20 +30,25 @@ type AccentSetting = [light: Hex, dark?: Hex]
 
 /** The settings of images. Each names a file, which is read after all settings were parsed, like secret files. */
 const IMAGES = {
-  KEYWAY_LOGO: { types: ['image/png', 'image/svg+xml'], kinds: 'a PNG or an SVG', least: 16, square: false },
+  KEYWAY_LOGO: {
+    types: ['image/png', 'image/svg+xml'],
+    kinds: 'a PNG or an SVG',
+    minPixels: 16,
+    square: false,
+  },
   KEYWAY_LOGO_DARK: {
     types: ['image/png', 'image/svg+xml'],
     kinds: 'a PNG or an SVG',
-    least: 16,
+    minPixels: 16,
     square: false,
   },
   KEYWAY_FAVICON: {
     types: ['image/png', 'image/svg+xml', 'image/x-icon'],
     kinds: 'an SVG, a PNG or an ICO',
-    least: 16,
+    minPixels: 16,
     square: true,
   },
-  KEYWAY_TOUCH_ICON: { types: ['image/png'], kinds: 'a PNG', least: 120, square: true },
+  KEYWAY_TOUCH_ICON: { types: ['image/png'], kinds: 'a PNG', minPixels: 120, square: true },
 } as const
 
 type ImageSetting = keyof typeof IMAGES
@@ -59,7 +64,7 @@ export function brandOf(values: BrandValues): { brand: Brand; mistakes: string[]
     } catch (error) {
       if (!(error instanceof UnusableImage)) throw error
       mistakes.push(
-        `${name} ${JSON.stringify(file)} ${error.message}. Example: ${name}=/etc/keyway/${FILES[name]}`,
+        `${name} ${JSON.stringify(file)} ${error.message}. Example: ${name}=/etc/keyway/${EXAMPLE_FILES[name]}`,
       )
       return null
     }
@@ -85,7 +90,7 @@ export function brandOf(values: BrandValues): { brand: Brand; mistakes: string[]
   return { brand, mistakes }
 }
 
-const FILES: Record<ImageSetting, string> = {
+const EXAMPLE_FILES: Record<ImageSetting, string> = {
   KEYWAY_LOGO: 'logo.svg',
   KEYWAY_LOGO_DARK: 'logo-dark.svg',
   KEYWAY_FAVICON: 'favicon.svg',
@@ -102,15 +107,15 @@ export const imageFile: Parser<string> = text => {
 }
 
 function readFile(file: string, name: ImageSetting): BrandImage {
-  const { types, kinds, least, square } = IMAGES[name]
+  const { types, kinds, minPixels, square } = IMAGES[name]
   const image = readImage(bytesOf(file))
   const { type, width, height } = image
   if (!types.some(each => each === type))
     throw new UnusableImage(`is another kind of image: it must be ${kinds}`)
   if (square && width !== height) throw new UnusableImage(`must be as wide as high, not ${width} × ${height}`)
   // An SVG scales, so its units say nothing about its size.
-  if (type === 'image/png' && Math.min(width, height) < least)
-    throw new UnusableImage(`must have at least ${least} pixels on each side, not ${width} × ${height}`)
+  if (type === 'image/png' && Math.min(width, height) < minPixels)
+    throw new UnusableImage(`must have at least ${minPixels} pixels on each side, not ${width} × ${height}`)
   return image
 }
 
@@ -126,8 +131,8 @@ function bytesOf(file: string): Buffer<ArrayBuffer> {
 
 /** One colour for both themes, or two: that of the light theme and that of the dark one. */
 export const accentColor: Parser<AccentSetting> = text => {
-  const [light, dark, ...more] = text.split(',').map(part => toHex(part.trim()))
-  if (!light || dark === null || more.length > 0)
+  const [light, dark, ...others] = text.split(',').map(part => toHex(part.trim()))
+  if (!light || dark === null || others.length > 0)
     throw new Mistake(
       `must be one colour as #rrggbb, or two with a comma, for the light and the dark theme, not ${JSON.stringify(text)}`,
     )

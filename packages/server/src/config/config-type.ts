@@ -32,7 +32,7 @@ export interface Config {
       }
     | { kind: 'resend'; key: string }
     | { kind: 'postmark'; token: string }
-  /** Null: the endpoint for bounce reports refuses every call. */
+  /** If null, the endpoint for bounce reports refuses every call. */
   mailHookSecret: string | null
   mailFrom: { name: string; address: string }
   supportEmail: string
@@ -44,9 +44,9 @@ export interface Config {
   auditDays: number
   verifyUrl: string
   magicLinkLimits: RateWindow[]
-  /** Null: off. */
+  /** Null if this limit is off. */
   magicLinkNetworkLimits: RateWindow[] | null
-  /** Failed attempts of one client network. */
+  /** Limit of failed attempts of one client network. */
   failureLimits: RateWindow[]
   accessTokenSeconds: number
   refreshIdleSeconds: number
@@ -58,7 +58,7 @@ export interface Config {
   clientMetadataDocuments: boolean
   /** Networks, besides the public Internet, to which calls of apps' and webhooks' URLs may go. */
   webhookPrivateNetworks: string[]
-  /** A charge that takes a balance below this is announced as `balance.low`; 0: none. */
+  /** A charge that takes a balance below this is announced as `balance.low`; 0 if none is. */
   lowBalance: MicroDollars
   maxActiveKeys: number
   /** Limit of successful exchanges of one key on one node. */
@@ -73,9 +73,10 @@ export interface Config {
   hubMaxConnections: number
   /** Deliveries that one user may cause on one node in a second. */
   hubDeliveries: number
+  /** MiB of these deliveries in a second. */
   hubDeliveryMib: number
   metricsPort: number | null
-  /** The Bearer token of scrapers; null: none is required. */
+  /** The Bearer token of scrapers; null if none is required. */
   metricsToken: string | null
   journalDir: string | null
   autoMigrate: boolean

@@ -73,7 +73,7 @@ const POSTGRES_ADVICE =
 /** The modes of libpq that accept a connection without TLS. */
 const MODES_WITHOUT_TLS = ['disable', 'allow', 'prefer', null]
 
-/** Whether it connects to another machine without TLS. */
+/** Whether a client with this URL connects to another machine without TLS. */
 function isUnencrypted(url: string): boolean {
   const { protocol, hostname, searchParams } = new URL(url)
   if (protocol === 'rediss:') return false

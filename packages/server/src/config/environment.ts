@@ -20,10 +20,13 @@ export function readSettings(environment: NodeJS.ProcessEnv): { values: Values; 
   return { values: values as Values, mistakes }
 }
 
-/** An empty variable counts as not set, since compose files and unit files unset variables that way. */
+/**
+ * The text of a setting. An empty variable counts as not set, since compose files and unit files unset variables that
+ * way.
+ */
 function textOf(name: string, setting: Setting<unknown>, environment: NodeJS.ProcessEnv): string | undefined {
-  const own = environment[name]?.trim() || undefined
-  const text = own && isServiceLink(name, own) ? undefined : own
+  const variable = environment[name]?.trim() || undefined
+  const text = variable && isServiceLink(name, variable) ? undefined : variable
   const secret = setting.secret ? readSecretFile(name, text, environment) : undefined
   return secret ?? text ?? (setting.alias && (environment[setting.alias]?.trim() || undefined))
 }

@@ -7,15 +7,15 @@ import { ConfigError, Mistake } from './mistakes.ts'
 import { list, type Parser } from './values.ts'
 
 const MIN_SECRET_BYTES = 32
-/** RFC 4648 section 4. */
+/** The padding of base64 (RFC 4648 section 4), which may be omitted. */
 const PADDING = /={1,2}$/
 
 export const secrets: Parser<Buffer[]> = text => list(secret)(text)
 
 const secret: Parser<Buffer> = text => {
-  const standard = text.replaceAll('-', '+').replaceAll('_', '/')
-  const bytes = Buffer.from(standard, 'base64')
-  const isBase64 = bytes.toString('base64').replace(PADDING, '') === standard.replace(PADDING, '')
+  const base64 = text.replaceAll('-', '+').replaceAll('_', '/')
+  const bytes = Buffer.from(base64, 'base64')
+  const isBase64 = bytes.toString('base64').replace(PADDING, '') === base64.replace(PADDING, '')
   if (!isBase64 || bytes.length < MIN_SECRET_BYTES)
     throw new Mistake(
       `must be base64 of at least ${MIN_SECRET_BYTES} random bytes (several: comma separated, the first one encrypts)`,
@@ -69,19 +69,22 @@ function makeDataDir(dir: string): void {
   }
 }
 
-/** Written to a draft file and linked atomically, so that two concurrent first starts read the same secret. */
+/** Writes to a temporary file and links it atomically, so that two concurrent first starts read the same secret. */
 function createSecret(file: string): void {
-  const draft = `${file}.${process.pid}`
+  const temporaryFile = `${file}.${process.pid}`
   try {
-    writeFileSync(draft, `${randomBytes(SECRET_BYTES).toString('base64')}\n`, { mode: 0o600, flush: true })
-    linkSync(draft, file)
+    writeFileSync(temporaryFile, `${randomBytes(SECRET_BYTES).toString('base64')}\n`, {
+      mode: 0o600,
+      flush: true,
+    })
+    linkSync(temporaryFile, file)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return
     throw new ConfigError([
       `The secret cannot be written to ${file}: ${whyNotWritable(error)}. Check KEYWAY_DATA_DIR, or set KEYWAY_SECRET.`,
     ])
   } finally {
-    rmSync(draft, { force: true })
+    rmSync(temporaryFile, { force: true })
   }
 }
 

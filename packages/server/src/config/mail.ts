@@ -16,7 +16,7 @@ export const mail: Parser<Config['mail']> = text => {
 }
 
 function providerKey(text: string): string {
-  const key = decoded(text.replace(/\/$/, ''))
+  const key = percentDecoded(text.replace(/\/$/, ''))
   if (!/^[\x21-\x7e]+$/.test(key)) throw new Mistake("must have the provider's key after the ://")
   return key
 }
@@ -37,12 +37,12 @@ function smtp(text: string): Config['mail'] {
     port: url.port ? Number(url.port) : secure ? 465 : 587,
     secure,
     requireTls: requiresStartTls(url),
-    user: url.username ? decoded(url.username) : null,
-    password: url.password ? decoded(url.password) : null,
+    user: url.username ? percentDecoded(url.username) : null,
+    password: url.password ? percentDecoded(url.password) : null,
   }
 }
 
-function decoded(text: string): string {
+function percentDecoded(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
@@ -53,9 +53,9 @@ function decoded(text: string): string {
 const MIN_HOOK_SECRET_LENGTH = 16
 
 export const hookSecret: Parser<string> = text => {
-  const isKey =
+  const isValidKey =
     !text.startsWith('whsec_') || Buffer.from(text.slice(6), 'base64').length >= MIN_HOOK_SECRET_LENGTH
-  if (isKey && text.length >= MIN_HOOK_SECRET_LENGTH && /^[\x21-\x7e]+$/.test(text)) return text
+  if (isValidKey && text.length >= MIN_HOOK_SECRET_LENGTH && /^[\x21-\x7e]+$/.test(text)) return text
   throw new Mistake(
     `must be the signing secret that the provider shows, or at least ${MIN_HOOK_SECRET_LENGTH} random characters without spaces`,
   )
@@ -76,14 +76,14 @@ export const emailAddress: Parser<EmailAddress> = text => {
 }
 
 export const sender: Parser<Config['mailFrom']> = text => {
-  const [, name = '', inner = text] = /^([^<]*)<([^<>]+)>$/s.exec(text) ?? []
-  const plain = name
+  const [, name = '', mailAddress = text] = /^([^<]*)<([^<>]+)>$/s.exec(text) ?? []
+  const displayName = name
     .trim()
     .replace(/^"(.*)"$/, '$1')
     .trim()
-  if (!ADDRESS.test(inner) || /[\u0000-\u001f\u007f<>]/.test(plain))
+  if (!ADDRESS.test(mailAddress) || /[\u0000-\u001f\u007f<>]/.test(displayName))
     throw new Mistake(`must be an address with or without a name, not ${JSON.stringify(text)}`)
-  return { name: plain || 'Keyway', address: inner }
+  return { name: displayName || 'Keyway', address: mailAddress }
 }
 
 /** Mail settings that are missing or contradict others. */

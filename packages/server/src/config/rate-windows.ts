@@ -9,7 +9,7 @@ export const rateWindows: Parser<RateWindow[]> = text => {
   if (windows.length === 0) throw new Mistake('must name at least one window')
   if (new Set(windows.map(each => each.window)).size < windows.length)
     throw new Mistake('must name each of minute, hour, day at most once')
-  windows.sort((left, right) => WINDOW_LENGTHS[left.window] - WINDOW_LENGTHS[right.window])
+  windows.sort((a, b) => WINDOW_LENGTHS[a.window] - WINDOW_LENGTHS[b.window])
   windows.slice(1).forEach((longer, index) => {
     const shorter = windows[index]!
     if (shorter.limit > longer.limit)

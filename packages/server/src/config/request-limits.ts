@@ -2,7 +2,7 @@ import { parseRequestLimit, type RequestLimit, sortedRequestLimits } from '../li
 import { Mistake } from './mistakes.ts'
 import { list, type Parser } from './values.ts'
 
-/** `50/second,10000/day`, at most one of each window, shortest first. */
+/** Parses `50/second,10000/day`, with each window at most once; returns the shortest window first. */
 export const requestLimits: Parser<RequestLimit[]> = text => {
   const limits = list(requestLimit)(text)
   if (limits.length === 0) throw new Mistake('must name at least one window')

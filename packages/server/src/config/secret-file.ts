@@ -9,12 +9,12 @@ import { Mistake } from './mistakes.ts'
  */
 export function readSecretFile(
   name: string,
-  given: string | undefined,
+  value: string | undefined,
   environment: NodeJS.ProcessEnv,
 ): string | undefined {
   const file = environment[`${name}_FILE`]?.trim()
   if (!file) return undefined
-  if (given) throw new Mistake(`is set, and ${name}_FILE too: keep one of them`)
+  if (value) throw new Mistake(`is set, and ${name}_FILE too: keep one of them`)
   const text = read(name, file)
   if (text) return text
   throw new Mistake(`is empty: ${name}_FILE names ${JSON.stringify(file)}, which is an empty file`)

@@ -15,26 +15,26 @@ export function textsOf(folder: string | undefined): {
   const texts = new Map<Language, unknown>()
   if (folder === undefined) return { texts, mistakes: [] }
   const mistakes: string[] = []
-  const add = (what: string) =>
-    mistakes.push(`KEYWAY_TEXTS ${JSON.stringify(folder)}: ${what}. Example: KEYWAY_TEXTS=/etc/keyway/texts`)
+  const addMistake = (text: string) =>
+    mistakes.push(`KEYWAY_TEXTS ${JSON.stringify(folder)}: ${text}. Example: KEYWAY_TEXTS=/etc/keyway/texts`)
   try {
     for (const name of readdirSync(folder).filter(name => name.endsWith('.json')))
-      read(name, name.slice(0, -'.json'.length))
+      readTexts(name, name.slice(0, -'.json'.length))
   } catch (error) {
-    add(`the folder cannot be read (${codeOf(error)})`)
+    addMistake(`the folder cannot be read (${codeOf(error)})`)
   }
   return { texts, mistakes }
 
-  function read(name: string, language: string): void {
+  function readTexts(name: string, language: string): void {
     if (!isLanguage(language))
-      return void add(
+      return void addMistake(
         `${name} is named after no language that there is: ${Object.keys(LANGUAGES).join(', ')}`,
       )
     const content = parse(name)
     if (content === undefined) return
     const forms = new Intl.PluralRules(language).resolvedOptions().pluralCategories
-    const found = mistakesIn(content, english(), forms)
-    for (const mistake of found) add(`in ${name}, ${mistake}`)
+    const found = mistakesIn(content, englishTexts(), forms)
+    for (const mistake of found) addMistake(`in ${name}, ${mistake}`)
     texts.set(language, content)
   }
 
@@ -42,11 +42,11 @@ export function textsOf(folder: string | undefined): {
   function parse(name: string): unknown {
     const file = join(folder!, name)
     try {
-      if (statSync(file).size > MAX_FILE_BYTES) return void add(`${name} is larger than 256 KiB`)
+      if (statSync(file).size > MAX_FILE_BYTES) return void addMistake(`${name} is larger than 256 KiB`)
       return JSON.parse(readFileSync(file, 'utf8'))
     } catch (error) {
-      if (error instanceof SyntaxError) add(`${name} is no JSON (${error.message})`)
-      else add(`${name} cannot be read (${codeOf(error)})`)
+      if (error instanceof SyntaxError) addMistake(`${name} is no JSON (${error.message})`)
+      else addMistake(`${name} cannot be read (${codeOf(error)})`)
       return undefined
     }
   }
@@ -56,7 +56,7 @@ export function textsOf(folder: string | undefined): {
  * Loaded only if texts are replaced, since most commands need none. Synchronously, since settings are read
  * synchronously.
  */
-function english(): unknown {
+function englishTexts(): unknown {
   return createRequire(import.meta.url)('../languages/en/index.ts').texts
 }
 

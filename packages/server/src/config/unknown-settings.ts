@@ -16,7 +16,7 @@ export function unknownSettings(environment: NodeJS.ProcessEnv): string[] {
     })
 }
 
-/** Variables of the SDK and of the examples, on a machine that runs client and server. */
+/** Variables of the SDK and of the examples, which are set where a client runs on the machine of the service. */
 const CLIENT_VARIABLES = [
   'KEYWAY_API_KEY',
   'KEYWAY_URL',

@@ -49,7 +49,7 @@ export const bearerToken: Parser<string> = text => {
   throw new Mistake(`must be at least ${MIN_TOKEN_LENGTH} characters of A-Z a-z 0-9 - . _ ~ + /`)
 }
 
-/** Dollars, as micro-dollars. */
+/** Parses an amount in dollars, or 0, to micro-dollars. */
 export const amountOrZero: Parser<MicroDollars> = text => {
   const amount = /^0(\.0{1,6})?$/.test(text) ? 0 : parseAmount(text)
   if (amount !== null) return amount
