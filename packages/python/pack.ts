@@ -5,7 +5,7 @@ import { type StoredFile, storedZip } from './zip.ts'
 
 /*
  * Builds the wheel (PyPA binary distribution format 1.0) as pip installs it. Needs neither Python nor the network, since
- * every instance serves it. The same sources give the same bytes.
+ * every Keyway instance builds and serves it. The same sources give the same bytes.
  */
 
 const ROOT = import.meta.dirname
@@ -37,24 +37,26 @@ export async function readWheelFiles(): Promise<WheelFiles> {
 
 /** Builds the wheel of these sources. */
 export async function packWheel(sources?: WheelFiles): Promise<Wheel> {
-  const all = sources ?? (await readWheelFiles())
-  const readme = all.get(README)!.toString()
-  const files = [...all].map(([path, content]) => ({ path, content })).filter(({ path }) => path !== README)
-  const release = releaseOf(files)
-  const version = `${release}+${identityOf([...files, { path: 'METADATA', content: Buffer.from(metadata(release, readme)) }])}`
-  const info = `keyway-${version}.dist-info`
-  const described = [
+  const wheelFiles = sources ?? (await readWheelFiles())
+  const readme = wheelFiles.get(README)!.toString()
+  const files = [...wheelFiles]
+    .map(([path, content]) => ({ path, content }))
+    .filter(({ path }) => path !== README)
+  const release = releaseVersion(files)
+  const version = `${release}+${buildIdentity([...files, { path: 'METADATA', content: Buffer.from(metadata(release, readme)) }])}`
+  const distInfo = `keyway-${version}.dist-info`
+  const packaged = [
     ...files.map(file =>
       file.path === VERSION_FILE ? { ...file, content: versionFile(file, release, version) } : file,
     ),
-    { path: `${info}/METADATA`, content: Buffer.from(metadata(version, readme)) },
-    { path: `${info}/WHEEL`, content: Buffer.from(WHEEL) },
+    { path: `${distInfo}/METADATA`, content: Buffer.from(metadata(version, readme)) },
+    { path: `${distInfo}/WHEEL`, content: Buffer.from(WHEEL) },
   ]
-  const record = `${info}/RECORD`
-  const lines = described.map(({ path, content }) => `${path},sha256=${sha256(content)},${content.length}`)
-  const recorded = { path: record, content: Buffer.from(`${[...lines, `${record},,`].join('\n')}\n`) }
+  const record = `${distInfo}/RECORD`
+  const lines = packaged.map(({ path, content }) => `${path},sha256=${sha256(content)},${content.length}`)
+  const recordFile = { path: record, content: Buffer.from(`${[...lines, `${record},,`].join('\n')}\n`) }
   const name = `keyway-${version}-py3-none-any.whl`
-  return { name, version, content: storedZip([...described, recorded]) }
+  return { name, version, content: storedZip([...packaged, recordFile]) }
 }
 
 const VERSION_FILE = 'keyway/_version.py'
@@ -65,7 +67,7 @@ Root-Is-Purelib: true
 Tag: py3-none-any
 `
 
-/** Core metadata 2.1. The lower bounds are Debian 12's versions. */
+/** Core metadata 2.1. The required versions are at least those of Debian 12. */
 function metadata(version: string, readme: string): string {
   return `Metadata-Version: 2.1
 Name: keyway
@@ -87,7 +89,7 @@ Description-Content-Type: text/markdown
 ${readme}`
 }
 
-function releaseOf(files: StoredFile[]): string {
+function releaseVersion(files: StoredFile[]): string {
   const source = files.find(file => file.path === VERSION_FILE)?.content.toString() ?? ''
   const [, release] = /^VERSION = "(\d+\.\d+\.\d+)"$/m.exec(source) ?? []
   if (!release) throw new Error(`${VERSION_FILE} has no VERSION`)
@@ -99,7 +101,7 @@ function versionFile({ content }: StoredFile, release: string, version: string):
 }
 
 /** A hash of the content. It starts with a letter, since a version part of digits alone would be read as a number. */
-function identityOf(files: StoredFile[]): string {
+function buildIdentity(files: StoredFile[]): string {
   const hash = createHash('sha256')
   for (const { path, content } of files) hash.update(`${path}\0${content.length}\0`).update(content)
   return `b${hash.digest('hex').slice(0, IDENTITY_LENGTH)}`

@@ -7,10 +7,13 @@ export interface StoredFile {
 
 /** The earliest time of a ZIP archive: 1 January 1980. */
 const DOS_DATE = 0x0021
+/** The version of the format that a reader needs: 2.0. */
 const VERSION = 20
+/** The flag for names in UTF-8. */
 const UTF8_NAMES = 0x0800
-/** A regular file with mode 0644, made on Unix. */
+/** The host system by whose rules `ATTRIBUTES` are read. */
 const UNIX = 3 << 8
+/** A regular file with mode 0644. */
 const ATTRIBUTES = 0o100644 * 0x10000
 
 /**

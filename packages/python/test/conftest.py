@@ -78,7 +78,7 @@ async def code_for(url: str, email: str) -> str:
 
 
 async def event(agent: Any, name: str) -> Any:
-    """The next event of this name."""
+    """Waits for the next event of this name, and returns its content."""
     happened: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     def listener(content: Any) -> None:

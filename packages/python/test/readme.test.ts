@@ -34,7 +34,7 @@ test('the first five minutes of the Python package’s README work as printed', 
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', chunk => (output += chunk))
   const exited = once(child, 'exit')
-  const seen = (text: RegExp) =>
+  const outputMatching = (text: RegExp) =>
     until(
       `${text} in the output`,
       () => {
@@ -44,16 +44,16 @@ test('the first five minutes of the Python package’s README work as printed', 
       120_000,
     )
 
-  await seen(/Code from/)
+  await outputMatching(/Code from/)
   child.stdin.write(`${await nthCode(url, 1)}\n`)
-  const [, connectionId] = await seen(/connected as (\S+)/)
+  const [, connectionId] = await outputMatching(/connected as (\S+)/)
 
   const ada = new Keyway({ url })
   const { login_id } = await ada.sendMagicLink({ email: 'ada@example.com' })
   const code = await nthCode(url, 2)
   await ada.verifyMagicLink({ login_id, code, email: 'ada@example.com' })
   await ada.agents.send(connectionId!, 'hello')
-  await seen(/^api hello$/m)
+  await outputMatching(/^api hello$/m)
 
   const other = new Agent({ url, apiKey: (await ada.apiKeys.create()).key })
   t.after(() => other.close())

@@ -9,9 +9,9 @@ import pytest
 from conftest import SignIn, event
 
 from keyway import Agent, Delivery, Disconnected, Keyway, KeywayError, Message, Renewed, Request, Stopped
-from keyway._hub_connection import _parsed
+from keyway._hub_connection import _parse
 from keyway._inbox import Inbox
-from keyway._lineage import Lineage
+from keyway._hub_session import HubSession
 
 WRONG_KEY = f"svc_{'0' * 32}"
 
@@ -53,7 +53,7 @@ async def test_data_that_is_nested_too_deeply_is_refused_and_stops_no_agent(url:
             await sender.send(to, deep)
         assert (await sender.send(to, deep[0])).delivered == 1
         assert (await anext(stream)).data == deep[0]
-    assert _parsed('{"type":' + "[" * 100_000) is None
+    assert _parse('{"type":' + "[" * 100_000) is None
 
 
 async def until_gone(keyway: Keyway) -> None:
@@ -286,9 +286,9 @@ async def test_a_resumed_connection_gets_the_list_again_and_each_later_change_on
             return sorted(each["key_name"] for each in seen["connections"])
 
         assert await names() == ["a", "b", "watcher"]
-        was = watcher.connection
+        previous = watcher.connection
         connection = watcher._lifecycle.connection
-        assert was and connection
+        assert previous and connection
         may_connect = asyncio.Event()
         get = watcher._lifecycle._tokens.get
 
@@ -306,7 +306,7 @@ async def test_a_resumed_connection_gets_the_list_again_and_each_later_change_on
         await ready(coming)
         may_connect.set()
         now = await again
-        assert (now.resumed, now.connection_id) == (True, was.connection_id)
+        assert (now.resumed, now.connection_id) == (True, previous.connection_id)
         assert await names() == ["b", "c", "watcher"]
         await staying.close()
         left: Any = await anext(changes)
@@ -323,7 +323,7 @@ async def failure(request: Any) -> tuple[str, str | None, bool]:
 
 
 async def test_a_sender_that_reuses_ids_loses_nothing_on_a_connection_that_is_resumed() -> None:
-    inbox, resumed, other = Inbox(), Lineage(), Lineage()
+    inbox, resumed, other = Inbox(), HubSession(), HubSession()
     frame = {"type": "message", "id": "1", "from": "x", "from_key_id": "k", "data": None}
     assert inbox.is_new(resumed, frame)
     assert inbox.is_new(resumed, frame)
@@ -355,11 +355,11 @@ async def test_a_token_of_another_service_connects_and_is_renewed_with_one(url: 
     async with Agent(url=url, get_token=get_token) as agent:
         await event(agent, "ready")
         assert asked == 1
-        assert isinstance(await renewed_now(agent), Renewed)
+        assert isinstance(await renew_now(agent), Renewed)
         assert asked == 2
 
 
-async def renewed_now(agent: Agent) -> Any:
+async def renew_now(agent: Agent) -> Any:
     """Renews at once, as after `token_expiring`."""
     current = agent._lifecycle._current
     assert current

@@ -142,9 +142,9 @@ async def test_an_app_introspects_verifies_charges_and_follows_revocations(
         assert unknown == {"active": False}
         assert isinstance(over, KeywayError) and (over.code, over.status) == ("quota_exhausted", 402)
         charge = {"user_id": created["user_id"], "amount": "0.50", "description": "a print"}
-        with pytest.raises(KeywayError) as unasked:
+        with pytest.raises(KeywayError) as unauthorized:
             await service.apps.charge(**charge)
-        assert unasked.value.code == "charge_not_authorized"
+        assert unauthorized.value.code == "charge_not_authorized"
         await person.account.authorize_charges(app[0])
         entries = [await service.apps.charge(**charge, idempotency_key="print-7-of-12-pages") for _ in range(2)]
         assert entries[0] == entries[1] and entries[0]["balance_after"] == "1.50"
@@ -170,8 +170,8 @@ async def test_verifications_at_the_same_time_share_requests(url: str, sign_in: 
             answers = await asyncio.gather(*(service.apps.verify_key(created[n % 3]["key"]) for n in range(100)))
             assert [answer["key_id"] for answer in answers] == [created[n % 3]["id"] for n in range(100)]
             assert paths == ["/auth/introspections"] * 4
-            foul: list[Any] = ["x" * 16_000, '"' * 12_000, "svc_\0", "\ud800", None, *["a" * 2000] * 31]
-            asked = [service.apps.verify_key(key) for key in [*foul, created[0]["key"]]]
+            malformed: list[Any] = ["x" * 16_000, '"' * 12_000, "svc_\0", "\ud800", None, *["a" * 2000] * 31]
+            asked = [service.apps.verify_key(key) for key in [*malformed, created[0]["key"]]]
             assert (await asyncio.gather(*asked, return_exceptions=True))[-1] == answers[0]
             waiting = [asyncio.create_task(service.apps.verify_key(created[0]["key"])) for _ in range(3)]
             waiting[1].cancel()

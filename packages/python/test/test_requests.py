@@ -9,7 +9,7 @@ import pytest
 
 from keyway import Delivery, KeywayError, Request
 from keyway._requests import MAX_PENDING, Requests
-from keyway._responder import MAX_HANDLED, Responder
+from keyway._responder import MAX_CONCURRENT_REQUESTS, Responder
 from keyway._stream import MAX_BUFFERED, Stream
 
 
@@ -26,43 +26,43 @@ class Asker:
         return self.delivery
 
     async def ask(self, timeout: float = 30) -> asyncio.Task[Any]:
-        asked = asyncio.create_task(self.requests.ask("printer", "page", timeout))
+        request_task = asyncio.create_task(self.requests.request("printer", "page", timeout))
         while not self.sent:
             await asyncio.sleep(0)
-        return asked
+        return request_task
 
     def answer(self, data: Any, sender: str = "printer") -> None:
         frame = {"type": "message", "id": "x", "from": sender, "from_key_id": "k", "data": data}
-        assert self.requests.take({**frame, "reply_to": self.sent[-1][0]})
+        assert self.requests.handle_answer({**frame, "reply_to": self.sent[-1][0]})
 
 
 def refused(code: str) -> dict[str, Any]:
     return {"error": {"code": code, "message": "No."}}
 
 
-async def failure(asked: asyncio.Task[Any]) -> tuple[str, str | None, bool]:
+async def failure(request_task: asyncio.Task[Any]) -> tuple[str, str | None, bool]:
     with pytest.raises(KeywayError) as raised:
-        await asked
+        await request_task
     return raised.value.code, raised.value.reason, raised.value.retryable
 
 
 async def test_a_request_to_several_waits_for_a_result_until_all_of_them_refused() -> None:
     asker = Asker(delivered=2, held=1)
-    asked = await asker.ask()
+    request_task = await asker.ask()
     asker.answer(refused("busy"), "a")
     asker.answer(refused("no_handler"), "b")
     asker.answer({"result": 7}, "c")
     asker.answer({"result": "too late"}, "a")
-    assert await asked == 7
+    assert await request_task == 7
 
     asker = Asker(delivered=2)
-    asked = await asker.ask()
+    request_task = await asker.ask()
     asker.answer(refused("no_handler"), "a")
     asker.answer(refused("no_handler"), "a")
     await asyncio.sleep(0)
-    assert not asked.done(), "the same connection twice"
+    assert not request_task.done(), "the same connection twice"
     asker.answer(refused("busy"), "b")
-    assert await failure(asked) == ("request_failed", "busy", True)
+    assert await failure(request_task) == ("request_failed", "busy", True)
 
 
 async def test_a_request_to_a_held_connection_waits_and_ends_with_its_time() -> None:
@@ -72,20 +72,20 @@ async def test_a_request_to_a_held_connection_waits_and_ends_with_its_time() -> 
 @pytest.mark.parametrize("data", [7, None, ["x"], {"error": "paper"}, {"page": 1}])
 async def test_data_of_another_form_is_itself_the_result(data: Any) -> None:
     asker = Asker(delivered=1)
-    asked = await asker.ask()
+    request_task = await asker.ask()
     asker.answer(data, "api")
-    assert await asked == data
+    assert await request_task == data
 
 
 async def test_requests_without_an_answer_are_bounded() -> None:
     asker = Asker(delivered=1)
-    waiting = [asyncio.create_task(asker.requests.ask("printer", n, 30)) for n in range(MAX_PENDING)]
+    waiting = [asyncio.create_task(asker.requests.request("printer", n, 30)) for n in range(MAX_PENDING)]
     while len(asker.sent) < MAX_PENDING:
         await asyncio.sleep(0)
     with pytest.raises(KeywayError) as raised:
-        await asker.requests.ask("printer", "one more", 30)
+        await asker.requests.request("printer", "one more", 30)
     assert raised.value.code == "queue_full"
-    asker.requests.refuse_all(KeywayError("closed", "closed"))
+    asker.requests.reject_all(KeywayError("closed", "closed"))
     ends = await asyncio.gather(*waiting, return_exceptions=True)
     assert {end.code for end in ends if isinstance(end, KeywayError)} == {"closed"} and len(ends) == MAX_PENDING
 
@@ -111,7 +111,7 @@ class Printer:
 
     def ask(self, request_id: str, sender: str = "asker", data: Any = None) -> None:
         frame = {"type": "message", "id": f"request.{request_id}", "from": sender, "from_key_id": "k", "data": data}
-        assert self.responder.take(frame)
+        assert self.responder.handle_request(frame)
 
     async def until(self, answers: int) -> None:
         while len(self.answers) < answers:
@@ -133,15 +133,15 @@ async def test_a_handler_is_called_once_for_a_request_that_arrives_again() -> No
 
 async def test_a_hundred_requests_are_handled_at_a_time_and_more_are_refused() -> None:
     printer = Printer()
-    for n in range(MAX_HANDLED):
+    for n in range(MAX_CONCURRENT_REQUESTS):
         printer.ask(str(n), data=n)
     printer.ask("one more")
     await printer.until(1)
     assert printer.answers[0][1]["error"]["code"] == "busy"
     printer.may_answer.set()
-    await printer.until(MAX_HANDLED + 1)
+    await printer.until(MAX_CONCURRENT_REQUESTS + 1)
     printer.ask("later", data="later")
-    await printer.until(MAX_HANDLED + 2)
+    await printer.until(MAX_CONCURRENT_REQUESTS + 2)
     assert printer.answers[-1] == ("asker", {"result": "later"}, "request.later")
 
 

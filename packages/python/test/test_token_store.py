@@ -54,26 +54,26 @@ asyncio.run(main())
 
 @asynccontextmanager
 async def process(path: Path, url: str, what: str) -> AsyncIterator[Process]:
-    words = [sys.executable, "-c", PROGRAM, str(path), url, what]
-    started = await asyncio.create_subprocess_exec(*words, stdout=PIPE, env={**os.environ, "PYTHONPATH": SOURCES})
+    args = [sys.executable, "-c", PROGRAM, str(path), url, what]
+    child = await asyncio.create_subprocess_exec(*args, stdout=PIPE, env={**os.environ, "PYTHONPATH": SOURCES})
     try:
-        yield started
+        yield child
     finally:
-        if started.returncode is None:
-            started.kill()
-        await started.wait()
+        if child.returncode is None:
+            child.kill()
+        await child.wait()
 
 
 async def result(path: Path, url: str, what: str) -> str:
-    async with process(path, url, what) as started:
-        output, _ = await started.communicate()
-        assert started.returncode == 0
+    async with process(path, url, what) as child:
+        output, _ = await child.communicate()
+        assert child.returncode == 0
         return output.decode().strip()
 
 
-async def line(started: Process) -> bytes:
-    assert started.stdout
-    return (await started.stdout.readline()).strip()
+async def line(child: Process) -> bytes:
+    assert child.stdout
+    return (await child.stdout.readline()).strip()
 
 
 async def test_processes_that_share_a_file_refresh_an_expired_token_once_and_take_turns(
@@ -144,11 +144,11 @@ async def test_a_file_that_cannot_be_used_is_an_error_that_says_so(tmp_path: Pat
         with pytest.raises(KeywayError, match="Remove it, and sign in again") as raised:
             FileTokenStore(path).get()
         assert raised.value.code == "invalid_configuration"
-    below = FileTokenStore(path / "below")
+    inside_file = FileTokenStore(path / "below")
     with pytest.raises(KeywayError, match="cannot be written"):
-        below.set(StoredTokens("a", "r", "s"))
+        inside_file.set(StoredTokens("a", "r", "s"))
     with pytest.raises(KeywayError, match="orders refreshes, cannot be used"):
-        async with below.exclusive():
+        async with inside_file.exclusive():
             pass
 
 

@@ -38,15 +38,15 @@ async def test_a_good_token_returns_its_claims(url: str, sign_in: SignIn) -> Non
 
 async def test_a_token_of_another_time_issuer_or_audience_is_refused(url: str, sign_in: SignIn) -> None:
     token, _ = await agent_token(sign_in)
-    good = {"issuer": url, "audience": f"{url}/hub"}
-    claims = await verify_agent_token(token, **good)
-    ends, begins = claims["exp"], claims["nbf"]
-    await verify_agent_token(token, **good, now=lambda: ends + 4.9)
-    await verify_agent_token(token, **good, now=lambda: begins - 5)
+    valid = {"issuer": url, "audience": f"{url}/hub"}
+    claims = await verify_agent_token(token, **valid)
+    expires_at, begins_at = claims["exp"], claims["nbf"]
+    await verify_agent_token(token, **valid, now=lambda: expires_at + 4.9)
+    await verify_agent_token(token, **valid, now=lambda: begins_at - 5)
     for wrong, why in [
-        ({**good, "audience": "https://files.example.com"}, "aud is another audience"),
-        ({**good, "now": lambda: ends + 5.0}, "it has expired"),
-        ({**good, "now": lambda: begins - 5.1}, "in the future"),
+        ({**valid, "audience": "https://files.example.com"}, "aud is another audience"),
+        ({**valid, "now": lambda: expires_at + 5.0}, "it has expired"),
+        ({**valid, "now": lambda: begins_at - 5.1}, "in the future"),
     ]:
         with pytest.raises(KeywayError, match=why) as raised:
             await verify_agent_token(token, **wrong)
@@ -59,10 +59,10 @@ async def test_a_token_of_another_time_issuer_or_audience_is_refused(url: str, s
 async def test_a_changed_token_is_refused(url: str, sign_in: SignIn) -> None:
     token, _ = await agent_token(sign_in)
     header, payload, signature = token.split(".")
-    named = json.loads(base64.urlsafe_b64decode(header + "=="))
+    header_fields = json.loads(base64.urlsafe_b64decode(header + "=="))
 
     def with_header(**changes: Any) -> str:
-        changed = json.dumps({**named, **changes}).encode()
+        changed = json.dumps({**header_fields, **changes}).encode()
         return f"{base64.urlsafe_b64encode(changed).rstrip(b'=').decode()}.{payload}.{signature}"
 
     for wrong, why in [

@@ -21,8 +21,8 @@ describe('the Python package', () => {
     const { url, command } = await startKeyway(t)
     await command('apps', 'add', 'printing', '--name', 'Printing')
     const secret = (await command('apps', 'secret', 'printing')).trim()
-    const words = ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-W', 'error::DeprecationWarning']
-    const output = await python(words, { KEYWAY_TEST_URL: url, KEYWAY_TEST_APP: `printing:${secret}` })
+    const args = ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-W', 'error::DeprecationWarning']
+    const output = await python(args, { KEYWAY_TEST_URL: url, KEYWAY_TEST_APP: `printing:${secret}` })
     t.diagnostic(output.trim().split('\n').at(-1)!)
   })
 
@@ -42,19 +42,19 @@ calls = lambda value: sorted(name for name in dir(value) if not name.startswith(
 print(json.dumps({
     "client": calls(client), "groups": {group: calls(getattr(client, group)) for group in groups},
     "agent": calls(keyway.Agent), "close_codes": keyway.CLOSE_CODES, "protocol": keyway.HUB_PROTOCOL}))`
-    const found = JSON.parse(await python(['-c', program], { PYTHONPATH: join(ROOT, 'src') }))
+    const pythonPackage = JSON.parse(await python(['-c', program], { PYTHONPATH: join(ROOT, 'src') }))
     const client = new Keyway({ url: 'https://keyway.example.com' })
-    assert.deepEqual(without(found.client, ['aclose']), callsOf(client))
+    assert.deepEqual(without(pythonPackage.client, ['aclose']), callsOf(client))
     for (const group of ['apiKeys', 'sessions', 'account', 'agents', 'apps'] as const)
-      assert.deepEqual(found.groups[snakeCase(group)], callsOf(client[group]), group)
-    const platforms = { javaScript: ['emit', 'listening', 'once'], python: ['run', 'start'] }
+      assert.deepEqual(pythonPackage.groups[snakeCase(group)], callsOf(client[group]), group)
+    const onlyIn = { javaScript: ['emit', 'listener_count', 'once'], python: ['run', 'start'] }
     assert.deepEqual(
-      without(found.agent, platforms.python),
-      without(callsOf(Agent.prototype), platforms.javaScript),
+      without(pythonPackage.agent, onlyIn.python),
+      without(callsOf(Agent.prototype), onlyIn.javaScript),
     )
     const codes = Object.entries(CLOSE_CODES).map(([code, { reconnect }]) => [code, reconnect])
-    assert.deepEqual(found.close_codes, Object.fromEntries(codes))
-    assert.equal(found.protocol, HUB_PROTOCOL)
+    assert.deepEqual(pythonPackage.close_codes, Object.fromEntries(codes))
+    assert.equal(pythonPackage.protocol, HUB_PROTOCOL)
   })
 })
 
@@ -82,14 +82,14 @@ describe('the wheel', () => {
     assert.equal((await fetch(`${url}/keyway-0.0.9-py3-none-any.whl`)).status, 404)
 
     const programs = await virtualEnvironment(t)
-    const inVenv = (program: string, ...words: string[]) =>
-      run(join(programs, program), words, { env: environment() })
+    const inVenv = (program: string, ...args: string[]) =>
+      run(join(programs, program), args, { env: environment() })
     await inVenv('pip', 'install', '--quiet', `${url}/${name}`)
     const { stdout } = await inVenv('python', '-W', 'error', '-c', 'import keyway; print(keyway.__version__)')
     assert.equal(stdout.trim(), version)
-    const shown = (await inVenv('pip', 'show', '--files', 'keyway')).stdout
-    assert.match(shown, /^Requires: httpx, websockets$/m)
-    assert.match(shown, /^ {2}keyway\/py\.typed$/m)
+    const description = (await inVenv('pip', 'show', '--files', 'keyway')).stdout
+    assert.match(description, /^Requires: httpx, websockets$/m)
+    assert.match(description, /^ {2}keyway\/py\.typed$/m)
     await inVenv('pip', 'install', '--quiet', '--upgrade', `${url}/${name}`)
     await inVenv('pip', 'uninstall', '--quiet', '--yes', 'keyway')
     await assert.rejects(inVenv('python', '-c', 'import keyway'))

@@ -34,7 +34,7 @@ export interface AgentReady {
     scopes: string[];
     /** Seconds. */
     expiresIn: number;
-    /** Whether the last connection continues, with all messages that were missed. */
+    /** Whether the previous connection was resumed; all messages that it missed then follow. */
     resumed: boolean;
 }
 export interface AgentMessage {
@@ -54,7 +54,7 @@ export interface AgentRequest {
     fromKeyId: string | null;
     data: Json;
 }
-/** Its return value is the answer. It may throw a `KeywayError` `request_failed` with a `reason` of its own. */
+/** Returns the answer to a request, or throws; a `KeywayError` `request_failed` tells the requester its `reason`. */
 export type RequestHandler = (request: AgentRequest) => Json | undefined | Promise<Json | undefined>;
 /** A connection ended, or an attempt to connect failed. */
 export interface AgentDisconnected {
@@ -79,7 +79,7 @@ export type PresenceEvent =
     type: 'presence';
     connections: AgentConnectionObject[];
 }
-/** A connection is there, or its agent goes on with another key. */
+/** A connection was opened, or its agent now uses another key. */
  | {
     type: 'joined';
     connection: AgentConnectionObject;

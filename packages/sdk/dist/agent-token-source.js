@@ -3,19 +3,23 @@ import { requestJson } from './http.js';
 import { API_KEY_PATTERN } from './protocol.js';
 /** Fraction of the lifetime after which a token is no longer used for a new connection. */
 const USABLE_SHARE = 0.8;
-/** Timeout of an exchange; shorter than that of a whole attempt, so that the next attempt starts a new one. */
+/**
+ * Timeout of an exchange; shorter than that of a connection attempt, so that the next attempt starts a new exchange.
+ */
 const EXCHANGE_TIMEOUT_MS = 8_000;
-/** Used if the lifetime is invalid (missing, negative, not a number); the hub's notices correct it. */
+/**
+ * Used if the lifetime is invalid (missing, negative, not a number). The hub reports the actual lifetime in `ready`.
+ */
 const FALLBACK_LIFETIME_SECONDS = 60;
-const LONGEST_LIFETIME_SECONDS = 86_400;
+const MAX_LIFETIME_SECONDS = 86_400;
 /**
  * Provides agent tokens, by the exchange of an API key or the caller's `getToken`. Concurrent calls share one
  * exchange; a token is reused for 80 % of its lifetime, by the monotonic clock.
  */
 export class AgentTokenSource {
     #options;
-    #flight;
-    #held;
+    #exchangeInProgress;
+    #cached;
     constructor(options) {
         this.#options = options;
         if (options.getToken)
@@ -30,33 +34,33 @@ export class AgentTokenSource {
     }
     /** A token for a new connection. */
     async get() {
-        if (this.#held && this.#options.clock.now() < this.#held.usableUntil)
-            return this.#held.token;
+        if (this.#cached && this.#options.clock.now() < this.#cached.usableUntil)
+            return this.#cached.token;
         return this.fresh();
     }
     /** A new token, or that of the exchange in progress. */
     fresh() {
-        this.#flight ??= this.#obtain().finally(() => {
-            this.#flight = undefined;
+        this.#exchangeInProgress ??= this.#obtain().finally(() => {
+            this.#exchangeInProgress = undefined;
         });
-        return this.#flight;
+        return this.#exchangeInProgress;
     }
     /** Discards the cached token, which was refused. */
     forget() {
-        this.#held = undefined;
+        this.#cached = undefined;
     }
     async #obtain() {
         const { clock } = this.#options;
-        const asked = clock.now();
-        const { token, expires_in } = await withDeadline(clock, signal => this.#ask(signal));
+        const requestedAt = clock.now();
+        const { token, expires_in } = await withDeadline(clock, signal => this.#requestToken(signal));
         if (typeof token !== 'string' || token === '') {
             throw new KeywayError('bad_response', 'The token source returned no token.', { retryable: true });
         }
         // Measured from the request, not the response: the token was issued at some point in between.
-        this.#held = { token, usableUntil: asked + USABLE_SHARE * lifetimeSeconds(expires_in) * 1000 };
+        this.#cached = { token, usableUntil: requestedAt + USABLE_SHARE * lifetimeSeconds(expires_in) * 1000 };
         return token;
     }
-    async #ask(signal) {
+    async #requestToken(signal) {
         const { origin, apiKey, getToken, fetch } = this.#options;
         if (getToken) {
             const provided = await getToken(signal);
@@ -75,13 +79,13 @@ export function lifetimeSeconds(expiresIn) {
     if (typeof expiresIn !== 'number' || !Number.isFinite(expiresIn) || expiresIn <= 0) {
         return FALLBACK_LIFETIME_SECONDS;
     }
-    return Math.min(expiresIn, LONGEST_LIFETIME_SECONDS);
+    return Math.min(expiresIn, MAX_LIFETIME_SECONDS);
 }
 /**
  * Rejects after the timeout even if `getToken` ignores its signal, so that a hanging call does not block later
  * attempts.
  */
-async function withDeadline(clock, ask) {
+async function withDeadline(clock, requestToken) {
     const controller = new AbortController();
     return new Promise((resolve, reject) => {
         const cancel = clock.after(EXCHANGE_TIMEOUT_MS, () => {
@@ -89,7 +93,7 @@ async function withDeadline(clock, ask) {
             controller.abort(error);
             reject(error);
         });
-        ask(controller.signal).then(resolve, reject).finally(cancel);
+        requestToken(controller.signal).then(resolve, reject).finally(cancel);
     });
 }
 /** Whether the text may be a key. A service may have imported keys of another system, with another format. */

@@ -33,8 +33,9 @@ export declare class Agent extends Emitter<AgentEvents> implements AsyncIterable
      */
     request<Value>(to: string, data: Sendable<Value>, options?: RequestOptions): Promise<Json>;
     /**
-     * Answers requests with what the handler returns, from now on; a second call replaces the handler. It is called once for each
-     * request, and for at most 100 at a time: others are refused as `busy`. The key needs `agents:send`.
+     * Answers requests with what the handler returns, from now on; a second call replaces the handler. The handler is
+     * called once for each request, and for at most 100 at a time: more are refused as `busy`. The key needs
+     * `agents:send`.
      */
     onRequest(handler: RequestHandler): this;
     /** Stops the agent. Messages that are not acknowledged yet are rejected with `closed`. */
@@ -42,8 +43,9 @@ export declare class Agent extends Emitter<AgentEvents> implements AsyncIterable
     /** All messages from now on; ends with `close`, throws when the service stops the agent. */
     [Symbol.asyncIterator](): AsyncIterableIterator<AgentMessage>;
     /**
-     * The owner's connections on all nodes: first all of them, then each that joins or leaves. After a reconnection all of
-     * them come again. Ends with `close`; throws when the key lacks `agents:read` or the service stops the agent.
+     * Iterates over changes of the owner's connections on all nodes. The first event, and the first after each
+     * reconnection, has all connections; the others have one that joined or left. Ends with `close`; throws when the key
+     * lacks `agents:read` or the service stops the agent.
      */
     watch(): AsyncIterableIterator<PresenceEvent>;
 }

@@ -14,7 +14,7 @@ import { Requests } from './requests.js';
 import { Responder } from './responder.js';
 import { Resumption } from './resumption.js';
 import { RESTART_JITTER_MS, Retries } from './retries.js';
-import { describe, isClosed, isFinalError, reconnectAfter, stopErrorFromClose, stopErrorFromExchange, } from './stop-reasons.js';
+import { closeFromError, isClosed, isFinalError, reconnectAfter, stopErrorFromClose, stopErrorFromExchange, } from './stop-reasons.js';
 import { Watching } from './watching.js';
 /**
  * An agent that stays connected as long as its key is active: it exchanges the key for a short-lived token, connects,
@@ -39,7 +39,7 @@ export class Agent extends Emitter {
     #retries = new Retries();
     #idPrefix = randomId();
     #idCounter = 0;
-    #forgetSignal = () => { };
+    #removeAbortListener = () => { };
     #current;
     #draining;
     #dialing;
@@ -66,7 +66,7 @@ export class Agent extends Emitter {
             fetch: options.fetch ?? fetch,
             clock: this.#clock,
         });
-        this.#forgetSignal = onAbort(options.signal, () => this.close());
+        this.#removeAbortListener = onAbort(options.signal, () => this.close());
         queueMicrotask(() => this.#dial());
     }
     /** Whether the agent is connected now. */
@@ -93,11 +93,12 @@ export class Agent extends Emitter {
      *   `reason` when every receiver refused or failed; `queue_full` beyond 1,000 requests without an answer
      */
     request(to, data, options = {}) {
-        return this.#requests.ask(to, data, options);
+        return this.#requests.request(to, data, options);
     }
     /**
-     * Answers requests with what the handler returns, from now on; a second call replaces the handler. It is called once for each
-     * request, and for at most 100 at a time: others are refused as `busy`. The key needs `agents:send`.
+     * Answers requests with what the handler returns, from now on; a second call replaces the handler. The handler is
+     * called once for each request, and for at most 100 at a time: more are refused as `busy`. The key needs
+     * `agents:send`.
      */
     onRequest(handler) {
         this.#responder.handler = handler;
@@ -120,8 +121,9 @@ export class Agent extends Emitter {
         return this.#sends.add(message, signal);
     }
     /**
-     * The owner's connections on all nodes: first all of them, then each that joins or leaves. After a reconnection all of
-     * them come again. Ends with `close`; throws when the key lacks `agents:read` or the service stops the agent.
+     * Iterates over changes of the owner's connections on all nodes. The first event, and the first after each
+     * reconnection, has all connections; the others have one that joined or left. Ends with `close`; throws when the key
+     * lacks `agents:read` or the service stops the agent.
      */
     watch() {
         const stream = this.#watching.open(this.#current?.connection);
@@ -138,7 +140,7 @@ export class Agent extends Emitter {
             open: token => this.#connect(token),
             onFailed: why => {
                 this.#dialing = undefined;
-                this.#comeBack(why);
+                this.#reconnectOrStop(why);
             },
         });
     }
@@ -159,7 +161,7 @@ export class Agent extends Emitter {
         this.#dialing = undefined;
         this.#cancelWait?.();
         this.#current?.renewal.stop();
-        const { session, missed } = this.#resumption.ready(connection, frame);
+        const { session, unresumed } = this.#resumption.ready(connection, frame);
         const old = this.#current?.connection;
         if (frame.resumed)
             old?.abandon();
@@ -173,15 +175,15 @@ export class Agent extends Emitter {
         });
         this.#current = { connection, renewal, since: this.#clock.now(), ready: readyEvent(frame) };
         renewal.schedule(frame.expires_in);
-        this.#sends.use(connection, session.resumeToken === undefined ? undefined : session);
-        this.#watching.use(connection);
+        this.#sends.sendOver(connection, session.resumeToken === undefined ? undefined : session);
+        this.#watching.watchOver(connection);
         this.emit('ready', this.#current.ready);
-        if (missed)
-            this.emit('gap', { connectionId: frame.connection_id, previousConnectionId: missed });
+        if (unresumed)
+            this.emit('gap', { connectionId: frame.connection_id, previousConnectionId: unresumed });
     }
     #frame(connection, frame) {
         if (frame.type === 'message')
-            this.#resumption.take(connection, frame);
+            this.#resumption.receive(connection, frame);
         if (frame.type === 'pong')
             this.#handover.caughtUp(connection);
         if (frame.type === 'sent')
@@ -190,7 +192,7 @@ export class Agent extends Emitter {
             this.#refused(connection, frame);
         if (frame.type === 'draining')
             this.#drain(connection, frame.close_in_seconds);
-        this.#watching.take(connection, frame);
+        this.#watching.receive(connection, frame);
         if (this.#current?.connection !== connection)
             return;
         if (frame.type === 'token_expiring')
@@ -201,11 +203,11 @@ export class Agent extends Emitter {
         }
     }
     #message(connection, frame) {
-        if (!this.#inbox.isNew(this.#resumption.of(connection), frame))
+        if (!this.#inbox.isNew(this.#resumption.sessionOf(connection), frame))
             return;
-        if (this.#requests.take(frame) || this.#responder.take(frame))
+        if (this.#requests.handleAnswer(frame) || this.#responder.handleRequest(frame))
             return;
-        this.emit('message', this.#inbox.take(frame));
+        this.emit('message', this.#inbox.deliver(frame));
     }
     #refused(connection, frame) {
         if (this.#watching.refused(connection, frame))
@@ -221,12 +223,12 @@ export class Agent extends Emitter {
     #drain(connection, closeInSeconds) {
         if (this.#current?.connection !== connection)
             return;
-        const endsIn = this.#draining.begin(connection, closeInSeconds, () => {
+        const closesInMs = this.#draining.begin(connection, closeInSeconds, () => {
             connection.abandon();
             this.#closed(connection, { code: 1012, reason: 'restarting' });
         });
-        if (endsIn !== undefined)
-            this.#dialAfter(this.#clock.random() * Math.min(RESTART_JITTER_MS, endsIn / 2));
+        if (closesInMs !== undefined)
+            this.#dialAfter(this.#clock.random() * Math.min(RESTART_JITTER_MS, closesInMs / 2));
     }
     #closed(connection, closed) {
         if (this.#stopped)
@@ -235,7 +237,7 @@ export class Agent extends Emitter {
         this.#handover.caughtUp(connection);
         this.#sends.lost(connection);
         this.#resumption.lost(connection);
-        if (closed.code === 4409 && this.#resumption.isOwnDoing(connection))
+        if (closed.code === 4409 && this.#resumption.mayHaveResumed(connection))
             this.#superseded(connection);
         else if (this.#dialing?.owns(connection))
             this.#dialing.fail(closed);
@@ -245,8 +247,8 @@ export class Agent extends Emitter {
             this.#stop(stopErrorFromClose(closed));
     }
     /**
-     * The hub closed the connection because this agent resumed it: by the attempt in progress, whose `ready` follows, or
-     * by one that was given up.
+     * The hub closed the connection because this agent resumed it over another socket: that of the attempt in progress,
+     * whose `ready` follows, or that of an attempt which was given up.
      */
     #superseded(connection) {
         if (this.#current?.connection !== connection)
@@ -262,10 +264,10 @@ export class Agent extends Emitter {
         renewal.stop();
         this.#retries.afterConnectionOf(this.#clock.now() - since);
         this.#current = undefined;
-        this.#comeBack(closed);
+        this.#reconnectOrStop(closed);
     }
     /** Schedules the next attempt, or stops the agent, and emits the event. */
-    #comeBack(why) {
+    #reconnectOrStop(why) {
         if (this.#stopIfFinal(why))
             return;
         const closed = isClosed(why) ? why : undefined;
@@ -280,7 +282,11 @@ export class Agent extends Emitter {
         const wait = this.#retries.next(reconnect, why, this.#clock.random());
         // An attempt in progress (the successor of a drained connection) continues.
         this.#dialAfter(wait);
-        this.#disconnected({ ...(closed ?? describe(why)), willReconnect: true, retryInMs: Math.round(wait) });
+        this.#disconnected({
+            ...(closed ?? closeFromError(why)),
+            willReconnect: true,
+            retryInMs: Math.round(wait),
+        });
     }
     #dialAfter(ms) {
         this.#cancelWait?.();
@@ -293,10 +299,10 @@ export class Agent extends Emitter {
     #stopIfFinal(error) {
         if (!isFinalError(error))
             return false;
-        const stop = stopErrorFromExchange(error);
+        const stopError = stopErrorFromExchange(error);
         this.#endConnections();
-        this.#disconnected({ code: 1000, reason: stop.code, willReconnect: false });
-        this.#stop(stop);
+        this.#disconnected({ code: 1000, reason: stopError.code, willReconnect: false });
+        this.#stop(stopError);
         return true;
     }
     #stop(error) {
@@ -304,16 +310,16 @@ export class Agent extends Emitter {
             return;
         this.#handover.end();
         this.#stopped = { error };
-        this.#forgetSignal();
+        this.#removeAbortListener();
         this.#cancelWait?.();
         this.#endConnections();
-        this.#requests.refuseAll(error ?? closedError());
-        this.#sends.refuseAll(error ?? closedError());
-        const iterated = this.#inbox.end(error);
-        const watched = this.#watching.end(error);
+        this.#requests.rejectAll(error ?? closedError());
+        this.#sends.rejectAll(error ?? closedError());
+        const hadIterators = this.#inbox.end(error);
+        const hadWatchers = this.#watching.end(error);
         // Without a listener the reason would be lost, and the stop would look like a bug of the program.
-        const unheard = this.listening('stopped') === 0 && !iterated && !watched;
-        if (error && unheard)
+        const isUnobserved = this.listenerCount('stopped') === 0 && !hadIterators && !hadWatchers;
+        if (error && isUnobserved)
             console.error(`@keyway/sdk: the agent stopped. ${error.message}`);
         this.emit('stopped', { error });
     }

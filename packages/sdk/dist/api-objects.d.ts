@@ -47,7 +47,7 @@ export interface KeyLimits {
 /** Calls that introspection may consume. */
 export interface KeyQuota {
     remaining: number;
-    /** The number of calls at the start of each calendar hour, day or month (UTC). */
+    /** Sets `remaining` to `amount` at the start of each calendar hour, day or month (UTC). */
     refill?: {
         amount: number;
         every: 'hour' | 'day' | 'month';
@@ -74,7 +74,7 @@ export interface UserObject {
     role: 'user' | 'support' | 'admin';
     status: 'active' | 'suspended' | 'deleted';
     created_at: string;
-    /** The language of pages and mails (BCP 47); null: none was chosen. */
+    /** The language of pages and mails (BCP 47); null if the user has chosen none. */
     locale: string | null;
 }
 export interface SendMagicLinkAnswer {
@@ -137,7 +137,7 @@ export interface AccountObject {
     charge_authorizations: ChargeAuthorizationObject[];
     /** A change of the address that awaits confirmation. */
     email_change: EmailChangeObject | null;
-    /** When the account will be deleted; null: no deletion is scheduled. */
+    /** When the account will be deleted; null if no deletion is scheduled. */
     deletes_at: string | null;
 }
 export interface EmailChangeObject {
@@ -169,7 +169,7 @@ export interface SecurityEventObject {
     key_id?: string;
     session_id?: string;
 }
-/** The counts of one hour or day of UTC. */
+/** The counts of one hour or one day (UTC). */
 export interface UsageBucketObject {
     start: string;
     exchanges: number;
@@ -285,7 +285,7 @@ export interface AuditEventObject {
     after: {
         [name: string]: Json;
     } | null;
-    /** Null also once it was erased with the person. */
+    /** Null if none was given, or if it was erased with the person's data. */
     reason: string | null;
     network: string | null;
     request_id: string | null;

@@ -11,10 +11,10 @@ export interface BrowserTokenStoreOptions {
     name?: string | undefined;
 }
 /**
- * A store in `localStorage`, shared by all tabs of an origin; Web Locks let one tab at a time refresh. They exist on
- * https and on localhost only; without them tabs may refresh concurrently. Scripts of the origin can read it, so where
- * a server renders the pages `cookieTokenStores` is safer. There is none in `sessionStorage`: a duplicated tab would
- * copy it, and with it the refresh token.
+ * A store in `localStorage`, shared by all tabs of an origin; Web Locks let one tab at a time refresh. Browsers
+ * have them on https and on localhost only; without them tabs may refresh concurrently. Scripts of the origin can read
+ * the store, so where a server renders the pages `cookieTokenStores` is safer. There is no store in `sessionStorage`: a
+ * duplicated tab would copy it, and with it the refresh token.
  *
  * @throws KeywayError `invalid_configuration` where there is no `localStorage`, or the browser blocks it
  */

@@ -1,12 +1,12 @@
 import { KeywayError } from './errors.js';
+import { createMutex } from './mutex.js';
 import { parseTokens } from './token-store.js';
-import { createTurns } from './turns.js';
 import { webLocks } from './web-locks.js';
 /**
- * A store in `localStorage`, shared by all tabs of an origin; Web Locks let one tab at a time refresh. They exist on
- * https and on localhost only; without them tabs may refresh concurrently. Scripts of the origin can read it, so where
- * a server renders the pages `cookieTokenStores` is safer. There is none in `sessionStorage`: a duplicated tab would
- * copy it, and with it the refresh token.
+ * A store in `localStorage`, shared by all tabs of an origin; Web Locks let one tab at a time refresh. Browsers
+ * have them on https and on localhost only; without them tabs may refresh concurrently. Scripts of the origin can read
+ * the store, so where a server renders the pages `cookieTokenStores` is safer. There is no store in `sessionStorage`: a
+ * duplicated tab would copy it, and with it the refresh token.
  *
  * @throws KeywayError `invalid_configuration` where there is no `localStorage`, or the browser blocks it
  */
@@ -18,19 +18,19 @@ export function browserTokenStore({ name = 'keyway' } = {}) {
         get: () => read(storage.getItem(name)),
         set: tokens => storage.setItem(name, JSON.stringify(tokens)),
         delete: () => storage.removeItem(name),
-        exclusive: locks ? work => locks.request(`keyway-tokens ${name}`, work) : createTurns(),
+        exclusive: locks ? work => locks.request(`keyway-tokens ${name}`, work) : createMutex(),
         onChange(listener) {
             // `key` is null when all items were removed.
-            const changed = ({ key, newValue, storageArea }) => {
+            const onStorageEvent = ({ key, newValue, storageArea }) => {
                 if (storageArea === storage && (key === name || key === null))
                     listener(read(newValue));
             };
-            addEventListener('storage', changed);
-            return () => removeEventListener('storage', changed);
+            addEventListener('storage', onStorageEvent);
+            return () => removeEventListener('storage', onStorageEvent);
         },
     };
 }
-/** Reading the property throws where cookies and site data are blocked. */
+/** Reading `globalThis.localStorage` throws where cookies and site data are blocked. */
 function openStorage() {
     try {
         const { localStorage } = globalThis;

@@ -67,7 +67,7 @@ export declare class Keyway {
     refresh(): Promise<UserObject | undefined>;
     /** The usage of the account, with and without keys, by hour or day, complete up to some seconds ago. */
     usage(range?: UsageRange): Promise<UsageAnswer>;
-    /** Ends the session here and on the server. */
+    /** Ends the session on the server, and deletes its tokens from the store. */
     logout(): Promise<void>;
     /** Revokes an API key or refresh token by the secret itself (RFC 7009), for anyone who found one. */
     revoke(token: string): Promise<void>;

@@ -30,7 +30,7 @@ export class Keyway {
     constructor(options = {}) {
         const { maxRetries = 4, longestWaitSeconds = 30, timeoutMs = 15_000, clock = systemClock } = options;
         const origin = serviceOrigin(options.url);
-        const ownKey = options.tokens || options.app ? undefined : environment('KEYWAY_API_KEY');
+        const environmentKey = options.tokens || options.app ? undefined : environment('KEYWAY_API_KEY');
         this.#tokens = new SessionTokens({
             origin,
             store: options.tokens ?? memoryTokenStore(),
@@ -38,7 +38,7 @@ export class Keyway {
         });
         this.#transport = new Transport({
             origin,
-            apiKey: options.apiKey ?? ownKey,
+            apiKey: options.apiKey ?? environmentKey,
             app: options.app,
             tokens: this.#tokens,
             fetch: options.fetch ?? fetch,
@@ -58,7 +58,7 @@ export class Keyway {
     async verifyMagicLink(body) {
         const path = '/auth/verify-magic-link';
         const answer = await this.#transport.call('POST', path, { body, as: 'none' });
-        await this.#tokens.keep(answer);
+        await this.#tokens.storeSignIn(answer);
         return answer;
     }
     /** Refreshes the session's tokens now; other calls do so when needed. Returns the session's user. */
@@ -69,14 +69,14 @@ export class Keyway {
     usage(range = {}) {
         return this.#transport.call('GET', '/v1/usage', { query: usageQuery(range) });
     }
-    /** Ends the session here and on the server. */
+    /** Ends the session on the server, and deletes its tokens from the store. */
     async logout() {
         const refresh_token = await this.#tokens.refreshToken();
         if (refresh_token === undefined)
             return;
         const body = { refresh_token };
         await this.#transport.call('POST', '/auth/logout', { body, as: 'none', repeatable: true });
-        await this.#tokens.forget();
+        await this.#tokens.delete();
     }
     /** Revokes an API key or refresh token by the secret itself (RFC 7009), for anyone who found one. */
     revoke(token) {

@@ -1,33 +1,37 @@
 import type { TokenStore } from './token-store.js';
 export interface CookieTokenStoresOptions {
     /**
-     * At least 32 characters that only the servers of your site know, the same in all of their processes: derives the
-     * Idempotency-Key of a refresh.
+     * At least 32 characters that only the servers of your site know, the same in all of their processes. The
+     * Idempotency-Key of a refresh is derived from it.
      */
     secret: string;
     /** The cookie's name after the prefix. Default `keyway-tokens`. */
     name?: string | undefined;
     /** False only for development over http: without `Secure` and the prefix `__Host-`. Default true. */
     secure?: boolean | undefined;
-    /** How long the browser keeps the cookie, in seconds. Default 30 days, as the service keeps a session that is not used. */
+    /**
+     * How long the browser keeps the cookie, in seconds. Default 30 days, after which the service ends an unused session.
+     */
     maxAgeSeconds?: number | undefined;
 }
 /** The tokens of one request's browser. */
 export interface CookieTokenStore extends TokenStore {
-    /** For the response, each as a `Set-Cookie` header; empty while nothing changed. Such a response must not be cached. */
+    /**
+     * Values for `Set-Cookie` headers of the response; empty if nothing changed. A response with one must not be cached.
+     */
     readonly setCookies: string[];
 }
 /**
- * Stores in a cookie, for sites whose server calls the service for its visitors. Call it once for a process, and the
- * returned function for each request with its `Cookie` header. The cookie is HttpOnly, Secure, SameSite=Lax and bound to
- * its host (`__Host-`): neither scripts nor other sites can read it.
+ * Stores tokens in a cookie, for sites whose server calls the service for its visitors. Call it once per process, and
+ * the returned function for each request with its `Cookie` header. The cookie is HttpOnly, Secure, SameSite=Lax and
+ * bound to its host (`__Host-`): neither scripts nor other sites can read it.
  *
  *     const tokensOf = cookieTokenStores({ secret })
  *     const tokens = tokensOf(request.headers.get('cookie'))
  *     const keyway = new Keyway({ url, tokens })
  *     for (const cookie of tokens.setCookies) response.headers.append('set-cookie', cookie)
  *
- * Several requests with one expired token refresh once in a process. Processes do not know of each other: they send the same
+ * Concurrent requests with one expired token share one refresh within a process. Different processes send the same
  * Idempotency-Key, which is derived from the token and the secret, so all get the same successor.
  *
  * @throws KeywayError `invalid_configuration`

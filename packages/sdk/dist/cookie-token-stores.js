@@ -1,70 +1,70 @@
 import { hex } from './environment.js';
 import { KeywayError } from './errors.js';
-import { createTurns } from './turns.js';
+import { createMutex } from './mutex.js';
 const MIN_SECRET_LENGTH = 32;
 const DEFAULT_MAX_AGE_SECONDS = 2_592_000;
-/** Browsers store no longer ones, the name and attributes included (RFC 6265 section 6.1). */
+/** Browsers may refuse longer cookies; name and attributes count (RFC 6265 section 6.1). */
 const MAX_COOKIE_BYTES = 4096;
 /** Access token, refresh token and session id. */
-const VALUE = /^([\w.-]+)~([\w.-]+)~([\w-]+)$/;
+const COOKIE_VALUE = /^([\w.-]+)~([\w.-]+)~([\w-]+)$/;
 /**
- * Stores in a cookie, for sites whose server calls the service for its visitors. Call it once for a process, and the
- * returned function for each request with its `Cookie` header. The cookie is HttpOnly, Secure, SameSite=Lax and bound to
- * its host (`__Host-`): neither scripts nor other sites can read it.
+ * Stores tokens in a cookie, for sites whose server calls the service for its visitors. Call it once per process, and
+ * the returned function for each request with its `Cookie` header. The cookie is HttpOnly, Secure, SameSite=Lax and
+ * bound to its host (`__Host-`): neither scripts nor other sites can read it.
  *
  *     const tokensOf = cookieTokenStores({ secret })
  *     const tokens = tokensOf(request.headers.get('cookie'))
  *     const keyway = new Keyway({ url, tokens })
  *     for (const cookie of tokens.setCookies) response.headers.append('set-cookie', cookie)
  *
- * Several requests with one expired token refresh once in a process. Processes do not know of each other: they send the same
+ * Concurrent requests with one expired token share one refresh within a process. Different processes send the same
  * Idempotency-Key, which is derived from the token and the secret, so all get the same successor.
  *
  * @throws KeywayError `invalid_configuration`
  */
 export function cookieTokenStores(options) {
     const { secret, name = 'keyway-tokens', secure = true, maxAgeSeconds = DEFAULT_MAX_AGE_SECONDS } = options;
-    check(secret, name, maxAgeSeconds);
+    assertOptions(secret, name, maxAgeSeconds);
     const cookie = `${secure ? '__Host-' : ''}${name}`;
     const attributes = `Path=/; HttpOnly; SameSite=Lax${secure ? '; Secure' : ''}`;
-    const keyOf = refreshKeys(secret);
+    const idempotencyKeyOf = idempotencyKeys(secret);
     const refreshes = new Map();
     return header => {
-        let held = tokensIn(header, cookie);
+        let current = tokensIn(header, cookie);
         let setCookies = [];
-        const hold = (next) => {
+        const replace = (next) => {
             setCookies = [setCookie(cookie, next && cookieValue(next), next ? maxAgeSeconds : 0, attributes)];
-            held = next;
+            current = next;
         };
         return {
             get setCookies() {
                 return setCookies;
             },
-            get: async () => held && { ...held, refreshKey: await keyOf(held.refresh) },
+            get: async () => current && { ...current, refreshKey: await idempotencyKeyOf(current.refresh) },
             set(next) {
                 // Before each refresh the client stores the Idempotency-Key, which is derived here.
-                if (next.access !== held?.access || next.refresh !== held.refresh)
-                    hold({ ...next });
+                if (next.access !== current?.access || next.refresh !== current.refresh)
+                    replace({ ...next });
             },
-            delete: () => hold(undefined),
+            delete: () => replace(undefined),
             exclusive: work => {
-                const begun = held;
-                if (!begun)
+                const before = current;
+                if (!before)
                     return work();
-                return together(refreshes, begun.refresh, async (shared) => {
-                    if (shared.successor?.sessionId === begun.sessionId)
-                        hold(shared.successor);
+                return runInTurn(refreshes, before.refresh, async (shared) => {
+                    if (shared.successor?.sessionId === before.sessionId)
+                        replace(shared.successor);
                     const answer = await work();
-                    if (held !== begun)
-                        shared.successor = held;
+                    if (current !== before)
+                        shared.successor = current;
                     return answer;
                 });
             },
         };
     };
 }
-async function together(refreshes, token, work) {
-    const shared = refreshes.get(token) ?? { inTurn: createTurns(), waiting: 0, successor: undefined };
+async function runInTurn(refreshes, token, work) {
+    const shared = refreshes.get(token) ?? { inTurn: createMutex(), waiting: 0, successor: undefined };
     refreshes.set(token, shared);
     shared.waiting++;
     try {
@@ -76,10 +76,10 @@ async function together(refreshes, token, work) {
     }
 }
 /**
- * HMAC-SHA256 of refresh tokens. Not a hash alone: who stole a token could derive the key, and a replay with it would not
- * be recognised as reuse.
+ * Derives Idempotency-Keys: HMAC-SHA256 of refresh tokens. A plain hash would not do: whoever stole a token could
+ * derive the key, and a replay with that key would not be recognised as reuse.
  */
-function refreshKeys(secret) {
+function idempotencyKeys(secret) {
     const bytes = (text) => new TextEncoder().encode(text);
     let key;
     return async (refreshToken) => {
@@ -91,7 +91,7 @@ function refreshKeys(secret) {
 function tokensIn(header, cookie) {
     for (const pair of header?.split(';') ?? []) {
         const [name, value = ''] = pair.trim().split('=', 2);
-        const [, access, refresh, sessionId] = (name === cookie && VALUE.exec(value)) || [];
+        const [, access, refresh, sessionId] = (name === cookie && COOKIE_VALUE.exec(value)) || [];
         if (access && refresh && sessionId)
             return { access, refresh, sessionId };
     }
@@ -99,7 +99,7 @@ function tokensIn(header, cookie) {
 }
 function cookieValue({ access, refresh, sessionId }) {
     const value = `${access}~${refresh}~${sessionId}`;
-    if (VALUE.test(value))
+    if (COOKIE_VALUE.test(value))
         return value;
     throw new KeywayError('bad_response', 'The service answered with tokens that no cookie can hold.');
 }
@@ -109,12 +109,12 @@ function setCookie(name, value = '', maxAgeSeconds, attributes) {
         return cookie;
     throw new KeywayError('bad_response', `The tokens are too long for a cookie (${cookie.length} characters).`);
 }
-function check(secret, name, maxAgeSeconds) {
-    const mistake = (text) => new KeywayError('invalid_configuration', text);
+function assertOptions(secret, name, maxAgeSeconds) {
+    const configurationError = (text) => new KeywayError('invalid_configuration', text);
     if (typeof secret !== 'string' || secret.length < MIN_SECRET_LENGTH)
-        throw mistake(`secret: must have at least ${MIN_SECRET_LENGTH} characters, for example openssl rand -hex 32.`);
+        throw configurationError(`secret: must have at least ${MIN_SECRET_LENGTH} characters, for example openssl rand -hex 32.`);
     if (!/^[\w-]+$/.test(name))
-        throw mistake(`name: "${name}" must be letters, digits, - and _.`);
+        throw configurationError(`name: "${name}" must be letters, digits, - and _.`);
     if (!(Number.isSafeInteger(maxAgeSeconds) && maxAgeSeconds > 0))
-        throw mistake('maxAgeSeconds: must be a whole number above 0, for example 2592000.');
+        throw configurationError('maxAgeSeconds: must be a whole number above 0, for example 2592000.');
 }

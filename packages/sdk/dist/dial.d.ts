@@ -13,7 +13,7 @@ export declare class Dial {
     #private;
     constructor(options: DialOptions);
     owns(connection: HubConnection): boolean;
-    /** Ends the attempt: the connection is ready, and no longer belongs to it. */
+    /** Ends the attempt, because the connection is ready. */
     succeeded(): void;
     giveUp(): void;
     fail(why: unknown): void;

@@ -9,7 +9,7 @@ const SECOND_HANDSHAKE_AFTER_MS = 3_000;
 export class Dial {
     #options;
     #connection;
-    #over = false;
+    #ended = false;
     #cancelTimers = [];
     constructor(options) {
         this.#options = options;
@@ -22,9 +22,9 @@ export class Dial {
     owns(connection) {
         return this.#connection === connection;
     }
-    /** Ends the attempt: the connection is ready, and no longer belongs to it. */
+    /** Ends the attempt, because the connection is ready. */
     succeeded() {
-        this.#over = true;
+        this.#ended = true;
         for (const cancel of this.#cancelTimers)
             cancel();
     }
@@ -33,13 +33,13 @@ export class Dial {
         this.#connection?.close();
     }
     fail(why) {
-        if (this.#over)
+        if (this.#ended)
             return;
         this.giveUp();
         this.#options.onFailed(why);
     }
     #open(token) {
-        if (this.#over)
+        if (this.#ended)
             return;
         this.#connection = this.#options.open(token);
         this.#after(SECOND_HANDSHAKE_AFTER_MS, () => {

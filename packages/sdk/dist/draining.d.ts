@@ -5,8 +5,8 @@ export declare class Draining {
     #private;
     constructor(clock: SdkClock);
     /**
-     * @param onOverdue called when the node has not closed it in time
-     * @returns milliseconds until the node closes it; undefined if it is drained already
+     * @param onOverdue called when the node has not closed the connection in time
+     * @returns milliseconds until the node closes the connection; undefined if it is draining already
      */
     begin(connection: HubConnection, closeInSeconds: number, onOverdue: () => void): number | undefined;
     ended(connection: HubConnection): void;

@@ -11,14 +11,14 @@ export class Emitter {
         return this;
     }
     once(name, listener) {
-        const first = event => {
-            this.off(name, first);
+        const onceListener = event => {
+            this.off(name, onceListener);
             listener(event);
         };
-        return this.on(name, first);
+        return this.on(name, onceListener);
     }
-    /** @internal Number of listeners. */
-    listening(name) {
+    /** @internal */
+    listenerCount(name) {
         return this.#listeners.get(name)?.size ?? 0;
     }
     /** @internal A listener that throws stops neither the others nor the agent; its error is reported as uncaught. */

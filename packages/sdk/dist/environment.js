@@ -21,17 +21,17 @@ export function userAgent() {
 }
 /** The service's origin. Throws an error with an example if the URL is invalid. */
 export function serviceOrigin(url) {
-    const given = url ?? environment('KEYWAY_URL');
+    const serviceUrl = url ?? environment('KEYWAY_URL');
     const example = 'for example https://keyway.example.com';
-    if (given === undefined) {
+    if (serviceUrl === undefined) {
         throw new KeywayError('invalid_configuration', `Pass url (or set KEYWAY_URL), ${example}.`);
     }
-    if (!URL.canParse(given)) {
-        throw new KeywayError('invalid_configuration', `"${given}" is not a URL: pass an origin, ${example}.`);
+    if (!URL.canParse(serviceUrl)) {
+        throw new KeywayError('invalid_configuration', `"${serviceUrl}" is not a URL: pass an origin, ${example}.`);
     }
-    const { origin, protocol } = new URL(given);
+    const { origin, protocol } = new URL(serviceUrl);
     if (protocol !== 'https:' && protocol !== 'http:') {
-        throw new KeywayError('invalid_configuration', `"${given}" must start with https://, ${example}.`);
+        throw new KeywayError('invalid_configuration', `"${serviceUrl}" must start with https://, ${example}.`);
     }
     return origin;
 }
@@ -39,10 +39,10 @@ export function serviceOrigin(url) {
 export function platformWebSocket() {
     const { WebSocket } = globalThis;
     if (WebSocket)
-        return isNode() ? namedWebSocket(WebSocket) : WebSocket;
-    const carried = carriedWebSocket();
-    if (carried)
-        return carried;
+        return isNode() ? webSocketWithUserAgent(WebSocket) : WebSocket;
+    const bundled = bundledWebSocket();
+    if (bundled)
+        return bundled;
     const advice = 'This platform has no WebSocket: npm install ws, and pass new Agent({ WebSocket, … }).';
     throw new KeywayError('invalid_configuration', advice);
 }
@@ -50,32 +50,32 @@ function isNode() {
     const { process } = globalThis;
     return process?.release?.name === 'node' && !('bun' in (process.versions ?? {})) && !('Deno' in globalThis);
 }
-/** Node's own takes headers with the protocols: its connections name this library, as its calls do. */
-function namedWebSocket(WebSocket) {
+/** Node's own WebSocket accepts headers beside the protocols: it sends this library's User-Agent, as HTTP calls do. */
+function webSocketWithUserAgent(WebSocket) {
     return class extends WebSocket {
         constructor(url, protocols) {
             super(url, { protocols, headers: userAgent() });
         }
     };
 }
-/** The client that the package carries for Node before 22, which has none. From 20.16 on it can be loaded. */
-function carriedWebSocket() {
+/** The `ws` client in this package, for Node before 22, which has no WebSocket. It can be loaded from Node 20.16 on. */
+function bundledWebSocket() {
     const { process } = globalThis;
     try {
-        const carried = process?.getBuiltinModule?.('node:module').createRequire(import.meta.url)(CARRIED);
-        return (carried &&
-            class extends carried {
+        const bundled = process?.getBuiltinModule?.('node:module').createRequire(import.meta.url)(BUNDLED_WS_PATH);
+        return (bundled &&
+            class extends bundled {
                 constructor(url, protocols) {
                     super(url, protocols, { headers: userAgent() });
                 }
             });
     }
     catch {
-        return undefined; // There is no such file in a bundle or a checkout.
+        return undefined; // A bundle or a checkout does not have this file.
     }
 }
-/** Relative to `dist`; pack.ts puts it there. */
-const CARRIED = '../vendor/ws/index.js';
+/** The path relative to `dist`; pack.ts copies the client there. */
+const BUNDLED_WS_PATH = '../vendor/ws/index.js';
 /** Random, URL-safe, 128 bits: `crypto.randomUUID` is missing on pages served over plain http. */
 export function randomId() {
     return hex(crypto.getRandomValues(new Uint8Array(16)));

@@ -18,6 +18,6 @@ export interface Problem {
     /** Seconds. */
     retry_after?: number;
     window?: 'second' | 'minute' | 'hour' | 'day';
-    /** The setting of the limit; only with a local inbox. */
+    /** The name of the setting that limits; present only on a service with a local inbox. */
     setting?: string;
 }

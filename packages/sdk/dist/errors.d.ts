@@ -28,7 +28,7 @@ export declare class KeywayError extends Error {
     readonly retryAfter: number | undefined;
     /** The fields that were refused. */
     readonly errors: FieldError[];
-    /** For `request_failed`: why the responder refused. `failed`: its handler threw; `busy`; or a code of its own. */
+    /** For `request_failed`: `failed` if the responder's handler threw, `busy`, or a code that the handler chose. */
     readonly reason: string | undefined;
     /** For `network_error`: why the service could not be reached. */
     readonly networkCause: NetworkCause | undefined;
@@ -36,9 +36,9 @@ export declare class KeywayError extends Error {
 }
 /** Converts an HTTP response to an error; without a problem document it is `bad_response`. */
 export declare function errorFromResponse(response: Response): Promise<KeywayError>;
-/** Converts a problem document. `otherwise` stands for members that it lacks. */
-export declare function errorFromProblem(problem: Problem, otherwise?: Pick<KeywayErrorDetails, 'requestId' | 'retryAfter'>): KeywayError;
-/** Converts what `fetch` throws. */
+/** Converts a problem document to an error. `fallback` has values for members that the document lacks. */
+export declare function errorFromProblem(problem: Problem, fallback?: Pick<KeywayErrorDetails, 'requestId' | 'retryAfter'>): KeywayError;
+/** Converts an error that `fetch` threw. */
 export declare function errorFromFetch(cause: unknown, url: string): KeywayError;
-/** The error of sends and requests whose agent was closed. */
+/** The error by which sends and requests fail when their agent is closed. */
 export declare function closedError(): KeywayError;

@@ -13,7 +13,7 @@ export class KeywayError extends Error {
     retryAfter;
     /** The fields that were refused. */
     errors;
-    /** For `request_failed`: why the responder refused. `failed`: its handler threw; `busy`; or a code of its own. */
+    /** For `request_failed`: `failed` if the responder's handler threw, `busy`, or a code that the handler chose. */
     reason;
     /** For `network_error`: why the service could not be reached. */
     networkCause;
@@ -35,27 +35,27 @@ export async function errorFromResponse(response) {
     const { status } = response;
     const headers = {
         requestId: response.headers.get('x-request-id') ?? undefined,
-        retryAfter: secondsIn(response.headers.get('retry-after')),
+        retryAfter: parseRetryAfter(response.headers.get('retry-after')),
     };
     if (problem)
         return errorFromProblem({ ...problem, status }, headers);
     const message = `The server answered ${status} without a problem document. Check that the url is Keyway's.`;
     return new KeywayError('bad_response', message, { status, retryable: isRetryable(status), ...headers });
 }
-/** Converts a problem document. `otherwise` stands for members that it lacks. */
-export function errorFromProblem(problem, otherwise = {}) {
+/** Converts a problem document to an error. `fallback` has values for members that the document lacks. */
+export function errorFromProblem(problem, fallback = {}) {
     return new KeywayError(problem.code, problem.detail, {
         status: problem.status,
         retryable: isRetryable(problem.status),
-        requestId: problem.request_id ?? otherwise.requestId,
-        retryAfter: problem.retry_after ?? otherwise.retryAfter,
+        requestId: problem.request_id ?? fallback.requestId,
+        retryAfter: problem.retry_after ?? fallback.retryAfter,
         errors: problem.errors,
     });
 }
 function isRetryable(status) {
     return status === 429 || status >= 500;
 }
-/** Converts what `fetch` throws. */
+/** Converts an error that `fetch` threw. */
 export function errorFromFetch(cause, url) {
     if (cause instanceof KeywayError)
         return cause;
@@ -73,10 +73,10 @@ async function readProblem(response) {
     }
 }
 /** `Retry-After` in seconds; the date form is ignored, since the local clock may be wrong. */
-function secondsIn(header) {
+function parseRetryAfter(header) {
     return header !== null && /^\d{1,9}$/.test(header) ? Number(header) : undefined;
 }
-/** The error of sends and requests whose agent was closed. */
+/** The error by which sends and requests fail when their agent is closed. */
 export function closedError() {
     return new KeywayError('closed', 'The agent was closed before the hub acknowledged this message.');
 }

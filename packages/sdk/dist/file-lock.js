@@ -5,32 +5,33 @@ import { KeywayError } from './errors.js';
 import { FOLDER_MODE } from './private-file.js';
 /**
  * A lock between processes, for platforms without flock(2): a folder of numbered turns. A process takes the lock by
- * creating the file of the next number, which it may do once the previous turn is over or its process is dead. A
- * process writes only to the file of its own turn, so two processes never take over from the same dead one.
+ * creating the file of the next number, which it may do once the previous turn has ended or its process is dead. Only
+ * one process can create a file, and it writes to no other turn's file, so two never take over from the same dead
+ * process.
  */
 /** Interval at which the lock's holder writes a heartbeat, in milliseconds. */
-const BEAT_MS = 1000;
+const HEARTBEAT_INTERVAL_MS = 1000;
 /**
  * A holder whose file has not changed for this long, by the observer's own clock, counts as dead. A living process that
- * was suspended may lose the lock in this way; the stored Idempotency-Key then keeps its refresh harmless.
+ * was suspended may lose the lock in this way; the stored Idempotency-Key then gives both processes the same tokens.
  */
-const DEAD_MS = 5000;
+const HOLDER_TIMEOUT_MS = 5000;
 const POLL_MS = 50;
-/** Runs `work` while no other process runs any under this lock. Waits for living holders, however long. */
+/** Runs `work` while no other process holds this lock. Waits for a living holder, however long. */
 export async function withFileLock(folder, work, clock) {
-    const turn = await nextTurn(folder, clock);
-    const beat = setInterval(() => attempt(() => utimesSync(turn, new Date(), new Date())), BEAT_MS);
+    const turn = await awaitTurn(folder, clock);
+    const heartbeat = setInterval(() => ignoringErrors(() => utimesSync(turn, new Date(), new Date())), HEARTBEAT_INTERVAL_MS);
     try {
         return await work();
     }
     finally {
-        clearInterval(beat);
+        clearInterval(heartbeat);
         // Flag `r+` does not create the file again if the turn was lost and removed.
-        attempt(() => writeFileSync(turn, OVER, { flag: 'r+' }));
+        ignoringErrors(() => writeFileSync(turn, ENDED, { flag: 'r+' }));
     }
 }
-/** Errors are ignored: their only effect is that others wait for `DEAD_MS`, or that the turn's file is missing. */
-function attempt(work) {
+/** Ignores errors: at worst other processes wait for `HOLDER_TIMEOUT_MS`, or find that a turn's file is missing. */
+function ignoringErrors(work) {
     try {
         return work();
     }
@@ -38,18 +39,18 @@ function attempt(work) {
         return undefined;
     }
 }
-/** The content of a turn's file after its end; it is empty before. */
-const OVER = 'over';
-/** Waits for a turn. @returns its file */
-async function nextTurn(folder, clock) {
-    let seen = { number: -1, state: '', since: 0 };
+/** The content of a turn's file after the turn has ended; before, the file is empty. */
+const ENDED = 'over';
+/** Waits until this process can take the lock. @returns the path of its turn's file */
+async function awaitTurn(folder, clock) {
+    let observed = { number: -1, state: '', since: 0 };
     for (;;) {
-        const number = lastTurn(folder);
+        const number = lastTurnNumber(folder);
         const state = stateOf(folder, number);
-        if (number !== seen.number || state !== seen.state)
-            seen = { number, state, since: clock.now() };
-        const isFree = state === OVER || clock.now() - seen.since >= DEAD_MS;
-        if (isFree && take(folder, number + 1))
+        if (number !== observed.number || state !== observed.state)
+            observed = { number, state, since: clock.now() };
+        const isFree = state === ENDED || clock.now() - observed.since >= HOLDER_TIMEOUT_MS;
+        if (isFree && createTurn(folder, number + 1))
             return turnFile(folder, number + 1);
         await pause(clock, POLL_MS * (0.5 + clock.random()));
     }
@@ -57,47 +58,50 @@ async function nextTurn(folder, clock) {
 /** `over`, or the time of the holder's last heartbeat. */
 function stateOf(folder, number) {
     if (number === 0)
-        return OVER;
-    const { size, mtimeMs } = attempt(() => statSync(turnFile(folder, number))) ?? { size: 0, mtimeMs: 0 };
-    return size > 0 ? OVER : String(mtimeMs);
+        return ENDED;
+    const { size, mtimeMs } = ignoringErrors(() => statSync(turnFile(folder, number))) ?? {
+        size: 0,
+        mtimeMs: 0,
+    };
+    return size > 0 ? ENDED : String(mtimeMs);
 }
-/** Takes the turn of this number, if no other process has taken it. */
-function take(folder, number) {
+/** Takes the lock by creating the turn's file; false if another process was first. */
+function createTurn(folder, number) {
     try {
         writeFileSync(turnFile(folder, number), '', { flag: 'wx', mode: 0o600 });
     }
     catch (error) {
         if (error.code === 'EEXIST')
             return false;
-        throw unusable(folder, error);
+        throw lockError(folder, error);
     }
-    // A slow process may create a number again that was taken and removed long ago: then there are later ones.
-    const isLast = lastTurn(folder) === number;
+    // A slow process may create a number again that was created and removed long ago; then later turns exist.
+    const isLast = lastTurnNumber(folder) === number;
     // Keeps the previous turn's file, so that a process that lists the folder meanwhile sees at least one of the two.
-    for (const old of isLast ? numbers(folder).filter(each => each < number - 1) : [number])
+    for (const old of isLast ? turnNumbers(folder).filter(each => each < number - 1) : [number])
         rmSync(turnFile(folder, old), { force: true });
     return isLast;
 }
-/** 0 before the first turn. */
-function lastTurn(folder) {
-    return Math.max(0, ...numbers(folder));
+/** The number of the latest turn; 0 before the first one. */
+function lastTurnNumber(folder) {
+    return Math.max(0, ...turnNumbers(folder));
 }
-function numbers(folder) {
+function turnNumbers(folder) {
     try {
         mkdirSync(folder, { recursive: true, mode: FOLDER_MODE });
-        // In a folder of several users it may lead to any other one, whose files would be removed.
+        // Where other users can write, they could make it a link to another folder, whose files would be removed.
         if (lstatSync(folder).isSymbolicLink())
             throw new Error('it is a symbolic link');
         return readdirSync(folder).map(Number).filter(Number.isSafeInteger);
     }
     catch (error) {
-        throw unusable(folder, error);
+        throw lockError(folder, error);
     }
 }
 function turnFile(folder, number) {
     return join(folder, String(number));
 }
-function unusable(folder, cause) {
+function lockError(folder, cause) {
     const message = `${folder}, which orders refreshes, cannot be used: ${cause.message}`;
     return new KeywayError('invalid_configuration', message, { cause });
 }

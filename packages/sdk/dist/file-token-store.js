@@ -9,14 +9,14 @@ import { parseTokens } from './token-store.js';
  * A store in a file that only this user can read (mode 0600, its folder 0700 if it is new), shared by all processes of
  * a machine. One process at a time refreshes; if it dies meanwhile, the others wait for five seconds. A crash leaves
  * either the old or the new tokens. All methods throw a `KeywayError` `invalid_configuration` if the file cannot be
- * read or written, or holds anything else.
+ * read or written, or holds no tokens.
  */
 export function fileTokenStore(path, options = {}) {
     const file = resolve(path);
-    const lock = join(dirname(file), `.${basename(file)}.lock`);
+    const lockFolder = join(dirname(file), `.${basename(file)}.lock`);
     return {
         get() {
-            const text = explained(file, 'read', () => readIfPresent(file));
+            const text = withConfigurationError(file, 'read', () => readIfPresent(file));
             if (text === undefined)
                 return undefined;
             const tokens = parseTokens(text);
@@ -25,9 +25,9 @@ export function fileTokenStore(path, options = {}) {
             const advice = `${file} does not hold the tokens of a session. Remove it, and sign in again.`;
             throw new KeywayError('invalid_configuration', advice);
         },
-        set: tokens => explained(file, 'written', () => writePrivateFile(file, JSON.stringify(tokens))),
-        delete: () => explained(file, 'removed', () => rmSync(file, { force: true })),
-        exclusive: work => withFileLock(lock, work, options.clock ?? systemClock),
+        set: tokens => withConfigurationError(file, 'written', () => writePrivateFile(file, JSON.stringify(tokens))),
+        delete: () => withConfigurationError(file, 'removed', () => rmSync(file, { force: true })),
+        exclusive: work => withFileLock(lockFolder, work, options.clock ?? systemClock),
     };
 }
 function readIfPresent(file) {
@@ -40,8 +40,8 @@ function readIfPresent(file) {
         throw error;
     }
 }
-/** @throws KeywayError `invalid_configuration` instead of an error of the file system */
-function explained(path, verb, work) {
+/** Turns an error of the file system into a KeywayError `invalid_configuration`. */
+function withConfigurationError(path, verb, work) {
     try {
         return work();
     }

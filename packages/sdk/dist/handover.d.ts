@@ -6,8 +6,8 @@ export type MessageFrame = Extract<ServerFrame, {
 }>;
 /**
  * Preserves message order while an agent moves to a new connection. Messages on the old connection may arrive after
- * later ones on the new connection; so the old one is pinged, and messages of the new one are buffered until its
- * pong.
+ * later ones on the new connection; so the old connection is pinged, and messages of the new one are buffered until the
+ * pong arrives.
  */
 export declare class Handover {
     #private;

@@ -1,14 +1,14 @@
-/** Longer than the hub itself waits for its other nodes. */
-const LONGEST_WAIT_MS = 2_500;
+/** How long to wait for the pong at most; longer than the hub itself waits for its other nodes. */
+const MAX_PONG_WAIT_MS = 2_500;
 /**
  * Preserves message order while an agent moves to a new connection. Messages on the old connection may arrive after
- * later ones on the new connection; so the old one is pinged, and messages of the new one are buffered until its
- * pong.
+ * later ones on the new connection; so the old connection is pinged, and messages of the new one are buffered until the
+ * pong arrives.
  */
 export class Handover {
     #clock;
     #deliver;
-    #under;
+    #inProgress;
     constructor(clock, deliver) {
         this.#clock = clock;
         this.#deliver = deliver;
@@ -17,26 +17,26 @@ export class Handover {
         this.end();
         if (!from.send({ type: 'ping' }))
             return;
-        const cancel = this.#clock.after(LONGEST_WAIT_MS, () => this.end());
-        this.#under = { from, to, waiting: [], cancel };
+        const cancel = this.#clock.after(MAX_PONG_WAIT_MS, () => this.end());
+        this.#inProgress = { from, to, buffered: [], cancel };
     }
     arrived(connection, frame) {
-        if (this.#under?.to === connection)
-            this.#under.waiting.push(frame);
+        if (this.#inProgress?.to === connection)
+            this.#inProgress.buffered.push(frame);
         else
             this.#deliver(connection, frame);
     }
     /** Called when all messages of that connection have arrived: it answered the ping, or it is closed. */
     caughtUp(connection) {
-        if (this.#under?.from === connection || this.#under?.to === connection)
+        if (this.#inProgress?.from === connection || this.#inProgress?.to === connection)
             this.end();
     }
     /** Delivers the buffered messages. */
     end() {
-        const ended = this.#under;
-        this.#under = undefined;
+        const ended = this.#inProgress;
+        this.#inProgress = undefined;
         ended?.cancel();
-        for (const frame of ended?.waiting ?? [])
+        for (const frame of ended?.buffered ?? [])
             this.#deliver(ended.to, frame);
     }
 }

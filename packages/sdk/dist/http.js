@@ -37,17 +37,17 @@ export async function requestJson(fetch, url, { method = 'GET', body, headers, s
 }
 /** Retries with full jitter, and never earlier than `Retry-After`. Only for idempotent calls. */
 export async function withRetries(attempt, { maxRetries, longestWaitSeconds, timeoutMs, clock = systemClock }, signal) {
-    for (let tried = 0;; tried++) {
+    for (let retries = 0;; retries++) {
         try {
             return await withTimeout(attempt, timeoutMs, clock, signal);
         }
         catch (error) {
-            if (!(error instanceof KeywayError) || !error.retryable || tried >= maxRetries)
+            if (!(error instanceof KeywayError) || !error.retryable || retries >= maxRetries)
                 throw error;
-            const asked = error.retryAfter ?? 0;
-            if (asked > longestWaitSeconds)
+            const retryAfterSeconds = error.retryAfter ?? 0;
+            if (retryAfterSeconds > longestWaitSeconds)
                 throw error;
-            await pause(clock, asked * 1000 + fullJitter(tried, clock.random()), signal);
+            await pause(clock, retryAfterSeconds * 1000 + fullJitter(retries, clock.random()), signal);
         }
     }
 }

@@ -3,35 +3,35 @@ import { HUB_BEARER_PREFIX, HUB_PROTOCOL } from './protocol.js';
 const SILENCE_BEFORE_PING_MS = 25_000;
 /** If no frame follows a ping within this time, the connection is dead, whatever TCP reports. */
 const PONG_DEADLINE_MS = 10_000;
-const OPEN = 1;
-const NORMAL = 1000;
-const ABNORMAL = 1006;
-/** Close code of an abandoned socket: the hub holds a connection that is closed with any code but 1000. */
+const READY_STATE_OPEN = 1;
+const NORMAL_CLOSURE = 1000;
+const ABNORMAL_CLOSURE = 1006;
+/** Close code of an abandoned socket: after any code but 1000 the hub keeps the connection resumable. */
 const ABANDONED = 4000;
 /** One WebSocket to the hub, with detection of dead connections. Does not reconnect; the agent dials again. */
 export class HubConnection {
     #socket;
     #options;
     #lastReceivedAt;
-    #over = false;
-    #cancelWatch = () => { };
+    #ended = false;
+    #cancelSilenceTimer = () => { };
     constructor(options) {
         this.#options = options;
         this.#lastReceivedAt = options.clock.now();
-        // Sent as a subprotocol, since only some platforms let clients set headers.
+        // The token is sent as a subprotocol, since only some platforms let clients set headers.
         const offered = [HUB_PROTOCOL, HUB_BEARER_PREFIX + options.token, ...options.offer];
         this.#socket = new options.WebSocket(options.url, offered);
         this.#socket.onmessage = (event) => this.#received(event.data);
-        this.#socket.onerror = () => { }; // a close event with all details follows
+        this.#socket.onerror = () => { }; // `onclose` follows, with all details
         this.#socket.onclose = (event) => this.#end({ code: event.code, reason: event.reason });
     }
     /** Whether the socket is open. */
     get isOpen() {
-        return this.#socket.readyState === OPEN;
+        return this.#socket.readyState === READY_STATE_OPEN;
     }
     /** Sends a frame; false if the socket is not open. */
     send(frame) {
-        if (this.#over || this.#socket.readyState !== OPEN)
+        if (this.#ended || this.#socket.readyState !== READY_STATE_OPEN)
             return false;
         try {
             this.#socket.send(JSON.stringify(frame));
@@ -45,16 +45,16 @@ export class HubConnection {
      * Ends the connection for good. Abandons the socket at once, since a dead one may take minutes to close. No further
      * events are reported.
      */
-    close(code = NORMAL) {
-        this.#over = true;
-        this.#cancelWatch();
+    close(code = NORMAL_CLOSURE) {
+        this.#ended = true;
+        this.#cancelSilenceTimer();
         this.#socket.onmessage = null;
         this.#socket.onclose = null;
         try {
             this.#socket.close(code);
         }
         catch {
-            // some platforms throw while not yet connected
+            // Some platforms throw while the socket is connecting.
         }
     }
     /** Abandons the socket, so that another one can resume the connection. */
@@ -62,7 +62,7 @@ export class HubConnection {
         this.close(ABANDONED);
     }
     #received(data) {
-        if (this.#over)
+        if (this.#ended)
             return;
         this.#lastReceivedAt = this.#options.clock.now();
         const frame = parseFrame(data);
@@ -78,33 +78,33 @@ export class HubConnection {
     }
     #watchSilence() {
         const { clock } = this.#options;
-        const quietFor = clock.now() - this.#lastReceivedAt;
-        this.#cancelWatch();
-        this.#cancelWatch = clock.after(SILENCE_BEFORE_PING_MS - quietFor, () => {
+        const silentForMs = clock.now() - this.#lastReceivedAt;
+        this.#cancelSilenceTimer();
+        this.#cancelSilenceTimer = clock.after(SILENCE_BEFORE_PING_MS - silentForMs, () => {
             if (clock.now() - this.#lastReceivedAt < SILENCE_BEFORE_PING_MS)
                 return this.#watchSilence();
-            this.#ask();
+            this.#pingAndAwaitAnswer();
         });
     }
-    #ask() {
+    #pingAndAwaitAnswer() {
         const lastReceived = this.#lastReceivedAt;
         this.send({ type: 'ping' });
-        this.#cancelWatch = this.#options.clock.after(PONG_DEADLINE_MS, () => {
+        this.#cancelSilenceTimer = this.#options.clock.after(PONG_DEADLINE_MS, () => {
             if (this.#lastReceivedAt !== lastReceived)
                 return this.#watchSilence();
             this.abandon();
-            this.#options.onClosed(this, { code: ABNORMAL, reason: 'no answer to a ping' });
+            this.#options.onClosed(this, { code: ABNORMAL_CLOSURE, reason: 'no answer to a ping' });
         });
     }
     #end(closed) {
-        if (this.#over)
+        if (this.#ended)
             return;
-        this.#over = true;
-        this.#cancelWatch();
+        this.#ended = true;
+        this.#cancelSilenceTimer();
         this.#options.onClosed(this, closed);
     }
 }
-/** Unknown frame types, which a later version may add, and invalid frames are ignored. */
+/** Undefined for an invalid frame. A type that a later version added passes, and is ignored by the receivers. */
 function parseFrame(data) {
     if (typeof data !== 'string')
         return undefined;

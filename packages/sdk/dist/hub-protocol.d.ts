@@ -8,7 +8,7 @@ export declare const HUB_RESUME_PREFIX = "resume.";
 /** Largest text frame either side may send, in bytes. */
 export declare const HUB_MAX_FRAME_BYTES: number;
 /**
- * A message whose id has this prefix is a request: its receivers send one answer, with `reply_to` and an `Answer` as
+ * A message whose id has this prefix is a request: each receiver sends one answer, with `reply_to` and an `Answer` as
  * data.
  */
 export declare const REQUEST_ID_PREFIX = "request.";
@@ -17,8 +17,8 @@ export type Json = null | boolean | number | string | Json[] | {
     [name: string]: Json;
 };
 /**
- * A value that is sent as JSON without loss, also of an interface, which has no index signature. Functions, dates and the
- * like become `never`.
+ * A value that JSON represents without loss. Unlike `Json` it accepts objects of an interface, which has no index
+ * signature. Functions become `never`, and so do the methods of dates and the like, which are thereby refused.
  */
 export type JsonCompatible<Value> = Value extends Json ? Value : Value extends (...parameters: never[]) => unknown ? never : Value extends object ? {
     [Name in keyof Value]: JsonCompatible<Value[Name]>;
@@ -35,14 +35,14 @@ export type Answer = {
     };
 };
 export type FrameErrorCode = 'unknown_type' | 'invalid_frame' | 'invalid_token' | 'insufficient_scope' | 'rate_limited' | 'out_of_order';
-/** Frames of agents. */
+/** Frames that agents send. */
 export type AgentFrame = {
     type: 'ping';
 } | {
     type: 'token';
     token: string;
 }
-/** `seq` counts from 1 for a connection: accepted once each, and in order. */
+/** `seq` counts from 1 for a connection; the hub accepts each number once, and in order. */
  | {
     type: 'send';
     id: string;
@@ -58,7 +58,7 @@ export type AgentFrame = {
 } | {
     type: 'unwatch';
 };
-/** Frames of the server. */
+/** Frames that the hub sends. */
 export type ServerFrame = {
     type: 'ready';
     connection_id: string;
@@ -98,7 +98,7 @@ export type ServerFrame = {
     data: Json;
     reply_to?: string;
 }
-/** `held`: connections that may resume and then get it; absent from hubs that cannot resume. */
+/** `held`: number of broken connections that get it if they resume; absent from hubs that cannot resume. */
  | {
     type: 'sent';
     id: string;

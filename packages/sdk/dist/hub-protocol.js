@@ -7,7 +7,7 @@ export const HUB_RESUME_PREFIX = 'resume.';
 /** Largest text frame either side may send, in bytes. */
 export const HUB_MAX_FRAME_BYTES = 64 * 1024;
 /**
- * A message whose id has this prefix is a request: its receivers send one answer, with `reply_to` and an `Answer` as
+ * A message whose id has this prefix is a request: each receiver sends one answer, with `reply_to` and an `Answer` as
  * data.
  */
 export const REQUEST_ID_PREFIX = 'request.';

@@ -8,7 +8,7 @@ export declare class Inbox {
     /** False if the frame arrived already over another connection. */
     isNew(session: object, { id, from }: MessageFrame): boolean;
     /** Passes the message of a frame to all iterators. */
-    take({ id, from, from_key_id, data, reply_to }: MessageFrame): AgentMessage;
+    deliver({ id, from, from_key_id, data, reply_to }: MessageFrame): AgentMessage;
     open(): MessageStream<AgentMessage>;
     /** Ends all iterators, with the error if there is one. Returns whether there were any. */
     end(error: KeywayError | undefined): boolean;

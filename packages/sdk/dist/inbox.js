@@ -9,7 +9,7 @@ export class Inbox {
         return this.#seen.add(`${from} ${id}`, session);
     }
     /** Passes the message of a frame to all iterators. */
-    take({ id, from, from_key_id, data, reply_to }) {
+    deliver({ id, from, from_key_id, data, reply_to }) {
         const message = { id, from, fromKeyId: from_key_id, data };
         if (reply_to !== undefined)
             message.replyTo = reply_to;

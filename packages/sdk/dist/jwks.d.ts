@@ -1,5 +1,7 @@
 import { type VerificationKey } from './verification-key.js';
-/** Cache of an issuer's public keys; fetched again when stale or a key id is unknown, one request at a time. */
+/**
+ * Cache of an issuer's public keys; fetched again when they are stale or a key id is unknown, one request at a time.
+ */
 export declare class Jwks {
     #private;
     constructor(url: string, fetch: typeof globalThis.fetch);

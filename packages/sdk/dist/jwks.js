@@ -8,14 +8,16 @@ const FRESH_FOR_MS = 5 * 60_000;
 const STALE_FOR_MS = 60 * 60_000;
 /** Unknown key ids cause at most one request in this time. */
 const UNKNOWN_KEY_PAUSE_MS = 10_000;
-const TIMEOUT_MS = 5_000;
-/** Cache of an issuer's public keys; fetched again when stale or a key id is unknown, one request at a time. */
+const FETCH_TIMEOUT_MS = 5_000;
+/**
+ * Cache of an issuer's public keys; fetched again when they are stale or a key id is unknown, one request at a time.
+ */
 export class Jwks {
     #url;
     #fetch;
     #set;
     #triedAt = Number.NEGATIVE_INFINITY;
-    #flight;
+    #refreshInProgress;
     constructor(url, fetch) {
         this.#url = url;
         this.#fetch = fetch;
@@ -24,10 +26,10 @@ export class Jwks {
      * The key with this id; undefined if the issuer has none. Rejects with `unavailable` if the keys cannot be fetched.
      */
     async key(id) {
-        const known = this.#set?.keys.get(id);
-        if (known && this.#age() < FRESH_FOR_MS)
-            return known;
-        if (systemClock.now() - this.#triedAt >= UNKNOWN_KEY_PAUSE_MS || this.#flight)
+        const cached = this.#set?.keys.get(id);
+        if (cached && this.#age() < FRESH_FOR_MS)
+            return cached;
+        if (systemClock.now() - this.#triedAt >= UNKNOWN_KEY_PAUSE_MS || this.#refreshInProgress)
             await this.#refresh();
         if (this.#age() < STALE_FOR_MS)
             return this.#set?.keys.get(id);
@@ -38,20 +40,20 @@ export class Jwks {
         return this.#set ? systemClock.now() - this.#set.fetchedAt : Number.POSITIVE_INFINITY;
     }
     async #refresh() {
-        this.#flight ??= this.#load().finally(() => {
-            this.#flight = undefined;
+        this.#refreshInProgress ??= this.#load().finally(() => {
+            this.#refreshInProgress = undefined;
         });
-        await this.#flight.catch(() => { }); // cached keys may still be used
+        await this.#refreshInProgress.catch(() => { }); // cached keys may still be used
     }
     async #load() {
         this.#triedAt = systemClock.now();
-        const patience = { maxRetries: 0, longestWaitSeconds: 0, timeoutMs: TIMEOUT_MS };
-        const document = await withRetries(signal => requestJson(this.#fetch, this.#url, { signal }), patience);
+        const withoutRetries = { maxRetries: 0, longestWaitSeconds: 0, timeoutMs: FETCH_TIMEOUT_MS };
+        const document = await withRetries(signal => requestJson(this.#fetch, this.#url, { signal }), withoutRetries);
         const keys = await importKeys(Array.isArray(document?.keys) ? document.keys : []);
         this.#set = { keys, fetchedAt: systemClock.now() };
     }
 }
-/** Keeps only keys that sign tokens. */
+/** Imports the keys that can verify tokens, and skips all others. */
 async function importKeys(documents) {
     const keys = new Map();
     for (const document of documents) {

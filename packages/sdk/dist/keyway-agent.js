@@ -31,7 +31,7 @@ const OPTIONS = {
     help: { type: 'boolean', short: 'h' },
 };
 /** Error codes of permanent refusals. */
-const FOR_GOOD = new Set(['invalid_api_key', 'refused', 'account_suspended', 'insufficient_scope']);
+const PERMANENT_REFUSALS = new Set(['invalid_api_key', 'refused', 'account_suspended', 'insufficient_scope']);
 class UsageError extends Error {
 }
 try {
@@ -44,10 +44,10 @@ catch (error) {
         console.error(error.message);
     else
         throw error;
-    process.exitCode = statusOf(error);
+    process.exitCode = exitStatusOf(error);
 }
-async function command(words) {
-    const { values, positionals } = parsed(words);
+async function command(args) {
+    const { values, positionals } = parseCommandLine(args);
     const [name = 'run', ...rest] = positionals;
     if (values.help)
         return console.log(HELP.trimEnd());
@@ -62,7 +62,7 @@ async function command(words) {
     const { url, scope = [] } = values;
     await login({ url, scopes: scope, name: values.name, opensBrowser: !values['no-browser'] });
 }
-function parsed(args) {
+function parseCommandLine(args) {
     try {
         return parseArgs({ args, options: OPTIONS, allowPositionals: true });
     }
@@ -70,10 +70,10 @@ function parsed(args) {
         throw new UsageError(error.message);
     }
 }
-function statusOf(error) {
+function exitStatusOf(error) {
     if (error instanceof UsageError)
         return EXIT.usage;
-    if (FOR_GOOD.has(error.code))
+    if (PERMANENT_REFUSALS.has(error.code))
         return EXIT.stoppedForGood;
     return error.code === 'invalid_configuration' ? EXIT.wrongSettings : EXIT.failed;
 }

@@ -2,7 +2,7 @@ import { KeywayError } from './errors.js';
 /** An asynchronous iterator over items that are pushed into it, for one consumer. */
 export declare class MessageStream<Message> implements AsyncIterableIterator<Message, undefined> {
     #private;
-    /** @param items what is iterated over, in the plural */
+    /** @param items what the messages are called in errors, in the plural */
     constructor(onReturn: (stream: MessageStream<Message>) => void, items?: string);
     push(message: Message): void;
     /** Buffered messages are still delivered; then the iteration ends, or throws the error. */

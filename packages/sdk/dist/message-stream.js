@@ -4,11 +4,11 @@ const MAX_BUFFERED = 10_000;
 /** An asynchronous iterator over items that are pushed into it, for one consumer. */
 export class MessageStream {
     #buffer = [];
-    #waiting = [];
+    #pendingReads = [];
     #ended;
     #items;
     #onReturn;
-    /** @param items what is iterated over, in the plural */
+    /** @param items what the messages are called in errors, in the plural */
     constructor(onReturn, items = 'messages') {
         this.#onReturn = onReturn;
         this.#items = items;
@@ -16,9 +16,9 @@ export class MessageStream {
     push(message) {
         if (this.#ended)
             return;
-        const waiting = this.#waiting.shift();
-        if (waiting)
-            waiting.resolve({ value: message, done: false });
+        const read = this.#pendingReads.shift();
+        if (read)
+            read.resolve({ value: message, done: false });
         else
             this.#buffer.push(message);
         if (this.#buffer.length <= MAX_BUFFERED)
@@ -33,8 +33,8 @@ export class MessageStream {
         if (this.#ended)
             return;
         this.#ended = { error };
-        for (const waiting of this.#waiting.splice(0))
-            this.#finish(waiting);
+        for (const read of this.#pendingReads.splice(0))
+            this.#finish(read);
     }
     next() {
         const result = newResult();
@@ -44,7 +44,7 @@ export class MessageStream {
         else if (this.#ended)
             this.#finish(result);
         else
-            this.#waiting.push(result);
+            this.#pendingReads.push(result);
         return result.promise;
     }
     return() {
@@ -66,9 +66,9 @@ export class MessageStream {
 }
 /** `Promise.withResolvers` is not in Node 20. */
 function newResult() {
-    let settle;
+    let callbacks;
     const promise = new Promise((resolve, reject) => {
-        settle = { resolve, reject };
+        callbacks = { resolve, reject };
     });
-    return { promise, ...settle };
+    return { promise, ...callbacks };
 }

@@ -6,8 +6,8 @@ export const NETWORK_ADVICE = {
     timeout: 'it did not answer in time. Check the network',
     network: 'the connection failed. Check the url and the network',
 };
-/** Codes of Node, Bun and Deno. */
-const CODES = [
+/** The error codes of Node, Bun and Deno for each cause. */
+const CODE_PATTERNS = [
     ['dns', /^(ENOTFOUND|EAI_\w+)$/],
     ['refused', /^(ECONNREFUSED|ConnectionRefused)$/],
     ['tls', /^(CERT_|ERR_TLS_|ERR_SSL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH)/],
@@ -20,9 +20,9 @@ export function networkCauseOf(error, depth = 0) {
     if (typeof error !== 'object' || error === null || depth > MAX_DEPTH)
         return 'network';
     const { code, cause, errors } = error;
-    const found = CODES.find(([, pattern]) => typeof code === 'string' && pattern.test(code));
-    if (found)
-        return found[0];
-    const inner = [cause, ...(Array.isArray(errors) ? errors : [])];
-    return inner.map(each => networkCauseOf(each, depth + 1)).find(each => each !== 'network') ?? 'network';
+    const match = CODE_PATTERNS.find(([, pattern]) => typeof code === 'string' && pattern.test(code));
+    if (match)
+        return match[0];
+    const innerErrors = [cause, ...(Array.isArray(errors) ? errors : [])];
+    return (innerErrors.map(each => networkCauseOf(each, depth + 1)).find(each => each !== 'network') ?? 'network');
 }

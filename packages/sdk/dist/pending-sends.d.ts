@@ -8,7 +8,7 @@ export declare const PENDING_MAX_BYTES: number;
 /** The hub's acknowledgement: number of open connections to which it was written. */
 export interface Delivery {
     delivered: number;
-    /** Connections that are away and get it if they come back in time; they are not among `delivered`. */
+    /** Number of broken connections that get the message if they resume in time; not included in `delivered`. */
     held?: number;
 }
 export type OutgoingMessage = Omit<SendFrame, 'type'>;
@@ -19,18 +19,22 @@ type SendFrame = Extract<AgentFrame, {
 export declare class PendingSends {
     #private;
     constructor(clock: SdkClock);
-    /** Resolves when the hub acknowledges it; rejects if it is refused, abandoned or beyond the limit. */
+    /**
+     * Resolves when the hub acknowledges the message; rejects if the hub refuses it, the signal aborts or the queue is
+     * full.
+     */
     add(message: OutgoingMessage, signal?: AbortSignal): Promise<Delivery>;
     /** Sends over this connection from now on. With a session, sends get sequence numbers of that session. */
-    use(connection: HubConnection, session: object | undefined): void;
+    sendOver(connection: HubConnection, session: object | undefined): void;
     /** The connection was lost: its unacknowledged messages may or may not have arrived, and are sent again. */
     lost(connection: HubConnection): void;
     /**
-     * The hub refused this send. If the refusal is temporary, it is sent again after a pause, and nothing else before it.
+     * The hub refused this send. If the refusal is temporary, the send is repeated after a pause, and no other is sent
+     * before it.
      */
     failed(id: string, code: FrameErrorCode, detail: string): void;
     acknowledge(id: string, delivered: number, held?: number): void;
-    refuse(id: string, error: unknown): void;
-    refuseAll(error: KeywayError): void;
+    rejectSend(id: string, error: unknown): void;
+    rejectAll(error: KeywayError): void;
 }
 export {};

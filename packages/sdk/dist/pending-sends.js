@@ -3,9 +3,12 @@ import { HUB_MAX_FRAME_BYTES } from './protocol.js';
 /** Maximum number of unacknowledged sends; more are refused at once. */
 export const PENDING_MAX_MESSAGES = 256;
 export const PENDING_MAX_BYTES = 1024 * 1024;
-/** Send window: resending a full queue after a reconnection must not exceed the hub's frame limit. */
-const WINDOW = 64;
-/** Bytes that a sequence number adds to a frame. */
+/**
+ * Maximum number of sends in flight: a full queue that is sent again after a reconnection must not exceed the hub's
+ * limit of frames.
+ */
+const MAX_IN_FLIGHT = 64;
+/** Bytes reserved for the sequence number that is added to a frame. */
 const SEQ_BYTES = 24;
 /** Pause after the hub answered `rate_limited`. */
 const RATE_LIMIT_PAUSE_MS = 1_000;
@@ -15,14 +18,17 @@ export class PendingSends {
     #pending = new Map();
     #bytes = 0;
     #connection;
-    /** The session that numbers sends; undefined if the hub does not support numbers. */
+    /** The session whose sequence numbers sends get; undefined if the hub does not support them. */
     #session;
     #lastSeq = 0;
     #cancelPause;
     constructor(clock) {
         this.#clock = clock;
     }
-    /** Resolves when the hub acknowledges it; rejects if it is refused, abandoned or beyond the limit. */
+    /**
+     * Resolves when the hub acknowledges the message; rejects if the hub refuses it, the signal aborts or the queue is
+     * full.
+     */
     add(message, signal) {
         const { id } = message;
         const frame = { type: 'send', ...message };
@@ -37,9 +43,9 @@ export class PendingSends {
         }
         return new Promise((resolve, reject) => {
             const abort = () => this.#abort(id, signal?.reason);
-            const settle = () => signal?.removeEventListener('abort', abort);
+            const removeAbortListener = () => signal?.removeEventListener('abort', abort);
             const state = { sentOn: undefined, numberedIn: undefined, isAborted: false };
-            this.#pending.set(id, { frame, bytes, ...state, settle, resolve, reject });
+            this.#pending.set(id, { frame, bytes, ...state, removeAbortListener, resolve, reject });
             this.#bytes += bytes;
             if (signal?.aborted)
                 abort();
@@ -49,7 +55,7 @@ export class PendingSends {
         });
     }
     /** Sends over this connection from now on. With a session, sends get sequence numbers of that session. */
-    use(connection, session) {
+    sendOver(connection, session) {
         this.#connection = connection;
         if (session && session === this.#session)
             this.#sendAllAgain();
@@ -69,14 +75,15 @@ export class PendingSends {
         this.#flush();
     }
     /**
-     * The hub refused this send. If the refusal is temporary, it is sent again after a pause, and nothing else before it.
+     * The hub refused this send. If the refusal is temporary, the send is repeated after a pause, and no other is sent
+     * before it.
      */
     failed(id, code, detail) {
-        const isOurs = code === 'unknown_type' || code === 'invalid_frame';
+        const isMalformed = code === 'unknown_type' || code === 'invalid_frame';
         if (code === 'rate_limited' || code === 'out_of_order')
             this.#postpone(id);
         else
-            this.refuse(id, new KeywayError(isOurs ? 'refused' : code, detail));
+            this.rejectSend(id, new KeywayError(isMalformed ? 'refused' : code, detail));
     }
     #postpone(id) {
         const pending = this.#pending.get(id);
@@ -88,11 +95,11 @@ export class PendingSends {
         });
     }
     acknowledge(id, delivered, held) {
-        this.#take(id)?.resolve({ delivered, ...(held === undefined ? {} : { held }) });
+        this.#remove(id)?.resolve({ delivered, ...(held === undefined ? {} : { held }) });
         this.#flush();
     }
-    refuse(id, error) {
-        this.#take(id)?.reject(error);
+    rejectSend(id, error) {
+        this.#remove(id)?.reject(error);
         this.#flush();
     }
     /** A send with a sequence number stays queued: it may have been accepted, and a gap would block later ones. */
@@ -103,20 +110,21 @@ export class PendingSends {
             pending.reject(reason);
         }
         else
-            this.refuse(id, reason);
+            this.rejectSend(id, reason);
     }
     /**
-     * Sends everything again after the session was resumed; the hub recognises by the sequence numbers what it has accepted.
+     * Sends everything again after the session was resumed; by the sequence numbers the hub recognises what it has
+     * accepted.
      */
     #sendAllAgain() {
         for (const pending of this.#pending.values())
             pending.sentOn = undefined;
     }
-    refuseAll(error) {
+    rejectAll(error) {
         this.#cancelPause?.();
         this.#connection = undefined;
         for (const id of [...this.#pending.keys()])
-            this.refuse(id, error);
+            this.rejectSend(id, error);
     }
     /**
      * Sends queued messages as far as the window allows. Messages in flight on the previous connection block later ones
@@ -126,39 +134,39 @@ export class PendingSends {
         const connection = this.#connection;
         if (!connection || this.#cancelPause)
             return;
-        let underWay = 0;
+        let inFlight = 0;
         for (const [id, pending] of this.#pending) {
             if (pending.isAborted && pending.numberedIn !== this.#session) {
-                this.#take(id);
+                this.#remove(id);
                 continue;
             }
-            if (underWay++ >= WINDOW)
+            if (inFlight++ >= MAX_IN_FLIGHT)
                 return;
             if (pending.sentOn === connection)
                 continue;
             if (pending.sentOn)
                 return;
-            this.#number(pending);
+            this.#assignSeq(pending);
             if (!connection.send(pending.frame))
                 return;
             pending.sentOn = connection;
         }
     }
     /** A message keeps its sequence number for the whole session, so that the hub accepts it once. */
-    #number(pending) {
+    #assignSeq(pending) {
         if (pending.numberedIn === this.#session)
             return;
         pending.numberedIn = this.#session;
         const { seq, ...frame } = pending.frame;
         pending.frame = this.#session ? { ...frame, seq: ++this.#lastSeq } : frame;
     }
-    #take(id) {
+    #remove(id) {
         const pending = this.#pending.get(id);
         if (!pending)
             return undefined;
         this.#pending.delete(id);
         this.#bytes -= pending.bytes;
-        pending.settle();
+        pending.removeAbortListener();
         return pending;
     }
 }

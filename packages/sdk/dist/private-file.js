@@ -1,23 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync, } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-/** Readable by this user only. */
+/** The mode of a folder that only this user can read. */
 export const FOLDER_MODE = 0o700;
 const FILE_MODE = 0o600;
 /**
- * Replaces a file, readable by this user only. Written to a temporary file and renamed, so that no reader sees a
+ * Replaces a file, which only this user can read. Writes to a temporary file and renames it, so that no reader sees a
  * partial file and a crash loses nothing.
  */
 export function writePrivateFile(path, text) {
     const folder = dirname(path);
     mkdirSync(folder, { recursive: true, mode: FOLDER_MODE });
-    const beside = join(folder, `.${basename(path)}-${randomUUID()}`);
+    const temporaryPath = join(folder, `.${basename(path)}-${randomUUID()}`);
     try {
-        writeDurably(beside, text);
-        renameSync(beside, path);
+        writeDurably(temporaryPath, text);
+        renameSync(temporaryPath, path);
     }
     catch (error) {
-        rmSync(beside, { force: true });
+        rmSync(temporaryPath, { force: true });
         throw error;
     }
 }
@@ -25,7 +25,7 @@ export function writePrivateFile(path, text) {
 function writeDurably(path, text) {
     const file = openSync(path, 'wx', FILE_MODE);
     try {
-        // The mode above is narrowed by the umask, never widened; this one is exact.
+        // The umask may have removed bits from the mode above; `chmod` sets the mode exactly.
         chmodSync(path, FILE_MODE);
         writeFileSync(file, text);
         fsyncSync(file);

@@ -5,15 +5,15 @@ const CAPACITY = 1024;
  * connection are not dropped, so a sender that reuses ids loses nothing.
  */
 export class RecentIds {
-    #first = new Map();
+    #firstConnections = new Map();
     /** False if the id arrived over another connection before. */
     add(id, connection) {
-        const first = this.#first.get(id);
-        if (first)
-            return first === connection;
-        this.#first.set(id, connection);
-        if (this.#first.size > CAPACITY)
-            this.#first.delete(this.#first.keys().next().value);
+        const firstConnection = this.#firstConnections.get(id);
+        if (firstConnection)
+            return firstConnection === connection;
+        this.#firstConnections.set(id, connection);
+        if (this.#firstConnections.size > CAPACITY)
+            this.#firstConnections.delete(this.#firstConnections.keys().next().value);
         return true;
     }
 }

@@ -8,7 +8,7 @@ export interface RenewalOptions {
     /** Whether an error stops the agent; if so, it was handled. */
     isFinal(error: unknown): boolean;
 }
-/** Renews one connection's token in place, before it ends. */
+/** Renews one connection's token in place, before the token expires. */
 export declare class Renewal {
     #private;
     constructor(options: RenewalOptions);

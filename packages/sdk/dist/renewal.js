@@ -7,11 +7,11 @@ import { KeywayError } from './errors.js';
  */
 const RENEW_AT_SHARE = 0.8;
 const JITTER_SHARE = 0.1;
-/** Minimum interval: a key that is about to expire yields ever shorter tokens. */
-const SHORTEST_PAUSE_MS = 5_000;
-/** If the hub does not answer a renewal within this time, it is sent again. */
+/** Minimum interval between renewals, since a key that is about to expire yields ever shorter-lived tokens. */
+const MIN_INTERVAL_MS = 5_000;
+/** If the hub does not answer a renewal within this time, the agent renews again. */
 const ANSWER_DEADLINE_MS = 10_000;
-/** Renews one connection's token in place, before it ends. */
+/** Renews one connection's token in place, before the token expires. */
 export class Renewal {
     #options;
     #cancelTimer = () => { };
@@ -28,7 +28,7 @@ export class Renewal {
     schedule(expiresIn) {
         const { clock } = this.#options;
         const share = RENEW_AT_SHARE - JITTER_SHARE * clock.random();
-        this.#renewAfter(Math.max(lifetimeSeconds(expiresIn) * 1000 * share, this.#pauseLeft()));
+        this.#renewAfter(Math.max(lifetimeSeconds(expiresIn) * 1000 * share, this.#remainingPauseMs()));
     }
     /** The hub accepted the new token. */
     accepted(expiresIn) {
@@ -46,15 +46,15 @@ export class Renewal {
     }
     /** The hub sent `token_expiring`: renew now. */
     expiring() {
-        this.#renewAfter(this.#pauseLeft());
+        this.#renewAfter(this.#remainingPauseMs());
     }
     stop() {
         this.#stopped = true;
         this.#cancelTimer();
     }
-    #pauseLeft() {
-        const earliest = Math.max(this.#triedAt + SHORTEST_PAUSE_MS, this.#refusedUntil);
-        return Math.max(0, earliest - this.#options.clock.now());
+    #remainingPauseMs() {
+        const earliestAt = Math.max(this.#triedAt + MIN_INTERVAL_MS, this.#refusedUntil);
+        return Math.max(0, earliestAt - this.#options.clock.now());
     }
     #renewAfter(ms) {
         this.#cancelTimer();
@@ -76,8 +76,8 @@ export class Renewal {
     }
     #retry(error) {
         const { clock } = this.#options;
-        const asked = error instanceof KeywayError ? (error.retryAfter ?? 0) * 1000 : 0;
-        this.#refusedUntil = clock.now() + asked;
-        this.#renewAfter(asked + Math.max(1000, fullJitter(this.#failures++, clock.random())));
+        const retryAfterMs = error instanceof KeywayError ? (error.retryAfter ?? 0) * 1000 : 0;
+        this.#refusedUntil = clock.now() + retryAfterMs;
+        this.#renewAfter(retryAfterMs + Math.max(1000, fullJitter(this.#failures++, clock.random())));
     }
 }

@@ -17,9 +17,12 @@ export declare class Requests {
     #private;
     constructor(clock: SdkClock, send: Send);
     /** Resolves with the first result; rejects once every receiver answered with an error. */
-    ask(to: string, data: Json, { timeout, signal }: RequestOptions): Promise<Json>;
-    /** Whether a message is an answer to any request; those that came too late or for other agents are dropped. */
-    take({ from, reply_to, data }: MessageFrame): boolean;
-    refuseAll(error: KeywayError): void;
+    request(to: string, data: Json, { timeout, signal }: RequestOptions): Promise<Json>;
+    /**
+     * Handles a message that is an answer, and returns whether it is; answers that are late or for other agents are
+     * dropped.
+     */
+    handleAnswer({ from, reply_to, data }: MessageFrame): boolean;
+    rejectAll(error: KeywayError): void;
 }
 export {};

@@ -18,38 +18,41 @@ export class Requests {
         this.#send = send;
     }
     /** Resolves with the first result; rejects once every receiver answered with an error. */
-    async ask(to, data, { timeout = DEFAULT_TIMEOUT_MS, signal }) {
+    async request(to, data, { timeout = DEFAULT_TIMEOUT_MS, signal }) {
         if (!(timeout > 0 && timeout <= MAX_TIMEOUT_MS))
-            throw badTimeout();
+            throw invalidTimeout();
         signal?.throwIfAborted();
         if (this.#pending.size >= MAX_PENDING_REQUESTS)
-            throw tooMany();
+            throw tooManyPending();
         const id = this.#idPrefix + ++this.#counter;
-        const sending = new AbortController();
-        const abort = () => this.#settle(id)?.reject(signal?.reason);
-        const cancel = this.#clock.after(timeout, () => this.#settle(id)?.reject(timedOut(timeout)));
+        const sendAbort = new AbortController();
+        const abort = () => this.#remove(id)?.reject(signal?.reason);
+        const cancel = this.#clock.after(timeout, () => this.#remove(id)?.reject(timedOut(timeout)));
         signal?.addEventListener('abort', abort, { once: true });
         try {
             return await new Promise((resolve, reject) => {
-                const sent = this.#send({ id, to, data }, sending.signal);
+                const sent = this.#send({ id, to, data }, sendAbort.signal);
                 this.#pending.set(id, {
                     resolve,
                     reject,
-                    reached: null,
+                    receivers: null,
                     refusedBy: new Set(),
                     lastRefusal: undefined,
                 });
-                sent.then(delivery => this.#sent(id, delivery), error => this.#settle(id)?.reject(error));
+                sent.then(delivery => this.#sent(id, delivery), error => this.#remove(id)?.reject(error));
             });
         }
         finally {
             cancel();
             signal?.removeEventListener('abort', abort);
-            sending.abort(); // Has no effect on sends that the hub has acknowledged.
+            sendAbort.abort(); // Has no effect on sends that the hub has acknowledged.
         }
     }
-    /** Whether a message is an answer to any request; those that came too late or for other agents are dropped. */
-    take({ from, reply_to, data }) {
+    /**
+     * Handles a message that is an answer, and returns whether it is; answers that are late or for other agents are
+     * dropped.
+     */
+    handleAnswer({ from, reply_to, data }) {
         if (reply_to === undefined || !reply_to.startsWith(REQUEST_ID_PREFIX))
             return false;
         const pending = this.#pending.get(reply_to);
@@ -57,59 +60,59 @@ export class Requests {
             return true;
         const answer = toAnswer(data);
         if ('result' in answer)
-            this.#settle(reply_to)?.resolve(answer.result);
+            this.#remove(reply_to)?.resolve(answer.result);
         else {
             pending.refusedBy.add(from);
-            pending.lastRefusal = refusal(answer.error);
+            pending.lastRefusal = refusalError(answer.error);
             this.#rejectIfAllRefused(reply_to, pending);
         }
         return true;
     }
-    refuseAll(error) {
+    rejectAll(error) {
         for (const id of [...this.#pending.keys()])
-            this.#settle(id)?.reject(error);
+            this.#remove(id)?.reject(error);
     }
     #sent(id, { delivered, held = 0 }) {
         const pending = this.#pending.get(id);
         if (!pending)
             return;
-        pending.reached = delivered + held;
-        if (pending.reached === 0)
-            this.#settle(id)?.reject(nobody());
+        pending.receivers = delivered + held;
+        if (pending.receivers === 0)
+            this.#remove(id)?.reject(noResponders());
         else
             this.#rejectIfAllRefused(id, pending);
     }
-    /** An answer may arrive before the acknowledgement, which says how many can come. */
-    #rejectIfAllRefused(id, { reached, refusedBy, lastRefusal }) {
-        if (reached !== null && refusedBy.size >= reached)
-            this.#settle(id)?.reject(lastRefusal);
+    /** Waits for the acknowledgement too, which has the number of receivers: an answer may arrive before it. */
+    #rejectIfAllRefused(id, { receivers, refusedBy, lastRefusal }) {
+        if (receivers !== null && refusedBy.size >= receivers)
+            this.#remove(id)?.reject(lastRefusal);
     }
-    #settle(id) {
+    #remove(id) {
         const pending = this.#pending.get(id);
         this.#pending.delete(id);
         return pending;
     }
 }
-/** Data of an answer that has another form is itself the result, so that any client can answer. */
+/** Data that is not an `Answer` is itself the result, so that clients without this convention can answer. */
 function toAnswer(data) {
     if (typeof data !== 'object' || data === null || Array.isArray(data))
         return { result: data };
     const { result, error } = data;
-    if (isError(error))
+    if (isErrorMember(error))
         return { error };
     return { result: result === undefined ? data : result };
 }
-function isError(error) {
+function isErrorMember(error) {
     if (typeof error !== 'object' || error === null || Array.isArray(error))
         return false;
     return typeof error.code === 'string' && typeof error.message === 'string';
 }
-function refusal({ code, message }) {
+function refusalError({ code, message }) {
     if (code === 'no_handler')
-        return nobody();
+        return noResponders();
     return new KeywayError('request_failed', message, { reason: code, retryable: code === 'busy' });
 }
-function nobody() {
+function noResponders() {
     const advice = 'No agent that answers requests is connected there. Check the id, or try again later.';
     return new KeywayError('no_responders', advice, { retryable: true });
 }
@@ -117,11 +120,11 @@ function timedOut(timeout) {
     const message = `No answer came within ${timeout} ms. The request may have been handled all the same.`;
     return new KeywayError('timeout', message, { retryable: true });
 }
-function tooMany() {
+function tooManyPending() {
     const message = `${MAX_PENDING_REQUESTS} requests wait for their answers. Await request() before sending more.`;
     return new KeywayError('queue_full', message, { retryable: true });
 }
-function badTimeout() {
+function invalidTimeout() {
     const message = `timeout: must be more than 0 and at most ${MAX_TIMEOUT_MS} milliseconds, for example 5000.`;
     return new KeywayError('invalid_configuration', message);
 }

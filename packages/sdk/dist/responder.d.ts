@@ -7,7 +7,7 @@ export declare class Responder {
     #private;
     handler: RequestHandler | undefined;
     constructor(send: SendAnswer);
-    /** Whether a message is a request; one that was handled before gets the same answer again. */
-    take(frame: MessageFrame): boolean;
+    /** Handles a message that is a request, and returns whether it is; a repeated request gets the same answer again. */
+    handleRequest(frame: MessageFrame): boolean;
 }
 export {};

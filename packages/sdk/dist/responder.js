@@ -1,7 +1,7 @@
 import { KeywayError } from './errors.js';
 import { REQUEST_ID_PREFIX } from './protocol.js';
-/** Maximum number of requests that are handled at a time. */
-const MAX_HANDLED = 100;
+/** Maximum number of requests that are handled concurrently. */
+const MAX_CONCURRENT_REQUESTS = 100;
 /** Number of answers kept for requests that arrive again, since a sender repeats what was not acknowledged. */
 const MAX_KEPT_ANSWERS = 256;
 /** Maximum length of an error's message, in characters. */
@@ -15,48 +15,48 @@ export class Responder {
     constructor(send) {
         this.#send = send;
     }
-    /** Whether a message is a request; one that was handled before gets the same answer again. */
-    take(frame) {
+    /** Handles a message that is a request, and returns whether it is; a repeated request gets the same answer again. */
+    handleRequest(frame) {
         if (!frame.id.startsWith(REQUEST_ID_PREFIX))
             return false;
-        const name = `${frame.from_key_id} ${frame.id}`;
-        const known = this.#handled.get(name);
-        if (known) {
-            known.from = frame.from;
-            if (known.answer)
-                void this.#reply(frame, known.answer);
+        const requestKey = `${frame.from_key_id} ${frame.id}`;
+        const repeated = this.#handled.get(requestKey);
+        if (repeated) {
+            repeated.from = frame.from;
+            if (repeated.answer)
+                void this.#reply(frame, repeated.answer);
         }
         else if (!this.handler) {
-            void this.#reply(frame, errorOf('no_handler', 'This agent answers no requests.'));
+            void this.#reply(frame, errorAnswer('no_handler', 'This agent answers no requests.'));
         }
-        else if (this.#running >= MAX_HANDLED) {
-            void this.#reply(frame, errorOf('busy', `This agent handles ${MAX_HANDLED} requests already.`));
+        else if (this.#running >= MAX_CONCURRENT_REQUESTS) {
+            void this.#reply(frame, errorAnswer('busy', `This agent handles ${MAX_CONCURRENT_REQUESTS} requests already.`));
         }
         else {
-            void this.#handle(name, frame, this.handler);
+            void this.#handle(requestKey, frame, this.handler);
         }
         return true;
     }
-    async #handle(name, frame, handler) {
+    async #handle(requestKey, frame, handler) {
         const handled = { from: frame.from, answer: undefined };
-        this.#keep(name, handled);
+        this.#remember(requestKey, handled);
         this.#running++;
         const { id, from, from_key_id, data } = frame;
         handled.answer = await answerOf(async () => handler({ id, from, fromKeyId: from_key_id, data }));
         await this.#reply({ ...frame, from: handled.from }, handled.answer);
         this.#running--;
     }
-    #keep(name, handled) {
-        this.#handled.set(name, handled);
+    #remember(requestKey, handled) {
+        this.#handled.set(requestKey, handled);
         if (this.#handled.size > MAX_KEPT_ANSWERS)
             this.#handled.delete(this.#handled.keys().next().value);
     }
-    /** An answer that is no JSON or too long is a failure; one that cannot be sent is given up. */
+    /** An answer that is not JSON or too long is replaced by the error `failed`; other errors of the send are ignored. */
     async #reply({ id, from }, answer) {
         await this.#send(from, answer, id).catch(error => {
             if (error instanceof KeywayError && error.code !== 'too_large')
                 return;
-            return this.#send(from, errorOf('failed', error.message), id).catch(() => { });
+            return this.#send(from, errorAnswer('failed', error.message), id).catch(() => { });
         });
     }
 }
@@ -65,10 +65,10 @@ async function answerOf(handle) {
         return { result: (await handle()) ?? null };
     }
     catch (error) {
-        const chosen = error instanceof KeywayError ? error.reason : undefined;
-        return errorOf(chosen ?? 'failed', error instanceof Error ? error.message : String(error));
+        const ownCode = error instanceof KeywayError ? error.reason : undefined;
+        return errorAnswer(ownCode ?? 'failed', error instanceof Error ? error.message : String(error));
     }
 }
-function errorOf(code, message) {
+function errorAnswer(code, message) {
     return { error: { code, message: message.slice(0, MAX_ERROR_LENGTH) } };
 }

@@ -9,7 +9,7 @@ export interface HubSession {
     resumeSeconds: number;
     /** The sequence number of the last message that arrived. */
     lastSeq: number;
-    /** When its socket was lost; undefined while it has one. */
+    /** When the session's socket was lost; undefined while it has one. */
     lostAt: number | undefined;
     /** Whether its token was offered to the hub, which may have used it. */
     isOffered: boolean;
@@ -23,13 +23,13 @@ export declare class Resumption {
     /** Called when a socket is ready. Returns its session, and the previous connection if that was not resumed. */
     ready(connection: HubConnection, frame: ReadyFrame): {
         session: HubSession;
-        missed: string | undefined;
+        unresumed: string | undefined;
     };
     lost(connection: HubConnection): void;
     /** Whether this agent itself may have resumed the connection that closed with `resumed_elsewhere`. */
-    isOwnDoing(connection: HubConnection): boolean;
+    mayHaveResumed(connection: HubConnection): boolean;
     /** The session of a socket; the socket itself before `ready`. */
-    of(connection: HubConnection): object;
-    /** Passes a message on, unless it has arrived before. */
-    take(connection: HubConnection, frame: MessageFrame): void;
+    sessionOf(connection: HubConnection): object;
+    /** Passes a message to the handover, unless it has arrived before. */
+    receive(connection: HubConnection, frame: MessageFrame): void;
 }

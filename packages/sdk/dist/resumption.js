@@ -12,7 +12,7 @@ export class Resumption {
     /** The subprotocols by which a new socket asks to resume the connection; none if it can no longer be resumed. */
     offer() {
         const session = this.#current;
-        if (!session?.resumeToken || this.#isOver(session))
+        if (!session?.resumeToken || this.#isExpired(session))
             return [];
         session.isOffered = true;
         return [`${HUB_RESUME_PREFIX}${session.resumeToken}.${session.lastSeq}`];
@@ -35,7 +35,7 @@ export class Resumption {
         this.#current = current;
         return {
             session: current,
-            missed: isResumed || !previous?.resumeToken ? undefined : previous.connectionId,
+            unresumed: isResumed || !previous?.resumeToken ? undefined : previous.connectionId,
         };
     }
     lost(connection) {
@@ -44,15 +44,15 @@ export class Resumption {
             session.lostAt = this.#clock.now();
     }
     /** Whether this agent itself may have resumed the connection that closed with `resumed_elsewhere`. */
-    isOwnDoing(connection) {
+    mayHaveResumed(connection) {
         return this.#sessions.get(connection)?.isOffered === true;
     }
     /** The session of a socket; the socket itself before `ready`. */
-    of(connection) {
+    sessionOf(connection) {
         return this.#sessions.get(connection) ?? connection;
     }
-    /** Passes a message on, unless it has arrived before. */
-    take(connection, frame) {
+    /** Passes a message to the handover, unless it has arrived before. */
+    receive(connection, frame) {
         const session = this.#sessions.get(connection);
         const { seq } = frame;
         if (session && seq !== undefined) {
@@ -62,7 +62,7 @@ export class Resumption {
         }
         this.#handover.arrived(connection, frame);
     }
-    #isOver({ lostAt, resumeSeconds }) {
+    #isExpired({ lostAt, resumeSeconds }) {
         return lostAt !== undefined && this.#clock.now() - lostAt > resumeSeconds * 1000;
     }
 }

@@ -7,20 +7,20 @@ export interface SessionTokensOptions {
     /** `POST /auth/refresh`, retried with the same Idempotency-Key. */
     refresh(refreshToken: string, idempotencyKey: string): Promise<SessionAnswer>;
 }
-/** A session's tokens. Of all clients of the storage, one at a time refreshes or replaces them. */
+/** A session's tokens. Of all clients that share the storage, one at a time refreshes or replaces them. */
 export declare class SessionTokens {
     #private;
     constructor(options: SessionTokensOptions);
     access(): Promise<string | undefined>;
     /** Stores the tokens of a sign-in, after a refresh in progress, whose answer would replace them. */
-    keep(answer: SessionAnswer): Promise<void>;
-    forget(): Promise<void>;
+    storeSignIn(answer: SessionAnswer): Promise<void>;
+    delete(): Promise<void>;
     refreshToken(): Promise<string | undefined>;
     /**
-     * Refreshes the tokens unless `refused`, the rejected access token, was replaced meanwhile.
+     * Refreshes the tokens unless `rejectedToken`, the rejected access token, was replaced meanwhile.
      *
-     * @returns the server's answer, or undefined when another client had refreshed meanwhile
+     * @returns the server's answer, or undefined if another client has refreshed them meanwhile
      */
-    refresh(refused?: string): Promise<SessionAnswer | undefined>;
+    refresh(rejectedToken?: string): Promise<SessionAnswer | undefined>;
 }
 export declare function notSignedIn(): KeywayError;

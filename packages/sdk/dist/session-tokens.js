@@ -1,10 +1,10 @@
 import { randomId } from './environment.js';
 import { KeywayError } from './errors.js';
 import { webLocks } from './web-locks.js';
-/** A session's tokens. Of all clients of the storage, one at a time refreshes or replaces them. */
+/** A session's tokens. Of all clients that share the storage, one at a time refreshes or replaces them. */
 export class SessionTokens {
     #options;
-    #flight;
+    #refreshInProgress;
     constructor(options) {
         this.#options = options;
     }
@@ -12,32 +12,32 @@ export class SessionTokens {
         return (await this.#options.store.get())?.access;
     }
     /** Stores the tokens of a sign-in, after a refresh in progress, whose answer would replace them. */
-    keep(answer) {
-        return this.#exclusive(async () => this.#options.store.set(stored(answer)));
+    storeSignIn(answer) {
+        return this.#exclusive(async () => this.#options.store.set(toStoredTokens(answer)));
     }
-    forget() {
+    delete() {
         return this.#exclusive(async () => this.#options.store.delete());
     }
     async refreshToken() {
         return (await this.#options.store.get())?.refresh;
     }
     /**
-     * Refreshes the tokens unless `refused`, the rejected access token, was replaced meanwhile.
+     * Refreshes the tokens unless `rejectedToken`, the rejected access token, was replaced meanwhile.
      *
-     * @returns the server's answer, or undefined when another client had refreshed meanwhile
+     * @returns the server's answer, or undefined if another client has refreshed them meanwhile
      */
-    refresh(refused) {
-        this.#flight ??= this.#exclusive(() => this.#renew(refused)).finally(() => {
-            this.#flight = undefined;
+    refresh(rejectedToken) {
+        this.#refreshInProgress ??= this.#exclusive(() => this.#renew(rejectedToken)).finally(() => {
+            this.#refreshInProgress = undefined;
         });
-        return this.#flight;
+        return this.#refreshInProgress;
     }
-    async #renew(refused) {
+    async #renew(rejectedToken) {
         const { store, refresh } = this.#options;
         const tokens = await store.get();
         if (!tokens)
             throw notSignedIn();
-        if (refused !== undefined && tokens.access !== refused)
+        if (rejectedToken !== undefined && tokens.access !== rejectedToken)
             return undefined;
         // Stored before it is used: if this process dies before the response, the next one retries with the same key and
         // gets the same successor, instead of triggering reuse detection.
@@ -45,7 +45,7 @@ export class SessionTokens {
         await store.set({ ...tokens, refreshKey });
         try {
             const answer = await refresh(tokens.refresh, refreshKey);
-            await store.set(stored(answer));
+            await store.set(toStoredTokens(answer));
             return answer;
         }
         catch (error) {
@@ -65,6 +65,6 @@ export function notSignedIn() {
     const advice = 'Not signed in: call verifyMagicLink first, or pass apiKey.';
     return new KeywayError('authentication_required', advice, { status: 401 });
 }
-function stored({ access_token, refresh_token, session_id }) {
+function toStoredTokens({ access_token, refresh_token, session_id }) {
     return { access: access_token, refresh: refresh_token, sessionId: session_id };
 }

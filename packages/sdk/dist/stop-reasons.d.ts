@@ -9,8 +9,8 @@ export declare function reconnectAfter(code: number): Reconnect;
 /** Whether an attempt ended by a close, not by an error. */
 export declare function isClosed(why: unknown): why is HubClosed;
 /** Converts an error to the form of a close. */
-export declare function describe(why: unknown): HubClosed & Pick<AgentDisconnected, 'cause' | 'error'>;
-/** Whether an error of the token exchange stops the agent. `bad_response` may be that of a proxy on the way. */
+export declare function closeFromError(why: unknown): HubClosed & Pick<AgentDisconnected, 'cause' | 'error'>;
+/** Whether an error of the token exchange stops the agent. `bad_response` may come from a proxy. */
 export declare function isFinalError(error: unknown): error is KeywayError;
 /** The error of an agent whose exchange was refused permanently. */
 export declare function stopErrorFromExchange(error: KeywayError): KeywayError;

@@ -9,27 +9,27 @@ export function isClosed(why) {
     return (!(why instanceof Error) && typeof why === 'object' && why !== null && 'code' in why && 'reason' in why);
 }
 /** Converts an error to the form of a close. */
-export function describe(why) {
+export function closeFromError(why) {
     if (!(why instanceof KeywayError))
         return { code: 1006, reason: String(why) };
     const cause = why.networkCause === undefined ? {} : { cause: why.networkCause };
     return { code: 1006, reason: why.code, error: why, ...cause };
 }
-/** Statuses of an exchange that no retry changes: the key is refused, whatever the code, which may be newer than this. */
+/** Statuses of an exchange that is not retryable: the key is refused, whatever the code, which may be unknown here. */
 const FINAL_STATUSES = new Set([401, 403]);
-/** Further errors that no retry changes. `invalid_api_key` is also what a malformed key is refused with before a request. */
+/** Codes that are not retryable whatever the status; a malformed key has none, as it is refused before a request. */
 const FINAL_CODES = new Set([
     'invalid_api_key',
     'invalid_request',
     'invalid_configuration',
 ]);
-/** Whether an error of the token exchange stops the agent. `bad_response` may be that of a proxy on the way. */
+/** Whether an error of the token exchange stops the agent. `bad_response` may come from a proxy. */
 export function isFinalError(error) {
     if (!(error instanceof KeywayError))
         return false;
     return FINAL_CODES.has(error.code) || (FINAL_STATUSES.has(error.status) && error.code !== 'bad_response');
 }
-/** Advice for the user by reason, in one sentence each. */
+/** What happened and what to do, by error code or close reason. */
 const ADVICE = {
     invalid_api_key: 'The API key is unknown here. Check that it is complete and belongs to this service.',
     api_key_revoked: 'The API key was revoked. Make a new key and start the agent with it.',
@@ -54,14 +54,14 @@ export function stopErrorFromClose({ code, reason }) {
     const advice = (name && ADVICE[name]) || `The hub closed the connection for good (${code} ${reason}).`;
     return new KeywayError(errorCodeOf(code, reason), advice);
 }
-/** Proxies may drop the close reason, so the code alone decides. */
+/** The reason to assume for a code without a known reason, since proxies may drop it. */
 const FALLBACK_REASONS = {
     1009: 'too_big',
     4400: 'bad_message',
     4409: 'resumed_elsewhere',
     4410: 'revoked',
 };
-/** The reason of 4403 is the error code with which the exchange refuses the key, maybe one newer than this version. */
+/** The reason of a close with 4403 is the error code by which an exchange refuses the key; it may be unknown here. */
 function errorCodeOf(code, reason) {
     if (code === 4410)
         return 'revoked';

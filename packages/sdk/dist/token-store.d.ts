@@ -8,7 +8,7 @@ export interface StoredTokens {
 }
 /**
  * Storage for a client's tokens, which several clients (tabs, processes) may share: `memoryTokenStore`,
- * `browserTokenStore`, `cookieTokenStores`, `fileTokenStore` of `@keyway/sdk/node`, or one of your own, for example over
+ * `browserTokenStore`, `cookieTokenStores`, `fileTokenStore` of `@keyway/sdk/node`, or one of your own, for example in
  * the system's keychain.
  */
 export interface TokenStore {

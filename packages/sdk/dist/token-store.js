@@ -1,16 +1,16 @@
-import { createTurns } from './turns.js';
+import { createMutex } from './mutex.js';
 /** A store in memory, the default. */
 export function memoryTokenStore(tokens) {
-    let held = tokens;
+    let current = tokens;
     return {
-        get: () => held,
+        get: () => current,
         set: next => {
-            held = next;
+            current = next;
         },
         delete: () => {
-            held = undefined;
+            current = undefined;
         },
-        exclusive: createTurns(),
+        exclusive: createMutex(),
     };
 }
 /** Tokens as `JSON.stringify` wrote them; undefined if the text is anything else. */

@@ -38,9 +38,9 @@ export class Transport {
         const { body, query, repeatable = method !== 'POST' } = options;
         const url = `${origin}${path}${queryString(query)}`;
         const headers = { ...options.headers, ...(credential && { authorization: credential }) };
-        const patience = repeatable ? retry : { ...retry, maxRetries: 0 };
+        const retryOptions = repeatable ? retry : { ...retry, maxRetries: 0 };
         const attempt = (signal) => requestJson(fetch, url, { method, body, headers, signal });
-        return withRetries(attempt, patience, options.signal);
+        return withRetries(attempt, retryOptions, options.signal);
     }
     #appCredential() {
         const { app } = this.#options;

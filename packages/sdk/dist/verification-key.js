@@ -12,7 +12,7 @@ export async function importKey(document) {
         return undefined;
     if (document.use !== undefined && document.use !== 'sig')
         return undefined;
-    const { members, parameters, signatureBytes } = KINDS[alg];
+    const { members, parameters, signatureBytes } = KEY_TYPES[alg];
     const jwk = Object.fromEntries(members.map(name => [name, document[name]]));
     try {
         const key = await crypto.subtle.importKey('jwk', jwk, parameters, false, ['verify']);
@@ -26,10 +26,10 @@ export async function importKey(document) {
         };
     }
     catch {
-        return undefined; // no point on the curve, or a platform without the algorithm
+        return undefined; // not a point on the curve, or the platform lacks the algorithm
     }
 }
-const KINDS = {
+const KEY_TYPES = {
     EdDSA: {
         members: ['kty', 'crv', 'x'],
         parameters: { name: 'Ed25519' },

@@ -67,8 +67,8 @@ async function checkSignature(signed, part, { kid, alg }, options) {
     // The algorithm is that of the key, never that of the token (RFC 8725 section 3.1).
     if (key.alg !== alg)
         throw invalid('alg is not that of the key');
-    const good = await key.verify(new TextEncoder().encode(signed), signature);
-    if (!good)
+    const isValid = await key.verify(new TextEncoder().encode(signed), signature);
+    if (!isValid)
         throw invalid('the signature is wrong');
 }
 function checkClaims(claims, { issuer, audience, now = Date.now }, type) {

@@ -4,16 +4,18 @@ import { KeywayError } from './errors.js';
 import type { HubConnection } from './hub-connection.js';
 import { MessageStream } from './message-stream.js';
 import type { ServerFrame } from './protocol.js';
-/** One watch at the hub for all iterators of an agent. */
+/** The agent's watch of the owner's connections: one at the hub for all of its iterators. */
 export declare class Watching {
     #private;
     constructor(clock: SdkClock);
     /** Opens an iterator; `connection` is the agent's current one. */
     open(connection: HubConnection | undefined): MessageStream<PresenceEvent>;
-    /** Watches over this connection from now on, which starts with a new list. */
-    use(connection: HubConnection): void;
-    take(connection: HubConnection, frame: ServerFrame): void;
-    /** Whether an error is about the watch: it ends all iterators, unless the hub only asks to wait. */
+    /** Watches by means of this connection from now on; the hub first sends a new list. */
+    watchOver(connection: HubConnection): void;
+    receive(connection: HubConnection, frame: ServerFrame): void;
+    /**
+     * Handles an error about the watch, and returns whether it is one: ends all iterators, or retries if rate limited.
+     */
     refused(connection: HubConnection, { id, code, detail }: Extract<ServerFrame, {
         type: 'error';
     }>): boolean;

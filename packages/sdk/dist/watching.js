@@ -4,15 +4,15 @@ import { MessageStream } from './message-stream.js';
 const WATCH_ID = 'watch';
 /** Pause after the hub answered `rate_limited`, in milliseconds. */
 const RATE_LIMIT_PAUSE_MS = 10_000;
-/** One watch at the hub for all iterators of an agent. */
+/** The agent's watch of the owner's connections: one at the hub for all of its iterators. */
 export class Watching {
     #clock;
     #streams = new Set();
     #connections = new Map();
     /** The connection that sent `watch`; frames of others are ignored. */
-    #on;
-    /** The frames of an incomplete list; null after the last. */
-    #list = [];
+    #watchedOver;
+    /** The connections received so far of a list in several frames; null once it is complete. */
+    #partialList = [];
     #cancelRetry = () => { };
     constructor(clock) {
         this.#clock = clock;
@@ -21,27 +21,27 @@ export class Watching {
     open(connection) {
         const stream = new MessageStream(ended => this.#close(ended), 'changes');
         this.#streams.add(stream);
-        if (connection && this.#on === connection && !this.#list)
-            stream.push(this.#all());
-        else if (connection && this.#on !== connection)
-            this.use(connection);
+        if (connection && this.#watchedOver === connection && !this.#partialList)
+            stream.push(this.#fullList());
+        else if (connection && this.#watchedOver !== connection)
+            this.watchOver(connection);
         return stream;
     }
-    /** Watches over this connection from now on, which starts with a new list. */
-    use(connection) {
+    /** Watches by means of this connection from now on; the hub first sends a new list. */
+    watchOver(connection) {
         this.#cancelRetry();
-        this.#on = undefined;
+        this.#watchedOver = undefined;
         if (this.#streams.size === 0)
             return;
-        this.#on = connection;
-        this.#list = [];
+        this.#watchedOver = connection;
+        this.#partialList = [];
         connection.send({ type: 'watch', id: WATCH_ID });
     }
-    take(connection, frame) {
-        if (connection !== this.#on)
+    receive(connection, frame) {
+        if (connection !== this.#watchedOver)
             return;
         if (frame.type === 'presence')
-            this.#takeList(frame.connections, frame.more === true);
+            this.#receiveList(frame.connections, frame.more === true);
         if (frame.type === 'joined') {
             this.#connections.set(frame.connection.connection_id, frame.connection);
             this.#push({ type: 'joined', connection: frame.connection });
@@ -51,14 +51,16 @@ export class Watching {
             this.#push({ type: 'left', connectionId: frame.connection_id, reason: frame.reason });
         }
     }
-    /** Whether an error is about the watch: it ends all iterators, unless the hub only asks to wait. */
+    /**
+     * Handles an error about the watch, and returns whether it is one: ends all iterators, or retries if rate limited.
+     */
     refused(connection, { id, code, detail }) {
         if (id !== WATCH_ID)
             return false;
-        if (connection !== this.#on)
+        if (connection !== this.#watchedOver)
             return true;
         if (code === 'rate_limited')
-            this.#cancelRetry = this.#clock.after(RATE_LIMIT_PAUSE_MS, () => this.use(connection));
+            this.#cancelRetry = this.#clock.after(RATE_LIMIT_PAUSE_MS, () => this.watchOver(connection));
         else
             this.end(new KeywayError(code === 'insufficient_scope' ? code : 'refused', detail));
         return true;
@@ -66,24 +68,24 @@ export class Watching {
     /** Ends all iterators, with the error if there is one. Returns whether there were any. */
     end(error) {
         this.#cancelRetry();
-        this.#on = undefined;
+        this.#watchedOver = undefined;
         const streams = [...this.#streams];
         this.#streams.clear();
         for (const stream of streams)
             stream.end(error);
         return streams.length > 0;
     }
-    #takeList(connections, more) {
-        this.#list = [...(this.#list ?? []), ...connections];
+    #receiveList(connections, more) {
+        this.#partialList = [...(this.#partialList ?? []), ...connections];
         if (more)
             return;
         this.#connections.clear();
-        for (const connection of this.#list)
+        for (const connection of this.#partialList)
             this.#connections.set(connection.connection_id, connection);
-        this.#list = null;
-        this.#push(this.#all());
+        this.#partialList = null;
+        this.#push(this.#fullList());
     }
-    #all() {
+    #fullList() {
         return { type: 'presence', connections: [...this.#connections.values()] };
     }
     #push(event) {
@@ -95,7 +97,7 @@ export class Watching {
         if (this.#streams.size > 0)
             return;
         this.#cancelRetry();
-        this.#on?.send({ type: 'unwatch' });
-        this.#on = undefined;
+        this.#watchedOver?.send({ type: 'unwatch' });
+        this.#watchedOver = undefined;
     }
 }

@@ -8,7 +8,7 @@ from ._protocol import Reconnect
 BASE_SECONDS = 0.5
 CAP_SECONDS = 20.0
 RESTART_JITTER_SECONDS = 0.5
-"""Random delay, so that not all agents reconnect to a restarted service at once."""
+"""Longest random delay before the first attempt, so that not all agents reconnect to a restarted service at once."""
 STABLE_AFTER_SECONDS = 5.0
 """A connection that was ready for this long resets the back-off."""
 
@@ -19,19 +19,19 @@ def full_jitter(attempt: int, random: float) -> float:
 
 
 class Retries:
-    """The pauses between connections: short after a planned end, longer after every failure."""
+    """Decides how long to wait before the next connection: shortly after a planned end, longer after every failure."""
 
     def __init__(self) -> None:
         self._failures = 0
 
     def next(self, reconnect: Reconnect, why: object, random: float) -> float:
-        """Seconds. `why` may be an error with `retry_after`."""
+        """The delay in seconds. `why` may be an error with `retry_after`, which is added."""
         attempt = self._failures
         self._failures += 1
         if attempt == 0 and reconnect != "backoff":
             return random * RESTART_JITTER_SECONDS
-        asked = (why.retry_after or 0) if isinstance(why, KeywayError) else 0
-        return asked + full_jitter(attempt, random)
+        retry_after = (why.retry_after or 0) if isinstance(why, KeywayError) else 0
+        return retry_after + full_jitter(attempt, random)
 
     def after_connection_of(self, seconds: float) -> None:
         """Called when a connection ends that was ready for this long."""

@@ -27,15 +27,15 @@ class Dial:
         self._tokens = tokens
         self._connect = connect
         self._on_failed = on_failed
-        self._over = False
+        self._ended = False
         self.connection: HubConnection | None = None
-        late = HubClosed(ABNORMAL, "no answer in time")
-        self._cancel_timer: Cancel = clock.after(DIAL_TIMEOUT_SECONDS, lambda: self.fail(late))
+        timed_out = HubClosed(ABNORMAL, "no answer in time")
+        self._cancel_timer: Cancel = clock.after(DIAL_TIMEOUT_SECONDS, lambda: self.fail(timed_out))
         self._task = asyncio.ensure_future(self._run())
 
     def succeeded(self) -> None:
-        """Ends the attempt: the connection is ready, and no longer belongs to it."""
-        self._over = True
+        """Ends the attempt, because the connection is ready."""
+        self._ended = True
         self._cancel_timer()
 
     def give_up(self) -> None:
@@ -46,7 +46,7 @@ class Dial:
 
     def fail(self, why: HubClosed | BaseException) -> None:
         """Ends the attempt, and reports it once."""
-        if self._over:
+        if self._ended:
             return
         self.give_up()
         self._on_failed(why)
@@ -59,5 +59,5 @@ class Dial:
         except Exception as error:
             self.fail(error)
             return
-        if not self._over:
+        if not self._ended:
             self.connection = self._connect(token)

@@ -20,21 +20,21 @@ def environment(name: str) -> str | None:
 
 def service_origin(url: str | None) -> str:
     """The service's origin. Raises `invalid_configuration` with an example if the URL is not one."""
-    given = url or environment("KEYWAY_URL")
-    if given is None:
+    service_url = url or environment("KEYWAY_URL")
+    if service_url is None:
         raise KeywayError("invalid_configuration", f"Pass url (or set KEYWAY_URL), {_EXAMPLE}.")
     try:
-        parts = urlsplit(given)
+        parts = urlsplit(service_url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise _no_origin(given) from None
+        raise _not_a_url(service_url) from None
     if parts.scheme not in ("http", "https"):
-        raise KeywayError("invalid_configuration", f'"{given}" must start with https://, {_EXAMPLE}.')
-    if not host or any(character.isspace() for character in given):
-        raise _no_origin(given)
-    shown = f"[{host}]" if ":" in host else host
-    return f"{parts.scheme}://{shown}" + (f":{port}" if port is not None else "")
+        raise KeywayError("invalid_configuration", f'"{service_url}" must start with https://, {_EXAMPLE}.')
+    if not host or any(character.isspace() for character in service_url):
+        raise _not_a_url(service_url)
+    url_host = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{url_host}" + (f":{port}" if port is not None else "")
 
 
-def _no_origin(given: str) -> KeywayError:
-    return KeywayError("invalid_configuration", f'"{given}" is not a URL: pass an origin, {_EXAMPLE}.')
+def _not_a_url(service_url: str) -> KeywayError:
+    return KeywayError("invalid_configuration", f'"{service_url}" is not a URL: pass an origin, {_EXAMPLE}.')

@@ -46,7 +46,7 @@ class KeywayError(Exception):
     ) -> None:
         super().__init__(message)
         self.code = code
-        """One of the service's error codes, or one of this side: `network_error`, `timeout`, `bad_response`,
+        """One of the service's error codes, or one of this package: `network_error`, `timeout`, `bad_response`,
         `invalid_configuration`, `too_large`, `queue_full`, `refused`, `revoked`, `closed`,
         `no_responders`, `request_failed`."""
         self.status = status
@@ -60,7 +60,8 @@ class KeywayError(Exception):
         self.errors: list[FieldError] = errors or []
         """The fields that were refused."""
         self.reason = reason
-        """For `request_failed`: why the responder refused. `failed`: its handler raised; `busy`; or a code of its own."""
+        """For `request_failed`: `failed` if the responder's handler raised, `busy`, or a code that the handler
+        chose."""
         self.network_cause = network_cause
         """Why the service could not be reached; with `network_error` and `timeout` only."""
 
@@ -74,17 +75,17 @@ def error_from_response(response: httpx.Response) -> KeywayError:
     """Converts a response of 3xx to 5xx; one without a problem document (RFC 9457) is `bad_response`."""
     status = response.status_code
     message = f"The server answered {status} without a problem document. Check that the url is Keyway's."
-    otherwise = {
+    fallback = {
         "code": "bad_response",
         "detail": message,
         "request_id": response.headers.get("x-request-id"),
-        "retry_after": _seconds(response.headers.get("retry-after")),
+        "retry_after": _parse_retry_after(response.headers.get("retry-after")),
     }
-    return error_from_problem({**otherwise, **_problem(response), "status": status})
+    return error_from_problem({**fallback, **_problem(response), "status": status})
 
 
 def error_from_problem(problem: Mapping[str, Any]) -> KeywayError:
-    """Converts a problem document."""
+    """Converts a problem document (RFC 9457) to an error."""
     status = problem["status"]
     return KeywayError(
         problem["code"],
@@ -98,7 +99,7 @@ def error_from_problem(problem: Mapping[str, Any]) -> KeywayError:
 
 
 def error_from_network(cause: BaseException, origin: str) -> KeywayError:
-    """Converts what a connection raised before there was a response. The caller raises it `from cause`."""
+    """Converts an exception of a connection without a response. The caller raises the result `from cause`."""
     kind = network_cause_of(cause)
     message = f"Could not reach {origin}: {_ADVICE[kind]}."
     code = "timeout" if kind == "timeout" else "network_error"
@@ -107,7 +108,7 @@ def error_from_network(cause: BaseException, origin: str) -> KeywayError:
 
 def network_cause_of(error: BaseException) -> NetworkCause:
     """Looks through the chain of causes: libraries wrap the error of the socket."""
-    for cause in _chain(error):
+    for cause in _cause_chain(error):
         if isinstance(cause, socket.gaierror):
             return "dns"
         if isinstance(cause, ssl.SSLError):
@@ -119,16 +120,16 @@ def network_cause_of(error: BaseException) -> NetworkCause:
     return "network"
 
 
-def _chain(error: BaseException) -> list[BaseException]:
-    found: list[BaseException] = []
-    waiting: list[BaseException | None] = [error]
-    while waiting:
-        cause = waiting.pop(0)
-        if cause is None or cause in found:
+def _cause_chain(error: BaseException) -> list[BaseException]:
+    chain: list[BaseException] = []
+    to_visit: list[BaseException | None] = [error]
+    while to_visit:
+        cause = to_visit.pop(0)
+        if cause is None or cause in chain:
             continue
-        found.append(cause)
-        waiting += [cause.__cause__, cause.__context__, *getattr(cause, "exceptions", ())]
-    return found
+        chain.append(cause)
+        to_visit += [cause.__cause__, cause.__context__, *getattr(cause, "exceptions", ())]
+    return chain
 
 
 def _problem(response: httpx.Response) -> dict[str, Any]:
@@ -141,6 +142,6 @@ def _problem(response: httpx.Response) -> dict[str, Any]:
     return body
 
 
-def _seconds(header: str | None) -> int | None:
-    """The date form of `Retry-After` is ignored, since the local clock may be wrong."""
+def _parse_retry_after(header: str | None) -> int | None:
+    """`Retry-After` in seconds; the date form is ignored, since the local clock may be wrong."""
     return int(header) if header and header.isascii() and header.isdigit() and len(header) < 10 else None

@@ -27,8 +27,8 @@ class Ready:
     expires_in: float
     """Seconds."""
     resumed: bool
-    """Whether this continues the connection before, and no message was missed. False for the first connection, and
-    when something may have been missed."""
+    """Whether the previous connection was resumed; all messages that it missed then follow. False for the first
+    connection, and when messages may be lost."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Delivery:
     delivered: int
     """Number of open connections to which it was written."""
     held: int = 0
-    """Connections that are away and get it if they come back in time; they are not among `delivered`."""
+    """Number of broken connections that get the message if they resume in time; not included in `delivered`."""
 
 
 class Emitter:

@@ -8,32 +8,32 @@ from ._clock import Cancel, Clock
 from ._hub_connection import HubConnection
 from ._protocol import Frame
 
-LONGEST_WAIT_SECONDS = 2.5
-"""Longer than the hub itself waits for its other nodes."""
+MAX_PONG_WAIT_SECONDS = 2.5
+"""How long to wait for the pong at most; longer than the hub itself waits for its other nodes."""
 
 
 class Handover:
-    """Messages on the old connection may arrive after later ones on the new connection; so the old one is pinged, and
-    messages of the new one are buffered until its pong."""
+    """Messages on the old connection may arrive after later ones on the new connection; so the old connection
+    is pinged, and messages of the new one are buffered until the pong arrives."""
 
     def __init__(self, clock: Clock, deliver: Callable[[HubConnection, Frame], None]) -> None:
         self._clock = clock
         self._deliver = deliver
         self._connections: tuple[HubConnection, HubConnection] | None = None
-        self._waiting: list[Frame] = []
+        self._buffered: list[Frame] = []
         self._cancel: Cancel | None = None
 
     def begin(self, old: HubConnection, new: HubConnection) -> None:
-        """From here on messages of the new connection are buffered until those of the old one have arrived."""
+        """Buffers messages of the new connection from now on, until those of the old one have arrived."""
         self.end()
         if old.send({"type": "ping"}):
             self._connections = (old, new)
-            self._cancel = self._clock.after(LONGEST_WAIT_SECONDS, self.end)
+            self._cancel = self._clock.after(MAX_PONG_WAIT_SECONDS, self.end)
 
     def arrived(self, connection: HubConnection, frame: Frame) -> None:
         """A message arrived over either connection."""
         if self._connections and self._connections[1] is connection:
-            self._waiting.append(frame)
+            self._buffered.append(frame)
         else:
             self._deliver(connection, frame)
 
@@ -46,8 +46,8 @@ class Handover:
         """Delivers the buffered messages."""
         if self._cancel:
             self._cancel()
-        connections, waiting = self._connections, self._waiting
-        self._connections, self._waiting, self._cancel = None, [], None
-        for frame in waiting:
+        connections, buffered = self._connections, self._buffered
+        self._connections, self._buffered, self._cancel = None, [], None
+        for frame in buffered:
             if connections:
                 self._deliver(connections[1], frame)

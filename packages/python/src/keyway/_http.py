@@ -24,14 +24,14 @@ class RetryOptions:
 
     max_retries: int = 4
     longest_wait_seconds: float = 30.0
-    """Beyond this `Retry-After` the error is raised instead."""
+    """Longest `Retry-After` to wait for; beyond it the error is raised."""
     timeout_seconds: float = 15.0
     """Timeout of each attempt."""
     clock: Clock = field(default_factory=SystemClock)
 
 
 def new_client(verify: Any = True) -> httpx.AsyncClient:
-    """Follows no redirect, which would send the credential to another address. Timeouts are those of the attempts."""
+    """Follows no redirect, which would send the credential to another address. Has no timeout: each attempt has one."""
     headers = {"accept": "application/json", "user-agent": USER_AGENT}
     return httpx.AsyncClient(headers=headers, follow_redirects=False, timeout=None, verify=verify)
 
@@ -46,9 +46,9 @@ async def request_json(
 ) -> Any:
     """One request without retries. The answer is None where the response has no body (204)."""
     content = None if body is None else json.dumps(body, allow_nan=False).encode()
-    sent = {**(headers or {}), **({} if content is None else {"content-type": "application/json"})}
+    all_headers = {**(headers or {}), **({} if content is None else {"content-type": "application/json"})}
     try:
-        response = await client.request(method, url, content=content, headers=sent)
+        response = await client.request(method, url, content=content, headers=all_headers)
     except (httpx.TransportError, OSError) as cause:
         raise error_from_network(cause, _origin(url)) from cause
     if not response.is_success:
@@ -64,19 +64,19 @@ async def request_json(
 
 async def with_retries(attempt: Callable[[], Awaitable[Answer]], options: RetryOptions) -> Answer:
     """Retries with full jitter, and never earlier than `Retry-After`. Only for idempotent calls."""
-    tried = 0
+    retries = 0
     while True:
         try:
-            return await _in_time(attempt, options.timeout_seconds)
+            return await _with_timeout(attempt, options.timeout_seconds)
         except KeywayError as error:
-            asked = error.retry_after or 0
-            if not error.retryable or tried >= options.max_retries or asked > options.longest_wait_seconds:
+            retry_after = error.retry_after or 0
+            if not error.retryable or retries >= options.max_retries or retry_after > options.longest_wait_seconds:
                 raise
-        await asyncio.sleep(asked + full_jitter(tried, options.clock.random()))
-        tried += 1
+        await asyncio.sleep(retry_after + full_jitter(retries, options.clock.random()))
+        retries += 1
 
 
-async def _in_time(attempt: Callable[[], Awaitable[Answer]], seconds: float) -> Answer:
+async def _with_timeout(attempt: Callable[[], Awaitable[Answer]], seconds: float) -> Answer:
     try:
         return await asyncio.wait_for(attempt(), seconds)
     except asyncio.TimeoutError as cause:

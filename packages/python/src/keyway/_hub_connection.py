@@ -13,14 +13,15 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from ._clock import Cancel, Clock
 from ._environment import USER_AGENT
 from ._errors import KeywayError, error_from_network
-from ._lineage import Lineage
+from ._hub_session import HubSession
 from ._protocol import HUB_BEARER_PREFIX, HUB_PROTOCOL, Frame
 
 LONGEST_HEARTBEAT_SECONDS = 25.0
 """After this much silence, or the `heartbeat_seconds` of `ready` if they are fewer, the agent sends a ping."""
 SHORTEST_HEARTBEAT_SECONDS = 1.0
 PONG_DEADLINE_SHARE = 0.4
-"""If no frame follows a ping within this part of it (10 s), the connection is dead, whatever TCP reports."""
+"""If no frame follows a ping within this fraction of the heartbeat (0.4 of 25 s: 10 s), the connection is dead,
+whatever TCP reports."""
 CLOSE_SECONDS = 3.0
 """How long the other side may take to answer a close frame."""
 ABNORMAL = 1006
@@ -61,7 +62,7 @@ class _Connect(_LibraryConnect):  # type: ignore[misc]
 
 
 class HubConnection:
-    """Connects at once, and offers to resume the connection of `resumes`."""
+    """Connects at once, and offers the hub to resume the session `resumes`."""
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class HubConnection:
         token: str,
         clock: Clock,
         events: ConnectionEvents,
-        resumes: Lineage,
+        resumes: HubSession,
         ssl: Any = None,
     ) -> None:
         self._url = url
@@ -78,43 +79,43 @@ class HubConnection:
         self._events = events
         self._offered = [HUB_PROTOCOL, HUB_BEARER_PREFIX + token, *resumes.offer()]
         self._resumes = resumes
-        self.lineage = Lineage()
-        """What a later connection offers to resume this one; known once this one is ready."""
+        self.session = HubSession()
+        """What a later connection offers to resume; known once this connection is ready."""
         self._ssl = ssl
         self._socket: Any = None
         self._outgoing: asyncio.Queue[str] = asyncio.Queue()
-        self._over = False
+        self._ended = False
         self._last_received_at = clock.now()
         self._heartbeat = LONGEST_HEARTBEAT_SECONDS
-        self._cancel_watch: Cancel = _nothing
+        self._cancel_silence_timer: Cancel = _no_timer
         self._reading = asyncio.ensure_future(self._run())
         self._closing: asyncio.Future[None] | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether the handshake succeeded and nothing has ended the connection since."""
-        return self._socket is not None and not self._over
+        return self._socket is not None and not self._ended
 
     def send(self, frame: Frame) -> bool:
         """Sends a frame; False if the connection is not open."""
         if not self.is_open:
             return False
-        self._outgoing.put_nowait(encoded(frame))
+        self._outgoing.put_nowait(encode(frame))
         return True
 
     def close(self) -> None:
         """Abandons the connection: no further events are reported. The close handshake goes on in the background."""
-        if self._over:
+        if self._ended:
             return
-        self._over = True
-        self._cancel_watch()
+        self._ended = True
+        self._cancel_silence_timer()
         if self._socket is None:
             self._reading.cancel()
         else:
-            self._closing = asyncio.ensure_future(self._say_goodbye())
+            self._closing = asyncio.ensure_future(self._close_socket())
 
     @property
-    def is_gone(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether all tasks of the connection have ended."""
         return self._reading.done() and (self._closing is None or self._closing.done())
 
@@ -128,14 +129,14 @@ class HubConnection:
         except asyncio.CancelledError:
             return
         except Exception as error:
-            self._end(_not_opened(error, self._url))
+            self._end(_failed_to_open(error, self._url))
             return
         writing = asyncio.ensure_future(self._write())
         try:
             while True:
                 self._received(await self._socket.recv())
         except ConnectionClosed as closed:
-            self._end(_closed(closed))
+            self._end(_to_hub_closed(closed))
         finally:
             writing.cancel()
 
@@ -160,16 +161,16 @@ class HubConnection:
             return  # the reader reports it
 
     def _received(self, data: object) -> None:
-        if self._over:
+        if self._ended:
             return
         self._last_received_at = self._clock.now()
-        frame = _parsed(data)
+        frame = _parse(data)
         if frame is None:
             return
         if frame["type"] == "ready":
             if frame.get("resumed") is True and self._resumes.is_numbered:
-                self.lineage = self._resumes
-            self.lineage.ready(frame)
+                self.session = self._resumes
+            self.session.ready(frame)
             self._heartbeat = _heartbeat_seconds(frame.get("heartbeat_seconds"))
             self._watch_silence()
             self._events.on_ready(self, frame)
@@ -177,9 +178,9 @@ class HubConnection:
             self._events.on_frame(self, frame)
 
     def _watch_silence(self) -> None:
-        quiet_for = self._clock.now() - self._last_received_at
-        self._cancel_watch()
-        self._cancel_watch = self._clock.after(self._heartbeat - quiet_for, self._check_silence)
+        silent_for = self._clock.now() - self._last_received_at
+        self._cancel_silence_timer()
+        self._cancel_silence_timer = self._clock.after(self._heartbeat - silent_for, self._check_silence)
 
     def _check_silence(self) -> None:
         if self._clock.now() - self._last_received_at < self._heartbeat:
@@ -193,35 +194,36 @@ class HubConnection:
             self._abort()
             self._end(HubClosed(ABNORMAL, "no answer to a ping"))
 
-        self._cancel_watch = self._clock.after(self._heartbeat * PONG_DEADLINE_SHARE, check_answer)
+        self._cancel_silence_timer = self._clock.after(self._heartbeat * PONG_DEADLINE_SHARE, check_answer)
 
     def _end(self, closed: HubClosed) -> None:
-        if self._over:
+        if self._ended:
             return
-        self._over = True
-        self._cancel_watch()
+        self._ended = True
+        self._cancel_silence_timer()
         self._events.on_closed(self, closed)
 
     def _abort(self) -> None:
-        """A dead connection may take minutes to close."""
+        """Closes the socket without a handshake, since a dead connection may take minutes to close."""
         transport = getattr(self._socket, "transport", None)
         if transport is not None:
             transport.abort()
 
-    async def _say_goodbye(self) -> None:
+    async def _close_socket(self) -> None:
         try:
             await asyncio.wait_for(self._socket.close(1000), CLOSE_SECONDS)
         except Exception:
             self._abort()
 
 
-def encoded(frame: Frame) -> str:
-    """A frame as it travels. Raises `ValueError` or `TypeError` for what is not JSON."""
+def encode(frame: Frame) -> str:
+    """The JSON text of a frame. Raises `ValueError` or `TypeError` for what is not JSON."""
     return json.dumps(frame, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def _parsed(data: object) -> Frame | None:
-    """Invalid frames are ignored, like unknown types, which a later version may add; so is what is nested too deeply."""
+def _parse(data: object) -> Frame | None:
+    """None for an invalid frame, also one that is nested too deeply. A type that a later version added passes, and is
+    ignored by the receivers."""
     if not isinstance(data, str):
         return None
     try:
@@ -236,12 +238,12 @@ def _heartbeat_seconds(announced: object) -> float:
     return max(SHORTEST_HEARTBEAT_SECONDS, min(float(seconds), LONGEST_HEARTBEAT_SECONDS))
 
 
-def _closed(closed: ConnectionClosed) -> HubClosed:
+def _to_hub_closed(closed: ConnectionClosed) -> HubClosed:
     frame = closed.rcvd
     return HubClosed(ABNORMAL, "") if frame is None else HubClosed(int(frame.code), frame.reason)
 
 
-def _not_opened(error: Exception, url: str) -> HubClosed:
+def _failed_to_open(error: Exception, url: str) -> HubClosed:
     if isinstance(error, InvalidHandshake):
         return HubClosed(ABNORMAL, f"the handshake was refused: {error}")
     why = error_from_network(error, url.removesuffix("/hub"))
@@ -249,5 +251,5 @@ def _not_opened(error: Exception, url: str) -> HubClosed:
     return HubClosed(ABNORMAL, why.code, why)
 
 
-def _nothing() -> None:
-    """No timer runs."""
+def _no_timer() -> None:
+    """The cancel function while no timer runs."""

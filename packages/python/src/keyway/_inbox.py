@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 from ._errors import KeywayError
 from ._events import Message
-from ._lineage import Lineage
+from ._hub_session import HubSession
 from ._protocol import Frame
 from ._stream import Stream
 
@@ -15,22 +15,22 @@ RECENT_IDS = 1024
 
 
 class Inbox:
-    """Drops what arrives over both of two overlapping connections. Repeated ids on the same connection, resumed or not, are
-    kept, so a sender that reuses ids loses nothing."""
+    """Drops messages that arrived already over the other of two overlapping connections. Repeated ids on the same
+    connection, resumed or not, are kept, so a sender that reuses ids loses nothing."""
 
     def __init__(self) -> None:
-        self._seen: OrderedDict[str, Lineage] = OrderedDict()
+        self._seen: OrderedDict[str, HubSession] = OrderedDict()
         self._streams: set[Stream[Message]] = set()
 
-    def is_new(self, lineage: Lineage, frame: Frame) -> bool:
+    def is_new(self, session: HubSession, frame: Frame) -> bool:
         """False if the frame arrived already over the other of two overlapping connections."""
         identity = f"{frame.get('from')} {frame.get('id')}"
-        first = self._seen.setdefault(identity, lineage)
+        first_session = self._seen.setdefault(identity, session)
         if len(self._seen) > RECENT_IDS:
             self._seen.popitem(last=False)
-        return first is lineage
+        return first_session is session
 
-    def take(self, frame: Frame) -> Message:
+    def deliver(self, frame: Frame) -> Message:
         """Passes the message of a frame to all iterators."""
         message = Message(
             id=str(frame.get("id")),

@@ -16,11 +16,11 @@ STALE_FOR_SECONDS = 60 * 60.0
 """How long cached keys are used while the issuer is unreachable."""
 UNKNOWN_KEY_PAUSE_SECONDS = 10.0
 """Unknown key ids cause at most one request in this time."""
-TIMEOUT_SECONDS = 5.0
+FETCH_TIMEOUT_SECONDS = 5.0
 
 
 class Jwks:
-    """Fetched again when stale or a key id is unknown, one request at a time."""
+    """A cache of the keys; fetched again when they are stale or a key id is unknown, one request at a time."""
 
     def __init__(self, url: str, ssl: Any = None) -> None:
         self._url = url
@@ -53,17 +53,17 @@ class Jwks:
         try:
             async with new_client(True if self._ssl is None else self._ssl) as client:
                 document = await with_retries(
-                    lambda: request_json(client, "GET", self._url), RetryOptions(0, 0, TIMEOUT_SECONDS)
+                    lambda: request_json(client, "GET", self._url), RetryOptions(0, 0, FETCH_TIMEOUT_SECONDS)
                 )
         except KeywayError:
             return  # cached keys may still be used
         listed = document.get("keys") if isinstance(document, dict) else None
-        self._keys = _imported(listed if isinstance(listed, list) else [])
+        self._keys = _import_keys(listed if isinstance(listed, list) else [])
         self._fetched_at = time.monotonic()
 
 
-def _imported(documents: list[Any]) -> dict[str, VerificationKey]:
-    """Keeps only keys that sign tokens."""
+def _import_keys(documents: list[Any]) -> dict[str, VerificationKey]:
+    """Imports the keys that can verify tokens, and skips all others."""
     keys: dict[str, VerificationKey] = {}
     for document in documents:
         key = import_key(document) if isinstance(document, dict) else None

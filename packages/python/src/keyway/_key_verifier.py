@@ -20,12 +20,12 @@ MAX_KEYS = 32
 MAX_CHARACTERS = 20_000
 """Maximum characters of the keys of one request. The service accepts a body of 24 KiB."""
 
-SHAREABLE = re.compile(r"[\w.~+/=-]{1,2000}", re.ASCII)
-"""What may share a request: keys and tokens have no other characters (RFC 6750 section 2.1). Anything else is checked
-alone, so that no stranger's credential can make a request fail that others share."""
+SHAREABLE_CREDENTIAL = re.compile(r"[\w.~+/=-]{1,2000}", re.ASCII)
+"""Credentials that may share a request: keys and tokens have no other characters (RFC 6750 section 2.1). Anything else
+is verified in a request of its own, so that no stranger's malformed credential can make a shared request fail."""
 
 
-class _Waiting(NamedTuple):
+class _PendingVerification(NamedTuple):
     check: dict[str, Any]
     answer: asyncio.Future[Any]
 
@@ -35,23 +35,23 @@ class KeyVerifier:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[_PendingVerification] = deque()
         self._workers: set[asyncio.Task[None]] = set()
 
     async def verify(self, check: dict[str, Any]) -> Any:
         """Verifies one key. `check` is the body of a single introspection."""
-        waiting = _Waiting(check, asyncio.get_running_loop().create_future())
+        waiting = _PendingVerification(check, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         if len(self._workers) < MAX_IN_PROGRESS:
-            worker = asyncio.create_task(self._work())
+            worker = asyncio.create_task(self._send_batches())
             self._workers.add(worker)
             worker.add_done_callback(self._workers.discard)
         return await waiting.answer
 
-    async def _work(self) -> None:
+    async def _send_batches(self) -> None:
         # The task runs after the current turn of the event loop, so that all calls of the turn are sent together.
         while self._waiting:
-            batch = [self._waiting.popleft() for _ in range(_sharers_of(self._waiting))]
+            batch = [self._waiting.popleft() for _ in range(_next_batch_size(self._waiting))]
             # The callers of some may have been cancelled in the meantime.
             batch = [each for each in batch if not each.answer.done()]
             if len(batch) == 1:
@@ -59,13 +59,13 @@ class KeyVerifier:
             elif batch:
                 await self._send_together(batch)
 
-    async def _send_together(self, batch: list[_Waiting]) -> None:
+    async def _send_together(self, batch: list[_PendingVerification]) -> None:
         try:
             body = {"tokens": [each.check for each in batch]}
             answers = (await self._call("/auth/introspections", body))["data"]
         except KeywayError as error:
-            # The whole request was refused, for its form or by an older service, and nothing was counted: send each
-            # alone.
+            # The service refused the whole request, as malformed or because it is too old to know the path, and so
+            # counted no call: send each alone.
             if error.status in (400, 404, 413):
                 await asyncio.gather(*(self._send_alone(each) for each in batch))
             else:
@@ -84,7 +84,7 @@ class KeyVerifier:
         for each in batch[len(answers) :]:
             _fail(each, KeywayError("bad_response", "The response lacks a key."))
 
-    async def _send_alone(self, waiting: _Waiting) -> None:
+    async def _send_alone(self, waiting: _PendingVerification) -> None:
         try:
             answer = await self._call("/auth/introspect", waiting.check)
         except Exception as error:  # for example a value that cannot be written as JSON
@@ -97,7 +97,7 @@ class KeyVerifier:
         return await self._transport.call("POST", path, body=body, credential="app")
 
 
-def _sharers_of(waiting: deque[_Waiting]) -> int:
+def _next_batch_size(waiting: deque[_PendingVerification]) -> int:
     """How many of the waiting verifications, from the first one on, share the next request."""
     characters = 0
     for count, each in enumerate(islice(waiting, MAX_KEYS)):
@@ -110,10 +110,10 @@ def _sharers_of(waiting: deque[_Waiting]) -> int:
 def _is_shareable(check: dict[str, Any]) -> bool:
     """Checks types too, since callers may have no type checker."""
     token = check.get("token")
-    is_credential = isinstance(token, str) and SHAREABLE.fullmatch(token) is not None
+    is_credential = isinstance(token, str) and SHAREABLE_CREDENTIAL.fullmatch(token) is not None
     return is_credential and isinstance(check.get("consume") or 0, int)
 
 
-def _fail(waiting: _Waiting, error: Exception) -> None:
+def _fail(waiting: _PendingVerification, error: Exception) -> None:
     if not waiting.answer.done():
         waiting.answer.set_exception(error)

@@ -1,4 +1,4 @@
-"""The connections of one agent: from the first attempt, over renewals, moves and reconnects, to the stop."""
+"""The connections of one agent: from the first attempt, through renewals, moves and reconnections, to the stop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._events import Delivery, Disconnected, Emitter, Gap, Ready, Renewed, Stopp
 from ._handover import Handover
 from ._hub_connection import ABNORMAL, HubClosed, HubConnection
 from ._inbox import Inbox
-from ._lineage import Lineage
+from ._hub_session import HubSession
 from ._pending_sends import PendingSends
 from ._protocol import Frame, Json, reconnect_after
 from ._renewal import Renewal
@@ -26,15 +26,16 @@ from ._token_source import TokenSource
 from ._watching import Watching
 
 DRAIN_MARGIN_SECONDS = 5.0
-"""How long a drained connection is kept open after its announced end."""
-LONGEST_DRAIN_SECONDS = 60.0
+"""How long after the announced time a connection that the node has not closed is kept open."""
+MAX_CLOSE_IN_SECONDS = 60.0
+"""Longest announced time until the close that is believed."""
 RESUMED_ELSEWHERE = 4409
-"""Close code for a socket whose connection was resumed by another one."""
+"""Close code of a socket whose connection was resumed over another socket."""
 
 _LOG = logging.getLogger("keyway")
 
 
-class _Live:
+class _LiveConnection:
     """The connection in use."""
 
     def __init__(self, connection: HubConnection, renewal: Renewal, since: float, ready: Ready) -> None:
@@ -64,8 +65,8 @@ class Lifecycle:
         self._retries = Retries()
         self._id_prefix = secrets.token_hex(16)
         self._id_counter = 0
-        self._current: _Live | None = None
-        self._latest = Lineage()
+        self._current: _LiveConnection | None = None
+        self._latest_session = HubSession()
         self._drained: dict[HubConnection, Cancel] = {}
         self._connections: set[HubConnection] = set()
         self._dialing: Dial | None = None
@@ -112,11 +113,11 @@ class Lifecycle:
         self._tokens.stop()
         self._end_connections()
         self.responder.stop()
-        self.requests.refuse_all(error or _closed_error())
-        self.sends.refuse_all(error or _closed_error())
-        iterated = self.inbox.end(error)
-        iterated = self.watching.end(error) or iterated
-        if error and not iterated and not self._emitter.has("stopped"):
+        self.requests.reject_all(error or _closed_error())
+        self.sends.reject_all(error or _closed_error())
+        had_iterators = self.inbox.end(error)
+        had_iterators = self.watching.end(error) or had_iterators
+        if error and not had_iterators and not self._emitter.has("stopped"):
             # Without a listener the reason would be lost, and the stop would look like a bug of the program.
             _LOG.error("The agent stopped. %s", error.message)
         self._emitter.emit("stopped", self.stopped)
@@ -135,25 +136,25 @@ class Lifecycle:
             self._cancel_wait()
         if self._current:
             self._current.renewal.stop()
-            if connection.lineage is not self._latest:
+            if connection.session is not self._latest_session:
                 self._handover.begin(self._current.connection, connection)
-        resumed = connection.lineage is self._latest
-        previous, self._latest = self._latest, connection.lineage
+        resumed = connection.session is self._latest_session
+        previous, self._latest_session = self._latest_session, connection.session
         renewal = self._renewal_of(connection)
         ready = _ready_event(frame, resumed)
-        self._current = _Live(connection, renewal, self._clock.now(), ready)
+        self._current = _LiveConnection(connection, renewal, self._clock.now(), ready)
         renewal.schedule(frame.get("expires_in"))
-        self.sends.use(connection)
-        self.watching.use(connection)
+        self.sends.send_over(connection)
+        self.watching.watch_over(connection)
         self._emitter.emit("ready", ready)
         if not resumed and previous.connection_id:
             self._emitter.emit("gap", Gap(ready.connection_id, previous.connection_id))
 
     def on_frame(self, connection: HubConnection, frame: Frame) -> None:
-        """The hub sent another frame than `ready`."""
+        """The hub sent a frame other than `ready`."""
         kind = frame["type"]
         if kind == "message":
-            if connection.lineage.is_new(frame):
+            if connection.session.is_new(frame):
                 self._handover.arrived(connection, frame)
         elif kind == "pong":
             self._handover.caught_up(connection)
@@ -165,29 +166,29 @@ class Lifecycle:
         elif kind == "draining":
             self._drain(connection, frame.get("close_in_seconds"))
         elif kind in ("presence", "joined", "left"):
-            self.watching.take(connection, frame)
+            self.watching.receive(connection, frame)
         elif self._current and self._current.connection is connection:
-            self._about_token(self._current.renewal, kind, frame)
+            self._handle_token_frame(self._current.renewal, kind, frame)
 
     def on_closed(self, connection: HubConnection, closed: HubClosed) -> None:
-        """The connection ended by itself."""
+        """The connection ended without `close`: by the hub, or by a failure."""
         if self.stopped:
             return
-        self._drained.pop(connection, _nothing)()
+        self._drained.pop(connection, _no_timer)()
         self._handover.caught_up(connection)
         self.sends.lost(connection)
         if self._dialing and self._dialing.connection is connection:
             self._dialing.fail(closed)
         elif self._current and self._current.connection is connection:
             self._current.renewal.stop()
-            if closed.code == RESUMED_ELSEWHERE and connection.lineage.is_offered:
+            if closed.code == RESUMED_ELSEWHERE and connection.session.is_offered:
                 if self._dialing:
-                    self._current = None  # by the attempt in progress, whose `ready` follows
+                    self._current = None  # resumed by the attempt in progress, whose `ready` follows
                     return
-                closed = HubClosed(ABNORMAL, closed.reason)  # by an attempt that was given up
+                closed = HubClosed(ABNORMAL, closed.reason)  # resumed by an attempt that was given up
             self._retries.after_connection_of(self._clock.now() - self._current.since)
             self._current = None
-            self._come_back(closed)
+            self._reconnect_or_stop(closed)
         elif reconnect_after(closed.code) == "never" and closed.code != RESUMED_ELSEWHERE:
             self.stop(stop_error_from_close(closed.code, closed.reason))
 
@@ -197,15 +198,15 @@ class Lifecycle:
             token=token,
             clock=self._clock,
             events=self,
-            resumes=self._latest,
+            resumes=self._latest_session,
             ssl=self._ssl,
         )
-        self._connections = {each for each in self._connections if not each.is_gone} | {connection}
+        self._connections = {each for each in self._connections if not each.has_ended} | {connection}
         return connection
 
     def _dial_failed(self, why: HubClosed | BaseException) -> None:
         self._dialing = None
-        self._come_back(why)
+        self._reconnect_or_stop(why)
 
     def _renewal_of(self, connection: HubConnection) -> Renewal:
         return Renewal(
@@ -215,7 +216,7 @@ class Lifecycle:
             is_final=self._stop_if_final,
         )
 
-    def _about_token(self, renewal: Renewal, kind: str, frame: Frame) -> None:
+    def _handle_token_frame(self, renewal: Renewal, kind: str, frame: Frame) -> None:
         if kind == "token_expiring":
             renewal.expiring()
         elif kind == "token_accepted":
@@ -223,10 +224,10 @@ class Lifecycle:
             self._emitter.emit("renewed", Renewed(frame.get("expires_in", 0)))
 
     def _message(self, connection: HubConnection, frame: Frame) -> None:
-        if not self.inbox.is_new(connection.lineage, frame):
+        if not self.inbox.is_new(connection.session, frame):
             return
-        if not self.requests.take(frame) and not self.responder.take(frame):
-            self._emitter.emit("message", self.inbox.take(frame))
+        if not self.requests.handle_answer(frame) and not self.responder.handle_request(frame):
+            self._emitter.emit("message", self.inbox.deliver(frame))
 
     def _refused(self, connection: HubConnection, frame: Frame) -> None:
         if self.watching.refused(connection, frame):
@@ -235,8 +236,8 @@ class Lifecycle:
         if message_id is not None and code in ("rate_limited", "out_of_order"):
             self.sends.postpone(connection, message_id)
         elif message_id is not None:
-            is_ours = code in ("unknown_type", "invalid_frame")
-            self.sends.refuse(message_id, KeywayError("refused" if is_ours else code, detail))
+            is_malformed = code in ("unknown_type", "invalid_frame")
+            self.sends.reject(message_id, KeywayError("refused" if is_malformed else code, detail))
         elif self._current and self._current.connection is connection and code != "unknown_type":
             self._current.renewal.refused()
 
@@ -245,20 +246,20 @@ class Lifecycle:
         if not self._current or self._current.connection is not connection or connection in self._drained:
             return
         announced = close_in_seconds if isinstance(close_in_seconds, (int, float)) else 0.0
-        ends_in = max(0.0, min(announced, LONGEST_DRAIN_SECONDS))
+        closes_in = max(0.0, min(announced, MAX_CLOSE_IN_SECONDS))
 
         def give_up() -> None:
             connection.close()
             self.on_closed(connection, HubClosed(1012, "restarting"))
 
-        self._drained[connection] = self._clock.after(ends_in + DRAIN_MARGIN_SECONDS, give_up)
-        self._dial_after(self._clock.random() * min(RESTART_JITTER_SECONDS, ends_in / 2))
+        self._drained[connection] = self._clock.after(closes_in + DRAIN_MARGIN_SECONDS, give_up)
+        self._dial_after(self._clock.random() * min(RESTART_JITTER_SECONDS, closes_in / 2))
 
-    def _come_back(self, why: HubClosed | BaseException) -> None:
+    def _reconnect_or_stop(self, why: HubClosed | BaseException) -> None:
         """Schedules the next attempt, or stops the agent, and emits the event."""
         if self._stop_if_final(why):
             return
-        closed = why if isinstance(why, HubClosed) else _described(why)
+        closed = why if isinstance(why, HubClosed) else _closed_by_error(why)
         reconnect = reconnect_after(closed.code)
         if reconnect == "never":
             self._disconnected(Disconnected(closed.code, closed.reason, will_reconnect=False))
@@ -286,10 +287,10 @@ class Lifecycle:
     def _stop_if_final(self, error: object) -> bool:
         if not isinstance(error, KeywayError) or not is_final(error):
             return False
-        stop = stop_error_from_exchange(error)
+        stop_error = stop_error_from_exchange(error)
         self._end_connections()
-        self._disconnected(Disconnected(1000, stop.code, will_reconnect=False, error=stop))
-        self.stop(stop)
+        self._disconnected(Disconnected(1000, stop_error.code, will_reconnect=False, error=stop_error))
+        self.stop(stop_error)
         return True
 
     def _end_connections(self) -> None:
@@ -322,11 +323,11 @@ def _ready_event(frame: Frame, resumed: bool) -> Ready:
     )
 
 
-def _described(why: BaseException) -> HubClosed:
+def _closed_by_error(why: BaseException) -> HubClosed:
     if isinstance(why, KeywayError):
         return HubClosed(ABNORMAL, why.code, why)
     return HubClosed(ABNORMAL, str(why))
 
 
-def _nothing() -> None:
-    """No timer runs."""
+def _no_timer() -> None:
+    """The cancel function while no timer runs."""

@@ -6,7 +6,7 @@ import re
 from typing import Any, Dict, List, Literal, Union
 
 Json = Union[None, bool, int, float, str, List["Json"], Dict[str, "Json"]]
-"""JSON as it travels in `data`."""
+"""A JSON value, as in `data`."""
 Frame = Dict[str, Any]
 """One message of the hub protocol: a JSON object with a `type`."""
 
@@ -17,11 +17,11 @@ HUB_BEARER_PREFIX = "bearer."
 HUB_RESUME_PREFIX = "resume."
 """A broken connection is resumed by offering `resume.<resume_token>.<last seq>` as well."""
 REQUEST_ID_PREFIX = "request."
-"""A message whose id begins so is a request: its receivers send one answer."""
+"""A message whose id has this prefix is a request: each receiver sends one answer."""
 HUB_MAX_FRAME_BYTES = 64 * 1024
 """Largest text frame either side may send."""
 API_KEY_PATTERN = re.compile(r"svc_[0-9A-Za-z]{32}", re.ASCII)
-"""An API key, as a whole."""
+"""The pattern of a whole API key."""
 
 Reconnect = Literal["now", "backoff", "exchange", "never"]
 

@@ -1,4 +1,4 @@
-"""Renews one connection's token in place, before it ends."""
+"""Renews one connection's token in place, before the token expires."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ._token_source import TokenSource, lifetime_seconds
 
 RENEW_AT_SHARE = 0.8
 JITTER_SHARE = 0.1
-"""A random part of this fraction is subtracted, so that agents do not renew at once."""
-SHORTEST_PAUSE_SECONDS = 5.0
-"""Minimum interval: a key that is about to expire yields ever shorter tokens."""
+"""A random part of this fraction is subtracted, so that agents do not renew simultaneously."""
+MIN_INTERVAL_SECONDS = 5.0
+"""Minimum interval between renewals, since a key that is about to expire yields ever shorter-lived tokens."""
 ANSWER_DEADLINE_SECONDS = 10.0
-"""If the hub does not answer a renewal within this time, it is sent again."""
+"""If the hub does not answer a renewal within this time, the agent renews again."""
 SHORTEST_RETRY_SECONDS = 1.0
 
 
@@ -36,7 +36,7 @@ class Renewal:
         self._clock = clock
         self._present = present
         self._is_final = is_final
-        self._cancel_timer: Callable[[], None] = _nothing
+        self._cancel_timer: Callable[[], None] = _no_timer
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
         self._failures = 0
@@ -48,7 +48,7 @@ class Renewal:
     def schedule(self, expires_in: object) -> None:
         """The hub reported the remaining lifetime of the current token."""
         share = RENEW_AT_SHARE - JITTER_SHARE * self._clock.random()
-        self._renew_after(max(lifetime_seconds(expires_in) * share, self._pause_left()))
+        self._renew_after(max(lifetime_seconds(expires_in) * share, self._remaining_pause()))
 
     def accepted(self, expires_in: object) -> None:
         """The hub accepted the new token."""
@@ -66,15 +66,15 @@ class Renewal:
 
     def expiring(self) -> None:
         """The hub sent `token_expiring`: renew now."""
-        self._renew_after(self._pause_left())
+        self._renew_after(self._remaining_pause())
 
     def stop(self) -> None:
         """Stops the timer and the exchange."""
         self._stopped = True
         self._cancel_timer()
 
-    def _pause_left(self) -> float:
-        return max(0.0, max(self._tried_at + SHORTEST_PAUSE_SECONDS, self._refused_until) - self._clock.now())
+    def _remaining_pause(self) -> float:
+        return max(0.0, max(self._tried_at + MIN_INTERVAL_SECONDS, self._refused_until) - self._clock.now())
 
     def _renew_after(self, seconds: float) -> None:
         self._cancel_timer()
@@ -101,12 +101,12 @@ class Renewal:
         self._renew_after(ANSWER_DEADLINE_SECONDS)
 
     def _retry(self, error: Exception | None = None) -> None:
-        asked = (error.retry_after or 0.0) if isinstance(error, KeywayError) else 0.0
-        self._refused_until = self._clock.now() + asked
+        retry_after = (error.retry_after or 0.0) if isinstance(error, KeywayError) else 0.0
+        self._refused_until = self._clock.now() + retry_after
         wait = full_jitter(self._failures, self._clock.random())
         self._failures += 1
-        self._renew_after(asked + max(SHORTEST_RETRY_SECONDS, wait))
+        self._renew_after(retry_after + max(SHORTEST_RETRY_SECONDS, wait))
 
 
-def _nothing() -> None:
-    """No timer runs."""
+def _no_timer() -> None:
+    """The cancel function while no timer runs."""

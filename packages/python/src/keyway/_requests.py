@@ -11,7 +11,7 @@ from ._events import Delivery
 from ._protocol import REQUEST_ID_PREFIX, Frame, Json
 
 MAX_PENDING = 1000
-"""Requests without an answer; more are refused at once."""
+"""Maximum number of requests without an answer; more are refused at once."""
 DEFAULT_TIMEOUT_SECONDS = 30.0
 MAX_TIMEOUT_SECONDS = 86_400.0
 
@@ -19,11 +19,11 @@ Send = Callable[[str, str, Json], Awaitable[Delivery]]
 """Sends a message with an id to a receiver."""
 
 
-class _Pending:
+class _PendingRequest:
     def __init__(self) -> None:
         self.result: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
-        self.reached: int | None = None
-        """Number of receivers, held ones included; None until the hub acknowledged it."""
+        self.receivers: int | None = None
+        """Number of receivers, held ones included; None until the hub has acknowledged the request."""
         self.refused_by: set[str] = set()
         self.last_refusal: KeywayError | None = None
 
@@ -32,10 +32,10 @@ class _Pending:
             self.result.set_exception(error)
 
     def fail_if_all_refused(self) -> None:
-        """An answer may arrive before the acknowledgement, which says how many can come."""
-        if self.reached == 0:
-            self.fail(_nobody())
-        elif self.reached is not None and len(self.refused_by) >= self.reached and self.last_refusal:
+        """Waits for the acknowledgement too, which has the number of receivers: an answer may arrive before it."""
+        if self.receivers == 0:
+            self.fail(_no_responders())
+        elif self.receivers is not None and len(self.refused_by) >= self.receivers and self.last_refusal:
             self.fail(self.last_refusal)
 
 
@@ -44,12 +44,12 @@ class Requests:
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._pending: dict[str, _Pending] = {}
+        self._pending: dict[str, _PendingRequest] = {}
         self._id_prefix = f"{REQUEST_ID_PREFIX}{secrets.token_hex(16)}-"
         self._counter = 0
 
-    async def ask(self, to: str, data: Json, timeout: float) -> Json:
-        """The first result, or the error once every receiver refused."""
+    async def request(self, to: str, data: Json, timeout: float) -> Json:
+        """Returns the first result; raises once every receiver has refused."""
         if not 0 < timeout <= MAX_TIMEOUT_SECONDS:
             message = f"timeout: must be more than 0 and at most {MAX_TIMEOUT_SECONDS:g} seconds, for example 5."
             raise KeywayError("invalid_configuration", message)
@@ -58,7 +58,7 @@ class Requests:
             raise KeywayError("queue_full", message, retryable=True)
         self._counter += 1
         request_id = f"{self._id_prefix}{self._counter}"
-        pending = self._pending[request_id] = _Pending()
+        pending = self._pending[request_id] = _PendingRequest()
         sending = asyncio.ensure_future(self._send(request_id, to, data))
         sending.add_done_callback(lambda sent: _sent(pending, sent))
         try:
@@ -70,50 +70,51 @@ class Requests:
             del self._pending[request_id]
             sending.cancel()  # has no effect on what the hub has acknowledged
 
-    def take(self, frame: Frame) -> bool:
-        """Whether a message is an answer to any request; those that came too late or for other agents are dropped."""
+    def handle_answer(self, frame: Frame) -> bool:
+        """Handles a message that is an answer, and returns whether it is; answers that are late or for other agents are
+        dropped."""
         reply_to = frame.get("reply_to")
         if not isinstance(reply_to, str) or not reply_to.startswith(REQUEST_ID_PREFIX):
             return False
         pending = self._pending.get(reply_to)
         if pending and not pending.result.done():
-            _answer(pending, str(frame.get("from")), frame.get("data"))
+            _handle_data(pending, str(frame.get("from")), frame.get("data"))
         return True
 
-    def refuse_all(self, error: KeywayError) -> None:
+    def reject_all(self, error: KeywayError) -> None:
         """Rejects all requests: no answer will come any more."""
         for pending in self._pending.values():
             pending.fail(error)
 
 
-def _sent(pending: _Pending, sent: asyncio.Future[Delivery]) -> None:
+def _sent(pending: _PendingRequest, sent: asyncio.Future[Delivery]) -> None:
     if sent.cancelled():
         return
     error = sent.exception()
     if error is not None:
         return pending.fail(error)
     delivery = sent.result()
-    pending.reached = delivery.delivered + delivery.held
+    pending.receivers = delivery.delivered + delivery.held
     pending.fail_if_all_refused()
 
 
-def _answer(pending: _Pending, sender: str, data: Any) -> None:
-    """Data of an answer that has another form is itself the result, so that any client can answer."""
+def _handle_data(pending: _PendingRequest, sender: str, data: Any) -> None:
+    """Data without `result` or `error` is itself the result, so that clients without this convention can answer."""
     error = data.get("error") if isinstance(data, dict) else None
     if isinstance(error, dict) and isinstance(error.get("code"), str) and isinstance(error.get("message"), str):
         pending.refused_by.add(sender)
-        pending.last_refusal = _refusal(error["code"], error["message"])
+        pending.last_refusal = _refusal_error(error["code"], error["message"])
         pending.fail_if_all_refused()
     else:
         pending.result.set_result(data["result"] if isinstance(data, dict) and "result" in data else data)
 
 
-def _refusal(code: str, message: str) -> KeywayError:
+def _refusal_error(code: str, message: str) -> KeywayError:
     if code == "no_handler":
-        return _nobody()
+        return _no_responders()
     return KeywayError("request_failed", message, reason=code, retryable=code == "busy")
 
 
-def _nobody() -> KeywayError:
+def _no_responders() -> KeywayError:
     advice = "No agent that answers requests is connected there. Check the id, or try again later."
     return KeywayError("no_responders", advice, retryable=True)

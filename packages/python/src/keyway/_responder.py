@@ -11,23 +11,23 @@ from ._errors import KeywayError
 from ._events import Delivery, Request
 from ._protocol import REQUEST_ID_PREFIX, Frame, Json
 
-MAX_HANDLED = 100
-"""Requests that are handled at a time."""
+MAX_CONCURRENT_REQUESTS = 100
+"""Maximum number of requests that are handled concurrently."""
 MAX_KEPT_ANSWERS = 256
 """Number of answers that are kept for repeated requests: a sender repeats what was not acknowledged."""
 MAX_ERROR_LENGTH = 1000
 """Maximum length of an error's message, in characters."""
 
 Handler = Callable[[Request], Union[Json, Awaitable[Json]]]
-"""Its result is the answer. It may raise a `KeywayError` `request_failed` with a `reason` of its own."""
+"""A handler's result is the answer. It may raise a `KeywayError` `request_failed` with a `reason` of its own."""
 Send = Callable[[str, Json, str], Awaitable[Delivery]]
 """Sends an answer to a connection, in reply to a request."""
 
 
-class _Handled:
+class _HandledRequest:
     def __init__(self, sender: str) -> None:
         self.sender = sender
-        """The requesting connection; after a reconnection another one."""
+        """The requesting connection; after the requester reconnected and asked again, its new one."""
         self.answer: Json = None
 
 
@@ -36,37 +36,37 @@ class Responder:
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._handled: OrderedDict[str, _Handled] = OrderedDict()
+        self._handled: OrderedDict[str, _HandledRequest] = OrderedDict()
         self._running = 0
         self._tasks: set[asyncio.Future[None]] = set()
         self.handler: Handler | None = None
 
-    def take(self, frame: Frame) -> bool:
-        """Whether a message is a request; one that was handled before gets the same answer again."""
+    def handle_request(self, frame: Frame) -> bool:
+        """Handles a message that is a request, and returns whether it is; a repeated request gets the same answer."""
         request_id, sender = str(frame.get("id")), str(frame.get("from"))
         if not request_id.startswith(REQUEST_ID_PREFIX):
             return False
-        name = f"{frame.get('from_key_id')} {request_id}"
-        known = self._handled.get(name)
-        if known:
-            known.sender = sender
-            if known.answer is not None:
-                self._begin(self._reply(sender, request_id, known.answer))
+        request_key = f"{frame.get('from_key_id')} {request_id}"
+        repeated = self._handled.get(request_key)
+        if repeated:
+            repeated.sender = sender
+            if repeated.answer is not None:
+                self._begin(self._reply(sender, request_id, repeated.answer))
         elif self.handler is None:
-            self._begin(self._reply(sender, request_id, _error("no_handler", "This agent answers no requests.")))
-        elif self._running >= MAX_HANDLED:
-            busy = _error("busy", f"This agent handles {MAX_HANDLED} requests already.")
+            self._begin(self._reply(sender, request_id, _error_answer("no_handler", "This agent answers no requests.")))
+        elif self._running >= MAX_CONCURRENT_REQUESTS:
+            busy = _error_answer("busy", f"This agent handles {MAX_CONCURRENT_REQUESTS} requests already.")
             self._begin(self._reply(sender, request_id, busy))
         else:
             request = Request(request_id, sender, frame.get("from_key_id"), frame.get("data"))
-            # Kept and counted before its task begins, since the next frame may be read before that.
-            handled = self._keep(name, sender)
+            # Remembered and counted before the task begins, since the next frame may be read before that.
+            handled = self._remember(request_key, sender)
             self._running += 1
             self._begin(self._handle(handled, request, self.handler))
         return True
 
     def stop(self) -> None:
-        """Cancels the handlers that run."""
+        """Cancels the running handlers."""
         for task in self._tasks:
             task.cancel()
 
@@ -75,13 +75,13 @@ class Responder:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _keep(self, name: str, sender: str) -> _Handled:
-        handled = self._handled[name] = _Handled(sender)
+    def _remember(self, request_key: str, sender: str) -> _HandledRequest:
+        handled = self._handled[request_key] = _HandledRequest(sender)
         if len(self._handled) > MAX_KEPT_ANSWERS:
             self._handled.popitem(last=False)
         return handled
 
-    async def _handle(self, handled: _Handled, request: Request, handler: Handler) -> None:
+    async def _handle(self, handled: _HandledRequest, request: Request, handler: Handler) -> None:
         try:
             handled.answer = await _answer(handler, request)
             await self._reply(handled.sender, request.id, handled.answer)
@@ -89,14 +89,15 @@ class Responder:
             self._running -= 1
 
     async def _reply(self, to: str, request_id: str, answer: Json) -> None:
-        """An answer that is no JSON or too long is a failure; one that cannot be sent is given up."""
+        """An answer that is not JSON or too long is replaced by the error `failed`; other errors of the send are
+        ignored."""
         try:
             await self._send(to, answer, request_id)
         except KeywayError as error:
             if error.code not in ("too_large", "invalid_request"):
                 return
             try:
-                await self._send(to, _error("failed", error.message), request_id)
+                await self._send(to, _error_answer("failed", error.message), request_id)
             except KeywayError:
                 return
 
@@ -106,10 +107,10 @@ async def _answer(handler: Handler, request: Request) -> Json:
         result: Any = handler(request)
         return {"result": await result if inspect.isawaitable(result) else result}
     except KeywayError as error:
-        return _error(error.reason or "failed", error.message)
+        return _error_answer(error.reason or "failed", error.message)
     except Exception as error:
-        return _error("failed", str(error))
+        return _error_answer("failed", str(error))
 
 
-def _error(code: str, message: str) -> Json:
+def _error_answer(code: str, message: str) -> Json:
     return {"error": {"code": code, "message": message[:MAX_ERROR_LENGTH]}}

@@ -22,7 +22,7 @@ class SessionTokens:
     def __init__(self, store: TokenStore, refresh: Refresh) -> None:
         self._store = store
         self._send_refresh = refresh
-        self._flight: asyncio.Task[SessionAnswer | None] | None = None
+        self._refresh_in_progress: asyncio.Task[SessionAnswer | None] | None = None
 
     def access(self) -> str | None:
         """The access token; None when nobody is signed in."""
@@ -34,41 +34,41 @@ class SessionTokens:
         tokens = self._store.get()
         return tokens.refresh if tokens else None
 
-    async def keep(self, answer: SessionAnswer) -> None:
+    async def store_sign_in(self, answer: SessionAnswer) -> None:
         """Stores the tokens of a sign-in, after a refresh in progress, whose answer would replace them."""
         async with self._exclusive():
-            self._store.set(_stored(answer))
+            self._store.set(_to_stored_tokens(answer))
 
-    async def forget(self) -> None:
+    async def delete(self) -> None:
         """Removes the tokens."""
         async with self._exclusive():
             self._store.delete()
 
-    async def refresh(self, refused: str | None = None) -> SessionAnswer | None:
-        """Refreshes the tokens, unless `refused`, the rejected access token, was replaced meanwhile: then the answer is
-        None."""
-        if self._flight is None:
-            self._flight = asyncio.create_task(self._alone(refused))
-            self._flight.add_done_callback(self._landed)
-        return await asyncio.shield(self._flight)
+    async def refresh(self, rejected_token: str | None = None) -> SessionAnswer | None:
+        """Refreshes the tokens, unless `rejected_token`, the rejected access token, was replaced meanwhile: then the
+        answer is None."""
+        if self._refresh_in_progress is None:
+            self._refresh_in_progress = asyncio.create_task(self._renew_exclusively(rejected_token))
+            self._refresh_in_progress.add_done_callback(self._refresh_done)
+        return await asyncio.shield(self._refresh_in_progress)
 
-    def _landed(self, flight: asyncio.Task[SessionAnswer | None]) -> None:
-        self._flight = None
-        if not flight.cancelled():
-            flight.exception()  # awaiting callers handle the exception; this marks it as retrieved if there are none
+    def _refresh_done(self, refresh: asyncio.Task[SessionAnswer | None]) -> None:
+        self._refresh_in_progress = None
+        if not refresh.cancelled():
+            refresh.exception()  # awaiting callers handle the exception; this marks it as retrieved if there are none
 
     def _exclusive(self) -> AsyncContextManager[None]:
         return self._store.exclusive() if isinstance(self._store, SharedTokenStore) else nullcontext()
 
-    async def _alone(self, refused: str | None) -> SessionAnswer | None:
+    async def _renew_exclusively(self, rejected_token: str | None) -> SessionAnswer | None:
         async with self._exclusive():
-            return await self._renew(refused)
+            return await self._renew(rejected_token)
 
-    async def _renew(self, refused: str | None) -> SessionAnswer | None:
+    async def _renew(self, rejected_token: str | None) -> SessionAnswer | None:
         tokens = self._store.get()
         if tokens is None:
             raise not_signed_in()
-        if refused is not None and tokens.access != refused:
+        if rejected_token is not None and tokens.access != rejected_token:
             return None
         # Stored before it is used: if this process dies before the response, the next one retries with the same key and
         # gets the same successor, instead of triggering reuse detection.
@@ -80,11 +80,11 @@ class SessionTokens:
             if error.status == 401:
                 self._store.delete()
             raise
-        self._store.set(_stored(answer))
+        self._store.set(_to_stored_tokens(answer))
         return answer
 
 
-def _stored(answer: SessionAnswer) -> StoredTokens:
+def _to_stored_tokens(answer: SessionAnswer) -> StoredTokens:
     return StoredTokens(answer["access_token"], answer["refresh_token"], answer["session_id"])
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ._errors import KeywayError
 
 _FINAL_STATUSES = frozenset({401, 403})
-"""Statuses of an exchange that no retry changes: the key is refused, whatever the code, which may be newer than this."""
+"""Statuses of an exchange that is not retryable: the key is refused, whatever the code, which may be unknown here."""
 
 _FINAL_CODES = frozenset({"invalid_api_key", "invalid_request", "invalid_configuration"})
-"""Further errors that no retry changes. `invalid_api_key` is also what a malformed key is refused with before a request."""
+"""Codes that are not retryable whatever the status; a malformed key has none, as it is refused before a request."""
 
 _ADVICE = {
     "invalid_api_key": "The API key is unknown here. Check that it is complete and belongs to this service.",
@@ -25,11 +25,11 @@ _ADVICE = {
 }
 
 _FALLBACK_REASONS = {1009: "too_big", 4400: "bad_message", 4409: "resumed_elsewhere", 4410: "revoked"}
-"""Proxies may drop the close reason, so the code alone decides."""
+"""The reason to assume for a code without a known reason, since proxies may drop it."""
 
 
 def is_final(error: object) -> bool:
-    """Whether an error of the token exchange stops the agent. `bad_response` may be that of a proxy on the way."""
+    """Whether an error of the token exchange stops the agent. `bad_response` may come from a proxy."""
     if not isinstance(error, KeywayError):
         return False
     return error.code in _FINAL_CODES or (error.status in _FINAL_STATUSES and error.code != "bad_response")
@@ -37,15 +37,15 @@ def is_final(error: object) -> bool:
 
 def stop_error_from_exchange(error: KeywayError) -> KeywayError:
     """The error of an agent whose exchange was refused permanently."""
-    stop = KeywayError(
+    stop_error = KeywayError(
         error.code,
         _ADVICE.get(error.code, error.message),
         status=error.status,
         request_id=error.request_id,
         errors=error.errors,
     )
-    stop.__cause__ = error
-    return stop
+    stop_error.__cause__ = error
+    return stop_error
 
 
 def stop_error_from_close(code: int, reason: str) -> KeywayError:
@@ -56,7 +56,8 @@ def stop_error_from_close(code: int, reason: str) -> KeywayError:
 
 
 def _error_code(code: int, reason: str) -> str:
-    """The reason of 4403 is the error code with which the exchange refuses the key, maybe one newer than this version."""
+    """The reason of a close with 4403 is the error code by which an exchange refuses the key; it may be unknown
+    here."""
     if code == 4410:
         return "revoked"
     return reason if code == 4403 and reason else "refused"

@@ -14,12 +14,12 @@ MAX_BUFFERED = 10_000
 
 
 class Stream(AsyncIterator[Item], Generic[Item]):
-    """Buffered items are still delivered after its end. `what` names them in the error of a slow iterator."""
+    """Buffered items are still delivered after `end`. `items` is what they are called in errors, in the plural."""
 
-    def __init__(self, on_close: Callable[[Stream[Item]], None], what: str) -> None:
+    def __init__(self, on_close: Callable[[Stream[Item]], None], items: str) -> None:
         self._queue: asyncio.Queue[tuple[Item] | KeywayError | None] = asyncio.Queue()
         self._on_close = on_close
-        self._what = what
+        self._items = items
         self._ended = False
 
     def push(self, item: Item) -> None:
@@ -29,7 +29,7 @@ class Stream(AsyncIterator[Item], Generic[Item]):
         self._queue.put_nowait((item,))
         if self._queue.qsize() > MAX_BUFFERED:
             self._queue = asyncio.Queue()
-            self.end(KeywayError("queue_full", f"More than {MAX_BUFFERED} {self._what} waited. Read them faster."))
+            self.end(KeywayError("queue_full", f"More than {MAX_BUFFERED} {self._items} waited. Read them faster."))
             self._on_close(self)
 
     def end(self, error: KeywayError | None) -> None:

@@ -16,10 +16,10 @@ from ._protocol import API_KEY_PATTERN
 USABLE_SHARE = 0.8
 """Fraction of the lifetime after which a token is no longer used for a new connection."""
 EXCHANGE_TIMEOUT_SECONDS = 8.0
-"""Shorter than a whole attempt, so that the next attempt starts a new exchange."""
+"""Shorter than the timeout of a connection attempt, so that the next attempt starts a new exchange."""
 FALLBACK_LIFETIME_SECONDS = 60.0
-"""If the lifetime is no positive number; the hub's notices correct it."""
-LONGEST_LIFETIME_SECONDS = 86_400.0
+"""Used if the lifetime is not a positive number. The hub reports the actual lifetime in `ready`."""
+MAX_LIFETIME_SECONDS = 86_400.0
 
 
 class ExchangeAnswer(TypedDict, total=False):
@@ -51,42 +51,42 @@ class TokenSource:
         self._get_token = get_token
         self._new_client = new_client
         self._clock = clock
-        self._flight: asyncio.Task[str] | None = None
-        self._held: tuple[str, float] | None = None
+        self._exchange_in_progress: asyncio.Task[str] | None = None
+        self._cached: tuple[str, float] | None = None
         if get_token is None:
             _check_key(api_key)
 
     async def get(self) -> str:
         """A token for a new connection."""
-        if self._held and self._clock.now() < self._held[1]:
-            return self._held[0]
+        if self._cached and self._clock.now() < self._cached[1]:
+            return self._cached[0]
         return await self.fresh()
 
     async def fresh(self) -> str:
         """A new token, or that of the exchange in progress."""
-        if self._flight is None:
-            self._flight = asyncio.create_task(self._obtain())
-            self._flight.add_done_callback(self._landed)
-        return await asyncio.shield(self._flight)
+        if self._exchange_in_progress is None:
+            self._exchange_in_progress = asyncio.create_task(self._obtain())
+            self._exchange_in_progress.add_done_callback(self._exchange_done)
+        return await asyncio.shield(self._exchange_in_progress)
 
     def forget(self) -> None:
         """Discards the cached token, which was refused."""
-        self._held = None
+        self._cached = None
 
     def stop(self) -> None:
         """Cancels the exchange in progress."""
-        if self._flight:
-            self._flight.cancel()
+        if self._exchange_in_progress:
+            self._exchange_in_progress.cancel()
 
-    def _landed(self, flight: asyncio.Task[str]) -> None:
-        self._flight = None
-        if not flight.cancelled():
-            flight.exception()  # awaiting callers handle the exception; this marks it as retrieved if there are none
+    def _exchange_done(self, exchange: asyncio.Task[str]) -> None:
+        self._exchange_in_progress = None
+        if not exchange.cancelled():
+            exchange.exception()  # awaiting callers handle the exception; this marks it as retrieved if there are none
 
     async def _obtain(self) -> str:
-        asked = self._clock.now()
+        requested_at = self._clock.now()
         try:
-            provided = await asyncio.wait_for(self._ask(), EXCHANGE_TIMEOUT_SECONDS)
+            provided = await asyncio.wait_for(self._request_token(), EXCHANGE_TIMEOUT_SECONDS)
         except asyncio.TimeoutError as cause:
             message = "The token exchange took too long."
             raise KeywayError("timeout", message, retryable=True, network_cause="timeout") from cause
@@ -95,11 +95,11 @@ class TokenSource:
         if not isinstance(token, str) or not token:
             raise KeywayError("bad_response", "The token source returned no token.", retryable=True)
         # Measured from the request, not the response: the token was issued at some point in between.
-        usable_until = asked + USABLE_SHARE * lifetime_seconds(answer.get("expires_in"))
-        self._held = (token, usable_until)
+        usable_until = requested_at + USABLE_SHARE * lifetime_seconds(answer.get("expires_in"))
+        self._cached = (token, usable_until)
         return token
 
-    async def _ask(self) -> ProvidedToken:
+    async def _request_token(self) -> ProvidedToken:
         if self._get_token:
             return await self._get_token()
         body = {"api_key": self._api_key}
@@ -111,10 +111,10 @@ class TokenSource:
 
 
 def lifetime_seconds(expires_in: object) -> float:
-    """Lifetime of a token, validated."""
+    """The lifetime of a token in seconds, validated."""
     if isinstance(expires_in, bool) or not isinstance(expires_in, (int, float)) or not expires_in > 0:
         return FALLBACK_LIFETIME_SECONDS
-    return min(float(expires_in), LONGEST_LIFETIME_SECONDS)
+    return min(float(expires_in), MAX_LIFETIME_SECONDS)
 
 
 def _check_key(api_key: str | None) -> None:

@@ -47,7 +47,10 @@ class Transport:
         credential: Credential = "user",
         repeatable: bool | None = None,
     ) -> Any:
-        """The answer's JSON. `repeatable`: whether a repetition has no second effect; default: unless it is a POST."""
+        """Returns the JSON of the answer.
+
+        :param repeatable: whether the call may be repeated without a second effect. Default: unless it is a POST
+        """
         request = _Request(method, path + _query(query), body, dict(headers or {}), repeatable)
         if credential == "none":
             return await self._send(request, None)
@@ -55,9 +58,9 @@ class Transport:
             return await self._send(request, self._app_credential())
         if self._api_key:
             return await self._send(request, f"Bearer {self._api_key}")
-        return await self._in_session(request)
+        return await self._call_in_session(request)
 
-    async def _in_session(self, request: _Request) -> Any:
+    async def _call_in_session(self, request: _Request) -> Any:
         access = self._tokens.access()
         if access is None:
             raise not_signed_in()
@@ -72,10 +75,10 @@ class Transport:
 
     async def _send(self, request: _Request, credential: str | None) -> Any:
         headers = {**request.headers, **({"authorization": credential} if credential else {})}
-        patience = self._retry if request.repeatable else _once(self._retry)
+        retry_options = self._retry if request.repeatable else _without_retries(self._retry)
         url = self._origin + request.path
         return await with_retries(
-            lambda: request_json(self._client, request.method, url, body=request.body, headers=headers), patience
+            lambda: request_json(self._client, request.method, url, body=request.body, headers=headers), retry_options
         )
 
     def _app_credential(self) -> str:
@@ -106,9 +109,9 @@ def segment(value: str) -> str:
 
 
 def _query(query: Mapping[str, object] | None) -> str:
-    given = {name: str(value) for name, value in (query or {}).items() if value is not None}
-    return f"?{urlencode(given)}" if given else ""
+    parameters = {name: str(value) for name, value in (query or {}).items() if value is not None}
+    return f"?{urlencode(parameters)}" if parameters else ""
 
 
-def _once(retry: RetryOptions) -> RetryOptions:
+def _without_retries(retry: RetryOptions) -> RetryOptions:
     return RetryOptions(0, retry.longest_wait_seconds, retry.timeout_seconds, retry.clock)

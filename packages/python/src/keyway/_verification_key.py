@@ -14,7 +14,7 @@ MIN_RSA_BYTES = 256
 """Minimum size of an RSA key in bytes (RFC 7518 section 3.3)."""
 
 Verify = Callable[[bytes, bytes], None]
-"""Signature and message; raises `InvalidSignature`."""
+"""Verifies a signature, the first argument, of a message; raises `InvalidSignature`."""
 
 
 class VerificationKey:
@@ -39,17 +39,17 @@ class VerificationKey:
 
 def import_key(jwk: dict[str, Any]) -> VerificationKey | None:
     """The algorithm is that of the key's type; a member `alg` that names another excludes the key."""
-    kind = _KINDS.get((jwk.get("kty"), jwk.get("crv")))
-    if kind is None:
+    key_type = _KEY_TYPES.get((jwk.get("kty"), jwk.get("crv")))
+    if key_type is None:
         return None
-    alg, load = kind
+    alg, load = key_type
     if jwk.get("alg", alg) != alg or jwk.get("use", "sig") != "sig":
         return None
     _require_cryptography()
     try:
         verify = load(jwk)
     except ValueError:
-        return None  # no point on the curve
+        return None  # not a point on the curve
     return VerificationKey(alg, verify) if verify else None
 
 
@@ -87,7 +87,7 @@ def _rsa(jwk: dict[str, Any]) -> Verify | None:
     return lambda signature, message: key.verify(signature, message, PKCS1v15(), SHA256())
 
 
-_KINDS: dict[tuple[object, object], tuple[str, Callable[[dict[str, Any]], Verify | None]]] = {
+_KEY_TYPES: dict[tuple[object, object], tuple[str, Callable[[dict[str, Any]], Verify | None]]] = {
     ("OKP", "Ed25519"): ("EdDSA", _ed25519),
     ("EC", "P-256"): ("ES256", _p256),
     ("RSA", None): ("RS256", _rsa),

@@ -1,4 +1,4 @@
-"""Which connections the owner has (docs/hub-protocol.md, "Presence")."""
+"""Watches the owner's connections (docs/hub-protocol.md, "Presence")."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ class Presence(TypedDict):
 
 
 class Joined(TypedDict):
-    """A connection is ready; or, if it was there already, belongs to another key or its key has another name."""
+    """A connection is ready; or, if it was listed already, its agent now uses another key or the key has another
+    name."""
 
     type: Literal["joined"]
     connection: AgentConnectionObject
 
 
 class Left(TypedDict):
-    """A connection is gone. `reason`: that of its close code, or `closed`, `lost`, `away`, `node_lost`."""
+    """A connection ended. `reason`: that of its close code, or `closed`, `lost`, `away`, `node_lost`."""
 
     type: Literal["left"]
     connection_id: str
@@ -42,41 +43,41 @@ PresenceEvent = Union[Presence, Joined, Left]
 
 
 class Watching:
-    """One watch at the hub for all iterators of an agent."""
+    """The agent's watch of the owner's connections: one at the hub for all of its iterators."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._streams: set[Stream[PresenceEvent]] = set()
         self._connections: dict[str, AgentConnectionObject] = {}
-        self._on: HubConnection | None = None
+        self._watched_over: HubConnection | None = None
         """The connection that sent `watch`; frames of others are ignored."""
-        self._list: list[AgentConnectionObject] | None = []
-        """The frames of an incomplete list; None after the last."""
+        self._partial_list: list[AgentConnectionObject] | None = []
+        """The connections received so far of a list in several frames; None once it is complete."""
         self._cancel_retry: Cancel | None = None
 
     def open(self, connection: HubConnection | None) -> Stream[PresenceEvent]:
         """Opens an iterator; `connection` is the agent's current one."""
         stream: Stream[PresenceEvent] = Stream(self._close, "changes")
         self._streams.add(stream)
-        if connection and self._on is not connection:
-            self.use(connection)
-        elif connection and self._list is None:
-            stream.push(self._all())
+        if connection and self._watched_over is not connection:
+            self.watch_over(connection)
+        elif connection and self._partial_list is None:
+            stream.push(self._full_list())
         return stream
 
-    def use(self, connection: HubConnection) -> None:
-        """Watches over this connection from now on, which starts with a new list."""
-        self._forget()
+    def watch_over(self, connection: HubConnection) -> None:
+        """Watches by means of this connection from now on; the hub first sends a new list."""
+        self._reset()
         if self._streams:
-            self._on, self._list = connection, []
+            self._watched_over, self._partial_list = connection, []
             connection.send({"type": "watch", "id": WATCH_ID})
 
-    def take(self, connection: HubConnection, frame: Frame) -> None:
+    def receive(self, connection: HubConnection, frame: Frame) -> None:
         """The hub sent `presence`, `joined` or `left`."""
-        if connection is not self._on:
+        if connection is not self._watched_over:
             return
         if frame["type"] == "presence":
-            self._take_list(frame["connections"], frame.get("more") is True)
+            self._receive_list(frame["connections"], frame.get("more") is True)
         elif frame["type"] == "joined":
             joined: AgentConnectionObject = frame["connection"]
             self._connections[joined["connection_id"]] = joined
@@ -86,36 +87,37 @@ class Watching:
             self._push({"type": "left", "connection_id": frame["connection_id"], "reason": frame["reason"]})
 
     def refused(self, connection: HubConnection, frame: Frame) -> bool:
-        """Whether an error is about the watch: it ends all iterators, unless the hub only asks to wait."""
+        """Handles an error about the watch, and returns whether it is one: ends all iterators, or retries if rate
+        limited."""
         if frame.get("id") != WATCH_ID:
             return False
-        if connection is not self._on:
+        if connection is not self._watched_over:
             return True
         code = frame.get("code")
         if code == "rate_limited":
-            self._cancel_retry = self._clock.after(RATE_LIMIT_PAUSE_SECONDS, lambda: self.use(connection))
+            self._cancel_retry = self._clock.after(RATE_LIMIT_PAUSE_SECONDS, lambda: self.watch_over(connection))
         else:
-            known = "insufficient_scope" if code == "insufficient_scope" else "refused"
-            self.end(KeywayError(known, str(frame.get("detail", ""))))
+            error_code = "insufficient_scope" if code == "insufficient_scope" else "refused"
+            self.end(KeywayError(error_code, str(frame.get("detail", ""))))
         return True
 
     def end(self, error: KeywayError | None) -> bool:
         """Ends all iterators, with the error if there is one. Returns whether there were any."""
-        self._forget()
+        self._reset()
         streams, self._streams = self._streams, set()
         for stream in streams:
             stream.end(error)
         return bool(streams)
 
-    def _take_list(self, connections: list[AgentConnectionObject], more: bool) -> None:
-        self._list = [*(self._list or []), *connections]
+    def _receive_list(self, connections: list[AgentConnectionObject], more: bool) -> None:
+        self._partial_list = [*(self._partial_list or []), *connections]
         if more:
             return
-        self._connections = {each["connection_id"]: each for each in self._list}
-        self._list = None
-        self._push(self._all())
+        self._connections = {each["connection_id"]: each for each in self._partial_list}
+        self._partial_list = None
+        self._push(self._full_list())
 
-    def _all(self) -> Presence:
+    def _full_list(self) -> Presence:
         return {"type": "presence", "connections": list(self._connections.values())}
 
     def _push(self, event: PresenceEvent) -> None:
@@ -124,11 +126,11 @@ class Watching:
 
     def _close(self, stream: Stream[PresenceEvent]) -> None:
         self._streams.discard(stream)
-        if not self._streams and self._on:
-            self._on.send({"type": "unwatch"})
-            self._forget()
+        if not self._streams and self._watched_over:
+            self._watched_over.send({"type": "unwatch"})
+            self._reset()
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         if self._cancel_retry:
             self._cancel_retry()
-        self._on = self._cancel_retry = None
+        self._watched_over = self._cancel_retry = None

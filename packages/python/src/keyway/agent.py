@@ -135,18 +135,19 @@ class Agent:
         :raises KeywayError: `no_responders` at once when nobody is there who answers; `timeout`; `request_failed`
             with `reason` when every receiver refused or failed; `queue_full` beyond 1,000 requests without an answer
         """
-        return await self._lifecycle.requests.ask(to, data, timeout)
+        return await self._lifecycle.requests.request(to, data, timeout)
 
     def on_request(self, handler: Handler) -> Handler:
-        """Answers requests with what the handler returns, from now on; a second call replaces the handler. It is called
-        once for each request, and for at most 100 at a time: others are refused as `busy`. The key needs
+        """Answers requests with what the handler returns, from now on; a second call replaces the handler. The handler
+        is called once for each request, and for at most 100 at a time: more are refused as `busy`. The key needs
         `agents:send`. Also a decorator."""
         self._lifecycle.responder.handler = handler
         return handler
 
     def watch(self) -> Stream[PresenceEvent]:
-        """Which connections the owner has, on all nodes: first `presence` with all of them, then each that `joined` or
-        `left`; after a reconnect all of them come again. Ends with `close`; the key needs `agents:read`.
+        """Iterates over changes of the owner's connections on all nodes. The first event, and the first after each
+        reconnection, is `presence` with all connections; the others are `joined` or `left` with one. Ends with `close`;
+        the key needs `agents:read`.
 
         :raises KeywayError: while iterating: `insufficient_scope`, or the error that stopped the agent
         """

@@ -10,7 +10,7 @@ from ._http import RetryOptions, new_client
 from ._session_tokens import SessionTokens
 from ._transport import Transport
 from .calls import AccountCalls, AgentCalls, ApiKeyCalls, AppCalls, SessionCalls
-from .calls._omitted import present
+from .calls._omitted import without_none
 from .calls._usage import Bucket, usage_query
 from .objects import AgentTokenAnswer, SendMagicLinkAnswer, SessionAnswer, SignInAnswer, UsageAnswer, UserObject
 from .token_store import MemoryTokenStore, TokenStore
@@ -43,9 +43,9 @@ class Keyway:
             given
         :param tokens: the store of the session's tokens. Default: in memory
         :param app: id and secret of an app, for its calls (`apps`)
-        :param max_retries: of calls that are safe to retry
-        :param longest_wait_seconds: beyond this `Retry-After` the error is raised
-        :param timeout_seconds: of each attempt
+        :param max_retries: maximum retries of calls that are safe to retry
+        :param longest_wait_seconds: longest `Retry-After` to wait for; beyond it the error is raised
+        :param timeout_seconds: timeout of each attempt
         :param ssl: an `ssl.SSLContext`, where the service's certificate is not signed by a public authority
         :raises KeywayError: `invalid_configuration`
         """
@@ -88,7 +88,7 @@ class Keyway:
         path = "/auth/verify-magic-link"
         body = {"email": email, "token": token, "login_id": login_id, "code": code, "app_id": app_id}
         answer = cast(SignInAnswer, await self._public(path, body))
-        await self._tokens.keep(answer)
+        await self._tokens.store_sign_in(answer)
         return answer
 
     async def refresh(self) -> UserObject | None:
@@ -100,16 +100,16 @@ class Keyway:
         self, *, bucket: Bucket | None = None, start: str | None = None, end: str | None = None
     ) -> UsageAnswer:
         """The usage of the account, with and without keys, complete up to some seconds ago. `start` and `end` are RFC
-        3339 with a zone; the default are the last 30 days, by day."""
+        3339 with a zone; the default is the last 30 days, by day."""
         answer = await self._transport.call("GET", "/v1/usage", query=usage_query(bucket, start, end))
         return cast(UsageAnswer, answer)
 
     async def logout(self) -> None:
-        """Ends the session here and on the server."""
+        """Ends the session on the server, and removes its tokens from the store."""
         refresh_token = self._tokens.refresh_token()
         if refresh_token is not None:
             await self._public("/auth/logout", {"refresh_token": refresh_token}, repeatable=True)
-            await self._tokens.forget()
+            await self._tokens.delete()
 
     async def revoke(self, token: str) -> None:
         """Revokes an API key or refresh token by the secret itself (RFC 7009), for anyone who found one."""
@@ -134,7 +134,7 @@ class Keyway:
         await self.aclose()
 
     async def _public(self, path: str, fields: dict[str, str | None], *, repeatable: bool = False) -> Any:
-        body = present(**fields)
+        body = without_none(**fields)
         return await self._transport.call("POST", path, body=body, credential="none", repeatable=repeatable)
 
     async def _refresh(self, refresh_token: str, idempotency_key: str) -> SessionAnswer:

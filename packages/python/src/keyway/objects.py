@@ -1,5 +1,5 @@
-"""The objects of the HTTP API: dictionaries with these keys. Instants are RFC 3339 in UTC, amounts are decimals as text.
-A later version of the service may add keys."""
+"""The objects of the HTTP API: dictionaries with these keys. Instants are RFC 3339 in UTC, amounts are decimals as
+text. A later version of the service may add keys."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ class SpendLimit(TypedDict):
 
 
 class Refill(TypedDict):
-    """The number of calls that a quota has at the start of each calendar hour, day or month (UTC)."""
+    """Sets `remaining` to `amount` at the start of each calendar hour, day or month (UTC)."""
 
     amount: int
     every: Literal["hour", "day", "month"]
 
 
 class KeyQuota(TypedDict, total=False):
-    """Calls that introspection may consume. In a request, one without `remaining` keeps what is left, or begins with
-    what a refill brings."""
+    """Calls that introspection may consume. In a request, a quota without `remaining` keeps the remaining calls, or
+    starts with a refill."""
 
     remaining: int
     refill: Refill
@@ -123,7 +123,7 @@ class UserObject(TypedDict):
 
 
 class SendMagicLinkAnswer(TypedDict):
-    """`expires_in` in seconds."""
+    """The answer to a request for a sign-in mail. `expires_in` is in seconds."""
 
     status: Literal["sent"]
     expires_in: int
@@ -162,7 +162,7 @@ class SessionObject(TypedDict):
 
 
 class Money(TypedDict):
-    """`amount` has 2 to 6 places."""
+    """`amount` is a decimal with 2 to 6 places."""
 
     amount: str
     currency: Literal["USD"]
@@ -240,7 +240,7 @@ class _SecurityEventSubject(TypedDict, total=False):
 
 
 class SecurityEventObject(_SecurityEventSubject):
-    """Something that the owner of an account should be able to see."""
+    """An event that concerns the security of an account, for its owner."""
 
     id: str
     type: str
@@ -250,7 +250,7 @@ class SecurityEventObject(_SecurityEventSubject):
 
 
 class UsageBucketObject(TypedDict):
-    """The counts of one hour or day of UTC. `refused` is by error code."""
+    """The counts of one hour or one day (UTC). `refused` is by error code."""
 
     start: str
     exchanges: int
@@ -330,9 +330,9 @@ class _Active(TypedDict):
 
 
 class KeyVerification(_Active, total=False):
-    """What introspection answers about an API key. Without `active` nothing else is there; `scope` is absent where
-    `unrestricted`; `external_id`, `metadata` and `limits` are for the app that the key is for and first-party apps. `iat`
-    and `exp` are seconds since 1970."""
+    """What introspection answers about an API key. If `active` is false, all other keys are absent; `scope` is absent
+    where `unrestricted`; `external_id`, `metadata` and `limits` are for the app that the key is for and first-party
+    apps. `iat` and `exp` are seconds since 1970."""
 
     type: Literal["api_key"]
     iss: str

@@ -28,7 +28,7 @@ class StoredTokens:
 
 
 class TokenStore(Protocol):
-    """A storage of your own has these three methods, for example over the system's keychain."""
+    """The three methods of a token store; a store of your own may use the system's keychain, for example."""
 
     def get(self) -> StoredTokens | None:
         """The tokens; None when nobody is signed in."""
@@ -45,7 +45,7 @@ class SharedTokenStore(TokenStore, Protocol):
     """A storage that several clients or processes share must also let only one of them refresh at a time."""
 
     def exclusive(self) -> AsyncContextManager[None]:
-        """Waits until no other client of this storage is inside. The client reads, refreshes and writes inside, since
+        """Waits until no other client of this storage is in this context. Clients read, refresh and write in it, since
         refresh tokens rotate: two clients that refresh with one of them would end the session."""
 
 
@@ -71,9 +71,9 @@ class MemoryTokenStore:
 
 
 class FileTokenStore:
-    """A file that only this user reads (mode 0600, its folder 0700 if it is new), for all processes of a machine: one at a
-    time refreshes, and the lock of a process that dies is free at once. Windows has no such lock: there one process may
-    use the file."""
+    """A file that only this user reads (mode 0600, its folder 0700 if it is new), for all processes of a machine: one
+    at a time refreshes, and the lock of a process that dies is free at once. Windows has no such lock: there only one
+    process may use the file."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
@@ -92,7 +92,7 @@ class FileTokenStore:
             raise KeywayError("invalid_configuration", advice) from cause
 
     def set(self, tokens: StoredTokens) -> None:
-        """Written to a temporary file and renamed, so that no reader sees a partial file and a crash loses nothing.
+        """Writes to a temporary file and renames it, so that no reader sees a partial file and a crash loses nothing.
 
         :raises KeywayError: `invalid_configuration` if it cannot be written"""
         try:
@@ -103,15 +103,15 @@ class FileTokenStore:
     def _write(self, text: str) -> None:
         folder = self._path.parent
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, beside = tempfile.mkstemp(dir=folder, prefix=f".{self._path.name}-")  # mode 0600
+        handle, temporary_path = tempfile.mkstemp(dir=folder, prefix=f".{self._path.name}-")  # mode 0600
         try:
             with open(handle, "w", encoding="utf-8") as file:
                 file.write(text)
                 file.flush()
-                os.fsync(file.fileno())  # otherwise it could be empty after a power failure
-            os.replace(beside, self._path)
+                os.fsync(file.fileno())  # otherwise the file could be empty after a power failure
+            os.replace(temporary_path, self._path)
         except BaseException:
-            os.unlink(beside)
+            os.unlink(temporary_path)
             raise
 
     def delete(self) -> None:
@@ -127,16 +127,17 @@ class FileTokenStore:
         with _lock_file(self._path.with_name(f".{self._path.name}.lock")) as file:
             # Polled instead of awaited in a thread: waiting calls could occupy all threads of the event loop, of which
             # the lock's holder needs one to look up the service's address.
-            while not _locked(file):
+            while not _try_lock(file):
                 await asyncio.sleep(POLL_SECONDS)
             yield
 
 
 def _lock_file(path: Path) -> IO[str]:
-    """Opens and locks a file; the lock ends when the file is closed, or with the process."""
+    """Opens the file to lock. The lock ends when the file is closed, or with the process."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Neither follows a link nor truncates: in a folder of several users the name may lead to a file of this one.
+        # Neither follows a link nor truncates: where other users can write, they could make it a link to a file of this
+        # user.
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
         file = open(os.open(path, flags, 0o600), "w", encoding="utf-8")
     except OSError as cause:
@@ -145,7 +146,7 @@ def _lock_file(path: Path) -> IO[str]:
     return file
 
 
-def _locked(file: IO[str]) -> bool:
+def _try_lock(file: IO[str]) -> bool:
     try:
         import fcntl
     except ImportError:  # Windows

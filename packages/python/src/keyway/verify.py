@@ -42,7 +42,8 @@ class AgentTokenClaims(_Claims, _Scope):
 
 
 class AccessTokenClaims(_Claims, _Scope):
-    """RFC 9068. `scope` is there in the token of an app, and absent after a sign-in."""
+    """The claims of an access token (RFC 9068). `scope` is present in tokens of apps, and absent after a person's
+    sign-in."""
 
     type: Literal["access"]
     client_id: str
@@ -81,7 +82,7 @@ async def verify_access_token(
 
 
 async def _verified(token: str, typ: str, issuer: str, ssl: Any) -> dict[str, Any]:
-    """The claims of a token with a good signature."""
+    """Returns the claims if header and signature are valid."""
     if not isinstance(token, str) or len(token) > MAX_TOKEN_LENGTH:
         raise _invalid("it is no token")
     parts = token.split(".")

@@ -13,22 +13,26 @@ export const noPython = packageMissing('python3-websockets or python3-httpx', [
   '-c',
   'import websockets, httpx, cryptography',
 ])
-/** No compiled files next to the sources. */
-const QUIET = { PYTHONDONTWRITEBYTECODE: '1', PIP_DISABLE_PIP_VERSION_CHECK: '1', PIP_NO_INDEX: '1' }
+/** Python writes no compiled files next to the sources, and pip uses no network. */
+const PYTHON_ENVIRONMENT = {
+  PYTHONDONTWRITEBYTECODE: '1',
+  PIP_DISABLE_PIP_VERSION_CHECK: '1',
+  PIP_NO_INDEX: '1',
+}
 const MAX_OUTPUT = 10_000_000
 
-/** The environment without settings of the service. */
-export function environment(own: Record<string, string> = {}): NodeJS.ProcessEnv {
-  const given = Object.entries(process.env).filter(
+/** The environment of this process without settings of the service and of Python. */
+export function environment(additional: Record<string, string> = {}): NodeJS.ProcessEnv {
+  const inherited = Object.entries(process.env).filter(
     ([name]) => !/^(KEYWAY_|PYTHON|PIP_|VIRTUAL_ENV)/.test(name),
   )
-  return { ...Object.fromEntries(given), ...QUIET, ...own }
+  return { ...Object.fromEntries(inherited), ...PYTHON_ENVIRONMENT, ...additional }
 }
 
 /** Runs Debian's Python in the folder of the package; rejects with its output. */
-export async function python(words: string[], env: Record<string, string> = {}): Promise<string> {
+export async function python(args: string[], env: Record<string, string> = {}): Promise<string> {
   const options = { cwd: ROOT, env: environment(env), maxBuffer: MAX_OUTPUT }
-  const running = promisify(execFile)(PYTHON, words, options)
+  const running = promisify(execFile)(PYTHON, args, options)
   const { stdout } = await running.catch(({ message, stdout, stderr }) => {
     throw new Error(`${message}\n${stdout}${stderr}`)
   })

@@ -27,7 +27,7 @@ export declare class AccountCalls {
     /** Cancels the deletion. */
     restore(): Promise<AccountObject>;
     ledger({ limit, cursor }?: PageOptions): Promise<Page<LedgerEntryObject>>;
-    /** Only events of one type, and about one key, where these are given. */
+    /** Security events, newest first; only those of the given type and about the given key, if any. */
     securityEvents({ limit, cursor, type, key_id, }?: PageOptions & {
         type?: string;
         key_id?: string;
@@ -37,6 +37,6 @@ export declare class AccountCalls {
     withdrawCharges(appId: string): Promise<ChargeAuthorizationObject>;
     /** The apps that have access to the account. */
     consents({ limit, cursor }?: PageOptions): Promise<Page<ConsentObject>>;
-    /** Ends the access of an app, and all tokens that were issued to it. */
+    /** Withdraws an app's access to the account, and revokes all tokens that were issued to it. */
     withdrawConsent(appId: string): Promise<void>;
 }

@@ -33,7 +33,7 @@ export class AccountCalls {
     ledger({ limit, cursor } = {}) {
         return this.#transport.call('GET', '/v1/me/ledger', { query: { limit, cursor } });
     }
-    /** Only events of one type, and about one key, where these are given. */
+    /** Security events, newest first; only those of the given type and about the given key, if any. */
     securityEvents({ limit, cursor, type, key_id, } = {}) {
         return this.#transport.call('GET', '/v1/security-events', { query: { limit, cursor, type, key_id } });
     }
@@ -48,7 +48,7 @@ export class AccountCalls {
     consents({ limit, cursor } = {}) {
         return this.#transport.call('GET', '/v1/consents', { query: { limit, cursor } });
     }
-    /** Ends the access of an app, and all tokens that were issued to it. */
+    /** Withdraws an app's access to the account, and revokes all tokens that were issued to it. */
     withdrawConsent(appId) {
         return this.#transport.call('DELETE', `/v1/consents/${segment(appId)}`);
     }

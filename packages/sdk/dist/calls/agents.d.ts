@@ -10,9 +10,10 @@ export declare class AgentCalls {
     list({ limit, cursor }?: PageOptions): Promise<Page<AgentConnectionObject>>;
     all({ limit }?: Omit<PageOptions, 'cursor'>): AsyncGenerator<AgentConnectionObject, void>;
     /**
-     * Sends to one connection, or to all of a key. Not retried: it could arrive twice.
+     * Sends to one connection, or to all of a key. Not retried: the message could arrive twice.
      *
-     * @throws KeywayError `not_found` when it is neither connected nor away for a moment
+     * @throws KeywayError `not_found` when there is no such connection, neither an open one nor a broken one that can
+     *   resume
      */
     send(connectionOrKeyId: string, data: Json, { replyTo }?: Pick<SendOptions, 'replyTo'>): Promise<Delivery>;
     /** Closes a connection; its agent may reconnect while its key is active. */

@@ -13,9 +13,10 @@ export class AgentCalls {
         return everyItem(cursor => this.list({ limit, cursor }));
     }
     /**
-     * Sends to one connection, or to all of a key. Not retried: it could arrive twice.
+     * Sends to one connection, or to all of a key. Not retried: the message could arrive twice.
      *
-     * @throws KeywayError `not_found` when it is neither connected nor away for a moment
+     * @throws KeywayError `not_found` when there is no such connection, neither an open one nor a broken one that can
+     *   resume
      */
     send(connectionOrKeyId, data, { replyTo } = {}) {
         const path = `/v1/agents/${segment(connectionOrKeyId)}/messages`;

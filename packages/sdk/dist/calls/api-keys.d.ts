@@ -18,14 +18,14 @@ export interface CreateApiKey {
     limits?: WantedKeyLimits | undefined;
 }
 export interface ChangeApiKey {
-    /** The empty text removes it. */
+    /** An empty string removes the name. */
     name?: string | undefined;
     allowed_networks?: string[] | undefined;
-    /** Null removes it. */
+    /** Null removes the id. */
     external_id?: string | null | undefined;
-    /** Replaced as a whole; null removes them. */
+    /** Replaces all metadata; null removes them. */
     metadata?: Metadata | null | undefined;
-    /** Replaces all limits that there were; null removes them. */
+    /** Replaces all limits; null removes them. */
     limits?: WantedKeyLimits | null | undefined;
 }
 export type Metadata = {
@@ -35,7 +35,10 @@ export type ApiKeyList = PageOptions & {
     status?: ApiKeyObject['status'];
     external_id?: string;
 };
-/** API keys. Making and rotating them needs a session; a key with `keys:read` or `keys:write` may do the rest. */
+/**
+ * Calls about API keys. Creating and rotating keys needs a session; a key with `keys:read` or `keys:write` may do the
+ * rest.
+ */
 export declare class ApiKeyCalls {
     #private;
     constructor(transport: Transport);
@@ -48,10 +51,10 @@ export declare class ApiKeyCalls {
     update(keyId: string, body: ChangeApiKey): Promise<ApiKeyObject>;
     /** The usage of the key by hour or day, complete up to some seconds ago. */
     usage(keyId: string, range?: UsageRange): Promise<UsageAnswer>;
-    /** A successor with the same rights; the old key works for `overlap_seconds` (default 86400) more. */
+    /** Creates a successor with the same rights; the old key works for another `overlap_seconds` (default 86400). */
     rotate(keyId: string, body?: {
         overlap_seconds?: number;
     }): Promise<CreatedApiKey>;
-    /** Permanent, at once and on all nodes. Idempotent. */
+    /** Revokes the key permanently, at once on all nodes. Idempotent. */
     revoke(keyId: string): Promise<ApiKeyObject>;
 }

@@ -1,7 +1,10 @@
 import { segment } from '../transport.js';
 import { everyItem } from './paging.js';
 import { usageQuery } from './usage.js';
-/** API keys. Making and rotating them needs a session; a key with `keys:read` or `keys:write` may do the rest. */
+/**
+ * Calls about API keys. Creating and rotating keys needs a session; a key with `keys:read` or `keys:write` may do the
+ * rest.
+ */
 export class ApiKeyCalls {
     #transport;
     constructor(transport) {
@@ -28,11 +31,11 @@ export class ApiKeyCalls {
     usage(keyId, range = {}) {
         return this.#transport.call('GET', `/v1/api-keys/${segment(keyId)}/usage`, { query: usageQuery(range) });
     }
-    /** A successor with the same rights; the old key works for `overlap_seconds` (default 86400) more. */
+    /** Creates a successor with the same rights; the old key works for another `overlap_seconds` (default 86400). */
     rotate(keyId, body = {}) {
         return this.#transport.call('POST', `/v1/api-keys/${segment(keyId)}/rotate`, { body });
     }
-    /** Permanent, at once and on all nodes. Idempotent. */
+    /** Revokes the key permanently, at once on all nodes. Idempotent. */
     revoke(keyId) {
         return this.#transport.call('DELETE', `/v1/api-keys/${segment(keyId)}`);
     }

@@ -35,11 +35,11 @@ export declare class AppCalls {
     }): Promise<IntrospectionAnswer>;
     /**
      * Verifies a key that a client of your own API presented, and counts `consume` calls against its limits: all of them
-     * or, over a limit, none. Not retried, since your client waits, and a repeated call would count twice. Calls at the same
-     * time share requests.
+     * or, over a limit, none. Not retried, since your client waits, and a repeated call would count twice. Concurrent
+     * calls share requests.
      *
      * @throws KeywayError `rate_limited` (429) and `quota_exhausted` (402), with `retryAfter` where waiting helps;
-     *   `forbidden` for a key that is not this app's to consume
+     *   `forbidden` for a key whose calls this app may not count
      */
     verifyKey(key: string, { consume }?: VerifyKeyOptions): Promise<KeyVerification>;
     /** The keys, sessions and accounts that ended in the last 20 minutes, or since `cursor`. */
@@ -48,8 +48,8 @@ export declare class AppCalls {
         signal?: AbortSignal;
     }): Promise<Page<RevocationObject>>;
     /**
-     * Everything that ends from now on (and in the 20 minutes before), for a hub of your own. Continues after outages
-     * of the service; stops by the signal.
+     * Yields the keys, sessions and accounts that ended in the last 20 minutes (or since `cursor`), and those that end
+     * from now on, for a hub of your own. Continues after outages of the service; returns when the signal aborts.
      */
     followRevocations(options?: FollowOptions): AsyncGenerator<RevocationObject, void>;
 }

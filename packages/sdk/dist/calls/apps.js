@@ -24,11 +24,11 @@ export class AppCalls {
     }
     /**
      * Verifies a key that a client of your own API presented, and counts `consume` calls against its limits: all of them
-     * or, over a limit, none. Not retried, since your client waits, and a repeated call would count twice. Calls at the same
-     * time share requests.
+     * or, over a limit, none. Not retried, since your client waits, and a repeated call would count twice. Concurrent
+     * calls share requests.
      *
      * @throws KeywayError `rate_limited` (429) and `quota_exhausted` (402), with `retryAfter` where waiting helps;
-     *   `forbidden` for a key that is not this app's to consume
+     *   `forbidden` for a key whose calls this app may not count
      */
     verifyKey(key, { consume } = {}) {
         return this.#verifier.verify(key, consume);
@@ -38,8 +38,8 @@ export class AppCalls {
         return this.#transport.call('GET', '/v1/revocations', { query: { cursor }, as: 'app', signal });
     }
     /**
-     * Everything that ends from now on (and in the 20 minutes before), for a hub of your own. Continues after outages
-     * of the service; stops by the signal.
+     * Yields the keys, sessions and accounts that ended in the last 20 minutes (or since `cursor`), and those that end
+     * from now on, for a hub of your own. Continues after outages of the service; returns when the signal aborts.
      */
     async *followRevocations(options = {}) {
         const { everyMs = POLL_INTERVAL_MS, signal, onCaughtUp } = options;

@@ -6,10 +6,10 @@ const MAX_KEYS = 32;
 /** Maximum characters of the keys of one request. The service accepts a body of 24 KiB. */
 const MAX_CHARACTERS = 20_000;
 /**
- * What may share a request: keys and tokens have no other characters (RFC 6750 section 2.1). Anything else is checked
- * alone, so that no stranger's credential can make a request fail that others share.
+ * Credentials that may share a request: keys and tokens have no other characters (RFC 6750 section 2.1). Anything else
+ * is verified in a request of its own, so that no stranger's malformed credential can make a shared request fail.
  */
-const SHAREABLE = /^[\w.~+/=-]{1,2000}$/;
+const SHAREABLE_CREDENTIAL = /^[\w.~+/=-]{1,2000}$/;
 /**
  * Verifies API keys; concurrent verifications share requests. Under load this saves most requests; without load no
  * verification waits.
@@ -25,22 +25,22 @@ export class KeyVerifier {
         return new Promise((resolve, reject) => {
             this.#waiting.push({ key, consume, resolve, reject });
             if (this.#inProgress < MAX_IN_PROGRESS)
-                void this.#work();
+                void this.#sendBatches();
         });
     }
-    async #work() {
+    async #sendBatches() {
         this.#inProgress++;
         for (;;) {
             // Waits for the end of the current turn of the event loop, so that all its calls are sent together.
             await Promise.resolve();
-            const batch = this.#waiting.splice(0, sharersOf(this.#waiting));
+            const batch = this.#waiting.splice(0, nextBatchSize(this.#waiting));
             if (batch.length === 0)
                 break;
             await this.#send(batch);
         }
         this.#inProgress--;
     }
-    /** Never rejects. */
+    /** Never rejects: errors reject the promises of the batch. */
     async #send(batch) {
         if (batch.length === 1)
             return this.#sendAlone(batch[0]);
@@ -72,7 +72,7 @@ export class KeyVerifier {
     }
 }
 /** How many of the waiting verifications, from the first one on, share the next request. */
-function sharersOf(waiting) {
+function nextBatchSize(waiting) {
     let characters = 0;
     const end = waiting.slice(0, MAX_KEYS).findIndex(each => {
         characters += isShareable(each) ? each.key.length : Number.POSITIVE_INFINITY;
@@ -82,11 +82,13 @@ function sharersOf(waiting) {
 }
 /** Checks types too, since callers may use plain JavaScript. */
 function isShareable({ key, consume }) {
-    return (typeof key === 'string' && SHAREABLE.test(key) && (consume === undefined || Number.isInteger(consume)));
+    return (typeof key === 'string' &&
+        SHAREABLE_CREDENTIAL.test(key) &&
+        (consume === undefined || Number.isInteger(consume)));
 }
 /**
- * Whether the whole request was refused, for its form or by an older service, and nothing was counted: each key is then
- * sent alone.
+ * Whether the service refused the whole request, as malformed or because it is too old to know the path, and so counted
+ * no call: each key is then sent alone.
  */
 function countedNothing(error) {
     return error instanceof KeywayError && [400, 404, 413].includes(error.status ?? 0);

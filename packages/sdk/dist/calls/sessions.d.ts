@@ -7,6 +7,6 @@ export declare class SessionCalls {
     constructor(transport: Transport);
     list({ limit, cursor }?: PageOptions): Promise<Page<SessionObject>>;
     revoke(sessionId: string): Promise<void>;
-    /** All but the calling session. */
+    /** Revokes all sessions but the calling one. */
     revokeOthers(): Promise<void>;
 }

@@ -11,7 +11,7 @@ export class SessionCalls {
     revoke(sessionId) {
         return this.#transport.call('DELETE', `/v1/sessions/${segment(sessionId)}`);
     }
-    /** All but the calling session. */
+    /** Revokes all sessions but the calling one. */
     revokeOthers() {
         return this.#transport.call('DELETE', '/v1/sessions');
     }

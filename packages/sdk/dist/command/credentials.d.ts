@@ -13,5 +13,5 @@ export declare function createCredentials(folder?: string): {
     latest: () => string | null;
     store(url: string, key: StoredKey): void;
     /** Removes the key, and returns it; null if there was none. */
-    forget(url: string): StoredKey | null;
+    remove(url: string): StoredKey | null;
 };

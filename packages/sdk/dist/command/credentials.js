@@ -15,17 +15,17 @@ export function createCredentials(folder = configFolder()) {
             write({ services: { ...services, [url]: key }, latest: url });
         },
         /** Removes the key, and returns it; null if there was none. */
-        forget(url) {
+        remove(url) {
             const { services, latest } = read();
-            const { [url]: forgotten, ...others } = services;
-            if (!forgotten)
+            const { [url]: removed, ...otherServices } = services;
+            if (!removed)
                 return null;
-            const left = Object.keys(others);
-            if (left.length === 0)
+            const otherUrls = Object.keys(otherServices);
+            if (otherUrls.length === 0)
                 rmSync(path);
             else
-                write({ services: others, latest: latest === url ? left[0] : latest });
-            return forgotten;
+                write({ services: otherServices, latest: latest === url ? otherUrls[0] : latest });
+            return removed;
         },
     };
     /** @throws KeywayError `invalid_configuration` if the file was damaged */
@@ -37,7 +37,7 @@ export function createCredentials(folder = configFolder()) {
         catch (error) {
             if (error.code === 'ENOENT')
                 return { services: {}, latest: null };
-            throw unusable(`cannot be read: ${error.message}`);
+            throw fileError(`cannot be read: ${error.message}`);
         }
         try {
             const { services, latest } = JSON.parse(text);
@@ -46,7 +46,7 @@ export function createCredentials(folder = configFolder()) {
             return { services, latest: latest ?? null };
         }
         catch {
-            throw unusable('is not what `login` wrote. Remove it, and log in again.');
+            throw fileError('is not what `login` wrote. Remove it, and log in again.');
         }
     }
     function write(content) {
@@ -54,10 +54,10 @@ export function createCredentials(folder = configFolder()) {
             writePrivateFile(path, `${JSON.stringify(content, null, 2)}\n`);
         }
         catch (error) {
-            throw unusable(`cannot be written: ${error.message}`);
+            throw fileError(`cannot be written: ${error.message}`);
         }
     }
-    function unusable(why) {
+    function fileError(why) {
         return new KeywayError('invalid_configuration', `${path} ${why}`);
     }
 }

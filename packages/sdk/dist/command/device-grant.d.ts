@@ -18,5 +18,5 @@ export declare function requestDeviceCodes(url: string, { scopes, deviceName }: 
     scopes: readonly string[];
     deviceName: string;
 }): Promise<DeviceCodes>;
-/** Polls until a person decided. @throws KeywayError `refused` when denied, `timeout` when the code expired */
+/** Polls until a person has decided. @throws KeywayError `refused` when denied, `timeout` when the code expired */
 export declare function awaitDecision(url: string, codes: DeviceCodes): Promise<DeviceToken>;

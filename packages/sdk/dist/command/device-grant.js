@@ -3,8 +3,8 @@ import { userAgent } from '../environment.js';
 import { errorFromFetch, KeywayError } from '../errors.js';
 /** The id of the service's built-in client for this command. */
 const CLIENT_ID = 'keyway-cli';
-const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code';
-/** RFC 8628 section 3.5. */
+const DEVICE_GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:device_code';
+/** Added to the polling interval at each `slow_down` (RFC 8628 section 3.5). */
 const SLOW_DOWN_SECONDS = 5;
 const REQUEST_TIMEOUT_MS = 30_000;
 /** Asks for a device code. @throws KeywayError */
@@ -13,20 +13,20 @@ export async function requestDeviceCodes(url, { scopes, deviceName }) {
     const fields = { client_id: CLIENT_ID, scope, device_name: deviceName };
     const { body, status } = await postForm(`${url}/oauth/device`, fields);
     if (status !== 200)
-        throw refused(body, status);
+        throw refusedError(body, status);
     const codes = body;
-    assertOwn(url, codes);
+    assertSameOrigin(url, codes);
     return codes;
 }
 /** The terminal shows these URLs and a browser opens them, so they must belong to the service that was asked. */
-function assertOwn(url, codes) {
+function assertSameOrigin(url, codes) {
     const pages = [codes.verification_uri, codes.verification_uri_complete];
-    const areOwn = pages.every(page => URL.canParse(page) && new URL(page).origin === url && /^[!-~]+$/.test(page));
-    if (areOwn && /^[A-Z0-9-]{4,20}$/.test(codes.user_code))
+    const haveSameOrigin = pages.every(page => URL.canParse(page) && new URL(page).origin === url && /^[!-~]+$/.test(page));
+    if (haveSameOrigin && /^[A-Z0-9-]{4,20}$/.test(codes.user_code))
         return;
     throw new KeywayError('bad_response', `${url} answered with the page of another site. Check the address.`);
 }
-/** Polls until a person decided. @throws KeywayError `refused` when denied, `timeout` when the code expired */
+/** Polls until a person has decided. @throws KeywayError `refused` when denied, `timeout` when the code expired */
 export async function awaitDecision(url, codes) {
     const endsAt = performance.now() + codes.expires_in * 1000;
     let interval = codes.interval;
@@ -38,10 +38,10 @@ export async function awaitDecision(url, codes) {
         else if (answer !== 'pending')
             return answer;
     }
-    throw expired();
+    throw expiredError();
 }
 async function poll(url, deviceCode) {
-    const fields = { grant_type: DEVICE_CODE, client_id: CLIENT_ID, device_code: deviceCode };
+    const fields = { grant_type: DEVICE_GRANT_TYPE, client_id: CLIENT_ID, device_code: deviceCode };
     const answer = await postForm(`${url}/oauth/token`, fields).catch((error) => {
         if (error.retryable)
             return null;
@@ -58,15 +58,15 @@ async function poll(url, deviceCode) {
     if (body.error === 'slow_down')
         return 'slow_down';
     if (body.error === 'expired_token')
-        throw expired();
+        throw expiredError();
     if (body.error === 'access_denied')
         throw new KeywayError('refused', 'The request was denied.', { status });
-    throw refused(body, status);
+    throw refusedError(body, status);
 }
-function expired() {
+function expiredError() {
     return new KeywayError('timeout', 'Nobody approved within ten minutes. Start again.');
 }
-function refused(body, status) {
+function refusedError(body, status) {
     const why = body.error_description ?? body.error ?? `status ${status}`;
     return new KeywayError(status === 404 ? 'not_found' : 'refused', `The service refused: ${why}`, { status });
 }

@@ -8,7 +8,7 @@ import { serviceUrl } from './service-url.js';
 export async function login(options) {
     const credentials = createCredentials();
     const url = serviceUrl(options.url, credentials.latest);
-    const before = credentials.find(url);
+    const previousKey = credentials.find(url);
     const name = keyName(options.name ?? '') || machineName();
     const codes = await requestDeviceCodes(url, { scopes: options.scopes, deviceName: name });
     console.log(`To connect this machine, open this page and compare its code with ${codes.user_code}:
@@ -19,18 +19,18 @@ In another browser open ${codes.verification_uri} and type the code. Waiting…`
     if (options.opensBrowser)
         openBrowser(codes.verification_uri_complete);
     const token = await awaitDecision(url, codes);
-    const made = await requestJson(fetch, `${url}/v1/api-keys`, {
+    const createdKey = await requestJson(fetch, `${url}/v1/api-keys`, {
         method: 'POST',
         body: { name },
         headers: { authorization: `Bearer ${token.access_token}` },
     });
-    const { key, id, scopes, expires_at } = made;
-    credentials.store(url, { key, id, name: made.name, scopes, expires_at });
-    console.log(`Connected. The key "${made.name}" (${made.key_prefix}…) may ${scopes.join(', ')}${until(expires_at)}.
+    const { key, id, scopes, expires_at } = createdKey;
+    credentials.store(url, { key, id, name: createdKey.name, scopes, expires_at });
+    console.log(`Connected. The key "${createdKey.name}" (${createdKey.key_prefix}…) may ${scopes.join(', ')}${expiryText(expires_at)}.
 It is stored in ${credentials.path}, and \`run\` uses it.`);
-    if (before)
-        console.log(`The key that was stored before still works. Revoke it at ${url}/keys/${before.id}`);
+    if (previousKey)
+        console.log(`The key that was stored before still works. Revoke it at ${url}/keys/${previousKey.id}`);
 }
-function until(expiresAt) {
+function expiryText(expiresAt) {
     return expiresAt === null ? '' : ` until ${expiresAt.slice(0, 10)}`;
 }

@@ -1,2 +1,2 @@
 /** Removes the stored key of this machine. Does not revoke it, since other processes may use it. */
-export declare function logout(asked: string | undefined): void;
+export declare function logout(urlOption: string | undefined): void;

@@ -1,13 +1,13 @@
 import { createCredentials } from './credentials.js';
 import { serviceUrl } from './service-url.js';
 /** Removes the stored key of this machine. Does not revoke it, since other processes may use it. */
-export function logout(asked) {
+export function logout(urlOption) {
     const credentials = createCredentials();
-    const url = serviceUrl(asked, credentials.latest);
-    const forgotten = credentials.forget(url);
-    if (forgotten) {
+    const url = serviceUrl(urlOption, credentials.latest);
+    const removed = credentials.remove(url);
+    if (removed) {
         console.log(`Forgotten: ${credentials.path} has no key for ${url} any more.
-The key itself still works. Revoke it at ${url}/keys/${forgotten.id}`);
+The key itself still works. Revoke it at ${url}/keys/${removed.id}`);
     }
     else
         console.log(`There is no key for ${url} in ${credentials.path}.`);

@@ -7,6 +7,7 @@ export declare const EXIT: {
 };
 /** `$XDG_CONFIG_HOME/keyway`, by default `~/.config/keyway`; `%APPDATA%\keyway` on Windows. */
 export declare function configFolder(env?: NodeJS.ProcessEnv): string;
-/** The name of this machine, for its key. */
+/** The default name of this machine's key. */
 export declare function machineName(): string;
+/** Turns text into a valid key name: without control characters, and not too long. */
 export declare function keyName(text: string): string;

@@ -12,12 +12,13 @@ export function configFolder(env = process.env) {
         return join(env.APPDATA, 'keyway');
     return join(env.HOME || homedir(), '.config', 'keyway');
 }
-const MAX_NAME_LENGTH = 100;
-/** The name of this machine, for its key. */
+const MAX_KEY_NAME_LENGTH = 100;
+/** The default name of this machine's key. */
 export function machineName() {
     return keyName(hostname()) || 'a machine';
 }
+/** Turns text into a valid key name: without control characters, and not too long. */
 export function keyName(text) {
     const clean = text.replace(/\p{Cc}/gu, ' ').trim();
-    return [...clean].slice(0, MAX_NAME_LENGTH).join('');
+    return [...clean].slice(0, MAX_KEY_NAME_LENGTH).join('');
 }

@@ -1,19 +1,19 @@
 import { spawn } from 'node:child_process';
 import process from 'node:process';
 /**
- * Tries to open a page: with `$BROWSER`, else as the platform does. Never through a shell. Nothing is reported: the
- * address is printed anyway.
+ * Tries to open a page: with `$BROWSER`, else as the platform does. Never through a shell. Errors are
+ * ignored, since the address is printed anyway.
  */
 export function openBrowser(url, env = process.env) {
-    const command = opener(env);
+    const command = browserCommand(env);
     if (!command)
         return;
-    const [program, ...words] = command;
-    const child = spawn(program, [...words, url], { stdio: 'ignore', detached: true });
+    const [program, ...args] = command;
+    const child = spawn(program, [...args, url], { stdio: 'ignore', detached: true });
     child.on('error', () => { });
     child.unref();
 }
-function opener(env) {
+function browserCommand(env) {
     if (env.BROWSER)
         return [env.BROWSER];
     // Over SSH the browser would open on the remote machine.

@@ -1,2 +1,2 @@
 /** A demo agent: connects, prints its events, echoes messages, and answers requests. */
-export declare function run(asked: string | undefined): void;
+export declare function run(urlOption: string | undefined): void;

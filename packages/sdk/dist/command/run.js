@@ -7,42 +7,42 @@ import { createCredentials } from './credentials.js';
 import { EXIT } from './node-process.js';
 import { serviceUrl } from './service-url.js';
 /** A demo agent: connects, prints its events, echoes messages, and answers requests. */
-export function run(asked) {
+export function run(urlOption) {
     const credentials = createCredentials();
-    const url = serviceUrl(asked, credentials.latest);
+    const url = serviceUrl(urlOption, credentials.latest);
     const apiKey = environment('KEYWAY_API_KEY') ?? credentials.find(url)?.key;
     if (!apiKey)
-        throw noKey(url);
+        throw missingKeyError(url);
     const agent = new Agent({ url, apiKey });
     agent
-        .on('ready', ({ connectionId, keyName }) => say(`ready: connection ${connectionId}, key ${keyName ?? '(unnamed)'}`))
-        .on('renewed', ({ expiresIn }) => say(`renewed: good for ${expiresIn} s`))
+        .on('ready', ({ connectionId, keyName }) => log(`ready: connection ${connectionId}, key ${keyName ?? '(unnamed)'}`))
+        .on('renewed', ({ expiresIn }) => log(`renewed: good for ${expiresIn} s`))
         .on('disconnected', ({ code, reason, willReconnect, retryInMs = 0 }) => {
         const next = willReconnect ? `trying again in ${(retryInMs / 1000).toFixed(1)} s` : 'not coming back';
-        say(`disconnected: ${code} ${reason}, ${next}`);
+        log(`disconnected: ${code} ${reason}, ${next}`);
     })
         .on('message', ({ from, data }) => {
-        say(`message from ${from}: ${JSON.stringify(data)}`);
+        log(`message from ${from}: ${JSON.stringify(data)}`);
         // Messages sent over HTTP have no connection to reply to, and echoing an echo would loop forever.
         if (from !== 'api' && !isEcho(data))
-            agent.send(from, { echo: data }).catch(error => say(`not sent: ${error.message}`));
+            agent.send(from, { echo: data }).catch(error => log(`not sent: ${error.message}`));
     })
         .onRequest(({ from, data }) => {
-        say(`request from ${from.startsWith('api') ? 'api' : from}: ${JSON.stringify(data)}`);
+        log(`request from ${from.startsWith('api') ? 'api' : from}: ${JSON.stringify(data)}`);
         return `Hello from ${hostname()}, Node ${process.version}`;
     })
         .on('stopped', ({ error }) => {
-        say(error ? `stopped: ${error.message}` : 'stopped');
+        log(error ? `stopped: ${error.message}` : 'stopped');
         process.exitCode = error ? EXIT.stoppedForGood : 0;
     });
     for (const signal of ['SIGINT', 'SIGTERM'])
         process.once(signal, () => agent.close());
 }
-function noKey(url) {
+function missingKeyError(url) {
     const detail = `This machine has no key for ${url}. Run the command "login", or set KEYWAY_API_KEY.`;
     return new KeywayError('invalid_configuration', detail);
 }
-function say(text) {
+function log(text) {
     console.log(`${new Date().toISOString()} ${text}`);
 }
 function isEcho(data) {

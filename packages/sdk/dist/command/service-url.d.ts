@@ -2,4 +2,4 @@
  * The service that a command is for: the given one, the configured one, the one this package was downloaded from, or
  * that of the last login.
  */
-export declare function serviceUrl(asked: string | undefined, latest: () => string | null): string;
+export declare function serviceUrl(urlOption: string | undefined, latest: () => string | null): string;

@@ -4,11 +4,11 @@ import { environment, serviceOrigin } from '../environment.js';
  * The service that a command is for: the given one, the configured one, the one this package was downloaded from, or
  * that of the last login.
  */
-export function serviceUrl(asked, latest) {
-    return serviceOrigin(asked ?? environment('KEYWAY_URL') ?? ownService() ?? latest() ?? undefined);
+export function serviceUrl(urlOption, latest) {
+    return serviceOrigin(urlOption ?? environment('KEYWAY_URL') ?? packagedServiceUrl() ?? latest() ?? undefined);
 }
-/** An instance writes its public URL into the package that it serves. */
-function ownService() {
+/** Each Keyway instance serves this package for download, and writes its own public URL into it. */
+function packagedServiceUrl() {
     try {
         const text = readFileSync(new URL('../../service.json', import.meta.url), 'utf8');
         return JSON.parse(text).url;

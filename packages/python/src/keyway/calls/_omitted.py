@@ -1,4 +1,4 @@
-"""Fields that a call does not send, as opposed to None, which removes a value."""
+"""Fields that a call does not send; a field that is None is sent, and removes a value."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ OMITTED = Omitted.OMITTED
 """The default of fields for which None has a meaning."""
 
 
-def given(**fields: Any) -> dict[str, Any]:
+def without_omitted(**fields: Any) -> dict[str, Any]:
     """The fields that are not omitted."""
     return {name: value for name, value in fields.items() if value is not OMITTED}
 
 
-def present(**fields: Any) -> dict[str, Any]:
+def without_none(**fields: Any) -> dict[str, Any]:
     """The fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}

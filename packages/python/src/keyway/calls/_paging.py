@@ -10,7 +10,7 @@ Item = TypeVar("Item")
 
 
 async def every_item(page: Callable[[str | None], Awaitable[Page[Item]]]) -> AsyncIterator[Item]:
-    """Requests the next page once the items of the previous one are used up."""
+    """Yields every item; requests a page once the items of the previous one are used up."""
     cursor: str | None = None
     while True:
         answer = await page(cursor)

@@ -65,7 +65,7 @@ class AccountCalls:
         type: str | None = None,
         key_id: str | None = None,
     ) -> Page[SecurityEventObject]:
-        """Sign-ins, endings of keys and sessions, and more, newest first; of one `type`, or about one key."""
+        """Security events (sign-ins, revocations, …), newest first; only those of the given type and key, if any."""
         query = {"limit": limit, "cursor": cursor, "type": type, "key_id": key_id}
         answer = await self._call("GET", "/v1/security-events", query=query)
         return cast("Page[SecurityEventObject]", answer)
@@ -86,5 +86,5 @@ class AccountCalls:
         return cast("Page[ConsentObject]", answer)
 
     async def withdraw_consent(self, app_id: str) -> None:
-        """Ends the access of an app, and all tokens that were issued to it."""
+        """Withdraws an app's access to the account, and revokes all tokens that were issued to it."""
         await self._call("DELETE", f"/v1/consents/{segment(app_id)}")

@@ -27,9 +27,10 @@ class AgentCalls:
         return every_item(lambda cursor: self.list(limit=limit, cursor=cursor))
 
     async def send(self, connection_or_key_id: str, data: Json) -> Delivery:
-        """Sends to one connection, or to all of a key. Not retried: it could arrive twice.
+        """Sends to one connection, or to all of a key. Not retried: the message could arrive twice.
 
-        :raises KeywayError: `not_found` when it is neither connected nor away for a moment
+        :raises KeywayError: `not_found` when there is no such connection, neither an open one nor a broken one that can
+            resume
         """
         path = f"/v1/agents/{segment(connection_or_key_id)}/messages"
         answer = await self._call("POST", path, body={"data": data})

@@ -7,7 +7,7 @@ from typing import AsyncIterator, Dict, List, Literal, cast
 from .._protocol import Json
 from .._transport import Transport, segment
 from ..objects import ApiKeyObject, CreatedApiKey, Page, UsageAnswer, WantedKeyLimits
-from ._omitted import OMITTED, Omitted, given, present
+from ._omitted import OMITTED, Omitted, without_omitted, without_none
 from ._paging import every_item
 from ._usage import Bucket, usage_query
 
@@ -17,7 +17,7 @@ Metadata = Dict[str, Json]
 
 
 class ApiKeyCalls:
-    """Making and rotating keys needs a session; a key with `keys:read` or `keys:write` may do the rest."""
+    """Creating and rotating keys needs a session; a key with `keys:read` or `keys:write` may do the rest."""
 
     def __init__(self, transport: Transport) -> None:
         self._call = transport.call
@@ -41,7 +41,7 @@ class ApiKeyCalls:
         :param allowed_networks: CIDRs. Omitted or empty: from anywhere
         :param external_id: an id of your own, for example of a customer, at most 128 characters
         """
-        body = present(
+        body = without_none(
             name=name,
             scopes=scopes,
             expires_at=expires_at,
@@ -87,9 +87,9 @@ class ApiKeyCalls:
         metadata: Metadata | None | Omitted = OMITTED,
         limits: WantedKeyLimits | None | Omitted = OMITTED,
     ) -> ApiKeyObject:
-        """Changes what is passed. The empty name and None remove what there was; `metadata` and `limits` are replaced
-        as a whole."""
-        body = given(
+        """Changes the fields that are passed. An empty name and None remove the old value; `metadata` and `limits` are
+        replaced as a whole."""
+        body = without_omitted(
             name=name,
             allowed_networks=allowed_networks,
             external_id=external_id,
@@ -106,11 +106,11 @@ class ApiKeyCalls:
         return cast(UsageAnswer, await self._call("GET", path, query=usage_query(bucket, start, end)))
 
     async def rotate(self, key_id: str, *, overlap_seconds: int | None = None) -> CreatedApiKey:
-        """A successor with the same rights; the old key works for `overlap_seconds` (default 86400) more."""
-        body = present(overlap_seconds=overlap_seconds)
+        """Creates a successor with the same rights; the old key works for another `overlap_seconds` (default 86400)."""
+        body = without_none(overlap_seconds=overlap_seconds)
         answer = await self._call("POST", f"/v1/api-keys/{segment(key_id)}/rotate", body=body)
         return cast(CreatedApiKey, answer)
 
     async def revoke(self, key_id: str) -> ApiKeyObject:
-        """Permanent, at once and on all nodes. Idempotent."""
+        """Revokes the key permanently, at once on all nodes. Idempotent."""
         return cast(ApiKeyObject, await self._call("DELETE", f"/v1/api-keys/{segment(key_id)}"))

@@ -10,7 +10,7 @@ from .._errors import KeywayError
 from .._key_verifier import KeyVerifier
 from .._transport import Transport
 from ..objects import IntrospectionAnswer, KeyVerification, LedgerEntryObject, Page, RevocationObject
-from ._omitted import present
+from ._omitted import without_none
 
 POLL_INTERVAL_SECONDS = 1.0
 
@@ -37,7 +37,7 @@ class AppCalls:
         :param key_id: a key of the user, whose spend limits the charge counts towards
         :param idempotency_key: calls with the same key charge once. Default: a random one for each call
         """
-        body = present(user_id=user_id, amount=amount, description=description, key_id=key_id)
+        body = without_none(user_id=user_id, amount=amount, description=description, key_id=key_id)
         headers = {"idempotency-key": idempotency_key or secrets.token_hex(16)}
         answer = await self._call(
             "POST", "/v1/charges", body=body, headers=headers, credential="app", repeatable=True
@@ -46,7 +46,7 @@ class AppCalls:
 
     async def introspect(self, token: str, *, consume: int | None = None) -> IntrospectionAnswer:
         """Introspects a key, access token or agent token (RFC 7662)."""
-        body = present(token=token, consume=consume)
+        body = without_none(token=token, consume=consume)
         answer = await self._call(
             "POST", "/auth/introspect", body=body, credential="app", repeatable=not consume
         )
@@ -54,13 +54,13 @@ class AppCalls:
 
     async def verify_key(self, key: str, *, consume: int | None = None) -> KeyVerification:
         """Verifies a key that a client of your own API presented, and counts `consume` calls against its limits: all of
-        them or, over a limit, none. Not retried, since your client waits, and a repeated call would count twice. Calls at
-        the same time share requests.
+        them or, over a limit, none. Not retried, since your client waits, and a repeated call would count twice.
+        Concurrent calls share requests.
 
         :raises KeywayError: `rate_limited` (429) and `quota_exhausted` (402), with `retry_after` where waiting helps;
-            `forbidden` for a key that is not this app's to consume
+            `forbidden` for a key whose calls this app may not count
         """
-        return cast(KeyVerification, await self._verifier.verify(present(token=key, consume=consume)))
+        return cast(KeyVerification, await self._verifier.verify(without_none(token=key, consume=consume)))
 
     async def revocations(self, *, cursor: str | None = None) -> Page[RevocationObject]:
         """The keys, sessions and accounts that ended in the last 20 minutes, or since `cursor`."""
@@ -74,8 +74,8 @@ class AppCalls:
         every_seconds: float = POLL_INTERVAL_SECONDS,
         on_caught_up: Callable[[], None] | None = None,
     ) -> AsyncIterator[RevocationObject]:
-        """Everything that ends from now on (and in the 20 minutes before), for a hub of your own. Continues after
-        outages of the service; ends when its task is cancelled.
+        """Yields the keys, sessions and accounts that ended in the last 20 minutes (or since `cursor`), and those that
+        end from now on, for a hub of your own. Continues after outages of the service; ends when its task is cancelled.
 
         :param on_caught_up: called after each poll that reached the end of the feed
         """

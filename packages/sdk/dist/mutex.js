@@ -1,9 +1,9 @@
 /** Creates a function that runs asynchronous work sequentially, in the order of its calls. */
-export function createTurns() {
+export function createMutex() {
     let last = Promise.resolve();
     return work => {
-        const turn = last.then(work);
-        last = turn.catch(() => { });
-        return turn;
+        const result = last.then(work);
+        last = result.catch(() => { });
+        return result;
     };
 }

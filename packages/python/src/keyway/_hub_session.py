@@ -5,15 +5,15 @@ from __future__ import annotations
 from ._protocol import HUB_RESUME_PREFIX, Frame
 
 
-class Lineage:
-    """One connection and its resumptions: the token of the next one, and which messages have arrived."""
+class HubSession:
+    """A connection and its resumptions: the token for the next resumption, and which messages have arrived."""
 
     def __init__(self) -> None:
         self._token: str | None = None
         self._last_seq = 0
         self.connection_id = ""
         self.is_offered = False
-        """Whether its token was offered to the hub, which may have used it."""
+        """Whether the token was offered to the hub, which may have used it."""
 
     def offer(self) -> tuple[str, ...]:
         """The subprotocols by which a handshake asks to resume the connection; none if the hub cannot."""
