@@ -12,23 +12,25 @@ import { mean, median, spread } from './support/statistics.ts'
 /**
  * Compares this checkout with an earlier one (`node bench/against.ts FOLDER`, with its `node_modules`): start,
  * exchange, connects, messages and memory, in alternating rounds, so that a machine that changes its speed affects both
- * alike. `--hub`: only what concerns live connections.
+ * alike. `--hub` measures live connections only.
  */
 
 const KEYS = 1000
 const KEYS_PER_USER = 10
 const ROUNDS = QUICK ? 5 : 41
 const RUN_MS = 700
-const CONNECTS_A_ROUND = QUICK ? 500 : 1000
-const IDLE = QUICK ? 2000 : 8000
-const STARTS = QUICK ? 3 : 15
+const CONNECTS_PER_ROUND = QUICK ? 500 : 1000
+const IDLE_CONNECTIONS = QUICK ? 2000 : 8000
+const START_ROUNDS = QUICK ? 3 : 15
 const RECEIVERS = 999
-const FAN_OUTS_A_ROUND = 3
-const REST_MS = 1500
+const FAN_OUTS_PER_ROUND = 3
+/** Pause after a start, before memory is read. */
+const IDLE_BEFORE_READING_MS = 1500
+/** Pause before memory of connections is read, for garbage collection. */
 const SETTLE_MS = QUICK ? 4000 : 10_000
 
-const earlier = process.argv.slice(2).find(arg => !arg.startsWith('--'))
-if (!earlier) throw new Error('usage: node bench/against.ts FOLDER [--quick]')
+const earlierFolder = process.argv.slice(2).find(arg => !arg.startsWith('--'))
+if (!earlierFolder) throw new Error('usage: node bench/against.ts FOLDER [--quick]')
 
 pinBench()
 process.env.KEYWAY_TEST_POSTGRES_URL = await clusterUrl()
@@ -37,7 +39,7 @@ const load = stack.use(await startLoad())
 const agents = stack.use(await startAgents())
 const versions = {
   now: await start(join(import.meta.dirname, '..')),
-  before: await start(resolve(earlier)),
+  before: await start(resolve(earlierFolder)),
 }
 type Version = (typeof versions)['now']
 
@@ -52,7 +54,7 @@ await compareFanOuts()
 report('against', { 'This checkout and the earlier one': rows }, targets)
 
 async function compareStarts(): Promise<void> {
-  const starts = await alternate(version => version.startOnce(), STARTS)
+  const starts = await alternate(version => version.startOnce(), START_ROUNDS)
   compare(
     'ms until ready',
     starts.map(r => [r.now.readyAfter, r.before.readyAfter]),
@@ -100,8 +102,8 @@ async function compareExchanges(): Promise<void> {
 }
 
 async function compareConnects(): Promise<void> {
-  const connected = await alternate(version => connects(version, CONNECTS_A_ROUND))
-  // Means of all rounds, because a full collection falls into some rounds of either version and counts for it.
+  const connected = await alternate(version => connects(version, CONNECTS_PER_ROUND))
+  // Means instead of medians: a full garbage collection falls into some rounds of either version, and must count.
   const meanOf = (cost: (run: { perSecond: number; cpu: number }) => number): [number, number] => [
     mean(connected.map(r => cost(r.now))),
     mean(connected.map(r => cost(r.before))),
@@ -124,7 +126,7 @@ async function compareFanOuts(): Promise<void> {
   )
 }
 
-/** Starts both engines of the checkout in a folder, with its own programs and databases of its own schema. */
+/** Starts the checkout in a folder on both engines, with that checkout's bench programs and database schema. */
 async function start(folder: string) {
   const support = join(folder, 'bench/support')
   const databases: typeof import('./support/databases.ts') = await import(join(support, 'databases.ts'))
@@ -137,11 +139,11 @@ async function start(folder: string) {
   const postgres = stack.use(await processes.startKeyway(onPostgres.settings))
   const tokens: string[] = []
   for (let n = 0; n < KEYS; n++) tokens.push(await tokenOf(sqlite, benchKey(n)))
-  const another = stack.use(await databases.sqliteDatabase(KEYS))
+  const startDatabase = stack.use(await databases.sqliteDatabase(KEYS))
   const startOnce = async () => {
-    await using server = await processes.startKeyway(another.settings)
+    await using server = await processes.startKeyway(startDatabase.settings)
     const cpu = cpuSeconds(server.pid) * 1000
-    await wait(REST_MS)
+    await wait(IDLE_BEFORE_READING_MS)
     return { readyAfter: server.readyAfter, cpu, megabytes: residentBytes(server.pid) / 1024 / 1024 }
   }
   return { sqlite, postgres, tokens, startOnce }
@@ -211,7 +213,7 @@ async function fanOuts({ sqlite: { port, pid }, tokens }: Version, round: number
   })
   const before = cpuSeconds(pid)
   let seconds = 0
-  for (let each = 0; each < FAN_OUTS_A_ROUND; each++) {
+  for (let each = 0; each < FAN_OUTS_PER_ROUND; each++) {
     const frame = JSON.stringify({ type: 'send', id: `fan-${each}`, to: 'all', data: `message ${each}` })
     seconds += (await agents.run({ do: 'fan-out', frame, answer: `message ${each}`, receivers: RECEIVERS }))
       .seconds
@@ -219,16 +221,16 @@ async function fanOuts({ sqlite: { port, pid }, tokens }: Version, round: number
   const cpu = cpuSeconds(pid) - before
   await agents.run({ do: 'disconnect' })
   await wait(300)
-  return { milliseconds: (seconds * 1000) / FAN_OUTS_A_ROUND, cpu: (cpu * 1000) / FAN_OUTS_A_ROUND }
+  return { milliseconds: (seconds * 1000) / FAN_OUTS_PER_ROUND, cpu: (cpu * 1000) / FAN_OUTS_PER_ROUND }
 }
 
 async function idleKilobytes(version: Version): Promise<number> {
   const { port, pid } = version.sqlite
   await wait(SETTLE_MS)
   const empty = residentBytes(pid)
-  await agents.run({ do: 'connect', port, tokens: version.tokens, count: IDLE, atOnce: 64 })
+  await agents.run({ do: 'connect', port, tokens: version.tokens, count: IDLE_CONNECTIONS, atOnce: 64 })
   await wait(SETTLE_MS)
-  const kilobytes = (residentBytes(pid) - empty) / 1024 / IDLE
+  const kilobytes = (residentBytes(pid) - empty) / 1024 / IDLE_CONNECTIONS
   await agents.run({ do: 'disconnect' })
   return kilobytes
 }

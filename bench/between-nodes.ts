@@ -35,11 +35,11 @@ for (const [carrier, url] of [
   ['Redis', redis?.url],
 ] as const) {
   if (url === undefined) continue
-  for (const isEverywhere of [false, true]) {
+  for (const onAllNodes of [false, true]) {
     const measured: Measured[] = []
-    for (const count of NODE_COUNTS.slice(isEverywhere ? 1 : 0))
-      measured.push(await measure(count, url, isEverywhere))
-    const owner = isEverywhere ? 'on all nodes' : 'on two nodes'
+    for (const count of NODE_COUNTS.slice(onAllNodes ? 1 : 0))
+      measured.push(await measure(count, url, onAllNodes))
+    const owner = onAllNodes ? 'on all nodes' : 'on two nodes'
     for (const each of measured) rows.push({ carrier, owner, ...toRow(each) })
     targets.push(...toTargets(`${carrier}, owner ${owner}`, measured))
   }
@@ -61,7 +61,7 @@ interface Measured {
   others: NodeLoad
 }
 
-async function measure(count: number, eventsUrl: string | null, isEverywhere: boolean): Promise<Measured> {
+async function measure(count: number, eventsUrl: string | null, onAllNodes: boolean): Promise<Measured> {
   const settings = {
     ...database.settings,
     KEYWAY_PUBLIC_URL: 'http://localhost:9',
@@ -74,18 +74,18 @@ async function measure(count: number, eventsUrl: string | null, isEverywhere: bo
       const port = await freePort()
       nodes.push({ ...(await startKeyway({ ...settings, KEYWAY_PORT: String(port) })), port })
     }
-    return await send(nodes, isEverywhere)
+    return await send(nodes, onAllNodes)
   } finally {
     await Promise.all(nodes.map(node => node[Symbol.asyncDispose]()))
   }
 }
 
-async function send(nodes: readonly RunningProcess[], isEverywhere: boolean): Promise<Measured> {
+async function send(nodes: readonly RunningProcess[], onAllNodes: boolean): Promise<Measured> {
   const [first, second, ...rest] = nodes as [RunningProcess, RunningProcess, ...RunningProcess[]]
-  // Uses keys of one user, which the database was filled with.
+  // The keys of the filled database from 0 to 9 belong to one user, so that all these agents have one owner.
   const receiver = await connect(second, benchKey(0))
-  const bystanders: Agent[] = []
-  for (const node of isEverywhere ? rest : []) bystanders.push(await connect(node, benchKey(1)))
+  const otherAgents: Agent[] = []
+  for (const node of onAllNodes ? rest : []) otherAgents.push(await connect(node, benchKey(1)))
   const senders: Agent[] = []
   for (let n = 0; n < SENDERS; n++) senders.push(await connect(first, benchKey(n % SENDERS)))
   await wait(SETTLE_MS)
@@ -93,8 +93,8 @@ async function send(nodes: readonly RunningProcess[], isEverywhere: boolean): Pr
   await Promise.all(senders.map(sender => sendUntil(sender, receiver.id, performance.now() + WARM_UP_MS)))
   for (const sender of senders) sender.acknowledged = 0
   const before = await Promise.all(nodes.map(sample))
-  const ends = performance.now() + SECONDS * 1000
-  await Promise.all(senders.map(sender => sendUntil(sender, receiver.id, ends)))
+  const endsAt = performance.now() + SECONDS * 1000
+  await Promise.all(senders.map(sender => sendUntil(sender, receiver.id, endsAt)))
   const after = await Promise.all(nodes.map(sample))
   const loads = nodes.map(
     (_, n): NodeLoad => ({
@@ -103,7 +103,7 @@ async function send(nodes: readonly RunningProcess[], isEverywhere: boolean): Pr
     }),
   )
   const acknowledged = senders.reduce((sum, sender) => sum + sender.acknowledged, 0)
-  for (const { socket } of [receiver, ...senders, ...bystanders]) socket.terminate()
+  for (const { socket } of [receiver, ...senders, ...otherAgents]) socket.terminate()
   const others = loads.slice(2)
   return {
     count: nodes.length,
@@ -149,11 +149,11 @@ async function connect({ port }: RunningProcess, key: string): Promise<Agent> {
   return agent
 }
 
-async function sendUntil({ socket }: Agent, to: string, ends: number): Promise<void> {
-  const began = performance.now()
-  for (let n = 0; performance.now() < ends; n++) {
+async function sendUntil({ socket }: Agent, to: string, endsAt: number): Promise<void> {
+  const startedAt = performance.now()
+  for (let n = 0; performance.now() < endsAt; n++) {
     socket.send(JSON.stringify({ type: 'send', id: `${n}`, to, data: 'x'.repeat(200) }))
-    const next = began + ((n + 1) * 1000) / MESSAGES_A_SECOND
+    const next = startedAt + ((n + 1) * 1000) / MESSAGES_A_SECOND
     if (next > performance.now()) await wait(next - performance.now())
   }
 }
@@ -177,20 +177,20 @@ function toRow({ count, acknowledged, sender, receiver, others }: Measured): Row
   }
 }
 
-function toTargets(over: string, measured: readonly Measured[]): Target[] {
-  const [few, eight] = [measured[0]!, measured.at(-1)!]
+function toTargets(conditions: string, measured: readonly Measured[]): Target[] {
+  const [fewest, most] = [measured[0]!, measured.at(-1)!]
   return [
     {
-      what: `events of an uninvolved node of ${eight.count}, ${over}`,
+      what: `events of an uninvolved node of ${most.count}, ${conditions}`,
       wanted: `≤ ${ALLOWED_EVENTS_A_SECOND}/s`,
-      measured: `${eight.others.eventsPerSecond.toFixed(1)}/s`,
-      reached: eight.others.eventsPerSecond <= ALLOWED_EVENTS_A_SECOND,
+      measured: `${most.others.eventsPerSecond.toFixed(1)}/s`,
+      reached: most.others.eventsPerSecond <= ALLOWED_EVENTS_A_SECOND,
     },
     {
-      what: `events that a message costs the sending node with ${eight.count} nodes, of those with ${few.count}, ${over}`,
+      what: `events that a message costs the sending node with ${most.count} nodes, of those with ${fewest.count}, ${conditions}`,
       wanted: '≤ 1.1',
-      measured: (perMessage(eight) / perMessage(few)).toFixed(2),
-      reached: perMessage(eight) <= 1.1 * perMessage(few),
+      measured: (perMessage(most) / perMessage(fewest)).toFixed(2),
+      reached: perMessage(most) <= 1.1 * perMessage(fewest),
     },
   ]
 }

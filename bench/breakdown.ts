@@ -22,7 +22,7 @@ const RUNS = QUICK ? 3 : 7
 
 pinBench()
 await using database = await sqliteDatabase(KEYS)
-const whole = await throughSocket()
+const wholeExchange = await throughSocket()
 const services = await openServices(loadConfig(database.settings), createLog('info'))
 const { agentTokens, storage, signingKeys, jwt, clock } = services
 const keys = Array.from({ length: KEYS }, (_, n) => benchKey(n))
@@ -35,40 +35,43 @@ const answer = { token: jwt.sign('agent_ws', claims), agent_id: newId(clock.now(
 const { secretKey } = signingKeys.current()
 const client = caller()
 
-const look = await microseconds(n => storage.store.apiKeys.findByHash(hashes[n % KEYS]!))
+const lookUp = await microseconds(n => storage.store.apiKeys.findByHash(hashes[n % KEYS]!))
 const signature = await microseconds(() => sign(message, secretKey))
 const token = await microseconds(() => jwt.sign('agent_ws', claims))
 const steps: [string, number][] = [
   ['SHA-256 of the key', await microseconds(n => sha256(keys[n % KEYS]!))],
-  ['look-up of key and owner by index (SQLite)', look],
+  ['look-up of key and owner by index (SQLite)', lookUp],
   ['Ed25519 signature', signature],
   ['claims and their encoding', token - signature],
   ['two ids (request, token)', 2 * (await microseconds(() => newId(clock.now())))],
   ['JSON of the request, and its validation', await microseconds(() => schema.parse(JSON.parse(body)))],
   ['JSON of the answer', await microseconds(() => JSON.stringify(answer))],
 ]
-const noun = await microseconds(n => agentTokens.exchange(keys[n % KEYS]!, undefined, client))
-const named = steps.slice(0, 4).reduce((sum, [, each]) => sum + each, 0) + steps[4]![1] / 2
-steps.push(['the rest of agentTokens.exchange: standing, scope, times, last use, promises', noun - named])
-const inside = noun + steps[4]![1] / 2 + steps[5]![1] + steps[6]![1]
-steps.push(['HTTP: system calls, parser, headers, routing, metrics', whole - inside])
+const exchangeCall = await microseconds(n => agentTokens.exchange(keys[n % KEYS]!, undefined, client))
+const namedSteps = steps.slice(0, 4).reduce((sum, [, each]) => sum + each, 0) + steps[4]![1] / 2
+steps.push([
+  'the rest of agentTokens.exchange: standing, scope, times, last use, promises',
+  exchangeCall - namedSteps,
+])
+const knownSteps = exchangeCall + steps[4]![1] / 2 + steps[5]![1] + steps[6]![1]
+steps.push(['HTTP: system calls, parser, headers, routing, metrics', wholeExchange - knownSteps])
 await services.close()
 
-const rows: Row[] = [...steps, ['the whole exchange', whole] as const].map(([step, each]) => ({
+const rows: Row[] = [...steps, ['the whole exchange', wholeExchange] as const].map(([step, each]) => ({
   step,
   µs: each.toFixed(2),
-  'share %': Math.round((100 * each) / whole),
+  'share %': Math.round((100 * each) / wholeExchange),
 }))
 report('breakdown', { 'One exchange on SQLite, microseconds of processor time': rows }, [])
 
 async function throughSocket(): Promise<number> {
   await using load = await startLoad()
   await using server = await startKeyway(database.settings)
-  const order = { port: server.port, connections: 32, method: 'POST', path: '/auth/agent-token' }
+  const job = { port: server.port, connections: 32, method: 'POST', path: '/auth/agent-token' }
   const runs: number[] = []
   for (let run = -1; run < RUNS; run++) {
     const measured = await load.run(
-      { ...order, bodies: exchangeBodies(KEYS), warmUpMs: 300, durationMs: 1500, rate: null },
+      { ...job, bodies: exchangeBodies(KEYS), warmUpMs: 300, durationMs: 1500, rate: null },
       server.pid,
     )
     if (run >= 0) runs.push(measured.cpuMicroseconds)
@@ -80,12 +83,12 @@ async function throughSocket(): Promise<number> {
 async function microseconds(step: (n: number) => unknown): Promise<number> {
   let best = Number.POSITIVE_INFINITY
   for (let round = 0; round < ROUNDS; round++) {
-    const began = performance.now()
+    const startedAt = performance.now()
     for (let n = 0; n < CALLS; n++) {
       const result = step(n)
       if (result instanceof Promise) await result
     }
-    best = Math.min(best, ((performance.now() - began) * 1000) / CALLS)
+    best = Math.min(best, ((performance.now() - startedAt) * 1000) / CALLS)
   }
   return best
 }

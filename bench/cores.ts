@@ -9,10 +9,12 @@ import { median, spread } from './support/statistics.ts'
 /**
  * Scaling over cores: one process per core on one PostgreSQL. Each process gets the same open-loop load, once alone and
  * once concurrently with the other. If an exchange costs the same processor time both times, throughput scales with
- * cores. A process is compared with itself, since the second shares its core with PostgreSQL and the load generator. A node
- * of two processes on one port (`KEYWAY_PROCESSES=2`) gets the load of both; its supervisor's processor time is included.
+ * cores. A process is compared with itself, since the second shares its core with PostgreSQL and the load generator. A
+ * node of two processes on one port (`KEYWAY_PROCESSES=2`) gets the load of both; its supervisor's processor time is
+ * included.
  */
 
+/** The runs of the first and the second process in one round. */
 type Pair = Measured[]
 const NAMES = ['first', 'second'] as const
 const ROUNDS = QUICK ? 5 : 9
@@ -26,23 +28,23 @@ await using first = await startKeyway(database.settings, { core: SERVER_CORE })
 await using second = await startKeyway(database.settings, { core: LOAD_CORE })
 const shared = { KEYWAY_PROCESSES: '2', KEYWAY_PORT: String(await freePort()) }
 await using node = await startKeyway({ ...database.settings, ...shared }, { core: [SERVER_CORE, LOAD_CORE] })
-await using toFirst = await startLoad()
-await using toSecond = await startLoad()
+await using loadOnFirst = await startLoad()
+await using loadOnSecond = await startLoad()
 const bodies = exchangeBodies(1000)
 
-await Promise.all([exchanges(toFirst, first), exchanges(toSecond, second)])
+await Promise.all([exchanges(loadOnFirst, first), exchanges(loadOnSecond, second)])
 const alone: Pair[] = []
 const together: Pair[] = []
-const onOnePort: Measured[] = []
-await exchangesOfNode()
+const nodeRuns: Measured[] = []
+await exchangesOnNode()
 for (let round = 0; round < ROUNDS; round++) {
-  const before = await exchanges(toFirst, first)
-  const both = await Promise.all([exchanges(toFirst, first), exchanges(toSecond, second)])
-  alone.push([before, await exchanges(toSecond, second)])
+  const before = await exchanges(loadOnFirst, first)
+  const both = await Promise.all([exchanges(loadOnFirst, first), exchanges(loadOnSecond, second)])
+  alone.push([before, await exchanges(loadOnSecond, second)])
   together.push(both)
-  onOnePort.push(await exchangesOfNode())
+  nodeRuns.push(await exchangesOnNode())
 }
-const ofNode = onOnePort.map(({ cpuMicroseconds }, round) => cpuMicroseconds / mean(alone[round]!))
+const nodeRatios = nodeRuns.map(({ cpuMicroseconds }, round) => cpuMicroseconds / mean(alone[round]!))
 report('cores', { 'CPU of one exchange on PostgreSQL': [...[0, 1].map(row), rowOfNode()] }, [
   ...[0, 1].map(process => {
     const ratios = ratiosOf(process)
@@ -56,8 +58,8 @@ report('cores', { 'CPU of one exchange on PostgreSQL': [...[0, 1].map(row), rowO
   {
     what: 'CPU of an exchange in two processes on one port, of one alone',
     wanted: '≤ 1.10',
-    measured: spread(ofNode),
-    reached: median(ofNode) <= 1.1,
+    measured: spread(nodeRatios),
+    reached: median(nodeRatios) <= 1.1,
   },
 ])
 
@@ -81,8 +83,8 @@ function row(process: number): Row {
 function rowOfNode(): Row {
   return {
     '': 'both on one port',
-    'exchanges/s together': Math.round(median(onOnePort.map(run => run.perSecond))),
-    'CPU µs together': median(onOnePort.map(run => run.cpuMicroseconds)),
+    'exchanges/s together': Math.round(median(nodeRuns.map(run => run.perSecond))),
+    'CPU µs together': median(nodeRuns.map(run => run.cpuMicroseconds)),
   }
 }
 
@@ -94,8 +96,8 @@ function exchanges(load: Load, { port, pid }: RunningProcess): Promise<Measured>
   return exchangesAt(load, port, pid, RATE)
 }
 
-function exchangesOfNode(): Promise<Measured> {
-  return exchangesAt(toFirst, node.port, [node.pid, ...childrenOf(node.pid)], 2 * RATE)
+function exchangesOnNode(): Promise<Measured> {
+  return exchangesAt(loadOnFirst, node.port, [node.pid, ...childrenOf(node.pid)], 2 * RATE)
 }
 
 function exchangesAt(
@@ -104,6 +106,6 @@ function exchangesAt(
   pids: number | readonly number[],
   rate: number,
 ): Promise<Measured> {
-  const order = { port, connections: 32, method: 'POST', path: '/auth/agent-token', bodies }
-  return load.run({ ...order, warmUpMs: 500, durationMs: RUN_MS, rate }, pids)
+  const job = { port, connections: 32, method: 'POST', path: '/auth/agent-token', bodies }
+  return load.run({ ...job, warmUpMs: 500, durationMs: RUN_MS, rate }, pids)
 }

@@ -29,7 +29,7 @@ const subjects = { floor, sqlite: onSqlite, postgres: onPostgres }
 type Name = keyof typeof subjects
 const bodies = exchangeBodies(KEYS)
 
-// Warm-up: the first thousands of calls are interpreted.
+// Warm-up: the first thousands of calls run in the interpreter.
 for (const subject of Object.values(subjects)) await exchange(load, subject, 32, { ms: QUICK ? 1500 : 4000 })
 
 const table: Row[] = []

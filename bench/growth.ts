@@ -12,7 +12,7 @@ import { median, spread } from './support/statistics.ts'
 
 const SIZES = QUICK ? [1_000, 100_000, 1_000_000] : [1_000, 100_000, 10_000_000]
 /** Number of keys used in turn in every database, spread evenly over all keys. */
-const USED = 1000
+const USED_KEYS = 1000
 const ROUNDS = QUICK ? 3 : 7
 const RUN_MS = QUICK ? 1000 : 2000
 
@@ -21,17 +21,17 @@ await using stack = new AsyncDisposableStack()
 const load = stack.use(await startLoad())
 const subjects = []
 for (const keys of SIZES) {
-  const began = performance.now()
+  const startedAt = performance.now()
   const database = stack.use(await sqliteDatabase(keys))
-  console.log(`${keys} keys made in ${Math.round((performance.now() - began) / 1000)} s`)
+  console.log(`${keys} keys made in ${Math.round((performance.now() - startedAt) / 1000)} s`)
   const server = stack.use(await startKeyway(database.settings))
-  subjects.push({ keys, server, bodies: exchangeBodies(keys, USED), runs: [] as Measured[] })
+  subjects.push({ keys, server, bodies: exchangeBodies(keys, USED_KEYS), runs: [] as Measured[] })
 }
 
 for (let round = -1; round < ROUNDS; round++) {
   for (const { server, bodies, runs } of subjects) {
-    const order = { port: server.port, connections: 32, method: 'POST', path: '/auth/agent-token', bodies }
-    const measured = await load.run({ ...order, warmUpMs: 500, durationMs: RUN_MS, rate: null }, server.pid)
+    const job = { port: server.port, connections: 32, method: 'POST', path: '/auth/agent-token', bodies }
+    const measured = await load.run({ ...job, warmUpMs: 500, durationMs: RUN_MS, rate: null }, server.pid)
     if (round >= 0) runs.push(measured)
   }
 }

@@ -23,16 +23,17 @@ import { startSilentMail } from './support/silent-mail.ts'
 import { median } from './support/statistics.ts'
 
 /**
- * Isolation from an attacker: one attack after the other, beside a steady load of exchanges, sign-ins and messages of
- * other users. Their latency is compared with that of runs without an attacker just before and after, and with that of
- * the others of a bare `node:http` beside the same attack (`--engine bare`), but for floods of agents' frames.
+ * Measures isolation from an attacker: one attack after the other, beside a steady load of exchanges, sign-ins and
+ * messages of other users. The latency of those users is compared with runs without an attacker just before and after,
+ * and, except for floods of agents' frames, with a bare `node:http` server under the same attack (`--engine bare`).
  *
- * `node bench/hostile.ts [--quick] [--engine sqlite|postgres|bare] [--only WORDS,WORDS] [--into FILE] [--again] [--rounds N]`
+ * `node bench/hostile.ts [--quick] [--engine sqlite|postgres|bare] [--only NAME,NAME] [--into FILE] [--again]
+ * [--rounds N]`
  *
- * All flows on one engine take eight minutes a round. Each figure is the median of the rounds, since a p99 of a few seconds
- * is one pause, of the collector or of the machine as well as of the attack. Each result is appended to a file (`bench/results/hostile.jsonl`) at once, and
- * flows with a result are skipped, so that a run can be interrupted and resumed; `--again` measures them again. The
- * tables are made from the file.
+ * All flows on one engine take eight minutes a round. Each figure is the median of the rounds, since the p99 of a few
+ * seconds is a single pause, which garbage collection or the machine may cause as well as the attack. Each result is
+ * appended to a file (`bench/results/hostile.jsonl`) at once, and flows with a result are skipped, so that a run can be
+ * interrupted and resumed; `--again` measures them again. The tables are made from the file.
  */
 
 /** Samples of a round's p99: 600 exchanges, 150 messages, 60 sends and 60 verifications. */
@@ -43,13 +44,13 @@ const LEAD_MS = 1000
 const SETTLE_MS = 2000
 const KEYS = 1000
 const NEIGHBOUR_KEYS = 500
-/** Users with a link each, enough for all runs. */
+/** Users with one link each, enough for all runs. */
 const PEOPLE = { from: 0, to: 60_000, link: true }
-const MOST_TIMES_P99 = 3
+const MAX_P99_RATIO = 3
 /** Below this, differences of p99 are noise. */
 const NOISE_MS = 5
 /** Niceness that the attacker gets on top of the bench's. */
-const NICER = 19
+const ADDED_NICENESS = 19
 
 /** `bare` is no engine of the service but the control, support/bare-node.ts. */
 const ENGINES = ['bare', 'sqlite', 'postgres'] as const
@@ -75,12 +76,12 @@ interface Measured {
   attack: AttackResult
 }
 
-const words = option('--only')?.split(',') ?? ['']
-const flows = Object.keys(ATTACKS).filter(name => words.some(word => name.includes(word)))
+const nameParts = option('--only')?.split(',') ?? ['']
+const flows = Object.keys(ATTACKS).filter(name => nameParts.some(word => name.includes(word)))
 const engines = ENGINES.filter(name => name === (option('--engine') ?? name))
 const file = option('--into') ?? join(import.meta.dirname, 'results', 'hostile.jsonl')
 const rounds = Number(option('--rounds') ?? (QUICK ? 1 : 3))
-const isMeasuredAgain = process.argv.includes('--again')
+const ignoresResults = process.argv.includes('--again')
 
 pinBench()
 mkdirSync(dirname(file), { recursive: true })
@@ -88,29 +89,29 @@ await using mail = await startSilentMail()
 const neighbours = await startChild('./support/neighbours.ts')
 const attacker = await startChild('./support/attacker.ts')
 // The attacker shares a core with the measuring process, and must not slow it down.
-setPriority(attacker.pid!, Math.min(constants.priority.PRIORITY_LOW, getPriority() + NICER))
+setPriority(attacker.pid!, Math.min(constants.priority.PRIORITY_LOW, getPriority() + ADDED_NICENESS))
 
 for (const engine of engines) {
-  const isMeasured = new Set(isMeasuredAgain ? [] : measuredBefore(engine).map(({ flow }) => flow))
-  const missing = flows.filter(flow => !isMeasured.has(flow) && !(engine === 'bare' && floodsAgents(flow)))
+  const measuredFlows = new Set(ignoresResults ? [] : earlierResults(engine).map(({ flow }) => flow))
+  const missing = flows.filter(flow => !measuredFlows.has(flow) && !(engine === 'bare' && floodsAgents(flow)))
   if (missing.length > 0) await measure(engine, missing)
 }
 neighbours.kill()
 attacker.kill()
-const all = engines.flatMap(measuredBefore).filter(({ flow }) => flows.includes(flow))
+const all = engines.flatMap(earlierResults).filter(({ flow }) => flows.includes(flow))
 report(
   'hostile',
   Object.fromEntries(engines.map(tableOf)),
   all.filter(({ engine }) => engine !== 'bare').flatMap(targetsOf),
 )
 
-/** Without a limit of frames these floods take a server to a standstill, so they have no control. */
+/** These floods are not run on the bare server: without a limit of frames they bring it to a standstill. */
 function floodsAgents(flow: string): boolean {
   return ATTACKS[flow]!.needs === 'agents'
 }
 
 /** The latest result of each flow. */
-function measuredBefore(wanted: Engine): Measured[] {
+function earlierResults(wanted: Engine): Measured[] {
   if (!existsSync(file)) return []
   const rows = readFileSync(file, 'utf8')
     .trim()
@@ -123,30 +124,30 @@ function measuredBefore(wanted: Engine): Measured[] {
 /** Runs all attacks on one service, so that effects of earlier attacks accumulate. */
 async function measure(engine: Engine, missing: string[]): Promise<void> {
   await using database = engine === 'bare' ? null : await openDatabase(engine)
-  const people = numbers()
+  const people = linkNumbers()
   await using server = database
     ? await startKeyway({ ...database.settings, ...mail.settings })
     : await startProgram('./bare-node.ts')
   // The first thousands of calls run in the interpreter.
-  await observe(server, people)
-  let before = await observe(server, people)
+  await measureOthers(server, people)
+  let before = await measureOthers(server, people)
   for (const flow of missing) {
-    const quiet = [before]
-    const under = []
+    const withoutAttack = [before]
+    const underAttack = []
     for (let round = 0; round < rounds; round++) {
-      under.push(await observeUnder(engine, server, people, flow))
+      underAttack.push(await measureUnderAttack(engine, server, people, flow))
       await wait(SETTLE_MS)
-      quiet.push(await observe(server, people))
+      withoutAttack.push(await measureOthers(server, people))
     }
-    const { attack } = under[0]!
+    const { attack } = underAttack[0]!
     const measured = compare(
       { engine, flow, attack },
-      quiet,
-      under.map(({ during }) => during),
+      withoutAttack,
+      underAttack.map(({ during }) => during),
     )
     appendFileSync(file, `${JSON.stringify(measured)}\n`)
     console.error(JSON.stringify(rowOf(measured)))
-    before = quiet.at(-1)!
+    before = withoutAttack.at(-1)!
   }
 }
 
@@ -157,13 +158,13 @@ async function openDatabase(engine: Exclude<Engine, 'bare'>): Promise<BenchDatab
   return database
 }
 
-/** Numbers of links, each used once over all runs. */
-function numbers(): () => number {
+/** Generates numbers of links, each of which is used once over all runs. */
+function linkNumbers(): () => number {
   let next = PEOPLE.from
   return () => next++
 }
 
-async function observe(server: RunningProcess, people: () => number): Promise<NeighboursResult> {
+async function measureOthers(server: RunningProcess, people: () => number): Promise<NeighboursResult> {
   const keys = Array.from({ length: NEIGHBOUR_KEYS }, (_, n) => benchKey(KEYS - NEIGHBOUR_KEYS + n))
   const signIns = Array.from({ length: (RUN_MS / 1000) * SIGN_INS_PER_SECOND }, () => {
     const n = people()
@@ -174,18 +175,18 @@ async function observe(server: RunningProcess, people: () => number): Promise<Ne
     fromToken: await exchange(server, benchKey(0)),
     toToken: await exchange(server, benchKey(1)),
   }
-  const order: NeighboursJob = { port: server.port, durationMs: RUN_MS, keys, agents, signIns }
-  return ask(neighbours, order)
+  const job: NeighboursJob = { port: server.port, durationMs: RUN_MS, keys, agents, signIns }
+  return sendJob(neighbours, job)
 }
 
-async function observeUnder(
+async function measureUnderAttack(
   engine: Engine,
   server: RunningProcess,
   people: () => number,
   flow: string,
 ): Promise<{ during: NeighboursResult; attack: AttackResult }> {
   const { port } = server
-  const order: AttackJob =
+  const job: AttackJob =
     engine === 'bare'
       ? { attack: flow, port, account: BARE_ACCOUNT, bodyPaths: [{ method: 'POST', path: '/' }] }
       : {
@@ -194,27 +195,27 @@ async function observeUnder(
           account: await openAccount(server, people),
           bodyPaths: await bodyPaths(server),
         }
-  const attack = ask<AttackResult>(attacker, order)
+  const attack = sendJob<AttackResult>(attacker, job)
   await wait(LEAD_MS)
-  const during = await observe(server, people)
+  const during = await measureOthers(server, people)
   attacker.send('stop')
   return { during, attack: await attack }
 }
 
 function compare(
   what: Pick<Measured, 'engine' | 'flow' | 'attack'>,
-  quiet: NeighboursResult[],
-  under: NeighboursResult[],
+  withoutAttack: NeighboursResult[],
+  underAttack: NeighboursResult[],
 ): Measured {
   const p99 = KINDS.map(kind => [
     kind,
     {
-      without: median(quiet.map(result => result[kind].p99)),
-      beside: median(under.map(result => result[kind].p99)),
-      samples: sum(under.map(result => result[kind].count)),
+      without: median(withoutAttack.map(result => result[kind].p99)),
+      beside: median(underAttack.map(result => result[kind].p99)),
+      samples: sum(underAttack.map(result => result[kind].count)),
     },
   ])
-  const all = under.flatMap(result => KINDS.map(kind => result[kind]))
+  const all = underAttack.flatMap(result => KINDS.map(kind => result[kind]))
   const error = all.find(user => user.error !== undefined)?.error
   return {
     ...what,
@@ -229,7 +230,7 @@ function sum(values: number[]): number {
 }
 
 function tableOf(engine: Engine): [title: string, rows: Row[]] {
-  const rows = measuredBefore(engine).filter(({ flow }) => flows.includes(flow))
+  const rows = earlierResults(engine).filter(({ flow }) => flows.includes(flow))
   return [`Others beside an attacker, ${TITLES[engine]}`, rows.map(rowOf)]
 }
 
@@ -240,7 +241,7 @@ function rowOf(measured: Measured): Row {
     const { without, beside, samples } = p99[kind]
     row[`${kind}, ms`] = `${without.toFixed(1)} → ${beside.toFixed(1)} (${samples})`
   }
-  return { ...row, errors, ...(error ? { error } : {}), 'what the attacker got': shown(attack) }
+  return { ...row, errors, ...(error ? { error } : {}), 'what the attacker got': attackText(attack) }
 }
 
 function targetsOf(measured: Measured): Target[] {
@@ -251,9 +252,9 @@ function targetsOf(measured: Measured): Target[] {
     { what: `${what}: errors of others`, wanted: '0', measured: String(errors), reached: errors === 0 },
     {
       what: `${what}: p99 of others, of the p99 without`,
-      wanted: `≤ ${MOST_TIMES_P99}`,
+      wanted: `≤ ${MAX_P99_RATIO}`,
       measured: `${times.toFixed(2)} (${kind})`,
-      reached: times <= MOST_TIMES_P99,
+      reached: times <= MAX_P99_RATIO,
     },
   ]
 }
@@ -263,14 +264,14 @@ function worst({ p99 }: Measured): { kind: Kind; times: number } {
   return all.reduce((a, b) => (a.times >= b.times ? a : b))
 }
 
-/** The worst p99 beside the attacker, of that of a bare `node:http` beside the same attack. */
+/** The worst ratio of a p99 beside the attacker to that of a bare `node:http` under the same attack. */
 function timesOfBare({ flow, p99 }: Measured): number | string {
-  const bare = measuredBefore('bare').find(row => row.flow === flow)
+  const bare = earlierResults('bare').find(row => row.flow === flow)
   if (!bare) return ''
   return Math.max(...KINDS.map(kind => p99[kind].beside / Math.max(NOISE_MS, bare.p99[kind].beside)))
 }
 
-function shown({ answers, opened }: AttackResult): string {
+function attackText({ answers, opened }: AttackResult): string {
   const parts = Object.entries(answers).map(([what, count]) => `${count} × ${what}`)
   return [`${opened} sockets`, ...parts].join(', ')
 }
@@ -282,8 +283,8 @@ async function startChild(program: string): Promise<ChildProcess> {
   return child
 }
 
-async function ask<Answer>(child: ChildProcess, order: object): Promise<Answer> {
-  child.send(order)
+async function sendJob<Answer>(child: ChildProcess, job: object): Promise<Answer> {
+  child.send(job)
   const [answer] = await once(child, 'message')
   return answer as Answer
 }

@@ -10,14 +10,14 @@ import { median, spread } from './support/statistics.ts'
 /** Live connections: memory, and the speed of connects, renewals, messages and revocations, compared with bare `ws`. */
 
 const KEYS = 1000
-/** Below the limit of 20,000 open files per process. */
-const IDLE = QUICK ? 5000 : 15_000
-const OF_ONE_KEY = QUICK ? 5000 : 10_000
+/** Below the usual limit of 20,000 open files per process. */
+const IDLE_CONNECTIONS = QUICK ? 5000 : 15_000
+const CONNECTIONS_OF_ONE_KEY = QUICK ? 5000 : 10_000
 const ROUNDS = 3
 const CONNECT_ROUNDS = 11
-const CONNECTS_A_ROUND = QUICK ? 1000 : 3000
-const WARM_UP = 300
-const AT_ONCE = 64
+const CONNECTS_PER_ROUND = QUICK ? 1000 : 3000
+const WARM_UP_CONNECTIONS = 300
+const CONCURRENCY = 64
 const RENEW_MS = QUICK ? 1000 : 3000
 const RECEIVERS = 999
 /** Delay from the last connect to the measurement of memory, for garbage collection. */
@@ -51,7 +51,7 @@ const memory: Target = {
   reached: keyway.kilobytes <= 8,
 }
 const targets: Target[] = [
-  // Of few connections most is the heap that grew during the connects.
+  // With few connections, most of the memory is the heap that grew during the connects.
   ...(QUICK ? [] : [memory]),
   {
     what: 'connects, of bare ws',
@@ -60,13 +60,13 @@ const targets: Target[] = [
     reached: median(connectRatio) >= 0.4,
   },
   {
-    what: `${OF_ONE_KEY} connections of a revoked key closed`,
+    what: `${CONNECTIONS_OF_ONE_KEY} connections of a revoked key closed`,
     wanted: '≤ 500 ms',
     measured: `${spread(keyway.closing, 0)} ms (bare ws, closing all: ${spread(bare.closing, 0)} ms)`,
     reached: median(keyway.closing) <= 500,
   },
 ]
-report('hub', { [`Hub, ${IDLE} idle connections`]: both.map(toRow) }, targets)
+report('hub', { [`Hub, ${IDLE_CONNECTIONS} idle connections`]: both.map(toRow) }, targets)
 
 interface Measured extends AsyncDisposable {
   name: string
@@ -111,19 +111,19 @@ function toMeasured(
 }
 
 function connect({ server, tokens }: Measured, count: number, of = tokens): Promise<AgentsResult> {
-  return agents.run({ do: 'connect', port: server.port, tokens: of, count, atOnce: AT_ONCE })
+  return agents.run({ do: 'connect', port: server.port, tokens: of, count, atOnce: CONCURRENCY })
 }
 
 async function measureIdle(measured: Measured): Promise<void> {
   const { pid } = measured.server
   // Memory is measured first, before freed memory of earlier connections could be reused.
-  await connect(measured, WARM_UP)
+  await connect(measured, WARM_UP_CONNECTIONS)
   await agents.run({ do: 'disconnect' })
   await wait(SETTLE_MS / 2)
   const empty = residentBytes(pid)
-  await connect(measured, IDLE)
+  await connect(measured, IDLE_CONNECTIONS)
   await wait(SETTLE_MS)
-  measured.kilobytes = (residentBytes(pid) - empty) / 1024 / IDLE
+  measured.kilobytes = (residentBytes(pid) - empty) / 1024 / IDLE_CONNECTIONS
   const busyBefore = cpuSeconds(pid)
   await wait(2000)
   measured.idleCpu = ((cpuSeconds(pid) - busyBefore) / 2) * 100
@@ -131,7 +131,7 @@ async function measureIdle(measured: Measured): Promise<void> {
     do: 'ask',
     frames: measured.tokens.map(token => JSON.stringify({ type: 'token', token })),
     answer: 'token_accepted',
-    atOnce: AT_ONCE,
+    atOnce: CONCURRENCY,
     durationMs: RENEW_MS,
   })
   measured.renewals = renewed.count / renewed.seconds
@@ -142,7 +142,7 @@ async function measureIdle(measured: Measured): Promise<void> {
 async function measureConnects(measured: Measured): Promise<void> {
   const { pid } = measured.server
   const before = cpuSeconds(pid)
-  const { count, seconds } = await connect(measured, CONNECTS_A_ROUND)
+  const { count, seconds } = await connect(measured, CONNECTS_PER_ROUND)
   measured.connects.push(count / seconds)
   measured.connectCpu.push(((cpuSeconds(pid) - before) * 1e6) / count)
   await agents.run({ do: 'disconnect' })
@@ -179,7 +179,7 @@ function toRow(measured: Measured): Row {
     'CPU µs of a connect': median(measured.connectCpu),
     'renewals/s': Math.round(measured.renewals),
     [`fan-out to ${RECEIVERS}, ms`]: spread(measured.fanOuts, 0),
-    [`closing ${OF_ONE_KEY}, ms`]: spread(measured.closing, 0),
+    [`closing ${CONNECTIONS_OF_ONE_KEY}, ms`]: spread(measured.closing, 0),
   }
 }
 
@@ -187,13 +187,19 @@ function toRow(measured: Measured): Row {
 async function revoke(server: RunningProcess, round: number): Promise<number> {
   const key = benchKey(500 + round)
   const token = await exchange(server, key)
-  await agents.run({ do: 'connect', port: server.port, tokens: [token], count: OF_ONE_KEY, atOnce: AT_ONCE })
+  await agents.run({
+    do: 'connect',
+    port: server.port,
+    tokens: [token],
+    count: CONNECTIONS_OF_ONE_KEY,
+    atOnce: CONCURRENCY,
+  })
   const closed = agents.run({ do: 'await-close' })
-  const began = performance.now()
+  const startedAt = performance.now()
   await post(server, '/auth/revoke', { token: key })
   const { closes } = await closed
-  if (closes['4410'] !== OF_ONE_KEY) throw new Error(`other closes: ${JSON.stringify(closes)}`)
-  return performance.now() - began
+  if (closes['4410'] !== CONNECTIONS_OF_ONE_KEY) throw new Error(`other closes: ${JSON.stringify(closes)}`)
+  return performance.now() - startedAt
 }
 
 async function closeAll(server: RunningProcess): Promise<number> {
@@ -201,14 +207,14 @@ async function closeAll(server: RunningProcess): Promise<number> {
     do: 'connect',
     port: server.port,
     tokens: ['none'],
-    count: OF_ONE_KEY,
-    atOnce: AT_ONCE,
+    count: CONNECTIONS_OF_ONE_KEY,
+    atOnce: CONCURRENCY,
   })
   const closed = agents.run({ do: 'await-close' })
-  const began = performance.now()
+  const startedAt = performance.now()
   await agents.request({ do: 'fan-out', frame: '{"type":"close"}', answer: '', receivers: 0 })
   await closed
-  return performance.now() - began
+  return performance.now() - startedAt
 }
 
 async function exchange(server: RunningProcess, key: string): Promise<string> {

@@ -22,11 +22,11 @@ import { median, spread } from './support/statistics.ts'
 
 const KEYS = 1000
 /** Number of keys with limits. */
-const LIMITED = 100
+const LIMITED_KEYS = 100
 const ROUNDS = QUICK ? 3 : 7
 const RUN_MS = QUICK ? 1000 : 2000
 const APP = 'console'
-/** Never reached, since only the counting is measured. */
+/** Limits that are never reached, since only the counting is measured. */
 const LIMITS = {
   requests: [
     { limit: 1_000_000_000, per: 'minute' as const },
@@ -51,16 +51,16 @@ interface Subject {
   bodies: string[]
   secret?: string
 }
-const exchanges = bodiesOf(LIMITED, KEYS, key => ({ api_key: key }))
-const plain = bodiesOf(LIMITED, KEYS, token => ({ token }))
-const consuming = bodiesOf(0, LIMITED, token => ({ token, consume: 1 }))
-const at = { path: '/auth/introspect' }
+const exchanges = bodiesOf(LIMITED_KEYS, KEYS, key => ({ api_key: key }))
+const plain = bodiesOf(LIMITED_KEYS, KEYS, token => ({ token }))
+const consuming = bodiesOf(0, LIMITED_KEYS, token => ({ token, consume: 1 }))
+const introspection = { path: '/auth/introspect' }
 const subjects: Record<string, Subject> = {
   floor: { process: floor, path: '/auth/agent-token', bodies: exchanges },
-  'sqlite, plain': { process: onSqlite, ...at, bodies: plain, secret: secrets.sqlite },
-  'sqlite, consume': { process: onSqlite, ...at, bodies: consuming, secret: secrets.sqlite },
-  'postgres, plain': { process: onPostgres, ...at, bodies: plain, secret: secrets.postgres },
-  'postgres, consume': { process: onPostgres, ...at, bodies: consuming, secret: secrets.postgres },
+  'sqlite, plain': { process: onSqlite, ...introspection, bodies: plain, secret: secrets.sqlite },
+  'sqlite, consume': { process: onSqlite, ...introspection, bodies: consuming, secret: secrets.sqlite },
+  'postgres, plain': { process: onPostgres, ...introspection, bodies: plain, secret: secrets.postgres },
+  'postgres, consume': { process: onPostgres, ...introspection, bodies: consuming, secret: secrets.postgres },
 }
 
 for (const subject of Object.values(subjects)) await run(subject, QUICK ? 1500 : 4000)
@@ -83,7 +83,7 @@ report('introspect', { 'Introspection of keys, 32 connections': table }, targets
 /** Gives the app a secret and the first keys limits. */
 async function prepare(database: BenchDatabase): Promise<string> {
   const services = await openServices(loadConfig(database.settings), createLog('error'))
-  for (let n = 0; n < LIMITED; n++)
+  for (let n = 0; n < LIMITED_KEYS; n++)
     await services.apiKeys.setOperatorLimits(benchId(2, n), LIMITS, BY_COMMAND_LINE)
   const { secret } = await services.apps.newSecret(APP)
   await services.close()

@@ -12,23 +12,27 @@ import { QUICK, type Row, report } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
 /**
- * Measures how a key that sends three times its limit affects others: their exchanges at a fixed rate, alternately with
- * and without it. On one node with SQLite, and on two nodes with PostgreSQL, both used by the key.
+ * Measures how a key that sends three times its limit affects other keys: their exchanges at a fixed rate, alternately
+ * with and without the limited key. On one node with SQLite, and on two nodes with PostgreSQL, both of which the
+ * limited key uses.
  */
 
 const KEYS = 1000
 const LIMITED_KEY = 0
-/** Exchanges in a second. */
+/** The key's limit: exchanges in a second. */
 const LIMIT = 100
-const SENT = 3 * LIMIT
-const OTHERS = 500
+const SENT_PER_SECOND = 3 * LIMIT
+const OTHERS_PER_SECOND = 500
 const CONNECTIONS = 32
 const ROUNDS = QUICK ? 3 : 9
 const RUN_MS = QUICK ? 1500 : 4000
 /** Largest allowed ratio of p99: on a quiet machine two equal runs differ by less than this. */
-const WANTED = 1.25
-/** A client in another network than the others, since refusals make a network noisy (http/connection-guard.ts). */
-const ADDRESS = '127.1.0.1'
+const MAX_P99_RATIO = 1.25
+/**
+ * The limited key is used from another network than the other keys, since refusals make a network noisy
+ * (http/connection-guard.ts).
+ */
+const LIMITED_ADDRESS = '127.1.0.1'
 
 pinBench()
 await using sqlite = await sqliteDatabase(KEYS)
@@ -46,16 +50,16 @@ interface Compared {
 }
 
 const others = Array.from({ length: KEYS - 1 }, (_, n) => JSON.stringify({ api_key: benchKey(n + 1) }))
-const places: [string, RunningProcess[]][] = [
+const deployments: [string, RunningProcess[]][] = [
   ['SQLite', [alone]],
   ['PostgreSQL, two nodes', [first, second]],
 ]
 const rows: Row[] = []
 const targets = []
-for (const [place, nodes] of places) {
+for (const [deployment, nodes] of deployments) {
   await run(nodes[0]!, 2000)
   const rounds: Compared[] = []
-  const agent = new Agent({ keepAlive: true, maxSockets: 4, localAddress: ADDRESS })
+  const agent = new Agent({ keepAlive: true, maxSockets: 4, localAddress: LIMITED_ADDRESS })
   for (let n = 0; n < ROUNDS; n++) {
     const without = await run(nodes[0]!)
     const limited = startLimited(nodes, agent)
@@ -65,7 +69,7 @@ for (const [place, nodes] of places) {
   agent.destroy()
   const of = (pick: (round: Compared) => number) => median(rounds.map(pick))
   rows.push({
-    '': place,
+    '': deployment,
     'p50 ms without': of(({ without }) => without.p50),
     beside: of(({ beside }) => beside.p50),
     'p99 ms without': of(({ without }) => without.p99),
@@ -74,15 +78,15 @@ for (const [place, nodes] of places) {
   })
   const ratios = rounds.map(({ without, beside }) => beside.p99 / without.p99)
   targets.push({
-    what: `p99 of others beside a key at three times its limit, of that without, on ${place}`,
-    wanted: `≤ ${WANTED}`,
+    what: `p99 of others beside a key at three times its limit, of that without, on ${deployment}`,
+    wanted: `≤ ${MAX_P99_RATIO}`,
     measured: spread(ratios),
-    reached: median(ratios) <= WANTED,
+    reached: median(ratios) <= MAX_P99_RATIO,
   })
 }
 report(
   'limited',
-  { [`${OTHERS} exchanges a second of others, ${SENT} of a key with ${LIMIT}`]: rows },
+  { [`${OTHERS_PER_SECOND} exchanges a second of others, ${SENT_PER_SECOND} of a key with ${LIMIT}`]: rows },
   targets,
 )
 
@@ -94,13 +98,13 @@ async function limit(settings: Record<string, string>): Promise<void> {
 }
 
 function run({ port, pid }: RunningProcess, durationMs = RUN_MS): Promise<Measured> {
-  const order = { port, connections: CONNECTIONS, method: 'POST', path: '/auth/agent-token', bodies: others }
-  return load.run({ ...order, warmUpMs: 500, durationMs, rate: OTHERS }, pid)
+  const job = { port, connections: CONNECTIONS, method: 'POST', path: '/auth/agent-token', bodies: others }
+  return load.run({ ...job, warmUpMs: 500, durationMs, rate: OTHERS_PER_SECOND }, pid)
 }
 
-/** Sends the exchanges of the limited key until it is stopped, which resolves with how many a second were answered 200. */
+/** Sends the exchanges of the limited key. `stop` resolves with the number per second that were answered 200. */
 function startLimited(nodes: readonly RunningProcess[], agent: Agent): { stop(): Promise<number> } {
-  const began = performance.now()
+  const startedAt = performance.now()
   const pending = new Set<Promise<void>>()
   let sent = 0
   let passed = 0
@@ -114,7 +118,7 @@ function startLimited(nodes: readonly RunningProcess[], agent: Agent): { stop():
     else if (answer.statusCode !== 429) throw new Error(`answered ${answer.statusCode}`)
   }
   const timer = setInterval(() => {
-    for (; sent < ((performance.now() - began) / 1000) * SENT; sent++) {
+    for (; sent < ((performance.now() - startedAt) / 1000) * SENT_PER_SECOND; sent++) {
       const exchanged = exchange(nodes[sent % nodes.length]!.port).finally(() => pending.delete(exchanged))
       pending.add(exchanged)
     }
@@ -122,7 +126,7 @@ function startLimited(nodes: readonly RunningProcess[], agent: Agent): { stop():
   return {
     async stop() {
       clearInterval(timer)
-      const seconds = (performance.now() - began) / 1000
+      const seconds = (performance.now() - startedAt) / 1000
       await Promise.all(pending)
       return passed / seconds
     },

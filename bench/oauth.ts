@@ -22,7 +22,7 @@ const ROUNDS = QUICK ? 3 : 7
 const RUN_MS = QUICK ? 1000 : 2000
 const CONNECTIONS = 32
 /** Minimum throughput, as a fraction of the plain exchange's. */
-const WANTED = 0.6
+const MIN_RATIO = 0.6
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' }
 const plain = { path: '/auth/agent-token', bodies: exchangeBodies(KEYS), headers: undefined }
@@ -57,7 +57,7 @@ const table: Row[] = []
 const targets: Target[] = []
 for (const [engine, database] of Object.entries(databases)) {
   await using keyway = await startKeyway(database.settings)
-  const runs = await measured(keyway)
+  const runs = await measureGrants(keyway)
   for (const name of Object.keys(grants)) {
     const of = (pick: (run: Measured) => number) => median(runs[name]!.map(pick))
     table.push({
@@ -69,17 +69,17 @@ for (const [engine, database] of Object.entries(databases)) {
       'p99 ms': of(each => each.p99),
     })
   }
-  const measure = ratios(runs, 'client credentials')
+  const credentialRatios = ratios(runs, 'client credentials')
   targets.push({
     what: `client credentials with a key on ${engine}, of the exchange, ${CONNECTIONS} connections`,
-    wanted: `≥ ${WANTED}`,
-    measured: spread(measure),
-    reached: median(measure) >= WANTED,
+    wanted: `≥ ${MIN_RATIO}`,
+    measured: spread(credentialRatios),
+    reached: median(credentialRatios) >= MIN_RATIO,
   })
 }
 report('oauth', { 'Tokens for keys, 32 connections': table }, targets)
 
-async function measured(keyway: RunningProcess): Promise<Record<string, Measured[]>> {
+async function measureGrants(keyway: RunningProcess): Promise<Record<string, Measured[]>> {
   for (const name of Object.keys(grants)) await run(keyway, name, QUICK ? 1500 : 4000)
   const runs: Record<string, Measured[]> = Object.fromEntries(Object.keys(grants).map(name => [name, []]))
   for (let round = 0; round < ROUNDS; round++)
@@ -88,15 +88,15 @@ async function measured(keyway: RunningProcess): Promise<Record<string, Measured
 }
 
 function run({ port, pid }: RunningProcess, name: string, durationMs = RUN_MS): Promise<Measured> {
-  const order = { port, connections: CONNECTIONS, method: 'POST', warmUpMs: 300, durationMs, rate: null }
-  return load.run({ ...order, ...grants[name]! }, pid)
+  const job = { port, connections: CONNECTIONS, method: 'POST', warmUpMs: 300, durationMs, rate: null }
+  return load.run({ ...job, ...grants[name]! }, pid)
 }
 
 function ratios(runs: Record<string, Measured[]>, name: string): number[] {
   return runs[name]!.map((each, round) => each.perSecond / runs.exchange![round]!.perSecond)
 }
 
-/** In an order without locality, as `exchangeBodies`. */
+/** Form bodies for all keys, in an order without locality, like `exchangeBodies`. */
 function formsOf(fieldsOf: (n: number) => Record<string, string>): string[] {
   return Array.from({ length: KEYS }, (_, index) =>
     new URLSearchParams(fieldsOf((index * 7919) % KEYS)).toString(),

@@ -36,13 +36,13 @@ const MOST_PER_SECOND = { send: 8000, verify: 4000, refresh: 16_000 }
 const UNLIMITED = { KEYWAY_MAGIC_LINK_LIMITS: '1000000/minute', KEYWAY_MAGIC_LINK_NETWORK_LIMITS: 'off' }
 const SLOW_COMMIT = new URL('./support/slow-commit.mjs', import.meta.url).pathname
 const SLOW_COMMIT_MS = 10
-/** Milliseconds added to each commit: none, a local disk with durable writes, a slow cloud volume. */
+/** Milliseconds added to each commit: none, as on a local disk with durable writes, as on a slow cloud volume. */
 const ADDED_COMMIT_MS = [0, 5, SLOW_COMMIT_MS]
-const AT_ONCE = 64
+const CONCURRENCY = 64
 
 interface Call {
   path: string
-  /** What the call needs of each user: a link, an account or a session. */
+  /** What must exist for each user before the call: a link, an account or a session. */
   needs: Omit<People, 'from' | 'to'>
   body(n: number): unknown
   inProcess(services: Services, n: number): Promise<unknown>
@@ -105,21 +105,21 @@ async function onPostgres(): Promise<Row[]> {
       const range = people.next(peopleOf(call))
       await addPeoplePostgres(urlOf(database), { ...call.needs, ...range })
       await addPeoplePostgres(urlOf(floorDatabase), { ...call.needs, ...range })
-      const bare = await run(
+      const bareRun = await run(
         load,
         floor,
         '/',
         bodiesOf(range, n => ({ n, pad: call.body(n) })),
         32,
       )
-      const ours = await run(load, server, call.path, bodiesOf(range, call.body), 32)
+      const serverRun = await run(load, server, call.path, bodiesOf(range, call.body), 32)
       // The first round is the warm-up.
       if (round >= 0) {
-        runs.floor.push(bare)
-        runs.server.push(ours)
+        runs.floor.push(bareRun)
+        runs.server.push(serverRun)
       }
     }
-    const ratios = runs.server.map((ours, round) => ours.perSecond / runs.floor[round]!.perSecond)
+    const ratios = runs.server.map((serverRun, round) => serverRun.perSecond / runs.floor[round]!.perSecond)
     rows.push({
       '': name,
       statements: statements.length,
@@ -191,7 +191,7 @@ async function onSqlite(): Promise<Record<string, Row[]>> {
 async function sharedCommits(call: Call, commitMs: number) {
   await using database = await sqliteDatabase(1000)
   const people = numbers()
-  const bare = await bareCommits(database, call, people, commitMs)
+  const bareRun = await bareCommits(database, call, people, commitMs)
   await using server = await startKeyway(
     {
       ...database.settings,
@@ -201,19 +201,19 @@ async function sharedCommits(call: Call, commitMs: number) {
     },
     { nodeOptions: commitMs ? ['--import', SLOW_COMMIT] : [] },
   )
-  const one: Measured[] = []
-  const many: Measured[] = []
+  const singleRuns: Measured[] = []
+  const concurrentRuns: Measured[] = []
   for (let round = -1; round < ROUNDS; round++) {
-    for (const connections of [1, AT_ONCE]) {
+    for (const connections of [1, CONCURRENCY]) {
       const range = people.next(peopleOf(call))
       addPeopleSqlite(database.file, { ...call.needs, ...range })
       const measured = await run(load, server, call.path, bodiesOf(range, call.body), connections)
-      if (round >= 0) (connections === 1 ? one : many).push(measured)
+      if (round >= 0) (connections === 1 ? singleRuns : concurrentRuns).push(measured)
     }
   }
   const of = (runs: Measured[]) => median(runs.map(each => each.perSecond))
-  const ratios = many.map(each => each.perSecond / bare.oneByOne)
-  const ofOne = many.map((each, round) => each.perSecond / one[round]!.perSecond)
+  const ratios = concurrentRuns.map(each => each.perSecond / bareRun.oneByOne)
+  const ofOne = concurrentRuns.map((each, round) => each.perSecond / singleRuns[round]!.perSecond)
   targets.push({
     what: `sqlite, 64 at once, of bare one-at-a-time durable commits${commitMs ? ` (${commitMs} ms each)` : ''}`,
     wanted: '≥ 5',
@@ -222,14 +222,14 @@ async function sharedCommits(call: Call, commitMs: number) {
   })
   const row: Row = {
     commit: commitMs ? `+ ${commitMs} ms` : 'this disk',
-    'bare, one at a time': Math.round(bare.oneByOne),
-    'bare, 64 a commit': Math.round(bare.together),
-    'the same in CPU µs': bare.cpuMicroseconds,
-    'service, 1 connection': Math.round(of(one)),
-    'service, 64 connections': Math.round(of(many)),
+    'bare, one at a time': Math.round(bareRun.oneByOne),
+    'bare, 64 a commit': Math.round(bareRun.together),
+    'the same in CPU µs': bareRun.cpuMicroseconds,
+    'service, 1 connection': Math.round(of(singleRuns)),
+    'service, 64 connections': Math.round(of(concurrentRuns)),
     '64 of bare': spread(ratios, 1),
     '64 of 1': spread(ofOne, 1),
-    'CPU µs at 64': median(many.map(each => each.cpuMicroseconds)),
+    'CPU µs at 64': median(concurrentRuns.map(each => each.cpuMicroseconds)),
   }
   return {
     row,
@@ -240,7 +240,7 @@ async function sharedCommits(call: Call, commitMs: number) {
 interface BareCommits {
   /** Accounts a second, each durable before the next begins. */
   oneByOne: number
-  /** As `oneByOne`, with `AT_ONCE` accounts per commit: the upper bound for shared commits. */
+  /** As `oneByOne`, with `CONCURRENCY` accounts per commit: the upper bound for shared commits. */
   together: number
   /** Processor time per account of `together`. */
   cpuMicroseconds: number
@@ -265,26 +265,26 @@ async function bareCommits(
   const connection = new DatabaseSync(database.file, { enableForeignKeyConstraints: true })
   connection.exec('pragma synchronous = full')
   const prepared = new Map(recorded.map(({ text }) => [text, connection.prepare(text)]))
-  const never = new Int32Array(new SharedArrayBuffer(4))
+  const sleepCell = new Int32Array(new SharedArrayBuffer(4))
   const replayAll = (perCommit: number, accounts: number) => {
     const range = people.next(accounts)
     addPeopleSqlite(database.file, { ...call.needs, ...range })
-    const began = performance.now()
-    const used = process.cpuUsage()
+    const startedAt = performance.now()
+    const cpuBefore = process.cpuUsage()
     for (let start = range.from; start < range.to; start += perCommit) {
       connection.exec('begin immediate')
       for (let n = start; n < start + perCommit; n++)
         for (const { text, values } of replay(n)) prepared.get(text)!.all(...(values as string[]))
-      if (commitMs) Atomics.wait(never, 0, 0, commitMs)
+      if (commitMs) Atomics.wait(sleepCell, 0, 0, commitMs)
       connection.exec('commit')
     }
-    const { user, system } = process.cpuUsage(used)
-    const perSecond = (accounts * 1000) / (performance.now() - began)
+    const { user, system } = process.cpuUsage(cpuBefore)
+    const perSecond = (accounts * 1000) / (performance.now() - startedAt)
     return { perSecond, cpuMicroseconds: Math.round((user + system) / accounts) }
   }
   replayAll(1, 100)
   const oneByOne = replayAll(1, QUICK ? 200 : 600)
-  const together = replayAll(AT_ONCE, AT_ONCE * (QUICK ? 20 : 60))
+  const together = replayAll(CONCURRENCY, CONCURRENCY * (QUICK ? 20 : 60))
   connection.close()
   return {
     oneByOne: oneByOne.perSecond,
@@ -293,7 +293,7 @@ async function bareCommits(
   }
 }
 
-/** Measures exchanges while commits are slow. */
+/** Measures exchanges beside sign-ins whose commits are slow. */
 async function exchangesBeside(
   server: RunningProcess,
   database: BenchDatabase,
@@ -301,7 +301,7 @@ async function exchangesBeside(
   people: ReturnType<typeof numbers>,
 ): Promise<Row[]> {
   await using beside = await startLoad()
-  const order = {
+  const job = {
     port: server.port,
     connections: 32,
     method: 'POST',
@@ -312,9 +312,9 @@ async function exchangesBeside(
   const seconds = QUICK ? 3 : 6
   const runs: { alone: Measured; beside: Measured; writes: Measured }[] = []
   for (let round = 0; round < 3; round++) {
-    const full = await load.run({ ...order, durationMs: RUN_MS, rate: null }, server.pid)
+    const full = await load.run({ ...job, durationMs: RUN_MS, rate: null }, server.pid)
     const rate = Math.round(full.perSecond / 2)
-    const measured = { ...order, durationMs: seconds * 1000, rate }
+    const measured = { ...job, durationMs: seconds * 1000, rate }
     const alone = await load.run(measured, server.pid)
     const range = people.next(100 * (seconds + 2))
     addPeopleSqlite(database.file, { ...call.needs, ...range })
@@ -353,7 +353,7 @@ function run(
   connections: number,
   { rate = null as number | null, ms = RUN_MS } = {},
 ): Promise<Measured> {
-  const order = {
+  const job = {
     port,
     connections,
     method: 'POST',
@@ -363,7 +363,7 @@ function run(
     durationMs: ms,
     rate,
   }
-  return generator.run(order, pid)
+  return generator.run(job, pid)
 }
 
 function peopleOf({ mostPerSecond }: Call): number {
@@ -375,8 +375,8 @@ function bodiesOf({ from, to }: { from: number; to: number }, body: (n: number) 
 }
 
 /**
- * Generates numbers of users. The first one is recorded and later replaced in the statements, so it must not occur in
- * other values.
+ * Generates numbers of users. The first number is replaced in the recorded statements by those of other users, so it
+ * must not occur in other values.
  */
 function numbers() {
   let next = 0xabcdef

@@ -33,7 +33,7 @@ async function soak(engine: SoakEngine): Promise<void> {
     const recorder = createRecorder()
     const work = await startWork(service, mailbox, recorder)
     console.log(`\n${service.description}: ${minutes} minutes`)
-    await Promise.all([...loopsOf(work, recorder), samples(service, recorder)])
+    await Promise.all([...loopsOf(work, recorder), recordIntervals(service, recorder)])
     work.close()
     const targets = targetsOf(recorder)
     report(`soak-${engine}`, { [service.description]: rowsOf(recorder) }, targets)
@@ -49,11 +49,11 @@ async function soak(engine: SoakEngine): Promise<void> {
 
 /** An open loop for each operation: it starts at a fixed rate, whatever is still running. */
 function loopsOf({ perSecond, run }: SoakWork, recorder: Recorder): Promise<void>[] {
-  return Object.entries(perSecond).map(async ([operation, each]) => {
-    const began = performance.now()
+  return Object.entries(perSecond).map(async ([operation, operationRate]) => {
+    const startedAt = performance.now()
     const running = new Set<Promise<void>>()
-    for (let n = 0; n < minutes * 60 * each * rate; n++) {
-      const early = began + (n * 1000) / (each * rate) - performance.now()
+    for (let n = 0; n < minutes * 60 * operationRate * rate; n++) {
+      const early = startedAt + (n * 1000) / (operationRate * rate) - performance.now()
       if (early > 0) await wait(early)
       const started = recorder
         .measure(operation, () => run(operation, n))
@@ -64,14 +64,14 @@ function loopsOf({ perSecond, run }: SoakWork, recorder: Recorder): Promise<void
   })
 }
 
-async function samples(
+async function recordIntervals(
   service: { sizes(): Promise<Record<string, number>> },
   recorder: Recorder,
 ): Promise<void> {
   const intervalMs = Math.max(MIN_INTERVAL_MS, (minutes * MINUTE_MS) / SAMPLES)
-  const began = performance.now()
+  const startedAt = performance.now()
   for (let at = intervalMs; at <= minutes * MINUTE_MS; at += intervalMs) {
-    await wait(Math.max(0, began + at - performance.now()))
+    await wait(Math.max(0, startedAt + at - performance.now()))
     recorder.endInterval(at / MINUTE_MS, await service.sizes())
     const errors = [...recorder.totals.values()].reduce((sum, total) => sum + total.errors, 0)
     if (process.stdout.isTTY) process.stdout.write(`\r${(at / MINUTE_MS).toFixed(1)} min, ${errors} errors `)

@@ -9,12 +9,12 @@ import { QUICK, type Row, report, type Target } from './support/report.ts'
 import { median, spread } from './support/statistics.ts'
 
 /**
- * Start-up time, idle memory, and the size of the installation; also of the single executable, after
- * `npm run build:binary`.
+ * Measures start-up time, idle memory, and the size of the installation; also of the single executable, if
+ * `npm run build:binary` has made one.
  */
 
-const STARTS = QUICK ? 5 : 11
-const REST_MS = 3000
+const START_ROUNDS = QUICK ? 5 : 11
+const IDLE_BEFORE_READING_MS = 3000
 const MB = 1024 * 1024
 const ROOT = join(import.meta.dirname, '..')
 const EXECUTABLE = join(ROOT, 'dist/keyway')
@@ -35,13 +35,13 @@ report('start', { Start: rows, 'Installed without development tools': [await ins
 async function measure(name: string, database: BenchDatabase, executable?: string): Promise<void> {
   const times: number[] = []
   const processorTimes: number[] = []
-  for (let start = 0; start < STARTS; start++) {
+  for (let start = 0; start < START_ROUNDS; start++) {
     await using server = await startKeyway(database.settings, { executable })
     times.push(server.readyAfter)
     processorTimes.push(cpuSeconds(server.pid) * 1000)
   }
   await using server = await startKeyway(database.settings, { executable })
-  await wait(REST_MS)
+  await wait(IDLE_BEFORE_READING_MS)
   const atRest = residentBytes(server.pid) / MB
   rows.push({
     '': name,

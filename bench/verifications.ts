@@ -23,12 +23,13 @@ const ROUNDS = QUICK ? 3 : 7
 const RUN_MS = QUICK ? 1000 : 3000
 const WARM_UP_MS = QUICK ? 3000 : 8000
 /** Number of concurrent verifications. */
-const AT_ONCE = 32
+const CONCURRENCY = 32
 /** Keys in one request, as the SDK's `verifyKey` batches them at this load: it has four requests in progress. */
-const SHARED = 8
-const WANTED = 30
+const KEYS_PER_REQUEST = 8
+/** Minimum throughput, as a multiple of better-auth's. */
+const MIN_RATIO = 30
 const APP = 'console'
-/** Never reached, since only the counting is measured. */
+/** Limits that are never reached, since only the counting is measured. */
 const LIMITS = {
   requests: [{ limit: 1_000_000_000, per: 'minute' as const }],
   spend: [],
@@ -36,7 +37,7 @@ const LIMITS = {
 }
 
 pinBench()
-install()
+installBetterAuth()
 const folder = mkdtempSync(join(tmpdir(), 'better-auth-bench-'))
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
 await using sqlite = await sqliteDatabase(KEYS)
@@ -55,13 +56,13 @@ interface Subject {
 }
 
 const keys = Array.from({ length: KEYS }, (_, n) => benchKey(n))
-const theirs = JSON.parse(readFileSync(join(folder, 'keys.json'), 'utf8')) as string[]
+const betterAuthKeys = JSON.parse(readFileSync(join(folder, 'keys.json'), 'utf8')) as string[]
 const basic = { authorization: `Basic ${Buffer.from(`${APP}:${secret}`).toString('base64')}` }
 const subjects: Record<string, Subject> = {
   'better-auth, verifyApiKey': {
     process: betterAuth,
     path: '/',
-    bodies: theirs.map(key => JSON.stringify({ key })),
+    bodies: betterAuthKeys.map(key => JSON.stringify({ key })),
   },
   'Keyway, introspection with consume': {
     process: keyway,
@@ -74,11 +75,14 @@ const subjects: Record<string, Subject> = {
     path: '/auth/introspections',
     bodies: Array.from({ length: KEYS }, (_, n) =>
       JSON.stringify({
-        tokens: Array.from({ length: SHARED }, (_, m) => ({ token: keys[(n + m) % KEYS], consume: 1 })),
+        tokens: Array.from({ length: KEYS_PER_REQUEST }, (_, m) => ({
+          token: keys[(n + m) % KEYS],
+          consume: 1,
+        })),
       }),
     ),
     headers: basic,
-    each: SHARED,
+    each: KEYS_PER_REQUEST,
   },
   'Keyway, exchange': {
     process: keyway,
@@ -93,33 +97,33 @@ for (const subject of Object.values(subjects)) await run(subject, WARM_UP_MS)
 for (let round = 0; round < ROUNDS; round++)
   for (const [name, subject] of Object.entries(subjects)) runs.get(name)!.push(await run(subject))
 
-const [other, ...own] = [...runs] as [[string, Measured[]], ...[string, Measured[]][]]
+const [betterAuthRuns, ...keywayRuns] = [...runs] as [[string, Measured[]], ...[string, Measured[]][]]
 const table: Row[] = [...runs].map(([name, measured]) => ({
   '': name,
   'verifications/s': Math.round(median(measured.map(each => each.perSecond))),
   'CPU µs': median(measured.map(each => each.cpuMicroseconds)),
   'p99 ms': median(measured.map(each => each.p99)),
 }))
-const targets = own.map(([name, measured]) => {
-  const ratios = measured.map((each, round) => each.perSecond / other[1][round]!.perSecond)
+const targets = keywayRuns.map(([name, measured]) => {
+  const ratios = measured.map((each, round) => each.perSecond / betterAuthRuns[1][round]!.perSecond)
   return {
     what: `${name}, of better-auth's verifications a second`,
-    wanted: `≥ ${WANTED}`,
+    wanted: `≥ ${MIN_RATIO}`,
     measured: spread(ratios),
-    reached: median(ratios) >= WANTED,
+    reached: median(ratios) >= MIN_RATIO,
   }
 })
 report(
   'verifications',
-  { [`Verifications of keys with limits on SQLite, ${AT_ONCE} at once`]: table },
+  { [`Verifications of keys with limits on SQLite, ${CONCURRENCY} at once`]: table },
   targets,
 )
 
-function install(): void {
-  const there = join(import.meta.dirname, 'better-auth')
-  if (existsSync(join(there, 'node_modules/better-auth'))) return
-  const words = ['ci', '--ignore-scripts', '--omit=peer', '--no-audit', '--no-fund']
-  const { status } = spawnSync('npm', words, { cwd: there, stdio: 'inherit' })
+function installBetterAuth(): void {
+  const betterAuthFolder = join(import.meta.dirname, 'better-auth')
+  if (existsSync(join(betterAuthFolder, 'node_modules/better-auth'))) return
+  const args = ['ci', '--ignore-scripts', '--omit=peer', '--no-audit', '--no-fund']
+  const { status } = spawnSync('npm', args, { cwd: betterAuthFolder, stdio: 'inherit' })
   if (status !== 0) throw new Error('npm ci in bench/better-auth failed')
 }
 
@@ -137,8 +141,8 @@ async function run(
   { process, path, bodies, headers, each = 1 }: Subject,
   durationMs = RUN_MS,
 ): Promise<Measured> {
-  const order = { port: process.port, connections: AT_ONCE / each, method: 'POST', path, bodies, headers }
-  const measured = await load.run({ ...order, warmUpMs: 500, durationMs, rate: null }, process.pid)
+  const job = { port: process.port, connections: CONCURRENCY / each, method: 'POST', path, bodies, headers }
+  const measured = await load.run({ ...job, warmUpMs: 500, durationMs, rate: null }, process.pid)
   return {
     ...measured,
     perSecond: measured.perSecond * each,

@@ -13,7 +13,7 @@ import { getMigrations } from 'better-auth/db/migration'
  */
 
 const [folder, count] = process.argv.slice(2)
-/** Never reached, since only the counting is measured. */
+/** A limit that is never reached, since only the counting is measured. */
 const NEVER_REACHED = 1_000_000_000
 
 const database = new DatabaseSync(join(folder, 'better-auth.db'))

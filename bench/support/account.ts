@@ -5,14 +5,17 @@ import type { RunningProcess } from './processes.ts'
 /** Creates a free account with a key and a signed-in browser. */
 export async function openAccount(server: RunningProcess, people: () => number): Promise<Account> {
   const n = people()
-  const signedIn = await call(server, '/auth/verify-magic-link', { email: addressOf(n), token: tokenOf(n) })
-  const accessToken = String(signedIn.access_token)
+  const signInAnswer = await call(server, '/auth/verify-magic-link', {
+    email: addressOf(n),
+    token: tokenOf(n),
+  })
+  const accessToken = String(signInAnswer.access_token)
   const { key } = await call(server, '/v1/api-keys', { name: 'attack' }, accessToken)
   return {
     key: String(key),
     agentToken: await exchange(server, String(key)),
     accessToken,
-    refreshToken: String(signedIn.refresh_token),
+    refreshToken: String(signInAnswer.refresh_token),
     cookie: await signInBrowser(server, people()),
   }
 }
@@ -60,7 +63,7 @@ async function call(
   return (await answer.json()) as Record<string, unknown>
 }
 
-/** Lists the paths of all calls with a body, from the OpenAPI document, and of the pages' forms. */
+/** Lists the paths of all calls with a body, from the OpenAPI document. */
 export async function bodyPaths({ port }: RunningProcess): Promise<AttackJob['bodyPaths']> {
   const answer = await fetch(`http://127.0.0.1:${port}/openapi.json`)
   const { paths } = (await answer.json()) as {

@@ -2,19 +2,19 @@ import pg from 'pg'
 import { benchId } from './databases.ts'
 
 /**
- * People and keys for the lists of administrators, made by the database itself: with millions of them everything else
- * would take hours. Rows differ in every property that the searches use, and are spread over three years.
+ * People and keys for the lists of administrators. The database generates them itself, since inserting millions of rows
+ * from here would take hours. Rows differ in every property that the searches use, and are spread over three years.
  */
 
 const DAY = 86_400_000
 const NOW = Date.now()
-const YEARS = 3 * 365 * DAY
-/** Number of people per mail, and per audited act: both grow with the people until retention removes them. */
+const THREE_YEARS = 3 * 365 * DAY
+/** Number of people per mail, and per audit row. */
 const PEOPLE_PER_MAIL = 10
 
-const FIRST =
+const FIRST_NAMES =
   'ann,bob,carol,dave,erin,frank,grace,heidi,ivan,judy,kim,leo,mallory,nina,oscar,peggy,quinn,rupert,sybil,trent'
-const LAST =
+const LAST_NAMES =
   'smith,jones,garcia,mueller,rossi,novak,silva,kumar,tanaka,nguyen,cohen,larsen,dubois,kowalski,popov,haddad'
 
 export interface DatasetSize {
@@ -22,7 +22,7 @@ export interface DatasetSize {
   keysPerPerson: number
 }
 
-/** An index or constraint is slow to extend and quick to build, so those that nothing refers to are built at the end. */
+/** Fills the tables. Indexes are dropped before and built at the end, which is faster than updating them row by row. */
 export async function fillAdministration(url: string, { people, keysPerPerson }: DatasetSize): Promise<void> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
@@ -31,9 +31,9 @@ export async function fillAdministration(url: string, { people, keysPerPerson }:
 
 async function fill(client: pg.Client, people: number, keysPerPerson: number): Promise<void> {
   const run = async (what: string, statement: string) => {
-    const began = performance.now()
+    const startedAt = performance.now()
     await client.query(statement)
-    console.log(`${what}: ${Math.round((performance.now() - began) / 1000)} s`)
+    console.log(`${what}: ${Math.round((performance.now() - startedAt) / 1000)} s`)
   }
   const { rows: indexes } = await client.query<{ name: string; definition: string }>(
     `select indexname as name, indexdef as definition from pg_indexes
@@ -55,14 +55,14 @@ async function fill(client: pg.Client, people: number, keysPerPerson: number): P
 
 /** Ids rise with time, like those of the service. */
 const idOf = (kind: number, n: string) => `'${benchId(kind, 0).slice(0, -12)}' || lpad(to_hex(${n}), 12, '0')`
-const atOf = (n: string, count: number) => `${NOW - YEARS} + (${n}::bigint * ${YEARS} / ${count})`
+const atOf = (n: string, count: number) => `${NOW - THREE_YEARS} + (${n}::bigint * ${THREE_YEARS} / ${count})`
 const oneOf = (list: string, n: string) =>
   `(string_to_array('${list}', ','))[1 + ((${n}) % ${list.split(',').length})::int]`
 
 function insertPeople(count: number): string {
   return `insert into users (id, email, role, status, created_at, deleted_at)
     select ${idOf(5, 'n')},
-      case when n % 97 = 13 then null else ${oneOf(FIRST, 'n')} || '.' || ${oneOf(LAST, 'n / 20')} || n || '@' ||
+      case when n % 97 = 13 then null else ${oneOf(FIRST_NAMES, 'n')} || '.' || ${oneOf(LAST_NAMES, 'n / 20')} || n || '@' ||
         case when n % 3 = 0 then 'mail.example' else 'company' || (n % 5003) || '.example' end end,
       case when n % 50000 = 7 then 'support' else 'user' end,
       case when n % 97 = 13 then 'deleted' when n % 211 = 5 then 'suspended' else 'active' end,

@@ -9,13 +9,13 @@ export async function startAgents() {
   const child = spawnPinned(LOAD_CORE, [program], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   await once(child, 'spawn')
   return {
-    async run(order: AgentsJob): Promise<AgentsResult> {
-      child.send(order)
+    async run(job: AgentsJob): Promise<AgentsResult> {
+      child.send(job)
       const [result] = await once(child, 'message')
       return result as AgentsResult
     },
-    async request(order: AgentsJob): Promise<void> {
-      child.send(order)
+    async request(job: AgentsJob): Promise<void> {
+      child.send(job)
     },
     async [Symbol.asyncDispose]() {
       child.kill()

@@ -6,13 +6,13 @@ import { serveJobs } from './child.ts'
 
 let stop = () => {}
 
-serveJobs(async (order: AttackJob | 'stop') => {
-  if (order !== 'stop') return run(order)
+serveJobs(async (job: AttackJob | 'stop') => {
+  if (job !== 'stop') return run(job)
   stop()
   return undefined
 })
 
-async function run(order: AttackJob): Promise<AttackResult> {
+async function run(job: AttackJob): Promise<AttackResult> {
   const answers: Record<string, number> = {}
   const stopped = new Promise<void>(resolve => {
     stop = resolve
@@ -24,7 +24,7 @@ async function run(order: AttackJob): Promise<AttackResult> {
   const sockets = new Set<Socket>()
   let opened = 0
   const attack: Attack = {
-    order,
+    job,
     stopped,
     get running() {
       return running
@@ -34,7 +34,7 @@ async function run(order: AttackJob): Promise<AttackResult> {
     },
     open(address, onOpen) {
       opened++
-      const socket = connect({ port: order.port, host: '127.0.0.1', localAddress: address, noDelay: true })
+      const socket = connect({ port: job.port, host: '127.0.0.1', localAddress: address, noDelay: true })
       sockets.add(socket)
       socket.on('connect', () => onOpen(socket))
       socket.on('error', error => attack.count((error as NodeJS.ErrnoException).code ?? 'error'))
@@ -42,7 +42,7 @@ async function run(order: AttackJob): Promise<AttackResult> {
       return socket
     },
   }
-  const working = ATTACKS[order.attack]!.run(attack)
+  const working = ATTACKS[job.attack]!.run(attack)
   await stopped
   for (const socket of sockets) socket.destroy()
   await Promise.race([working, new Promise(resolve => setTimeout(resolve, 2000))])

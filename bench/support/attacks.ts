@@ -32,7 +32,7 @@ export interface AttackResult {
 }
 
 export interface Attack {
-  order: AttackJob
+  job: AttackJob
   running: boolean
   stopped: Promise<void>
   count(what: string): void
@@ -40,7 +40,7 @@ export interface Attack {
 }
 
 interface Flow {
-  /** What the attack needs: a free account, or one whose agents are connected. */
+  /** What the attack needs: nothing, a free account, or one whose agents are connected. */
   needs: 'nothing' | 'account' | 'agents'
   run(attack: Attack): Promise<void>
 }
@@ -55,176 +55,183 @@ const AGENT_SOCKETS = 200
 const CLOSE_FRAME = 0x88
 
 export const ATTACKS: Record<string, Flow> = {
-  'slow bodies on every call': stranger(slowBodies),
-  'slow forms of the pages': stranger(attack => slowly(attack, slowForm)),
-  'slow headers': stranger(attack => slowly(attack, () => 'GET /v1/me HTTP/1.1\r\nHost: localhost\r\nX-A: ')),
-  'sockets that say nothing': stranger(attack => slowly(attack, () => '')),
-  'sends over the limit of one address, pipelined': stranger(attack =>
+  'slow bodies on every call': withoutAccount(slowBodies),
+  'slow forms of the pages': withoutAccount(attack => sendSlowly(attack, slowForm)),
+  'slow headers': withoutAccount(attack =>
+    sendSlowly(attack, () => 'GET /v1/me HTTP/1.1\r\nHost: localhost\r\nX-A: '),
+  ),
+  'sockets that say nothing': withoutAccount(attack => sendSlowly(attack, () => '')),
+  'sends over the limit of one address, pipelined': withoutAccount(attack =>
     flood(attack, { pipelined: 32, request: () => send('victim@example.com') }),
   ),
-  'sends to many addresses': stranger(attack =>
+  'sends to many addresses': withoutAccount(attack =>
     flood(attack, { pipelined: 8, request: () => send(`${randomBytes(6).toString('hex')}@example.com`) }),
   ),
-  'sends to one address from a thousand networks': stranger(attack =>
+  'sends to one address from a thousand networks': withoutAccount(attack =>
     flood(attack, { pipelined: 4, networks: NETWORKS, request: () => send('someone@example.com') }),
   ),
-  'wrong keys': stranger(attack =>
+  'wrong keys': withoutAccount(attack =>
     flood(attack, {
       pipelined: 16,
       request: () => post('/auth/agent-token', { api_key: `svc_${randomBytes(16).toString('hex')}` }),
     }),
   ),
-  'wrong bearers': stranger(attack =>
+  'wrong bearers': withoutAccount(attack =>
     flood(attack, { pipelined: 16, request: () => get('/v1/me', 'Authorization: Bearer svc_x') }),
   ),
-  'forged tokens': stranger(attack =>
+  'forged tokens': withoutAccount(attack =>
     flood(attack, { pipelined: 16, request: n => get('/v1/me', `Authorization: Bearer ${forgedToken(n)}`) }),
   ),
-  'wrong links': stranger(attack =>
+  'wrong links': withoutAccount(attack =>
     flood(attack, {
       pipelined: 16,
       request: () => post('/auth/verify-magic-link', { token: randomToken(), email: 'victim@example.com' }),
     }),
   ),
-  'wrong refresh tokens': stranger(attack =>
+  'wrong refresh tokens': withoutAccount(attack =>
     flood(attack, {
       pipelined: 16,
       request: () => post('/auth/refresh', { refresh_token: `svr_${randomToken()}${randomToken()}` }),
     }),
   ),
-  'wrong codes from a thousand networks': stranger(wrongCodes),
-  'large headers': stranger(attack =>
+  'wrong codes from a thousand networks': withoutAccount(wrongCodes),
+  'large headers': withoutAccount(attack =>
     flood(attack, { pipelined: 2, request: () => get('/v1/me', `X-Large: ${'a'.repeat(15_000)}`) }),
   ),
-  'large queries': stranger(attack =>
+  'large queries': withoutAccount(attack =>
     flood(attack, { pipelined: 2, request: () => get(`/v1/api-keys?cursor=${'eyJ'.repeat(5000)}`) }),
   ),
-  'large queries at the hub': stranger(attack =>
+  'large queries at the hub': withoutAccount(attack =>
     flood(attack, { pipelined: 1, request: () => upgrade(`/hub?a=${'eyJ'.repeat(5000)}`) }),
   ),
-  'many headers': stranger(attack =>
+  'many headers': withoutAccount(attack =>
     flood(attack, {
       pipelined: 4,
       request: () => get('/v1/me', ...Array.from({ length: 98 }, (_, n) => `X-${n}: ${n}`)),
     }),
   ),
-  'large bodies, deeply nested': stranger(attack =>
+  'large bodies, deeply nested': withoutAccount(attack =>
     flood(attack, { pipelined: 2, request: () => raw('POST', '/auth/agent-token', '['.repeat(16_000)) }),
   ),
-  'bodies over the limit': stranger(attack =>
+  'bodies over the limit': withoutAccount(attack =>
     flood(attack, { pipelined: 1, request: () => raw('POST', '/auth/agent-token', 'a'.repeat(40_000)) }),
   ),
-  'malformed requests': stranger(attack =>
+  'malformed requests': withoutAccount(attack =>
     flood(attack, { pipelined: 1, request: () => 'NONSENSE\r\n\r\n' }),
   ),
-  'aborted requests': stranger(attack => abort(attack, `${head('POST', '/auth/send-magic-link', 100)}{`)),
-  'aborted forms': stranger(attack => abort(attack, `${slowForm()}a`)),
-  'upgrades without a token': stranger(attack =>
+  'aborted requests': withoutAccount(attack =>
+    abort(attack, `${head('POST', '/auth/send-magic-link', 100)}{`),
+  ),
+  'aborted forms': withoutAccount(attack => abort(attack, `${slowForm()}a`)),
+  'upgrades without a token': withoutAccount(attack =>
     flood(attack, { pipelined: 1, request: () => upgrade('/hub') }),
   ),
-  'upgrades with forged tokens': stranger(attack =>
+  'upgrades with forged tokens': withoutAccount(attack =>
     flood(attack, {
       pipelined: 1,
       request: n => upgrade('/hub', `Authorization: Bearer ${forgedToken(n)}`),
     }),
   ),
-  'forwarding headers': stranger(attack =>
+  'forwarding headers': withoutAccount(attack =>
     flood(attack, { pipelined: 16, request: n => get('/v1/me', `X-Forwarded-For: 203.0.113.${n % 250}`) }),
   ),
-  'pages and documents': stranger(attack =>
+  'pages and documents': withoutAccount(attack =>
     flood(attack, {
       pipelined: 4,
       request: n => get(['/sign-in', '/docs', '/openapi.json', '/sdk.tgz'][n % 4]!),
     }),
   ),
-  'answers that are never read': stranger(neverRead),
-  'exchanges of one key': owner(attack =>
+  'answers that are never read': withoutAccount(readNothing),
+  'exchanges of one key': withAccount(attack =>
     flood(attack, {
       pipelined: 16,
-      request: () => post('/auth/agent-token', { api_key: attack.order.account.key }),
+      request: () => post('/auth/agent-token', { api_key: attack.job.account.key }),
     }),
   ),
-  'keys made and revoked': owner(manyKeys),
-  'lists of one account': owner(attack =>
+  'keys made and revoked': withAccount(manyKeys),
+  'lists of one account': withAccount(attack =>
     flood(attack, {
       pipelined: 8,
-      request: n =>
-        get(LISTS[n % LISTS.length]!, `Authorization: Bearer ${attack.order.account.accessToken}`),
+      request: n => get(LISTS[n % LISTS.length]!, `Authorization: Bearer ${attack.job.account.accessToken}`),
     }),
   ),
-  'refreshes of one session': owner(attack =>
+  'refreshes of one session': withAccount(attack =>
     flood(attack, {
       pipelined: 8,
-      request: () => post('/auth/refresh', { refresh_token: attack.order.account.refreshToken }),
+      request: () => post('/auth/refresh', { refresh_token: attack.job.account.refreshToken }),
     }),
   ),
-  'streams of the pages': owner(attack =>
-    slowly(attack, () => get('/agents/events', `Cookie: ${attack.order.account.cookie}`)),
+  'streams of the pages': withAccount(attack =>
+    sendSlowly(attack, () => get('/agents/events', `Cookie: ${attack.job.account.cookie}`)),
   ),
-  'connects and disconnects': owner(attack =>
+  'connects and disconnects': withAccount(attack =>
     flood(attack, {
       pipelined: 1,
       closes: true,
-      request: () => upgrade('/hub', `Authorization: Bearer ${attack.order.account.agentToken}`),
+      request: () => upgrade('/hub', `Authorization: Bearer ${attack.job.account.agentToken}`),
     }),
   ),
-  'connections up to the limit': owner(attack => agents(attack, { sockets: 1200, frame: () => null })),
-  pings: agent(attack => agents(attack, { frame: () => frame(9, '') })),
-  pongs: agent(attack => agents(attack, { frame: () => frame(10, '') })),
-  'frames that are no JSON': agent(attack => agents(attack, { frame: () => frame(1, '{') })),
-  'frames of an unknown type': agent(attack => agents(attack, { frame: () => frame(1, '{"type":"x"}') })),
-  'messages to all': agent(attack =>
-    agents(attack, {
+  'connections up to the limit': withAccount(attack =>
+    floodFrames(attack, { sockets: 1200, frame: () => null }),
+  ),
+  pings: withAgents(attack => floodFrames(attack, { frame: () => frame(9, '') })),
+  pongs: withAgents(attack => floodFrames(attack, { frame: () => frame(10, '') })),
+  'frames that are no JSON': withAgents(attack => floodFrames(attack, { frame: () => frame(1, '{') })),
+  'frames of an unknown type': withAgents(attack =>
+    floodFrames(attack, { frame: () => frame(1, '{"type":"x"}') }),
+  ),
+  'messages to all': withAgents(attack =>
+    floodFrames(attack, {
       frame: n => frame(1, JSON.stringify({ type: 'send', id: `${n}`, to: 'all', data: n })),
     }),
   ),
-  'large messages to all': agent(attack =>
-    agents(attack, {
+  'large messages to all': withAgents(attack =>
+    floodFrames(attack, {
       sockets: 50,
       frame: n => frame(1, JSON.stringify({ type: 'send', id: `${n}`, to: 'all', data: 'a'.repeat(60_000) })),
     }),
   ),
-  'renewals with forged tokens': agent(attack =>
-    agents(attack, { frame: n => frame(1, JSON.stringify({ type: 'token', token: forgedToken(n) })) }),
+  'renewals with forged tokens': withAgents(attack =>
+    floodFrames(attack, { frame: n => frame(1, JSON.stringify({ type: 'token', token: forgedToken(n) })) }),
   ),
 }
 
 const LISTS = ['/v1/api-keys', '/v1/agents', '/v1/sessions', '/v1/security-events', '/v1/me/ledger']
 
-function stranger(run: Flow['run']): Flow {
+function withoutAccount(run: Flow['run']): Flow {
   return { needs: 'nothing', run }
 }
 
-function owner(run: Flow['run']): Flow {
+function withAccount(run: Flow['run']): Flow {
   return { needs: 'account', run }
 }
 
-function agent(run: Flow['run']): Flow {
+function withAgents(run: Flow['run']): Flow {
   return { needs: 'agents', run }
 }
 
-/** 127.66.x.y: many networks of the attacker. */
+/** One of the attacker's addresses, 127.66.x.y, each of which counts as a network of its own. */
 function addressOf(n: number): string {
   return `127.66.${(n >> 7) & 127}.${1 + (n & 127)}`
 }
 
-/** A closed loop over many sockets, each with `pipelined` pending requests. */
+/** Sends requests in a closed loop over many sockets, each with `pipelined` pending requests. */
 async function flood(
   attack: Attack,
   options: { pipelined: number; networks?: number; closes?: boolean; request(n: number): string },
 ): Promise<void> {
   const { pipelined, networks = 1, closes = false } = options
-  let made = 0
-  const loop = async (line: number) => {
+  let sent = 0
+  const loop = async (index: number) => {
     while (attack.running) {
-      await floodSocket(attack, addressOf((line + made) % networks), pipelined, closes, () =>
-        options.request(made++),
+      await floodSocket(attack, addressOf((index + sent) % networks), pipelined, closes, () =>
+        options.request(sent++),
       )
       // The service closed the socket: reconnect at once, in another turn of the event loop.
       await wait(1)
     }
   }
-  await Promise.all(Array.from({ length: FLOOD_SOCKETS }, (_, line) => loop(line)))
+  await Promise.all(Array.from({ length: FLOOD_SOCKETS }, (_, index) => loop(index)))
 }
 
 const STATUS = /HTTP\/1\.1 (\d{3})/g
@@ -259,12 +266,12 @@ function floodSocket(
 }
 
 /** Opens many sockets that send one byte a second, and reconnects when they are closed. */
-async function slowly(attack: Attack, start: (n: number) => string): Promise<void> {
-  const loop = async (line: number) => {
+async function sendSlowly(attack: Attack, start: (n: number) => string): Promise<void> {
+  const loop = async (index: number) => {
     while (attack.running) {
       await new Promise<void>(resolve => {
-        const socket = attack.open(addressOf(line), () => {
-          socket.write(start(line))
+        const socket = attack.open(addressOf(index), () => {
+          socket.write(start(index))
           const timer = setInterval(() => socket.write('a'), 1000)
           socket.on('close', () => clearInterval(timer))
         })
@@ -274,7 +281,7 @@ async function slowly(attack: Attack, start: (n: number) => string): Promise<voi
       await wait(10)
     }
   }
-  await Promise.all(Array.from({ length: SLOW_SOCKETS }, (_, line) => loop(line)))
+  await Promise.all(Array.from({ length: SLOW_SOCKETS }, (_, index) => loop(index)))
 }
 
 function statusOf(data: Buffer): string {
@@ -282,10 +289,10 @@ function statusOf(data: Buffer): string {
 }
 
 function slowBodies(attack: Attack): Promise<void> {
-  const { bodyPaths } = attack.order
-  return slowly(attack, n => {
+  const { bodyPaths } = attack.job
+  return sendSlowly(attack, n => {
     const { method, path } = bodyPaths[n % bodyPaths.length]!
-    return head(method, path, 1000, `Authorization: Bearer ${attack.order.account.accessToken}`)
+    return head(method, path, 1000, `Authorization: Bearer ${attack.job.account.accessToken}`)
   })
 }
 
@@ -301,32 +308,32 @@ function slowForm(): string {
 }
 
 async function abort(attack: Attack, bytes: string): Promise<void> {
-  const loop = async (line: number) => {
+  const loop = async (index: number) => {
     while (attack.running) {
       await new Promise<void>(resolve => {
-        const socket = attack.open(addressOf(line), () => {
+        const socket = attack.open(addressOf(index), () => {
           socket.write(bytes, () => setTimeout(() => socket.resetAndDestroy(), 5))
         })
         socket.on('close', () => resolve())
       })
     }
   }
-  await Promise.all(Array.from({ length: FLOOD_SOCKETS }, (_, line) => loop(line)))
+  await Promise.all(Array.from({ length: FLOOD_SOCKETS }, (_, index) => loop(index)))
 }
 
 /** Requests the largest answers and reads none. */
-async function neverRead(attack: Attack): Promise<void> {
-  for (let line = 0; line < SLOW_SOCKETS && attack.running; line++) {
-    const socket = attack.open(addressOf(line), () => socket.write(get('/openapi.json').repeat(50)))
+async function readNothing(attack: Attack): Promise<void> {
+  for (let index = 0; index < SLOW_SOCKETS && attack.running; index++) {
+    const socket = attack.open(addressOf(index), () => socket.write(get('/openapi.json').repeat(50)))
     socket.pause()
-    if (line % 50 === 0) await wait(10)
+    if (index % 50 === 0) await wait(10)
   }
   await attack.stopped
 }
 
 /** Requests links for arbitrary addresses, and guesses their codes. */
 async function wrongCodes(attack: Attack): Promise<void> {
-  const url = `http://127.0.0.1:${attack.order.port}`
+  const url = `http://127.0.0.1:${attack.job.port}`
   const loginIds: { login_id: string; email: string }[] = []
   for (let n = 0; n < 40; n++) {
     const email = `target${n}@example.com`
@@ -351,16 +358,16 @@ async function wrongCodes(attack: Attack): Promise<void> {
 }
 
 async function manyKeys(attack: Attack): Promise<void> {
-  const url = `http://127.0.0.1:${attack.order.port}/v1/api-keys`
+  const url = `http://127.0.0.1:${attack.job.port}/v1/api-keys`
   const headers = {
-    Authorization: `Bearer ${attack.order.account.accessToken}`,
+    Authorization: `Bearer ${attack.job.account.accessToken}`,
     'Content-Type': 'application/json',
   }
   const loop = async () => {
     while (attack.running) {
-      const made = await fetch(url, { method: 'POST', headers, body: '{"name":"again"}' })
-      attack.count(String(made.status))
-      const { id } = (await made.json()) as { id?: string }
+      const created = await fetch(url, { method: 'POST', headers, body: '{"name":"again"}' })
+      attack.count(String(created.status))
+      const { id } = (await created.json()) as { id?: string }
       if (id) await fetch(`${url}/${id}`, { method: 'DELETE', headers }).then(answer => answer.arrayBuffer())
     }
   }
@@ -368,20 +375,20 @@ async function manyKeys(attack: Attack): Promise<void> {
 }
 
 /** Connections of one account, each sending a frame as fast as the hub reads. */
-async function agents(
+async function floodFrames(
   attack: Attack,
   { sockets = AGENT_SOCKETS, frame }: { sockets?: number; frame(n: number): Buffer | null },
 ): Promise<void> {
-  const request = upgrade('/hub', `Authorization: Bearer ${attack.order.account.agentToken}`)
-  let made = 0
-  const loop = async (line: number) => {
+  const request = upgrade('/hub', `Authorization: Bearer ${attack.job.account.agentToken}`)
+  let sent = 0
+  const loop = async (index: number) => {
     while (attack.running) {
       await new Promise<void>(resolve => {
-        const socket = attack.open(addressOf(line % 8), () => socket.write(request))
+        const socket = attack.open(addressOf(index % 8), () => socket.write(request))
         let upgraded = false
         const pump = () => {
           while (attack.running && socket.writable) {
-            const bytes = frame(made++)
+            const bytes = frame(sent++)
             if (!bytes) return
             if (!socket.write(bytes)) break
           }
@@ -401,7 +408,7 @@ async function agents(
       await wait(20)
     }
   }
-  await Promise.all(Array.from({ length: sockets }, (_, line) => loop(line)))
+  await Promise.all(Array.from({ length: sockets }, (_, index) => loop(index)))
 }
 
 /** A masked client frame (RFC 6455 section 5.2) with a mask of zeros. */

@@ -4,9 +4,9 @@ import { type WebSocket, WebSocketServer } from 'ws'
 import { BARE_TOKEN } from './neighbours-protocol.ts'
 
 /**
- * The control of bench/hostile.ts: bare `node:http`, which answers 401 to the attacker and 200 to everybody else as soon
- * as a request is read, and bare `ws`, which passes messages on. It has no database, no work and no defence: what an
- * attack does to others here is the cost of Node reading it.
+ * The control of bench/hostile.ts: bare `node:http`, which answers 401 to the attacker and 200 to all others as soon as
+ * a request is read, and bare `ws`, which forwards messages. It has no database, no work and no defence: how an attack
+ * affects others here is the cost of reading it with Node alone.
  */
 
 /** The attacker's addresses; see attacks.ts. */
@@ -47,12 +47,12 @@ function accept(agent: WebSocket): void {
   agent.on('error', () => agent.terminate())
   agent.send(JSON.stringify({ type: 'ready', connection_id: id }))
   agent.on('message', data => {
-    const frame = parsed(String(data))
+    const frame = parseFrame(String(data))
     if (frame?.type === 'send') connections.get(frame.to)?.send(JSON.stringify({ ...frame, type: 'message' }))
   })
 }
 
-function parsed(text: string): { type: string; to: string } | null {
+function parseFrame(text: string): { type: string; to: string } | null {
   try {
     return JSON.parse(text)
   } catch {

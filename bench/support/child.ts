@@ -1,7 +1,7 @@
 /** Runs the jobs that the parent process sends, one after the other, and answers each; exits with its parent. */
-export function serveJobs<Order, Result>(run: (order: Order) => Promise<Result>): void {
-  process.on('message', (order: Order) => {
-    run(order).then(
+export function serveJobs<Order, Result>(run: (job: Order) => Promise<Result>): void {
+  process.on('message', (job: Order) => {
+    run(job).then(
       result => {
         if (result !== undefined) process.send!(result)
       },

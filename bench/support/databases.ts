@@ -10,7 +10,7 @@ import { clusterUrl, databaseUrl } from '../../packages/server/test/support/post
 
 const KEYS_PER_USER = 10
 export const SECRET = Buffer.alloc(32, 7).toString('base64')
-/** Recent, since the first use of a dormant key sends mail to its owner. */
+/** A recent time, since the first use of a dormant key would send mail to its owner. */
 const CREATED_AT = Date.now()
 
 export interface BenchDatabase extends AsyncDisposable {
@@ -37,7 +37,7 @@ export async function sqliteDatabase(keys: number): Promise<BenchDatabase> {
   }
 }
 
-/** As `sqliteDatabase`, in a temporary PostgreSQL, or in the server of `KEYWAY_TEST_POSTGRES_URL`. */
+/** Like `sqliteDatabase`, in a temporary PostgreSQL server, or in that of `KEYWAY_TEST_POSTGRES_URL`. */
 export async function postgresDatabase(keys: number): Promise<BenchDatabase> {
   const cluster = await clusterUrl()
   const name = `bench_${randomBytes(6).toString('hex')}`
@@ -64,12 +64,12 @@ export async function postgresDatabase(keys: number): Promise<BenchDatabase> {
   }
 }
 
-type Place = Omit<Parameters<typeof createStorage>[0], 'autoMigrate' | 'secrets'>
+type DatabaseConfig = Omit<Parameters<typeof createStorage>[0], 'autoMigrate' | 'secrets'>
 
-async function migrate(place: Place): Promise<void> {
+async function migrate(config: DatabaseConfig): Promise<void> {
   await (
     await createStorage(
-      { ...place, secrets: [Buffer.from(SECRET, 'base64')], autoMigrate: true },
+      { ...config, secrets: [Buffer.from(SECRET, 'base64')], autoMigrate: true },
       createLog('error'),
     )
   ).close()
@@ -86,7 +86,7 @@ export function benchKey(n: number): string {
   return `svc_${n.toString(36).padStart(32, '0')}`
 }
 
-/** Request bodies for `wanted` keys, spread evenly over all, in an order without locality. */
+/** Request bodies for `wanted` keys, spread evenly over all keys, in an order without locality. */
 export function exchangeBodies(keys: number, wanted = 1000): string[] {
   const count = Math.min(keys, wanted)
   const step = Math.floor(keys / count)

@@ -8,11 +8,11 @@ import { connect, type Socket } from 'node:net'
 
 export type AgentsJob =
   | { do: 'connect'; port: number; tokens: string[]; count: number; atOnce: number }
-  /** Every connection sends its frame and waits for the answer, `atOnce` of them at a time, for so long. */
+  /** The connections send a frame and wait for the answer, in turn and `atOnce` of them at a time, for `durationMs`. */
   | { do: 'ask'; frames: string[]; answer: string; atOnce: number; durationMs: number }
-  /** The first connection sends one frame; over when so many of the others have one that holds `answer`. */
+  /** The first connection sends one frame; done when `receivers` of the others have received a frame with `answer`. */
   | { do: 'fan-out'; frame: string; answer: string; receivers: number }
-  /** Over when all connections got a close frame. */
+  /** Done when all connections have received a close frame. */
   | { do: 'await-close' }
   | { do: 'disconnect' }
 
@@ -33,26 +33,26 @@ let agents: Agent[] = []
 let closes: Record<string, number> = {}
 let onClosed = () => {}
 
-process.on('message', (order: AgentsJob) => {
-  void execute(order).then(result => process.send!(result))
+process.on('message', (job: AgentsJob) => {
+  void execute(job).then(result => process.send!(result))
 })
 process.on('disconnect', () => process.exit())
 
-async function execute(order: AgentsJob): Promise<AgentsResult> {
+async function execute(job: AgentsJob): Promise<AgentsResult> {
   closes = {}
-  const began = performance.now()
-  const count = await work(order)
-  return { count, seconds: (performance.now() - began) / 1000, closes }
+  const startedAt = performance.now()
+  const count = await work(job)
+  return { count, seconds: (performance.now() - startedAt) / 1000, closes }
 }
 
-function work(order: AgentsJob): Promise<number> {
-  switch (order.do) {
+function work(job: AgentsJob): Promise<number> {
+  switch (job.do) {
     case 'connect':
-      return connectAll(order)
+      return connectAll(job)
     case 'ask':
-      return askAll(order)
+      return requestAll(job)
     case 'fan-out':
-      return fanOut(order)
+      return fanOut(job)
     case 'await-close':
       return awaitClose()
     case 'disconnect':
@@ -62,18 +62,18 @@ function work(order: AgentsJob): Promise<number> {
 
 async function connectAll({ port, tokens, count, atOnce }: Extract<AgentsJob, { do: 'connect' }>) {
   let started = 0
-  const one = async () => {
+  const connectNext = async () => {
     while (started < count) {
       // Tokens are used in their order, since a renewal needs a token of the same owner.
       const index = started++
       agents[index] = await open(port, tokens[index % tokens.length]!)
     }
   }
-  await Promise.all(Array.from({ length: atOnce }, one))
+  await Promise.all(Array.from({ length: atOnce }, connectNext))
   return count
 }
 
-/** Resolves with the first text frame: `ready`. */
+/** Resolves when the first text frame has arrived, which is `ready`. */
 function open(port: number, token: string): Promise<Agent> {
   return new Promise((resolve, reject) => {
     let upgraded = false
@@ -83,7 +83,7 @@ function open(port: number, token: string): Promise<Agent> {
       host: '127.0.0.1',
       noDelay: true,
       onread: {
-        // One buffer for all connections; incomplete frames are copied.
+        // All connections share one buffer; incomplete frames are copied out of it.
         buffer: shared,
         callback: (length: number) => {
           let bytes = Buffer.concat([rest, shared.subarray(0, length)])
@@ -93,7 +93,8 @@ function open(port: number, token: string): Promise<Agent> {
               rest = bytes
               return true
             }
-            if (!bytes.subarray(0, 12).equals(SWITCHING)) reject(new Error(bytes.toString('latin1', 0, 2000)))
+            if (!bytes.subarray(0, 12).equals(SWITCHING_PROTOCOLS))
+              reject(new Error(bytes.toString('latin1', 0, 2000)))
             upgraded = true
             bytes = bytes.subarray(end + 4)
           }
@@ -108,14 +109,14 @@ function open(port: number, token: string): Promise<Agent> {
       resolve(agent)
     }
     socket.once('error', reject)
-    socket.once('close', () => ended(agent, 'cut'))
+    socket.once('close', () => recordClose(agent, 'cut'))
     socket.write(handshake(token))
   })
 }
 
 const EMPTY = Buffer.alloc(0)
 const shared = Buffer.alloc(64 * 1024)
-const SWITCHING = Buffer.from('HTTP/1.1 101')
+const SWITCHING_PROTOCOLS = Buffer.from('HTTP/1.1 101')
 
 function handshake(token: string): string {
   return [
@@ -156,12 +157,12 @@ function onFrame(agent: Agent, opcode: number, payload: Buffer): void {
   if (opcode === TEXT) agent.onText?.(payload.toString())
   else if (opcode === PING) agent.socket.write(frame(PONG, payload))
   else if (opcode === CLOSE) {
-    ended(agent, String(payload.readUInt16BE(0)))
+    recordClose(agent, String(payload.readUInt16BE(0)))
     agent.socket.write(frame(CLOSE, payload.subarray(0, 2)))
   }
 }
 
-function ended(agent: Agent, code: string): void {
+function recordClose(agent: Agent, code: string): void {
   if (!agent.open) return
   agent.open = false
   closes[code] = (closes[code] ?? 0) + 1
@@ -178,23 +179,23 @@ function frame(opcode: number, payload: Buffer): Buffer {
   return Buffer.concat([head, payload])
 }
 
-async function askAll({ frames, answer, atOnce, durationMs }: Extract<AgentsJob, { do: 'ask' }>) {
+async function requestAll({ frames, answer, atOnce, durationMs }: Extract<AgentsJob, { do: 'ask' }>) {
   const bytes = frames.map(text => frame(TEXT, Buffer.from(text)))
   const until = performance.now() + durationMs
   let next = 0
   let answered = 0
-  const one = async () => {
+  const requestNext = async () => {
     while (performance.now() < until) {
       const index = next++ % agents.length
-      await ask(agents[index]!, bytes[index % bytes.length]!, answer)
+      await request(agents[index]!, bytes[index % bytes.length]!, answer)
       answered++
     }
   }
-  await Promise.all(Array.from({ length: Math.min(atOnce, agents.length) }, one))
+  await Promise.all(Array.from({ length: Math.min(atOnce, agents.length) }, requestNext))
   return answered
 }
 
-function ask(agent: Agent, bytes: Buffer, answer: string): Promise<void> {
+function request(agent: Agent, bytes: Buffer, answer: string): Promise<void> {
   return new Promise((resolve, reject) => {
     agent.onText = text => {
       agent.onText = null
@@ -219,10 +220,10 @@ function fanOut({ frame: text, answer, receivers }: Extract<AgentsJob, { do: 'fa
 
 function awaitClose(): Promise<number> {
   const count = agents.length
-  let left = count
+  let remaining = count
   return new Promise(resolve => {
     onClosed = () => {
-      if (--left > 0) return
+      if (--remaining > 0) return
       for (const agent of agents) agent.socket.destroy()
       agents = []
       resolve(count)
@@ -230,7 +231,7 @@ function awaitClose(): Promise<number> {
   })
 }
 
-/** With a close frame, since the hub holds a broken connection for a while. */
+/** Sends close frames, since the hub keeps a broken connection resumable for a while. */
 async function disconnect(): Promise<number> {
   const count = agents.length
   for (const agent of agents) {

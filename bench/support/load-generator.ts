@@ -7,45 +7,46 @@ import { percentile } from './statistics.ts'
  * socket into one buffer, and delimits answers by their length only.
  */
 
-process.on('message', (order: LoadJob) => {
-  void run(order).then(result => process.send!(result))
+process.on('message', (job: LoadJob) => {
+  void run(job).then(result => process.send!(result))
 })
 process.on('disconnect', () => process.exit())
 
-async function run(order: LoadJob): Promise<LoadResult> {
-  const requests = order.bodies.map(body => toRequest(order, body))
+async function run(job: LoadJob): Promise<LoadResult> {
+  const requests = job.bodies.map(body => toRequest(job, body))
   const tally: Tally = { measuring: false, latencies: [], failed: 0 }
-  const idle: Line[] = []
-  const due: number[] = []
+  const idleConnections: Connection[] = []
+  const dueTimes: number[] = []
   let next = 0
   let running = true
 
-  const start = (line: Line, intended: number) => {
-    line.send(requests[next++ % requests.length]!, intended)
+  const start = (connection: Connection, dueAt: number) => {
+    connection.send(requests[next++ % requests.length]!, dueAt)
   }
-  const onAnswer = (line: Line, milliseconds: number, status: string) => {
-    if (tally.measuring) count(tally, milliseconds, status, line)
+  const onAnswer = (connection: Connection, milliseconds: number, status: string) => {
+    if (tally.measuring) count(tally, milliseconds, status, connection)
     if (!running) return
-    if (order.rate === null) start(line, performance.now())
-    else if (due.length > 0) start(line, due.shift()!)
-    else idle.push(line)
+    if (job.rate === null) start(connection, performance.now())
+    else if (dueTimes.length > 0) start(connection, dueTimes.shift()!)
+    else idleConnections.push(connection)
   }
-  const lines = await Promise.all(
-    Array.from({ length: order.connections }, () => openLine(order.port, onAnswer)),
+  const connections = await Promise.all(
+    Array.from({ length: job.connections }, () => openConnection(job.port, onAnswer)),
   )
-  const stopClock = order.rate === null ? undefined : byTheClock(order.rate, idle, due, start)
-  for (const line of lines) order.rate === null ? start(line, performance.now()) : idle.push(line)
+  const stopSending = job.rate === null ? undefined : sendAtRate(job.rate, idleConnections, dueTimes, start)
+  for (const connection of connections)
+    job.rate === null ? start(connection, performance.now()) : idleConnections.push(connection)
 
-  await wait(order.warmUpMs)
+  await wait(job.warmUpMs)
   tally.measuring = true
   process.send!('measuring')
-  const began = performance.now()
-  await wait(order.durationMs)
-  const seconds = (performance.now() - began) / 1000
+  const startedAt = performance.now()
+  await wait(job.durationMs)
+  const seconds = (performance.now() - startedAt) / 1000
   tally.measuring = false
   running = false
-  stopClock?.()
-  for (const line of lines) line.close()
+  stopSending?.()
+  for (const connection of connections) connection.close()
   const { latencies, failed, failure } = tally
   const at = (p: number) => percentile(latencies, p)
   return { answered: latencies.length, failed, failure, seconds, p50: at(50), p99: at(99), p999: at(99.9) }
@@ -58,79 +59,79 @@ interface Tally {
   failure?: string
 }
 
-function count(tally: Tally, milliseconds: number, status: string, line: Line): void {
+function count(tally: Tally, milliseconds: number, status: string, connection: Connection): void {
   if (status.startsWith('2')) tally.latencies.push(milliseconds)
   else {
     tally.failed++
-    tally.failure ??= line.lastAnswer()
+    tally.failure ??= connection.lastAnswer()
   }
 }
 
 /** Sends requests at even intervals (open loop). Waiting for an idle connection counts as latency. */
-function byTheClock(
+function sendAtRate(
   rate: number,
-  idle: Line[],
-  due: number[],
-  start: (line: Line, intended: number) => void,
+  idleConnections: Connection[],
+  dueTimes: number[],
+  start: (connection: Connection, dueAt: number) => void,
 ): () => void {
-  const began = performance.now()
-  let made = 0
+  const startedAt = performance.now()
+  let started = 0
   const timer = setInterval(() => {
     const now = performance.now()
-    for (let intended = began + (made * 1000) / rate; intended <= now; intended += 1000 / rate) {
-      made++
-      const line = idle.pop()
-      if (line) start(line, intended)
-      else due.push(intended)
+    for (let dueAt = startedAt + (started * 1000) / rate; dueAt <= now; dueAt += 1000 / rate) {
+      started++
+      const connection = idleConnections.pop()
+      if (connection) start(connection, dueAt)
+      else dueTimes.push(dueAt)
     }
   }, 1)
   return () => clearInterval(timer)
 }
 
-interface Line {
-  send(request: Buffer, intended: number): void
+interface Connection {
+  send(request: Buffer, dueAt: number): void
   lastAnswer(): string
   close(): void
 }
 
 const HEAD_END = Buffer.from('\r\n\r\n')
 
-function openLine(
+function openConnection(
   port: number,
-  onAnswer: (line: Line, milliseconds: number, status: string) => void,
-): Promise<Line> {
+  onAnswer: (connection: Connection, milliseconds: number, status: string) => void,
+): Promise<Connection> {
   return new Promise((resolve, reject) => {
     let sentAt = 0
     const buffer = Buffer.alloc(64 * 1024)
     let filled = 0
-    const read = Buffer.alloc(64 * 1024)
+    const chunk = Buffer.alloc(64 * 1024)
     const socket: Socket = connect({
       port,
       host: '127.0.0.1',
       noDelay: true,
       onread: {
-        buffer: read,
+        buffer: chunk,
         callback: (length: number) => {
-          read.copy(buffer, filled, 0, length)
+          chunk.copy(buffer, filled, 0, length)
           filled += length
           if (filled < answerLength(buffer, filled)) return true
           const status = buffer.toString('latin1', 9, 12)
-          line.lastAnswer = () => buffer.toString('latin1', 0, Math.min(filled || length, 2000))
+          connection.lastAnswer = () => buffer.toString('latin1', 0, Math.min(filled || length, 2000))
           filled = 0
-          onAnswer(line, performance.now() - sentAt, status)
+          onAnswer(connection, performance.now() - sentAt, status)
           return true
         },
       },
     })
-    const line: Line = {
-      send(request, intended) {
-        sentAt = intended
+    const connection: Connection = {
+      send(request, dueAt) {
+        sentAt = dueAt
         socket.write(request)
       },
       lastAnswer: () => '',
       close: () => socket.destroy(),
     }
-    socket.once('connect', () => resolve(line))
+    socket.once('connect', () => resolve(connection))
     socket.once('error', reject)
   })
 }

@@ -3,8 +3,8 @@ import type { LoadJob, LoadResult } from './load-protocol.ts'
 import { cpuSeconds, LOAD_CORE, spawnPinned } from './machine.ts'
 
 export interface Load extends AsyncDisposable {
-  /** One run against a listening process, or several that share a port. @throws Error if an answer is not 2xx */
-  run(order: LoadJob, pids: number | readonly number[]): Promise<Measured>
+  /** Runs a job against a listening process, or several that share a port. @throws Error if an answer is not 2xx */
+  run(job: LoadJob, pids: number | readonly number[]): Promise<Measured>
 }
 
 export interface Measured extends LoadResult {
@@ -19,9 +19,9 @@ export async function startLoad(): Promise<Load> {
   const child = spawnPinned(LOAD_CORE, [program], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   await once(child, 'spawn')
   return {
-    async run(order, pids) {
+    async run(job, pids) {
       const processorTime = () => [pids].flat().reduce((sum, pid) => sum + cpuSeconds(pid), 0)
-      child.send(order)
+      child.send(job)
       await once(child, 'message')
       const before = processorTime()
       const [result] = (await once(child, 'message')) as [LoadResult]

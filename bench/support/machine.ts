@@ -2,7 +2,7 @@ import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:chi
 import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus } from 'node:os'
 
-/** Before `pinBench`, which leaves this process one. */
+/** Read before `pinBench`, which restricts this process to one core. */
 const CORES = availableParallelism()
 
 /** The core of the measured process, which runs alone on it. */
@@ -38,7 +38,7 @@ export function cpuSeconds(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / TICKS
 }
 
-/** The processes that a process started and that run. */
+/** The ids of the running child processes of a process. */
 export function childrenOf(pid: number): number[] {
   const pids = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim()
   return pids === '' ? [] : pids.split(' ').map(Number)

@@ -33,17 +33,17 @@ interface Tally {
 
 serveJobs(run)
 
-async function run(order: NeighboursJob): Promise<NeighboursResult> {
+async function run(job: NeighboursJob): Promise<NeighboursResult> {
   const tallies = Object.fromEntries(
     KINDS.map(kind => [kind, { latencies: [], failures: [] }]),
   ) as unknown as Record<Kind, Tally>
   const http = new Agent({ keepAlive: true, maxSockets: 64 })
-  const post = (path: string, body: unknown, number: number) => call(http, order.port, path, body, number)
-  const messages = await openMessages(order)
-  const signIns = order.signIns.values()
-  const verifies = order.signIns.values()
+  const post = (path: string, body: unknown, number: number) => call(http, job.port, path, body, number)
+  const messages = await openMessages(job)
+  const signIns = job.signIns.values()
+  const verifies = job.signIns.values()
   const work: Record<Kind, (n: number) => Promise<void>> = {
-    exchange: n => post('/auth/agent-token', { api_key: order.keys[n % order.keys.length] }, n),
+    exchange: n => post('/auth/agent-token', { api_key: job.keys[n % job.keys.length] }, n),
     send: n => post('/auth/send-magic-link', { email: signIns.next().value!.email }, n),
     verify: n => {
       const { email, token } = verifies.next().value!
@@ -51,7 +51,7 @@ async function run(order: NeighboursJob): Promise<NeighboursResult> {
     },
     message: n => messages.exchange(n),
   }
-  const loops = KINDS.map(kind => openLoop(PER_SECOND[kind], order.durationMs, work[kind], tallies[kind]))
+  const loops = KINDS.map(kind => openLoop(PER_SECOND[kind], job.durationMs, work[kind], tallies[kind]))
   await Promise.all(loops)
   messages.close()
   http.destroy()
@@ -67,13 +67,13 @@ async function openLoop(
   work: (n: number) => Promise<void>,
   tally: Tally,
 ): Promise<void> {
-  const began = performance.now()
+  const startedAt = performance.now()
   const count = Math.floor((durationMs / 1000) * perSecond)
   const running: Promise<void>[] = []
   for (let n = 0; n < count; n++) {
-    const due = began + (n * 1000) / perSecond
-    const early = due - performance.now()
-    if (early > 0) await wait(early)
+    const due = startedAt + (n * 1000) / perSecond
+    const waitMs = due - performance.now()
+    if (waitMs > 0) await wait(waitMs)
     running.push(
       work(n).then(
         () => void tally.latencies.push(performance.now() - due),
@@ -95,7 +95,7 @@ function latenciesOf({ latencies, failures }: Tally): UserLatencies {
   }
 }
 
-/** 127.8.x.y: many networks, so that no limit of a network is reached. */
+/** One of many addresses, 127.8.x.y, so that no limit of a network is reached. */
 function addressOf(n: number): string {
   return `127.8.${(n >> 7) & 127}.${1 + (n & 127)}`
 }
@@ -133,12 +133,12 @@ function call(agent: Agent, port: number, path: string, body: unknown, number: n
 async function openMessages({ port, agents }: NeighboursJob) {
   const from = await openAgent(port, agents.fromToken)
   const to = await openAgent(port, agents.toToken)
-  const awaited = new Map<number, () => void>()
+  const pendingMessages = new Map<number, () => void>()
   to.socket.on('message', data => {
     const frame = JSON.parse(String(data)) as { type: string; data?: { n: number } }
     if (frame.type !== 'message' || !frame.data) return
-    awaited.get(frame.data.n)?.()
-    awaited.delete(frame.data.n)
+    pendingMessages.get(frame.data.n)?.()
+    pendingMessages.delete(frame.data.n)
   })
   return {
     exchange(n: number): Promise<void> {
@@ -147,7 +147,7 @@ async function openMessages({ port, agents }: NeighboursJob) {
           () => reject(new Error(`message lost (${describe(from)}, ${describe(to)})`)),
           TIMEOUT_MS,
         )
-        awaited.set(n, () => {
+        pendingMessages.set(n, () => {
           clearTimeout(timer)
           resolve()
         })

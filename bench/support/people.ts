@@ -6,8 +6,8 @@ import { pageCookie, refreshToken } from '../../packages/server/src/sessions/ref
 import { benchId, SECRET } from './databases.ts'
 
 /*
- * Links, accounts and sessions of the sign-in benchmark, derived from a number, so that request bodies are known without
- * reading mails.
+ * Links, accounts and sessions for the benchmarks. Everything about a user is derived from a number, so that request
+ * bodies are known without reading mails.
  */
 
 const secrets = createSecrets([Buffer.from(SECRET, 'base64')])
@@ -105,15 +105,15 @@ export function addPeopleSqlite(file: string, people: People): void {
   database.close()
 }
 
-const CHUNK = 5000
+const ROWS_PER_INSERT = 5000
 
 export async function addPeoplePostgres(url: string, people: People): Promise<void> {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   try {
     for (const [name, columns, row] of tablesOf(people)) {
-      for (let from = people.from; from < people.to; from += CHUNK) {
-        const count = Math.min(CHUNK, people.to - from)
+      for (let from = people.from; from < people.to; from += ROWS_PER_INSERT) {
+        const count = Math.min(ROWS_PER_INSERT, people.to - from)
         const rows = Array.from({ length: count }, (_, index) => row(from + index))
         const objects = rows.map(values =>
           Object.fromEntries(columns.map((column, at) => [column, values[at]])),

@@ -60,7 +60,7 @@ async function start(
   ready: RegExp,
   options: { settings: Record<string, string>; core?: ProcessOptions['core']; program?: string },
 ): Promise<RunningProcess> {
-  const began = performance.now()
+  const startedAt = performance.now()
   const { settings, core = SERVER_CORE, program } = options
   const env = { ...withoutSettings(), ...settings }
   const child = spawnPinned(core, args, { env, stdio: ['ignore', 'pipe', 'inherit'] }, program)
@@ -68,7 +68,7 @@ async function start(
   return {
     pid: child.pid!,
     port,
-    readyAfter: performance.now() - began,
+    readyAfter: performance.now() - startedAt,
     async [Symbol.asyncDispose]() {
       if (child.exitCode !== null || child.signalCode !== null) return
       const exited = once(child, 'exit')

@@ -19,7 +19,7 @@ export async function recordPostgres(work: () => Promise<unknown>): Promise<Reco
       values?: unknown[]
     }
     const values = config.values ?? (Array.isArray(second) ? second : [])
-    if (isOfTheCall(config.text)) recorded.push({ text: config.text, values })
+    if (belongsToCall(config.text)) recorded.push({ text: config.text, values })
     return query.apply(this, args)
   }
   try {
@@ -30,8 +30,8 @@ export async function recordPostgres(work: () => Promise<unknown>): Promise<Reco
   return recorded
 }
 
-/** Whether the call sent it: excludes LISTEN and test events. */
-function isOfTheCall(text: string): boolean {
+/** Whether the statement is the recorded call's: excludes LISTEN and SET, by which nodes connect. */
+function belongsToCall(text: string): boolean {
   return !/^\s*(listen|set)\b/i.test(text)
 }
 
@@ -71,17 +71,17 @@ const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g
  */
 export function replayer(recorded: readonly Recorded[], number: number, tokenHash: (n: number) => string) {
   const suffix = number.toString(16).padStart(12, '0')
-  const made = new Map<string, number>()
-  const hashed = tokenHash(number)
+  const valueNumbers = new Map<string, number>()
+  const recordedTokenHash = tokenHash(number)
   const template = (value: unknown): ((n: number) => unknown) => {
     if (Array.isArray(value)) {
       const parts = value.map(template)
       return n => parts.map(part => part(n))
     }
     if (typeof value !== 'string') return () => value
-    if (value === hashed) return tokenHash
+    if (value === recordedTokenHash) return tokenHash
     if (value.length === 43) {
-      const kind = numberOf(made, value)
+      const kind = numberOf(valueNumbers, value)
       return n => `${kind}-${n}`.padEnd(43, 'x')
     }
     if (value.length > 200) return () => value
@@ -90,7 +90,7 @@ export function replayer(recorded: readonly Recorded[], number: number, tokenHas
       if (piece === `p${number}@`) return (n: number) => `p${n}@`
       if (!piece.match(UUID)) return () => piece
       if (piece.endsWith(suffix)) return (n: number) => piece.slice(0, -12) + n.toString(16).padStart(12, '0')
-      const kind = numberOf(made, piece).toString(16).padStart(4, '0')
+      const kind = numberOf(valueNumbers, piece).toString(16).padStart(4, '0')
       return (n: number) => `0198c9f3-${kind}-7000-8000-${n.toString(16).padStart(12, '0')}`
     })
     return n => makers.map(make => make(n)).join('')
@@ -100,7 +100,7 @@ export function replayer(recorded: readonly Recorded[], number: number, tokenHas
     statements.map(({ text, values }) => ({ text, values: values.map(make => make(n)) }))
 }
 
-function numberOf(made: Map<string, number>, value: string): number {
-  if (!made.has(value)) made.set(value, made.size + 1)
-  return made.get(value)!
+function numberOf(valueNumbers: Map<string, number>, value: string): number {
+  if (!valueNumbers.has(value)) valueNumbers.set(value, valueNumbers.size + 1)
+  return valueNumbers.get(value)!
 }

@@ -34,7 +34,7 @@ export function report(name: string, tables: Record<string, Row[]>, targets: Tar
 function print(title: string, rows: Row[]): void {
   if (rows.length === 0) return
   const columns = Object.keys(rows[0]!)
-  const cells = [columns, ...rows.map(row => columns.map(column => shown(row[column])))]
+  const cells = [columns, ...rows.map(row => columns.map(column => cellText(row[column])))]
   const widths = columns.map((_, index) => Math.max(3, ...cells.map(row => row[index]!.length)))
   const line = (row: string[]) => `| ${row.map((cell, index) => cell.padEnd(widths[index]!)).join(' | ')} |`
   const [head, ...body] = cells
@@ -42,11 +42,11 @@ function print(title: string, rows: Row[]): void {
   console.log(`\n${title}\n\n${[line(head!), rule, ...body.map(line)].join('\n')}`)
 }
 
-function shown(value: string | number | undefined): string {
+function cellText(value: string | number | undefined): string {
   if (typeof value !== 'number') return value ?? ''
   if (Number.isInteger(value) || Math.abs(value) >= 1000) return String(Math.round(value))
   return value.toFixed(Math.abs(value) < 10 ? 2 : 1)
 }
 
-/** `--quick`: shorter and smaller runs; the documented figures come from full ones. */
+/** Whether `--quick` asks for shorter and smaller runs; the documented figures come from full runs. */
 export const QUICK = process.argv.includes('--quick')

@@ -5,10 +5,10 @@ import { isMainThread } from 'node:worker_threads'
 // BENCH_COMMIT_MS, and blocks only that thread.
 const milliseconds = Number(process.env.BENCH_COMMIT_MS ?? 10)
 if (!isMainThread) {
-  const never = new Int32Array(new SharedArrayBuffer(4))
+  const sleepCell = new Int32Array(new SharedArrayBuffer(4))
   const exec = DatabaseSync.prototype.exec
   DatabaseSync.prototype.exec = function (sql) {
-    if (/^\s*commit/i.test(sql)) Atomics.wait(never, 0, 0, milliseconds)
+    if (/^\s*commit/i.test(sql)) Atomics.wait(sleepCell, 0, 0, milliseconds)
     return exec.call(this, sql)
   }
 }

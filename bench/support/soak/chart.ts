@@ -6,8 +6,8 @@ export interface Series {
 
 const WIDTH = 640
 const HEIGHT = 160
-const LEFT = 70
-const BOTTOM = 20
+const LEFT_MARGIN = 70
+const BOTTOM_MARGIN = 20
 const COLOURS = ['#3a4fcb', '#c2410c', '#0b7a55', '#8a2be2', '#6b7280']
 
 /** An SVG line chart with its largest value and its last minute at the axes. */
@@ -16,23 +16,23 @@ export function chart(title: string, series: readonly Series[]): string {
   const minutes = series.flatMap(({ points }) => points.map(({ minute }) => minute))
   const highest = Math.max(...values, Number.MIN_VALUE)
   const last = Math.max(...minutes, Number.MIN_VALUE)
-  const x = (minute: number) => LEFT + ((WIDTH - LEFT) * minute) / last
-  const y = (value: number) => 10 + (HEIGHT - BOTTOM - 10) * (1 - value / highest)
+  const x = (minute: number) => LEFT_MARGIN + ((WIDTH - LEFT_MARGIN) * minute) / last
+  const y = (value: number) => 10 + (HEIGHT - BOTTOM_MARGIN - 10) * (1 - value / highest)
   const lines = series.map(({ points }, at) => {
-    const drawn = points.filter(({ value }) => Number.isFinite(value))
-    const path = drawn.map(({ minute, value }) => `${x(minute).toFixed(1)},${y(value).toFixed(1)}`).join(' ')
+    const finite = points.filter(({ value }) => Number.isFinite(value))
+    const path = finite.map(({ minute, value }) => `${x(minute).toFixed(1)},${y(value).toFixed(1)}`).join(' ')
     return `<polyline points="${path}" fill="none" stroke="${COLOURS[at % COLOURS.length]}" stroke-width="1.5"/>`
   })
-  const keys = series
+  const legend = series
     .filter(({ name }) => name !== '')
     .map(({ name }, at) => `<span style="color:${COLOURS[at % COLOURS.length]}">— ${escaped(name)}</span>`)
     .join(' ')
-  return `<figure><figcaption><b>${escaped(title)}</b> ${keys}</figcaption>
+  return `<figure><figcaption><b>${escaped(title)}</b> ${legend}</figcaption>
 <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${escaped(title)}">
-<path d="M${LEFT} 10V${HEIGHT - BOTTOM}H${WIDTH}" fill="none" stroke="currentColor" stroke-opacity=".4"/>
-<text x="${LEFT - 6}" y="16" text-anchor="end">${shown(highest)}</text>
-<text x="${LEFT - 6}" y="${HEIGHT - BOTTOM}" text-anchor="end">0</text>
-<text x="${WIDTH}" y="${HEIGHT - 4}" text-anchor="end">${shown(last)} min</text>
+<path d="M${LEFT_MARGIN} 10V${HEIGHT - BOTTOM_MARGIN}H${WIDTH}" fill="none" stroke="currentColor" stroke-opacity=".4"/>
+<text x="${LEFT_MARGIN - 6}" y="16" text-anchor="end">${numberText(highest)}</text>
+<text x="${LEFT_MARGIN - 6}" y="${HEIGHT - BOTTOM_MARGIN}" text-anchor="end">0</text>
+<text x="${WIDTH}" y="${HEIGHT - 4}" text-anchor="end">${numberText(last)} min</text>
 ${lines.join('\n')}
 </svg></figure>`
 }
@@ -41,7 +41,7 @@ export function escaped(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;')
 }
 
-export function shown(value: number): string {
+export function numberText(value: number): string {
   if (value >= 1e6) return `${(value / 1e6).toFixed(1)} M`
   if (value >= 1e4) return `${(value / 1e3).toFixed(0)} k`
   return Number(value.toPrecision(3)).toString()

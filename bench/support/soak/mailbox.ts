@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { SMTPServer } from 'smtp-server'
 
-const ARRIVES_MS = 30_000
+const MAIL_TIMEOUT_MS = 30_000
 
 export interface Mailbox {
   settings: Record<string, string>
@@ -13,7 +13,7 @@ export interface Mailbox {
 
 /** A mail server that accepts every mail, and keeps only sign-in tokens that are awaited. */
 export async function startMailbox(): Promise<Mailbox> {
-  const awaited = new Map<string, (token: string) => void>()
+  const awaitedAddresses = new Map<string, (token: string) => void>()
   const server = new SMTPServer({
     authOptional: true,
     disabledCommands: ['STARTTLS'],
@@ -25,7 +25,7 @@ export async function startMailbox(): Promise<Mailbox> {
         const text = raw.replaceAll('=\r\n', '').replaceAll('=3D', '=')
         const token = /[?&]token=([\w-]{43})/.exec(text)?.[1]
         const address = session.envelope.rcptTo[0]?.address ?? ''
-        if (token) awaited.get(address)?.(token)
+        if (token) awaitedAddresses.get(address)?.(token)
         done()
       })
     },
@@ -41,11 +41,11 @@ export async function startMailbox(): Promise<Mailbox> {
     },
     async token(address) {
       const { promise, resolve, reject } = Promise.withResolvers<string>()
-      const timer = setTimeout(() => reject(new Error('no mail arrived')), ARRIVES_MS)
-      awaited.set(address, resolve)
+      const timer = setTimeout(() => reject(new Error('no mail arrived')), MAIL_TIMEOUT_MS)
+      awaitedAddresses.set(address, resolve)
       return promise.finally(() => {
         clearTimeout(timer)
-        awaited.delete(address)
+        awaitedAddresses.delete(address)
       })
     },
     close: () => server.close(),

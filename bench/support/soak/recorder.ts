@@ -43,17 +43,17 @@ export function createRecorder(): Recorder {
     errors,
     failed,
     async measure(operation, work) {
-      const began = performance.now()
+      const startedAt = performance.now()
       try {
         await work()
       } catch (error) {
         failed(operation, error)
         return
       }
-      const milliseconds = performance.now() - began
+      const milliseconds = performance.now() - startedAt
       for (const latencies of [current, all]) {
-        const of = latencies.get(operation)
-        if (of) of.push(milliseconds)
+        const times = latencies.get(operation)
+        if (times) times.push(milliseconds)
         else latencies.set(operation, [milliseconds])
       }
     },

@@ -3,19 +3,19 @@ import { join } from 'node:path'
 import { machineName } from '../machine.ts'
 import type { Target } from '../report.ts'
 import { median } from '../statistics.ts'
-import { chart, escaped, shown } from './chart.ts'
+import { chart, escaped, numberText } from './chart.ts'
 import type { Interval, Recorder } from './recorder.ts'
 
 const RESULTS = join(import.meta.dirname, '..', '..', 'results')
 /** Maximum growth of a size that should be constant, from the second fifth of the run to the last. */
 const MAX_GROWTH = 1.15
 /** Sizes that should be constant under a constant load. The heap is not, between two collections. */
-const CONSTANT = /resident memory|open files|active resources|connections to/
+const CONSTANT_SIZES = /resident memory|open files|active resources|connections to/
 
 /** The targets of the report: no errors, and no growth of sizes that should be constant. */
 export function targetsOf(recorder: Recorder): Target[] {
   const errors = [...recorder.totals.values()].reduce((sum, total) => sum + total.errors, 0)
-  const names = Object.keys(recorder.intervals[0]?.sizes ?? {}).filter(name => CONSTANT.test(name))
+  const names = Object.keys(recorder.intervals[0]?.sizes ?? {}).filter(name => CONSTANT_SIZES.test(name))
   return [
     { what: 'errors', wanted: '0', measured: String(errors), reached: errors === 0 },
     ...names.map(name => {
@@ -64,7 +64,7 @@ ${targets.map(each => `<tr><td>${escaped(each.what)}<td>${each.wanted}<td>${each
 ${[...recorder.totals]
   .map(
     ([operation, { count, errors, latencies }]) =>
-      `<tr><td>${escaped(operation)}<td>${count}<td>${errors}<td>${shown(latencies.p50)}<td>${shown(latencies.p99)}<td>${shown(latencies.p999)}</tr>`,
+      `<tr><td>${escaped(operation)}<td>${count}<td>${errors}<td>${numberText(latencies.p50)}<td>${numberText(latencies.p99)}<td>${numberText(latencies.p999)}</tr>`,
   )
   .join('\n')}
 </table>

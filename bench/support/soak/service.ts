@@ -13,7 +13,7 @@ import type { Mailbox } from './mailbox.ts'
 export type SoakEngine = 'sqlite' | 'postgres'
 
 export const ADMINISTRATOR = 'admin@example.com'
-/** The app that introspects and charges: new accounts authorise it. */
+/** The app that introspects and charges; new accounts authorise it to charge. */
 export const APP = 'console'
 const METRICS_TOKEN = 'a-token-for-the-soak-0123456789'
 /** A sixteenth of the default, so that sessions are refreshed often. */
@@ -32,17 +32,17 @@ export async function startService(engine: SoakEngine, mailbox: Mailbox): Promis
   await using stack = new AsyncDisposableStack()
   const database = stack.use(await (engine === 'sqlite' ? sqliteDatabase(0) : postgresDatabase(0)))
   const appSecret = await newAppSecret(database.settings)
-  const direct = database.settings.KEYWAY_DATABASE_URL
-  const pooler = direct && !poolerMissing() ? await startPooler(direct) : null
+  const databaseUrl = database.settings.KEYWAY_DATABASE_URL
+  const pooler = databaseUrl && !poolerMissing() ? await startPooler(databaseUrl) : null
   if (pooler) stack.use(pooler)
-  const through: Record<string, string> = pooler
-    ? { KEYWAY_DATABASE_URL: pooler.url, KEYWAY_EVENTS_URL: direct!, KEYWAY_AUTO_MIGRATE: 'false' }
+  const poolerSettings: Record<string, string> = pooler
+    ? { KEYWAY_DATABASE_URL: pooler.url, KEYWAY_EVENTS_URL: databaseUrl!, KEYWAY_AUTO_MIGRATE: 'false' }
     : {}
   const ports = await Promise.all(Array.from({ length: engine === 'sqlite' ? 1 : 2 }, freePort))
   for (const port of ports) {
     const settings = {
       ...database.settings,
-      ...through,
+      ...poolerSettings,
       ...mailbox.settings,
       KEYWAY_PUBLIC_URL: `http://localhost:${ports[0]}`,
       KEYWAY_PORT: String(port),
@@ -56,7 +56,9 @@ export async function startService(engine: SoakEngine, mailbox: Mailbox): Promis
     stack.use(await startKeyway(settings, { core: SERVER_CORE }))
   }
   const origins = ports.map(port => `http://127.0.0.1:${port}`)
-  const sizesOfDatabase = direct ? await postgresSizes(direct, stack) : () => sqliteSizes(database.file)
+  const sizesOfDatabase = databaseUrl
+    ? await postgresSizes(databaseUrl, stack)
+    : () => sqliteSizes(database.file)
   const resources = stack.move()
   return {
     description: describe(engine, pooler !== null),
@@ -82,7 +84,7 @@ async function newAppSecret(settings: Record<string, string>): Promise<string> {
   return secret
 }
 
-const OF_METRICS: Record<string, string> = {
+const NAMES_OF_METRICS: Record<string, string> = {
   process_resident_memory_bytes: 'resident memory, bytes',
   nodejs_heap_size_used_bytes: 'heap, bytes',
   process_open_fds: 'open files',
@@ -95,12 +97,12 @@ async function sizesOf(origin: string, node: number): Promise<Record<string, num
     const headers = { authorization: `Bearer ${METRICS_TOKEN}` }
     return (await fetch(`${origin}/metrics`, { headers })).text()
   }
-  // Once more, because a node may close the idle connection of the previous sample just as this one is sent on it.
+  // Retried once, because a node may close the idle connection of the previous sample just as this request is sent.
   const page = await read().catch(read)
   return Object.fromEntries(
     page.split('\n').flatMap(line => {
       const [series = '', value] = line.split(' ')
-      const name = OF_METRICS[series]
+      const name = NAMES_OF_METRICS[series]
       return name ? [[`node ${node}: ${name}`, Number(value)]] : []
     }),
   )

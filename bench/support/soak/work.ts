@@ -3,10 +3,10 @@ import type { Mailbox } from './mailbox.ts'
 import type { Recorder } from './recorder.ts'
 import { ADMINISTRATOR, APP, type SoakService } from './service.ts'
 
-/** People with a session, a key and two connected agents. */
+/** Number of people; each has a session, a key and two connected agents. */
 const PEOPLE = 20
-const REQUEST_MS = 15_000
-const READY_MS = 30_000
+const REQUEST_TIMEOUT_MS = 15_000
+const READY_TIMEOUT_MS = 30_000
 
 interface SignedIn {
   client: Keyway
@@ -36,17 +36,17 @@ export async function startWork(
   recorder: Recorder,
 ): Promise<SoakWork> {
   let isClosing = false
-  let newcomers = 0
+  let newcomerCount = 0
   const app = new Keyway({ url: origins[0]!, app: { id: APP, secret: appSecret }, maxRetries: 0 })
-  const administrator = await signedIn(ADMINISTRATOR, 0)
+  const administrator = await signIn(ADMINISTRATOR, 0)
   const people: Person[] = []
-  for (let n = 0; n < PEOPLE; n++) people.push(await settled(`person${n}@example.com`, n))
+  for (let n = 0; n < PEOPLE; n++) people.push(await createPerson(`person${n}@example.com`, n))
   const at = (n: number) => people[n % people.length]!
 
   const operations: Record<string, { perSecond: number; run(n: number): Promise<unknown> }> = {
-    exchange: { perSecond: 60, run: n => exchanged(n, at(n).key) },
+    exchange: { perSecond: 60, run: n => exchange(n, at(n).key) },
     introspection: { perSecond: 10, run: n => app.apps.introspect(at(n).key) },
-    request: { perSecond: 10, run: asked },
+    request: { perSecond: 10, run: sendRequest },
     account: { perSecond: 5, run: n => at(n).client.account.get() },
     keys: { perSecond: 3, run: n => at(n).client.apiKeys.list() },
     charge: {
@@ -55,11 +55,11 @@ export async function startWork(
     },
     refresh: { perSecond: 2, run: n => at(n).client.refresh() },
     page: { perSecond: 1, run: n => page(n, n % 2 === 0 ? '/sign-in' : '/docs') },
-    'sign-in': { perSecond: 0.5, run: n => signedIn(`person${n % PEOPLE}@example.com`, n) },
-    'sign-up': { perSecond: 0.5, run: n => signedIn(`newcomer${newcomers++}@example.com`, n) },
-    administration: { perSecond: 0.5, run: administered },
-    'key made and revoked': { perSecond: 0.2, run: madeAndRevoked },
-    'agent reconnects': { perSecond: 0.2, run: reconnected },
+    'sign-in': { perSecond: 0.5, run: n => signIn(`person${n % PEOPLE}@example.com`, n) },
+    'sign-up': { perSecond: 0.5, run: n => signIn(`newcomer${newcomerCount++}@example.com`, n) },
+    administration: { perSecond: 0.5, run: readLists },
+    'key made and revoked': { perSecond: 0.2, run: createAndRevoke },
+    'agent reconnects': { perSecond: 0.2, run: replaceAgent },
   }
   return {
     perSecond: Object.fromEntries(
@@ -76,7 +76,7 @@ export async function startWork(
     return origins[n % origins.length]!
   }
 
-  async function signedIn(address: string, n: number): Promise<SignedIn> {
+  async function signIn(address: string, n: number): Promise<SignedIn> {
     const tokens = memoryTokenStore()
     const client = new Keyway({ url: originOf(n), tokens, maxRetries: 0 })
     const [token] = await Promise.all([mailbox.token(address), client.sendMagicLink({ email: address })])
@@ -84,20 +84,20 @@ export async function startWork(
     return { client, tokens, userId: user.id }
   }
 
-  async function settled(address: string, n: number): Promise<Person> {
-    const person = await signedIn(address, n)
+  async function createPerson(address: string, n: number): Promise<Person> {
+    const person = await signIn(address, n)
     const { key } = await person.client.apiKeys.create({ name: 'soak' })
-    return { ...person, key, asking: await connected(key, n), answering: await connected(key, n + 1) }
+    return { ...person, key, asking: await connect(key, n), answering: await connect(key, n + 1) }
   }
 
-  async function connected(apiKey: string, n: number): Promise<Agent> {
+  async function connect(apiKey: string, n: number): Promise<Agent> {
     const agent = new Agent({ url: originOf(n), apiKey })
     agent.onRequest(({ data }) => data)
     agent.on('disconnected', ({ code, reason, willReconnect }) => {
       if (willReconnect && !isClosing) recorder.failed('connection', `closed with ${code} ${reason}`)
     })
     await new Promise<void>((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error('the agent did not connect')), READY_MS)
+      const timer = setTimeout(() => reject(new Error('the agent did not connect')), READY_TIMEOUT_MS)
       agent.once('ready', () => {
         clearTimeout(timer)
         resolve()
@@ -106,13 +106,13 @@ export async function startWork(
     return agent
   }
 
-  function asked(n: number): Promise<unknown> {
+  function sendRequest(n: number): Promise<unknown> {
     const { asking, answering } = at(n)
-    return asking.request(answering.connection!.connectionId, { n }, { timeout: REQUEST_MS })
+    return asking.request(answering.connection!.connectionId, { n }, { timeout: REQUEST_TIMEOUT_MS })
   }
 
   /** Requests lists of people, audit rows and statistics, in turn. */
-  async function administered(n: number): Promise<void> {
+  async function readLists(n: number): Promise<void> {
     await administrator.client.account.get()
     const { access } = (await administrator.tokens.get())!
     const path = ['/v1/admin/users?limit=50', '/v1/admin/audit-events', '/v1/admin/statistics'][n % 3]
@@ -121,7 +121,7 @@ export async function startWork(
     if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${text.slice(0, 200)}`)
   }
 
-  async function exchanged(n: number, api_key: string): Promise<void> {
+  async function exchange(n: number, api_key: string): Promise<void> {
     const answer = await fetch(`${originOf(n)}/auth/agent-token`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -137,22 +137,22 @@ export async function startWork(
     if (answer.status !== 200) throw new Error(`${path}: ${answer.status}`)
   }
 
-  async function madeAndRevoked(n: number): Promise<void> {
+  async function createAndRevoke(n: number): Promise<void> {
     const { client } = at(n)
     const { id, key } = await client.apiKeys.create({ name: 'for a moment' })
-    await exchanged(n, key)
+    await exchange(n, key)
     await client.apiKeys.revoke(id)
-    const isRefused = await exchanged(n + 1, key).then(
+    const isRefused = await exchange(n + 1, key).then(
       () => false,
       error => String(error).includes('api_key_revoked'),
     )
     if (!isRefused) throw new Error('a revoked key was not refused')
   }
 
-  async function reconnected(n: number): Promise<void> {
+  async function replaceAgent(n: number): Promise<void> {
     const person = at(n)
     const former = person.answering
-    person.answering = await connected(person.key, n)
+    person.answering = await connect(person.key, n)
     former.close()
   }
 }
