@@ -8,16 +8,16 @@ import type { Secrets } from '../secrets.ts'
 import type { Storage } from '../store.ts'
 import type { User } from '../users/user.ts'
 import { deleteWithin } from '../users/users.ts'
-import { assertMayMail, countMail } from './mail-limits.ts'
+import { countMail, throwRateLimited } from './mail-limits.ts'
 
 /**
- * The delay between the request and the deletion, during which the account works as before: a stolen session can break
- * nothing by requesting it, and the owner, who gets a mail, can cancel it.
+ * The delay between the request and the deletion. The account works as before until then, so that a request with a
+ * stolen session breaks nothing, and the owner, who gets a mail, can cancel it.
  */
 export const DELETION_WAIT = 7 * DAY
-/** A deletion that would leave no administrator is tried again after this. */
+/** By how much a deletion is postponed that would leave no administrator. */
 const POSTPONED_BY = DAY
-/** Accounts per round. */
+/** Maximum number of accounts that one call of `deleteDue` handles. */
 const BATCH = 50
 
 export interface Deletions {
@@ -27,10 +27,10 @@ export interface Deletions {
    * @throws KeywayError `not_found`, `last_administrator`, `rate_limited`
    */
   request(userId: string, caller: Caller): Promise<User>
-  /** Keeps the account. Idempotent. @throws KeywayError `not_found` */
+  /** Cancels a requested deletion. Idempotent. @throws KeywayError `not_found` */
   cancel(userId: string, caller: Caller): Promise<User>
   /** Deletes the accounts whose delay has passed, as a deletion by an administrator would. Returns how many. */
-  carryOut(): Promise<number>
+  deleteDue(): Promise<number>
 }
 
 export interface DeletionDeps {
@@ -41,17 +41,17 @@ export interface DeletionDeps {
   log: Log
 }
 
-type Requested = { user: User | null } | { refused: 'last_administrator' } | { retryAfter: number }
+type RequestOutcome = { user: User | null } | { refused: 'last_administrator' } | { retryAfter: number }
 
 export function createDeletions({ storage, clock, secrets, outbox, log }: DeletionDeps): Deletions {
   const { store } = storage
 
   return {
     async request(userId, caller) {
-      const known = await store.users.find(userId)
-      if (known?.deletesAt != null) return known
+      const account = await store.users.find(userId)
+      if (account?.deletesAt != null) return account
       const mailId = newId(clock.now())
-      const outcome = await storage.transaction<Requested>(
+      const outcome = await storage.transaction<RequestOutcome>(
         async tx => {
           const now = clock.now()
           await tx.users.lockAdministrators()
@@ -71,9 +71,9 @@ export function createDeletions({ storage, clock, secrets, outbox, log }: Deleti
           return user?.deletesAt != null ? { user } : undefined
         },
       )
-      if ('retryAfter' in outcome) assertMayMail(outcome.retryAfter)
+      if ('retryAfter' in outcome) throwRateLimited(outcome.retryAfter)
       if ('refused' in outcome) throw lastAdministrator()
-      return required('user' in outcome ? outcome.user : null)
+      return requireUndeleted('user' in outcome ? outcome.user : null)
     },
 
     async cancel(userId, caller) {
@@ -81,18 +81,18 @@ export function createDeletions({ storage, clock, secrets, outbox, log }: Deleti
         tx => tx.users.cancelDeletion(userId, { at: clock.now(), caller }),
         async from => (await from.users.find(userId)) ?? undefined,
       )
-      return required(await store.users.find(userId))
+      return requireUndeleted(await store.users.find(userId))
     },
 
-    async carryOut() {
+    async deleteDue() {
       let deleted = 0
       for (const id of await store.users.dueForDeletion(clock.now(), BATCH))
-        if (await carryOutOne(id)) deleted++
+        if (await deleteOrPostpone(id)) deleted++
       return deleted
     },
   }
 
-  async function carryOutOne(id: string): Promise<boolean> {
+  async function deleteOrPostpone(id: string): Promise<boolean> {
     const outcome = await storage.transaction(async tx => {
       const now = clock.now()
       await tx.users.lockAdministrators()
@@ -104,17 +104,20 @@ export function createDeletions({ storage, clock, secrets, outbox, log }: Deleti
       return user?.status === 'deleted' ? 'deleted' : 'cancelled'
     })
     if (outcome === 'postponed')
-      log.warn({ user_id: id }, 'The last administrator asked to be deleted, which waits for another one.')
+      log.warn(
+        { user_id: id },
+        'The deletion of the last administrator is postponed until there is another one.',
+      )
     return outcome === 'deleted'
   }
 }
 
-/** Due from this millisecond on. */
+/** Whether the deletion is due, which it is from the millisecond `deletesAt` on. */
 function isDue({ deletesAt }: User, now: Instant): boolean {
   return deletesAt !== null && deletesAt <= now
 }
 
-function required(user: User | null): User {
+function requireUndeleted(user: User | null): User {
   if (!user || user.status === 'deleted') throw new KeywayError('not_found', 'There is no such account.')
   return user
 }

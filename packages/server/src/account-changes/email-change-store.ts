@@ -7,8 +7,8 @@ export interface EmailChangeStore {
   /** Stores a change in place of an earlier one of the same account, whose links stop working. */
   put(change: EmailChange): Promise<void>
   /**
-   * Records that the address whose token has this hash confirmed; a repeated confirmation keeps the first time. Null,
-   * and nothing written, if there is no such change or it has expired.
+   * Records that the address whose token has this hash confirmed; a repeated confirmation keeps the time of the
+   * first. Null, and nothing written, if there is no such change or it has expired.
    */
   confirm(userId: string, side: ChangeSide, tokenHash: string, at: Instant): Promise<EmailChange | null>
   /** Deletes the pending change of an account; false if there was none. */

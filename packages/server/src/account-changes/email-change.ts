@@ -1,7 +1,7 @@
 import { HOUR, type Instant } from '../clock.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 
-/** How long its two links are valid. */
+/** How long the two links of a change are valid. */
 export const EMAIL_CHANGE_LIFETIME = HOUR
 export const EMAIL_CHANGE_TOKEN_BYTES = 32
 
@@ -25,8 +25,8 @@ export interface EmailChange {
   expiresAt: Instant
 }
 
-/** The addresses whose confirmation is missing. */
-export function awaitedBy({ oldConfirmedAt, newConfirmedAt }: EmailChange): ChangeSide[] {
+/** The addresses that have not confirmed the change yet. */
+export function unconfirmedSides({ oldConfirmedAt, newConfirmedAt }: EmailChange): ChangeSide[] {
   return [
     ...(oldConfirmedAt === null ? (['old'] as const) : []),
     ...(newConfirmedAt === null ? (['new'] as const) : []),

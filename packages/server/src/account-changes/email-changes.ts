@@ -22,15 +22,16 @@ import {
   type EmailChange,
   isPending,
 } from './email-change.ts'
-import { accountBucket, assertMayMail } from './mail-limits.ts'
+import { accountBucket, throwRateLimited } from './mail-limits.ts'
 
 /** The result of a confirmation. `awaits`: the other address has not confirmed yet. */
 export type Confirmation = { is: 'changed'; user: User } | { is: 'awaits'; side: ChangeSide }
 
 export interface EmailChanges {
   /**
-   * Mails a link to the new address and one to the present one, and ends an earlier request. Answer and work are the
-   * same whether or not the new address has an account; if it has one, the mail to it has no link.
+   * Mails a link to the new address and one to the present one, and ends an earlier request. The answer and the work
+   * are the same whether or not the new address has an account, so that neither reveals it; the mail to an address with
+   * an account has no link.
    * @throws KeywayError `invalid_request`, `rate_limited`
    */
   request(
@@ -50,7 +51,7 @@ export interface EmailChanges {
    * @throws KeywayError `invalid_request` if the link is not, or no longer, valid for this account
    */
   confirm(userId: string, token: string, caller: Caller): Promise<Confirmation>
-  /** Ends the request. Idempotent. */
+  /** Withdraws the pending change. Idempotent. */
   cancel(userId: string): Promise<void>
 }
 
@@ -72,37 +73,39 @@ export function createEmailChanges(deps: EmailChangeDeps): EmailChanges {
 
   return {
     async request({ user, session }, email, caller) {
-      const from = user.email!
-      if (email === from) throw refusedAddress('is your address already')
-      await assertMayMoveTo(email)
+      const oldEmail = user.email!
+      if (email === oldEmail) throw refusedAddress('is your address already')
+      await assertMayChangeTo(email)
       const buckets = [...bucketsOf({ email }, caller, deps), accountBucket(user.id)]
       const tokens = {
         old: randomToken(EMAIL_CHANGE_TOKEN_BYTES),
         new: randomToken(EMAIL_CHANGE_TOKEN_BYTES),
       }
-      const created = clock.now()
+      const createdAt = clock.now()
       const change: EmailChange = {
         userId: user.id,
         sessionId: session.id,
-        oldEmail: from,
+        oldEmail,
         newEmail: email,
         oldTokenHash: sha256(tokens.old),
         newTokenHash: sha256(tokens.new),
         oldConfirmedAt: null,
         newConfirmedAt: null,
-        createdAt: created,
-        expiresAt: created + EMAIL_CHANGE_LIFETIME,
+        createdAt,
+        expiresAt: createdAt + EMAIL_CHANGE_LIFETIME,
       }
-      const mailIds = { old: newId(created), new: newId(created) }
+      const mailIds = { old: newId(createdAt), new: newId(createdAt) }
       const refused = await storage.runExclusive(namesOf(buckets), () =>
         storage.transaction<Refusal | null>(
           tx =>
-            countSend(tx.magicLinks, buckets, clock.now(), () => queue(tx, change, tokens, mailIds, caller)),
+            countSend(tx.magicLinks, buckets, clock.now(), () =>
+              storeAndMail(tx, change, tokens, mailIds, caller),
+            ),
           async from =>
             (await from.emailChanges.find(user.id))?.newTokenHash === change.newTokenHash ? null : undefined,
         ),
       )
-      if (refused) assertMayMail(refused.retryAfter, refused.window)
+      if (refused) throwRateLimited(refused.retryAfter, refused.window)
       return change
     },
 
@@ -138,13 +141,13 @@ export function createEmailChanges(deps: EmailChangeDeps): EmailChanges {
   }
 
   /** Refuses an address that could not sign up: otherwise an account could leave the domains that the policy allows. */
-  async function assertMayMoveTo(email: EmailAddress): Promise<void> {
+  async function assertMayChangeTo(email: EmailAddress): Promise<void> {
     const current = await policies.read(store)
     if (current.signUp === 'domains' && !isOpenTo(current, email))
       throw refusedAddress('must be of a domain that may sign up here (policy sign_up_domains)')
   }
 
-  async function queue(
+  async function storeAndMail(
     tx: Transaction,
     change: EmailChange,
     tokens: Record<ChangeSide, string>,
@@ -214,9 +217,9 @@ export function createEmailChanges(deps: EmailChangeDeps): EmailChanges {
     const user = await tx.users.changeEmail(userId, oldEmail, newEmail, { at: now, caller })
     if (!user) return { is: (await tx.users.findByEmail(newEmail)) ? 'taken' : 'invalid' }
     await tx.sessions.endAllOf(userId, 'revoked', change.sessionId, { at: now, caller })
-    await leaveOldAddress(tx, change, now)
-    // The new address counts as credited, so that it cannot sign up for another trial credit after this account moves
-    // on.
+    await forgetOldAddress(tx, change, now)
+    // Records the new address as credited: otherwise it could sign up again, with another trial credit, once this
+    // account has changed to yet another address.
     await tx.billing.claimTrialCredit(credit.addressHash, userId, now)
     const content = { kind: 'email_changed', newEmail, at: now, network: caller.network } as const
     await outbox.enqueue(tx, { id: mailId, recipient: oldEmail, userId, content, now })
@@ -224,10 +227,10 @@ export function createEmailChanges(deps: EmailChangeDeps): EmailChanges {
   }
 
   /**
-   * Uses up the links of both addresses, so that none creates a new account, and deletes all other rows with the old
-   * one.
+   * Consumes the sign-in links of both addresses, so that none of them creates a new account, and deletes all other
+   * rows with the old address.
    */
-  async function leaveOldAddress(
+  async function forgetOldAddress(
     tx: Transaction,
     { oldEmail, newEmail }: EmailChange,
     now: Instant,

@@ -10,7 +10,7 @@ import type { RateWindow } from '../rate-windows.ts'
  */
 export const ACCOUNT_MAIL_LIMITS: readonly RateWindow[] = [{ window: 'day', limit: 5 }]
 
-/** The counter of an account's changes that cause mail, beside those of sign-in mails. */
+/** The counter of an account's changes that cause mail; sign-in mails have counters of their own. */
 export function accountBucket(userId: string): SendBucket {
   return { name: `account:${userId}`, windows: ACCOUNT_MAIL_LIMITS }
 }
@@ -22,7 +22,7 @@ export async function countMail(store: MagicLinkStore, userId: string, now: Inst
 }
 
 /** @throws KeywayError `rate_limited` */
-export function assertMayMail(retryAfter: number, window: Refusal['window'] = 'day'): never {
+export function throwRateLimited(retryAfter: number, window: Refusal['window'] = 'day'): never {
   const detail = `Too many changes of this account or mails to this address within this ${window}. Try again in ${retryAfter} ${retryAfter === 1 ? 'second' : 'seconds'}.`
   throw new KeywayError('rate_limited', detail, { retryAfter, window })
 }

@@ -17,7 +17,7 @@ export interface NodeStatus extends NodeRow {
   connections: number
 }
 
-/** What administrators see and do across all people, apart from what the nouns themselves offer. */
+/** What administrators see and do across all people, apart from changes of accounts, keys and apps. */
 export interface Administration {
   /** Live connections of all people on all nodes, newest first. */
   agents(page: PageRequest): Promise<Slice<PresenceRow>>
@@ -32,19 +32,19 @@ export interface Administration {
   sendAgain(mailId: string, by: ActedBy): Promise<OutboxMessage>
   /** Queues a test mail. */
   testMail(to: EmailAddress, by: ActedBy): Promise<OutboxMessage>
-  /** Suppressed addresses in their order, after `after`. */
+  /** The suppressed addresses that sort after `after`; null: from the first one on. */
   suppressions(after: EmailAddress | null, limit: number): Promise<Suppression[]>
-  /** Runs a read of a person's data and records it in the audit. @throws KeywayError `rate_limited` */
-  reading<Value>(userId: string, what: ReadKind, by: ActedBy, read: () => Promise<Value>): Promise<Value>
+  /** Records a read of a person's data in the audit, then runs it. @throws KeywayError `rate_limited` */
+  auditedRead<Value>(userId: string, what: ReadKind, by: ActedBy, read: () => Promise<Value>): Promise<Value>
 }
 
-/** A mail with a masked recipient: this list covers all people, while reading the mails of one person is audited. */
+/** A mail with a masked recipient: unlike reading the mails of one person, reading the list of all is not audited. */
 export type ListedMail = Omit<OutboxMessage, 'recipient'> & { recipient: string }
 
 export type ReadKind = 'ledger' | 'mails' | 'export'
 
-/** Mails of a person that one answer shows. */
-const SHOWN_MAILS = 50
+/** Maximum number of mails that `mailsOf` returns. */
+const MAX_MAILS = 50
 
 export function createAdministration({
   storage,
@@ -59,14 +59,14 @@ export function createAdministration({
   audit: Audit
   changeLimits: ChangeLimits
   outbox: Outbox
-  /** Closes a connection on whatever node it is. */
+  /** Closes a connection, on whichever node it is. */
   disconnect(userId: string, connectionId: string): Promise<boolean>
 }): Administration {
   const { store } = storage
   const seenSince = () => clock.now() - NODE_TIMEOUT_MS
 
   return {
-    reading,
+    auditedRead,
     agents: page => store.presence.list(seenSince(), page),
 
     async disconnect(connectionId, by) {
@@ -86,14 +86,17 @@ export function createAdministration({
 
     async mails(state, page) {
       const slice = await store.outbox.list(state, page)
-      const masked = (mail: OutboxMessage) => ({ ...mail, recipient: maskAddress(mail.recipient) })
-      return { ...slice, rows: slice.rows.map(masked) }
+      const withMaskedRecipient = (mail: OutboxMessage) => ({
+        ...mail,
+        recipient: maskAddress(mail.recipient),
+      })
+      return { ...slice, rows: slice.rows.map(withMaskedRecipient) }
     },
 
     async mailsOf(userId, by) {
       const email = (await store.users.find(userId))?.email
       if (!email) return []
-      return reading(userId, 'mails', by, () => store.outbox.recentFor(email, SHOWN_MAILS))
+      return auditedRead(userId, 'mails', by, () => store.outbox.recentFor(email, MAX_MAILS))
     },
 
     async sendAgain(mailId, by) {
@@ -108,7 +111,7 @@ export function createAdministration({
       const mail = await store.outbox.find(mailId)
       if (!mail) throw new KeywayError('not_found', 'There is no such mail.')
       if (queued) return mail
-      throw new KeywayError('mail_not_available', whyNotAgain(mail))
+      throw new KeywayError('mail_not_available', whyNotSentAgain(mail))
     },
 
     async testMail(to, by) {
@@ -130,13 +133,13 @@ export function createAdministration({
     suppressions: (after, limit) => store.suppressions.list(after, clock.now(), limit),
   }
 
-  async function reading<Value>(
+  async function auditedRead<Value>(
     userId: string,
     what: ReadKind,
     by: ActedBy,
     read: () => Promise<Value>,
   ): Promise<Value> {
-    // Support staff change nothing, and must not be able to fill the audit with reads either.
+    // Limited, since each read is a row: support staff, who may only read, must not be able to fill the audit.
     changeLimits.take(`reading:${by.actor.id}`)
     await audit.perform(by, async () =>
       auditedOutcome(true, {
@@ -156,7 +159,7 @@ export function createAdministration({
   }
 }
 
-function whyNotAgain({ kind, state }: OutboxMessage): string {
+function whyNotSentAgain({ kind, state }: OutboxMessage): string {
   if (kind === 'sign_in') return 'A sign-in mail holds a link that expires: the person asks for a new one.'
   if (state === 'queued') return 'The mail is queued already.'
   return 'The mail was delivered, and its content erased.'

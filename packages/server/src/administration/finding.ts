@@ -11,8 +11,8 @@ export interface Examination {
   /** The checks that are cheap enough for every page load. */
   quick(): Promise<Finding[]>
   /**
-   * What `keyway doctor` reports, with the whole audit and a login to the mail server. Calls at the same time share one
-   * run, so that reloading the page starts no second one.
+   * All checks of `keyway doctor`, which include verifying the whole audit and a login to the mail server. Concurrent
+   * calls share one run, so that reloading the page does not start another.
    */
   whole(): Promise<Finding[]>
 }

@@ -96,7 +96,7 @@ export interface RecordedUse {
   from: UsedFrom
 }
 
-/** Operations that must leave facts; endings/facts.ts records these in the same transaction. */
+/** Changes that endings/facts.ts also records (endings, security events, journal), in the same transaction. */
 export interface ApiKeyChanges {
   /** @param metadata JSON; its length becomes `metadataBytes` */
   insert(key: ApiKey, metadata?: string | null): Promise<void>

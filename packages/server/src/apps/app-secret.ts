@@ -5,7 +5,7 @@ import { randomToken, sha256 } from '../secrets.ts'
 /** Prefix of app secrets, so that people and secret scanners recognise them. */
 export const APP_SECRET_PREFIX = 'sva_'
 const APP_SECRET_BYTES = 32
-/** The newest secrets of an app that are valid. */
+/** Number of secrets of an app that are valid: the newest ones. */
 export const KEPT_SECRETS = 2
 
 /** A secret of an app, of which only the SHA-256 is stored. */
@@ -28,7 +28,7 @@ export function secretIdOf({ hash, createdAt }: { hash: string; createdAt: Insta
   return idOf(createdAt, Buffer.from(sha256(hash), 'base64url').toString('hex'))
 }
 
-/** The secret that creating another one removes; null: none. @param secrets newest first */
+/** The secret that is removed by creating another one; null if none is. @param secrets newest first */
 export function removedByNext<Secret>(secrets: readonly Secret[]): Secret | null {
   return secrets[KEPT_SECRETS - 1] ?? null
 }

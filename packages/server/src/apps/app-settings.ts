@@ -10,10 +10,10 @@ export const MAX_APP_URIS = 32
 /** Reserved scopes that an app may ask people for only if the operator gave them to it. */
 export const OPERATOR_GRANTED_SCOPES: readonly string[] = ['account:write', 'keys:read', 'keys:write']
 
-type Described = Omit<App, 'createdAt' | 'coversFrom'>
+type ValidatedApp = Omit<App, 'createdAt' | 'coversFrom'>
 
 /** The mistakes in an app's settings, by the names that clients and operators use; empty if there are none. */
-export function problemsOf(app: Described): FieldError[] {
+export function problemsOf(app: ValidatedApp): FieldError[] {
   return [...problemsOfValues(app), ...problemsOfCombinations(app)]
 }
 
@@ -56,8 +56,8 @@ function problemsOfValues(app: AppSettings): FieldError[] {
   ]
 }
 
-function problemsOfCombinations(app: Described): FieldError[] {
-  const native = app.redirectUris.find(uri => !uri.startsWith('https:'))
+function problemsOfCombinations(app: ValidatedApp): FieldError[] {
+  const nativeUri = app.redirectUris.find(uri => !uri.startsWith('https:'))
   return [
     ...problem(
       'jwks_uri',
@@ -69,12 +69,12 @@ function problemsOfCombinations(app: Described): FieldError[] {
       !app.isPublic && app.redirectUris.some(isPrivateUse),
       'with a scheme of its own need a public client: where such an app runs, no secret can be kept',
     ),
-    // Any program on the person's machine may register such a URI, and would get the code without a question (RFC 8252
-    // section 8.6).
+    // Any program on the person's machine may register such a URI, and would get the code without the person being
+    // asked (RFC 8252 section 8.6).
     ...problem(
       app.firstParty ? 'redirect_uris' : 'trusted',
-      app.isPublic && (app.trusted || app.firstParty) && native !== undefined,
-      `is not for a public client without consent and with the redirect URI ${JSON.stringify(native)}, which other programs may take: the person must be asked`,
+      app.isPublic && (app.trusted || app.firstParty) && nativeUri !== undefined,
+      `is not for a public client without consent and with the redirect URI ${JSON.stringify(nativeUri)}, which other programs may take: the person must be asked`,
     ),
   ]
 }
@@ -94,15 +94,15 @@ function uriProblem(field: string, text: string): FieldError[] {
     (url.protocol === 'https:' ||
       (url.protocol === 'http:' && isLoopbackHost(url.hostname)) ||
       isPrivateUse(text))
-  const shown = JSON.stringify(text.slice(0, MAX_URL_LENGTH))
+  const quoted = JSON.stringify(text.slice(0, MAX_URL_LENGTH))
   if (!isAllowed)
     return problem(
       field,
       true,
-      `must not contain ${shown}: write each as https://shop.example.com/callback, http://127.0.0.1/callback or com.example.shop:/callback, without credentials, fragment and wildcards`,
+      `must not contain ${quoted}: write each as https://shop.example.com/callback, http://127.0.0.1/callback or com.example.shop:/callback, without credentials, fragment and wildcards`,
     )
-  const isNormal = url.href === text || (url.pathname === '/' && url.href === `${text}/`)
-  return problem(field, !isNormal, `must not contain ${shown}: write it as ${url.href}`)
+  const isNormalForm = url.href === text || (url.pathname === '/' && url.href === `${text}/`)
+  return problem(field, !isNormalForm, `must not contain ${quoted}: write it as ${url.href}`)
 }
 
 function isPrivateUse(uri: string): boolean {
@@ -119,8 +119,8 @@ function scopeProblems(scope: string): FieldError[] {
       true,
       `must not contain ${JSON.stringify(scope)}: of the reserved scopes, apps may be given ${OPERATOR_GRANTED_SCOPES.join(', ')}`,
     )
-  const wrong = scopeProblem(scope)
-  return wrong === null ? [] : [{ field: 'scopes', message: wrong }]
+  const message = scopeProblem(scope)
+  return message === null ? [] : [{ field: 'scopes', message }]
 }
 
 export function isSigningAlg(text: string): text is SigningAlg {

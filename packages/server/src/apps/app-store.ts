@@ -3,18 +3,18 @@ import type { App, LiveCredentials } from './app.ts'
 
 export interface AppPage {
   limit: number
-  /** Ids after this one. */
+  /** Only apps whose ids sort after this one; null: from the first app on. */
   after: string | null
   /** Only apps that registered themselves, or only those of the operator; both if omitted. */
   selfRegistered?: boolean
 }
 
-/** None of these finds a removed app. */
+/** Only `removedAt` finds a removed app. */
 export interface AppStore {
   find(id: string): Promise<App | null>
   findByAudience(audience: string): Promise<App | null>
   list(): Promise<App[]>
-  /** Apps in the order of their ids; `limit + 1` of them where there are more. */
+  /** Apps in the order of their ids; `limit + 1` of them if more apps follow the page. */
   page(wanted: AppPage): Promise<App[]>
   /** The redirect URIs of all public clients. */
   publicRedirectUris(): Promise<string[]>
@@ -34,7 +34,7 @@ export interface AppStore {
   removedAt(id: string): Promise<Instant | null>
 }
 
-/** Operations that must leave facts; endings/facts.ts records these in the same transaction. */
+/** Changes that endings/facts.ts also records (endings, security events, journal), in the same transaction. */
 export interface AppChanges {
   /** Adds a secret (SHA-256) and keeps the newest two. */
   addSecret(appId: string, secretHash: string, at: Instant): Promise<void>

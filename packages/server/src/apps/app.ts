@@ -120,7 +120,7 @@ export function isAppId(text: string): boolean {
   return APP_ID.test(text) && parseId(text) === null
 }
 
-/** Longest id of a client that is the URL of its metadata. */
+/** Maximum length of a client id that is the URL of the client's metadata. */
 const MAX_CLIENT_URL_LENGTH = 512
 
 /**

@@ -26,7 +26,7 @@ import { type AppSecret, type NewAppSecret, newAppSecret, removedByNext, secretI
 import { problemsOf } from './app-settings.ts'
 import type { AppPage } from './app-store.ts'
 
-/** Sessions and authorisations of a removed app that one transaction ends. */
+/** Maximum number of sessions, authorisations or consents of a removed app that one transaction ends. */
 const REMOVAL_BATCH = 500
 
 export type NewApp = Pick<AppSettings, 'name'> &
@@ -38,6 +38,7 @@ export type NewApp = Pick<AppSettings, 'name'> &
 
 export interface RegisteredApp {
   app: App
+  /** The live keys and sessions that had its id as their label before. */
   older: LiveCredentials
   /** Null for a public client, and for one with keys of its own. */
   secret: string | null
@@ -58,8 +59,8 @@ export interface Apps {
   /** @throws KeywayError `not_found` */
   find(id: string): Promise<App>
   /**
-   * Registers an app and creates its first secret, returned only here. `older` counts the live keys and sessions that the
-   * label had before: the app has rights over them only with `adopt`.
+   * Registers an app and creates its first secret, returned only here. `older` counts the live keys and sessions that
+   * the label had before: the app has rights over them only with `adopt`.
    *
    * @throws KeywayError `invalid_request`, also when the id or the audience is taken
    */
@@ -71,8 +72,9 @@ export interface Apps {
    */
   change(id: string, changes: Partial<AppSettings>, by?: ActedBy): Promise<App>
   /**
-   * Removes an app, with effect on every node at once: its secrets, its sessions, its authorisations to charge, and people's consents. Keys
-   * and sessions that people created under its id themselves stay theirs. If it is interrupted, repeating it ends the rest.
+   * Removes an app, with effect on every node at once: its secrets, its sessions, its authorisations to charge, and
+   * people's consents. Keys and sessions that people created under its id themselves stay theirs. If the removal is
+   * interrupted, repeating it ends what was left.
    *
    * @throws KeywayError `not_found`, `forbidden` (a first-party app)
    */
@@ -131,57 +133,57 @@ export function createApps({
         coversFrom: adopt ? 0 : createdAt,
       }
       assertValid(app)
-      // Before the registration, so that a failure here does not leave an app registered without this report.
+      // Counted before the registration: if counting fails, no app is registered.
       const older = await apps.countLive(app.id, createdAt)
       await ensureKeys(app)
-      // Rows that an interrupted removal left of an earlier app with this id must not become this one's.
-      if ((await apps.removedAt(app.id)) !== null) await endAllOf(app.id)
-      const secret = keepsSecret(app) ? newAppSecret() : null
+      // If the removal of an earlier app with this id was interrupted, the rest must not become this app's.
+      if ((await apps.removedAt(app.id)) !== null) await endSessionsAndGrantsOf(app.id)
+      const secret = authenticatesBySecret(app) ? newAppSecret() : null
       const outcome = await audit.perform<'audience' | 'id' | null>(by, async tx => {
-        if (await isTaken(tx, app)) return withoutChanges('audience')
+        if (await isAudienceTaken(tx, app)) return withoutChanges('audience')
         if (!(await tx.apps.insert(app))) return withoutChanges('id')
         if (secret !== null) await tx.apps.addSecret(app.id, sha256(secret), createdAt)
         return auditedOutcome(null, appRegistered(app))
       })
-      if (outcome) throw taken(outcome)
+      if (outcome) throw alreadyTaken(outcome)
       return { app, older, secret }
     },
 
     async change(id, changes, by = BY_COMMAND_LINE) {
-      const known = isAppId(id) ? await apps.find(id) : null
-      if (!known) throw noSuchApp()
+      const before = isAppId(id) ? await apps.find(id) : null
+      if (!before) throw noSuchApp()
       // Checked before the lock too, so that a wrong value costs no transaction.
-      assertValid({ ...known, ...changes })
-      await ensureKeys({ ...known, ...changes })
-      const outcome = await audit.perform<App | 'gone' | 'audience' | FieldError[]>(by, async tx => {
+      assertValid({ ...before, ...changes })
+      await ensureKeys({ ...before, ...changes })
+      const outcome = await audit.perform<App | 'not_found' | 'audience' | FieldError[]>(by, async tx => {
         const current = await tx.apps.lock(id)
-        if (!current) return withoutChanges('gone')
+        if (!current) return withoutChanges('not_found')
         const app = { ...current, ...changes }
         const problems = problemsWith(app)
         if (problems.length > 0) return withoutChanges(problems)
-        if (await isTaken(tx, app)) return withoutChanges('audience')
+        if (await isAudienceTaken(tx, app)) return withoutChanges('audience')
         await tx.apps.update(app)
         if (app.isPublic && !current.isPublic) await tx.apps.dropSecrets(id)
         return auditedOutcome(app, ...appChanged(current, app))
       })
-      if (outcome === 'gone') throw noSuchApp()
-      if (outcome === 'audience') throw taken(outcome)
+      if (outcome === 'not_found') throw noSuchApp()
+      if (outcome === 'audience') throw alreadyTaken(outcome)
       if (Array.isArray(outcome)) throw invalidRequest(outcome)
       return outcome as App
     },
 
     async remove(id, by = BY_COMMAND_LINE) {
       const app = isAppId(id) ? await apps.find(id) : null
-      if (app?.firstParty || id === CLI_CLIENT_ID) throw ownAppStays(id)
+      if (app?.firstParty || id === CLI_CLIENT_ID) throw cannotRemoveOwnApp(id)
       const now = clock.now()
       const isRemoved =
         app !== null &&
         (await audit.perform(by, async tx =>
           (await tx.apps.remove(id, now)) ? auditedOutcome(true, appRemoved(id)) : withoutChanges(false),
         ))
-      // From here on the app's tokens are refused, since each check looks the app up. Ending its sessions and consents
-      // too serves the lists, the revocation feed and the journal.
-      const ended = (await apps.removedAt(id)) === null ? null : await endAllOf(id)
+      // From here on the app's tokens are refused, since each check looks the app up. Its sessions and consents are
+      // ended as well, for the lists, the revocation feed and the journal.
+      const ended = (await apps.removedAt(id)) === null ? null : await endSessionsAndGrantsOf(id)
       if (!ended || (!isRemoved && ended.sessions + ended.authorizations + ended.consents === 0))
         throw noSuchApp()
       return ended
@@ -189,21 +191,22 @@ export function createApps({
 
     async newSecret(id, by = BY_COMMAND_LINE, removes) {
       const secret = newAppSecret()
-      const made = { hash: sha256(secret), createdAt: clock.now() }
-      const secretId = secretIdOf(made)
-      const outcome = await audit.perform<'gone' | 'public' | 'other' | null>(by, async tx => {
+      const stored = { hash: sha256(secret), createdAt: clock.now() }
+      const secretId = secretIdOf(stored)
+      const outcome = await audit.perform<'not_found' | 'public' | 'removes_another' | null>(by, async tx => {
         const found = isAppId(id) ? await tx.apps.lock(id) : null
-        if (!found) return withoutChanges('gone')
+        if (!found) return withoutChanges('not_found')
         if (found.isPublic) return withoutChanges('public')
         const removed = removedByNext((await tx.apps.datedSecrets(id)).map(secretIdOf))
-        if (removes !== undefined && removed !== null && removed !== removes) return withoutChanges('other')
-        await tx.apps.addSecret(id, made.hash, made.createdAt)
+        if (removes !== undefined && removed !== null && removed !== removes)
+          return withoutChanges('removes_another')
+        await tx.apps.addSecret(id, stored.hash, stored.createdAt)
         return auditedOutcome(null, appSecretCreated(id, secretId))
       })
-      if (outcome === 'gone') throw noSuchApp()
-      if (outcome === 'public') throw hasNoSecret()
-      if (outcome === 'other') throw removesAnother()
-      return { id: secretId, createdAt: made.createdAt, secret }
+      if (outcome === 'not_found') throw noSuchApp()
+      if (outcome === 'public') throw publicHasNoSecret()
+      if (outcome === 'removes_another') throw removesAnother()
+      return { id: secretId, createdAt: stored.createdAt, secret }
     },
 
     async secrets(id) {
@@ -224,11 +227,11 @@ export function createApps({
     },
 
     async authenticate(id, secret) {
-      const presented = sha256(secret)
+      const presentedHash = sha256(secret)
       if (!isAppId(id)) return null
-      const [app, accepted] = await Promise.all([apps.find(id), apps.secrets(id)])
+      const [app, acceptedHashes] = await Promise.all([apps.find(id), apps.secrets(id)])
       // Compares with all of them in constant time, so that timing reveals neither which one matched nor how closely.
-      const matches = accepted.map(hash => equals(hash, presented)).includes(true)
+      const matches = acceptedHashes.map(hash => equals(hash, presentedHash)).includes(true)
       return matches ? app : null
     },
   }
@@ -247,13 +250,13 @@ export function createApps({
     ]
   }
 
-  /** Id tokens are signed with RS256 unless the client says otherwise. */
+  /** Creates the signing keys of the app's tokens; that of id tokens only for an app with redirect URIs. */
   async function ensureKeys(app: App): Promise<void> {
     await ensureKey(app.tokenAlg)
     if (app.redirectUris.length > 0) await ensureKey(app.idTokenAlg)
   }
 
-  async function endAllOf(id: string): Promise<EndedByRemoval> {
+  async function endSessionsAndGrantsOf(id: string): Promise<EndedByRemoval> {
     const by = { at: clock.now(), caller: null }
     const sessions = await inBatches(tx => tx.sessions.endSomeOfApp(id, REMOVAL_BATCH, by))
     const authorizations = await inBatches(tx => tx.billing.withdrawSomeOfApp(id, by.at, REMOVAL_BATCH))
@@ -272,11 +275,11 @@ export function createApps({
 }
 
 /** Whether the app authenticates by a secret. */
-function keepsSecret(app: App): boolean {
+function authenticatesBySecret(app: App): boolean {
   return !app.isPublic && app.jwksUri === null
 }
 
-async function isTaken(tx: Transaction, { id, audience }: App): Promise<boolean> {
+async function isAudienceTaken(tx: Transaction, { id, audience }: App): Promise<boolean> {
   if (audience === null) return false
   // The row of an app that always exists is locked, so that of two apps with one audience the second sees the first.
   await tx.apps.lock(DEFAULT_APP_ID)
@@ -305,7 +308,7 @@ const RESERVED_AUDIENCE = {
     'is the audience of this service\'s own tokens; use the URL of the app\'s own service, for example "https://shop.example.com"',
 }
 
-function taken(field: 'id' | 'audience'): KeywayError {
+function alreadyTaken(field: 'id' | 'audience'): KeywayError {
   return invalidRequest([{ field, message: 'belongs to a registered app already' }])
 }
 
@@ -313,7 +316,7 @@ function noSuchApp(): KeywayError {
   return new KeywayError('not_found', 'No app with this id is registered.')
 }
 
-function hasNoSecret(): KeywayError {
+function publicHasNoSecret(): KeywayError {
   return invalidRequest([
     { field: 'id', message: 'is that of a public client, which has no secret; make it confidential first' },
   ])
@@ -324,7 +327,7 @@ function removesAnother(): KeywayError {
   return invalidRequest([{ field: 'removes', message }])
 }
 
-function ownAppStays(id: string): KeywayError {
+function cannotRemoveOwnApp(id: string): KeywayError {
   return new KeywayError(
     'forbidden',
     `${id} is one of this service's own apps, under which people sign in and connect. It cannot be removed.`,

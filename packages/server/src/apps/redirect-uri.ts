@@ -1,16 +1,16 @@
 import { isLoopbackHost } from '../network.ts'
 
 /**
- * Whether a client may be answered at this URI: exactly a registered one (RFC 9700 section 2.1). Of URIs on loopback the
- * port may be any other, since native apps cannot choose it (RFC 8252 section 7.3).
+ * Whether responses to a client may be sent to this URI: it must equal a registered one (RFC 9700 section 2.1). Only
+ * the port of a URI on loopback may differ, since native apps cannot choose it (RFC 8252 section 7.3).
  */
-export function acceptsRedirectUri(registered: readonly string[], asked: string): boolean {
-  if (registered.includes(asked)) return true
-  const loopback = withoutLoopbackPort(asked)
+export function acceptsRedirectUri(registered: readonly string[], requested: string): boolean {
+  if (registered.includes(requested)) return true
+  const loopback = withoutLoopbackPort(requested)
   return loopback !== null && registered.some(each => withoutLoopbackPort(each) === loopback)
 }
 
-/** Null for a URI that is not on loopback, or not written in its normal form: then only the text itself counts. */
+/** Null for a URI that is not on loopback or not in its normal form: it must equal a registered one in full. */
 function withoutLoopbackPort(text: string): string | null {
   const url = URL.parse(text)
   if (url?.protocol !== 'http:' || !isLoopbackHost(url.hostname) || url.href !== text) return null

@@ -81,7 +81,7 @@ export interface Subject {
   user_id: string | null
 }
 
-/** Ids, numbers and states; never an address, a name or a secret: a changed one is `'changed'`. */
+/** Ids, numbers and states. Of an address, a name or a secret only that it changed is recorded. */
 export type AuditedState = { readonly [name: string]: PlainJson }
 
 /** An act, as an administrative operation reports it. */
@@ -92,21 +92,21 @@ export interface AuditChange {
   after: AuditedState | null
 }
 
-/** Everything of a row that enters its hash, apart from its place in the chain. */
+/** A row of the audit without its place in the chain. */
 export interface NewAuditEvent extends AuditChange {
   id: string
   at: Instant
   actor: Actor
-  /** At most `MAX_REASON_LENGTH` characters. Only its salted hash is hashed, so that it can be erased. */
+  /** At most `MAX_REASON_LENGTH` characters. The row's hash covers only its salted hash, so that it can be erased. */
   reason: SaltedReason | null
   network: string | null
   requestId: string | null
 }
 
 export interface SaltedReason {
-  /** Null once it was erased with the person. */
+  /** Null once it was erased with the account of the person concerned. */
   text: string | null
-  /** Null likewise. */
+  /** Null once the text was erased. */
   salt: string | null
   /** SHA-256 of salt and text, in hexadecimal. */
   hash: string

@@ -1,12 +1,13 @@
 import type { AuditEvent } from './audit-event.ts'
 
-/** Rows per statement, and between two checks of the credential. */
+/** Rows per statement; the credential is checked again before each further statement. */
 const BATCH = 500
 
 export interface AuditExport {
   read(after: number, limit: number): Promise<AuditEvent[]>
   /** Rejects once the credential may no longer read. */
   reauthenticate(): Promise<unknown>
+  /** The text before the first row, such as the header of CSV. */
   head: string
   toLine(event: AuditEvent): string
 }
@@ -14,17 +15,17 @@ export interface AuditExport {
 /** All rows as a stream, read as fast as the client takes them; breaks off if the caller loses the right to read. */
 export function auditExport({ read, reauthenticate, head, toLine }: AuditExport): ReadableStream {
   const encoder = new TextEncoder()
-  let last = 0
+  let lastSequence = 0
   let isFirst = true
   return new ReadableStream(
     {
       async pull(controller) {
         if (!isFirst) await reauthenticate()
-        const rows = await read(last, BATCH)
+        const rows = await read(lastSequence, BATCH)
         const text = (isFirst ? head : '') + rows.map(toLine).join('')
         isFirst = false
         if (text) controller.enqueue(encoder.encode(text))
-        last = rows.at(-1)?.sequence ?? last
+        lastSequence = rows.at(-1)?.sequence ?? lastSequence
         if (rows.length < BATCH) controller.close()
       },
     },

@@ -10,11 +10,11 @@ export const DEFAULT_AUDIT_DAYS = 400
 
 export interface AuditKeeping {
   /**
-   * Authenticates the head of the chain under `KEYWAY_SECRET` and logs it, so that the log shows what the rows were.
-   * Does nothing if the last row is sealed already.
+   * Authenticates the head of the chain by a MAC under `KEYWAY_SECRET`, stores and logs it: rows that were changed
+   * later no longer match what the log shows. Does nothing if the last row is sealed with the current secret already.
    */
   seal(): Promise<void>
-  /** Removes at most `batch` rows that are older than the retention; before, the last of them is sealed. Returns how many. */
+  /** Seals the last row that is older than the retention, then removes at most `batch` such rows. Returns how many. */
   prune(batch: number): Promise<number>
 }
 
@@ -39,29 +39,29 @@ export function createAuditKeeping({
       if (sequence === 0) return
       const isSealed = sealed?.sequence === sequence && isGenuineSeal(secrets, 'head', sealed)
       if (isSealed && secrets.isCurrent(sealed.mac)) return
-      const place = sealPosition(secrets, 'head', { sequence, hash })
-      await store('head', place)
-      log.info({ ...place }, 'audit head')
+      const position = sealPosition(secrets, 'head', { sequence, hash })
+      await storeSeal('head', position)
+      log.info({ ...position }, 'audit head')
     },
 
     async prune(batch) {
       const last = await audit.lastBefore(clock.now() - auditDays * DAY)
       if (last) {
-        const place = sealPosition(secrets, 'pruned', last)
-        await store('pruned', place)
-        log.info({ ...place }, 'audit rows removed')
+        const position = sealPosition(secrets, 'pruned', last)
+        await storeSeal('pruned', position)
+        log.info({ ...position }, 'audit rows removed')
       }
       return audit.prune(batch)
     },
   }
 
-  /** Stores the place, and announces it by an event so that receivers can compare it later. */
-  function store(kind: SealKind, place: SealedPosition): Promise<void> {
+  /** Stores the sealed position, and announces it to webhooks: receivers can later compare the rows with it. */
+  function storeSeal(kind: SealKind, position: SealedPosition): Promise<void> {
     const at = clock.now()
     return storage.transaction(async tx => {
-      if (kind === 'head') await tx.audit.seal(place)
-      else await tx.audit.markPruned(place)
-      const { sequence, hash, mac } = place
+      if (kind === 'head') await tx.audit.seal(position)
+      else await tx.audit.markPruned(position)
+      const { sequence, hash, mac } = position
       const subject = { type: 'audit', id: 'chain' } as const
       tx.announce({ type: 'audit.recorded', subject, at, data: { kind, sequence, hash, mac } })
     })

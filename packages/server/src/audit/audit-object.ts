@@ -3,7 +3,10 @@ import { toRfc3339 } from '../clock.ts'
 import { csvCell } from '../csv.ts'
 import type { AuditEvent } from './audit-event.ts'
 
-/** The JSON form of an audit row. With `reason_hash` for `reason` its fields up to `request_id` give its hash. */
+/**
+ * The JSON form of an audit row. Its hash is computed from the fields up to `request_id`, with `reason_hash` as
+ * `reason`.
+ */
 export function auditEventObject(event: AuditEvent): AuditEventObject {
   const { actor, subject, reason } = event
   return {
@@ -50,7 +53,7 @@ const COLUMNS = [
 
 export const AUDIT_CSV_HEADER = `${COLUMNS.join(',')}\r\n`
 
-/** One record of RFC 4180. No cell is a formula for the programs that open it. */
+/** One record of CSV (RFC 4180), in which spreadsheets evaluate no cell as a formula. */
 export function auditCsvLine(event: AuditEvent): string {
   const { actor, subject, before, after, ...object } = auditEventObject(event)
   const record: Record<(typeof COLUMNS)[number], unknown> = {

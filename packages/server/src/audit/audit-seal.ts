@@ -1,7 +1,7 @@
 import type { Secrets } from '../secrets.ts'
 import type { SealedPosition } from './audit-store.ts'
 
-/** The two places in the chain that are sealed: its head, and the last row that retention removed. */
+/** The two positions in the chain that are sealed: its head, and the last row that retention may remove. */
 export type SealKind = 'head' | 'pruned'
 
 export function sealPosition(

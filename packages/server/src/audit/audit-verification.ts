@@ -6,7 +6,7 @@ import type { AuditChain } from './audit-store.ts'
 
 /** Rows per statement. */
 const BATCH = 500
-/** Number of attempts: one fails if retention removes the first rows meanwhile. */
+/** Maximum number of attempts: an attempt fails if retention removes rows while it reads them. */
 const ATTEMPTS = 3
 
 /** The chain of audit rows, or what is wrong with it. */
@@ -14,7 +14,7 @@ export type VerificationResult = { rows: number; isSealed: boolean } | { mistake
 
 /**
  * Reads all rows and computes their hashes again: finds a changed, missing, added or moved row, and seals that were not
- * made with `KEYWAY_SECRET`. Rows that were appended since the last seal and replaced as a whole are not found.
+ * made with `KEYWAY_SECRET`. Does not find that all rows after the last seal were replaced by a chain of other rows.
  */
 export async function verifyAudit({
   storage,

@@ -33,8 +33,8 @@ export interface AuditedOutcome<Outcome> {
 export interface Audit {
   /**
    * Runs an administrative operation as one transaction and records what it reports in the same transaction. Only here
-   * do transactions have the operations of `AdministrativeChanges`, so that none of them goes unrecorded. As
-   * `Storage.transaction` otherwise.
+   * do transactions have the operations of `AdministrativeChanges`, so that none of them goes unrecorded. Otherwise
+   * like `Storage.transaction`.
    */
   perform<Outcome>(
     by: ActedBy,
@@ -54,7 +54,7 @@ export const BY_COMMAND_LINE: ActedBy = { actor: BY_COMMAND, caller: null, reque
 
 const SALT_BYTES = 16
 /** Name of the lock under which appending transactions wait in memory for the head of the chain. */
-const CHAIN = 'audit-chain'
+const CHAIN_LOCK = 'audit-chain'
 
 export function createAudit({ storage, clock }: { storage: Storage; clock: Clock }): Audit {
   return { perform, performWithin }
@@ -64,7 +64,7 @@ export function createAudit({ storage, clock }: { storage: Storage; clock: Clock
     work: (tx: AuditedTransaction) => Promise<AuditedOutcome<Outcome>>,
     readBack?: (store: Store) => Promise<Outcome | undefined>,
   ): Promise<Outcome> {
-    return storage.runExclusive([CHAIN], () =>
+    return storage.runExclusive([CHAIN_LOCK], () =>
       storage.transaction(tx => performWithin(tx, by, work), readBack),
     )
   }
@@ -93,7 +93,7 @@ export function createAudit({ storage, clock }: { storage: Storage; clock: Clock
   }
 }
 
-/** The operation changed nothing. */
+/** The result of an operation that changed nothing. */
 export function withoutChanges<Outcome>(outcome: Outcome): AuditedOutcome<Outcome> {
   return { outcome, changes: [] }
 }
@@ -111,7 +111,7 @@ function salted(reason: string): SaltedReason {
   return { text, salt, hash: reasonHash(salt, text) }
 }
 
-/** A last resort against oversized rows: a larger state is replaced by a note. */
+/** A last resort against oversized rows: a larger state is replaced by its size. */
 function bounded(change: AuditChange): AuditChange {
   const size = JSON.stringify([change.before, change.after]).length
   return size <= MAX_STATE_LENGTH ? change : { ...change, before: null, after: { omitted_characters: size } }

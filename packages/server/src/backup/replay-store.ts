@@ -25,7 +25,7 @@ export interface ReplayStore {
 
 type KeyRef = Pick<ApiKey, 'id' | 'userId'>
 
-/** Operations that must leave facts; endings/facts.ts records these in the same transaction. */
+/** Changes that endings/facts.ts also records (endings, security events, journal), in the same transaction. */
 export interface ReplayChanges {
   /** Moves a key's expiry to `expiresAt`. False, and nothing written, if it expires or was revoked earlier. */
   endKeyBy(key: KeyRef, expiresAt: Instant, now: Instant): Promise<boolean>

@@ -31,7 +31,7 @@ export interface BillingStore {
   authorizations(userId: string): Promise<ChargeAuthorization[]>
 }
 
-/** Operations that must leave facts; endings/facts.ts records these in the same transaction. */
+/** Changes that endings/facts.ts also records (endings, security events, journal), in the same transaction. */
 export interface BillingChanges {
   /**
    * Adds `entry.amount` to the balance and appends the entry with the resulting balance, atomically. Null, and nothing

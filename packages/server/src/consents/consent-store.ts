@@ -9,7 +9,7 @@ export interface ConsentStore {
   list(userId: string, page: PageRequest): Promise<Slice<NamedConsent>>
 }
 
-/** Operations that must leave facts; endings/facts.ts records these in the same transaction. */
+/** Changes that endings/facts.ts also records (endings, security events, journal), in the same transaction. */
 export interface ConsentChanges {
   /**
    * Adds scopes to the active consent if it was given at `since` or later; otherwise inserts a new one with the given

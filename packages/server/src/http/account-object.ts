@@ -1,5 +1,5 @@
 import type { AccountObject, ChargeAuthorizationObject, EmailChangeObject } from '@keyway/sdk/protocol'
-import { awaitedBy, type EmailChange } from '../account-changes/email-change.ts'
+import { type EmailChange, unconfirmedSides } from '../account-changes/email-change.ts'
 import type { ChargeAuthorization } from '../billing/charge-authorization.ts'
 import { CURRENCY, formatMoney } from '../billing/money.ts'
 import { toRfc3339, toRfc3339OrNull } from '../clock.ts'
@@ -33,7 +33,7 @@ export function emailChangeObject(change: EmailChange): EmailChangeObject {
   const { newEmail, createdAt, expiresAt } = change
   return {
     email: newEmail,
-    awaits: awaitedBy(change),
+    awaits: unconfirmedSides(change),
     created_at: toRfc3339(createdAt),
     expires_at: toRfc3339(expiresAt),
   }

@@ -48,7 +48,7 @@ export interface PresenceStore {
   nodes(seenSince: Instant): Promise<NodeRow[]>
 }
 
-/** Operations that must leave facts; endings/facts.ts records these in the same transaction. */
+/** Changes that endings/facts.ts also records (endings, security events, journal), in the same transaction. */
 export interface PresenceChanges {
   /** Deregisters the node and its connections, which it returns. */
   deregister(nodeId: string, now: Instant): Promise<PresenceRow[]>

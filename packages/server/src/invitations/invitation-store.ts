@@ -15,18 +15,19 @@ export interface InvitationStore {
   prune(expiredBefore: Instant, batch: number): Promise<number>
 }
 
-/** Operations that must leave facts; endings/facts.ts records these in the same transaction. */
+/** Changes that endings/facts.ts also records (endings, security events, journal), in the same transaction. */
 export interface InvitationChanges {
   /** Accepts the pending invitation of an address. Null for all but one of concurrent callers. */
   accept(email: EmailAddress, userId: string, at: Instant): Promise<Invitation | null>
-  /** Null, and nothing written, unless it was neither accepted nor revoked. */
+  /** Null, and nothing written, if the invitation is unknown or was accepted or revoked before. */
   revoke(id: string, at: Instant): Promise<Invitation | null>
 }
 
 /** Administrative: only audited transactions have these operations. endings/facts.ts records their facts too. */
 export interface AdministrativeInvitationChanges {
   /**
-   * Inserts an invitation, revokes the pending ones of its address, and returns their ids. Only after `lockAddress`.
+   * Inserts an invitation, revokes the pending ones of its address, and returns the ids of the revoked ones. The
+   * transaction must have called `lockAddress` before.
    */
   insert(invitation: Invitation): Promise<string[]>
 }

@@ -12,14 +12,14 @@ export type InvitationState = (typeof INVITATION_STATES)[number]
 
 /**
  * Lets an address sign up, and may give the account a role. It has no secret: whoever signs in to the address by a
- * fresh link or code accepts it, so the mail contains nothing worth stealing during its week.
+ * fresh link or code accepts it, so that the mail, which is valid for a week, contains no credential.
  */
 export interface Invitation {
   id: string
   email: EmailAddress
-  /** Null: none. */
+  /** Null: the account gets no role with rights. */
   role: InvitedRole | null
-  /** The administrator; null for the `keyway` command. */
+  /** The id of the administrator who invited; null for the `keyway` command. */
   invitedBy: string | null
   createdAt: Instant
   expiresAt: Instant

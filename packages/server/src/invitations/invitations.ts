@@ -76,9 +76,9 @@ export function createInvitations({
             now,
             sendBefore: invitation.expiresAt,
           })
-          const revoked = replaced.map(id => change('invitation.revoked', id))
+          const revoked = replaced.map(id => invitationChange('invitation.revoked', id))
           return auditedOutcome(true, ...revoked, {
-            ...change('invitation.created', invitation.id),
+            ...invitationChange('invitation.created', invitation.id),
             after: { role },
           })
         },
@@ -93,7 +93,7 @@ export function createInvitations({
     async revoke(id, by) {
       await audit.perform(by, async tx =>
         (await tx.invitations.revoke(id, clock.now()))
-          ? auditedOutcome(true, change('invitation.revoked', id))
+          ? auditedOutcome(true, invitationChange('invitation.revoked', id))
           : withoutChanges(false),
       )
       const invitation = await storage.store.invitations.find(id)
@@ -109,9 +109,9 @@ export function createInvitations({
       if (!(await isInviterAdministrator(tx, accepted))) return user
       const by: ActedBy = { actor: BY_SETTING, caller: null, requestId: null, reason: null }
       return audit.performWithin(tx, by, async audited => {
-        const given = await audited.users.setRole(user.id, role, clock.now())
-        const recorded = { ...roleChange(user, role), after: { role, invitation_id: accepted.id } }
-        return auditedOutcome(given ?? user, recorded)
+        const updated = await audited.users.setRole(user.id, role, clock.now())
+        const auditChange = { ...roleChange(user, role), after: { role, invitation_id: accepted.id } }
+        return auditedOutcome(updated ?? user, auditChange)
       })
     },
   }
@@ -120,7 +120,7 @@ export function createInvitations({
     return actor.id === null ? null : ((await tx.users.find(actor.id))?.locale ?? null)
   }
 
-  /** An invitation whose sender no longer administers gives no role. */
+  /** Whether the inviter is still an administrator; otherwise the invitation gives no role. */
   async function isInviterAdministrator(tx: Transaction, { invitedBy }: Invitation): Promise<boolean> {
     if (invitedBy === null) return true
     const inviter = await tx.users.find(invitedBy)
@@ -128,7 +128,7 @@ export function createInvitations({
   }
 }
 
-function change(type: AuditType, id: string): AuditChange {
+function invitationChange(type: AuditType, id: string): AuditChange {
   return { type, subject: { type: 'invitation', id, user_id: null }, before: null, after: null }
 }
 

@@ -50,7 +50,7 @@ export interface MagicLinkStore {
   prune(linksBefore: Instant, sendsBefore: Instant, batch: number): Promise<number>
 }
 
-/** Operations that must leave facts; endings/facts.ts records these in the same transaction. */
+/** Changes that endings/facts.ts also records (endings, security events, journal), in the same transaction. */
 export interface MagicLinkChanges {
   /** Sets `usedAt` if it is unset and the link has not expired at `at`. Null for all but one of concurrent callers. */
   consume(id: string, at: Instant): Promise<MagicLink | null>

@@ -59,7 +59,7 @@ export function createTimers({
   statistics: Pick<Statistics, 'flush' | 'measure'>
   limiter: { sweep(): Promise<void> }
   auditKeeping: AuditKeeping
-  deletions: Pick<Deletions, 'carryOut'>
+  deletions: Pick<Deletions, 'deleteDue'>
   log: Log
 }): Timers {
   const { store } = storage
@@ -114,7 +114,7 @@ export function createTimers({
     {
       interval: DELETION_INTERVAL,
       failure: 'accounts whose deletion is due were not deleted yet',
-      run: deletions.carryOut,
+      run: deletions.deleteDue,
     },
     { interval: HOUSEKEEPING_INTERVAL, failure: 'housekeeping failed', run: housekeeping.run },
   ]

@@ -11,14 +11,14 @@ export interface SecurityEventFilter {
 
 export interface SecurityEventStore {
   /**
-   * Newest first, by one index for each filter. With both filters a page reads a bounded number of the key's events, so it
-   * may have fewer than `limit`, or none, and still be followed by another.
+   * Newest first, by one index for each filter. With both filters a page reads a bounded number of the key's events, so
+   * it may have fewer than `limit`, or none, and still be followed by another.
    */
   list(userId: string, page: PageRequest, filter?: SecurityEventFilter): Promise<Slice<SecurityEvent>>
   prune(before: Instant, batch: number): Promise<number>
 }
 
-/** Operations that must leave facts; endings/facts.ts records these in the same transaction. */
+/** Changes that endings/facts.ts also records (endings, security events, journal), in the same transaction. */
 export interface SecurityEventChanges {
   insert(event: SecurityEvent): Promise<void>
 }

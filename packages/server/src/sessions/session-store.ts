@@ -29,7 +29,7 @@ export interface SessionStore {
   prune(endedBefore: Instant, batch: number): Promise<number>
 }
 
-/** Operations that must leave facts; endings/facts.ts records these in the same transaction. */
+/** Changes that endings/facts.ts also records (endings, security events, journal), in the same transaction. */
 export interface SessionChanges {
   insert(session: Session): Promise<void>
   /** Null if it had ended already; the first end is kept. */
@@ -38,7 +38,9 @@ export interface SessionChanges {
   endAllOf(userId: string, cause: SessionEnd, exceptId: string | null, by: Attribution): Promise<string[]>
   /** Ends all sessions that were opened for an app by this user; returns the ids. */
   endAllOfApp(userId: string, appId: string, by: Attribution): Promise<string[]>
-  /** Ends the sessions of apps that were granted in this page session, except those with offline access; returns them. */
+  /**
+   * Ends the sessions of apps that were granted in this page session, except those with offline access; returns them.
+   */
   endAllOfSignIn(signInId: string, by: Attribution): Promise<Pick<Session, 'id' | 'userId'>[]>
   /** Ends at most `limit` sessions that were opened for an app (kind `app`); returns them. */
   endSomeOfApp(appId: string, limit: number, by: Attribution): Promise<Pick<Session, 'id' | 'userId'>[]>

@@ -5,8 +5,8 @@ export interface ListedAdministrator {
   addressHash: string
   listedAt: Instant
   /**
-   * When an account became administrator by this address, or got its role in another way; null: neither since the
-   * address was listed.
+   * When an account became administrator by this address, or its role was set in another way; null: neither has
+   * happened since the address was listed.
    */
   claimedAt: Instant | null
   userId: string | null

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { EmailAddress } from './email-address.ts'
 
-/** People that one transaction imports. */
+/** Maximum number of people in one import, which is one transaction. */
 export const MAX_IMPORTED_USERS = 1000
 
 export interface UserToImport {
@@ -15,7 +15,7 @@ export interface UserToImport {
 
 export interface ImportedUser {
   id: string
-  /** False: the address had an account already, which is unchanged. */
+  /** False: the address had an account already, whose id this is. It is unchanged. */
   isNew: boolean
 }
 

@@ -24,7 +24,7 @@ export interface ListedAdministrators {
   hashOf(email: EmailAddress): Promise<string>
 }
 
-const BY_LIST: ActedBy = { actor: BY_SETTING, caller: null, requestId: null, reason: null }
+const BY_ADMIN_EMAILS_SETTING: ActedBy = { actor: BY_SETTING, caller: null, requestId: null, reason: null }
 
 export function createListedAdministrators({
   storage,
@@ -48,13 +48,13 @@ export function createListedAdministrators({
     hashOf,
 
     async apply() {
-      const wanted = new Set(await Promise.all([...listed].map(hashOf)))
-      const known = await administrators.list()
-      for (const hash of wanted)
-        if (!known.some(({ addressHash }) => addressHash === hash))
+      const listedHashes = new Set(await Promise.all([...listed].map(hashOf)))
+      const stored = await administrators.list()
+      for (const hash of listedHashes)
+        if (!stored.some(({ addressHash }) => addressHash === hash))
           await administrators.add(hash, clock.now())
-      for (const { addressHash, userId } of known)
-        if (!wanted.has(addressHash)) await unlist(addressHash, userId)
+      for (const { addressHash, userId } of stored)
+        if (!listedHashes.has(addressHash)) await unlist(addressHash, userId)
     },
 
     async prepare(email) {
@@ -63,7 +63,7 @@ export function createListedAdministrators({
 
     async claim(tx, addressHash, user, now) {
       if (!(await tx.administrators.claim(addressHash, user.id, now)) || user.role === 'admin') return user
-      return audit.performWithin(tx, BY_LIST, async audited => {
+      return audit.performWithin(tx, BY_ADMIN_EMAILS_SETTING, async audited => {
         const admin = await audited.users.setRole(user.id, 'admin', now)
         return auditedOutcome(admin ?? user, roleChange(user, 'admin'))
       })
@@ -75,7 +75,7 @@ export function createListedAdministrators({
   }
 
   async function unlist(addressHash: string, userId: string | null): Promise<void> {
-    const isKept = await audit.perform(BY_LIST, async tx => {
+    const keepsRole = await audit.perform(BY_ADMIN_EMAILS_SETTING, async tx => {
       await tx.users.lockAdministrators()
       const user = userId === null ? null : await tx.users.lock(userId)
       if (user?.role === 'admin' && (await tx.users.isOnlyAdministrator(user.id))) return withoutChanges(true)
@@ -84,10 +84,10 @@ export function createListedAdministrators({
       await tx.users.setRole(user.id, 'user', clock.now())
       return auditedOutcome(false, roleChange(user, 'user'))
     })
-    if (isKept)
+    if (keepsRole)
       log.warn(
         { user_id: userId },
-        'KEYWAY_ADMIN_EMAILS no longer lists the last administrator, who stays one',
+        'KEYWAY_ADMIN_EMAILS no longer lists the last administrator, who keeps the role',
       )
   }
 }

@@ -1,6 +1,6 @@
 import type { UserSearch } from './user-store.ts'
 
-/** What a typed text searches: a key prefix, a domain with its `@`, otherwise the beginning of an address. */
+/** The search for a typed text: a key prefix, a domain with its `@`, or otherwise the beginning of an address. */
 export function searchOf(query: string | undefined): UserSearch['by'] {
   const text = query?.trim() ?? ''
   if (text === '') return undefined

@@ -4,7 +4,7 @@ import type { PageRequest, Slice } from '../paging.ts'
 import type { EmailAddress } from './email-address.ts'
 import type { User, UserRole, UserStatus } from './user.ts'
 
-/** How people are searched: by a condition with an index of its own, and filters. */
+/** A search for people: one condition, which has an index of its own, and filters. */
 export interface UserSearch {
   /**
    * The searched text, by which results are sorted. Absent: everybody, newest first, or oldest first with
@@ -28,7 +28,7 @@ export interface UserStore {
   findByEmail(email: EmailAddress): Promise<User | null>
   /** The users with these ids, by one query and in no order; unknown ids are absent. At most some hundreds. */
   findMany(ids: readonly string[]): Promise<User[]>
-  /** Claims the onboarding of an imported account: true once. */
+  /** Claims the onboarding of an imported account: true for one caller only. */
   claimOnboarding(id: string): Promise<boolean>
   /** The operator's own id for an imported person. */
   externalIdOf(id: string): Promise<string | null>
@@ -39,9 +39,9 @@ export interface UserStore {
   lock(id: string): Promise<User | null>
   list(page: PageRequest): Promise<Slice<User>>
   /**
-   * People for administrators, by one index. Filters without an index apply to the rows read, of which one page reads a
-   * bounded number; a page may therefore have fewer than `limit` rows, or none, and still be followed by another. What
-   * `at` of a position means depends on the search.
+   * Searches people, for administrators. A search uses one index; filters without an index apply to the rows that it
+   * reads. A page reads a bounded number of rows, so it may have fewer than `limit`, or none, and still be followed by
+   * another. What `at` of a position means depends on the search.
    */
   search(wanted: UserSearch, page: PageRequest): Promise<Slice<User>>
   /**
@@ -69,11 +69,11 @@ export interface AdministrativeUserChanges {
   activate(id: string, at: Instant): Promise<User | null>
 }
 
-/** Operations that must leave facts; endings/facts.ts records these in the same transaction. */
+/** Changes that endings/facts.ts also records (endings, security events, journal), in the same transaction. */
 export interface UserChanges {
   /** False, and nothing written, if the address has an account already. */
   insert(user: User): Promise<boolean>
-  /** As `insert`, for an account of another system, which awaits its onboarding. */
+  /** As `insert`, for an account imported from another system, which is onboarded by its first sign-in. */
   insertImported(user: User, externalId: string | null): Promise<boolean>
   /** The user after the change; null for an unknown or deleted one. */
   rename(id: string, name: string | null, at: Instant): Promise<User | null>

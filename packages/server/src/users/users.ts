@@ -20,7 +20,7 @@ import { accountChange, roleChange, statusChange } from './user-changes.ts'
 
 export interface Users {
   get(id: string): Promise<User | null>
-  /** By id or address. @throws KeywayError `not_found` */
+  /** @param who an id or an address. @throws KeywayError `not_found` */
   find(who: string): Promise<User>
   /** Imports accounts; addresses that have one already are skipped. */
   importUsers(people: readonly UserToImport[], by: ActedBy): Promise<ImportedUser[]>
@@ -86,17 +86,17 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
       const id = parseId(who)
       const email = parseEmailAddress(who)
       const user = id ? await store.users.find(id) : email ? await store.users.findByEmail(email) : null
-      return required(user)
+      return requireUser(user)
     },
 
     importUsers: createUserImport({ clock, audit }),
 
     async rename(id, name) {
-      return required(await storage.transaction(tx => tx.users.rename(id, name, clock.now())))
+      return requireUser(await storage.transaction(tx => tx.users.rename(id, name, clock.now())))
     },
 
     async setLocale(id, locale) {
-      return required(await storage.transaction(tx => tx.users.setLocale(id, locale, clock.now())))
+      return requireUser(await storage.transaction(tx => tx.users.setLocale(id, locale, clock.now())))
     },
 
     async renameBy(id, name, by) {
@@ -106,7 +106,7 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
         if (!user || before?.name === user.name) return withoutChanges(user)
         return auditedOutcome(user, { ...accountChange('user.updated', id), after: { name: 'changed' } })
       })
-      return required(renamed)
+      return requireUser(renamed)
     },
 
     change,
@@ -117,12 +117,12 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
         by,
         async tx => {
           await tx.users.lockAdministrators()
-          if (await tx.users.isOnlyAdministrator(id)) return LAST
+          if (await tx.users.isOnlyAdministrator(id)) return REFUSED_FOR_LAST_ADMINISTRATOR
           const user = await suspendWithin(tx, id, clock.now())
           if (!user) return withoutChanges({ user: await tx.users.find(id) })
           return auditedOutcome({ user }, statusChange('user.suspended', id, 'active', 'suspended'))
         },
-        whenItHasStatus('suspended', id),
+        readBackByStatus('suspended', id),
       )
       return requireUndeleted(outcome)
     },
@@ -135,7 +135,7 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
           if (!user) return withoutChanges({ user: await tx.users.find(id) })
           return auditedOutcome({ user }, statusChange('user.activated', id, 'suspended', 'active'))
         },
-        whenItHasStatus('active', id),
+        readBackByStatus('active', id),
       )
       return requireUndeleted(outcome)
     },
@@ -145,26 +145,26 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
         by,
         async tx => {
           await tx.users.lockAdministrators()
-          if (await tx.users.isOnlyAdministrator(id)) return LAST
+          if (await tx.users.isOnlyAdministrator(id)) return REFUSED_FOR_LAST_ADMINISTRATOR
           const before = await tx.users.find(id)
           const user = await deleteWithin(tx, id, clock.now(), secrets)
           if (!before || !user || before.status === 'deleted') return withoutChanges({ user })
           return auditedOutcome({ user }, statusChange('user.deleted', id, before.status, 'deleted'))
         },
-        whenItHasStatus('deleted', id),
+        readBackByStatus('deleted', id),
       )
-      return required(userOf(outcome))
+      return requireUser(userOf(outcome))
     },
   }
 
   async function change(id: string, { name, role, status }: UserChange, by: ActedBy): Promise<User> {
-    const addressHash = role === undefined ? null : await claimOf(id)
+    const addressHash = role === undefined ? null : await addressHashOf(id)
     const outcome = await audit.perform<Outcome>(by, async tx => {
       await tx.users.lockAdministrators()
       const before = await tx.users.lock(id)
       if (!before || before.status === 'deleted') return withoutChanges({ user: null })
       const takesRights = status === 'suspended' || (role !== undefined && role !== 'admin')
-      if (takesRights && (await tx.users.isOnlyAdministrator(id))) return LAST
+      if (takesRights && (await tx.users.isOnlyAdministrator(id))) return REFUSED_FOR_LAST_ADMINISTRATOR
       const now = clock.now()
       const changes: AuditChange[] = []
       if (addressHash) await tx.administrators.claim(addressHash, id, now)
@@ -182,16 +182,16 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
   }
 
   /**
-   * The hash of a listed address whose role is set here: that counts as its claim, so that the next sign-in does not
-   * undo it.
+   * The hash under which the user's address may be listed. Setting a role counts as the claim of a listed address:
+   * otherwise the next sign-in would undo it.
    */
-  async function claimOf(id: string): Promise<string | null> {
+  async function addressHashOf(id: string): Promise<string | null> {
     const email = (await store.users.find(id))?.email
     return email ? listed.hashOf(email) : null
   }
 
-  /** After a COMMIT of unknown outcome: these operations are idempotent, so the expected status means success. */
-  function whenItHasStatus(status: User['status'], id: string) {
+  /** Reads back after a COMMIT of unknown outcome: the operations are idempotent, so the status means success. */
+  function readBackByStatus(status: User['status'], id: string) {
     return async (): Promise<Outcome | undefined> => {
       const user = await store.users.find(id)
       return user?.status === status ? { user } : undefined
@@ -199,26 +199,28 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
   }
 }
 
-const LAST: AuditedOutcome<Outcome> = withoutChanges({ refused: 'last_administrator' })
+const REFUSED_FOR_LAST_ADMINISTRATOR: AuditedOutcome<Outcome> = withoutChanges({
+  refused: 'last_administrator',
+})
 
 /**
  * Deletes within the caller's transaction: ends sessions and keys; erases name and address everywhere, mail included;
  * keeps the ledger. Permanent and idempotent. Null for an unknown id.
  *
- * @param isWanted evaluated under the account's lock; false: nothing is deleted
+ * @param mayDelete evaluated under the account's lock; false: nothing is deleted
  */
 export async function deleteWithin(
   tx: Transaction,
   id: string,
   now: Instant,
   secrets: Secrets,
-  isWanted: (user: User) => boolean = () => true,
+  mayDelete: (user: User) => boolean = () => true,
 ): Promise<User | null> {
   // Lock order everywhere: address, then account.
   const email = (await tx.users.find(id))?.email
   if (email) await tx.magicLinks.lockAddress(email)
   const user = await tx.users.lock(id)
-  if (!user || user.status === 'deleted' || !isWanted(user)) return user
+  if (!user || user.status === 'deleted' || !mayDelete(user)) return user
   await endSignIns(tx, user, 'deleted', now)
   await tx.apiKeys.revokeAllOf(id, now)
   if (user.email) await forgetAddress(tx, user.email, secrets)
@@ -254,7 +256,7 @@ async function endSignIns(
   if (user.email !== null) await tx.magicLinks.consumeAllOf(user.email, now)
 }
 
-function required(user: User | null): User {
+function requireUser(user: User | null): User {
   if (!user) throw new KeywayError('not_found', 'There is no such account.')
   return user
 }
@@ -270,5 +272,5 @@ function userOf(outcome: Outcome): User | null {
 
 function requireUndeleted(outcome: Outcome): User {
   const user = userOf(outcome)
-  return required(user?.status === 'deleted' ? null : user)
+  return requireUser(user?.status === 'deleted' ? null : user)
 }

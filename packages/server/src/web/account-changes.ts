@@ -1,7 +1,7 @@
 import type { Hono } from 'hono'
 import { html } from 'hono/html'
 import { DELETION_WAIT } from '../account-changes/deletions.ts'
-import { awaitedBy, type EmailChange } from '../account-changes/email-change.ts'
+import { type EmailChange, unconfirmedSides } from '../account-changes/email-change.ts'
 import { formatMoney } from '../billing/money.ts'
 import { DAY } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
@@ -11,7 +11,7 @@ import type { SignedIn } from '../sessions/session.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
 import type { User } from '../users/user.ts'
 import { type FieldProblem, fieldProblem, fieldState } from './fields.ts'
-import { COUNTED, counted } from './key-index.ts'
+import { COUNT_LIMIT, formatBoundedCount } from './key-index.ts'
 import { type PageContext, type PageKit, type PageVariables, Redirect } from './kit.ts'
 import { day, factList, formToken, type Html, time } from './layout.ts'
 import { rich } from './rich.ts'
@@ -86,7 +86,7 @@ async function requestChange(kit: PageKit, c: PageContext, renderAccount: Render
   return c.redirect('/account?done=email_asked', 303)
 }
 
-/** The card of /account with the address. */
+/** The card of /account that changes the address, or shows a pending change. */
 export function addressCard(
   change: EmailChange | null,
   token: string,
@@ -103,7 +103,7 @@ export function addressCard(
 function pendingChange(change: EmailChange, token: string): Html {
   const { pending, awaits, until, cancel, title } = texts.addressChange
   const { newEmail, oldEmail, expiresAt } = change
-  const addresses = awaitedBy(change).map(side => (side === 'old' ? oldEmail : newEmail))
+  const addresses = unconfirmedSides(change).map(side => (side === 'old' ? oldEmail : newEmail))
   return html`<section class="card" id="address"><h2>${title}</h2>
 <p>${rich(pending, { email: html`<strong>${newEmail}</strong>` })}</p>
 <ul>${addresses.map(email => html`<li>${awaits({ email })}</li>`)}</ul>
@@ -111,10 +111,10 @@ function pendingChange(change: EmailChange, token: string): Html {
 <form method="post" action="/account/email/cancel">${formToken(token)}<button class="second small">${cancel}</button></form></section>`
 }
 
-/** The page of a mailed link. A GET confirms nothing, so that mail scanners cannot. */
+/** The page of a mailed link. A GET confirms nothing: mail scanners open links, and must not confirm a change. */
 async function renderConfirmation(kit: PageKit, c: PageContext, token: string): Promise<Response> {
   const { user } = kit.requireSession(c)
-  // The page was reloaded, after the script had removed the token from the address bar.
+  // The script had removed the token from the address bar, and the page was reloaded.
   if (token === '') return c.redirect('/account', 303)
   const { addressChange } = texts
   const found = await kit.emailChanges.inspect(user.id, token)
@@ -133,10 +133,10 @@ async function confirm(kit: PageKit, c: PageContext): Promise<Response> {
   const { user, session } = kit.requireSession(c)
   const token = kit.forms.read(c).get('token') ?? ''
   try {
-    const asker = (await kit.emailChanges.pending(user.id))?.sessionId
+    const requestingSession = (await kit.emailChanges.pending(user.id))?.sessionId
     const outcome = await kit.emailChanges.confirm(user.id, token, kit.callerOf(c.req.raw, c.env))
     if (outcome.is === 'awaits') return c.redirect('/account#address', 303)
-    if (asker === session.id) return c.redirect('/account?done=email_changed', 303)
+    if (requestingSession === session.id) return c.redirect('/account?done=email_changed', 303)
     // If this session was not the one that requested the change, it has ended.
     kit.cookies.clearSession(c)
     return c.redirect('/sign-in?done=email_changed', 303)
@@ -152,7 +152,7 @@ async function renderInvalid(kit: PageKit, c: PageContext, { email }: User): Pro
   return kit.render(c, { title: invalid, current: '/account', returnTo: null }, body, 400)
 }
 
-/** The card of /account with the deletion. */
+/** The card of /account that leads to the deletion, or cancels one that was requested. */
 export function deletionCard({ deletesAt }: User, token: string): Html {
   const { deletion } = texts
   if (deletesAt === null)
@@ -164,12 +164,12 @@ export function deletionCard({ deletesAt }: User, token: string): Html {
 async function renderDeletion(kit: PageKit, c: PageContext, problem?: string): Promise<Response> {
   const { user } = requireFresh(kit, c, '/account/delete')
   const { deletion } = texts
-  const at = kit.clock.now() + DELETION_WAIT
+  const deletionTime = kit.clock.now() + DELETION_WAIT
   const body = html`<section class="card ask"><h1>${deletion.confirmTitle}</h1>
-${await whatGoes(kit, user)}
-<ul><li>${rich(deletion.wait, { date: time(at) })}</li><li>${deletion.afterwards}</li><li>${deletion.ledger}</li><li>${deletion.again}</li></ul>
+${await endedByDeletion(kit, user)}
+<ul><li>${rich(deletion.wait, { date: time(deletionTime) })}</li><li>${deletion.afterwards}</li><li>${deletion.ledger}</li><li>${deletion.again}</li></ul>
 <p class="quiet">${rich(deletion.hint, { revokeKeys: html`<a href="/keys">${deletion.revokeKeys}</a>` })}</p>
-<form class="buttons" method="post" action="/account/delete">${formToken(kit.forms.token(c))}<button class="danger"><span>${rich(deletion.submit, { date: day(at) })}</span></button><a class="button second" href="/account">${deletion.cancel}</a></form></section>`
+<form class="buttons" method="post" action="/account/delete">${formToken(kit.forms.token(c))}<button class="danger"><span>${rich(deletion.submit, { date: day(deletionTime) })}</span></button><a class="button second" href="/account">${deletion.cancel}</a></form></section>`
   const options = {
     title: deletion.confirmTitle,
     current: '/account',
@@ -179,12 +179,12 @@ ${await whatGoes(kit, user)}
   return kit.render(c, options, body, problem ? 409 : 200)
 }
 
-/** What the deletion would end: the number of keys, agents and more, of which there is at least one, and the balance. */
-async function whatGoes(kit: PageKit, { id }: User): Promise<Html> {
+/** What the deletion would end: how many keys, agents, sessions, consents and authorisations, and the balance. */
+async function endedByDeletion(kit: PageKit, { id }: User): Promise<Html> {
   const { deletion, agents, sessions, account, apps } = texts
-  const page = { limit: COUNTED, after: null }
-  const [{ active }, connected, opened, consents, { balance, authorizations }] = await Promise.all([
-    kit.store.apiKeys.count(id, kit.clock.now(), COUNTED),
+  const page = { limit: COUNT_LIMIT, after: null }
+  const [{ active }, connections, openSessions, consents, { balance, authorizations }] = await Promise.all([
+    kit.store.apiKeys.count(id, kit.clock.now(), COUNT_LIMIT),
     kit.agents.connections(id),
     kit.sessions.list(id, page),
     kit.consents.list(id, page),
@@ -193,18 +193,18 @@ async function whatGoes(kit: PageKit, { id }: User): Promise<Html> {
   const charging = authorizations.filter(({ revokedAt }) => revokedAt === null)
   const numbers: [string, number][] = [
     [deletion.activeKeys, active],
-    [agents.title, connected.length],
-    [sessions.title, opened.rows.length],
+    [agents.title, connections.length],
+    [sessions.title, openSessions.rows.length],
     [apps.account.title, consents.rows.length],
     [account.charging, charging.length],
   ]
   const rows = numbers
     .filter(([, count]) => count > 0)
-    .map(([label, count]) => [label, counted(count)] as const)
+    .map(([label, count]) => [label, formatBoundedCount(count)] as const)
   const hasApps = consents.rows.length > 0 || charging.length > 0
-  const none = hasApps ? '' : html`<p class="quiet">${account.appsNone}</p>`
+  const noAppsNote = hasApps ? '' : html`<p class="quiet">${account.appsNone}</p>`
   return html`<h2>${deletion.goes}</h2>${factList([
     ...rows,
     [account.balance, localization().dollars(formatMoney(balance))],
-  ])}${none}`
+  ])}${noAppsNote}`
 }

@@ -307,17 +307,17 @@ forEachEngine(engine => {
     assert.equal((await services.mailsTo(OLD, 'account_deletion_requested')).length, 1)
 
     clock.set(asked.deletesAt! - 1)
-    assert.equal(await deletions.carryOut(), 0)
+    assert.equal(await deletions.deleteDue(), 0)
     assert.equal(await refusedWith(services.agentTokens.exchange(key, undefined, caller())), 'none')
     clock.advance(1)
-    assert.equal(await deletions.carryOut(), 1)
+    assert.equal(await deletions.deleteDue(), 1)
     assert.equal((await services.users.get(ada.user.id))?.status, 'deleted')
     assert.deepEqual(await tablesWith(services, OLD), [])
     assert.equal(
       await refusedWith(services.agentTokens.exchange(key, undefined, caller())),
       'api_key_revoked',
     )
-    assert.equal(await deletions.carryOut(), 0)
+    assert.equal(await deletions.deleteDue(), 0)
     const again = await services.signIn(OLD)
     assert.ok(again.isNewUser)
     assert.equal((await services.accounts.get(again.user.id)).balance, 0)
@@ -335,7 +335,7 @@ forEachEngine(engine => {
     assert.equal((await deletions.cancel(ada.user.id, caller())).deletesAt, null)
     assert.equal((await deletions.cancel(ada.user.id, caller())).deletesAt, null)
     clock.advance(DELETION_WAIT)
-    assert.equal(await deletions.carryOut(), 0)
+    assert.equal(await deletions.deleteDue(), 0)
     const types = (await typesOf(services, ada.user.id)).filter(type => type.startsWith('account_deletion'))
     assert.deepEqual(types, ['account_deletion_cancelled', 'account_deletion_requested'])
 
@@ -344,7 +344,7 @@ forEachEngine(engine => {
       await deletions.request(user.id, caller())
       clock.advance(DELETION_WAIT)
       const { won, refused } = await race<unknown>(3, index =>
-        index === 0 ? deletions.cancel(user.id, caller()) : node.deletions.carryOut(),
+        index === 0 ? deletions.cancel(user.id, caller()) : node.deletions.deleteDue(),
       )
       const isDeleted = (await services.users.get(user.id))!.status === 'deleted'
       assert.equal(refused.length, isDeleted ? 1 : 0, refused.join())
@@ -361,7 +361,7 @@ forEachEngine(engine => {
     await services.users.setRole(bob.user.id, 'admin')
     for (const { user } of [ada, bob]) await deletions.request(user.id, caller())
     clock.advance(DELETION_WAIT)
-    assert.equal(await deletions.carryOut(), 1)
+    assert.equal(await deletions.deleteDue(), 1)
     const left = await Promise.all([ada, bob].map(({ user }) => services.users.get(user.id)))
     const [admin] = left.filter(user => user?.status === 'active')
     assert.ok(admin!.deletesAt! > clock.now(), 'postponed')

@@ -117,7 +117,7 @@ forEachEngine(engine => {
 
     await server.call('DELETE', '/v1/me', { token })
     server.clock.advance(DELETION_WAIT)
-    await server.deletions.carryOut()
+    await server.deletions.deleteDue()
     assert.equal((await server.get('/v1/me', { token })).status, 401)
     assert.equal((await server.users.get(ada.user.id))!.email, null)
   })

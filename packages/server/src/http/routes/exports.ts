@@ -56,7 +56,7 @@ export function exportRoutes(services: HttpPorts, clock: Clock): Route[] {
       async handle({ params, reauthenticate, ...input }) {
         const user = await required(params.user_id)
         const read = async () => exportOf(user, 'operator', reauthenticate)
-        return exportAnswer(user, await administration.reading(user.id, 'export', byOf(input), read))
+        return exportAnswer(user, await administration.auditedRead(user.id, 'export', byOf(input), read))
       },
     }),
   ]

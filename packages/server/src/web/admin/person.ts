@@ -43,7 +43,7 @@ export async function renderPerson(kit: PageKit, c: PageContext): Promise<Respon
   const token = mayChange(kit, signedIn) && !isDeleted ? kit.forms.token(c) : null
   const now = kit.clock.now()
   const isSelf = user.id === signedIn.user.id
-  const back = `/admin/users/${user.id}`
+  const returnPath = `/admin/users/${user.id}`
   const [keys, sessions, events, balance, usage, consents, signIn, ended, active] = await Promise.all([
     kit.apiKeys.list(user.id, null, page),
     kit.sessions.list(user.id, page),
@@ -56,23 +56,25 @@ export async function renderPerson(kit: PageKit, c: PageContext): Promise<Respon
     token ? kit.store.apiKeys.countActive(user.id, now, 1) : 0,
   ])
   // Reading is audited, so a link on another site must not cause it: browsers send cookies with it.
-  const opened = isForeign(c) ? '' : await recordedReading(kit, c, user, byOf(kit, c, signedIn), token)
-  const more = ({ next }: { next: unknown }) =>
-    next && !showsMore ? html`<p class="card-foot"><a href="${back}?rows=more">${person.more}</a></p>` : ''
+  const recordedList = isForeign(c) ? '' : await recordedReading(kit, c, user, byOf(kit, c, signedIn), token)
+  const moreLink = ({ next }: { next: unknown }) =>
+    next && !showsMore
+      ? html`<p class="card-foot"><a href="${returnPath}?rows=more">${person.more}</a></p>`
+      : ''
   const title = user.email ?? people.deleted
   const body = html`${backTo('people')}
 <div class="head"><div><h1>${title}</h1><p class="lead">${statusTag(user.status)}${isSelf ? youTag() : ''} ${user.name ? html`${user.name} · ` : ''}${copyable('person-id', user.id)}</p></div></div>
 ${isDeleted ? html`<p class="banner warning">${person.deletedLead} ${ended ? html`${person.deletedBy} ${ended}` : person.deletedByPerson}</p>` : ''}
 ${user.status === 'suspended' ? suspensionCard(user, ended, token) : ''}
 ${user.deletesAt === null ? '' : html`<p class="banner warning">${person.deletes} ${time(user.deletesAt)}</p>`}
-${signIn ? obstaclesOf(signIn, token, back) : ''}
-<section class="card"><dl class="facts">${factsOf(user, dollars(balance), signIn || null)}</dl>${readings(user)}</section>
-${opened}
-${isDeleted ? '' : sessionsCard(kit, user, sessions.rows, { token, current: isSelf ? signedIn.session.id : null }, more(sessions))}
-${card(person.keys, user.status === 'suspended' ? person.keysSuspended : '', keys.rows.length > 0 ? keyTable(keys.rows, now, 'admin', undefined, null, user.status === 'suspended' ? adminTexts.statuses.suspended : null) : '', more(keys))}
-${card(person.events, '', list(await eventRows(kit, user.id, events.rows, 'admin')), more(events))}
+${signIn ? obstaclesOf(signIn, token, returnPath) : ''}
+<section class="card"><dl class="facts">${factsOf(user, dollars(balance), signIn || null)}</dl>${auditedLists(user)}</section>
+${recordedList}
+${isDeleted ? '' : sessionsCard(kit, user, sessions.rows, { token, current: isSelf ? signedIn.session.id : null }, moreLink(sessions))}
+${card(person.keys, user.status === 'suspended' ? person.keysSuspended : '', keys.rows.length > 0 ? keyTable(keys.rows, now, 'admin', undefined, null, user.status === 'suspended' ? adminTexts.statuses.suspended : null) : '', moreLink(keys))}
+${card(person.events, '', itemList(await eventRows(kit, user.id, events.rows, 'admin')), moreLink(events))}
 <section class="card"><h2>${texts.usage.title}</h2>${usageChart(usage, { isOver: user.status !== 'active' })}</section>
-${isDeleted ? '' : card(person.consents, '', list(consents.rows.map(each => html`<li class="item"><div class="what"><span class="name">${each.name}</span><p><code>${each.scopes.join(' ')}</code></p></div><p class="when">${ago(each.grantedAt, now)}</p></li>`)), more(consents))}
+${isDeleted ? '' : card(person.consents, '', itemList(consents.rows.map(each => html`<li class="item"><div class="what"><span class="name">${each.name}</span><p><code>${each.scopes.join(' ')}</code></p></div><p class="when">${ago(each.grantedAt, now)}</p></li>`)), moreLink(consents))}
 ${token ? html`${supportCard(user, token, newId(now))}${isSelf ? selfCard() : ''}${dangerCard(dangersOf(user, isSelf, active > 0), token)}` : ''}`
   return renderAdmin(kit, c, 'people', { title }, body)
 }
@@ -94,7 +96,7 @@ function languageOf({ locale }: User): string {
 }
 
 /** Links to the lists whose reading is audited, and to the audit. */
-function readings({ id, status }: User): Html {
+function auditedLists({ id, status }: User): Html {
   const { person, nav } = adminTexts
   const link = (query: string, label: string) =>
     html`<a class="button second small" href="/admin/users/${id}${query}">${label}</a>`
@@ -102,15 +104,15 @@ function readings({ id, status }: User): Html {
   return html`<p class="buttons readings">${link('?show=ledger', person.ledger)} ${mails} <a class="button second small" href="/admin/users/${id}/export" download>${person.export}</a> <a class="button second small" href="/admin/audit?subject=${id}">${nav.audit}<span class="unseen"> ${person.ofThis}</span></a></p><p class="hint">${status === 'deleted' ? person.recordedOfDeleted : person.recorded}</p>`
 }
 
-function card(title: string, lead: string, content: Html | '', more: Html | ''): Html {
-  return html`<section class="card flush"><div class="card-head"><h2>${title}</h2>${lead ? html`<p class="quiet">${lead}</p>` : ''}</div>${content || none()}${more}</section>`
+function card(title: string, lead: string, content: Html | '', moreLink: Html | ''): Html {
+  return html`<section class="card flush"><div class="card-head"><h2>${title}</h2>${lead ? html`<p class="quiet">${lead}</p>` : ''}</div>${content || noneNote()}${moreLink}</section>`
 }
 
-function none(): Html {
+function noneNote(): Html {
   return html`<p class="card-foot quiet">${adminTexts.none}</p>`
 }
 
-function list(items: Html[]): Html | '' {
+function itemList(items: Html[]): Html | '' {
   return items.length > 0 ? html`<ul class="list">${items}</ul>` : ''
 }
 
@@ -136,14 +138,14 @@ function recordedReading(
 
 async function ledgerOf(kit: PageKit, { id }: User, by: Reader): Promise<Html> {
   const read = () => kit.accounts.ledger(id, { limit: LEDGER_ROWS, after: null })
-  const { rows } = await kit.administration.reading(id, 'ledger', by, read)
+  const { rows } = await kit.administration.auditedRead(id, 'ledger', by, read)
   return card(adminTexts.person.ledger, '', rows.length > 0 ? ledgerTable(rows) : '', '')
 }
 
 async function mailsOf(kit: PageKit, { id }: User, by: Reader, token: string | null): Promise<Html> {
   const rows = await kit.administration.mailsOf(id, by)
   const items = rows.map(mail => mailRow(mail, token, `/admin/users/${id}`))
-  return card(adminTexts.person.mails, '', list(items), '')
+  return card(adminTexts.person.mails, '', itemList(items), '')
 }
 
 /** GET /admin/users/:id/export */
@@ -153,6 +155,6 @@ export async function exportPerson(kit: PageKit, c: PageContext): Promise<Respon
   // Reading is audited, so a link on another site must not cause it.
   if (isForeign(c)) throw notFound()
   const read = async () => kit.exportOf(user, 'operator', () => assertStillReads(kit, c))
-  const body = await kit.administration.reading(user.id, 'export', byOf(kit, c, signedIn), read)
+  const body = await kit.administration.auditedRead(user.id, 'export', byOf(kit, c, signedIn), read)
   return download(c, user, body)
 }

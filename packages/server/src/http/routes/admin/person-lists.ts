@@ -88,7 +88,9 @@ export function personListRoutes(needs: Needs, clock: Clock): Route[] {
         const user = await required(params.user_id)
         const wanted = { limit, after: cursor ?? null }
         const read = () => accounts.ledger(user.id, wanted)
-        return ok(page(await administration.reading(user.id, 'ledger', byOf(input), read), ledgerEntryObject))
+        return ok(
+          page(await administration.auditedRead(user.id, 'ledger', byOf(input), read), ledgerEntryObject),
+        )
       },
     }),
     route({
