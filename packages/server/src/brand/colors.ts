@@ -1,14 +1,14 @@
 /** `#rrggbb`. */
 export type Hex = `#${string}`
 
-/** The accent colour of one theme, with those that follow from it. */
+/** The accent colour of one theme, and the colours that are derived from it. */
 export interface AccentColors {
-  /** Links, and what buttons are filled with. */
+  /** The colour of links, and the background of buttons. */
   accent: Hex
   hover: Hex
-  /** Text on `accent`. */
+  /** The colour of text on `accent`. */
   ink: Hex
-  /** The background of what is selected. */
+  /** The background of selected elements. */
   soft: Hex
 }
 
@@ -22,8 +22,20 @@ const DERIVED_CONTRAST = 7
 /** The maximum chroma of a derived colour: more saturated ones look glaring on a dark background. */
 const MAX_DERIVED_CHROMA = 0.11
 
-/** The backgrounds of pages and mails on which the accent colour is text. */
-const SURFACES: Record<Theme, { card: Hex; all: readonly Hex[]; ink: Hex; soft: number; hover: number }> = {
+interface Surfaces {
+  /** The background of cards and mails. */
+  card: Hex
+  /** All backgrounds of pages and mails on which text has the accent colour. */
+  all: readonly Hex[]
+  /** The colour of text on the accent colour. */
+  ink: Hex
+  /** The share of the accent colour in `AccentColors.soft`; the rest is `card`. */
+  soft: number
+  /** What is added to the lightness (OKLCH) of the accent colour to get `AccentColors.hover`. */
+  hover: number
+}
+
+const SURFACES: Record<Theme, Surfaces> = {
   light: {
     card: '#ffffff',
     all: ['#f6f7f9', '#ffffff', '#f3f4f8'],
@@ -44,8 +56,8 @@ const SURFACES: Record<Theme, { card: Hex; all: readonly Hex[]; ink: Hex; soft: 
 export const DEFAULT_ACCENT: Record<Theme, Hex> = { light: '#3a4fcb', dark: '#a6b6ff' }
 
 /**
- * The accent colours of both themes. The dark theme's follows from the light one's if it is not given: of the same hue, and
- * bright enough.
+ * The accent colours of both themes. If none is given for the dark theme, it is derived from the light theme's: of the
+ * same hue, and bright enough for dark backgrounds.
  */
 export function accentOf(light: Hex, dark: Hex = brightened(light)): Accent {
   return { light: colorsOf(light, 'light'), dark: colorsOf(dark, 'dark') }
@@ -68,16 +80,16 @@ export function isLegible(accent: Hex, theme: Theme, least = MIN_CONTRAST): bool
   return leastContrast(accent, theme) >= least
 }
 
-/** Steps between a colour and black or white. */
+/** Number of steps in lightness between a colour and black or white. */
 const STEPS = 256
 
 /** The colour of the same hue, as near as possible in lightness (OKLCH), that is legible in this theme. */
 export function nearestLegible(color: Hex, theme: Theme, least = MIN_CONTRAST): Hex {
   const { l, c, h } = toOklch(color)
-  const end = theme === 'light' ? 0 : 1
+  const endLightness = theme === 'light' ? 0 : 1
   for (let step = 0; step <= STEPS; step++) {
-    const nearer = toHex({ l: l + ((end - l) * step) / STEPS, c, h })
-    if (isLegible(nearer, theme, least)) return nearer
+    const candidate = toHex({ l: l + ((endLightness - l) * step) / STEPS, c, h })
+    if (isLegible(candidate, theme, least)) return candidate
   }
   return theme === 'light' ? '#000000' : '#ffffff'
 }
@@ -101,8 +113,9 @@ function luminance(color: Hex): number {
 }
 
 function mixed(color: Hex, background: Hex, share: number): Hex {
-  const under = channels(background)
-  return fromChannels(channels(color).map((value, at) => share * value + (1 - share) * under[at]!) as Triple)
+  const backgroundChannels = channels(background)
+  const mix = channels(color).map((value, at) => share * value + (1 - share) * backgroundChannels[at]!)
+  return fromChannels(mix as Triple)
 }
 
 /** Red, green and blue, each from 0 to 1. */
@@ -135,37 +148,39 @@ interface Oklch {
   h: number
 }
 
-/** https://www.w3.org/TR/css-color-4/#color-conversion-code */
+/** Converts sRGB to OKLCH (https://www.w3.org/TR/css-color-4/#color-conversion-code). */
 function toOklch(color: Hex): Oklch {
-  const [r, g, b] = channels(color).map(toLinear) as Triple
-  const long = Math.cbrt(0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * b)
-  const medium = Math.cbrt(0.2119034982 * r + 0.6806995451 * g + 0.1073969566 * b)
-  const short = Math.cbrt(0.0883024619 * r + 0.2817188376 * g + 0.6299787005 * b)
+  const [red, green, blue] = channels(color).map(toLinear) as Triple
+  const long = Math.cbrt(0.4122214708 * red + 0.5363325363 * green + 0.0514459929 * blue)
+  const medium = Math.cbrt(0.2119034982 * red + 0.6806995451 * green + 0.1073969566 * blue)
+  const short = Math.cbrt(0.0883024619 * red + 0.2817188376 * green + 0.6299787005 * blue)
   const l = 0.2104542553 * long + 0.793617785 * medium - 0.0040720468 * short
   const a = 1.9779984951 * long - 2.428592205 * medium + 0.4505937099 * short
-  const bb = 0.0259040371 * long + 0.7827717662 * medium - 0.808675766 * short
-  return { l, c: Math.hypot(a, bb), h: Math.atan2(bb, a) }
+  const b = 0.0259040371 * long + 0.7827717662 * medium - 0.808675766 * short
+  return { l, c: Math.hypot(a, b), h: Math.atan2(b, a) }
 }
 
-/** Less saturated where sRGB has no such colour. */
+/** Converts OKLCH to sRGB, with less chroma if sRGB has no such colour. */
 function toHex({ l, c, h }: Oklch): Hex {
-  let [inside, outside] = [0, c]
-  if (isInSrgb(linearOf({ l, c, h }))) inside = c
+  let [inGamut, outOfGamut] = [0, c]
+  if (isInSrgb(linearOf({ l, c, h }))) inGamut = c
   else
     for (let halved = 0; halved < 16; halved++) {
-      const middle = (inside + outside) / 2
-      if (isInSrgb(linearOf({ l, c: middle, h }))) inside = middle
-      else outside = middle
+      const middle = (inGamut + outOfGamut) / 2
+      if (isInSrgb(linearOf({ l, c: middle, h }))) inGamut = middle
+      else outOfGamut = middle
     }
-  return fromChannels(linearOf({ l, c: inside, h }).map(fromLinear) as Triple)
+  return fromChannels(linearOf({ l, c: inGamut, h }).map(fromLinear) as Triple)
 }
 
+/** Tolerance for rounding errors. */
 const ROUNDING = 1e-4
 
 function isInSrgb(linear: Triple): boolean {
   return linear.every(value => value >= -ROUNDING && value <= 1 + ROUNDING)
 }
 
+/** Converts OKLCH to linear red, green and blue. */
 function linearOf({ l, c, h }: Oklch): Triple {
   const [a, b] = [c * Math.cos(h), c * Math.sin(h)]
   const long = (l + 0.3963377774 * a + 0.2158037573 * b) ** 3

@@ -2,16 +2,16 @@
 export interface BrandImage {
   type: 'image/png' | 'image/svg+xml' | 'image/x-icon'
   bytes: Buffer<ArrayBuffer>
-  /** In pixels, or the units of an SVG; for an icon file of its first image. */
+  /** In pixels, or in the units of an SVG. Width and height of an icon file are those of its first image. */
   width: number
   height: number
 }
 
 const MAX_IMAGE_BYTES = 256 * 1024
-/** Pixels of a side. */
+/** Maximum width and height, in pixels. */
 const MAX_SIDE = 4096
 
-/** An image that cannot be used; the message continues a sentence that begins with its file. */
+/** An image that cannot be used; the message continues a sentence that begins with the name of its file. */
 export class UnusableImage extends Error {
   override readonly name = 'UnusableImage'
 }
@@ -52,10 +52,11 @@ function readIcon(bytes: Buffer<ArrayBuffer>): BrandImage | null {
 }
 
 /**
- * Content of an SVG that runs scripts, loads or links something, and is refused. Images are shown and served in ways
- * that prevent all of it, so a file that contains it was not meant as a logo.
+ * Patterns of SVG content that runs scripts, or loads or links something, each with the rest of the refusal's sentence.
+ * Such files are refused although images are shown and served in ways that prevent all of it: they were not meant as a
+ * logo.
  */
-const UNSAFE: readonly [RegExp, string][] = [
+const UNSAFE_CONTENT: readonly [RegExp, string][] = [
   [/<!ENTITY/i, 'declares entities'],
   [
     /<(?:\w+:)?(?:script|foreignObject|iframe|embed|object|audio|video|handler|listener)[\s/>]/i,
@@ -76,17 +77,17 @@ function readSvg(bytes: Buffer<ArrayBuffer>): BrandImage | null {
   const text = decoded(bytes)
   const root = text && rootOf(text)
   if (!text || !root || !/^\s*</.test(text) || !/<\/(?:svg:)?svg>\s*$/i.test(text.slice(-100))) return null
-  for (const [pattern, what] of UNSAFE) {
+  for (const [pattern, mistake] of UNSAFE_CONTENT) {
     const found = pattern.exec(text)?.[0]
     if (found !== undefined)
       throw new UnusableImage(
-        `is an SVG that ${what.replace('$&', found.trim())}; remove that, or export it as PNG`,
+        `is an SVG that ${mistake.replace('$&', found.trim())}; remove that, or export it as PNG`,
       )
   }
   return { type: 'image/svg+xml', bytes, ...sizeOf(root) }
 }
 
-/** The start tag of the drawing; null if there is none. */
+/** The start tag of the root element `svg`; null if there is none. */
 function rootOf(text: string): string | null {
   const start = /<(?:svg:)?svg\s/i.exec(text)?.index ?? -1
   const end = text.indexOf('>', start)
@@ -101,7 +102,7 @@ function decoded(bytes: Buffer): string | null {
   }
 }
 
-/** The size by the view box, or by width and height; square if it has none. */
+/** The size by the attribute `viewBox`, or by `width` and `height`; a square if there are none. */
 function sizeOf(root: string): { width: number; height: number } {
   const [, box = ''] = /\sviewBox\s?=\s?["']([^"']{1,100})["']/.exec(root) ?? []
   const [, , width, height] = box

@@ -12,6 +12,7 @@ const LINES = [
 ] as const
 const SIDE = 32
 
+/** The key as SVG elements, for a `viewBox` of 32 by 32 units. */
 export const MARK_DRAWING = `<circle cx="${RING.x}" cy="${RING.y}" r="${RING.radius}"/><path d="${LINES.map(([x1, y1, x2, y2]) => `M${x1} ${y1}L${x2} ${y2}`).join('')}"/>`
 
 /** The logo as an SVG file, for the favicon. */
@@ -41,12 +42,12 @@ export function markPng({ accent, ink }: AccentColors): Buffer<ArrayBuffer> {
 
 /** https://www.w3.org/TR/png-3/#5Chunk-layout */
 function chunk(name: string, content: Buffer): Buffer {
-  const named = Buffer.concat([Buffer.from(name, 'latin1'), content])
-  const framed = Buffer.alloc(named.length + 8)
-  framed.writeUInt32BE(content.length, 0)
-  named.copy(framed, 4)
-  framed.writeUInt32BE(crc32(named), named.length + 4)
-  return framed
+  const nameAndContent = Buffer.concat([Buffer.from(name, 'latin1'), content])
+  const encoded = Buffer.alloc(nameAndContent.length + 8)
+  encoded.writeUInt32BE(content.length, 0)
+  nameAndContent.copy(encoded, 4)
+  encoded.writeUInt32BE(crc32(nameAndContent), nameAndContent.length + 4)
+  return encoded
 }
 
 function palette(from: string, to: string): Buffer {
@@ -59,7 +60,7 @@ function palette(from: string, to: string): Buffer {
   )
 }
 
-/** The rows of pixels, each after a byte for its filter: none. */
+/** The rows of pixels; each begins with a byte 0, which means that the row is not filtered. */
 function pixels(): Buffer {
   const lineBytes = 1 + TOUCH_ICON_SIDE / 2
   const lines = Buffer.alloc(TOUCH_ICON_SIDE * lineBytes)

@@ -15,7 +15,7 @@ const SYSTEMS: [RegExp, string][] = [
   [/Linux/, 'Linux'],
 ]
 
-/** `Firefox on Linux`, of a browser's User-Agent; null: it is of another program. */
+/** The name of the browser with this User-Agent, such as `Firefox on Linux`; null for any other program. */
 export function browserOf(client: string, units: Pick<Texts['units'], 'browserOn'>): string | null {
   const browser = BROWSERS.find(([pattern]) => pattern.test(client))?.[1]
   const system = SYSTEMS.find(([pattern]) => pattern.test(client))?.[1]

@@ -2,20 +2,20 @@ import type { texts as english } from './en/index.ts'
 import type { Fitting, PluralForms } from './text.ts'
 
 export interface LanguageFacts {
-  /** Its own name. */
+  /** The name of the language, in the language itself. */
   name: string
   /** BCP 47, as in the `lang` of pages and mails. */
   tag: string
   direction: 'ltr' | 'rtl'
-  /** Of dates and numbers. */
+  /** The locale of dates and numbers (BCP 47). */
   formats: string
   /** The texts, which are loaded on first use. */
   load(): Promise<unknown>
 }
 
 /**
- * In the order of the language chooser. Texts that lack one, or a placeholder, or have one that nothing is put into, do not
- * compile: `Translation` in their own files, `fitting` here.
+ * The languages, in the order of the language chooser. A language does not compile if a text or a placeholder is
+ * missing (`Translation`, in its own files) or if a text has a placeholder that nothing fills (`fitting`, here).
  */
 export const LANGUAGES = {
   en: {
@@ -106,9 +106,10 @@ export const LANGUAGES = {
 
 export type Language = keyof typeof LANGUAGES
 
-/** Used where nobody asked for a language that there is. */
+/** The language if none was requested, or none of the requested ones exists. */
 export const FALLBACK = 'en' satisfies Language
 
+/** The texts unchanged; does not compile if one of them has a placeholder that the English text does not have. */
 export function fitting<Texts>(texts: Texts & Fitting<typeof english, Texts>): Texts {
   return texts
 }

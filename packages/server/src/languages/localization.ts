@@ -14,15 +14,15 @@ export interface Localization {
   readonly direction: 'ltr' | 'rtl'
   readonly texts: Texts
   number(count: number): string
-  /** `$2.00`, of a decimal string; a change also has its sign, `+$2.00`. */
+  /** A decimal string as `$2.00`; a change also has a sign, `+$2.00`. */
   dollars(amount: string, kind?: 'change'): string
-  /** Of the day in UTC. */
+  /** The date in UTC. */
   date(instant: Instant): string
-  /** In UTC, which it says. */
+  /** Date and time in UTC, followed by `UTC`. */
   dateAndTime(instant: Instant): string
-  /** `3 minutes ago`, of a duration in seconds. */
+  /** A number of seconds as `3 minutes ago`. */
   ago(seconds: number): string
-  /** `5 minutes`, rounded up, of a time to wait in seconds. */
+  /** A number of seconds to wait as `5 minutes`, rounded up. */
   duration(seconds: number): string
 }
 
@@ -32,36 +32,36 @@ const AGE_UNITS = [
   [MINUTE / SECOND, 'minute'],
 ] as const
 
-/** `texts` is what the language's folder has, with the operator's replacements. */
+/** @param texts those of the language's folder, with the operator's replacements */
 export function createLocalization(language: Language, texts: unknown): Localization {
   const { tag, direction, formats } = LANGUAGES[language]
-  // Created on first use: they take milliseconds, which no start of the process should wait for.
+  // Created on first use: creating them takes milliseconds, by which the process would start later.
   const numbers = once(() => new Intl.NumberFormat(formats))
   const money = once(() => new Intl.NumberFormat(direction === 'rtl' ? 'en' : formats, MONEY))
-  const changes = once(() => new Intl.NumberFormat(direction === 'rtl' ? 'en' : formats, CHANGE))
+  const signedMoney = once(() => new Intl.NumberFormat(direction === 'rtl' ? 'en' : formats, SIGNED_MONEY))
   const dates = once(() => new Intl.DateTimeFormat(formats, { dateStyle: 'medium', timeZone: 'UTC' }))
   const times = once(() => new Intl.DateTimeFormat(formats, TIME))
   const ages = once(() => new Intl.RelativeTimeFormat(formats))
   const plurals = once(() => new Intl.PluralRules(language))
-  const ready = prepare(texts as typeof english, plurals, numbers, direction)
+  const preparedTexts = prepare(texts as typeof english, plurals, numbers, direction)
   return {
     language,
     tag,
     direction,
-    texts: ready,
+    texts: preparedTexts,
     number: count => numbers().format(count),
     dollars(amount, kind) {
-      const text = (kind ? changes() : money()).format(amount as Intl.StringNumericLiteral)
+      const text = (kind ? signedMoney() : money()).format(amount as Intl.StringNumericLiteral)
       return direction === 'rtl' ? LEFT_TO_RIGHT + text : text
     },
     date: instant => dates().format(instant),
     dateAndTime: instant => `${times().format(instant)} UTC`,
     ago(seconds) {
       const [size, unit] = AGE_UNITS.find(([size]) => seconds >= size) ?? []
-      return size ? ages().format(-Math.floor(seconds / size), unit!) : ready.units.justNow
+      return size ? ages().format(-Math.floor(seconds / size), unit!) : preparedTexts.units.justNow
     },
     duration(seconds) {
-      const { units } = ready
+      const { units } = preparedTexts
       if (seconds < 120) return units.seconds({ count: seconds })
       const minutes = Math.ceil(seconds / 60)
       return seconds < 7200
@@ -85,7 +85,7 @@ const MONEY = {
   minimumFractionDigits: 2,
   maximumFractionDigits: 6,
 } as const
-const CHANGE = { ...MONEY, signDisplay: 'exceptZero' } as const
+const SIGNED_MONEY = { ...MONEY, signDisplay: 'exceptZero' } as const
 
 /** U+200E. An amount is read from left to right; without it, its sign and symbol would move to the other side. */
 const LEFT_TO_RIGHT = '\u200e'
@@ -95,8 +95,8 @@ export interface Localizations {
   in(language: Language): Promise<Localization>
 }
 
-/** @param replaced what the operator's files have, by language */
-export function createLocalizations(replaced: ReadonlyMap<Language, unknown> = new Map()): Localizations {
+/** @param replacements the operator's own texts, by language */
+export function createLocalizations(replacements: ReadonlyMap<Language, unknown> = new Map()): Localizations {
   const loaded = new Map<Language, Promise<Localization>>()
   return {
     in(language) {
@@ -104,7 +104,7 @@ export function createLocalizations(replaced: ReadonlyMap<Language, unknown> = n
       if (!localization) {
         localization = load(language)
         loaded.set(language, localization)
-        // So that the next request tries again.
+        // A failure is not cached, so that the next request tries again.
         localization.catch(() => loaded.delete(language))
       }
       return localization
@@ -113,6 +113,6 @@ export function createLocalizations(replaced: ReadonlyMap<Language, unknown> = n
 
   async function load(language: Language): Promise<Localization> {
     const texts = await LANGUAGES[language].load()
-    return createLocalization(language, replace(texts, replaced.get(language)))
+    return createLocalization(language, replace(texts, replacements.get(language)))
   }
 }

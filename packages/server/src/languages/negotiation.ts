@@ -1,6 +1,6 @@
 import { isLanguage, LANGUAGES, type Language } from './languages.ts'
 
-/** Longer ones, and more of them, no browser sends. */
+/** Bounds the work for a header; browsers send shorter ones, with fewer language ranges. */
 const MAX_HEADER_LENGTH = 1000
 const MAX_RANGES = 32
 /** RFC 5646 section 4.4.1. */
@@ -10,8 +10,8 @@ const MAX_TAG_LENGTH = 35
 const RANGE = /^(\*|[a-z]{1,8}(?:-[a-z0-9]{1,8})*)(?:\s*;\s*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?))?$/i
 
 /**
- * The language that a browser wants most of those that there are (RFC 9110 section 12.5.4); null if it wants none of
- * them. What is malformed is skipped.
+ * The supported language that a browser prefers (RFC 9110 section 12.5.4); null if it accepts none of them. Malformed
+ * ranges are skipped.
  */
 export function negotiate(acceptLanguage: string | undefined): Language | null {
   const ranges = (acceptLanguage ?? '')
@@ -30,7 +30,7 @@ export function negotiate(acceptLanguage: string | undefined): Language | null {
   return null
 }
 
-/** The language of a tag or range (RFC 4647 section 3.4): without subtags from its end, until there is one. */
+/** The supported language of a tag or range (RFC 4647 section 3.4), by its first subtag; null if there is none. */
 export function lookUp(tag: string): Language | null {
   const [language = ''] = tag.toLowerCase().split('-')
   return isLanguage(language) ? language : null

@@ -1,15 +1,15 @@
 import { nearestName } from '../nearest-name.ts'
 import { isPlural, placeholdersOf } from './text.ts'
 
-/** Longer than any of ours; pages and mails stay usable. */
+/** Maximum length of a text: longer than all built-in texts, and short enough for pages and mails to stay usable. */
 const MAX_TEXT_LENGTH = 2000
-/** Mistakes that are listed of one file. */
+/** Maximum number of mistakes that are listed for one file. */
 const MAX_MISTAKES = 20
 /** Longest name for which a similar one is searched. */
 const MAX_NAME_LENGTH = 60
 
-/** What a mail must say, whoever wrote its texts: said when it is lost. */
-const NEEDED: [key: RegExp, what: string][] = [
+/** What a mail must contain, whoever wrote its texts; the message about a mistake says if it would be lost. */
+const REQUIRED_CONTENT: [key: RegExp, content: string][] = [
   [/^mails\.(.+\.button|keysButton)$/, 'the button of the mail'],
   [/^mails\.expires$/, 'the note that the link and the code expire after 5 minutes'],
   [/^mails\..+\.ignore$/, 'the note that the mail can be ignored'],
@@ -17,68 +17,73 @@ const NEEDED: [key: RegExp, what: string][] = [
 ]
 
 /**
- * What is wrong with the texts that an operator wrote for a language, as sentences that begin with the key. A part of them is
- * enough; what there is must have the form of the English ones: the same keys, placeholders, and the plural forms of the
- * language.
+ * The mistakes in the texts that an operator wrote for a language, as sentences that begin with the key. An operator
+ * may replace any part of the texts; each must have the key and the placeholders of an English text, and only plural
+ * forms of the language.
  */
-export function mistakesIn(replaced: unknown, english: unknown, forms: readonly string[]): string[] {
+export function mistakesIn(replacements: unknown, english: unknown, forms: readonly string[]): string[] {
   const mistakes: string[] = []
-  compare(english, replaced, '')
+  compare(english, replacements, '')
   return mistakes.length > MAX_MISTAKES
     ? [...mistakes.slice(0, MAX_MISTAKES), `and ${mistakes.length - MAX_MISTAKES} more`]
     : mistakes
 
-  function compare(ours: unknown, theirs: unknown, key: string): void {
-    if (typeof ours === 'string') compareText(ours, theirs, key)
-    else if (Array.isArray(ours)) compareList(ours, theirs, key)
-    else if (typeof theirs !== 'object' || theirs === null || Array.isArray(theirs))
+  function compare(builtIn: unknown, replacement: unknown, key: string): void {
+    if (typeof builtIn === 'string') compareText(builtIn, replacement, key)
+    else if (Array.isArray(builtIn)) compareList(builtIn, replacement, key)
+    else if (typeof replacement !== 'object' || replacement === null || Array.isArray(replacement))
       mistakes.push(`${key || 'the file'} must be an object`)
-    else if (isPlural(ours as object)) compareForms((ours as { other: string }).other, theirs, key)
-    else compareKeys(ours as Record<string, unknown>, theirs as Record<string, unknown>, key)
+    else if (isPlural(builtIn as object)) compareForms((builtIn as { other: string }).other, replacement, key)
+    else compareKeys(builtIn as Record<string, unknown>, replacement as Record<string, unknown>, key)
   }
 
-  function compareKeys(ours: Record<string, unknown>, theirs: Record<string, unknown>, key: string): void {
-    for (const [name, value] of Object.entries(theirs)) {
-      const whole = key ? `${key}.${name}` : name
-      if (Object.hasOwn(ours, name)) compare(ours[name], value, whole)
-      else mistakes.push(`${whole.slice(0, 2 * MAX_NAME_LENGTH)} is no text here${suggestion(name, ours)}`)
+  function compareKeys(
+    builtIn: Record<string, unknown>,
+    replacement: Record<string, unknown>,
+    key: string,
+  ): void {
+    for (const [name, value] of Object.entries(replacement)) {
+      const fullKey = key ? `${key}.${name}` : name
+      if (Object.hasOwn(builtIn, name)) compare(builtIn[name], value, fullKey)
+      else
+        mistakes.push(`${fullKey.slice(0, 2 * MAX_NAME_LENGTH)} is no text here${suggestion(name, builtIn)}`)
     }
   }
 
-  function compareList(ours: readonly unknown[], theirs: unknown, key: string): void {
-    if (!Array.isArray(theirs) || theirs.length !== ours.length)
-      return void mistakes.push(`${key} must be a list of ${ours.length}`)
-    for (const [index, value] of ours.entries()) compare(value, theirs[index], `${key}.${index}`)
+  function compareList(builtIn: readonly unknown[], replacement: unknown, key: string): void {
+    if (!Array.isArray(replacement) || replacement.length !== builtIn.length)
+      return void mistakes.push(`${key} must be a list of ${builtIn.length}`)
+    for (const [index, value] of builtIn.entries()) compare(value, replacement[index], `${key}.${index}`)
   }
 
-  function compareForms(ours: string, theirs: object, key: string): void {
-    for (const [form, text] of Object.entries(theirs)) {
-      if (forms.includes(form)) compareText(ours, text, `${key}.${form}`, form)
+  function compareForms(builtIn: string, replacement: object, key: string): void {
+    for (const [form, text] of Object.entries(replacement)) {
+      if (forms.includes(form)) compareText(builtIn, text, `${key}.${form}`, form)
       else mistakes.push(`${key}.${form} is no plural form of this language, which has ${forms.join(', ')}`)
     }
   }
 
-  function compareText(ours: string, theirs: unknown, key: string, form?: string): void {
-    const reason = typeof theirs === 'string' ? whyWrong(ours, theirs, form) : 'must be a text'
+  function compareText(builtIn: string, replacement: unknown, key: string, form?: string): void {
+    const reason = typeof replacement === 'string' ? whyWrong(builtIn, replacement, form) : 'must be a text'
     if (reason === null) return
-    const needed = NEEDED.find(([pattern]) => pattern.test(key))?.[1]
-    mistakes.push(`${key} ${reason}${needed ? `: ${needed} would be lost` : ''}`)
+    const content = REQUIRED_CONTENT.find(([pattern]) => pattern.test(key))?.[1]
+    mistakes.push(`${key} ${reason}${content ? `: ${content} would be lost` : ''}`)
   }
 }
 
-/** Null: nothing. */
-function whyWrong(ours: string, theirs: string, form: string | undefined): string | null {
-  if (theirs.length > MAX_TEXT_LENGTH) return `has more than ${MAX_TEXT_LENGTH} characters`
-  if (!theirs.isWellFormed() || /[\p{Cc}\p{Zl}\p{Zp}]/u.test(theirs))
+/** The mistake in a text; null if there is none. */
+function whyWrong(builtIn: string, replacement: string, form: string | undefined): string | null {
+  if (replacement.length > MAX_TEXT_LENGTH) return `has more than ${MAX_TEXT_LENGTH} characters`
+  if (!replacement.isWellFormed() || /[\p{Cc}\p{Zl}\p{Zp}]/u.test(replacement))
     return 'contains a line break or another control character'
-  if (theirs.replace(/[\p{C}\p{Z}]/gu, '') === '') return 'is empty'
-  const [wanted, found] = [placeholdersOf(ours), placeholdersOf(theirs)]
-  const lost = [...wanted.difference(found)].filter(
+  if (replacement.replace(/[\p{C}\p{Z}]/gu, '') === '') return 'is empty'
+  const [expectedNames, actualNames] = [placeholdersOf(builtIn), placeholdersOf(replacement)]
+  const missing = [...expectedNames.difference(actualNames)].filter(
     name => !(name === 'count' && form !== undefined && form !== 'other'),
   )
-  if (lost.length > 0) return `lacks ${inBraces(lost)}`
-  const more = [...found.difference(wanted)]
-  if (more.length > 0) return `has ${inBraces(more)}, into which nothing is put`
+  if (missing.length > 0) return `lacks ${inBraces(missing)}`
+  const unknown = [...actualNames.difference(expectedNames)]
+  if (unknown.length > 0) return `has ${inBraces(unknown)}, into which nothing is put`
   return null
 }
 
@@ -86,15 +91,15 @@ function inBraces(names: readonly string[]): string {
   return names.map(name => `{${name}}`).join(', ')
 }
 
-function suggestion(name: string, ours: object): string {
-  const nearest = name.length <= MAX_NAME_LENGTH ? nearestName(name, Object.keys(ours), 3) : null
+function suggestion(name: string, builtIn: object): string {
+  const nearest = name.length <= MAX_NAME_LENGTH ? nearestName(name, Object.keys(builtIn), 3) : null
   return nearest ? `: did you mean ${nearest}?` : ''
 }
 
-/** The texts with those that replace some of them. */
-export function replace(texts: unknown, replaced: unknown): unknown {
-  if (replaced === undefined) return texts
-  if (typeof texts !== 'object' || texts === null || Array.isArray(texts)) return replaced
-  const changes = replaced as Record<string, unknown>
-  return Object.fromEntries(Object.entries(texts).map(([key, value]) => [key, replace(value, changes[key])]))
+/** The texts, each replaced by its replacement if there is one. */
+export function replace(texts: unknown, replacement: unknown): unknown {
+  if (replacement === undefined) return texts
+  if (typeof texts !== 'object' || texts === null || Array.isArray(texts)) return replacement
+  const byKey = replacement as Record<string, unknown>
+  return Object.fromEntries(Object.entries(texts).map(([key, value]) => [key, replace(value, byKey[key])]))
 }

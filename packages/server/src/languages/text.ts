@@ -1,4 +1,4 @@
-/** The plural categories of each language (CLDR), in which its counting texts are written. */
+/** The plural categories of each language (CLDR): a text that depends on a number is written once for each. */
 export interface PluralForms {
   en: 'one' | 'other'
   de: 'one' | 'other'
@@ -15,12 +15,12 @@ export interface PluralForms {
 }
 
 /**
- * A text with placeholders, `Sign in to {product}`; or one that counts, as an object with a text for each plural category
- * of its language (CLDR), chosen by `{count}`.
+ * A text that depends on a number: an object with a text for each plural category of its language (CLDR), chosen by
+ * `{count}`. All other texts are strings, which may have placeholders: `Sign in to {product}`.
  */
 export type Plural = { readonly other: string } & { readonly [Form in Intl.LDMLPluralRule]?: string }
 
-/** What is put into a placeholder. Numbers are written as the language does. */
+/** The value of a placeholder. Numbers are formatted for the language. */
 export type Value = string | number
 
 /** The names of a text's placeholders. */
@@ -39,18 +39,19 @@ export type Ready<Texts> = Texts extends string
     ? Fill<Exclude<Placeholder<Other>, 'count'>, { count: number }>
     : { readonly [Key in keyof Texts]: Ready<Texts[Key]> }
 
+/** A text with placeholders as pages use it: a function of the placeholders' values. */
 export type Fill<Names extends string, More = unknown> = (values: Record<Names, Value> & More) => string
 
 /**
- * The shape of English texts in another language: the same keys, and in each text at least the same placeholders. A form
- * of a plural may leave out `{count}`, unless it is the general one.
+ * The shape of English texts in another language: the same keys, and in each text at least the same placeholders. Any
+ * form of a plural except `other` may leave out `{count}`.
  */
 export type Translation<English, To extends keyof PluralForms> = English extends string
-  ? With<Placeholder<English>>
+  ? TextWith<Placeholder<English>>
   : IsPlural<English> extends true
     ? English extends { other: infer Other extends string }
       ? {
-          readonly [Form in PluralForms[To]]: With<
+          readonly [Form in PluralForms[To]]: TextWith<
             Form extends 'other' ? Placeholder<Other> : Exclude<Placeholder<Other>, 'count'>
           >
         }
@@ -58,7 +59,7 @@ export type Translation<English, To extends keyof PluralForms> = English extends
     : { readonly [Key in keyof English]: Translation<English[Key], To> }
 
 /** A text that has all of these placeholders. */
-type With<Names extends string> = [Names] extends [never]
+type TextWith<Names extends string> = [Names] extends [never]
   ? string
   : (Names extends string ? (name: `${string}{${Names}}${string}`) => void : never) extends (
         name: infer All,
@@ -66,7 +67,7 @@ type With<Names extends string> = [Names] extends [never]
     ? All
     : never
 
-/** The texts themselves, or `never` in place of each that has a placeholder which English does not have. */
+/** The texts themselves, with `never` in place of each text that has a placeholder which the English one lacks. */
 export type Fitting<English, Texts> = Texts extends string
   ? Exclude<Placeholder<Texts>, PlaceholdersOf<English>> extends never
     ? Texts
@@ -92,17 +93,18 @@ export function placeholdersOf(text: string): Set<string> {
   return new Set([...text.matchAll(PLACEHOLDER)].map(([, name]) => name!))
 }
 
-/** Whether these are the forms of one text. */
+/** Whether the object contains the plural forms of one text, rather than several texts. */
 export function isPlural(texts: object): texts is Plural {
   return 'other' in texts && ('one' in texts || Object.keys(texts).length === 1)
 }
 
-/** Around a value of which the first letter decides its direction (UAX #9: FSI and PDI). */
+/** Put around a value, so that the first letter of the value decides its direction (UAX #9: FSI and PDI). */
 const [ISOLATE, END_OF_ISOLATE] = ['\u2068', '\u2069']
 
 /**
- * Makes texts ready for use in a language; `numbers` writes the numbers in them. In texts from right to left each value is
- * isolated: without that, an address or a key’s prefix would exchange places with the punctuation around it.
+ * Turns texts with placeholders into functions of their values. `rules` chooses plural forms, `numbers` formats
+ * numbers. In texts from right to left each value is isolated: without that, an address or a key’s prefix would
+ * exchange places with the punctuation around it.
  */
 export function prepare<Texts>(
   texts: Texts,
@@ -110,23 +112,25 @@ export function prepare<Texts>(
   numbers: () => Intl.NumberFormat,
   direction: 'ltr' | 'rtl',
 ): Ready<Texts> {
-  const isolated = (value: string) => (direction === 'rtl' ? `${ISOLATE}${value}${END_OF_ISOLATE}` : value)
-  const filled = (text: string, values: Record<string, Value>) =>
+  const isolate = (value: string) => (direction === 'rtl' ? `${ISOLATE}${value}${END_OF_ISOLATE}` : value)
+  const fillPlaceholders = (text: string, values: Record<string, Value>) =>
     text.replace(PLACEHOLDER, (whole, name: string) => {
       const value = values[name]
       if (typeof value === 'number') return numbers().format(value)
-      return value === undefined ? whole : isolated(value)
+      return value === undefined ? whole : isolate(value)
     })
-  const ready = (texts: unknown): unknown => {
+  const prepareTexts = (texts: unknown): unknown => {
     if (typeof texts === 'string')
-      return texts.includes('{') ? (values: Record<string, Value>) => filled(texts, values) : texts
-    if (Array.isArray(texts)) return texts.map(ready)
+      return texts.includes('{') ? (values: Record<string, Value>) => fillPlaceholders(texts, values) : texts
+    if (Array.isArray(texts)) return texts.map(prepareTexts)
     if (isPlural(texts as object)) {
       const forms = texts as Plural
       return (values: Record<string, Value>) =>
-        filled(forms[rules().select(values.count as number)] ?? forms.other, values)
+        fillPlaceholders(forms[rules().select(values.count as number)] ?? forms.other, values)
     }
-    return Object.fromEntries(Object.entries(texts as object).map(([key, value]) => [key, ready(value)]))
+    return Object.fromEntries(
+      Object.entries(texts as object).map(([key, value]) => [key, prepareTexts(value)]),
+    )
   }
-  return ready(texts) as Ready<Texts>
+  return prepareTexts(texts) as Ready<Texts>
 }

@@ -3,8 +3,8 @@ import { type Mail, type Mailer, MailRejected } from '../outbox/outbox.ts'
 import { AUTOMATIC_HEADERS } from './auto-submitted.ts'
 import { domainOf, formatSender, type Sender } from './sender.ts'
 
-const RESEND = 'https://api.resend.com'
-const POSTMARK = 'https://api.postmarkapp.com'
+const RESEND_URL = 'https://api.resend.com'
+const POSTMARK_URL = 'https://api.postmarkapp.com'
 const CHECK_TIMEOUT = 10 * SECOND
 const MAX_RESPONSE_CHARACTERS = 2000
 
@@ -15,7 +15,7 @@ export interface HttpApiDeps {
 }
 
 /** Sends mail through api.resend.com. The message's id is the idempotency key, so a retry sends no second mail. */
-export function createResendMailer(key: string, { from, baseUrl = RESEND }: HttpApiDeps): Mailer {
+export function createResendMailer(key: string, { from, baseUrl = RESEND_URL }: HttpApiDeps): Mailer {
   const headers = { authorization: `Bearer ${key}` }
   return {
     async deliver(mail, signal) {
@@ -43,7 +43,7 @@ export function createResendMailer(key: string, { from, baseUrl = RESEND }: Http
 }
 
 /** Sends mail through api.postmarkapp.com, without tracking, and with the Message-ID of the outbox. */
-export function createPostmarkMailer(token: string, { from, baseUrl = POSTMARK }: HttpApiDeps): Mailer {
+export function createPostmarkMailer(token: string, { from, baseUrl = POSTMARK_URL }: HttpApiDeps): Mailer {
   const headers = { 'x-postmark-server-token': token, accept: 'application/json' }
   return {
     async deliver(mail, signal) {
@@ -117,11 +117,11 @@ async function readStart(response: Response): Promise<string> {
   return text.slice(0, MAX_RESPONSE_CHARACTERS)
 }
 
-/** Retryable 4xx: the credential or the request rate is refused, or an earlier request is still in progress. */
-const LATER = [401, 403, 408, 409, 425, 429]
+/** The retryable 4xx: the credential or the request rate is refused, or an earlier request is still in progress. */
+const RETRYABLE_REFUSALS = [401, 403, 408, 409, 425, 429]
 
 function answerError({ status, text }: Answer): Error {
   const reason = `the mail provider answered ${status}: ${text}`
-  const isPermanent = status >= 400 && status < 500 && !LATER.includes(status)
+  const isPermanent = status >= 400 && status < 500 && !RETRYABLE_REFUSALS.includes(status)
   return isPermanent ? new MailRejected(reason) : new Error(reason)
 }

@@ -27,7 +27,7 @@ interface LinkMail {
   code: string | null
 }
 
-/** The line on standard output. */
+/** The line on standard output that `serve` prints for a mail with a link. */
 export function printedLink({ to, link, code }: Pick<LinkMail, 'to' | 'link' | 'code'>): string {
   return `Sign-in link for ${to}: ${link}${code ? `  (code ${code})` : ''}`
 }
@@ -38,16 +38,16 @@ export function createInboxMailer(deps: InboxDeps & { from: Sender; announce?: A
   return {
     async deliver(mail) {
       const id = mail.messageId
-      const known = await storage.store.inbox.find(id)
-      if (known) return
+      const existing = await storage.store.inbox.find(id)
+      if (existing) return
       const now = clock.now()
-      const kept: KeptMail = { ...mail, source: await composeSource(mail, from) }
+      const stored: StoredMail = { ...mail, source: await composeSource(mail, from) }
       await storage.store.inbox.prune(now - INBOX_KEPT_FOR)
       await storage.store.inbox.insert(
         {
           id,
           recipient: mail.to,
-          sealedMail: secrets.seal('inbox', Buffer.from(JSON.stringify(kept)), id),
+          sealedMail: secrets.seal('inbox', Buffer.from(JSON.stringify(stored)), id),
           createdAt: now,
         },
         INBOX_LENGTH,
@@ -59,33 +59,33 @@ export function createInboxMailer(deps: InboxDeps & { from: Sender; announce?: A
   }
 }
 
-/** Includes the MIME message, which is composed once, so that its Date and boundary do not change. */
-type KeptMail = Mail & { source: string }
+/** A mail with its MIME message, which is composed once, so that its Date and boundary do not change. */
+type StoredMail = Mail & { source: string }
 
 export function createInbox({ storage, secrets, clock }: InboxDeps): Inbox {
-  const isKept = (mail: InboxMail) => mail.createdAt > clock.now() - INBOX_KEPT_FOR
+  const isRetained = (mail: InboxMail) => mail.createdAt > clock.now() - INBOX_KEPT_FOR
   return {
     async list(recipient) {
       const mails = await storage.store.inbox.list(recipient, INBOX_LENGTH)
-      return mails.filter(isKept).flatMap(mail => {
+      return mails.filter(isRetained).flatMap(mail => {
         const opened = openMail(secrets, mail)
         return opened ? [toItem(mail, opened)] : []
       })
     },
     async source(id) {
       const mail = await storage.store.inbox.find(id)
-      return (mail && isKept(mail) && openMail(secrets, mail)?.source) || null
+      return (mail && isRetained(mail) && openMail(secrets, mail)?.source) || null
     },
   }
 }
 
-function toItem({ id, createdAt }: InboxMail, mail: KeptMail): InboxItem {
+function toItem({ id, createdAt }: InboxMail, mail: StoredMail): InboxItem {
   const { to, subject, template, link, code, text, html } = mail
   return { id, to, subject, template, link, code, text, html, createdAt }
 }
 
 /** Null for a mail that no configured secret decrypts; the inbox shows the others. */
-function openMail(secrets: Secrets, { id, sealedMail }: InboxMail): KeptMail | null {
+function openMail(secrets: Secrets, { id, sealedMail }: InboxMail): StoredMail | null {
   try {
     return JSON.parse(secrets.open('inbox', sealedMail, id).toString())
   } catch (error) {

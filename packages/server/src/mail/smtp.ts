@@ -70,7 +70,7 @@ export function createSmtpMailer(settings: SmtpSettings, { from, ca }: SmtpDeps)
   }
 }
 
-/** 530 and 535 refuse this service's credentials, 503 the command order: the mail itself is retryable. */
+/** 530 to 538 refuse this service's login, and 503 the order of commands: the mail itself is retryable. */
 const NOT_ABOUT_THE_MAIL = [503, 530, 534, 535, 538]
 
 /**
@@ -83,8 +83,8 @@ function classify(error: unknown): unknown {
     responseCode?: number
     response?: string
   }
-  const aboutTheMail = code === 'EENVELOPE' || code === 'EMESSAGE'
-  if (!aboutTheMail || !responseCode || responseCode < 500 || NOT_ABOUT_THE_MAIL.includes(responseCode)) {
+  const isAboutTheMail = code === 'EENVELOPE' || code === 'EMESSAGE'
+  if (!isAboutTheMail || !responseCode || responseCode < 500 || NOT_ABOUT_THE_MAIL.includes(responseCode)) {
     return error
   }
   return new MailRejected(response ?? `SMTP ${responseCode}`, { cause: error })

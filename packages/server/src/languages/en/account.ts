@@ -1,4 +1,4 @@
-/** Sessions and the account. */
+/** The texts of the pages for sessions and the account. */
 export const accountTexts = {
   sessions: {
     title: 'Sessions',

@@ -1,4 +1,4 @@
-/** New keys, the live view of one, and agents. */
+/** The page of a new key, the live view of a key's connections, and agents. */
 export const agentsTexts = {
   live: {
     title: 'Live: {name}',

@@ -1,4 +1,4 @@
-/** Devices that ask for access. */
+/** The approval of devices that request access (RFC 8628). */
 export const deviceTexts = {
   device: {
     title: 'Connect a device',

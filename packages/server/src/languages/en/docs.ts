@@ -1,4 +1,4 @@
-/** Around the documents, which are in English themselves. */
+/** The texts around the documentation, which is in English itself. */
 export const docsTexts = {
   docs: {
     title: 'Documentation',

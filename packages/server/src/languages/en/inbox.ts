@@ -1,4 +1,4 @@
-/** The local inbox. */
+/** The texts of the local inbox. */
 export const inboxTexts = {
   inbox: {
     title: 'Local inbox',

@@ -1,4 +1,4 @@
-/** The list of keys and that of security events. */
+/** The lists of keys and of security events. */
 export const listsTexts = {
   keyList: {
     search: 'Search',

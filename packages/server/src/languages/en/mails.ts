@@ -1,4 +1,4 @@
-/** All mails. `{time}`, `{date}` and `{at}` are written by the program, in UTC. */
+/** The texts of all mails. The program formats `{time}`, `{date}` and `{at}`, in UTC. */
 export const mailsTexts = {
   mails: {
     paste: 'If the button does not work, open this address in your browser:',

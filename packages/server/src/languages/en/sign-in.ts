@@ -1,4 +1,4 @@
-/** Signing in. */
+/** The texts of signing in. */
 export const signInTexts = {
   signIn: {
     title: 'Sign in',

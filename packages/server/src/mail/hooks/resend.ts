@@ -3,7 +3,7 @@ import type { HookCall, HookHeader } from '../../outbox/mail-hook.ts'
 import { equals, hmac } from '../../secrets.ts'
 import { type HookReading, parseObject } from './report.ts'
 
-/** Older webhooks are refused, which bounds replays. */
+/** Maximum age of a webhook call by its timestamp, which bounds replays. */
 const TOLERANCE = 5 * MINUTE
 const SECRET_PREFIX = 'whsec_'
 
@@ -32,7 +32,7 @@ export function readResend({ header, body }: HookCall, secret: string, now: Inst
   return event.type === 'email.bounced' && isPermanent ? { addresses, reason: 'bounce' } : 'irrelevant'
 }
 
-/** Whether it has a signature and a recent timestamp. */
+/** Whether the headers have a signature, which is not verified here, and a recent timestamp. */
 export function mayBeFromResend(header: HookHeader, now: Instant): boolean {
   const time = header('svix-timestamp') ?? ''
   const isRecent = /^\d{1,12}$/.test(time) && Math.abs(Number(time) * SECOND - now) <= TOLERANCE

@@ -27,13 +27,13 @@ function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
 
 function toHtml(part: Part): string {
   if (part instanceof Html) return part.text
-  if (Array.isArray(part)) return part.map(one => one.text).join('')
+  if (Array.isArray(part)) return part.map(each => each.text).join('')
   return String(part).replace(/[&<>"']/g, character => ESCAPES[character] ?? character)
 }
 
 /**
- * Fonts, width and colours of all mails; the colours are those of the pages, with the accent colour of the operator. Text has
- * a contrast of 4.5:1 or more.
+ * Fonts, width and colours of all mails. The colours are those of the pages; the operator's accent colour is added to
+ * them. Text has a contrast of 4.5:1 or more.
  */
 const THEME = {
   font: "-apple-system, BlinkMacSystemFont, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif",
@@ -62,7 +62,7 @@ const { light, dark, font, mono, width } = THEME
 
 type Direction = Localization['direction']
 
-/** The sender, in the header of the mail. */
+/** What all mails show of the product and its operator. */
 export interface MailProduct {
   name: string
   supportEmail: string
@@ -106,7 +106,7 @@ ${mail.notes.map(renderNote)}
 ${mail.body.map(renderAddress)}
 </td></tr>
 <tr><td class="muted" style="padding:20px 4px 0;font-family:${font};font-size:13px;line-height:1.5;color:${light.muted}">
-${supportLine(mail, product)}${ownLinks(product)}
+${supportLine(mail, product)}${operatorLinks(product)}
 </td></tr>
 </table>
 </td></tr>
@@ -117,41 +117,41 @@ ${supportLine(mail, product)}${ownLinks(product)}
 }
 
 function supportLine({ support }: TemplatedMail, { supportEmail, brand: { accent } }: MailProduct): Html {
-  const [before, after] = support({ support: MARK }).split(MARK)
+  const [before, after] = support({ support: ADDRESS_MARK }).split(ADDRESS_MARK)
   return html`${before!}<a class="link" href="mailto:${supportEmail}" style="color:${accent.light.accent}">${supportEmail}</a>${after!}`
 }
 
-/** A private-use character, which no text contains. */
-const MARK = '\uE000'
+/** Marks where the support address is in its sentence: a private-use character, which no text contains. */
+const ADDRESS_MARK = '\uE000'
 
 /** Links to the operator's own pages, on one line. */
-function ownLinks({ brand: { accent, links }, linkLabels }: MailProduct): Html {
-  const given = (['terms', 'privacy'] as const).filter(name => links[name] !== null)
-  if (given.length === 0) return html``
-  return html`<br>${given.map((name, at) => html`${at > 0 ? ' · ' : ''}<a class="link" href="${links[name]!}" style="color:${accent.light.accent}">${linkLabels[name]}</a>`)}`
+function operatorLinks({ brand: { accent, links }, linkLabels }: MailProduct): Html {
+  const names = (['terms', 'privacy'] as const).filter(name => links[name] !== null)
+  if (names.length === 0) return html``
+  return html`<br>${names.map((name, at) => html`${at > 0 ? ' · ' : ''}<a class="link" href="${links[name]!}" style="color:${accent.light.accent}">${linkLabels[name]}</a>`)}`
 }
 
-/** Pixels. */
+/** Maximum size of the logo in pixels. */
 const LOGO_HEIGHT = 32
 const MAX_LOGO_WIDTH = 280
 
 /**
- * The operator's logo if it is a PNG, which every mail program shows; else the initial in a square. The product's name
- * follows, unless the logo contains it. Dark backgrounds show the logo for them.
+ * The operator's logo if it is a PNG, which every mail program shows; otherwise the product's initial in a square. The
+ * product's name follows, unless the logo contains it.
  */
 function wordmark(product: MailProduct): Html {
   const { logo } = product.brand
   if (logo?.type !== 'image/png') return initial(product)
   const scale = Math.min(LOGO_HEIGHT / logo.height, MAX_LOGO_WIDTH / logo.width)
-  const [wide, high] = [Math.round(logo.width * scale), Math.round(logo.height * scale)]
+  const [logoWidth, logoHeight] = [Math.round(logo.width * scale), Math.round(logo.height * scale)]
   const hasName = !isMark(logo)
-  const image = html`<img src="${product.publicUrl}${imagePath('logo', logo)}" width="${wide}" height="${high}" alt="${hasName ? product.name : ''}" border="0" style="display:block;border:0">`
+  const image = html`<img src="${product.publicUrl}${imagePath('logo', logo)}" width="${logoWidth}" height="${logoHeight}" alt="${hasName ? product.name : ''}" border="0" style="display:block;border:0">`
   return html`<table role="presentation" cellpadding="0" cellspacing="0" border="0"><tr>
 <td class="logo">${image}</td>
-${hasName ? '' : name(product)}</tr></table>`
+${hasName ? '' : nameCell(product)}</tr></table>`
 }
 
-function name(product: MailProduct): Html {
+function nameCell(product: MailProduct): Html {
   return html`<td class="text" style="padding:0 10px;font-family:${font};font-size:17px;font-weight:600;color:${light.text}">${product.name}</td>
 `
 }
@@ -160,7 +160,7 @@ function initial(product: MailProduct): Html {
   const { accent, ink } = product.brand.accent.light
   return html`<table role="presentation" cellpadding="0" cellspacing="0" border="0"><tr>
 <td class="accent" aria-hidden="true" align="center" width="32" height="32" style="width:32px;height:32px;background-color:${accent};border-radius:8px;font-family:${font};font-size:18px;line-height:32px;font-weight:700;color:${ink}">${[...product.name][0]?.toUpperCase() ?? ''}</td>
-${name(product)}</tr></table>`
+${nameCell(product)}</tr></table>`
 }
 
 function renderBlock(block: Block, accent: AccentColors, direction: Direction): Html {
@@ -186,7 +186,7 @@ function renderButton(
 </td></tr></table>`
 }
 
-/** The URL of a button as text, at the end of the mail, since few need it. */
+/** The URL of a button as text, at the end of the mail, since few readers need it. */
 function renderAddress(block: Block): Html {
   if (block.kind !== 'button' || block.urlLabel === null) return html``
   return html`<table role="presentation" width="100%" cellpadding="0" cellspacing="0" border="0" style="margin:24px 0 12px"><tr>

@@ -38,7 +38,7 @@ export function createMailWriter({
     const localization = await localizations.in((locale && lookUp(locale)) || FALLBACK)
     const linkLabels = localization.texts.mails.links
     const product = { name: productName, supportEmail, publicUrl, brand, linkLabels }
-    const mail = fill(createTemplates(localization, product, pages), content, hasAccount)
+    const mail = applyTemplate(createTemplates(localization, product, pages), content, hasAccount)
     const { template, subject, link, code } = mail
     return {
       messageId: id,
@@ -53,7 +53,7 @@ export function createMailWriter({
   }
 }
 
-function fill(templates: Templates, content: MessageContent, hasAccount: boolean): TemplatedMail {
+function applyTemplate(templates: Templates, content: MessageContent, hasAccount: boolean): TemplatedMail {
   switch (content.kind) {
     case 'sign_in':
       return templates.signIn(content, hasAccount)

@@ -38,7 +38,7 @@ export interface TemplatedMail {
   preheader: string
   heading: string
   body: Block[]
-  /** Small print. */
+  /** Paragraphs in small print, after the body. */
   notes: string[]
   /** The sentence with the support address. */
   support: Fill<'support'>
@@ -63,7 +63,7 @@ export function createTemplates(
   pages: { keys: string; sessions: string; account: string; webhooks: string },
 ): Templates {
   const { facts } = mails
-  const plain = { support: mails.support, link: null, code: null, notes: [] as string[] }
+  const defaults = { support: mails.support, link: null, code: null, notes: [] as string[] }
   const paragraph = (text: string): Block => ({ kind: 'paragraph', text })
   const button = (label: string, url: string): Block => ({
     kind: 'button',
@@ -75,10 +75,10 @@ export function createTemplates(
     keyId ? button(mails.keyButton, `${pages.keys}/${keyId}`) : button(mails.keysButton, pages.keys)
 
   /**
-   * When and in which browser a mail was asked for. A name of another program is left out: whoever asks chooses it, and
-   * the mail may go to somebody else.
+   * When and in which browser a mail was requested. The name of any other program is left out: whoever sends the
+   * request chooses it, and the mail may go to somebody else.
    */
-  const origin = (at: Instant, client: string | null | undefined): [string, string][] => {
+  const originFacts = (at: Instant, client: string | null | undefined): [string, string][] => {
     const browser = client ? browserOf(client, units) : null
     return [
       [facts.requested, dateAndTime(at)],
@@ -100,10 +100,10 @@ export function createTemplates(
         paragraph(typeof lead === 'string' ? lead : lead({ product })),
         button(label, link),
         { kind: 'code', label: mails.code, code },
-        { kind: 'facts', rows: origin(expiresAt - MAGIC_LINK_LIFETIME, client) },
+        { kind: 'facts', rows: originFacts(expiresAt - MAGIC_LINK_LIFETIME, client) },
       ],
       notes: [mails.expires({ minutes: MINUTES }), ignore],
-      support: plain.support,
+      support: defaults.support,
       link,
       code,
     }
@@ -121,7 +121,7 @@ export function createTemplates(
     invitation({ link, expiresAt }) {
       const { subject, preheader, heading, lead, button: label, ends, ignore } = mails.invitation
       return {
-        ...plain,
+        ...defaults,
         template: 'invitation',
         subject: subject({ product }),
         preheader,
@@ -133,21 +133,21 @@ export function createTemplates(
 
     welcome({ trialCredit }) {
       const { subject, preheader, heading, lead, leadWithCredit, next, button: label } = mails.welcome
-      const ready = Number(trialCredit) > 0 ? leadWithCredit({ credit: dollars(trialCredit) }) : lead
+      const leadText = Number(trialCredit) > 0 ? leadWithCredit({ credit: dollars(trialCredit) }) : lead
       return {
-        ...plain,
+        ...defaults,
         template: 'welcome',
         subject: subject({ product }),
         preheader,
         heading: heading({ product }),
-        body: [paragraph(ready), paragraph(next), button(label, pages.keys)],
+        body: [paragraph(leadText), paragraph(next), button(label, pages.keys)],
       }
     },
 
     refreshTokenReused({ at, network, client }) {
       const { subject, preheader, heading, lead, button: label, unknown } = mails.refreshTokenReused
       return {
-        ...plain,
+        ...defaults,
         template: 'refresh_token_reused',
         subject: subject({ product, at: dateAndTime(at) }),
         preheader,
@@ -174,7 +174,7 @@ export function createTemplates(
     apiKeyRevokedByHolder({ at, keyId, keyPrefix, keyName }) {
       const { subject, preheader, heading, lead } = mails.keyRevokedByHolder
       return {
-        ...plain,
+        ...defaults,
         template: 'api_key_revoked_by_holder',
         subject: subject({ product, at: dateAndTime(at) }),
         preheader,
@@ -191,7 +191,7 @@ export function createTemplates(
       const { subject, subjectToday, preheader, heading, headingToday, lead } = mails.keyExpiring
       const isToday = count < 1
       return {
-        ...plain,
+        ...defaults,
         template: 'api_key_expiring',
         subject: isToday
           ? subjectToday({ product, key: keyPrefix })
@@ -209,7 +209,7 @@ export function createTemplates(
     apiKeyUsedAgain({ at, keyId, keyPrefix, keyName, network }) {
       const { subject, preheader, heading, lead } = mails.keyUsedAgain
       return {
-        ...plain,
+        ...defaults,
         template: 'api_key_used_again',
         subject: subject({ product, at: dateAndTime(at) }),
         preheader,
@@ -227,19 +227,19 @@ export function createTemplates(
       const { subject, preheader, heading } = percent === 100 ? reached : near
       const names: Readonly<Record<string, string>> = mails.keyLimit[kind]
       const limit = names[per]!
-      const written = (count: number) => (kind === 'spend' ? dollars(formatMoney(count)) : number(count))
-      const sums: [string, string][] = []
-      if (allowed !== undefined) sums.push([facts.limit, written(allowed)])
-      if (used !== undefined) sums.push([facts.usedSoFar, written(used)])
+      const formatted = (count: number) => (kind === 'spend' ? dollars(formatMoney(count)) : number(count))
+      const amounts: [string, string][] = []
+      if (allowed !== undefined) amounts.push([facts.limit, formatted(allowed)])
+      if (used !== undefined) amounts.push([facts.usedSoFar, formatted(used)])
       return {
-        ...plain,
+        ...defaults,
         template: 'api_key_limit',
         subject: subject({ product, key: keyPrefix, limit }),
         preheader,
         heading: heading({ limit }),
         body: [
           paragraph(lead),
-          keyFacts(keyPrefix, keyName, ...sums, [facts.noticed, dateAndTime(at)]),
+          keyFacts(keyPrefix, keyName, ...amounts, [facts.noticed, dateAndTime(at)]),
           keyButton(keyId),
         ],
       }
@@ -248,7 +248,7 @@ export function createTemplates(
     apiKeyNewNetwork({ at, keyId, keyPrefix, keyName, network }) {
       const { subject, preheader, heading, lead } = mails.keyNewNetwork
       return {
-        ...plain,
+        ...defaults,
         template: 'api_key_new_network',
         subject: subject({ product, at: dateAndTime(at) }),
         preheader,
@@ -264,7 +264,7 @@ export function createTemplates(
     apiKeyCreatedByDevice({ at, keyId, keyPrefix, keyName, deviceName, network }) {
       const { subject, preheader, heading, lead } = mails.keyCreatedByDevice
       return {
-        ...plain,
+        ...defaults,
         template: 'api_key_created_by_device',
         subject: subject({ product, at: dateAndTime(at) }),
         preheader,
@@ -291,7 +291,7 @@ export function createTemplates(
         [accountMails.network, network],
       ]
       return {
-        ...plain,
+        ...defaults,
         template: 'account_deletion_requested',
         subject: subject({ product, at: dateAndTime(deletesAt) }),
         preheader,
@@ -312,7 +312,7 @@ export function createTemplates(
         [accountMails.network, network],
       ]
       return {
-        ...plain,
+        ...defaults,
         template: 'email_change_old',
         subject: subject({ product, at: dateAndTime(expiresAt - EMAIL_CHANGE_LIFETIME) }),
         preheader,
@@ -327,13 +327,13 @@ export function createTemplates(
       const at = dateAndTime(expiresAt - EMAIL_CHANGE_LIFETIME)
       const { subject, preheader, heading, lead, ignore } =
         accountMails[hasAccount ? 'addressTaken' : 'newAddressMail']
-      const said = { subject: subject({ product, at }), preheader, heading }
+      const head = { subject: subject({ product, at }), preheader, heading }
       const body = [paragraph(lead({ product }))]
-      if (hasAccount) return { ...plain, template: 'email_change_taken', ...said, body, notes: [ignore] }
+      if (hasAccount) return { ...defaults, template: 'email_change_taken', ...head, body, notes: [ignore] }
       return {
-        ...plain,
+        ...defaults,
         template: 'email_change_new',
-        ...said,
+        ...head,
         body: [...body, button(accountMails.newAddressMail.button, link)],
         notes: [accountMails.expires({ at: dateAndTime(expiresAt) }), ignore],
         link,
@@ -358,7 +358,7 @@ export function createTemplates(
       const address = `mailto:${encodeURI(supportEmail)}?subject=${encodeURIComponent(heading)}`
       const contact: Block = { kind: 'button', label, url: address, urlLabel: null }
       return {
-        ...plain,
+        ...defaults,
         template: 'email_changed',
         subject: subject({ product, at: dateAndTime(at) }),
         preheader,
@@ -370,7 +370,7 @@ export function createTemplates(
     webhookDisabled({ at, webhookId, host, failure }) {
       const { subject, preheader, heading, lead, button: label } = mails.webhookDisabled
       return {
-        ...plain,
+        ...defaults,
         template: 'webhook_disabled',
         subject: subject({ product, at: dateAndTime(at) }),
         preheader,
@@ -393,7 +393,7 @@ export function createTemplates(
     test() {
       const { subject, preheader, heading, lead } = mails.test
       return {
-        ...plain,
+        ...defaults,
         template: 'test',
         subject: subject({ product }),
         preheader,

@@ -1,7 +1,7 @@
 import type { MailProduct } from './html.ts'
 import type { Block, TemplatedMail } from './templates.ts'
 
-/** RFC 5322 section 2.1.1 recommends 78 at most; replies quote with two more. */
+/** RFC 5322 section 2.1.1 recommends at most 78 characters; each reply puts `> ` before a quoted line. */
 const LINE_LENGTH = 72
 
 /** The same mail as plain text (RFC 2046 section 5.1.4). A URL has a line of its own and is never broken. */
@@ -12,13 +12,13 @@ export function renderText(mail: TemplatedMail, product: MailProduct): string {
     ...mail.notes.map(wrap),
     [
       `-- \n${wrap(product.name)}\n${wrap(mail.support({ support: product.supportEmail }))}`,
-      ...ownLinks(product),
+      ...operatorLinks(product),
     ].join('\n'),
   ]
   return `${parts.join('\n\n')}\n`
 }
 
-function ownLinks({ brand: { links }, linkLabels }: MailProduct): string[] {
+function operatorLinks({ brand: { links }, linkLabels }: MailProduct): string[] {
   return (['terms', 'privacy'] as const)
     .filter(name => links[name] !== null)
     .map(name => `${linkLabels[name]}: ${links[name]}`)
