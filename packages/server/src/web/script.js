@@ -2,20 +2,20 @@
 
 document.documentElement.classList.add('js')
 
-// Removes the link's token from the address bar and the history; the form still has it. Removes `done`, so that a reload
-// does not repeat the notice.
-const here = new URL(location.href)
-if (['/verify', '/account/email'].includes(here.pathname)) history.replaceState(null, '', here.pathname)
-else if (here.searchParams.has('done')) {
-  here.searchParams.delete('done')
-  history.replaceState(null, '', here)
+// Removes the link's token from the address bar and the history; the form still has it. Removes `done`, so that a
+// reload does not repeat the notice.
+const pageUrl = new URL(location.href)
+if (['/verify', '/account/email'].includes(pageUrl.pathname)) history.replaceState(null, '', pageUrl.pathname)
+else if (pageUrl.searchParams.has('done')) {
+  pageUrl.searchParams.delete('done')
+  history.replaceState(null, '', pageUrl)
 }
 
 /** The locale of dates and numbers: the reader's own, if it is one of the page's language. */
 const { lang } = document.documentElement
 const locale = navigator.languages.find(each => each.split('-')[0] === lang.split('-')[0]) ?? lang
 
-/** `3 minutes ago`, as the server writes it. */
+/** The units of relative times such as `3 minutes ago`, as on the server. */
 const AGE_UNITS = [
   [86_400, 'day'],
   [3600, 'hour'],
@@ -26,13 +26,13 @@ function agoText(seconds) {
   const [size, unit] = AGE_UNITS.find(([size]) => seconds >= size) ?? []
   return size ? ages.format(-Math.floor(seconds / size), unit) : document.body.dataset.justNow
 }
-const AGED_EVERY_MS = 10_000
+const AGES_UPDATED_EVERY_MS = 10_000
 setInterval(() => {
   for (const element of document.querySelectorAll('time[data-age]')) {
-    const since = (performance.now() - element.shownAt) / 1000
-    element.textContent = agoText(Number(element.dataset.age) + since)
+    const elapsed = (performance.now() - element.shownAt) / 1000
+    element.textContent = agoText(Number(element.dataset.age) + elapsed)
   }
-}, AGED_EVERY_MS)
+}, AGES_UPDATED_EVERY_MS)
 
 /** Shows times in the reader's time zone. */
 function localizeTimes(root) {
@@ -52,16 +52,17 @@ localizeTimes(document)
 // If a navigation is wider than the window, scrolls it to the entry of the current page, also when a phone is turned.
 const widths = new ResizeObserver(resized => {
   for (const { target: nav } of resized) {
-    const shown = nav.querySelector('[aria-current]')
-    if (shown)
-      nav.scrollLeft += shown.getBoundingClientRect().x - nav.getBoundingClientRect().x - nav.clientWidth / 3
+    const current = nav.querySelector('[aria-current]')
+    if (current)
+      nav.scrollLeft +=
+        current.getBoundingClientRect().x - nav.getBoundingClientRect().x - nav.clientWidth / 3
   }
 })
 for (const nav of document.querySelectorAll('.tabs, .filter')) widths.observe(nav)
 
-// A form that is on its way shows it, and is not sent a second time.
+// While a form is being sent, its button shows that, and it is not sent a second time.
 const RESENT_AFTER_MS = 10_000
-function sending(form, submitter) {
+function startSending(form, submitter) {
   const button = submitter ?? form.querySelector('button:not([type])')
   form.dataset.sent = 'yes'
   button?.setAttribute('aria-busy', 'true')
@@ -73,11 +74,11 @@ function sending(form, submitter) {
 addEventListener('submit', event => {
   const form = event.target
   if (form.dataset.sent) return event.preventDefault()
-  const sent = sending(form, event.submitter)
+  const endSending = startSending(form, event.submitter)
   if (form.dataset.inPlace) {
     event.preventDefault()
-    void sendInPlace(form).finally(sent)
-  } else setTimeout(sent, RESENT_AFTER_MS)
+    void sendInPlace(form).finally(endSending)
+  } else setTimeout(endSending, RESENT_AFTER_MS)
 })
 addEventListener('pageshow', event => {
   if (!event.persisted) return
@@ -96,7 +97,7 @@ async function sendInPlace(form) {
     })
     const page = new DOMParser().parseFromString(await answer.text(), 'text/html')
     const part = page.getElementById(id)
-    if (part && answer.ok) show(document.getElementById(id), part.innerHTML)
+    if (part && answer.ok) replaceContent(document.getElementById(id), part.innerHTML)
     else if (answer.redirected) location.assign(answer.url)
     else announce(page.querySelector('[role=alert], h1')?.textContent ?? '', true)
   } catch {
@@ -104,31 +105,31 @@ async function sendInPlace(form) {
   }
 }
 
-/** Said by screen readers; shown as well if it is a problem. */
+/** Has screen readers say a text; a problem is shown as well. */
 function announce(text, isProblem = false) {
-  const place = document.querySelector('[data-announce]')
-  if (!place) return
-  place.textContent = text
-  place.classList.toggle('unseen', !isProblem)
-  place.classList.toggle('banner', isProblem)
-  place.classList.toggle('problem', isProblem)
+  const output = document.querySelector('[data-announce]')
+  if (!output) return
+  output.textContent = text
+  output.classList.toggle('unseen', !isProblem)
+  output.classList.toggle('banner', isProblem)
+  output.classList.toggle('problem', isProblem)
 }
 
-/** Replaces the content of a live part, and keeps the focus in its row. */
-function show(element, content) {
+/** Replaces the content of a live part of the page; the focus stays in its row. */
+function replaceContent(element, content) {
   const focused = element.contains(document.activeElement) ? document.activeElement : null
   const row = focused?.closest('[data-row]')
   const position = row ? [...row.querySelectorAll('a, button')].indexOf(focused) : -1
   element.innerHTML = content
   localizeTimes(element)
   if (focused) {
-    const same = row && element.querySelector(`[data-row="${CSS.escape(row.dataset.row)}"]`)
-    const target = same?.querySelectorAll('a, button')[position] ?? document.getElementById('main')
+    const newRow = row && element.querySelector(`[data-row="${CSS.escape(row.dataset.row)}"]`)
+    const target = newRow?.querySelectorAll('a, button')[position] ?? document.getElementById('main')
     target.focus({ preventScroll: true })
   }
-  const says = element.querySelector('[data-says]')
-  if (says) announce(says.dataset.says)
-  if (element.querySelector('.live.on')) release?.classList.remove('second')
+  const announced = element.querySelector('[data-says]')
+  if (announced) announce(announced.dataset.says)
+  if (element.querySelector('.live.on')) doneLink?.classList.remove('second')
   if (element.querySelector('[data-final]')) element.dispatchEvent(new Event('final'))
 }
 
@@ -142,7 +143,7 @@ document.addEventListener('click', async event => {
   getSelection().selectAllChildren(source)
   if (!navigator.clipboard) return
   await navigator.clipboard.writeText(source.textContent)
-  if (source.hasAttribute('data-secret')) keyIsKept()
+  if (source.hasAttribute('data-secret')) allowLeaving()
   const label = button.textContent
   if (label === button.dataset.copied) return
   button.textContent = button.dataset.copied
@@ -161,21 +162,22 @@ for (const input of document.querySelectorAll('input[data-complete]')) {
   })
 }
 
-// The page of a new key: leaving it asks until the key was copied; its address becomes that of the key's own page, so that
-// neither the history nor a reload leads back to the form; and nothing of the key is left in a page that is kept for Back.
-const guard = document.querySelector('[data-guards]')
+// The page of a new key. Until the key was copied, the browser asks before it leaves the page. The address becomes that
+// of the key's own page, so that neither the history nor a reload leads back to the form. The key is removed from the
+// page when it is left, since browsers keep pages for Back.
+const guardedKey = document.querySelector('[data-guards]')
 const askBeforeLeaving = event => event.preventDefault()
-const release = document.querySelector('[data-releases]')
-const keyIsKept = () => {
-  release.classList.remove('second')
+const doneLink = document.querySelector('[data-releases]')
+const allowLeaving = () => {
+  doneLink.classList.remove('second')
   removeEventListener('beforeunload', askBeforeLeaving)
 }
-if (guard) {
-  history.replaceState(null, '', guard.dataset.becomes)
+if (guardedKey) {
+  history.replaceState(null, '', guardedKey.dataset.becomes)
   addEventListener('beforeunload', askBeforeLeaving)
-  release.addEventListener('click', keyIsKept)
+  doneLink.addEventListener('click', allowLeaving)
   document.addEventListener('copy', () => {
-    if (getSelection().toString().includes(document.getElementById('new-key').textContent)) keyIsKept()
+    if (getSelection().toString().includes(document.getElementById('new-key').textContent)) allowLeaving()
   })
   addEventListener('pagehide', () => {
     for (const secret of document.querySelectorAll('[data-secret]')) secret.textContent = ''
@@ -203,15 +205,15 @@ for (const element of document.querySelectorAll('[data-countdown]')) {
   const until = performance.now() + Number(element.dataset.countdown) * 1000
   const button = document.getElementById(element.dataset.enables)
   const tick = () => {
-    const left = Math.ceil((until - performance.now()) / 1000)
-    button.disabled = left > 0
-    element.textContent = left > 0 ? element.dataset.words.replace('{}', countdown(left)) : ''
-    if (left > 0) setTimeout(tick, 250)
+    const remaining = Math.ceil((until - performance.now()) / 1000)
+    button.disabled = remaining > 0
+    element.textContent = remaining > 0 ? element.dataset.words.replace('{}', countdown(remaining)) : ''
+    if (remaining > 0) setTimeout(tick, 250)
   }
   tick()
 }
 
-// After a sign-in by a link in one tab, the tab that waits for it continues. The message contains no data.
+// After a sign-in by a mailed link in one tab, the tab that waits for it continues. The message contains no data.
 const tabs = new BroadcastChannel('keyway')
 if (document.body.hasAttribute('data-signed-in')) tabs.postMessage('signed in')
 for (const element of document.querySelectorAll('[data-goes-on]')) {
@@ -220,11 +222,11 @@ for (const element of document.querySelectorAll('[data-goes-on]')) {
   })
 }
 
-// Browsers limit the connections to one server, so hidden tabs close their stream. `onLink` is told whether it is open: not
-// while it is renewed, which takes a moment.
+// Browsers limit the connections to one server, so hidden tabs close their stream. `onConnection` is called with
+// whether the stream is open; short interruptions, in which the browser opens a new one, are not reported.
 const LOST_AFTER_MS = 3000
 const REOPENED_AFTER_MS = 5000
-function listen(url, listeners, onLink) {
+function listen(url, listeners, onConnection) {
   const address = new URL(url, location.href)
   let stream = null
   let lost = 0
@@ -236,20 +238,20 @@ function listen(url, listeners, onLink) {
     stream?.close()
     stream = null
   }
-  const open = () => {
+  const openStream = () => {
     stream = new EventSource(address)
     stream.addEventListener('open', () => {
       clearTimeout(lost)
       lost = 0
-      onLink(true)
+      onConnection(true)
     })
     stream.addEventListener('error', () => {
-      lost ||= setTimeout(() => onLink(false), LOST_AFTER_MS)
-      // A proxy's answer, for example, ends a stream for good.
+      lost ||= setTimeout(() => onConnection(false), LOST_AFTER_MS)
+      // The browser itself does not reconnect after an error response, for example of a proxy.
       if (stream.readyState === EventSource.CLOSED && !reopening)
         reopening = setTimeout(() => {
           reopening = 0
-          open()
+          openStream()
         }, REOPENED_AFTER_MS)
     })
     stream.addEventListener('ended', () => {
@@ -263,20 +265,20 @@ function listen(url, listeners, onLink) {
       })
     }
   }
-  const follow = () => {
+  const openIfVisible = () => {
     if (document.hidden) close()
-    else if (!stream) open()
+    else if (!stream) openStream()
   }
   const stop = () => {
-    document.removeEventListener('visibilitychange', follow)
+    document.removeEventListener('visibilitychange', openIfVisible)
     close()
   }
-  document.addEventListener('visibilitychange', follow)
-  follow()
+  document.addEventListener('visibilitychange', openIfVisible)
+  openIfVisible()
   return stop
 }
 
-// The dots of keys that have a live connection.
+// Shows by dots which keys have a live connection.
 for (const list of document.querySelectorAll('[data-live-keys]')) {
   listen(
     list.dataset.liveKeys,
@@ -284,7 +286,7 @@ for (const list of document.querySelectorAll('[data-live-keys]')) {
       live(event) {
         const live = event.data.split(' ')
         for (const dot of list.querySelectorAll('[data-dot]')) {
-          // Before the link to the key.
+          // The link to the key follows the dot.
           const isOn = live.includes(dot.nextElementSibling.pathname.split('/').pop())
           dot.classList.toggle('on', isOn)
           dot.title = isOn ? list.dataset.says : ''
@@ -296,16 +298,16 @@ for (const list of document.querySelectorAll('[data-live-keys]')) {
   )
 }
 
-// Counts the selected rows of a list, and selects all, or none where all are.
+// Counts the selected rows of a list. Its selectors select all rows, or none if all are selected already.
 for (const form of document.querySelectorAll('form[data-selection]')) {
-  // Not form.id, which are its boxes.
+  // form.id would be the boxes, since inputs with the name `id` replace the property.
   const id = form.dataset.selection
   const boxes = [...document.querySelectorAll(`input[name=id][form="${id}"]`)]
   const selectors = document.querySelectorAll(`[data-selects="${id}"]`)
-  const place = form.querySelector('[data-words]')
-  const show = () => {
+  const output = form.querySelector('[data-words]')
+  const showCount = () => {
     const count = boxes.filter(box => box.checked).length
-    place.textContent = count ? place.dataset.words.replace('{}', count.toLocaleString(locale)) : ''
+    output.textContent = count ? output.dataset.words.replace('{}', count.toLocaleString(locale)) : ''
     for (const selector of selectors) {
       selector.checked = count === boxes.length
       selector.indeterminate = count > 0 && count < boxes.length
@@ -316,19 +318,19 @@ for (const form of document.querySelectorAll('form[data-selection]')) {
     selector.addEventListener('click', () => {
       const isFull = boxes.every(box => box.checked)
       for (const box of boxes) box.checked = !isFull
-      show()
+      showCount()
     })
   }
-  for (const box of boxes) box.addEventListener('change', show)
-  // Also after Back, which selects what was selected.
-  addEventListener('pageshow', show)
+  for (const box of boxes) box.addEventListener('change', showCount)
+  // Browsers restore the selection after Back.
+  addEventListener('pageshow', showCount)
 }
 
-// Live parts: the server sends the whole part whenever it changed. What may be out of date is greyed out.
+// Live parts: the server sends the whole part whenever it changed. A part that may be out of date is greyed out.
 for (const element of document.querySelectorAll('[data-stream]')) {
   const stop = listen(
     element.dataset.stream,
-    { list: event => show(element, event.data), announce: event => announce(event.data) },
+    { list: event => replaceContent(element, event.data), announce: event => announce(event.data) },
     isOpen => {
       if (element.classList.contains('lost') === !isOpen) return
       element.classList.toggle('lost', !isOpen)
