@@ -40,13 +40,13 @@ export function mayChange(kit: PageKit, { user, session }: SignedIn): boolean {
 /**
  * Requires an administrator with a recent sign-in.
  *
- * @param back the page to return to from a new sign-in
- * @throws Redirect to /admin/confirm if the sign-in is too old; KeywayError `not_found` for everybody else
+ * @param returnPath the page to return to from a new sign-in
+ * @throws Redirect to /admin/confirm if the sign-in is too old; KeywayError `not_found` for all but administrators
  */
-export function requireChanger(kit: PageKit, c: PageContext, back: string): SignedIn {
+export function requireChanger(kit: PageKit, c: PageContext, returnPath: string): SignedIn {
   const signedIn = requireReader(kit, c)
   if (signedIn.user.role !== 'admin') throw notFound()
-  if (!mayChange(kit, signedIn)) throw new Redirect(`/admin/confirm?to=${encodeURIComponent(back)}`)
+  if (!mayChange(kit, signedIn)) throw new Redirect(`/admin/confirm?to=${encodeURIComponent(returnPath)}`)
   return signedIn
 }
 
@@ -54,22 +54,22 @@ export function requireChanger(kit: PageKit, c: PageContext, back: string): Sign
  * Runs the act of a form after checking the right to it, and redirects back with a notice, unless the act returns a
  * response of its own.
  *
- * @param done the notice, which names the act
+ * @param done the name of the notice to show after the redirect
  * @throws Redirect to /admin/confirm if the sign-in is too old; KeywayError
  */
 export async function act(
   kit: PageKit,
   c: PageContext,
-  back: string,
+  returnPath: string,
   done: Notice,
   work: (form: URLSearchParams, by: (reason?: string) => ActedBy) => Promise<unknown>,
 ): Promise<Response> {
   requireReader(kit, c)
   const form = kit.forms.read(c)
-  const signedIn = requireChanger(kit, c, back)
+  const signedIn = requireChanger(kit, c, returnPath)
   const answer = await work(form, reason => byOf(kit, c, signedIn, reason))
   if (answer instanceof Response) return answer
-  return c.redirect(`${back}${back.includes('?') ? '&' : '?'}done=${done}`, 303)
+  return c.redirect(`${returnPath}${returnPath.includes('?') ? '&' : '?'}done=${done}`, 303)
 }
 
 export function byOf(kit: PageKit, c: PageContext, { user, session }: SignedIn, reason?: string): ActedBy {
@@ -120,10 +120,10 @@ export function renderAdmin(
     ([name, href]) =>
       html`<a href="${href}"${name === section ? raw(' aria-current="page"') : ''}>${adminTexts.nav[name]}</a>`,
   )
-  const whole = html`<nav class="filter in" aria-label="${adminTexts.nav.label}">${links}</nav>
-${body}${hint(kit, c)}`
+  const content = html`<nav class="filter in" aria-label="${adminTexts.nav.label}">${links}</nav>
+${body}${readOnlyHint(kit, c)}`
   const notice = options.problem ? null : noticeOf(c.req.query('done'))
-  return kit.render(c, { ...(notice && { notice }), ...options, current: '/admin' }, whole, status)
+  return kit.render(c, { ...(notice && { notice }), ...options, current: '/admin' }, content, status)
 }
 
 function noticeOf(done = ''): string | null {
@@ -131,13 +131,13 @@ function noticeOf(done = ''): string | null {
   return Object.hasOwn(notices, done) ? notices[done]! : null
 }
 
-function hint(kit: PageKit, c: PageContext): Html | '' {
+function readOnlyHint(kit: PageKit, c: PageContext): Html | '' {
   const signedIn = requireReader(kit, c)
   const { confirm, readOnly } = adminTexts
   if (signedIn.user.role !== 'admin') return html`<p class="quiet">${readOnly}</p>`
   if (mayChange(kit, signedIn)) return ''
-  const to = encodeURIComponent(new URL(c.req.url).pathname)
-  return html`<p class="quiet">${confirm.needed} <a href="/admin/confirm?to=${to}">${confirm.link}</a>.</p>`
+  const encodedPath = encodeURIComponent(new URL(c.req.url).pathname)
+  return html`<p class="quiet">${confirm.needed} <a href="/admin/confirm?to=${encodedPath}">${confirm.link}</a>.</p>`
 }
 
 /**

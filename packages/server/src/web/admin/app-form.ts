@@ -7,29 +7,29 @@ import { appsTexts } from './apps-texts.ts'
 const { fields, flags } = appsTexts
 const MAX_LINES_LENGTH = 12_000
 
-type Filled = AppSettings & Partial<Pick<App, 'id'>>
+type FormSettings = AppSettings & Partial<Pick<App, 'id'>>
 
-/** The form fields of all settings; rare ones are collapsed. @param typed submitted values that were refused */
-export function settingsFields(app: Filled, reasonField: Html): Html {
-  const more =
+/** The form fields of all settings; rare ones are collapsed. @param app the settings, possibly refused ones */
+export function settingsFields(app: FormSettings, reasonField: Html): Html {
+  const hasRareSettings =
     app.logoutUris.length + app.scopes.length > 0 ||
     [app.audience, app.verifyUrl, app.backchannelLogoutUri, app.jwksUri].some(value => value !== null)
-  return html`${line('name', fields.name, app.name, { required: true, max: 100 })}
-${lines('redirect_uris', fields.redirectUris, app.redirectUris, fields.redirectUrisHint)}
-<fieldset><legend class="unseen">${appsTexts.kind}</legend>${flag('public', flags.public, app.isPublic)}${flag('trusted', flags.trusted, app.trusted)}${flag('require_pkce', flags.requirePkce, app.requirePkce)}</fieldset>
-<details${more ? raw(' open') : ''}><summary>${appsTexts.more}</summary>
-${line('audience', fields.audience, app.audience ?? '', { hint: fields.audienceHint })}
-${line('scopes', fields.scopes, app.scopes.join(' '), { hint: fields.scopesHint })}
-${lines('logout_uris', fields.logoutUris, app.logoutUris, fields.oneALine)}
-${line('backchannel_logout_uri', fields.backchannelLogoutUri, app.backchannelLogoutUri ?? '')}
-${line('verify_url', fields.verifyUrl, app.verifyUrl ?? '')}
-${line('jwks_uri', fields.jwksUri, app.jwksUri ?? '')}
+  return html`${textField('name', fields.name, app.name, { required: true, max: 100 })}
+${linesField('redirect_uris', fields.redirectUris, app.redirectUris, fields.redirectUrisHint)}
+<fieldset><legend class="unseen">${appsTexts.kind}</legend>${checkbox('public', flags.public, app.isPublic)}${checkbox('trusted', flags.trusted, app.trusted)}${checkbox('require_pkce', flags.requirePkce, app.requirePkce)}</fieldset>
+<details${hasRareSettings ? raw(' open') : ''}><summary>${appsTexts.more}</summary>
+${textField('audience', fields.audience, app.audience ?? '', { hint: fields.audienceHint })}
+${textField('scopes', fields.scopes, app.scopes.join(' '), { hint: fields.scopesHint })}
+${linesField('logout_uris', fields.logoutUris, app.logoutUris, fields.oneALine)}
+${textField('backchannel_logout_uri', fields.backchannelLogoutUri, app.backchannelLogoutUri ?? '')}
+${textField('verify_url', fields.verifyUrl, app.verifyUrl ?? '')}
+${textField('jwks_uri', fields.jwksUri, app.jwksUri ?? '')}
 <div class="columns">${algorithm('token_alg', fields.tokenAlg, app.tokenAlg)}${algorithm('id_token_alg', fields.idTokenAlg, app.idTokenAlg)}</div>
 </details>
 ${reasonField}`
 }
 
-export function line(
+export function textField(
   name: string,
   label: string,
   value: string,
@@ -39,11 +39,11 @@ export function line(
   return html`<div class="field"><label for="${name}">${label}</label><input id="${name}" name="${name}" value="${value}" maxlength="${max}"${required ? raw(' required') : ''}${described} autocomplete="off" spellcheck="false">${hint ? html`<p class="hint" id="${name}-hint">${hint}</p>` : ''}</div>`
 }
 
-function lines(name: string, label: string, values: readonly string[], hint: string): Html {
+function linesField(name: string, label: string, values: readonly string[], hint: string): Html {
   return html`<div class="field"><label for="${name}">${label}</label><textarea id="${name}" name="${name}" rows="${Math.max(2, values.length + 1)}" maxlength="${MAX_LINES_LENGTH}" aria-describedby="${name}-hint" autocomplete="off" spellcheck="false">${values.join('\n')}</textarea><p class="hint" id="${name}-hint">${hint}</p></div>`
 }
 
-export function flag(name: string, [label, lead]: [string, string], checked: boolean): Html {
+export function checkbox(name: string, [label, lead]: [string, string], checked: boolean): Html {
   return html`<div class="choice"><input type="checkbox" id="${name}" name="${name}" value="true"${checked ? raw(' checked') : ''} aria-describedby="${name}-lead"><div><label for="${name}">${label}</label><p class="hint" id="${name}-lead">${lead}</p></div></div>`
 }
 

@@ -13,7 +13,7 @@ import { personLinks } from './person-links.ts'
 import { adminTexts } from './texts.ts'
 
 /** Maximum number of audit rows that are searched for the creation of the app's two secrets. */
-const ACTS = 20
+const MAX_AUDIT_ROWS = 20
 
 /** For each secret, by id: who created it, and why. */
 type Origins = ReadonlyMap<string, Html>
@@ -48,24 +48,24 @@ function secretRow(
   const remove = isEditable
     ? html`<div class="end"><a class="button second small harm" href="${appPath(appId)}/remove-secret?secret=${secret.id}">${removeSecret}<span class="unseen"> ${secret.id}</span></a></div>`
     : ''
-  return html`<li class="item"><div class="what">${tag}${described(secret, origins)}<p><code>${secret.id}</code></p></div><p class="when"></p>${remove}</li>`
+  return html`<li class="item"><div class="what">${tag}${secretDescription(secret, origins)}<p><code>${secret.id}</code></p></div><p class="when"></p>${remove}</li>`
 }
 
-function described({ id, createdAt }: AppSecret, origins: Origins): Html {
+function secretDescription({ id, createdAt }: AppSecret, origins: Origins): Html {
   const origin = origins.get(id)
   return html`<span class="name">${appsTexts.created} ${time(createdAt)}</span>${origin ? html` <span class="quiet">${origin}</span>` : ''}`
 }
 
 async function originsOf(kit: PageKit, app: App, secrets: readonly AppSecret[]): Promise<Origins> {
-  const page = { limit: ACTS, after: null }
+  const page = { limit: MAX_AUDIT_ROWS, after: null }
   const { rows } = await kit.store.audit.list({ subject: app.id, type: 'app.secret_created' }, page)
   const person = await personLinks(
     kit,
     rows.map(({ actor }) => actor.id),
   )
-  const first = secrets.filter(({ createdAt }) => createdAt === app.createdAt)
+  const createdWithApp = secrets.filter(({ createdAt }) => createdAt === app.createdAt)
   return new Map([
-    ...first.map(({ id }) => [id, html`${appsTexts.withApp}`] as const),
+    ...createdWithApp.map(({ id }) => [id, html`${appsTexts.withApp}`] as const),
     ...rows.map(
       event =>
         [
@@ -89,7 +89,7 @@ export async function renderNewSecret(kit: PageKit, c: PageContext): Promise<Res
     section: 'apps',
     title: appsTexts.newSecretTitle(app.name),
     body: removed
-      ? html`<p>${appsTexts.removesOldest}</p><ul><li>${described(removed, origins)}</li></ul>`
+      ? html`<p>${appsTexts.removesOldest}</p><ul><li>${secretDescription(removed, origins)}</li></ul>`
       : html`<p>${appsTexts.keepsOther}</p>`,
     action: `${appPath(id)}/new-secret`,
     fields: html`<input type="hidden" name="removes" value="${removed?.id ?? ''}">${reasonField('reason', true)}`,
@@ -110,7 +110,7 @@ export async function renderRemoveSecret(kit: PageKit, c: PageContext): Promise<
   return renderQuestion(kit, c, {
     section: 'apps',
     title: appsTexts.removeTitle,
-    body: html`<ul><li>${described(secret, origins)}</li></ul><p>${secrets.length > 1 ? appsTexts.leavesOne : appsTexts.leavesNone}</p>`,
+    body: html`<ul><li>${secretDescription(secret, origins)}</li></ul><p>${secrets.length > 1 ? appsTexts.leavesOne : appsTexts.leavesNone}</p>`,
     action: `${appPath(id)}/remove-secret`,
     fields: html`<input type="hidden" name="secret" value="${secret.id}">${reasonField('reason', true)}`,
     submit: appsTexts.removeNow,
@@ -125,11 +125,11 @@ export function renderSecret(
   id: string,
   { title, secret, note }: { title: string; secret: string | null; note: string | null },
 ): Response | Promise<Response> {
-  const shown = (label: string, name: string, value: string) =>
+  const copyableField = (label: string, name: string, value: string) =>
     html`<div class="field"><strong>${label}</strong><div class="secret"><code id="${name}" tabindex="0">${value}</code><button type="button" class="second copy" data-copy="${name}" data-copied="${appsTexts.copied}" aria-live="polite">${appsTexts.copy}</button></div></div>`
   const body = html`${pageHead(title, id)}
 ${note ? html`<p class="banner notice">${note}</p>` : ''}
-<section class="card">${shown('Issuer', 'issuer', kit.publicUrl)}${shown('client_id', 'client-id', id)}${secret ? html`${shown('client_secret', 'client-secret', secret)}<p class="quiet">${appsTexts.secretLead}</p>` : html`<p class="quiet">${appsTexts.noSecret}</p>`}</section>
+<section class="card">${copyableField('Issuer', 'issuer', kit.publicUrl)}${copyableField('client_id', 'client-id', id)}${secret ? html`${copyableField('client_secret', 'client-secret', secret)}<p class="quiet">${appsTexts.secretLead}</p>` : html`<p class="quiet">${appsTexts.noSecret}</p>`}</section>
 <p><a class="button second" href="${appPath(id)}">${appsTexts.toApp}</a></p>`
   c.header('Referrer-Policy', 'no-referrer')
   return renderAdmin(kit, c, 'apps', { title }, body, 201)

@@ -16,7 +16,7 @@ import {
   requireReader,
   requireReason,
 } from './acting.ts'
-import { flag, line, readSettings, settingsFields } from './app-form.ts'
+import { checkbox, readSettings, settingsFields, textField } from './app-form.ts'
 import { appPath, idOf, renderSecret, secretsCard } from './app-secrets.ts'
 import { appsTexts } from './apps-texts.ts'
 import { dangerCard } from './danger.ts'
@@ -29,8 +29,8 @@ export async function renderApps(kit: PageKit, c: PageContext): Promise<Response
   const signedIn = requireReader(kit, c)
   const selfRegistered = c.req.query('kind') === 'self'
   const after = c.req.query('after') ?? ''
-  const known = isAppId(after) || isClientUrl(after) ? after : null
-  const found = await kit.apps.page({ limit: ROWS, after: known, selfRegistered })
+  const afterId = isAppId(after) || isClientUrl(after) ? after : null
+  const found = await kit.apps.page({ limit: ROWS, after: afterId, selfRegistered })
   const rows = found.slice(0, ROWS)
   const kind = selfRegistered ? 'self' : 'own'
   const foot = listFoot(c, {
@@ -81,8 +81,8 @@ function renderRegistration(
   const signedIn = requireReader(kit, c)
   const { fields, flags } = appsTexts
   const form = html`<section class="card"><form method="post" action="/admin/apps" class="create">${formToken(kit.forms.token(c))}
-${line('id', fields.id, typed.id, { required: true, max: 64, hint: fields.idHint })}
-${settingsFields(typed, html`${flag('adopt', flags.adopt, typed.adopt === true)}${reasonField('reason')}`)}
+${textField('id', fields.id, typed.id, { required: true, max: 64, hint: fields.idHint })}
+${settingsFields(typed, html`${checkbox('adopt', flags.adopt, typed.adopt === true)}${reasonField('reason')}`)}
 <div class="buttons"><button>${appsTexts.register}</button><a class="button second" href="/admin/apps">${appsTexts.cancel}</a></div></form></section>`
   const body = html`${backTo('apps')}
 ${pageHead(appsTexts.register, appsTexts.registerLead)}
@@ -101,8 +101,8 @@ export function registerApp(kit: PageKit, c: PageContext): Promise<Response> {
     }
     try {
       const { app, secret, older } = await kit.apps.register(typed, by(form.get('reason') ?? undefined))
-      const had = older.keys + older.sessions > 0 && !typed.adopt
-      const note = had ? appsTexts.older(older.keys, older.sessions) : null
+      const hasOlder = older.keys + older.sessions > 0 && !typed.adopt
+      const note = hasOlder ? appsTexts.older(older.keys, older.sessions) : null
       return renderSecret(kit, c, app.id, { title: appsTexts.registered, secret, note })
     } catch (error) {
       return renderRegistration(kit, c, typed, refusalOf(error))
@@ -136,7 +136,7 @@ ${token ? removal(app, token) : ''}`
 /** The settings as text, for readers who may not change them. */
 function facts(app: App): Html {
   const { fields } = appsTexts
-  const shown: [string, string | null][] = [
+  const settings: [string, string | null][] = [
     [fields.redirectUris, app.redirectUris.join(' ')],
     [fields.logoutUris, app.logoutUris.join(' ')],
     [fields.audience, app.audience],
@@ -147,19 +147,19 @@ function facts(app: App): Html {
     [fields.tokenAlg, app.tokenAlg],
     [fields.idTokenAlg, app.idTokenAlg],
   ]
-  return factList(shown.flatMap(([label, value]) => (value ? [[label, value] as const] : [])))
+  return factList(settings.flatMap(([label, value]) => (value ? [[label, value] as const] : [])))
 }
 
 function removal({ id, firstParty }: App, token: string): Html {
   if (firstParty) return html`<p class="quiet">${appsTexts.staysLead}</p>`
-  const removing = {
+  const removeAct = {
     action: `${appPath(id)}/remove`,
     title: appsTexts.remove,
     lead: appsTexts.removeLead,
-    fields: html`${line('confirm', appsTexts.fields.id, '', { required: true })}${reasonField('remove-reason')}`,
+    fields: html`${textField('confirm', appsTexts.fields.id, '', { required: true })}${reasonField('remove-reason')}`,
     isFinal: true,
   }
-  return dangerCard([removing], token)
+  return dangerCard([removeAct], token)
 }
 
 /** POST /admin/apps/:id/:act */
@@ -167,21 +167,21 @@ export function changeApp(kit: PageKit, c: PageContext): Promise<Response> {
   const id = idOf(c)
   const done = c.req.param('act') === 'remove-secret' ? 'app_secret_removed' : 'app_saved'
   return act(kit, c, appPath(id), done, async (form, by) => {
-    const who = by(form.get('reason') ?? undefined)
+    const actedBy = by(form.get('reason') ?? undefined)
     switch (c.req.param('act')) {
       case 'change':
-        return changeSettings(kit, c, id, form, who)
+        return changeSettings(kit, c, id, form, actedBy)
       case 'new-secret': {
-        requireReason(who)
-        const { secret } = await kit.apps.newSecret(id, who, parseId(form.get('removes') ?? ''))
+        requireReason(actedBy)
+        const { secret } = await kit.apps.newSecret(id, actedBy, parseId(form.get('removes') ?? ''))
         return renderSecret(kit, c, id, { title: appsTexts.secretTitle, secret, note: appsTexts.oldWorks })
       }
       case 'remove-secret':
-        requireReason(who)
-        return kit.apps.removeSecret(id, parseId(form.get('secret') ?? '') ?? '', who)
+        requireReason(actedBy)
+        return kit.apps.removeSecret(id, parseId(form.get('secret') ?? '') ?? '', actedBy)
       case 'remove':
         if (form.get('confirm')?.trim() !== id) throw invalid(appsTexts.mismatch)
-        await kit.apps.remove(id, who)
+        await kit.apps.remove(id, actedBy)
         return c.redirect('/admin/apps?done=app_removed', 303)
       default:
         throw notFound()

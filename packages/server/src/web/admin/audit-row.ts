@@ -50,7 +50,7 @@ function objectOf({ type, id }: Subject, keys: KeyNames): Html | '' {
 /** The ids as in the exports, to be copied. */
 function idsOf({ actor, subject, requestId, sequence }: AuditEvent): Html {
   const { ids } = adminTexts.audit
-  const shown: [string, string | number | null][] = [
+  const labelledIds: [string, string | number | null][] = [
     [ids.row, sequence],
     [ids.actor, actor.id],
     [ids.key, actor.key_id],
@@ -59,7 +59,7 @@ function idsOf({ actor, subject, requestId, sequence }: AuditEvent): Html {
     [ids.person, subject.user_id === subject.id ? null : subject.user_id],
     [ids.request, requestId],
   ]
-  const rows = shown.filter(([, value]) => value !== null)
+  const rows = labelledIds.filter(([, value]) => value !== null)
   return html`<details class="ids"><summary>${ids.title}</summary><dl>${rows.map(([label, value]) => html`<div><dt>${label}</dt><dd><code>${value}</code></dd></div>`)}</dl></details>`
 }
 
@@ -70,9 +70,10 @@ function idsOf({ actor, subject, requestId, sequence }: AuditEvent): Html {
 function changesOf(before: AuditedState | null, after: AuditedState | null): string[] {
   const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])]
   return names.flatMap(name => {
-    const [old, now] = [before?.[name], after?.[name]].map(inWords)
-    if (old === now || (old === undefined && (now === NONE || now === 'false'))) return []
-    return [`${nameInWords(name)}: ${[old, now].filter(text => text !== undefined).join(' → ')}`]
+    const [oldValue, newValue] = [before?.[name], after?.[name]].map(inWords)
+    if (oldValue === newValue) return []
+    if (oldValue === undefined && (newValue === NONE || newValue === 'false')) return []
+    return [`${nameInWords(name)}: ${[oldValue, newValue].filter(text => text !== undefined).join(' → ')}`]
   })
 }
 

@@ -18,8 +18,8 @@ import { adminTexts } from './texts.ts'
 
 const ROWS = 40
 /** The format of an id of any kind, or an address. */
-const WHO = /^[!-~]{1,254}$/
-/** No row has this id. */
+const ID_OR_ADDRESS = /^[!-~]{1,254}$/
+/** The id of no account: the filter for an address without an account, which no row matches. */
 const NOBODY = '00000000-0000-0000-0000-000000000000'
 const DATE_EXAMPLE = 'YYYY-MM-DD'
 const FORMATS = {
@@ -57,12 +57,12 @@ type Typed = Record<'actor' | 'subject' | 'type' | 'from' | 'to', string>
 
 function typedOf(c: PageContext): Typed {
   const text = (name: string) => (c.req.query(name) ?? '').trim().toLowerCase()
-  const who = (name: string) => (WHO.test(text(name)) ? text(name) : '')
+  const idOrAddress = (name: string) => (ID_OR_ADDRESS.test(text(name)) ? text(name) : '')
   const date = (name: string) => (dayOf(text(name)) === null ? '' : text(name))
   const type = text('type')
   return {
-    actor: who('actor'),
-    subject: who('subject'),
+    actor: idOrAddress('actor'),
+    subject: idOrAddress('subject'),
     type: isAuditType(type) ? type : '',
     from: date('from'),
     to: date('to'),
@@ -84,8 +84,8 @@ async function filterOf(kit: PageKit, { actor, subject, type, from, to }: Typed)
 async function withAddresses(kit: PageKit, wanted: Typed): Promise<Typed> {
   const ids = [wanted.actor, wanted.subject].map(parseId).filter(id => id !== null)
   const people = ids.length > 0 ? await kit.store.users.findMany([...new Set(ids)]) : []
-  const shown = (who: string) => people.find(({ id }) => id === who)?.email ?? who
-  return { ...wanted, actor: shown(wanted.actor), subject: shown(wanted.subject) }
+  const addressOrText = (who: string) => people.find(({ id }) => id === who)?.email ?? who
+  return { ...wanted, actor: addressOrText(wanted.actor), subject: addressOrText(wanted.subject) }
 }
 
 /** The id of the account with this address; any other text is taken as an id. */
@@ -97,8 +97,8 @@ async function idOf(kit: PageKit, who: string): Promise<string> {
 
 /** The start of a day in UTC; null for anything else. */
 function dayOf(text: string): Instant | null {
-  const at = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN
-  return Number.isNaN(at) ? null : at
+  const start = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN
+  return Number.isNaN(start) ? null : start
 }
 
 function filterForm({ actor, subject, type, from, to }: Typed): Html {
@@ -131,7 +131,7 @@ export async function exportAudit(kit: PageKit, c: PageContext): Promise<Respons
   return c.body(body, 200, headers)
 }
 
-/** Checked again while the response is streamed, since the role may be withdrawn. */
+/** Rejects if the reader's session or role has ended; called repeatedly while a response is streamed. */
 export async function assertStillReads(kit: PageKit, c: PageContext): Promise<void> {
   const cookie = kit.cookies.session(c)
   const signedIn = cookie ? await kit.sessions.authenticateCookie(cookie) : null

@@ -18,11 +18,11 @@ export interface DangerousAct {
 /** A card at the end of a page with the acts that remove something or give rights. */
 export function dangerCard(acts: readonly DangerousAct[], token: string): Html {
   const rows = acts.map(({ action, title, lead, fields, isFinal, asks }) => {
-    const words = html`<div><h3>${title}</h3><p class="hint">${lead}</p></div>`
-    const kind = isFinal ? 'danger' : 'second harm'
+    const description = html`<div><h3>${title}</h3><p class="hint">${lead}</p></div>`
+    const buttonClass = isFinal ? 'danger' : 'second harm'
     return asks
-      ? html`<div class="danger-act">${words}<div class="fields"><a class="button ${kind}" href="${action}">${title}</a></div></div>`
-      : html`<form method="post" action="${action}" class="danger-act">${words}<div class="fields">${formToken(token)}${fields}<button class="${kind}">${title}</button></div></form>`
+      ? html`<div class="danger-act">${description}<div class="fields"><a class="button ${buttonClass}" href="${action}">${title}</a></div></div>`
+      : html`<form method="post" action="${action}" class="danger-act">${description}<div class="fields">${formToken(token)}${fields}<button class="${buttonClass}">${title}</button></div></form>`
   })
   return html`<section class="card flush danger-card"><div class="card-head"><h2>${adminTexts.danger}</h2></div>
 ${rows}

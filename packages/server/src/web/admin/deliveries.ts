@@ -9,7 +9,7 @@ import { webhooksTexts as texts } from './webhooks-texts.ts'
 
 const ROWS = 40
 const STATES: readonly DeliveryState[] = ['waiting', 'delivered', 'failed', 'dropped']
-const TAGS = { waiting: 'warn', delivered: 'active', failed: 'revoked', dropped: 'expired' } as const
+const TAG_CLASSES = { waiting: 'warn', delivered: 'active', failed: 'revoked', dropped: 'expired' } as const
 
 /** The sent and queued events of an endpoint. @param token the form token; null: without forms to send again */
 export async function deliveriesCard(
@@ -38,11 +38,11 @@ ${rows.length > 0 ? html`<ul class="list">${rows.map(row => deliveryRow(row, pat
 
 function deliveryRow(row: WebhookDelivery, path: string, person: PersonLink, token: string | null): Html {
   const { id, type, subject, sequence, state, attempts, createdAt } = row
-  const again =
+  const sendAgainForm =
     token && state !== 'waiting'
       ? html`<form class="buttons" method="post" action="${path}/send-again">${formToken(token)}<input type="hidden" name="delivery" value="${id}"><button class="second small">${texts.again}<span class="unseen"> ${id}</span></button></form>`
       : ''
-  return html`<li class="item"><div class="what"><span class="name">${type}</span><p>${subject.type === 'user' ? person(subject.id) : html`${subject.type.replaceAll('_', ' ')} <code>${subject.id}</code>`} · ${texts.number(sequence)} · ${texts.attempts(attempts)}${outcome(row)}</p></div><p class="when"><span class="tag ${TAGS[state]}">${texts.states[state]}</span> ${time(createdAt)}</p>${again}</li>`
+  return html`<li class="item"><div class="what"><span class="name">${type}</span><p>${subject.type === 'user' ? person(subject.id) : html`${subject.type.replaceAll('_', ' ')} <code>${subject.id}</code>`} · ${texts.number(sequence)} · ${texts.attempts(attempts)}${outcome(row)}</p></div><p class="when"><span class="tag ${TAG_CLASSES[state]}">${texts.states[state]}</span> ${time(createdAt)}</p>${sendAgainForm}</li>`
 }
 
 function outcome({ last }: WebhookDelivery): Html | '' {
@@ -52,6 +52,6 @@ function outcome({ last }: WebhookDelivery): Html | '' {
 
 /** The response of an endpoint to a test event. It is untrusted, so it is only shown as text. */
 export function testResult({ state, last }: WebhookDelivery): Html {
-  return html`<section class="card" role="status"><h2>${texts.tested} <span class="tag ${TAGS[state]}">${texts.states[state]}</span></h2>
+  return html`<section class="card" role="status"><h2>${texts.tested} <span class="tag ${TAG_CLASSES[state]}">${texts.states[state]}</span></h2>
 <p>${last?.error ?? last?.status ?? ''} · ${texts.took(last?.durationMs ?? 0)}</p>${last?.status == null ? '' : html`<p><strong>${texts.answer}</strong></p><pre class="source" tabindex="0">${last.answer || texts.noAnswer}</pre>`}</section>`
 }

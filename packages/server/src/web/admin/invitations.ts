@@ -14,7 +14,7 @@ import { adminTexts } from './texts.ts'
 
 const ROWS = 40
 const ROLES = ['support', 'admin'] as const
-const TAGS: Record<InvitationState, string> = {
+const TAG_CLASSES: Record<InvitationState, string> = {
   pending: 'warn',
   accepted: 'active',
   expired: 'expired',
@@ -55,7 +55,7 @@ function invitationRow(each: Invitation, now: Instant, token: string | null): Ht
   const account = each.userId
     ? html` · <a href="/admin/users/${each.userId}">${invitations.account}<span class="unseen"> ${each.email}</span></a>`
     : ''
-  return html`<li class="item"><div class="what"><span class="name">${each.email}</span><p>${each.role ? adminTexts.roles[each.role] : invitations.noRights}${account}</p></div><p class="when"><span class="tag ${TAGS[state]}">${invitations.states[state]}</span> ${state === 'pending' ? html`${invitations.until} ${day(each.expiresAt)}` : day(each.createdAt)}</p>${token && state === 'pending' ? html`<form class="buttons" method="post" action="/admin/invitations/${each.id}/revoke">${formToken(token)}<button class="second small harm">${invitations.revoke}<span class="unseen"> ${each.email}</span></button></form>` : raw('')}</li>`
+  return html`<li class="item"><div class="what"><span class="name">${each.email}</span><p>${each.role ? adminTexts.roles[each.role] : invitations.noRights}${account}</p></div><p class="when"><span class="tag ${TAG_CLASSES[state]}">${invitations.states[state]}</span> ${state === 'pending' ? html`${invitations.until} ${day(each.expiresAt)}` : day(each.createdAt)}</p>${token && state === 'pending' ? html`<form class="buttons" method="post" action="/admin/invitations/${each.id}/revoke">${formToken(token)}<button class="second small harm">${invitations.revoke}<span class="unseen"> ${each.email}</span></button></form>` : raw('')}</li>`
 }
 
 /** POST /admin/invitations */

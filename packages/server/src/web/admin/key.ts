@@ -37,21 +37,21 @@ export async function renderAnyKey(kit: PageKit, c: PageContext): Promise<Respon
 ${revoked ? html`<p class="banner warning">${revoked}</p>` : ''}
 <section class="card"><p class="spaced">${keys.columns.owner} <a href="/admin/users/${key.userId}">${owner?.email ?? adminTexts.people.deleted}</a>${owner && owner.status !== 'active' ? html` ${personStatus(owner.status)}` : ''}</p>${facts(key, now, 'admin')}</section>
 <section class="card"><h2>${texts.usage.title}</h2>${usageChart(usage, { isOver: !isActive || owner?.status !== 'active', lastUsedAt: key.lastUsedAt, now })}</section>
-${isActive && mayChange(kit, signedIn) ? changes(key, kit.forms.token(c)) : ''}`
+${isActive && mayChange(kit, signedIn) ? changeForms(key, kit.forms.token(c)) : ''}`
   return renderAdmin(kit, c, 'keys', { title: labelOf(key) }, body)
 }
 
-/** Who revoked the key and why: an administrator by the audit, or its owner or holder by the security events. */
+/** Who revoked the key and why, from the audit for an administrator, from the security events for owner or holder. */
 async function revocationOf(kit: PageKit, { id, userId }: ApiKey): Promise<Html | string> {
   const { keys } = adminTexts
-  const by = await lastAct(kit, id, 'api_key.revoked')
-  if (by) return html`${keys.revokedBy} ${by}`
+  const revocation = await lastAct(kit, id, 'api_key.revoked')
+  if (revocation) return html`${keys.revokedBy} ${revocation}`
   const filter = { types: ['api_key_revoked' as const], keyId: id }
   const [event] = (await kit.securityEvents.list(userId, { limit: 1, after: null }, filter)).rows
   return event?.network ? html`${keys.revokedByOwner} ${time(event.at)} · ${originOf(event)}` : ''
 }
 
-function changes(key: ApiKey, token: string): Html {
+function changeForms(key: ApiKey, token: string): Html {
   const { keys } = adminTexts
   const typed = key.operatorLimits.requests.map(({ limit, per }) => `${limit}/${per}`).join(' ')
   const revocation = {
@@ -75,19 +75,19 @@ async function keyOf(kit: PageKit, c: PageContext): Promise<ApiKey> {
 
 /** POST /admin/keys/:id/:act */
 export function changeAnyKey(kit: PageKit, c: PageContext): Promise<Response> {
-  const back = `/admin/keys/${parseId(c.req.param('id') ?? '') ?? ''}`
+  const returnPath = `/admin/keys/${parseId(c.req.param('id') ?? '') ?? ''}`
   const done = c.req.param('act') === 'limit' ? 'key_limits_set' : 'key_revoked'
-  return act(kit, c, back, done, async (form, by) => {
+  return act(kit, c, returnPath, done, async (form, by) => {
     const key = await keyOf(kit, c)
-    const who = by(form.get('reason') ?? undefined)
+    const actedBy = by(form.get('reason') ?? undefined)
     switch (c.req.param('act')) {
       case 'revoke':
-        return kit.apiKeys.revokeById(key.id, who)
+        return kit.apiKeys.revokeById(key.id, actedBy)
       case 'limit': {
         const { quota, spend } = key.operatorLimits
         const requests = readLimits(form.get('requests') ?? '')
-        const kept = quota && { remaining: null, refill: quota.refill }
-        return kit.apiKeys.setOperatorLimits(key.id, { requests, spend, quota: kept }, who)
+        const sameQuota = quota && { remaining: null, refill: quota.refill }
+        return kit.apiKeys.setOperatorLimits(key.id, { requests, spend, quota: sameQuota }, actedBy)
       }
       default:
         throw notFound()
@@ -101,8 +101,8 @@ function readLimits(text: string) {
     .split(/[\s,]+/)
     .filter(Boolean)
     .map(parseRequestLimit)
-  const known = parsed.filter(limit => limit !== null)
-  const sorted = known.length < parsed.length ? null : sortedRequestLimits(known)
+  const valid = parsed.filter(limit => limit !== null)
+  const sorted = valid.length < parsed.length ? null : sortedRequestLimits(valid)
   if (!sorted) throw invalid(adminTexts.keys.badLimits)
   return sorted
 }

@@ -11,7 +11,7 @@ import type { PageContext, PageKit } from '../kit.ts'
 import { ago, day, empty, type Html, pageHead } from '../layout.ts'
 import { mayChange, renderAdmin, requireReader } from './acting.ts'
 import { listFoot } from './list-foot.ts'
-import { knownPeople } from './person-links.ts'
+import { peopleById } from './person-links.ts'
 import { MAX_SELECTED } from './selected-keys.ts'
 import { adminTexts } from './texts.ts'
 
@@ -52,7 +52,7 @@ export async function renderAllKeys(kit: PageKit, c: PageContext): Promise<Respo
     shown: slice.rows.length,
     next: slice.next && { cursor: encodeCursor(slice.next) },
   })
-  const owners = await knownPeople(
+  const owners = await peopleById(
     kit,
     slice.rows.map(({ userId }) => userId),
   )
@@ -82,7 +82,7 @@ function searchOf(typed: string): KeySearch {
   return typed.startsWith('svc_') ? { prefixBeginning: typed.slice(0, PREFIX_LENGTH) } : { externalId: typed }
 }
 
-type Owners = Awaited<ReturnType<typeof knownPeople>>
+type Owners = Awaited<ReturnType<typeof peopleById>>
 
 function keysTable(rows: readonly ApiKey[], owners: Owners, now: Instant, isSelectable: boolean): Html {
   const { columns } = adminTexts.keys

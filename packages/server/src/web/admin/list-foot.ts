@@ -25,17 +25,19 @@ export function listFoot(
   const start = startOf(c)
   const end = start + shown - 1
   if (shown === 0 && start === 1 && !next) return ''
-  const kept = Object.entries(filters).filter((entry): entry is [string, string] => Boolean(entry[1]))
+  const activeFilters = Object.entries(filters).filter((entry): entry is [string, string] =>
+    Boolean(entry[1]),
+  )
   const pathTo = (more: Readonly<Record<string, string>>) => {
-    const query = new URLSearchParams([...kept, ...Object.entries(more)]).toString()
+    const query = new URLSearchParams([...activeFilters, ...Object.entries(more)]).toString()
     return query ? `${path}?${query}` : path
   }
-  const known = next === null ? end : total !== null && total > end ? total : null
+  const shownTotal = next === null ? end : total !== null && total > end ? total : null
   const first = start > 1 ? html`<a href="${pathTo({})}">${adminTexts.list.first}</a>` : ''
   const later = next
     ? html`<a href="${pathTo({ ...next, start: String(end + 1) })}">${adminTexts.list.next}</a>`
     : ''
-  return html`<div class="card-foot list-foot"><span class="quiet">${rangeText(start, end, known)}</span>${first} ${later}</div>`
+  return html`<div class="card-foot list-foot"><span class="quiet">${rangeText(start, end, shownTotal)}</span>${first} ${later}</div>`
 }
 
 function rangeText(start: number, end: number, total: number | null): string {

@@ -14,7 +14,7 @@ import { listFoot } from './list-foot.ts'
 import { adminTexts } from './texts.ts'
 
 const ROWS = 40
-const SUPPRESSED = 50
+const SUPPRESSION_ROWS = 50
 const STATES: readonly MessageState[] = ['queued', 'failed', 'expired', 'sent']
 
 /** /admin/mails: the queue, failed mails, and suppressed addresses. */
@@ -25,7 +25,7 @@ export async function renderMails(kit: PageKit, c: PageContext): Promise<Respons
   const after = decodeCursor(c.req.query('cursor') ?? '')
   const [slice, suppressed] = await Promise.all([
     kit.administration.mails(state, { limit: ROWS, after }),
-    kit.administration.suppressions(parseEmailAddress(c.req.query('suppressed') ?? ''), SUPPRESSED + 1),
+    kit.administration.suppressions(parseEmailAddress(c.req.query('suppressed') ?? ''), SUPPRESSION_ROWS + 1),
   ])
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
   const foot = listFoot(c, {
@@ -45,8 +45,8 @@ export async function renderMails(kit: PageKit, c: PageContext): Promise<Respons
 <section class="card flush"><div class="card-head"><h2>${mails.suppressed}</h2><p class="quiet">${mails.suppressedLead}</p></div>${
     suppressed.length === 0
       ? html`<p class="card-foot quiet">${adminTexts.none}</p>`
-      : html`<ul class="list">${suppressed.slice(0, SUPPRESSED).map(each => suppressionRow(each, token))}</ul>`
-  }${suppressed.length > SUPPRESSED ? html`<p class="card-foot"><a href="/admin/mails?state=${state}&amp;suppressed=${encodeURIComponent(suppressed[SUPPRESSED - 1]!.address)}">${adminTexts.list.next}</a></p>` : ''}</section>
+      : html`<ul class="list">${suppressed.slice(0, SUPPRESSION_ROWS).map(each => suppressionRow(each, token))}</ul>`
+  }${suppressed.length > SUPPRESSION_ROWS ? html`<p class="card-foot"><a href="/admin/mails?state=${state}&amp;suppressed=${encodeURIComponent(suppressed[SUPPRESSION_ROWS - 1]!.address)}">${adminTexts.list.next}</a></p>` : ''}</section>
 ${token ? testForm(token) : ''}`
   return renderAdmin(kit, c, 'mails', { title: mails.title }, body)
 }
@@ -56,28 +56,28 @@ function testForm(token: string): Html {
   return html`<section class="card"><h2>${mails.test}</h2><form method="post" action="/admin/mails/test" class="inline">${formToken(token)}<div class="field"><label for="email">${mails.to}</label><input id="email" name="email" type="email" required maxlength="254" autocomplete="off"></div><button class="second">${mails.send}</button></form></section>`
 }
 
-/** @param back the page to return to */
+/** @param returnPath the page to return to */
 export function suppressionRow(
   { address, reason, provider, until }: Suppression,
   token: string | null,
-  back = '',
+  returnPath = '',
 ): Html {
   const { mails } = adminTexts
-  const lift = html`<form class="buttons" method="post" action="/admin/mails/lift">${formToken(token ?? '')}${backField(back)}<input type="hidden" name="address" value="${address}"><button class="second small">${mails.lift}<span class="unseen"> ${address}</span></button></form>`
+  const lift = html`<form class="buttons" method="post" action="/admin/mails/lift">${formToken(token ?? '')}${returnPathField(returnPath)}<input type="hidden" name="address" value="${address}"><button class="second small">${mails.lift}<span class="unseen"> ${address}</span></button></form>`
   return html`<li class="item"><div class="what"><span class="name">${address}</span> <span class="tag warn">${mails.isSuppressed}</span><p>${mails.reasons[reason]} · ${mails.reportedBy} ${provider}</p></div><p class="when">${mails.until} ${time(until)}</p>${token ? lift : ''}</li>`
 }
 
-function backField(back: string): Html | '' {
-  return back ? html`<input type="hidden" name="back" value="${back}">` : ''
+function returnPathField(returnPath: string): Html | '' {
+  return returnPath ? html`<input type="hidden" name="back" value="${returnPath}">` : ''
 }
 
-/** @param token the form token; null: without a form to send it again @param back the page to return to */
-export function mailRow(mail: ListedMail, token: string | null, back = ''): Html {
+/** @param token the form token; null: without a form to send it again @param returnPath the page to return to */
+export function mailRow(mail: ListedMail, token: string | null, returnPath = ''): Html {
   const { mails } = adminTexts
   const isFailed = mail.state === 'failed' || mail.state === 'expired'
   const canRepeat = isFailed && mail.kind !== 'sign_in' && mail.sealedContent !== null
-  const kind = { queued: 'warn', sent: 'active', failed: 'revoked', expired: 'expired' }[mail.state]
-  return html`<li class="item"><div class="what">${recipient(mail)}<p>${mails.kinds[mail.kind]} · ${mails.attempts(mail.attempts)}${mail.lastError ? html` · ${mail.lastError}` : ''}</p></div><p class="when"><span class="tag ${kind}">${mails.states[mail.state]}</span> ${time(mail.createdAt)}</p>${token && canRepeat ? html`<form class="buttons" method="post" action="/admin/mails/again">${formToken(token)}${backField(back)}<input type="hidden" name="id" value="${mail.id}"><button class="second small">${mails.again}<span class="unseen"> ${mail.recipient}</span></button></form>` : ''}</li>`
+  const tagClass = { queued: 'warn', sent: 'active', failed: 'revoked', expired: 'expired' }[mail.state]
+  return html`<li class="item"><div class="what">${recipient(mail)}<p>${mails.kinds[mail.kind]} · ${mails.attempts(mail.attempts)}${mail.lastError ? html` · ${mail.lastError}` : ''}</p></div><p class="when"><span class="tag ${tagClass}">${mails.states[mail.state]}</span> ${time(mail.createdAt)}</p>${token && canRepeat ? html`<form class="buttons" method="post" action="/admin/mails/again">${formToken(token)}${returnPathField(returnPath)}<input type="hidden" name="id" value="${mail.id}"><button class="second small">${mails.again}<span class="unseen"> ${mail.recipient}</span></button></form>` : ''}</li>`
 }
 
 function recipient({ recipient, userId }: ListedMail): Html {
@@ -88,13 +88,13 @@ function recipient({ recipient, userId }: ListedMail): Html {
 
 export function changeMails(kit: PageKit, c: PageContext): Promise<Response> {
   return act(kit, c, '/admin/mails', 'mail_queued', async (form, by) => {
-    const back = form.has('back') ? destinationOf(form.get('back') ?? '') : '/admin/mails'
+    const returnPath = form.has('back') ? destinationOf(form.get('back') ?? '') : '/admin/mails'
     const done = await change(kit, c.req.param('act'), form, by())
     const query = new URLSearchParams({
-      ...(back === '/admin/users' && { query: form.get('address') ?? '' }),
+      ...(returnPath === '/admin/users' && { query: form.get('address') ?? '' }),
       done,
     })
-    return c.redirect(`${back}?${query.toString()}`, 303)
+    return c.redirect(`${returnPath}?${query.toString()}`, 303)
   })
 }
 

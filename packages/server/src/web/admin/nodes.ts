@@ -33,15 +33,15 @@ ${signingKeys(kit, isEditable)}`
   return renderAdmin(kit, c, 'nodes', { title: nodes.title }, body)
 }
 
-/** Problems first. */
+/** A card with the results of the checks, problems first. */
 function findingsCard(findings: readonly Finding[], isWhole: boolean): Html {
   const { nodes } = adminTexts
   const problems = findings.filter(({ ok }) => !ok)
   const sorted = [...problems, ...findings.filter(({ ok }) => ok)]
   const row = ({ check, ok, detail }: Finding) =>
     html`<li class="item finding"><span class="tag ${ok ? 'active' : 'revoked'}">${ok ? nodes.ok : nodes.look}</span><div class="what"><span class="name">${check.replaceAll('_', ' ')}</span><p>${detail}</p></div></li>`
-  const more = isWhole ? '' : html` <a href="/admin/nodes?check=all">${nodes.checkAll}</a>`
-  return html`<section class="card flush"><div class="card-head"><h2>${nodes.health(problems.length)}</h2><p class="quiet">${isWhole ? nodes.checkedAll : nodes.checkedSome}${more}</p></div><ul class="list">${sorted.map(row)}</ul></section>`
+  const checkAllLink = isWhole ? '' : html` <a href="/admin/nodes?check=all">${nodes.checkAll}</a>`
+  return html`<section class="card flush"><div class="card-head"><h2>${nodes.health(problems.length)}</h2><p class="quiet">${isWhole ? nodes.checkedAll : nodes.checkedSome}${checkAllLink}</p></div><ul class="list">${sorted.map(row)}</ul></section>`
 }
 
 function signingKeys(kit: PageKit, isEditable: boolean): Html {

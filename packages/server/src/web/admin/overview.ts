@@ -7,13 +7,13 @@ import { mailRow } from './mails.ts'
 import { periodLinks, periodOf, reportOf, statisticsCharts } from './statistics-charts.ts'
 import { adminTexts } from './texts.ts'
 
-const LATEST = 5
+const LATEST_ROWS = 5
 
 /** /admin: running nodes, queues, statistics over time, and the latest audited acts. */
 export async function renderOverview(kit: PageKit, c: PageContext): Promise<Response> {
   requireReader(kit, c)
   const { overview, people } = adminTexts
-  const page = { limit: LATEST, after: null }
+  const page = { limit: LATEST_ROWS, after: null }
   const period = periodOf(c.req.query('period'))
   // Stores pending counts first, so that totals agree with the current gauges. Counts that cannot be stored are kept
   // for later.

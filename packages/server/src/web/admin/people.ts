@@ -23,7 +23,7 @@ export async function renderPeople(kit: PageKit, c: PageContext): Promise<Respon
   const query = (c.req.query('query') ?? '').trim().slice(0, MAX_QUERY_LENGTH)
   const status = STATUSES.find(each => each === c.req.query('status'))
   const role = USER_ROLES.find(each => each === c.req.query('role'))
-  const slice = await find(kit, query, status, role, c.req.query('cursor'))
+  const slice = await findPeople(kit, query, status, role, c.req.query('cursor'))
   const total = query || status || role ? null : await kit.statistics.people()
   const foot = listFoot(c, {
     path: '/admin/users',
@@ -32,19 +32,19 @@ export async function renderPeople(kit: PageKit, c: PageContext): Promise<Respon
     total,
     next: slice.next && { cursor: encodeCursor(slice.next) },
   })
-  const unknown = slice.rows.length === 0 ? parseEmailAddress(query) : null
+  const unknownAddress = slice.rows.length === 0 ? parseEmailAddress(query) : null
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
-  const nobody = unknown
-    ? await strangerCard(kit, unknown, token)
+  const noResult = unknownAddress
+    ? await strangerCard(kit, unknownAddress, token)
     : html`<section class="card flush">${empty(people.nobody, people.nobodyLead)}</section>`
   const body = html`${pageHead(people.title, people.lead)}
 <form method="get" action="/admin/users" class="inline spaced" role="search"><div class="field"><label for="query">${people.query}</label><input id="query" name="query" value="${query}" autocomplete="off" spellcheck="false" maxlength="${MAX_QUERY_LENGTH}"></div><button>${people.search}</button></form>
 <nav class="filter" aria-label="${people.columns.status}">${filters(status, role)}</nav>
-${slice.rows.length === 0 && !foot ? nobody : html`<section class="card flush">${peopleTable(slice.rows, signedIn.user.id)}${foot}</section>`}`
+${slice.rows.length === 0 && !foot ? noResult : html`<section class="card flush">${peopleTable(slice.rows, signedIn.user.id)}${foot}</section>`}`
   return renderAdmin(kit, c, 'people', { title: people.title }, body)
 }
 
-async function find(
+async function findPeople(
   kit: PageKit,
   query: string,
   status: UserStatus | undefined,
@@ -78,7 +78,8 @@ function filters(status: UserStatus | undefined, role: UserRole | undefined): Ht
     ),
   ]
   return links.map(
-    ([href, label, here]) => html`<a href="${href}"${here ? raw(' aria-current="true"') : ''}>${label}</a>`,
+    ([href, label, isCurrent]) =>
+      html`<a href="${href}"${isCurrent ? raw(' aria-current="true"') : ''}>${label}</a>`,
   )
 }
 
@@ -93,8 +94,8 @@ ${users.map(
 }
 
 export function statusTag(status: UserStatus): Html {
-  const kind = { active: 'active', suspended: 'warn', deleted: 'revoked' }[status]
-  return html`<span class="tag ${kind}">${adminTexts.statuses[status]}</span>`
+  const tagClass = { active: 'active', suspended: 'warn', deleted: 'revoked' }[status]
+  return html`<span class="tag ${tagClass}">${adminTexts.statuses[status]}</span>`
 }
 
 /** A tag next to the name of the person who views the page. */
@@ -102,7 +103,7 @@ export function youTag(): Html {
   return html` <span class="tag you">${adminTexts.you}</span>`
 }
 
-/** @throws KeywayError `not_found` */
+/** The person whose id the path contains. @throws KeywayError `not_found` */
 export async function personOf(kit: PageKit, c: PageContext): Promise<User> {
   const id = parseId(c.req.param('id') ?? '')
   const user = id && (await kit.users.get(id))

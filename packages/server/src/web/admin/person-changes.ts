@@ -13,26 +13,26 @@ import { MAX_DESCRIPTION_LENGTH } from './person-forms.ts'
 import { adminTexts, type Notice } from './texts.ts'
 
 /** Number of keys that one statement reads in order to revoke them. */
-const KEYS = 100
+const KEY_BATCH = 100
 /** More keys than anybody has. */
 const MAX_COUNTED = 1_000_000
 
 /** GET /admin/users/:id/revoke-keys: asks for confirmation, with the number of keys. */
 export async function renderRevokeAllKeys(kit: PageKit, c: PageContext): Promise<Response> {
   const id = parseId(c.req.param('id') ?? '') ?? ''
-  const back = `/admin/users/${id}`
-  requireChanger(kit, c, back)
+  const returnPath = `/admin/users/${id}`
+  requireChanger(kit, c, returnPath)
   const user = await personOf(kit, c)
   const count = await kit.store.apiKeys.countActive(id, kit.clock.now(), MAX_COUNTED)
-  if (count === 0) return c.redirect(back, 303)
+  if (count === 0) return c.redirect(returnPath, 303)
   return renderQuestion(kit, c, {
     section: 'people',
     title: texts.keyList.revokeTitle({ count }),
     body: html`<p>${user.email}</p><p>${adminTexts.person.revokeAllLead}</p>`,
-    action: `${back}/revoke-keys`,
+    action: `${returnPath}/revoke-keys`,
     fields: reasonField('reason', true),
     submit: texts.keyList.revokeNow({ count }),
-    cancel: { href: back, label: adminTexts.cancel },
+    cancel: { href: returnPath, label: adminTexts.cancel },
   })
 }
 
@@ -44,10 +44,10 @@ export async function changePerson(kit: PageKit, c: PageContext): Promise<Respon
   const [done, work] = found
   return act(kit, c, `/admin/users/${id}`, done, async (form, by) => {
     const user = await personOf(kit, c)
-    const who = by(form.get('reason') ?? undefined)
-    if (user.id === who.actor.id && LOCKS_OUT.has(c.req.param('act')!))
+    const actedBy = by(form.get('reason') ?? undefined)
+    if (user.id === actedBy.actor.id && LOCKS_OUT.has(c.req.param('act')!))
       throw invalid(adminTexts.person.notYourself)
-    await work(kit, user, form, who)
+    await work(kit, user, form, actedBy)
   })
 }
 
@@ -95,10 +95,10 @@ function endSession(...[kit, { id }, form, by]: Parameters<Act>) {
 
 async function revokeKeys(...[kit, { id }, _form, by]: Parameters<Act>) {
   requireReason(by)
-  for (let rest = true; rest; ) {
-    const { rows, next } = await kit.apiKeys.list(id, 'active', { limit: KEYS, after: null })
+  for (let hasMore = true; hasMore; ) {
+    const { rows, next } = await kit.apiKeys.list(id, 'active', { limit: KEY_BATCH, after: null })
     for (const key of rows) await kit.apiKeys.revokeById(key.id, by)
-    rest = next !== null
+    hasMore = next !== null
   }
 }
 

@@ -67,7 +67,11 @@ export function selfCard(): Html {
   return html`<section class="card"><h2>${person.self}</h2><p class="quiet">${person.selfLead}</p><p class="buttons below"><a class="button second small" href="/sessions">${person.ownSessions}</a> <a class="button second small" href="/account">${person.ownAccount}</a></p></section>`
 }
 
-/** A card that says why the account is suspended, with the form that activates it. @param by who suspended it and why, where known */
+/**
+ * A card that says why the account is suspended, with the form that activates it.
+ *
+ * @param by who suspended it, when and why; null if the audit does not have it
+ */
 export function suspensionCard(user: User, by: Html | null, token: string | null): Html {
   const { person } = adminTexts
   const lift = token

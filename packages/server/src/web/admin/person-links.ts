@@ -8,17 +8,17 @@ export type PersonLink = (id: string) => Html
 
 /** Links to these people, labelled with their addresses, which one query reads. A deleted account has no address. */
 export async function personLinks(kit: PageKit, ids: readonly (string | null)[]): Promise<PersonLink> {
-  return (await knownPeople(kit, ids)).link
+  return (await peopleById(kit, ids)).link
 }
 
 /** As `personLinks`, together with whether each person is suspended. */
-export async function knownPeople(
+export async function peopleById(
   kit: PageKit,
   ids: readonly (string | null)[],
 ): Promise<{ link: PersonLink; isSuspended(id: string): boolean }> {
   const { deleted } = adminTexts.people
-  const wanted = [...new Set(ids.filter(id => id !== null))]
-  const people = new Map((await kit.store.users.findMany(wanted)).map(user => [user.id, user]))
+  const uniqueIds = [...new Set(ids.filter(id => id !== null))]
+  const people = new Map((await kit.store.users.findMany(uniqueIds)).map(user => [user.id, user]))
   return {
     link: id => html`<a href="/admin/users/${id}" title="${id}">${people.get(id)?.email ?? deleted}</a>`,
     isSuspended: id => people.get(id)?.status === 'suspended',

@@ -11,7 +11,8 @@ import { adminTexts } from './texts.ts'
  * The sessions of a person, with forms to end one or all of them.
  *
  * @param token the form token; null: without forms
- * @param current the id of the session that reads the page, on the page of its own account: it cannot be ended here
+ * @param current the reader's own session, which cannot be ended here, if this is the reader's own account; otherwise
+ * null
  */
 export function sessionsCard(
   kit: PageKit,
@@ -40,9 +41,9 @@ function sessionRow(
   const client = session.client ? describeClient(session.client) : texts.sessions.unknownClient
   const app = session.kind === 'app' ? html` <span class="tag">${session.appId}</span>` : ''
   const isCurrent = session.id === current
-  const end =
+  const endForm =
     token && !isCurrent
       ? html`<form class="buttons" method="post" action="/admin/users/${id}/end-session">${formToken(token)}<input type="hidden" name="session" value="${session.id}"><button class="second small harm">${texts.sessions.end}<span class="unseen"> ${client}, ${session.network}</span></button></form>`
       : ''
-  return html`<li class="item"><div class="what"><span class="name">${client}</span>${app}${isCurrent ? html` <span class="tag active">${person.thisSession}</span>` : ''}<p><code>${session.network}</code> · ${person.signedIn} ${ago(session.createdAt, now)}</p></div><p class="when">${texts.sessions.used} ${ago(session.lastUsedAt, now)}</p>${end}</li>`
+  return html`<li class="item"><div class="what"><span class="name">${client}</span>${app}${isCurrent ? html` <span class="tag active">${person.thisSession}</span>` : ''}<p><code>${session.network}</code> · ${person.signedIn} ${ago(session.createdAt, now)}</p></div><p class="when">${texts.sessions.used} ${ago(session.lastUsedAt, now)}</p>${endForm}</li>`
 }

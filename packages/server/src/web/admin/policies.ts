@@ -58,29 +58,29 @@ export async function changePolicies(kit: PageKit, c: PageContext): Promise<Resp
 function render(kit: PageKit, c: PageContext, fields: Fields, problem: string | null = null) {
   const { policies } = adminTexts
   const isEditable = mayChange(kit, requireReader(kit, c))
-  const lock = isEditable ? '' : raw(' disabled')
+  const disabled = isEditable ? '' : raw(' disabled')
   const input = (name: FieldName, label: string, hint = '', mode = 'text') =>
     html`<div class="field"><label for="${name}">${label}</label><input id="${name}" name="${name}" value="${fields[name]}" inputmode="${mode}" maxlength="${MAX_TEXT_LENGTH}" autocomplete="off" spellcheck="false"${hint ? raw(` aria-describedby="${name}-hint"`) : ''}>${hint ? html`<p class="hint" id="${name}-hint">${hint}</p>` : ''}</div>`
-  const tick = (name: FieldName, label: string) =>
+  const checkbox = (name: FieldName, label: string) =>
     html`<div class="choice"><input type="checkbox" id="${name}" name="${name}" value="yes"${fields[name] ? raw(' checked') : ''}><div><label for="${name}">${label}</label></div></div>`
   const signUps = SIGN_UPS.map(
     each =>
       html`<div class="choice"><input type="radio" id="sign-up-${each}" name="sign_up" value="${each}"${fields.sign_up === each ? raw(' checked') : ''}><div><label for="sign-up-${each}">${policies.signUps[each]}</label></div></div>`,
   )
-  const fieldsets = html`<fieldset class="card"${lock}><legend>${policies.keys}</legend>
+  const fieldsets = html`<fieldset class="card"${disabled}><legend>${policies.keys}</legend>
 ${input('max_lifetime', policies.maxLifetime, policies.maxLifetimeHint, 'numeric')}
-${tick('expiry_required', policies.expiryRequired)}
+${checkbox('expiry_required', policies.expiryRequired)}
 ${input('default_lifetime', policies.defaultLifetime, '', 'numeric')}
-${tick('unrestricted', policies.unrestricted)}
+${checkbox('unrestricted', policies.unrestricted)}
 ${input('scopes', policies.scopes, policies.scopesHint)}
 <p><a href="/admin/keys?filter=violating">${policies.older}</a></p>
 </fieldset>
-<fieldset class="card"${lock}><legend>${policies.signUp}</legend>
+<fieldset class="card"${disabled}><legend>${policies.signUp}</legend>
 ${signUps}
 ${input('domains', policies.domains, policies.domainsHint)}
 ${input('credit', policies.credit, '', 'decimal')}
 </fieldset>
-<fieldset class="card"${lock}><legend>${policies.limits}</legend>
+<fieldset class="card"${disabled}><legend>${policies.limits}</legend>
 <p class="hint">${policies.limitsHint}</p>
 ${input('maxima', policies.maxima)}
 ${input('defaults', policies.defaults)}
@@ -91,7 +91,7 @@ ${
   isEditable
     ? html`<form method="post" action="/admin/policies">${formToken(kit.forms.token(c))}
 ${fieldsets}
-${saving()}
+${saveCard()}
 </form>`
     : fieldsets
 }`
@@ -105,24 +105,24 @@ ${saving()}
   )
 }
 
-function saving(): Html {
+function saveCard(): Html {
   return html`<div class="card inline">${reasonField('reason')}<button>${adminTexts.policies.save}</button></div>`
 }
 
-function fieldsOf(each: Policies): Fields {
+function fieldsOf(policies: Policies): Fields {
   const limits = (list: readonly RequestLimit[]) => list.map(({ limit, per }) => `${limit}/${per}`).join(', ')
   return {
-    max_lifetime: String(each.maxKeyLifetimeDays ?? ''),
-    default_lifetime: String(each.defaultKeyLifetimeDays),
-    scopes: each.allowedScopes?.join(' ') ?? '',
-    sign_up: each.signUp,
-    domains: each.signUpDomains.join(' '),
-    credit: formatMoney(each.trialCredit),
-    maxima: limits(each.keyLimits),
-    defaults: limits(each.keyDefaults),
-    person: limits(each.personLimits),
-    expiry_required: each.keyExpiryRequired ? 'yes' : '',
-    unrestricted: each.unrestrictedKeysAllowed ? 'yes' : '',
+    max_lifetime: String(policies.maxKeyLifetimeDays ?? ''),
+    default_lifetime: String(policies.defaultKeyLifetimeDays),
+    scopes: policies.allowedScopes?.join(' ') ?? '',
+    sign_up: policies.signUp,
+    domains: policies.signUpDomains.join(' '),
+    credit: formatMoney(policies.trialCredit),
+    maxima: limits(policies.keyLimits),
+    defaults: limits(policies.keyDefaults),
+    person: limits(policies.personLimits),
+    expiry_required: policies.keyExpiryRequired ? 'yes' : '',
+    unrestricted: policies.unrestrictedKeysAllowed ? 'yes' : '',
   }
 }
 
@@ -146,21 +146,21 @@ function typedFields(form: URLSearchParams): Fields {
 /** @throws KeywayError `invalid_request` with the label of the wrong field */
 function parse(typed: Fields): Policies {
   const { policies } = adminTexts
-  const scopes = listed(typed.scopes)
-  const domains = listed(typed.domains)
+  const scopes = splitList(typed.scopes)
+  const domains = splitList(typed.domains)
   const hasBadScope = scopes.length > MAX_LISTED || scopes.some(each => scopeProblem(each) !== null)
   return {
     maxKeyLifetimeDays: typed.max_lifetime === '' ? null : days(typed.max_lifetime, policies.maxLifetime),
     keyExpiryRequired: typed.expiry_required !== '',
     defaultKeyLifetimeDays: days(typed.default_lifetime, policies.defaultLifetime),
-    allowedScopes: hasBadScope ? bad(policies.scopes) : scopes.length > 0 ? scopes : null,
+    allowedScopes: hasBadScope ? refuse(policies.scopes) : scopes.length > 0 ? scopes : null,
     unrestrictedKeysAllowed: typed.unrestricted !== '',
-    signUp: SIGN_UPS.find(each => each === typed.sign_up) ?? bad(policies.signUp),
+    signUp: SIGN_UPS.find(each => each === typed.sign_up) ?? refuse(policies.signUp),
     signUpDomains:
       domains.length > MAX_SIGN_UP_DOMAINS
-        ? bad(policies.domains)
-        : domains.map(text => parseDomain(text) ?? bad(policies.domains)),
-    trialCredit: parseAmountOrZero(typed.credit) ?? bad(policies.credit),
+        ? refuse(policies.domains)
+        : domains.map(text => parseDomain(text) ?? refuse(policies.domains)),
+    trialCredit: parseAmountOrZero(typed.credit) ?? refuse(policies.credit),
     keyLimits: limits(typed.maxima, policies.maxima),
     keyDefaults: limits(typed.defaults, policies.defaults),
     personLimits: limits(typed.person, policies.person),
@@ -169,21 +169,21 @@ function parse(typed: Fields): Policies {
 
 const MAX_LISTED = 100
 
-function listed(text: string): string[] {
+function splitList(text: string): string[] {
   return [...new Set(text.split(/[\s,]+/).filter(Boolean))]
 }
 
 function days(text: string, label: string): number {
   const count = /^\d{1,5}$/.test(text) ? Number(text) : 0
-  return count >= 1 && count <= MAX_LIFETIME_DAYS ? count : bad(label)
+  return count >= 1 && count <= MAX_LIFETIME_DAYS ? count : refuse(label)
 }
 
 function limits(text: string, label: string): RequestLimit[] {
-  const parsed = listed(text).map(each => parseRequestLimit(each) ?? bad(label))
-  return sortedRequestLimits(parsed) ?? bad(label)
+  const parsed = splitList(text).map(each => parseRequestLimit(each) ?? refuse(label))
+  return sortedRequestLimits(parsed) ?? refuse(label)
 }
 
-function bad(label: string): never {
+function refuse(label: string): never {
   throw invalid(adminTexts.policies.bad(label))
 }
 

@@ -38,8 +38,8 @@ export async function renderRevokeKeys(kit: PageKit, c: PageContext): Promise<Re
 export function revokeKeys(kit: PageKit, c: PageContext): Promise<Response> {
   return act(kit, c, '/admin/keys', 'keys_revoked', async (form, by) => {
     const selected = await activeKeys(kit, form.getAll('id'))
-    const who = by(form.get('reason') ?? undefined)
-    for (const { id } of selected) await kit.apiKeys.revokeById(id, who)
+    const actedBy = by(form.get('reason') ?? undefined)
+    for (const { id } of selected) await kit.apiKeys.revokeById(id, actedBy)
     return c.redirect(`/admin/keys?revoked=${selected.length}`, 303)
   })
 }

@@ -8,7 +8,7 @@ import type { PageKit } from '../kit.ts'
 import { day, formToken, type Html, time } from '../layout.ts'
 import { adminTexts } from './texts.ts'
 
-/** Whether sign-in mail reaches an address, and codes are accepted: what support is asked most. */
+/** Whether sign-in mail reaches an address, and codes are accepted: the questions that support is asked most. */
 export interface SignInState {
   email: EmailAddress
   suppression: Suppression | null
@@ -39,17 +39,17 @@ export function signInFacts(state: SignInState): [label: string, value: Html][] 
 }
 
 /**
- * The obstacles to signing in, each with the form that removes it; empty if there are none. @param token the form
- * token; null: without forms @param back the page to return to
- * @param token null: nothing can be changed from here
- * @param back the page to return to
+ * The obstacles to signing in, each with the form that removes it; empty if there are none.
+ *
+ * @param token the form token; null: without forms
+ * @param returnPath the page to return to
  */
-export function obstaclesOf(state: SignInState, token: string | null, back: string): Html | '' {
+export function obstaclesOf(state: SignInState, token: string | null, returnPath: string): Html | '' {
   const { email, suppression, limits } = state
   const { signIn, mails, person } = adminTexts
   const form = (act: string, label: string) =>
     token
-      ? html`<form class="buttons" method="post" action="/admin/mails/${act}">${formToken(token)}<input type="hidden" name="back" value="${back}"><input type="hidden" name="address" value="${email}"><button class="second small">${label}</button></form>`
+      ? html`<form class="buttons" method="post" action="/admin/mails/${act}">${formToken(token)}<input type="hidden" name="back" value="${returnPath}"><input type="hidden" name="address" value="${email}"><button class="second small">${label}</button></form>`
       : ''
   const items = [
     ...(suppression

@@ -30,9 +30,10 @@ const texts = {
     'Counts of other nodes, of exchanges and of API calls are complete up to some seconds ago. Live agents are counted every minute.',
 }
 
-interface Shown {
+interface ChartedNumber {
   id: string
   title: string
+  /** For a number that is measured, not summed: `now` shows its current value, `peak` also its maximum. */
   gauge?: 'now' | 'peak'
   kind: Series['kind']
   of(bucket: StatisticBucket): number | null
@@ -41,7 +42,7 @@ interface Shown {
 const refusedOf = ({ refused }: StatisticBucket) =>
   Object.values(refused).reduce((sum, count) => sum + count, 0)
 
-const SHOWN: readonly Shown[] = [
+const CHARTED_NUMBERS: readonly ChartedNumber[] = [
   { id: 'people', title: 'People', gauge: 'now', kind: 'level', of: ({ people }) => people },
   { id: 'sign-ups', title: 'Sign-ups', kind: 'uses', of: ({ sign_ups }) => sign_ups },
   { id: 'sign-ins', title: 'Sign-ins', kind: 'uses', of: ({ sign_ins }) => sign_ins },
@@ -90,15 +91,15 @@ export function statisticsCharts(
   { people, agents }: CurrentValues,
 ): Html {
   const { unit } = PERIODS[period]
-  const last = measured.at(-1)!
-  const present = {
-    ...last,
-    people: people ?? last.people,
-    live_agents: Math.max(agents, last.live_agents ?? 0),
+  const lastBucket = measured.at(-1)!
+  const currentBucket = {
+    ...lastBucket,
+    people: people ?? lastBucket.people,
+    live_agents: Math.max(agents, lastBucket.live_agents ?? 0),
   }
-  const buckets = [...measured.slice(0, -1), present]
+  const buckets = [...measured.slice(0, -1), currentBucket]
   const [from, to] = [axisLabel(buckets[0]!.start, unit), axisLabel(buckets.at(-1)!.start, unit)]
-  const charts = SHOWN.map(({ id, title, gauge, kind, of }) => {
+  const charts = CHARTED_NUMBERS.map(({ id, title, gauge, kind, of }) => {
     const values = buckets.map(of)
     const { figure, note } = summaryOf(values, unit, gauge, { people, agents })
     const description = `${title}, ${PERIODS[period].label}: ${`${figure} ${note}`.trim()}.`
@@ -112,16 +113,16 @@ export function statisticsCharts(
 function summaryOf(
   values: readonly (number | null)[],
   unit: UsageUnit,
-  gauge: Shown['gauge'],
+  gauge: ChartedNumber['gauge'],
   { people, agents }: CurrentValues,
 ) {
-  const known = values.filter(value => value !== null)
-  if (known.length === 0) return { figure: '–', note: texts.unknown }
+  const measuredValues = values.filter(value => value !== null)
+  if (measuredValues.length === 0) return { figure: '–', note: texts.unknown }
   if (gauge === 'now')
-    return { figure: formatCount(known.at(-1)!), note: people === null ? texts.hourly : texts.now }
+    return { figure: formatCount(measuredValues.at(-1)!), note: people === null ? texts.hourly : texts.now }
   if (gauge === 'peak')
-    return { figure: formatCount(agents), note: texts.peak(formatCount(Math.max(...known))) }
-  const [sum, most] = [known.reduce((sum, value) => sum + value, 0), Math.max(...known)]
+    return { figure: formatCount(agents), note: texts.peak(formatCount(Math.max(...measuredValues))) }
+  const [sum, most] = [measuredValues.reduce((sum, value) => sum + value, 0), Math.max(...measuredValues)]
   return { figure: formatCount(sum), note: sum === 0 ? '' : texts.most[unit](formatCount(most)) }
 }
 
@@ -134,12 +135,14 @@ function axisLabel(at: Instant, unit: UsageUnit): string {
 /** A table of all buckets with activity, newest first. */
 function table(buckets: readonly StatisticBucket[], period: Period): Html {
   const { unit } = PERIODS[period]
-  const used = buckets.filter(bucket => SHOWN.some(({ of }) => (of(bucket) ?? 0) > 0)).toReversed()
-  if (used.length === 0) return html`<p class="card-foot quiet">${texts.nothing}</p>`
-  const show = unit === 'hour' ? time : day
-  return html`<table><thead><tr><th scope="col">${texts[unit]}</th>${SHOWN.map(({ title }) => html`<th scope="col" class="amount">${title}</th>`)}</tr></thead><tbody>
-${used.map(
-  bucket => html`<tr><th scope="row">${show(bucket.start)}</th>${SHOWN.map(({ of }) => html`<td class="amount">${of(bucket) ?? '–'}</td>`)}</tr>
+  const activeBuckets = buckets
+    .filter(bucket => CHARTED_NUMBERS.some(({ of }) => (of(bucket) ?? 0) > 0))
+    .toReversed()
+  if (activeBuckets.length === 0) return html`<p class="card-foot quiet">${texts.nothing}</p>`
+  const formatStart = unit === 'hour' ? time : day
+  return html`<table><thead><tr><th scope="col">${texts[unit]}</th>${CHARTED_NUMBERS.map(({ title }) => html`<th scope="col" class="amount">${title}</th>`)}</tr></thead><tbody>
+${activeBuckets.map(
+  bucket => html`<tr><th scope="row">${formatStart(bucket.start)}</th>${CHARTED_NUMBERS.map(({ of }) => html`<td class="amount">${of(bucket) ?? '–'}</td>`)}</tr>
 `,
 )}</tbody></table>`
 }

@@ -11,7 +11,7 @@ import type { PageContext, PageKit } from '../kit.ts'
 import { day, empty, formToken, type Html, pageHead, time } from '../layout.ts'
 import { notFound } from '../problem.ts'
 import { act, backTo, mayChange, refusalOf, renderAdmin, requireReader } from './acting.ts'
-import { line } from './app-form.ts'
+import { textField } from './app-form.ts'
 import { type DangerousAct, dangerCard } from './danger.ts'
 import { deliveriesCard, testResult } from './deliveries.ts'
 import type { Notice } from './texts.ts'
@@ -69,7 +69,7 @@ function settingsFields({ url, events }: Typed): Html {
   const fieldsets = [...groups].map(
     ([group, types]) => html`<fieldset><legend>${group}</legend>${types.map(choice)}</fieldset>`,
   )
-  return html`${line('url', texts.url, url, { required: true, hint: texts.urlHint })}
+  return html`${textField('url', texts.url, url, { required: true, hint: texts.urlHint })}
 <fieldset class="events"><legend>${texts.events}</legend><p class="hint">${texts.eventsHint}</p><div class="columns">${fieldsets}</div></fieldset>`
 }
 
@@ -116,7 +116,7 @@ async function renderOne(
   kit: PageKit,
   c: PageContext,
   webhook: WebhookStatus,
-  { problem = null, above = '' }: { problem?: string | null; above?: Html | '' } = {},
+  { problem = null, testCard = '' }: { problem?: string | null; testCard?: Html | '' } = {},
 ): Promise<Response> {
   const signedIn = requireReader(kit, c)
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
@@ -124,7 +124,7 @@ async function renderOne(
   const body = html`${backTo('webhooks')}
 <div class="head"><div><h1>${webhook.url}</h1><p class="lead">${stateTag(webhook)} ${texts.created} ${day(createdAt)} · ${copyable('webhook-id', webhook.id)}</p></div></div>
 ${dropped > 0 ? html`<p class="banner notice">${texts.dropped(dropped)}</p>` : ''}
-${above}
+${testCard}
 ${token ? actions(webhook, token) : ''}
 ${await deliveriesCard(kit, c, webhook.id, token)}
 ${secretsCard(webhook, token)}
@@ -190,8 +190,8 @@ export function changeWebhook(kit: PageKit, c: PageContext): Promise<Response> {
       case 'remove-secret':
         return webhooks.removeSecret(id, parseId(form.get('secret') ?? '') ?? '', by())
       case 'test': {
-        const above = testResult(await webhooks.test(id, by()))
-        return renderOne(kit, c, await webhooks.find(id), { above })
+        const testCard = testResult(await webhooks.test(id, by()))
+        return renderOne(kit, c, await webhooks.find(id), { testCard })
       }
       case 'send-again':
         return webhooks.sendAgain(parseId(form.get('delivery') ?? '') ?? '', by())

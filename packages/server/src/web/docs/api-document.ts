@@ -52,7 +52,7 @@ export interface Operation extends ApiOperation {
 
 /** All operations, in the order of the tags and, within a tag, of the routes. */
 export function operationsOf(document: ApiDocument): Operation[] {
-  const all = Object.entries(document.paths).flatMap(([path, methods]) =>
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({
       ...operation,
       method: method.toUpperCase(),
@@ -60,7 +60,7 @@ export function operationsOf(document: ApiDocument): Operation[] {
       tag: operation.tags[0]!,
     })),
   )
-  return document.tags.flatMap(({ name }) => all.filter(({ tag }) => tag === name))
+  return document.tags.flatMap(({ name }) => operations.filter(({ tag }) => tag === name))
 }
 
 /** Tags whose operations are documented for operators only. */
@@ -70,7 +70,7 @@ export function isForOperators(tag: string): boolean {
   return OPERATORS_TAGS.includes(tag)
 }
 
-/** The media type of a body to show: JSON if there are several. */
+/** The body with its first media type, which is JSON if there are several; null for an operation without a body. */
 export function bodyOf({ requestBody }: ApiOperation): { type: string; content: Content } | null {
   const [type, content] = Object.entries(requestBody?.content ?? {})[0] ?? []
   return type && content ? { type, content } : null

@@ -6,12 +6,12 @@ import { codeBlock } from './code.ts'
 import { type Docs, renderInFrame } from './frame.ts'
 import { inline } from './inline.ts'
 
-const ALL: Readonly<Record<string, ProblemKind>> = PROBLEMS
+const PROBLEM_KINDS: Readonly<Record<string, ProblemKind>> = PROBLEMS
 
 /** /docs/errors: all error codes. */
 export function renderErrors(docs: Docs, c: PageContext) {
   const { docs: words } = texts
-  const rows = Object.entries(ALL).sort(([, one], [, other]) => one.status - other.status)
+  const rows = Object.entries(PROBLEM_KINDS).sort(([, one], [, other]) => one.status - other.status)
   const body = html`<h1>${words.errors}</h1>
 <div class="scroll" tabindex="0"><table><thead><tr><th scope="col">${words.code}</th><th scope="col">${words.status}</th><th scope="col">${words.meaning}</th></tr></thead><tbody>${rows.map(([code, { status, title }]) => html`<tr><td><a href="/errors/${code}"><code>${code}</code></a></td><td>${status}</td><td>${title}</td></tr>`)}</tbody></table></div>`
   return renderInFrame(docs, c, { title: words.errors, body, current: '/docs/errors' })
@@ -19,8 +19,8 @@ export function renderErrors(docs: Docs, c: PageContext) {
 
 /** /errors/{code}: the page that the `type` of a problem document refers to. Null: there is no such code. */
 export function renderError(docs: Docs, c: PageContext, code: string) {
-  if (!Object.hasOwn(ALL, code)) return null
-  const { status, title, help } = ALL[code]!
+  if (!Object.hasOwn(PROBLEM_KINDS, code)) return null
+  const { status, title, help } = PROBLEM_KINDS[code]!
   const { docs: words } = texts
   const calls = docs.operations.filter(({ responses }) =>
     Object.hasOwn(responses[String(status)]?.content?.['application/problem+json']?.examples ?? {}, code),

@@ -53,7 +53,7 @@ interface Call {
   path: string
   /** Values of the path parameters. */
   params: string[]
-  /** The credential of the call: a session, a session or key, an app, or none. */
+  /** The credential of the call. `owner`: a session or an API key. `app`: the app's id and secret. */
   by: 'session' | 'owner' | 'app' | 'nobody'
   idempotencyKey: string | null
   body: Record<string, unknown> | null
@@ -168,8 +168,8 @@ function fetchCall({ publicUrl, method, path, by, idempotencyKey, body, isForm }
         ]
       : []),
   ]
-  const given = options.length > 0 ? `, {\n  ${options.join(',\n  ')},\n}` : ''
-  return `const answer = await fetch('${publicUrl}${path}'${given})
+  const optionsArgument = options.length > 0 ? `, {\n  ${options.join(',\n  ')},\n}` : ''
+  return `const answer = await fetch('${publicUrl}${path}'${optionsArgument})
 console.log(answer.status, await answer.text())`
 }
 
@@ -182,10 +182,10 @@ function javascript(value: unknown): string {
 }
 
 function pythonSdk({ publicUrl, by, params, body }: Call, { name, fields }: SdkMethod): string {
-  const given = Object.entries(body ?? {}).filter(([field]) => !fields || fields.includes(field))
+  const bodyFields = Object.entries(body ?? {}).filter(([field]) => !fields || fields.includes(field))
   const args = [
     ...params.map(param => `"${param}"`),
-    ...given.map(([field, value]) => `${field}=${python(value)}`),
+    ...bodyFields.map(([field, value]) => `${field}=${python(value)}`),
   ]
   const [client, comment = ''] = CLIENTS.python[by](publicUrl).split('  #')
   return `import asyncio

@@ -10,7 +10,7 @@ export interface DocsPage {
   body: Html
   /** Path of the current menu entry. */
   current: string
-  /** The operation that is shown, if the entry has several. */
+  /** The operation that is shown, if the menu entry covers several. */
   call?: Operation
   status?: number
 }
@@ -31,14 +31,14 @@ export function renderInFrame(
   const { docs } = texts
   const { title, body, status, current } = page
   const framed = html`<div class="docs">
-<details class="docs-menu"><summary>${docs.menu}</summary><div>${current === SEARCH_PATH ? '' : searchForm('')}${menu(operations, page, mayOperate(c))}</div></details>
+<details class="docs-menu"><summary>${docs.menu}</summary><div>${current === SEARCH_PATH ? '' : searchForm('')}${menu(operations, page, mayReadOperatorDocs(c))}</div></details>
 <article class="doc">${body}</article>
 </div>`
   return kit.render(c, { title, current: '/docs', hasDocuments: true }, framed, status)
 }
 
 /** Whether the documents for operators are shown. */
-export function mayOperate(c: PageContext): boolean {
+export function mayReadOperatorDocs(c: PageContext): boolean {
   const { role = 'user' } = c.get('signedIn')?.user ?? {}
   return role !== 'user'
 }
@@ -71,14 +71,14 @@ function menu(operations: readonly Operation[], { current, call }: DocsPage, isO
       ? [[docs.operators, [...guidesOf('operators'), ...tagEntries(true)]] as [string, Entry[]]]
       : []),
   ]
-  const shown = call ? operationPath(call) : current
+  const shownPath = call ? operationPath(call) : current
   const link = ([path, label]: Entry) =>
-    html`<a href="${path}"${path === shown ? raw(' aria-current="page"') : ''}>${label}</a>`
+    html`<a href="${path}"${path === shownPath ? raw(' aria-current="page"') : ''}>${label}</a>`
   const calls = operations.filter(({ tag }) => tagPath(tag) === current)
-  const below = html`<ul>${calls.map(each => html`<li>${link([operationPath(each), each.summary])}</li>`)}</ul>`
+  const operationList = html`<ul>${calls.map(each => html`<li>${link([operationPath(each), each.summary])}</li>`)}</ul>`
   return html`<nav aria-label="${docs.menu}">${groups.map(
     ([title, entries]) =>
-      html`<p>${title}</p><ul>${entries.map(entry => html`<li>${link(entry)}${entry[0] === current && calls.length > 0 ? below : ''}</li>`)}</ul>`,
+      html`<p>${title}</p><ul>${entries.map(entry => html`<li>${link(entry)}${entry[0] === current && calls.length > 0 ? operationList : ''}</li>`)}</ul>`,
   )}</nav>`
 }
 
@@ -86,6 +86,7 @@ export function tagPath(tag: string): string {
   return `/docs/api/${tag.toLowerCase().replaceAll(' ', '-')}`
 }
 
+/** The CSS class of a method's tag; other methods have `warn`. */
 const METHOD_TAGS: Readonly<Record<string, string>> = {
   GET: 'active',
   POST: 'own',

@@ -13,25 +13,25 @@ interface Syntax {
   isData?: boolean
 }
 
-const words = (text: string) => new Set(text.split(' '))
+const wordSet = (text: string) => new Set(text.split(' '))
 
 const SYNTAXES: Readonly<Record<string, Syntax>> = {
-  sh: { comment: '#', quotes: `'"`, keywords: words('until do done if then fi') },
+  sh: { comment: '#', quotes: `'"`, keywords: wordSet('until do done if then fi') },
   ts: {
     comment: '//',
     quotes: '\'"`',
-    keywords: words(
+    keywords: wordSet(
       'async await const else export false for function if import let new null return throw true type undefined while',
     ),
   },
   python: {
     comment: '#',
     quotes: `'"`,
-    keywords: words(
+    keywords: wordSet(
       'and as async await def else except False for from if import in lambda None not or raise return True try while with',
     ),
   },
-  json: { comment: null, quotes: '"', keywords: words('true false null'), isData: true },
+  json: { comment: null, quotes: '"', keywords: wordSet('true false null'), isData: true },
 }
 const ALIASES: Readonly<Record<string, string>> = { js: 'ts', bash: 'sh' }
 

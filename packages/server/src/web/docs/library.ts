@@ -41,9 +41,9 @@ export function createLibrary(publicUrl: string): Library {
   return {
     read(guide) {
       const name = `${guide.slug} ${localization().tag}`
-      const known = rendered.get(name) ?? render(guide, publicUrl)
-      rendered.set(name, known)
-      return known
+      const document = rendered.get(name) ?? render(guide, publicUrl)
+      rendered.set(name, document)
+      return document
     },
   }
 }

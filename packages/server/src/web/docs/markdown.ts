@@ -56,13 +56,13 @@ export function renderMarkdown(source: string, options: MarkdownOptions): Render
       },
     },
   })
-  const [title, ...tokens] = withoutTitle(marked.lexer(options.personalize(source)))
+  const [title, ...tokens] = withoutEmptyBlocks(marked.lexer(options.personalize(source)))
   const parts: string[] = []
   for (let at = 0; at < tokens.length; at++) {
     const token = tokens[at] as Token
     if (token.type === 'heading') sections.push(sectionOf(token as Tokens.Heading, anchors))
     else addText(sections, token)
-    const alternatives = codesFrom(tokens, at)
+    const alternatives = alternativesFrom(tokens, at)
     if (alternatives.length > 1) {
       parts.push(String(codeTabs(alternatives, `code-${at}`)))
       at += alternatives.length - 1
@@ -92,18 +92,19 @@ function labelOf({ text }: Tokens.TableCell): string {
   return escaped(text.replace(/[`*]/g, ''))
 }
 
-/** The first heading, and all blocks after it without empty ones and comments. */
-function withoutTitle(tokens: Token[]): Token[] {
+/** All blocks except empty ones and HTML such as comments, so that the first one is the title. */
+function withoutEmptyBlocks(tokens: Token[]): Token[] {
   return tokens.filter(({ type }) => type !== 'space' && type !== 'html')
 }
 
-function codesFrom(tokens: readonly Token[], start: number): Snippet[] {
+/** The code blocks from `start` on that contain the same code in different languages. */
+function alternativesFrom(tokens: readonly Token[], start: number): Snippet[] {
   const codes: Snippet[] = []
   for (const token of tokens.slice(start)) {
     if (token.type !== 'code') break
-    const next = [...codes, snippetOf(token as Tokens.Code)]
-    if (!areAlternatives(next)) break
-    codes.push(next.at(-1)!)
+    const extended = [...codes, snippetOf(token as Tokens.Code)]
+    if (!areAlternatives(extended)) break
+    codes.push(extended.at(-1)!)
   }
   return codes
 }

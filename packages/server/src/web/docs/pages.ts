@@ -5,26 +5,26 @@ import type { Html } from '../layout.ts'
 import { notFound } from '../problem.ts'
 import { type ApiDocument, isForOperators, type Operation, operationsOf } from './api-document.ts'
 import { renderError, renderErrors } from './errors.ts'
-import { type Docs, mayOperate, operationPath, renderInFrame } from './frame.ts'
+import { type Docs, mayReadOperatorDocs, operationPath, renderInFrame } from './frame.ts'
 import { createLibrary, GUIDES, type Guide } from './library.ts'
 import { renderOperation, renderTag } from './reference.ts'
 import { createSearch } from './search.ts'
 import { makeCall, type Tried, tryForm } from './try.ts'
 
-type Answered = Response | Promise<Response>
+type PageResponse = Response | Promise<Response>
 
 /** The handlers of /docs and /errors. */
 export interface DocsHandlers {
-  guide(c: PageContext): Answered
-  tag(c: PageContext): Answered
-  operation(c: PageContext): Answered
+  guide(c: PageContext): PageResponse
+  tag(c: PageContext): PageResponse
+  operation(c: PageContext): PageResponse
   /** Runs the call that a form describes. */
-  makeCall(c: PageContext): Answered
+  makeCall(c: PageContext): PageResponse
   /** Redirects to a sign-in, which returns to the call. */
-  signIn(c: PageContext): Answered
-  search(c: PageContext): Answered
-  errors(c: PageContext): Answered
-  error(c: PageContext): Answered
+  signIn(c: PageContext): PageResponse
+  search(c: PageContext): PageResponse
+  errors(c: PageContext): PageResponse
+  error(c: PageContext): PageResponse
 }
 
 /** Depth of the headings that a guide's table of contents lists. */
@@ -39,44 +39,44 @@ export function createDocsHandlers(kit: PageKit): DocsHandlers {
 
   return {
     guide: c => renderGuide(c, c.req.param('page') ?? GUIDES[0]!.slug),
-    tag: c => renderTag(docs, document, c, c.req.param('tag')!) ?? missing(),
-    operation: c => renderCall(c, find(c), null),
+    tag: c => renderTag(docs, document, c, c.req.param('tag')!) ?? throwNotFound(),
+    operation: c => renderCall(c, findOperation(c), null),
     async makeCall(c) {
-      const operation = find(c)
+      const operation = findOperation(c)
       if (!kit.api.mayTry(operation.operationId)) throw notFound()
       return renderCall(c, operation, await makeCall(docs, c, operation))
     },
     signIn(c) {
-      kit.cookies.rememberDestination(c, operationPath(find(c)))
+      kit.cookies.rememberDestination(c, operationPath(findOperation(c)))
       return c.redirect('/sign-in', 303)
     },
     search: createSearch(docs, library),
     errors: c => renderErrors(docs, c),
-    error: c => renderError(docs, c, c.req.param('code')!) ?? missing(),
+    error: c => renderError(docs, c, c.req.param('code')!) ?? throwNotFound(),
   }
 
-  function renderGuide(c: PageContext, slug: string): Answered {
+  function renderGuide(c: PageContext, slug: string): PageResponse {
     const guide = GUIDES.find(each => each.slug === slug)
-    if (!guide || (guide.group === 'operators' && !mayOperate(c))) throw notFound()
+    if (!guide || (guide.group === 'operators' && !mayReadOperatorDocs(c))) throw notFound()
     const { title, html: content, sections } = library.read(guide)
     const listed = sections.filter(({ depth }) => depth === LISTED_DEPTH)
-    const list =
+    const contentsList =
       listed.length < MIN_LISTED
         ? ''
         : html`<nav class="on-page" aria-labelledby="on-page"><div><p id="on-page">${texts.docs.onThisPage}</p><ul>${listed.map(({ anchor, heading }) => html`<li><a href="#${anchor}">${heading}</a></li>`)}</ul></div></nav>`
-    // Marked as English, whatever the language of the page.
+    // The guide is marked as English, whatever the language of the page around it.
     const [lead, rest] = splitAtSection(content)
-    const body = html`<div lang="en" dir="ltr"><h1>${title}</h1>${raw(lead)}${list}${raw(rest)}</div>${nextTo(guide)}`
+    const body = html`<div lang="en" dir="ltr"><h1>${title}</h1>${raw(lead)}${contentsList}${raw(rest)}</div>${nextTo(guide)}`
     return renderInFrame(docs, c, { title: guide.label, body, current: `/docs/${slug}` })
   }
 
-  function find(c: PageContext): Operation {
+  function findOperation(c: PageContext): Operation {
     const operation = docs.operations.find(({ operationId }) => operationId === c.req.param('operation'))
-    if (!operation || (isForOperators(operation.tag) && !mayOperate(c))) throw notFound()
+    if (!operation || (isForOperators(operation.tag) && !mayReadOperatorDocs(c))) throw notFound()
     return operation
   }
 
-  function renderCall(c: PageContext, operation: Operation, tried: Tried | null): Answered {
+  function renderCall(c: PageContext, operation: Operation, tried: Tried | null): PageResponse {
     return renderOperation(docs, document, c, operation, tryForm(docs, c, operation, tried))
   }
 }
@@ -96,6 +96,6 @@ function nextTo(guide: Guide): Html {
   return html`<nav class="neighbours" aria-label="${texts.docs.guides}">${link(group[at - 1], 'prev')}${link(group[at + 1], 'next')}</nav>`
 }
 
-function missing(): never {
+function throwNotFound(): never {
   throw notFound()
 }

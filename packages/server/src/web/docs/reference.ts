@@ -12,13 +12,20 @@ import {
 } from './api-document.ts'
 import { codeBlock, codeTabs } from './code.ts'
 import { examplesOf } from './examples.ts'
-import { type Docs, mayOperate, methodAndPath, operationPath, renderInFrame, tagPath } from './frame.ts'
+import {
+  type Docs,
+  mayReadOperatorDocs,
+  methodAndPath,
+  operationPath,
+  renderInFrame,
+  tagPath,
+} from './frame.ts'
 import { inline } from './inline.ts'
 
 /** /docs/api/{tag}: the operations of one tag. Null: there is none that this person may see. */
 export function renderTag(docs: Docs, document: ApiDocument, c: PageContext, slug: string) {
   const tag = document.tags.find(({ name }) => tagPath(name) === `/docs/api/${slug}`)
-  if (!tag || (isForOperators(tag.name) && !mayOperate(c))) return null
+  if (!tag || (isForOperators(tag.name) && !mayReadOperatorDocs(c))) return null
   const calls = docs.operations.filter(each => each.tag === tag.name)
   const body = html`<h1>${tag.name}</h1><p class="lead">${inline(tag.description)}</p>
 <ul class="calls">${calls.map(call => html`<li><a href="${operationPath(call)}">${call.summary}</a><span>${methodAndPath(call)}</span></li>`)}</ul>`
@@ -44,9 +51,9 @@ export function renderOperation(
 <p>${inline(operation.description)}</p>
 ${codeTabs(examplesOf(operation, docs.kit.publicUrl), 'example')}
 ${below}
-${fieldTable(words.path, parameters('path').map(ofParameter))}
-${fieldTable(words.query, parameters('query').map(ofParameter))}
-${fieldTable(words.headers, parameters('header').map(ofParameter))}
+${fieldTable(words.path, parameters('path').map(parameterField))}
+${fieldTable(words.query, parameters('query').map(parameterField))}
+${fieldTable(words.headers, parameters('header').map(parameterField))}
 ${body ? fieldTable(words.body, fieldsOf(body.content.schema, schemas)) : ''}
 ${answers(operation)}
 ${errorCodes(operation)}`
@@ -66,7 +73,7 @@ interface Field {
   description: string
 }
 
-function ofParameter({ name, required, description = '', schema }: Parameter): Field {
+function parameterField({ name, required, description = '', schema }: Parameter): Field {
   return { name, type: typeOf(schema), isRequired: required, description }
 }
 
@@ -107,8 +114,8 @@ function descriptionOf({ description, anyOf = [], items }: Schema): string {
 }
 
 function answers({ responses }: Operation): Html {
-  const good = Object.entries(responses).filter(([status]) => status < '400')
-  return html`<h2>${texts.docs.answers}</h2>${good.map(([status, { description, content }]) => {
+  const successes = Object.entries(responses).filter(([status]) => status < '400')
+  return html`<h2>${texts.docs.answers}</h2>${successes.map(([status, { description, content }]) => {
     const example = Object.values(content ?? {})[0]?.example
     const text = typeof example === 'string' ? example : JSON.stringify(example, null, 2)
     return html`<p><strong>${status}</strong> ${inline(description)}</p>${example === undefined ? '' : codeBlock({ language: 'json', text }, `answer-${status}`)}`

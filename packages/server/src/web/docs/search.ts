@@ -7,7 +7,7 @@ import { isForOperators } from './api-document.ts'
 import {
   type Docs,
   MAX_QUERY_LENGTH,
-  mayOperate,
+  mayReadOperatorDocs,
   operationPath,
   renderInFrame,
   SEARCH_PATH,
@@ -19,13 +19,13 @@ import { GUIDES, type Library } from './library.ts'
 interface Entry {
   path: string
   title: string
-  /** The title of the document that contains it. */
-  of: string
+  /** The title of the guide that contains a section, the method and path of an operation, or the code of an error. */
+  context: string
   text: string
   /** A further name that is searched but not shown. */
   also?: string
   /** The searched texts in lower case, computed once, since anybody may search as often as they like. */
-  lower: { title: string; of: string; text: string }
+  lower: { title: string; context: string; text: string }
   forOperators: boolean
 }
 
@@ -41,19 +41,19 @@ const EXCERPT_LENGTH = 180
 export function createSearch(docs: Docs, library: Library) {
   let entries: Entry[] | undefined
 
-  /** /docs/search?q= */
+  /** Handles /docs/search?q=… */
   return (c: PageContext) => {
     entries ??= allEntries(docs, library)
     const query = (c.req.query('q') ?? '').trim().slice(0, MAX_QUERY_LENGTH)
     const words = wordsOf(query)
     const hits = search(
-      entries.filter(({ forOperators }) => !forOperators || mayOperate(c)),
+      entries.filter(({ forOperators }) => !forOperators || mayReadOperatorDocs(c)),
       words,
     )
-    const { docs: said } = texts
-    // Above the results instead of in the menu, which is closed on phones.
-    const body = html`<h1>${said.searchFor}</h1>${searchForm(query)}${query === '' ? '' : results(query, words, hits)}`
-    return renderInFrame(docs, c, { title: said.searchFor, body, current: SEARCH_PATH })
+    const { docs: labels } = texts
+    // The search form is above the results rather than in the menu, which is closed on phones.
+    const body = html`<h1>${labels.searchFor}</h1>${searchForm(query)}${query === '' ? '' : results(query, words, hits)}`
+    return renderInFrame(docs, c, { title: labels.searchFor, body, current: SEARCH_PATH })
   }
 }
 
@@ -61,24 +61,28 @@ function results(query: string, words: readonly string[], hits: readonly Hit[]):
   const { docs } = texts
   if (hits.length === 0) return empty(docs.notFound({ query }), docs.notFoundLead)
   return html`<p class="lead" role="status">${docs.found({ count: hits.length, query })}</p>
-<ol class="hits">${hits.map(({ entry }) => html`<li><a href="${entry.path}">${entry.title}</a>${entry.of === entry.title ? '' : html` <span class="quiet">${entry.of}</span>`}<p>${excerpt(entry, words)}</p></li>`)}</ol>`
+<ol class="hits">${hits.map(({ entry }) => html`<li><a href="${entry.path}">${entry.title}</a>${entry.context === entry.title ? '' : html` <span class="quiet">${entry.context}</span>`}<p>${excerpt(entry, words)}</p></li>`)}</ol>`
 }
 
 function allEntries(docs: Docs, library: Library): Entry[] {
-  return withoutLower(docs, library).map(entry => {
-    const { title, of, text, also = '' } = entry
-    const lower = { title: title.toLowerCase(), of: `${of} ${also}`.toLowerCase(), text: text.toLowerCase() }
+  return collectEntries(docs, library).map(entry => {
+    const { title, context, text, also = '' } = entry
+    const lower = {
+      title: title.toLowerCase(),
+      context: `${context} ${also}`.toLowerCase(),
+      text: text.toLowerCase(),
+    }
     return { ...entry, lower }
   })
 }
 
-function withoutLower({ operations }: Docs, library: Library): Omit<Entry, 'lower'>[] {
+function collectEntries({ operations }: Docs, library: Library): Omit<Entry, 'lower'>[] {
   const sections = GUIDES.flatMap(guide => {
     const { sections } = library.read(guide)
     return sections.map(({ anchor, heading, text }) => ({
       path: `/docs/${guide.slug}${anchor ? `#${anchor}` : ''}`,
       title: heading || guide.label,
-      of: guide.label,
+      context: guide.label,
       text,
       forOperators: guide.group === 'operators',
     }))
@@ -86,7 +90,7 @@ function withoutLower({ operations }: Docs, library: Library): Omit<Entry, 'lowe
   const calls = operations.map(operation => ({
     path: operationPath(operation),
     title: operation.summary,
-    of: `${operation.method} ${operation.path}`,
+    context: `${operation.method} ${operation.path}`,
     text: operation.description.replaceAll('`', ''),
     also: operation.operationId,
     forOperators: isForOperators(operation.tag),
@@ -94,7 +98,7 @@ function withoutLower({ operations }: Docs, library: Library): Omit<Entry, 'lowe
   const errors = Object.entries(PROBLEMS).map(([code, { title, help }]) => ({
     path: `/errors/${code}`,
     title,
-    of: code,
+    context: code,
     text: help.replaceAll('`', ''),
     forOperators: false,
   }))
@@ -116,15 +120,19 @@ function search(entries: readonly Entry[], words: readonly string[]): Hit[] {
     .slice(0, MAX_HITS)
 }
 
+/** The score of a word in the title and in the context; one occurrence in the text has 1. */
 const TITLE_WEIGHT = 20
-const OF_WEIGHT = 8
+const CONTEXT_WEIGHT = 8
+/** Maximum number of occurrences in a text that count. */
 const MAX_COUNTED = 5
 
-function scoreOf({ lower: { title, of, text } }: Entry, words: readonly string[]): number {
+function scoreOf({ lower: { title, context, text } }: Entry, words: readonly string[]): number {
   let score = 0
   for (const word of words) {
     const found =
-      countOf(word, text) + (title.includes(word) ? TITLE_WEIGHT : 0) + (of.includes(word) ? OF_WEIGHT : 0)
+      countOf(word, text) +
+      (title.includes(word) ? TITLE_WEIGHT : 0) +
+      (context.includes(word) ? CONTEXT_WEIGHT : 0)
     if (found === 0) return 0
     score += found
   }
@@ -139,7 +147,7 @@ function countOf(word: string, text: string): number {
   return count
 }
 
-/** The text around the first word that is found, from and to the end of a word, with all words marked. */
+/** The text around the first word that is found, cut at spaces, with all found words marked. */
 function excerpt({ text, lower: { text: lower } }: Entry, words: readonly string[]): Html {
   const first = Math.min(...words.map(word => lower.indexOf(word)).filter(at => at >= 0), text.length)
   const earliest = first === text.length ? 0 : Math.max(0, first - EXCERPT_LENGTH / 3)
@@ -148,10 +156,10 @@ function excerpt({ text, lower: { text: lower } }: Entry, words: readonly string
   const lastSpace = latest < text.length ? text.lastIndexOf(' ', latest) : text.length
   const isInside = lastSpace > (first === text.length ? start : Math.max(start, first))
   const end = isInside ? lastSpace : latest
-  return html`${start > 0 ? '… ' : ''}${marked(text.slice(start, end), words)}${end < text.length ? ' …' : ''}`
+  return html`${start > 0 ? '… ' : ''}${withMarks(text.slice(start, end), words)}${end < text.length ? ' …' : ''}`
 }
 
-function marked(text: string, words: readonly string[]): Html {
+function withMarks(text: string, words: readonly string[]): Html {
   const lower = text.toLowerCase()
   const parts: (string | Html)[] = []
   let at = 0

@@ -10,6 +10,7 @@ import { type Docs, operationPath } from './frame.ts'
 /** Maximum number of characters of a response that are shown. */
 const MAX_SHOWN = 30_000
 
+/** A call that was made by the form: the submitted fields, and the response. */
 export interface Tried {
   fields: URLSearchParams
   status: number
@@ -35,13 +36,13 @@ ${tried ? answer(tried) : ''}</section>`
 function field(parameter: Parameter, tried: Tried | null): Html {
   const { name, required } = parameter
   const id = `try-${parameter.in}-${name}`
-  const inName = `${parameter.in}.${name}`
+  const fieldName = `${parameter.in}.${name}`
   const example = parameter.in === 'path' ? exampleOf(parameter) : ''
-  const typed = tried?.fields.get(inName) ?? ''
+  const typed = tried?.fields.get(fieldName) ?? ''
   return html`<div class="field"><label for="${id}"><code>${name}</code>${required ? html` <span class="quiet">${texts.docs.required}</span>` : ''}</label>${
     parameter.schema.enum
-      ? html`<select id="${id}" name="${inName}"><option value=""></option>${parameter.schema.enum.map(value => html`<option value="${String(value)}"${typed === value ? ' selected' : ''}>${String(value)}</option>`)}</select>`
-      : html`<input id="${id}" name="${inName}" value="${typed}" placeholder="${example}" autocomplete="off"${required ? ' required' : ''}>`
+      ? html`<select id="${id}" name="${fieldName}"><option value=""></option>${parameter.schema.enum.map(value => html`<option value="${String(value)}"${typed === value ? ' selected' : ''}>${String(value)}</option>`)}</select>`
+      : html`<input id="${id}" name="${fieldName}" value="${typed}" placeholder="${example}" autocomplete="off"${required ? ' required' : ''}>`
   }</div>`
 }
 
@@ -55,14 +56,14 @@ function answer({ status, text }: Tried): Html {
 export async function makeCall({ kit }: Docs, c: PageContext, { operationId }: Operation): Promise<Tried> {
   const signedIn = kit.requireSession(c)
   const fields = kit.forms.read(c)
-  const of = (prefix: string) =>
+  const fieldsWith = (prefix: string) =>
     [...fields]
       .filter(([name, value]) => name.startsWith(prefix) && value.trim() !== '')
       .map(([name, value]) => [name.slice(prefix.length), value.trim()] as [string, string])
   const typed = {
     operation: operationId,
-    params: Object.fromEntries(of('path.')),
-    query: new URLSearchParams(of('query.')),
+    params: Object.fromEntries(fieldsWith('path.')),
+    query: new URLSearchParams(fieldsWith('query.')),
     body: fields.get('body') ?? '',
   }
   const { status, body } = await kit.api.call(typed, signedIn, c.env)
