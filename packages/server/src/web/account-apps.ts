@@ -30,8 +30,8 @@ export function accountAppPages(app: Hono<PageVariables>, kit: PageKit): void {
     const isGrant = c.req.param('change') === 'grant'
     const appId = c.req.param('app')
     if (!isAppId(appId)) throw notFound()
-    const verb = isGrant ? kit.accounts.authorize : kit.accounts.withdraw
-    await verb(user.id, appId, kit.callerOf(c.req.raw, c.env))
+    const change = isGrant ? kit.accounts.authorize : kit.accounts.withdraw
+    await change(user.id, appId, kit.callerOf(c.req.raw, c.env))
     return c.redirect(`/account/apps?done=${isGrant ? 'granted' : 'withdrawn'}`, 303)
   })
 }
@@ -44,10 +44,10 @@ async function renderApps(kit: PageKit, c: PageContext): Promise<Response> {
     kit.accounts.get(user.id),
   ])
   const token = kit.forms.token(c)
-  const access = consents.rows.length
+  const consentList = consents.rows.length
     ? html`<ul class="list">${consents.rows.map(each => consentRow(each, token))}</ul>`
     : html`<p class="none">${account.appsNone}</p>`
-  const body = html`<section class="card flush"><div class="card-head"><h2>${apps.account.title}</h2><p class="quiet">${apps.account.lead}</p></div>${access}</section>
+  const body = html`<section class="card flush"><div class="card-head"><h2>${apps.account.title}</h2><p class="quiet">${apps.account.lead}</p></div>${consentList}</section>
 <section class="card flush"><div class="card-head"><h2>${account.charging}</h2><p class="quiet">${account.chargingLead}</p></div><ul class="list">${authorizations.map(each => authorizationRow(each, token))}</ul></section>`
   const head = { title: account.apps, lead: account.appsLead }
   return kit.render(

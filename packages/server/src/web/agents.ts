@@ -13,7 +13,7 @@ import { stateTag, streamToSignedIn } from './signed-in-stream.ts'
 /** Number of characters of a connection's id that are shown: its end, which is random. */
 const SHOWN_ID_CHARACTERS = 6
 
-type Greeted = { connectionId: string; greeting: Greeting }
+type GreetedConnection = { connectionId: string; greeting: Greeting }
 
 /** /agents: live connections, kept up to date by server-sent events. */
 export function agentPages(app: Hono<PageVariables>, kit: PageKit): void {
@@ -37,7 +37,7 @@ export function agentPages(app: Hono<PageVariables>, kit: PageKit): void {
   })
 }
 
-/** Asks for confirmation: an agent whose key is active reconnects. */
+/** Asks for confirmation, and says that an agent reconnects as long as its key is active. */
 async function renderDisconnect(kit: PageKit, c: PageContext): Promise<Response> {
   const { agents, keys } = texts
   const id = parseId(c.req.param('id') ?? '')
@@ -51,7 +51,7 @@ async function renderDisconnect(kit: PageKit, c: PageContext): Promise<Response>
   return kit.render(c, { title, current: '/agents' }, body)
 }
 
-async function renderAgents(kit: PageKit, c: PageContext, greeted?: Greeted): Promise<Response> {
+async function renderAgents(kit: PageKit, c: PageContext, greeted?: GreetedConnection): Promise<Response> {
   const agents = await connectionsOf(kit, c)
   const events = `/agents/events?seen=${stateTag(listState(agents))}`
   const body = html`${pageHead(texts.agents.title, texts.agents.lead)}
@@ -74,26 +74,26 @@ async function agentList(
   c: PageContext,
   agents: readonly LiveAgent[],
   token: string,
-  greeted?: Greeted,
+  greeted?: GreetedConnection,
 ): Promise<Html> {
   if (agents.length === 0) return noAgents(kit, c)
   const now = kit.clock.now()
   return html`<ul class="list">${agents.map(agent => agentRow(agent, token, now, greeted))}</ul>`
 }
 
-/** Leads to the person's active keys, or to creating the first one. */
+/** The text in place of an empty list; it leads to the person's active keys, or to creating the first one. */
 async function noAgents(kit: PageKit, c: PageContext): Promise<Html> {
   const { agents, keys, live } = texts
   const { user } = kit.requireSession(c)
   const hasKeys = (await kit.store.apiKeys.countActive(user.id, kit.clock.now(), 1)) > 0
-  const first = hasKeys
+  const nextStep = hasKeys
     ? html`<a class="button" href="/keys">${live.allKeys}</a>`
     : html`<a class="button" href="/keys/new">${keys.create}</a>`
-  const actions = html`<p class="buttons">${first}<a class="button second" href="/docs/quickstart">${agents.howTo}</a></p>`
+  const actions = html`<p class="buttons">${nextStep}<a class="button second" href="/docs/quickstart">${agents.howTo}</a></p>`
   return empty(agents.empty, hasKeys ? agents.emptyLeadWithKeys : agents.emptyLead, actions)
 }
 
-function agentRow(agent: LiveAgent, token: string, now: Instant, greeted?: Greeted): Html {
+function agentRow(agent: LiveAgent, token: string, now: Instant, greeted?: GreetedConnection): Html {
   const { agents, keys, live } = texts
   const name = agent.keyName ?? keys.unnamed
   const { connectionId } = agent
@@ -110,10 +110,10 @@ function agentRow(agent: LiveAgent, token: string, now: Instant, greeted?: Greet
 /** Sends the whole list whenever it has changed. */
 function streamAgents(kit: PageKit, c: PageContext): Response {
   const token = kit.forms.token(c)
-  return streamToSignedIn(kit, c, async (send, seen) => {
+  return streamToSignedIn(kit, c, async (send, shownTag) => {
     const agents = await connectionsOf(kit, c)
     const tag = stateTag(listState(agents))
-    if (tag === seen) return tag
+    if (tag === shownTag) return tag
     await send('list', String(await agentList(kit, c, agents, token)), tag)
     await send('announce', texts.agents.count({ count: agents.length }))
     return tag

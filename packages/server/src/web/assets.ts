@@ -64,7 +64,7 @@ export function loadAssets(brand: Brand): Assets {
       'text/css; charset=utf-8',
       ['docs', 'code', 'reference'].map(name => readStyle(`style/${name}.css`)).join('\n'),
     ),
-    script: toAsset('script.js', 'text/javascript; charset=utf-8', read('script.js')),
+    script: toAsset('script.js', 'text/javascript; charset=utf-8', readCompact('script.js')),
     favicon: favicon ? toImage('favicon', favicon) : toAsset('mark.svg', 'image/svg+xml', markSvg(light)),
     touchIcon: brand.touchIcon
       ? toImage('touch-icon', brand.touchIcon)
@@ -107,11 +107,11 @@ export function serveAssets<E extends Env>(app: Hono<E>, assets: Assets): void {
       }),
     }
     app.get(path, async c => {
-      const wanted = {
+      const conditions = {
         acceptEncoding: c.req.header('accept-encoding'),
         ifNoneMatch: c.req.header('if-none-match'),
       }
-      const { body, headers: selected } = await content.select(wanted)
+      const { body, headers: selected } = await content.select(conditions)
       return body
         ? c.body(body, 200, { ...headers, ...selected })
         : c.body(null, 304, { 'Cache-Control': IMMUTABLE, ...selected })
@@ -120,7 +120,7 @@ export function serveAssets<E extends Env>(app: Hono<E>, assets: Assets): void {
 }
 
 /** The file without indentation and comment lines, which are a third of it. */
-function read(name: string): string {
+function readCompact(name: string): string {
   const lines = readOwnFile(`packages/server/src/web/${name}`).toString().split('\n')
   return lines
     .map(line => line.trim())
@@ -130,7 +130,7 @@ function read(name: string): string {
 
 /** A style sheet, additionally without insignificant spaces and line ends, as our formatter writes them. */
 function readStyle(name: string): string {
-  return read(name)
+  return readCompact(name)
     .replace(/^([\w-]+): /gm, '$1:')
     .replaceAll(' {\n', '{')
     .replaceAll(';\n}', '}')

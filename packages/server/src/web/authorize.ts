@@ -10,7 +10,7 @@ import type { PendingRequest } from './pending-requests.ts'
 import { allowRedirectTo } from './security-headers.ts'
 import { pathOfRequest } from './waiting-request.ts'
 
-/** Longest query that a POST is redirected with; servers refuse longer ones. */
+/** Maximum length of the query to which a POST is redirected; servers refuse longer ones. */
 const MAX_QUERY_LENGTH = 8000
 
 type ValidRequest = Extract<CheckedRequest, { request: unknown }>
@@ -25,7 +25,7 @@ export async function authorize(kit: PageKit, c: PageContext): Promise<Response>
   return answer(kit, c, checked, pending)
 }
 
-/** POST /oauth/authorize. A form of another site brings no cookies (SameSite=Lax); the GET that follows does. */
+/** POST /oauth/authorize. Redirects to a GET: browsers send no cookies with a POST of another site (SameSite=Lax). */
 export function authorizeByForm(kit: PageKit, c: PageContext): Response {
   const query = kit.formOf(c.req.raw, c.env).toString()
   if (query.length > MAX_QUERY_LENGTH)
@@ -33,7 +33,7 @@ export function authorizeByForm(kit: PageKit, c: PageContext): Response {
   return c.redirect(`/oauth/authorize?${query}`, 303)
 }
 
-/** GET /oauth/consent: continues the request that this browser's cookie keeps. */
+/** GET /oauth/consent: continues a request that is stored in this browser's cookie. */
 export async function continueRequest(kit: PageKit, c: PageContext): Promise<Response> {
   const pending = kit.pendingRequests.find(c, c.req.query('request'))
   if (!pending) return renderGone(kit, c)
@@ -42,7 +42,7 @@ export async function continueRequest(kit: PageKit, c: PageContext): Promise<Res
   return 'request' in checked ? answer(kit, c, checked, pending) : renderRefusal(kit, c, checked)
 }
 
-/** Answers the request, or redirects to what it requires first: a sign-in or a consent. */
+/** Answers the request, or asks for what it requires first: a sign-in or a consent. */
 async function answer(
   kit: PageKit,
   c: PageContext,
@@ -54,7 +54,7 @@ async function answer(
   const authorizations = await kit.authorizations()
   const decision = await authorizations.decide({ ...checked, firstSentAt: found.at }, signedIn)
   if ('refusal' in decision) {
-    forget(kit, c, found)
+    forgetRequest(kit, c, found)
     return renderRefusal(kit, c, { ...request, ...decision })
   }
   if (decision.needs === 'nothing') return answerWithCode(kit, c, checked, found, signedIn!, null)
@@ -80,7 +80,7 @@ export async function decide(kit: PageKit, c: PageContext): Promise<Response> {
   if (!('needs' in decision) || decision.needs !== 'consent') return answer(kit, c, checked, pending)
   if (form.get('decision') === 'allow')
     return answerWithCode(kit, c, checked, pending, signedIn, decision.scopes)
-  forget(kit, c, pending)
+  forgetRequest(kit, c, pending)
   const refusal = { error: 'access_denied', description: 'The person did not allow it.' }
   return c.redirect(authorizations.refuse(checked.request, refusal), 303)
 }
@@ -94,10 +94,10 @@ async function answerWithCode(
   consented: readonly string[] | null,
 ): Promise<Response> {
   const caller = kit.callerOf(c.req.raw, c.env)
-  const whole = { ...checked, firstSentAt: pending.at }
+  const datedRequest = { ...checked, firstSentAt: pending.at }
   const { issue } = await kit.authorizations()
-  const location = await issue(whole, signedIn, consented, caller)
-  forget(kit, c, pending)
+  const location = await issue(datedRequest, signedIn, consented, caller)
+  forgetRequest(kit, c, pending)
   return location === null ? renderGone(kit, c) : c.redirect(location, 303)
 }
 
@@ -105,17 +105,19 @@ function networkOf(kit: PageKit, c: PageContext): string {
   return kit.callerOf(c.req.raw, c.env).network
 }
 
-function forget(kit: PageKit, c: PageContext, { id }: PendingRequest): void {
+function forgetRequest(kit: PageKit, c: PageContext, { id }: PendingRequest): void {
   if (id === '') return
   kit.pendingRequests.remove(c, id)
   if (kit.cookies.destination(c) === pathOfRequest(id)) kit.cookies.takeDestination(c)
 }
 
-/** Errors for the app are sent to it; those without a valid redirect URI are shown. */
+/**
+ * Sends the error to the app by a redirect, or shows it: without a valid redirect URI, or if the app may not get one.
+ */
 async function renderRefusal(kit: PageKit, c: PageContext, refused: Exclude<CheckedRequest, ValidRequest>) {
   if ('unusable' in refused) return renderUnusable(kit, c, refused.unusable)
   const { refuse, mayRedirectTo } = await kit.authorizations()
-  // In a frame a redirect deceives nobody: the address bar goes on to show the embedding page.
+  // In a frame a redirect deceives nobody, since the address bar still shows the embedding page.
   const mayRedirect =
     c.req.header('sec-fetch-dest') === 'iframe' || (await mayRedirectTo(refused.app, c.get('signedIn')))
   return mayRedirect

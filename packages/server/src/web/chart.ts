@@ -17,7 +17,7 @@ export interface Chart {
   /** Unique on the page. */
   id: string
   title: string
-  /** The total of the whole period, and its label. */
+  /** The main number, such as the total of the period, and a note on it. */
   figure: string
   note: string
   /** A description for readers who do not see the chart. */

@@ -15,7 +15,7 @@ export interface RequestedLink {
 
 /** Maximum number of requested links in the cookie. */
 const MAX_REQUESTED_LINKS = 5
-/** Longer than a link's lifetime, so that the page can say that it expired rather than that it is unknown. */
+/** Longer than a link's lifetime, so that the page can say that the link expired rather than that it is unknown. */
 const REQUESTED_KEPT_FOR = HOUR
 /** How long a person may take to sign in and be redirected. */
 const DESTINATION_KEPT_FOR = 30 * MINUTE
@@ -23,7 +23,8 @@ const DESTINATION_KEPT_FOR = 30 * MINUTE
 const MAX_RETURNING = 5
 /** The longest lifetime that browsers permit for cookies. */
 const RETURNING_KEPT_FOR = 400 * DAY
-const THEME_KEPT_FOR = 400 * DAY
+/** How long the choices of theme and language are kept. */
+const PREFERENCES_KEPT_FOR = 400 * DAY
 
 export interface Cookies {
   session(c: Context): string | undefined
@@ -37,9 +38,9 @@ export interface Cookies {
   /** Whether someone signed in to this address in this browser before. Authenticated by a MAC. */
   isReturning(c: Context, email: EmailAddress): boolean
   rememberSignIn(c: Context, email: EmailAddress): void
-  /** The path that the browser is redirected to after a sign-in; null: none. Deletes it. */
+  /** The path that the browser is redirected to after a sign-in, or null; also deletes the cookie with it. */
   takeDestination(c: Context): string | null
-  /** As `takeDestination`, without deleting it. */
+  /** As `takeDestination`, without deleting the cookie. */
   destination(c: Context): string | null
   rememberDestination(c: Context, path: string): void
   /** The theme that was chosen in this browser. */
@@ -76,8 +77,8 @@ export function createCookies({
     theme: `${prefix}keyway_theme`,
     language: `${prefix}keyway_language`,
   }
-  /** Form secrets that were created in this response; all forms of the page share one. */
-  const fresh = new WeakMap<Context, string>()
+  /** The form secret that a response creates, so that all its forms share it: the request has no cookie with it yet. */
+  const newFormSecrets = new WeakMap<Context, string>()
   const attributes = { path: '/', httpOnly: true, sameSite: 'Lax', secure } as const
 
   return {
@@ -85,12 +86,12 @@ export function createCookies({
     setSession: (c, value, maxAge) => setCookie(c, names.session, value, { ...attributes, maxAge }),
     clearSession: c => void deleteCookie(c, names.session, { path: '/', secure }),
     formSecret(c) {
-      const present = fresh.get(c) ?? getCookie(c, names.form)
-      if (present && /^[\w-]{43}$/.test(present)) return present
-      const made = randomToken(32)
-      fresh.set(c, made)
-      setCookie(c, names.form, made, attributes)
-      return made
+      const existing = newFormSecrets.get(c) ?? getCookie(c, names.form)
+      if (existing && /^[\w-]{43}$/.test(existing)) return existing
+      const created = randomToken(32)
+      newFormSecrets.set(c, created)
+      setCookie(c, names.form, created, attributes)
+      return created
     },
     requestedLinks(c) {
       return readRequested(getCookie(c, names.asked) ?? '').filter(
@@ -103,9 +104,10 @@ export function createCookies({
       const value = `${body}~${secrets.mac('link-marker', body)}`
       setCookie(c, names.asked, value, { ...attributes, maxAge: REQUESTED_KEPT_FOR / SECOND })
     },
-    isReturning: (c, email) => markers(c).some(marker => secrets.verifyMac('send-marker', email, marker)),
+    isReturning: (c, email) =>
+      returningMarkers(c).some(marker => secrets.verifyMac('send-marker', email, marker)),
     rememberSignIn(c, email) {
-      const others = markers(c).filter(marker => !secrets.verifyMac('send-marker', email, marker))
+      const others = returningMarkers(c).filter(marker => !secrets.verifyMac('send-marker', email, marker))
       // Only MACs, so that the cookie does not reveal addresses.
       const value = [secrets.mac('send-marker', email), ...others].slice(0, MAX_RETURNING).join('~')
       setCookie(c, names.returning, value, { ...attributes, maxAge: RETURNING_KEPT_FOR / SECOND })
@@ -115,7 +117,7 @@ export function createCookies({
       return isLanguage(chosen) ? chosen : null
     },
     setLanguage: (c, choice) =>
-      setCookie(c, names.language, choice, { ...attributes, maxAge: THEME_KEPT_FOR / SECOND }),
+      setCookie(c, names.language, choice, { ...attributes, maxAge: PREFERENCES_KEPT_FOR / SECOND }),
     rememberLanguage: (c, asked) =>
       setCookie(c, names.language, asked, { ...attributes, maxAge: DESTINATION_KEPT_FOR / SECOND }),
     theme(c) {
@@ -124,7 +126,7 @@ export function createCookies({
     },
     setTheme(c, choice) {
       if (choice === 'system') deleteCookie(c, names.theme, { path: '/', secure })
-      else setCookie(c, names.theme, choice, { ...attributes, maxAge: THEME_KEPT_FOR / SECOND })
+      else setCookie(c, names.theme, choice, { ...attributes, maxAge: PREFERENCES_KEPT_FOR / SECOND })
     },
     destination: readDestination,
     takeDestination(c) {
@@ -146,7 +148,7 @@ export function createCookies({
     return Buffer.from(encoded, 'base64url').toString()
   }
 
-  function markers(c: Context): string[] {
+  function returningMarkers(c: Context): string[] {
     return (getCookie(c, names.returning) ?? '').split('~').filter(Boolean).slice(0, MAX_RETURNING)
   }
 

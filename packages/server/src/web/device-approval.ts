@@ -12,7 +12,7 @@ export interface FoundRequest {
   id: string
   by: 'typed' | 'link'
   code: string
-  /** A MAC that the form returns; see `prove`. */
+  /** A MAC that the form returns; see `withProof`. */
   proof: string
 }
 
@@ -20,23 +20,23 @@ export interface FoundRequest {
 export async function renderApproval(
   kit: PageKit,
   c: PageContext,
-  asked: DeviceAuthorization,
+  authorization: DeviceAuthorization,
   found: FoundRequest,
   problem: string | null = null,
 ): Promise<Response> {
   const { device } = texts
-  const name = await kit.deviceAuthorizations.clientName(asked)
+  const name = await kit.deviceAuthorizations.clientName(authorization)
   const body = html`<section class="card ask">
 <h1>${device.asks({ client: name })}</h1>
 ${found.by === 'link' ? html`<p class="user-code"><span>${device.codeNow}</span><strong>${found.code}</strong></p>` : ''}
-${facts(kit, c, asked, name)}
+${facts(kit, c, authorization, name)}
 <h2>${device.mayTitle}</h2>
-${permissions(asked)}
+${permissions(authorization)}
 <p class="banner warning">${device.warning}</p>
 <form method="post" action="/device/decision">
 ${formToken(kit.forms.token(c))}
 <input type="hidden" name="proof" value="${found.proof}">
-${found.by === 'link' ? comparison() : ''}
+${found.by === 'link' ? comparisonField() : ''}
 <button class="full" name="decision" value="approve">${device.approve}</button>
 <button class="full second" name="decision" value="deny">${device.deny}</button>
 </form>
@@ -44,26 +44,27 @@ ${found.by === 'link' ? comparison() : ''}
   return kit.render(c, { title: device.title, problem }, body, problem ? 400 : 200)
 }
 
-function facts(kit: PageKit, c: PageContext, asked: DeviceAuthorization, name: string): Html {
+function facts(kit: PageKit, c: PageContext, authorization: DeviceAuthorization, name: string): Html {
   const { device } = texts
   const { network } = kit.callerOf(c.req.raw, c.env)
   const relation =
-    asked.network === network
+    authorization.network === network
       ? device.sameNetwork
       : html`<span class="stands-out">${device.otherNetwork}</span>`
-  const program = asked.client === null ? name : describeClient(asked.client)
-  const claimed = asked.deviceName === null ? device.unnamed : device.claimed({ name: asked.deviceName })
+  const program = authorization.client === null ? name : describeClient(authorization.client)
+  const claimed =
+    authorization.deviceName === null ? device.unnamed : device.claimed({ name: authorization.deviceName })
   const rows: [string, Html | string][] = [
     [device.who, html`<bdi>${program}</bdi>`],
     [device.device, claimed],
-    [device.from, html`<code>${asked.address}</code>, ${relation}`],
-    [device.asked, time(asked.createdAt)],
+    [device.from, html`<code>${authorization.address}</code>, ${relation}`],
+    [device.asked, time(authorization.createdAt)],
     [device.account, html`<bdi>${c.get('signedIn')?.user.email ?? ''}</bdi>`],
   ]
   return html`<dl class="pairs">${rows.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>`
 }
 
-/** The requested permissions: for a key the names of its scopes, as on other pages; for an app descriptions. */
+/** The requested permissions: those of a key with the names of its scopes, those of an app as descriptions only. */
 function permissions({ scopes }: DeviceAuthorization): Html {
   const isForKey = scopes.includes(KEYS_CREATE)
   const { device, keyForm } = texts
@@ -76,6 +77,6 @@ function permissions({ scopes }: DeviceAuthorization): Html {
   return html`<p>${isForKey ? device.key : device.access}</p><ul class="grants">${items}</ul>`
 }
 
-function comparison(): Html {
+function comparisonField(): Html {
   return html`<div class="choice"><input type="checkbox" id="compared" name="compared" value="yes"><div><label for="compared">${texts.device.compared}</label></div></div>`
 }

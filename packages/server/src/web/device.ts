@@ -18,19 +18,19 @@ import { formToken } from './layout.ts'
  * where and for what, and decides. Nothing is granted by a GET.
  */
 export function devicePages(app: Hono<PageVariables>, kit: PageKit): void {
-  app.get('/device', c => open(kit, c))
-  app.post('/device', c => findTyped(kit, c))
+  app.get('/device', c => openDevicePage(kit, c))
+  app.post('/device', c => findByTypedCode(kit, c))
   app.post('/device/decision', c => decide(kit, c))
 }
 
-async function open(kit: PageKit, c: PageContext): Promise<Response> {
+async function openDevicePage(kit: PageKit, c: PageContext): Promise<Response> {
   const [code = '', ticket = ''] = [c.req.query('user_code'), c.req.query('ticket')]
   const path = ticket ? `/device?${new URLSearchParams({ user_code: code, ticket })}` : '/device'
   const person = requireFreshSignIn(kit, c, path)
-  if (!ticket) return renderTyping(kit, c, { typed: code })
+  if (!ticket) return renderCodeForm(kit, c, { typed: code })
   const found = await kit.deviceAuthorizations.ofLink(ticket, code)
   if (!found) return renderGone(kit, c)
-  return renderApproval(kit, c, found, prove(kit, person, { id: found.id, by: 'link', code }))
+  return renderApproval(kit, c, found, withProof(kit, person, { id: found.id, by: 'link', code }))
 }
 
 /** The signed-in person. @throws Redirect to /sign-in, which returns to `path` */
@@ -41,7 +41,7 @@ function requireFreshSignIn(kit: PageKit, c: PageContext, path: string): SignedI
   throw new Redirect(person ? '/sign-in?again=1' : '/sign-in')
 }
 
-async function findTyped(kit: PageKit, c: PageContext): Promise<Response> {
+async function findByTypedCode(kit: PageKit, c: PageContext): Promise<Response> {
   const person = requireFreshSignIn(kit, c, '/device')
   const typed = kit.forms.read(c).get('user_code') ?? ''
   const caller = kit.callerOf(c.req.raw, c.env)
@@ -50,18 +50,18 @@ async function findTyped(kit: PageKit, c: PageContext): Promise<Response> {
     const email = parseEmailAddress(person.user.email ?? '')!
     const found = await kit.deviceAuthorizations.ofTypedCode(typed, { email }, caller)
     if (!found) throw kit.failures.refusal(caller, unknownCode())
-    return renderApproval(kit, c, found, prove(kit, person, { id: found.id, by: 'typed', code: typed }))
+    return renderApproval(kit, c, found, withProof(kit, person, { id: found.id, by: 'typed', code: typed }))
   } catch (error) {
     if (!(error instanceof KeywayError)) throw error
     if (error.code === 'magic_link_invalid')
-      return renderTyping(kit, c, { typed, problem: texts.device.unknownCode }, 400)
+      return renderCodeForm(kit, c, { typed, problem: texts.device.unknownCode }, 400)
     if (error.code !== 'rate_limited') throw error
     c.header('Retry-After', String(error.extras.retryAfter ?? 1))
-    return renderTyping(kit, c, { typed: '', problem: texts.device.codesRefused }, 429)
+    return renderCodeForm(kit, c, { typed: '', problem: texts.device.codesRefused }, 429)
   }
 }
 
-/** A refusal that counts as a failed guess of the network, like a wrong code of a mail. */
+/** A refusal that counts as a failed guess of the network, like a wrong code from a mail. */
 function unknownCode(): KeywayError {
   return new KeywayError('magic_link_invalid', texts.device.unknownCode)
 }
@@ -69,12 +69,12 @@ function unknownCode(): KeywayError {
 async function decide(kit: PageKit, c: PageContext): Promise<Response> {
   const person = requireFreshSignIn(kit, c, '/device')
   const form = kit.forms.read(c)
-  const proven = readProof(kit, form.get('proof') ?? '', person)
-  const found = proven && (await kit.deviceAuthorizations.pending(proven.id))
-  if (!proven || !found) return renderGone(kit, c)
+  const provenRequest = readProof(kit, form.get('proof') ?? '', person)
+  const found = provenRequest && (await kit.deviceAuthorizations.pending(provenRequest.id))
+  if (!provenRequest || !found) return renderGone(kit, c)
   const isApproval = form.get('decision') === 'approve'
-  if (isApproval && proven.by === 'link' && form.get('compared') !== 'yes') {
-    return renderApproval(kit, c, found, proven, texts.device.comparedMissing)
+  if (isApproval && provenRequest.by === 'link' && form.get('compared') !== 'yes') {
+    return renderApproval(kit, c, found, provenRequest, texts.device.comparedMissing)
   }
   const outcome = await kit.deviceAuthorizations.decide(
     found.id,
@@ -86,17 +86,17 @@ async function decide(kit: PageKit, c: PageContext): Promise<Response> {
 }
 
 /**
- * A MAC over the request and how this session found it, so that a form cannot name another request or skip the
- * comparison of codes.
+ * Adds a MAC over the request, the session and how it found the request, so that a form cannot name another request or
+ * skip the comparison of codes.
  */
-function prove(
+function withProof(
   kit: PageKit,
   { session }: SignedIn,
   { id, by, code }: Omit<FoundRequest, 'proof'>,
 ): FoundRequest {
-  const shown = formatUserCode(parseUserCode(code)!)
-  const mac = kit.secrets.mac('device-approval', `${session.id} ${id} ${by} ${shown}`)
-  return { id, by, code: shown, proof: [id, by, shown, mac].join('~') }
+  const formatted = formatUserCode(parseUserCode(code)!)
+  const mac = kit.secrets.mac('device-approval', `${session.id} ${id} ${by} ${formatted}`)
+  return { id, by, code: formatted, proof: [id, by, formatted, mac].join('~') }
 }
 
 function readProof(kit: PageKit, proof: string, { session }: SignedIn): FoundRequest | null {
@@ -105,7 +105,7 @@ function readProof(kit: PageKit, proof: string, { session }: SignedIn): FoundReq
   return isProven ? { id, by: by as FoundRequest['by'], code, proof } : null
 }
 
-function renderTyping(
+function renderCodeForm(
   kit: PageKit,
   c: PageContext,
   shown: { typed: string; problem?: string },

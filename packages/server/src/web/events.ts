@@ -29,28 +29,28 @@ import { rich } from './rich.ts'
 
 const ROWS = 50
 
-/** /account/events: the security events, filtered by subject, as a list and as a file. */
+/** /account/events: the security events, filtered by group or key, as a list and as a file. */
 export function eventPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/account/events', c => renderEvents(kit, c))
   app.get('/account/events/:file', c => exportEvents(kit, c))
 }
 
-/** The filters of the page; unknown values are ignored. */
-interface View {
+/** The filters of the page, from its query; unknown values are ignored. */
+interface EventView {
   group: EventGroup | null
   keyId: string | null
 }
 
-function viewOf(c: PageContext): View {
+function viewOf(c: PageContext): EventView {
   const group = EVENT_GROUPS.find(each => each === c.req.query('group')) ?? null
   return { group, keyId: parseId(c.req.query('key') ?? '') }
 }
 
-function filterOf({ group, keyId }: View): SecurityEventFilter {
+function filterOf({ group, keyId }: EventView): SecurityEventFilter {
   return { types: group ? typesOfGroup(group) : undefined, keyId: keyId ?? undefined }
 }
 
-function queryOf({ group, keyId }: View, more: Record<string, string> = {}): string {
+function queryOf({ group, keyId }: EventView, more: Record<string, string> = {}): string {
   return new URLSearchParams({ ...(group && { group }), ...(keyId && { key: keyId }), ...more }).toString()
 }
 
@@ -74,17 +74,17 @@ ${after || older ? html`<nav class="spread" aria-label="${eventList.pages}">${af
   )
 }
 
-function groupLinks({ group, keyId }: View): Html {
+function groupLinks({ group, keyId }: EventView): Html {
   const { eventList } = texts
   const links = [null, ...EVENT_GROUPS].map(each => {
-    const here = each === group ? raw(' aria-current="true"') : ''
+    const currentMark = each === group ? raw(' aria-current="true"') : ''
     const label = each ? eventList.groups[each] : eventList.all
-    return html`<a href="/account/events?${queryOf({ group: each, keyId })}"${here}>${label}</a>`
+    return html`<a href="/account/events?${queryOf({ group: each, keyId })}"${currentMark}>${label}</a>`
   })
   return html`<nav class="filter" aria-label="${eventList.filter}">${links}</nav>`
 }
 
-async function keyNote(kit: PageKit, userId: string, { group, keyId }: View): Promise<Html | ''> {
+async function keyNote(kit: PageKit, userId: string, { group, keyId }: EventView): Promise<Html | ''> {
   if (keyId === null) return ''
   const key = (await kit.apiKeys.findMany([keyId])).get(keyId)
   if (key?.userId !== userId) throw notFound()
@@ -116,9 +116,9 @@ export async function eventRows(
   ])
   return events.map(event => {
     const key = event.keyId === null || place === 'key' ? undefined : keys.get(event.keyId)
-    // A sign-in shows its client already.
-    const isOther = event.sessionId !== null && event.type !== 'sign_in'
-    const session = isOther ? sessions.get(event.sessionId!) : undefined
+    // The row of a sign-in shows the client already.
+    const showsSession = event.sessionId !== null && event.type !== 'sign_in'
+    const session = showsSession ? sessions.get(event.sessionId!) : undefined
     const about = key
       ? html`<a href="${place === 'admin' ? '/admin' : ''}/keys/${key.id}"><bdi>${labelOf(key)}</bdi></a>`
       : session?.client
@@ -128,8 +128,8 @@ export async function eventRows(
   })
 }
 
-/** Types whose name does not say who acted; without a network and a client it was the operator. */
-const NAMED_BY_OPERATOR: readonly SecurityEventType[] = [
+/** Types whose name does not say who acted: an event without a network and a client was caused by the operator. */
+const TYPES_WITHOUT_ACTOR: readonly SecurityEventType[] = [
   'api_key_revoked',
   'session_ended',
   'account_suspended',
@@ -138,7 +138,7 @@ const NAMED_BY_OPERATOR: readonly SecurityEventType[] = [
 
 /** The origin of an event: its client and network, or the operator. */
 export function originOf({ type, client, network }: SecurityEvent): Html {
-  if (!client && !network && NAMED_BY_OPERATOR.includes(type)) return html`${texts.eventList.byOperator}`
+  if (!client && !network && TYPES_WITHOUT_ACTOR.includes(type)) return html`${texts.eventList.byOperator}`
   return html`${client ? html`<bdi>${describeClient(client)}</bdi>` : ''} ${network ? html`<code>${network}</code>` : ''}`
 }
 
@@ -162,7 +162,7 @@ function exportEvents(kit: PageKit, c: PageContext): Response {
   })
 }
 
-/** Checked again while the response is streamed, since the session may end. */
+/** Rejects if the session has ended; called repeatedly while a response is streamed. */
 export async function assertStillSignedIn(kit: PageKit, c: PageContext): Promise<void> {
   const cookie = kit.cookies.session(c)
   if (!cookie || !(await kit.sessions.authenticateCookie(cookie)))

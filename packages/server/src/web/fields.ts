@@ -8,9 +8,9 @@ export interface FieldProblem {
 }
 
 /**
- * The attributes of a field. If it was refused it is marked as invalid, described by its problem, and focused.
+ * The attributes of a field. A refused one is marked as invalid, described by its problem, and focused.
  *
- * @param hintId of the text that describes the field in any case
+ * @param hintId the id of the text that describes the field whether or not it was refused
  */
 export function fieldState(name: string, problem: FieldProblem | null | undefined, hintId = ''): Html {
   const isRefused = problem?.field === name

@@ -36,27 +36,27 @@ export function inboxPages(app: Hono<PageVariables>, kit: PageKit, inbox: Inbox)
   })
   app.get('/inbox/events', c => streamInbox(kit, c, inbox))
   app.get('/inbox/:id', async c => {
-    const mail = await find(inbox, c)
+    const mail = await findMail(inbox, c)
     const view = c.req.query('view') ?? 'html'
     return renderMail(kit, c, mail, { name: view, text: await textOf(inbox, mail, view) })
   })
   app.get('/inbox/:id/html', async c => {
-    const mail = await find(inbox, c)
+    const mail = await findMail(inbox, c)
     c.header('Content-Security-Policy', mailPolicy(kit))
     c.header('X-Frame-Options', 'SAMEORIGIN')
     return c.html(mail.html.replace('<head>', '<head><base target="_blank">'))
   })
 }
 
-/** The listed mails; a search for an invalid address finds none. */
+/** The mails that match the query's address and search; an invalid address matches none. */
 async function mailsFor(inbox: Inbox, c: PageContext): Promise<InboxItem[]> {
   const to = c.req.query('to')
   const recipient = to ? parseEmailAddress(to) : null
   const mails = to && !recipient ? [] : await inbox.list(recipient)
-  const wanted = searchedFor(c).toLowerCase()
-  if (!wanted) return mails
+  const searched = searchedFor(c).toLowerCase()
+  if (!searched) return mails
   return mails.filter(mail =>
-    [mail.subject, mail.to, mail.text].some(text => text.toLowerCase().includes(wanted)),
+    [mail.subject, mail.to, mail.text].some(text => text.toLowerCase().includes(searched)),
   )
 }
 
@@ -64,7 +64,7 @@ function searchedFor(c: PageContext): string {
   return (c.req.query('query') ?? '').trim().slice(0, MAX_QUERY_LENGTH)
 }
 
-async function find(inbox: Inbox, c: PageContext): Promise<InboxItem> {
+async function findMail(inbox: Inbox, c: PageContext): Promise<InboxItem> {
   const mail = (await inbox.list(null)).find(({ id }) => id === c.req.param('id'))
   if (!mail) throw notFound()
   return mail
@@ -92,7 +92,7 @@ async function renderInbox(kit: PageKit, c: PageContext, mails: readonly InboxIt
   return kit.render(c, { title: inbox.title, current: '/inbox' }, body)
 }
 
-/** The mails whose links no longer sign anybody in, since they were used or have expired. */
+/** The ids of the mails whose links no longer sign anybody in, since they were used or have expired. */
 async function spentOf(kit: PageKit, mails: readonly InboxItem[]): Promise<Set<string>> {
   const states = mails.slice(0, SHOWN_MAILS).map(async mail => ((await isSpent(kit, mail)) ? mail.id : null))
   return new Set((await Promise.all(states)).filter(id => id !== null))
@@ -141,22 +141,22 @@ function previewOf(text: string): string {
   return line.length > PREVIEW_LENGTH ? `${line.slice(0, PREVIEW_LENGTH - 1)}…` : line
 }
 
-/** Live updates. Needs no session: access is limited to this machine. */
+/** Sends the list of mails whenever it has changed. Needs no session: access is limited to this machine. */
 function streamInbox(kit: PageKit, c: PageContext, inbox: Inbox): Response {
-  let seen: string | null = null
-  let shown: string | null = null
+  let lastNewestId: string | null = null
+  let lastState: string | null = null
   return kit.streams.serve(c, 'inbox', async send => {
     const mails = await mailsFor(inbox, c)
-    const newest = mails[0]?.id ?? ''
+    const newestId = mails[0]?.id ?? ''
     const spent = await spentOf(kit, mails)
-    const state = [newest, ...spent].join()
-    if (state !== shown) {
+    const state = [newestId, ...spent].join()
+    if (state !== lastState) {
       const list = { mails, query: searchedFor(c), spent }
       await send('list', String(await mailList(list, kit.clock.now())))
     }
-    if (seen !== null && newest !== seen) await send('announce', texts.inbox.arrived)
-    seen = newest
-    shown = state
+    if (lastNewestId !== null && newestId !== lastNewestId) await send('announce', texts.inbox.arrived)
+    lastNewestId = newestId
+    lastState = state
     return true
   })
 }

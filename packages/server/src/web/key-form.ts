@@ -56,7 +56,7 @@ export function createForm(
     PRESETS[name].every(scope => allowedScopes === null || allowedScopes.includes(scope)),
   )
   const chosen = typed.get('access') ?? presets[0] ?? 'some'
-  const rare = typed.get('own_scopes') || typed.get('networks')
+  const hasRareOptions = typed.get('own_scopes') || typed.get('networks')
   return html`<form method="post" action="/keys" class="create">
 ${formToken(token)}
 <input type="hidden" name="once" value="${once}">
@@ -71,7 +71,7 @@ ${fieldProblem('scope', problem)}
 <fieldset><legend>${keys.expiry}</legend><div class="segments">
 ${expiryChoices(policies, typed.get('expiry'), problem)}
 </div>${fieldProblem('expiry', problem)}<div class="field date"><label for="expiry_date">${keys.expiryDateLabel}</label><input id="expiry_date" name="expiry_date" type="date" value="${typed.get('expiry_date') ?? ''}"${fieldState('expiry_date', problem)}>${fieldProblem('expiry_date', problem)}</div></fieldset>
-<details${rare ? raw(' open') : ''}><summary>${keys.moreOptions}</summary>
+<details${hasRareOptions ? raw(' open') : ''}><summary>${keys.moreOptions}</summary>
 <div class="field"><label for="own_scopes">${keys.ownScopes}</label><input id="own_scopes" name="own_scopes" value="${typed.get('own_scopes') ?? ''}" autocomplete="off" spellcheck="false"${fieldState('own_scopes', problem, 'own-scopes-hint')}>${fieldProblem('own_scopes', problem)}<p class="hint" id="own-scopes-hint">${keys.ownScopesHint}</p></div>
 <div class="field"><label for="networks">${keys.networks}</label><input id="networks" name="networks" value="${typed.get('networks') ?? ''}" autocomplete="off" spellcheck="false"${fieldState('networks', problem, 'networks-hint')}>${fieldProblem('networks', problem)}<p class="hint" id="networks-hint">${keys.networksHint}</p></div>
 </details>
@@ -142,7 +142,7 @@ function scopeRefusal(scope: string): string {
     : keys.badScope({ scope, most: MAX_SCOPE_LENGTH })
 }
 
-/** The field of the form for a field of the API. */
+/** The name of the form's field that corresponds to a field of the API; null if the form does not show it. */
 export function fieldOfForm(apiField: string, form: URLSearchParams): string | null {
   if (apiField === 'scopes') return form.get('access') === 'some' ? 'scope' : null
   if (apiField === 'expires_at') return form.get('expiry') === 'date' ? 'expiry_date' : 'expiry'
@@ -153,8 +153,8 @@ export function fieldOfForm(apiField: string, form: URLSearchParams): string | n
 export function readNetworks(form: URLSearchParams): string[] | FieldProblem {
   const { keys } = texts
   const networks = listOf(form, 'networks').map(text => ({ text, cidr: parseCidr(text) }))
-  const bad = networks.find(({ cidr }) => cidr === null)
-  if (bad) return { field: 'networks', message: keys.badNetwork({ text: bad.text }) }
+  const invalid = networks.find(({ cidr }) => cidr === null)
+  if (invalid) return { field: 'networks', message: keys.badNetwork({ text: invalid.text }) }
   if (networks.length > MAX_ALLOWED_NETWORKS)
     return { field: 'networks', message: keys.tooManyNetworks({ count: MAX_ALLOWED_NETWORKS }) }
   return [...new Set(networks.map(({ cidr }) => cidr!))]
@@ -182,11 +182,11 @@ function readExpiry(form: URLSearchParams, now: Instant): Instant | null | undef
   if (chosen !== 'date') {
     return DAYS.test(chosen) ? now + Number(chosen) * DAY : undefined
   }
-  const end = parseRfc3339(`${form.get('expiry_date')}T23:59:59Z`)
-  return end !== null && end > now ? end : undefined
+  const endOfDay = parseRfc3339(`${form.get('expiry_date')}T23:59:59Z`)
+  return endOfDay !== null && endOfDay > now ? endOfDay : undefined
 }
 
-/** Null for an empty name. Control characters, which may be pasted, are replaced by spaces. */
+/** The typed name; null if it is empty. Control characters, which may be pasted, are replaced by spaces. */
 export function nameOf(form: URLSearchParams): string | null {
   const name = (form.get('name') ?? '').replace(/\p{Cc}/gu, ' ').trim()
   return name ? [...name].slice(0, MAX_KEY_NAME_LENGTH).join('') : null

@@ -4,7 +4,7 @@ import { type ApiKeyStatus, type OwnedApiKey, statusOf } from '../api-keys/api-k
 import { parseId } from '../ids.ts'
 import { localization, texts } from '../languages/current.ts'
 import { keyTable, labelOf } from './key-list.ts'
-import { endOf } from './key-page.ts'
+import { effectOnConnections } from './key-page.ts'
 import {
   type FoundKeys,
   findKeys,
@@ -19,8 +19,9 @@ import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { formToken, type Html, pageHead } from './layout.ts'
 import { stateTag, streamToSignedIn } from './signed-in-stream.ts'
 
-/** Highest exact count; larger ones are shown as `1,000+`. */
-export const COUNTED = 1000
+/** Rows are counted up to this number, for which `1,000+` is shown. */
+export const COUNT_LIMIT = 1000
+/** The id of the form that the checkboxes of the list belong to. */
 export const SELECTION = 'selection'
 /** Maximum number of keys that are revoked together; a page has fewer. */
 const MAX_SELECTED = 100
@@ -29,9 +30,9 @@ const MAX_SELECTED = 100
 export function keyIndexPages(
   app: Hono<PageVariables>,
   kit: PageKit,
-  renderFirst: (c: PageContext) => Html,
+  renderFirstKey: (c: PageContext) => Html,
 ): void {
-  app.get('/keys', c => renderKeys(kit, c, renderFirst))
+  app.get('/keys', c => renderKeys(kit, c, renderFirstKey))
   app.get('/keys/events', c => streamLiveKeys(kit, c))
   app.get('/keys/revoke', c => renderRevokeSelected(kit, c))
   app.post('/keys/revoke', async c => {
@@ -46,7 +47,7 @@ export function keyIndexPages(
 async function renderKeys(
   kit: PageKit,
   c: PageContext,
-  renderFirst: (c: PageContext) => Html,
+  renderFirstKey: (c: PageContext) => Html,
   problem: string | null = null,
 ): Promise<Response> {
   const { user } = kit.requireSession(c)
@@ -54,17 +55,17 @@ async function renderKeys(
   const found = await findKeys(kit, user.id, view)
   const { status, query, after } = view
   const isFirst = found.rows.length === 0 && !status && !query && !after
-  const body = isFirst ? renderFirst(c) : await list(kit, user.id, view, found)
+  const body = isFirst ? renderFirstKey(c) : await renderList(kit, user.id, view, found)
   return kit.render(c, { title: texts.keys.title, current: '/keys', problem }, body, problem ? 400 : 200)
 }
 
-async function list(kit: PageKit, userId: string, view: KeyView, found: FoundKeys): Promise<Html> {
+async function renderList(kit: PageKit, userId: string, view: KeyView, found: FoundKeys): Promise<Html> {
   const { keys } = texts
   const now = kit.clock.now()
   const { rows } = found
   const [live, counts] = await Promise.all([
     liveKeys(kit, userId),
-    kit.store.apiKeys.count(userId, now, COUNTED),
+    kit.store.apiKeys.count(userId, now, COUNT_LIMIT),
   ])
   const isSelectable = rows.some(key => statusOf(key, now) === 'active')
   return html`${pageHead(keys.title, keys.lead, html`<a class="button" href="/keys/new">${keys.create}</a>`)}
@@ -82,9 +83,9 @@ function sumOf({ active, expired, revoked }: Counts): number {
   return active + expired + revoked
 }
 
-/** Exact up to `COUNTED`. */
-export function counted(count: number): string {
-  return `${localization().number(Math.min(count, COUNTED))}${count >= COUNTED ? '+' : ''}`
+/** Formats a count; `COUNT_LIMIT` means that there may be more. */
+export function formatBoundedCount(count: number): string {
+  return `${localization().number(Math.min(count, COUNT_LIMIT))}${count >= COUNT_LIMIT ? '+' : ''}`
 }
 
 function filterLinks(view: KeyView, counts: Counts): Html {
@@ -96,8 +97,8 @@ function filterLinks(view: KeyView, counts: Counts): Html {
     ['revoked', keys.statuses.revoked, counts.revoked],
   ]
   const links = entries.map(([status, label, count]) => {
-    const here = view.status === status ? raw(' aria-current="true"') : ''
-    return html`<a href="${pathOf({ ...view, status, after: null, page: 1 })}"${here}>${label} <span class="count">${counted(count)}</span></a>`
+    const currentMark = view.status === status ? raw(' aria-current="true"') : ''
+    return html`<a href="${pathOf({ ...view, status, after: null, page: 1 })}"${currentMark}>${label} <span class="count">${formatBoundedCount(count)}</span></a>`
   })
   return html`<nav class="filter" aria-label="${keys.filter}">${links}</nav>`
 }
@@ -115,13 +116,13 @@ function searchForm({ status, query, sort }: KeyView): Html {
 function windowNote({ found, older }: FoundKeys): Html | '' {
   const { keyList } = texts
   if (found === null) return ''
-  const of = older
+  const olderNote = older
     ? html` ${keyList.window({ count: WINDOW })} <a href="${pathOf(older)}">${keyList.windowOlder}</a>`
     : ''
-  return html`<p class="quiet spaced" role="status">${keyList.found({ count: found })}.${of}</p>`
+  return html`<p class="quiet spaced" role="status">${keyList.found({ count: found })}.${olderNote}</p>`
 }
 
-/** The form that the checkboxes of the rows belong to; the script counts them and selects all. */
+/** The form that the checkboxes of the rows belong to. The script shows how many are ticked, and can tick all. */
 export function selectionForm(action: string): Html {
   const { keyList } = texts
   return html`<form method="get" action="${action}" id="${SELECTION}" class="bar" data-selection="${SELECTION}"><output data-words="${keyList.selected({ count: '{}' })}"></output><button class="second small harm">${keyList.revoke}</button><button type="button" class="second small" data-selects="${SELECTION}">${keyList.selectAll}</button></form>`
@@ -132,11 +133,12 @@ function pageLinks({ status, page, after }: KeyView, shown: FoundKeys, counts: C
   const { next, previous, found, rows } = shown
   if (!next && !previous) return ''
   const { number } = localization()
-  const before = found === null && !after ? 0 : (page - 1) * ROWS
-  const total = counted(found ?? (status ? counts[status] : sumOf(counts)))
-  const range = { from: number(before + 1), to: number(before + rows.length), total }
-  const [back, on] = found === null ? [keys.newest, keys.more] : [keyList.previous, keyList.next]
-  return html`<nav class="spread" aria-label="${keys.pages}">${previous ? html`<a href="${pathOf(previous)}">${back}</a>` : ''}<span class="quiet">${keyList.range(range)}</span>${next ? html`<a href="${pathOf(next)}">${on}</a>` : ''}</nav>`
+  const rowsBefore = found === null && !after ? 0 : (page - 1) * ROWS
+  const total = formatBoundedCount(found ?? (status ? counts[status] : sumOf(counts)))
+  const range = { from: number(rowsBefore + 1), to: number(rowsBefore + rows.length), total }
+  const [previousLabel, nextLabel] =
+    found === null ? [keys.newest, keys.more] : [keyList.previous, keyList.next]
+  return html`<nav class="spread" aria-label="${keys.pages}">${previous ? html`<a href="${pathOf(previous)}">${previousLabel}</a>` : ''}<span class="quiet">${keyList.range(range)}</span>${next ? html`<a href="${pathOf(next)}">${nextLabel}</a>` : ''}</nav>`
 }
 
 /** Asks for confirmation, naming the keys. */
@@ -152,7 +154,7 @@ async function renderRevokeSelected(kit: PageKit, c: PageContext): Promise<Respo
   const body = html`<section class="card ask"><h1>${title}</h1>
 <ul>${selected.map(key => html`<li><bdi>${labelOf(key)}</bdi>${key.name ? html` <code>${key.keyPrefix}…</code>` : ''}</li>`)}</ul>
 <p>${keys.revokeLead}</p>
-<ul><li>${keys.revokeExchange}</li><li>${keys.revokeTokens}</li><li>${endOf(connected.length)}</li></ul>
+<ul><li>${keys.revokeExchange}</li><li>${keys.revokeTokens}</li><li>${effectOnConnections(connected.length)}</li></ul>
 <form class="buttons" method="post" action="/keys/revoke">${formToken(kit.forms.token(c))}${selected.map(({ id }) => html`<input type="hidden" name="id" value="${id}">`)}<button class="danger">${keyList.revokeNow({ count })}</button><a class="button second" href="/keys">${keys.cancel}</a></form></section>`
   return kit.render(c, { title, current: '/keys' }, body)
 }
@@ -164,8 +166,8 @@ function renderNoneSelected(kit: PageKit, c: PageContext): Response | Promise<Re
 }
 
 /** The active keys of this person among these; other ids are left out. */
-async function activeKeys(kit: PageKit, userId: string, texts: readonly string[]): Promise<OwnedApiKey[]> {
-  const ids = [...new Set(texts.slice(0, MAX_SELECTED).map(parseId))].filter(id => id !== null)
+async function activeKeys(kit: PageKit, userId: string, typed: readonly string[]): Promise<OwnedApiKey[]> {
+  const ids = [...new Set(typed.slice(0, MAX_SELECTED).map(parseId))].filter(id => id !== null)
   const found = await kit.apiKeys.findMany(ids)
   const now = kit.clock.now()
   return ids
@@ -180,10 +182,10 @@ async function liveKeys(kit: PageKit, userId: string): Promise<ReadonlySet<strin
 
 /** Sends the ids of all keys with a live connection whenever they changed. */
 function streamLiveKeys(kit: PageKit, c: PageContext): Response {
-  return streamToSignedIn(kit, c, async (send, seen) => {
+  return streamToSignedIn(kit, c, async (send, shownTag) => {
     const live = [...(await liveKeys(kit, kit.requireSession(c).user.id))].sort().join(' ')
     const tag = stateTag(live)
-    if (tag !== seen) await send('live', live, tag)
+    if (tag !== shownTag) await send('live', live, tag)
     return tag
   })
 }

@@ -9,7 +9,7 @@ import { rich } from './rich.ts'
 /** A key that was never used is highlighted when it is older than this. */
 const UNUSED_AFTER = 7 * DAY
 /** Keys that expire within this time are highlighted. */
-const SOON = 14 * DAY
+const EXPIRES_SOON_WITHIN = 14 * DAY
 /** Maximum number of scopes shown in a row; the key's own page shows all. */
 const SHOWN_SCOPES = 3
 /** Maximum number of characters of a client's name in a row. */
@@ -20,8 +20,9 @@ const MAX_CLIENT_LENGTH = 24
  *
  * @param place `admin`: links lead to the pages of administrators
  * @param live ids of keys with a live connection
- * @param selectFor the id of the form that the rows of active keys are selected for; null: none
- * @param refusedAs the status of active keys that are refused all the same, as those of a suspended owner; null: none is
+ * @param selectFor the id of the form that the checkboxes of active keys belong to; null: there are no checkboxes
+ * @param refusedAs the status to show for active keys, which are refused since their owner is suspended; null: they are
+ *   not refused
  */
 export function keyTable(
   keys: readonly ApiKey[],
@@ -64,7 +65,7 @@ export function selectBox(key: ApiKey, form: string): Html {
   return html`<input type="checkbox" class="select" name="id" value="${key.id}" form="${form}" aria-label="${texts.keyList.select({ name: labelOf(key) })}">`
 }
 
-/** An indicator whether an agent is connected with the key of the link after it; the script keeps it up to date. */
+/** Shows whether an agent is connected with the key, whose link must follow; the script keeps it up to date. */
 function dot(isLive: boolean): Html {
   const { connected } = texts.keys
   if (!isLive) return html`<span class="live dot" data-dot></span>`
@@ -80,17 +81,17 @@ export function labelOf(key: Pick<ApiKey, 'name' | 'keyPrefix'>): string {
   return key.name ?? `${key.keyPrefix}…`
 }
 
-/** What a key may do, in the words of the form that makes keys; the title has the scopes themselves. */
+/** What a key may do, in the words of the form that creates keys; the title has the names of the shown scopes. */
 function accessCell({ scopes }: ApiKey, place: 'own' | 'admin'): Html {
   const { everything, everythingOfOwner, moreScopes, columns } = texts.keys
   if (scopes === null)
     return html`<td data-label="${columns.access}">${place === 'own' ? everything : everythingOfOwner}</td>`
-  const shown = scopes.slice(0, SHOWN_SCOPES)
+  const shownScopes = scopes.slice(0, SHOWN_SCOPES)
   const hidden = scopes.length - SHOWN_SCOPES
-  return html`<td data-label="${columns.access}" title="${shown.join(' ')}">${shown.map(scopeInWords).join(', ')}${hidden > 0 ? ` ${moreScopes({ count: hidden })}` : ''}</td>`
+  return html`<td data-label="${columns.access}" title="${shownScopes.join(' ')}">${shownScopes.map(scopeInWords).join(', ')}${hidden > 0 ? ` ${moreScopes({ count: hidden })}` : ''}</td>`
 }
 
-/** Scopes of the owner's own services have no other words. */
+/** The words for a scope, or its name: scopes of the owner's own services have no words. */
 function scopeInWords(scope: string): string {
   const words: Record<string, string | undefined> = texts.keyForm.scopeWords
   return words[scope] ?? scope
@@ -103,17 +104,17 @@ export function lastUsed(
   show: (at: Instant) => Html,
 ): Html | string {
   if (key.lastUsedAt) return show(key.lastUsedAt)
-  const isForgotten = status === 'active' && key.createdAt < now - UNUSED_AFTER
-  return isForgotten ? html`<span class="stands-out">${texts.keys.never}</span>` : texts.keys.never
+  const isUnused = status === 'active' && key.createdAt < now - UNUSED_AFTER
+  return isUnused ? html`<span class="stands-out">${texts.keys.never}</span>` : texts.keys.never
 }
 
-/** Where the key was last used from, shortened: its own page shows all of it. */
+/** The network and the client of the last use, shortened; the key's own page shows them in full. */
 function usedFrom({ lastUsedFrom: from }: ApiKey): Html | '' {
   if (!from) return ''
   return html`<span class="from quiet">${from.network}${from.client ? ` · ${describeClient(from.client).slice(0, MAX_CLIENT_LENGTH)}` : ''}</span>`
 }
 
-/** A revoked key has the date of its end here instead. */
+/** The expiry of a key, or the date on which it was revoked. */
 function expiryCell(key: ApiKey, status: ApiKeyStatus, now: Instant): Html {
   const { columns } = texts.keys
   if (key.revokedAt === null)
@@ -123,7 +124,7 @@ function expiryCell(key: ApiKey, status: ApiKeyStatus, now: Instant): Html {
 
 export function expires(key: ApiKey, status: ApiKeyStatus, now: Instant): Html | string {
   if (key.expiresAt === null) return texts.keys.never
-  const isSoon = status === 'active' && key.expiresAt < now + SOON
+  const isSoon = status === 'active' && key.expiresAt < now + EXPIRES_SOON_WITHIN
   return isSoon
     ? html`<span class="stands-out">${day(key.expiresAt)} <span class="tag warn">${texts.keys.soon}</span></span>`
     : day(key.expiresAt)

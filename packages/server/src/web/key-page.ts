@@ -17,9 +17,10 @@ import { usageChart } from './usage-chart.ts'
 
 /** Number of events shown, the newest ones of a key. */
 const SHOWN_EVENTS = 5
-/** Maximum number of connections that are listed before a key is revoked. */
+/** Maximum number of connections on the page that confirms a revocation. */
 const SHOWN_CONNECTIONS = 5
 
+/** How long the old key may be used after a rotation: the seconds, and the name of the text. */
 const OVERLAPS = [
   [0, 'overlapNow'],
   [HOUR / SECOND, 'overlapHour'],
@@ -28,8 +29,8 @@ const OVERLAPS = [
 ] as const
 
 export function overlapOf(form: URLSearchParams): number {
-  const wanted = Number(form.get('overlap') ?? DEFAULT_OVERLAP_SECONDS)
-  return OVERLAPS.find(([seconds]) => seconds === wanted)?.[0] ?? DEFAULT_OVERLAP_SECONDS
+  const requestedSeconds = Number(form.get('overlap') ?? DEFAULT_OVERLAP_SECONDS)
+  return OVERLAPS.find(([seconds]) => seconds === requestedSeconds)?.[0] ?? DEFAULT_OVERLAP_SECONDS
 }
 
 /** The page of one key: its properties and actions. */
@@ -88,7 +89,7 @@ async function eventsSection(
  * The properties of a key.
  *
  * @param place `admin`: links lead to the pages of administrators
- * @param revocation who revoked the key, if that is known
+ * @param revocation the security event of the key's revocation, if it is known
  */
 export function facts(
   key: ApiKey,
@@ -159,14 +160,14 @@ export async function renderRevoke(kit: PageKit, c: PageContext, key: ApiKey): P
 <h1>${title}</h1>
 <p class="quiet"><code>${key.keyPrefix}…</code> · ${rich(texts.units.labelled, { label: keys.columns.used, value: key.lastUsedAt ? time(key.lastUsedAt) : keys.never })}</p>
 <p>${keys.revokeLead}</p>
-<ul><li>${keys.revokeExchange}</li><li>${keys.revokeTokens}</li><li>${endOf(connected.length)}${connected.length ? html`<ul>${connected.slice(0, SHOWN_CONNECTIONS).map(agent => html`<li><code>${agent.address}</code> · <bdi>${programOf(agent.client)}</bdi></li>`)}</ul>` : ''}</li></ul>
+<ul><li>${keys.revokeExchange}</li><li>${keys.revokeTokens}</li><li>${effectOnConnections(connected.length)}${connected.length ? html`<ul>${connected.slice(0, SHOWN_CONNECTIONS).map(agent => html`<li><code>${agent.address}</code> · <bdi>${programOf(agent.client)}</bdi></li>`)}</ul>` : ''}</li></ul>
 <form class="buttons" method="post" action="/keys/${key.id}/revoke">${formToken(kit.forms.token(c))}<button class="danger">${keys.revokeNow}</button><a class="button second" href="/keys">${keys.cancel}</a></form>
 </section>`
   return kit.render(c, { title, current: '/keys' }, body)
 }
 
 /** A sentence about what happens to a key's connections when it is revoked. */
-export function endOf(count: number): string {
+export function effectOnConnections(count: number): string {
   const { revokeNoConnection, revokeConnections, revokeManyConnections } = texts.keys
   if (count === 0) return revokeNoConnection
   return count > SHOWN_CONNECTIONS ? revokeManyConnections({ count }) : revokeConnections({ count })

@@ -6,8 +6,8 @@ import type { PageContext, PageKit } from './kit.ts'
 /** Number of keys per page, so that a page is smaller than 60 KB. */
 export const ROWS = 20
 /**
- * Number of keys, the newest ones, that a search or a sort order other than by creation considers, so that the cost of
- * a page is bounded. For the few people with more keys, a link leads to older ones.
+ * Maximum number of keys that a search, or a sort order other than by creation, considers: the newest ones. It bounds
+ * the cost of a page. For the few people with more keys, a link leads to older ones.
  */
 export const WINDOW = 1000
 const MAX_QUERY_LENGTH = 100
@@ -22,13 +22,13 @@ export interface KeyView {
   sort: KeySort
   /** The position after which the view begins. */
   after: Position | null
-  /** The page, from 1; within the window where one is searched or sorted. */
+  /** The number of the page, from 1. In a search or another sort order it counts the pages of the window. */
   page: number
 }
 
 export interface FoundKeys {
   rows: ApiKey[]
-  /** Number of matches in the window; null if nothing was searched or sorted. */
+  /** Number of matches in the window; null for a list by creation without a search. */
   found: number | null
   /** The next and the previous page; null: none. */
   next: KeyView | null
@@ -121,7 +121,7 @@ function sorted(keys: ApiKey[], sort: KeySort, now: Instant): ApiKey[] {
   }
 }
 
-/** Compares two numbers; Infinity equals itself. */
+/** Compares two numbers. Infinity equals itself, whereas a difference would be NaN. */
 function compare(left: number, right: number): number {
   return left === right ? 0 : left < right ? -1 : 1
 }

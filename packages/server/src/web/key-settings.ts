@@ -29,12 +29,12 @@ export function networksCard(key: ApiKey, token: string, refused: Refused | unde
 <form method="post" action="/keys/${key.id}/networks">${formToken(token)}<div class="field"><input id="networks" name="networks" value="${value}" autocomplete="off" spellcheck="false"${fieldState('networks', refused?.problem, 'networks-hint')}>${fieldProblem('networks', refused?.problem)}<p class="hint" id="networks-hint">${keys.networksHint}</p></div><button class="second">${keyForm.saveNetworks}</button></form></section>`
 }
 
-/** The limits of a key, and the form that changes the owner's. */
+/** The limits of a key by owner and operator, and the form that changes those of the owner. */
 export function limitsCard(key: ApiKey, token: string, refused: Refused | undefined): Html {
   const { keyForm } = texts
-  const set = describeLimits(key.limits)
+  const description = describeLimits(key.limits)
   return html`<section class="card"><h2>${keyForm.limits}</h2>
-${set ? html`<p>${set}</p>` : html`<p class="quiet">${keyForm.noLimits}</p>`}
+${description ? html`<p>${description}</p>` : html`<p class="quiet">${keyForm.noLimits}</p>`}
 ${isUnlimited(key.operatorLimits) ? '' : html`<p class="quiet">${keyForm.operatorLimits({ limits: describeLimits(key.operatorLimits) })}</p>`}
 <details${refused ? raw(' open') : ''}><summary>${keyForm.change}</summary>${limitsForm(key, token, refused)}</details></section>`
 }
@@ -110,7 +110,7 @@ export function readLimits(
   return { requests, spend, quota: amount === null ? null : { remaining: null, refill: { amount, every } } }
 }
 
-/** Null where the field is empty, undefined for anything but a number from 1 to `most`. */
+/** A number from 1 to `most`; null for an empty field, undefined for any other text. */
 function wholeNumber(value: string | null, most: number): number | null | undefined {
   const text = textOf(value)
   if (!text) return null

@@ -74,7 +74,7 @@ export function keyPages(app: Hono<PageVariables>, kit: PageKit): void {
   )
 }
 
-/** Refusals that are shown in the form. */
+/** The refusals that are shown on the page with the form, with their messages. */
 const SHOWN_ON_FORM: { [code: string]: ((kit: PageKit, error: KeywayError) => string) | undefined } = {
   key_limit_reached: kit => texts.keys.limit({ count: kit.maxActiveKeys }),
   api_key_inactive: () => texts.keys.inactive,
@@ -83,12 +83,14 @@ const SHOWN_ON_FORM: { [code: string]: ((kit: PageKit, error: KeywayError) => st
   rate_limited: (_kit, error) => limitedLead(error),
 }
 
+/** The message of a refusal that `SHOWN_ON_FORM` contains. Rethrows any other error. */
 function problemOf(kit: PageKit, error: unknown): string {
   const message = error instanceof KeywayError ? SHOWN_ON_FORM[error.code] : undefined
   if (!message) throw error
   return message(kit, error as KeywayError)
 }
 
+/** The HTTP status of a refusal that a page shows. Also sets `Retry-After` if a limit was reached. */
 function statusOf(c: PageContext, error: unknown): number {
   if (!(error instanceof KeywayError) || error.code !== 'rate_limited') return 409
   c.header('Retry-After', String(error.extras.retryAfter))
@@ -106,6 +108,7 @@ function idOf(c: PageContext): string {
   return id
 }
 
+/** Changes the key that the path names, by a form. A refusal is shown on the page of the key. */
 async function change(
   kit: PageKit,
   c: PageContext,
@@ -122,7 +125,7 @@ async function change(
   }
 }
 
-/** The page of the key with the form as it was typed. */
+/** The page of the key with the refused form, filled with the typed values. */
 async function refuse(
   kit: PageKit,
   c: PageContext,
@@ -148,7 +151,7 @@ async function create(kit: PageKit, c: PageContext): Promise<Response> {
   const properties = readProperties(form, kit.clock.now())
   if ('field' in properties) return renderNew(kit, c, { typed: form, refused: properties }, 400)
   requireRecent(kit, c, properties)
-  const id = readOnce(kit, user.id, form.get('once') ?? '')
+  const id = verifyNewKeyId(kit, user.id, form.get('once') ?? '')
   try {
     const created = await kit.apiKeys.create(user.id, { ...properties, id }, kit.callerOf(c.req.raw, c.env))
     return await renderCreated(kit, c, created, null)
@@ -161,11 +164,11 @@ async function create(kit: PageKit, c: PageContext): Promise<Response> {
   }
 }
 
-/** The field of the form that violates a policy. */
+/** The field of the form that violates a policy, with the policy's rule; null if none does. */
 function refusedField(kit: PageKit, error: unknown, form: URLSearchParams): FieldProblem | null {
-  const [first] = (error instanceof KeywayError && error.extras.errors) || []
-  const field = first && fieldOfForm(first.field, form)
-  return field ? { field, message: ruleOf(first.field, kit.policies.current()) } : null
+  const [firstError] = (error instanceof KeywayError && error.extras.errors) || []
+  const field = firstError && fieldOfForm(firstError.field, form)
+  return field ? { field, message: ruleOf(firstError.field, kit.policies.current()) } : null
 }
 
 /** A sentence on what the policies require of a field. */
@@ -177,13 +180,13 @@ function ruleOf(apiField: string, { allowedScopes, maxKeyLifetimeDays: days }: P
   return keys.networksHint
 }
 
-/** The id of the key that a form will create, so that sending it twice creates one key; bound to the user by a MAC. */
-function newOnce(kit: PageKit, userId: string): string {
+/** An id for the key that a form will create, so that sending it twice creates one key; a MAC binds it to the user. */
+function signedNewKeyId(kit: PageKit, userId: string): string {
   const id = newId(kit.clock.now())
   return `${id}~${kit.secrets.mac('new-key-id', `${userId} ${id}`)}`
 }
 
-function readOnce(kit: PageKit, userId: string, once: string): string | undefined {
+function verifyNewKeyId(kit: PageKit, userId: string, once: string): string | undefined {
   const [id = '', mac = ''] = once.split('~')
   return kit.secrets.verifyMac('new-key-id', `${userId} ${id}`, mac) ? id : undefined
 }
@@ -192,7 +195,7 @@ function hiddenFieldsOf(kit: PageKit, c: PageContext): KeyFormFields {
   const { user } = kit.requireSession(c)
   return {
     token: kit.forms.token(c),
-    once: newOnce(kit, user.id),
+    once: signedNewKeyId(kit, user.id),
     isAdministrator: user.role === 'admin',
     policies: kit.policies.current(),
   }

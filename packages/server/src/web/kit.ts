@@ -68,7 +68,7 @@ export interface TypedCall {
   operation: string
   params: Readonly<Record<string, string>>
   query: URLSearchParams
-  /** JSON. */
+  /** The JSON text of the body. */
   body: string
 }
 
@@ -104,7 +104,7 @@ export interface PageServices {
   deletions: Pick<Deletions, 'request' | 'cancel'>
   emailChanges: EmailChanges
   /**
-   * Everything about a person as one JSON document; the operator gets what only operators see.
+   * Everything about a person as one JSON document; the reader `operator` also gets what only operators may see.
    *
    * @param reauthenticate rejects once the reader may no longer read
    */
@@ -115,7 +115,7 @@ export interface PageServices {
    * `assertMayGuess` throws that before a code is checked.
    */
   failures: { refusal(caller: Caller, error: KeywayError): KeywayError; assertMayGuess(caller: Caller): void }
-  /** Null if mail is sent by a server. */
+  /** Null if mail is sent instead of being stored locally. */
   inbox: Inbox | null
   lifetimes: SessionLifetimes
   localizations: Localizations
@@ -145,7 +145,7 @@ export interface PageServices {
 export interface RequestFacts {
   callerOf(request: Request, env: unknown): Caller
   formOf: FormOf
-  /** As in `X-Request-Id` of the response. */
+  /** The id in `X-Request-Id` of the response. */
   requestIdOf(env: unknown): string
   /** Whether the listening address, the peer and Host are loopback and no proxy header is present. */
   isLocal(request: Request, env: unknown): boolean

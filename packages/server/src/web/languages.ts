@@ -15,12 +15,12 @@ import { ownPath } from './theme.ts'
 export function answerInLanguage(app: Hono<PageVariables>, kit: PageKit): void {
   app.use(async (c, next) => {
     const chosen =
-      kit.cookies.language(c) ?? (await askedByApp(kit, c)) ?? negotiate(c.req.header('accept-language'))
+      kit.cookies.language(c) ?? (await requestedByApp(kit, c)) ?? negotiate(c.req.header('accept-language'))
     return answerIn(kit, isForAdministrators(c) ? FALLBACK : (chosen ?? FALLBACK), next)
   })
 }
 
-/** Overrides it by the choice of the signed-in person. */
+/** Overrides the language of each response by the choice of the signed-in person. Must run after authentication. */
 export function answerInChosenLanguage(app: Hono<PageVariables>, kit: PageKit): void {
   app.use((c, next) => {
     const locale = c.get('signedIn')?.user.locale
@@ -42,11 +42,11 @@ function isForAdministrators({ req: { path } }: PageContext): boolean {
  * Endpoints to which apps may send `ui_locales` (OpenID Connect Core section 3.1.2.1, RP-Initiated Logout 1.0 section
  * 2).
  */
-const ASKED_AT = ['/oauth/authorize', '/oauth/logout']
+const UI_LOCALES_PATHS = ['/oauth/authorize', '/oauth/logout']
 
 /** The language that an app requests, remembered for the pages of this sign-in. */
-async function askedByApp(kit: PageKit, c: PageContext): Promise<Language | null> {
-  if (!ASKED_AT.includes(c.req.path)) return null
+async function requestedByApp(kit: PageKit, c: PageContext): Promise<Language | null> {
+  if (!UI_LOCALES_PATHS.includes(c.req.path)) return null
   const { localesOf } = await kit.authorizations()
   const tags = localesOf(new URL(c.req.url).searchParams)
   const found = tags.map(lookUp).find(language => language !== null) ?? null

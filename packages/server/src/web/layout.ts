@@ -39,7 +39,7 @@ export interface PageOptions {
   theme: ThemeChoice
   /** The path to return to after changing the language or the theme; null: they cannot be changed here. */
   returnTo: string | null
-  /** For the response to a form that cannot be repeated: the page with the form, to return to instead. */
+  /** For the response to a POST, to which a browser cannot return: the page with the form, to return to instead. */
   formAt?: string
   /** Reload interval in seconds if no script runs. */
   refreshSeconds?: number | null
@@ -109,12 +109,12 @@ function brandMark({ productName, assets: { logo, logoDark }, brand }: Shell, th
   const alt = hasName ? productName : ''
   const image = (file: LogoAsset) =>
     html`<img class="logo" src="${file.url}" width="${Math.round(file.width)}" height="${Math.round(file.height)}" alt="${alt}">`
-  const shown = html`${
+  const logoImage = html`${
     theme === 'system' && logoDark
       ? html`<picture><source srcset="${logoDark.url}" media="(prefers-color-scheme: dark)">${image(logo)}</picture>`
       : image(theme === 'dark' ? (logoDark ?? logo) : logo)
   }`
-  return hasName ? shown : html`${shown}<span>${productName}</span>`
+  return hasName ? logoImage : html`${logoImage}<span>${productName}</span>`
 }
 
 function footer({ brand: { links }, supportEmail }: Shell, options: PageOptions): Html {
@@ -195,7 +195,7 @@ export function day(instant: Instant): Html {
   return html`<time class="day" datetime="${iso.slice(0, 16)}Z">${localization().date(instant)}</time>`
 }
 
-/** The key in the page's colours, for light and dark mode. */
+/** The default logo, a key, in the colours of the page's theme. */
 export const mark = raw(
   `<svg class="mark" viewBox="0 0 32 32" aria-hidden="true" focusable="false"><rect x="2" y="2" width="28" height="28" rx="8"/><g>${MARK_DRAWING}</g></svg>`,
 )

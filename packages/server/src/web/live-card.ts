@@ -35,7 +35,9 @@ export function liveState({ key, agents, now }: Pick<LiveView, 'key' | 'agents' 
   return [statusOf(key, now), ...agents.map(agent => agent.connectionId)].join()
 }
 
-/** The card: waiting for an agent, or its connections with their actions, or the end of the key. */
+/**
+ * The card of a key: it waits for an agent, lists the connections with their actions, or says that the key has ended.
+ */
 export function liveCard(view: LiveView): Html {
   if (statusOf(view.key, view.now) !== 'active') return endedCard(view)
   return view.agents.length > 0 ? connectedCard(view) : waitingCard(view.key)
@@ -74,8 +76,8 @@ ${greeting === undefined ? '' : answerOf(greeting)}
 
 /** An agent's answer as HTML; the agent's own text is quoted. */
 export function answerOf(greeting: Greeting): Html {
-  const said = saidOf(greeting)
-  return html`<p class="answer">${greetingText(greeting, false)}${said === null ? '' : html` <q>${said}</q>`}</p>`
+  const result = resultText(greeting)
+  return html`<p class="answer">${greetingText(greeting, false)}${result === null ? '' : html` <q>${result}</q>`}</p>`
 }
 
 /** @param isWhole whether to include the agent's answer, as one text for screen readers */
@@ -84,12 +86,13 @@ function greetingText(greeting: Greeting, isWhole: boolean): string {
   if (greeting === null) return live.gone
   const { answer, afterMs } = greeting
   if (answer === null) return live.silent({ count: API_ANSWER_TIMEOUT_MS / 1000 })
-  if ('result' in answer) return `${live.answered({ ms: afterMs })}${isWhole ? ` ${saidOf(greeting)}` : ''}`
+  if ('result' in answer)
+    return `${live.answered({ ms: afterMs })}${isWhole ? ` ${resultText(greeting)}` : ''}`
   if (answer.error.code === 'no_handler') return live.noHandler({ ms: afterMs })
   return live.failed({ ms: afterMs, message: shortened(answer.error.message) })
 }
 
-function saidOf(greeting: Greeting): string | null {
+function resultText(greeting: Greeting): string | null {
   const answer = greeting?.answer
   if (!answer || !('result' in answer)) return null
   return shortened(typeof answer.result === 'string' ? answer.result : JSON.stringify(answer.result))
@@ -105,14 +108,14 @@ function shortened(text: string): string {
 function endedCard({ key, agents, ended }: LiveView): Html {
   const { live } = texts
   const title = key.revokedAt === null ? live.ended : endedText(ended, agents.length)
-  // Final state: the page closes its event stream.
+  // Nothing will change any more: the page closes its event stream.
   const isFinal = agents.length === 0 ? html` data-final` : ''
   return html`<p class="live off" data-says="${title}"${isFinal}><strong>${title}</strong></p><p class="quiet">${live.endedLead}</p><p><a href="/keys">${live.allKeys}</a></p>`
 }
 
-function endedText(ended: LiveView['ended'], left: number): string {
+function endedText(ended: LiveView['ended'], remaining: number): string {
   const { live } = texts
-  if (left > 0) return live.closing
+  if (remaining > 0) return live.closing
   if (!ended?.connections || ended.afterMs === null) return live.revoked
   return live.closedAfter({ count: ended.connections, ms: ended.afterMs })
 }

@@ -28,8 +28,8 @@ export function livePages(app: Hono<PageVariables>, kit: PageKit): void {
     const { user } = kit.requireSession(c)
     const connectionId = parseId(kit.forms.read(c).get('connection') ?? '')
     const view = await viewOf(kit, c)
-    const isOfKey = view.agents.some(agent => agent.connectionId === connectionId)
-    const greeting = connectionId && isOfKey ? await kit.agents.ask(user.id, connectionId, HELLO) : null
+    const belongsToKey = view.agents.some(agent => agent.connectionId === connectionId)
+    const greeting = connectionId && belongsToKey ? await kit.agents.ask(user.id, connectionId, HELLO) : null
     const greeted = { connectionId: connectionId ?? '', greeting }
     return renderLive(kit, c, { ...(await viewOf(kit, c)), greeted })
   })
@@ -39,7 +39,7 @@ export function livePages(app: Hono<PageVariables>, kit: PageKit): void {
     const { key, agents } = await viewOf(kit, c)
     const startedAt = kit.clock.now()
     await kit.apiKeys.revoke(user.id, key.id, kit.callerOf(c.req.raw, c.env))
-    const isClosed = await connectionsEnd(kit, key)
+    const isClosed = await waitForConnectionsToClose(kit, key)
     const afterMs = isClosed ? Math.max(1, Math.round(kit.clock.now() - startedAt)) : null
     const ended = { connections: agents.length, afterMs }
     return renderLive(kit, c, { ...(await viewOf(kit, c)), ended })
@@ -60,10 +60,10 @@ async function agentsOf(kit: PageKit, key: ApiKey): Promise<LiveAgent[]> {
 }
 
 /** Resolves with true once the key has no connections, with false after a timeout. */
-async function connectionsEnd(kit: PageKit, key: ApiKey): Promise<boolean> {
-  const until = kit.clock.now() + CLOSING_TIMEOUT_MS
+async function waitForConnectionsToClose(kit: PageKit, key: ApiKey): Promise<boolean> {
+  const deadline = kit.clock.now() + CLOSING_TIMEOUT_MS
   while ((await agentsOf(kit, key)).length > 0) {
-    if (kit.clock.now() >= until) return false
+    if (kit.clock.now() >= deadline) return false
     await wait(CLOSING_POLL_MS)
   }
   return true
@@ -73,9 +73,9 @@ function renderLive(kit: PageKit, c: PageContext, view: LiveView): Response | Pr
   const { live } = texts
   const { key } = view
   const isWaiting = c.req.method === 'GET' && view.agents.length === 0
-  const again = html`<noscript><p><a href="/keys/${key.id}/live">${live.lookAgain}</a></p></noscript>`
+  const reloadLink = html`<noscript><p><a href="/keys/${key.id}/live">${live.lookAgain}</a></p></noscript>`
   const body = html`<p class="back"><a href="/keys/${key.id}">${live.back}</a></p>${pageHead(labelOf(key), live.lead)}
-<section class="card">${streamedCard(view)}${again}</section>`
+<section class="card">${streamedCard(view)}${reloadLink}</section>`
   const refreshSeconds = isWaiting ? REFRESH_SECONDS : null
   const options = {
     title: live.title({ name: labelOf(key) }),
@@ -94,10 +94,10 @@ export function streamedCard(view: LiveView): Html {
 /** Sends the card whenever it has changed. */
 function streamLive(kit: PageKit, c: PageContext): Response {
   const token = kit.forms.token(c)
-  return streamToSignedIn(kit, c, async (send, seen) => {
+  return streamToSignedIn(kit, c, async (send, shownTag) => {
     const view = await viewOf(kit, c, token)
     const tag = stateTag(liveState(view))
-    if (tag !== seen) await send('list', String(await liveCard(view)), tag)
+    if (tag !== shownTag) await send('list', String(await liveCard(view)), tag)
     return tag
   })
 }

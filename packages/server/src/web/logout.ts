@@ -10,7 +10,7 @@ import { allowRedirectTo } from './security-headers.ts'
 
 /** A request to sign out (OpenID Connect RP-Initiated Logout 1.0 section 2). */
 interface LogoutRequest {
-  /** The session that the app names. */
+  /** The content of `id_token_hint`, which names the person and the app's session. */
   hint: IssuedIdToken | null
   app: App | null
   /** Where the browser goes afterwards, one of the app's addresses; null: to our own page. */
@@ -18,26 +18,32 @@ interface LogoutRequest {
   state: string | null
 }
 
-/** GET /oauth/logout: at once for an app with the person's id token, else after a confirmation. */
+/** GET /oauth/logout: signs out at once if the app presents the person's id token, otherwise after a confirmation. */
 export async function logout(kit: PageKit, c: PageContext): Promise<Response> {
-  const request = await read(kit, c, new URL(c.req.url).searchParams)
+  const request = await readRequest(kit, c, new URL(c.req.url).searchParams)
   if (request === null) return renderUnusable(kit, c)
   const signedIn = c.get('signedIn')
-  // Anybody can link to this address. Only who has the person's id token need not ask.
+  // Anybody can link to this address, so the person must confirm unless the app has the person's id token.
   if (signedIn && request.hint?.userId !== signedIn.user.id) return renderConfirm(kit, c, request)
   return finish(kit, c, request)
 }
 
-/** POST /oauth/logout: of our own page, or of an app (section 2), which becomes the GET that has the cookies. */
+/**
+ * POST /oauth/logout from our own page, or from an app (section 2): then it redirects to a GET, which has the cookies.
+ */
 export async function logoutByForm(kit: PageKit, c: PageContext): Promise<Response> {
   const fields = new URLSearchParams(kit.formOf(c.req.raw, c.env).toString())
   if (!fields.has(FORM_TOKEN_FIELD)) return c.redirect(`/oauth/logout?${fields}`, 303)
-  const request = await read(kit, c, kit.forms.read(c))
+  const request = await readRequest(kit, c, kit.forms.read(c))
   return request === null ? renderUnusable(kit, c) : finish(kit, c, request)
 }
 
-/** Null if the browser cannot be sent to where the request asks. */
-async function read(kit: PageKit, c: PageContext, params: URLSearchParams): Promise<LogoutRequest | null> {
+/** Null for an unusable request: its `client_id` contradicts the id token, or its redirect URI is not the app's. */
+async function readRequest(
+  kit: PageKit,
+  c: PageContext,
+  params: URLSearchParams,
+): Promise<LogoutRequest | null> {
   const param = (name: string) => params.get(name) || null
   const { readIdToken, findApp, mayRedirectTo } = await kit.authorizations()
   const token = param('id_token_hint')
@@ -47,11 +53,11 @@ async function read(kit: PageKit, c: PageContext, params: URLSearchParams): Prom
   const app = clientId === null ? null : await findApp(clientId, kit.callerOf(c.req.raw, c.env).network)
   const redirectUri = param('post_logout_redirect_uri')
   if (redirectUri !== null && !app?.logoutUris.includes(redirectUri)) return null
-  const isLed = app !== null && (await mayRedirectTo(app, c.get('signedIn')))
-  return { hint, app, redirectUri: isLed ? redirectUri : null, state: param('state') }
+  const mayRedirect = app !== null && (await mayRedirectTo(app, c.get('signedIn')))
+  return { hint, app, redirectUri: mayRedirect ? redirectUri : null, state: param('state') }
 }
 
-/** Ends the session of these pages with what apps got in it, and the app's own, which may have offline access. */
+/** Ends the session of these pages with the app sessions that depend on it, and the session that the id token names. */
 async function finish(kit: PageKit, c: PageContext, request: LogoutRequest): Promise<Response> {
   const { hint, redirectUri, state } = request
   const signedIn = c.get('signedIn')

@@ -17,7 +17,10 @@ const EXAMPLE_CALLS = [
   ['events:read', '/v1/security-events'],
 ] as const
 
-/** In one line, and in double quotes only: connects, says so, and answers requests. */
+/**
+ * An agent that connects, says so, and answers requests. It is one line without single quotes, since the shell gets it
+ * in single quotes.
+ */
 const PYTHON_AGENT = [
   'import asyncio, platform, keyway',
   'agent = keyway.Agent()',
@@ -39,22 +42,22 @@ interface AgentExample {
 }
 
 /**
- * The only page that shows a key itself. It is the answer to a form, and the script gives it the address of the key's
- * page: going back to it or loading it again opens that page.
+ * The only page that shows a key itself. It is the response to a form; the script replaces its address by that of the
+ * key's page, so that going back or reloading opens that page.
  */
 export function renderCreated(
   kit: PageKit,
   c: PageContext,
-  made: { key: string; apiKey: ApiKey },
+  created: { key: string; apiKey: ApiKey },
   oldKeyUntil: Instant | null,
 ): Response | Promise<Response> {
   const { keys } = texts
-  const { apiKey } = made
+  const { apiKey } = created
   const body = html`<div class="head"><div><h1>${keys.created}</h1><p class="lead"><bdi>${labelOf(apiKey)}</bdi></p></div></div>
 ${oldKeyUntil ? html`<p class="banner notice">${rich(keys.rotatedUntil, { time: time(oldKeyUntil) })}</p>` : ''}
 <section class="card" data-guards="${apiKey.id}" data-becomes="/keys/${apiKey.id}?done=shown_once"><ol class="steps">
-<li><strong>${keys.copyTitle}</strong><p>${keys.createdLead}</p>${copyableText('new-key', made.key)}</li>
-${allows(apiKey.scopes, 'agent:connect') ? connectSteps(kit, c, made) : callStep(kit, made)}
+<li><strong>${keys.copyTitle}</strong><p>${keys.createdLead}</p>${copyableText('new-key', created.key)}</li>
+${allows(apiKey.scopes, 'agent:connect') ? connectSteps(kit, c, created) : callStep(kit, created)}
 </ol></section>
 <p><a class="button second" href="/keys" data-releases>${keys.done}</a></p>`
   c.header('Referrer-Policy', 'no-referrer')
@@ -75,7 +78,7 @@ ${ways.map(way => html`<div class="way" data-way="${way.name}"><p>${way.lead}</p
 <noscript><p>${live.waitingElsewhere}</p><p><a class="button second" href="/keys/${apiKey.id}/live" target="_blank">${live.open}</a></p>${help(kit.publicUrl, apiKey)}</noscript></li>`
 }
 
-/** Opened by the script when nothing has connected for a while. */
+/** What to check if no agent connects; the script opens it after a while. */
 function help(publicUrl: string, { allowedNetworks }: ApiKey): Html {
   const { live } = texts
   const [pasted, reaches, version] = live.check
@@ -134,7 +137,7 @@ function callStep({ publicUrl }: PageKit, { key, apiKey }: { key: string; apiKey
   return html`<li><strong>${run.api}</strong><p>${run.noAgent} ${run.apiLead}</p>${copyableText('run-call', `curl -sS ${publicUrl}${path} -H 'Authorization: Bearer ${key}'`)}</li>`
 }
 
-/** With a copy button if scripts run; its space is reserved, so that the layout does not shift. */
+/** A text with a copy button, shown if scripts run. Its space is reserved, so that the layout does not shift. */
 function copyableText(id: string, text: string): Html {
   const { keys } = texts
   return html`<div class="secret"><code id="${id}" tabindex="0" data-secret>${text}</code><button type="button" class="second copy" data-copy="${id}" data-copied="${keys.copied}" aria-live="polite">${keys.copy}</button></div>`

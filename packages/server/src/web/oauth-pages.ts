@@ -3,7 +3,7 @@ import type { PageKit, PageVariables } from './kit.ts'
 import { allowOpener } from './security-headers.ts'
 
 /**
- * /oauth/authorize, /oauth/consent, where a request goes on after a sign-in, and /oauth/logout. Their code is loaded on
+ * /oauth/authorize; /oauth/consent, which continues a request after a sign-in; /oauth/logout. Their code is loaded on
  * first use.
  */
 export function oauthPages(app: Hono<PageVariables>, kit: PageKit): void {

@@ -35,7 +35,7 @@ export interface Pages {
   /**
    * @returns a `NoPage` if there is no such page and the client is not a browser; the HTTP layer answers with a
    *   problem document
-   * @throws KeywayError for a client that asked for JSON, likewise
+   * @throws KeywayError for a client that asked for JSON, which also gets a problem document
    */
   fetch(request: Request, env: object): Promise<Response | NoPage>
   /** Paths of all pages. */
@@ -79,8 +79,8 @@ export function createPages(services: PageServices & RequestFacts): Pages {
   languagePages(app, kit)
   adminPages(app, kit)
   if (services.inbox) inboxPages(app, kit, services.inbox)
-  // Last, so that a hidden page stays hidden for every method.
-  app.use((c, next) => otherMethod(app, kit, c, next))
+  // Registered last, so that a page that hides itself by a 404 does so for every method.
+  app.use((c, next) => answerOtherMethods(app, kit, c, next))
   app.notFound(c => {
     if (wantsHtml(c)) return renderProblem(kit, c, notFound())
     throw new NoPage(null)
@@ -99,12 +99,12 @@ export function createPages(services: PageServices & RequestFacts): Pages {
 }
 
 /** 405 with `Allow` for a page that does not support the method (RFC 9110 section 15.5.6). */
-async function otherMethod(app: Hono<PageVariables>, kit: PageKit, c: PageContext, next: Next) {
-  const answered = ['GET', 'POST'].filter(method =>
+async function answerOtherMethods(app: Hono<PageVariables>, kit: PageKit, c: PageContext, next: Next) {
+  const methods = ['GET', 'POST'].filter(method =>
     app.router.match(method, c.req.path)[0].some(([[, route]]) => route.method === method),
   )
-  if (answered.length === 0) return next()
-  const allowed = answered.flatMap(method => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+  if (methods.length === 0) return next()
+  const allowed = methods.flatMap(method => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
   const allow = [...allowed, 'OPTIONS'].join(', ')
   c.header('Allow', allow)
   if (c.req.method === 'OPTIONS') return c.body(null, 204)
@@ -135,26 +135,33 @@ function createKit(services: PageServices & RequestFacts, assets: Assets): PageK
       const done = c.req.query('done') ?? ''
       const notices: Readonly<Record<string, string>> = texts.notices
       const notice = Object.hasOwn(notices, done) && !options.problem ? notices[done] : null
-      const theme = cookies.theme(c)
-      const own = { user, formToken: forms.token(c), showsInbox: showsInbox(c), notice }
-      const facts = { ...own, theme, returnTo: returnPath(c, status) ?? options.formAt ?? null }
-      return c.html(page(shell, { ...facts, ...options }, body), status as 200)
+      const defaults = {
+        user,
+        formToken: forms.token(c),
+        showsInbox: showsInbox(c),
+        notice,
+        theme: cookies.theme(c),
+        returnTo: returnPath(c, status) ?? options.formAt ?? null,
+      }
+      return c.html(page(shell, { ...defaults, ...options }, body), status as 200)
     },
     requireSession(c) {
       const signedIn = c.get('signedIn')
       if (signedIn) return signedIn
-      const path = pageOf(c)
+      const path = requestedPagePath(c)
       if (path) cookies.rememberDestination(c, path)
       throw new Redirect(cookies.session(c) ? '/sign-in?done=ended' : '/sign-in')
     },
   }
 }
 
-/** Of a path that a sign-in returns to; bounded, since a cookie holds it. */
+/** Maximum length of a path that a sign-in returns to: a cookie stores it. */
 const MAX_DESTINATION_LENGTH = 500
 
-/** The path of a requested page, such as the one that a mail links to; null for forms, streams, downloads and the first page. */
-function pageOf(c: PageContext): string | null {
+/**
+ * The path of a requested page, for example of a mailed link; null for forms, streams, downloads and the start page.
+ */
+function requestedPagePath(c: PageContext): string | null {
   if (c.req.method !== 'GET' || !wantsHtml(c)) return null
   const { pathname, search } = new URL(c.req.url)
   const path = pathname + search

@@ -14,7 +14,7 @@ export interface PendingRequest {
 }
 
 const KEPT_FOR = HOUR
-/** All of them in their cookie, sealed; browsers allow 4,096 bytes with its name and attributes. */
+/** Maximum length of all requests as JSON: sealed, they must fit a cookie of at most 4,096 bytes in all. */
 const MAX_CHARACTERS = 2900
 const CONTEXT = 'cookie'
 
@@ -26,8 +26,8 @@ export interface PendingRequests {
 }
 
 /**
- * Authorization requests are kept in the browser that brought them, in a sealed cookie. So they go on nowhere else,
- * and a request costs nothing to store before somebody has signed in.
+ * Stores authorization requests in the browser that sent them, in a sealed cookie. No other browser can continue them,
+ * and the service stores nothing before somebody has signed in.
  */
 export function createPendingRequests({
   secrets,
@@ -62,16 +62,20 @@ export function createPendingRequests({
       const requests = JSON.parse(secrets.open('authorization-request', sealed, CONTEXT).toString())
       return (requests as PendingRequest[]).filter(({ at }) => clock.now() < at + KEPT_FOR)
     } catch (error) {
-      // Forged, or of a secret that was removed since.
+      // The cookie was forged, or sealed under a secret that was removed since.
       if (error instanceof SealError) return []
       throw error
     }
   }
 
   function write(c: Context, requests: PendingRequest[]): void {
-    const kept = [...requests]
-    while (JSON.stringify(kept).length > MAX_CHARACTERS) kept.pop()
-    const sealed = secrets.seal('authorization-request', Buffer.from(JSON.stringify(kept)), CONTEXT)
+    const requestsThatFit = [...requests]
+    while (JSON.stringify(requestsThatFit).length > MAX_CHARACTERS) requestsThatFit.pop()
+    const sealed = secrets.seal(
+      'authorization-request',
+      Buffer.from(JSON.stringify(requestsThatFit)),
+      CONTEXT,
+    )
     setCookie(c, name, sealed, { ...attributes, maxAge: KEPT_FOR / SECOND })
   }
 }

@@ -8,12 +8,12 @@ import type { Html } from './layout.ts'
 interface Problem {
   title: string
   lead: string
-  /** In English, as the API says it. */
+  /** The message of the API, in English. */
   reason?: string
   status: number
 }
 
-/** Error pages. */
+/** The page for an error. */
 export function renderProblem(kit: PageKit, c: PageContext, error: Error): Response | Promise<Response> {
   if (error instanceof Redirect) return c.redirect(error.location, 303)
   const { title, lead, reason, status } = describe(error)
@@ -22,13 +22,13 @@ export function renderProblem(kit: PageKit, c: PageContext, error: Error): Respo
     kit.log.error({ request_id: requestId, err: error.name, detail: error.message }, 'a page failed')
   const retryAfter = error instanceof KeywayError ? error.extras.retryAfter : undefined
   if (status === 503 || retryAfter) c.header('Retry-After', String(retryAfter ?? 1))
-  const tell = status >= 500 ? whatToTell(kit, requestId) : ''
-  const body = html`<section class="card ask"><h1>${title}</h1><p class="lead">${lead}</p>${reason ? html`<p lang="en" dir="ltr">${reason}</p>` : ''}${tell}<p><a class="button" href="/">${texts.errors.home}</a></p></section>`
+  const supportNote = status >= 500 ? supportReference(kit, requestId) : ''
+  const body = html`<section class="card ask"><h1>${title}</h1><p class="lead">${lead}</p>${reason ? html`<p lang="en" dir="ltr">${reason}</p>` : ''}${supportNote}<p><a class="button" href="/">${texts.errors.home}</a></p></section>`
   return kit.render(c, { title, current: '', formAt: '/' }, body, status)
 }
 
 /** The support address, and the request id that finds the error in the log. */
-function whatToTell({ supportEmail, brand }: PageKit, requestId: string): Html {
+function supportReference({ supportEmail, brand }: PageKit, requestId: string): Html {
   const mail = `mailto:${encodeURI(supportEmail)}?subject=${encodeURIComponent(requestId)}`
   const { support } = brand.links
   return html`<p class="quiet">${texts.errors.tell}</p><p><code>${requestId}</code></p><p><a href="${mail}">${supportEmail}</a>${support ? html` · <a href="${support}">${texts.nav.support}</a>` : ''}</p>`
@@ -76,13 +76,13 @@ function describe(error: Error): Problem {
   }
 }
 
-/** When to try again; the name of the limit is in English. */
+/** Says when to try again. Only in English it names the limit, as the API's message does. */
 export function limitedLead({ message, extras }: KeywayError): string {
   if (localization().language === 'en') return message
   return texts.errors.limitedLead({ wait: localization().duration(extras.retryAfter ?? 1) })
 }
 
-/** The API's message suffices in its own language. */
+/** The API's message: alone in English, after a translated sentence in other languages. */
 function reasonOf({ message }: KeywayError): Pick<Problem, 'lead' | 'reason'> {
   return localization().language === 'en'
     ? { lead: message }

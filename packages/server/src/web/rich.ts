@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import type { Fill } from '../languages/text.ts'
 import type { Html } from './layout.ts'
 
-/** Never part of a text: private use. */
+/** Delimits placeholders: a private-use character, which no text contains. */
 const MARK = '\uE000'
 
 /** A text with markup in some of its placeholders. */

@@ -11,8 +11,9 @@ export function pageHeaders(publicUrl: string): [string, string][] {
 }
 
 /**
- * For pages whose form leads on to an app: browsers apply `form-action` to every redirect that follows, also to those
- * of the app's own. An app that opened them in a window of its own keeps its connection to that window.
+ * For pages whose form redirects to an app. Browsers apply `form-action` to every redirect that follows, also to
+ * further ones by the app, so all of https is allowed. An app that opened the page in a window can still reach that
+ * window.
  */
 export function allowRedirectTo(c: Context, redirectUri: string): void {
   const { protocol, origin } = new URL(redirectUri)
@@ -21,7 +22,7 @@ export function allowRedirectTo(c: Context, redirectUri: string): void {
   allowOpener(c)
 }
 
-/** Also for redirects: browsers cut the connection to the opener at each response that does not allow it. */
+/** Keeps `window.opener`. Needed for redirects too: browsers sever it at the first response that does not allow it. */
 export function allowOpener(c: Context): void {
   c.header('Cross-Origin-Opener-Policy', 'unsafe-none')
 }

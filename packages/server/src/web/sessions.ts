@@ -9,7 +9,7 @@ import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { ago, formToken, type Html, pageHead, time } from './layout.ts'
 import { notFound } from './problem.ts'
 
-/** Maximum shown; the API lists all of them in pages. */
+/** Maximum number of sessions on the page; the API lists all of them. */
 const ROWS = 100
 
 /** /sessions: lists sessions, that of this browser first, and ends them. */
@@ -49,8 +49,8 @@ async function renderSessions(kit: PageKit, c: PageContext): Promise<Response> {
 /** The names of the apps for which sessions were opened; for a removed app its id. */
 async function namesOfApps(kit: PageKit, sessions: readonly Session[]): Promise<Map<string, string>> {
   const ids = new Set(sessions.filter(({ kind }) => kind === 'app').map(({ appId }) => appId))
-  const named = [...ids].map(async id => [id, (await kit.apps.find(id))?.name ?? id] as const)
-  return new Map(await Promise.all(named))
+  const idsWithNames = [...ids].map(async id => [id, (await kit.apps.find(id))?.name ?? id] as const)
+  return new Map(await Promise.all(idsWithNames))
 }
 
 function endOthers(token: string): Html {
@@ -74,9 +74,9 @@ function row(
 </li>`
 }
 
-/** Whether it is this browser's, and for which app it was opened. */
+/** Tags that say whether a session is this browser's, and for which app it was opened. */
 function tags({ kind, appId }: Session, isCurrent: boolean, appNames: ReadonlyMap<string, string>): Html {
   const { current, ofApp } = texts.sessions
-  const ofThis = isCurrent ? html` <span class="tag active">${current}</span>` : ''
-  return html`${ofThis}${kind === 'app' ? html` <span class="tag">${ofApp({ appId: appNames.get(appId) ?? appId })}</span>` : ''}`
+  const currentTag = isCurrent ? html` <span class="tag active">${current}</span>` : ''
+  return html`${currentTag}${kind === 'app' ? html` <span class="tag">${ofApp({ appId: appNames.get(appId) ?? appId })}</span>` : ''}`
 }

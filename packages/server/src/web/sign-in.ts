@@ -18,7 +18,7 @@ import { findWaiting } from './waiting-request.ts'
 /** How long the button for another mail is disabled after one was sent. */
 const RESEND_PAUSE_SECONDS = 15
 
-/** /sign-in, /check-mail, /sign-out. */
+/** The pages /sign-in, /check-mail and /sign-out. */
 export function signInPages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/sign-in', async c => {
     const signedIn = c.get('signedIn')
@@ -29,12 +29,13 @@ export function signInPages(app: Hono<PageVariables>, kit: PageKit): void {
     const email = invited ?? waiting?.loginHint ?? signedIn?.user.email ?? ''
     return renderSignIn(kit, c, { email, appId: c.req.query('app_id') })
   })
-  app.post('/sign-in', c => send(kit, c))
+  app.post('/sign-in', c => sendLink(kit, c))
   app.get('/check-mail', async c => {
-    const [asked] = kit.cookies.requestedLinks(c)
+    const [requested] = kit.cookies.requestedLinks(c)
     // The link was opened in another tab meanwhile: continue here too.
-    if (asked && isSignedInSince(c, asked)) return c.redirect(kit.cookies.takeDestination(c) ?? '/keys', 303)
-    return asked ? renderCheckMail(kit, c, asked, {}) : c.redirect('/sign-in', 303)
+    if (requested && isSignedInSince(c, requested))
+      return c.redirect(kit.cookies.takeDestination(c) ?? '/keys', 303)
+    return requested ? renderCheckMail(kit, c, requested, {}) : c.redirect('/sign-in', 303)
   })
   app.post('/check-mail', c => redeemCode(kit, c))
   app.post('/sign-out', async c => {
@@ -52,7 +53,7 @@ function isSignedInSince(c: PageContext, { email, at }: RequestedLink): boolean 
   return signedIn?.user.email === email && signedIn.session.createdAt >= at
 }
 
-async function send(kit: PageKit, c: PageContext): Promise<Response> {
+async function sendLink(kit: PageKit, c: PageContext): Promise<Response> {
   const form = kit.forms.read(c)
   const typed = form.get('email') ?? ''
   const appId = form.get('app_id') ?? undefined
@@ -63,13 +64,13 @@ async function send(kit: PageKit, c: PageContext): Promise<Response> {
   }
   try {
     const isReturning = kit.cookies.isReturning(c, email)
-    const wanted = {
+    const linkRequest = {
       email,
       appId: appId && isAppId(appId) ? appId : DEFAULT_APP_ID,
       isReturning,
       locale: localization().tag,
     }
-    const { loginId } = await kit.magicLinks.send(wanted, kit.callerOf(c.req.raw, c.env))
+    const { loginId } = await kit.magicLinks.send(linkRequest, kit.callerOf(c.req.raw, c.env))
     kit.cookies.rememberRequested(c, { loginId, email, at: kit.clock.now() })
     return c.redirect(form.get('again') ? '/check-mail?done=resent' : '/check-mail', 303)
   } catch (error) {
@@ -82,12 +83,12 @@ function renderLimited(kit: PageKit, c: PageContext, error: KeywayError, email: 
   const seconds = error.extras.retryAfter ?? 1
   c.header('Retry-After', String(seconds))
   const { limited, noNewMail, limitIs } = texts.checkMail
-  const [asked] = kit.cookies.requestedLinks(c)
-  const hasMail = asked?.email === parseEmailAddress(email)
-  // Whoever can read the local inbox is the operator, and is told the name of the setting.
+  const [requested] = kit.cookies.requestedLinks(c)
+  const hasMail = requested?.email === parseEmailAddress(email)
+  // Only the operator can read the local inbox, so the name of the setting is shown.
   const setting = kit.showsInbox(c) ? error.extras.setting : undefined
   const problem = `${hasMail ? noNewMail : limited}${setting ? ` ${limitIs({ setting })}` : ''}`
-  if (asked && hasMail) return renderCheckMail(kit, c, asked, { problem, pause: seconds }, 429)
+  if (requested && hasMail) return renderCheckMail(kit, c, requested, { problem, pause: seconds }, 429)
   return renderSignIn(kit, c, { problem, email, appId, pause: seconds }, 429)
 }
 
@@ -103,25 +104,25 @@ function countdown(seconds: number): string {
 
 async function redeemCode(kit: PageKit, c: PageContext): Promise<Response> {
   const form = kit.forms.read(c)
-  const asked = kit.cookies.requestedLinks(c).find(link => link.loginId === form.get('login_id'))
-  if (!asked) return c.redirect('/sign-in', 303)
+  const requested = kit.cookies.requestedLinks(c).find(link => link.loginId === form.get('login_id'))
+  if (!requested) return c.redirect('/sign-in', 303)
   const code = (form.get('code') ?? '').replace(/[\s-]/g, '')
-  if (!isLoginCode(code)) return renderCheckMail(kit, c, asked, { badCode: texts.checkMail.badCode }, 400)
+  if (!isLoginCode(code)) return renderCheckMail(kit, c, requested, { badCode: texts.checkMail.badCode }, 400)
   const caller = kit.callerOf(c.req.raw, c.env)
   try {
     kit.failures.assertMayGuess(caller)
-    const isReturning = kit.cookies.isReturning(c, asked.email)
-    const proof = { loginId: asked.loginId, code, email: asked.email, isReturning }
+    const isReturning = kit.cookies.isReturning(c, requested.email)
+    const proof = { loginId: requested.loginId, code, email: requested.email, isReturning }
     return await startSession(kit, c, await kit.magicLinks.verify(proof, 'page', caller))
   } catch (error) {
     if (!(error instanceof KeywayError)) throw error
     const refusal = kit.failures.refusal(caller, error)
-    if (error.code === 'account_suspended') return renderSuspended(kit, c, asked.email)
+    if (error.code === 'account_suspended') return renderSuspended(kit, c, requested.email)
     const problem = codeProblem(kit, refusal)
     if (!problem) throw error
-    if (refusal.code !== 'rate_limited') return renderCheckMail(kit, c, asked, { badCode: problem }, 400)
+    if (refusal.code !== 'rate_limited') return renderCheckMail(kit, c, requested, { badCode: problem }, 400)
     c.header('Retry-After', String(refusal.extras.retryAfter ?? 1))
-    return renderCheckMail(kit, c, asked, { problem }, 429)
+    return renderCheckMail(kit, c, requested, { problem }, 429)
   }
 }
 
@@ -134,8 +135,8 @@ export async function startSession(
   kit.cookies.setSession(c, started.cookie, kit.lifetimes.sessionSeconds)
   const email = started.user.email && parseEmailAddress(started.user.email)
   if (email) kit.cookies.rememberSignIn(c, email)
-  const before = c.get('signedIn')
-  if (before) await kit.sessions.replace(before.session, started.session, kit.callerOf(c.req.raw, c.env))
+  const previous = c.get('signedIn')
+  if (previous) await kit.sessions.replace(previous.session, started.session, kit.callerOf(c.req.raw, c.env))
   const home = started.isNewUser ? '/keys?done=welcome' : '/keys'
   return c.redirect(kit.cookies.takeDestination(c) ?? home, 303)
 }
@@ -148,7 +149,7 @@ function codeProblem(kit: PageKit, error: KeywayError): string | null {
   return error.code === 'rate_limited' ? texts.checkMail.codesRefused : null
 }
 
-/** Tells why nobody is signed in, and whom to ask. */
+/** The page for a suspended account: it says why nobody is signed in, and whom to ask. */
 export function renderSuspended(kit: PageKit, c: PageContext, email: string): Response | Promise<Response> {
   const { verify } = texts
   const subject = encodeURIComponent(verify.suspendedSubject({ email }))
@@ -156,13 +157,13 @@ export function renderSuspended(kit: PageKit, c: PageContext, email: string): Re
   return kit.render(c, { title: verify.suspended, formAt: '/sign-in' }, body, 403)
 }
 
-/** The form for the address; also shown for invalid links. */
+/** The field for the address; also on the page for invalid links. */
 export function emailField(email: string, refused: FieldProblem | null = null, focus = false): Html {
   const { signIn } = texts
-  const state = refused ? fieldState('email', refused) : raw(focus ? ' autofocus' : '')
+  const attributes = refused ? fieldState('email', refused) : raw(focus ? ' autofocus' : '')
   return html`<div class="field">
 <label for="email">${signIn.email}</label>
-<input id="email" name="email" type="email" value="${email}" placeholder="${signIn.emailExample}" autocomplete="email" inputmode="email" spellcheck="false" required maxlength="254"${state}>
+<input id="email" name="email" type="email" value="${email}" placeholder="${signIn.emailExample}" autocomplete="email" inputmode="email" spellcheck="false" required maxlength="254"${attributes}>
 ${fieldProblem('email', refused)}
 </div>`
 }
@@ -186,14 +187,14 @@ ${emailField(shown.email, shown.refused, true)}
 <button class="full" id="send">${signIn.submit}</button>
 ${shown.pause ? countdownLine(shown.pause, 'send') : ''}
 </form>
-<p class="hint">${newHere(kit)}</p>
+<p class="hint">${signUpHint(kit)}</p>
 </section>`
   const isRefused = shown.refused !== undefined
   const options = { title: signIn.title, problem: shown.problem ?? null, isRefused, formAt: '/sign-in' }
   return kit.render(c, options, body, status)
 }
 
-function newHere(kit: PageKit): string {
+function signUpHint(kit: PageKit): string {
   const { signUp, trialCredit } = kit.policies.current()
   const { newHere } = texts.signIn
   if (signUp !== 'open' || trialCredit <= 0) return newHere[signUp]
@@ -203,53 +204,53 @@ function newHere(kit: PageKit): string {
 async function renderCheckMail(
   kit: PageKit,
   c: PageContext,
-  asked: RequestedLink,
+  requested: RequestedLink,
   shown: { problem?: string; badCode?: string; pause?: number },
   status = 200,
 ): Promise<Response> {
   const { checkMail } = texts
-  const elapsed = Math.ceil((kit.clock.now() - asked.at) / 1000)
+  const elapsed = Math.ceil((kit.clock.now() - requested.at) / 1000)
   const pause = shown.pause ?? Math.max(0, RESEND_PAUSE_SECONDS - elapsed)
   const token = kit.forms.token(c)
-  const inboxIsHere = kit.showsInbox(c)
+  const isInboxHere = kit.showsInbox(c)
   await findWaiting(kit, c)
   const refused = shown.badCode ? { field: 'code', message: shown.badCode } : null
   const body: Html = html`<section class="card" data-goes-on="/check-mail">
 <h1>${checkMail.title}</h1>
-<p class="lead">${rich(checkMail.lead, { email: html`<strong>${asked.email}</strong>` })}</p>
-${kit.inbox ? whereMailIs(inboxIsHere) : ''}
+<p class="lead">${rich(checkMail.lead, { email: html`<strong>${requested.email}</strong>` })}</p>
+${kit.inbox ? inboxHint(isInboxHere) : ''}
 <form method="post" action="/check-mail">
 ${formToken(token)}
-<input type="hidden" name="login_id" value="${asked.loginId}">
+<input type="hidden" name="login_id" value="${requested.loginId}">
 <div class="field">
 <label for="code">${checkMail.code}</label>
 <input id="code" class="code" name="code" inputmode="numeric" autocomplete="one-time-code" pattern="[0-9 \\-]{8,11}" title="${checkMail.codeHint}" maxlength="11" required data-complete="${LOGIN_CODE_DIGITS}"${refused ? '' : raw(' autofocus')}${fieldState('code', refused, 'code-hint')}>
 ${fieldProblem('code', refused)}
 <p class="hint" id="code-hint">${checkMail.codeHint}</p>
 </div>
-<button class="full ${inboxIsHere ? 'second' : ''}">${checkMail.submit}</button>
+<button class="full ${isInboxHere ? 'second' : ''}">${checkMail.submit}</button>
 </form>
 <hr>
 <form method="post" action="/sign-in" class="spread">
 ${formToken(token)}
-<input type="hidden" name="email" value="${asked.email}"><input type="hidden" name="again" value="1">
+<input type="hidden" name="email" value="${requested.email}"><input type="hidden" name="again" value="1">
 <button class="plain" id="resend">${checkMail.resend}</button>
 <a href="/sign-in">${checkMail.wrongAddress}</a>
 </form>
 ${countdownLine(pause, 'resend')}
 </section>`
-  const facts = { title: checkMail.title, problem: shown.problem ?? null, formAt: '/check-mail' }
-  return kit.render(c, { ...facts, isRefused: refused !== null }, body, status)
+  const options = { title: checkMail.title, problem: shown.problem ?? null, formAt: '/check-mail' }
+  return kit.render(c, { ...options, isRefused: refused !== null }, body, status)
 }
 
-/** Counts down if scripts run, while the button is disabled. */
+/** The time until the button is enabled; the script counts it down and disables the button. */
 function countdownLine(pause: number, buttonId: string): Html {
   const { checkMail } = texts
   return html`<p class="hint countdown" data-countdown="${pause}" data-enables="${buttonId}" data-words="${checkMail.wait({ time: '{}' })}">${pause > 0 ? checkMail.wait({ time: countdown(pause) }) : ''}</p>`
 }
 
 /** If mail is not sent: a link to the local inbox, or a hint for the operator. */
-function whereMailIs(isHere: boolean): Html {
+function inboxHint(isHere: boolean): Html {
   const { checkMail } = texts
   return isHere
     ? html`<p><a class="button full" href="/inbox" target="_blank">${checkMail.inbox}</a></p>`

@@ -9,24 +9,24 @@ export function stateTag(state: string): string {
 
 /**
  * Server-sent events for as long as the session lives. `update` is called once a second with the tag of the state that
- * the page shows, sends what changed with its tag as the id, and returns that tag: a browser that connects again has its
- * page replaced only if something changed meanwhile.
+ * the page shows, sends what changed with its tag as the id, and returns that tag: a browser that connects again has
+ * its page replaced only if something changed meanwhile.
  */
 export function streamToSignedIn(
   kit: PageKit,
   c: PageContext,
-  update: (send: Send, seen: string) => Promise<string>,
+  update: (send: Send, shownTag: string) => Promise<string>,
 ): Response {
   const signedIn = c.get('signedIn')
   if (!signedIn) return c.body('event: ended\ndata: yes\n\n', 200, { 'Content-Type': 'text/event-stream' })
   const cookie = kit.cookies.session(c) ?? ''
-  let seen = c.req.header('last-event-id') ?? c.req.query('seen') ?? ''
+  let shownTag = c.req.header('last-event-id') ?? c.req.query('seen') ?? ''
   return kit.streams.serve(c, signedIn.user.id, async send => {
     if (!(await kit.sessions.authenticateCookie(cookie))) {
       await send('ended', 'yes')
       return false
     }
-    seen = await update(send, seen)
+    shownTag = await update(send, shownTag)
     return true
   })
 }

@@ -5,12 +5,12 @@ import { SECOND } from '../clock.ts'
 import type { Log } from '../log.ts'
 
 /** Polling interval of a stream, and so the maximum age of what it shows, whichever node changed it. */
-const POLL_AGAIN_MS = SECOND
+const POLL_INTERVAL_MS = SECOND
 /**
- * Maximum duration of a stream, after which the browser opens a new one: shorter than the minute after which proxies
- * close idle responses, and so that no stream stays open for a vanished peer.
+ * Maximum number of polls of a stream, one a second, after which the browser opens a new one: less than the minute
+ * after which proxies close idle responses. It also bounds how long a stream stays open for a peer that has vanished.
  */
-const ROUNDS = 50
+const MAX_POLLS = 50
 /** Maximum streams per user: enough for two browsers, which open at most six connections each to a server. */
 export const MAX_STREAMS_PER_OWNER = 12
 /**
@@ -19,12 +19,12 @@ export const MAX_STREAMS_PER_OWNER = 12
  */
 export const MAX_STREAMS = 500
 
-/** How long a browser waits before it connects again; soon, since every stream ends after `ROUNDS`. */
+/** How long a browser waits before it connects again; soon, since every stream ends after `MAX_POLLS`. */
 const RETRY_MS = 500
 
 /** `id`: sent back by the browser when it connects again, as `Last-Event-ID`. */
 export type Send = (event: string, data: string, id?: string) => Promise<void>
-/** One poll. `false` ends the stream. */
+/** Sends what has changed since the last call. Returns false to end the stream. */
 export type Poll = (send: Send) => Promise<boolean>
 
 export interface Streams {
@@ -41,34 +41,34 @@ export function createStreams({
   log: Log
   maxStreams?: number
 }): Streams {
-  const held = new Map<string, number>()
-  /** In the order of their creation; aborting one ends it. */
-  const open = new Set<AbortController>()
+  const streamCounts = new Map<string, number>()
+  /** The open streams, oldest first; aborting a controller ends its stream. */
+  const openStreams = new Set<AbortController>()
 
   return {
     serve(c, owner, poll) {
       // HEAD has the headers of GET without a body.
       if (c.req.method === 'HEAD') return c.body(null, 200, { 'Content-Type': 'text/event-stream' })
-      const count = held.get(owner) ?? 0
+      const count = streamCounts.get(owner) ?? 0
       // 204 makes an EventSource stop reconnecting.
       if (stopping.aborted || count >= MAX_STREAMS_PER_OWNER) return c.body(null, 204)
-      held.set(owner, count + 1)
+      streamCounts.set(owner, count + 1)
       c.header('X-Accel-Buffering', 'no') // a buffering proxy would delay events
       return streamSSE(
         c,
         async stream => {
-          const gone = begin()
-          stream.onAbort(() => gone.abort())
-          const ended = AbortSignal.any([stopping, gone.signal])
+          const controller = register()
+          stream.onAbort(() => controller.abort())
+          const endSignal = AbortSignal.any([stopping, controller.signal])
           const send: Send = (event, data, id) =>
             stream.writeSSE({ event, data: data.replaceAll('\r', ''), ...(id && { id }), retry: RETRY_MS })
           try {
-            for (let round = 0; round < ROUNDS && !ended.aborted; round++) {
+            for (let round = 0; round < MAX_POLLS && !endSignal.aborted; round++) {
               if (!(await poll(send))) return
-              await wait(POLL_AGAIN_MS, undefined, { signal: ended }).catch(() => {})
+              await wait(POLL_INTERVAL_MS, undefined, { signal: endSignal }).catch(() => {})
             }
           } finally {
-            open.delete(gone)
+            openStreams.delete(controller)
             release(owner)
           }
         },
@@ -77,20 +77,20 @@ export function createStreams({
     },
   }
 
-  function begin(): AbortController {
-    const gone = new AbortController()
-    open.add(gone)
-    if (open.size > maxStreams) {
-      const [oldest] = open
-      open.delete(oldest!)
+  function register(): AbortController {
+    const controller = new AbortController()
+    openStreams.add(controller)
+    if (openStreams.size > maxStreams) {
+      const [oldest] = openStreams
+      openStreams.delete(oldest!)
       oldest!.abort()
     }
-    return gone
+    return controller
   }
 
   function release(owner: string): void {
-    const left = (held.get(owner) ?? 1) - 1
-    if (left > 0) held.set(owner, left)
-    else held.delete(owner)
+    const remaining = (streamCounts.get(owner) ?? 1) - 1
+    if (remaining > 0) streamCounts.set(owner, remaining)
+    else streamCounts.delete(owner)
   }
 }

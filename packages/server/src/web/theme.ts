@@ -2,7 +2,7 @@ import type { Hono } from 'hono'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { THEME_CHOICES } from './theme-choice.ts'
 
-/** POST /theme: keeps the choice in a cookie, so that the next page comes in it from its first byte. */
+/** POST /theme: stores the choice in a cookie, so that the server renders the next page in that theme. */
 export function themePages(app: Hono<PageVariables>, kit: PageKit): void {
   app.post('/theme', c => {
     const fields = kit.forms.read(c)
@@ -13,21 +13,21 @@ export function themePages(app: Hono<PageVariables>, kit: PageKit): void {
 }
 
 /**
- * The page to come back to; null for the answer to a form, which cannot be repeated, and for /verify, whose address contains a
- * token.
+ * The page to return to after a choice of theme or language; null for the response to a form, which a GET cannot
+ * repeat, and for /verify, whose address contains a token.
  */
 export function returnPath(c: PageContext, status: number): string | null {
   if (c.req.method !== 'GET' && c.req.method !== 'HEAD') return null
   if (c.req.path === '/verify') return null
   const url = new URL(c.req.url)
-  // A refusal does not repeat what was asked, which may be a secret.
+  // An error page does not repeat the query, which may contain a secret.
   if (status >= 400 && url.search !== '') return null
-  // A notice is not repeated.
+  // `done` would show its notice again.
   url.searchParams.delete('done')
   return url.pathname + url.search
 }
 
-/** A path of this service, whatever the form says. */
+/** The path if it is one of this service, otherwise null: a form may contain any URL. */
 export function ownPath(path: string | null, publicUrl: string): string | null {
   const url = path?.startsWith('/') ? URL.parse(path, publicUrl) : null
   // A path that begins with two slashes is another host.

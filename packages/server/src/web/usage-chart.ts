@@ -18,7 +18,7 @@ interface Bar {
 /** Uses are counted some seconds after they are shown as the last use. A minute is well above that. */
 const COUNTED_WITHIN = MINUTE
 
-/** What else the page shows. */
+/** What the text for a period without uses depends on. */
 interface UsageContext {
   /** Whether the key or account has ended, so that no more usage is added. */
   isOver?: boolean
@@ -39,7 +39,7 @@ export function usageChart(days: readonly UsageBucket[], shown: UsageContext = {
   })
   if (uses + refused === 0) return html`<p class="quiet">${nothingCounted(days.length, shown)}</p>`
   const highest = Math.max(...bars.map(bar => bar.uses + bar.refused))
-  return html`<figure class="usage"><p class="axis" aria-hidden="true"><span>${localization().number(highest)}</span></p><svg viewBox="0 0 ${(bars.length - 1) * DAY_WIDTH + BAR_WIDTH} ${HEIGHT}" role="img" aria-label="${summary}" preserveAspectRatio="none">${bars.map((bar, index) => drawn(bar, index, highest))}</svg>${axis(days)}<figcaption class="quiet">${summary}</figcaption></figure>
+  return html`<figure class="usage"><p class="axis" aria-hidden="true"><span>${localization().number(highest)}</span></p><svg viewBox="0 0 ${(bars.length - 1) * DAY_WIDTH + BAR_WIDTH} ${HEIGHT}" role="img" aria-label="${summary}" preserveAspectRatio="none">${bars.map((bar, index) => stackedBar(bar, index, highest))}</svg>${axis(days)}<figcaption class="quiet">${summary}</figcaption></figure>
 <details><summary>${usage.asTable}</summary><section class="scroll" tabindex="0" aria-label="${usage.asTable}">${table(days)}</section></details>`
 }
 
@@ -49,7 +49,7 @@ function nothingCounted(count: number, { isOver, lastUsedAt, now }: UsageContext
   return isOver ? none({ count }) : `${none({ count })} ${delay}`
 }
 
-/** The first and the last day, below their ends of a chart. */
+/** The first and the last day, below the two ends of a chart. */
 export function axis(days: readonly { start: Instant }[]): Html {
   const ends = [days[0], days.at(-1)].filter(end => end !== undefined)
   return html`<p class="axis" aria-hidden="true">${ends.map(({ start }) => html`<span>${day(start)}</span>`)}</p>`
@@ -64,14 +64,14 @@ function toBar({ start, exchanges, apiCalls, introspections, connections, refuse
 }
 
 /** Refusals are stacked on uses. Any number above 0 is at least one unit high. */
-function drawn({ uses, refused }: Bar, index: number, highest: number): Html {
+function stackedBar({ uses, refused }: Bar, index: number, highest: number): Html {
   const heightOf = (count: number) => (count === 0 ? 0 : Math.max(1, Math.round((count / highest) * HEIGHT)))
-  const [used, denied] = [heightOf(uses), heightOf(refused)]
+  const [usedHeight, deniedHeight] = [heightOf(uses), heightOf(refused)]
   const rect = (y: number, height: number, kind: string) =>
     height === 0
       ? ''
       : html`<rect class="${kind}" x="${index * DAY_WIDTH}" y="${Math.max(0, y)}" width="${BAR_WIDTH}" height="${height}"/>`
-  return html`${rect(HEIGHT - used, used, 'uses')}${rect(HEIGHT - used - denied, denied, 'denied')}`
+  return html`${rect(HEIGHT - usedHeight, usedHeight, 'uses')}${rect(HEIGHT - usedHeight - deniedHeight, deniedHeight, 'denied')}`
 }
 
 function table(days: readonly UsageBucket[]): Html {
@@ -84,9 +84,9 @@ function table(days: readonly UsageBucket[]): Html {
     columns.messages,
     columns.refused,
   ]
-  const used = days.filter(each => toBar(each).uses + toBar(each).refused > 0).toReversed()
+  const activeDays = days.filter(each => toBar(each).uses + toBar(each).refused > 0).toReversed()
   return html`<table class="ledger"><thead><tr><th scope="col">${columns.day}</th>${heads.map(head => html`<th scope="col" class="amount">${head}</th>`)}</tr></thead><tbody>
-${used.map(row)}
+${activeDays.map(row)}
 </tbody></table>`
 }
 

@@ -30,8 +30,8 @@ export function verifyPages(app: Hono<PageVariables>, kit: PageKit): void {
     if (!parts) return renderUnusable(kit, c, 'invalid', c.req.query('email') ?? '')
     const { state, loginId } = await kit.magicLinks.inspect(parts.token, parts.email)
     if (state !== 'live') return answerUnusable(kit, c, state, parts.email)
-    const asked = kit.cookies.requestedLinks(c).some(link => link.loginId === loginId)
-    return renderConfirm(kit, c, parts, asked && otherPerson(c, parts) === null)
+    const isRequestedHere = kit.cookies.requestedLinks(c).some(link => link.loginId === loginId)
+    return renderConfirm(kit, c, parts, isRequestedHere && otherPerson(c, parts) === null)
   })
   app.post('/verify', c => {
     c.header('Referrer-Policy', 'no-referrer')

@@ -4,14 +4,14 @@ import { allowRedirectTo } from './security-headers.ts'
 
 const PATH = '/oauth/consent?request='
 
-/** Where a request of this browser goes on. */
+/** The path that continues a pending request of this browser. */
 export function pathOfRequest(id: string): string {
   return PATH + id
 }
 
 /**
- * The authorization request that goes on after a sign-in in this browser, if there is one. The page may then lead on to
- * the app.
+ * The authorization request that continues after a sign-in in this browser, if there is one. Also allows the response
+ * to redirect to its app.
  */
 export async function findWaiting(kit: PageKit, c: PageContext): Promise<AuthorizationRequest | null> {
   const path = kit.cookies.destination(c)
