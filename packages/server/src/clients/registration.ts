@@ -38,8 +38,8 @@ export type Registration = (
 ) => Promise<RegisteredClient | { error: string; description: string }>
 
 /**
- * Dynamic client registration (RFC 7591), without authentication where the operator allows it. A client that nobody
- * signs in to is removed after some days.
+ * Dynamic client registration (RFC 7591), without authentication where the operator allows it. A client without
+ * sign-ins is removed after some days.
  */
 export function createRegistration({ storage, clock }: { storage: Storage; clock: Clock }): Registration {
   const registrations = createKeyedWindows({ clock, windows: LIMITS, maxNames: MAX_NETWORKS })

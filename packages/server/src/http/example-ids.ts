@@ -7,7 +7,6 @@ export const EXAMPLE_IDS = {
   key: '019aa2c4-7a10-7b3e-8c11-5f6e7d8c9b0a',
   session: '019aa2c4-81c2-7d40-a6f3-2b9c4e7d1a58',
   connection: '019aa2c4-8b35-7e62-b0d4-93f1c5a8e274',
-  agent: '019aa2c4-93d8-7f17-8e29-c47a0b6d5f31',
   node: '019aa2c4-9c4e-7a83-9b60-1d8e2f7c3a95',
   login: '019aa2c4-a471-7c5d-a3e7-6f0b9d4c8e12',
   entry: '019aa2c4-ad06-7e9b-b218-8a5c3f1d7e40',

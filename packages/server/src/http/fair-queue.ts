@@ -66,8 +66,8 @@ export interface FairQueue {
 /**
  * Fair queueing (RFC 970) of requests on one event loop: deficit round-robin over the networks, by the time that their
  * requests take, and within a network round-robin over its flows. So a burst of one client delays only itself, and a client
- * that invents a credential for each request takes turns only from its own network. Networks from which nobody signed in
- * lately yield to those that are known, and networks with many refusals to all others, so that a flood from a thousand networks
+ * that invents a credential for each request takes turns only from its own network. Networks without a recent sign-in
+ * yield to those that have one, and networks with many refusals to all others, so that a flood from a thousand networks
  * does not delay the people who use the service.
  *
  * While the process keeps up, nothing waits, and the queue costs one comparison per request.

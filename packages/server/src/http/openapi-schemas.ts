@@ -136,7 +136,7 @@ export const sentLink = z.strictObject({ status: z.literal('sent'), expires_in: 
 export const sentLinkExample = { status: 'sent', expires_in: 300, login_id: EXAMPLE_IDS.login }
 
 export const agentToken = z.strictObject({ token: z.string(), agent_id: id, expires_in: count })
-export const agentTokenExample = { token: JWT_EXAMPLE, agent_id: EXAMPLE_IDS.agent, expires_in: 900 }
+export const agentTokenExample = { token: JWT_EXAMPLE, agent_id: EXAMPLE_IDS.user, expires_in: 900 }
 
 export const introspection = z.looseObject({ active: z.boolean() }).meta({ id: 'IntrospectionAnswer' })
 export const introspectionExample = { active: false }

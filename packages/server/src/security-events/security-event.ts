@@ -100,8 +100,9 @@ export interface SecurityEvent {
 }
 
 /**
- * Creates an event. Lists show events of one millisecond in the order in which they were created. The id may be created inside the transaction: it is not used to read back the outcome, and a retried
- * transaction has rolled back the earlier one.
+ * Creates an event. Lists show events of one millisecond in the order in which they were created. The id may be created
+ * inside the transaction: it is not used to read back the outcome, and a retried transaction has rolled back the
+ * earlier one.
  *
  * @param caller null for the operator or the service itself
  */

@@ -33,7 +33,7 @@ export async function openPostgres(
     ...connectionOptions(url),
     pipeline: true,
     max: poolSize,
-    onConnect: refuseStandby as (client: pg.ClientBase) => void,
+    onConnect: refuseStandby,
   })
   // The pool removes a broken idle connection; without a listener its `error` event would end the process.
   pool.on('error', error => log.warn({ error: describeError(error) }, 'an idle database connection broke'))

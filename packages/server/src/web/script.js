@@ -115,6 +115,14 @@ function announce(text, isProblem = false) {
   output.classList.toggle('problem', isProblem)
 }
 
+/** Text for screen readers only. */
+function unseen(text) {
+  const element = document.createElement('span')
+  element.className = 'unseen'
+  element.textContent = text
+  return element
+}
+
 /** Replaces the content of a live part of the page; the focus stays in its row. */
 function replaceContent(element, content) {
   const focused = element.contains(document.activeElement) ? document.activeElement : null
@@ -290,7 +298,7 @@ for (const list of document.querySelectorAll('[data-live-keys]')) {
           const isOn = live.includes(dot.nextElementSibling.pathname.split('/').pop())
           dot.classList.toggle('on', isOn)
           dot.title = isOn ? list.dataset.says : ''
-          dot.innerHTML = isOn ? `<span class="unseen">${dot.title}</span>` : ''
+          dot.replaceChildren(...(isOn ? [unseen(dot.title)] : []))
         }
       },
     },

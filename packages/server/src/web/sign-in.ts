@@ -214,10 +214,13 @@ async function renderCheckMail(
   const token = kit.forms.token(c)
   const isInboxHere = kit.showsInbox(c)
   await findWaiting(kit, c)
+  const address = html`<strong>${requested.email}</strong>`
+  // The refused mail is not on its way.
+  const isLimited = shown.problem !== undefined && shown.pause !== undefined
   const refused = shown.badCode ? { field: 'code', message: shown.badCode } : null
   const body: Html = html`<section class="card" data-goes-on="/check-mail">
 <h1>${checkMail.title}</h1>
-<p class="lead">${rich(checkMail.lead, { email: html`<strong>${requested.email}</strong>` })}</p>
+<p class="lead">${isLimited ? address : rich(checkMail.lead, { email: address })}</p>
 ${kit.inbox ? inboxHint(isInboxHere) : ''}
 <form method="post" action="/check-mail">
 ${formToken(token)}

@@ -6,6 +6,7 @@ import { INVITATION_LIFETIME } from '../../src/invitations/invitation.ts'
 import { createDispatcher } from '../../src/outbox/dispatcher.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { openServer } from '../support/http.ts'
+import { plainMail } from '../support/plain-mail.ts'
 import { address, race, refusedWith } from '../support/services.ts'
 
 const GRACE = 'grace@example.com'
@@ -80,16 +81,7 @@ forEachEngine(engine => {
       const dispatcher = createDispatcher({
         ...server,
         mailer: { deliver: async () => {}, check: async () => {}, close() {} },
-        write: ({ id, recipient }) => ({
-          messageId: id,
-          to: recipient,
-          subject: '',
-          text: '',
-          html: '',
-          template: '',
-          link: null,
-          code: null,
-        }),
+        write: plainMail,
       })
       await dispatcher.drain()
       return (await store.outbox.recentFor(address(email), 9)).find(({ kind }) => kind === 'sign_in')!.state

@@ -6,6 +6,7 @@ import type { Mail } from '../../src/outbox/outbox.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { openServer } from '../support/http.ts'
 import { until } from '../support/patience.ts'
+import { plainMail } from '../support/plain-mail.ts'
 import { address } from '../support/services.ts'
 
 async function open(engine: EngineName, t: TestContext, overrides: Parameters<typeof openServer>[2] = {}) {
@@ -238,16 +239,7 @@ function mailing(server: Awaited<ReturnType<typeof openServer>>) {
   const dispatcher = createDispatcher({
     ...server,
     mailer: { deliver: async mail => void sent.push(mail), check: async () => {}, close() {} },
-    write: ({ id, recipient, content }) => ({
-      messageId: id,
-      to: recipient,
-      subject: content.kind,
-      text: '',
-      html: '',
-      template: content.kind,
-      link: null,
-      code: null,
-    }),
+    write: plainMail,
   })
   return { sent, drain: () => dispatcher.drain() }
 }

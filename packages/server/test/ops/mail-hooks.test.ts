@@ -9,6 +9,7 @@ import { hmac } from '../../src/secrets.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { basic, openServer } from '../support/http.ts'
 import { MAIL_HOOK_SECRET } from '../support/http-ports.ts'
+import { plainMail } from '../support/plain-mail.ts'
 import { address } from '../support/services.ts'
 import { startKeyway } from './running.ts'
 
@@ -47,16 +48,7 @@ async function open(engine: EngineName, t: TestContext) {
       check: async () => {},
       close: () => {},
     },
-    write: ({ id, recipient, content }) => ({
-      messageId: id,
-      to: recipient,
-      subject: content.kind,
-      text: '',
-      html: '',
-      template: content.kind,
-      link: null,
-      code: null,
-    }),
+    write: plainMail,
   })
   return {
     ...server,

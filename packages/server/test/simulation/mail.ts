@@ -1,5 +1,6 @@
-import type { Mail, Mailer, MailWriter } from '../../src/outbox/outbox.ts'
+import type { Mail, Mailer } from '../../src/outbox/outbox.ts'
 import type { Random } from '../hub/support/random.ts'
+import { plainMail } from '../support/plain-mail.ts'
 import { currentProcess, type Scheduler } from './scheduler.ts'
 
 /** Delivers mail to the people of the simulation; sometimes the answer to a delivery is lost, or it fails. */
@@ -22,16 +23,7 @@ export class PostOffice {
   }
 
   /** Without templates, which would take most of the time of a run. */
-  readonly write: MailWriter = ({ id, recipient, content }) => ({
-    messageId: id,
-    to: recipient,
-    subject: content.kind,
-    text: '',
-    html: '',
-    template: content.kind,
-    link: content.kind === 'sign_in' ? content.link : null,
-    code: null,
-  })
+  readonly write = plainMail
 
   /** The tokens of the sign-in mails to an address, in the order of their arrival. */
   tokensTo(address: string): string[] {

@@ -73,6 +73,23 @@ test('every decision has a number of its own, the same in its name and in its ti
   }
 })
 
+test('every decision that code or a document refers to has a record', async () => {
+  const records = new Set((await readdir(join(root, 'docs/decisions'))).map(name => Number(name.slice(0, 4))))
+  const files = await filesOf(root, '{packages/*/{src,test},bench,tools,docs,deploy}/**/*.{ts,js,py,md}')
+  const documents = await filesOf(root, '*.md')
+  const references = [...files, ...documents].flatMap(({ path, text }) =>
+    [...text.matchAll(/\bdecisions? (\d+(?:(?:, | and )\d+)*)|\bdecisions\/(\d{4})/g)].flatMap(
+      ([, numbers, name]) =>
+        (numbers ?? name!).split(/, | and /).map(number => ({ path, number: Number(number) })),
+    ),
+  )
+  assert.ok(references.length >= 20, `only ${references.length} references are found`)
+  assert.deepEqual(
+    references.filter(({ number }) => !records.has(number)),
+    [],
+  )
+})
+
 test('files of the project are read through own-files.ts, since the single executable has them inside', async () => {
   const rewritten = /createRequire\(import\.meta\.url\)\(|new Worker\(new URL\('[^']+', import\.meta\.url\)/g
   const files = (await sourceFiles()).filter(({ text }) =>

@@ -162,7 +162,7 @@ test('the page of a person and the search for an address say why mail is suppres
   const path = `/admin/users/${ada.id}`
   const textOf = async (at: string) => (await admin.client.get(at)).text()
   const fine =
-    /Mail<\/dt><dd><span class="tag active">Not blocked.*Sign-in limits<\/dt><dd><span class="tag active">Free/s
+    /Mail<\/dt><dd><span class="tag active">Allowed.*Sign-in limits<\/dt><dd><span class="tag active">OK/s
   assert.match(await textOf(path), fine)
   assert.doesNotMatch(await textOf(path), /Why sign-in may fail/)
 

@@ -70,11 +70,11 @@ export const adminTexts = {
   signIn: {
     title: 'Why sign-in may fail',
     mail: 'Mail',
-    sent: 'Not blocked',
+    sent: 'Allowed',
     suppressed: 'Mail suppressed',
     until: 'until',
     limits: 'Sign-in limits',
-    notReached: 'Free',
+    notReached: 'OK',
     reached: 'Reached',
     limited: 'Sign-in limits reached',
     newBrowser: (wait: string, window: string) =>
