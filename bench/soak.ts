@@ -5,6 +5,7 @@ import { startMailbox } from './support/soak/mailbox.ts'
 import { createRecorder, type Recorder } from './support/soak/recorder.ts'
 import { targetsOf, writePage } from './support/soak/report.ts'
 import { type SoakEngine, startService } from './support/soak/service.ts'
+import { TLS_PROXIES, type TlsProxy } from './support/soak/tls.ts'
 import { type SoakWork, startWork } from './support/soak/work.ts'
 
 /**
@@ -12,7 +13,7 @@ import { type SoakWork, startWork } from './support/soak/work.ts'
  * pages, lists of administrators). No call may fail, and nothing but stored data may grow.
  *
  * Options: `--minutes N` (30), `--engine sqlite|postgres` (both, one after the other), `--rate N` (1; 2 is twice the
- * load).
+ * load), `--tls node|caddy` (plain HTTP).
  */
 
 const MINUTE_MS = 60_000
@@ -21,25 +22,28 @@ const MIN_INTERVAL_MS = 5_000
 
 const minutes = Number(option('minutes') ?? 30)
 const rate = Number(option('rate') ?? 1)
+const tls = option('tls') === undefined ? null : TLS_PROXIES.find(proxy => proxy === option('tls'))
+if (tls === undefined) throw new Error(`--tls ${TLS_PROXIES.join('|')}`)
 const engines = (option('engine')?.split(',') ?? ['sqlite', 'postgres']) as SoakEngine[]
 
 pinBench()
-for (const engine of engines) await soak(engine)
+for (const engine of engines) await soak(engine, tls)
 
-async function soak(engine: SoakEngine): Promise<void> {
+async function soak(engine: SoakEngine, tls: TlsProxy | null): Promise<void> {
+  const name = ['soak', engine, ...(tls ? [tls] : [])].join('-')
   const mailbox = await startMailbox()
   try {
-    await using service = await startService(engine, mailbox)
+    await using service = await startService(engine, mailbox, tls)
     const recorder = createRecorder()
     const work = await startWork(service, mailbox, recorder)
     console.log(`\n${service.description}: ${minutes} minutes`)
     await Promise.all([...loopsOf(work, recorder), recordIntervals(service, recorder)])
     work.close()
     const targets = targetsOf(recorder)
-    report(`soak-${engine}`, { [service.description]: rowsOf(recorder) }, targets)
+    report(name, { [service.description]: rowsOf(recorder) }, targets)
     for (const error of recorder.errors) console.log(error)
     console.log(
-      `\nCharts: ${writePage(`soak-${engine}`, `Soak: ${service.description}, ${minutes} minutes`, recorder, targets)}`,
+      `\nCharts: ${writePage(name, `Soak: ${service.description}, ${minutes} minutes`, recorder, targets)}`,
     )
     if (targets.some(({ reached }) => !reached)) process.exitCode = 1
   } finally {

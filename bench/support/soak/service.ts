@@ -9,6 +9,7 @@ import { postgresDatabase, sqliteDatabase } from '../databases.ts'
 import { SERVER_CORE } from '../machine.ts'
 import { startKeyway } from '../processes.ts'
 import type { Mailbox } from './mailbox.ts'
+import { startTls, type TlsProxy } from './tls.ts'
 
 export type SoakEngine = 'sqlite' | 'postgres'
 
@@ -19,6 +20,8 @@ const METRICS_TOKEN = 'a-token-for-the-soak-0123456789'
 /** A sixteenth of the default, so that sessions are refreshed often. */
 const ACCESS_TOKEN_SECONDS = 56
 
+const TLS_TITLES = { node: 'Node', caddy: 'Caddy' }
+
 export interface SoakService extends AsyncDisposable {
   description: string
   origins: string[]
@@ -27,8 +30,16 @@ export interface SoakService extends AsyncDisposable {
   sizes(): Promise<Record<string, number>>
 }
 
-/** Starts one node on SQLite, or two on PostgreSQL behind PgBouncer, which their events bypass. */
-export async function startService(engine: SoakEngine, mailbox: Mailbox): Promise<SoakService> {
+/**
+ * Starts one node on SQLite, or two on PostgreSQL behind PgBouncer, which their events bypass.
+ *
+ * @param tls what terminates TLS; null: clients use plain HTTP
+ */
+export async function startService(
+  engine: SoakEngine,
+  mailbox: Mailbox,
+  tls: TlsProxy | null,
+): Promise<SoakService> {
   await using stack = new AsyncDisposableStack()
   const database = stack.use(await (engine === 'sqlite' ? sqliteDatabase(0) : postgresDatabase(0)))
   const appSecret = await newAppSecret(database.settings)
@@ -39,12 +50,14 @@ export async function startService(engine: SoakEngine, mailbox: Mailbox): Promis
     ? { KEYWAY_DATABASE_URL: pooler.url, KEYWAY_EVENTS_URL: databaseUrl!, KEYWAY_AUTO_MIGRATE: 'false' }
     : {}
   const ports = await Promise.all(Array.from({ length: engine === 'sqlite' ? 1 : 2 }, freePort))
+  const tlsPorts = tls ? await startTls(tls, ports, stack) : null
+  const publicUrl = tlsPorts ? `https://localhost:${tlsPorts[0]}` : `http://localhost:${ports[0]}`
   for (const port of ports) {
     const settings = {
       ...database.settings,
       ...poolerSettings,
       ...mailbox.settings,
-      KEYWAY_PUBLIC_URL: `http://localhost:${ports[0]}`,
+      KEYWAY_PUBLIC_URL: publicUrl,
       KEYWAY_PORT: String(port),
       KEYWAY_ADMIN_EMAILS: ADMINISTRATOR,
       KEYWAY_ACCESS_TOKEN_SECONDS: String(ACCESS_TOKEN_SECONDS),
@@ -55,17 +68,17 @@ export async function startService(engine: SoakEngine, mailbox: Mailbox): Promis
     }
     stack.use(await startKeyway(settings, { core: SERVER_CORE }))
   }
-  const origins = ports.map(port => `http://127.0.0.1:${port}`)
+  const nodes = ports.map(port => `http://127.0.0.1:${port}`)
   const sizesOfDatabase = databaseUrl
     ? await postgresSizes(databaseUrl, stack)
     : () => sqliteSizes(database.file)
   const resources = stack.move()
   return {
-    description: describe(engine, pooler !== null),
-    origins,
+    description: describe(engine, pooler !== null) + (tls ? ` with TLS by ${TLS_TITLES[tls]}` : ''),
+    origins: tlsPorts?.map(port => `https://localhost:${port}`) ?? nodes,
     appSecret,
     async sizes() {
-      const ofNodes = await Promise.all(origins.map((origin, n) => sizesOf(origin, n + 1)))
+      const ofNodes = await Promise.all(nodes.map((node, n) => sizesOf(node, n + 1)))
       return Object.assign({}, ...ofNodes, await sizesOfDatabase())
     },
     [Symbol.asyncDispose]: () => resources.disposeAsync(),

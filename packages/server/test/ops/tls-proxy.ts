@@ -10,7 +10,7 @@ import type { TestContext } from 'node:test'
  * upgrades.
  */
 export async function startTlsProxy(
-  t: TestContext,
+  t: Pick<TestContext, 'after'>,
   certificate: { key: string; cert: string },
   target: () => number,
 ): Promise<{ port: number }> {
