@@ -15,7 +15,8 @@ const ANSWER = JSON.stringify({ token: BARE_TOKEN })
 const REFUSAL = JSON.stringify({ title: 'Unauthorized', status: 401, code: 'unauthorized' })
 
 const http = createServer((request, response) => {
-  const isAttacker = request.socket.remoteAddress!.startsWith(ATTACKER)
+  // A socket that is already closed has no address; only the attacker closes its sockets.
+  const isAttacker = (request.socket.remoteAddress ?? ATTACKER).startsWith(ATTACKER)
   request.resume()
   request.on('end', () => {
     const body = isAttacker ? REFUSAL : ANSWER

@@ -12,6 +12,7 @@ import { FRAME_LIMITS, MAX_TOKEN_LENGTH } from './frame.ts'
 import type { HubPorts, TokenClaims } from './hub-ports.ts'
 import { badHeader, badToken, refuse, unavailable } from './problem-response.ts'
 import { HandshakeLimits, MAX_PENDING_HANDSHAKES } from './rate-limits.ts'
+import { yieldAfterFullRead } from './read-turns.ts'
 import { parseResume, type ResumeRequest } from './resume-token.ts'
 
 const HUB_PATH = '/hub'
@@ -122,6 +123,7 @@ export function createHandshakes({
       // ws listens from now on.
       socket.off('error', destroySocket)
       upgraded.stream = socket
+      socket.on('data', yieldAfterFullRead)
       onUpgraded(upgraded)
     })
     setImmediate(uncork, socket)
