@@ -10,6 +10,8 @@ export interface Broken {
   /** Below packages/server/src. */
   file: string
   edits: { find: string; put: string }[]
+  /** The violation that shows it; one of another rule is none. */
+  shownBy: RegExp
 }
 
 export const BROKEN: Broken[] = [
@@ -22,11 +24,13 @@ export const BROKEN: Broken[] = [
         put: ".where('id', '=', id)",
       },
     ],
+    shownBy: /the use of a link was undone or changed|one link opened/,
   },
   {
     name: 'rotation-without-condition',
     file: 'storage/sessions.ts',
     edits: [{ find: "        .where('counter', '=', counter)\n", put: '' }],
+    shownBy: /refresh token was rotated twice|two living successors|counter of a session/,
   },
   {
     name: 'lock-left-out',
@@ -37,6 +41,7 @@ export const BROKEN: Broken[] = [
         put: 'await tx.users.find(apiKey.userId)',
       },
     ],
+    shownBy: /keys of .* are active, of at most/,
   },
   {
     name: 'send-lock-left-out',
@@ -47,6 +52,7 @@ export const BROKEN: Broken[] = [
         put: "conflict.column('bucket').doNothing(),\n    )\n    .execute()\n    .then(() => db.selectFrom('send_buckets').selectAll().where('bucket', 'in', names).execute())",
       },
     ],
+    shownBy: /mails to .* were accepted in a minute/,
   },
   {
     name: 'event-trusted',
@@ -57,11 +63,13 @@ export const BROKEN: Broken[] = [
         put: 'undefined',
       },
     ],
+    shownBy: /of living key .* was stopped/,
   },
   {
     name: 'only-events',
     file: 'hub/revocations.ts',
     edits: [{ find: '    recheck(affected)\n', put: '' }],
+    shownBy: /which has ended/,
   },
   {
     name: 'late-registration',
@@ -73,16 +81,19 @@ export const BROKEN: Broken[] = [
         put: 'await keyStatuses.loadFor(connection, connection.keyId, entered)\n    registry.add(connection)\n',
       },
     ],
+    shownBy: /was open .* ms after its end/,
   },
   {
     name: 'charge-without-cause',
     file: 'billing/charges.ts',
     edits: [{ find: '  let cause = origin\n', put: '  let cause = origin + now\n' }],
+    shownBy: /one Idempotency-Key was charged/,
   },
   {
     name: 'balance-unchecked',
     file: 'storage/ledger.ts',
     edits: [{ find: "    .where(eb => eb(eb('balance', '+', amount), '>=', 0))\n", put: '' }],
+    shownBy: /a balance is negative/,
   },
   {
     name: 'unknown-commit-repeated',
@@ -93,6 +104,7 @@ export const BROKEN: Broken[] = [
         put: 'continue',
       },
     ],
+    shownBy: /was charged \d+ times|is not the sum|opened \d+ sessions|credits|UNIQUE constraint/,
   },
   {
     name: 'revocation-overwritten',
@@ -103,21 +115,24 @@ export const BROKEN: Broken[] = [
         put: ".where('id', '=', id)",
       },
     ],
+    shownBy: /the revocation of a key was undone or changed/,
   },
   {
     name: 'reuse-ends-nothing',
     file: 'sessions/refresh.ts',
     edits: [{ find: '        await endFamily(family, caller)\n', put: '' }],
+    shownBy: /the end by reuse of/,
   },
   {
     name: 'sends-accepted-twice',
     file: 'hub/numbered-sends.ts',
     edits: [{ find: '    this.accepted = state.accepted\n', put: '    this.accepted = 0\n' }],
+    shownBy: /neither acknowledged nor refused/,
   },
 ]
 
-/** Replaces a source file in memory, for this process. */
-export function apply(name: string): void {
+/** Replaces a source file in memory, for this process. Returns the violation that shows the bug. */
+export function apply(name: string): RegExp {
   const variant = BROKEN.find(each => each.name === name)
   if (!variant)
     throw new Error(`no variant is named ${name}; there are ${BROKEN.map(each => each.name).join(', ')}`)
@@ -131,4 +146,5 @@ export function apply(name: string): void {
   edits.sort((left, right) => left.start - right.start)
   process.env.KEYWAY_MUTANT = JSON.stringify({ file, edits })
   createRequire(import.meta.url)(join(ROOT, 'tools/mutants/hook.cjs'))
+  return variant.shownBy
 }

@@ -4,6 +4,8 @@ import type { World } from './world.ts'
 
 /** How long a connection may outlive its key: a lost event, or a node that is cut off from the database. */
 const REVOCATION_BOUND_MS = 15_000
+/** The same while nothing is lost or slow: before the next sweep of the database. */
+const CALM_REVOCATION_BOUND_MS = 250
 const MINUTE_MS = 60_000
 /** Longer than a transaction without faults lasts, and shorter than the rest at the end of a run. */
 const TRANSACTION_BOUND_MS = 10_000
@@ -14,6 +16,8 @@ export class Invariants {
   readonly #world: World
   /** When keys were seen to have ended. */
   readonly #endedAt = new Map<string, number>()
+  /** Keys that are revoked or whose owner is suspended. */
+  #revoked = new Set<string>()
 
   constructor(world: World) {
     this.#world = world
@@ -23,6 +27,7 @@ export class Invariants {
   committed({ locks }: Work): void {
     const tables = new Set([...locks].map(key => key.slice(0, key.indexOf('/'))))
     if (tables.has('api_keys')) this.#checkKeys()
+    if (this.#world.isCalm && (tables.has('api_keys') || tables.has('users'))) this.#watchRevocations()
     if (tables.has('balances') || tables.has('ledger_entries')) this.#checkBalances()
     if (tables.has('magic_links')) this.#checkSends()
     if (tables.has('users') || tables.has('trial_credits')) this.#checkAccounts()
@@ -101,6 +106,38 @@ export class Invariants {
     const ids = new Set(ended.map(({ id }) => String(id)))
     for (const id of this.#endedAt.keys()) if (!ids.has(id)) this.#endedAt.delete(id)
     for (const id of ids) if (!this.#endedAt.has(id)) this.#endedAt.set(id, this.#world.now)
+  }
+
+  /** Looks at the connections of keys that were just revoked, as soon as all nodes must have heard of it. */
+  #watchRevocations(): void {
+    const revoked = this.#revokedKeys()
+    const added = [...revoked].filter(id => !this.#revoked.has(id))
+    this.#revoked = revoked
+    if (added.length > 0) this.#world.later(CALM_REVOCATION_BOUND_MS, () => this.#checkRevoked(added))
+  }
+
+  #checkRevoked(ids: string[]): void {
+    // An account may be active again.
+    const revoked = this.#revokedKeys()
+    for (const { lines, isDraining, name } of this.#world.nodes) {
+      if (isDraining) continue
+      for (const { server } of lines) {
+        const connection = server.connection as AgentConnection | null
+        if (connection?.state !== 'open' || server.readyState !== OPEN) continue
+        const { keyId } = connection
+        if (ids.includes(keyId) && revoked.has(keyId))
+          this.#world.violate(
+            `${name}: a connection of ${keyId} was open ${CALM_REVOCATION_BOUND_MS} ms after its end`,
+          )
+      }
+    }
+  }
+
+  #revokedKeys(): Set<string> {
+    const rows = this.#rows(
+      "select k.id from api_keys k join users u on u.id = k.user_id where k.revoked_at is not null or u.status <> 'active'",
+    )
+    return new Set(rows.map(({ id }) => String(id)))
   }
 
   #checkConnections(): void {

@@ -64,6 +64,8 @@ export class World {
   /** Whether people act and faults happen no more. */
   isResting = false
   violation: string | null = null
+  /** Whether no fault of this run delays an event or a query. */
+  readonly isCalm: boolean
   readonly #trace: Trace
   readonly #invariants: Invariants
   readonly #saboteur: Saboteur
@@ -98,7 +100,9 @@ export class World {
     })
     this.log = traceLog(this)
     this.#invariants = new Invariants(this)
-    this.#saboteur = new Saboteur(this, profileOf(seed))
+    const profile = profileOf(seed)
+    this.isCalm = profile.name === 'calm'
+    this.#saboteur = new Saboteur(this, profile)
     this.#owner = new Person(this, 'robots')
   }
 
@@ -121,6 +125,10 @@ export class World {
   acknowledged(what: string, sql: string, id: string): void {
     if (this.server.database.read(sql, id).length === 0)
       this.violate(`${what} was confirmed and is not stored`)
+  }
+
+  later(ms: number, work: () => void): void {
+    this.scheduler.after(this.#self, ms, 'later', work)
   }
 
   anyNode(): SimulatedNode | null {
