@@ -11,24 +11,24 @@ export const CHANGE_LIMITS: readonly RateWindow[] = [
   { window: 'minute', limit: 120 },
   { window: 'day', limit: 2000 },
 ]
-const MAX_REMEMBERED_ACCOUNTS = 50_000
+const MAX_REMEMBERED_CHANGERS = 50_000
 
 export interface ChangeLimits {
   /**
    * Counts a change that creates or extends something. Endings and withdrawals are not limited.
    *
-   * @param by what changes (`person:`, `key:`, `code:` …) and the user id, so that a user's keys, or an app that asks for codes,
-   *   cannot use up the limit of the pages
+   * @param changer the kind of changer and the user id, such as `person:<id>` or `key:<id>`. Each kind has a limit of
+   *   its own, so that a user's keys, or an app that requests codes, cannot use up the limit of the pages.
    * @throws KeywayError `rate_limited`
    */
-  take(by: string): void
+  count(changer: string): void
 }
 
 export function createChangeLimits({ clock }: { clock: Pick<Clock, 'now'> }): ChangeLimits {
-  const changes = createKeyedWindows({ clock, windows: CHANGE_LIMITS, maxNames: MAX_REMEMBERED_ACCOUNTS })
+  const changes = createKeyedWindows({ clock, windows: CHANGE_LIMITS, maxNames: MAX_REMEMBERED_CHANGERS })
   return {
-    take(by) {
-      const wait = changes.take(by)
+    count(changer) {
+      const wait = changes.count(changer)
       if (wait) throw rateLimited(wait)
     },
   }

@@ -64,14 +64,14 @@ async function dispatch(argv: string[], terminal: Terminal): Promise<number> {
   }
   if (argv.length === 1 && argv[0] === '--version') return print(VERSION)
   const asksForHelp = argv.includes('--help') || argv.includes('-h') || argv[0] === 'help'
-  const words = argv.filter(word => !['--help', '-h'].includes(word))
-  if (words[0] === 'help') words.shift()
-  const namesCommand = words.length > 0 && !words[0]!.startsWith('-')
-  const found = findCommand(namesCommand ? words : [DEFAULT_COMMAND, ...words])
-  if (asksForHelp && words.length === 0) return print(await overview())
+  const args = argv.filter(word => !['--help', '-h'].includes(word))
+  if (args[0] === 'help') args.shift()
+  const namesCommand = args.length > 0 && !args[0]!.startsWith('-')
+  const found = findCommand(namesCommand ? args : [DEFAULT_COMMAND, ...args])
+  if (asksForHelp && args.length === 0) return print(await overview())
   if (!found) {
-    if (asksForHelp) return print(await overview(words[0]))
-    throw new UsageError(`There is no command "${words.slice(0, 2).join(' ')}". See: keyway --help`)
+    if (asksForHelp) return print(await overview(args[0]))
+    throw new UsageError(`There is no command "${args.slice(0, 2).join(' ')}". See: keyway --help`)
   }
   const command = await loadCommand(found.name)
   if (asksForHelp) return print(helpOf(command))

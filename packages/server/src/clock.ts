@@ -60,7 +60,7 @@ export interface SynchronizedClock extends Clock {
    */
   synchronize(readReference: () => Promise<Instant>): Promise<void>
   /** Reference minus this clock, in milliseconds, still to be corrected. Beyond STEP_THRESHOLD a clock was stepped. */
-  readonly behind: number
+  readonly remainingOffset: number
   /** This clock minus the system's, in milliseconds. */
   readonly skew: number
 }
@@ -77,30 +77,31 @@ export function createClock(
   let offset = machine.system() - machine.monotonic()
   let target = offset
   let slewedAt = machine.monotonic()
-  let suspensionBase = machine.uptime() - slewedAt
-  let isSet = false
-  let last = 0
+  /** Uptime minus monotonic time, which grows by the length of each suspension. */
+  let uptimeLead = machine.uptime() - slewedAt
+  let isSynchronized = false
+  let latestReturned = 0
 
   return {
     now() {
       const instant = Math.floor(slew() + offset)
-      if (instant > last) last = instant
-      return last
+      if (instant > latestReturned) latestReturned = instant
+      return latestReturned
     },
     async synchronize(readReference) {
-      const measured = await measure(readReference)
+      const offsetRange = await measure(readReference)
       addSuspension()
       slew()
-      if (isSet) {
-        target = Math.min(Math.max(offset, measured.earliest), measured.latest)
+      if (isSynchronized) {
+        target = Math.min(Math.max(offset, offsetRange.earliest), offsetRange.latest)
       } else {
-        offset = (measured.earliest + measured.latest) / 2
+        offset = (offsetRange.earliest + offsetRange.latest) / 2
         target = offset
-        isSet = true
+        isSynchronized = true
       }
       slew()
     },
-    get behind() {
+    get remainingOffset() {
       slew()
       return Math.round(target - offset)
     },
@@ -125,22 +126,22 @@ export function createClock(
 
   /** The range of offsets that the fastest of several answers permits. The reference is truncated to milliseconds. */
   async function measure(read: () => Promise<Instant>): Promise<{ earliest: number; latest: number }> {
-    let quickest = { earliest: Number.NEGATIVE_INFINITY, latest: Number.POSITIVE_INFINITY }
+    let narrowest = { earliest: Number.NEGATIVE_INFINITY, latest: Number.POSITIVE_INFINITY }
     for (let attempt = 0; attempt < MEASUREMENTS; attempt++) {
       const before = machine.monotonic()
       const instant = await read()
       const interval = { earliest: instant - machine.monotonic(), latest: instant + 1 - before }
-      if (interval.latest - interval.earliest < quickest.latest - quickest.earliest) quickest = interval
+      if (interval.latest - interval.earliest < narrowest.latest - narrowest.earliest) narrowest = interval
     }
-    return quickest
+    return narrowest
   }
 
   function addSuspension(): void {
-    const base = machine.uptime() - machine.monotonic()
-    const suspended = base - suspensionBase
-    // Set even after a suspension that is too short to count: on some systems the two clocks drift apart, by seconds in
-    // months.
-    suspensionBase = base
+    const lead = machine.uptime() - machine.monotonic()
+    const suspended = lead - uptimeLead
+    // Updated even after a suspension that is too short to count: on some systems the two clocks drift apart, by
+    // seconds in months.
+    uptimeLead = lead
     if (suspended < MIN_SUSPENSION) return
     offset += suspended
     target += suspended
@@ -153,7 +154,7 @@ const thisMachine: MachineClocks = {
   uptime: () => uptime() * SECOND,
 }
 
-/** `2026-11-20T19:22:00.000Z` */
+/** Formats an instant in UTC, with milliseconds: `2026-11-20T19:22:00.000Z`. */
 export function toRfc3339(instant: Instant): string {
   return new Date(instant).toISOString()
 }
@@ -165,7 +166,7 @@ export function toRfc3339OrNull(instant: Instant | null): string | null {
 const RFC3339 =
   /^(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2}):(\d{2})(\.\d{1,9})?(?:[Zz]|([+-])(\d{2}):(\d{2}))$/
 
-/** RFC 3339 years have four digits. */
+/** The range of RFC 3339, whose years have four digits; a zone offset could lead out of it. */
 const FIRST_INSTANT = Date.parse('0000-01-01T00:00:00.000Z')
 const LAST_INSTANT = Date.parse('9999-12-31T23:59:59.999Z')
 
@@ -185,8 +186,8 @@ export function parseRfc3339(text: string): Instant | null {
     Number(second),
     fraction ? Math.floor(Number(fraction) * 1000) : 0,
   )
-  const kept = date.toISOString().slice(0, 19)
-  if (kept !== `${year}-${month}-${day}T${hour}:${minute}:${second}`) return null
+  const normalized = date.toISOString().slice(0, 19)
+  if (normalized !== `${year}-${month}-${day}T${hour}:${minute}:${second}`) return null
   if (!sign) return date.getTime()
   if (Number(offsetHours) > 23 || Number(offsetMinutes) > 59) return null
   const offset = (Number(offsetHours) * 60 + Number(offsetMinutes)) * MINUTE

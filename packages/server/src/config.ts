@@ -23,10 +23,10 @@ export { ConfigError } from './config/mistakes.ts'
  */
 export function loadConfig(environment: NodeJS.ProcessEnv): Config {
   const { values, mistakes } = readSettings(environment)
-  const { brand, mistakes: ofBrand } = brandOf(values)
-  const { texts, mistakes: ofTexts } = textsOf(values.KEYWAY_TEXTS)
+  const { brand, mistakes: brandMistakes } = brandOf(values)
+  const { texts, mistakes: textMistakes } = textsOf(values.KEYWAY_TEXTS)
   const config = { ...assemble(values), brand, texts }
-  mistakes.push(...ofBrand, ...ofTexts, ...contradictions(config, values))
+  mistakes.push(...brandMistakes, ...textMistakes, ...contradictions(config, values))
   if (mistakes.length > 0) throw new ConfigError(mistakes)
   return config
 }
@@ -83,7 +83,7 @@ function assemble(values: Values): Omit<Config, 'brand' | 'texts'> {
   }
 }
 
-/** Well-formed settings that contradict each other. */
+/** A message for each pair of well-formed settings that contradict each other. */
 function contradictions(config: Config, values: Values): string[] {
   const mistakes = [
     ...urlMistakes(config, values),

@@ -26,12 +26,14 @@ export interface StaticRequest {
   ifNoneMatch: string | undefined
 }
 
-/** Smaller documents gain nothing. */
+/** Compressing a smaller document saves nothing: it fits into one packet anyway. */
 const MIN_COMPRESSED_BYTES = 512
 
 export function createStaticBody(content: Buffer<ArrayBuffer>): StaticBody {
   const hash = createHash('sha256').update(content).digest('base64url').slice(0, 16)
-  const made: Partial<Record<Coding, Promise<Buffer<ArrayBuffer>>>> = { identity: Promise.resolve(content) }
+  const encodings: Partial<Record<Coding, Promise<Buffer<ArrayBuffer>>>> = {
+    identity: Promise.resolve(content),
+  }
   const isCompressible = content.length >= MIN_COMPRESSED_BYTES
 
   return {
@@ -44,9 +46,9 @@ export function createStaticBody(content: Buffer<ArrayBuffer>): StaticBody {
         ...(isCompressible && { Vary: 'Accept-Encoding' }),
       }
       if (matches(ifNoneMatch, etag)) return { body: null, headers }
-      made[coding] ??= compress(content, coding)
+      encodings[coding] ??= compress(content, coding)
       if (coding !== 'identity') headers['Content-Encoding'] = coding
-      return { body: await made[coding], headers }
+      return { body: await encodings[coding], headers }
     },
   }
 }
@@ -65,9 +67,9 @@ function preferredCoding(acceptEncoding = ''): Coding {
     const quality = /^q=([01](?:\.\d{0,3})?)$/.exec(weight)?.[1]
     qualities.set(name, quality === undefined ? 1 : Number(quality))
   }
-  const of = (name: Coding) => qualities.get(name) ?? qualities.get('*') ?? 0
-  if (of('br') > 0 && of('br') >= of('gzip')) return 'br'
-  return of('gzip') > 0 ? 'gzip' : 'identity'
+  const qualityOf = (name: Coding) => qualities.get(name) ?? qualities.get('*') ?? 0
+  if (qualityOf('br') > 0 && qualityOf('br') >= qualityOf('gzip')) return 'br'
+  return qualityOf('gzip') > 0 ? 'gzip' : 'identity'
 }
 
 /** Weak comparison (RFC 9110, section 8.8.3.2). */

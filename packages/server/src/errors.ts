@@ -2,7 +2,7 @@ import type { ErrorCode, FieldError } from '@keyway/sdk/protocol'
 
 /** One request limit in a sliding window, as it is reported to clients. */
 export interface RateLimitState {
-  /** `minute`; `person-minute` for a limit over all keys of a person. */
+  /** The window, such as `minute`; `person-minute` for a limit over all keys of a person. */
   name: string
   limit: number
   windowSeconds: number
@@ -21,21 +21,22 @@ export interface ErrorExtras {
    * The state of the key's limits, for the header fields of the response; only where these limits refused the request.
    */
   limits?: readonly RateLimitState[]
+  /** The setting that caused the refusal; shown only where the caller is the operator (`ProblemContext`). */
   setting?: string
   /** The missing scope of `insufficient_scope`, for the challenge (RFC 6750 section 3.1). */
   scope?: string
   /** Methods of the path, for `Allow`; only with `method_not_allowed`. */
   allow?: string
-  /** Whether it may be a failed guess of a credential; overrides what the code implies. */
+  /** Whether the refused request may be a failed guess of a credential; overrides `ProblemKind.isGuess` of the code. */
   isGuess?: boolean
   cause?: unknown
 }
 
 /**
- * An error for the client: a stable `code` and one sentence that says what to do. It has no stack trace: that of a
- * refusal is of no use, and collecting it would cost more than most refusals do (5 µs of 40). Throw it only *after* a
- * transaction; inside one, return an outcome. Throwing would roll back security effects (ending the session of a reused
- * token, counting a wrong code).
+ * An error for the client: a stable `code` and one sentence that says what to do. It has no stack trace, which would
+ * not help to understand a refusal and would take an eighth of the time of a refused request (5 of 40 µs). Throw it
+ * only *after* a transaction; inside one, return an outcome. Throwing would roll back security effects (ending the
+ * session of a reused token, counting a wrong code).
  */
 export class KeywayError extends Error {
   override readonly name = 'KeywayError'

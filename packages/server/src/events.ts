@@ -16,30 +16,31 @@ export type Hint =
   | { type: 'mail.queued' }
   /** An app must be told that a session ended. */
   | { type: 'logout_notice.queued' }
-  /** Events wait for endpoints. */
+  /** Events were queued for webhook endpoints. */
   | { type: 'webhook.queued' }
-  /** An endpoint was created, changed or removed. */
+  /** A webhook endpoint was created, changed or removed. */
   | { type: 'webhooks.changed' }
   | { type: 'signing_keys.changed' }
   | { type: 'policies.changed' }
-  /** Keys of another system were imported. */
+  /** Keys from another system were imported. */
   | { type: 'api_keys.imported' }
 
-/** A command of one hub to others; see hub/node-relay.ts. */
+/** A command from one hub to others; see hub/node-relay.ts. */
 export type RelayCommand =
   | DeliverCommand
   | { op: 'disconnect'; userId: string; target: string }
-  /** Has no effect but its answer, which arrives after all that the asked node had published before. */
+  /** Only requests an answer, which arrives after everything that the other node published before it. */
   | { op: 'ping'; relayVersion?: number }
   /**
-   * The sender has connections of these users; see hub/locations.ts. `targets`: ids and keys of theirs that it has too, though it
-   * answered that it had none; see hub/receivers.ts.
+   * The sender has connections of these users; see hub/locations.ts. `targets`: ids and keys of such connections for
+   * which it had answered `lacks` earlier; see hub/receivers.ts.
    */
   | { op: 'enter'; userIds: readonly string[]; targets?: readonly string[] }
 
 /**
  * `number`: the sequence number of the message on its node, which identifies it; absent from nodes of the previous
- * version. `except`: the sender's connection, which may move meanwhile.
+ * version. `except`: the connection that sent the message and does not receive it; it may have moved to another node
+ * meanwhile.
  */
 export interface DeliverCommand {
   op: 'deliver'
@@ -51,8 +52,8 @@ export interface DeliverCommand {
 }
 
 /**
- * `absent`: the node has no connections of the user. `lacks`: it has none that the message names. Either way it
- * announces new ones before they are ready.
+ * `absent`: the node has no connections of the user. `lacks`: it has none that the message names. In both cases the
+ * node promises to announce such a connection with `enter` before that becomes ready.
  */
 export interface Absence {
   absent?: boolean
@@ -69,17 +70,17 @@ export interface LiveConnection {
   connectedAt: Instant
 }
 
-/** A connection that became ready or changed its key; or the id of one that is gone, with the reason. */
+/** A connection that became ready or changed its key; or the id of a connection that ended, with the reason. */
 export type PresenceChange = { joined: LiveConnection } | { left: string; reason: string }
 
-/** A message of one hub to another without an answer; see hub/presence-feed.ts. */
+/** A message from one hub to another that needs no answer; see hub/presence-feed.ts. */
 export type RelayNotice =
-  /** Asks for the changes of a user's connections, for half a minute; `have` is the version known already. */
+  /** Requests the changes of a user's connections for half a minute. `have`: the version that the requester has. */
   | { op: 'watch'; userId: string; have: number | null }
   | { op: 'unwatch'; userId: string }
   /**
-   * Changes that lead from version `after` to `version`. With `after` null all connections of the user on the sending node,
-   * in several notices: `part` of `parts`.
+   * The changes between version `after` and `version`; if `after` is null, all connections of the user on the sending
+   * node. Long lists are split into several notices, of which this is `part` of `parts`.
    */
   | {
       op: 'presence'
@@ -97,7 +98,10 @@ export type RelayNotice =
  */
 export type RelayMessage =
   | { kind: 'order'; from: string; question: number; order: RelayCommand }
-  /** `held`: of a `deliver`, for how many broken connections it is kept; absent from nodes of the previous version. */
+  /**
+   * `held`: in the answer to a `deliver`, the number of broken connections for which the message is kept until they
+   * resume; absent from nodes of the previous version.
+   */
   | ({ kind: 'answer'; from: string; question: number; count: number; held?: number } & Absence)
   | { kind: 'notice'; from: string; notice: RelayNotice }
   | MoveMessage
@@ -111,7 +115,9 @@ export type MoveMessage =
   | { kind: 'withdrawn'; from: string; question: number }
   /** The sending node shuts down, and asks the receiver to request these connections. */
   | { kind: 'adopt'; from: string; connections: readonly ConnectionIdentity[] }
-  /** The sending node shuts down: it takes over no connections; once it has `left` it has none any more. */
+  /**
+   * `leaving`: the sending node shuts down and takes over no more connections. `left`: it no longer has connections.
+   */
   | { kind: 'leaving' | 'left'; from: string }
 
 export interface ConnectionIdentity {
@@ -121,8 +127,8 @@ export interface ConnectionIdentity {
 }
 
 /**
- * Requests a connection from the node that has it. `secretHash`: of its resume token; null if that node offered the
- * connection before its shutdown.
+ * Requests a connection from the node that has it. `secretHash`: the hash of the secret in its resume token; null if
+ * that node offered the connection with `adopt`.
  */
 export interface ReleaseMessage extends ConnectionIdentity {
   kind: 'release'
@@ -157,41 +163,46 @@ export interface Events {
   /** Calls `listener` for every event of every node, this one included. Returns a function to unsubscribe. */
   subscribe(listener: (event: Event) => void): () => void
   /**
-   * Publishes outside a transaction (hub relays). Within one, use `Transaction.publish`. With `to` it is published to these
-   * nodes only, which must follow their own channels. All nodes receive events that concern two of them in the same order.
+   * Publishes outside a transaction (hub relays). Within one, use `Transaction.publish`. With `to` the event is
+   * published to these nodes only, each of which must have called `follow`. Nodes receive the events that they have in
+   * common in the same order.
    */
   publish(event: Event, to?: readonly string[]): Promise<void>
-  /** Receives from now on also what is published to this node. Absent where this process is the only one. */
+  /**
+   * From now on also receives events that are published to this node only. Absent where this process is the only node.
+   */
   follow?(nodeId: string): Promise<void>
   /**
    * Whether a live node of the previous minor version exists, which cannot seal or open events. While one does, hints
-   * are exchanged with it unsealed (decision 7). Absent where this process is the only node.
+   * are exchanged with it unsealed (docs/decisions/0007-between-nodes.md). Absent where this process is the only node.
    */
-  expectUnsealed?(isListed: boolean): void
+  expectUnsealed?(hasOldNode: boolean): void
 }
 
 /** Longer than any valid target: the id of a connection or key, or `all`. */
 const MAX_TARGET_LENGTH = 64
-/** Maximum number of connections that one command can reach; far above all limits. */
+/** Maximum number of connections that one command can reach; far above every limit on connections. */
 const MAX_COUNT = 1_000_000
-/** A SHA-256 as base64url. */
+/** Length of a SHA-256 as base64url. */
 const HASH_LENGTH = 43
-/** Maximum number of parts of a moving connection, of the text of each, and of connections in one `adopt`. */
+/** Maximum number of parts in which the state of a moving connection is sent. */
 export const MAX_MOVE_PARTS = 64
+/** Maximum length of the text of one part. */
 export const MAX_MOVE_PART_LENGTH = 128 * 1024
+/** Maximum number of connections in one `adopt`. */
 export const MAX_ADOPTED = 50
 
 /** A hint with valid fields and no others, or null. */
 export function parseHint(value: unknown): Hint | null {
   const fields = toFields(value)
-  const userId = idIn(fields.userId)
+  const userId = toId(fields.userId)
   switch (fields.type) {
     case 'api_key.changed': {
-      const keyId = idIn(fields.keyId)
+      const keyId = toId(fields.keyId)
       return keyId && userId ? { type: fields.type, keyId, userId } : null
     }
     case 'session.ended': {
-      const sessionId = idIn(fields.sessionId)
+      const sessionId = toId(fields.sessionId)
       return sessionId && userId ? { type: fields.type, sessionId, userId } : null
     }
     case 'user.changed':
@@ -219,20 +230,30 @@ export function parseEvent(value: unknown): Hint | RelayEvent | null {
 }
 
 function parseMessage(value: unknown): RelayMessage | null {
-  const { kind, from: sender, question, order, count, held, absent, lacks, notice: noticed } = toFields(value)
-  const from = idIn(sender)
+  const {
+    kind,
+    from: sender,
+    question,
+    order,
+    count,
+    held,
+    absent,
+    lacks,
+    notice: rawNotice,
+  } = toFields(value)
+  const from = toId(sender)
   if (!from) return null
   if (kind === 'notice') {
-    const notice = parseNotice(noticed)
+    const notice = parseNotice(rawNotice)
     return notice && { kind, from, notice }
   }
   if (kind === 'leaving' || kind === 'left') return { kind, from }
   if (kind === 'adopt') return parseAdopt(from, value)
-  if (!isWhole(question, Number.MAX_SAFE_INTEGER)) return null
+  if (!isCount(question, Number.MAX_SAFE_INTEGER)) return null
   if (kind === 'answer') {
-    if (!isWhole(count, MAX_COUNT)) return null
-    const kept = isWhole(held, MAX_COUNT) ? { held } : {}
-    return { kind, from, question, count, ...kept, absent: absent === true, lacks: lacks === true }
+    if (!isCount(count, MAX_COUNT)) return null
+    const heldCount = isCount(held, MAX_COUNT) ? { held } : {}
+    return { kind, from, question, count, ...heldCount, absent: absent === true, lacks: lacks === true }
   }
   if (kind === 'withdrawn') return { kind, from, question }
   if (kind === 'release' || kind === 'released') return parseMove(kind, from, question, value)
@@ -243,8 +264,8 @@ function parseMessage(value: unknown): RelayMessage | null {
 function parseAdopt(from: string, value: unknown): RelayMessage | null {
   const { connections } = toFields(value)
   if (!Array.isArray(connections) || connections.length > MAX_ADOPTED) return null
-  const names = connections.map(parseConnectionName).filter(name => name !== null)
-  return { kind: 'adopt', from, connections: names }
+  const identities = connections.map(parseConnectionIdentity).filter(identity => identity !== null)
+  return { kind: 'adopt', from, connections: identities }
 }
 
 function parseMove(
@@ -255,19 +276,19 @@ function parseMove(
 ): RelayMessage | null {
   const { secretHash, lastSeq, part, parts, text } = toFields(value)
   if (kind === 'released') {
-    if (!isWhole(parts, MAX_MOVE_PARTS) || !isWhole(part, MAX_MOVE_PARTS) || typeof text !== 'string')
+    if (!isCount(parts, MAX_MOVE_PARTS) || !isCount(part, MAX_MOVE_PARTS) || typeof text !== 'string')
       return null
     return { kind, from, question, part, parts, text }
   }
-  const name = parseConnectionName(value)
+  const identity = parseConnectionIdentity(value)
   const isHash = secretHash === null || (typeof secretHash === 'string' && secretHash.length === HASH_LENGTH)
-  if (!name || !isHash || !isWhole(lastSeq, Number.MAX_SAFE_INTEGER)) return null
-  return { kind, from, question, ...name, secretHash: secretHash as string | null, lastSeq }
+  if (!identity || !isHash || !isCount(lastSeq, Number.MAX_SAFE_INTEGER)) return null
+  return { kind, from, question, ...identity, secretHash: secretHash as string | null, lastSeq }
 }
 
-function parseConnectionName(value: unknown): ConnectionIdentity | null {
+function parseConnectionIdentity(value: unknown): ConnectionIdentity | null {
   const fields = toFields(value)
-  const [connectionId, userId, keyId] = [idIn(fields.connectionId), idIn(fields.userId), idIn(fields.keyId)]
+  const [connectionId, userId, keyId] = [toId(fields.connectionId), toId(fields.userId), toId(fields.keyId)]
   return connectionId && userId && keyId ? { connectionId, userId, keyId } : null
 }
 
@@ -284,19 +305,19 @@ function parseCommand(value: unknown): RelayCommand | null {
     except,
     relayVersion,
   } = toFields(value)
-  if (op === 'ping') return isWhole(relayVersion, MAX_COUNT) ? { op, relayVersion } : { op }
+  if (op === 'ping') return isCount(relayVersion, MAX_COUNT) ? { op, relayVersion } : { op }
   if (op === 'enter' && Array.isArray(userIds)) {
-    const [ids, found] = [userIds, Array.isArray(targets) ? targets : []].map(each => each.map(idIn))
-    return [...ids!, ...found!].includes(null)
+    const [owners, receivers] = [userIds, Array.isArray(targets) ? targets : []].map(ids => ids.map(toId))
+    return [...owners!, ...receivers!].includes(null)
       ? null
-      : { op, userIds: ids as string[], targets: found as string[] }
+      : { op, userIds: owners as string[], targets: receivers as string[] }
   }
-  const userId = idIn(owner)
+  const userId = toId(owner)
   if (!userId) return null
   if (op === 'deliver' && isTarget(to) && typeof frame === 'string') {
     return {
       ...{ op, userId, to, frame },
-      ...(isWhole(number, Number.MAX_SAFE_INTEGER) ? { number } : {}),
+      ...(isCount(number, Number.MAX_SAFE_INTEGER) ? { number } : {}),
       ...(isTarget(except) ? { except } : {}),
     }
   }
@@ -306,25 +327,25 @@ function parseCommand(value: unknown): RelayCommand | null {
 
 function parseNotice(value: unknown): RelayNotice | null {
   const { op, userId: owner, have, after, version, changes, part, parts } = toFields(value)
-  const userId = idIn(owner)
+  const userId = toId(owner)
   if (!userId) return null
   if (op === 'unwatch') return { op, userId }
-  if (op === 'watch') return have === null || isNumber(have) ? { op, userId, have } : null
-  if (op !== 'presence' || !(after === null || isNumber(after)) || !isNumber(version)) return null
-  if (!Array.isArray(changes) || !isNumber(part) || !isNumber(parts)) return null
+  if (op === 'watch') return have === null || isSafeCount(have) ? { op, userId, have } : null
+  if (op !== 'presence' || !(after === null || isSafeCount(after)) || !isSafeCount(version)) return null
+  if (!Array.isArray(changes) || !isSafeCount(part) || !isSafeCount(parts)) return null
   const parsed = changes.map(parseChange)
   if (parsed.includes(null)) return null
   return { op, userId, after, version, changes: parsed as PresenceChange[], part, parts }
 }
 
 function parseChange(value: unknown): PresenceChange | null {
-  const { joined, left: gone, reason } = toFields(value)
-  const left = idIn(gone)
+  const { joined, left: endedId, reason } = toFields(value)
+  const left = toId(endedId)
   if (left) return typeof reason === 'string' ? { left, reason } : null
   const { connectionId: id, keyId: key, keyName, address, client, connectedAt } = toFields(joined)
-  const [connectionId, keyId] = [idIn(id), idIn(key)]
+  const [connectionId, keyId] = [toId(id), toId(key)]
   if (!connectionId || !keyId || !isTextOrNull(keyName) || !isTextOrNull(client)) return null
-  if (typeof address !== 'string' || !isNumber(connectedAt)) return null
+  if (typeof address !== 'string' || !isSafeCount(connectedAt)) return null
   return { joined: { connectionId, keyId, keyName, address, client, connectedAt } }
 }
 
@@ -332,15 +353,15 @@ function isTextOrNull(value: unknown): value is string | null {
   return value === null || typeof value === 'string'
 }
 
-function isNumber(value: unknown): value is number {
-  return isWhole(value, Number.MAX_SAFE_INTEGER)
+function isSafeCount(value: unknown): value is number {
+  return isCount(value, Number.MAX_SAFE_INTEGER)
 }
 
 function toFields(value: unknown): Record<string, unknown> {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
 }
 
-function idIn(value: unknown): string | null {
+function toId(value: unknown): string | null {
   return typeof value === 'string' ? parseId(value) : null
 }
 
@@ -348,6 +369,6 @@ function isTarget(value: unknown): value is string {
   return typeof value === 'string' && value.length <= MAX_TARGET_LENGTH
 }
 
-function isWhole(value: unknown, most: number): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= most
+function isCount(value: unknown, max: number): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= max
 }

@@ -1,36 +1,37 @@
 import { randomFillSync } from 'node:crypto'
 import type { Instant } from './clock.ts'
 
-const pool = Buffer.alloc(1600)
-let used = pool.length
+/** Random bytes for the next ids, since requesting those of each id separately would be slower. */
+const randomPool = Buffer.alloc(1600)
+let usedBytes = randomPool.length
 
 /** A UUID version 7 (RFC 9562): sorts by time, 74 random bits. Call it before the transaction that stores it. */
 export function newId(now: Instant): string {
-  if (used + 10 > pool.length) {
-    randomFillSync(pool)
-    used = 0
+  if (usedBytes + 10 > randomPool.length) {
+    randomFillSync(randomPool)
+    usedBytes = 0
   }
-  const random = pool.toString('hex', used, used + 10)
-  used += 10
+  const random = randomPool.toString('hex', usedBytes, usedBytes + 10)
+  usedBytes += 10
   return idOf(now, random)
 }
 
-/** The last instant of `newOrderedId`, and the number of earlier ids of that instant. */
-let last: Instant = 0
-let earlier = 0
+/** The instant of the latest call of `newOrderedId`, and the number of ids that it created before with that instant. */
+let lastInstant: Instant = 0
+let idsOfInstant = 0
 
 /** The largest number in the 12 bits after the time. */
 const MAX_COUNTER = 0xfff
 
 /**
- * As `newId`, and sorts by the order of creation within a millisecond, too: a counter replaces 12 of the random bits
- * (RFC 9562, section 6.2, method 1). Of several processes each keeps its own order.
+ * As `newId`, but ids of the same millisecond also sort by their order of creation: a counter replaces 12 of the random
+ * bits (RFC 9562, section 6.2, method 1). This holds for the ids of one process, not between processes.
  */
 export function newOrderedId(now: Instant): string {
-  earlier = now === last ? Math.min(earlier + 1, MAX_COUNTER) : 0
-  last = now
+  idsOfInstant = now === lastInstant ? Math.min(idsOfInstant + 1, MAX_COUNTER) : 0
+  lastInstant = now
   const id = newId(now)
-  return `${id.slice(0, 15)}${earlier.toString(16).padStart(3, '0')}${id.slice(18)}`
+  return `${id.slice(0, 15)}${idsOfInstant.toString(16).padStart(3, '0')}${id.slice(18)}`
 }
 
 /** The UUID of this instant whose other bits are taken from a hexadecimal text of at least 20 digits. */

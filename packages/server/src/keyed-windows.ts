@@ -7,8 +7,8 @@ const SLOTS = 12
 
 export interface KeyedWindows {
   /** Counts one event of this name; or, if a window is full, counts nothing and returns the wait. */
-  take(name: string): Wait | null
-  /** The wait of this name if a window is full; counts nothing. */
+  count(name: string): Wait | null
+  /** The wait for this name if a window is full; counts nothing. */
   wait(name: string): Wait | null
   /** Names with counts in memory. */
   readonly size: number
@@ -18,9 +18,9 @@ export interface KeyedWindows {
  * Limits how often something happens by name, in sliding windows. The counts are per node and in memory: they protect
  * a node from one misbehaving client and need not be exact across nodes.
  *
- * Two generations of counts: current and previous. A name moves to the current one when it is used. When the longest
- * window has passed, or the current one holds half of the maximum, it becomes the previous one, and names that were
- * only in the old previous generation are evicted.
+ * There are two generations of counts, current and previous. A name moves to the current generation when it is used.
+ * When the longest window has passed, or the current generation has half of the maximum number of names, it becomes the
+ * previous one; names that were only in the old previous generation are thereby evicted.
  */
 export function createKeyedWindows({
   clock,
@@ -31,13 +31,13 @@ export function createKeyedWindows({
   windows: readonly RateWindow[]
   maxNames: number
 }): KeyedWindows {
-  const longest = Math.max(0, ...windows.map(({ window }) => WINDOW_LENGTHS[window]))
-  let current = new Map<string, SlidingCount[]>()
-  let previous = new Map<string, SlidingCount[]>()
-  let currentSince = clock.now()
+  const longestWindow = Math.max(0, ...windows.map(({ window }) => WINDOW_LENGTHS[window]))
+  let currentCounts = new Map<string, SlidingCount[]>()
+  let previousCounts = new Map<string, SlidingCount[]>()
+  let currentStartedAt = clock.now()
 
   return {
-    take(name) {
+    count(name) {
       const now = clock.now()
       const counts = countsOf(name, now)
       let isFull = false
@@ -50,26 +50,26 @@ export function createKeyedWindows({
     },
     wait(name) {
       const now = clock.now()
-      const counts = current.get(name) ?? previous.get(name)
+      const counts = currentCounts.get(name) ?? previousCounts.get(name)
       return counts ? waitOf(counts, now) : null
     },
     get size() {
-      return current.size + previous.size
+      return currentCounts.size + previousCounts.size
     },
   }
 
   function countsOf(name: string, now: Instant): SlidingCount[] {
-    const known = current.get(name)
-    if (known && now - currentSince < longest) return known
-    if (now - currentSince >= longest || current.size >= maxNames / 2) {
-      previous = current
-      current = new Map()
-      currentSince = now
+    const existing = currentCounts.get(name)
+    if (existing && now - currentStartedAt < longestWindow) return existing
+    if (now - currentStartedAt >= longestWindow || currentCounts.size >= maxNames / 2) {
+      previousCounts = currentCounts
+      currentCounts = new Map()
+      currentStartedAt = now
     }
     const counts =
-      previous.get(name) ?? windows.map(({ window }) => new SlidingCount(WINDOW_LENGTHS[window], SLOTS))
-    previous.delete(name)
-    current.set(name, counts)
+      previousCounts.get(name) ?? windows.map(({ window }) => new SlidingCount(WINDOW_LENGTHS[window], SLOTS))
+    previousCounts.delete(name)
+    currentCounts.set(name, counts)
     return counts
   }
 

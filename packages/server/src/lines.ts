@@ -1,4 +1,4 @@
-/** A line is longer than allowed. */
+/** Thrown when a line is longer than allowed. */
 export class LineTooLong extends Error {
   override readonly name = 'LineTooLong'
 }
@@ -7,20 +7,20 @@ export class LineTooLong extends Error {
  * Splits a stream of text chunks into lines, without line feeds. Holds at most one line and one chunk.
  *
  * @param maxLength of one line, in UTF-16 code units
- * @param onCut called with the text after the last line feed, if there is any
+ * @param onUnterminated called at the end with the text after the last line feed, if there is any
  * @throws LineTooLong
  */
 export async function* wholeLines(
-  pieces: AsyncIterable<string>,
+  chunks: AsyncIterable<string>,
   maxLength: number,
-  onCut: (rest: string) => void = () => {},
+  onUnterminated: (rest: string) => void = () => {},
 ): AsyncGenerator<string> {
   let rest = ''
-  for await (const piece of pieces) {
-    const texts = (rest + piece).split('\n')
-    rest = texts.pop()!
-    if (rest.length > maxLength || texts.some(text => text.length > maxLength)) throw new LineTooLong()
-    yield* texts
+  for await (const chunk of chunks) {
+    const lines = (rest + chunk).split('\n')
+    rest = lines.pop()!
+    if (rest.length > maxLength || lines.some(line => line.length > maxLength)) throw new LineTooLong()
+    yield* lines
   }
-  if (rest !== '') onCut(rest)
+  if (rest !== '') onUnterminated(rest)
 }

@@ -16,11 +16,13 @@ export interface Log {
 }
 
 /**
- * Lines of one kind per minute. Most kinds can be caused by clients, as often as they like; further lines are only
- * counted, and one line reports the number.
+ * Maximum number of lines of one kind per minute. Clients can cause most kinds as often as they like; further lines are
+ * only counted, and one line reports their number.
  */
 export const MAX_LINES_A_MINUTE = 30
-/** Kinds are constant messages and codes; this only guards against a programming mistake. */
+/**
+ * Far above the number of kinds, which are constant messages and codes: guards against messages with variable parts.
+ */
 const MAX_KINDS = 500
 
 /** Writes JSON lines to standard output. @param now monotonic milliseconds */
@@ -29,12 +31,12 @@ export function createLog(
   destination?: DestinationStream,
   now: () => number = () => performance.now(),
 ): Log {
-  return bounded(jsonLines(level, null, destination), now)
+  return withLineLimit(jsonLines(level, null, destination), now)
 }
 
-/** As `createLog`, for one of several processes of a node; each line has the number of the process. */
+/** Creates the log of one of several processes of a node; each line has the number of the process. */
 export function createProcessLog(level: LogLevel, process: number): Log {
-  return bounded(jsonLines(level, { process }), () => performance.now())
+  return withLineLimit(jsonLines(level, { process }), () => performance.now())
 }
 
 function jsonLines(level: LogLevel, base: object | null, destination = standardOutput()): Log {
@@ -62,14 +64,15 @@ function standardOutput(): DestinationStream {
   return output
 }
 
-interface Kind {
-  since: number
+/** The lines with the same message and code in the current minute. */
+interface LineKind {
+  startedAt: number
   written: number
   withheld: number
 }
 
-function bounded(lines: Log, now: () => number): Log {
-  const kinds = new Map<string, Kind>()
+function withLineLimit(lines: Log, now: () => number): Log {
+  const kinds = new Map<string, LineKind>()
   return {
     debug: (fields, message) => lines.debug(fields, message),
     info: write('info'),
@@ -93,19 +96,19 @@ function bounded(lines: Log, now: () => number): Log {
     return false
   }
 
-  function kindOf(name: string): Kind {
-    const found = kinds.get(name)
-    if (found && now() - found.since < MINUTE) return found
-    if (found) close(name, found)
-    if (kinds.size >= MAX_KINDS) for (const [each, kind] of kinds) close(each, kind)
-    const kind = { since: now(), written: 0, withheld: 0 }
+  function kindOf(name: string): LineKind {
+    const existing = kinds.get(name)
+    if (existing && now() - existing.startedAt < MINUTE) return existing
+    if (existing) endMinute(name, existing)
+    if (kinds.size >= MAX_KINDS) for (const [name, kind] of kinds) endMinute(name, kind)
+    const kind = { startedAt: now(), written: 0, withheld: 0 }
     kinds.set(name, kind)
-    // Report the number even if no further line of this kind follows.
-    setTimeout(close, MINUTE, name, kind).unref()
+    // Reports the number of withheld lines even if no further line of this kind follows.
+    setTimeout(endMinute, MINUTE, name, kind).unref()
     return kind
   }
 
-  function close(name: string, kind: Kind): void {
+  function endMinute(name: string, kind: LineKind): void {
     if (kinds.get(name) !== kind) return
     kinds.delete(name)
     if (kind.withheld > 0) lines.warn({ kind: name, lines: kind.withheld }, 'log lines were withheld')
@@ -117,7 +120,7 @@ function codeOf(fields: object): string | undefined {
   return 'code' in fields && typeof fields.code === 'string' ? fields.code : undefined
 }
 
-/** `a***@example.com`: enough for support to recognise, too little to be abused. */
+/** Masks an e-mail address as `a***@example.com`: enough for support to recognise it, too little to write to it. */
 export function maskAddress(address: string): string {
   const at = address.lastIndexOf('@')
   return at < 1 ? '***' : `${address[0]}***${address.slice(at)}`

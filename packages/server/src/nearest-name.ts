@@ -1,13 +1,13 @@
 /**
- * The name in `known` with the smallest edit distance to `name`, at most `within`; or null. Takes time proportional
- * to the product of the lengths, so callers must limit the length of external input.
+ * The name in `knownNames` with the smallest edit distance to `name`, if that is at most `maxDistance`; otherwise null.
+ * Takes time proportional to the product of the lengths, so callers must limit the length of external input.
  */
-export function nearestName(name: string, known: readonly string[], within: number): string | null {
-  const ranked = known
+export function nearestName(name: string, knownNames: readonly string[], maxDistance: number): string | null {
+  const ranked = knownNames
     .map(candidate => ({ candidate, distance: editDistance(name, candidate) }))
     .sort((left, right) => left.distance - right.distance)
   const best = ranked[0]
-  return best && best.distance <= within ? best.candidate : null
+  return best && best.distance <= maxDistance ? best.candidate : null
 }
 
 /** Levenshtein distance, row by row. */

@@ -56,8 +56,8 @@ export function prefixOf(address: string, bits: number): string {
 /** Keeps the leading `bits` of numbers of `width` bits each, and clears the others. */
 function masked(numbers: readonly number[], width: number, bits: number): number[] {
   return numbers.map((number, index) => {
-    const dropped = width - Math.max(0, Math.min(width, bits - index * width))
-    return (number >> dropped) << dropped
+    const clearedBits = width - Math.max(0, Math.min(width, bits - index * width))
+    return (number >> clearedBits) << clearedBits
   })
 }
 
@@ -102,15 +102,15 @@ export function networkMatcher(cidrs: readonly string[]): (address: string) => b
 /** Whether the CIDR `inner` is contained in one of the CIDRs `outer`. */
 export function isWithin(inner: string, outer: readonly string[]): boolean {
   const [address = '', prefix] = inner.split('/')
-  const wider = outer.filter(cidr => Number(cidr.split('/')[1]) <= Number(prefix))
-  return networkMatcher(wider)(address)
+  const widerCidrs = outer.filter(cidr => Number(cidr.split('/')[1]) <= Number(prefix))
+  return networkMatcher(widerCidrs)(address)
 }
 
-/** 127.0.0.0/8 and ::1. */
+/** Whether an address is in 127.0.0.0/8, or is ::1. */
 export const isLoopback = networkMatcher(['127.0.0.0/8', '::1/128'])
 
 /** Whether a host name means this machine: `localhost` and its subdomains, 127.0.0.0/8, `[::1]`. */
 export function isLoopbackHost(hostname: string): boolean {
-  const bare = hostname.replace(/^\[(.*)\]$/, '$1')
-  return /^(.+\.)?localhost$/i.test(bare) || isLoopback(bare)
+  const withoutBrackets = hostname.replace(/^\[(.*)\]$/, '$1')
+  return /^(.+\.)?localhost$/i.test(withoutBrackets) || isLoopback(withoutBrackets)
 }

@@ -1,4 +1,4 @@
-/** Exit statuses of the command besides 0, success. Names and numbers follow sysexits.h where it has one. */
+/** Exit statuses of the command besides 0 (success). Except for 1, they are those of sysexits.h. */
 export const EXIT_FAILED = 1
 /** `EX_USAGE`: invalid command line. */
 export const EXIT_USAGE = 64

@@ -23,9 +23,9 @@ export interface Slice<Row> {
 
 /** Builds a slice from up to `limit + 1` rows; the extra row shows that there are more. */
 export function toSlice<Row>(rows: Row[], limit: number, position: (row: Row) => Position): Slice<Row> {
-  const kept = rows.slice(0, limit)
-  const last = kept.at(-1)
-  return { rows: kept, next: rows.length > limit && last ? position(last) : null }
+  const pageRows = rows.slice(0, limit)
+  const last = pageRows.at(-1)
+  return { rows: pageRows, next: rows.length > limit && last ? position(last) : null }
 }
 
 /** The response body of a list. */
@@ -45,12 +45,13 @@ export function encodeCursor(position: Position): string {
   return Buffer.from(`${position.at.toString(36)}.${position.id}`).toString('base64url')
 }
 
-const FARTHEST: Instant = 100_000 * DAY
+/** In the year 2243. No row has a later time, so a cursor with one is forged. */
+const LATEST_POSITION: Instant = 100_000 * DAY
 
 /** Decodes a cursor; null if it is invalid. */
 export function decodeCursor(cursor: string): Position | null {
   const match = /^([0-9a-z]{1,10})\.([0-9a-f-]{36})$/.exec(Buffer.from(cursor, 'base64url').toString())
   if (!match) return null
   const at = Number.parseInt(match[1]!, 36)
-  return at <= FARTHEST ? { at, id: match[2]! } : null
+  return at <= LATEST_POSITION ? { at, id: match[2]! } : null
 }

@@ -13,7 +13,7 @@ export interface ProblemKind {
   isLogged?: true
 }
 
-/** The problem of every error code. A missing code does not compile. */
+/** The problem of every error code; the type makes a missing code a compile error. */
 export const PROBLEMS: Record<ErrorCode, ProblemKind> = {
   invalid_json: {
     status: 400,

@@ -20,13 +20,13 @@ export interface Wait {
 /**
  * The wait for a full window, or null if it is not full.
  *
- * @param nthLast time of the `limit`-th last event; it counts until just before `nthLast` + window
+ * @param nthLast time of the `limit`-th last event, which counts until just before `nthLast` plus the window's length
  */
 export function waitFor({ window }: RateWindow, nthLast: Instant | null, now: Instant): Wait | null {
   if (nthLast === null) return null
-  // After the clock stepped back, events in the future count as made now.
-  const left = Math.min(nthLast, now) + WINDOW_LENGTHS[window] - now
-  return left > 0 ? { retryAfter: Math.ceil(left / 1000), window } : null
+  // If the clock was stepped back, events may be in the future; they count as if they happened now.
+  const remaining = Math.min(nthLast, now) + WINDOW_LENGTHS[window] - now
+  return remaining > 0 ? { retryAfter: Math.ceil(remaining / 1000), window } : null
 }
 
 export function longestOf(waits: readonly (Wait | null)[]): Wait | null {

@@ -3,7 +3,7 @@ import type { Event } from './events.ts'
 import type { Log } from './log.ts'
 import type { Storage } from './store.ts'
 
-/** Reload interval: a node that missed the event of a change has it after this time. */
+/** Interval of reloads: a node that missed the event of a change sees the change after at most this time. */
 export const RELOAD_INTERVAL = 10 * SECOND
 
 /** Keeps a node's in-memory copy of stored values up to date. */

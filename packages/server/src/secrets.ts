@@ -42,14 +42,15 @@ export type Purpose =
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 export const SECRET_ID_BYTES = 4
+/** The counter of the first block of HKDF-Expand (RFC 5869, section 2.3). */
 const FIRST_BLOCK = Buffer.from([1])
 /** Random bytes for the next tokens: requesting those of each token separately would take 1.5 µs. */
-const random = Buffer.alloc(4096)
-let used = random.length
+const randomPool = Buffer.alloc(4096)
+let usedBytes = randomPool.length
 
 /**
- * None of the configured secrets opens a stored value: one was removed too early, or it is another service's
- * database.
+ * A stored value cannot be opened: the secret that sealed it was removed too early, the database is another service's,
+ * or the value was changed or copied to another row.
  */
 export class SealError extends CannotStart {
   override readonly name = 'SealError'
@@ -61,7 +62,7 @@ export interface Secrets {
    * is authenticated, so a sealed value does not open in another row.
    */
   seal(purpose: Purpose, plaintext: Buffer, context: string): string
-  /** @throws SealError if no configured secret opens it. */
+  /** Decrypts a sealed value. @throws SealError */
   open(purpose: Purpose, sealed: string, context: string): Buffer
   /**
    * A 32-byte key for one use, derived from the secret with this id, by default the first; null for an unknown id.
@@ -88,20 +89,20 @@ interface RootSecret {
 
 /** @param roots the decoded secrets of `KEYWAY_SECRET`: the first one seals, all of them open */
 export function createSecrets(roots: Buffer[]): Secrets {
-  const all = roots.map(toRootSecret)
-  const first = all[0]
-  if (!first) throw new Error('createSecrets needs at least one secret')
-  const byId = new Map(all.map(root => [root.id, root]))
+  const rootSecrets = roots.map(toRootSecret)
+  const firstSecret = rootSecrets[0]
+  if (!firstSecret) throw new Error('createSecrets needs at least one secret')
+  const byId = new Map(rootSecrets.map(root => [root.id, root]))
 
   return {
-    fingerprint: first.id,
-    ids: all.map(({ id }) => id),
+    fingerprint: firstSecret.id,
+    ids: rootSecrets.map(({ id }) => id),
     seal(purpose, plaintext, context) {
       const nonce = randomBytes(NONCE_BYTES)
-      const cipher = createCipheriv('aes-256-gcm', subKey(first, purpose), nonce)
+      const cipher = createCipheriv('aes-256-gcm', subKey(firstSecret, purpose), nonce)
       cipher.setAAD(Buffer.from(context))
       const body = Buffer.concat([nonce, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()])
-      return `${first.id}.${body.toString('base64url')}`
+      return `${firstSecret.id}.${body.toString('base64url')}`
     },
     open(purpose, sealed, context) {
       const [id = '', text = ''] = sealed.split('.')
@@ -118,16 +119,16 @@ export function createSecrets(roots: Buffer[]): Secrets {
         throw new SealError('a stored value was changed or belongs to another row', { cause })
       }
     },
-    deriveKey(purpose, context, id = first.id) {
+    deriveKey(purpose, context, id = firstSecret.id) {
       const root = byId.get(id)
       // One block of HKDF-Expand (RFC 5869, section 2.3): the sub-key is uniformly random already.
       return root ? hmac(subKey(root, purpose), Buffer.concat([context, FIRST_BLOCK])) : null
     },
     isCurrent(sealed) {
-      return sealed.startsWith(`${first.id}.`)
+      return sealed.startsWith(`${firstSecret.id}.`)
     },
     mac(purpose, message) {
-      return `${first.id}.${hmac(subKey(first, purpose), message).toString('base64url')}`
+      return `${firstSecret.id}.${hmac(subKey(firstSecret, purpose), message).toString('base64url')}`
     },
     verifyMac(purpose, message, mac) {
       const [id = '', text = ''] = mac.split('.')
@@ -183,13 +184,13 @@ export function isBearer(authorization: string | undefined, token: string): bool
 
 /** `bytes` random bytes as base64url. */
 export function randomToken(bytes: number): string {
-  if (used + bytes > random.length) {
-    if (bytes > random.length) return randomBytes(bytes).toString('base64url')
-    randomFillSync(random)
-    used = 0
+  if (usedBytes + bytes > randomPool.length) {
+    if (bytes > randomPool.length) return randomBytes(bytes).toString('base64url')
+    randomFillSync(randomPool)
+    usedBytes = 0
   }
-  const token = random.toString('base64url', used, used + bytes)
-  random.fill(0, used, used + bytes)
-  used += bytes
+  const token = randomPool.toString('base64url', usedBytes, usedBytes + bytes)
+  randomPool.fill(0, usedBytes, usedBytes + bytes)
+  usedBytes += bytes
   return token
 }

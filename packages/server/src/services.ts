@@ -57,11 +57,11 @@ import type { Webhooks } from './webhooks/webhooks.ts'
 export type Services = Awaited<ReturnType<typeof openServices>>
 
 /**
- * Opens the database and composes the nouns. Opens no port and sends no mail.
+ * Opens the database and creates all services over it. Opens no port and sends no mail.
  *
- * @param readClock the reference of the clock; the database's clock for a server
- * @throws CannotStart where settings and database do not fit (too new, not migrated, sealed by another secret);
- * KeywayError `unavailable`
+ * @param readClock reads the time that the clock follows; by default that of the database
+ * @throws CannotStart where the database does not fit this program or its settings (too new, not migrated, sealed by
+ *   another secret); KeywayError `unavailable`
  */
 export async function openServices(
   config: Config,
@@ -104,7 +104,7 @@ function toJournalMistake(folder: string, error: NodeJS.ErrnoException): never {
 }
 
 export interface Resources {
-  /** The database without wrappers; `compose` adds the security log and the journal. */
+  /** The database without wrappers; `compose` adds the journal and the log of security events. */
   storage: DatabaseStorage
   clock: Clock
   secrets: Secrets
@@ -112,7 +112,10 @@ export interface Resources {
   journal: Journal | null
 }
 
-/** Composes the nouns, in the order of their dependencies, over a storage with security log and journal. */
+/**
+ * Creates all services, in the order of their dependencies, over a storage that also writes the journal and the log of
+ * security events.
+ */
 export function compose<Base extends Resources>(config: Config, log: Log, opened: Base) {
   const { publicUrl } = config
   const statistics = createStatistics(opened)
@@ -123,29 +126,29 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
   const listed = createListedAdministrators({ ...resources, audit, log, adminEmails })
   const changeLimits = createChangeLimits(resources)
   const knownNetworks = createKnownNetworks(resources.clock)
-  const common = { ...resources, log, publicUrl, meter, changeLimits, audit, listed, knownNetworks }
+  const sharedDeps = { ...resources, log, publicUrl, meter, changeLimits, audit, listed, knownNetworks }
   const signingKeys = createSigningKeys({
-    ...common,
+    ...sharedDeps,
     longestTokenSeconds: Math.max(config.accessTokenSeconds, AGENT_TOKEN_SECONDS),
     reloadInterval: resources.storage.engine.pollInterval,
   })
-  const jwt = createJwt({ ...common, signingKeys, issuer: publicUrl })
-  const outbox = createOutbox(common)
-  const suppressions = createSuppressions(common)
-  const users = createUsers(common)
-  const accounts = createAccounts(common)
+  const jwt = createJwt({ ...sharedDeps, signingKeys, issuer: publicUrl })
+  const outbox = createOutbox(sharedDeps)
+  const suppressions = createSuppressions(sharedDeps)
+  const users = createUsers(sharedDeps)
+  const accounts = createAccounts(sharedDeps)
   const apps = createApps({
-    ...common,
+    ...sharedDeps,
     ownAudiences: [publicUrl, hubAudience(publicUrl)],
     ensureKey: signingKeys.currentOf,
   })
   const policies = createPolicies({
-    ...common,
+    ...sharedDeps,
     settings: config,
     reloadInterval: resources.storage.engine.pollInterval,
   })
   const policy = policies.current
-  const keyAlerts = createKeyAlerts({ ...common, outbox })
+  const keyAlerts = createKeyAlerts({ ...sharedDeps, outbox })
   const plainLimiter = createKeyLimiter({
     clock: resources.clock,
     store: resources.storage.store,
@@ -154,11 +157,11 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
   })
   const limiter = alertingLimiter(plainLimiter, keyAlerts)
   const imported = createImportedKeys({
-    ...common,
+    ...sharedDeps,
     reloadInterval: resources.storage.engine.pollInterval,
   })
   const apiKeys = createApiKeys({
-    ...common,
+    ...sharedDeps,
     imported,
     outbox,
     alerts: keyAlerts,
@@ -168,20 +171,20 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     creationLimits: config.keyCreationLimits,
   })
   const agentTokens = createAgentTokens({
-    ...common,
+    ...sharedDeps,
     apiKeys,
     limiter,
     jwt,
     exchangeLimits: config.exchangeLimits,
   })
-  const sessions = createSessions({ ...common, jwt, outbox, lifetimes: config })
+  const sessions = createSessions({ ...sharedDeps, jwt, outbox, lifetimes: config })
   let authorizations: Promise<Authorizations> | undefined
   let webhooks: Promise<Webhooks> | undefined
-  const clients = createClients({ ...common, config })
-  const maySignUp = createSignUpRule({ ...common, policies })
-  const invitations = createInvitations({ ...common, outbox })
+  const clients = createClients({ ...sharedDeps, config })
+  const maySignUp = createSignUpRule({ ...sharedDeps, policies })
+  const invitations = createInvitations({ ...sharedDeps, outbox })
   const magicLinks = createMagicLinks({
-    ...common,
+    ...sharedDeps,
     policies,
     maySignUp,
     invitations,
@@ -192,15 +195,15 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     networkLimits: config.magicLinkNetworkLimits,
   })
   const emailChanges = createEmailChanges({
-    ...common,
+    ...sharedDeps,
     outbox,
     policies,
     limits: config.magicLinkLimits,
     networkLimits: config.magicLinkNetworkLimits,
   })
-  const deviceAuthorizations = createDeviceAuthorizations(common)
-  const deviceTokens = createDeviceTokens({ ...common, sessions, deviceAuthorizations })
-  const deviceKeys = createDeviceKeys({ ...common, outbox, apiKeys, policies })
+  const deviceAuthorizations = createDeviceAuthorizations(sharedDeps)
+  const deviceTokens = createDeviceTokens({ ...sharedDeps, sessions, deviceAuthorizations })
+  const deviceKeys = createDeviceKeys({ ...sharedDeps, outbox, apiKeys, policies })
   return {
     ...resources,
     config,
@@ -218,9 +221,9 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     audit,
     listed,
     changeLimits,
-    auditKeeping: createAuditKeeping({ ...common, auditDays: config.auditDays }),
+    auditKeeping: createAuditKeeping({ ...sharedDeps, auditDays: config.auditDays }),
     accounts,
-    credits: createCredits(common),
+    credits: createCredits(sharedDeps),
     apps,
     deviceAuthorizations,
     deviceKeys,
@@ -235,22 +238,22 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     maySignUp,
     invitations,
     emailChanges,
-    deletions: createDeletions({ ...common, outbox }),
-    consents: createConsents(common),
+    deletions: createDeletions({ ...sharedDeps, outbox }),
+    consents: createConsents(sharedDeps),
     clients,
-    /** Loaded on first use, like everything that only sign-in to apps needs. */
+    /** Loaded on first use, since only sign-in to apps needs it. */
     authorizations() {
       authorizations ??= import('./authorizations/authorizations.ts').then(({ createAuthorizations }) =>
-        createAuthorizations({ ...common, jwt, sessions, findClient: clients.find }),
+        createAuthorizations({ ...sharedDeps, jwt, sessions, findClient: clients.find }),
       )
       return authorizations
     },
-    /** Loaded on first use, by administrators only. */
+    /** Loaded on first use, since only administrators need it. */
     webhooks() {
       const privateNetworks = config.webhookPrivateNetworks
       webhooks ??= Promise.all([import('./webhooks/webhooks.ts'), import('./outgoing/outgoing.ts')]).then(
         ([{ createWebhooks }, { createOutgoing }]) =>
-          createWebhooks({ ...common, privateNetworks, call: createOutgoing(privateNetworks) }),
+          createWebhooks({ ...sharedDeps, privateNetworks, call: createOutgoing(privateNetworks) }),
       )
       return webhooks
     },
@@ -270,7 +273,7 @@ function withJournalAndLog(
   log: Log,
   statistics: Pick<StatisticsCounter, 'countFacts'>,
 ): ServiceStorage {
-  const write = journal && createJournalWriter({ journal, store: storage.store, clock, log })
+  const writeJournal = journal && createJournalWriter({ journal, store: storage.store, clock, log })
   return {
     ...storage,
     async transaction(work, readBack) {
@@ -279,7 +282,7 @@ function withJournalAndLog(
         facts = tx.facts
         return work(tx)
       }, readBack)
-      await write?.(facts)
+      await writeJournal?.(facts)
       logSecurityEvents(log, facts)
       statistics.countFacts(facts)
       return outcome
@@ -291,7 +294,10 @@ function withJournalAndLog(
   }
 }
 
-/** Mailer and dispatcher. `announce` is called with every sign-in link that goes to the local inbox. */
+/**
+ * Creates the mailer and the dispatcher of queued mail. `announce` is called with every sign-in link that goes to the
+ * local inbox.
+ */
 export async function createMail(services: Services, announce?: (line: string) => void, nodeId?: string) {
   const { config, log } = services
   const mailer = await createMailer(config.mail, {
@@ -299,7 +305,7 @@ export async function createMail(services: Services, announce?: (line: string) =
     from: config.mailFrom,
     announce: mail => announce?.(printedLink(mail)),
   })
-  const write = createMailWriter({
+  const writeMail = createMailWriter({
     localizations: services.localizations,
     productName: config.mailFrom.name,
     supportEmail: config.supportEmail,
@@ -307,5 +313,8 @@ export async function createMail(services: Services, announce?: (line: string) =
     brand: config.brand,
   })
   const onSettled = services.statistics.countMail
-  return { mailer, dispatcher: createDispatcher({ ...services, nodeId, mailer, write, log, onSettled }) }
+  return {
+    mailer,
+    dispatcher: createDispatcher({ ...services, nodeId, mailer, write: writeMail, log, onSettled }),
+  }
 }

@@ -1,15 +1,15 @@
 import type { Instant } from './clock.ts'
 
 /** Array elements per slot. */
-const WIDTH = 3
+const SLOT_WIDTH = 3
 
 /** A number of entries, with the time of the latest. */
 export type CountedAt = readonly [at: Instant, count: number]
 
 /**
  * Counts entries in a sliding window, in slots of 1/`slots` of its length, so that memory does not depend on the number
- * of entries. A slot counts until its latest entry leaves the window: no entry is missed, and one counts at most a
- * slot's length too long.
+ * of entries. A slot counts until its latest entry leaves the window, so no entry is missed, and an entry counts for at
+ * most the length of a slot too long.
  */
 export class SlidingCount {
   readonly #length: number
@@ -31,7 +31,7 @@ export class SlidingCount {
     const triples = this.#triples
     while (this.#head < triples.length && triples[this.#head + 1]! <= now - this.#length) {
       this.#total -= triples[this.#head + 2]!
-      this.#head += WIDTH
+      this.#head += SLOT_WIDTH
     }
     return this.#total
   }
@@ -43,15 +43,15 @@ export class SlidingCount {
 
   add(now: Instant, count = 1): void {
     const triples = this.#triples
-    const last = triples.length - WIDTH
+    const lastSlot = triples.length - SLOT_WIDTH
     this.#total += count
-    if (last >= this.#head && now - triples[last]! < this.#length / this.#slots) {
-      triples[last + 1] = Math.max(triples[last + 1]!, now)
-      triples[last + 2]! += count
+    if (lastSlot >= this.#head && now - triples[lastSlot]! < this.#length / this.#slots) {
+      triples[lastSlot + 1] = Math.max(triples[lastSlot + 1]!, now)
+      triples[lastSlot + 2]! += count
       return
     }
-    // Remove expired slots in bulk, once they are as many as a window has.
-    if (this.#head >= this.#slots * WIDTH) {
+    // Expired slots are removed in bulk, once there are as many as a window has.
+    if (this.#head >= this.#slots * SLOT_WIDTH) {
       triples.splice(0, this.#head)
       this.#head = 0
     }
@@ -61,9 +61,9 @@ export class SlidingCount {
   /** The entries that count, oldest first. */
   history(now: Instant): CountedAt[] {
     this.total(now)
-    const counted: CountedAt[] = []
-    for (let index = this.#head; index < this.#triples.length; index += WIDTH)
-      counted.push([this.#triples[index + 1]!, this.#triples[index + 2]!])
-    return counted
+    const entries: CountedAt[] = []
+    for (let index = this.#head; index < this.#triples.length; index += SLOT_WIDTH)
+      entries.push([this.#triples[index + 1]!, this.#triples[index + 2]!])
+    return entries
   }
 }

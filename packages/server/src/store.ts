@@ -100,7 +100,7 @@ export interface Changes {
   sessions: SessionChanges
 }
 
-/** For a noun that only administrators change: it has no other operations. */
+/** Policies have no operations here: only administrators change them. */
 type NoChanges = Record<never, never>
 
 /** Administrative operations. Only `Audit.perform` gives a transaction that has them, and records them. */
@@ -110,12 +110,13 @@ export interface AdministrativeChanges {
   policies: AdministrativePolicyChanges
 }
 
-/** All operations with facts. */
+/** All operations that record facts, administrative ones included. */
 export type RecordedChanges = {
   [Noun in keyof Changes]: Changes[Noun] &
     (Noun extends keyof AdministrativeChanges ? AdministrativeChanges[Noun] : unknown)
 }
 
+/** The ports, extended by the operations that only a transaction has. */
 export type WithChanges<Ports extends Store> = {
   [Noun in keyof Store]: Ports[Noun] & (Noun extends keyof Changes ? Changes[Noun] : unknown)
 }
@@ -131,7 +132,7 @@ export interface Transaction extends WithChanges<Store> {
    * announce their own events themselves.
    */
   announce(...events: WebhookEvent[]): void
-  /** The facts of its changes so far, for the journal and the log of security events. */
+  /** The facts of this transaction's changes so far, for the journal and the log of security events. */
   readonly facts: readonly Fact[]
 }
 

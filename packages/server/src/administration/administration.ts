@@ -140,7 +140,7 @@ export function createAdministration({
     read: () => Promise<Value>,
   ): Promise<Value> {
     // Limited, since each read is a row: support staff, who may only read, must not be able to fill the audit.
-    changeLimits.take(`reading:${by.actor.id}`)
+    changeLimits.count(`reading:${by.actor.id}`)
     await audit.perform(by, async () =>
       auditedOutcome(true, {
         type: 'user.read',

@@ -48,7 +48,7 @@ export function createChange({
     const found = await storage.store.apiKeys.findOwned(userId, id)
     if (!found) throw refusal('not_found')
     // Changes by a key count in a limit of their own, so that a leaked key cannot use up its owner's.
-    if (changesNetworks(found, change) || change.limits) changeLimits.take(`${by}:${userId}`)
+    if (changesNetworks(found, change) || change.limits) changeLimits.count(`${by}:${userId}`)
     const quotaId = newId(clock.now())
     const outcome = await storage.transaction<Outcome>(async tx => {
       const current = await lockedForRights(tx, found, change)

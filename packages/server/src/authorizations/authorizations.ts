@@ -179,7 +179,7 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
   /** Each code stores a row, and its redemption a session; where no consent is asked, one person could cause any number. */
   function tooManyCodes(userId: string): Refusal | null {
     try {
-      deps.changeLimits.take(`code:${userId}`)
+      deps.changeLimits.count(`code:${userId}`)
       return null
     } catch (error) {
       if (!(error instanceof KeywayError)) throw error

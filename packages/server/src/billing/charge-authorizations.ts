@@ -27,7 +27,7 @@ export function createChargeAuthorizations({
       const existing = (await storage.store.billing.authorizations(userId)).find(each => each.appId === appId)
       if (existing?.revokedAt === null) return existing
       // Each withdrawal follows a grant, so limiting grants limits both, and withdrawals are never refused.
-      changeLimits.take(`person:${userId}`)
+      changeLimits.count(`person:${userId}`)
       const granted = await storage.transaction(async tx => {
         const now = clock.now()
         const authorization = await tx.billing.authorize(userId, appId, now)

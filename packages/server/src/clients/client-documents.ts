@@ -74,7 +74,7 @@ export function createClientDocuments({
 
   function mayRead(network: string): boolean {
     const reads = knownNetworks.isKnown(network) ? readsOfKnown : readsOfUnknown
-    return readsOfNetworks.take(network) === null && reads.take('all') === null
+    return readsOfNetworks.count(network) === null && reads.count('all') === null
   }
 
   async function find(clientId: string): Promise<App | null> {

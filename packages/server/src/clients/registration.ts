@@ -48,7 +48,7 @@ export function createRegistration({ storage, clock }: { storage: Storage; clock
   return async (metadata, caller) => {
     const read = readClientMetadata(metadata, METHODS)
     if ('error' in read) return read
-    const wait = registrations.take(caller.network) ?? total.take('all')
+    const wait = registrations.count(caller.network) ?? total.count('all')
     if (wait) {
       const detail = `Too many clients were registered. Try again in ${wait.retryAfter} seconds.`
       throw new KeywayError('rate_limited', detail, { ...wait })

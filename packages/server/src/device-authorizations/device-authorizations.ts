@@ -248,7 +248,7 @@ function createRequestLimits(clock: Clock): (caller: Caller) => void {
   const sites = createKeyedWindows({ clock, windows: forSite(windows), maxNames: MAX_REMEMBERED_SITES })
   return ({ address, network }) => {
     const site = siteOf(address)
-    const wait = longestOf([networks.take(network), site === null ? null : sites.take(site)])
+    const wait = longestOf([networks.count(network), site === null ? null : sites.count(site)])
     if (!wait) return
     const detail = `Too many devices ask for access from this network. Try again in ${wait.retryAfter} seconds.`
     throw new KeywayError('rate_limited', detail, { ...wait })

@@ -11,12 +11,12 @@ const MAX_REMEMBERED_SITES = 2000
 
 export interface FailureLimits {
   /**
-   * Counts a failed verify, exchange or refresh of this client's network. Once a window is full the refusal becomes
-   * `rate_limited`, which tells a guesser nothing more.
+   * Counts a failed verify, exchange or refresh from this client's network, and returns the error to answer with: the
+   * given one, or `rate_limited` once a window is full, so that a guesser no longer learns why the request failed.
    *
    * Only failures are counted and limited, so clients behind a shared address cannot lock each other out. The counts
-   * are per node and in memory: the limit slows down guessing, against which the 190 random bits of a credential
-   * suffice.
+   * are per node and in memory, so the limit only slows down guessing. What prevents guessing are the 190 random bits
+   * of a credential.
    */
   refusal(caller: FailingCaller, error: KeywayError): KeywayError
   /**
@@ -42,15 +42,15 @@ export function createFailureLimits({
   return {
     refusal(caller, error) {
       if (!(error.extras.isGuess ?? PROBLEMS[error.code].isGuess)) return error
-      const full = waitOf(caller)
+      const wait = waitOf(caller)
       // Limited failures are not counted, so that retrying does not prolong the wait.
-      if (full) return rateLimited(full)
-      for (const [counts, name] of countsOf(caller)) counts.take(name)
+      if (wait) return rateLimited(wait)
+      for (const [counts, name] of countsOf(caller)) counts.count(name)
       return error
     },
     assertMayGuess(caller) {
-      const full = waitOf(caller)
-      if (full) throw rateLimited(full)
+      const wait = waitOf(caller)
+      if (wait) throw rateLimited(wait)
     },
   }
 

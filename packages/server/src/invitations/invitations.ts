@@ -46,7 +46,7 @@ export function createInvitations({
 }): Invitations {
   return {
     async invite({ email, role, locale }, by) {
-      changeLimits.take(`invitation:${by.actor.id}`)
+      changeLimits.count(`invitation:${by.actor.id}`)
       const now = clock.now()
       const invitation: Invitation = {
         id: newId(now),

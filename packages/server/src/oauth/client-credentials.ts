@@ -10,7 +10,7 @@ import type { Grant, GrantDeps, Granted, TokenRequest } from './grant.ts'
 import { exchangeKey } from './key-exchange.ts'
 import { invalidClient, OAuthError } from './oauth-error.ts'
 
-/** Apps with counts in memory; operators register far fewer. */
+/** Maximum number of apps with counts in memory; operators register far fewer. */
 const MAX_REMEMBERED_APPS = 10_000
 
 /**
@@ -21,20 +21,23 @@ export function createClientCredentials(deps: GrantDeps): Grant {
   const limits = createKeyedWindows({ ...deps, windows: deps.exchangeLimits, maxNames: MAX_REMEMBERED_APPS })
 
   return async request => {
-    if (request.form.client_assertion !== undefined) return ofApp(request, await deps.clients.app(request))
-    const named = namedClient(request)
-    if (!named?.secret)
+    if (request.form.client_assertion !== undefined)
+      return issueAppToken(request, await deps.clients.app(request))
+    const client = namedClient(request)
+    if (!client?.secret)
       throw invalidClient('Send client_id and client_secret: of an API key its id and the key.')
     // A UUID is the id of a key, since no app id is one.
-    const keyId = parseId(named.id)
+    const keyId = parseId(client.id)
     return keyId
-      ? exchangeKey(deps, request, { key: named.secret, keyId, refusal: 'invalid_client' })
-      : ofApp(request, await deps.clients.app(request))
+      ? exchangeKey(deps, request, { key: client.secret, keyId, refusal: 'invalid_client' })
+      : issueAppToken(request, await deps.clients.app(request))
   }
 
-  /** A token for an app names a registered audience, and grants nothing on this service. */
-  async function ofApp({ form }: TokenRequest, client: App): Promise<Granted> {
-    // A service might take the token of a self-described client for that of an app which the operator registered.
+  /**
+   * Issues a token for the app itself, whose audience is that of a registered app; it grants nothing on this service.
+   */
+  async function issueAppToken({ form }: TokenRequest, client: App): Promise<Granted> {
+    // A service might mistake the token of a client that the operator did not register for that of one of its apps.
     if (isSelfDescribed(client.id))
       throw new OAuthError(
         'unauthorized_client',
@@ -48,13 +51,13 @@ export function createClientCredentials(deps: GrantDeps): Grant {
     const excess = scopes.find(scope => !client.scopes.includes(scope))
     if (excess !== undefined)
       throw new OAuthError('invalid_scope', `The operator did not give this app the scope ${excess}.`)
-    const wait = limits.take(client.id)
-    if (wait) throw tooMany(wait)
+    const wait = limits.count(client.id)
+    if (wait) throw tooManyTokens(wait)
     return { answer: await signAppToken(deps, client, target, scopes) }
   }
 }
 
-function tooMany({ retryAfter, window }: Wait): KeywayError {
+function tooManyTokens({ retryAfter, window }: Wait): KeywayError {
   const detail = `This app asked for too many tokens within this ${window}. A token works for 15 minutes: keep it.`
   return new KeywayError('rate_limited', detail, { retryAfter, window, setting: 'KEYWAY_EXCHANGE_LIMITS' })
 }

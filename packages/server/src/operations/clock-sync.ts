@@ -36,22 +36,22 @@ export function createClockSync({
 
   async function run(): Promise<void> {
     await clock.synchronize(readClock)
-    const { behind } = clock
+    const { remainingOffset } = clock
     const now = clock.now()
-    if (Math.abs(behind - previous) >= STEP_THRESHOLD) isUnreported = true
-    previous = behind
+    if (Math.abs(remainingOffset - previous) >= STEP_THRESHOLD) isUnreported = true
+    previous = remainingOffset
     if (!isUnreported || now < mayLogAt) return
     isUnreported = false
     mayLogAt = now + LOG_INTERVAL
-    const problem = clockProblem(behind, reference)
-    if (problem) log.warn({ problem, step_ms: behind }, 'a clock was stepped')
+    const problem = clockProblem(remainingOffset, reference)
+    if (problem) log.warn({ problem, step_ms: remainingOffset }, 'a clock was stepped')
   }
 }
 
-/** A message about a stepped reference, by the clock's remaining distance in milliseconds; null if it is small. */
-export function clockProblem(behind: number, reference: ClockReference): string | null {
-  if (Math.abs(behind) < STEP_THRESHOLD) return null
-  const distance = `${Math.round(Math.abs(behind) / SECOND)} s ${behind > 0 ? 'ahead of' : 'behind'} the service's`
+/** A message about a stepped reference, by the clock's `remainingOffset`; null if it is small. */
+export function clockProblem(remainingOffset: number, reference: ClockReference): string | null {
+  if (Math.abs(remainingOffset) < STEP_THRESHOLD) return null
+  const distance = `${Math.round(Math.abs(remainingOffset) / SECOND)} s ${remainingOffset > 0 ? 'ahead of' : 'behind'} the service's`
   return reference === 'system'
     ? `the system's clock was stepped and is ${distance}, which ignores the step; a restart adopts the system's time`
     : `the database's clock was stepped and is ${distance}, which approaches it at half speed`

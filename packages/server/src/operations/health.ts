@@ -20,7 +20,7 @@ export async function checkHealth({ storage, clock }: Services, hub: Hub): Promi
   )
   const mail = reachable ? await storage.store.outbox.depth(clock.now()) : null
   const waiting = mail?.oldestDueAt ? Math.round((clock.now() - mail.oldestDueAt) / 1000) : 0
-  const time = clockProblem(clock.behind, storage.engine.clockReference)
+  const time = clockProblem(clock.remainingOffset, storage.engine.clockReference)
   return [
     { name: 'database', required: true, ok: reachable, detail: reachable ? undefined : 'cannot be reached' },
     {

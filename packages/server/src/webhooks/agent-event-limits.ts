@@ -31,7 +31,7 @@ export function createAgentEventLimits(now: () => number, maxConnections: number
     if (type === 'agent.disconnected') return !untold.has(id)
     if (type !== 'agent.connected') return true
     untold.delete(id)
-    if (!told.take(String(data.user_id))) return true
+    if (!told.count(String(data.user_id))) return true
     untold.add(id)
     if (untold.size > MAX_UNTOLD) untold.delete(untold.values().next().value!)
     return false

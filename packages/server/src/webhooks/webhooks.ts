@@ -202,7 +202,7 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
     },
 
     async test(id, by) {
-      changeLimits.take(`webhook-test:${by.actor.id}`)
+      changeLimits.count(`webhook-test:${by.actor.id}`)
       const target = await targetOf(deps, id, { evenIfDisabled: true })
       if (!target) throw noWebhook()
       const at = clock.now()

@@ -115,7 +115,12 @@ test('doctor reports a data directory that others can read, and differing clocks
   const readable = await runCommand(services, 'doctor')
   assert.match(readable.text, /LOOK {2}data directory: .*chmod -R go=/)
   chmodSync(services.config.dataDir, 0o700)
-  const clock = { now: () => services.clock.now(), synchronize: async () => {}, behind: 0, skew: -90_000 }
+  const clock = {
+    now: () => services.clock.now(),
+    synchronize: async () => {},
+    remainingOffset: 0,
+    skew: -90_000,
+  }
   const skewed = await runCommand({ ...services, clock }, 'doctor')
   assert.match(skewed.text, /LOOK {2}clock: .*90000 ms/)
 })

@@ -34,7 +34,7 @@ async function open(engine: EngineName, t: TestContext) {
   }
 }
 
-const limits = { maxActiveKeys: 100, creationLimits: [], changeLimits: { take() {} } }
+const limits = { maxActiveKeys: 100, creationLimits: [], changeLimits: { count() {} } }
 
 forEachEngine(engine => {
   test('the owner is notified once 14, 7 and 1 days before a key expires, and not a millisecond early', async t => {

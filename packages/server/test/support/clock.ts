@@ -14,7 +14,7 @@ export function createTestClock(start: Instant = START): TestClock {
   return {
     now: () => instant,
     synchronize: async () => {},
-    behind: 0,
+    remainingOffset: 0,
     skew: 0,
     advance(ms) {
       instant += ms
