@@ -218,7 +218,9 @@ export const MISTAKES: Mistake[] = [
   {
     name: 'every request by an unlisted proxy is a warning',
     file: 'server/src/http/proxy-watch.ts',
-    edits: [{ find: '    if (before !== undefined && now() - before < WARN_AGAIN_MS) return\n', put: '' }],
+    edits: [
+      { find: '    if (lastWarning !== undefined && now() - lastWarning < WARN_AGAIN_MS) return\n', put: '' },
+    ],
     tests: [`${SERVER_TESTS}/http/c*.test.ts`],
   },
   {

@@ -36,9 +36,10 @@ import type { Pages } from './web/pages.ts'
 
 export { VERSION }
 
+/** Maximum number of dead nodes whose presence rows are removed at the start. */
 const MAX_DEAD_NODES = 1000
-/** Maximum number of administrators that is counted at the start. */
-const MAX_COUNTED = 1000
+/** At the start, administrators are counted up to this number, for the log. */
+const MAX_COUNTED_ADMINISTRATORS = 1000
 const NEVER = new Promise<never>(() => {})
 
 export interface RunningServer extends AsyncDisposable {
@@ -56,16 +57,16 @@ export interface ServerOptions {
   log?: Log
   /** Prints sign-in links (`inbox:` only); to standard output by default. */
   announce?: (line: string) => void
-  /** Timing of the hub; its own defaults unless given. */
+  /** Timing of the hub; the hub's own defaults if omitted. */
   hub?: HubTimes
   /**
-   * Shares the metrics of this process with the others of the node. Returns the function that renders the metrics of
-   * all.
+   * Shares the metrics of this process with the other processes of the node. Returns the function that renders the
+   * metrics of all processes.
    */
   shareMetrics?: (own: Metrics) => Metrics['render']
 }
 
-/** With `tickMs` null the caller runs the hub's periodic work. */
+/** With `tickMs` null the hub has no timer, and the caller runs its periodic work. */
 export type HubTimes = Pick<HubDeps, 'tickMs' | 'relayTimeoutMs'>
 
 /**
@@ -76,9 +77,9 @@ export type HubTimes = Pick<HubDeps, 'tickMs' | 'relayTimeoutMs'>
  */
 export async function startServer(settings: Config, options: ServerOptions = {}): Promise<RunningServer> {
   await using stack = new AsyncDisposableStack()
-  const held = settings.port === 0 ? await holdFreePort(settings) : null
-  stack.defer(() => void held?.holder.close())
-  const config = held?.config ?? settings
+  const heldPort = settings.port === 0 ? await holdFreePort(settings) : null
+  stack.defer(() => void heldPort?.holder.close())
+  const config = heldPort?.config ?? settings
   const log = options.log ?? createLog(config.logLevel)
 
   if (config.database.engine === 'sqlite') stack.use(holdDataDir(config.dataDir))
@@ -95,7 +96,7 @@ export async function startServer(settings: Config, options: ServerOptions = {})
     log.info(
       {
         listed: config.adminEmails.length,
-        administrators: await services.storage.store.users.countAdministrators(MAX_COUNTED),
+        administrators: await services.storage.store.users.countAdministrators(MAX_COUNTED_ADMINISTRATORS),
       },
       'KEYWAY_ADMIN_EMAILS is applied; listed addresses become administrators when they sign in',
     )
@@ -104,10 +105,12 @@ export async function startServer(settings: Config, options: ServerOptions = {})
   stack.defer(() => hub.stop())
   await hub.start()
   const { dispatcher } = await createMail(services, options.announce ?? (line => console.log(line)), nodeId)
-  const own = createMetrics(metricSources(services, hub), log, VERSION)
-  const metrics = options.shareMetrics ? { ...own, render: options.shareMetrics(own) } : own
-  const stopping = new AbortController()
-  const httpServer = composeHttpServer(services, hub, metrics, stopping.signal)
+  const ownMetrics = createMetrics(metricSources(services, hub), log, VERSION)
+  const metrics = options.shareMetrics
+    ? { ...ownMetrics, render: options.shareMetrics(ownMetrics) }
+    : ownMetrics
+  const shutdown = new AbortController()
+  const httpServer = composeHttpServer(services, hub, metrics, shutdown.signal)
   if (config.metricsPort !== null) {
     const metricsServer = await listenForMetrics(metrics, { ...config, port: config.metricsPort })
     stack.defer(() => {
@@ -115,7 +118,7 @@ export async function startServer(settings: Config, options: ServerOptions = {})
       metricsServer.closeAllConnections()
     })
   }
-  await listen(httpServer, config, held?.holder)
+  await listen(httpServer, config, heldPort?.holder)
   stack.defer(() => {
     httpServer.close()
     httpServer.closeAllConnections()
@@ -133,10 +136,10 @@ export async function startServer(settings: Config, options: ServerOptions = {})
   webhookDelivery.start()
 
   const resources = stack.move()
-  let closed: Promise<void> | undefined
+  let closing: Promise<void> | undefined
   const close = () => {
-    closed ??= shutDown()
-    return closed
+    closing ??= shutDown()
+    return closing
   }
   return {
     url: config.publicUrl,
@@ -153,7 +156,7 @@ export async function startServer(settings: Config, options: ServerOptions = {})
     services.signingKeys.stop()
     services.policies.stop()
     services.imported.stop()
-    stopping.abort()
+    shutdown.abort()
     await Promise.all([
       httpServer.drain(),
       hub.drain(DRAIN_AGENTS_MS),
@@ -221,7 +224,7 @@ export function composeHttpPorts<Base extends Services>(services: Base, hub: Hub
       publicUrl: config.publicUrl,
       exchangeLimits: config.exchangeLimits,
       privateNetworks: config.webhookPrivateNetworks,
-      registered: services.clients,
+      clientRegistry: services.clients,
     }),
     readiness: { checks: () => checkHealth(services, hub) },
     personExports: createPersonExports({ ...services, store: storage.store }, services.clock),
@@ -243,9 +246,9 @@ function composeHttpServer(
   const callers = createCallers({ trustedProxies: config.trustedProxies, host: config.host, log })
   const inbox = config.mail.kind === 'inbox' ? createInbox(services) : null
   const securityEvents = storage.store.securityEvents
-  const limits = createFailureLimits({ clock, windows: config.failureLimits })
+  const failureLimits = createFailureLimits({ clock, windows: config.failureLimits })
   const ports = composeHttpPorts(services, hub)
-  const pages = loadedOnUse(async () => {
+  const pages = loadOnFirstUse(async () => {
     const { createPages } = await import('./web/pages.ts')
     return createPages({
       ...services,
@@ -255,7 +258,7 @@ function composeHttpServer(
       administration: createAdministration({ ...services, disconnect: hub.disconnect }),
       examination: createExamination(services, hub),
       store: services.storage.store,
-      failures: limits,
+      failures: failureLimits,
       inbox,
       lifetimes: config,
       maxActiveKeys: config.maxActiveKeys,
@@ -281,7 +284,7 @@ function composeHttpServer(
     callers,
     isKnownNetwork: services.knownNetworks.isKnown,
     failureLimits: config.failureLimits,
-    limits,
+    sharedFailureLimits: failureLimits,
     lifetimes: config,
     hasInbox: inbox !== null,
     observe(answer) {
@@ -300,7 +303,7 @@ function composeHttpServer(
   })
 }
 
-/** The parts of the API that the documentation pages show and call. */
+/** What the documentation pages need of the API: its document, and calls on behalf of the reader. */
 function pageApi(app: () => HttpApp, callers: Callers): PageApi {
   return {
     document: () => app().openApi(),
@@ -312,8 +315,8 @@ function pageApi(app: () => HttpApp, callers: Callers): PageApi {
   }
 }
 
-/** Loads the pages on the first request for one, so that the start does not wait for them. */
-function loadedOnUse(load: () => Promise<Pages>): Pick<Pages, 'fetch'> {
+/** Loads the pages on the first request for a page, so that the start does not wait for them. */
+function loadOnFirstUse(load: () => Promise<Pages>): Pick<Pages, 'fetch'> {
   let loading: Promise<Pages> | undefined
   return {
     async fetch(request, env) {

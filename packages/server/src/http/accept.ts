@@ -1,17 +1,17 @@
 import type { IncomingMessage } from 'node:http'
 
-/** Whether the client prefers HTML. */
+/** Whether the client accepts HTML, as browsers do that open a page. */
 export function wantsPage({ headers }: IncomingMessage): boolean {
   return headers.accept?.includes('text/html') ?? false
 }
 
 /** Whether the client names this media type and does not prefer JSON to it (RFC 9110 section 12.5.1). */
 export function prefers({ headers }: IncomingMessage, type: string): boolean {
-  const wanted = quality(headers.accept, type)
-  return wanted > 0 && wanted >= quality(headers.accept, 'application/json')
+  const weight = quality(headers.accept, type)
+  return weight > 0 && weight >= quality(headers.accept, 'application/json')
 }
 
-/** The quality value of a type; 0 where it is not named or not acceptable. */
+/** The quality value of a media type; 0 if the header does not name the type, or names it as not acceptable. */
 function quality(accept: string | undefined, type: string): number {
   for (const range of accept?.toLowerCase().split(',') ?? []) {
     const [name, ...parameters] = range.split(';').map(part => part.trim())

@@ -3,14 +3,14 @@ import { segmentMatches } from './path-params.ts'
 import type { Route } from './route.ts'
 
 /**
- * Returns a function from a path to its methods, such as `GET, HEAD, POST, OPTIONS`, or null for an unknown path. It
- * compares the path with each template, since it is needed only when routing found no match.
+ * Returns a function from a path to its methods, such as `GET, HEAD, POST, OPTIONS`, or null for an unknown path. The
+ * function tries one template after the other: it may be slow, since it is called only when no route matched.
  */
 export function createAllowedMethods(routes: readonly Route[]): (path: string) => string | null {
   const methods = Map.groupBy(routes, route => route.path)
-  const templates = [...methods].map(([path, declared]) => ({
+  const templates = [...methods].map(([path, pathRoutes]) => ({
     segments: path.split('/'),
-    allow: allowOf(declared),
+    allow: allowOf(pathRoutes),
   }))
   return path => {
     const segments = path.split('/')
@@ -18,7 +18,10 @@ export function createAllowedMethods(routes: readonly Route[]): (path: string) =
   }
 }
 
-/** The 405 of a path with other methods; `allow` becomes the `Allow` header (RFC 9110 section 15.5.6). */
+/**
+ * The error (405) for a method that a path does not have; `methods` becomes the `Allow` header (RFC 9110 section
+ * 15.5.6).
+ */
 export function methodNotAllowed(methods: string): KeywayError {
   return new KeywayError('method_not_allowed', `This path answers ${methods}.`, { allow: methods })
 }
@@ -29,8 +32,8 @@ function matches(segments: readonly string[], template: readonly string[]): bool
   )
 }
 
-function allowOf(declared: readonly Route[]): string {
-  const methods: string[] = declared.map(route => route.method)
+function allowOf(pathRoutes: readonly Route[]): string {
+  const methods: string[] = pathRoutes.map(route => route.method)
   if (methods.includes('GET')) methods.splice(methods.indexOf('GET') + 1, 0, 'HEAD')
   return [...methods, 'OPTIONS'].join(', ')
 }

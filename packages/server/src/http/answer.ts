@@ -22,13 +22,13 @@ export function created(body: unknown): Answer {
 
 export const NO_CONTENT: Answer = { status: 204 }
 
-/** An API response must load nothing, run nothing, and not be framed. */
-const FIXED = {
+/** Sent with every API response: a browser that displays one must load nothing, run nothing, and not frame it. */
+const SECURITY_HEADERS = {
   'X-Content-Type-Options': 'nosniff',
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
   'Referrer-Policy': 'no-referrer',
 }
-const FIXED_HEADERS = Object.entries(FIXED).flat()
+const SECURITY_HEADER_LIST = Object.entries(SECURITY_HEADERS).flat()
 const JSON_TYPE = 'application/json; charset=utf-8'
 
 /**
@@ -52,11 +52,11 @@ export function writeAnswer(
   const body = bodyOf(answer)
   const headers = [REQUEST_ID_HEADER, requestId]
   if (!answer.headers?.['Cache-Control']) headers.push('Cache-Control', NO_STORE)
-  headers.push(...FIXED_HEADERS)
+  headers.push(...SECURITY_HEADER_LIST)
   if (answer.body !== undefined) headers.push('Content-Type', answer.type ?? JSON_TYPE)
   if (body !== null) headers.push('Content-Length', String(Buffer.byteLength(body as string | Uint8Array)))
-  for (const more of [answer.headers, cors]) {
-    if (more) headers.push(...Object.entries(more).flat())
+  for (const extra of [answer.headers, cors]) {
+    if (extra) headers.push(...Object.entries(extra).flat())
   }
   outgoing.writeHead(answer.status, headers)
   outgoing.end(body)
@@ -70,7 +70,7 @@ function headersOf(
   const headers: Record<string, string> = {
     [REQUEST_ID_HEADER]: requestId,
     'Cache-Control': NO_STORE,
-    ...FIXED,
+    ...SECURITY_HEADERS,
   }
   if (answer.body !== undefined) headers['Content-Type'] = answer.type ?? JSON_TYPE
   if (answer.headers) Object.assign(headers, answer.headers)

@@ -6,36 +6,43 @@ import { type Clock, type Instant, toRfc3339, toRfc3339OrNull } from '../clock.t
 import { page, type Slice } from '../paging.ts'
 import { limitsObject } from './limits-object.ts'
 
-/** The JSON forms of keys, with what is stored in other rows. */
+/** Creates the JSON forms of keys, which include fields that are stored in other rows. */
 export function createKeyObjects(apiKeys: Pick<ApiKeys, 'metadataOf' | 'quotasLeft'>, clock: Clock) {
   return { objectOf, pageOf }
 
   async function objectOf(key: ApiKey): Promise<ApiKeyObject> {
-    return apiKeyObject(key, await storedApart([key]), clock.now())
+    return apiKeyObject(key, await readDetails([key]), clock.now())
   }
 
   async function pageOf(slice: Slice<ApiKey>): Promise<Page<ApiKeyObject>> {
-    const apart = await storedApart(slice.rows)
+    const details = await readDetails(slice.rows)
     const now = clock.now()
-    return page(slice, key => apiKeyObject(key, apart, now))
+    return page(slice, key => apiKeyObject(key, details, now))
   }
 
-  async function storedApart(keys: readonly ApiKey[]): Promise<StoredApart> {
-    const [metadata, left] = await Promise.all([apiKeys.metadataOf(keys), apiKeys.quotasLeft(keys)])
-    return { metadata, left }
+  async function readDetails(keys: readonly ApiKey[]): Promise<DetailsOfKeys> {
+    const [metadata, remainingQuotas] = await Promise.all([
+      apiKeys.metadataOf(keys),
+      apiKeys.quotasLeft(keys),
+    ])
+    return { metadata, remainingQuotas }
   }
 }
 
 /** Fields of a key's JSON form that are stored in other rows. */
-interface StoredApart {
+interface DetailsOfKeys {
   /** Metadata by key id. */
   metadata: ReadonlyMap<string, Metadata>
   /** Remaining quotas, by the quotas' ids. */
-  left: ReadonlyMap<string, number>
+  remainingQuotas: ReadonlyMap<string, number>
 }
 
-/** Built field by field, as every response is, so that no internal field is ever returned. */
-function apiKeyObject(key: ApiKey, { metadata, left }: StoredApart, now: Instant): ApiKeyObject {
+/** Lists the fields explicitly, as for every response, so that no internal field is ever returned. */
+function apiKeyObject(
+  key: ApiKey,
+  { metadata, remainingQuotas: left }: DetailsOfKeys,
+  now: Instant,
+): ApiKeyObject {
   return {
     id: key.id,
     user_id: key.userId,

@@ -48,7 +48,7 @@ export interface AppOptions {
   isKnownNetwork: (network: string) => boolean
   failureLimits: readonly RateWindow[]
   /** Shared with the pages; by default a new one with `failureLimits`. */
-  limits?: FailureLimits
+  sharedFailureLimits?: FailureLimits
   /** Whether mail goes to the local inbox. */
   hasInbox: boolean
   lifetimes: SessionLifetimes
@@ -56,11 +56,11 @@ export interface AppOptions {
   pages?: PagesApp
   /** Called after every response, for metrics. */
   observe?: (answer: ObservedAnswer) => void
-  /** Calls handled at once; see work-limit.ts. */
+  /** Maximum number of calls in progress; see work-limit.ts. */
   maxConcurrentCalls?: number
   /** Limits of bodies that are arriving; see body-intake.ts. */
   intake?: IntakeLimits
-  /** Absent: there is no `GET /metrics`. */
+  /** If absent, `GET /metrics` is answered 404. */
   metrics?: MetricsSource
   metricsToken: string | null
 }
@@ -69,10 +69,10 @@ type OpenApi = ReturnType<typeof createOpenApi>
 type Bindings = { Bindings: HttpBindings }
 type HttpContext = Context<Bindings>
 
-/** Characters at the end of a credential, enough to distinguish it from all others. */
+/** How many characters at the end of a credential identify it: enough to distinguish it from all others. */
 const FLOW_ID_LENGTH = 64
 
-/** Methods that are used as metric labels; clients could invent any number of others. */
+/** Methods that are metric labels. All others count as `OTHER`, since clients could invent any number of them. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
 /** The form of a request to a page. @throws KeywayError if the form was refused */
@@ -85,7 +85,7 @@ export interface HttpApp {
   fetch(request: Request, env: HttpBindings): Response | Promise<Response>
   /**
    * The fast path for JSON calls to a path without parameters: the same steps as `fetch`, without the router and its
-   * Request and Response objects. False: it is another kind of request, and nothing was done.
+   * Request and Response objects. Returns false, without any effect, for all other requests.
    */
   serveDirectly(incoming: IncomingMessage, outgoing: ServerResponse): boolean
   /**
@@ -115,14 +115,15 @@ export function createApp(options: AppOptions): HttpApp {
   const fairQueue = createFairQueue(options.isKnownNetwork)
   const pacing = createPacing(fairQueue, incoming => flowOf(incoming, incoming.socket))
   const cors = createCors(options.corsOrigins, options.services.oauth.clientOrigins)
-  const limits = options.limits ?? createFailureLimits({ clock, windows: options.failureLimits })
+  const failureLimits =
+    options.sharedFailureLimits ?? createFailureLimits({ clock, windows: options.failureLimits })
   const { meter } = options.services
   const authenticate = createAuthenticate({ ...options.services, clock })
   const handle = createCallHandler({ authenticate, intake, workLimit, meter })
   const requestLog = createRequestLog(log)
   const routes = createRoutes({
     ...options,
-    assertMayGuess: limits.assertMayGuess,
+    assertMayGuess: failureLimits.assertMayGuess,
     proxyMistake: () => callers.proxyMistake,
     isLocal: incoming => callers.isLocal(incoming),
     openApi,
@@ -132,16 +133,16 @@ export function createApp(options: AppOptions): HttpApp {
   const allowedMethods = createAllowedMethods(routes)
 
   const app = new Hono<Bindings>({ strict: true })
-  for (const declared of routes) {
-    const readParams = createParamsReader(declared.path)
-    app.on(declared.method, routerPattern(declared.path), context => serve(declared, readParams, context))
+  for (const route of routes) {
+    const readParams = createParamsReader(route.path)
+    app.on(route.method, routerPattern(route.path), context => serve(route, readParams, context))
   }
   app.notFound(context => serveUnrouted(context))
   app.onError((error, context) => {
     const requestId = newRequestId(clock.now())
     return refuse(toKeywayError(error, requestId, log), requestId, 'none', context)
   })
-  const direct = new Map(routes.filter(isDirect).map(declared => [declared.path, declared]))
+  const directRoutes = new Map(routes.filter(isDirect).map(route => [route.path, route]))
   return {
     fetch: (request, env) => app.fetch(request, env),
     serveDirectly,
@@ -171,21 +172,21 @@ export function createApp(options: AppOptions): HttpApp {
     const { network } = callers.of(incoming)
     const { url, headers } = incoming
     return {
-      // The end of a token is unique; its beginning is the same in all tokens. A probe has a flow of its own, so that it
-      // does not wait behind other clients of its network, which may be all clients behind a proxy.
+      // The end of a token is unique; its beginning is the same in all tokens. A probe has a flow of its own, so that
+      // the probe does not wait behind other clients of its network, which may be all clients behind a proxy.
       id: isProbe(url) ? url : (headers.authorization?.slice(-FLOW_ID_LENGTH) ?? ''),
       network,
-      whenGone: drop => connection.once('close', drop),
+      onDisconnect: drop => connection.once('close', drop),
     }
   }
 
   function countRefusal(incoming: IncomingMessage): void {
-    fairQueue.refused(callers.of(incoming).network)
+    fairQueue.countRefusal(callers.of(incoming).network)
   }
 
   function countUnanswered(socket: Socket): void {
     const network = callers.peerNetwork(socket)
-    if (network !== null) fairQueue.refused(network)
+    if (network !== null) fairQueue.countRefusal(network)
   }
 
   function isNoisy(socket: Socket): boolean {
@@ -194,36 +195,34 @@ export function createApp(options: AppOptions): HttpApp {
   }
 
   async function serve(
-    declared: Route,
+    route: Route,
     readParams: ReturnType<typeof createParamsReader>,
     context: HttpContext,
   ): Promise<Response> {
     const { incoming } = context.env
     const requestId = newRequestId(clock.now())
-    const isPage = pages !== undefined && declared.leftToPages?.(incoming)
+    const isPage = pages !== undefined && route.leftToPages?.(incoming)
     const params = () => readParams(name => context.req.param(name))
-    const answered = await observed<Answer | Response>(declared, incoming, requestId, caller =>
-      isPage
-        ? servePage(context, caller, requestId)
-        : handle(declared, { incoming, caller, requestId }, params),
+    const answer = await runObserved<Answer | Response>(route, incoming, requestId, caller =>
+      isPage ? servePage(context, caller, requestId) : handle(route, { incoming, caller, requestId }, params),
     )
-    if (answered instanceof Response) return answered
-    await cors.prepare(incoming, declared.cors)
-    const headers = cors.headers(incoming, declared.cors)
-    return toResponse(pacing.ofAnswer(answered, incoming), requestId, headers)
+    if (answer instanceof Response) return answer
+    await cors.prepare(incoming, route.cors)
+    const headers = cors.headers(incoming, route.cors)
+    return toResponse(pacing.ofAnswer(answer, incoming), requestId, headers)
   }
 
   function serveDirectly(incoming: IncomingMessage, outgoing: ServerResponse): boolean {
-    const declared = incoming.method === 'POST' ? direct.get(incoming.url ?? '') : undefined
-    if (!declared) return false
+    const route = incoming.method === 'POST' ? directRoutes.get(incoming.url ?? '') : undefined
+    if (!route) return false
     const requestId = newRequestId(clock.now())
-    observed(declared, incoming, requestId, caller =>
-      handle(declared, { incoming, caller, requestId }, noParams),
+    runObserved(route, incoming, requestId, caller =>
+      handle(route, { incoming, caller, requestId }, noParams),
     )
       .then(answer => {
-        const write = () => writeAnswer(outgoing, answer, requestId, cors.headers(incoming, declared.cors))
-        // Nothing is awaited on the hot path.
-        return cors.prepare(incoming, declared.cors)?.then(write) ?? write()
+        const write = () => writeAnswer(outgoing, answer, requestId, cors.headers(incoming, route.cors))
+        // On the hot path `prepare` returns undefined: awaiting that would cost a microtask.
+        return cors.prepare(incoming, route.cors)?.then(write) ?? write()
       })
       .catch(error => {
         log.error({ request_id: requestId, err: error }, 'a response could not be written')
@@ -233,40 +232,40 @@ export function createApp(options: AppOptions): HttpApp {
   }
 
   /** Runs a call, converts errors to responses, and updates the metrics and the log. */
-  async function observed<Answered extends Answer | Response>(
-    declared: Route,
+  async function runObserved<Answered extends Answer | Response>(
+    route: Route,
     incoming: IncomingMessage,
     requestId: string,
     run: (caller: Caller) => Promise<Answered>,
   ): Promise<Answered | Answer> {
     const startedAt = performance.now()
     const caller = callers.of(incoming)
-    let answered: Answered | Answer
+    let answer: Answered | Answer
     let code: ErrorCode | null = null
     try {
-      answered = await run(caller)
+      answer = await run(caller)
     } catch (thrown) {
       const error = toKeywayError(thrown, requestId, log)
-      const counts = declared.countsFailures || error.extras.isGuess
-      const refusal = counts ? limits.refusal(caller, error) : error
+      const mayBeGuess = route.countsFailures || error.extras.isGuess
+      const refusal = mayBeGuess ? failureLimits.refusal(caller, error) : error
       code = refusal.code
-      fairQueue.refused(caller.network)
-      requestLog.refused({ code, route: declared.operation, network: caller.network, request_id: requestId })
-      answered =
-        declared.errorFormat === 'oauth'
+      fairQueue.countRefusal(caller.network)
+      requestLog.logRefusal({ code, route: route.operation, network: caller.network, request_id: requestId })
+      answer =
+        route.errorFormat === 'oauth'
           ? toOAuthAnswer(refusal)
-          : problemOf(refusal, requestId, challengeOf(declared))
+          : problemOf(refusal, requestId, challengeOf(route))
     }
     const milliseconds = performance.now() - startedAt
-    const { status } = answered
-    requestLog.answered({
+    const { status } = answer
+    requestLog.logAnswer({
       request_id: requestId,
-      route: declared.operation,
+      route: route.operation,
       status,
       ms: Math.round(milliseconds),
     })
-    observe?.({ method: declared.method, route: declared.path, status, milliseconds, code })
-    return answered
+    observe?.({ method: route.method, route: route.path, status, milliseconds, code })
+    return answer
   }
 
   function problemOf(error: KeywayError, requestId: string, challenge: Challenge): Answer {
@@ -286,12 +285,12 @@ export function createApp(options: AppOptions): HttpApp {
     return toResponse(problemOf(error, requestId, challenge), requestId, cors.headers(context.env.incoming))
   }
 
-  /** Requests that match no API route: a known path with another method, a page, or an unknown path. */
+  /** Answers requests that match no API route: a known path with another method, a page, or an unknown path. */
   async function serveUnrouted(context: HttpContext): Promise<Response> {
     const startedAt = performance.now()
     const response = await answerUnrouted(context)
     const isPage = pages !== undefined && !isApiPath(context.req.path) && response.status !== 404
-    if (response.status >= 400) fairQueue.refused(callers.of(context.env.incoming).network)
+    if (response.status >= 400) fairQueue.countRefusal(callers.of(context.env.incoming).network)
     observe?.({
       method: METHODS.has(context.req.method) ? context.req.method : 'OTHER',
       route: isPage ? 'pages' : 'unknown',
@@ -318,9 +317,9 @@ export function createApp(options: AppOptions): HttpApp {
 
   async function preflight(methods: string, requestId: string, context: HttpContext): Promise<Response> {
     const { incoming } = context.env
-    const policy = routes.find(({ path }) => path === context.req.path)?.cors
-    await cors.prepare(incoming, policy)
-    const headers = { Allow: methods, ...cors.preflight(incoming, methods, policy) }
+    const corsPolicy = routes.find(({ path }) => path === context.req.path)?.cors
+    await cors.prepare(incoming, corsPolicy)
+    const headers = { Allow: methods, ...cors.preflight(incoming, methods, corsPolicy) }
     return toResponse({ status: 204, headers }, requestId, null)
   }
 
@@ -330,13 +329,13 @@ export function createApp(options: AppOptions): HttpApp {
     if (location) return toResponse({ status: 307, headers: { Location: location } }, requestId, null)
     const form = incoming.method === 'POST' ? await readForm(incoming, caller) : undefined
     const env = { ...context.env, form, requestId }
-    const response = await workLimit.during(caller.network, () => pages!.fetch(context.req.raw, env))
+    const response = await workLimit.run(caller.network, () => pages!.fetch(context.req.raw, env))
     if (!(response instanceof Response)) throw response.allow ? methodNotAllowed(response.allow) : notFound()
     if (!response.headers.has(REQUEST_ID_HEADER)) response.headers.set(REQUEST_ID_HEADER, requestId)
     return pacing.ofPage(response, incoming)
   }
 
-  /** A refusal is returned for the pages to show, unless the client has disconnected. */
+  /** Reads the form of a page. A refusal is returned, so that the page shows it, unless the client has disconnected. */
   async function readForm(incoming: IncomingMessage, { network }: Caller): Promise<Buffer | KeywayError> {
     try {
       return await intake.read(incoming, network, FORM_BODY)

@@ -12,10 +12,15 @@ import { assertKeyMayAdminister, assertMayAdminister, isAdministrative } from '.
 import type { HttpPorts } from './http-ports.ts'
 
 /**
- * Who may call a route: anyone; a registered app; the owner, by a session or a key without scopes; a signed-in person
- * only, where a credential is created (for a key also an app with `keys:create`); or, for a scope, the owner or a key
- * with that scope. Access that begins with `admin:` is for administrators, `admin:read` also for support;
- * `admin:session`, for calls that give rights, is for signed-in persons only.
+ * Who may call a route:
+ * - `public`: anyone.
+ * - `app`: a registered app.
+ * - `owner`: the owner, by a session or by a key without scopes.
+ * - `session`: only a signed-in person, for calls that create credentials.
+ * - `keys:create`: a signed-in person, or an app with this scope.
+ * - a scope: the owner, or a key or an app's access token with the scope. Those that begin with `admin:` are for
+ *   administrators, `admin:read` also for support.
+ * - `admin:session`: only a signed-in administrator, for calls that grant rights.
  */
 export type Access =
   | 'public'
@@ -26,7 +31,7 @@ export type Access =
   | typeof KEYS_CREATE
   | KnownScope
 
-/** Access for which a user's credential is needed. */
+/** The kinds of access that need a user's credential. */
 type UserAccess = Exclude<Access, 'public' | 'app'>
 
 export interface Owner {
@@ -55,7 +60,10 @@ export type Principal = PrincipalOf<Access>
 
 export type Authenticate = (access: Access, incoming: IncomingMessage, caller: Caller) => Promise<Principal>
 
-type Needs = Pick<HttpPorts, 'sessions' | 'apiKeys' | 'agentTokens' | 'apps' | 'limiter' | 'users'> & {
+type AuthenticateDeps = Pick<
+  HttpPorts,
+  'sessions' | 'apiKeys' | 'agentTokens' | 'apps' | 'limiter' | 'users'
+> & {
   clock: Clock
 }
 
@@ -68,7 +76,7 @@ export function createAuthenticate({
   limiter,
   users,
   clock,
-}: Needs): Authenticate {
+}: AuthenticateDeps): Authenticate {
   return async (access, incoming, caller) => {
     if (access === 'public') return null
     if (access === 'app') return await authenticateApp(parseAuthorization(incoming))
@@ -80,7 +88,7 @@ export function createAuthenticate({
   }
 
   async function authenticateSession(token: string, access: UserAccess): Promise<Owner> {
-    const { user, session, scopes } = await authenticated(token)
+    const { user, session, scopes } = await authenticateToken(token)
     if (scopes === null) {
       if (isAdministrative(access)) assertMayAdminister(access, user, session, clock.now())
       return { userId: user.id, keyId: null, session }
@@ -89,7 +97,7 @@ export function createAuthenticate({
     return { userId: user.id, keyId: null, session: null, appSession: session }
   }
 
-  async function authenticated(token: string): Promise<Authenticated> {
+  async function authenticateToken(token: string): Promise<Authenticated> {
     try {
       return await sessions.authenticate(token)
     } catch (error) {
@@ -106,16 +114,16 @@ export function createAuthenticate({
     let limits: readonly RateLimitState[] | undefined
     const { userId, id } = await apiKeys.authenticate(key, caller, {
       scope,
-      async accept(presented: OwnedApiKey) {
-        assertAllowed(presented, access)
-        if (isAdministrative(access)) assertKeyMayAdminister(await users.get(presented.userId))
-        limits = (await limiter.take(presented)) ?? undefined
+      async accept(apiKey: OwnedApiKey) {
+        assertAllowed(apiKey, access)
+        if (isAdministrative(access)) assertKeyMayAdminister(await users.get(apiKey.userId))
+        limits = (await limiter.take(apiKey)) ?? undefined
       },
     })
     return { userId, keyId: id, session: null, limits }
   }
 
-  /** Any credential that is not an imported key is refused as an invalid token, and counts as a failed guess. */
+  /** A credential that is no imported key either is refused as an invalid token, and counts as a failed guess. */
   async function authenticateImported(token: string, access: UserAccess, caller: Caller): Promise<Owner> {
     try {
       return await authenticateKey(token, access, caller)
@@ -128,11 +136,11 @@ export function createAuthenticate({
   }
 
   async function authenticateApp(credential: Credential | null): Promise<App> {
-    const named = credential?.scheme === 'basic' ? parseBasic(credential.value) : null
+    const idAndSecret = credential?.scheme === 'basic' ? parseBasic(credential.value) : null
     // Anybody may register a client, so a self-registered one gets none of the rights of apps that the operator
     // registered.
-    const isRegisteredByOperator = named !== null && !isSelfDescribed(named.id)
-    const app = isRegisteredByOperator ? await apps.authenticate(named.id, named.secret) : null
+    const isRegisteredByOperator = idAndSecret !== null && !isSelfDescribed(idAndSecret.id)
+    const app = isRegisteredByOperator ? await apps.authenticate(idAndSecret.id, idAndSecret.secret) : null
     if (app) return app
     const detail = credential
       ? 'No registered app has this id and secret.'
@@ -141,12 +149,15 @@ export function createAuthenticate({
   }
 }
 
-/** Whether keys may have this access. */
+/** Whether this access is a scope, which a key may have. */
 function isScope(access: UserAccess): access is KnownScope {
   return access !== 'session' && access !== 'owner' && access !== KEYS_CREATE && access !== 'admin:session'
 }
 
-/** Refuses the key where `access` is not a scope: no key may create credentials, and some calls need an unrestricted one. */
+/**
+ * Refuses a key where `access` is not a scope: no key may create credentials or grant rights, and some calls need a key
+ * without scopes.
+ */
 function assertAllowed({ scopes }: Pick<OwnedApiKey, 'scopes'>, access: Access): void {
   if (access === 'session' || access === KEYS_CREATE) {
     throw sessionRequired('Only a signed-in person may do this. Send an access token instead of an API key.')
@@ -203,10 +214,12 @@ interface Credential {
   value: string
 }
 
-/** RFC 6750 section 2.1 and RFC 9110 section 11.2. */
+/** The syntax of credentials after the scheme (RFC 6750 section 2.1, RFC 9110 section 11.2). */
 const TOKEN68 = /^[A-Za-z0-9\-._~+/]+=*$/
 
-/** The Authorization header, its scheme in lower case. @throws KeywayError `invalid_request` if there are two */
+/**
+ * The Authorization header, with its scheme in lower case. @throws KeywayError `invalid_request` if it was sent twice
+ */
 function parseAuthorization(incoming: IncomingMessage): Credential | null {
   const { authorization } = incoming.headers
   if (authorization === undefined) return null
@@ -218,17 +231,17 @@ function parseAuthorization(incoming: IncomingMessage): Credential | null {
 }
 
 /**
- * The id and secret of an OAuth client, each form-encoded (RFC 6749 section 2.3.1); null where the header is absent,
- * `unusable` if it is anything else.
+ * The id and secret of an OAuth client in the Authorization header, each form-encoded (RFC 6749 section 2.3.1). Null if
+ * the header is absent, `unusable` if it has anything else.
  *
- * @throws KeywayError `invalid_request` if there are two
+ * @throws KeywayError `invalid_request` if the header was sent twice
  */
 export function clientCredentials(incoming: IncomingMessage): HeaderCredentials | null {
   const credential = parseAuthorization(incoming)
   if (credential === null) return null
-  const named = credential.scheme === 'basic' ? parseBasic(credential.value) : null
-  const id = named && formDecoded(named.id)
-  const secret = named && formDecoded(named.secret)
+  const idAndSecret = credential.scheme === 'basic' ? parseBasic(credential.value) : null
+  const id = idAndSecret && formDecoded(idAndSecret.id)
+  const secret = idAndSecret && formDecoded(idAndSecret.secret)
   return id && secret ? { id, secret } : 'unusable'
 }
 
@@ -240,7 +253,7 @@ function formDecoded(text: string): string | null {
   }
 }
 
-/** RFC 7617: base64 of `id:secret` in UTF-8. */
+/** Decodes Basic credentials: base64 of `id:secret` in UTF-8 (RFC 7617). */
 function parseBasic(value: string): { id: string; secret: string } | null {
   if (!TOKEN68.test(value)) return null
   const [id, secret] = splitOnce(Buffer.from(value, 'base64').toString(), ':')

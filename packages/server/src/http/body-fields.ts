@@ -7,11 +7,11 @@ import { parseEmailAddress } from '../users/email-address.ts'
 import { MAX_FIELD_NAME_LENGTH, suggestion } from './unknown-name.ts'
 
 /*
- * Schemas of fields, which routes combine to schemas of bodies. Every error message says what is expected, with an
+ * Schemas of fields, which routes combine into schemas of bodies. Every error message says what is expected, with an
  * example. Lengths are in code points.
  */
 
-/** Deepest nesting of JSON in a message to an agent. */
+/** Maximum nesting of JSON in a body, so that common parsers accept it in a message to an agent. */
 export const MAX_JSON_DEPTH = 64
 
 /** Maximum number of unknown field names that one error message quotes. */
@@ -61,7 +61,7 @@ export function parsed<Value>(
 
 /** A nested object that refuses unknown fields: a mistyped restriction must not leave something unrestricted. */
 export function strict<Shape extends z.ZodRawShape>(shape: Shape) {
-  const known = Object.keys(shape)
+  const fieldNames = Object.keys(shape)
   return z.strictObject(shape, {
     error: issue =>
       issue.code === 'unrecognized_keys'
@@ -69,24 +69,24 @@ export function strict<Shape extends z.ZodRawShape>(shape: Shape) {
             .slice(0, MAX_NAMED_FIELDS)
             .map(
               name =>
-                `${JSON.stringify(name.slice(0, MAX_FIELD_NAME_LENGTH))} is not a known field; ${suggestion(name, known)}`,
+                `${JSON.stringify(name.slice(0, MAX_FIELD_NAME_LENGTH))} is not a known field; ${suggestion(name, fieldNames)}`,
             )
             .join(' ')
-        : expected('an object', `{"${known[0]}": …}`)(issue),
+        : expected('an object', `{"${fieldNames[0]}": …}`)(issue),
   })
 }
 
-/** Null is treated as omitted. */
+/** A field that may be omitted; null means the same. */
 export function optional<Schema extends z.ZodType>(schema: Schema) {
   return schema.nullish().transform(value => value ?? undefined)
 }
 
-/** Converted to the canonical form, which is the only one used. */
+/** An e-mail address, converted to its canonical form, in which all addresses are stored and compared. */
 export const email = parsed('one plain address', 'ada@example.com', parseEmailAddress)
 
 const APP_ID = 'an app id: a-z, 0-9, ".", "_" and "-", at most 64 characters, no UUID'
 
-/** A label; the app need not be registered. */
+/** The id of an app as a label, which need not be registered. */
 export const appId = text(APP_ID, 'console').refine(isAppId, {
   error: `must be ${APP_ID}, for example "console"`,
 })
@@ -101,7 +101,7 @@ export const name = text('a name', 'Laptop', { max: MAX_KEY_NAME_LENGTH }).refin
 /** A language tag in its canonical form. */
 export const locale = parsed('a language tag (BCP 47)', 'de-AT', parseLocale)
 
-/** As `locale`, or empty. */
+/** A language tag in its canonical form, or an empty text. */
 export const localeOrEmpty = parsed('a language tag (BCP 47), or empty', 'de-AT', sent =>
   sent === '' ? '' : parseLocale(sent),
 )

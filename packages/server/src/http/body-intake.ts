@@ -39,25 +39,25 @@ export interface BodyIntake {
 interface Arrival {
   network: string
   /** Size of its buffer, in bytes. */
-  held: number
+  bufferSize: number
   incoming: IncomingMessage
   /** Its entries in the list of all arriving bodies and in that of its network. */
-  amongAll: Entry<Arrival>
-  amongOwn: Entry<Arrival>
+  entryInAll: Entry<Arrival>
+  entryInNetwork: Entry<Arrival>
 }
 
 export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyIntake {
   /** All arriving bodies, oldest first. */
   const arrivals = new LinkedList<Arrival>()
   const byNetwork = new Map<string, LinkedList<Arrival>>()
-  let held = 0
+  let bufferedBytes = 0
 
   return {
     async read(incoming, network, format) {
       if (!expectBody(incoming, format)) return EMPTY
       // By the next microtask the parser has processed the whole packet.
       await null
-      return incoming.complete ? takeWhole(incoming, format) : receive(incoming, network, format.maxBytes)
+      return incoming.complete ? readArrived(incoming, format) : receive(incoming, network, format.maxBytes)
     },
     get arriving() {
       return arrivals.size
@@ -66,58 +66,58 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
 
   function receive(incoming: IncomingMessage, network: string, maxBytes: number): Promise<Buffer> {
     return new Promise((resolve, reject) => {
-      const arrival = begin(network, incoming)
-      // One growing buffer: a list of one-byte parts would take a hundred times their size.
+      const arrival = addArrival(network, incoming)
+      // One growing buffer, since a list of one-byte parts would take a hundred times their size.
       let body: Buffer = EMPTY
       let length = 0
-      const end = () => {
-        incoming.off('data', onData).off('end', onEnd).off('close', onCut)
-        finish(arrival)
+      const stop = () => {
+        incoming.off('data', onData).off('end', onEnd).off('close', onClose)
+        removeArrival(arrival)
       }
       const onData = (part: Buffer) => {
         const needed = length + part.length
         if (needed > maxBytes) {
-          end()
+          stop()
           incoming.pause()
           reject(tooLarge(maxBytes))
           return
         }
-        if (needed > body.length) body = grown(body, needed, maxBytes)
+        if (needed > body.length) body = enlarge(body, needed, maxBytes)
         part.copy(body, length)
         length = needed
-        hold(arrival, body.length)
+        setBufferSize(arrival, body.length)
       }
       const onEnd = () => {
-        end()
+        stop()
         resolve(body.subarray(0, length))
       }
-      const onCut = () => {
-        end()
-        reject(cutOff())
+      const onClose = () => {
+        stop()
+        reject(bodyCutOff())
       }
-      incoming.on('data', onData).on('end', onEnd).on('close', onCut)
-      // Stays after `end`, since the connection may break later too.
-      incoming.on('error', onCut)
-      if (incoming.destroyed) onCut()
+      incoming.on('data', onData).on('end', onEnd).on('close', onClose)
+      // Not removed by `stop`: the connection may break later, and an `error` without a listener would end the process.
+      incoming.on('error', onClose)
+      if (incoming.destroyed) onClose()
     })
   }
 
-  function begin(network: string, incoming: IncomingMessage): Arrival {
-    const own = byNetwork.get(network) ?? new LinkedList()
-    byNetwork.set(network, own)
+  function addArrival(network: string, incoming: IncomingMessage): Arrival {
+    const ofNetwork = byNetwork.get(network) ?? new LinkedList()
+    byNetwork.set(network, ofNetwork)
     const arrival = createArrival(network, incoming)
-    own.append(arrival.amongOwn)
-    arrivals.append(arrival.amongAll)
-    if (own.size > limits.bodiesPerNetwork) closeOldest(own)
+    ofNetwork.append(arrival.entryInNetwork)
+    arrivals.append(arrival.entryInAll)
+    if (ofNetwork.size > limits.bodiesPerNetwork) closeOldest(ofNetwork)
     if (arrivals.size > limits.bodies) closeOldest(networkWithMost(bodies => bodies.size))
     return arrival
   }
 
-  function hold(arrival: Arrival, bytes: number): void {
-    if (!arrival.amongAll.isLinked) return
-    held += bytes - arrival.held
-    arrival.held = bytes
-    while (held > limits.bytes) closeOldest(networkWithMost(bytesHeldBy))
+  function setBufferSize(arrival: Arrival, bytes: number): void {
+    if (!arrival.entryInAll.isLinked) return
+    bufferedBytes += bytes - arrival.bufferSize
+    arrival.bufferSize = bytes
+    while (bufferedBytes > limits.bytes) closeOldest(networkWithMost(bufferedBytesOf))
   }
 
   /**
@@ -130,36 +130,37 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
     return most!
   }
 
-  function closeOldest(among: LinkedList<Arrival>): void {
-    const oldest = among.first!.value
-    finish(oldest)
+  function closeOldest(bodies: LinkedList<Arrival>): void {
+    const oldest = bodies.first!.value
+    removeArrival(oldest)
     oldest.incoming.destroy()
   }
 
-  function finish(arrival: Arrival): void {
-    if (!arrivals.remove(arrival.amongAll)) return
-    held -= arrival.held
-    const own = byNetwork.get(arrival.network)!
-    own.remove(arrival.amongOwn)
-    if (own.size === 0) byNetwork.delete(arrival.network)
+  function removeArrival(arrival: Arrival): void {
+    if (!arrivals.remove(arrival.entryInAll)) return
+    bufferedBytes -= arrival.bufferSize
+    const ofNetwork = byNetwork.get(arrival.network)!
+    ofNetwork.remove(arrival.entryInNetwork)
+    if (ofNetwork.size === 0) byNetwork.delete(arrival.network)
   }
 }
 
 function createArrival(network: string, incoming: IncomingMessage): Arrival {
-  const arrival = { network, held: 0, incoming } as Arrival
-  arrival.amongAll = createEntry(arrival)
-  arrival.amongOwn = createEntry(arrival)
+  const arrival = { network, bufferSize: 0, incoming } as Arrival
+  arrival.entryInAll = createEntry(arrival)
+  arrival.entryInNetwork = createEntry(arrival)
   return arrival
 }
 
-function bytesHeldBy(bodies: LinkedList<Arrival>): number {
+function bufferedBytesOf(bodies: LinkedList<Arrival>): number {
   let bytes = 0
-  for (const { held } of bodies) bytes += held
+  for (const { bufferSize } of bodies) bytes += bufferSize
   return bytes
 }
 
-function takeWhole(incoming: IncomingMessage, { maxBytes }: BodyFormat): Buffer {
-  // One part at a time (Node 26): most bodies have one, those that waited for their turn may have several.
+function readArrived(incoming: IncomingMessage, { maxBytes }: BodyFormat): Buffer {
+  // Since Node 26 `read()` returns one part at a time. Most bodies have one part; a request that was queued may have
+  // more.
   const first: Buffer = incoming.read() ?? EMPTY
   const parts = [first]
   for (let part = incoming.read(); part !== null; part = incoming.read()) parts.push(part)
@@ -168,14 +169,14 @@ function takeWhole(incoming: IncomingMessage, { maxBytes }: BodyFormat): Buffer 
   return body
 }
 
-function grown(body: Buffer, needed: number, maxBytes: number): Buffer {
+function enlarge(body: Buffer, needed: number, maxBytes: number): Buffer {
   const capacity = Math.min(maxBytes, Math.max(needed, 2 * body.length, FIRST_CAPACITY))
   const larger = Buffer.alloc(capacity)
   body.copy(larger)
   return larger
 }
 
-function cutOff(): KeywayError {
+function bodyCutOff(): KeywayError {
   return new KeywayError('invalid_request', 'The body was cut off.')
 }
 

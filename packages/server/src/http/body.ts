@@ -2,16 +2,16 @@ import type { IncomingMessage } from 'node:http'
 import { invalidRequest, KeywayError } from '../errors.ts'
 import { MAX_JSON_DEPTH } from './body-fields.ts'
 
-/** Bytes of a request body, unless its route has another limit. */
+/** Maximum size of a request body, unless its route has another limit. */
 export const MAX_BODY_BYTES = 16 * 1024
 
 /**
- * Values in a JSON body, unless its route has another limit. A body of 16 KiB can contain 8,000 values, whose parsing
- * and validation would block the event loop for a millisecond.
+ * Maximum number of values in a JSON body, unless its route has another limit. A body of 16 KiB can contain 8,000
+ * values, whose parsing and validation would block the event loop for a millisecond.
  */
 export const MAX_JSON_VALUES = 256
-/** The values of a smaller body are not counted: parsing it takes at most 50 µs. */
-const COUNTED_BYTES = 1024
+/** The values of a body up to this size are not counted, since parsing it takes at most 50 µs. */
+const MAX_UNCOUNTED_BYTES = 1024
 
 /** The required format of a request body. */
 export interface BodyFormat {
@@ -32,7 +32,7 @@ export const JSON_BODY: BodyFormat = {
   maxBytes: MAX_BODY_BYTES,
 }
 
-/** Media types of HTML forms. */
+/** The format of HTML forms. */
 export const FORM_BODY: BodyFormat = {
   mediaType: /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i,
   wrongType: 'Send the form as application/x-www-form-urlencoded.',
@@ -62,7 +62,7 @@ export function expectBody(incoming: IncomingMessage, format: BodyFormat): boole
  */
 export function parseJson(body: Buffer, maxValues: number = MAX_JSON_VALUES): unknown {
   if (body.length === 0) return undefined
-  if (body.length > COUNTED_BYTES && !isWithin(body, maxValues)) {
+  if (body.length > MAX_UNCOUNTED_BYTES && !isWithinBounds(body, maxValues)) {
     const levels = `at most ${MAX_JSON_DEPTH} levels`
     const message = Number.isFinite(maxValues) ? `${levels} and ${maxValues} values` : levels
     throw invalidRequest([{ field: 'body', message: `must have ${message}` }])
@@ -81,7 +81,7 @@ export function parseJson(body: Buffer, maxValues: number = MAX_JSON_VALUES): un
  * Whether JSON has at most `maxValues` values and, inside its outermost object, at most MAX_JSON_DEPTH levels. Stops at
  * the first excess. The result for invalid JSON is arbitrary, since parsing refuses that anyway.
  */
-function isWithin(body: Buffer, maxValues: number): boolean {
+function isWithinBounds(body: Buffer, maxValues: number): boolean {
   let values = 1
   let depth = 0
   for (let at = 0; at < body.length; at++) {
@@ -119,12 +119,14 @@ function checkType(incoming: IncomingMessage, { mediaType, wrongType }: BodyForm
   }
 }
 
-/** Counts occurrences of a header of which Node keeps only the first. Faster than `headersDistinct`, which copies all. */
+/**
+ * Counts the occurrences of a header, of which Node keeps the first. Faster than `headersDistinct`, which copies all.
+ */
 function countOf({ rawHeaders }: IncomingMessage, name: string): number {
   let count = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {
-    const given = rawHeaders[at]!
-    if (given.length === name.length && given.toLowerCase() === name) count++
+    const headerName = rawHeaders[at]!
+    if (headerName.length === name.length && headerName.toLowerCase() === name) count++
   }
   return count
 }

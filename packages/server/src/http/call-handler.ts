@@ -17,7 +17,7 @@ type CallContext = Pick<RouteInput<'public', unknown, unknown>, 'incoming' | 'ca
 
 /** @throws KeywayError for a refused call */
 export type CallHandler = (
-  declared: Route,
+  route: Route,
   context: CallContext,
   readParams: () => Record<string, string>,
 ) => Promise<Answer>
@@ -34,25 +34,25 @@ export function createCallHandler({
   workLimit: WorkLimit
   meter: Pick<Meter, 'count'>
 }): CallHandler {
-  return async (declared, { incoming, caller, requestId }, readParams) => {
-    const { access } = declared
+  return async (route, { incoming, caller, requestId }, readParams) => {
+    const { access } = route
     const reauthenticate = () => authenticate(access, incoming, caller)
-    const rawQuery = readQuery(incoming.url ?? '', declared.credentialInUrl)
-    const principal = access === 'public' ? null : await limited(declared, caller, reauthenticate)
+    const rawQuery = readQuery(incoming.url ?? '', route.credentialInUrl)
+    const principal = access === 'public' ? null : await runLimited(route, caller, reauthenticate)
     if (principal && 'userId' in principal) meter.count(principal.userId, principal.keyId, 'apiCalls')
     const params = readParams()
-    const idempotencyKey = readIdempotencyKey(incoming, declared.idempotencyKey)
-    const query = declared.query && validate(declared.query, rawQuery)
-    const { maxBodyBytes = JSON_BODY.maxBytes, maxJsonValues } = declared
+    const idempotencyKey = readIdempotencyKey(incoming, route.idempotencyKey)
+    const query = route.query && validate(route.query, rawQuery)
+    const { maxBodyBytes = JSON_BODY.maxBytes, maxJsonValues } = route
     const read = (format: BodyFormat) =>
       intake.read(incoming, caller.network, { ...format, maxBytes: maxBodyBytes })
     const readBody = async () =>
-      sendsForm(declared, incoming)
-        ? fieldsOf(await read(FORM_BODY), declared.form!)
+      sendsForm(route, incoming)
+        ? fieldsOf(await read(FORM_BODY), route.form!)
         : parseJson(await read(JSON_BODY), maxJsonValues)
-    const body = declared.body && validate(declared.body, (await readBody()) ?? {})
-    declared.raw?.admit({ params, incoming })
-    const bytes = declared.raw && (await intake.read(incoming, caller.network, declared.raw.format))
+    const body = route.body && validate(route.body, (await readBody()) ?? {})
+    route.raw?.validateHead({ params, incoming })
+    const bytes = route.raw && (await intake.read(incoming, caller.network, route.raw.format))
     const input = {
       principal,
       body,
@@ -65,20 +65,20 @@ export function createCallHandler({
       incoming,
       reauthenticate,
     }
-    const answer = await limited(declared, caller, () => declared.handle(input))
+    const answer = await runLimited(route, caller, () => route.handle(input))
     return principal && 'limits' in principal ? withRateLimits(answer, principal.limits) : answer
   }
 
   /**
-   * Probes are exempt from the limit: killing an overloaded node that does not answer them would move its load to the
-   * others.
+   * Runs `work` within the work limit. Probes are exempt: an orchestrator would kill an overloaded node that does not
+   * answer them, and so move its load to the other nodes.
    */
-  function limited<Outcome>(
+  function runLimited<Outcome>(
     { path }: Route,
     { network }: Caller,
     work: () => Outcome | Promise<Outcome>,
   ): Outcome | Promise<Outcome> {
-    return isProbe(path) ? work() : workLimit.during(network, work)
+    return isProbe(path) ? work() : workLimit.run(network, work)
   }
 }
 
@@ -87,7 +87,7 @@ function sendsForm({ form }: Route, incoming: IncomingMessage): boolean {
   return form.only ?? FORM_BODY.mediaType.test(incoming.headers['content-type'] ?? '')
 }
 
-/** The fields of a form as those of a JSON body. */
+/** Converts a form to the fields of a JSON body: those that `numbers` names become numbers. */
 function fieldsOf(body: Buffer, { numbers = [] }: NonNullable<Route['form']>): Record<string, unknown> {
   const form: Record<string, unknown> = { ...parseForm(body) }
   for (const name of numbers) {

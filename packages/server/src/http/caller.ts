@@ -22,7 +22,10 @@ export interface Callers {
   peerNetwork(socket: Socket): string | null
   /** Whether the listening address, the peer and Host are loopback and no proxy header is present. */
   isLocal(incoming: IncomingMessage): boolean
-  /** A mistake in KEYWAY_TRUSTED_PROXIES that recent requests reveal, or null. May be public: clients cannot cause it. */
+  /**
+   * A mistake in KEYWAY_TRUSTED_PROXIES that recent requests reveal, or null. Public in `/readyz`: clients can neither
+   * cause it nor learn addresses from it.
+   */
   readonly proxyMistake: string | null
 }
 
@@ -44,7 +47,7 @@ export function createCallers({
 }): Callers {
   const isTrusted = networkMatcher(trustedProxies)
   const proxyWatch = createProxyWatch(log, now)
-  /** A connection has many requests; its peer is parsed once. */
+  /** The parsed peer of each connection, since a connection has many requests. */
   const peers = new WeakMap<Socket, Peer>()
 
   return {
@@ -99,10 +102,10 @@ export function createCallers({
     for (const hop of String(forwardedFor ?? '')
       .split(',')
       .reverse()) {
-      const claimed = hopAddress(hop)
-      if (!claimed) return address
-      address = claimed
-      if (!isTrusted(claimed)) return address
+      const hopIp = hopAddress(hop)
+      if (!hopIp) return address
+      address = hopIp
+      if (!isTrusted(hopIp)) return address
     }
     return address
   }
@@ -129,7 +132,7 @@ function clientOf(userAgent: string | undefined): string | null {
   return userAgent.replace(/[\x00-\x1f\x7f-\x9f]/g, '').slice(0, MAX_CLIENT_LENGTH) || null
 }
 
-/** Whether it is `localhost`, or a loopback address, bracketed or not. */
+/** Whether a host name is `localhost`, or a loopback address, with or without brackets. */
 export function isLoopbackName(hostname: string): boolean {
   return hostname === 'localhost' || isLoopback(hostname.replace(/^\[|\]$/g, ''))
 }

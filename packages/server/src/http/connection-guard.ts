@@ -1,6 +1,7 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 
+/** Length of the window in which new connections are counted. */
 const WINDOW_MS = 100
 /** Above this number of new connections per window, those of noisy networks are closed. */
 export const NOISY_REFUSED_ABOVE = 25
@@ -11,32 +12,33 @@ export const NOISY_REFUSED_ABOVE = 25
  * later. The kernel accepts in order of arrival, so a client that opens connections faster than they are accepted
  * delays all others.
  *
- * @param isNoisy of the network of a peer; false for proxies, whose connections are many people's
+ * @param isNoisy whether many requests from the network of this peer were refused lately; false for proxies, whose
+ *   connections carry requests of many people
  */
 export function guardConnections(
   server: Server,
   isNoisy: (socket: Socket) => boolean,
   noisyRefusedAbove: number = NOISY_REFUSED_ABOVE,
 ): void {
-  const serve = server.listeners('connection')
+  const connectionListeners = server.listeners('connection')
   server.removeAllListeners('connection')
   server.on('connection', onConnection)
   let windowEnd = 0
-  let inWindow = 0
+  let connectionsInWindow = 0
 
   function onConnection(socket: Socket): void {
-    if (isTurnedAway(socket)) socket.destroy()
-    else for (const listener of serve) listener.call(server, socket)
+    if (mustClose(socket)) socket.destroy()
+    else for (const listener of connectionListeners) listener.call(server, socket)
   }
 
-  function isTurnedAway(socket: Socket): boolean {
+  function mustClose(socket: Socket): boolean {
     // A connection that was reset has no remote address.
     if (socket.remoteAddress === undefined) return true
     const now = performance.now()
     if (now >= windowEnd) {
       windowEnd = now + WINDOW_MS
-      inWindow = 0
+      connectionsInWindow = 0
     }
-    return ++inWindow > noisyRefusedAbove && isNoisy(socket)
+    return ++connectionsInWindow > noisyRefusedAbove && isNoisy(socket)
   }
 }

@@ -10,7 +10,7 @@ const MAX_AGE = '600'
 export type CorsPolicy = 'any' | 'clients'
 
 export interface Cors {
-  /** The CORS headers of a response to this request; null if its path has none. */
+  /** The CORS headers of a response to this request; null if no other origin may call the route. */
   headers(incoming: IncomingMessage, policy?: CorsPolicy): Record<string, string> | null
   /** The headers of a preflight response. They list what is allowed, whatever was requested. */
   preflight(incoming: IncomingMessage, methods: string, policy?: CorsPolicy): Record<string, string>
@@ -20,7 +20,7 @@ export interface Cors {
   prepare(incoming: IncomingMessage, policy?: CorsPolicy): Promise<void> | undefined
 }
 
-/** How long the origins of clients are cached, in milliseconds; a change is in force after it. */
+/** How long the origins of clients are cached, in milliseconds; a change takes effect after at most this time. */
 const CLIENT_ORIGINS_MS = 1000
 
 /**
@@ -31,8 +31,8 @@ export function createCors(
   origins: readonly string[],
   readClientOrigins: () => Promise<readonly string[]> = async () => [],
 ): Cors {
-  const allowed = new Set(origins)
-  let ofClients = new Set<string>()
+  const configuredOrigins = new Set(origins)
+  let clientOrigins = new Set<string>()
   let readAt = Number.NEGATIVE_INFINITY
   return { headers, preflight, prepare }
 
@@ -41,10 +41,10 @@ export function createCors(
     const now = performance.now()
     if (now < readAt + CLIENT_ORIGINS_MS) return undefined
     readAt = now
-    // If the database is unavailable, the last known origins still apply, so that their pages can read the error.
+    // If the database is unavailable, the origins that were read last apply, so that their pages can read the error.
     return readClientOrigins().then(
-      read => {
-        ofClients = new Set(read)
+      newOrigins => {
+        clientOrigins = new Set(newOrigins)
       },
       () => {},
     )
@@ -52,9 +52,10 @@ export function createCors(
 
   function headers(incoming: IncomingMessage, policy?: CorsPolicy): Record<string, string> | null {
     if (policy === 'any') return { 'Access-Control-Allow-Origin': '*' }
-    if (allowed.size === 0 && policy === undefined) return null
+    if (configuredOrigins.size === 0 && policy === undefined) return null
     const { origin } = incoming.headers
-    const isAllowed = origin !== undefined && (allowed.has(origin) || (policy && ofClients.has(origin)))
+    const isAllowed =
+      origin !== undefined && (configuredOrigins.has(origin) || (policy && clientOrigins.has(origin)))
     if (!isAllowed) return { Vary: 'Origin' }
     return {
       Vary: 'Origin',
@@ -68,10 +69,10 @@ export function createCors(
     methods: string,
     policy?: CorsPolicy,
   ): Record<string, string> {
-    const answer = headers(incoming, policy)
-    if (!answer?.['Access-Control-Allow-Origin']) return answer ?? {}
+    const responseHeaders = headers(incoming, policy)
+    if (!responseHeaders?.['Access-Control-Allow-Origin']) return responseHeaders ?? {}
     return {
-      ...answer,
+      ...responseHeaders,
       'Access-Control-Allow-Methods': methods,
       'Access-Control-Allow-Headers': ALLOWED_HEADERS,
       'Access-Control-Max-Age': MAX_AGE,

@@ -16,6 +16,7 @@ const ACCEPT_MS = SECOND / 2
  * ten does.
  */
 const SHORT_ITERATION_MS = 0.1
+/** How often the drain checks for first requests and for idle connections. */
 const CHECK_MS = 20
 
 /**
@@ -31,17 +32,17 @@ export async function drainHttp(
   server.prependListener('request', (_request, response) => {
     response.shouldKeepAlive = false
   })
-  await acceptWaiting(server)
+  await acceptQueued(server)
   // http.Server would also close connections whose first request is still on its way.
   NetServer.prototype.close.call(server)
   for (let waited = 0; waited < FIRST_REQUEST_MS && limiter.awaitsFirstRequest(); waited += CHECK_MS)
     await wait(CHECK_MS)
-  const closing = setInterval(() => server.closeIdleConnections(), CHECK_MS)
+  const idleCheck = setInterval(() => server.closeIdleConnections(), CHECK_MS)
   server.closeIdleConnections()
   const deadline = new AbortController()
   await Promise.race([closed, wait(ANSWERS_MS, undefined, { signal: deadline.signal }).catch(() => {})])
   deadline.abort()
-  clearInterval(closing)
+  clearInterval(idleCheck)
   server.closeAllConnections()
   await closed
 }
@@ -51,7 +52,7 @@ export async function drainHttp(
  * that few can have arrived since it polled the queue. The kernel resets connections that are still queued when the
  * socket is closed, and a proxy answers 502 for a POST that it has sent on one of them.
  */
-async function acceptWaiting(server: Server): Promise<void> {
+async function acceptQueued(server: Server): Promise<void> {
   let accepted = 0
   const onConnection = () => {
     accepted++
@@ -60,10 +61,10 @@ async function acceptWaiting(server: Server): Promise<void> {
   // The current iteration may have polled the queue before the last connection arrived.
   await nextIteration()
   const deadline = performance.now() + ACCEPT_MS
-  for (let began = performance.now(); began < deadline; began = performance.now()) {
+  for (let startedAt = performance.now(); startedAt < deadline; startedAt = performance.now()) {
     const before = accepted
     await nextIteration()
-    if (accepted === before && performance.now() - began < SHORT_ITERATION_MS) break
+    if (accepted === before && performance.now() - startedAt < SHORT_ITERATION_MS) break
   }
   server.off('connection', onConnection)
 }

@@ -2,10 +2,10 @@ import { createEntry, type Entry, LinkedList } from './linked-list.ts'
 import { createRefusalCounts } from './refusal-counts.ts'
 
 /**
- * Maximum number of requests that start on arrival in one turn of the event loop, unless they take longer than a slice:
- * about 50 µs each.
+ * Maximum number of requests that start on arrival in one turn of the event loop: fewer if together they take longer
+ * than MIN_SLICE_MS. A request takes about 50 µs.
  */
-const STARTED_ON_ARRIVAL = 16
+const MAX_STARTED_ON_ARRIVAL = 16
 /**
  * Bounds of the slice: how long queued requests are handled in one turn of the event loop. A slice is as long as all
  * other work (agents' frames, new connections) took since the previous turn, so that queued requests get half of the
@@ -19,20 +19,17 @@ const MAX_SLICE_MS = 10
  * rounds: a page that takes 10 ms counts as a hundred exchanges.
  */
 const QUANTUM_MS = 0.1
-/**
- * Bounds on remembering the used time of networks that have no queued request: how many networks, from how many
- * milliseconds on, and for how long.
- */
+/** Maximum number of networks without queued requests whose used time is remembered. */
 const MAX_IDLE_NETWORKS = 10_000
+/** A shorter used time is not remembered. */
 const MIN_USED_MS = 1
-const IDLE_FOR_MS = 1000
-/**
- * The one of four turns that serves noisy networks while others wait, so that they are slowed down but still served.
- */
+/** Remembered used times are cleared at this interval. */
+const CLEAR_INTERVAL_MS = 1000
+/** The turn, out of four, in which noisy networks go first, so that they are slowed down but still served. */
 const TURN_OF_NOISY = 0
-/** The one of four turns that serves unknown networks while known ones wait. */
+/** The turn, out of four, in which unknown networks go before known ones. */
 const TURN_OF_UNKNOWN = 2
-const TURNS = 4
+const TURNS_PER_CYCLE = 4
 /** Maximum number of queued requests of one flow; further ones are refused. */
 export const MAX_QUEUED_PER_FLOW = 1000
 /**
@@ -45,7 +42,7 @@ export interface Flow {
   id: string
   network: string
   /** Calls `drop` when the client disconnects, so that a queued request is removed. */
-  whenGone(drop: () => void): void
+  onDisconnect(drop: () => void): void
 }
 
 export interface FairQueue {
@@ -58,17 +55,17 @@ export interface FairQueue {
   /** As `start`, for work that takes milliseconds: it is always queued. */
   startLong(flow: Flow, work: () => void): boolean
   /** Counts a refused request of this network. */
-  refused(network: string): void
-  /** Whether many requests of a network were refused lately, so that it yields to others. */
+  countRefusal(network: string): void
+  /** Whether many requests of a network were refused lately, so that all others have priority over it. */
   isNoisy(network: string): boolean
 }
 
 /**
  * Fair queueing (RFC 970) of requests on one event loop: deficit round-robin over the networks, by the time that their
- * requests take, and within a network round-robin over its flows. So a burst of one client delays only itself, and a client
- * that invents a credential for each request takes turns only from its own network. Networks without a recent sign-in
- * yield to those that have one, and networks with many refusals to all others, so that a flood from a thousand networks
- * does not delay the people who use the service.
+ * requests take, and within a network round-robin over its flows. So a burst of one client delays only that client, and
+ * a client that invents a credential for each request takes turns only from its own network. Known networks
+ * (known-networks.ts) have priority over unknown ones, and all others have priority over networks with many refusals, so
+ * that a flood from a thousand networks does not delay the people who use the service.
  *
  * While the process keeps up, nothing waits, and the queue costs one comparison per request.
  *
@@ -79,9 +76,9 @@ export function createFairQueue(
   isKnown: (network: string) => boolean,
   clock: () => number = () => performance.now(),
 ): FairQueue {
-  const known = createRoundRobin(clock)
-  const unknown = createRoundRobin(clock)
-  const noisy = createRoundRobin(clock)
+  const knownNetworks = createRoundRobin(clock)
+  const unknownNetworks = createRoundRobin(clock)
+  const noisyNetworks = createRoundRobin(clock)
   const refusals = createRefusalCounts(clock)
   let startedInTurn = 0
   let isTurnScheduled = false
@@ -96,7 +93,7 @@ export function createFairQueue(
   return {
     start(flowOf, work) {
       scheduleTurn()
-      if (waiting() === 0 && mayStartOnArrival()) {
+      if (countQueued() === 0 && mayStartOnArrival()) {
         work()
         return true
       }
@@ -106,30 +103,30 @@ export function createFairQueue(
       scheduleTurn()
       return enqueue(flow, work)
     },
-    refused: refusals.count,
+    countRefusal: refusals.count,
     isNoisy: refusals.isNoisy,
   }
 
   function mayStartOnArrival(): boolean {
     const isLate = startedInTurn > 0 && clock() - scheduledAt >= MIN_SLICE_MS
-    if (isLate || startedInTurn >= STARTED_ON_ARRIVAL) return false
+    if (isLate || startedInTurn >= MAX_STARTED_ON_ARRIVAL) return false
     startedInTurn++
     return true
   }
 
-  function enqueue({ id, network, whenGone }: Flow, work: () => void): boolean {
-    const drop = queueOf(network).add({ id, network }, work, waiting() >= MAX_QUEUED)
-    if (drop) whenGone(drop)
+  function enqueue({ id, network, onDisconnect }: Flow, work: () => void): boolean {
+    const drop = queueOf(network).add({ id, network }, work, countQueued() >= MAX_QUEUED)
+    if (drop) onDisconnect(drop)
     return drop !== null
   }
 
   function queueOf(network: string): RoundRobin {
-    if (refusals.isNoisy(network)) return noisy
-    return isKnown(network) ? known : unknown
+    if (refusals.isNoisy(network)) return noisyNetworks
+    return isKnown(network) ? knownNetworks : unknownNetworks
   }
 
-  function waiting(): number {
-    return known.waiting + unknown.waiting + noisy.waiting
+  function countQueued(): number {
+    return knownNetworks.waiting + unknownNetworks.waiting + noisyNetworks.waiting
   }
 
   function scheduleTurn(): void {
@@ -142,10 +139,10 @@ export function createFairQueue(
   function takeTurn(): void {
     isTurnScheduled = false
     startedInTurn = 0
-    if (waiting() === 0) return
+    if (countQueued() === 0) return
     const now = clock()
-    const rest = isContinued ? now - scheduledAt : 0
-    sliceEnd = now + Math.min(MAX_SLICE_MS, Math.max(MIN_SLICE_MS, rest))
+    const otherWorkMs = isContinued ? now - scheduledAt : 0
+    sliceEnd = now + Math.min(MAX_SLICE_MS, Math.max(MIN_SLICE_MS, otherWorkMs))
     startNext()
   }
 
@@ -153,7 +150,7 @@ export function createFairQueue(
     const now = clock()
     running?.charge(now - running.at)
     running = null
-    isContinued = waiting() > 0
+    isContinued = countQueued() > 0
     if (!isContinued) return
     if (now < sliceEnd) {
       run(next(), now)
@@ -163,7 +160,7 @@ export function createFairQueue(
     }
   }
 
-  function run({ work, charge }: Taken, now: number): void {
+  function run({ work, charge }: DequeuedWork, now: number): void {
     running = { charge, at: now }
     work()
     queueMicrotask(afterMicrotasks)
@@ -177,19 +174,21 @@ export function createFairQueue(
     process.nextTick(startNext)
   }
 
-  function next(): Taken {
+  function next(): DequeuedWork {
     turns++
-    if (turns % TURNS === TURN_OF_NOISY) return firstWaiting(noisy, known, unknown)
-    if (turns % TURNS === TURN_OF_UNKNOWN) return firstWaiting(unknown, known, noisy)
-    return firstWaiting(known, unknown, noisy)
+    if (turns % TURNS_PER_CYCLE === TURN_OF_NOISY)
+      return firstWaiting(noisyNetworks, knownNetworks, unknownNetworks)
+    if (turns % TURNS_PER_CYCLE === TURN_OF_UNKNOWN)
+      return firstWaiting(unknownNetworks, knownNetworks, noisyNetworks)
+    return firstWaiting(knownNetworks, unknownNetworks, noisyNetworks)
   }
 }
 
-function firstWaiting(...queues: RoundRobin[]): Taken {
-  return queues.find(queue => queue.waiting > 0)!.take()
+function firstWaiting(...queues: RoundRobin[]): DequeuedWork {
+  return queues.find(queue => queue.waiting > 0)!.dequeue()
 }
 
-interface Taken {
+interface DequeuedWork {
   work: () => void
   /** Charges the network for the time that the work took. */
   charge(ms: number): void
@@ -197,7 +196,7 @@ interface Taken {
 
 /** The queued requests of one network. */
 interface NetworkQueue {
-  flows: Turns<LinkedList<() => void>>
+  flows: TurnOrder<LinkedList<() => void>>
   count: number
   /** Time that its requests took, less the time it was credited since. */
   usedMs: number
@@ -206,15 +205,15 @@ interface NetworkQueue {
 type RoundRobin = ReturnType<typeof createRoundRobin>
 
 function createRoundRobin(clock: () => number) {
-  const networks = createTurns<NetworkQueue>()
-  const absent = createUsedTimes(clock)
+  const networks = createTurnOrder<NetworkQueue>()
+  const usedTimesOfIdle = createUsedTimes(clock)
   let waiting = 0
   return {
     get waiting() {
       return waiting
     },
     /**
-     * @param isFull whether MAX_WAITING is reached, so that a network may only have its share
+     * @param isFull whether MAX_QUEUED is reached, so that a network may only have its share
      * @returns a function that removes the work if it is still queued; null if the flow or the network has too many
      */
     add(
@@ -222,58 +221,62 @@ function createRoundRobin(clock: () => number) {
       work: () => void,
       isFull: boolean,
     ): (() => void) | null {
-      const own = networks.get(network) ?? { flows: createTurns(), count: 0, usedMs: absent.take(network) }
-      const works = own.flows.get(id) ?? new LinkedList()
+      const queue = networks.get(network) ?? {
+        flows: createTurnOrder(),
+        count: 0,
+        usedMs: usedTimesOfIdle.remove(network),
+      }
+      const works = queue.flows.get(id) ?? new LinkedList()
       if (works.size >= MAX_QUEUED_PER_FLOW) return null
-      if (isFull && own.count >= Math.max(1, MAX_QUEUED / (networks.size + 1))) return null
+      if (isFull && queue.count >= Math.max(1, MAX_QUEUED / (networks.size + 1))) return null
       const entry = createEntry(work)
       works.append(entry)
-      own.flows.add(id, works)
-      networks.add(network, own)
-      own.count++
+      queue.flows.add(id, works)
+      networks.add(network, queue)
+      queue.count++
       waiting++
       return () => {
         if (!works.remove(entry)) return
-        own.count--
+        queue.count--
         waiting--
-        if (works.size === 0) own.flows.remove(id)
-        if (own.count > 0) return
+        if (works.size === 0) queue.flows.remove(id)
+        if (queue.count > 0) return
         networks.remove(network)
-        remember(network, own)
+        rememberUsedTime(network, queue)
       }
     },
-    take(): Taken {
-      let { name: network, queue: own } = networks.first()
-      while (own.usedMs >= QUANTUM_MS) {
-        own.usedMs -= QUANTUM_MS
+    dequeue(): DequeuedWork {
+      let { name: network, queue } = networks.first()
+      while (queue.usedMs >= QUANTUM_MS) {
+        queue.usedMs -= QUANTUM_MS
         networks.endTurn(true)
-        ;({ name: network, queue: own } = networks.first())
+        ;({ name: network, queue } = networks.first())
       }
-      const works = own.flows.first().queue
+      const works = queue.flows.first().queue
       const entry = works.first!
       works.remove(entry)
-      own.count--
+      queue.count--
       waiting--
-      own.flows.endTurn(works.size > 0)
-      if (own.count > 0) networks.endTurn(true)
+      queue.flows.endTurn(works.size > 0)
+      if (queue.count > 0) networks.endTurn(true)
       else networks.remove(network)
-      return { work: entry.value, charge: ms => charge(network, own, ms) }
+      return { work: entry.value, charge: ms => charge(network, queue, ms) }
     },
   }
 
-  function charge(network: string, own: NetworkQueue, ms: number): void {
-    own.usedMs += ms
-    const present = networks.get(network)
-    if (present !== own) remember(network, own, present)
+  function charge(network: string, queue: NetworkQueue, ms: number): void {
+    queue.usedMs += ms
+    const currentQueue = networks.get(network)
+    if (currentQueue !== queue) rememberUsedTime(network, queue, currentQueue)
   }
 
   /**
    * Remembers the used time of a network that has left the queue, for its next request, which may be queued already.
    */
-  function remember(network: string, { usedMs }: NetworkQueue, present?: NetworkQueue): void {
+  function rememberUsedTime(network: string, { usedMs }: NetworkQueue, currentQueue?: NetworkQueue): void {
     if (usedMs < MIN_USED_MS) return
-    if (present) present.usedMs += usedMs
-    else absent.add(network, usedMs)
+    if (currentQueue) currentQueue.usedMs += usedMs
+    else usedTimesOfIdle.add(network, usedMs)
   }
 }
 
@@ -287,7 +290,7 @@ function createUsedTimes(clock: () => number) {
   return {
     add(network: string, ms: number): void {
       const now = clock()
-      if (now - clearedAt >= IDLE_FOR_MS) {
+      if (now - clearedAt >= CLEAR_INTERVAL_MS) {
         times.clear()
         clearedAt = now
       }
@@ -295,7 +298,7 @@ function createUsedTimes(clock: () => number) {
       if (before === undefined && times.size >= MAX_IDLE_NETWORKS) return
       times.set(network, (before ?? 0) + ms)
     },
-    take(network: string): number {
+    remove(network: string): number {
       const ms = times.get(network) ?? 0
       times.delete(network)
       return ms
@@ -304,18 +307,18 @@ function createUsedTimes(clock: () => number) {
 }
 
 /** Named queues in the order in which they take turns. */
-interface Turns<Queue> {
+interface TurnOrder<Queue> {
   readonly size: number
   get(name: string): Queue | undefined
-  /** Appends a queue that has no turn yet. */
+  /** Appends a queue, unless it is in the order already. */
   add(name: string, queue: Queue): void
   remove(name: string): void
   first(): { name: string; queue: Queue }
-  /** Moves the first queue to the end, or removes it if it is empty. */
+  /** Moves the first queue to the end, or removes it if no work waits in it. */
   endTurn(isWaiting: boolean): void
 }
 
-function createTurns<Queue>(): Turns<Queue> {
+function createTurnOrder<Queue>(): TurnOrder<Queue> {
   const entries = new Map<string, Entry<{ name: string; queue: Queue }>>()
   const order = new LinkedList<{ name: string; queue: Queue }>()
   return {

@@ -33,7 +33,7 @@ import type { User } from '../users/user.ts'
 import type { Users } from '../users/users.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
 
-/** What the HTTP layer needs from the service; tests may provide a part of it. */
+/** What the HTTP layer needs from the service. */
 export interface HttpPorts {
   agentTokens: AgentTokens
   limiter: Pick<KeyLimiter, 'take'>
@@ -99,7 +99,7 @@ export interface PersonExports {
 export interface HealthCheck {
   name: string
   ok: boolean
-  /** Whether the node is not ready if it fails. */
+  /** Whether a failure makes the node not ready. */
   required: boolean
   /** One sentence for the operator, without secrets. */
   detail?: string
@@ -114,7 +114,7 @@ export interface MetricsSource {
   render(): Promise<{ type: string; body: string }>
 }
 
-/** One response, as metrics count it. */
+/** What the metrics count of one response. */
 export interface ObservedAnswer {
   method: string
   /** The declared path, never the requested one; `pages` for a page, `unknown` if no route matched. */

@@ -49,11 +49,11 @@ const MAX_HEADER_BYTES = 16 * 1024
 const MAX_HEADERS = 100
 /** Pipelined requests of one connection that wait for an earlier response; few clients send any. */
 const MAX_PIPELINED = 64
-/** As MAX_PIPELINED, for all connections together; each request takes some kilobytes of memory. */
+/** Maximum number of such requests of all connections together; each takes some kilobytes of memory. */
 const MAX_PIPELINED_TOGETHER = 4_000
 
 /**
- * The HTTP server: with a strict parser, and short timeouts for slow senders.
+ * Creates the HTTP server, with a strict parser, and short timeouts for slow senders.
  *
  * @param upgrade takes over the socket of an upgrade request, and resolves with whether it was upgraded; never rejects
  */
@@ -88,7 +88,7 @@ export function createHttpServer(
       keepAliveTimeout: timeouts.keepAliveMs,
       maxHeaderSize: MAX_HEADER_BYTES,
       insecureHTTPParser: false,
-      // Refused below, with a problem document as all invalid requests.
+      // `namesOneHost` refuses such requests, with a problem document as for all invalid requests.
       requireHostHeader: false,
       // Other upgrades that clients offer (`Upgrade: h2c`) are ignored.
       shouldUpgradeCallback: request =>
@@ -109,9 +109,10 @@ export function createHttpServer(
   return Object.assign(server, { drain: () => drainHttp(server, limiter) })
 
   function onRequest(incoming: IncomingMessage, outgoing: ServerResponse): void {
-    // A response without a socket waits for the one before: pipelined requests are handled one by one.
+    // A response has no socket while an earlier response of its connection is unfinished: pipelined requests are
+    // handled one after the other.
     if (outgoing.socket) admit(incoming, outgoing)
-    else if (!pipeline.add(incoming.socket)) cut(incoming)
+    else if (!pipeline.add(incoming.socket)) closeConnection(incoming)
     else
       outgoing.once('socket', () => {
         pipeline.remove(incoming.socket)
@@ -124,7 +125,7 @@ export function createHttpServer(
    * Closes the connection. A packet may hold hundreds of pipelined requests, and Node would destroy each remaining one
    * with an error and a stack trace.
    */
-  function cut(incoming: IncomingMessage): void {
+  function closeConnection(incoming: IncomingMessage): void {
     incoming.socket.destroy()
     incoming.destroy()
   }
@@ -132,7 +133,7 @@ export function createHttpServer(
   function admit(incoming: IncomingMessage, outgoing: ServerResponse): void {
     // Listens to `close` of the request: on its connection, listeners would accumulate with each request.
     const isAdmitted = app.admit(incoming, incoming, () => {
-      if (!incoming.socket.destroyed) begin(incoming, outgoing)
+      if (!incoming.socket.destroyed) handle(incoming, outgoing)
     })
     if (isAdmitted) return
     const requestId = newRequestId(clock.now())
@@ -141,7 +142,7 @@ export function createHttpServer(
   }
 
   function onUpgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
-    // The connection may break while it waits, before the hub listens for errors.
+    // The connection may break while the upgrade is queued, before the hub listens for errors.
     socket.on('error', destroySocket)
     const isAdmitted = app.admit(request, socket, async () => {
       limiter.release(socket)
@@ -152,7 +153,7 @@ export function createHttpServer(
     if (!isAdmitted) socket.destroy()
   }
 
-  function begin(incoming: IncomingMessage, outgoing: ServerResponse): void {
+  function handle(incoming: IncomingMessage, outgoing: ServerResponse): void {
     if (!namesOneHost(incoming) || !app.serveDirectly(incoming, outgoing)) void listener(incoming, outgoing)
   }
 
@@ -179,7 +180,7 @@ export function createHttpServer(
       socket.destroy()
       return
     }
-    endWith(socket, PARSER_REFUSALS[error.code ?? ''] ?? MALFORMED)
+    endWith(socket, PARSER_REFUSALS[error.code ?? ''] ?? MALFORMED_REQUEST)
   }
 
   /** CONNECT (RFC 9110 section 9.3.6) requests a tunnel. Without this listener Node would close the connection. */
@@ -205,44 +206,44 @@ export function createHttpServer(
   }
 }
 
-/** Not a closure: as a listener of a connection of an agent, it would retain the request and its credentials. */
+/** Not a closure: one that listens on an agent's connection would retain the request and its credentials. */
 function destroySocket(this: Duplex): void {
   this.destroy()
 }
 
 /** Counts the requests of each connection that wait for an earlier response. */
 function createPipeline() {
-  const waiting = new Map<Socket, number>()
+  const waitingRequests = new Map<Socket, number>()
   let total = 0
   return {
     /** False if the connection, or all connections together, have too many: the connection must be closed. */
     add(socket: Socket): boolean {
-      const count = waiting.get(socket) ?? 0
+      const count = waitingRequests.get(socket) ?? 0
       if (count >= MAX_PIPELINED || total >= MAX_PIPELINED_TOGETHER) return false
-      if (count === 0) socket.once('close', forget)
-      waiting.set(socket, count + 1)
+      if (count === 0) socket.once('close', removeSocket)
+      waitingRequests.set(socket, count + 1)
       total++
       return true
     },
     remove(socket: Socket): void {
-      const count = waiting.get(socket)
+      const count = waitingRequests.get(socket)
       if (count === undefined) return
       total--
-      waiting.set(socket, count - 1)
-      if (count === 1) forget.call(socket)
+      waitingRequests.set(socket, count - 1)
+      if (count === 1) removeSocket.call(socket)
     },
   }
 
-  function forget(this: Socket): void {
-    this.off('close', forget)
-    total -= waiting.get(this) ?? 0
-    waiting.delete(this)
+  function removeSocket(this: Socket): void {
+    this.off('close', removeSocket)
+    total -= waitingRequests.get(this) ?? 0
+    waitingRequests.delete(this)
   }
 }
 
 /**
- * A request with two Host headers could be routed by a proxy as another one than here (RFC 9112 section 3.2); Node
- * keeps the first. HTTP/1.0 needs none.
+ * Whether a request has exactly one Host header (RFC 9112 section 3.2); HTTP/1.0 needs none. Of two Host headers Node
+ * keeps the first, and a proxy might have routed the request by the second.
  */
 function namesOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
   let hosts = 0
@@ -261,16 +262,16 @@ interface Refusal {
   allow?: string
 }
 
-const ALLOWED = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
+const ALLOWED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
 const NO_TUNNEL: Refusal = {
   status: 405,
-  detail: `This server is not a proxy and opens no tunnels. It supports ${ALLOWED}.`,
+  detail: `This server is not a proxy and opens no tunnels. It supports ${ALLOWED_METHODS}.`,
   code: 'method_not_allowed',
-  allow: ALLOWED,
+  allow: ALLOWED_METHODS,
 }
 
-const MALFORMED: Refusal = {
+const MALFORMED_REQUEST: Refusal = {
   status: 400,
   detail: 'This is not a well-formed HTTP request.',
   code: 'invalid_request',

@@ -3,8 +3,8 @@ import { invalidRequest } from '../errors.ts'
 import type { Route } from './route.ts'
 
 /**
- * Optional for a refresh, where it distinguishes a retry from a stolen token, so it must not be guessable. Required for
- * a charge, where any number that the app has not used before is enough.
+ * `optional` is for a refresh, where the key distinguishes a retry from a stolen token and so must not be guessable.
+ * `required` is for a charge, where any text that the app has not used before is enough.
  */
 export const IDEMPOTENCY_KEYS = {
   optional: {
@@ -22,11 +22,11 @@ export const IDEMPOTENCY_KEYS = {
 /** @throws KeywayError `invalid_request` */
 export function readIdempotencyKey(
   incoming: IncomingMessage,
-  wanted: Route['idempotencyKey'],
+  requirement: Route['idempotencyKey'],
 ): string | null {
-  const values = wanted ? incoming.headersDistinct['idempotency-key'] : undefined
-  if (!wanted || (values === undefined && wanted === 'optional')) return null
-  const { pattern, rule, example } = IDEMPOTENCY_KEYS[wanted]
+  const values = requirement ? incoming.headersDistinct['idempotency-key'] : undefined
+  if (!requirement || (values === undefined && requirement === 'optional')) return null
+  const { pattern, rule, example } = IDEMPOTENCY_KEYS[requirement]
   if (values?.length === 1 && pattern.test(values[0]!)) return values[0]!
   const message = `must be sent once, ${rule}, for example "${example}"`
   throw invalidRequest([{ field: 'Idempotency-Key', message }])

@@ -13,12 +13,12 @@ import { scopes } from './key-scopes.ts'
 
 const EXAMPLE_HASH = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'
 
-/** SHA-256 as stored, of 64 hexadecimal digits. */
+/** Converts 64 hexadecimal digits to the stored form of a SHA-256 (base64url). */
 const sha256 = parsed('the SHA-256 of the whole key as 64 hexadecimal digits', EXAMPLE_HASH, digits =>
   /^[0-9a-f]{64}$/i.test(digits) ? Buffer.from(digits, 'hex').toString('base64url') : null,
 )
 
-/** Visible ASCII only, since it is shown. */
+/** Visible ASCII only, since pages and mails show the prefix. */
 const prefix = parsed('the first characters of the key, 1 to 12', 'sk_live_4eC3', start =>
   /^[\x21-\x7e]{1,12}$/.test(start) ? start : null,
 )

@@ -12,29 +12,31 @@ import {
 } from '../limits/limit.ts'
 import { expected, optional, parsed, strict, wholeNumber } from './body-fields.ts'
 
-const AMOUNT = 'a positive decimal with at most 6 places, at most 1000000'
+const AMOUNT_RULE = 'a positive decimal with at most 6 places, at most 1000000'
 
-export const requests = atMostOneOf(
+export const requestLimits = atMostOneOf(
   REQUEST_WINDOWS,
-  strict({ limit: from(1, MAX_REQUEST_LIMIT, 100), per: oneOf(REQUEST_WINDOWS, 'minute') }),
+  strict({ limit: wholeNumberBetween(1, MAX_REQUEST_LIMIT, 100), per: oneOf(REQUEST_WINDOWS, 'minute') }),
   '[{"limit": 100, "per": "minute"}]',
 )
-const spend = atMostOneOf(
+const spendLimits = atMostOneOf(
   SPEND_PERIODS,
-  strict({ amount: parsed(AMOUNT, '5.00', parseAmount), per: oneOf(SPEND_PERIODS, 'day') }),
+  strict({ amount: parsed(AMOUNT_RULE, '5.00', parseAmount), per: oneOf(SPEND_PERIODS, 'day') }),
   '[{"amount": "5.00", "per": "day"}]',
 )
 const quota = strict({
-  remaining: optional(from(0, MAX_QUOTA, 1000)),
-  refill: optional(strict({ amount: from(1, MAX_QUOTA, 1000), every: oneOf(REFILL_PERIODS, 'month') })),
+  remaining: optional(wholeNumberBetween(0, MAX_QUOTA, 1000)),
+  refill: optional(
+    strict({ amount: wholeNumberBetween(1, MAX_QUOTA, 1000), every: oneOf(REFILL_PERIODS, 'month') }),
+  ),
 }).refine(({ remaining, refill }) => remaining !== undefined || refill !== undefined, {
   error: 'must have remaining, refill or both, for example {"remaining": 1000}',
 })
 
 /** The limits of a key in a request body; an empty object means no limits. */
 export const limits = strict({
-  requests: optional(requests),
-  spend: optional(spend),
+  requests: optional(requestLimits),
+  spend: optional(spendLimits),
   quota: optional(quota),
 })
   .transform(
@@ -52,10 +54,10 @@ export const limits = strict({
     examples: [{ requests: [{ limit: 100, per: 'minute' }], spend: [{ amount: '5.00', per: 'day' }] }],
   })
 
-/** @param left the remaining quotas, by their ids */
+/** @param remainingQuotas the remaining quotas, by their ids */
 export function limitsObject(
   { requests, spend, quota }: Limits,
-  left: ReadonlyMap<string, number>,
+  remainingQuotas: ReadonlyMap<string, number>,
 ): KeyLimits {
   return {
     ...(requests.length > 0 && { requests: requests.map(({ limit, per }) => ({ limit, per })) }),
@@ -63,20 +65,22 @@ export function limitsObject(
       spend: spend.map(({ amount, per }) => ({ amount: formatMoney(amount), per })),
     }),
     ...(quota && {
-      quota: { remaining: left.get(quota.id) ?? 0, ...(quota.refill && { refill: quota.refill }) },
+      quota: { remaining: remainingQuotas.get(quota.id) ?? 0, ...(quota.refill && { refill: quota.refill }) },
     }),
   }
 }
 
-function from(least: number, most: number, example: number) {
-  return wholeNumber(`a whole number from ${least} to ${most}`, example, least, most)
+function wholeNumberBetween(min: number, max: number, example: number) {
+  return wholeNumber(`a whole number from ${min} to ${max}`, example, min, max)
 }
 
 function oneOf<const Names extends readonly string[]>(names: Names, example: Names[number]) {
   return z.enum(names, { error: expected(`one of ${names.join(', ')}`, JSON.stringify(example)) })
 }
 
-/** In the order of the windows, so that equal limits are equal lists. */
+/**
+ * A list with at most one entry for each name, sorted in the order of the names, so that equal limits are equal lists.
+ */
 function atMostOneOf<Entry extends z.ZodType<{ per: string }>>(
   names: readonly string[],
   entry: Entry,

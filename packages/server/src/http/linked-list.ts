@@ -1,5 +1,5 @@
 /**
- * An entry of a `LinkedList`: linked while it is in one, and without references to others afterwards.
+ * An entry of a `LinkedList`. `isLinked` while it is in a list; afterwards it has no references to other entries.
  */
 export interface Entry<Value> {
   readonly value: Value
@@ -42,7 +42,7 @@ export class LinkedList<Value> implements Iterable<Value> {
     this.#size++
   }
 
-  /** Removes an entry of this list. False: it is in none. */
+  /** Removes an entry of this list. Returns false if the entry is in no list. */
   remove(entry: Entry<Value>): boolean {
     if (!entry.isLinked) return false
     if (entry.before) entry.before.after = entry.after

@@ -17,25 +17,29 @@ export interface HeldPort {
  */
 export async function holdFreePort(config: Config): Promise<HeldPort> {
   const holder = createServer(socket => socket.destroy())
-  await take(holder, () => holder.listen(0, config.host), config)
+  await startListening(holder, () => holder.listen(0, config.host), config)
   const { port } = holder.address() as AddressInfo
-  const renamed = (url: string) => url.replace(/^http:\/\/localhost:0(?=\/|$)/, `http://localhost:${port}`)
+  const withPort = (url: string) => url.replace(/^http:\/\/localhost:0(?=\/|$)/, `http://localhost:${port}`)
   return {
-    config: { ...config, port, publicUrl: renamed(config.publicUrl), verifyUrl: renamed(config.verifyUrl) },
+    config: { ...config, port, publicUrl: withPort(config.publicUrl), verifyUrl: withPort(config.verifyUrl) },
     holder,
   }
 }
 
 /**
- * Listens on the configured host and port, or on the socket that holds the port already.
+ * Listens on the configured host and port, or on the socket of `holder`, which holds the port already.
  *
- * @throws ConfigError if that is not possible
+ * @throws ConfigError if the port is in use or may not be used
  */
 export async function listen(server: Server, config: Config, holder?: NetServer): Promise<void> {
-  await take(server, () => (holder ? server.listen(holder) : server.listen(config.port, config.host)), config)
+  await startListening(
+    server,
+    () => (holder ? server.listen(holder) : server.listen(config.port, config.host)),
+    config,
+  )
 }
 
-async function take(server: NetServer, start: () => void, { host, port }: Config): Promise<void> {
+async function startListening(server: NetServer, start: () => void, { host, port }: Config): Promise<void> {
   start()
   try {
     await once(server, 'listening')

@@ -9,9 +9,9 @@ import { isLoopbackName } from './caller.ts'
  */
 export function loopbackRedirect(incoming: IncomingMessage, publicUrl: string): string | null {
   const { method, headers, url = '/' } = incoming
-  const own = new URL(publicUrl)
-  if (method !== 'GET' || !isLoopbackName(own.hostname) || !wantsPage(incoming)) return null
+  const ownUrl = new URL(publicUrl)
+  if (method !== 'GET' || !isLoopbackName(ownUrl.hostname) || !wantsPage(incoming)) return null
   const host = URL.parse(`http://${headers.host ?? ''}`)
-  if (!host || !isLoopbackName(host.hostname) || host.hostname === own.hostname) return null
+  if (!host || !isLoopbackName(host.hostname) || host.hostname === ownUrl.hostname) return null
   return url.startsWith('/') ? publicUrl + url : null
 }

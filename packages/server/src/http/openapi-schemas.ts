@@ -5,8 +5,8 @@ import { EXAMPLE_IDS } from './example-ids.ts'
 import type { DocumentedAnswer } from './route.ts'
 
 /*
- * Schemas of responses, with one example each. The OpenAPI document is generated from them, and the tests validate every
- * response against them.
+ * Schemas of responses, each with an example. The OpenAPI document is generated from them, and the tests validate
+ * every response against them.
  */
 
 const id = z.uuid()
@@ -15,7 +15,7 @@ const count = z.int().min(0)
 const nullable = <Schema extends z.ZodType>(schema: Schema) => z.union([schema, z.null()])
 
 const EXAMPLE_AT = '2026-11-20T19:22:00.000Z'
-const LATER = '2026-12-20T19:22:00.000Z'
+const EXAMPLE_LATER = '2026-12-20T19:22:00.000Z'
 export const EXAMPLE_KEY = 'svc_EXAMPLEexample0000000000000000EX'
 export const JWT_EXAMPLE = 'eyJhbGciOiJFZERTQSJ9.eyJleGFtcGxlIjp0cnVlfQ.c2lnbmF0dXJl'
 
@@ -70,7 +70,7 @@ export const apiKeyExample = {
   created_at: EXAMPLE_AT,
   last_used_at: null,
   last_used_from: null,
-  expires_at: LATER,
+  expires_at: EXAMPLE_LATER,
   revoked_at: null,
   replaced_by: null,
   external_id: 'customer-42',
@@ -158,7 +158,7 @@ export const sessionItemExample = {
   id: EXAMPLE_IDS.session,
   created_at: EXAMPLE_AT,
   last_used_at: EXAMPLE_AT,
-  expires_at: LATER,
+  expires_at: EXAMPLE_LATER,
   app_id: 'console',
   client: 'curl/8.5.0',
   network: '203.0.113.7',

@@ -24,7 +24,7 @@ export function createOpenApi(
     const method = route.method.toLowerCase()
     paths[route.path] = { ...paths[route.path], [method]: operationOf(route, schemas) }
   }
-  // A schema with a name is added to the components.
+  // Called for its effect: it adds the named schema to the components.
   toSchema(problem, 'output', schemas)
   return {
     openapi: '3.1.0',
@@ -70,7 +70,7 @@ function operationOf(route: Route, schemas: Json): Json {
   }
 }
 
-/** Adds descriptions to the fields of a body whose schema has none. */
+/** Adds descriptions to those fields of a body whose schema has none. */
 function withDescriptions(schema: Json): Json {
   const fields = Object.entries((schema.properties ?? {}) as Record<string, Json>)
   const properties = fields.map(([name, field]) => {
@@ -84,7 +84,7 @@ function descriptionIn({ description, anyOf = [] }: Json): string | undefined {
   return (description as string) ?? (anyOf as Json[]).map(descriptionIn).find(Boolean)
 }
 
-/** A body as JSON, as a form, or as either. */
+/** The media types in which a route accepts its body: JSON, a form, or both. */
 function bodyContent({ form, example }: Route, schema: Json): Json {
   return {
     ...(!form?.only && { 'application/json': { schema, example } }),
@@ -146,12 +146,12 @@ function paramSchema(name: string): Json {
   return { schema: { type: 'string' }, example: 'rate_limited' }
 }
 
-function idempotencyHeader(wanted: 'optional' | 'required'): Json {
-  const { pattern, rule, example } = IDEMPOTENCY_KEYS[wanted]
+function idempotencyHeader(requirement: 'optional' | 'required'): Json {
+  const { pattern, rule, example } = IDEMPOTENCY_KEYS[requirement]
   return {
     name: 'Idempotency-Key',
     in: 'header',
-    required: wanted === 'required',
+    required: requirement === 'required',
     description: `${rule[0]!.toUpperCase()}${rule.slice(1)}; the same for a repetition.`,
     schema: { type: 'string', pattern: pattern.source },
     example,
@@ -206,7 +206,7 @@ export function errorCodesOf(route: Route): ErrorCode[] {
   return [...new Set(codes)]
 }
 
-/** The error codes of the OAuth endpoints. */
+/** The error responses of the OAuth endpoints, by status. */
 const OAUTH_ERRORS = {
   400: 'The request, the grant, the scope or the target is refused.',
   401: '`invalid_client`: the client did not authenticate.',
@@ -263,15 +263,15 @@ function problemExample(code: ErrorCode, publicUrl: string): Json {
   }
 }
 
-/** The JSON Schema of one schema. One with a name is added to the components and returned as a reference. */
+/** Converts a schema to JSON Schema. A named schema is added to the components, and a reference to it is returned. */
 function toSchema(schema: z.ZodType, io: 'input' | 'output', schemas: Json): Json {
   const { $schema, $defs, id, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' }) as Json
   for (const [name, definition] of Object.entries(($defs ?? {}) as Record<string, Json>)) {
     schemas[name] = withComponentRefs(withoutId(definition))
   }
-  const own = withComponentRefs(rest) as Json
-  if (typeof id !== 'string') return own
-  schemas[id] = own
+  const ownSchema = withComponentRefs(rest) as Json
+  if (typeof id !== 'string') return ownSchema
+  schemas[id] = ownSchema
   return { $ref: `#/components/schemas/${id}` }
 }
 

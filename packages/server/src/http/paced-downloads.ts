@@ -25,17 +25,17 @@ export function createPacing(
     ofAnswer(answer, incoming) {
       const { body, type } = answer
       const isDownload = body instanceof ReadableStream && type !== 'text/event-stream'
-      return isDownload ? { ...answer, body: paced(body, turnsOf(incoming)) } : answer
+      return isDownload ? { ...answer, body: pace(body, turnsOf(incoming)) } : answer
     },
     ofPage(response, incoming) {
       const isDownload = response.headers.has('Content-Disposition') && response.body !== null
-      return isDownload ? new Response(paced(response.body!, turnsOf(incoming)), response) : response
+      return isDownload ? new Response(pace(response.body!, turnsOf(incoming)), response) : response
     },
   }
 
   function turnsOf(incoming: IncomingMessage): () => Promise<void> {
     // A client that disconnects ends the download; a turn that is still queued then does nothing.
-    const flow = { ...flowOf(incoming), whenGone: () => {} }
+    const flow = { ...flowOf(incoming), onDisconnect: () => {} }
     return () =>
       new Promise((resolve, reject) => {
         if (!fairQueue.startLong(flow, resolve)) reject(overloaded())
@@ -43,13 +43,13 @@ export function createPacing(
   }
 }
 
-/** No read-ahead here: only the source stream may buffer. */
-function paced(download: ReadableStream, turn: () => Promise<void>): ReadableStream {
+/** Has no buffer of its own (`highWaterMark` 0): only the source stream may read ahead. */
+function pace(download: ReadableStream, turn: () => Promise<void>): ReadableStream {
   const reader = download.getReader()
   return new ReadableStream(
     {
       async pull(controller) {
-        // Otherwise a fast client would read the whole download in one turn of the event loop.
+        // Without this wait a fast client would read the whole download in one turn of the event loop.
         await nextTurn()
         await turn()
         const { value, done } = await reader.read()

@@ -5,14 +5,14 @@ import { notFound } from './not-found.ts'
 /** A parameter in a segment of a path, with the text around it: `{key_id}`, `sdk-{version}.tgz`. */
 const PARAMETER = /^([^{}]*)\{(\w+)\}([^{}]*)$/
 
-/** The path in the router's notation. */
+/** Converts a path to the notation of the router (Hono): `{key_id}` becomes `:key_id`. */
 export function routerPattern(path: string): string {
   return path
     .split('/')
     .map(segment => {
       const [, before, name, after] = PARAMETER.exec(segment) ?? []
       if (name === undefined) return segment
-      return before || after ? `:${name}{${literal(before!)}[^/]+${literal(after!)}}` : `:${name}`
+      return before || after ? `:${name}{${escapeDots(before!)}[^/]+${escapeDots(after!)}}` : `:${name}`
     })
     .join('/')
 }
@@ -26,7 +26,9 @@ export function segmentMatches(template: string, segment: string): boolean {
   )
 }
 
-/** Reads the parameters of a path from the segments that the router found. @throws KeywayError `not_found` */
+/**
+ * Creates a reader of a path's parameters from the segments that the router matched. @throws KeywayError `not_found`
+ */
 export function createParamsReader(
   path: string,
 ): (segmentOf: (name: string) => string | undefined) => Record<string, string> {
@@ -44,7 +46,7 @@ export function createParamsReader(
 }
 
 function readParam(name: string, value: string): string {
-  const known =
+  const valid =
     name === 'app_id'
       ? isAppId(value) || isClientUrl(value)
         ? value
@@ -52,10 +54,10 @@ function readParam(name: string, value: string): string {
       : name.endsWith('_id')
         ? parseId(value)
         : value
-  if (known === null) throw notFound()
-  return known
+  if (valid === null) throw notFound()
+  return valid
 }
 
-function literal(text: string): string {
+function escapeDots(text: string): string {
   return text.replaceAll('.', '\\.')
 }

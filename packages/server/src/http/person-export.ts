@@ -15,19 +15,19 @@ import { consentObject } from './routes/consents.ts'
 import { usageObject } from './usage-object.ts'
 import { userObject } from './user-object.ts'
 
-/** Rows that are read by one statement and held in memory. */
-const ROWS = 100
+/** Number of rows that are read by one statement and held in memory. */
+const ROWS_PER_READ = 100
 /**
- * Keys that are read by one statement. Fewer, since each may have 16 KiB of metadata: a piece takes a few milliseconds
- * of the event loop.
+ * Number of keys that are read by one statement. Fewer than other rows, since each key may have 16 KiB of metadata, so
+ * that a piece takes only a few milliseconds of the event loop.
  */
-const KEY_ROWS = 20
+const KEYS_PER_READ = 20
 /** Maximum number of mails in an export; far more than are retained for one person. */
-const MAILS = 1000
-/** Concurrent exports of one person; each may read hundreds of MiB. */
-const MAX_AT_ONCE = 2
-/** An export of which nothing was read for this long no longer counts as running. */
-const GIVEN_UP_AFTER = MINUTE
+const MAX_MAILS = 1000
+/** Maximum number of concurrent exports of one person; each may read hundreds of MiB. */
+const MAX_CONCURRENT_EXPORTS = 2
+/** An export from which the client has read nothing for this long no longer counts as running. */
+const ABANDONED_AFTER = MINUTE
 
 type Needs = Pick<HttpPorts, 'accounts' | 'apiKeys' | 'consents' | 'emailChanges' | 'sessions' | 'usage'> & {
   store: Pick<HttpPorts['store'], 'audit' | 'billing' | 'securityEvents' | 'outbox' | 'users'>
@@ -37,18 +37,18 @@ export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
   const { accounts, apiKeys, consents, emailChanges, sessions, usage, store } = needs
   const keyObjects = createKeyObjects(apiKeys, clock)
 
-  /** By person: the running exports, each with the time at which a piece was last read. */
-  const running = new Map<string, Map<object, Instant>>()
+  /** The running exports by the person's id, each with the time at which a piece was last read. */
+  const runningExports = new Map<string, Map<object, Instant>>()
 
   return {
     exportOf(user, reader, reauthenticate) {
       const encoder = new TextEncoder()
       const parts = partsOf(user, reader, reauthenticate)
-      const { wasRead, end } = begin(user.id)
+      const { markRead, end } = registerExport(user.id)
       return new ReadableStream(
         {
           async pull(controller) {
-            wasRead()
+            markRead()
             try {
               const { value, done } = await parts.next()
               if (!done) return controller.enqueue(encoder.encode(value))
@@ -69,24 +69,25 @@ export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
     },
   }
 
-  function begin(userId: string): { wasRead(): void; end(): void } {
-    const own = running.get(userId) ?? new Map<object, Instant>()
+  function registerExport(userId: string): { markRead(): void; end(): void } {
+    const exportsOfUser = runningExports.get(userId) ?? new Map<object, Instant>()
     const now = clock.now()
-    for (const [each, at] of own) if (at + GIVEN_UP_AFTER <= now) own.delete(each)
-    if (own.size >= MAX_AT_ONCE) throw tooMany()
+    for (const [each, at] of exportsOfUser) if (at + ABANDONED_AFTER <= now) exportsOfUser.delete(each)
+    if (exportsOfUser.size >= MAX_CONCURRENT_EXPORTS) throw tooManyExports()
     const id = {}
-    running.set(userId, own)
-    own.set(id, now)
+    runningExports.set(userId, exportsOfUser)
+    exportsOfUser.set(id, now)
     return {
-      wasRead: () => void own.set(id, clock.now()),
+      markRead: () => void exportsOfUser.set(id, clock.now()),
       end() {
-        own.delete(id)
-        if (own.size === 0 && running.get(userId) === own) running.delete(userId)
+        exportsOfUser.delete(id)
+        if (exportsOfUser.size === 0 && runningExports.get(userId) === exportsOfUser)
+          runningExports.delete(userId)
       },
     }
   }
 
-  /** Each part is a piece of the document. */
+  /** Yields the JSON document piece by piece. */
   async function* partsOf(
     user: User,
     reader: ExportReader,
@@ -103,45 +104,45 @@ export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
     const change = await emailChanges.pending(user.id)
     yield field('email_change', change && emailChangeObject(change))
     yield field('deletes_at', toRfc3339OrNull(user.deletesAt))
-    yield* list(
+    yield* listField(
       'ledger',
       page => accounts.ledger(user.id, page),
       async rows => rows.map(ledgerEntryObject),
     )
-    yield* list(
+    yield* listField(
       'api_keys',
       page => apiKeys.list(user.id, null, page),
       async rows => (await keyObjects.pageOf({ rows: [...rows], next: null })).data,
-      KEY_ROWS,
+      KEYS_PER_READ,
     )
-    yield* list(
+    yield* listField(
       'sessions',
       page => sessions.list(user.id, page),
       async rows => rows.map(objects.sessionObject),
     )
-    yield* list(
+    yield* listField(
       'consents',
       page => consents.list(user.id, page),
       async rows => rows.map(consentObject),
     )
-    yield* list(
+    yield* listField(
       'security_events',
       page => store.securityEvents.list(user.id, page),
       async rows => rows.map(securityEventObject),
     )
     yield field('mails', await mailsOf(user, reader))
-    // A day less than the retention, since the oldest day may end during the export.
+    // Without the oldest day, which may be pruned during the export.
     const from = oldestKept('day', clock.now()) + DAY
     const days = await usage.ofUser(user.id, { bucket: 'day', from })
     yield field('usage', days.filter(isUsed).map(usageObject))
-    if (reader === 'operator') yield* auditOf(user)
+    if (reader === 'operator') yield* auditField(user)
     yield '}\n'
 
-    async function* list<Row>(
+    async function* listField<Row>(
       name: string,
       read: (page: PageRequest) => Promise<Slice<Row>>,
       toObjects: (rows: readonly Row[]) => Promise<readonly unknown[]>,
-      limit = ROWS,
+      limit = ROWS_PER_READ,
     ): AsyncGenerator<string> {
       yield `,"${name}":[`
       let after: Position | null = null
@@ -149,20 +150,20 @@ export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
       do {
         if (!isFirst) await reauthenticate()
         const { rows, next }: Slice<Row> = await read({ limit, after })
-        yield joined(await toObjects(rows), isFirst)
+        yield serialize(await toObjects(rows), isFirst)
         isFirst = isFirst && rows.length === 0
         after = next
       } while (after)
       yield ']'
     }
 
-    async function* auditOf({ id }: User): AsyncGenerator<string> {
+    async function* auditField({ id }: User): AsyncGenerator<string> {
       yield ',"audit_events":['
       for (let last = 0, isFirst = true; ; isFirst = false) {
         await reauthenticate()
-        const rows = await store.audit.after(last, { subject: id }, ROWS)
-        yield joined(rows.map(auditEventObject), isFirst)
-        if (rows.length < ROWS) break
+        const rows = await store.audit.after(last, { subject: id }, ROWS_PER_READ)
+        yield serialize(rows.map(auditEventObject), isFirst)
+        if (rows.length < ROWS_PER_READ) break
         last = rows.at(-1)!.sequence
       }
       yield ']'
@@ -171,7 +172,7 @@ export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
 
   async function mailsOf({ email }: User, reader: ExportReader): Promise<unknown[]> {
     if (!email) return []
-    const rows = await store.outbox.recentFor(email, MAILS)
+    const rows = await store.outbox.recentFor(email, MAX_MAILS)
     return rows.map(objects.mailObject).map(({ last_error, ...mail }) =>
       // Responses of mail servers are shown to the operator only.
       reader === 'operator' ? { ...mail, last_error } : mail,
@@ -179,8 +180,8 @@ export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
   }
 }
 
-function tooMany(): KeywayError {
-  const detail = `${MAX_AT_ONCE} exports of this account are being read. Try again when one of them has ended.`
+function tooManyExports(): KeywayError {
+  const detail = `${MAX_CONCURRENT_EXPORTS} exports of this account are being read. Try again when one of them has ended.`
   return new KeywayError('rate_limited', detail, { retryAfter: 10 })
 }
 
@@ -188,13 +189,13 @@ function field(name: string, value: unknown): string {
   return `,"${name}":${JSON.stringify(value)}`
 }
 
-/** Serialises elements of a list, with a comma before each that is not the first of the list. */
-function joined(elements: readonly unknown[], isFirst: boolean): string {
+/** Serialises consecutive elements of a list, with a comma before each unless it is the first of the whole list. */
+function serialize(elements: readonly unknown[], isFirst: boolean): string {
   const text = elements.map(element => JSON.stringify(element)).join(',\n')
   return text && !isFirst ? `,\n${text}` : text
 }
 
-/** Days without any use are left out. */
+/** Whether a day had any use; the export omits the others. */
 function isUsed({ start: _, refused, ...counts }: Parameters<typeof usageObject>[0]): boolean {
   return Object.values(counts).some(count => count > 0) || Object.keys(refused).length > 0
 }

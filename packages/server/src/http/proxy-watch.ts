@@ -2,13 +2,16 @@ import { HOUR, MINUTE } from '../clock.ts'
 import type { Log } from '../log.ts'
 import { networkMatcher } from '../network.ts'
 
-/** A peer with so many forwarded requests in a period, and more than others, is taken for a proxy. */
+/**
+ * A peer is taken for a proxy if in one period it sent at least this number of requests with a forwarding header, and
+ * more of them than without.
+ */
 export const FORWARDED_BY_A_PROXY = 10
 /** How long requests of a peer are counted together, and how long /readyz reports a proxy after its last request. */
 const PERIOD_MS = 10 * MINUTE
-/** Interval of warnings about one peer. */
+/** Shortest interval of warnings about one peer. */
 const WARN_AGAIN_MS = HOUR
-/** Peers in memory; the oldest is evicted first. */
+/** Maximum number of peers in memory; the oldest is evicted first. */
 const MAX_PEERS = 200
 
 /**
@@ -37,14 +40,15 @@ interface Peer {
   isPrivate: boolean
 }
 
-interface Counts {
-  since: number
+/** The requests of one peer in a period, with and without a forwarding header. */
+interface RequestCounts {
+  startedAt: number
   forwarded: number
   plain: number
-  forwardedAt: number
+  lastForwardedAt: number
 }
 
-const MISTAKE =
+const MISTAKE_MESSAGE =
   'calls come through a proxy that KEYWAY_TRUSTED_PROXIES does not list, so all its clients share one limit; the log has its address'
 
 /**
@@ -54,28 +58,28 @@ const MISTAKE =
  */
 export function createProxyWatch(log: Log, now: () => number = () => performance.now()): ProxyWatch {
   /** Counts of private peers, by address. */
-  const counts = new Map<string, Counts>()
+  const countsByPeer = new Map<string, RequestCounts>()
   /** Time of the last warning, by address. */
-  const warned = new Map<string, number>()
+  const warnedAt = new Map<string, number>()
 
   return {
     count(peer, isForwarded) {
       if (isForwarded) warn(peer)
-      if (peer.isPrivate && (isForwarded || counts.size > 0)) add(peer.address, isForwarded)
+      if (peer.isPrivate && (isForwarded || countsByPeer.size > 0)) add(peer.address, isForwarded)
     },
     forwards(address) {
-      const seen = counts.get(address)
-      return seen !== undefined && isProxy(seen)
+      const requests = countsByPeer.get(address)
+      return requests !== undefined && isProxy(requests)
     },
     get mistake() {
-      return [...counts.values()].some(isProxy) ? MISTAKE : null
+      return [...countsByPeer.values()].some(isProxy) ? MISTAKE_MESSAGE : null
     },
   }
 
   function warn({ address }: Peer): void {
-    const before = warned.get(address)
-    if (before !== undefined && now() - before < WARN_AGAIN_MS) return
-    remember(warned, address, now())
+    const lastWarning = warnedAt.get(address)
+    if (lastWarning !== undefined && now() - lastWarning < WARN_AGAIN_MS) return
+    putBounded(warnedAt, address, now())
     log.warn(
       { peer: address },
       'A forwarding header came from a peer that KEYWAY_TRUSTED_PROXIES does not list; if it is your proxy, all its clients share one limit.',
@@ -83,24 +87,24 @@ export function createProxyWatch(log: Log, now: () => number = () => performance
   }
 
   function add(address: string, isForwarded: boolean): void {
-    const seen = counts.get(address)
-    if (!seen && !isForwarded) return
-    const isFresh = seen && now() - seen.since < PERIOD_MS
-    const counted = isFresh ? seen : { since: now(), forwarded: 0, plain: 0, forwardedAt: 0 }
+    const previous = countsByPeer.get(address)
+    if (!previous && !isForwarded) return
+    const isCurrent = previous && now() - previous.startedAt < PERIOD_MS
+    const requests = isCurrent ? previous : { startedAt: now(), forwarded: 0, plain: 0, lastForwardedAt: 0 }
     if (isForwarded) {
-      counted.forwarded++
-      counted.forwardedAt = now()
-    } else counted.plain++
-    if (!seen) remember(counts, address, counted)
-    else counts.set(address, counted)
+      requests.forwarded++
+      requests.lastForwardedAt = now()
+    } else requests.plain++
+    if (!previous) putBounded(countsByPeer, address, requests)
+    else countsByPeer.set(address, requests)
   }
 
-  function isProxy({ forwarded, plain, forwardedAt }: Counts): boolean {
-    return forwarded >= FORWARDED_BY_A_PROXY && forwarded > plain && now() - forwardedAt < PERIOD_MS
+  function isProxy({ forwarded, plain, lastForwardedAt }: RequestCounts): boolean {
+    return forwarded >= FORWARDED_BY_A_PROXY && forwarded > plain && now() - lastForwardedAt < PERIOD_MS
   }
 }
 
-function remember<Value>(map: Map<string, Value>, key: string, value: Value): void {
+function putBounded<Value>(map: Map<string, Value>, key: string, value: Value): void {
   map.delete(key)
   map.set(key, value)
   if (map.size > MAX_PEERS) map.delete(map.keys().next().value!)

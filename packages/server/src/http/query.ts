@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { invalidRequest, type KeywayError } from '../errors.ts'
 import { decodeCursor } from '../paging.ts'
 
-/** Names under which clients put credentials into URLs, which logs and browser histories record. */
+/** Parameters in which clients might send a credential, although logs and browser histories record URLs. */
 const CREDENTIAL_NAMES = new Set(['access_token', 'api_key', 'token', 'refresh_token', 'key'])
 
 /**
@@ -61,5 +61,5 @@ const cursor = z
   .optional()
   .meta({ description: '`next_cursor` of the page before.' })
 
-/** `?limit=&cursor=` of every list. */
+/** The query parameters of every list: `limit` and `cursor`. */
 export const pageQuery = z.object({ limit, cursor })

@@ -2,7 +2,7 @@ import type { ErrorCode } from '@keyway/sdk/protocol'
 import type { Log } from '../log.ts'
 import { PROBLEMS } from '../problems.ts'
 
-interface Refused {
+interface RefusedRequest {
   code: ErrorCode
   /** The operation, as documented. */
   route: string
@@ -12,16 +12,16 @@ interface Refused {
 
 export interface RequestLog {
   /** Logs every response at `debug`; `info` has no lines for successful requests. */
-  answered(request: { request_id: string; route: string; status: number; ms: number }): void
+  logAnswer(request: { request_id: string; route: string; status: number; ms: number }): void
   /** Logs refused credentials, missing rights and exceeded limits at `info`, never with the credential. */
-  refused(refused: Refused): void
+  logRefusal(refused: RefusedRequest): void
 }
 
-/** log.ts limits the number of lines per code. */
+/** The number of lines per error code is limited by the log itself (log.ts). */
 export function createRequestLog(log: Log): RequestLog {
   return {
-    answered: request => log.debug(request, 'request'),
-    refused(refused) {
+    logAnswer: request => log.debug(request, 'request'),
+    logRefusal(refused) {
       if (PROBLEMS[refused.code].isLogged) log.info(refused, 'refused')
     },
   }

@@ -1,6 +1,7 @@
 import { SECOND } from '../clock.ts'
 
-interface Feed {
+/** One page of the feed of revocations, oldest first. */
+interface FeedPage {
   data: readonly { id: string }[]
   has_more: boolean
   next_cursor: string
@@ -17,20 +18,20 @@ const KEEP_ALIVE_MS = 15 * SECOND
  * Maximum number of lines buffered for a slow client; beyond it the stream ends, and the client may resume it by its
  * last event id.
  */
-const MAX_UNREAD = 10_000
+const MAX_UNREAD_LINES = 10_000
 /**
- * Number of sent entries whose ids are remembered: the feed is read again from a few seconds back, and entries that
- * were sent are skipped.
+ * Number of sent entries whose ids are remembered. Each read of the feed begins a few seconds earlier than the last one
+ * ended, and entries that were sent already are skipped.
  */
-const REMEMBERED = 1000
+const MAX_REMEMBERED_IDS = 1000
 
 export interface StreamSource {
-  /** The first page of entries. */
-  first: Feed
-  read(cursor: string): Promise<Feed>
+  /** The page of entries that is sent first. */
+  firstPage: FeedPage
+  read(cursor: string): Promise<FeedPage>
   /** Rejects if the client's credential is no longer valid; the stream then ends before it sends anything else. */
   reauthenticate(): Promise<unknown>
-  /** Calls `listener` when something ended. Returns a function to unsubscribe. */
+  /** Calls `listener` when a key, session or account ended. Returns a function to unsubscribe. */
   subscribe(listener: () => void): () => void
   /** Called once, at the end of the stream. */
   onEnd(): void
@@ -42,59 +43,62 @@ export interface StreamSource {
  */
 export function eventStream(source: StreamSource): ReadableStream {
   const encoder = new TextEncoder()
-  const sent = new Set<string>()
-  let cursor = source.first.next_cursor
+  const sentIds = new Set<string>()
+  let cursor = source.firstPage.next_cursor
   let isOpen = true
   let isReading = false
-  let isStale = false
-  let release = () => {}
+  let mustReadAgain = false
+  let cleanUp = () => {}
 
   return new ReadableStream({
     start(controller) {
       const end = () => {
         if (isOpen) controller.close()
-        release()
+        cleanUp()
       }
       const send = (line: string) => {
         if (isOpen) controller.enqueue(encoder.encode(line))
-        if ((controller.desiredSize ?? 0) < -MAX_UNREAD) end()
+        if ((controller.desiredSize ?? 0) < -MAX_UNREAD_LINES) end()
       }
-      const unsubscribe = source.subscribe(() => void follow(send, end))
-      const recheck = setInterval(() => source.reauthenticate().catch(end), RECHECK_MS)
+      const unsubscribe = source.subscribe(() => void sendNewEntries(send, end))
+      const credentialCheck = setInterval(() => source.reauthenticate().catch(end), RECHECK_MS)
       const keepAlive = setInterval(() => {
         send(': alive\n\n')
-        void follow(send, end)
+        void sendNewEntries(send, end)
       }, KEEP_ALIVE_MS)
-      recheck.unref()
+      credentialCheck.unref()
       keepAlive.unref()
-      release = () => {
+      cleanUp = () => {
         isOpen = false
-        clearInterval(recheck)
+        clearInterval(credentialCheck)
         clearInterval(keepAlive)
         unsubscribe()
-        release = () => {}
+        cleanUp = () => {}
         source.onEnd()
       }
       send('retry: 1000\n\n')
-      sendEntries(source.first, send)
+      sendEntries(source.firstPage, send)
       // Also sends entries that were added between the first page and the subscription.
-      void follow(send, end)
+      void sendNewEntries(send, end)
     },
-    cancel: () => release(),
+    cancel: () => cleanUp(),
   })
 
-  /** Sends new entries. One read at a time; an event during a read causes another. A failed read ends the stream. */
-  async function follow(send: (line: string) => void, end: () => void): Promise<void> {
-    isStale = true
+  /**
+   * Sends new entries. Only one read runs at a time: a call during a read causes another. A failed read ends the
+   * stream.
+   */
+  async function sendNewEntries(send: (line: string) => void, end: () => void): Promise<void> {
+    mustReadAgain = true
     if (isReading) return
     isReading = true
     try {
-      while (isStale && isOpen) {
-        isStale = false
+      while (mustReadAgain && isOpen) {
+        mustReadAgain = false
         await source.reauthenticate()
         const feed = await source.read(cursor)
         sendEntries(feed, send)
-        if (feed.has_more && feed.next_cursor !== cursor) isStale = true
+        if (feed.has_more && feed.next_cursor !== cursor) mustReadAgain = true
         cursor = feed.next_cursor
       }
     } catch {
@@ -104,11 +108,11 @@ export function eventStream(source: StreamSource): ReadableStream {
     }
   }
 
-  function sendEntries(feed: Feed, send: (line: string) => void): void {
+  function sendEntries(feed: FeedPage, send: (line: string) => void): void {
     for (const entry of feed.data) {
-      if (sent.has(entry.id)) continue
-      sent.add(entry.id)
-      if (sent.size > REMEMBERED) sent.delete(sent.values().next().value!)
+      if (sentIds.has(entry.id)) continue
+      sentIds.add(entry.id)
+      if (sentIds.size > MAX_REMEMBERED_IDS) sentIds.delete(sentIds.values().next().value!)
       send(`id: ${feed.next_cursor}\nevent: revocation\ndata: ${JSON.stringify(entry)}\n\n`)
     }
   }

@@ -52,8 +52,8 @@ export interface RouteInput<A extends Access, Body, Query, Path extends string =
 
 export interface RawBody<Path extends string = string> {
   format: BodyFormat
-  /** Validates the request's head before the body is read. @throws KeywayError */
-  admit(request: { params: ParamsOf<Path>; incoming: IncomingMessage }): void
+  /** Validates the head of the request, before the body is read. @throws KeywayError */
+  validateHead(request: { params: ParamsOf<Path>; incoming: IncomingMessage }): void
 }
 
 interface Declaration<
@@ -65,35 +65,35 @@ interface Declaration<
   method: Method
   /** With `{name}` for each parameter; `{…_id}` must be a UUID and `{app_id}` an app id, else the response is 404. */
   path: Path
-  /** The operationId. */
+  /** The `operationId` of the call in the OpenAPI document. */
   operation: string
   tag: Tag
   summary: string
   description: string
   access: A
   body?: Body
-  /** Values that the JSON body may contain; MAX_JSON_VALUES by default. */
+  /** Maximum number of values in the JSON body; MAX_JSON_VALUES by default. */
   maxJsonValues?: number
-  /** Bytes of the body, where they differ from `MAX_BODY_BYTES`. */
+  /** Maximum size of the body; MAX_BODY_BYTES by default. */
   maxBodyBytes?: number
   /** The raw body, for routes that verify a signature over it. */
   raw?: RawBody<Path>
   query?: Query
   /**
-   * Whether the body may, or must, be a form, in which each field occurs once; `numbers` are the fields to parse as
-   * numbers.
+   * Present if the body may be a form, in which each field occurs once. `only`: it may not be JSON. `numbers`: the
+   * fields that are parsed as numbers.
    */
   form?: { only?: true; numbers?: readonly string[] }
   /** The format of refusals; problem documents by default. */
   errorFormat?: 'oauth'
-  /** Which other origins may call it, besides those of KEYWAY_CORS_ORIGINS: any, or those of public clients. */
+  /** Which origins may call the route besides those of KEYWAY_CORS_ORIGINS: any, or those of public clients. */
   cors?: CorsPolicy
   /** A valid example body. */
   example?: unknown
   idempotencyKey?: 'optional' | 'required'
   /** The error for a credential in the URL; `invalid_request` by default. */
   credentialInUrl?: () => KeywayError
-  /** Whether its failures count in the limits of the client's network; see failure-limits.ts. */
+  /** Whether failed calls of the route count in the limits of the client's network; see failure-limits.ts. */
   countsFailures?: true
   answers: readonly DocumentedAnswer[]
   /** Whether the pages, if they are served, answer this request instead. */
@@ -103,7 +103,10 @@ interface Declaration<
   handle(input: RouteInput<A, z.output<Body>, z.output<Query>, Path>): Answer | Promise<Answer>
 }
 
-/** One declaration for routing, validation, authentication, the API documentation and the tests of access. */
+/**
+ * A call of the API. Routing, validation, authentication, the API documentation and the tests of access use the same
+ * declaration.
+ */
 export interface Route extends Omit<Declaration<string, Access, z.ZodType, z.ZodType>, 'handle'> {
   handle(input: RouteInput<Access, unknown, unknown>): Answer | Promise<Answer>
 }

@@ -5,9 +5,9 @@ import { createEntry, type Entry, LinkedList } from './linked-list.ts'
 
 /** Limits of all HTTP connections together. Connections of agents no longer count once their upgrade is handled. */
 export interface SocketLimits {
-  /** Open connections; about 10 KB each. */
+  /** Maximum number of open connections; about 10 KB each. */
   sockets: number
-  /** Bytes of responses in the send buffers of all connections together. */
+  /** Maximum number of bytes of responses in the send buffers of all connections together. */
   unreadBytes: number
   /** How long the send buffer of a connection may be non-empty without interruption. */
   unreadMs: number
@@ -23,9 +23,9 @@ export const SOCKET_LIMITS: SocketLimits = {
 }
 
 export interface SocketLimiter {
-  /** The connection is busy again, with a pipelined request. */
+  /** Must be called when a pipelined request starts: the connection is no longer idle. */
   resume(socket: Socket): void
-  /** The connection is being upgraded and no longer counts. */
+  /** Must be called for a connection that is being upgraded: it no longer counts here. */
   release(socket: Socket): void
   /** Whether a connection exists from which nothing has been read yet. */
   awaitsFirstRequest(): boolean
@@ -47,12 +47,12 @@ export function limitSockets(
   checkMs: number,
   onUnanswered: (socket: Socket) => void = () => {},
 ): SocketLimiter {
-  /** Open connections, each with its entry for the list `idle`, in which it is while it has no request. */
-  const open = new Map<Socket, Entry<Socket>>()
-  /** Connections without a response so far, with the one in progress, if any. */
-  const unanswered = new Map<Socket, ServerResponse | null>()
+  /** Open connections, each with its entry in the list `idleSockets`, which is linked while the connection has no request. */
+  const openSockets = new Map<Socket, Entry<Socket>>()
+  /** Connections that have not been sent a response yet, with the response in progress, if any. */
+  const unansweredSockets = new Map<Socket, ServerResponse | null>()
   /** Connections without a request, the longest idle first. */
-  const idle = new LinkedList<Socket>()
+  const idleSockets = new LinkedList<Socket>()
   /** The time since which a connection has had unread bytes, by `performance.now()`. */
   let unreadSince = new Map<Socket, number>()
 
@@ -60,63 +60,63 @@ export function limitSockets(
   server.on('request', onRequest)
   server.on('checkExpectation', onRequest)
   server.on('upgrade', (_request, socket: Socket) => resume(socket))
-  const timer = setInterval(cutUnread, checkMs).unref()
+  const timer = setInterval(closeUnread, checkMs).unref()
   server.on('close', () => clearInterval(timer))
   return {
     resume,
     release,
-    awaitsFirstRequest: () => [...idle].some(socket => socket.bytesRead === 0),
+    awaitsFirstRequest: () => [...idleSockets].some(socket => socket.bytesRead === 0),
   }
 
   function onConnection(socket: Socket): void {
     const entry = createEntry(socket)
-    open.set(socket, entry)
-    idle.append(entry)
-    unanswered.set(socket, null)
+    openSockets.set(socket, entry)
+    idleSockets.append(entry)
+    unansweredSockets.set(socket, null)
     socket.once('close', onClose)
-    if (open.size <= limits.sockets) return
-    const longest = idle.first!.value
-    longest.destroy()
-    release(longest)
+    if (openSockets.size <= limits.sockets) return
+    const longestIdle = idleSockets.first!.value
+    longestIdle.destroy()
+    release(longestIdle)
   }
 
   function onClose(this: Socket): void {
     // A response whose headers were sent counts as an answer, since clients may close streams at any time.
-    if (unanswered.has(this) && !unanswered.get(this)?.headersSent) onUnanswered(this)
+    if (unansweredSockets.has(this) && !unansweredSockets.get(this)?.headersSent) onUnanswered(this)
     release(this)
   }
 
   function release(socket: Socket): void {
     socket.off('close', onClose)
     resume(socket)
-    open.delete(socket)
-    unanswered.delete(socket)
+    openSockets.delete(socket)
+    unansweredSockets.delete(socket)
   }
 
   function resume(socket: Socket): void {
-    const entry = open.get(socket)
-    if (entry) idle.remove(entry)
+    const entry = openSockets.get(socket)
+    if (entry) idleSockets.remove(entry)
   }
 
   function onRequest({ socket }: IncomingMessage, outgoing: ServerResponse): void {
     resume(socket)
-    if (unanswered.has(socket)) unanswered.set(socket, outgoing)
-    // A shared function: a closure per request would add a tenth to the cost of a request.
+    if (unansweredSockets.has(socket)) unansweredSockets.set(socket, outgoing)
+    // One function for all requests: a closure per request would add a tenth to the cost of a request.
     outgoing.on('close', onAnswered)
   }
 
   function onAnswered(this: ServerResponse): void {
     const { socket } = this.req
-    if (this.writableFinished) unanswered.delete(socket)
-    const entry = open.get(socket)
-    if (entry && !entry.isLinked) idle.append(entry)
+    if (this.writableFinished) unansweredSockets.delete(socket)
+    const entry = openSockets.get(socket)
+    if (entry && !entry.isLinked) idleSockets.append(entry)
   }
 
-  function cutUnread(): void {
+  function closeUnread(): void {
     const now = performance.now()
     const stillUnread = new Map<Socket, number>()
     let bytes = 0
-    for (const socket of open.keys()) {
+    for (const socket of openSockets.keys()) {
       if (socket.writableLength === 0) continue
       const since = unreadSince.get(socket) ?? now
       if (now - since > limits.unreadMs) socket.destroy()
@@ -126,14 +126,14 @@ export function limitSockets(
       }
     }
     unreadSince = stillUnread
-    if (bytes > limits.unreadBytes) cutLargest([...stillUnread.keys()], bytes - limits.unreadBytes)
+    if (bytes > limits.unreadBytes) closeLargest([...stillUnread.keys()], bytes - limits.unreadBytes)
   }
 
-  function cutLargest(sockets: Socket[], excess: number): void {
-    let left = excess
+  function closeLargest(sockets: Socket[], excess: number): void {
+    let remaining = excess
     for (const socket of sockets.sort((a, b) => b.writableLength - a.writableLength)) {
-      if (left <= 0) return
-      left -= socket.writableLength
+      if (remaining <= 0) return
+      remaining -= socket.writableLength
       socket.destroy()
     }
   }

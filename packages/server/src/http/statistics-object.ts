@@ -1,14 +1,15 @@
 import { toRfc3339 } from '../clock.ts'
 import { GAUGES, type StatisticBucket, TOTALS } from '../statistics/statistic.ts'
 
-/** The JSON form of a bucket; levels that were not measured are null. */
+/** The JSON form of a bucket; gauges that were not measured are null. */
 export function statisticsObject({ start, ...values }: StatisticBucket) {
   return { start: toRfc3339(start), ...values }
 }
 
 /**
  * RFC 4180 with one record per bucket: the fields of the object, with the sum in `refused`, then a column `refused_…`
- * for each error code that occurs. All cells are numbers, times or empty, so that none needs quotes or could be a formula.
+ * for each error code that occurs. All cells are numbers, times or empty, so that none needs quotes or could be a
+ * formula.
  */
 export function statisticsCsv(buckets: readonly StatisticBucket[]): string {
   const codes = [...new Set(buckets.flatMap(({ refused }) => Object.keys(refused)))].sort()

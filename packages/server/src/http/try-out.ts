@@ -13,16 +13,16 @@ import { readQuery } from './query.ts'
 import type { Route } from './route.ts'
 import { validate } from './validation.ts'
 
-/** A call as a person typed it; empty values count as absent. */
+/** A call that a person filled in on a documentation page, without the fields that were left empty. */
 export interface TypedCall {
   operation: string
   params: Readonly<Record<string, string>>
   query: URLSearchParams
-  /** JSON. */
+  /** The body as JSON text. */
   body: string
 }
 
-export interface CallFacts {
+export interface RequestContext {
   caller: Caller
   requestId: string
   incoming: IncomingMessage
@@ -36,16 +36,16 @@ export interface TryOut {
    * access token of that session, but without a token. A refusal is returned as an answer; an operation that is not
    * offered is `forbidden`.
    */
-  call(typed: TypedCall, who: SignedIn, facts: CallFacts): Promise<Answer>
+  call(typed: TypedCall, who: SignedIn, facts: RequestContext): Promise<Answer>
 }
 
 /**
- * Writes that the documentation offers: changes of a person's own data that neither create, show nor end a credential.
- * All reads are offered.
+ * Operations other than reads that the documentation offers to run: changes of a person's own data that neither create,
+ * show nor end a credential.
  */
-const TRIED_WRITES = ['updateAccount', 'updateApiKey', 'sendToAgent']
-/** Reads that are not offered: downloads, which a page cannot show. */
-const NOT_SHOWN = ['exportAccount', 'exportUser']
+const OFFERED_WRITES = ['updateAccount', 'updateApiKey', 'sendToAgent']
+/** Downloads, which a page cannot show. All other reads are offered. */
+const NOT_OFFERED_READS = ['exportAccount', 'exportUser']
 
 export function createTryOut({
   routes,
@@ -59,25 +59,25 @@ export function createTryOut({
   /** The answer for what a call threw. */
   refusalOf(thrown: unknown, requestId: string): Answer
 }): TryOut {
-  const offered = new Map(routes.filter(isOffered).map(route => [route.operation, route]))
+  const offeredRoutes = new Map(routes.filter(isOffered).map(route => [route.operation, route]))
 
   return {
-    mayTry: operation => offered.has(operation),
+    mayTry: operation => offeredRoutes.has(operation),
     async call(typed, who, facts) {
       try {
-        return await make(typed, who, facts)
+        return await runCall(typed, who, facts)
       } catch (error) {
         return refusalOf(error, facts.requestId)
       }
     },
   }
 
-  async function make(
+  async function runCall(
     { operation, params, query, body }: TypedCall,
     { user, session }: SignedIn,
-    facts: CallFacts,
+    facts: RequestContext,
   ): Promise<Answer> {
-    const route = offered.get(operation)
+    const route = offeredRoutes.get(operation)
     if (!route) throw new KeywayError('forbidden', 'This call is not offered here.')
     if (isAdministrative(route.access)) assertMayAdminister(route.access, user, session, clock.now())
     meter.count(user.id, null, 'apiCalls')
@@ -97,6 +97,6 @@ export function createTryOut({
 
 function isOffered({ method, path, access, operation, idempotencyKey }: Route): boolean {
   if (access === 'public' || access === 'app' || !path.startsWith('/v1/')) return false
-  if (method === 'GET') return !NOT_SHOWN.includes(operation)
-  return TRIED_WRITES.includes(operation) && idempotencyKey === undefined
+  if (method === 'GET') return !NOT_OFFERED_READS.includes(operation)
+  return OFFERED_WRITES.includes(operation) && idempotencyKey === undefined
 }

@@ -1,13 +1,13 @@
 import { nearestName } from '../nearest-name.ts'
 
-/** Characters of an unknown field's name in the response. */
+/** Maximum number of characters of an unknown field's name in an error message. */
 export const MAX_FIELD_NAME_LENGTH = 64
 /** Longer names of unknown fields get no suggestion: the search takes time proportional to their length. */
-const MAX_HINTED_NAME_LENGTH = 24
+const MAX_SUGGESTED_NAME_LENGTH = 24
 
 /** Suggests the nearest known name for an unknown one, or lists all. */
 export function suggestion(name: string, known: readonly string[]): string {
-  const isHinted = name.length <= MAX_HINTED_NAME_LENGTH
-  const nearest = isHinted ? nearestName(name, known, Math.max(2, name.length / 3)) : null
+  const isShort = name.length <= MAX_SUGGESTED_NAME_LENGTH
+  const nearest = isShort ? nearestName(name, known, Math.max(2, name.length / 3)) : null
   return nearest ? `did you mean ${JSON.stringify(nearest)}?` : `known fields: ${known.join(', ')}`
 }

@@ -1,61 +1,61 @@
 import { KeywayError } from '../errors.ts'
 
 /**
- * Calls that are handled at once: a few hundred milliseconds of work for one core. More would only wait until their
- * clients time out. Bodies are read before (body-intake.ts), so slow senders do not count.
+ * Maximum number of calls in progress: a few hundred milliseconds of work for one core. More calls would only wait
+ * until their clients time out. Bodies are read before a call starts (body-intake.ts), so slow senders do not count.
  */
 export const MAX_CONCURRENT_CALLS = 1000
 
-/** Maximum number of networks whose entries are kept, with and without calls. */
-const KEPT_NETWORKS = 1000
+/** The entries of networks without calls are removed once there are more entries than this. */
+const PRUNE_THRESHOLD = 1000
 
 export interface WorkLimit {
   /**
-   * Runs `work` unless `max` calls are being handled. Beyond that, a network with less than an equal share may still
-   * run one, so that a network with most of the calls is refused first. The total never exceeds 2 × `max` plus one per
-   * network.
+   * Runs `work` unless `max` calls are in progress. Beyond that, a network that has less than an equal share of the
+   * calls may still run one more, so that the networks with the most calls are refused first. The total never exceeds 2
+   * × `max` plus one per network.
    *
    * @throws KeywayError `unavailable`, without waiting
    */
-  during<Outcome>(network: string, work: () => Outcome | Promise<Outcome>): Promise<Outcome>
+  run<Outcome>(network: string, work: () => Outcome | Promise<Outcome>): Promise<Outcome>
 }
 
 export function createWorkLimit(max: number = MAX_CONCURRENT_CALLS): WorkLimit {
   /**
-   * Networks without calls keep their entry for a while: a `Map` from which each request deletes would replace its table
-   * all the time (linked-list.ts).
+   * Number of calls in progress by network. Entries without calls are kept for a while: a `Map` from which every
+   * request deletes an entry would replace its table all the time (linked-list.ts).
    */
-  const byNetwork = new Map<string, number>()
-  let running = 0
-  let networks = 0
-  let pruneAt = KEPT_NETWORKS
+  const callsByNetwork = new Map<string, number>()
+  let runningCalls = 0
+  let busyNetworks = 0
+  let pruneAt = PRUNE_THRESHOLD
 
   return {
-    async during(network, work) {
-      const own = byNetwork.get(network) ?? 0
-      if (running >= max && own >= share()) throw overloaded()
-      running++
-      if (own === 0) networks++
-      byNetwork.set(network, own + 1)
-      if (byNetwork.size > pruneAt) prune()
+    async run(network, work) {
+      const callsOfNetwork = callsByNetwork.get(network) ?? 0
+      if (runningCalls >= max && callsOfNetwork >= equalShare()) throw overloaded()
+      runningCalls++
+      if (callsOfNetwork === 0) busyNetworks++
+      callsByNetwork.set(network, callsOfNetwork + 1)
+      if (callsByNetwork.size > pruneAt) prune()
       try {
         return await work()
       } finally {
-        running--
-        const left = byNetwork.get(network)! - 1
-        byNetwork.set(network, left)
-        if (left === 0) networks--
+        runningCalls--
+        const remaining = callsByNetwork.get(network)! - 1
+        callsByNetwork.set(network, remaining)
+        if (remaining === 0) busyNetworks--
       }
     },
   }
 
   function prune(): void {
-    for (const [network, calls] of byNetwork) if (calls === 0) byNetwork.delete(network)
-    pruneAt = Math.max(KEPT_NETWORKS, 2 * byNetwork.size)
+    for (const [network, calls] of callsByNetwork) if (calls === 0) callsByNetwork.delete(network)
+    pruneAt = Math.max(PRUNE_THRESHOLD, 2 * callsByNetwork.size)
   }
 
-  function share(): number {
-    return Math.max(1, Math.floor(max / networks))
+  function equalShare(): number {
+    return Math.max(1, Math.floor(max / busyNetworks))
   }
 }
 

@@ -4,7 +4,7 @@ import type { Route } from './route.ts'
 /** The kind of credential that a route accepts. */
 export type Challenge = 'bearer' | 'basic' | 'none'
 
-/** The challenge for clients at the OAuth endpoints. */
+/** The challenge for clients that failed to authenticate at an OAuth endpoint. */
 export function clientChallenge(status: number): string | null {
   return status === 401 ? 'Basic realm="Keyway clients", charset="UTF-8"' : null
 }

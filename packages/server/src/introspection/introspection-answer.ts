@@ -4,14 +4,14 @@ import type { App } from '../apps/app.ts'
 import { type Instant, SECOND } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 
-/** RFC 7662 section 2.2. */
+/** The introspection response (RFC 7662 section 2.2). */
 export type IntrospectionAnswer = { active: false } | ({ active: true } & Record<string, Json>)
 
 export const INACTIVE: IntrospectionAnswer = { active: false }
 
 export interface TokenCheck {
   token: string
-  /** As in `introspect`. */
+  /** Number of calls to count, as in `Introspection.introspect`. */
   consume: number
 }
 
@@ -24,11 +24,11 @@ export function mayNotConsume(): KeywayError {
   )
 }
 
-/** `scope` is absent if unrestricted, as in tokens. */
-export function scopeOf(scopes: Scopes): { scope?: string; unrestricted: boolean } {
+/** The members of a response about scopes. `scope` is absent for an unrestricted key, as in tokens. */
+export function scopeMembers(scopes: Scopes): { scope?: string; unrestricted: boolean } {
   return scopes === null ? { unrestricted: true } : { scope: scopes.join(' '), unrestricted: false }
 }
 
-export function seconds(instant: Instant): number {
+export function toSeconds(instant: Instant): number {
   return Math.floor(instant / SECOND)
 }

@@ -9,16 +9,17 @@ import {
   type IntrospectionAnswer,
   mayNotConsume,
   type RequestingApp,
-  scopeOf,
-  seconds,
+  scopeMembers,
   type TokenCheck,
+  toSeconds,
 } from './introspection-answer.ts'
-import { createKeyIntrospection, type KeyIntrospectionDeps, orRefusal } from './key-introspection.ts'
+import { createKeyIntrospection, type KeyIntrospectionDeps, refusalAsValue } from './key-introspection.ts'
 
 export interface Introspection {
   /**
-   * Introspects a key, access token or agent token. The answer is the same for inactive ones (also by their key, session
-   * or owner) and unknown ones. No use is recorded; only the number of introspections is counted.
+   * Introspects a key, access token or agent token. The answer is the same for unknown credentials and for inactive
+   * ones, whose key, session or owner may be the reason. Does not change `last_used_at`; only the introspection is
+   * counted.
    *
    * @param app the requesting app, which also gets `external_id`, `metadata` and `limits` of keys that it covers
    * @param consume number of calls to count against the key's rates and quota; 0 counts nothing
@@ -59,24 +60,26 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
 
   return {
     introspect(token, app, consume = 0) {
-      return apiKeys.mayBeKey(token) ? keys.introspect(token, app, consume) : ofToken(token, app, consume)
+      return apiKeys.mayBeKey(token)
+        ? keys.introspect(token, app, consume)
+        : introspectToken(token, app, consume)
     },
 
     async introspectMany(checks, app) {
       const isKey = checks.map(({ token }) => apiKeys.mayBeKey(token))
-      const ofKeys = await keys.introspectMany(
+      const keyAnswers = await keys.introspectMany(
         checks.filter((_, n) => isKey[n]),
         app,
       )
       return Promise.all(
         checks.map(({ token, consume }, n) =>
-          isKey[n] ? ofKeys.shift()! : orRefusal(ofToken(token, app, consume)),
+          isKey[n] ? keyAnswers.shift()! : refusalAsValue(introspectToken(token, app, consume)),
         ),
       )
     },
   }
 
-  async function ofToken(
+  async function introspectToken(
     token: string,
     app: RequestingApp | undefined,
     consume: number,
@@ -84,14 +87,14 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
     const audience = await audienceOf(token)
     if (audience === null) return INACTIVE
     return (
-      (await ofAgentToken(token, audience, app, consume)) ??
-      (await ofAccessToken(token, audience, consume)) ??
-      (await ofAppToken(token, audience, consume)) ??
+      (await introspectAgentToken(token, audience, app, consume)) ??
+      (await introspectAccessToken(token, audience, consume)) ??
+      (await introspectAppToken(token, audience, consume)) ??
       INACTIVE
     )
   }
 
-  async function ofAgentToken(
+  async function introspectAgentToken(
     token: string,
     audience: string,
     app: RequestingApp | undefined,
@@ -109,22 +112,22 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
       sub: claims.agentId,
       client_id: claims.appId,
       key_id: claims.keyId,
-      ...scopeOf(claims.scopes),
-      iat: seconds(claims.issuedAt),
-      exp: seconds(claims.expiresAt),
+      ...scopeMembers(claims.scopes),
+      iat: toSeconds(claims.issuedAt),
+      exp: toSeconds(claims.expiresAt),
       jti: claims.tokenId,
-      ...(await keys.forCovering(apiKey, app, consume)),
+      ...(await keys.detailsForApp(apiKey, app, consume)),
     }
   }
 
-  async function ofAccessToken(
+  async function introspectAccessToken(
     token: string,
     audience: string,
     consume: number,
   ): Promise<IntrospectionAnswer | null> {
     const claims = await jwt.verify(token, { typ: 'at+jwt', audience })
     if (claims?.type !== 'access') return null
-    const authenticated = await unlessRefused(sessions.authenticate(token, audience))
+    const authenticated = await nullIfInvalid(sessions.authenticate(token, audience))
     if (!authenticated) return null
     if (consume > 0) throw mayNotConsume()
     const { iat, exp, jti } = claims as { iat: number; exp: number; jti: string }
@@ -147,7 +150,7 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
   }
 
   /** The answer for an app's token for itself; the app must have been registered when the token was issued. */
-  async function ofAppToken(
+  async function introspectAppToken(
     token: string,
     audience: string,
     consume: number,
@@ -156,7 +159,7 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
     if (claims?.type !== 'app') return null
     const { sub, scope, iat, exp, jti } = claims as unknown as AppTokenClaims
     const client = await store.apps.find(sub)
-    if (!client || seconds(client.createdAt) > iat) return null
+    if (!client || toSeconds(client.createdAt) > iat) return null
     if (consume > 0) throw mayNotConsume()
     return {
       active: true,
@@ -173,11 +176,12 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
     }
   }
 
-  /** The audience that a token claims, if it is registered. Unverified: the token must then be verified for it. */
+  /** The audience that a token claims, if it is registered. Not verified: the caller must verify the token for it. */
   async function audienceOf(token: string): Promise<string | null> {
-    const claimed = claimedAudience(token)
-    if (claimed === null || claimed === hubAudience(publicUrl) || claimed === publicUrl) return claimed
-    return (await store.apps.findByAudience(claimed)) ? claimed : null
+    const claimedAud = claimedAudience(token)
+    if (claimedAud === null || claimedAud === hubAudience(publicUrl) || claimedAud === publicUrl)
+      return claimedAud
+    return (await store.apps.findByAudience(claimedAud)) ? claimedAud : null
   }
 }
 
@@ -196,7 +200,7 @@ function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0')
 }
 
-async function unlessRefused<Value>(call: Promise<Value>): Promise<Value | null> {
+async function nullIfInvalid<Value>(call: Promise<Value>): Promise<Value | null> {
   try {
     return await call
   } catch (error) {

@@ -15,9 +15,9 @@ import {
   type IntrospectionAnswer,
   mayNotConsume,
   type RequestingApp,
-  scopeOf,
-  seconds,
+  scopeMembers,
   type TokenCheck,
+  toSeconds,
 } from './introspection-answer.ts'
 
 /** Introspection of API keys, and of the keys behind agent tokens. */
@@ -27,10 +27,10 @@ export interface KeyIntrospection {
     checks: readonly TokenCheck[],
     app: RequestingApp,
   ): Promise<(IntrospectionAnswer | KeywayError)[]>
-  /** Null for an unknown key, one of another owner, and one that is not usable. */
+  /** The key; null if it is unknown, belongs to another owner, or is not usable. */
   find(keyId: string, ownerId: string): Promise<OwnedApiKey | null>
-  /** External id, metadata and remaining limits of the key, for apps that cover it. */
-  forCovering(
+  /** External id, metadata and remaining limits of the key, if the app covers the key; otherwise an empty object. */
+  detailsForApp(
     apiKey: OwnedApiKey,
     app: RequestingApp | undefined,
     consume: number,
@@ -45,8 +45,8 @@ export interface KeyIntrospectionDeps {
   publicUrl: string
 }
 
-/** Values of keys that are stored outside their rows, by key id and by lineage id. */
-interface Notes {
+/** Values of keys that are stored in other rows: metadata by key id, spending by lineage id; null if no key has any. */
+interface StoredDetails {
   metadata: ReadonlyMap<string, string> | null
   spent: ReadonlyMap<string, Spent> | null
 }
@@ -61,22 +61,27 @@ export function createKeyIntrospection({
   return {
     async introspect(key, app, consume) {
       const apiKey = await usableKey(key)
-      return apiKey ? { ...claimsOf(apiKey), ...(await forCovering(apiKey, app, consume)) } : INACTIVE
+      return apiKey ? { ...claimsOf(apiKey), ...(await detailsForApp(apiKey, app, consume)) } : INACTIVE
     },
 
     async introspectMany(checks, app) {
       const keys = await Promise.all(checks.map(({ token }) => usableKey(token)))
-      const held: ({ apiKey: OwnedApiKey; left: LeftOfLimits | null | KeywayError } | null)[] = []
-      // Sequentially, so that a key that is presented twice is counted in this order.
+      const results: ({ apiKey: OwnedApiKey; remaining: LeftOfLimits | null | KeywayError } | null)[] = []
+      // One after the other, so that calls of a key that occurs several times are consumed in the order of the request.
       for (const [n, apiKey] of keys.entries())
-        held.push(apiKey && { apiKey, left: await orRefusal(leftOf(apiKey, app, checks[n]!.consume)) })
-      const covered = held.filter(each => each?.left && !(each.left instanceof KeywayError))
-      const notes = await notesOf(covered.map(each => each!.apiKey))
-      return held.map(each => {
+        results.push(
+          apiKey && {
+            apiKey,
+            remaining: await refusalAsValue(limitsAfterConsuming(apiKey, app, checks[n]!.consume)),
+          },
+        )
+      const covered = results.filter(each => each?.remaining && !(each.remaining instanceof KeywayError))
+      const details = await readDetails(covered.map(each => each!.apiKey))
+      return results.map(each => {
         if (!each) return INACTIVE
-        const { apiKey, left } = each
-        if (left instanceof KeywayError) return left
-        return { ...claimsOf(apiKey), ...(left && extrasOf(apiKey, left, notes)) }
+        const { apiKey, remaining } = each
+        if (remaining instanceof KeywayError) return remaining
+        return { ...claimsOf(apiKey), ...(remaining && detailsOf(apiKey, remaining, details)) }
       })
     },
 
@@ -88,19 +93,19 @@ export function createKeyIntrospection({
       return isUsable(apiKey) ? apiKey : null
     },
 
-    forCovering,
+    detailsForApp,
   }
 
-  async function forCovering(
+  async function detailsForApp(
     apiKey: OwnedApiKey,
     app: RequestingApp | undefined,
     consume: number,
   ): Promise<Record<string, Json>> {
-    const left = await leftOf(apiKey, app, consume)
-    return left ? extrasOf(apiKey, left, await notesOf([apiKey])) : {}
+    const remaining = await limitsAfterConsuming(apiKey, app, consume)
+    return remaining ? detailsOf(apiKey, remaining, await readDetails([apiKey])) : {}
   }
 
-  /** Null for an unknown key and one that is not usable. */
+  /** The key; null if it is unknown or not usable. */
   async function usableKey(key: string): Promise<OwnedApiKey | null> {
     const apiKey = await store.apiKeys.findByHash(sha256(key))
     if (!apiKey) return null
@@ -116,50 +121,57 @@ export function createKeyIntrospection({
       sub: apiKey.userId,
       client_id: apiKey.appId,
       key_id: apiKey.id,
-      ...scopeOf(apiKey.scopes),
-      iat: seconds(apiKey.createdAt),
-      ...(apiKey.expiresAt !== null && { exp: seconds(apiKey.expiresAt) }),
+      ...scopeMembers(apiKey.scopes),
+      iat: toSeconds(apiKey.createdAt),
+      ...(apiKey.expiresAt !== null && { exp: toSeconds(apiKey.expiresAt) }),
     }
   }
 
-  /** Null if the app does not cover the key. */
-  async function leftOf(
+  /** What the limits of the key leave, after consuming; null if the app does not cover the key. */
+  async function limitsAfterConsuming(
     apiKey: OwnedApiKey,
     app: RequestingApp | undefined,
     consume: number,
   ): Promise<LeftOfLimits | null> {
-    if (app && coversKey(app, apiKey)) return consume > 0 ? consumed(apiKey, consume) : limiter.left(apiKey)
+    if (app && coversKey(app, apiKey))
+      return consume > 0 ? consumeCalls(apiKey, consume) : limiter.left(apiKey)
     if (consume > 0) throw mayNotConsume()
     return null
   }
 
   /** Metadata and spending are read only for keys that have metadata or a spend limit. */
-  async function notesOf(keys: readonly OwnedApiKey[]): Promise<Notes> {
-    const described = keys.filter(({ metadataBytes }) => metadataBytes !== null)
-    const capped = keys.filter(hasSpendLimit)
+  async function readDetails(keys: readonly OwnedApiKey[]): Promise<StoredDetails> {
+    const withMetadata = keys.filter(({ metadataBytes }) => metadataBytes !== null)
+    const withSpendLimit = keys.filter(hasSpendLimit)
     return {
-      metadata: described.length === 0 ? null : await store.apiKeys.metadataOf(described.map(({ id }) => id)),
-      spent: capped.length === 0 ? null : await store.billing.spentOf(capped.map(key => key.lineageId)),
+      metadata:
+        withMetadata.length === 0 ? null : await store.apiKeys.metadataOf(withMetadata.map(({ id }) => id)),
+      spent:
+        withSpendLimit.length === 0
+          ? null
+          : await store.billing.spentOf(withSpendLimit.map(key => key.lineageId)),
     }
   }
 
-  function extrasOf(
+  function detailsOf(
     apiKey: OwnedApiKey,
-    left: LeftOfLimits,
-    { metadata, spent }: Notes,
+    remaining: LeftOfLimits,
+    { metadata, spent }: StoredDetails,
   ): Record<string, Json> {
     const text = metadata?.get(apiKey.id)
     return {
       external_id: apiKey.externalId,
       metadata: text === undefined ? null : (JSON.parse(text) as Json),
       limits: {
-        ...leftObject(left),
-        ...(hasSpendLimit(apiKey) && { spend: spendLeft(apiKey, spent?.get(apiKey.lineageId), clock.now()) }),
+        ...remainingLimitsObject(remaining),
+        ...(hasSpendLimit(apiKey) && {
+          spend: remainingSpend(apiKey, spent?.get(apiKey.lineageId), clock.now()),
+        }),
       },
     }
   }
 
-  async function consumed(apiKey: OwnedApiKey, count: number): Promise<LeftOfLimits> {
+  async function consumeCalls(apiKey: OwnedApiKey, count: number): Promise<LeftOfLimits> {
     try {
       return await limiter.consume(apiKey, count)
     } catch (error) {
@@ -173,8 +185,8 @@ export function createKeyIntrospection({
   }
 }
 
-/** Contains only the kinds of limits that the key has. */
-function leftObject({ requests, quota }: LeftOfLimits): Record<string, Json> {
+/** The JSON form of the remaining limits, with only the kinds of limits that the key has. */
+function remainingLimitsObject({ requests, quota }: LeftOfLimits): Record<string, Json> {
   return {
     ...(requests.length > 0 && {
       requests: requests.map(({ limit, remaining, resetSeconds }) => ({
@@ -192,7 +204,7 @@ function hasSpendLimit({ limits, operatorLimits }: OwnedApiKey): boolean {
 }
 
 /** The remaining amount of each spend limit. */
-function spendLeft(key: OwnedApiKey, spent: Spent = NOTHING_SPENT, now: Instant): Json[] {
+function remainingSpend(key: OwnedApiKey, spent: Spent = NOTHING_SPENT, now: Instant): Json[] {
   const caps = capsOf(key.limits.spend, key.operatorLimits.spend)
   return remainingOf(caps, spent, now).map(({ per, limit, remaining, endsAt }) => ({
     per,
@@ -202,8 +214,8 @@ function spendLeft(key: OwnedApiKey, spent: Spent = NOTHING_SPENT, now: Instant)
   }))
 }
 
-/** The refusal as a value; other errors are thrown. */
-export async function orRefusal<Value>(call: Promise<Value>): Promise<Value | KeywayError> {
+/** Returns a refusal as a value instead of throwing it; other errors are thrown. */
+export async function refusalAsValue<Value>(call: Promise<Value>): Promise<Value | KeywayError> {
   try {
     return await call
   } catch (error) {

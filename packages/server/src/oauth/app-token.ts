@@ -4,11 +4,12 @@ import { newId } from '../ids.ts'
 import type { Jwt } from '../signing-keys/jwt.ts'
 import type { TokenAnswer } from './grant.ts'
 
-/** Seconds. As short as agent tokens, since such a token cannot be revoked. */
+/** Lifetime in seconds, as short as that of agent tokens, since these tokens cannot be revoked. */
 export const APP_TOKEN_SECONDS = 900
 
 /**
- * A JWT for the app itself (RFC 9068) with `type: "app"`: for the audience `target`, and never for this service's own.
+ * Signs a JWT for the app itself (RFC 9068), with `type: "app"`. Its audience is that of the app `target`, never this
+ * service.
  */
 export async function signAppToken(
   { jwt, clock, publicUrl }: { jwt: Jwt; clock: Clock; publicUrl: string },

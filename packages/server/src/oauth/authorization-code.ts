@@ -14,11 +14,11 @@ export function createAuthorizationCode(deps: GrantDeps): Grant {
     if (code === undefined) throw new OAuthError('invalid_request', 'code is required.')
     const { redeem } = await deps.authorizations()
     const audience = audienceOf(form) ?? null
-    const redeemed = await redeem({ code, app, redirectUri, verifier, audience }, caller)
-    if ('refusal' in redeemed) {
-      const { error, description } = redeemed.refusal
+    const outcome = await redeem({ code, app, redirectUri, verifier, audience }, caller)
+    if ('refusal' in outcome) {
+      const { error, description } = outcome.refusal
       throw new OAuthError(error as OAuthErrorCode, description)
     }
-    return { answer: await answerOf(redeemed, redeemed.nonce) }
+    return { answer: await answerOf(outcome, outcome.nonce) }
   }
 }

@@ -1,8 +1,8 @@
 import type { Instant } from '../clock.ts'
 
-/** Used client assertions, stored until they expire. */
+/** Client assertions (RFC 7523) that were used, stored until they expire, so that none is accepted twice. */
 export interface ClientAssertionStore {
-  /** Records a use. True for the first of any number of callers. */
+  /** Records the use of an assertion. Returns true for the first use only, also among concurrent callers. */
   use(appId: string, jtiHash: string, expiresAt: Instant): Promise<boolean>
   prune(expiredBefore: Instant, batch: number): Promise<number>
 }

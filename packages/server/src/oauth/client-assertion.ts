@@ -6,17 +6,20 @@ import { sha256 } from '../secrets.ts'
 import type { Storage } from '../store.ts'
 import { type ClientKey, createKeySets } from './key-sets.ts'
 
-/** Longest accepted; a longer one is refused unparsed. */
+/** Maximum length of an assertion; a longer one is refused without parsing it. */
 const MAX_LENGTH = 4096
-/** Longest lifetime, so that used assertions need not be stored for long. */
+/** Longest accepted lifetime, so that used assertions need not be stored for long. */
 const MAX_LIFETIME = 10 * MINUTE
 /** Tolerance for a client's clock that is ahead. */
 const LEEWAY = 30 * SECOND
 
-/** Algorithms by key type; the algorithm is that of the key, never just that of the header (RFC 8725 section 3.1). */
+/**
+ * The accepted algorithms, each with the keys that it fits: a header may not choose an algorithm that is not the key's
+ * (RFC 8725 section 3.1).
+ */
 const ALGS: Record<string, { hash: string | null; fits(key: KeyObject): boolean }> = {
   EdDSA: { hash: null, fits: key => key.asymmetricKeyType === 'ed25519' },
-  // The other name of EdDSA (RFC 9864).
+  // A newer name for EdDSA with this curve (RFC 9864).
   Ed25519: { hash: null, fits: key => key.asymmetricKeyType === 'ed25519' },
   ES256: {
     hash: 'sha256',
@@ -29,8 +32,8 @@ const ALGS: Record<string, { hash: string | null; fits(key: KeyObject): boolean 
 }
 
 /**
- * Whether the key has a usual size. Bounds the cost of a verification: with an overlong modulus or exponent each
- * assertion could block this node for a second.
+ * Whether an RSA key has a usual size, which bounds the cost of a verification: with a very long modulus or exponent
+ * each assertion could block this node for a second.
  */
 function isUsualRsa({ modulusLength = 0, publicExponent = 0n }: AsymmetricKeyDetails): boolean {
   return modulusLength >= 2048 && modulusLength <= 4096 && publicExponent < 2n ** 32n
@@ -45,7 +48,7 @@ export interface ClientAssertionDeps {
   findApp(id: string, network: string): Promise<App | null>
 }
 
-/** The app that an assertion authenticates, once; null for anything else. */
+/** Returns the app that an assertion authenticates; null if the assertion is invalid or was used before. */
 export type VerifyAssertion = (
   assertion: string,
   clientId: string | undefined,
@@ -64,7 +67,7 @@ export function createClientAssertions(deps: ClientAssertionDeps): VerifyAsserti
     if (!jwt || typeof id !== 'string' || jwt.claims.iss !== id) return null
     if (clientId !== undefined && clientId !== id) return null
     const app = await findApp(id, network)
-    if (!app?.jwksUri || app.isPublic || !isSound(jwt.claims)) return null
+    if (!app?.jwksUri || app.isPublic || !areClaimsValid(jwt.claims)) return null
     const keys = await keySets.keysOf(app.jwksUri, jwt.kid, isSelfDescribed(id) ? 'client' : 'operator')
     if (!keys.some(key => isSignedBy(jwt, key))) return null
     const { jti, exp } = jwt.claims
@@ -72,7 +75,7 @@ export function createClientAssertions(deps: ClientAssertionDeps): VerifyAsserti
     return isFirstUse ? app : null
   }
 
-  function isSound({ aud, exp, iat = 0, nbf = 0, jti }: Claims): boolean {
+  function areClaimsValid({ aud, exp, iat = 0, nbf = 0, jti }: Claims): boolean {
     const isForUs = (Array.isArray(aud) ? aud : [aud]).some(each => audiences.includes(each as string))
     if (!isForUs || typeof jti !== 'string' || jti === '') return false
     if (typeof exp !== 'number' || typeof iat !== 'number' || typeof nbf !== 'number') return false
@@ -106,7 +109,7 @@ function parse(text: string): Assertion | null {
 
 function isSignedBy({ alg, kid, signed, signature }: Assertion, key: ClientKey): boolean {
   const { hash, fits } = ALGS[alg]!
-  if ((kid !== undefined && key.kid !== kid) || !isFor(key, alg) || !fits(key.publicKey)) return false
+  if ((kid !== undefined && key.kid !== kid) || !allowsAlg(key, alg) || !fits(key.publicKey)) return false
   return verifySignature(
     hash,
     Buffer.from(signed),
@@ -115,8 +118,8 @@ function isSignedBy({ alg, kid, signed, signature }: Assertion, key: ClientKey):
   )
 }
 
-function isFor({ alg }: ClientKey, asked: string): boolean {
-  return alg === undefined || alg === asked || (alg.startsWith('Ed') && asked.startsWith('Ed'))
+function allowsAlg({ alg }: ClientKey, assertionAlg: string): boolean {
+  return alg === undefined || alg === assertionAlg || (alg.startsWith('Ed') && assertionAlg.startsWith('Ed'))
 }
 
 function objectOf(segment: string): Claims | null {

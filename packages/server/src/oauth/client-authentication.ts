@@ -5,10 +5,10 @@ import type { VerifyAssertion } from './client-assertion.ts'
 import type { Form } from './form.ts'
 import { invalidClient, OAuthError } from './oauth-error.ts'
 
-/** Credentials in the Authorization header: of the scheme Basic, decoded (RFC 6749 section 2.3.1), or anything else. */
+/** The decoded Basic credentials in an Authorization header (RFC 6749 section 2.3.1); `unusable` for anything else. */
 export type HeaderCredentials = { id: string; secret: string } | 'unusable'
 
-/** How a request names its client, not verified yet. */
+/** The parts of a request that authenticate its client, not verified yet. */
 export interface ClientRequest {
   form: Form
   header: HeaderCredentials | null
@@ -37,7 +37,7 @@ export interface ClientAuthentication {
 export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none']
 /** Algorithms of `private_key_jwt`. */
 export const ASSERTION_ALGS = ['EdDSA', 'Ed25519', 'ES256', 'RS256']
-/** RFC 7523 section 2.2. */
+/** The `client_assertion_type` of a JWT (RFC 7523 section 2.2). */
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 
 export function createClientAuthentication({
@@ -47,26 +47,26 @@ export function createClientAuthentication({
 }: {
   apps: Pick<Apps, 'authenticate'>
   findClient(id: string, network: string): Promise<App | null>
-  /** Loaded on first use. */
+  /** Loads the verification of client assertions on first use, since few clients need it. */
   assertions(): Promise<VerifyAssertion>
 }): ClientAuthentication {
   return { app, appIfNamed }
 
   async function app(request: ClientRequest): Promise<App> {
-    const found = await appIfNamed(request)
-    if (!found) throw invalidClient('Name the client: client_id, with client_secret where it has one.')
-    return found
+    const app = await appIfNamed(request)
+    if (!app) throw invalidClient('Name the client: client_id, with client_secret where it has one.')
+    return app
   }
 
   async function appIfNamed(request: ClientRequest): Promise<App | null> {
     if (request.form.client_assertion_type !== undefined) return byAssertion(request)
-    const named = namedClient(request)
-    if (!named) return null
+    const client = namedClient(request)
+    if (!client) return null
     const found =
-      named.secret === null
-        ? await publicApp(named.id, request.caller)
-        : await apps.authenticate(named.id, named.secret)
-    if (!found || found.isPublic !== (named.secret === null))
+      client.secret === null
+        ? await publicApp(client.id, request.caller)
+        : await apps.authenticate(client.id, client.secret)
+    if (!found || found.isPublic !== (client.secret === null))
       throw invalidClient('No client has this id and secret.')
     return found
   }
@@ -90,7 +90,7 @@ export function createClientAuthentication({
     return found
   }
 
-  /** An app that need not authenticate: a public client. */
+  /** The app with this id, if it is a public client, which has no secret to authenticate with. */
   async function publicApp(id: string, { network }: Caller): Promise<App | null> {
     const found = await findClient(id, network)
     return found?.isPublic ? found : null

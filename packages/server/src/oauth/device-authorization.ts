@@ -8,7 +8,7 @@ import type { ClientAuthentication, ClientRequest } from './client-authenticatio
 import { audienceOf, type Form } from './form.ts'
 import { OAuthError } from './oauth-error.ts'
 
-/** RFC 8628 section 3.2. */
+/** The device authorization response (RFC 8628 section 3.2). */
 export interface DeviceAnswer {
   device_code: string
   user_code: string
@@ -40,13 +40,13 @@ export async function answerDevice(deps: DeviceDeps, request: ClientRequest): Pr
   // (RFC 8628 section 5.4).
   if (isSelfDescribed(app.id))
     throw new OAuthError('unauthorized_client', 'Only apps that the operator registered may connect devices.')
-  const wanted = {
+  const authorizationRequest = {
     clientId: app.id,
     scopes: scopesFor(app, request.form),
     resource: await resourceFor(app, request.form, deps),
     deviceName: deviceNameOf(request.form),
   }
-  const codes = await deviceAuthorizations.request(wanted, request.caller)
+  const codes = await deviceAuthorizations.request(authorizationRequest, request.caller)
   const complete = new URLSearchParams({ user_code: codes.userCode, ticket: codes.ticket })
   return {
     device_code: codes.deviceCode,
@@ -59,16 +59,19 @@ export async function answerDevice(deps: DeviceDeps, request: ClientRequest): Pr
 }
 
 function scopesFor(app: App, { scope = '' }: Form): string[] {
-  const asked = app.id === CLI_CLIENT_ID ? cliScopes(splitScopes(scope)) : grantableScopes(app, scope)
-  if ('scopes' in asked) return asked.scopes
-  throw new OAuthError('invalid_scope', `${asked.refused}.`)
+  const outcome = app.id === CLI_CLIENT_ID ? cliScopes(splitScopes(scope)) : grantableScopes(app, scope)
+  if ('scopes' in outcome) return outcome.scopes
+  throw new OAuthError('invalid_scope', `${outcome.refused}.`)
 }
 
 function splitScopes(scope: string): string[] {
   return [...new Set(scope.split(' ').filter(Boolean))]
 }
 
-/** The audience of an app's access tokens (RFC 8707); null: this service. A key is for this service only. */
+/**
+ * The audience of the access tokens (RFC 8707); null for this service, which is the only one for the built-in client,
+ * as it creates a key.
+ */
 async function resourceFor(app: App, form: Form, { storage, publicUrl }: DeviceDeps): Promise<string | null> {
   const audience = audienceOf(form)
   if (audience === undefined || audience === publicUrl) return null

@@ -3,7 +3,7 @@ import type { Grant, GrantDeps } from './grant.ts'
 import { OAuthError } from './oauth-error.ts'
 import { createSessionAnswer } from './session-answer.ts'
 
-/** RFC 8628 section 3.5. */
+/** Descriptions of the errors of a poll (RFC 8628 section 3.5). */
 const DESCRIPTIONS: Record<PollRefusal, string> = {
   authorization_pending: 'Nobody decided yet. Poll again after the interval.',
   slow_down: 'Polled too early. From now on wait five seconds longer.',
@@ -23,16 +23,16 @@ export function createDeviceCode(deps: GrantDeps): Grant {
     const app = await deps.clients.app(request)
     const { device_code: deviceCode } = request.form
     if (deviceCode === undefined) throw new OAuthError('invalid_request', 'device_code is required.')
-    const granted = await deps.deviceTokens.poll(app, deviceCode, request.caller)
-    if ('refused' in granted) throw refused(granted.refused)
-    const answer = await answerOf(granted, null)
-    return { answer: { ...answer, scope: granted.scopes.join(' ') } }
+    const outcome = await deps.deviceTokens.poll(app, deviceCode, request.caller)
+    if ('refused' in outcome) throw toOAuthError(outcome.refused)
+    const answer = await answerOf(outcome, null)
+    return { answer: { ...answer, scope: outcome.scopes.join(' ') } }
   }
 }
 
-function refused(error: PollRefusal): OAuthError {
-  // A device code has 256 random bits and cannot be guessed; an unknown one counts as a failure of its network all the
-  // same.
+function toOAuthError(error: PollRefusal): OAuthError {
+  // An unknown device code counts as a failure of the client's network, as every failed guess, although its 256 random
+  // bits cannot be guessed.
   const isGuess = error === 'invalid_grant'
   return new OAuthError(error, DESCRIPTIONS[error], 'invalid_request', isGuess ? { isGuess } : {})
 }

@@ -3,6 +3,7 @@ import { OAuthError } from './oauth-error.ts'
 
 /** Maximum number of parameters, more than any request needs. */
 const MAX_PARAMETERS = 64
+/** Maximum number of characters of a parameter's name in an error message. */
 const MAX_SHOWN_NAME = 64
 
 /** The parameters of a form. Each occurs once; those without a value are left out. */
@@ -16,11 +17,13 @@ export type Form = Readonly<Record<string, string>>
 export function parseForm(body: Buffer): Form {
   const form: Record<string, string> = Object.create(null)
   const names = new Set<string>()
-  for (const [name, value] of new URLSearchParams(decoded(body))) {
-    if (names.has(name)) throw repeated(name)
+  for (const [name, value] of new URLSearchParams(decodeUtf8(body))) {
+    if (names.has(name)) throw repeatedParameter(name)
     names.add(name)
-    if (names.size > MAX_PARAMETERS) throw refused('body', `must have at most ${MAX_PARAMETERS} parameters`)
-    if (!value.isWellFormed() || /[\0\ufffd]/.test(value)) throw refused(name, 'must be UTF-8 without NUL')
+    if (names.size > MAX_PARAMETERS)
+      throw invalidParameter('body', `must have at most ${MAX_PARAMETERS} parameters`)
+    if (!value.isWellFormed() || /[\0\ufffd]/.test(value))
+      throw invalidParameter(name, 'must be UTF-8 without NUL')
     if (value !== '') form[name] = value
   }
   return form
@@ -34,30 +37,30 @@ export function scopesOf({ scope }: Form): string[] | undefined {
   return [...new Set(scope.split(' '))]
 }
 
-/** The asked audience: `resource` (RFC 8707) or `audience` (RFC 8693), which mean the same here. */
+/** The requested audience: `resource` (RFC 8707) or `audience` (RFC 8693), which mean the same here. */
 export function audienceOf({ resource, audience = resource }: Form): string | undefined {
   if (resource !== undefined && resource !== audience)
     throw new OAuthError('invalid_target', 'resource and audience must name the same audience.')
   return audience
 }
 
-function decoded(body: Buffer): string {
+function decodeUtf8(body: Buffer): string {
   try {
     return utf8.decode(body)
   } catch {
-    throw refused('body', 'must be a form in UTF-8')
+    throw invalidParameter('body', 'must be a form in UTF-8')
   }
 }
 
-/** Percent-encoded bytes that are not valid UTF-8 are refused. */
+/** Refuses invalid UTF-8. URLSearchParams decodes percent-encoded bytes itself, and replaces invalid ones by U+FFFD. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-function repeated(name: string) {
+function repeatedParameter(name: string) {
   if (name === 'resource' || name === 'audience')
     return new OAuthError('invalid_target', 'Ask for one audience at a time.')
-  return refused(name, 'must be sent once')
+  return invalidParameter(name, 'must be sent once')
 }
 
-function refused(name: string, message: string) {
+function invalidParameter(name: string, message: string) {
   return invalidRequest([{ field: name.slice(0, MAX_SHOWN_NAME), message }])
 }

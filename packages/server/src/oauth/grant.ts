@@ -22,11 +22,11 @@ export interface GrantDeps {
   agentTokens: Pick<AgentTokens, 'exchange'>
   apps: Pick<Apps, 'authenticate' | 'find'>
   sessions: Sessions
-  /** Loaded on first use. */
+  /** Loads the authorization requests and codes on first use. */
   authorizations(): Promise<Authorizations>
   deviceTokens: DeviceTokens
   clients: ClientAuthentication
-  /** Successful exchanges of one key, and tokens of one app for itself, on this node. */
+  /** Limits on this node: of the successful exchanges of one key, and of the tokens that one app gets for itself. */
   exchangeLimits: readonly RateWindow[]
 }
 
@@ -36,7 +36,7 @@ export interface TokenRequest extends ClientRequest {
   retryKey: string | null
 }
 
-/** A successful answer (RFC 6749 section 5.1), as it is sent. */
+/** The body of a successful response (RFC 6749 section 5.1). */
 export interface TokenAnswer {
   access_token: string
   token_type: 'Bearer'
@@ -55,5 +55,5 @@ export interface Granted {
   limits?: readonly RateLimitState[] | null
 }
 
-/** Answers the requests of one grant type. @throws OAuthError, KeywayError */
+/** Handles the requests of one grant type. @throws OAuthError, KeywayError */
 export type Grant = (request: TokenRequest) => Promise<Granted>

@@ -4,7 +4,7 @@ import { signInMetadata } from './sign-in-metadata.ts'
 interface GrantType {
   /** The members that this grant adds to the discovery document. */
   metadata?: (issuer: string) => Metadata
-  /** The grant's code, loaded on its first use. */
+  /** Loads the module of the grant, on its first use. */
   load(): Promise<(deps: GrantDeps) => Grant>
 }
 
@@ -12,7 +12,7 @@ export const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
 
 export const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
 
-/** Every grant type of the token endpoint. Discovery is made from this table. */
+/** The grant types of the token endpoint. The discovery document is generated from this table. */
 export const GRANT_TYPES: Record<string, GrantType> = {
   authorization_code: {
     metadata: signInMetadata,

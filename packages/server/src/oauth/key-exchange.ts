@@ -4,28 +4,28 @@ import { audienceOf, scopesOf } from './form.ts'
 import type { GrantDeps, Granted, TokenRequest } from './grant.ts'
 import { OAuthError, type OAuthErrorCode } from './oauth-error.ts'
 
-/** OAuth error codes for refusals of the exchange that are not about the key. */
+/** The OAuth error codes of refusals that have another reason than the key. */
 const OTHER_REFUSALS: Partial<Record<string, OAuthErrorCode>> = {
   insufficient_scope: 'invalid_scope',
   invalid_request: 'invalid_target',
 }
-/** Codes of refusals of a key; unknown keys, and those with another id, get the same one. */
-const REFUSALS_OF_KEYS: ReadonlySet<string> = new Set(
+/** The refusals of a key: all of them get the same OAuth error code. */
+const KEY_REFUSALS: ReadonlySet<string> = new Set(
   ['invalid_api_key', ...KEY_REFUSAL_CODES].filter(code => !Object.hasOwn(OTHER_REFUSALS, code)),
 )
 
 /**
- * Exchanges a key as `POST /auth/agent-token` does, by the same limits and with the same token.
+ * Exchanges a key like `POST /auth/agent-token`, under the same limits, for the same token.
  *
- * @param presented.keyId the id that the key must have
- * @param presented.refusal the error for a key that may not be used
+ * @param credential.keyId the id that the key must have
+ * @param credential.refusal the error for a key that may not be used
  */
 export async function exchangeKey(
   { agentTokens }: Pick<GrantDeps, 'agentTokens'>,
   { form, caller }: TokenRequest,
-  presented: { key: string; keyId?: string; refusal: OAuthErrorCode },
+  credential: { key: string; keyId?: string; refusal: OAuthErrorCode },
 ): Promise<Granted> {
-  const { key, keyId, refusal } = presented
+  const { key, keyId, refusal } = credential
   const bounds = { keyId, scopes: scopesOf(form) }
   try {
     const { token, expiresIn, scopes, limits } = await agentTokens.exchange(
@@ -40,12 +40,12 @@ export async function exchangeKey(
       limits,
     }
   } catch (error) {
-    throw error instanceof KeywayError ? inOAuthTerms(error, refusal) : error
+    throw error instanceof KeywayError ? toOAuthError(error, refusal) : error
   }
 }
 
-function inOAuthTerms(error: KeywayError, refusal: OAuthErrorCode): KeywayError {
+function toOAuthError(error: KeywayError, refusal: OAuthErrorCode): KeywayError {
   if (error instanceof OAuthError) return error
-  const code = REFUSALS_OF_KEYS.has(error.code) ? refusal : OTHER_REFUSALS[error.code]
+  const code = KEY_REFUSALS.has(error.code) ? refusal : OTHER_REFUSALS[error.code]
   return code ? OAuthError.of(code, error) : error
 }

@@ -4,9 +4,9 @@ import type { NamedBy } from '../outgoing/lookups.ts'
 import type { Outgoing } from '../outgoing/outgoing.ts'
 
 /** How long a fetched key set is used. */
-const FRESH_FOR = 5 * MINUTE
-/** Shortest time between two fetches of a set, however many unknown keys are presented. */
-const PAUSE = 30 * SECOND
+const CACHE_TIME = 5 * MINUTE
+/** Shortest time between two fetches of a set, however many unknown key ids are presented. */
+const MIN_FETCH_INTERVAL = 30 * SECOND
 /** Maximum number of keys of one client. */
 const MAX_KEYS = 20
 /** Maximum number of key sets in memory. */
@@ -20,37 +20,39 @@ export interface ClientKey {
 }
 
 interface KeySet {
-  readAt: Instant
+  fetchedAt: Instant
   keys: Promise<ClientKey[]>
 }
 
 export interface KeySets {
   /**
-   * The keys of a JWK set (RFC 7517), fetched again if none has this id. Empty if it cannot be fetched.
-   * @param namedBy whose URL it is
+   * The keys of the JWK set (RFC 7517) at this URL, fetched again if no key has the id `kid`. Empty if the set cannot
+   * be fetched.
+   *
+   * @param namedBy who chose the URL: the client itself, or the operator
    */
   keysOf(url: string, kid: string | undefined, namedBy: NamedBy): Promise<ClientKey[]>
 }
 
-/** Key sets of clients, fetched from their `jwks_uri` and cached for some minutes. */
+/** Creates a cache of the key sets of clients, which are fetched from their `jwks_uri` and cached for some minutes. */
 export function createKeySets({ call, clock }: { call: Outgoing; clock: Clock }): KeySets {
   const sets = new Map<string, KeySet>()
 
   return {
     async keysOf(url, kid, namedBy) {
       const now = clock.now()
-      const known = sets.get(url)
-      if (!known || now >= known.readAt + FRESH_FOR) return read(url, namedBy, now)
-      const keys = await known.keys
-      const isKnown = kid === undefined || keys.some(key => key.kid === kid)
-      return isKnown || now < known.readAt + PAUSE ? keys : read(url, namedBy, now)
+      const cached = sets.get(url)
+      if (!cached || now >= cached.fetchedAt + CACHE_TIME) return fetchAndCache(url, namedBy, now)
+      const keys = await cached.keys
+      const hasKey = kid === undefined || keys.some(key => key.kid === kid)
+      return hasKey || now < cached.fetchedAt + MIN_FETCH_INTERVAL ? keys : fetchAndCache(url, namedBy, now)
     },
   }
 
-  function read(url: string, namedBy: NamedBy, now: Instant): Promise<ClientKey[]> {
+  function fetchAndCache(url: string, namedBy: NamedBy, now: Instant): Promise<ClientKey[]> {
     const keys = fetchKeys(url, namedBy).catch(() => [])
     sets.delete(url)
-    sets.set(url, { readAt: now, keys })
+    sets.set(url, { fetchedAt: now, keys })
     if (sets.size > MAX_SETS) sets.delete(sets.keys().next().value!)
     return keys
   }
@@ -62,7 +64,7 @@ export function createKeySets({ call, clock }: { call: Outgoing; clock: Clock })
   }
 }
 
-/** Empty for a key that cannot verify signatures. */
+/** The key in a list, which is empty for a key that cannot verify signatures. */
 function toKey(jwk: Record<string, unknown>): ClientKey[] {
   try {
     if (jwk.use !== undefined && jwk.use !== 'sig') return []

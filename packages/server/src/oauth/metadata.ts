@@ -4,13 +4,13 @@ import { ASSERTION_ALGS, CLIENT_AUTH_METHODS } from './client-authentication.ts'
 import type { Metadata } from './grant.ts'
 import { GRANT_TYPES } from './grants.ts'
 
-/** The discovery document: what the endpoints and the table of grants support, and nothing else. */
+/** The discovery document: what this service and its grants support, and `more`, which depends on the settings. */
 export function metadataOf(issuer: string, more: Metadata): Metadata {
-  const ofGrants = Object.values(GRANT_TYPES).map(({ metadata }) => metadata?.(issuer) ?? {})
-  return [ofService(issuer), ...ofGrants, more].reduce(merged)
+  const grantMembers = Object.values(GRANT_TYPES).map(({ metadata }) => metadata?.(issuer) ?? {})
+  return [serviceMembers(issuer), ...grantMembers, more].reduce(merge)
 }
 
-function ofService(issuer: string): Metadata {
+function serviceMembers(issuer: string): Metadata {
   return {
     issuer,
     token_endpoint: `${issuer}/oauth/token`,
@@ -30,12 +30,12 @@ function ofService(issuer: string): Metadata {
   }
 }
 
-/** Merges members of several documents; lists are joined. */
-function merged(all: Metadata, more: Metadata): Metadata {
-  const joined = Object.entries(more).map(([name, value]) => {
-    const known = all[name]
-    const isList = Array.isArray(known) && Array.isArray(value)
-    return [name, isList ? [...new Set([...known, ...value])] : value]
+/** Merges the members of two documents. Lists of the same name are joined; otherwise the second document wins. */
+function merge(first: Metadata, second: Metadata): Metadata {
+  const mergedMembers = Object.entries(second).map(([name, value]) => {
+    const firstValue = first[name]
+    const areLists = Array.isArray(firstValue) && Array.isArray(value)
+    return [name, areLists ? [...new Set([...firstValue, ...value])] : value]
   })
-  return { ...all, ...Object.fromEntries(joined) }
+  return { ...first, ...Object.fromEntries(mergedMembers) }
 }

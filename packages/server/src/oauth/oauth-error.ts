@@ -29,7 +29,7 @@ export type OAuthErrorCode =
   | 'server_error'
   | 'temporarily_unavailable'
 
-/** A refusal with an OAuth error code. The inherited `code` is for logs, metrics and failure limits. */
+/** A refusal with an OAuth error code, `error`. The inherited `code` is for logs, metrics and failure limits. */
 export class OAuthError extends KeywayError {
   readonly error: OAuthErrorCode
 
@@ -50,8 +50,8 @@ export class OAuthError extends KeywayError {
 }
 
 /**
- * The refusal of a client that did not authenticate: the same for unknown and removed clients and wrong secrets. It may
- * have been a guess.
+ * The refusal of a client that failed to authenticate: the same for unknown clients, removed clients and wrong secrets.
+ * It counts as a failed guess.
  */
 export function invalidClient(description: string): OAuthError {
   return new OAuthError('invalid_client', description, 'authentication_required', { isGuess: true })
@@ -62,7 +62,7 @@ export interface OAuthRefusal {
   body: { error: OAuthErrorCode; error_description: string }
 }
 
-/** The answer to a refusal (RFC 6749 section 5.2), also to one that has no OAuth code of its own. */
+/** The response to a refusal (RFC 6749 section 5.2), which need not be an OAuthError. */
 export function toOAuthRefusal(error: KeywayError): OAuthRefusal {
   const description = printable(error.message)
   if (error instanceof OAuthError) {
@@ -75,13 +75,13 @@ export function toOAuthRefusal(error: KeywayError): OAuthRefusal {
 
 function codeOf(code: ErrorCode, status: number): OAuthErrorCode {
   if (code === 'invalid_token' || code === 'insufficient_scope') return code
-  // RFC 6750 section 3 has no code for a request without a token.
+  // RFC 6750 section 3 has no error code for a request without a token, so it gets that of an invalid token.
   if (status === 401) return 'invalid_token'
   if (status === 500) return 'server_error'
   return status === 429 || status === 503 ? 'temporarily_unavailable' : 'invalid_request'
 }
 
-/** RFC 6749 section 5.2 allows printable ASCII without quotation mark and backslash. */
+/** Replaces what RFC 6749 section 5.2 does not allow: all but printable ASCII, quotation marks and backslashes. */
 function printable(text: string): string {
   return text
     .replaceAll(/["“”]/g, "'")

@@ -23,17 +23,22 @@ export interface OAuth {
   token(request: TokenRequest): Promise<Granted>
   /** The device authorization endpoint (RFC 8628 section 3.1). @throws OAuthError, KeywayError `rate_limited` */
   device(request: ClientRequest): Promise<DeviceAnswer>
-  /** RFC 7662, for apps that authenticate. @throws OAuthError, and KeywayError as `Introspection.introspect` */
+  /**
+   * The introspection endpoint (RFC 7662), for apps with a secret.
+   *
+   * @throws OAuthError, and KeywayError as `Introspection.introspect`
+   */
   introspect(request: ClientRequest, token: string, consume?: number): Promise<IntrospectionAnswer>
   /**
-   * RFC 7009: ends a key, or the session of a refresh token or of an app's access token. Possession of the token
-   * suffices; a client that authenticates may only revoke tokens that were issued to it. An unknown token is no error.
+   * The revocation endpoint (RFC 7009): ends a key, or the session of a refresh token or of an app's access token.
+   * Possession of the token suffices; a client that authenticates may only revoke tokens that were issued to it. An
+   * unknown token is no error.
    *
    * @throws OAuthError `invalid_client`, `invalid_grant` (issued to another client), `unsupported_token_type` (a
    * token that only expires)
    */
   revoke(request: ClientRequest, token: string): Promise<void>
-  /** The optional members of the discovery document. */
+  /** The members of the discovery document that depend on the settings. */
   readonly metadata: Metadata
   /** Registers a client (RFC 7591); null if the operator does not allow it. */
   register: ((metadata: unknown, caller: Caller) => Promise<RegisteredClient>) | null
@@ -54,30 +59,30 @@ export function createOAuth(
     introspection: Introspection
     apiKeys: Pick<ApiKeys, 'revokeByPossession' | 'mayBeKey'>
     deviceAuthorizations: Pick<DeviceAuthorizations, 'request'>
-    registered: Clients
-    /** Networks, besides the public Internet, to which calls of apps' URLs may go. */
+    clientRegistry: Clients
+    /** Networks, besides the public Internet, in which the URLs of apps may be. */
     privateNetworks: readonly string[]
   },
 ): OAuth {
-  const { storage, introspection, apiKeys, sessions, registered } = deps
+  const { storage, introspection, apiKeys, sessions, clientRegistry } = deps
   let assertions: Promise<VerifyAssertion> | undefined
   const clients = createClientAuthentication({
     ...deps,
-    findClient: deps.registered.find,
+    findClient: deps.clientRegistry.find,
     assertions() {
       assertions ??= import('./client-assertion.ts').then(({ createClientAssertions }) =>
-        createClientAssertions({ ...deps, findApp: deps.registered.find }),
+        createClientAssertions({ ...deps, findApp: deps.clientRegistry.find }),
       )
       return assertions
     },
   })
-  const loaded = new Map<string, Grant>()
+  const loadedGrants = new Map<string, Grant>()
 
   return {
     async token(request) {
       const { grant_type: type } = request.form
       if (type === undefined) throw new OAuthError('invalid_request', 'grant_type is required.')
-      return (loaded.get(type) ?? (await load(type)))(request)
+      return (loadedGrants.get(type) ?? (await load(type)))(request)
     },
 
     async device(request) {
@@ -93,11 +98,11 @@ export function createOAuth(
     },
 
     metadata: {
-      ...(registered.registration && { registration_endpoint: `${deps.publicUrl}/oauth/register` }),
-      client_id_metadata_document_supported: registered.allowsDocuments,
+      ...(clientRegistry.registration && { registration_endpoint: `${deps.publicUrl}/oauth/register` }),
+      client_id_metadata_document_supported: clientRegistry.allowsDocuments,
     },
 
-    register: registered.registration && register,
+    register: clientRegistry.registration && register,
 
     async push(request) {
       const { pushRequest } = await import('./pushed-request.ts')
@@ -116,7 +121,7 @@ export function createOAuth(
     async revoke(request, token) {
       const { caller } = request
       const named = namedClient(request)
-      // A request with a key needs no client authentication.
+      // A UUID is the id of an API key and not of a client, so there is no client to authenticate.
       const client = named && !parseId(named.id) ? await clients.app(request) : null
       if (apiKeys.mayBeKey(token)) await apiKeys.revokeByPossession(token, caller)
       else if (token.startsWith(REFRESH_TOKEN_PREFIX)) await revokeRefreshToken(token, client, caller)
@@ -130,7 +135,7 @@ export function createOAuth(
   }
 
   async function register(metadata: unknown, caller: Caller): Promise<RegisteredClient> {
-    const outcome = await (await registered.registration!())(metadata, caller)
+    const outcome = await (await clientRegistry.registration!())(metadata, caller)
     if ('error' in outcome) throw new OAuthError(outcome.error as OAuthErrorCode, outcome.description)
     return outcome
   }
@@ -143,27 +148,27 @@ export function createOAuth(
   }
 
   async function revokeAccessToken(token: string, client: App | null, caller: Caller): Promise<void> {
-    const found = await introspection.introspect(token)
-    if (!found.active) return
+    const introspected = await introspection.introspect(token)
+    if (!introspected.active) return
     // An access token of a person's sign-in cannot be revoked by itself: it ends with its refresh token.
-    if (found.type !== 'access' || found.scope === undefined)
+    if (introspected.type !== 'access' || introspected.scope === undefined)
       throw new OAuthError(
         'unsupported_token_type',
         'Such a token expires within minutes and cannot be revoked.',
       )
-    assertIssuedTo(client, String(found.client_id))
-    await sessions.end(String(found.sub), String(found.sid), caller)
+    assertIssuedTo(client, String(introspected.client_id))
+    await sessions.end(String(introspected.sub), String(introspected.sid), caller)
   }
 
   async function load(type: string): Promise<Grant> {
-    const known = Object.hasOwn(GRANT_TYPES, type) ? GRANT_TYPES[type] : undefined
-    if (!known)
+    const grantType = Object.hasOwn(GRANT_TYPES, type) ? GRANT_TYPES[type] : undefined
+    if (!grantType)
       throw new OAuthError(
         'unsupported_grant_type',
         `grant_type must be one of ${Object.keys(GRANT_TYPES).join(', ')}.`,
       )
-    const grant = (await known.load())({ ...deps, clients })
-    loaded.set(type, grant)
+    const grant = (await grantType.load())({ ...deps, clients })
+    loadedGrants.set(type, grant)
     return grant
   }
 }

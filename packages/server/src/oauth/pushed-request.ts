@@ -11,14 +11,14 @@ export async function pushRequest(
   { form, caller }: ClientRequest,
 ) {
   const { client_id: _, client_secret: __, ...sent } = form
-  const read = readParams(new URLSearchParams({ ...sent, client_id: app.id }))
-  if ('refusal' in read) throw refusalOf(read.refusal)
-  if (read.params.request_uri)
+  const parsed = readParams(new URLSearchParams({ ...sent, client_id: app.id }))
+  if ('refusal' in parsed) throw refusalOf(parsed.refusal)
+  if (parsed.params.request_uri)
     throw new OAuthError('invalid_request', 'A pushed request must not name a request_uri.')
-  const checked = await resume(read.params, null, caller.network)
-  if ('unusable' in checked) throw refusalOf(checked.unusable)
-  if ('refusal' in checked) throw refusalOf(checked.refusal)
-  return push(read.params)
+  const outcome = await resume(parsed.params, null, caller.network)
+  if ('unusable' in outcome) throw refusalOf(outcome.unusable)
+  if ('refusal' in outcome) throw refusalOf(outcome.refusal)
+  return push(parsed.params)
 }
 
 function refusalOf({ error, description }: { error: string; description: string }): OAuthError {

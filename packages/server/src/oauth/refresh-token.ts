@@ -6,8 +6,8 @@ import { OAuthError } from './oauth-error.ts'
 import { createSessionAnswer } from './session-answer.ts'
 
 /**
- * The grant `refresh_token` (RFC 6749 section 6), with the same rotation, reuse detection and retries as all refresh
- * tokens.
+ * The grant `refresh_token` (RFC 6749 section 6), with the same rotation, reuse detection and safe retries as
+ * `POST /auth/refresh`.
  */
 export function createRefreshToken(deps: GrantDeps): Grant {
   const { sessions, clients, publicUrl } = deps
@@ -20,8 +20,9 @@ export function createRefreshToken(deps: GrantDeps): Grant {
     if (token === undefined) throw new OAuthError('invalid_request', 'refresh_token is required.')
     try {
       // Checked before the rotation, so that a refused request does not use up its token.
-      const known = await sessions.ofRefreshToken(token)
-      const scopes = known && known.appId === app.id ? narrowed(known, form) : null
+      const knownSession = await sessions.ofRefreshToken(token)
+      const scopes =
+        knownSession && knownSession.appId === app.id ? requestedScopes(knownSession, form) : null
       const { user, session } = await sessions.refreshForApp(token, app.id, retryKey, caller)
       const grant = { ...session.grant!, scopes: scopes ?? session.grant!.scopes }
       return { answer: await answerOf({ user, session: { ...session, grant } }, null, session.grant!.scopes) }
@@ -32,15 +33,15 @@ export function createRefreshToken(deps: GrantDeps): Grant {
   }
 
   /** The requested scopes of the access token, at most those that were granted; null: all of them. */
-  function narrowed({ grant }: Session, form: Form): string[] | null {
+  function requestedScopes({ grant }: Session, form: Form): string[] | null {
     const audience = audienceOf(form) ?? null
     if (audience !== null && audience !== (grant?.audience ?? publicUrl))
       throw new OAuthError('invalid_target', 'The refresh token is for another audience.')
-    const asked = scopesOf(form) ?? null
-    const excess = asked?.find(scope => !grant?.scopes.includes(scope))
+    const requested = scopesOf(form) ?? null
+    const excess = requested?.find(scope => !grant?.scopes.includes(scope))
     if (excess !== undefined)
       throw new OAuthError('invalid_scope', `The person did not grant the scope ${excess}.`)
-    return asked
+    return requested
   }
 }
 

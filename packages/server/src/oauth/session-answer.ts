@@ -3,30 +3,32 @@ import { appOf, scopesOf } from '../sessions/app-session.ts'
 import type { SignedIn } from '../sessions/session.ts'
 import type { GrantDeps, TokenAnswer } from './grant.ts'
 
-/** Creates the token response for an app's session, according to its scopes. */
+/** Creates a function that builds the token response for an app's session, according to its scopes. */
 export function createSessionAnswer(deps: GrantDeps) {
   /**
-   * @param nonce of the authorization request
-   * @param granted all scopes of the session, if this access token has fewer
+   * @param nonce of the authorization request; null after a refresh and for a device
+   * @param sessionScopes all scopes of the session, where the access token gets only some of them
    */
   return async function answerOf(
     { user, session }: SignedIn,
     nonce: string | null,
-    granted: readonly string[] = session.grant!.scopes,
+    sessionScopes: readonly string[] = session.grant!.scopes,
   ): Promise<TokenAnswer> {
     const app = await appOf(deps.storage.store.apps, session)
     // New tokens lack scopes that the operator has withdrawn from the app, since services may trust a token's scopes
     // without introspection.
     const scopes = app ? scopesOf(app, session) : []
-    const allowed = { ...session, grant: { ...session.grant!, scopes } }
-    const { accessToken, expiresIn, refreshToken } = await deps.sessions.appTokens(user, allowed)
+    const allowedSession = { ...session, grant: { ...session.grant!, scopes } }
+    const { accessToken, expiresIn, refreshToken } = await deps.sessions.appTokens(user, allowedSession)
     return {
       access_token: accessToken,
       token_type: 'Bearer',
       expires_in: expiresIn,
       scope: scopes.join(' '),
-      ...(granted.includes('offline_access') && { refresh_token: refreshToken }),
-      ...(scopes.includes('openid') && { id_token: await idTokenOf({ user, session: allowed }, nonce) }),
+      ...(sessionScopes.includes('offline_access') && { refresh_token: refreshToken }),
+      ...(scopes.includes('openid') && {
+        id_token: await idTokenOf({ user, session: allowedSession }, nonce),
+      }),
     }
   }
 

@@ -14,18 +14,19 @@ export function createTokenExchange(deps: GrantDeps): Grant {
     const {
       subject_token: key,
       subject_token_type: type,
-      requested_token_type: wanted = JWT_TOKEN_TYPE,
+      requested_token_type: requestedType = JWT_TOKEN_TYPE,
     } = form
-    if (key === undefined) throw refused('subject_token is required: an API key.')
-    if (type !== API_KEY_TOKEN_TYPE) throw refused(`subject_token_type must be ${API_KEY_TOKEN_TYPE}.`)
-    if (!ISSUED_TYPES.includes(wanted)) throw refused(`requested_token_type must be ${JWT_TOKEN_TYPE}.`)
+    if (key === undefined) throw invalidRequest('subject_token is required: an API key.')
+    if (type !== API_KEY_TOKEN_TYPE) throw invalidRequest(`subject_token_type must be ${API_KEY_TOKEN_TYPE}.`)
+    if (!ISSUED_TYPES.includes(requestedType))
+      throw invalidRequest(`requested_token_type must be ${JWT_TOKEN_TYPE}.`)
     if (form.actor_token !== undefined || form.actor_token_type !== undefined)
-      throw refused('Delegation with actor_token is not supported.')
-    const granted = await exchangeKey(deps, request, { key, refusal: 'invalid_grant' })
-    return { ...granted, answer: { ...granted.answer, issued_token_type: JWT_TOKEN_TYPE } }
+      throw invalidRequest('Delegation with actor_token is not supported.')
+    const exchanged = await exchangeKey(deps, request, { key, refusal: 'invalid_grant' })
+    return { ...exchanged, answer: { ...exchanged.answer, issued_token_type: JWT_TOKEN_TYPE } }
   }
 }
 
-function refused(description: string): OAuthError {
+function invalidRequest(description: string): OAuthError {
   return new OAuthError('invalid_request', description)
 }

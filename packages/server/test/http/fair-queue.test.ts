@@ -14,7 +14,7 @@ import { NOISY_AFTER } from '../../src/http/refusal-counts.ts'
 import { openServer } from '../support/http.ts'
 import { caller } from '../support/services.ts'
 
-/** Far above STARTED_ON_ARRIVAL. */
+/** Far above MAX_STARTED_ON_ARRIVAL. */
 const FLOOD = 200
 
 /** Adds `count` requests of a flow; each records its flow in `started` when it starts. */
@@ -23,7 +23,7 @@ function add(queue: FairQueue, started: string[], id: string, count = 1, network
   for (let n = 0; n < count; n++) {
     if (
       queue.start(
-        () => ({ id, network, whenGone: () => {} }),
+        () => ({ id, network, onDisconnect: () => {} }),
         () => void started.push(id),
       )
     )
@@ -76,7 +76,7 @@ test('requests of one flow start in order of arrival', async () => {
   const started: number[] = []
   for (let n = 0; n < FLOOD; n++)
     queue.start(
-      () => ({ id: 'a', network: 'a', whenGone: () => {} }),
+      () => ({ id: 'a', network: 'a', onDisconnect: () => {} }),
       () => void started.push(n),
     )
   while (started.length < FLOOD) await nextTurn()
@@ -90,7 +90,7 @@ test('a thousand networks with many refusals yield to other networks', async () 
   const queue = createFairQueue(() => false)
   const started: string[] = []
   const networks = Array.from({ length: 1000 }, (_, n) => `noisy-${n}`)
-  for (const network of networks) for (let n = 0; n < NOISY_AFTER; n++) queue.refused(network)
+  for (const network of networks) for (let n = 0; n < NOISY_AFTER; n++) queue.countRefusal(network)
   for (const network of networks) add(queue, started, network)
   const before = started.length
   add(queue, started, 'quiet-1')
@@ -103,7 +103,7 @@ test('a thousand networks with many refusals yield to other networks', async () 
 test('a noisy network still gets a share of the turns', async () => {
   const queue = createFairQueue(() => false)
   const started: string[] = []
-  for (let n = 0; n < NOISY_AFTER; n++) queue.refused('noisy')
+  for (let n = 0; n < NOISY_AFTER; n++) queue.countRefusal('noisy')
   const quiet = Array.from({ length: FLOOD }, (_, n) => `quiet-${n}`)
   for (const id of quiet) add(queue, started, id)
   const before = started.length
@@ -148,7 +148,7 @@ test('a network whose requests take long gets no more time than others, also if 
   for (const count of [FLOOD, 1]) {
     const { queue, work } = createTimedQueue()
     let [slow, quick, added] = [0, 0, 0]
-    const flow = (network: string) => () => ({ id: '', network, whenGone: () => {} })
+    const flow = (network: string) => () => ({ id: '', network, onDisconnect: () => {} })
     const addSlow = () => {
       added++
       queue.start(flow('slow'), () => {
@@ -175,7 +175,7 @@ test('a network whose requests take long gets no more time than others, also if 
 test('long work never starts on arrival, and is queued like requests', async () => {
   const queue = createFairQueue(() => false)
   const started: string[] = []
-  const flow = { id: 'a', network: 'a', whenGone: () => {} }
+  const flow = { id: 'a', network: 'a', onDisconnect: () => {} }
   assert.ok(queue.startLong(flow, () => void started.push('a')))
   assert.deepEqual(started, [])
   await untilStarted(started, 1)
@@ -186,7 +186,7 @@ test('requests that take long start on arrival only until a slice is used up', (
   let started = 0
   for (let n = 0; n < 10; n++)
     queue.start(
-      () => ({ id: 'a', network: 'a', whenGone: () => {} }),
+      () => ({ id: 'a', network: 'a', onDisconnect: () => {} }),
       () => {
         started++
         work(2)
@@ -230,7 +230,7 @@ test('networks that never signed in are served while a known one always has requ
 test('a noisy network yields even if somebody signed in there', async () => {
   const queue = createFairQueue(() => true)
   const started: string[] = []
-  for (let n = 0; n < NOISY_AFTER; n++) queue.refused('noisy')
+  for (let n = 0; n < NOISY_AFTER; n++) queue.countRefusal('noisy')
   add(queue, started, 'noisy', FLOOD)
   const before = started.length
   add(queue, started, 'other', FLOOD / 2)
@@ -252,7 +252,7 @@ test('the time slice of a turn includes work that continues in microtasks', asyn
   }
   for (let n = 0; n < FLOOD; n++)
     queue.start(
-      () => ({ id: 'a', network: 'a', whenGone: () => {} }),
+      () => ({ id: 'a', network: 'a', onDisconnect: () => {} }),
       () => void workLater(),
     )
   while (done < FLOOD) {
@@ -269,7 +269,7 @@ test('queued requests have half of the time while other work fills the turns of 
   let done = 0
   for (let n = 0; n < FLOOD; n++) {
     queue.start(
-      () => ({ id: 'a', network: 'a', whenGone: () => {} }),
+      () => ({ id: 'a', network: 'a', onDisconnect: () => {} }),
       () => {
         work(0.1)
         done++
@@ -295,7 +295,7 @@ test('a waiting request is removed when its client disconnects, which frees its 
   const flow = {
     id: 'a',
     network: 'a',
-    whenGone: (given: () => void) => {
+    onDisconnect: (given: () => void) => {
       drop = given
     },
   }

@@ -5,20 +5,20 @@ import { createWorkLimit } from '../../src/http/work-limit.ts'
 describe('the work limit', () => {
   it('gives a new network the share of those with calls, not of all that ever called', async () => {
     const workLimit = createWorkLimit(4)
-    for (let n = 0; n < 3000; n++) await workLimit.during(`earlier ${n}`, () => {})
+    for (let n = 0; n < 3000; n++) await workLimit.run(`earlier ${n}`, () => {})
     const { promise: end, resolve: finish } = Promise.withResolvers<void>()
-    const busy = Array.from({ length: 4 }, () => workLimit.during('busy', () => end))
-    const others = [workLimit.during('other', () => end), workLimit.during('other', () => end)]
+    const busy = Array.from({ length: 4 }, () => workLimit.run('busy', () => end))
+    const others = [workLimit.run('other', () => end), workLimit.run('other', () => end)]
     await assert.rejects(
-      workLimit.during('busy', () => {}),
+      workLimit.run('busy', () => {}),
       { code: 'unavailable' },
     )
     await assert.rejects(
-      workLimit.during('other', () => {}),
+      workLimit.run('other', () => {}),
       { code: 'unavailable' },
     )
     finish()
     await Promise.all([...busy, ...others])
-    assert.equal(await workLimit.during('busy', () => 'served'), 'served')
+    assert.equal(await workLimit.run('busy', () => 'served'), 'served')
   })
 })

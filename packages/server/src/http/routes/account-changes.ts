@@ -11,12 +11,12 @@ import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
 
 const TAG = 'Account'
-const theAccount = { schema: answers.account, example: answers.accountExample }
-const expiresIn = EMAIL_CHANGE_LIFETIME / SECOND
+const accountAnswer = { schema: answers.account, example: answers.accountExample }
+const EXPIRES_IN_SECONDS = EMAIL_CHANGE_LIFETIME / SECOND
 
 type Needs = Pick<HttpPorts, 'accounts' | 'deletions' | 'emailChanges' | 'users'>
 
-/** Changes of the account itself, which a signed-in person makes: its address, and its deletion. */
+/** Changes that a signed-in person makes to the account itself: another address, and its deletion. */
 export function accountChangeRoutes(services: Needs, clock: Clock): Route[] {
   const { deletions, emailChanges, users } = services
   return [
@@ -38,7 +38,7 @@ export function accountChangeRoutes(services: Needs, clock: Clock): Route[] {
           schema: z
             .strictObject({ status: z.literal('sent'), expires_in: z.int().min(1) })
             .meta({ id: 'EmailChangeRequested' }),
-          example: { status: 'sent', expires_in: expiresIn },
+          example: { status: 'sent', expires_in: EXPIRES_IN_SECONDS },
         },
       ],
       errors: ['reauthentication_required', 'rate_limited'],
@@ -47,7 +47,7 @@ export function accountChangeRoutes(services: Needs, clock: Clock): Route[] {
         const user = await users.get(principal.userId)
         if (!user) throw notFound()
         await emailChanges.request({ user, session: principal.session }, body.email, caller)
-        return ok({ status: 'sent', expires_in: expiresIn })
+        return ok({ status: 'sent', expires_in: EXPIRES_IN_SECONDS })
       },
     }),
     route({
@@ -62,7 +62,11 @@ export function accountChangeRoutes(services: Needs, clock: Clock): Route[] {
       body: z.object({ token: text('the token of a mailed link', 'mQ3…', { max: 200 }) }),
       example: { token: 'mQ3vP0c2tL0f8sQfZb1n5cM2m0yq6jvXl2w9fYw1d3E' },
       answers: [
-        { status: 200, description: 'The account, changed or waiting for the other address.', ...theAccount },
+        {
+          status: 200,
+          description: 'The account, changed or waiting for the other address.',
+          ...accountAnswer,
+        },
       ],
       errors: [],
       async handle({ principal, body, caller }) {
@@ -94,7 +98,7 @@ export function accountChangeRoutes(services: Needs, clock: Clock): Route[] {
       description:
         'Takes effect after 7 days, and a mail says when. Until then the account works as before, and `POST /v1/me/restore` keeps the account. Then sessions and keys end, name and address are erased, and the ledger stays; signing up again gives no second credit. Repeating it does not move the time. Needs a sign-in of the last 30 minutes.',
       access: 'session',
-      answers: [{ status: 200, description: 'The account, with `deletes_at`.', ...theAccount }],
+      answers: [{ status: 200, description: 'The account, with `deletes_at`.', ...accountAnswer }],
       errors: ['reauthentication_required', 'last_administrator', 'rate_limited'],
       async handle({ principal, caller }) {
         assertFresh(principal.session, clock.now())
@@ -111,7 +115,7 @@ export function accountChangeRoutes(services: Needs, clock: Clock): Route[] {
       description:
         'Cancels the deletion that was asked for. Repeating it changes nothing. Needs a sign-in of the last 30 minutes.',
       access: 'session',
-      answers: [{ status: 200, description: 'The account, with `deletes_at` null.', ...theAccount }],
+      answers: [{ status: 200, description: 'The account, with `deletes_at` null.', ...accountAnswer }],
       errors: ['reauthentication_required'],
       async handle({ principal, caller }) {
         assertFresh(principal.session, clock.now())

@@ -18,8 +18,11 @@ const profileChange = z.object({
   }),
 })
 
-const theAccount = { schema: answers.account, example: answers.accountExample }
-const theAuthorization = { schema: answers.chargeAuthorization, example: answers.chargeAuthorizationExample }
+const accountAnswer = { schema: answers.account, example: answers.accountExample }
+const authorizationAnswer = {
+  schema: answers.chargeAuthorization,
+  example: answers.chargeAuthorizationExample,
+}
 const TAG = 'Account'
 
 type Needs = Pick<HttpPorts, 'users' | 'accounts' | 'emailChanges'>
@@ -37,7 +40,7 @@ export function accountRoutes(services: Needs): Route[] {
       description:
         'The user, the balance, the subscription, the apps that may charge the balance, a change of the address that awaits confirmation, and when the account will be deleted, if that was asked for.',
       access: 'account:read',
-      answers: [{ status: 200, description: 'The account.', ...theAccount }],
+      answers: [{ status: 200, description: 'The account.', ...accountAnswer }],
       errors: [],
       async handle({ principal }) {
         return ok(await readAccount(services, principal.userId))
@@ -53,7 +56,7 @@ export function accountRoutes(services: Needs): Route[] {
       access: 'account:write',
       body: profileChange,
       example: { name: 'Ada' },
-      answers: [{ status: 200, description: 'The account.', ...theAccount }],
+      answers: [{ status: 200, description: 'The account.', ...accountAnswer }],
       errors: [],
       async handle({ principal, body }) {
         const name = nameOrNone(body.name)
@@ -90,7 +93,7 @@ export function accountRoutes(services: Needs): Route[] {
       summary: 'Let an app charge your balance',
       description: 'Any registered app. Repeating it changes nothing.',
       access: 'owner',
-      answers: [{ status: 200, description: 'The authorisation.', ...theAuthorization }],
+      answers: [{ status: 200, description: 'The authorisation.', ...authorizationAnswer }],
       errors: ['rate_limited'],
       async handle({ principal, params, caller }) {
         return ok(
@@ -106,7 +109,7 @@ export function accountRoutes(services: Needs): Route[] {
       summary: 'Stop an app from charging your balance',
       description: 'The authorisation stays listed with `revoked_at`. Repeating it changes nothing.',
       access: 'account:write',
-      answers: [{ status: 200, description: 'The authorisation.', ...theAuthorization }],
+      answers: [{ status: 200, description: 'The authorisation.', ...authorizationAnswer }],
       errors: [],
       async handle({ principal, params, caller }) {
         return ok(chargeAuthorizationObject(await accounts.withdraw(principal.userId, params.app_id, caller)))

@@ -47,14 +47,14 @@ const newKey = z.strictObject({
   limits: optional(limits),
 })
 
-const statusQuery = pageQuery.extend({
+const listQuery = pageQuery.extend({
   status: z
     .enum(['active', 'expired', 'revoked'], { error: 'must be active, expired or revoked' })
     .optional(),
   external_id: externalId.optional(),
 })
 
-/** For these fields null and the empty value remove the stored one. */
+/** The empty value of a field removes what is stored; so does null for `external_id`, `metadata` and `limits`. */
 const keyChange = z.strictObject({
   name: optional(name),
   allowed_networks: optional(allowedNetworks),
@@ -74,8 +74,8 @@ const rotation = z.strictObject({
   ),
 })
 
-const oneKey = { schema: answers.apiKey, example: answers.apiKeyExample }
-const madeKey = { schema: answers.createdApiKey, example: answers.createdApiKeyExample }
+const keyAnswer = { schema: answers.apiKey, example: answers.apiKeyExample }
+const createdKeyAnswer = { schema: answers.createdApiKey, example: answers.createdApiKeyExample }
 const TAG = 'API keys'
 
 export function apiKeyRoutes(
@@ -97,12 +97,12 @@ export function apiKeyRoutes(
       maxBodyBytes: MAX_KEY_BODY_BYTES,
       maxJsonValues: MAX_KEY_BODY_VALUES,
       example: { name: 'Laptop', scopes: ['agent:connect'], expires_at: '2090-01-01T00:00:00Z' },
-      answers: [{ status: 201, description: 'The key object, and `key`.', ...madeKey }],
+      answers: [{ status: 201, description: 'The key object, and `key`.', ...createdKeyAnswer }],
       errors: ['key_limit_reached', 'rate_limited', 'reauthentication_required'],
       async handle({ principal, body, caller }) {
-        const wanted = {
+        const fields = {
           name: nameOrNone(body.name) ?? null,
-          expiresAt: inFuture(body.expires_at, clock.now()),
+          expiresAt: assertInFuture(body.expires_at, clock.now()),
           appId: body.app_id ?? DEFAULT_KEY_APP_ID,
           allowedNetworks: body.allowed_networks ?? [],
           externalId: nameOrNone(body.external_id) ?? null,
@@ -110,10 +110,10 @@ export function apiKeyRoutes(
           limits: body.limits,
         }
         const scopes = toScopes(body.scopes ?? [])
-        if (principal.session) await assertMayMake(scopes, principal.session)
+        if (principal.session) await assertMayCreateKey(scopes, principal.session)
         const { key, apiKey } = principal.session
-          ? await apiKeys.create(principal.userId, { ...wanted, scopes }, caller)
-          : await deviceKeys.create(principal.appSession, { ...wanted, scopes: body.scopes }, caller)
+          ? await apiKeys.create(principal.userId, { ...fields, scopes }, caller)
+          : await deviceKeys.create(principal.appSession, { ...fields, scopes: body.scopes }, caller)
         return created({ ...(await objectOf(apiKey)), key })
       },
     }),
@@ -126,13 +126,13 @@ export function apiKeyRoutes(
       description:
         'Newest first. Revoked keys stay visible as long as the account, expired ones for 400 days. A page with more than 256 KiB of metadata ends early, with `has_more`.',
       access: 'keys:read',
-      query: statusQuery,
+      query: listQuery,
       answers: [answers.pageAnswer('One page of keys.', answers.apiKey, answers.apiKeyExample)],
       errors: [],
       async handle({ principal, query }) {
-        const wanted = { limit: query.limit, after: query.cursor ?? null }
+        const pageRequest = { limit: query.limit, after: query.cursor ?? null }
         const { status = null, external_id: externalId } = query
-        const slice = withinPageBytes(await apiKeys.list(principal.userId, status, wanted, externalId))
+        const slice = withinPageBytes(await apiKeys.list(principal.userId, status, pageRequest, externalId))
         return ok(await pageOf(slice))
       },
     }),
@@ -144,7 +144,7 @@ export function apiKeyRoutes(
       summary: 'Read one key',
       description: "Another user's key is answered like an unknown id.",
       access: 'keys:read',
-      answers: [{ status: 200, description: 'The key object.', ...oneKey }],
+      answers: [{ status: 200, description: 'The key object.', ...keyAnswer }],
       errors: [],
       async handle({ principal, params }) {
         return ok(await objectOf(await apiKeys.get(principal.userId, params.key_id)))
@@ -163,7 +163,7 @@ export function apiKeyRoutes(
       maxBodyBytes: MAX_KEY_BODY_BYTES,
       maxJsonValues: MAX_KEY_BODY_VALUES,
       example: { name: 'Laptop' },
-      answers: [{ status: 200, description: 'The key object.', ...oneKey }],
+      answers: [{ status: 200, description: 'The key object.', ...keyAnswer }],
       errors: ['rate_limited'],
       async handle({ principal, params, body }) {
         const change = {
@@ -173,8 +173,8 @@ export function apiKeyRoutes(
           metadata: body.metadata,
           limits: body.limits === null ? NO_LIMITS : body.limits,
         }
-        const by = principal.session ? 'person' : 'key'
-        const changed = await apiKeys.update(principal.userId, params.key_id, change, by)
+        const changer = principal.session ? 'person' : 'key'
+        const changed = await apiKeys.update(principal.userId, params.key_id, change, changer)
         return ok(await objectOf(changed))
       },
     }),
@@ -189,7 +189,7 @@ export function apiKeyRoutes(
       access: 'session',
       body: rotation,
       example: { overlap_seconds: 3600 },
-      answers: [{ status: 201, description: 'The new key object, and `key`.', ...madeKey }],
+      answers: [{ status: 201, description: 'The new key object, and `key`.', ...createdKeyAnswer }],
       errors: [
         'api_key_inactive',
         'api_key_replaced',
@@ -200,7 +200,7 @@ export function apiKeyRoutes(
       async handle({ principal, params, body, caller }) {
         const overlap = body.overlap_seconds ?? DEFAULT_OVERLAP_SECONDS
         const { scopes } = await apiKeys.get(principal.userId, params.key_id)
-        await assertMayMake(scopes, principal.session)
+        await assertMayCreateKey(scopes, principal.session)
         const { key, apiKey } = await apiKeys.rotate(principal.userId, params.key_id, overlap, caller)
         return created({ ...(await objectOf(apiKey)), key })
       },
@@ -214,7 +214,7 @@ export function apiKeyRoutes(
       description:
         'No exchange that starts after this answer succeeds, on any node, and open connections of the key are closed. Repeating it changes nothing.',
       access: 'keys:write',
-      answers: [{ status: 200, description: 'The key object with `revoked_at`.', ...oneKey }],
+      answers: [{ status: 200, description: 'The key object with `revoked_at`.', ...keyAnswer }],
       errors: [],
       async handle({ principal, params, caller }) {
         return ok(await objectOf(await apiKeys.revoke(principal.userId, params.key_id, caller)))
@@ -222,8 +222,12 @@ export function apiKeyRoutes(
     }),
   ]
 
-  /** @throws KeywayError `reauthentication_required` */
-  async function assertMayMake(scopes: Scopes, session: Session): Promise<void> {
+  /**
+   * Requires a recent sign-in for a key with administrative rights, which the key later uses without any sign-in.
+   *
+   * @throws KeywayError `reauthentication_required`
+   */
+  async function assertMayCreateKey(scopes: Scopes, session: Session): Promise<void> {
     const now = clock.now()
     if (isFresh(session, now)) return
     const user = await users.get(session.userId)
@@ -231,7 +235,7 @@ export function apiKeyRoutes(
   }
 }
 
-function inFuture(expiresAt: Instant | undefined, now: Instant): Instant | null {
+function assertInFuture(expiresAt: Instant | undefined, now: Instant): Instant | null {
   if (expiresAt === undefined) return null
   if (expiresAt > now) return expiresAt
   throw invalidRequest([

@@ -11,14 +11,14 @@ import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
 
 const MAX_DESCRIPTION_LENGTH = 200
-const AMOUNT = 'a positive decimal number in a string, with at most 6 decimal places'
+const AMOUNT_RULE = 'a positive decimal number in a string, with at most 6 decimal places'
 
 const chargeBody = z.object({
   user_id: text("a user's id", EXAMPLE_IDS.user),
-  amount: text(AMOUNT, '0.25').transform((value, context) => {
+  amount: text(AMOUNT_RULE, '0.25').transform((value, context) => {
     const amount = parseAmount(value)
     if (amount !== null) return amount
-    context.addIssue({ code: 'custom', message: `must be ${AMOUNT}, for example "0.25"` })
+    context.addIssue({ code: 'custom', message: `must be ${AMOUNT_RULE}, for example "0.25"` })
     return z.NEVER
   }),
   key_id: optional(text('the id of an API key of the user', EXAMPLE_IDS.key)),
@@ -55,12 +55,12 @@ export function chargeRoutes({ charges }: Pick<HttpPorts, 'charges'>): Route[] {
         'rate_limited',
       ],
       async handle({ principal, body, idempotencyKey }) {
-        // A malformed id is refused like that of a user who has not authorised the app.
+        // A malformed id gets the same refusal as that of a user who has not authorised the app.
         const userId = parseId(body.user_id)
         const keyId = body.key_id === undefined ? null : parseId(body.key_id)
         if (!userId || (body.key_id !== undefined && !keyId)) throw notAuthorized()
-        const wanted = { userId, keyId, amount: body.amount, description: body.description }
-        return created(ledgerEntryObject(await charges.charge(principal, wanted, idempotencyKey!)))
+        const charge = { userId, keyId, amount: body.amount, description: body.description }
+        return created(ledgerEntryObject(await charges.charge(principal, charge, idempotencyKey!)))
       },
     }),
   ]

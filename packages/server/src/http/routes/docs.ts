@@ -32,15 +32,15 @@ export function docsRoutes({ openApi }: DocsOptions): Route[] {
       errors: [],
       async handle({ incoming: { headers } }) {
         openApiBody ??= createStaticBody(Buffer.from(JSON.stringify(openApi())))
-        const wanted = {
+        const preferences = {
           acceptEncoding: String(headers['accept-encoding'] ?? ''),
           ifNoneMatch: headers['if-none-match'],
         }
-        const { body, headers: selected } = await openApiBody.select(wanted)
+        const { body, headers: bodyHeaders } = await openApiBody.select(preferences)
         return {
           status: body ? 200 : 304,
           body: body ?? undefined,
-          headers: { 'Cache-Control': publicFor(60), ...selected },
+          headers: { 'Cache-Control': publicFor(60), ...bodyHeaders },
         }
       },
     }),

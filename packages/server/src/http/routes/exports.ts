@@ -7,10 +7,10 @@ import type { HttpPorts } from '../http-ports.ts'
 import { notFound } from '../not-found.ts'
 import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
-import { byOf, TAG } from './admin/acting.ts'
+import { TAG, toActedBy } from './admin/acting.ts'
 
-/** The schema of an export: many lists, each of the elements that its own list call returns. */
-const theExport = {
+/** An export has many more lists; their elements are those of the call that lists the same objects. */
+const exportDocument = {
   status: 200,
   description: 'The document.',
   schema: z
@@ -34,11 +34,11 @@ export function exportRoutes(services: HttpPorts, clock: Clock): Route[] {
       description:
         'One JSON document: profile, balance, ledger, keys (never the keys themselves), sessions, consents, security events, mails (never their content) and usage by the day. Needs a sign-in of the last 30 minutes.',
       access: 'session',
-      answers: [theExport],
+      answers: [exportDocument],
       errors: ['reauthentication_required', 'rate_limited'],
       async handle({ principal, reauthenticate }) {
         assertFresh(principal.session, clock.now())
-        const user = await required(principal.userId)
+        const user = await findUser(principal.userId)
         return exportAnswer(user, exportOf(user, 'person', reauthenticate))
       },
     }),
@@ -51,17 +51,17 @@ export function exportRoutes(services: HttpPorts, clock: Clock): Route[] {
       description:
         'What the person gets by `/v1/me/export`, and your own id, errors of mails, and the acts of administrators that concern the person. That it was read is recorded, and the person sees it.',
       access: 'admin:read',
-      answers: [theExport],
+      answers: [exportDocument],
       errors: ['rate_limited'],
       async handle({ params, reauthenticate, ...input }) {
-        const user = await required(params.user_id)
+        const user = await findUser(params.user_id)
         const read = async () => exportOf(user, 'operator', reauthenticate)
-        return exportAnswer(user, await administration.auditedRead(user.id, 'export', byOf(input), read))
+        return exportAnswer(user, await administration.auditedRead(user.id, 'export', toActedBy(input), read))
       },
     }),
   ]
 
-  async function required(id: string): Promise<User> {
+  async function findUser(id: string): Promise<User> {
     const user = await users.get(id)
     if (!user) throw notFound()
     return user

@@ -62,8 +62,8 @@ export function healthRoutes({ services, proxyMistake }: HealthOptions): Route[]
       async handle() {
         const checks = [...(await services.readiness.checks()), ...proxyCheck()]
         const isReady = checks.every(({ ok, required }) => ok || !required)
-        const shown = checks.map(({ name, ok, detail }) => ({ name, ok, ...(detail && { detail }) }))
-        const body = { status: isReady ? 'ready' : 'unavailable', checks: shown }
+        const publicChecks = checks.map(({ name, ok, detail }) => ({ name, ok, ...(detail && { detail }) }))
+        const body = { status: isReady ? 'ready' : 'unavailable', checks: publicChecks }
         return isReady ? ok(body) : { status: 503, body, headers: { 'Retry-After': '1' } }
       },
     }),

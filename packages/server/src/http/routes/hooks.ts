@@ -34,7 +34,7 @@ export function hookRoutes({ mailHooks }: Pick<HttpPorts, 'mailHooks'>): Route[]
       ],
       raw: {
         format: { ...JSON_BODY, maxBytes: MAX_REPORT_BYTES },
-        admit({ params, incoming }) {
+        validateHead({ params, incoming }) {
           const provider = providerOf(params)
           if (!mailHooks || !provider) throw notFound()
           if (!mailHooks.mayBeFrom(provider, headersOf(incoming))) throw forged()

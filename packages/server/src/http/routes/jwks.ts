@@ -6,14 +6,14 @@ import { EXAMPLE_IDS } from '../example-ids.ts'
 import type { HttpPorts } from '../http-ports.ts'
 import { type Route, route } from '../route.ts'
 
-const ofKey = { kid: z.string(), use: z.literal('sig') }
+const commonMembers = { kid: z.string(), use: z.literal('sig') }
 const jwk = z.discriminatedUnion('alg', [
   z.strictObject({
     kty: z.literal('OKP'),
     crv: z.literal('Ed25519'),
     x: z.string(),
     alg: z.literal('EdDSA'),
-    ...ofKey,
+    ...commonMembers,
   }),
   z.strictObject({
     kty: z.literal('EC'),
@@ -21,9 +21,15 @@ const jwk = z.discriminatedUnion('alg', [
     x: z.string(),
     y: z.string(),
     alg: z.literal('ES256'),
-    ...ofKey,
+    ...commonMembers,
   }),
-  z.strictObject({ kty: z.literal('RSA'), n: z.string(), e: z.string(), alg: z.literal('RS256'), ...ofKey }),
+  z.strictObject({
+    kty: z.literal('RSA'),
+    n: z.string(),
+    e: z.string(),
+    alg: z.literal('RS256'),
+    ...commonMembers,
+  }),
 ])
 
 export function jwksRoutes({ signingKeys }: Pick<HttpPorts, 'signingKeys'>): Route[] {
@@ -62,8 +68,8 @@ export function jwksRoutes({ signingKeys }: Pick<HttpPorts, 'signingKeys'>): Rou
         const body = JSON.stringify(signingKeys.jwks())
         const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
         const headers = { 'Cache-Control': publicFor(JWKS_MAX_AGE_SECONDS), ETag: etag }
-        const isKnown = incoming.headers['if-none-match']?.split(',').some(known => known.trim() === etag)
-        return isKnown ? { status: 304, headers } : { status: 200, body, headers }
+        const isUnchanged = incoming.headers['if-none-match']?.split(',').some(tag => tag.trim() === etag)
+        return isUnchanged ? { status: 304, headers } : { status: 200, body, headers }
       },
     }),
   ]

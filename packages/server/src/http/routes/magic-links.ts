@@ -67,9 +67,9 @@ export function magicLinkRoutes(
       answers: [answers.okAnswer('The mail is queued.', answers.sentLink, answers.sentLinkExample)],
       errors: ['rate_limited'],
       async handle({ body, caller, incoming }) {
-        const asked = body.locale ?? localeOf(incoming.headers['accept-language'])
-        const wanted = { email: body.email, appId: body.app_id ?? DEFAULT_APP_ID, locale: asked }
-        const { loginId } = await magicLinks.send(wanted, caller)
+        const requestedLocale = body.locale ?? localeOf(incoming.headers['accept-language'])
+        const request = { email: body.email, appId: body.app_id ?? DEFAULT_APP_ID, locale: requestedLocale }
+        const { loginId } = await magicLinks.send(request, caller)
         return ok({ status: 'sent', expires_in: MAGIC_LINK_LIFETIME_SECONDS, login_id: loginId })
       },
     }),

@@ -9,7 +9,7 @@ import { type Route, route } from '../route.ts'
 
 export interface MetricsOptions {
   metrics?: MetricsSource
-  /** The Bearer token of scrapers; null: only this machine may scrape, without one. */
+  /** The Bearer token of scrapers. If null, only this machine may scrape, and needs no token. */
   metricsToken: string | null
   publicUrl: string
   /** Whether the listening address, the peer and Host are loopback and no proxy header is present. */
@@ -17,7 +17,7 @@ export interface MetricsOptions {
 }
 
 export function metricsRoutes({ metrics, metricsToken, publicUrl, isLocal }: MetricsOptions): Route[] {
-  // Some proxies add no headers, so with a public URL elsewhere a local peer may be a proxy.
+  // If the public URL is not loopback, a local peer may be a proxy: some proxies add no headers that would reveal them.
   const mayBeLocal = isLoopbackHost(new URL(publicUrl).hostname)
 
   return [

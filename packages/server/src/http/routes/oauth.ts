@@ -78,8 +78,8 @@ const deviceExample = (publicUrl: string) => ({
   interval: 5,
 })
 
-/** Properties that all endpoints for OAuth clients share. */
-const forClients = {
+/** The properties that all routes for OAuth clients share. */
+const clientRoute = {
   method: 'POST',
   tag: TAG,
   access: 'public',
@@ -118,7 +118,7 @@ export function oauthRoutes({ oauth }: Pick<HttpPorts, 'oauth'>, publicUrl: stri
       }),
     ),
     route({
-      ...forClients,
+      ...clientRoute,
       path: '/oauth/token',
       operation: 'requestToken',
       summary: 'Request a token (RFC 6749)',
@@ -144,7 +144,7 @@ export function oauthRoutes({ oauth }: Pick<HttpPorts, 'oauth'>, publicUrl: stri
       },
     }),
     route({
-      ...forClients,
+      ...clientRoute,
       path: '/oauth/device',
       operation: 'authorizeDevice',
       summary: 'Begin to connect a device (RFC 8628)',
@@ -160,7 +160,7 @@ export function oauthRoutes({ oauth }: Pick<HttpPorts, 'oauth'>, publicUrl: stri
       },
     }),
     route({
-      ...forClients,
+      ...clientRoute,
       path: '/oauth/introspect',
       operation: 'introspectOAuthToken',
       summary: 'Introspect a credential, with a form (RFC 7662)',
@@ -181,7 +181,7 @@ export function oauthRoutes({ oauth }: Pick<HttpPorts, 'oauth'>, publicUrl: stri
       },
     }),
     route({
-      ...forClients,
+      ...clientRoute,
       path: '/oauth/revoke',
       operation: 'revokeOAuthToken',
       summary: 'Revoke a credential, with a form (RFC 7009)',

@@ -16,13 +16,13 @@ const feedQuery = z.object({
     .meta({ description: '`next_cursor` of an earlier answer, or a `Last-Event-ID`.' }),
 })
 
-/** Open streams of one app on this node: enough for one stream from each node of the app. */
+/** Maximum number of open streams of one app on this node; an app needs one for each of its own nodes. */
 export const MAX_STREAMS_PER_APP = 20
 const RETRY_SECONDS = 10
 
 export function revocationRoutes({ revocations }: Pick<HttpPorts, 'revocations'>): Route[] {
-  /** Open streams by app. */
-  const open = new Map<string, number>()
+  /** Number of open streams by the app's id. */
+  const openStreams = new Map<string, number>()
 
   return [
     route({
@@ -41,11 +41,17 @@ export function revocationRoutes({ revocations }: Pick<HttpPorts, 'revocations'>
         const isStream = incoming.headers.accept?.includes('text/event-stream') && incoming.method === 'GET'
         const cursor = query.cursor ?? (isStream ? lastEventId(incoming.headers['last-event-id']) : null)
         const read = async (from: string | null) => toFeed(await revocations.since(from, MAX_PAGE_SIZE))
-        const first = await read(cursor)
-        if (!isStream) return ok(first)
+        const firstPage = await read(cursor)
+        if (!isStream) return ok(firstPage)
         countStream(principal.id)
         const onEnd = () => releaseStream(principal.id)
-        const body = eventStream({ first, read, reauthenticate, subscribe: revocations.subscribe, onEnd })
+        const body = eventStream({
+          firstPage,
+          read,
+          reauthenticate,
+          subscribe: revocations.subscribe,
+          onEnd,
+        })
         const stream: Answer = {
           status: 200,
           type: 'text/event-stream',
@@ -58,18 +64,18 @@ export function revocationRoutes({ revocations }: Pick<HttpPorts, 'revocations'>
   ]
 
   function countStream(appId: string): void {
-    const count = open.get(appId) ?? 0
+    const count = openStreams.get(appId) ?? 0
     if (count >= MAX_STREAMS_PER_APP) {
       const detail = `An app may follow with ${MAX_STREAMS_PER_APP} streams at once. Close one first.`
       throw new KeywayError('rate_limited', detail, { retryAfter: RETRY_SECONDS })
     }
-    open.set(appId, count + 1)
+    openStreams.set(appId, count + 1)
   }
 
   function releaseStream(appId: string): void {
-    const left = open.get(appId)! - 1
-    if (left > 0) open.set(appId, left)
-    else open.delete(appId)
+    const remaining = openStreams.get(appId)! - 1
+    if (remaining > 0) openStreams.set(appId, remaining)
+    else openStreams.delete(appId)
   }
 }
 
@@ -77,18 +83,18 @@ function lastEventId(header: string | string[] | undefined): string | null {
   return typeof header === 'string' && header !== '' ? header : null
 }
 
-function toFeed(read: FeedPage | null) {
-  if (!read)
+function toFeed(page: FeedPage | null) {
+  if (!page)
     throw invalidRequest([{ field: 'cursor', message: 'must be the next_cursor of an earlier answer' }])
   return {
-    data: read.endings.map(ending => ({
+    data: page.endings.map(ending => ({
       id: ending.id,
       kind: ending.kind,
       subject_id: ending.subjectId,
       user_id: ending.userId,
       at: toRfc3339(ending.at),
     })),
-    has_more: read.hasMore,
-    next_cursor: read.cursor,
+    has_more: page.hasMore,
+    next_cursor: page.cursor,
   }
 }

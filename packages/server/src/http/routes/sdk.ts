@@ -47,11 +47,11 @@ interface ServedPackage {
 }
 
 function packageRoutes({ latest, path, operation, what, usage, type, pack }: ServedPackage): Route[] {
-  let packed: ReturnType<typeof pack> | null = null
-  /** Packed on the first request, so that packing does not slow down the start. */
-  const current = () => {
-    packed ??= pack()
-    return packed
+  let packing: ReturnType<typeof pack> | null = null
+  /** The packed package. It is packed on the first request, so that packing does not delay the start. */
+  const packOnce = () => {
+    packing ??= pack()
+    return packing
   }
   return [
     route({
@@ -65,7 +65,7 @@ function packageRoutes({ latest, path, operation, what, usage, type, pack }: Ser
       answers: [{ status: 302, description: `\`Location\` has the address of ${what}.` }],
       errors: [],
       async handle() {
-        const { version } = await current()
+        const { version } = await packOnce()
         const headers = {
           Location: path.replace('{version}', version),
           'Cache-Control': publicFor(REDIRECT_SECONDS),
@@ -84,7 +84,7 @@ function packageRoutes({ latest, path, operation, what, usage, type, pack }: Ser
       answers: [{ status: 200, description: 'The package.', schema: z.string(), type }],
       errors: ['not_found'],
       async handle({ params }) {
-        const { version, content } = await current()
+        const { version, content } = await packOnce()
         if (params.version !== version)
           throw new KeywayError('not_found', `This service has another version: ${latest} redirects to it.`)
         return { status: 200, body: content, type, headers: { 'Cache-Control': IMMUTABLE } }

@@ -61,8 +61,8 @@ export function securityEventRoutes({ securityEvents }: Pick<HttpPorts, 'securit
           const { type } = SECURITY_EVENT_FORMATS[format]
           return { status: 200, type, body: securityEventExport(format, read, reauthenticate) }
         }
-        const wanted = { limit: query.limit, after: query.cursor ?? null }
-        return ok(page(await securityEvents.list(userId, wanted, filter), securityEventObject))
+        const pageRequest = { limit: query.limit, after: query.cursor ?? null }
+        return ok(page(await securityEvents.list(userId, pageRequest, filter), securityEventObject))
       },
     }),
   ]

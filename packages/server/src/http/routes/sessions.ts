@@ -16,7 +16,7 @@ import { userObject } from '../user-object.ts'
 
 const refreshToken = text('a refresh token', 'svr_bm90LWEtcmVhbC10b2tlbg')
 const refreshBody = z.object({ refresh_token: refreshToken })
-/** The documentation lists refresh and logout together with the other sign-in calls. */
+/** The tag of refresh and logout, so that the documentation lists them with the other sign-in calls. */
 const SIGN_IN = 'Sign-in'
 const TAG = 'Sessions'
 

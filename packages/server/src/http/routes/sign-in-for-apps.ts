@@ -31,8 +31,10 @@ const PUSHED_FORM_EXAMPLE = {
   code_challenge_method: 'S256',
 }
 
-const pushed = z.strictObject({ request_uri: z.string(), expires_in: z.int() }).meta({ id: 'PushedRequest' })
-const pushedExample = {
+const pushedRequest = z
+  .strictObject({ request_uri: z.string(), expires_in: z.int() })
+  .meta({ id: 'PushedRequest' })
+const pushedRequestExample = {
   request_uri: 'urn:ietf:params:oauth:request_uri:3q2-7w.bm90LWEtcmVhbC1yZXF1ZXN0',
   expires_in: 60,
 }
@@ -48,7 +50,7 @@ const claims = z
   .meta({ id: 'UserInfo' })
 const claimsExample = { sub: EXAMPLE_IDS.user, email: 'ada@example.com', email_verified: true, name: 'Ada' }
 
-/** OAuth endpoints that apps call for sign-in; they are no web pages. */
+/** The OAuth endpoints for sign-in to apps that are API calls; those that are pages are in `web/`. */
 export function signInForAppsRoutes({ oauth }: Pick<HttpPorts, 'oauth'>): Route[] {
   const userInfo = {
     path: '/oauth/userinfo',
@@ -81,7 +83,12 @@ export function signInForAppsRoutes({ oauth }: Pick<HttpPorts, 'oauth'>): Route[
       form: { only: true },
       example: PUSHED_FORM_EXAMPLE,
       answers: [
-        { status: 201, description: 'The reference to the request.', schema: pushed, example: pushedExample },
+        {
+          status: 201,
+          description: 'The reference to the request.',
+          schema: pushedRequest,
+          example: pushedRequestExample,
+        },
       ],
       errors: [],
       async handle({ body, ...input }) {
@@ -119,7 +126,9 @@ function registrationRoute(register: NonNullable<HttpPorts['oauth']['register']>
     errorFormat: 'oauth',
     body: registrationBody,
     example: { redirect_uris: ['https://shop.example.com/callback'], client_name: 'The Shop' },
-    answers: [{ status: 201, description: 'The client.', schema: registered, example: registeredExample }],
+    answers: [
+      { status: 201, description: 'The client.', schema: registeredClient, example: registeredClientExample },
+    ],
     errors: [],
     async handle({ body, caller }) {
       const { app, authMethod, secret, issuedAt } = await register(body, caller)
@@ -147,7 +156,7 @@ function registrationRoute(register: NonNullable<HttpPorts['oauth']['register']>
 /** clients/client-metadata.ts validates the metadata, with the errors of RFC 7591 section 3.2.2. */
 const registrationBody = z.looseObject({})
 
-const registered = z
+const registeredClient = z
   .looseObject({
     client_id: z.string(),
     client_id_issued_at: z.int(),
@@ -158,7 +167,7 @@ const registered = z
   })
   .meta({ id: 'RegisteredClient' })
 
-const registeredExample = {
+const registeredClientExample = {
   client_id: 'dyn-019aa2c46f007c1a9d550a8b6b9d2f11',
   client_id_issued_at: 1_795_000_000,
   client_secret: 'sva_bm90LWEtcmVhbC1zZWNyZXQ',

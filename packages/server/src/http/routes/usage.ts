@@ -10,7 +10,7 @@ import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
 import { usageCsv, usageObject } from '../usage-object.ts'
 
-const KEPT_DAYS = {
+const RETENTION_DAYS = {
   hour: USAGE_KEPT_FOR.hour / UNIT_LENGTHS.day,
   day: USAGE_KEPT_FOR.day / UNIT_LENGTHS.day,
 }
@@ -20,7 +20,7 @@ export const usageQuery = z.object({
     .enum(['hour', 'day'], { error: 'must be hour or day' })
     .optional()
     .meta({
-      description: `\`day\` by default. Hours are kept for ${KEPT_DAYS.hour} days, days for ${KEPT_DAYS.day}.`,
+      description: `\`day\` by default. Hours are kept for ${RETENTION_DAYS.hour} days, days for ${RETENTION_DAYS.day}.`,
     }),
   from: instant.optional().meta({
     description: `The first bucket is the one that contains it. By default ${DEFAULT_BUCKETS.hour} hours or ${DEFAULT_BUCKETS.day} days before \`to\`.`,

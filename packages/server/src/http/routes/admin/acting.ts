@@ -12,7 +12,7 @@ export const TAG = 'Administration'
 type Input = Pick<RouteInput<'admin:read', unknown, unknown>, 'caller' | 'requestId'> & { principal: Owner }
 
 /** The actor and the reason of an administrative call, for the audit. */
-export function byOf({ principal, caller, requestId }: Input, reason: string | null = null): ActedBy {
+export function toActedBy({ principal, caller, requestId }: Input, reason: string | null = null): ActedBy {
   const { userId, keyId, session } = principal
   return {
     actor: { type: 'user', id: userId, key_id: keyId, session_id: session?.id ?? null },
@@ -22,7 +22,7 @@ export function byOf({ principal, caller, requestId }: Input, reason: string | n
   }
 }
 
-/** Refuses keys: acts that give rights need a session. @throws KeywayError `session_required` */
+/** Refuses keys, since acts that grant rights need a session. @throws KeywayError `session_required` */
 export function assertMayGiveRights({ session }: Owner): void {
   if (session) return
   throw new KeywayError(

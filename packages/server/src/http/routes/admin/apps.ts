@@ -11,9 +11,9 @@ import type { HttpPorts } from '../../http-ports.ts'
 import * as answers from '../../openapi-schemas.ts'
 import { pageQuery } from '../../query.ts'
 import { type Route, route } from '../../route.ts'
-import { byOf, reason, reasonBody, TAG } from './acting.ts'
+import { reason, reasonBody, TAG, toActedBy } from './acting.ts'
 
-const MAX_LISTED = 64
+const MAX_LIST_LENGTH = 64
 const MAX_TEXT_LENGTH = 2048
 
 const flag = z.boolean({ error: expected('true or false', 'true') })
@@ -22,11 +22,11 @@ const urls = z
   .array(text('a URL', 'https://shop.example.com/callback', { max: MAX_TEXT_LENGTH }), {
     error: expected('a list of URLs', '["https://shop.example.com/callback"]'),
   })
-  .max(MAX_LISTED, { error: `must have at most ${MAX_LISTED} entries` })
+  .max(MAX_LIST_LENGTH, { error: `must have at most ${MAX_LIST_LENGTH} entries` })
 
 /**
- * The settings of an app, as the options of `keyway apps add`; validated by apps/app-settings.ts, which names the
- * field.
+ * The settings of an app, which are the options of `keyway apps add`. apps/app-settings.ts validates their values, with
+ * errors that name the field.
  */
 const settings = {
   audience: optional(url),
@@ -41,7 +41,7 @@ const settings = {
       .array(text('a scope', 'account:write', { max: 64 }), {
         error: expected('a list of scopes', '["keys:read"]'),
       })
-      .max(MAX_LISTED, { error: `must have at most ${MAX_LISTED} entries` }),
+      .max(MAX_LIST_LENGTH, { error: `must have at most ${MAX_LIST_LENGTH} entries` }),
   ),
   trusted: optional(flag),
   public: optional(flag),
@@ -54,8 +54,14 @@ const newApp = z.strictObject({ id: appId, name: appName, adopt: optional(flag),
 const appChange = z.strictObject({ name: optional(appName), ...settings })
 type Change = z.output<typeof appChange>
 
-/** Settings whose change gives nobody a right, so that a key may change them. */
-const HARMLESS: ReadonlySet<string> = new Set(['name', 'token_alg', 'id_token_alg', 'require_pkce', 'reason'])
+/** Settings whose change grants no right to anybody, so that a key may change them. */
+const HARMLESS_SETTINGS: ReadonlySet<string> = new Set([
+  'name',
+  'token_alg',
+  'id_token_alg',
+  'require_pkce',
+  'reason',
+])
 
 const nullable = <Schema extends z.ZodType>(schema: Schema) => z.union([schema, z.null()])
 const instant = z.iso.datetime({ precision: 3 })
@@ -99,7 +105,7 @@ const appExample = {
   created_at: '2026-11-20T19:22:00.000Z',
   covers_from: '2026-11-20T19:22:00.000Z',
 }
-const oneApp = { schema: app, example: appExample }
+const appAnswer = { schema: app, example: appExample }
 const secret = z.strictObject({ id: z.uuid(), created_at: instant }).meta({ id: 'AppSecret' })
 const secretExample = { id: EXAMPLE_IDS.secret, created_at: '2026-11-20T19:22:00.000Z' }
 const newSecret = z.strictObject({ id: z.uuid(), secret: z.string() }).meta({ id: 'NewAppSecret' })
@@ -162,9 +168,17 @@ export function appRoutes({ apps }: Pick<HttpPorts, 'apps'>): Route[] {
       errors: [],
       async handle({ body, ...input }) {
         const { id, name, adopt } = body
-        const by = byOf(input, body.reason ?? null)
-        const { app: made, older, secret } = await apps.register({ ...settingsOf(body), id, name, adopt }, by)
-        return created({ ...appObject(made), secret, older: { keys: older.keys, sessions: older.sessions } })
+        const actedBy = toActedBy(input, body.reason ?? null)
+        const {
+          app: registeredApp,
+          older,
+          secret,
+        } = await apps.register({ ...settingsOf(body), id, name, adopt }, actedBy)
+        return created({
+          ...appObject(registeredApp),
+          secret,
+          older: { keys: older.keys, sessions: older.sessions },
+        })
       },
     }),
     route({
@@ -185,9 +199,9 @@ export function appRoutes({ apps }: Pick<HttpPorts, 'apps'>): Route[] {
       ],
       errors: [],
       async handle({ params: { app_id } }) {
-        const [found, secrets] = await Promise.all([apps.find(app_id), apps.secrets(app_id)])
-        const listed = secrets.map(({ id, createdAt }) => ({ id, created_at: toRfc3339(createdAt) }))
-        return ok({ ...appObject(found), secrets: listed })
+        const [storedApp, secrets] = await Promise.all([apps.find(app_id), apps.secrets(app_id)])
+        const secretObjects = secrets.map(({ id, createdAt }) => ({ id, created_at: toRfc3339(createdAt) }))
+        return ok({ ...appObject(storedApp), secrets: secretObjects })
       },
     }),
     route({
@@ -201,17 +215,19 @@ export function appRoutes({ apps }: Pick<HttpPorts, 'apps'>): Route[] {
       access: 'admin:write',
       body: appChange,
       example: { name: 'The other shop' },
-      answers: [{ status: 200, description: 'The app.', ...oneApp }],
+      answers: [{ status: 200, description: 'The app.', ...appAnswer }],
       errors: [],
       async handle({ params, body, ...input }) {
-        const gives = Object.entries(body).some(([name, value]) => value !== undefined && !HARMLESS.has(name))
-        if (gives && !input.principal.session)
+        const grantsRights = Object.entries(body).some(
+          ([name, value]) => value !== undefined && !HARMLESS_SETTINGS.has(name),
+        )
+        if (grantsRights && !input.principal.session)
           throw new KeywayError(
             'session_required',
             'What gives an app rights needs a signed-in administrator. Send an access token, or use the keyway command.',
           )
-        const by = byOf(input, body.reason ?? null)
-        return ok(appObject(await apps.change(params.app_id, settingsOf(body), by)))
+        const actedBy = toActedBy(input, body.reason ?? null)
+        return ok(appObject(await apps.change(params.app_id, settingsOf(body), actedBy)))
       },
     }),
     route({
@@ -225,7 +241,7 @@ export function appRoutes({ apps }: Pick<HttpPorts, 'apps'>): Route[] {
       answers: [{ status: 204, description: 'It is removed.' }],
       errors: [],
       async handle({ params, ...input }) {
-        await apps.remove(params.app_id, byOf(input))
+        await apps.remove(params.app_id, toActedBy(input))
         return NO_CONTENT
       },
     }),
@@ -249,7 +265,7 @@ export function appRoutes({ apps }: Pick<HttpPorts, 'apps'>): Route[] {
       ],
       errors: [],
       async handle({ params, body, ...input }) {
-        const { id, secret } = await apps.newSecret(params.app_id, byOf(input, body.reason ?? null))
+        const { id, secret } = await apps.newSecret(params.app_id, toActedBy(input, body.reason ?? null))
         return created({ id, secret })
       },
     }),
@@ -264,23 +280,23 @@ export function appRoutes({ apps }: Pick<HttpPorts, 'apps'>): Route[] {
       answers: [{ status: 204, description: 'It is removed.' }],
       errors: [],
       async handle({ params, ...input }) {
-        await apps.removeSecret(params.app_id, params.secret_id, byOf(input))
+        await apps.removeSecret(params.app_id, params.secret_id, toActedBy(input))
         return NO_CONTENT
       },
     }),
   ]
 }
 
-/** The id after which a page begins. Forging one only chooses another page. */
+/** Decodes a cursor: the id after which the page begins. Forging one only chooses another page. */
 function readCursor(text: string): string | null {
   const id = text.length <= MAX_TEXT_LENGTH ? Buffer.from(text, 'base64url').toString() : ''
   return isAppId(id) || isClientUrl(id) ? id : null
 }
 
-/** The given settings. An empty text clears a setting. */
+/** The settings that a body contains. An empty text clears a setting. */
 function settingsOf(body: Change): Partial<AppSettings> {
   const orNull = (value: string | undefined) => (value === '' ? null : value)
-  const given: { [Name in keyof AppSettings]: AppSettings[Name] | undefined } = {
+  const allSettings: { [Name in keyof AppSettings]: AppSettings[Name] | undefined } = {
     name: body.name,
     audience: orNull(body.audience),
     verifyUrl: orNull(body.verify_url),
@@ -295,6 +311,6 @@ function settingsOf(body: Change): Partial<AppSettings> {
     jwksUri: orNull(body.jwks_uri),
     requirePkce: body.require_pkce,
   }
-  const entries = Object.entries(given).filter(([, value]) => value !== undefined)
+  const entries = Object.entries(allSettings).filter(([, value]) => value !== undefined)
   return Object.fromEntries(entries) as Partial<AppSettings>
 }

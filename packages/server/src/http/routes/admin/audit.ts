@@ -15,10 +15,10 @@ import { type Route, route } from '../../route.ts'
 import { TAG } from './acting.ts'
 import * as objects from './objects.ts'
 
-const anId = parsed('an id', EXAMPLE_IDS.user, parseId)
+const idField = parsed('an id', EXAMPLE_IDS.user, parseId)
 
 const auditQuery = pageQuery.extend({
-  actor: anId.optional().meta({ description: 'The id of who acted.' }),
+  actor: idField.optional().meta({ description: 'The id of who acted.' }),
   subject: parsed('an id', EXAMPLE_IDS.user, text => (text.length <= 64 ? text.toLowerCase() : null))
     .optional()
     .meta({ description: 'The id of whom or what it concerns.' }),
@@ -49,8 +49,8 @@ export function auditRoutes({ store }: Pick<HttpPorts, 'store'>): Route[] {
       ],
       errors: [],
       async handle({ query: { limit, cursor, ...filter }, incoming, reauthenticate }): Promise<Answer> {
-        const wanted: AuditFilter = filter
-        const read = (after: number, rows: number) => store.audit.after(after, wanted, rows)
+        const auditFilter: AuditFilter = filter
+        const read = (after: number, rows: number) => store.audit.after(after, auditFilter, rows)
         if (prefers(incoming, 'text/csv'))
           return {
             status: 200,
@@ -68,7 +68,7 @@ export function auditRoutes({ store }: Pick<HttpPorts, 'store'>): Route[] {
               toLine: event => `${JSON.stringify(auditEventObject(event))}\n`,
             }),
           }
-        const slice = await store.audit.list(wanted, { limit, after: cursor ?? null })
+        const slice = await store.audit.list(auditFilter, { limit, after: cursor ?? null })
         return ok(page(slice, auditEventObject))
       },
     }),

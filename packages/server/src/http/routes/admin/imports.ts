@@ -14,22 +14,22 @@ import {
   userToImport,
 } from '../../import-objects.ts'
 import { type Route, route } from '../../route.ts'
-import { byOf, reason, TAG } from './acting.ts'
+import { reason, TAG, toActedBy } from './acting.ts'
 
 const MAX_BODY_BYTES = 1024 * 1024
-/** Enough for the most rows with the most scopes. */
+/** Enough for the maximum number of rows, each with the maximum number of scopes. */
 const MAX_VALUES = MAX_IMPORTED_KEYS * 48
 
-const keys = z.strictObject({
+const keysBody = z.strictObject({
   keys: rowsOf(importedKey, MAX_IMPORTED_KEYS, '[{"email": …, "sha256": …, "prefix": …, "scopes": []}]'),
   reason: optional(reason),
 })
-const users = z.strictObject({
+const usersBody = z.strictObject({
   users: rowsOf(importedUser, MAX_IMPORTED_USERS, '[{"email": "ada@example.com"}]'),
   reason: optional(reason),
 })
 
-const imported = z
+const importOutcome = z
   .strictObject({
     imported: z.int(),
     skipped: z.int(),
@@ -37,9 +37,9 @@ const imported = z
   })
   .meta({ id: 'Imported' })
 const example = { imported: 1, skipped: 0, data: [{ id: EXAMPLE_IDS.key, imported: true }] }
-const theImported = { schema: imported, example }
+const importAnswer = { schema: importOutcome, example }
 
-/** Keys and people of another system. */
+/** The import of keys and people from another system. */
 export function importRoutes({ apiKeys, users: people }: Pick<HttpPorts, 'apiKeys' | 'users'>): Route[] {
   return [
     route({
@@ -50,15 +50,15 @@ export function importRoutes({ apiKeys, users: people }: Pick<HttpPorts, 'apiKey
       summary: 'Import keys of another system by their hashes',
       description: `Up to ${MAX_IMPORTED_KEYS}, all or none. \`sha256\` is of the whole key, \`prefix\` its first characters; \`scopes\` must be said, \`[]\` means all permissions. From then on the keys are accepted as those of this service are, until they are revoked. A hash that its owner has already is skipped, also where that key was revoked. Only for keys with at least 128 random bits: others can be guessed from their hashes.`,
       access: 'admin:session',
-      body: keys,
+      body: keysBody,
       maxBodyBytes: MAX_BODY_BYTES,
       maxJsonValues: MAX_VALUES,
       example: { keys: [importedKeyExample] },
-      answers: [{ status: 200, description: 'The keys, in the order of the request.', ...theImported }],
+      answers: [{ status: 200, description: 'The keys, in the order of the request.', ...importAnswer }],
       errors: ['key_limit_reached', 'key_conflict'],
       async handle({ body, ...input }) {
-        const by = byOf(input, body.reason ?? null)
-        return ok(importObject(await apiKeys.importKeys(body.keys.map(keyToImport), by)))
+        const actedBy = toActedBy(input, body.reason ?? null)
+        return ok(importObject(await apiKeys.importKeys(body.keys.map(keyToImport), actedBy)))
       },
     }),
     route({
@@ -69,28 +69,28 @@ export function importRoutes({ apiKeys, users: people }: Pick<HttpPorts, 'apiKey
       summary: 'Import people',
       description: `Up to ${MAX_IMPORTED_USERS}, all or none: accounts without credit, plan or mail, which the first sign-in to the address brings, once. Addresses that have an account are skipped.`,
       access: 'admin:write',
-      body: users,
+      body: usersBody,
       maxBodyBytes: MAX_BODY_BYTES,
       maxJsonValues: MAX_VALUES,
       example: { users: [importedUserExample] },
-      answers: [{ status: 200, description: 'The accounts, in the order of the request.', ...theImported }],
+      answers: [{ status: 200, description: 'The accounts, in the order of the request.', ...importAnswer }],
       errors: [],
       async handle({ body, ...input }) {
-        const by = byOf(input, body.reason ?? null)
-        return ok(importObject(await people.importUsers(body.users.map(userToImport), by)))
+        const actedBy = toActedBy(input, body.reason ?? null)
+        return ok(importObject(await people.importUsers(body.users.map(userToImport), actedBy)))
       },
     }),
   ]
 }
 
-function rowsOf<Row extends z.ZodType>(row: Row, most: number, what: string) {
+function rowsOf<Row extends z.ZodType>(row: Row, max: number, what: string) {
   return z
     .array(row, { error: expected('a list', what) })
     .min(1, { error: 'must have at least one entry' })
-    .max(most, { error: `must have at most ${most} entries` })
+    .max(max, { error: `must have at most ${max} entries` })
 }
 
-function importObject(rows: readonly { id: string; isNew: boolean }[]): z.infer<typeof imported> {
+function importObject(rows: readonly { id: string; isNew: boolean }[]): z.infer<typeof importOutcome> {
   const created = rows.filter(({ isNew }) => isNew).length
   return {
     imported: created,

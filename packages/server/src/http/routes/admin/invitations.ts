@@ -9,7 +9,7 @@ import type { HttpPorts } from '../../http-ports.ts'
 import * as answers from '../../openapi-schemas.ts'
 import { pageQuery } from '../../query.ts'
 import { type Route, route } from '../../route.ts'
-import { assertMayGiveRights, byOf, reason, TAG } from './acting.ts'
+import { assertMayGiveRights, reason, TAG, toActedBy } from './acting.ts'
 
 const newInvitation = z.strictObject({
   email,
@@ -49,7 +49,7 @@ const example = {
   user_id: null,
   revoked_at: null,
 }
-const oneInvitation = { schema: invitation, example }
+const invitationAnswer = { schema: invitation, example }
 
 /** Invitations: who may sign up although sign-up is not open, and with which role. */
 export function invitationRoutes(
@@ -84,13 +84,13 @@ export function invitationRoutes(
       access: 'admin:write',
       body: newInvitation,
       example: { email: 'grace@example.com' },
-      answers: [{ status: 201, description: 'The invitation.', ...oneInvitation }],
+      answers: [{ status: 201, description: 'The invitation.', ...invitationAnswer }],
       errors: ['rate_limited'],
       async handle({ body, ...input }) {
         if (body.role !== undefined) assertMayGiveRights(input.principal)
-        const wanted = { email: body.email, role: body.role ?? null, locale: body.locale ?? null }
-        const made = await invitations.invite(wanted, byOf(input, body.reason ?? null))
-        return created(invitationObject(made, clock.now()))
+        const details = { email: body.email, role: body.role ?? null, locale: body.locale ?? null }
+        const row = await invitations.invite(details, toActedBy(input, body.reason ?? null))
+        return created(invitationObject(row, clock.now()))
       },
     }),
     route({
@@ -101,11 +101,11 @@ export function invitationRoutes(
       summary: 'Revoke an invitation',
       description: 'Permanent. Repeating it changes nothing, and what was accepted stays so.',
       access: 'admin:write',
-      answers: [{ status: 200, description: 'The invitation with its state.', ...oneInvitation }],
+      answers: [{ status: 200, description: 'The invitation with its state.', ...invitationAnswer }],
       errors: [],
       async handle({ params, ...input }) {
-        const revoked = await invitations.revoke(params.invitation_id, byOf(input))
-        return ok(invitationObject(revoked, clock.now()))
+        const row = await invitations.revoke(params.invitation_id, toActedBy(input))
+        return ok(invitationObject(row, clock.now()))
       },
     }),
   ]

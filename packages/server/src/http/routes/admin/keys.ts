@@ -12,12 +12,12 @@ import { notFound } from '../../not-found.ts'
 import * as answers from '../../openapi-schemas.ts'
 import { pageQuery } from '../../query.ts'
 import { type Route, route } from '../../route.ts'
-import { byOf, reason, TAG } from './acting.ts'
+import { reason, TAG, toActedBy } from './acting.ts'
 
-/** Keys that one call revokes. */
-const MAX_REVOKED = 100
+/** Maximum number of keys that one call revokes. */
+const MAX_REVOKED_KEYS = 100
 
-const anId = parsed('an id', EXAMPLE_IDS.user, parseId)
+const idField = parsed('an id', EXAMPLE_IDS.user, parseId)
 
 const keysQuery = pageQuery.extend({
   prefix: z
@@ -45,17 +45,17 @@ const keysQuery = pageQuery.extend({
 
 const revocation = z.strictObject({
   key_ids: z
-    .array(anId, { error: `must be a list of ids, for example ["${EXAMPLE_IDS.key}"]` })
+    .array(idField, { error: `must be a list of ids, for example ["${EXAMPLE_IDS.key}"]` })
     .min(1, { error: 'must have at least one id' })
-    .max(MAX_REVOKED, { error: `must have at most ${MAX_REVOKED} ids` }),
+    .max(MAX_REVOKED_KEYS, { error: `must have at most ${MAX_REVOKED_KEYS} ids` }),
   reason: optional(reason),
 })
 
 const keyChange = z.strictObject({ operator_limits: limits, reason: optional(reason) })
 
-const oneKey = { schema: answers.apiKey, example: answers.apiKeyExample }
+const keyAnswer = { schema: answers.apiKey, example: answers.apiKeyExample }
 
-/** Everybody's keys. */
+/** Calls of administrators about the keys of all people. */
 export function keyRoutes(
   { apiKeys, policies, store }: Pick<HttpPorts, 'apiKeys' | 'policies' | 'store'>,
   clock: Clock,
@@ -78,7 +78,7 @@ export function keyRoutes(
       async handle({
         query: { limit, cursor, prefix, external_id, unused_since, expires_before, never_expires, ...query },
       }) {
-        const wanted = {
+        const search = {
           prefixBeginning: prefix,
           externalId: external_id,
           unusedSince: unused_since,
@@ -86,7 +86,7 @@ export function keyRoutes(
           neverExpires: never_expires && (true as const),
           violating: query.violates_policy && (await policies.read()),
         }
-        const slice = await store.apiKeys.search(wanted, clock.now(), { limit, after: cursor ?? null })
+        const slice = await store.apiKeys.search(search, clock.now(), { limit, after: cursor ?? null })
         return ok(await keyObjects.pageOf(slice))
       },
     }),
@@ -98,12 +98,12 @@ export function keyRoutes(
       summary: "Read anybody's key",
       description: 'Never the key itself, which is not stored.',
       access: 'admin:read',
-      answers: [{ status: 200, description: 'The key object.', ...oneKey }],
+      answers: [{ status: 200, description: 'The key object.', ...keyAnswer }],
       errors: [],
       async handle({ params }) {
-        const found = (await apiKeys.findMany([params.key_id])).get(params.key_id)
-        if (!found) throw notFound()
-        return ok(await keyObjects.objectOf(await apiKeys.get(found.userId, found.id)))
+        const key = (await apiKeys.findMany([params.key_id])).get(params.key_id)
+        if (!key) throw notFound()
+        return ok(await keyObjects.objectOf(await apiKeys.get(key.userId, key.id)))
       },
     }),
     route({
@@ -117,12 +117,14 @@ export function keyRoutes(
       access: 'admin:write',
       body: keyChange,
       example: { operator_limits: { requests: [{ limit: 100, per: 'minute' }] } },
-      answers: [{ status: 200, description: 'The key object.', ...oneKey }],
+      answers: [{ status: 200, description: 'The key object.', ...keyAnswer }],
       errors: [],
       async handle({ params, body, ...input }) {
-        const by = byOf(input, body.reason ?? null)
+        const actedBy = toActedBy(input, body.reason ?? null)
         return ok(
-          await keyObjects.objectOf(await apiKeys.setOperatorLimits(params.key_id, body.operator_limits, by)),
+          await keyObjects.objectOf(
+            await apiKeys.setOperatorLimits(params.key_id, body.operator_limits, actedBy),
+          ),
         )
       },
     }),
@@ -134,10 +136,10 @@ export function keyRoutes(
       summary: "Revoke anybody's key",
       description: 'Permanent. Repeating it changes nothing.',
       access: 'admin:write',
-      answers: [{ status: 200, description: 'The key object with `revoked_at`.', ...oneKey }],
+      answers: [{ status: 200, description: 'The key object with `revoked_at`.', ...keyAnswer }],
       errors: [],
       async handle({ params, ...input }) {
-        return ok(await keyObjects.objectOf(await apiKeys.revokeById(params.key_id, byOf(input))))
+        return ok(await keyObjects.objectOf(await apiKeys.revokeById(params.key_id, toActedBy(input))))
       },
     }),
     route({
@@ -146,7 +148,7 @@ export function keyRoutes(
       operation: 'revokeApiKeys',
       tag: TAG,
       summary: 'Revoke many keys',
-      description: `Up to ${MAX_REVOKED}, one after the other. Unknown ids are left out of the answer. Repeating it changes nothing.`,
+      description: `Up to ${MAX_REVOKED_KEYS}, one after the other. Unknown ids are left out of the answer. Repeating it changes nothing.`,
       access: 'admin:write',
       body: revocation,
       example: { key_ids: [EXAMPLE_IDS.key], reason: 'leaked' },
@@ -160,10 +162,10 @@ export function keyRoutes(
       ],
       errors: [],
       async handle({ body, ...input }) {
-        const by = byOf(input, body.reason ?? null)
-        const known = await apiKeys.findMany(body.key_ids)
-        for (const id of known.keys()) await apiKeys.revokeById(id, by)
-        return ok({ revoked: [...known.keys()] })
+        const actedBy = toActedBy(input, body.reason ?? null)
+        const keys = await apiKeys.findMany(body.key_ids)
+        for (const id of keys.keys()) await apiKeys.revokeById(id, actedBy)
+        return ok({ revoked: [...keys.keys()] })
       },
     }),
   ]

@@ -10,7 +10,7 @@ import { notFound } from '../../not-found.ts'
 import * as answers from '../../openapi-schemas.ts'
 import { pageQuery } from '../../query.ts'
 import { type Route, route } from '../../route.ts'
-import { byOf, reasonBody, TAG } from './acting.ts'
+import { reasonBody, TAG, toActedBy } from './acting.ts'
 import * as objects from './objects.ts'
 
 const mailQuery = pageQuery.extend({
@@ -24,11 +24,11 @@ const suppressionQuery = z.object({
   after: email.optional().meta({ description: 'Addresses after this one.' }),
 })
 
-const oneMail = { schema: objects.mail, example: objects.mailExample }
+const mailAnswer = { schema: objects.mail, example: objects.mailExample }
 
 type Needs = Pick<HttpPorts, 'administration' | 'suppressions' | 'signingKeys'>
 
-/** Agents, nodes, mail and signing keys. */
+/** Calls of administrators about agents, nodes, mail and signing keys. */
 export function operationRoutes({ administration, suppressions, signingKeys }: Needs): Route[] {
   return [
     route({
@@ -57,7 +57,7 @@ export function operationRoutes({ administration, suppressions, signingKeys }: N
       answers: [{ status: 204, description: 'It is closed.' }],
       errors: [],
       async handle({ params, ...input }) {
-        await administration.disconnect(params.connection_id, byOf(input))
+        await administration.disconnect(params.connection_id, toActedBy(input))
         return NO_CONTENT
       },
     }),
@@ -107,10 +107,10 @@ export function operationRoutes({ administration, suppressions, signingKeys }: N
       summary: 'Send a failed notice again',
       description: 'Notices only: for a sign-in mail the person asks anew.',
       access: 'admin:write',
-      answers: [{ status: 200, description: 'The mail, queued.', ...oneMail }],
+      answers: [{ status: 200, description: 'The mail, queued.', ...mailAnswer }],
       errors: ['mail_not_available'],
       async handle({ params, ...input }) {
-        return ok(objects.mailObject(await administration.sendAgain(params.mail_id, byOf(input))))
+        return ok(objects.mailObject(await administration.sendAgain(params.mail_id, toActedBy(input))))
       },
     }),
     route({
@@ -123,10 +123,10 @@ export function operationRoutes({ administration, suppressions, signingKeys }: N
       access: 'admin:write',
       body: z.strictObject({ email }),
       example: { email: 'ada@example.com' },
-      answers: [{ status: 200, description: 'The mail, queued.', ...oneMail }],
+      answers: [{ status: 200, description: 'The mail, queued.', ...mailAnswer }],
       errors: [],
       async handle({ body, ...input }) {
-        return ok(objects.mailObject(await administration.testMail(body.email, byOf(input))))
+        return ok(objects.mailObject(await administration.testMail(body.email, toActedBy(input))))
       },
     }),
     route({
@@ -165,7 +165,7 @@ export function operationRoutes({ administration, suppressions, signingKeys }: N
       async handle({ params, ...input }) {
         const address = parseEmailAddress(params.address)
         if (!address) throw notFound()
-        await suppressions.lift(address, byOf(input))
+        await suppressions.lift(address, toActedBy(input))
         return NO_CONTENT
       },
     }),
@@ -190,7 +190,7 @@ export function operationRoutes({ administration, suppressions, signingKeys }: N
       ],
       errors: [],
       async handle({ body, ...input }) {
-        const { kid, signsFrom } = await signingKeys.rotate(byOf(input, body.reason ?? null))
+        const { kid, signsFrom } = await signingKeys.rotate(toActedBy(input, body.reason ?? null))
         return ok({ kid, signs_from: toRfc3339(signsFrom) })
       },
     }),

@@ -18,12 +18,12 @@ import * as answers from '../../openapi-schemas.ts'
 import { pageQuery } from '../../query.ts'
 import { type Route, route } from '../../route.ts'
 import { userObject } from '../../user-object.ts'
-import { assertMayGiveRights, byOf, reason, TAG } from './acting.ts'
+import { assertMayGiveRights, reason, TAG, toActedBy } from './acting.ts'
 import * as objects from './objects.ts'
 
 const MAX_QUERY_LENGTH = 254
 const MAX_DESCRIPTION_LENGTH = 200
-const AMOUNT = 'a positive decimal number in a string, with at most 6 decimal places'
+const AMOUNT_RULE = 'a positive decimal number in a string, with at most 6 decimal places'
 
 const peopleQuery = pageQuery.extend({
   query: text('the beginning of an address, a domain, an id or a key prefix', 'ada@', {
@@ -55,10 +55,10 @@ const personChange = z.strictObject({
 })
 
 const credit = z.strictObject({
-  amount: text(AMOUNT, '5.00').transform((value, context) => {
+  amount: text(AMOUNT_RULE, '5.00').transform((value, context) => {
     const amount = parseAmount(value)
     if (amount !== null) return amount
-    context.addIssue({ code: 'custom', message: `must be ${AMOUNT}, for example "5.00"` })
+    context.addIssue({ code: 'custom', message: `must be ${AMOUNT_RULE}, for example "5.00"` })
     return z.NEVER
   }),
   description: text('what the person sees', 'Refund of order 4711', {
@@ -70,7 +70,7 @@ const credit = z.strictObject({
 
 type Needs = Pick<HttpPorts, 'users' | 'apiKeys' | 'credits' | 'magicLinks' | 'sessions' | 'store'>
 
-const thePerson = { schema: answers.user, example: answers.userExample }
+const personAnswer = { schema: answers.user, example: answers.userExample }
 
 export function peopleRoutes(needs: Needs): Route[] {
   const { users, apiKeys, credits, magicLinks, sessions, store } = needs
@@ -94,8 +94,8 @@ export function peopleRoutes(needs: Needs): Route[] {
           const user = await users.get(id)
           return ok(page({ rows: user ? [user] : [], next: null }, userObject))
         }
-        const wanted: UserSearch = { by: searchOf(query), status, role, oldestFirst: sort === 'created_at' }
-        return ok(page(await store.users.search(wanted, { limit, after: cursor ?? null }), userObject))
+        const search: UserSearch = { by: searchOf(query), status, role, oldestFirst: sort === 'created_at' }
+        return ok(page(await store.users.search(search, { limit, after: cursor ?? null }), userObject))
       },
     }),
     route({
@@ -112,7 +112,7 @@ export function peopleRoutes(needs: Needs): Route[] {
       ],
       errors: [],
       async handle({ params }) {
-        const user = await required(params.user_id)
+        const user = await findUser(params.user_id)
         const amount = formatMoney(await store.billing.balance(user.id))
         const external_id = await store.users.externalIdOf(user.id)
         return ok({
@@ -144,15 +144,15 @@ export function peopleRoutes(needs: Needs): Route[] {
       ],
       errors: ['last_administrator'],
       async handle({ params, body, ...input }) {
-        const before = await required(params.user_id)
-        const by = byOf(input, body.reason ?? null)
+        const before = await findUser(params.user_id)
+        const actedBy = toActedBy(input, body.reason ?? null)
         if (body.role !== undefined) assertMayGiveRights(input.principal)
         if (body.status === 'suspended' && body.reason === undefined)
           throw invalidRequest([{ field: 'reason', message: 'is required to suspend, for example "spam"' }])
         const { role, status } = body
-        const user = await users.change(before.id, { name: nameOrNone(body.name), role, status }, by)
-        const gains = user.role === 'admin' && before.role !== 'admin'
-        const keys = gains ? await apiKeys.listAdministrative(user.id) : []
+        const user = await users.change(before.id, { name: nameOrNone(body.name), role, status }, actedBy)
+        const becomesAdministrator = user.role === 'admin' && before.role !== 'admin'
+        const keys = becomesAdministrator ? await apiKeys.listAdministrative(user.id) : []
         const gaining_keys = keys.map(key => ({ id: key.id, key_prefix: key.keyPrefix }))
         return ok({ ...userObject(user), ...(body.role !== undefined && { gaining_keys }) })
       },
@@ -166,10 +166,10 @@ export function peopleRoutes(needs: Needs): Route[] {
       description:
         'Sessions and keys end, name and address are erased, the ledger stays. Repeating it changes nothing.',
       access: 'admin:write',
-      answers: [{ status: 200, description: 'The account.', ...thePerson }],
+      answers: [{ status: 200, description: 'The account.', ...personAnswer }],
       errors: ['last_administrator'],
       async handle({ params, ...input }) {
-        return ok(userObject(await users.delete(params.user_id, byOf(input))))
+        return ok(userObject(await users.delete(params.user_id, toActedBy(input))))
       },
     }),
     route({
@@ -183,8 +183,8 @@ export function peopleRoutes(needs: Needs): Route[] {
       answers: [{ status: 204, description: 'No session is left.' }],
       errors: [],
       async handle({ params, ...input }) {
-        const user = await required(params.user_id)
-        await sessions.endAll(user.id, byOf(input))
+        const user = await findUser(params.user_id)
+        await sessions.endAll(user.id, toActedBy(input))
         return NO_CONTENT
       },
     }),
@@ -209,9 +209,9 @@ export function peopleRoutes(needs: Needs): Route[] {
       ],
       errors: ['idempotency_conflict'],
       async handle({ params, body, idempotencyKey, ...input }) {
-        const wanted = { userId: params.user_id, amount: body.amount, description: body.description }
-        const by = byOf(input, body.reason ?? null)
-        return created(ledgerEntryObject(await credits.grant(wanted, idempotencyKey!, by)))
+        const creditToGrant = { userId: params.user_id, amount: body.amount, description: body.description }
+        const actedBy = toActedBy(input, body.reason ?? null)
+        return created(ledgerEntryObject(await credits.grant(creditToGrant, idempotencyKey!, actedBy)))
       },
     }),
     route({
@@ -225,15 +225,15 @@ export function peopleRoutes(needs: Needs): Route[] {
       answers: [{ status: 204, description: 'The person may request mail and type codes again.' }],
       errors: [],
       async handle({ params, ...input }) {
-        const { email } = await required(params.user_id)
+        const { email } = await findUser(params.user_id)
         if (!email) throw notFound()
-        await magicLinks.clearLimits(email, byOf(input))
+        await magicLinks.clearLimits(email, toActedBy(input))
         return NO_CONTENT
       },
     }),
   ]
 
-  async function required(id: string): Promise<User> {
+  async function findUser(id: string): Promise<User> {
     const user = await users.get(id)
     if (!user) throw notFound()
     return user

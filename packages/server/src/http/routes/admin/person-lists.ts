@@ -11,7 +11,7 @@ import * as answers from '../../openapi-schemas.ts'
 import { pageQuery } from '../../query.ts'
 import { type Route, route } from '../../route.ts'
 import { consentObject } from '../consents.ts'
-import { byOf, TAG } from './acting.ts'
+import { TAG, toActedBy } from './acting.ts'
 import * as objects from './objects.ts'
 
 type Needs = Pick<
@@ -85,11 +85,14 @@ export function personListRoutes(needs: Needs, clock: Clock): Route[] {
       answers: [answers.pageAnswer('One page of entries.', answers.ledgerEntry, answers.ledgerEntryExample)],
       errors: [],
       async handle({ params, query: { limit, cursor }, ...input }) {
-        const user = await required(params.user_id)
-        const wanted = { limit, after: cursor ?? null }
-        const read = () => accounts.ledger(user.id, wanted)
+        const user = await findUser(params.user_id)
+        const pageRequest = { limit, after: cursor ?? null }
+        const read = () => accounts.ledger(user.id, pageRequest)
         return ok(
-          page(await administration.auditedRead(user.id, 'ledger', byOf(input), read), ledgerEntryObject),
+          page(
+            await administration.auditedRead(user.id, 'ledger', toActedBy(input), read),
+            ledgerEntryObject,
+          ),
         )
       },
     }),
@@ -123,14 +126,14 @@ export function personListRoutes(needs: Needs, clock: Clock): Route[] {
       answers: [answers.pageAnswer('The mails, newest first.', objects.mail, objects.mailExample)],
       errors: [],
       async handle({ params, ...input }) {
-        const user = await required(params.user_id)
-        const rows = await administration.mailsOf(user.id, byOf(input))
+        const user = await findUser(params.user_id)
+        const rows = await administration.mailsOf(user.id, toActedBy(input))
         return ok(page({ rows, next: null }, objects.mailObject))
       },
     }),
   ]
 
-  async function required(id: string): Promise<User> {
+  async function findUser(id: string): Promise<User> {
     const user = await users.get(id)
     if (!user) throw notFound()
     return user

@@ -13,19 +13,19 @@ import { ok } from '../../answer.ts'
 import { expected, optional, parsed, strict, wholeNumber } from '../../body-fields.ts'
 import type { HttpPorts } from '../../http-ports.ts'
 import { scope } from '../../key-scopes.ts'
-import { requests } from '../../limits-object.ts'
+import { requestLimits } from '../../limits-object.ts'
 import { type Route, route } from '../../route.ts'
-import { byOf, reason, TAG } from './acting.ts'
+import { reason, TAG, toActedBy } from './acting.ts'
 
 const MAX_ALLOWED_SCOPES = 100
 
 const days = wholeNumber(`whole days from 1 to ${MAX_LIFETIME_DAYS}`, 90, 1, MAX_LIFETIME_DAYS)
 const flag = z.boolean({ error: expected('true or false', 'true') })
-const AMOUNT = 'an amount of at most 1000000 in a string, with at most 6 decimal places'
+const AMOUNT_RULE = 'an amount of at most 1000000 in a string, with at most 6 decimal places'
 
-const someLimits = strict({ requests: optional(requests) })
+const requestLimitsField = strict({ requests: optional(requestLimits) })
 
-/** Null returns a policy to its default. */
+/** A field that is null resets its policy to the default. */
 const policyChange = z.strictObject({
   max_key_lifetime_days: days.nullish(),
   key_expiry_required: flag.nullish(),
@@ -45,13 +45,16 @@ const policyChange = z.strictObject({
     .max(MAX_SIGN_UP_DOMAINS, { error: `must have at most ${MAX_SIGN_UP_DOMAINS} entries` })
     .transform(list => [...new Set(list)])
     .nullish(),
-  trial_credit: parsed(AMOUNT, '2.00', parseAmountOrZero).nullish(),
-  key_limits: strict({ defaults: someLimits.nullish(), maxima: someLimits.nullish() }).nullish(),
-  person_limits: someLimits.nullish(),
+  trial_credit: parsed(AMOUNT_RULE, '2.00', parseAmountOrZero).nullish(),
+  key_limits: strict({
+    defaults: requestLimitsField.nullish(),
+    maxima: requestLimitsField.nullish(),
+  }).nullish(),
+  person_limits: requestLimitsField.nullish(),
   reason: optional(reason),
 })
 
-const requestList = z.strictObject({
+const requestLimitsSchema = z.strictObject({
   requests: z.array(z.strictObject({ limit: z.int(), per: z.string() })),
 })
 const nullable = <Schema extends z.ZodType>(schema: Schema) => z.union([schema, z.null()])
@@ -65,8 +68,8 @@ const policies = z
     sign_up: z.enum(SIGN_UPS),
     sign_up_domains: z.array(z.string()),
     trial_credit: z.string(),
-    key_limits: z.strictObject({ defaults: requestList, maxima: requestList }),
-    person_limits: requestList,
+    key_limits: z.strictObject({ defaults: requestLimitsSchema, maxima: requestLimitsSchema }),
+    person_limits: requestLimitsSchema,
   })
   .meta({ id: 'Policies' })
 const example = {
@@ -81,10 +84,10 @@ const example = {
   key_limits: { defaults: { requests: [] }, maxima: { requests: [{ limit: 50, per: 'second' }] } },
   person_limits: { requests: [] },
 }
-const thePolicies = { schema: policies, example }
+const policiesAnswer = { schema: policies, example }
 
-/** Policies: what new keys may be, who may sign up, what new accounts get, and limits of everybody. */
-export function policyRoutes({ policies: book }: Pick<HttpPorts, 'policies'>): Route[] {
+/** Policies: what new keys may be, who may sign up, what new accounts get, and the limits of all keys and people. */
+export function policyRoutes({ policies: registry }: Pick<HttpPorts, 'policies'>): Route[] {
   return [
     route({
       method: 'GET',
@@ -94,10 +97,10 @@ export function policyRoutes({ policies: book }: Pick<HttpPorts, 'policies'>): R
       summary: 'Read the policies',
       description: 'Those in force: what was not set has its default, limits those of the settings.',
       access: 'admin:read',
-      answers: [{ status: 200, description: 'The policies.', ...thePolicies }],
+      answers: [{ status: 200, description: 'The policies.', ...policiesAnswer }],
       errors: [],
       async handle() {
-        return ok(policiesObject(await book.read()))
+        return ok(policiesObject(await registry.read()))
       },
     }),
     route({
@@ -111,17 +114,19 @@ export function policyRoutes({ policies: book }: Pick<HttpPorts, 'policies'>): R
       access: 'admin:session',
       body: policyChange,
       example: { default_key_lifetime_days: 30, trial_credit: '1.00' },
-      answers: [{ status: 200, description: 'The policies.', ...thePolicies }],
+      answers: [{ status: 200, description: 'The policies.', ...policiesAnswer }],
       errors: [],
       async handle({ body, ...input }) {
-        return ok(policiesObject(await book.change(changeOf(body), byOf(input, body.reason ?? null))))
+        return ok(
+          policiesObject(await registry.change(changeOf(body), toActedBy(input, body.reason ?? null))),
+        )
       },
     }),
   ]
 }
 
 export function policiesObject(each: Policies): z.infer<typeof policies> {
-  const listed = (limits: readonly RequestLimit[]) => ({
+  const requestLimitsObject = (limits: readonly RequestLimit[]) => ({
     requests: limits.map(({ limit, per }) => ({ limit, per })),
   })
   return {
@@ -133,13 +138,16 @@ export function policiesObject(each: Policies): z.infer<typeof policies> {
     sign_up: each.signUp,
     sign_up_domains: [...each.signUpDomains],
     trial_credit: formatMoney(each.trialCredit),
-    key_limits: { defaults: listed(each.keyDefaults), maxima: listed(each.keyLimits) },
-    person_limits: listed(each.personLimits),
+    key_limits: {
+      defaults: requestLimitsObject(each.keyDefaults),
+      maxima: requestLimitsObject(each.keyLimits),
+    },
+    person_limits: requestLimitsObject(each.personLimits),
   }
 }
 
 function changeOf(body: z.output<typeof policyChange>): PolicyChange {
-  const ofKeys = body.key_limits
+  const keyLimits = body.key_limits
   return {
     maxKeyLifetimeDays: body.max_key_lifetime_days,
     keyExpiryRequired: body.key_expiry_required,
@@ -149,12 +157,14 @@ function changeOf(body: z.output<typeof policyChange>): PolicyChange {
     signUp: body.sign_up,
     signUpDomains: body.sign_up_domains,
     trialCredit: body.trial_credit,
-    keyDefaults: ofKeys === null ? null : limitsOf(ofKeys?.defaults),
-    keyLimits: ofKeys === null ? null : limitsOf(ofKeys?.maxima),
+    keyDefaults: keyLimits === null ? null : limitsOf(keyLimits?.defaults),
+    keyLimits: keyLimits === null ? null : limitsOf(keyLimits?.maxima),
     personLimits: limitsOf(body.person_limits),
   }
 }
 
-function limitsOf(sent: z.output<typeof someLimits> | null | undefined): RequestLimit[] | null | undefined {
+function limitsOf(
+  sent: z.output<typeof requestLimitsField> | null | undefined,
+): RequestLimit[] | null | undefined {
   return sent && (sent.requests ?? [])
 }

@@ -9,15 +9,15 @@ import { usageQuery } from '../usage.ts'
 import { TAG } from './acting.ts'
 
 const count = z.int()
-const level = (description: string) => z.union([z.int(), z.null()]).meta({ description })
+const gauge = (description: string) => z.union([z.int(), z.null()]).meta({ description })
 
 const bucket = z
   .strictObject({
     start: z.iso.datetime({ precision: 3 }),
-    people: level(
+    people: gauge(
       'Accounts that are not deleted: the highest of one count an hour; null where none was made.',
     ),
-    live_agents: level('Connections to the hub on all nodes: the highest of one count a minute.'),
+    live_agents: gauge('Connections to the hub on all nodes: the highest of one count a minute.'),
     sign_ups: count,
     sign_ins: count.meta({ description: 'By link or code.' }),
     exchanges: count,

@@ -4,7 +4,7 @@ import { type Route, route } from '../../route.ts'
 import { USAGE_ANSWER, USAGE_DESCRIPTION, usageAnswer, usageQuery } from '../usage.ts'
 import { TAG } from './acting.ts'
 
-/** Usage of any person or key, in the form in which its owner sees it. */
+/** Usage of any person or key, with the same answers as for the owner. */
 export function usageOfOthersRoutes({
   apiKeys,
   usage,

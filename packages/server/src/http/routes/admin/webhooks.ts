@@ -11,20 +11,20 @@ import * as answers from '../../openapi-schemas.ts'
 import { pageQuery } from '../../query.ts'
 import { type Route, route } from '../../route.ts'
 import { MAX_FIELD_NAME_LENGTH, suggestion } from '../../unknown-name.ts'
-import { assertMayGiveRights, byOf, reason, reasonBody, TAG } from './acting.ts'
+import { assertMayGiveRights, reason, reasonBody, TAG, toActedBy } from './acting.ts'
 
 const nullable = <Schema extends z.ZodType>(schema: Schema) => z.union([schema, z.null()])
 const instant = z.iso.datetime({ precision: 3 })
-const AT = '2026-11-20T19:22:00.000Z'
+const EXAMPLE_AT = '2026-11-20T19:22:00.000Z'
 
 const url = text('an https URL', 'https://hooks.example.com/keyway', { min: 1, max: 2048 })
 const events = z
   .array(
     text('a kind of event', 'user.created', { max: 64 }).transform((name, context) => {
       if (isWebhookEventType(name)) return name
-      const known = suggestion(name, WEBHOOK_EVENT_TYPES).replace('known fields', 'known kinds')
-      const shown = JSON.stringify(name.slice(0, MAX_FIELD_NAME_LENGTH))
-      context.addIssue({ code: 'custom', message: `${shown} is no kind of event; ${known}` })
+      const hint = suggestion(name, WEBHOOK_EVENT_TYPES).replace('known fields', 'known kinds')
+      const quotedName = JSON.stringify(name.slice(0, MAX_FIELD_NAME_LENGTH))
+      context.addIssue({ code: 'custom', message: `${quotedName} is no kind of event; ${hint}` })
       return z.NEVER
     }),
     { error: expected('a list of kinds of events', '["user.created"]') },
@@ -60,8 +60,8 @@ const webhookExample = {
   enabled: true,
   disabled_at: null,
   disabled_by: null,
-  created_at: AT,
-  secrets: [{ id: EXAMPLE_IDS.secret, created_at: AT }],
+  created_at: EXAMPLE_AT,
+  secrets: [{ id: EXAMPLE_IDS.secret, created_at: EXAMPLE_AT }],
   waiting: 0,
   oldest_waiting_at: null,
   dropped: 0,
@@ -94,16 +94,16 @@ const deliveryExample = {
   data: { user_id: EXAMPLE_IDS.user, role: 'user', status: 'active' },
   state: 'delivered',
   attempts: 1,
-  created_at: AT,
-  settled_at: AT,
-  last_attempt_at: AT,
+  created_at: EXAMPLE_AT,
+  settled_at: EXAMPLE_AT,
+  last_attempt_at: EXAMPLE_AT,
   duration_ms: 43,
   status: 204,
   error: null,
   answer: '',
 }
-const oneWebhook = { schema: webhook, example: webhookExample }
-const oneDelivery = { schema: delivery, example: deliveryExample }
+const webhookAnswer = { schema: webhook, example: webhookExample }
+const deliveryAnswer = { schema: delivery, example: deliveryExample }
 const deliveryQuery = pageQuery.extend({
   state: z
     .enum(['waiting', 'delivered', 'failed', 'dropped'], {
@@ -154,9 +154,9 @@ export function webhookRoutes({ webhooks }: { webhooks(): Promise<Webhooks> }): 
       ],
       errors: [],
       async handle({ body, ...input }) {
-        const wanted = { url: body.url, events: body.events ?? [] }
-        const made = await (await webhooks()).create(wanted, byOf(input, body.reason ?? null))
-        return created({ ...webhookObject(made.webhook), secret: made.secret })
+        const endpoint = { url: body.url, events: body.events ?? [] }
+        const result = await (await webhooks()).create(endpoint, toActedBy(input, body.reason ?? null))
+        return created({ ...webhookObject(result.webhook), secret: result.secret })
       },
     }),
     route({
@@ -167,7 +167,7 @@ export function webhookRoutes({ webhooks }: { webhooks(): Promise<Webhooks> }): 
       summary: 'Read a webhook',
       description: 'Never a secret.',
       access: 'admin:read',
-      answers: [{ status: 200, description: 'The webhook.', ...oneWebhook }],
+      answers: [{ status: 200, description: 'The webhook.', ...webhookAnswer }],
       errors: [],
       async handle({ params }) {
         return ok(webhookObject(await (await webhooks()).find(params.webhook_id)))
@@ -184,14 +184,14 @@ export function webhookRoutes({ webhooks }: { webhooks(): Promise<Webhooks> }): 
       access: 'admin:write',
       body: webhookChange,
       example: { enabled: true },
-      answers: [{ status: 200, description: 'The webhook.', ...oneWebhook }],
+      answers: [{ status: 200, description: 'The webhook.', ...webhookAnswer }],
       errors: [],
       async handle({ params, body, ...input }) {
-        const { reason: why, ...change } = body
+        const { reason: auditReason, ...change } = body
         // The new URL receives all further events, even after the key that set it has ended.
         if (change.url !== undefined) assertMayGiveRights(input.principal)
-        const by = byOf(input, why ?? null)
-        return ok(webhookObject(await (await webhooks()).change(params.webhook_id, change, by)))
+        const actedBy = toActedBy(input, auditReason ?? null)
+        return ok(webhookObject(await (await webhooks()).change(params.webhook_id, change, actedBy)))
       },
     }),
     route({
@@ -205,7 +205,7 @@ export function webhookRoutes({ webhooks }: { webhooks(): Promise<Webhooks> }): 
       answers: [{ status: 204, description: 'It is removed.' }],
       errors: [],
       async handle({ params, ...input }) {
-        await (await webhooks()).remove(params.webhook_id, byOf(input))
+        await (await webhooks()).remove(params.webhook_id, toActedBy(input))
         return NO_CONTENT
       },
     }),
@@ -230,8 +230,8 @@ export function webhookRoutes({ webhooks }: { webhooks(): Promise<Webhooks> }): 
       ],
       errors: [],
       async handle({ params, body, ...input }) {
-        const by = byOf(input, body.reason ?? null)
-        return created({ ...(await (await webhooks()).addSecret(params.webhook_id, by)) })
+        const actedBy = toActedBy(input, body.reason ?? null)
+        return created({ ...(await (await webhooks()).addSecret(params.webhook_id, actedBy)) })
       },
     }),
     route({
@@ -245,7 +245,7 @@ export function webhookRoutes({ webhooks }: { webhooks(): Promise<Webhooks> }): 
       answers: [{ status: 204, description: 'It is removed.' }],
       errors: ['invalid_request'],
       async handle({ params, ...input }) {
-        await (await webhooks()).removeSecret(params.webhook_id, params.secret_id, byOf(input))
+        await (await webhooks()).removeSecret(params.webhook_id, params.secret_id, toActedBy(input))
         return NO_CONTENT
       },
     }),
@@ -258,10 +258,10 @@ export function webhookRoutes({ webhooks }: { webhooks(): Promise<Webhooks> }): 
       description:
         'Sends `webhook.test` at once, also while it is disabled, and answers with what came of it. It is not repeated.',
       access: 'admin:write',
-      answers: [{ status: 200, description: 'The delivery, `delivered` or `failed`.', ...oneDelivery }],
+      answers: [{ status: 200, description: 'The delivery, `delivered` or `failed`.', ...deliveryAnswer }],
       errors: ['rate_limited'],
       async handle({ params, ...input }) {
-        return ok(deliveryObject(await (await webhooks()).test(params.webhook_id, byOf(input))))
+        return ok(deliveryObject(await (await webhooks()).test(params.webhook_id, toActedBy(input))))
       },
     }),
     route({
@@ -290,10 +290,10 @@ export function webhookRoutes({ webhooks }: { webhooks(): Promise<Webhooks> }): 
       summary: 'Send an event to its webhook again',
       description: 'Under the same id and number, before later events of its subject that wait.',
       access: 'admin:write',
-      answers: [{ status: 200, description: 'The delivery, waiting.', ...oneDelivery }],
+      answers: [{ status: 200, description: 'The delivery, waiting.', ...deliveryAnswer }],
       errors: ['invalid_request'],
       async handle({ params, ...input }) {
-        return ok(deliveryObject(await (await webhooks()).sendAgain(params.delivery_id, byOf(input))))
+        return ok(deliveryObject(await (await webhooks()).sendAgain(params.delivery_id, toActedBy(input))))
       },
     }),
   ]
