@@ -86,8 +86,16 @@ export function createDeletions({ storage, clock, secrets, outbox, log }: Deleti
 
     async deleteDue() {
       let deleted = 0
-      for (const id of await store.users.dueForDeletion(clock.now(), BATCH))
-        if (await deleteOrPostpone(id)) deleted++
+      const failures: unknown[] = []
+      for (const id of await store.users.dueForDeletion(clock.now(), BATCH)) {
+        try {
+          if (await deleteOrPostpone(id)) deleted++
+        } catch (error) {
+          // One account that cannot be deleted must not hold up the others.
+          failures.push(error)
+        }
+      }
+      if (failures.length > 0) throw failures[0]
       return deleted
     },
   }

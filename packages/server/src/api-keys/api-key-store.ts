@@ -119,7 +119,10 @@ export interface ApiKeyChanges {
   ): Promise<ApiKey | null>
   /** Sets `revokedAt` where it is unset; null for an unknown or revoked key. */
   revoke(id: string, at: Instant, by: Attribution): Promise<ApiKey | null>
-  /** Revokes all of a user's keys that are not revoked; returns their ids. */
+  /**
+   * Revokes all of a user's active keys; returns their ids. Expired ones stay expired: there may be many, and each ending costs
+   * an event, a row and a line of the journal.
+   */
   revokeAllOf(userId: string, at: Instant): Promise<string[]>
   /**
    * Sets the successor and moves the expiry to `expiresAt` if that is earlier; where that is `now` the key is revoked.

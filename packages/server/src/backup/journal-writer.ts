@@ -6,6 +6,9 @@ import type { Store } from '../store.ts'
 import type { Journal } from './journal.ts'
 import type { EntryOf, JournalEntry } from './journal-entry.ts'
 
+/** Subjects of one transaction whose states are read at once. */
+const READ_AT_ONCE = 20
+
 interface Deps {
   journal: Journal
   /** Read after the commit; it may include later changes, which does no harm. */
@@ -21,11 +24,18 @@ interface Deps {
 export function createJournalWriter({ journal, store, clock, log }: Deps) {
   const entriesOf = createEntries(store, clock)
 
+  /** Some at a time, so that a transaction that ended many things does not take all connections of the database. */
+  async function entriesOfAll(facts: readonly Fact[]): Promise<JournalEntry[]> {
+    const entries: JournalEntry[][][] = []
+    for (let start = 0; start < facts.length; start += READ_AT_ONCE)
+      entries.push(await Promise.all(facts.slice(start, start + READ_AT_ONCE).map(entriesOf)))
+    return entries.flat(2)
+  }
+
   return async function write(facts: readonly Fact[]): Promise<void> {
     if (facts.length === 0) return
     try {
-      const entries = await Promise.all(withoutRepeats(facts).map(entriesOf))
-      await journal.append(entries.flat())
+      await journal.append(await entriesOfAll(withoutRepeats(facts)))
     } catch (error) {
       log.error({ error: String(error) }, 'the journal cannot be written: a restore would lose this change')
     }

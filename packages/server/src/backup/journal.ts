@@ -49,7 +49,8 @@ export async function openJournal(
   return {
     append(entries) {
       if (entries.length === 0) return Promise.resolve()
-      waiting.push(...entries)
+      // A call has not room for a hundred thousand arguments.
+      for (const entry of entries) waiting.push(entry)
       next ??= writing = writing.catch(() => {}).then(write)
       return next
     },

@@ -4,6 +4,7 @@ import type { Event, SubjectEvent } from '../events.ts'
 import { newId } from '../ids.ts'
 import type { Caller } from '../network.ts'
 import { type SecurityEventType, securityEvent } from '../security-events/security-event.ts'
+import type { SecurityEventRows } from '../security-events/security-event-store.ts'
 import type { AuditedTransaction, RecordedChanges, Store, WithChanges } from '../store.ts'
 import type { WebhookEvent } from '../webhooks/webhook-event.ts'
 import type { Ending } from './ending.ts'
@@ -82,6 +83,8 @@ export const FACTS: FactTable = {
       ids.flatMap(id =>
         ended('session', id, userId, at, cause === 'revoked' ? 'session_ended' : null, caller),
       ),
+    endSurplusOf: (ids, userId, _kept, _limit, { at, caller }) =>
+      ids.flatMap(id => ended('session', id, userId, at, 'session_ended', caller)),
     endAllOfApp: (ids, userId, _appId, { at, caller }) =>
       ids.flatMap(id => ended('session', id, userId, at, 'session_ended', caller)),
     endAllOfSignIn: (sessions, _signInId, { at, caller }) =>
@@ -149,7 +152,7 @@ export const FACTS: FactTable = {
 /** A transaction as storage/ implements it: its operations write only their own rows. */
 export type RowTransaction = WithChanges<Store> & {
   [Noun in keyof RecordedChanges]: RecordedChanges[Noun]
-} & { endings: EndingRows; publish(event: Event): void }
+} & { endings: EndingRows; securityEvents: SecurityEventRows; publish(event: Event): void }
 
 /** What a transaction collects besides its rows. */
 interface CollectedFacts {
@@ -188,9 +191,10 @@ function recording(
       name,
       async (...args: unknown[]) => {
         const outcome = await verbs[name]!(...args)
-        announced.push(...(events[name]?.(outcome, ...args) ?? []))
+        // One by one: a call has not room for the facts of a hundred thousand rows as arguments.
+        for (const event of events[name]?.(outcome, ...args) ?? []) announced.push(event)
         const done = factsOf?.(outcome, ...args) ?? NOTHING
-        facts.push(...done)
+        for (const fact of done) facts.push(fact)
         // The operation itself stores a security event as its row.
         if (noun !== 'securityEvents') await write(rows, done)
         return outcome
@@ -208,10 +212,9 @@ async function write(rows: RowTransaction, facts: readonly Fact[]): Promise<void
     const queued = await rows.logoutNotices.queue(ids, sessions[0]!.at)
     if (queued > 0) rows.publish({ type: 'logout_notice.queued' })
   }
-  for (const fact of facts) {
-    if (fact.type === 'security_event') await rows.securityEvents.insert(fact.event)
-    if (fact.type === 'changed') rows.publish(EVENTS[fact.kind](fact.id, fact.userId))
-  }
+  const events = facts.flatMap(fact => (fact.type === 'security_event' ? [fact.event] : []))
+  if (events.length > 0) await rows.securityEvents.insertMany(events)
+  for (const fact of facts) if (fact.type === 'changed') rows.publish(EVENTS[fact.kind](fact.id, fact.userId))
 }
 
 const EVENTS: Record<Ending['kind'], (id: string, userId: string) => SubjectEvent> = {

@@ -67,6 +67,8 @@ export const WEBHOOK_EVENTS: WebhookEventTable = {
       return [...reused, sessionEnded(id, session.userId, cause, at)]
     },
     endAllOf: (ids, userId, cause, _exceptId, { at }) => ids.map(id => sessionEnded(id, userId, cause, at)),
+    endSurplusOf: (ids, userId, _kept, _limit, { at }) =>
+      ids.map(id => sessionEnded(id, userId, 'revoked', at)),
     endAllOfApp: (ids, userId, _appId, { at }) => ids.map(id => sessionEnded(id, userId, 'revoked', at)),
     endAllOfSignIn: (sessions, _signInId, { at }) =>
       sessions.map(({ id, userId }) => sessionEnded(id, userId, 'logout', at)),

@@ -18,6 +18,11 @@ export interface SecurityEventStore {
   prune(before: Instant, batch: number): Promise<number>
 }
 
+/** Called by facts.ts only. */
+export interface SecurityEventRows {
+  insertMany(events: readonly SecurityEvent[]): Promise<void>
+}
+
 /** Changes that endings/facts.ts also records (endings, security events, journal), in the same transaction. */
 export interface SecurityEventChanges {
   insert(event: SecurityEvent): Promise<void>

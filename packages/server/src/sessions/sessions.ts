@@ -19,6 +19,14 @@ import type { AppGrant, Session, SessionKind, SignedIn, SignInKind } from './ses
 import { createSessionEnd, type SessionEnding } from './session-end.ts'
 import { idleEnd, type SessionLifetimes } from './session-lifetime.ts'
 
+/**
+ * Maximum number of live sessions of one person; beyond it the oldest end. A person has tens at most, but each code of an app opens
+ * one, and a suspension ends all of them in one transaction.
+ */
+export const MAX_LIVE_SESSIONS = 1000
+/** Maximum number of sessions that end for one new session: more than one only where there were more before this limit. */
+const SURPLUS_AT_ONCE = 100
+
 export interface SessionTokens {
   accessToken: string
   /** Seconds. */
@@ -118,8 +126,13 @@ export function createSessions(deps: SessionDeps): Sessions {
     },
 
     async open(tx, user, wanted) {
-      const session = newSession(user, wanted, lifetimes, clock.now())
-      await tx.sessions.insert(session)
+      const now = clock.now()
+      const session = newSession(user, wanted, lifetimes, now)
+      // Sent together; the first counts the second.
+      await Promise.all([
+        tx.sessions.insert(session),
+        tx.sessions.endSurplusOf(user.id, MAX_LIVE_SESSIONS, SURPLUS_AT_ONCE, { at: now, caller: null }),
+      ])
       return session
     },
 

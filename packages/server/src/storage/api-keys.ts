@@ -174,6 +174,7 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
         .set({ revoked_at: at })
         .where('user_id', '=', userId)
         .where('revoked_at', 'is', null)
+        .where(eb => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', at)]))
         .returning('id')
         .execute()
       return rows.map(row => row.id)

@@ -1,28 +1,21 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { SecurityEvent } from '../security-events/security-event.ts'
-import type { SecurityEventChanges, SecurityEventStore } from '../security-events/security-event-store.ts'
+import type {
+  SecurityEventChanges,
+  SecurityEventRows,
+  SecurityEventStore,
+} from '../security-events/security-event-store.ts'
 import { filteredSlice, rowsToRead } from './bounded-scan.ts'
 import { before as olderThan } from './paging.ts'
 import type { SecurityEventRow } from './schema.ts'
-import { countOf, type Statements } from './statements.ts'
+import { countOf, inChunks, type Statements } from './statements.ts'
 
-export function createSecurityEventStore({ db }: Statements): SecurityEventStore & SecurityEventChanges {
+export function createSecurityEventStore({
+  db,
+}: Statements): SecurityEventStore & SecurityEventChanges & SecurityEventRows {
   return {
-    async insert(event) {
-      await db
-        .insertInto('security_events')
-        .values({
-          id: event.id,
-          user_id: event.userId,
-          type: event.type,
-          at: event.at,
-          network: event.network,
-          client: event.client,
-          key_id: event.keyId,
-          session_id: event.sessionId,
-        })
-        .execute()
-    },
+    insert: event => insertMany([event]),
+    insertMany,
     async list(userId, { limit, after }, { types, keyId } = {}) {
       const isScanned = types !== undefined && keyId !== undefined
       const ofUser = sql`user_id = ${userId} ${after ? sql`and ${olderThan('at', after)}` : sql``}`
@@ -51,6 +44,24 @@ export function createSecurityEventStore({ db }: Statements): SecurityEventStore
       const old = db.selectFrom('security_events').select('id').where('at', '<', before).limit(batch)
       return countOf(await db.deleteFrom('security_events').where('id', 'in', old).executeTakeFirst())
     },
+  }
+
+  async function insertMany(events: readonly SecurityEvent[]): Promise<void> {
+    for (const some of inChunks(events))
+      await db.insertInto('security_events').values(some.map(toRow)).execute()
+  }
+}
+
+function toRow(event: SecurityEvent): SecurityEventRow {
+  return {
+    id: event.id,
+    user_id: event.userId,
+    type: event.type,
+    at: event.at,
+    network: event.network,
+    client: event.client,
+    key_id: event.keyId,
+    session_id: event.sessionId,
   }
 }
 

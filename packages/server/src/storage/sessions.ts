@@ -103,6 +103,26 @@ export function createSessionStore({ db, lookUp }: Statements): SessionStore & S
         .execute()
       return rows.map(row => row.id)
     },
+    async endSurplusOf(userId, kept, limit, { at }) {
+      const surplus = db
+        .selectFrom('sessions')
+        .select('id')
+        .where('user_id', '=', userId)
+        .where('ended_at', 'is', null)
+        .where('expires_at', '>', at)
+        .orderBy('created_at', 'desc')
+        .orderBy('id', 'desc')
+        .offset(kept)
+        .limit(limit)
+      const rows = await db
+        .updateTable('sessions')
+        .set({ ended_at: at, ended_by: 'revoked' })
+        .where('id', 'in', surplus)
+        .where('ended_at', 'is', null)
+        .returning('id')
+        .execute()
+      return rows.map(row => row.id)
+    },
     async endAllOfApp(userId, appId, { at }) {
       const rows = await db
         .updateTable('sessions')

@@ -55,6 +55,7 @@ export const MIGRATIONS: readonly Migration[] = [
     async () => (await import('./0034-security-event-lists.ts')).securityEventLists,
   ),
   whenApplied('0036-locales', async () => (await import('./0036-locales.ts')).locales),
+  whenApplied('0037-bounded-reads', async () => (await import('./0037-bounded-reads.ts')).boundedReads),
 ]
 
 /** The oldest version that can use a database with all of these: one minor version back, since migrations only add. */
