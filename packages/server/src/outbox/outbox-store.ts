@@ -1,14 +1,14 @@
 import type { Instant } from '../clock.ts'
 import type { PageRequest, Slice } from '../paging.ts'
 import type { EmailAddress } from '../users/email-address.ts'
-import type { MessageState, OutboxMessage } from './message.ts'
+import type { MessageKind, MessageState, OutboxMessage } from './message.ts'
 
 export interface OutboxStore {
   /** False, and nothing written, if the id exists already (a retried transaction, or a second welcome mail). */
   insert(message: OutboxMessage): Promise<boolean>
   /**
-   * Leases up to `limit` due messages until `leasedUntil` by one conditional update: no two nodes get the same.
-   * Counts the attempt. `nodeId` owns the leases; without it they are only released by expiry.
+   * Leases up to `limit` due messages until `leasedUntil` by conditional updates: no two nodes get the same. First those
+   * that expire (sign-in mails), the earliest first, however many notices are queued before them. Counts the attempt. `nodeId` owns the leases; without it they are only released by expiry.
    */
   lease(now: Instant, leasedUntil: Instant, limit: number, nodeId?: string | null): Promise<OutboxMessage[]>
   /** Releases the leases of nodes that were not seen since. Returns how many messages. */
@@ -36,6 +36,8 @@ export interface OutboxStore {
    * state, or its content is erased.
    */
   requeue(id: string, now: Instant): Promise<boolean>
+  /** The number of mails of this kind to this user that were queued since, at most `most`. */
+  countNotices(userId: string, kind: MessageKind, since: Instant, most: number): Promise<number>
   /** The number of queued messages, and the first due time of the oldest that is due or failed; retries do not move it. */
   depth(now: Instant): Promise<{ queued: number; oldestDueAt: Instant | null }>
   /** Erases the address from all rows and cancels its mail. A delivery that is in progress may still succeed. */

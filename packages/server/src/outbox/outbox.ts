@@ -1,8 +1,8 @@
-import type { Instant } from '../clock.ts'
+import { DAY, type Instant } from '../clock.ts'
 import type { Secrets } from '../secrets.ts'
 import type { Transaction } from '../store.ts'
 import type { EmailAddress } from '../users/email-address.ts'
-import type { MessageContent } from './message.ts'
+import type { MessageContent, MessageKind } from './message.ts'
 
 /** A written mail, ready to be sent. */
 export interface Mail {
@@ -42,7 +42,8 @@ export type MailWriter = (
 export interface Outbox {
   /**
    * Queues a mail inside the caller's transaction and publishes `mail.queued`. The caller creates `id` before the
-   * transaction, so that a retried transaction queues it once.
+   * transaction, so that a retried transaction queues it once. A notice beyond the daily limit of its kind and account is
+   * not queued: the account's security events have it.
    */
   enqueue(
     tx: Transaction,
@@ -88,10 +89,23 @@ export interface Inbox {
   source(id: string): Promise<string | null>
 }
 
+/**
+ * Notices of one kind to one account in a day: one for each key that may be active by default. With keys by the hundred an
+ * account could otherwise cause thousands of mails, which use up what the provider allows, and people's sign-in mails
+ * wait behind them. Each kind has its own limit, so that nobody can suppress a warning by causing others.
+ */
+export const MAX_NOTICES_PER_DAY = 100
+
+/** Not exact for concurrent transactions, since it locks nothing. */
+async function isSurplus(tx: Transaction, userId: string, kind: MessageKind, now: Instant): Promise<boolean> {
+  return (await tx.outbox.countNotices(userId, kind, now - DAY, MAX_NOTICES_PER_DAY)) >= MAX_NOTICES_PER_DAY
+}
+
 /** Content is sealed with purpose `mail` and the message's id as context, so that a dump reveals no link and no code. */
 export function createOutbox({ secrets }: { secrets: Secrets }): Outbox {
   return {
     async enqueue(tx, { id, recipient, userId, content, now, sendBefore, locale }) {
+      if (userId !== null && (await isSurplus(tx, userId, content.kind, now))) return
       const inserted = await tx.outbox.insert({
         id,
         kind: content.kind,

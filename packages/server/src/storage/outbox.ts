@@ -9,7 +9,21 @@ import { countOf, type Statements } from './statements.ts'
 
 const STATES: readonly MessageState[] = ['queued', 'sent', 'failed', 'expired']
 
-export function createOutboxStore({ db }: Statements): OutboxStore {
+/** A part of the due messages, in the order in which they are leased. */
+interface Due {
+  /** Index hint; empty: none is needed. */
+  hint: string
+  condition: string
+  order: string
+}
+const EXPIRING: Due = {
+  hint: 'expiring_messages',
+  condition: 'send_before is not null',
+  order: 'send_before',
+}
+const LASTING: Due = { hint: '', condition: 'send_before is null', order: 'next_attempt_at' }
+
+export function createOutboxStore({ db, indexedBy }: Statements): OutboxStore {
   return {
     async insert(message) {
       const inserted = await db
@@ -21,26 +35,10 @@ export function createOutboxStore({ db }: Statements): OutboxStore {
       return inserted !== undefined
     },
     async lease(now, leasedUntil, limit, nodeId = null) {
-      const due = db
-        .selectFrom('messages')
-        .select('id')
-        .where('state', '=', 'queued')
-        .where('next_attempt_at', '<=', now)
-        .where(eb => eb.or([eb('leased_until', 'is', null), eb('leased_until', '<=', now)]))
-        .orderBy('next_attempt_at')
-        .orderBy('id')
-        .limit(limit)
-      // The conditions are repeated: if this statement waited for another node's lease, they must be evaluated again.
-      const rows = await db
-        .updateTable('messages')
-        .set(eb => ({ leased_until: leasedUntil, leased_by: nodeId, attempts: eb('attempts', '+', 1) }))
-        .where('id', 'in', due)
-        .where('state', '=', 'queued')
-        .where('next_attempt_at', '<=', now)
-        .where(eb => eb.or([eb('leased_until', 'is', null), eb('leased_until', '<=', now)]))
-        .returningAll()
-        .execute()
-      return rows.map(toMessage)
+      const lease = { now, leasedUntil, nodeId }
+      const expiring = await leaseSome(EXPIRING, limit, lease)
+      const room = limit - expiring.length
+      return room === 0 ? expiring : [...expiring, ...(await leaseSome(LASTING, room, lease))]
     },
     settle: (id, leasedUntil, { state, at, error }) =>
       updateLeased(id, leasedUntil, {
@@ -140,6 +138,17 @@ export function createOutboxStore({ db }: Statements): OutboxStore {
         .executeTakeFirst()
       return row !== undefined
     },
+    async countNotices(userId, kind, since, most) {
+      const rows = await db
+        .selectFrom('messages')
+        .select('id')
+        .where('user_id', '=', userId)
+        .where('kind', '=', kind)
+        .where('created_at', '>', since)
+        .limit(most)
+        .execute()
+      return rows.length
+    },
     async depth(now) {
       const row = await db
         .selectFrom('messages')
@@ -166,6 +175,27 @@ export function createOutboxStore({ db }: Statements): OutboxStore {
       const old = db.selectFrom('messages').select('id').where('settled_at', '<', settledBefore).limit(batch)
       return countOf(await db.deleteFrom('messages').where('id', 'in', old).executeTakeFirst())
     },
+  }
+
+  async function leaseSome(
+    { hint, condition, order }: Due,
+    limit: number,
+    { now, leasedUntil, nodeId }: { now: Instant; leasedUntil: Instant; nodeId: string | null },
+  ): Promise<OutboxMessage[]> {
+    const due = sql<string>`(select id from messages ${sql.raw(hint && indexedBy(hint))}
+      where state = 'queued' and ${sql.raw(condition)} and next_attempt_at <= ${now}
+      and (leased_until is null or leased_until <= ${now}) order by ${sql.raw(order)}, id limit ${limit})`
+    // The conditions are repeated: if this statement waited for another node's lease, they must be evaluated again.
+    const rows = await db
+      .updateTable('messages')
+      .set(eb => ({ leased_until: leasedUntil, leased_by: nodeId, attempts: eb('attempts', '+', 1) }))
+      .where('id', 'in', due)
+      .where('state', '=', 'queued')
+      .where('next_attempt_at', '<=', now)
+      .where(eb => eb.or([eb('leased_until', 'is', null), eb('leased_until', '<=', now)]))
+      .returningAll()
+      .execute()
+    return rows.map(toMessage)
   }
 
   /** Updates a message and releases its lease; false if the lease was lost. */

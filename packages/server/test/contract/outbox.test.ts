@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { MessageKind } from '../../src/outbox/message.ts'
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
-import { address, aMessage, NOW, race, winners } from './fixtures.ts'
+import { address, aMessage, insertUser, NOW, race, winners } from './fixtures.ts'
 
 forEachEngine(engine => {
   test('a message with an existing id is not queued again', async t => {
@@ -22,6 +23,33 @@ forEachEngine(engine => {
     assert.equal(leased.length + rest.length, 30)
     assert.equal((await outbox.lease(NOW + 99, NOW + 200, 100)).length, 0)
     assert.equal((await outbox.lease(NOW + 100, NOW + 200, 100)).length, 30)
+  })
+
+  test('messages that expire are leased before notices that were queued earlier, those that expire first before all', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { outbox } = storage.store
+    const [later, sooner] = [aMessage({ sendBefore: NOW + 200 }), aMessage({ sendBefore: NOW + 100 })]
+    const notices = [0, 1, 2].map(age => aMessage({ sendBefore: null, nextAttemptAt: NOW - age }))
+    for (const message of [...notices, later, sooner]) await outbox.insert(message)
+    const leased = async (limit: number) => (await outbox.lease(NOW, NOW + 1000, limit)).map(({ id }) => id)
+    assert.deepEqual(await leased(1), [sooner.id])
+    assert.deepEqual(await leased(2), [later.id, notices[2]!.id])
+    assert.deepEqual((await leased(10)).sort(), [notices[0]!.id, notices[1]!.id].sort())
+  })
+
+  test('notices of one kind to a user are counted since an instant, up to a number', async t => {
+    const { storage } = await openTestStorage(engine, t)
+    const { outbox } = storage.store
+    const [ada, bob] = [await insertUser(storage.store), await insertUser(storage.store)]
+    const insert = (userId: string, kind: MessageKind, createdAt: number) =>
+      outbox.insert(aMessage({ userId, kind, createdAt }))
+    for (const createdAt of [NOW - 1, NOW, NOW + 1, NOW + 2])
+      await insert(ada.id, 'api_key_expiring', createdAt)
+    await insert(ada.id, 'api_key_limit', NOW + 1)
+    await insert(bob.id, 'api_key_expiring', NOW + 1)
+    assert.equal(await outbox.countNotices(ada.id, 'api_key_expiring', NOW, 10), 2)
+    assert.equal(await outbox.countNotices(ada.id, 'api_key_expiring', NOW - 2, 3), 3)
+    assert.equal(await outbox.countNotices(ada.id, 'welcome', NOW, 10), 0)
   })
 
   test('leases of a dead node, and leases that a live node has lost, are released at once', async t => {

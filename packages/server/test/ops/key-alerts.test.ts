@@ -8,7 +8,8 @@ import { MICROS_PER_DOLLAR } from '../../src/billing/money.ts'
 import { DAY } from '../../src/clock.ts'
 import { NO_LIMITS, type SpendLimit } from '../../src/limits/limit.ts'
 import { createHousekeeping, KEPT_FOR } from '../../src/operations/housekeeping.ts'
-import { anEntry } from '../contract/fixtures.ts'
+import { MAX_NOTICES_PER_DAY } from '../../src/outbox/outbox.ts'
+import { aKey, anEntry } from '../contract/fixtures.ts'
 import { untilAnswered } from '../ops/raced-charges.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { caller, openServices, refusedWith, type Services } from '../support/services.ts'
@@ -73,6 +74,29 @@ forEachEngine(engine => {
     services.clock.advance(DAY)
     await Promise.all(Array.from({ length: 8 }, (_, n) => charge('tomorrow', n)))
     assert.deepEqual(await percents(), [100, 80, 80])
+  })
+
+  test('of one kind an account gets a hundred notices a day; other kinds are not affected, and every event is recorded', async t => {
+    const services = await openServices(engine, t)
+    const { clock, storage } = services
+    const { userId, apiKey, events } = await withKey(services)
+    await storage.transaction(async tx => {
+      for (let n = 0; n <= MAX_NOTICES_PER_DAY; n++)
+        await tx.apiKeys.insert(aKey(userId, { expiresAt: clock.now() + 7 * DAY, lastUsedAt: null }))
+    })
+    assert.equal(await services.apiKeys.warnOfExpiry(), MAX_NOTICES_PER_DAY + 1)
+    const count = async (kind: 'api_key_expiring' | 'api_key_limit') =>
+      (await services.mailsTo(ADA, kind)).length
+    assert.equal(await count('api_key_expiring'), MAX_NOTICES_PER_DAY)
+    services.apiKeys.alerts.noteLimit(apiKey, { limit: 'requests', per: 'minute', percent: 100, allowed: 1 })
+    await services.apiKeys.alerts.flush()
+    assert.equal(await count('api_key_limit'), 1)
+    assert.equal((await events('api_key_limit_reached')).length, 1)
+
+    clock.advance(DAY)
+    await storage.transaction(tx => tx.apiKeys.insert(aKey(userId, { expiresAt: clock.now() + 7 * DAY })))
+    await services.apiKeys.warnOfExpiry()
+    assert.equal(await count('api_key_expiring'), MAX_NOTICES_PER_DAY + 1)
   })
 
   test('a charge that is refused for a limit causes the mail that it is reached, also below 80 %', async t => {
