@@ -35,6 +35,12 @@ const CUT_OFF_FOR = SECOND
 const MAX_ATTEMPTS = 10
 const SWEPT_AT_ONCE = 10
 
+/** Other nodes changed the row of a limit in each attempt. */
+class Overtaken extends Error {
+  override readonly name = 'Overtaken'
+  override readonly message = 'claims of a limit were overtaken too often'
+}
+
 export interface RequestLimits {
   /**
    * Counts requests in all demands, or in none if one has no room. Synchronous if this node holds enough, which is
@@ -143,7 +149,7 @@ export function createRequestLimits({
           return withoutDatabase(wanted, count, error)
         }
       }
-      throw unavailable(new Error('claims of a limit were overtaken too often'))
+      throw unavailable(new Overtaken())
     } finally {
       for (const subject of waiting) subject.wait(-count, clock.now())
     }
@@ -169,7 +175,8 @@ export function createRequestLimits({
     if (cutOff && now < cutOff.until) return Promise.reject(cutOff.cause)
     subject.changing ??= changeShared(subject, 'claim')
       .catch(cause => {
-        cutOff = { until: clock.now() + CUT_OFF_FOR, cause }
+        // A row that other nodes keep changing says nothing about the database, or the limits of others.
+        if (!(cause instanceof Overtaken)) cutOff = { until: clock.now() + CUT_OFF_FOR, cause }
         throw cause
       })
       .finally(() => {
@@ -211,7 +218,7 @@ export function createRequestLimits({
           : await claimed(subject, row, read, how, now)
       if (done) return
     }
-    throw unavailable(new Error('claims of a limit were overtaken too often'))
+    throw new Overtaken()
   }
 
   async function claimed(

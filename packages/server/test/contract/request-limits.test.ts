@@ -121,6 +121,17 @@ forEachEngine(engine => {
     }
   })
 
+  test('a limit whose row other nodes keep changing does not cut off the limits of others', async t => {
+    const { start, stores } = await openNodes(t, 1)
+    const { store } = stores[0]!
+    const write: LeaseStore['write'] = (name, ...rest) =>
+      name === 'contended' ? Promise.resolve(false) : store.write(name, ...rest)
+    stores[0]!.store = { ...store, write }
+    const limiter = start(0)
+    assert.equal(await attempt(limiter, PER_MINUTE, 1, 'contended'), 'unavailable')
+    assert.equal(await attempt(limiter, PER_MINUTE, 1, 'of another person'), 'let through')
+  })
+
   test('a request within a node’s share causes no write', async t => {
     const { nodes, stores, clock } = await openNodes(t, 1)
     const windows: RequestLimit[] = [
