@@ -166,11 +166,16 @@ export class AgentConnection {
     return this.state === 'closed' ? null : 'held'
   }
 
-  /** Writes the kept messages after this number. */
-  replay(lastSeq: number): void {
-    let seq = lastSeq
-    if (this.#socket?.readyState !== WebSocket.OPEN) return
-    for (const message of this.log.after(lastSeq)) this.#writeFrame(message.numbered(++seq))
+  /** Writes the kept messages after this number. Returns how many bytes. */
+  replay(lastSeq: number): number {
+    let [seq, bytes] = [lastSeq, 0]
+    if (this.#socket?.readyState !== WebSocket.OPEN) return 0
+    for (const message of this.log.after(lastSeq)) {
+      const frame = message.numbered(++seq)
+      bytes += frame.length
+      this.#writeFrame(frame)
+    }
+    return bytes
   }
 
   /** Sends a ping of RFC 6455; its pong follows all messages written before. */

@@ -1,12 +1,13 @@
 import type { ServerFrame } from '@keyway/sdk/protocol'
 import type { Clock, Instant } from '../clock.ts'
 import { type AgentConnection, HEARTBEAT_SECONDS } from './agent-connection.ts'
-import { refusalCodeOf, refusalOfKey, refusalOfScopes } from './close-codes.ts'
+import { RATE_LIMITED, refusalCodeOf, refusalOfKey, refusalOfScopes } from './close-codes.ts'
 import type { HubPorts } from './hub-ports.ts'
 import type { KeyStatusLoader } from './key-status-loader.ts'
 import type { Locations } from './locations.ts'
 import type { Metering } from './metering.ts'
 import type { RecordPresence } from './presence.ts'
+import type { OwnerLimits } from './rate-limits.ts'
 import type { Registry } from './registry.ts'
 import type { Renewals } from './renewals.ts'
 import { newResumeToken, RESUME_SECONDS, type ResumeRequest } from './resume-token.ts'
@@ -20,6 +21,7 @@ export interface ReadyDeps {
   keyStatuses: KeyStatusLoader
   presence: Pick<RecordPresence, 'add'>
   renewals: Pick<Renewals, 'noticeExpiry'>
+  ownerLimits: Pick<OwnerLimits, 'mayDeliver' | 'chargeDeliveries'>
   resumptions: Pick<Resumptions, 'bringHere' | 'takeUp'>
   locations: Pick<Locations, 'enter'>
   nodeId: string
@@ -33,6 +35,7 @@ export type MakeReady = (connection: AgentConnection, resume: ResumeRequest | nu
 
 export function createMakeReady(deps: ReadyDeps): MakeReady {
   const { clock, ports, metering, registry, keyStatuses, presence, renewals, resumptions, locations } = deps
+  const { ownerLimits } = deps
   return makeReady
 
   async function makeReady(connection: AgentConnection, resume: ResumeRequest | null): Promise<void> {
@@ -49,7 +52,11 @@ export function createMakeReady(deps: ReadyDeps): MakeReady {
       return
     }
     connection.update(key!)
-    if (resume) await resumptions.bringHere(connection, resume)
+    if (resume) {
+      // Replayed and moved messages are paid for like sent ones; the agent may resume later by the same token.
+      if (!ownerLimits.mayDeliver(connection.userId, clock.now())) return connection.close(RATE_LIMITED)
+      await resumptions.bringHere(connection, resume)
+    }
     if (connection.state === 'pending') open(connection, resume)
   }
 
@@ -62,7 +69,8 @@ export function createMakeReady(deps: ReadyDeps): MakeReady {
     const { token, secretHash } = newResumeToken(deps.nodeId, connection.id)
     connection.resumeHash = secretHash
     connection.send(readyFrame(connection, token, handedOver !== null, now))
-    if (handedOver) connection.replay(resume!.lastSeq)
+    if (handedOver)
+      ownerLimits.chargeDeliveries(connection.userId, 1, connection.replay(resume!.lastSeq), now)
     presence.add(connection)
     renewals.noticeExpiry(connection, now)
   }

@@ -12,6 +12,7 @@ import type { Messages } from './messages.ts'
 import { type MovedState, parseMovedState, toMovedState } from './moved-state.ts'
 import { RELAY_TIMEOUT_MS, type Relay } from './node-relay.ts'
 import { NumberedSends } from './numbered-sends.ts'
+import type { OwnerLimits } from './rate-limits.ts'
 import type { Registry } from './registry.ts'
 import type { ResumeRequest } from './resume-token.ts'
 
@@ -43,6 +44,7 @@ export interface ResumptionsDeps {
   recheck(keyId: string): void
   host: ConnectionHost
   messages: Pick<Messages, 'lastNumber'>
+  ownerLimits: Pick<OwnerLimits, 'chargeDeliveries'>
 }
 
 /** Holds broken connections, finds them again on this node or another, and hands them over before a shutdown. */
@@ -210,6 +212,8 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   function complete(arriving: AgentConnection, moved: MovedState, lastSeq: number): boolean {
     const { userId, log: recent } = arriving
     const { seq, messages } = moved
+    const bytes = messages.reduce((sum, [, frame]) => sum + frame.length, 0)
+    deps.ownerLimits.chargeDeliveries(userId, 1, bytes, clock.now())
     const log = new MessageLog(userId, budget, seq - messages.length)
     log.passed = moved.passed
     const there = messages.map(([origin, frame]) => new KeptMessage(frame, origin))

@@ -12,6 +12,11 @@ import { WatchedUser } from './watched-user.ts'
 
 /** Interval of `watch` queries to all nodes, which also find changes whose notice was lost. */
 export const COMPARE_MS = 5 * SECOND
+/**
+ * How long a watch without watchers is kept up to date: each new one gets the whole list of every node, so that agents that watch
+ * and stop in a loop would fill the queue of messages between nodes.
+ */
+export const LINGER_MS = 5 * SECOND
 /** How long the first answers of other nodes are awaited. */
 const SYNC_MS = SECOND
 /** The connections of a node that left this many queries unanswered are read from the database. */
@@ -36,6 +41,8 @@ interface Watch {
   startedAt: Instant
   comparedAt: Instant
   isComplete: boolean
+  /** When the last watcher left; null while there are any. */
+  emptySince: Instant | null
 }
 
 /**
@@ -125,7 +132,8 @@ export function createWatches(deps: WatchesDeps): Watches {
     tick() {
       const now = clock.now()
       for (const watch of watches.values()) {
-        if (now - watch.comparedAt >= COMPARE_MS) void compare(watch)
+        if (watch.emptySince !== null && now - watch.emptySince >= LINGER_MS) end(watch)
+        else if (now - watch.comparedAt >= COMPARE_MS) void compare(watch)
         else if (!watch.isComplete && now - watch.startedAt >= SYNC_MS) void readUnanswered(watch, 1)
       }
     },
@@ -144,6 +152,7 @@ export function createWatches(deps: WatchesDeps): Watches {
       startedAt: now,
       comparedAt: now,
       isComplete: false,
+      emptySince: null,
     }
     watches.set(userId, watch)
     void compare(watch)
@@ -151,6 +160,9 @@ export function createWatches(deps: WatchesDeps): Watches {
   }
 
   function start(watch: Watch, watcher: AgentConnection, id: string | undefined): void {
+    // Nobody waited for the latest changes here, which are reported in batches.
+    if (watch.emptySince !== null) ask(watch, nodeId)
+    watch.emptySince = null
     watch.watchers.set(watcher, id)
     watch.catchingUp.set(watcher, { list: null, changes: [] })
     complete(watch)
@@ -160,7 +172,10 @@ export function createWatches(deps: WatchesDeps): Watches {
     const watch = watches.get(watcher.userId)
     if (!watch?.watchers.delete(watcher)) return
     watch.catchingUp.delete(watcher)
-    if (watch.watchers.size > 0) return
+    if (watch.watchers.size === 0) watch.emptySince = clock.now()
+  }
+
+  function end(watch: Watch): void {
     watches.delete(watch.userId)
     for (const each of watch.user.nodeIds) notify(each, { op: 'unwatch', userId: watch.userId })
   }

@@ -374,6 +374,57 @@ describe('a resume token', () => {
   })
 })
 
+/** Reconnects until a resumption is refused; returns the close status and how many were made. */
+async function resumeUntilRefused(
+  services: Services,
+  urls: readonly string[],
+  receiver: Resumable,
+  key: TestKey,
+  lastSeq: number,
+): Promise<{ resumed: number; closed: string; last: Resumable }> {
+  let last = receiver
+  for (let resumed = 0; ; resumed++) {
+    const headers = { 'keyway-resume': `${last.ready.resume_token}.${lastSeq}` }
+    const next = new Client(urls[resumed % urls.length]!, await tokenOf(services, key), { headers })
+    await next.until(() => next.closed ?? next.received.find(({ type }) => type === 'ready'))
+    if (next.closed) return { resumed, closed: await next.end(), last }
+    last = Object.assign(next, { ready: await next.next('ready') })
+    assert.equal(last.ready.resumed, true)
+  }
+}
+
+/** 100 KiB at once and 50 a second. */
+const LITTLE = { deliveryMibPerUser: 50 / 1024 }
+
+describe('messages that are sent again', () => {
+  test('count as deliveries of their owner: a resumption above the limit is closed with 4429, and possible later', async t => {
+    const { services, url, receiver, receiverKey, send, later } = await openPair(t, LITTLE)
+    for (let n = 0; n < 2; n++) await send('x'.repeat(40_000))
+    const { resumed, closed, last } = await resumeUntilRefused(services, [url], receiver, receiverKey, 0)
+    assert.deepEqual([resumed, closed], [1, '4429 rate_limited'])
+    await later(2000)
+    const next = await connect(services, url, receiverKey, { ready: last.ready, lastSeq: 0 })
+    assert.equal(next.ready.resumed, true)
+    assert.equal((await messages(next, 2)).length, 2)
+  })
+
+  test('count also where they only move between nodes', async t => {
+    const services = await openServices('sqlite', t)
+    const { user } = await services.signIn('ada@example.com')
+    const nodes = [await openHub(services, t, LITTLE), await openHub(services, t, LITTLE)]
+    const [key, sender] = [await makeKey(services, user.id), await makeKey(services, user.id)]
+    const receiver = await connect(services, nodes[0]!.url, key)
+    const from = await connect(services, nodes[0]!.url, sender)
+    for (let n = 0; n < 2; n++) {
+      from.send({ type: 'send', id: `${n}`, to: receiver.ready.connection_id, data: 'x'.repeat(40_000) })
+      await from.next('sent')
+    }
+    const urls = [nodes[1]!.url, nodes[0]!.url]
+    const { resumed, closed } = await resumeUntilRefused(services, urls, receiver, key, 2)
+    assert.deepEqual([resumed, closed], [3, '4429 rate_limited'])
+  })
+})
+
 describe('on two nodes, a connection', () => {
   async function openTwo(t: TestContext) {
     const services = await openServices('sqlite', t)

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { Event } from '../../src/events.ts'
+import type { Event, RelayNotice } from '../../src/events.ts'
 import type { HubDeps } from '../../src/hub/hub.ts'
 import { recordedPresence } from '../../src/hub/recorded-presence.ts'
-import { MAX_WATCHERS, presenceFrames } from '../../src/hub/watches.ts'
+import { LINGER_MS, MAX_WATCHERS, presenceFrames } from '../../src/hub/watches.ts'
 import { newId } from '../../src/ids.ts'
 import { createStorage } from '../../src/storage/database.ts'
 import { postgresMissing } from '../support/engines.ts'
@@ -217,6 +217,37 @@ describe('watch over several nodes', () => {
     })
     const { connection_id, reason } = await watcher.next('left')
     assert.deepEqual([connection_id, reason], [last.id, 'node_lost'])
+  })
+
+  test('agents that watch and stop in a loop get the list of another node once', async t => {
+    const services = await openServices('sqlite', t)
+    const { user } = await services.signIn('ada@example.com')
+    const key = await makeKey(services, user.id)
+    const { events } = services.storage
+    const sent: RelayNotice[] = []
+    const publish: HubDeps['events']['publish'] = (event, to) => {
+      if (event.type === 'hub.relay' && event.message.kind === 'notice') sent.push(event.message.notice)
+      return events.publish(event, to)
+    }
+    const here = await openHub(services, t, { events: { ...events, publish } })
+    const there = await openHub(services, t, { events: { ...events, publish } })
+    const lists = () => sent.filter(notice => notice.op === 'presence' && notice.after === null).length
+    const other = await connect(services, there.url, key)
+    for (let n = 0; n < 4; n++) {
+      const watcher = await connect(services, here.url, key)
+      for (let times = 0; times < 5; times++) {
+        assert.ok(idsOf((await watch(watcher)).connections).includes(other.id))
+        watcher.send({ type: 'unwatch' })
+      }
+      await watcher.flush()
+    }
+    assert.equal(lists(), 1)
+
+    services.clock.advance(LINGER_MS)
+    here.hub.tick()
+    await until('the other node reports no more', () => sent.some(({ op }) => op === 'unwatch'))
+    assert.ok(idsOf((await watch(await connect(services, here.url, key))).connections).includes(other.id))
+    assert.equal(lists(), 2)
   })
 
   test('a lost notice is found by the next comparison', async t => {
