@@ -70,13 +70,14 @@ function ratiosOf(process: number): number[] {
 }
 
 function row(process: number): Row {
-  const of = (runs: Pair[], pick: (run: Measured) => number) => median(runs.map(run => pick(run[process]!)))
+  const medianOf = (runs: Pair[], pick: (run: Measured) => number) =>
+    median(runs.map(run => pick(run[process]!)))
   return {
     '': `${NAMES[process]} process`,
-    'exchanges/s alone': Math.round(of(alone, run => run.perSecond)),
-    'CPU µs alone': of(alone, run => run.cpuMicroseconds),
-    'exchanges/s together': Math.round(of(together, run => run.perSecond)),
-    'CPU µs together': of(together, run => run.cpuMicroseconds),
+    'exchanges/s alone': Math.round(medianOf(alone, run => run.perSecond)),
+    'CPU µs alone': medianOf(alone, run => run.cpuMicroseconds),
+    'exchanges/s together': Math.round(medianOf(together, run => run.perSecond)),
+    'CPU µs together': medianOf(together, run => run.cpuMicroseconds),
   }
 }
 

@@ -124,20 +124,20 @@ function earlierResults(wanted: Engine): Measured[] {
 /** Runs all attacks on one service, so that effects of earlier attacks accumulate. */
 async function measure(engine: Engine, missing: string[]): Promise<void> {
   await using database = engine === 'bare' ? null : await openDatabase(engine)
-  const people = linkNumbers()
+  const nextLinkNumber = linkNumberGenerator()
   await using server = database
     ? await startKeyway({ ...database.settings, ...mail.settings })
     : await startProgram('./bare-node.ts')
-  // The first thousands of calls run in the interpreter.
-  await measureOthers(server, people)
-  let before = await measureOthers(server, people)
+  // The result of the first run is discarded, since its calls are still interpreted, not compiled.
+  await measureOthers(server, nextLinkNumber)
+  let before = await measureOthers(server, nextLinkNumber)
   for (const flow of missing) {
     const withoutAttack = [before]
     const underAttack = []
     for (let round = 0; round < rounds; round++) {
-      underAttack.push(await measureUnderAttack(engine, server, people, flow))
+      underAttack.push(await measureUnderAttack(engine, server, nextLinkNumber, flow))
       await wait(SETTLE_MS)
-      withoutAttack.push(await measureOthers(server, people))
+      withoutAttack.push(await measureOthers(server, nextLinkNumber))
     }
     const { attack } = underAttack[0]!
     const measured = compare(
@@ -159,15 +159,18 @@ async function openDatabase(engine: Exclude<Engine, 'bare'>): Promise<BenchDatab
 }
 
 /** Generates numbers of links, each of which is used once over all runs. */
-function linkNumbers(): () => number {
+function linkNumberGenerator(): () => number {
   let next = PEOPLE.from
   return () => next++
 }
 
-async function measureOthers(server: RunningProcess, people: () => number): Promise<NeighboursResult> {
+async function measureOthers(
+  server: RunningProcess,
+  nextLinkNumber: () => number,
+): Promise<NeighboursResult> {
   const keys = Array.from({ length: NEIGHBOUR_KEYS }, (_, n) => benchKey(KEYS - NEIGHBOUR_KEYS + n))
   const signIns = Array.from({ length: (RUN_MS / 1000) * SIGN_INS_PER_SECOND }, () => {
-    const n = people()
+    const n = nextLinkNumber()
     return { email: addressOf(n), token: tokenOf(n) }
   })
   // Ten consecutive keys have one owner.
@@ -182,7 +185,7 @@ async function measureOthers(server: RunningProcess, people: () => number): Prom
 async function measureUnderAttack(
   engine: Engine,
   server: RunningProcess,
-  people: () => number,
+  nextLinkNumber: () => number,
   flow: string,
 ): Promise<{ during: NeighboursResult; attack: AttackResult }> {
   const { port } = server
@@ -192,12 +195,12 @@ async function measureUnderAttack(
       : {
           attack: flow,
           port,
-          account: await openAccount(server, people),
+          account: await openAccount(server, nextLinkNumber),
           bodyPaths: await bodyPaths(server),
         }
   const attack = sendJob<AttackResult>(attacker, job)
   await wait(LEAD_MS)
-  const during = await measureOthers(server, people)
+  const during = await measureOthers(server, nextLinkNumber)
   attacker.send('stop')
   return { during, attack: await attack }
 }

@@ -146,10 +146,14 @@ async function onPostgres(): Promise<Row[]> {
 async function record(database: BenchDatabase, call: Call, number: number): Promise<Recorded[]> {
   const services = await openServices(configOf(database), createLog('error'))
   try {
-    // Called once before, since the first call fills caches.
-    const other = number + 1_000_000_000
-    await addPeoplePostgres(urlOf(database), { ...call.needs, from: other, to: other + 1 })
-    await call.inProcess(services, other)
+    // The call is made once before it is recorded, since the first call fills caches.
+    const unrecordedNumber = number + 1_000_000_000
+    await addPeoplePostgres(urlOf(database), {
+      ...call.needs,
+      from: unrecordedNumber,
+      to: unrecordedNumber + 1,
+    })
+    await call.inProcess(services, unrecordedNumber)
     return await recordPostgres(() => call.inProcess(services, number))
   } finally {
     await services.close()
@@ -254,17 +258,17 @@ async function bareCommits(
   commitMs: number,
 ): Promise<BareCommits> {
   const number = people.next(1).from
-  const other = people.next(1).from
-  addPeopleSqlite(database.file, { ...call.needs, from: number, to: other + 1 })
+  const unrecordedNumber = people.next(1).from
+  addPeopleSqlite(database.file, { ...call.needs, from: number, to: unrecordedNumber + 1 })
   const services = await openServices(configOf(database), createLog('error'))
-  await call.inProcess(services, other)
+  await call.inProcess(services, unrecordedNumber)
   const recorded = await recordSqlite(services.storage, () => call.inProcess(services, number))
   await services.close()
   const replay = replayer(recorded, number, tokenHashOf)
 
   const connection = new DatabaseSync(database.file, { enableForeignKeyConstraints: true })
   connection.exec('pragma synchronous = full')
-  const prepared = new Map(recorded.map(({ text }) => [text, connection.prepare(text)]))
+  const statements = new Map(recorded.map(({ text }) => [text, connection.prepare(text)]))
   const sleepCell = new Int32Array(new SharedArrayBuffer(4))
   const replayAll = (perCommit: number, accounts: number) => {
     const range = people.next(accounts)
@@ -274,7 +278,7 @@ async function bareCommits(
     for (let start = range.from; start < range.to; start += perCommit) {
       connection.exec('begin immediate')
       for (let n = start; n < start + perCommit; n++)
-        for (const { text, values } of replay(n)) prepared.get(text)!.all(...(values as string[]))
+        for (const { text, values } of replay(n)) statements.get(text)!.all(...(values as string[]))
       if (commitMs) Atomics.wait(sleepCell, 0, 0, commitMs)
       connection.exec('commit')
     }

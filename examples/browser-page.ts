@@ -7,7 +7,7 @@ import { Keyway } from '@keyway/sdk'
 const keyway = new Keyway()
 const api_key = process.env.KEYWAY_API_KEY ?? ''
 const port = Number(process.env.PORT ?? 3000)
-const built = fileURLToPath(new URL('../packages/sdk/dist/', import.meta.url))
+const sdkFolder = fileURLToPath(new URL('../packages/sdk/dist/', import.meta.url))
 
 const page = `<!doctype html>
 <meta charset="utf-8">
@@ -40,7 +40,7 @@ const server = createServer(async (request, response) => {
       const answer = await keyway.exchange({ api_key })
       response.setHeader('content-type', 'application/json').end(JSON.stringify(answer))
     } else if (module) {
-      response.setHeader('content-type', 'text/javascript').end(await readFile(built + module))
+      response.setHeader('content-type', 'text/javascript').end(await readFile(sdkFolder + module))
     } else {
       response.setHeader('content-type', 'text/html').end(page)
     }

@@ -20,12 +20,12 @@ const clients = new Set<Client>()
 /** Ended keys and users, with the time in milliseconds. Kept for 20 minutes, longer than the 15 minutes of a token. */
 const ended = new Map<string, number>()
 const ENDINGS_KEPT_MS = 20 * 60_000
-/** Tokens issued after the end are valid: the account was suspended and activated again. */
+/** Tokens that were issued after the end are valid: the account was suspended, and then activated again. */
 const isEnded = ({ keyId, userId, issuedAt }: Omit<Client, 'socket'>) =>
   [keyId, userId].some(id => (ended.get(id) ?? 0) >= issuedAt * 1000)
 /** If the feed was not read for 10 s, revocations may be missing, so no connection is accepted. */
 let caughtUpAt = Number.NEGATIVE_INFINITY
-const caughtUp = () => performance.now() - caughtUpAt < 10_000
+const isFeedCurrent = () => performance.now() - caughtUpAt < 10_000
 
 const http = createServer((_, response) => response.writeHead(426).end())
 const hub = new WebSocketServer({ noServer: true, maxPayload: 64 * 1024, perMessageDeflate: false })
@@ -36,7 +36,7 @@ http.on('upgrade', async (request, socket, head) => {
     const token = /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? ''
     const claims = await verifyAgentToken(token, { issuer, audience })
     const bearer = { keyId: claims.key_id, userId: claims.sub, issuedAt: claims.iat }
-    if (!caughtUp() || isEnded(bearer)) throw new Error('revoked, or the feed was not read')
+    if (!isFeedCurrent() || isEnded(bearer)) throw new Error('revoked, or the feed was not read')
     hub.handleUpgrade(request, socket, head, ws => accept({ socket: ws, ...bearer }, claims.exp))
   } catch (error) {
     console.log(`refused: ${(error as Error).message}`)

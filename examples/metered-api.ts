@@ -23,26 +23,31 @@ const server = createServer(async (request, response) => {
     if (path === '/report') await charge(verified, request.headers['idempotency-key'])
     // The owner of a key sets these fields: use them to identify a customer, never to grant rights.
     const { external_id, metadata } = verified
-    send(response, 200, { customer: external_id, plan: metadata?.plan ?? 'free' }, fields(verified.limits))
+    send(
+      response,
+      200,
+      { customer: external_id, plan: metadata?.plan ?? 'free' },
+      rateLimitFields(verified.limits),
+    )
   } catch (error) {
     refuse(response, error)
   }
 })
 
-/** Charged once for each Idempotency-Key of the client, and never beyond the spend limits of the key. */
-async function charge(key: VerifiedKey, repeated: string | string[] | undefined): Promise<void> {
+/** Charges once for each Idempotency-Key of the client, and never beyond the spend limits of the key. */
+async function charge(key: VerifiedKey, clientKey: string | string[] | undefined): Promise<void> {
   await keyway.apps.charge({
     user_id: key.sub,
     key_id: key.key_id,
     amount: REPORT_PRICE,
     description: 'a report',
-    ...(typeof repeated === 'string' && { idempotencyKey: `${key.key_id}:${repeated}` }),
+    ...(typeof clientKey === 'string' && { idempotencyKey: `${key.key_id}:${clientKey}` }),
   })
 }
 
 /** The limit that is closest to being reached, in the format of the IETF draft on RateLimit fields. */
-function fields({ requests = [] }: LeftOfLimits = {}): Record<string, string> {
-  const [nearest] = requests.toSorted((one, other) => one.remaining - other.remaining)
+function rateLimitFields({ requests = [] }: LeftOfLimits = {}): Record<string, string> {
+  const [nearest] = requests.toSorted((a, b) => a.remaining - b.remaining)
   if (!nearest) return {}
   return {
     RateLimit: `"requests";r=${nearest.remaining};t=${nearest.reset_seconds}`,
@@ -50,7 +55,7 @@ function fields({ requests = [] }: LeftOfLimits = {}): Record<string, string> {
   }
 }
 
-/** 429 and 402 are passed on to the client, with the wait; any other failure is a 503, and the request is refused. */
+/** Passes 429 and 402 on to the client, with the time to wait; answers any other failure with 503. */
 function refuse(response: ServerResponse, error: unknown): void {
   const { status = 0, code = '', retryAfter } = error instanceof KeywayError ? error : {}
   const wait: Record<string, string> = retryAfter === undefined ? {} : { 'Retry-After': String(retryAfter) }

@@ -47,11 +47,11 @@ function answerTo(bearer: Bearer | null, method: string): [status: number, body:
 
 async function authenticate({ headers }: IncomingMessage): Promise<Bearer | null> {
   const [, credential = ''] = /^Bearer ([^ ]+)$/i.exec(headers.authorization ?? '') ?? []
-  return credential.startsWith('svc_') ? await askAbout(credential) : await verifyOffline(credential)
+  return credential.startsWith('svc_') ? await verifyByCall(credential) : await verifyOffline(credential)
 }
 
 /** Calls Keyway for each request, so the answer is never stale. */
-async function askAbout(key: string): Promise<Bearer | null> {
+async function verifyByCall(key: string): Promise<Bearer | null> {
   const verified = await keyway.apps.verifyKey(key)
   if (!verified.active) return null
   return { personId: verified.sub, keyId: verified.key_id, scopes: scopesOf(verified.scope) }
@@ -62,7 +62,7 @@ async function verifyOffline(token: string): Promise<Bearer | null> {
   const { sub, key_id, scope, iat } = await verifyAgentToken(token, { issuer, audience })
   const isCurrent = performance.now() - caughtUpAt < 10_000
   if (!isCurrent) throw new Error('the feed of revocations was not read')
-  // A token issued after the end is valid: the account was suspended and activated again.
+  // A token that was issued after the end is valid: the account was suspended, and then activated again.
   const isEnded = [key_id, sub].some(id => (ended.get(id) ?? 0) >= iat * 1000)
   return isEnded ? null : { personId: sub, keyId: key_id, scopes: scopesOf(scope) }
 }

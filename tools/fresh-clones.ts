@@ -40,8 +40,8 @@ async function tryClone(round: number, isBusy: boolean): Promise<Round> {
   const log = join(folder, 'output.log')
   const loops = isBusy ? Array.from({ length: BUSY_LOOPS }, startBusyLoop) : []
   try {
-    const cloned = spawnSync('git', ['clone', '--quiet', ROOT, clone])
-    if (cloned.status !== 0) throw new Error(`git clone: ${cloned.stderr}`)
+    const gitClone = spawnSync('git', ['clone', '--quiet', ROOT, clone])
+    if (gitClone.status !== 0) throw new Error(`git clone: ${gitClone.stderr}`)
     const install = await run('ci', clone, log)
     const tests = install.ok ? await run('test', clone, log) : { ok: false, seconds: '-' }
     const ok = install.ok && tests.ok

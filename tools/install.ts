@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { MUST_HAVE_ALL } from '../packages/server/test/support/missing-servers.ts'
-import { installOnce, intoPlace, isInstalled, run, withLock } from './npm-folder.ts'
+import { createInStaging, installOnce, isInstalled, run, withLock } from './npm-folder.ts'
 
 /** Tools for tests; `npm ci` in this folder installs all of them. */
 export type Tool =
@@ -33,8 +33,8 @@ const LIBRARIES: readonly Tool[] = [
   'recheck',
   'rolldown',
 ]
-/** Inside node_modules, so that a new installation unpacks it again. */
-const UNPACKED = 'node_modules/.chromium'
+/** The folder of the unpacked browser. It is in node_modules, so that a new installation unpacks the browser again. */
+const UNPACKED_BROWSER = 'node_modules/.chromium'
 
 /**
  * The path of a tool, which is installed if it is missing. If the installation fails, the test is skipped or fails; see
@@ -58,34 +58,34 @@ export async function requireTool(name: Tool): Promise<string> {
 }
 
 async function findOrInstall(name: Tool): Promise<string | undefined> {
-  const found = find(name)
-  if (found) return found
+  const installed = find(name)
+  if (installed) return installed
   await installOnce(FOLDER)
   if (name === 'chromium' && hasPackedBrowser()) await unpackBrowser()
   return find(name)
 }
 
 function find(name: Tool): string | undefined {
-  if (name === 'chromium') return browser()
+  if (name === 'chromium') return browserPath()
   if (!isInstalled(FOLDER)) return undefined
-  if (name === 'bun') return bun()
-  if (LIBRARIES.includes(name)) return existing(join(MODULES, name))
-  return existing(join(MODULES, '.bin', name))
+  if (name === 'bun') return bunPath()
+  if (LIBRARIES.includes(name)) return ifExists(join(MODULES, name))
+  return ifExists(join(MODULES, '.bin', name))
 }
 
-/** From the platform's package, since the wrapper's binary needs install scripts. */
-function bun(): string | undefined {
+/** The path of Bun in its package for this platform, since the main package needs install scripts. */
+function bunPath(): string | undefined {
   const scope = join(MODULES, '@oven')
   if (!existsSync(scope)) return undefined
-  const found = readdirSync(scope).map(name => join(scope, name, 'bin/bun'))
-  return found.find(path => existsSync(path))
+  const candidates = readdirSync(scope).map(name => join(scope, name, 'bin/bun'))
+  return candidates.find(path => existsSync(path))
 }
 
-/** The headless shell takes a third of the processor time of Chromium in headless mode. */
-function browser(): string | undefined {
+/** The path of a browser: preferably the headless shell, which takes a third of the processor time of Chromium. */
+function browserPath(): string | undefined {
   const shell = onPath('chromium-headless-shell')
   if (shell) return shell
-  if (hasPackedBrowser()) return existing(join(FOLDER, UNPACKED, 'chromium'))
+  if (hasPackedBrowser()) return ifExists(join(FOLDER, UNPACKED_BROWSER, 'chromium'))
   return onPath('chromium') ?? onPath('google-chrome')
 }
 
@@ -95,12 +95,12 @@ function hasPackedBrowser(): boolean {
   return isInstalled(FOLDER) && existsSync(join(MODULES, '@sparticuz/chromium/package.json'))
 }
 
-/** In a staging folder, since the package takes a partially unpacked browser for a complete one. */
+/** Unpacks in a staging folder, since the package takes a partially unpacked browser for a complete one. */
 async function unpackBrowser(): Promise<void> {
   const unpack = "import('@sparticuz/chromium').then(({ default: packed }) => packed.executablePath())"
   await withLock(FOLDER, async () => {
-    if (browser()) return
-    await intoPlace(FOLDER, UNPACKED, async staging => {
+    if (browserPath()) return
+    await createInStaging(FOLDER, UNPACKED_BROWSER, async staging => {
       const into = join(staging, '.chromium')
       mkdirSync(into)
       return run(process.execPath, ['-e', unpack], FOLDER, { TMPDIR: into })
@@ -113,7 +113,7 @@ function onPath(command: string): string | undefined {
   return folders.map(folder => join(folder, command)).find(path => existsSync(path))
 }
 
-function existing(path: string): string | undefined {
+function ifExists(path: string): string | undefined {
   return existsSync(path) ? path : undefined
 }
 

@@ -1,9 +1,9 @@
 // Runs before the tests. JavaScript for Node 14, because it runs on the machine's Node if the dependencies are missing.
-const NEEDED = 24
+const REQUIRED_NODE = 24
 
-if (Number(process.versions.node.split('.')[0]) < NEEDED) {
+if (Number(process.versions.node.split('.')[0]) < REQUIRED_NODE) {
   console.error(
-    `The tests need Node ${NEEDED} or newer; this is ${process.version}. The right one comes with the dependencies: run "npm ci" (npm 12 and newer: without --ignore-scripts).`,
+    `The tests need Node ${REQUIRED_NODE} or newer; this is ${process.version}. The right one comes with the dependencies: run "npm ci" (npm 12 and newer: without --ignore-scripts).`,
   )
   process.exitCode = 1
 }

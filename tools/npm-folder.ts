@@ -7,19 +7,19 @@ import { setTimeout as pause } from 'node:timers/promises'
 
 /*
  * Installs the packages of a folder with a package-lock.json when they are first needed, possibly by several processes.
- * Packages are unpacked in a staging folder and then moved into place, since an incomplete package cannot be loaded, and
- * an executable that is being written cannot be run (ETXTBSY).
+ * Packages are unpacked in a staging folder and then moved into place, since an incomplete package cannot be loaded,
+ * and an executable that is being written cannot be run (ETXTBSY).
  */
 
-const INPUTS = ['package.json', 'package-lock.json', '.npmrc']
-const STAGING = '.installing-'
-const FAILED = '.install.failed'
+const INSTALL_INPUTS = ['package.json', 'package-lock.json', '.npmrc']
+const STAGING_PREFIX = '.installing-'
+const FAILURE_MARKER = '.install.failed'
 const INSTALL_TIMEOUT_MS = 240_000
 const RETRY_LOCK_MS = 100
 
 /**
- * Whether all packages are installed in the versions of package-lock.json. npm writes its own list last, also with a
- * manual `npm ci`.
+ * Whether all packages are installed in the versions of package-lock.json. npm writes its list of installed packages
+ * last, so that an interrupted `npm ci` does not count.
  */
 export function isInstalled(folder: string): boolean {
   const list = join(folder, 'node_modules/.package-lock.json')
@@ -54,18 +54,18 @@ export async function installOnce(folder: string): Promise<boolean> {
 }
 
 async function install(folder: string): Promise<void> {
-  const done = await intoPlace(folder, 'node_modules', async staging => {
-    for (const name of INPUTS) {
+  const done = await createInStaging(folder, 'node_modules', async staging => {
+    for (const name of INSTALL_INPUTS) {
       if (existsSync(join(folder, name))) await copyFile(join(folder, name), join(staging, name))
     }
     return (await run('npm', ['ci', '--ignore-scripts', '--silent'], staging)) && isInstalled(staging)
   })
-  if (!done) await writeFile(join(folder, FAILED), '')
+  if (!done) await writeFile(join(folder, FAILURE_MARKER), '')
 }
 
 async function failedSince(folder: string, instant: number): Promise<boolean> {
-  const failed = await stat(join(folder, FAILED)).catch(() => null)
-  return failed !== null && failed.mtimeMs > instant
+  const marker = await stat(join(folder, FAILURE_MARKER)).catch(() => null)
+  return marker !== null && marker.mtimeMs > instant
 }
 
 /**
@@ -74,24 +74,24 @@ async function failedSince(folder: string, instant: number): Promise<boolean> {
  *
  * @param make writes `basename(path)` into the staging folder; false if it failed
  */
-export async function intoPlace(
+export async function createInStaging(
   folder: string,
   path: string,
   make: (staging: string) => Promise<boolean>,
 ): Promise<boolean> {
   for (const name of await readdir(folder)) {
-    if (name.startsWith(STAGING)) await remove(join(folder, name))
+    if (name.startsWith(STAGING_PREFIX)) await remove(join(folder, name))
   }
-  const staging = await mkdtemp(join(folder, STAGING))
-  const made = await make(staging)
-  if (made) {
+  const staging = await mkdtemp(join(folder, STAGING_PREFIX))
+  const isComplete = await make(staging)
+  if (isComplete) {
     const name = path.split('/').at(-1)!
     // Renamed before it is removed, so that no process sees a partially removed folder.
     if (existsSync(join(folder, path))) await rename(join(folder, path), join(staging, 'previous'))
     await rename(join(staging, name), join(folder, path))
   }
   await remove(staging)
-  return made
+  return isComplete
 }
 
 /**
@@ -100,11 +100,11 @@ export async function intoPlace(
  */
 export async function withLock<Result>(folder: string, work: () => Promise<Result>): Promise<Result> {
   using lock = new DatabaseSync(join(folder, '.install.lock'), { timeout: 0 })
-  while (!took(lock)) await pause(RETRY_LOCK_MS)
+  while (!tryLock(lock)) await pause(RETRY_LOCK_MS)
   return await work()
 }
 
-function took(lock: DatabaseSync): boolean {
+function tryLock(lock: DatabaseSync): boolean {
   try {
     lock.exec('begin exclusive')
     return true
@@ -136,7 +136,7 @@ export function run(
   })
 }
 
-/** If a killed npm is still writing there, the removal fails and is left to the next call. */
+/** Ignores errors: if a killed npm is still writing there, the next call removes the folder. */
 async function remove(path: string): Promise<void> {
   await rm(path, { recursive: true, force: true, maxRetries: 3 }).catch(() => {})
 }

@@ -14,7 +14,7 @@ const SOURCES = '{packages/server/src,packages/sdk/src}/**/*.{ts,js}'
  * a linear pattern looks vulnerable on a busy machine.
  */
 const OPTIONS = { timeout: 60_000, seedingTimeout: null, incubationTimeout: null, attackTimeout: null }
-/** Patterns that this version of recheck found safe, since each check takes some 40 ms. */
+/** Caches the patterns that this version of recheck found safe, since each check takes some 40 ms. */
 const CACHE = join(ROOT, 'node_modules/.cache/keyway/regular-expressions.json')
 
 interface Node {
@@ -24,13 +24,13 @@ interface Node {
   callee?: { name?: string }
 }
 
-interface Found {
+interface FoundPattern {
   place: string
   pattern: string
   flags: string
 }
 
-type Check = (
+type CheckPattern = (
   pattern: string,
   flags: string,
   options: typeof OPTIONS,
@@ -39,28 +39,28 @@ type Check = (
 const { parse } = createRequire(import.meta.url)(await requireTool('acorn')) as {
   parse(code: string, options: object): Node
 }
-const { check } = createRequire(import.meta.url)(await requireTool('recheck')) as { check: Check }
+const { check } = createRequire(import.meta.url)(await requireTool('recheck')) as { check: CheckPattern }
 const { version } = JSON.parse(await readFile(join(await requireTool('recheck'), 'package.json'), 'utf8'))
 
 const { literals, constructed } = await findAll(process.argv.slice(2))
-const verdicts = await readCache()
-const wrong = constructed.map(place => `${place}: a pattern that is put together at run time`)
+const safePatterns = await readCache()
+const violations = constructed.map(place => `${place}: a pattern that is put together at run time`)
 for (const { place, pattern, flags } of literals) {
   const key = `${version} /${pattern}/${flags}`
-  if (verdicts.has(key)) continue
+  if (safePatterns.has(key)) continue
   const { status, complexity } = await check(pattern, flags, OPTIONS)
-  if (status === 'safe') verdicts.add(key)
-  else wrong.push(`${place}: /${pattern}/${flags} is ${complexity?.summary ?? status}`)
+  if (status === 'safe') safePatterns.add(key)
+  else violations.push(`${place}: /${pattern}/${flags} is ${complexity?.summary ?? status}`)
 }
 await mkdir(dirname(CACHE), { recursive: true })
-await writeFile(CACHE, JSON.stringify([...verdicts]))
-console.log(wrong.join('\n') || `${literals.length} regular expressions, all linear`)
+await writeFile(CACHE, JSON.stringify([...safePatterns]))
+console.log(violations.join('\n') || `${literals.length} regular expressions, all linear`)
 // recheck starts a process that would keep this one running.
-process.exit(wrong.length > 0 ? 1 : 0)
+process.exit(violations.length > 0 ? 1 : 0)
 
-async function findAll(named: string[]): Promise<{ literals: Found[]; constructed: string[] }> {
-  const files = named.length > 0 ? named : await Array.fromAsync(glob(SOURCES, { cwd: ROOT }))
-  const literals: Found[] = []
+async function findAll(paths: string[]): Promise<{ literals: FoundPattern[]; constructed: string[] }> {
+  const files = paths.length > 0 ? paths : await Array.fromAsync(glob(SOURCES, { cwd: ROOT }))
+  const literals: FoundPattern[] = []
   const constructed: string[] = []
   for (const file of files) {
     const text = await readFile(join(ROOT, file), 'utf8')

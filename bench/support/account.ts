@@ -3,8 +3,8 @@ import { addressOf, tokenOf } from './people.ts'
 import type { RunningProcess } from './processes.ts'
 
 /** Creates a free account with a key and a signed-in browser. */
-export async function openAccount(server: RunningProcess, people: () => number): Promise<Account> {
-  const n = people()
+export async function openAccount(server: RunningProcess, nextLinkNumber: () => number): Promise<Account> {
+  const n = nextLinkNumber()
   const signInAnswer = await call(server, '/auth/verify-magic-link', {
     email: addressOf(n),
     token: tokenOf(n),
@@ -16,7 +16,7 @@ export async function openAccount(server: RunningProcess, people: () => number):
     agentToken: await exchange(server, String(key)),
     accessToken,
     refreshToken: String(signInAnswer.refresh_token),
-    cookie: await signInBrowser(server, people()),
+    cookie: await signInBrowser(server, nextLinkNumber()),
   }
 }
 

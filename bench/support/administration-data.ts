@@ -70,8 +70,8 @@ function insertPeople(count: number): string {
     from generate_series(1::bigint, ${count}) n`
 }
 
-function insertKeys(people: number, each: number): string {
-  const count = people * each
+function insertKeys(people: number, keysPerPerson: number): string {
+  const count = people * keysPerPerson
   return `insert into api_keys (id, user_id, app_id, key_hash, key_prefix, name, scopes, allowed_networks, created_at,
       expires_at, revoked_at, last_used_at, external_id)
     select ${idOf(2, 'n')}, ${idOf(5, `1 + n % ${people}`)}, 'service-sdk',

@@ -81,8 +81,8 @@ export function replayer(recorded: readonly Recorded[], number: number, tokenHas
     if (typeof value !== 'string') return () => value
     if (value === recordedTokenHash) return tokenHash
     if (value.length === 43) {
-      const kind = numberOf(valueNumbers, value)
-      return n => `${kind}-${n}`.padEnd(43, 'x')
+      const valueNumber = numberOf(valueNumbers, value)
+      return n => `${valueNumber}-${n}`.padEnd(43, 'x')
     }
     if (value.length > 200) return () => value
     const pieces = value.split(new RegExp(`(${UUID.source}|p${number}@)`))
@@ -90,8 +90,8 @@ export function replayer(recorded: readonly Recorded[], number: number, tokenHas
       if (piece === `p${number}@`) return (n: number) => `p${n}@`
       if (!piece.match(UUID)) return () => piece
       if (piece.endsWith(suffix)) return (n: number) => piece.slice(0, -12) + n.toString(16).padStart(12, '0')
-      const kind = numberOf(valueNumbers, piece).toString(16).padStart(4, '0')
-      return (n: number) => `0198c9f3-${kind}-7000-8000-${n.toString(16).padStart(12, '0')}`
+      const valueNumber = numberOf(valueNumbers, piece).toString(16).padStart(4, '0')
+      return (n: number) => `0198c9f3-${valueNumber}-7000-8000-${n.toString(16).padStart(12, '0')}`
     })
     return n => makers.map(make => make(n)).join('')
   }

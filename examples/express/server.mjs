@@ -89,8 +89,8 @@ app.post('/backchannel-logout', express.urlencoded({ extended: false }), async (
   if (!payload.events['http://schemas.openid.net/event/backchannel-logout'] || payload.nonce !== undefined)
     return response.status(400).end()
   for (const [id, session] of sessions) {
-    const isMeant = payload.sid === undefined ? session.sub === payload.sub : session.sid === payload.sid
-    if (isMeant) sessions.delete(id)
+    const isLoggedOut = payload.sid === undefined ? session.sub === payload.sub : session.sid === payload.sid
+    if (isLoggedOut) sessions.delete(id)
   }
   response.status(200).end()
 })

@@ -16,9 +16,9 @@ const (
 	backoffCap  = 20 * time.Second
 	jitter      = 500 * time.Millisecond
 	stableAfter = 5 * time.Second
-	// A renewal is not repeated sooner, also where the end is the key's own.
+	// Minimum interval between renewals, since a key that is about to expire yields ever shorter-lived tokens.
 	renewalPause = 5 * time.Second
-	// Ids that arrive while two connections overlap are far fewer.
+	// Number of ids that are kept: more than arrive while two connections overlap.
 	recentIDs = 1024
 )
 
@@ -48,7 +48,7 @@ func newAgent(origin, apiKey string) *agent {
 
 func (a *agent) send(to string, data json.RawMessage, replyTo string) { a.sends.add(to, data, replyTo) }
 
-// run connects, and reconnects until the service refuses for good.
+// run connects, and reconnects until the service refuses permanently.
 func (a *agent) run() error {
 	go a.stayConnected()
 	return <-a.stopped
@@ -61,7 +61,7 @@ func (a *agent) stop(err error) {
 	}
 }
 
-// stayConnected keeps one connection after the other.
+// stayConnected opens a connection, and the next one after each that ends.
 func (a *agent) stayConnected() {
 	for attempt := 0; ; attempt++ {
 		since := time.Now()
@@ -82,7 +82,7 @@ func (a *agent) stayConnected() {
 	}
 }
 
-// pause is how long to wait before the next attempt (section 5).
+// pause returns how long to wait before the next attempt (section 5).
 func (a *agent) pause(err error, attempt int) time.Duration {
 	var closed closeError
 	if errors.As(err, &closed) && attempt == 0 && (closed.code == 1001 || closed.code == 1012 || a.forgetToken(closed.code)) {
@@ -94,7 +94,7 @@ func (a *agent) pause(err error, attempt int) time.Duration {
 	return retry.after + time.Duration(rand.Float64()*bound)
 }
 
-// forgetToken discards the token after the codes that say that it is no longer good.
+// forgetToken discards the token after the close codes that report it as invalid.
 func (a *agent) forgetToken(code int) bool {
 	if code != 4401 && code != 4408 {
 		return false
@@ -139,10 +139,10 @@ func (a *agent) connect() (moved bool, err error) {
 	return false, err
 }
 
-// resumedElsewhere is how a connection ends that another one resumed.
+// resumedElsewhere is the error of a connection that was resumed over another socket.
 var resumedElsewhere = stopError{"4409 resumed_elsewhere"}
 
-// endOf says which closes are permanent (section 5).
+// endOf turns permanent closes into a stopError (section 5).
 func endOf(err error) error {
 	var closed closeError
 	if !errors.As(err, &closed) {
@@ -207,7 +207,7 @@ func (a *agent) handle(from *connection, received frame) {
 	}
 }
 
-// receive passes on a message once, although it may come over two connections, or again after a resumption.
+// receive passes on a message once, although it may arrive over two connections, or again after a resumption.
 func (a *agent) receive(from *connection, message frame) {
 	a.mutex.Lock()
 	isNew := true
@@ -280,7 +280,7 @@ func (a *agent) renew(of *connection, attempt int) {
 	_ = of.write(frame{Type: "token", Token: fresh.text})
 }
 
-// usableToken is the token in hand while it is good, or a new one.
+// usableToken returns the cached token while it is usable, or a new one.
 func (a *agent) usableToken() (string, error) {
 	a.mutex.Lock()
 	held := a.token

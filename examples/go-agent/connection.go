@@ -22,7 +22,7 @@ const (
 	maxFrameSize = 64 * 1024
 )
 
-// closeError is how a connection ended.
+// closeError has the close code and reason of a connection that ended.
 type closeError struct {
 	code   int
 	reason string
@@ -62,8 +62,8 @@ func dial(origin, token, resume string) (*connection, error) {
 	return opened, nil
 }
 
-// listen passes on each frame until the connection ends, and returns why. After a silence it sends a ping, since TCP
-// does not notice a half-open line for minutes (section 4).
+// listen passes on each frame until the connection ends, and returns the reason. After a silence it sends a ping, since
+// TCP does not notice a half-open connection for minutes (section 4).
 func (c *connection) listen(handle func(frame)) error {
 	heartbeat := c.ready.HeartbeatSeconds
 	if heartbeat < 1 || heartbeat > longestHeartbeat {

@@ -11,12 +11,12 @@ import (
 
 const exchangeTimeout = 8 * time.Second
 
-// stopError is a refusal that no retry mends.
+// stopError is a refusal that is not retryable.
 type stopError struct{ reason string }
 
 func (e stopError) Error() string { return "stopped for good: " + e.reason }
 
-// retryError may succeed later, and not before after.
+// retryError is a failure that may be retried, but not before the time in after has passed.
 type retryError struct {
 	reason string
 	after  time.Duration
@@ -36,7 +36,7 @@ var exchangeClient = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// exchange makes an agent token of an API key (section 1). Its errors are stopError and retryError.
+// exchange exchanges an API key for an agent token (section 1). Its errors are stopError and retryError.
 func exchange(origin, apiKey string) (token, error) {
 	body, _ := json.Marshal(map[string]string{"api_key": apiKey})
 	asked := time.Now()

@@ -8,14 +8,14 @@ import (
 	"os"
 )
 
-// exitStopped is EX_NOPERM: the service refused for good, so a service manager need not restart the agent.
+// exitStopped is EX_NOPERM: the service refused permanently, so a service manager need not restart the agent.
 const exitStopped = 77
 
 func main() {
 	agent := newAgent(os.Getenv("KEYWAY_URL"), os.Getenv("KEYWAY_API_KEY"))
 	agent.onMessage = func(message frame) {
 		fmt.Println(message.From, string(message.Data))
-		// Nobody reads an answer to the API, and two echoes would go on for ever.
+		// Nobody reads an answer to the API, and two echo agents would answer each other forever.
 		if message.From != "api" && !isEcho(message.Data) {
 			agent.send(message.From, echoOf(message.Data), "")
 		}

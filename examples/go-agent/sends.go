@@ -19,8 +19,8 @@ type pendingSend struct {
 	sentOn *connection
 }
 
-// sends are the messages that the hub has not acknowledged, in order. Their numbers are those of one connection and of
-// those that resume it.
+// sends are the messages that the hub has not acknowledged, in order. Their sequence numbers belong to one connection
+// and to those that resume it.
 type sends struct {
 	mutex    sync.Mutex
 	pending  []*pendingSend
@@ -49,7 +49,7 @@ func (s *sends) add(to string, data json.RawMessage, replyTo string) {
 	s.flush()
 }
 
-// use sends over this connection from now on. Numbers begin at 1 unless it resumes the one before.
+// use sends over this connection from now on. Sequence numbers begin at 1 unless it resumes the previous one.
 func (s *sends) use(on *connection, resumed, numbered bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -74,7 +74,7 @@ func (s *sends) lost(on *connection) {
 	}
 }
 
-// settle takes out a message that was acknowledged or refused for good.
+// settle removes a message that was acknowledged or refused permanently.
 func (s *sends) settle(id string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -87,7 +87,7 @@ func (s *sends) settle(id string) {
 	s.flush()
 }
 
-// repeat sends this message again after a pause, and with numbers all after it.
+// repeat sends this message again after a pause, and with sequence numbers also all messages after it.
 func (s *sends) repeat(id string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

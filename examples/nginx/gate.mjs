@@ -55,8 +55,8 @@ async function personOfToken({ headers }) {
 }
 
 function personOfCookie(request) {
-  const found = sessions.get(hash(cookieOf(request, 'gate') ?? ''))
-  return found && found.until > Date.now() ? found.person : null
+  const session = sessions.get(hash(cookieOf(request, 'gate') ?? ''))
+  return session && session.until > Date.now() ? session.person : null
 }
 
 async function signIn(_, response, url) {
@@ -64,7 +64,7 @@ async function signIn(_, response, url) {
     pkceCodeVerifier: client.randomPKCECodeVerifier(),
     expectedState: client.randomState(),
     expectedNonce: client.randomNonce(),
-    // The rest of the query as a whole: nginx appends the requested path unencoded, with its own query.
+    // Everything after `?to=`, since nginx appends the requested path unencoded, with its own query.
     to: url.search.slice('?to='.length) || '/',
   }
   const location = client.buildAuthorizationUrl(keyway, {

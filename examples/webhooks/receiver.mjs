@@ -6,7 +6,7 @@ const { WEBHOOK_SECRET = '', PORT = '3001' } = process.env
 const webhook = new Webhook(WEBHOOK_SECRET)
 
 /** Ids of handled events. A real receiver stores them in its database, in the transaction that handles the event. */
-const known = new Set()
+const handledIds = new Set()
 
 const server = createServer(async (request, response) => {
   // The raw bytes: the signature does not match JSON that was parsed and serialised again.
@@ -14,8 +14,8 @@ const server = createServer(async (request, response) => {
   try {
     const event = webhook.verify(body, request.headers)
     const id = request.headers['webhook-id']
-    if (!known.has(id)) handle(event)
-    known.add(id)
+    if (!handledIds.has(id)) handle(event)
+    handledIds.add(id)
     response.writeHead(204).end()
   } catch (error) {
     // After any status but 2xx Keyway tries again later.

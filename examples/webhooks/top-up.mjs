@@ -28,7 +28,7 @@ async function credit({ id, amount, metadata: { user_id } }) {
     headers: {
       authorization: `Bearer ${KEYWAY_API_KEY}`,
       'content-type': 'application/json',
-      // Derived from the payment, not the call: however often the provider calls, it is credited once.
+      // Derived from the payment, not from the call: however often the provider calls, the payment is credited once.
       'idempotency-key': createHash('sha256').update(id).digest('hex'),
     },
     body: JSON.stringify({ amount, description: `Payment ${id}` }),

@@ -14,8 +14,8 @@ import { GUIDES } from '../../packages/server/src/web/docs/library.ts'
 import { bundle, ROOT } from './bundle.ts'
 import { components } from './components.ts'
 
-/** With a random seed of V8, the compiled code would differ between builds. */
-const SAME_SEED = '--random-seed=1'
+/** Fixes V8's random seed; with a random one the compiled code would differ between builds. */
+const FIXED_SEED = '--random-seed=1'
 
 /** Files that the service reads, by path; see readOwnFile. */
 function ownFiles(): string[] {
@@ -32,41 +32,44 @@ async function assets(): Promise<Map<string, Buffer>> {
   const addon = `prebuilds/${process.platform}-${process.arch}/sodium-native.node`
   return new Map([
     ...ownFiles().map(path => [path, readFileSync(join(ROOT, path))] as const),
-    ...within('sdk', await readSdkFiles()),
-    ...within('python', await readWheelFiles()),
+    ...withPrefix('sdk', await readSdkFiles()),
+    ...withPrefix('python', await readWheelFiles()),
     ['sodium-native.node', await readFile(join(ROOT, 'node_modules/sodium-native', addon))] as const,
   ])
 }
 
-function within(folder: string, files: ReadonlyMap<string, Buffer>): [string, Buffer][] {
+function withPrefix(folder: string, files: ReadonlyMap<string, Buffer>): [string, Buffer][] {
   return [...files].map(([path, content]) => [`${folder}/${path}`, content])
 }
 
-/** @param folder receives `keyway`, `keyway.cdx.json` and `SHA256SUMS` */
+/** Builds the executable. @param folder receives `keyway`, `keyway.cdx.json` and `SHA256SUMS` */
 export async function buildBinary(folder: string): Promise<void> {
-  const work = await mkdtemp(join(tmpdir(), 'keyway-binary-'))
+  const workFolder = await mkdtemp(join(tmpdir(), 'keyway-binary-'))
   try {
     await mkdir(folder, { recursive: true })
-    await writeFile(join(work, 'keyway.cjs'), await bundle('tools/binary/main.ts', 'cjs'))
+    await writeFile(join(workFolder, 'keyway.cjs'), await bundle('tools/binary/main.ts', 'cjs'))
     const config = {
       main: 'keyway.cjs',
       output: join(folder, 'keyway'),
       disableExperimentalSEAWarning: true,
       useCodeCache: true,
-      assets: await written(await assets(), work),
+      assets: await writeAssets(await assets(), workFolder),
     }
-    await writeFile(join(work, 'config.json'), JSON.stringify(config))
-    execFileSync(process.execPath, [SAME_SEED, '--build-sea=config.json'], { cwd: work, stdio: 'ignore' })
+    await writeFile(join(workFolder, 'config.json'), JSON.stringify(config))
+    execFileSync(process.execPath, [FIXED_SEED, '--build-sea=config.json'], {
+      cwd: workFolder,
+      stdio: 'ignore',
+    })
     await writeFile(join(folder, 'keyway.cdx.json'), components())
     await writeFile(join(folder, 'SHA256SUMS'), await checksums(folder, ['keyway', 'keyway.cdx.json']))
   } finally {
-    await rm(work, { recursive: true, force: true })
+    await rm(workFolder, { recursive: true, force: true })
   }
 }
 
-/** Writes the assets into the folder, under numbers, since a path may be a folder of another one. */
-async function written(all: Map<string, Buffer>, folder: string): Promise<Record<string, string>> {
-  const sorted = [...all].sort(([one], [other]) => (one < other ? -1 : 1))
+/** Writes the assets as files with numbers for names, since the path of one may be the folder of another. */
+async function writeAssets(all: Map<string, Buffer>, folder: string): Promise<Record<string, string>> {
+  const sorted = [...all].sort(([a], [b]) => (a < b ? -1 : 1))
   const names = sorted.map(async ([path, content], number) => {
     await writeFile(join(folder, `${number}`), content)
     return [path, `${number}`]

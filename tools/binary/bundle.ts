@@ -3,14 +3,14 @@ import { dirname, join, resolve } from 'node:path'
 import { requireTool } from '../install.ts'
 
 /*
- * Bundles the service into one CommonJS file, as a single executable needs it. What the sources load by their own place
- * in the checkout is rewritten here; whatever is left fails the build.
+ * Bundles the service into one CommonJS file, as a single executable needs it. Code that loads files relative to its
+ * own place in the checkout is rewritten here; if any remains, the build fails.
  */
 
 export const ROOT = join(import.meta.dirname, '../..')
 const SERVER = join(ROOT, 'packages/server/src')
-/** Reads from the executable, so its place in the checkout does not matter there. */
-const READS_OWN_FILES = join(SERVER, 'own-files.ts')
+/** In the executable this module reads embedded files, so it may use `import.meta`. */
+const OWN_FILES_MODULE = join(SERVER, 'own-files.ts')
 const ADDON_LOADER = join(ROOT, 'node_modules/sodium-native/binding.js')
 /** Optional parts of dependencies, which are not installed. */
 const EXTERNAL = ['pg-native']
@@ -38,7 +38,7 @@ interface Bundler {
   }>
 }
 
-/** @throws Error if a module cannot be bundled */
+/** Bundles a module with its imports. @throws Error if a module cannot be bundled */
 export async function bundle(input: string, format: 'cjs' | 'esm'): Promise<string> {
   const tool = await requireTool('rolldown')
   const { rolldown }: Bundler = await import(join(tool, 'dist/index.mjs'))
@@ -47,7 +47,7 @@ export async function bundle(input: string, format: 'cjs' | 'esm'): Promise<stri
     input,
     platform: 'node',
     external: EXTERNAL,
-    plugins: [placeIndependent],
+    plugins: [rewritePaths],
     onwarn(warning) {
       throw new Error(warning.message)
     },
@@ -57,12 +57,12 @@ export async function bundle(input: string, format: 'cjs' | 'esm'): Promise<stri
   return asciiOnly(output[0]!.code)
 }
 
-const placeIndependent: Plugin = {
+const rewritePaths: Plugin = {
   name: 'place-independent',
   load: id =>
     id === ADDON_LOADER ? readFileSync(join(import.meta.dirname, 'embedded-addon.js'), 'utf8') : undefined,
   async transform(code, id) {
-    if (!id.startsWith(SERVER) || id === READS_OWN_FILES) return undefined
+    if (!id.startsWith(SERVER) || id === OWN_FILES_MODULE) return undefined
     const bundled = await withBundledThreads(withBundledRequires(code), id)
     if (bundled.includes('import.meta.'))
       throw new Error(
@@ -79,13 +79,13 @@ function withBundledRequires(code: string): string {
 /** Replaces the URL of each thread's module by one that contains the module. */
 async function withBundledThreads(code: string, id: string): Promise<string> {
   const pattern = /(?<=new Worker\(new URL\()'([^']+)', import\.meta\.url(?=\))/
-  const [found, module] = pattern.exec(code) ?? []
-  if (!found) return code
+  const [match, module] = pattern.exec(code) ?? []
+  if (!match) return code
   const content = await bundle(resolve(dirname(id), module!), 'esm')
-  return code.replace(found, () => `'data:text/javascript;base64,${Buffer.from(content).toString('base64')}'`)
+  return code.replace(match, () => `'data:text/javascript;base64,${Buffer.from(content).toString('base64')}'`)
 }
 
-/** V8 keeps text of ASCII characters in half the memory. Our sources have no others outside of literals and comments. */
+/** Escapes other characters than ASCII, since V8 stores ASCII text in half the memory. Only literals have others. */
 function asciiOnly(code: string): string {
   return code.replaceAll(
     /[^\0-\x7f]/g,

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ROOT } from './bundle.ts'
 
-interface Locked {
+interface LockedPackage {
   version: string
   integrity?: string
   license?: string
@@ -14,7 +14,8 @@ interface Locked {
 /**
  * The software bill of materials of the single executable (CycloneDX 1.6): the packages of package-lock.json without
  * those for development, and the running Node with the libraries in it. It has no time and no random number, so that
- * equal inputs give equal documents. Not by `npm sbom`, which leaves out packages that a development tool has too.
+ * equal inputs give equal documents. `npm sbom` is not used, since it leaves out packages that a development tool needs
+ * too.
  */
 export function components(): string {
   const { version, license } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
@@ -23,14 +24,14 @@ export function components(): string {
     specVersion: '1.6',
     version: 1,
     metadata: { component: { type: 'application', name: 'keyway', version, licenses: licences(license) } },
-    components: [...shipped(), node()],
+    components: [...packageComponents(), nodeComponent()],
   }
   return `${JSON.stringify(document, null, 2)}\n`
 }
 
-function shipped(): object[] {
+function packageComponents(): object[] {
   const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'))
-  return Object.entries<Locked>(lock.packages)
+  return Object.entries<LockedPackage>(lock.packages)
     .filter(([path, { dev, devOptional }]) => path.includes('node_modules/') && !dev && !devOptional)
     .filter(([, { integrity }]) => integrity) // a workspace has none: it is this program
     .map(([path, { version, integrity, license }]) => {
@@ -47,7 +48,7 @@ function shipped(): object[] {
     })
 }
 
-function node(): object {
+function nodeComponent(): object {
   const { node: version, ...libraries } = process.versions
   return {
     type: 'platform',

@@ -5,9 +5,9 @@ const { join } = require('node:path')
 const { getRawAsset } = require('node:sea')
 
 /*
- * Instead of sodium-native/binding.js: loads the addon that the single executable contains. The system loads libraries
- * from files only, so it is written to one without a name, which nobody else can open or replace, and which is gone
- * with the process. Memory is tried first, since /tmp may be mounted without the right to execute.
+ * Replaces sodium-native/binding.js in the single executable: loads the addon that it contains. The system loads
+ * libraries from files only, so the addon is written to an unlinked file, which nobody else can open or replace, and
+ * which ends with the process. /dev/shm is tried first, since /tmp may be mounted without the right to execute.
  */
 module.exports = firstOf(['/dev/shm', tmpdir()], load)
 
@@ -25,7 +25,7 @@ function firstOf(folders, attempt) {
 
 function load(folder) {
   const path = join(folder, `keyway-${randomUUID()}`)
-  // O_EXCL: never an existing file, nor through a link.
+  // O_EXCL refuses an existing file or a link of this name.
   const file = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600)
   try {
     unlinkSync(path)

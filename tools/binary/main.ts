@@ -1,13 +1,13 @@
-/** The start of the single executable, instead of packages/server/bin/keyway.js. */
+/** The entry point of the single executable, in place of packages/server/bin/keyway.js. */
 import { setFlagsFromString } from 'node:v8'
 import { main } from '../../packages/server/src/cli.ts'
 
-// As in bin/light-start.js.
+// Keeps V8's young generation small during the start, as bin/light-start.js does.
 setFlagsFromString('--semi-space-growth-factor=1')
 
-main(process.argv.slice(isOneOfSeveral() ? 3 : 2))
+main(process.argv.slice(isClusterWorker() ? 3 : 2))
 
 /** node:cluster starts a process with the name of its script first, which here is one more name of the executable. */
-function isOneOfSeveral(): boolean {
+function isClusterWorker(): boolean {
   return process.connected && process.getBuiltinModule('node:cluster').isWorker
 }

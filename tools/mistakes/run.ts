@@ -13,7 +13,7 @@ import {
   startCluster,
 } from '../../packages/server/test/support/postgres.ts'
 import { quickFolder } from '../../packages/server/test/support/quick-folder.ts'
-import { inCopy } from '../mutants/copy.ts'
+import { continueInCopy } from '../mutants/copy.ts'
 import { ROOT, runTest } from '../mutants/run-test.ts'
 import { MISTAKES, type Mistake } from './mistakes.ts'
 
@@ -30,21 +30,23 @@ interface Row {
   by: string
 }
 
-await inCopy(import.meta.filename)
-const wanted = process.argv.slice(2)
-const chosen = MISTAKES.filter(({ name }) => wanted.length === 0 || wanted.some(text => name.includes(text)))
-const into = mkdtempSync(join(quickFolder(), 'keyway-mistakes-'))
+await continueInCopy(import.meta.filename)
+const nameParts = process.argv.slice(2)
+const selected = MISTAKES.filter(
+  ({ name }) => nameParts.length === 0 || nameParts.some(text => name.includes(text)),
+)
+const workFolder = mkdtempSync(join(quickFolder(), 'keyway-mistakes-'))
 const cluster = findPostgresBinaries() ? await startCluster() : null
 const rows: Row[] = []
 try {
-  for (const mistake of chosen) {
+  for (const mistake of selected) {
     const row = await tryMistake(mistake)
     rows.push(row)
     console.log(`${row.result}: ${row.mistake} ${row.by && `(${row.by})`}`)
   }
 } finally {
   await cluster?.stop()
-  rmSync(into, { recursive: true, force: true, maxRetries: 3 })
+  rmSync(workFolder, { recursive: true, force: true, maxRetries: 3 })
 }
 console.table(rows)
 process.exitCode = rows.length > 0 && rows.every(({ result }) => result === 'caught') ? 0 : 1
@@ -64,7 +66,7 @@ async function tryMistake({ name, file, edits, tests }: Mistake): Promise<Row> {
     const run = await runTest(join('packages', test), {
       mutant: { file: join(PACKAGES, file), edits: places.toSorted((a, b) => a.start - b.start) },
       timeoutMs: patienceMs(TIMEOUT_MS),
-      into,
+      workFolder,
       onBothEngines: true,
       env: cluster ? { [POSTGRES_URL_VARIABLE]: cluster.url } : {},
     })

@@ -18,13 +18,13 @@ export interface CoveringTest {
   breadth: Map<string, number>
 }
 
-interface Measured {
+interface MeasuredFile {
   file: string
   /** Hash of the test file. */
   hash: string
   /** The source files that it was measured for. */
   sources: string[]
-  /** As indices into the table of names. */
+  /** In `hits`, mutants are indices into `names`. */
   tests: { title: string; hash: string; milliseconds: number; hits: number[] }[]
   /** Mutants that are executed when the test file and its imports are loaded. */
   loadHits: number[]
@@ -34,7 +34,7 @@ interface Cache {
   names: string[]
   /** Number of names when all tests were last measured. */
   complete: number
-  measured: Measured[]
+  measured: MeasuredFile[]
 }
 
 export interface Coverage {
@@ -45,15 +45,15 @@ export interface Coverage {
   isKnown(name: string): boolean
 }
 
-const CACHE = join(ORIGINAL, '.tmp/mutant-coverage.json')
-/** Slower tests are not used: a mutant that only they detect should have a more direct test. */
-const LONGEST_TEST_MS = 20_000
+const CACHE_FILE = join(ORIGINAL, '.tmp/mutant-coverage.json')
+/** Slower tests are not used: a mutant that only slow tests detect should have a more direct test. */
+const MAX_TEST_MS = 20_000
 
 /**
  * Runs each test once without a mutant. Tests that fail or take too long are left out. Results are cached until the
  * test file changes; they only select the tests of a mutant, so that they may be older than the sources.
  *
- * @param names  of all mutants, by their numbers
+ * @param names  the name of each mutant, by its number
  */
 export async function coverageOf(
   tests: readonly string[],
@@ -66,7 +66,7 @@ export async function coverageOf(
 ): Promise<Coverage> {
   const cache = readCache()
   const table = new Map(cache.names.map((name, index) => [name, index]))
-  const known = new Map(cache.measured.map(each => [each.file, each]))
+  const measuredFiles = new Map(cache.measured.map(each => [each.file, each]))
   const indexOf = (id: number) => {
     const name = names[id]!
     if (!table.has(name)) table.set(name, table.size)
@@ -75,28 +75,28 @@ export async function coverageOf(
   if (table.size === 0) for (const id of names.keys()) indexOf(id)
   const complete = cache.complete || table.size
   const missing = tests.filter(test => {
-    const measured = known.get(test)
+    const measured = measuredFiles.get(test)
     return measured?.hash !== hashOf(test) || !sources.every(source => measured.sources.includes(source))
   })
   let done = 0
   await inParallel(missing, async (file, worker) => {
-    const { tests, loadHits, left } = await measure(file, worker)
-    console.log(`coverage ${++done}/${missing.length}: ${file} ${left.join('; ')}`)
-    known.set(file, {
+    const { tests, loadHits, leftOut } = await measure(file, worker)
+    console.log(`coverage ${++done}/${missing.length}: ${file} ${leftOut.join('; ')}`)
+    measuredFiles.set(file, {
       file,
       hash: hashOf(file),
       sources: [...sources],
       tests: tests.map(each => ({ ...each, hits: each.hits.map(indexOf) })),
       loadHits: loadHits.map(indexOf),
     })
-    mkdirSync(dirname(CACHE), { recursive: true })
+    mkdirSync(dirname(CACHE_FILE), { recursive: true })
     writeFileSync(
-      CACHE,
-      JSON.stringify({ names: [...table.keys()], complete, measured: [...known.values()] }),
+      CACHE_FILE,
+      JSON.stringify({ names: [...table.keys()], complete, measured: [...measuredFiles.values()] }),
     )
   })
   const all = [...table.keys()]
-  const measured = tests.flatMap(test => known.get(test) ?? [])
+  const measured = tests.flatMap(test => measuredFiles.get(test) ?? [])
   return {
     tests: measured.flatMap(({ file, tests }) =>
       tests.map(({ hits, ...each }) => ({ ...each, file, ...namesOf(hits.map(index => all[index]!)) })),
@@ -118,17 +118,18 @@ function namesOf(hits: readonly string[]): Pick<CoveringTest, 'hits' | 'breadth'
 async function measure(file: string, worker: Worker) {
   const loaded = await worker.load(file)
   if (typeof loaded === 'string' || loaded.kind !== 'loaded')
-    return { tests: [], loadHits: [], left: [`LEFT OUT: ${JSON.stringify(loaded)}`] }
-  const tests: Measured['tests'] = []
-  const left: string[] = []
+    return { tests: [], loadHits: [], leftOut: [`LEFT OUT: ${JSON.stringify(loaded)}`] }
+  const tests: MeasuredFile['tests'] = []
+  const leftOut: string[] = []
   for (const { title, body } of loaded.tests) {
-    const ran = await worker.run(file, title, -1, LONGEST_TEST_MS)
-    if (typeof ran === 'string') left.push(`LEFT OUT: ${title}: ${ran}`)
-    else if (ran.kind !== 'ran' || ran.error !== null)
-      left.push(`LEFT OUT: ${title}: ${'error' in ran ? ran.error : ''}`)
-    else tests.push({ title, hash: digest(title + body), milliseconds: ran.milliseconds, hits: ran.hits })
+    const answer = await worker.run(file, title, -1, MAX_TEST_MS)
+    if (typeof answer === 'string') leftOut.push(`LEFT OUT: ${title}: ${answer}`)
+    else if (answer.kind !== 'ran' || answer.error !== null)
+      leftOut.push(`LEFT OUT: ${title}: ${'error' in answer ? answer.error : ''}`)
+    else
+      tests.push({ title, hash: digest(title + body), milliseconds: answer.milliseconds, hits: answer.hits })
   }
-  return { tests, loadHits: loaded.hits, left }
+  return { tests, loadHits: loaded.hits, leftOut }
 }
 
 export function hashOf(file: string): string {
@@ -140,22 +141,22 @@ export function digest(text: string): string {
 }
 
 function readCache(): Cache {
-  return existsSync(CACHE)
-    ? JSON.parse(readFileSync(CACHE, 'utf8'))
+  return existsSync(CACHE_FILE)
+    ? JSON.parse(readFileSync(CACHE_FILE, 'utf8'))
     : { names: [], complete: 0, measured: [] }
 }
 
 /**
  * The test files that are run against mutants, without those that mostly start browsers, clusters of processes or other
- * programs: a mutant that only they detect should have a more direct test.
+ * programs: a mutant that only those detect should have a more direct test.
  */
 export function candidateTests(): string[] {
   return globSync('packages/*/test/**/*.test.ts', {
     cwd: ROOT,
     exclude: path => path.includes('node_modules'),
   })
-    .filter(file => !SLOW.test(file))
+    .filter(file => !SLOW_TESTS.test(file))
     .sort()
 }
 
-const SLOW = /\/(structure|tools|faults|cluster|web|cli)\/|sdk\/test\/(package|bun|examples)\.test/
+const SLOW_TESTS = /\/(structure|tools|faults|cluster|web|cli)\/|sdk\/test\/(package|bun|examples)\.test/

@@ -8,15 +8,15 @@ export type Detection = Pick<Result, 'outcome' | 'by' | 'testsHash' | 'seconds'>
 export interface DetectorOptions {
   /** Maximum total time of the tests of one mutant. */
   seconds: number
-  into: string
+  workFolder: string
   env: NodeJS.ProcessEnv
 }
 
 const TIMEOUT_FACTOR = 10
-const TIMEOUT_FLOOR_MS = 8_000
+const MIN_TIMEOUT_MS = 8_000
 
 /** Decides for each mutant whether a test detects it; runs the tests first that have detected most mutants. */
-export function createDetector(coverage: Coverage, { seconds, into, env }: DetectorOptions) {
+export function createDetector(coverage: Coverage, { seconds, workFolder, env }: DetectorOptions) {
   /** By source file, the number of mutants that each test detected. */
   const kills = new Map<string, Map<CoveringTest, number>>()
   const unreliable = new Set<CoveringTest>()
@@ -25,24 +25,29 @@ export function createDetector(coverage: Coverage, { seconds, into, env }: Detec
   /** The tests to run for a mutant; without exact coverage all tests that execute the file. */
   function candidatesFor(mutant: Candidate): CoveringTest[] {
     const direct = tests.filter(test => test.hits.has(mutant.name))
-    const isClear = coverage.isKnown(mutant.name) && !mutant.isStatic && !coverage.loadHits.has(mutant.name)
-    return direct.length > 0 || isClear ? direct : tests.filter(({ breadth }) => breadth.has(mutant.file))
+    const isExact = coverage.isKnown(mutant.name) && !mutant.isStatic && !coverage.loadHits.has(mutant.name)
+    return direct.length > 0 || isExact ? direct : tests.filter(({ breadth }) => breadth.has(mutant.file))
   }
 
-  function withinTime(found: readonly CoveringTest[], file: string, by: string | undefined): CoveringTest[] {
+  /** The tests to run within the time limit, those first that are most likely to detect a mutant of the file. */
+  function selectByTime(
+    candidates: readonly CoveringTest[],
+    file: string,
+    by: string | undefined,
+  ): CoveringTest[] {
     // Tests that execute much of the file are likely to be about it.
-    const worth = (test: CoveringTest) =>
+    const priority = (test: CoveringTest) =>
       nameOf(test) === by
         ? Number.POSITIVE_INFINITY
         : (((kills.get(file)?.get(test) ?? 0) + 1) * (test.breadth.get(file) ?? 0)) / (test.milliseconds + 5)
-    let left = seconds * 1000
-    return found
+    let remainingMs = seconds * 1000
+    return candidates
       .filter(test => !unreliable.has(test))
-      .map(test => ({ test, worth: worth(test) }))
-      .sort((a, b) => b.worth - a.worth)
+      .map(test => ({ test, priority: priority(test) }))
+      .sort((a, b) => b.priority - a.priority)
       .filter(({ test }, index) => {
-        left -= test.milliseconds
-        return index === 0 || left >= 0
+        remainingMs -= test.milliseconds
+        return index === 0 || remainingMs >= 0
       })
       .map(({ test }) => test)
   }
@@ -53,32 +58,32 @@ export function createDetector(coverage: Coverage, { seconds, into, env }: Detec
   }
 
   async function detect(mutant: Candidate, shared: Worker, by?: string): Promise<Detection> {
-    const found = candidatesFor(mutant)
-    if (found.length === 0) return { outcome: 'not covered', by: '', testsHash: '', seconds }
-    const own = mutant.isStatic || coverage.loadHits.has(mutant.name)
-    const worker = own ? createWorker({ into, env, mutant: mutant.id }) : shared
+    const candidates = candidatesFor(mutant)
+    if (candidates.length === 0) return { outcome: 'not covered', by: '', testsHash: '', seconds }
+    const needsOwnWorker = mutant.isStatic || coverage.loadHits.has(mutant.name)
+    const worker = needsOwnWorker ? createWorker({ workFolder, env, mutant: mutant.id }) : shared
     try {
-      for (const each of withinTime(found, mutant.file, by)) {
-        const noticed = await notices(each, mutant, worker, own)
-        if (!noticed) continue
+      for (const each of selectByTime(candidates, mutant.file, by)) {
+        const detection = await tryTest(each, mutant, worker, needsOwnWorker)
+        if (!detection) continue
         count(mutant.file, each)
-        return { outcome: noticed, by: nameOf(each), testsHash: each.hash, seconds }
+        return { outcome: detection, by: nameOf(each), testsHash: each.hash, seconds }
       }
-      return { outcome: 'survived', by: '', testsHash: hashOfAll(found), seconds }
+      return { outcome: 'survived', by: '', testsHash: hashOfAll(candidates), seconds }
     } finally {
-      if (own) worker.stop()
+      if (needsOwnWorker) worker.stop()
     }
   }
 
-  /** Runs a failed test again without the mutant; if it fails again, the failure is an effect of an earlier run. */
-  async function notices(
+  /** Runs a test with the mutant. A failed test is run again without the mutant, to exclude effects of earlier runs. */
+  async function tryTest(
     test: CoveringTest,
     mutant: Candidate,
     worker: Worker,
-    own: boolean,
+    needsOwnWorker: boolean,
   ): Promise<'killed' | 'timed out' | null> {
     const run = async (id: number) => {
-      const timeoutMs = Math.max(TIMEOUT_FLOOR_MS, test.milliseconds * TIMEOUT_FACTOR)
+      const timeoutMs = Math.max(MIN_TIMEOUT_MS, test.milliseconds * TIMEOUT_FACTOR)
       const answer = await worker.run(test.file, test.title, id, timeoutMs)
       if (typeof answer === 'string') return answer
       if (answer.kind === 'ran' ? answer.isStray : answer.kind === 'not loaded') worker.stop()
@@ -87,7 +92,8 @@ export function createDetector(coverage: Coverage, { seconds, into, env }: Detec
     const outcome = await run(mutant.id)
     if (outcome === 'passed') return null
     // The mutant is active while its module loads, so the same process cannot run without it.
-    if (own || (await run(-1)) === 'passed') return outcome === 'timed out' ? 'timed out' : 'killed'
+    if (needsOwnWorker || (await run(-1)) === 'passed')
+      return outcome === 'timed out' ? 'timed out' : 'killed'
     worker.stop()
     if ((await run(-1)) !== 'passed') {
       unreliable.add(test)
@@ -103,12 +109,12 @@ export function createDetector(coverage: Coverage, { seconds, into, env }: Detec
   return {
     detect,
     /** Whether a stored result is still valid: the tests that it depends on are unchanged. */
-    stillHolds(known: Result, mutant: Candidate): boolean {
-      if (known.outcome === 'killed' || known.outcome === 'timed out')
-        return tests.some(test => test.hash === known.testsHash && nameOf(test) === known.by)
-      const found = candidatesFor(mutant)
-      if (found.length === 0) return known.outcome === 'not covered'
-      return known.testsHash === hashOfAll(found) && known.seconds >= seconds
+    isStillValid(stored: Result, mutant: Candidate): boolean {
+      if (stored.outcome === 'killed' || stored.outcome === 'timed out')
+        return tests.some(test => test.hash === stored.testsHash && nameOf(test) === stored.by)
+      const candidates = candidatesFor(mutant)
+      if (candidates.length === 0) return stored.outcome === 'not covered'
+      return stored.testsHash === hashOfAll(candidates) && stored.seconds >= seconds
     },
   }
 }

@@ -6,10 +6,10 @@ const { pathToFileURL } = require('node:url')
 
 const mutant = process.env.KEYWAY_MUTANT && JSON.parse(process.env.KEYWAY_MUTANT)
 if (mutant && module_.registerHooks) {
-  const mutated = pathToFileURL(mutant.file).href
+  const mutatedUrl = pathToFileURL(mutant.file).href
   module_.registerHooks({
     load(url, context, nextLoad) {
-      if (url !== mutated) return nextLoad(url, context)
+      if (url !== mutatedUrl) return nextLoad(url, context)
       let source = module_.stripTypeScriptTypes(readFileSync(mutant.file, 'utf8'))
       for (const { start, end, text } of mutant.edits.toReversed())
         source = source.slice(0, start) + text + source.slice(end)

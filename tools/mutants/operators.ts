@@ -23,7 +23,7 @@ export interface Node {
 
 interface Change extends Pick<Mutant, 'operator' | 'start' | 'end' | 'text'> {
   /** The whole expression, if the change is one operator of it. */
-  of?: Node
+  whole?: Node
 }
 
 const { parse } = createRequire(import.meta.url)(await requireTool('acorn')) as {
@@ -51,7 +51,7 @@ function walk(
   visit: (node: Node, parents: Node[], place: string) => void,
 ): void {
   if (
-    UNTOUCHED.has(node.type) ||
+    UNMUTATED_TYPES.has(node.type) ||
     (node.type === 'ExportNamedDeclaration' && node.source) ||
     isForPeople(node, parents.at(-1))
   )
@@ -66,7 +66,7 @@ function walk(
   }
 }
 
-const UNTOUCHED = new Set(['ImportDeclaration', 'ExportAllDeclaration', 'TaggedTemplateExpression'])
+const UNMUTATED_TYPES = new Set(['ImportDeclaration', 'ExportAllDeclaration', 'TaggedTemplateExpression'])
 
 function isForPeople(node: Node, parent: Node | undefined): boolean {
   if (!parent?.type) return false
@@ -164,28 +164,28 @@ function changesOf(node: Node, parents: Node[], code: string): Change[] {
   })
   const operatorOf = (operator: string, after: number, to: string): Change => {
     const start = code.indexOf(String(node.operator), after)
-    return { operator, start, end: start + String(node.operator).length, text: to, of: node }
+    return { operator, start, end: start + String(node.operator).length, text: to, whole: node }
   }
   const left = node.left as Node
   switch (node.type) {
     case 'IfStatement':
     case 'ConditionalExpression':
-      return either(node.test as Node)
+      return conditionChanges(node.test as Node)
     case 'WhileStatement':
     case 'DoWhileStatement':
     case 'ForStatement':
-      return node.test ? either(node.test as Node).filter(({ text }) => text === 'false') : []
+      return node.test ? conditionChanges(node.test as Node).filter(({ text }) => text === 'false') : []
     case 'BinaryExpression': {
       const operator = String(node.operator)
       const compared = (COMPARISONS[operator] ?? []).map(to => operatorOf('comparison', left.end, to))
-      if (compared.length > 0) return [...compared, ...(isTest(node, parent) ? [] : either(node))]
+      if (compared.length > 0) return [...compared, ...(isTest(node, parent) ? [] : conditionChanges(node))]
       const to = ARITHMETIC[operator]
       if (to === undefined || (operator === '+' && [left, node.right as Node].some(isText))) return []
       return [operatorOf('arithmetic', left.end, to)]
     }
     case 'LogicalExpression': {
       const swapped = operatorOf('logical', left.end, LOGICAL[String(node.operator)]!)
-      return node.operator === '??' || isTest(node, parent) ? [swapped] : [swapped, ...either(node)]
+      return node.operator === '??' || isTest(node, parent) ? [swapped] : [swapped, ...conditionChanges(node)]
     }
     case 'AssignmentExpression': {
       const to = ASSIGNMENTS[String(node.operator)]
@@ -230,35 +230,35 @@ function changesOf(node: Node, parents: Node[], code: string): Change[] {
     case 'ExpressionStatement':
       return isCall(node.expression as Node) ? [whole('call', ';')] : []
     case 'CallExpression':
-      return [...optional(node.callee as Node), ...method()]
+      return [...optionalChainChanges(node.callee as Node), ...methodChanges()]
     case 'MemberExpression':
-      return optional(node.object as Node)
+      return optionalChainChanges(node.object as Node)
     default:
       return []
   }
 
-  function either(test: Node): Change[] {
+  function conditionChanges(test: Node): Change[] {
     const { start, end } = test
     return ['true', 'false']
       .filter(text => code.slice(start, end) !== text)
       .map(text => ({ operator: 'condition', start, end, text }))
   }
 
-  function optional(before: Node): Change[] {
+  function optionalChainChanges(before: Node): Change[] {
     if (!node.optional) return []
     const start = code.indexOf('?.', before.end)
     const isNamed = node.type === 'MemberExpression' && !node.computed
-    return [{ operator: 'optional chaining', start, end: start + 2, text: isNamed ? '.' : '', of: node }]
+    return [{ operator: 'optional chaining', start, end: start + 2, text: isNamed ? '.' : '', whole: node }]
   }
 
-  function method(): Change[] {
+  function methodChanges(): Change[] {
     const callee = node.callee as Node
     const property = callee.property as Node | undefined
     if (callee.type !== 'MemberExpression' || callee.computed || !property) return []
     const to = METHODS[String(property.name)]
     if (to === undefined) return []
     if (to !== null)
-      return [{ operator: 'method', start: property.start, end: property.end, text: to, of: callee }]
+      return [{ operator: 'method', start: property.start, end: property.end, text: to, whole: callee }]
     return [{ operator: 'method', start: (callee.object as Node).end, end: node.end, text: '' }]
   }
 }
@@ -277,20 +277,20 @@ function isCall(node: Node): boolean {
   return node.type === 'CallExpression' && (node.callee as Node).type !== 'Super'
 }
 
-const SHOWN_CHARACTERS = 70
+const MAX_SHOWN_CHARACTERS = 70
 
 function withKeys(changes: { change: Change; place: string }[], code: string): Mutant[] {
-  const seen = new Map<string, number>()
+  const keyCounts = new Map<string, number>()
   return changes
     .filter(({ change }) => parses(code.slice(0, change.start) + change.text + code.slice(change.end)))
     .map(({ change, place }) => {
-      const { of, ...mutant } = change
-      const from = `${of ? `${shown(code.slice(of.start, of.end))}: ` : ''}${shown(code.slice(change.start, change.end))}`
-      const plain = `${place || '(module)'}: ${from} → ${change.text || '(nothing)'}`
-      const count = (seen.get(plain) ?? 0) + 1
-      seen.set(plain, count)
+      const { whole, ...mutant } = change
+      const from = `${whole ? `${shortened(code.slice(whole.start, whole.end))}: ` : ''}${shortened(code.slice(change.start, change.end))}`
+      const baseKey = `${place || '(module)'}: ${from} → ${change.text || '(nothing)'}`
+      const count = (keyCounts.get(baseKey) ?? 0) + 1
+      keyCounts.set(baseKey, count)
       const line = code.slice(0, change.start).split('\n').length
-      return { ...mutant, key: count > 1 ? `${plain} #${count}` : plain, line }
+      return { ...mutant, key: count > 1 ? `${baseKey} #${count}` : baseKey, line }
     })
 }
 
@@ -303,8 +303,8 @@ function parses(code: string): boolean {
   }
 }
 
-function shown(text: string): string {
+function shortened(text: string): string {
   const line = text.replace(/\s+/g, ' ')
-  if (line.length <= SHOWN_CHARACTERS) return line
-  return `${line.slice(0, SHOWN_CHARACTERS)}… ${createHash('sha256').update(line).digest('hex').slice(0, 6)}`
+  if (line.length <= MAX_SHOWN_CHARACTERS) return line
+  return `${line.slice(0, MAX_SHOWN_CHARACTERS)}… ${createHash('sha256').update(line).digest('hex').slice(0, 6)}`
 }

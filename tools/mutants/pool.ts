@@ -5,19 +5,19 @@ import { TEST_FOLDER_VARIABLE } from '../../packages/server/test/support/quick-f
 import { killGroup, ROOT } from './run-test.ts'
 import type { Answer, Request } from './worker.ts'
 
-const HERE = import.meta.dirname
+const TOOL_FOLDER = import.meta.dirname
 /**
  * Number of runs after which a process is restarted, since leftovers of tests (listeners, cached modules) slow it down.
  */
-const MOST_RUNS = 1_500
-/** Loading takes seconds on a busy machine, so it does not count as time of the first test. */
+const MAX_RUNS_PER_PROCESS = 1_500
+/** Loading takes seconds on a busy machine, so it has a timeout of its own and does not count for the first test. */
 const LOAD_TIMEOUT_MS = 60_000
 
 type Reply = Answer | 'died' | 'timed out'
 
 export interface WorkerOptions {
   /** The folder for instrumented sources and temporary files. */
-  into: string
+  workFolder: string
   env: NodeJS.ProcessEnv
   /** The mutant that is active from the first import on; none by default. */
   mutant?: number
@@ -31,21 +31,21 @@ export function createWorker(options: WorkerOptions) {
   const loaded = new Set<string>()
 
   function start(): ChildProcess {
-    folder = mkdtempSync(join(options.into, 'worker-'))
+    folder = mkdtempSync(join(options.workFolder, 'worker-'))
     const temporary = join(folder, 'tmp')
     mkdirSync(temporary)
     // If this process is root, servers of tests run as another user.
     chmodSync(folder, 0o755)
     runs = 0
-    return spawn(process.execPath, ['--no-warnings', join(HERE, 'worker.ts')], {
+    return spawn(process.execPath, ['--no-warnings', join(TOOL_FOLDER, 'worker.ts')], {
       cwd: ROOT,
       detached: true,
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
       env: {
         ...process.env,
         ...options.env,
-        NODE_OPTIONS: `--require ${JSON.stringify(join(HERE, 'switch.cjs'))}`,
-        KEYWAY_MUTANTS: options.into,
+        NODE_OPTIONS: `--require ${JSON.stringify(join(TOOL_FOLDER, 'switch.cjs'))}`,
+        KEYWAY_MUTANTS: options.workFolder,
         KEYWAY_MUTANT_ON: String(options.mutant ?? -1),
         TMPDIR: temporary,
         [TEST_FOLDER_VARIABLE]: folder,
@@ -64,22 +64,22 @@ export function createWorker(options: WorkerOptions) {
 
   function exchange(request: Request, timeoutMs: number): Promise<Reply> {
     child ??= start()
-    const asked = child
+    const worker = child
     return new Promise(resolve => {
       const end = (reply: Reply) => {
         clearTimeout(timer)
-        asked.removeAllListeners()
+        worker.removeAllListeners()
         if (typeof reply === 'string') stop()
         resolve(reply)
       }
       const timer = setTimeout(end, timeoutMs, 'timed out')
-      asked.once('message', answer => end(answer as Answer))
-      asked.once('exit', () => end('died'))
-      asked.send(request, error => error && end('died'))
+      worker.once('message', answer => end(answer as Answer))
+      worker.once('exit', () => end('died'))
+      worker.send(request, error => error && end('died'))
     })
   }
 
-  /** Loads a test file; `run` does so itself. @returns as `run` */
+  /** Loads a test file, which `run` does too if necessary. @returns `died` or `timed out` in the same cases as `run` */
   async function load(file: string): Promise<Reply> {
     const reply = await exchange({ kind: 'load', file }, LOAD_TIMEOUT_MS)
     if (typeof reply !== 'string' && reply.kind === 'loaded') loaded.add(file)
@@ -95,7 +95,7 @@ export function createWorker(options: WorkerOptions) {
      * @returns `died` or `timed out` if the process ended or did not answer in time; it is then restarted
      */
     async run(file: string, title: string, mutant: number, timeoutMs: number): Promise<Reply> {
-      if (++runs > MOST_RUNS) stop()
+      if (++runs > MAX_RUNS_PER_PROCESS) stop()
       if (!loaded.has(file)) {
         const reply = await load(file)
         if (!loaded.has(file)) return reply

@@ -2,8 +2,8 @@ import { registerHooks } from 'node:module'
 import { mock, type TestContext } from 'node:test'
 
 /*
- * Replaces `node:test` in a worker: it stores the tests that files register, so that one process can run each repeatedly.
- * Node's runner runs the tests of a process once.
+ * Replaces `node:test` in a worker: it stores the tests that files register, so that one process can run each
+ * repeatedly. Node's runner runs the tests of a process once.
  */
 
 export interface RegisteredTest {
@@ -16,7 +16,7 @@ export interface RegisteredTest {
 interface Suite {
   title: string
   before: Hook[]
-  around: Suite | null
+  parent: Suite | null
 }
 
 type Hook = () => unknown
@@ -26,54 +26,54 @@ interface Options {
   todo?: unknown
 }
 
-let current: Suite | null = null
+let currentSuite: Suite | null = null
 let registered: RegisteredTest[] = []
 
-const SELF = import.meta.url
+const SELF_URL = import.meta.url
 /** Both engines run the same tests, so those of PostgreSQL are skipped. */
-const SKIPPED = 'on postgres'
+const SKIPPED_TITLE = 'on postgres'
 
 /** Redirects later imports of `node:test`. */
 export function replaceNodeTest(): void {
   registerHooks({
     resolve(specifier, context, nextResolve) {
-      if (specifier === 'node:test' && context.parentURL !== SELF)
-        return { url: SELF, shortCircuit: true, format: 'module' }
+      if (specifier === 'node:test' && context.parentURL !== SELF_URL)
+        return { url: SELF_URL, shortCircuit: true, format: 'module' }
       return nextResolve(specifier, context)
     },
   })
 }
 
-/** The tests that importing `url` registers. */
+/** Imports a test file, and returns the tests that it registers. */
 export async function testsOf(url: string): Promise<RegisteredTest[]> {
   registered = []
-  current = { title: '', before: [], around: null }
+  currentSuite = { title: '', before: [], parent: null }
   await import(url)
   return registered
 }
 
 export function describe(title: string, ...rest: [Options, Hook] | [Hook]): void {
   const [options, define] = rest.length === 2 ? rest : [{}, rest[0]]
-  if (options.skip || title.includes(SKIPPED)) return
-  const around = current
-  current = { title, before: [], around }
+  if (options.skip || title.includes(SKIPPED_TITLE)) return
+  const parent = currentSuite
+  currentSuite = { title, before: [], parent }
   define()
-  current = around
+  currentSuite = parent
 }
 
 export function test(title: string, ...rest: [Options, Body] | [Body]): void {
   const [options, body] = rest.length === 2 ? rest : [{}, rest[0]]
-  if (options.skip || options.todo || title.includes(SKIPPED)) return
-  const around = suitesAround()
+  if (options.skip || options.todo || title.includes(SKIPPED_TITLE)) return
+  const suites = enclosingSuites()
   registered.push({
-    title: [...around.map(suite => suite.title), title].filter(Boolean).join(' › '),
+    title: [...suites.map(suite => suite.title), title].filter(Boolean).join(' › '),
     body: body.toString(),
-    run: () => runOne(title, body, around),
+    run: () => runTest(title, body, suites),
   })
 }
 
 export function before(hook: Hook): void {
-  current?.before.push(hook)
+  currentSuite?.before.push(hook)
 }
 
 export function after(_hook: Hook): void {}
@@ -81,26 +81,26 @@ export function after(_hook: Hook): void {}
 export { mock }
 export default test
 
-function suitesAround(): Suite[] {
-  const around: Suite[] = []
-  for (let suite = current; suite; suite = suite.around) around.unshift(suite)
-  return around
+function enclosingSuites(): Suite[] {
+  const suites: Suite[] = []
+  for (let suite = currentSuite; suite; suite = suite.parent) suites.unshift(suite)
+  return suites
 }
 
-async function runOne(title: string, body: Body, around: readonly Suite[]): Promise<void> {
+async function runTest(title: string, body: Body, suites: readonly Suite[]): Promise<void> {
   const cleanups: Hook[] = []
   let failure: { error: unknown } | undefined
-  const attempt = async (each: Hook) => {
+  const runHook = async (each: Hook) => {
     try {
       await each()
     } catch (error) {
       failure ??= { error }
     }
   }
-  // Once per process: the server of a suite is shared by all runs, and closed at the end of the process.
-  for (const suite of around) for (const hook of suite.before.splice(0)) await attempt(hook)
-  if (!failure) await attempt(() => body(contextOf(title, cleanups)))
-  for (const cleanup of cleanups) await attempt(cleanup)
+  // `before` runs once per process: all runs share the server of a suite, which ends with the process.
+  for (const suite of suites) for (const hook of suite.before.splice(0)) await runHook(hook)
+  if (!failure) await runHook(() => body(contextOf(title, cleanups)))
+  for (const cleanup of cleanups) await runHook(cleanup)
   mock.restoreAll()
   mock.timers.reset()
   if (failure) throw failure.error

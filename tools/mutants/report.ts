@@ -14,65 +14,70 @@ interface Equivalent {
 export interface RunSummary {
   all: readonly Candidate[]
   /** Results of the selected mutants. */
-  found: readonly Result[]
+  judged: readonly Result[]
   minutes: number
   seed: string
   write: boolean
   command: string
 }
 
-const EQUIVALENT = join(import.meta.dirname, 'equivalent.json')
-const WRITTEN = join(ORIGINAL, 'tools/mutants/results.md')
+const EQUIVALENTS_FILE = join(import.meta.dirname, 'equivalent.json')
+const RESULTS_DOCUMENT = join(ORIGINAL, 'tools/mutants/results.md')
 
 /**
  * Prints statistics by folder and every survivor. @returns the fraction of detected mutants, without equivalent ones
  */
-export function report({ all, found, minutes, seed, write, command }: RunSummary): number {
-  const equivalents: Equivalent[] = JSON.parse(readFileSync(EQUIVALENT, 'utf8'))
+export function report({ all, judged, minutes, seed, write, command }: RunSummary): number {
+  const equivalents: Equivalent[] = JSON.parse(readFileSync(EQUIVALENTS_FILE, 'utf8'))
   const isEquivalent = ({ file, key }: Result) =>
     equivalents.some(each => each.file === file && each.mutant === key)
-  const isLeft = (result: Result) => !isCaught(result) && !isEquivalent(result)
-  const left = found
-    .filter(isLeft)
+  const isUndetected = (result: Result) => !isCaught(result) && !isEquivalent(result)
+  const undetected = judged
+    .filter(isUndetected)
     .map(({ file, line, key, outcome }) => `${outcome}: ${file}:${line} ${key}`)
-  for (const line of left) console.log(line)
+  for (const line of undetected) console.log(line)
   for (const { file, mutant } of equivalents) {
-    const result = found.find(each => each.file === file && each.key === mutant)
-    const isThere = all.some(each => each.file === file && each.key === mutant)
-    if (all.some(each => each.file === file) && (!isThere || (result && isCaught(result))))
-      console.log(`listed as equivalent, but ${isThere ? 'caught' : 'not there'}: ${file} ${mutant}`)
+    const result = judged.find(each => each.file === file && each.key === mutant)
+    const exists = all.some(each => each.file === file && each.key === mutant)
+    if (all.some(each => each.file === file) && (!exists || (result && isCaught(result))))
+      console.log(`listed as equivalent, but ${exists ? 'caught' : 'not there'}: ${file} ${mutant}`)
   }
-  const figures = (part: readonly Result[]) => {
-    const count = (outcome: Result['outcome']) => part.filter(result => result.outcome === outcome).length
+  const figures = (results: readonly Result[]) => {
+    const count = (outcome: Result['outcome']) => results.filter(result => result.outcome === outcome).length
     const caught = count('killed') + count('timed out')
-    const remaining = part.filter(isLeft).length
+    const remaining = results.filter(isUndetected).length
     return {
-      judged: part.length,
+      judged: results.length,
       killed: count('killed'),
       'timed out': count('timed out'),
-      equivalent: part.length - caught - remaining,
+      equivalent: results.length - caught - remaining,
       left: remaining,
       caught: `${((caught / (caught + remaining)) * 100).toFixed(1)} %`,
       share: caught / (caught + remaining),
     }
   }
   const folderOf = new Map(all.map(({ file, folder }) => [file, folder]))
-  const byFolder = Map.groupBy(found, ({ file }) => folderOf.get(file)!)
-  const rows = [...byFolder].map(([folder, part]) => {
+  const byFolder = Map.groupBy(judged, ({ file }) => folderOf.get(file)!)
+  const rows = [...byFolder].map(([folder, results]) => {
     const total = all.filter(each => each.folder === folder).length
-    const mutants = part.length < total ? `sample of ${part.length} of ${total}, seed ${seed}` : String(total)
-    return { folder, mutants, ...figures(part) }
+    const mutants =
+      results.length < total ? `sample of ${results.length} of ${total}, seed ${seed}` : String(total)
+    return { folder, mutants, ...figures(results) }
   })
-  const shown = [...rows, { folder: 'all', mutants: String(all.length), ...figures(found) }].map(
+  const tableRows = [...rows, { folder: 'all', mutants: String(all.length), ...figures(judged) }].map(
     ({ share: _, ...row }) => row,
   )
-  console.table(shown)
+  console.table(tableRows)
   console.log(`${minutes.toFixed(1)} minutes`)
-  if (write) writeFileSync(WRITTEN, written(shown, left, command))
-  return figures(found).share
+  if (write) writeFileSync(RESULTS_DOCUMENT, documentText(tableRows, undetected, command))
+  return figures(judged).share
 }
 
-function written(rows: readonly Record<string, string | number>[], left: readonly string[], command: string) {
+function documentText(
+  rows: readonly Record<string, string | number>[],
+  undetected: readonly string[],
+  command: string,
+) {
   const line = (cells: readonly (string | number)[]) => `| ${cells.join(' | ')} |\n`
   const titles = Object.keys(rows[0]!)
   return [
@@ -82,6 +87,6 @@ function written(rows: readonly Record<string, string | number>[], left: readonl
     line(titles.map(() => '---')),
     ...rows.map(row => line(titles.map(title => row[title]!))),
     '\n## Left\n\n',
-    ...left.map(each => `- \`\` ${each} \`\`\n`),
+    ...undetected.map(each => `- \`\` ${each} \`\`\n`),
   ].join('')
 }

@@ -21,17 +21,17 @@ const RESULTS = join(ORIGINAL, '.tmp/mutants.jsonl')
 
 /** A file with one line per result, of which the latest counts, so that an interrupted run can be continued. */
 export function openResults() {
-  const known = new Map<string, Result>()
+  const results = new Map<string, Result>()
   const lines = existsSync(RESULTS) ? readFileSync(RESULTS, 'utf8').split('\n').filter(Boolean) : []
   for (const line of lines) {
     const result: Result = JSON.parse(line)
-    known.set(idOf(result), result)
+    results.set(idOf(result), result)
   }
   mkdirSync(dirname(RESULTS), { recursive: true })
   return {
-    find: (file: string, key: string): Result | undefined => known.get(idOf({ file, key })),
-    keep(result: Result): void {
-      known.set(idOf(result), result)
+    find: (file: string, key: string): Result | undefined => results.get(idOf({ file, key })),
+    store(result: Result): void {
+      results.set(idOf(result), result)
       appendFileSync(RESULTS, `${JSON.stringify(result)}\n`)
     },
   }

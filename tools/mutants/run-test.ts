@@ -7,10 +7,10 @@ import type { Mutant } from './operators.ts'
 
 export const ROOT = join(import.meta.dirname, '../..')
 
-const HERE = import.meta.dirname
-const UNTRACKED = join(ROOT, 'packages/server/test/support/untracked-promises.cjs')
+const TOOL_FOLDER = import.meta.dirname
+const UNTRACKED_PROMISES = join(ROOT, 'packages/server/test/support/untracked-promises.cjs')
 /** Both engines run the same tests, so those of PostgreSQL are skipped. */
-const SKIPPED = 'on postgres'
+const SKIPPED_TITLE = 'on postgres'
 const KILL_GRACE_MS = 1_000
 
 export interface TestRun {
@@ -25,7 +25,7 @@ export interface TestRunOptions {
   mutant?: { file: string; edits: Pick<Mutant, 'start' | 'end' | 'text'>[] }
   timeoutMs: number
   /** The folder for temporary files of the run. */
-  into: string
+  workFolder: string
   /** Whether to run also on PostgreSQL. */
   onBothEngines?: boolean
   env?: NodeJS.ProcessEnv
@@ -33,16 +33,18 @@ export interface TestRunOptions {
 
 /** Runs one test file until its first failure, in a process group of its own that ends with it. */
 export async function runTest(file: string, options: TestRunOptions): Promise<TestRun> {
-  const folder = mkdtempSync(join(options.into, 'run-'))
+  const folder = mkdtempSync(join(options.workFolder, 'run-'))
   const temporary = join(folder, 'tmp')
   mkdirSync(temporary)
   const started = performance.now()
-  const preloads = [UNTRACKED, join(HERE, 'hook.cjs')].map(path => `--require ${JSON.stringify(path)}`)
+  const preloads = [UNTRACKED_PROMISES, join(TOOL_FOLDER, 'hook.cjs')].map(
+    path => `--require ${JSON.stringify(path)}`,
+  )
   const child = spawn(
     process.execPath,
     [
-      `--test-reporter=${join(HERE, 'first-failure.mjs')}`,
-      ...(options.onBothEngines ? [] : [`--test-skip-pattern=${SKIPPED}`]),
+      `--test-reporter=${join(TOOL_FOLDER, 'first-failure.mjs')}`,
+      ...(options.onBothEngines ? [] : [`--test-skip-pattern=${SKIPPED_TITLE}`]),
       join(ROOT, file),
     ],
     {
@@ -70,14 +72,14 @@ export async function runTest(file: string, options: TestRunOptions): Promise<Te
   clearTimeout(timer)
   killGroup(child.pid!)
   // Children that outlive the test may keep its output open for a moment.
-  const said = await Promise.race([
+  const printed = await Promise.race([
     output,
     new Promise<string>(resolve => setTimeout(resolve, KILL_GRACE_MS, '')),
   ])
   rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
   const seconds = (performance.now() - started) / 1000
   if (isLate) return { outcome: 'timed out', failed: '', seconds }
-  return { outcome: status === 0 ? 'passed' : 'failed', failed: said.split('\n')[0] ?? '', seconds }
+  return { outcome: status === 0 ? 'passed' : 'failed', failed: printed.split('\n')[0] ?? '', seconds }
 }
 
 export function killGroup(pid: number): void {

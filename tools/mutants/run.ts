@@ -32,7 +32,7 @@ import {
   startCluster,
 } from '../../packages/server/test/support/postgres.ts'
 import { quickFolder } from '../../packages/server/test/support/quick-folder.ts'
-import { inCopy } from './copy.ts'
+import { continueInCopy } from './copy.ts'
 import { type Coverage, candidateTests, coverageOf, digest, hashOf } from './coverage.ts'
 import { createDetector, type Detection } from './detector.ts'
 import { type Mutant, mutantsOf } from './operators.ts'
@@ -53,7 +53,7 @@ export interface Candidate extends Mutant {
   isStatic: boolean
 }
 
-await inCopy(import.meta.filename)
+await continueInCopy(import.meta.filename)
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
@@ -74,27 +74,27 @@ if (files.length === 0) throw new Error('npm run test:mutants -- FOLDER_OR_FILEâ
 const tests = values.tests
   ? values.tests.flatMap(pattern => globSync(pattern, { cwd: ROOT }))
   : candidateTests()
-const into = mkdtempSync(join(quickFolder(), 'keyway-mutants-'))
-chmodSync(into, 0o755)
+const workFolder = mkdtempSync(join(quickFolder(), 'keyway-mutants-'))
+chmodSync(workFolder, 0o755)
 const cluster = !values.known && findPostgresBinaries() ? await startCluster() : null
 const env = cluster ? { [POSTGRES_URL_VARIABLE]: cluster.url } : {}
 const started = performance.now()
 const all = instrumentAll()
-const chosen = values.sample ? sampleOf(Number(values.sample)) : all
+const selected = values.sample ? sampleOf(Number(values.sample)) : all
 const results = openResults()
 try {
   const names = all.map(({ name }) => name)
   if (!values.known) await detectAll(await coverageOf(tests, files, names, inParallel))
 } finally {
   await cluster?.stop()
-  rmSync(into, { recursive: true, force: true, maxRetries: 3 })
+  rmSync(workFolder, { recursive: true, force: true, maxRetries: 3 })
 }
 const minutes = (performance.now() - started) / 60_000
-const found = chosen.flatMap(({ file, key }) => {
+const found = selected.flatMap(({ file, key }) => {
   const result = results.find(file, key)
   return result?.hash === hashOf(file) ? result : []
 })
-const caught = report({ all, found, minutes, ...values, command: process.argv.slice(2).join(' ') })
+const caught = report({ all, judged: found, minutes, ...values, command: process.argv.slice(2).join(' ') })
 process.exitCode = caught >= 0.9 ? 0 : 1
 
 function sourcesOf(name: string): string[] {
@@ -113,7 +113,7 @@ function sourcesOf(name: string): string[] {
 /** Writes each source with all its mutants to the folder that workers read (switch.cjs). */
 function instrumentAll(): Candidate[] {
   const candidates: Candidate[] = []
-  const written: Record<string, string> = {}
+  const instrumentedFiles: Record<string, string> = {}
   for (const file of files) {
     const source = readFileSync(join(ROOT, file), 'utf8')
     const mutants = mutantsOf(source)
@@ -129,35 +129,35 @@ function instrumentAll(): Candidate[] {
         folder,
         isStatic: statics.has(first + index),
       })
-    const path = join(into, `${Object.keys(written).length}.js`)
+    const path = join(workFolder, `${Object.keys(instrumentedFiles).length}.js`)
     writeFileSync(path, code)
-    written[join(ROOT, file)] = path
+    instrumentedFiles[join(ROOT, file)] = path
   }
-  writeFileSync(join(into, 'files.json'), JSON.stringify(written))
+  writeFileSync(join(workFolder, 'files.json'), JSON.stringify(instrumentedFiles))
   return candidates
 }
 
 function sampleOf(size: number): Candidate[] {
-  const lot = ({ file, key }: Candidate) => digest(`${values.seed} ${file} ${key}`)
+  const randomKey = ({ file, key }: Candidate) => digest(`${values.seed} ${file} ${key}`)
   return [...Map.groupBy(all, ({ folder }) => folder).values()].flatMap(part =>
     part
-      .map(candidate => ({ candidate, lot: lot(candidate) }))
-      .sort((a, b) => (a.lot < b.lot ? -1 : 1))
+      .map(candidate => ({ candidate, randomKey: randomKey(candidate) }))
+      .sort((a, b) => (a.randomKey < b.randomKey ? -1 : 1))
       .slice(0, size)
       .map(({ candidate }) => candidate),
   )
 }
 
 async function detectAll(coverage: Coverage): Promise<void> {
-  const detector = createDetector(coverage, { seconds: Number(values.seconds), into, env })
+  const detector = createDetector(coverage, { seconds: Number(values.seconds), workFolder, env })
   const hashes = new Map(files.map(file => [file, hashOf(file)]))
-  const missing = chosen.filter(candidate => {
-    const known = results.find(candidate.file, candidate.key)
-    if (values.left && known && isCaught(known)) return false
-    if (values.fresh || !known || known.hash !== hashes.get(candidate.file)) return true
-    return !detector.stillHolds(known, candidate)
+  const missing = selected.filter(candidate => {
+    const stored = results.find(candidate.file, candidate.key)
+    if (values.left && stored && isCaught(stored)) return false
+    if (values.fresh || !stored || stored.hash !== hashes.get(candidate.file)) return true
+    return !detector.isStillValid(stored, candidate)
   })
-  console.log(`${missing.length} of ${chosen.length} mutants to try`)
+  console.log(`${missing.length} of ${selected.length} mutants to try`)
   let done = 0
   await inParallel(missing, async (candidate, worker) => {
     const detection: Detection = await detector.detect(
@@ -166,7 +166,7 @@ async function detectAll(coverage: Coverage): Promise<void> {
       results.find(candidate.file, candidate.key)?.by,
     )
     const { file, key, line } = candidate
-    results.keep({ file, hash: hashes.get(file)!, key, line, ...detection })
+    results.store({ file, hash: hashes.get(file)!, key, line, ...detection })
     done++
     const minutes = ((performance.now() - started) / 60_000).toFixed(1)
     if (done % 100 === 0) console.log(`${done}/${missing.length} after ${minutes} minutes`)
@@ -181,7 +181,7 @@ async function inParallel<Item>(
 ): Promise<void> {
   const queue = items.values()
   const work = async () => {
-    const worker = createWorker({ into, env })
+    const worker = createWorker({ workFolder, env })
     for (const item of queue) await each(item, worker)
     worker.stop()
   }

@@ -49,13 +49,13 @@ export function instrument(
     mutants: [],
     inner: [],
   }
-  slotsOf(parse(code, { ecmaVersion: 'latest', sourceType: 'module' }), root)
+  collectSlots(parse(code, { ecmaVersion: 'latest', sourceType: 'module' }), root)
   const statics = new Set<number>()
   for (const mutant of mutants) {
-    const slot = slotAround(root, mutant)
+    const slot = innermostSlot(root, mutant)
     if (slot === root) throw new Error(`line ${mutant.line} cannot be switched: ${mutant.key}`)
     const text = code.slice(slot.start, mutant.start) + mutant.text + code.slice(mutant.end, slot.end)
-    if (slot.kind !== 'expression' && !isAt(slot, mutant))
+    if (slot.kind !== 'expression' && !hasRangeOf(slot, mutant))
       throw new Error(`only the whole statement of line ${mutant.line} can be removed: ${mutant.key}`)
     slot.mutants.push({ id: idOf(mutant), text })
     if (slot.isStatic) statics.add(idOf(mutant))
@@ -63,30 +63,32 @@ export function instrument(
   return { code: render(root, code), statics }
 }
 
-function slotAround(slot: Slot, mutant: Mutant): Slot {
+function innermostSlot(slot: Slot, mutant: Mutant): Slot {
   // Without semicolons a statement and its expression have the same range.
-  if (slot.kind === 'statement' && mutant.operator === 'call' && isAt(slot, mutant)) return slot
+  if (slot.kind === 'statement' && mutant.operator === 'call' && hasRangeOf(slot, mutant)) return slot
   const inner = slot.inner.find(({ start, end }) => start <= mutant.start && mutant.end <= end)
-  return inner ? slotAround(inner, mutant) : slot
+  return inner ? innermostSlot(inner, mutant) : slot
 }
 
-function isAt(slot: Slot, { start, end }: Mutant): boolean {
+function hasRangeOf(slot: Slot, { start, end }: Mutant): boolean {
   return slot.start === start && slot.end === end
 }
 
-function slotsOf(root: Node, into: Slot): void {
-  visit(root, undefined, '', into, false)
+function collectSlots(root: Node, rootSlot: Slot): void {
+  visit(root, undefined, '', rootSlot, false)
 
   function visit(
     node: Node,
     parent: Node | undefined,
     property: string,
     around: Slot,
-    isFixed: boolean,
+    isUnswitchable: boolean,
   ): void {
-    const kind = isFixed ? undefined : kindOf(node, parent, property)
+    const kind = isUnswitchable ? undefined : kindOf(node, parent, property)
     const isStatic =
-      around.isStatic && !DEFERRED.has(node.type) && !(node.type === 'PropertyDefinition' && !node.static)
+      around.isStatic &&
+      !FUNCTION_TYPES.has(node.type) &&
+      !(node.type === 'PropertyDefinition' && !node.static)
     const slot: Slot =
       kind === undefined
         ? around
@@ -95,7 +97,7 @@ function slotsOf(root: Node, into: Slot): void {
             start: node.start,
             end: node.end,
             isStatic,
-            beginsStatement: kind === 'statement' && isListed(parent),
+            beginsStatement: kind === 'statement' && isStatementList(parent),
             mutants: [],
             inner: [],
           }
@@ -104,16 +106,16 @@ function slotsOf(root: Node, into: Slot): void {
     const inside = slot.isStatic === isStatic ? slot : { ...slot, isStatic }
     for (const [name, child] of Object.entries(node)) {
       for (const each of Array.isArray(child) ? child : [child]) {
-        if (isNode(each)) visit(each, node, name, inside, isPartOfChain(node, name, isFixed))
+        if (isNode(each)) visit(each, node, name, inside, isPartOfChain(node, name, isUnswitchable))
       }
     }
   }
 }
 
 /** `a?.b` ends the whole chain `a?.b.c` if `a` is missing, so only the whole chain can be switched. */
-function isPartOfChain(node: Node, property: string, isFixed: boolean): boolean {
+function isPartOfChain(node: Node, property: string, isUnswitchable: boolean): boolean {
   if (node.type === 'ChainExpression') return true
-  return isFixed && (property === 'object' || property === 'callee')
+  return isUnswitchable && (property === 'object' || property === 'callee')
 }
 
 function kindOf(node: Node, parent: Node | undefined, property: string): Slot['kind'] | undefined {
@@ -149,9 +151,9 @@ function kindOf(node: Node, parent: Node | undefined, property: string): Slot['k
   }
 }
 
-const DEFERRED = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression'])
+const FUNCTION_TYPES = new Set(['FunctionDeclaration', 'FunctionExpression', 'ArrowFunctionExpression'])
 
-function isListed(parent: Node | undefined): boolean {
+function isStatementList(parent: Node | undefined): boolean {
   return ['Program', 'BlockStatement', 'StaticBlock', 'SwitchCase'].includes(parent?.type ?? '')
 }
 
@@ -166,15 +168,15 @@ function render(slot: Slot, code: string): string {
     text += code.slice(at, inner.start) + render(inner, code)
     at = inner.end
   }
-  return switched(slot, text + code.slice(at, slot.end))
+  return withSwitches(slot, text + code.slice(at, slot.end))
 }
 
-function switched({ kind, mutants, beginsStatement }: Slot, text: string): string {
-  const isNone = mutants.map(({ id }) => `!${SWITCH}(${id})`).join('&&')
+function withSwitches({ kind, mutants, beginsStatement }: Slot, text: string): string {
+  const noneIsActive = mutants.map(({ id }) => `!${SWITCH}(${id})`).join('&&')
   if (kind === 'expression') {
     if (mutants.length === 0) return text
     return mutants.reduce((rest, { id, text }) => `(${SWITCH}(${id})?(${text}):${rest})`, `(${text})`)
   }
   if (mutants.length === 0) return beginsStatement && /^[([`]/.test(text) ? `;${text}` : text
-  return kind === 'block' ? `{if(${isNone})${text}}` : `{if(${isNone}){${text}}}`
+  return kind === 'block' ? `{if(${noneIsActive})${text}}` : `{if(${noneIsActive}){${text}}}`
 }

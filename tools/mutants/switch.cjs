@@ -6,20 +6,20 @@ const module_ = require('node:module')
 const { pathToFileURL } = require('node:url')
 
 /** Maximum number of executions of the active mutant, so that an endless loop ends with an error. */
-const MOST_HITS = 200_000
+const MAX_EXECUTIONS = 200_000
 
 /** Children read the active mutant from the environment, which the worker sets before each run. */
-const state = { active: Number(process.env.KEYWAY_MUTANT_ON ?? -1), left: MOST_HITS, hits: null }
+const state = { active: Number(process.env.KEYWAY_MUTANT_ON ?? -1), remaining: MAX_EXECUTIONS, hits: null }
 globalThis.__keywayMutants = state
 globalThis.__keywayMutant = id => {
   state.hits?.add(id)
   if (id !== state.active) return false
-  if (state.left-- <= 0) throw new Error('the mutant causes an endless loop')
+  if (state.remaining-- <= 0) throw new Error('the mutant causes an endless loop')
   return true
 }
 globalThis.__keywaySwitchOn = id => {
   state.active = id
-  state.left = MOST_HITS
+  state.remaining = MAX_EXECUTIONS
   process.env.KEYWAY_MUTANT_ON = String(id)
 }
 

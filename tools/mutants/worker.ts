@@ -60,8 +60,8 @@ async function load(file: string): Promise<Answer> {
 }
 
 async function registeredBy(file: string): Promise<Map<string, RegisteredTest>> {
-  const known = files.get(file)
-  if (known) return known
+  const loaded = files.get(file)
+  if (loaded) return loaded
   const tests = await testsOf(pathToFileURL(join(ROOT, file)).href)
   const byTitle = new Map(tests.map(each => [each.title, each]))
   files.set(file, byTitle)

@@ -74,7 +74,7 @@ export interface AgentDisconnected {
 }
 /** A change of the owner's connections; see `Agent.watch`. */
 export type PresenceEvent = 
-/** All connections: the first event, and after each reconnection, since changes may have been missed. */
+/** All open connections. Comes first, and after each reconnection, since changes may have been missed. */
 {
     type: 'presence';
     connections: AgentConnectionObject[];

@@ -138,9 +138,9 @@ export class Agent extends Emitter {
             tokens: this.#tokens,
             clock: this.#clock,
             open: token => this.#connect(token),
-            onFailed: why => {
+            onFailed: failure => {
                 this.#dialing = undefined;
-                this.#reconnectOrStop(why);
+                this.#reconnectOrStop(failure);
             },
         });
     }
@@ -267,10 +267,10 @@ export class Agent extends Emitter {
         this.#reconnectOrStop(closed);
     }
     /** Schedules the next attempt, or stops the agent, and emits the event. */
-    #reconnectOrStop(why) {
-        if (this.#stopIfFinal(why))
+    #reconnectOrStop(failure) {
+        if (this.#stopIfFinal(failure))
             return;
-        const closed = isClosed(why) ? why : undefined;
+        const closed = isClosed(failure) ? failure : undefined;
         const reconnect = closed ? reconnectAfter(closed.code) : 'backoff';
         if (closed && reconnect === 'never') {
             this.#disconnected({ ...closed, willReconnect: false });
@@ -279,11 +279,11 @@ export class Agent extends Emitter {
         }
         if (reconnect === 'exchange')
             this.#tokens.forget();
-        const wait = this.#retries.next(reconnect, why, this.#clock.random());
+        const wait = this.#retries.next(reconnect, failure, this.#clock.random());
         // An attempt in progress (the successor of a drained connection) continues.
         this.#dialAfter(wait);
         this.#disconnected({
-            ...(closed ?? closeFromError(why)),
+            ...(closed ?? closeFromError(failure)),
             willReconnect: true,
             retryInMs: Math.round(wait),
         });

@@ -6,7 +6,7 @@ export interface DialOptions {
     clock: SdkClock;
     open(token: string): HubConnection;
     /** The attempt failed; called at most once, and not after `succeeded` or `giveUp`. */
-    onFailed(why: unknown): void;
+    onFailed(failure: unknown): void;
 }
 /** One connection attempt: token, handshake, and `ready` within 10 s. */
 export declare class Dial {
@@ -16,5 +16,5 @@ export declare class Dial {
     /** Ends the attempt, because the connection is ready. */
     succeeded(): void;
     giveUp(): void;
-    fail(why: unknown): void;
+    fail(failure: unknown): void;
 }

@@ -32,11 +32,11 @@ export class Dial {
         this.succeeded();
         this.#connection?.close();
     }
-    fail(why) {
+    fail(failure) {
         if (this.#ended)
             return;
         this.giveUp();
-        this.#options.onFailed(why);
+        this.#options.onFailed(failure);
     }
     #open(token) {
         if (this.#ended)

@@ -6,8 +6,8 @@ export declare const RESTART_JITTER_MS = 1000;
  */
 export declare class Retries {
     #private;
-    /** The delay in milliseconds. `why` may be an error with `retryAfter`, which is added. */
-    next(reconnect: Reconnect, why: unknown, random: number): number;
+    /** The delay in milliseconds. `failure` may be an error with `retryAfter`, which is added. */
+    next(reconnect: Reconnect, failure: unknown, random: number): number;
     /** Called when a connection ends that was ready for `ms` milliseconds. */
     afterConnectionOf(ms: number): void;
 }

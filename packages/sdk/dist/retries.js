@@ -9,12 +9,12 @@ const STABLE_AFTER_MS = 5_000;
  */
 export class Retries {
     #failures = 0;
-    /** The delay in milliseconds. `why` may be an error with `retryAfter`, which is added. */
-    next(reconnect, why, random) {
+    /** The delay in milliseconds. `failure` may be an error with `retryAfter`, which is added. */
+    next(reconnect, failure, random) {
         const attempt = this.#failures++;
         if (attempt === 0 && reconnect !== 'backoff')
             return random * RESTART_JITTER_MS;
-        const retryAfterMs = why instanceof KeywayError ? (why.retryAfter ?? 0) * 1000 : 0;
+        const retryAfterMs = failure instanceof KeywayError ? (failure.retryAfter ?? 0) * 1000 : 0;
         return retryAfterMs + fullJitter(attempt, random);
     }
     /** Called when a connection ends that was ready for `ms` milliseconds. */

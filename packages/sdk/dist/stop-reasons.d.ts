@@ -7,9 +7,9 @@ export type Reconnect = (typeof CLOSE_CODES)[CloseCode]['reconnect'];
 /** Lost connections and unknown codes are retried. */
 export declare function reconnectAfter(code: number): Reconnect;
 /** Whether an attempt ended by a close, not by an error. */
-export declare function isClosed(why: unknown): why is HubClosed;
+export declare function isClosed(failure: unknown): failure is HubClosed;
 /** Converts an error to the form of a close. */
-export declare function closeFromError(why: unknown): HubClosed & Pick<AgentDisconnected, 'cause' | 'error'>;
+export declare function closeFromError(failure: unknown): HubClosed & Pick<AgentDisconnected, 'cause' | 'error'>;
 /** Whether an error of the token exchange stops the agent. `bad_response` may come from a proxy. */
 export declare function isFinalError(error: unknown): error is KeywayError;
 /** The error of an agent whose exchange was refused permanently. */

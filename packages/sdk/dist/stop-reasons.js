@@ -5,15 +5,19 @@ export function reconnectAfter(code) {
     return code in CLOSE_CODES ? CLOSE_CODES[code].reconnect : 'backoff';
 }
 /** Whether an attempt ended by a close, not by an error. */
-export function isClosed(why) {
-    return (!(why instanceof Error) && typeof why === 'object' && why !== null && 'code' in why && 'reason' in why);
+export function isClosed(failure) {
+    return (!(failure instanceof Error) &&
+        typeof failure === 'object' &&
+        failure !== null &&
+        'code' in failure &&
+        'reason' in failure);
 }
 /** Converts an error to the form of a close. */
-export function closeFromError(why) {
-    if (!(why instanceof KeywayError))
-        return { code: 1006, reason: String(why) };
-    const cause = why.networkCause === undefined ? {} : { cause: why.networkCause };
-    return { code: 1006, reason: why.code, error: why, ...cause };
+export function closeFromError(failure) {
+    if (!(failure instanceof KeywayError))
+        return { code: 1006, reason: String(failure) };
+    const cause = failure.networkCause === undefined ? {} : { cause: failure.networkCause };
+    return { code: 1006, reason: failure.code, error: failure, ...cause };
 }
 /** Statuses of an exchange that is not retryable: the key is refused, whatever the code, which may be unknown here. */
 const FINAL_STATUSES = new Set([401, 403]);

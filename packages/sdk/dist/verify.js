@@ -125,6 +125,6 @@ function requireStrings(claims, names) {
 function isInstant(value) {
     return Number.isSafeInteger(value) && value >= 0;
 }
-function invalid(why) {
-    return new KeywayError('invalid_token', `The token is not accepted: ${why}.`, { status: 401 });
+function invalid(reason) {
+    return new KeywayError('invalid_token', `The token is not accepted: ${reason}.`, { status: 401 });
 }

@@ -15,7 +15,7 @@ export interface DialOptions {
   clock: SdkClock
   open(token: string): HubConnection
   /** The attempt failed; called at most once, and not after `succeeded` or `giveUp`. */
-  onFailed(why: unknown): void
+  onFailed(failure: unknown): void
 }
 
 /** One connection attempt: token, handshake, and `ready` within 10 s. */
@@ -49,10 +49,10 @@ export class Dial {
     this.#connection?.close()
   }
 
-  fail(why: unknown): void {
+  fail(failure: unknown): void {
     if (this.#ended) return
     this.giveUp()
-    this.#options.onFailed(why)
+    this.#options.onFailed(failure)
   }
 
   #open(token: string): void {

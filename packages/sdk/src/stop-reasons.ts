@@ -12,17 +12,21 @@ export function reconnectAfter(code: number): Reconnect {
 }
 
 /** Whether an attempt ended by a close, not by an error. */
-export function isClosed(why: unknown): why is HubClosed {
+export function isClosed(failure: unknown): failure is HubClosed {
   return (
-    !(why instanceof Error) && typeof why === 'object' && why !== null && 'code' in why && 'reason' in why
+    !(failure instanceof Error) &&
+    typeof failure === 'object' &&
+    failure !== null &&
+    'code' in failure &&
+    'reason' in failure
   )
 }
 
 /** Converts an error to the form of a close. */
-export function closeFromError(why: unknown): HubClosed & Pick<AgentDisconnected, 'cause' | 'error'> {
-  if (!(why instanceof KeywayError)) return { code: 1006, reason: String(why) }
-  const cause = why.networkCause === undefined ? {} : { cause: why.networkCause }
-  return { code: 1006, reason: why.code, error: why, ...cause }
+export function closeFromError(failure: unknown): HubClosed & Pick<AgentDisconnected, 'cause' | 'error'> {
+  if (!(failure instanceof KeywayError)) return { code: 1006, reason: String(failure) }
+  const cause = failure.networkCause === undefined ? {} : { cause: failure.networkCause }
+  return { code: 1006, reason: failure.code, error: failure, ...cause }
 }
 
 /** Statuses of an exchange that is not retryable: the key is refused, whatever the code, which may be unknown here. */

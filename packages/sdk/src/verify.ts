@@ -180,6 +180,6 @@ function isInstant(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0
 }
 
-function invalid(why: string): KeywayError {
-  return new KeywayError('invalid_token', `The token is not accepted: ${why}.`, { status: 401 })
+function invalid(reason: string): KeywayError {
+  return new KeywayError('invalid_token', `The token is not accepted: ${reason}.`, { status: 401 })
 }

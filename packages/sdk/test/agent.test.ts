@@ -236,8 +236,8 @@ describe('reconnect', () => {
 
   test('Retry-After is honoured', async t => {
     const { events, clock } = await startAgent(t, {}, server => {
-      const usual = server.answer
-      server.answer = count => (count === 1 ? problem(429, 'rate_limited', 30) : usual(count))
+      const answerWithToken = server.answer
+      server.answer = count => (count === 1 ? problem(429, 'rate_limited', 30) : answerWithToken(count))
     })
     const { retryInMs } = await events.disconnected.next()
     assert.ok(retryInMs! >= 30_000)
@@ -299,18 +299,18 @@ describe('reconnect', () => {
   })
 
   test('steps of the wall clock have no effect', async t => {
-    const real = Date.now
+    const originalNow = Date.now
     t.after(() => {
-      Date.now = real
+      Date.now = originalNow
     })
     const { server, clock, agent } = await startConnected(t)
-    const before = clock.next()
+    const nextTimerMs = clock.next()
     for (const step of [-12 * HOUR, 12 * HOUR, -50 * 365 * 24 * HOUR]) {
-      Date.now = () => real() + step
+      Date.now = () => originalNow() + step
       clock.advance(1)
       await letIoFinish(3)
     }
-    assert.equal(clock.next(), before! - 3)
+    assert.equal(clock.next(), nextTimerMs! - 3)
     assert.equal(agent.connected, true)
     assert.equal(server.exchangeCount, 1)
   })
@@ -354,21 +354,21 @@ describe('move to another node', () => {
 
   test('sends on the new connection wait for the acknowledgements of the old one', async t => {
     const { server, agent, events, clock, end } = await startConnected(t)
-    const before = [agent.send('all', 1), agent.send('all', 2)]
-    const first = (await end.frames.next()) as { id: string }
-    const second = (await end.frames.next()) as { id: string }
+    const sendsBefore = [agent.send('all', 1), agent.send('all', 2)]
+    const firstFrame = (await end.frames.next()) as { id: string }
+    const secondFrame = (await end.frames.next()) as { id: string }
     const successor = await moveAgent({ server, events, clock, end })
-    const after = agent.send('all', 3)
-    end.send({ type: 'sent', id: first.id, delivered: 1 })
-    await before[0]
+    const sendAfter = agent.send('all', 3)
+    end.send({ type: 'sent', id: firstFrame.id, delivered: 1 })
+    await sendsBefore[0]
     await letIoFinish()
     assert.equal(successor.frames.rest.length, 0)
-    end.send({ type: 'error', code: 'invalid_frame', detail: 'two', id: second.id })
-    await assert.rejects(before[1]!)
-    const third = (await successor.frames.next()) as { id: string; data: unknown }
-    assert.equal(third.data, 3)
-    successor.send({ type: 'sent', id: third.id, delivered: 1 })
-    await after
+    end.send({ type: 'error', code: 'invalid_frame', detail: 'two', id: secondFrame.id })
+    await assert.rejects(sendsBefore[1]!)
+    const thirdFrame = (await successor.frames.next()) as { id: string; data: unknown }
+    assert.equal(thirdFrame.data, 3)
+    successor.send({ type: 'sent', id: thirdFrame.id, delivered: 1 })
+    await sendAfter
   })
 
   test('sends that the old connection did not acknowledge are sent again over the new one', async t => {

@@ -90,17 +90,17 @@ describe('a request', () => {
 
   test('ends with its timeout, with its signal and with the agent', async t => {
     const { agent, clock, end } = await startConnected(t)
-    const late = agent.request('printer', 1, { timeout: 50 })
+    const timedOutRequest = agent.request('printer', 1, { timeout: 50 })
     end.send({ type: 'sent', id: (await nextSend(end)).id, delivered: 1 })
     clock.advance(49)
     clock.advance(1)
-    await assert.rejects(late, isCode('timeout'))
+    await assert.rejects(timedOutRequest, isCode('timeout'))
 
     const controller = new AbortController()
-    const aborted = agent.request('printer', 2, { signal: controller.signal })
+    const abortedRequest = agent.request('printer', 2, { signal: controller.signal })
     await nextSend(end)
     controller.abort(new Error('changed my mind'))
-    await assert.rejects(aborted, /changed my mind/)
+    await assert.rejects(abortedRequest, /changed my mind/)
     await assert.rejects(agent.request('printer', 3, { signal: controller.signal }), /changed my mind/)
 
     const closed = agent.request('printer', 4)

@@ -216,9 +216,9 @@ describe('against the real service', { concurrency: 3 }, () => {
 
     /** Advances the agent's clock to its next timer. */
     function step(): number {
-      const ms = clock.next()!
-      clock.advance(ms)
-      return ms
+      const delayMs = clock.next()!
+      clock.advance(delayMs)
+      return delayMs
     }
   })
 

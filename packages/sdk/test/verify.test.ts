@@ -175,14 +175,14 @@ describe("the issuer's keys", () => {
 
   test('are fetched once for many tokens, and once more for many unknown key ids', async () => {
     const options = { issuer, audience: `${issuer}/hub`, now, fetch: newFetch() }
-    const before = requests
+    const requestsBefore = requests
     await Promise.all(Array.from({ length: 20 }, () => verifyAgentToken(token(agentClaims()), options)))
-    assert.equal(requests, before + 1)
+    assert.equal(requests, requestsBefore + 1)
     for (let count = 0; count < 20; count++) {
-      const unknown = token(agentClaims(), { ...agentHeader, kid: `invented-${count}` })
-      await assert.rejects(verifyAgentToken(unknown, options), isInvalid)
+      const tokenOfUnknownKey = token(agentClaims(), { ...agentHeader, kid: `invented-${count}` })
+      await assert.rejects(verifyAgentToken(tokenOfUnknownKey, options), isInvalid)
     }
-    assert.ok(requests <= before + 2)
+    assert.ok(requests <= requestsBefore + 2)
   })
 
   test('of each algorithm verify its tokens, and no token under another', async () => {

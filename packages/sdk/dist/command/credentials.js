@@ -57,7 +57,7 @@ export function createCredentials(folder = configFolder()) {
             throw fileError(`cannot be written: ${error.message}`);
         }
     }
-    function fileError(why) {
-        return new KeywayError('invalid_configuration', `${path} ${why}`);
+    function fileError(problem) {
+        return new KeywayError('invalid_configuration', `${path} ${problem}`);
     }
 }

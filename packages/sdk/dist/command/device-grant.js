@@ -67,8 +67,10 @@ function expiredError() {
     return new KeywayError('timeout', 'Nobody approved within ten minutes. Start again.');
 }
 function refusedError(body, status) {
-    const why = body.error_description ?? body.error ?? `status ${status}`;
-    return new KeywayError(status === 404 ? 'not_found' : 'refused', `The service refused: ${why}`, { status });
+    const reason = body.error_description ?? body.error ?? `status ${status}`;
+    return new KeywayError(status === 404 ? 'not_found' : 'refused', `The service refused: ${reason}`, {
+        status,
+    });
 }
 /** Sends a form to an OAuth endpoint. @throws KeywayError, retryable if there was no answer */
 async function postForm(url, fields) {

@@ -5,12 +5,12 @@ import { type UsageRange, usageQuery } from './usage.ts'
 
 export interface CreateApiKey {
   name?: string | undefined
-  /** The key's scopes. Omitted or empty: unrestricted, everything that the owner may do with a key. */
+  /** The key's scopes. If omitted or empty, the key may do everything that its owner may do with a key. */
   scopes?: string[] | undefined
-  /** RFC 3339 with a zone. Omitted: never expires. */
+  /** When the key expires (RFC 3339 with a zone). If omitted, it never does. */
   expires_at?: string | undefined
   app_id?: string | undefined
-  /** CIDRs from which the key may be used. Omitted or empty: any address. */
+  /** CIDRs from which the key may be used. If omitted or empty, it may be used from any address. */
   allowed_networks?: string[] | undefined
   /** An id of your own, for example of a customer, at most 128 characters. */
   external_id?: string | undefined

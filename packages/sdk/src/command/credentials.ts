@@ -70,7 +70,7 @@ export function createCredentials(folder: string = configFolder()) {
     }
   }
 
-  function fileError(why: string): KeywayError {
-    return new KeywayError('invalid_configuration', `${path} ${why}`)
+  function fileError(problem: string): KeywayError {
+    return new KeywayError('invalid_configuration', `${path} ${problem}`)
   }
 }

@@ -91,8 +91,10 @@ interface OAuthAnswer {
 }
 
 function refusedError(body: OAuthAnswer, status: number): KeywayError {
-  const why = body.error_description ?? body.error ?? `status ${status}`
-  return new KeywayError(status === 404 ? 'not_found' : 'refused', `The service refused: ${why}`, { status })
+  const reason = body.error_description ?? body.error ?? `status ${status}`
+  return new KeywayError(status === 404 ? 'not_found' : 'refused', `The service refused: ${reason}`, {
+    status,
+  })
 }
 
 /** Sends a form to an OAuth endpoint. @throws KeywayError, retryable if there was no answer */

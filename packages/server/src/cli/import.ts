@@ -154,8 +154,8 @@ function errorAtLine(
   return line ? lineError(line.number, message!, counts) : error
 }
 
-function lineError(number: number, why: string, { imported }: { imported: number }): OperatorError {
+function lineError(number: number, reason: string, { imported }: { imported: number }): OperatorError {
   return new OperatorError(
-    `Line ${number}: ${why} (${imported} imported before; mend the line and run the command again)`,
+    `Line ${number}: ${reason} (${imported} imported before; mend the line and run the command again)`,
   )
 }

@@ -73,7 +73,7 @@ export interface Config {
   hubMaxConnections: number
   /** Deliveries that one user may cause on one node in a second. */
   hubDeliveries: number
-  /** MiB of these deliveries in a second. */
+  /** MiB that these deliveries may have in a second. */
   hubDeliveryMib: number
   metricsPort: number | null
   /** The Bearer token of scrapers; null if none is required. */

@@ -8,8 +8,8 @@ export function configurationDocument(): string {
       ...(setting.secret ? [`${name}_FILE`] : []),
       ...(setting.alias ? [setting.alias] : []),
     ]
-    const standard = setting.defaultMeaning ?? `\`${setting.default}\``
-    return `| ${names.map(each => `\`${each}\``).join(', ')} | ${standard} | ${setting.meaning} | \`${setting.example}\` |`
+    const defaultText = setting.defaultMeaning ?? `\`${setting.default}\``
+    return `| ${names.map(variable => `\`${variable}\``).join(', ')} | ${defaultText} | ${setting.meaning} | \`${setting.example}\` |`
   })
   return `${INTRODUCTION}\n\n| Variable | Default | Meaning | Example |\n|---|---|---|---|\n${rows.join('\n')}\n`
 }

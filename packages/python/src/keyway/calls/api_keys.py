@@ -36,9 +36,9 @@ class ApiKeyCalls:
     ) -> CreatedApiKey:
         """The only answer that contains the key itself. Not retried: it could create two keys.
 
-        :param scopes: omitted or empty: everything that the owner may do with a key
-        :param expires_at: RFC 3339 with a zone. Omitted: never expires
-        :param allowed_networks: CIDRs. Omitted or empty: from anywhere
+        :param scopes: if omitted or empty, the key may do everything that its owner may do with a key
+        :param expires_at: RFC 3339 with a zone. If omitted, the key never expires
+        :param allowed_networks: CIDRs. If omitted or empty, the key may be used from any address
         :param external_id: an id of your own, for example of a customer, at most 128 characters
         """
         body = without_none(
