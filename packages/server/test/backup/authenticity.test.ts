@@ -36,13 +36,17 @@ async function backUp(engine: EngineName, t: TestContext) {
 }
 
 /**
- * Expects one line and status 1. A later successful restore shows that nothing was written, since it needs an empty
- * database.
+ * Expects that the command fails with status 1 and prints one line. That it wrote nothing is shown by a later restore,
+ * which succeeds only into an empty database.
  */
-async function refused(settings: Record<string, string>, because: RegExp, ...words: string[]): Promise<void> {
+async function expectRefusal(
+  settings: Record<string, string>,
+  expected: RegExp,
+  ...words: string[]
+): Promise<void> {
   const { status, err } = await keyway(settings, ...words)
   assert.equal(status, 1, `${words.join(' ')}: ${err}`)
-  assert.match(err, because)
+  assert.match(err, expected)
   assert.equal(err.trim().split('\n').length, 1, err)
 }
 
@@ -50,9 +54,9 @@ forEachEngine(engine => {
   describe('a restore is refused and writes nothing', () => {
     test('from a backup with a changed, added, removed or reordered row, or with another file name', async t => {
       const { file, target } = await backUp(engine, t)
-      const forged = (change: (lines: string[]) => string[]) => changeBackup(file, file, change)
-      const genuine = `${file}.genuine`
-      copyFileSync(file, genuine)
+      const forgeBackup = (change: (lines: string[]) => string[]) => changeBackup(file, file, change)
+      const genuineCopy = `${file}.genuine`
+      copyFileSync(file, genuineCopy)
       const changes: ((lines: string[]) => string[])[] = [
         lines => lines.map(line => line.replace('"role":"user"', '"role":"admin"')),
         lines => [...lines.slice(0, -1), lines[1]!.replace(/"id":"[^"]*"/, '"id":"0"'), lines.at(-1)!],
@@ -61,84 +65,93 @@ forEachEngine(engine => {
         lines => [lines[0]!.replace(/"created_at":\d+/, '"created_at":1'), ...lines.slice(1)],
       ]
       for (const change of changes) {
-        forged(change)
-        await refused(target, /was modified/, 'restore', file)
-        copyFileSync(genuine, file)
+        forgeBackup(change)
+        await expectRefusal(target, /was modified/, 'restore', file)
+        copyFileSync(genuineCopy, file)
       }
-      const newer = file.replace('monday', 'tuesday')
-      copyFileSync(genuine, newer)
-      await refused(target, /tuesday.keyway was written as "monday.keyway" at/, 'restore', newer)
-      await refused(
+      const renamedFile = file.replace('monday', 'tuesday')
+      copyFileSync(genuineCopy, renamedFile)
+      await expectRefusal(target, /tuesday.keyway was written as "monday.keyway" at/, 'restore', renamedFile)
+      await expectRefusal(
         { ...target, KEYWAY_SECRET: OTHER_SECRET },
         /with the secret \w{8}, but KEYWAY_SECRET has \w{8}\./,
         'restore',
         file,
       )
-      const rotated = { ...target, KEYWAY_SECRET: `${OTHER_SECRET},${NODE_SECRET}` }
-      assert.match(await done(keyway(rotated, 'restore', file)), /1 users/)
+      const targetWithBothSecrets = { ...target, KEYWAY_SECRET: `${OTHER_SECRET},${NODE_SECRET}` }
+      assert.match(await done(keyway(targetWithBothSecrets, 'restore', file)), /1 users/)
     })
 
     test('from a journal with a forged, changed, moved or missing line or file', async t => {
       const { ann, file, target, journal, instance } = await backUp(engine, t)
-      const promoted = {
+      const promotion = {
         type: 'user',
         at: Date.now(),
         id: ann.user.id,
         status: 'active',
         role: 'admin',
       } as const
-      const earlier = await writeJournal(journal, instance, [
+      const earlierFile = await writeJournal(journal, instance, [
         { type: 'session', at: Date.now(), id: 'a', ended_by: 'logout' },
         { type: 'session', at: Date.now(), id: 'b', ended_by: 'logout' },
       ])
       await writeJournal(journal, instance, [
         { type: 'session', at: Date.now(), id: 'c', ended_by: 'logout' },
       ])
-      const path = join(journal, earlier)
+      const path = join(journal, earlierFile)
       const lines = linesOf(path)
-      const [head = '', first = '', second = '', closed = ''] = lines
-      const [other = ''] = namesIn(journal).filter(name => name !== earlier)
-      const foreign = linesOf(join(journal, other)).at(-1)!
+      const [head = '', first = '', second = '', closingLine = ''] = lines
+      const [laterFile = ''] = namesIn(journal).filter(name => name !== earlierFile)
+      const foreignLine = linesOf(join(journal, laterFile)).at(-1)!
 
-      const restore = ['restore', file, '--journal', journal]
-      const withLines = async (text: string, because: RegExp) => {
+      const restoreArgs = ['restore', file, '--journal', journal]
+      const expectRefusedText = async (text: string, expected: RegExp) => {
         writeFileSync(path, text)
-        await refused(target, because, ...restore)
+        await expectRefusal(target, expected, ...restoreArgs)
         writeFileSync(path, lines.join(''))
       }
-      const wrong = /has a wrong MAC/
-      await withLines(`${lines.join('')}${JSON.stringify(promoted)}\n`, /Line 5 .* has no MAC/)
-      await withLines([head, first.replace('"a"', '"x"'), second, closed].join(''), wrong)
-      await withLines([head, second, closed].join(''), wrong)
-      await withLines([head, second, first, closed].join(''), wrong)
-      await withLines([head, first, foreign].join(''), wrong)
-      await withLines([first, second].join(''), wrong)
-      await withLines([head, first].join(''), /incomplete: .* is truncated/)
-      await withLines(`${head}${first}${'x'.repeat(5000)}`, /incomplete: .* is truncated/)
-      await withLines(`${head}${'x'.repeat(100_000)}\n`, /Line 2 .* is too long/)
+      const wrongMac = /has a wrong MAC/
+      await expectRefusedText(`${lines.join('')}${JSON.stringify(promotion)}\n`, /Line 5 .* has no MAC/)
+      await expectRefusedText([head, first.replace('"a"', '"x"'), second, closingLine].join(''), wrongMac)
+      await expectRefusedText([head, second, closingLine].join(''), wrongMac)
+      await expectRefusedText([head, second, first, closingLine].join(''), wrongMac)
+      await expectRefusedText([head, first, foreignLine].join(''), wrongMac)
+      await expectRefusedText([first, second].join(''), wrongMac)
+      await expectRefusedText([head, first].join(''), /incomplete: .* is truncated/)
+      await expectRefusedText(`${head}${first}${'x'.repeat(5000)}`, /incomplete: .* is truncated/)
+      await expectRefusedText(`${head}${'x'.repeat(100_000)}\n`, /Line 2 .* is too long/)
 
-      const elsewhere = join(journal, '..', earlier)
-      renameSync(path, elsewhere)
-      await refused(target, /incomplete: .* is missing/, ...restore)
-      renameSync(elsewhere, join(journal, `2030-01-01-000000000000.v2.ndjson`))
-      await refused(target, /has another name here/, ...restore)
+      const movedPath = join(journal, '..', earlierFile)
+      renameSync(path, movedPath)
+      await expectRefusal(target, /incomplete: .* is missing/, ...restoreArgs)
+      renameSync(movedPath, join(journal, `2030-01-01-000000000000.v2.ndjson`))
+      await expectRefusal(target, /has another name here/, ...restoreArgs)
       renameSync(join(journal, `2030-01-01-000000000000.v2.ndjson`), path)
 
-      const theirs = await writeJournal(journal, '0123456789abcdef', [promoted])
-      await refused(target, /of another service \(0123456789abcdef/, ...restore)
-      rmSync(join(journal, theirs))
+      const fileOfOtherService = await writeJournal(journal, '0123456789abcdef', [promotion])
+      await expectRefusal(target, /of another service \(0123456789abcdef/, ...restoreArgs)
+      rmSync(join(journal, fileOfOtherService))
       const secrets = createSecrets([Buffer.from(OTHER_SECRET, 'base64')])
-      const sealed = await writeJournal(journal, instance, [promoted], secrets)
-      await refused(target, /was written with the secret \w{8}, but KEYWAY_SECRET has \w{8}/, ...restore)
-      rmSync(join(journal, sealed))
-      assert.match(await done(keyway(target, ...restore)), /Restored 1 users/)
+      const fileOfOtherSecret = await writeJournal(journal, instance, [promotion], secrets)
+      await expectRefusal(
+        target,
+        /was written with the secret \w{8}, but KEYWAY_SECRET has \w{8}/,
+        ...restoreArgs,
+      )
+      rmSync(join(journal, fileOfOtherSecret))
+      assert.match(await done(keyway(target, ...restoreArgs)), /Restored 1 users/)
     })
 
     test('from files of versions that wrote no MACs, unless --unauthenticated accepts them', async t => {
       const { ann, file, target, journal } = await backUp(engine, t)
-      const old = join(file, '..', 'old.keyway')
-      toOldBackup(file, old)
-      await refused(target, /not authenticated\. --unauthenticated .* administrators/, 'restore', old)
+      const oldBackup = join(file, '..', 'old.keyway')
+      toOldBackup(file, oldBackup)
+      await expectRefusal(
+        target,
+        /not authenticated\. --unauthenticated .* administrators/,
+        'restore',
+        oldBackup,
+      )
       const folder = join(journal, 'old')
       mkdirSync(folder)
       const today = new Date().toISOString().slice(0, 10)
@@ -146,10 +159,12 @@ forEachEngine(engine => {
         { type: 'opened', at: 1 },
         { type: 'user', at: Date.now(), id: ann.user.id, status: 'suspended' },
       ])
-      const words = ['restore', file, '--journal', folder]
-      await refused(target, /not authenticated\. .* --unauthenticated/, ...words)
-      const told = await done(keyway(target, 'restore', old, '--journal', folder, '--unauthenticated'))
-      assert.match(told, /Files without a MAC were accepted: check accounts/)
+      const restoreArgs = ['restore', file, '--journal', folder]
+      await expectRefusal(target, /not authenticated\. .* --unauthenticated/, ...restoreArgs)
+      const output = await done(
+        keyway(target, 'restore', oldBackup, '--journal', folder, '--unauthenticated'),
+      )
+      assert.match(output, /Files without a MAC were accepted: check accounts/)
       const { data: users } = JSON.parse(await done(keyway(target, 'users', 'list', '--json')))
       assert.deepEqual(
         users.map((user: { status: string }) => user.status),
@@ -163,10 +178,10 @@ forEachEngine(engine => {
       const settings = await freshSettings(engine, t)
       const links = createPrintedLinks()
       const node = await startNode(t, settings, links)
-      const leaked = await registerShop(node)
+      const replacedSecret = await registerShop(node)
       const ann = await signIn(node.origin, links, 'ann@example.com')
       const { apps, users } = node.services
-      const removed = await apps.register({
+      const removedApp = await apps.register({
         id: 'removed',
         name: 'Removed',
         audience: 'https://removed.example.com',
@@ -191,10 +206,10 @@ forEachEngine(engine => {
             headers: basic('shop', secret),
           })
         ).status
-      assert.deepEqual(await Promise.all([leaked, ...secrets].map(introspect)), [401, 200, 200])
-      const back = restored.services.apps
-      assert.equal(await back.authenticate('removed', removed.secret!), null)
-      assert.ok(!(await back.list()).some(({ id }) => id === 'removed'))
+      assert.deepEqual(await Promise.all([replacedSecret, ...secrets].map(introspect)), [401, 200, 200])
+      const restoredApps = restored.services.apps
+      assert.equal(await restoredApps.authenticate('removed', removedApp.secret!), null)
+      assert.ok(!(await restoredApps.list()).some(({ id }) => id === 'removed'))
       assert.equal((await restored.services.users.get(ann.user.id))!.role, 'user')
       assert.deepEqual(
         { ...report.journal, applied: 0 },
@@ -204,9 +219,9 @@ forEachEngine(engine => {
       const name = namesIn(journal).at(-1)!
       const path = join(journal, name)
       truncateSync(path, linesOf(path).slice(0, -2).join('').length)
-      const again = await freshSettings(engine, t)
-      const told = await done(keyway(again, 'restore', file, '--journal', journal))
-      assert.match(told, /Without a closing line: .*truncated/)
+      const secondTarget = await freshSettings(engine, t)
+      const output = await done(keyway(secondTarget, 'restore', file, '--journal', journal))
+      assert.match(output, /Without a closing line: .*truncated/)
     })
 
     test('restores no withdrawn consent, but one that was given later', async t => {
@@ -224,31 +239,31 @@ forEachEngine(engine => {
       for (const id of ['again', 'later']) await giveConsent(node, ann.user.id, id)
       const consentOf = (of: typeof node) => (id: string) =>
         of.services.storage.store.consents.find(ann.user.id, id)
-      const given = await Promise.all(['withdrawn', 'again', 'later'].map(consentOf(node)))
-      assert.notEqual(given[0]!.revokedAt, null)
+      const consentsBefore = await Promise.all(['withdrawn', 'again', 'later'].map(consentOf(node)))
+      assert.notEqual(consentsBefore[0]!.revokedAt, null)
       await node.close()
 
       const target = await freshSettings(engine, t)
       await done(keyway(target, 'restore', file, '--journal', settings.KEYWAY_JOURNAL_DIR!))
       const restored = await startNode(t, target, links)
-      const kept = await Promise.all(['withdrawn', 'again', 'later'].map(consentOf(restored)))
-      assert.deepEqual(kept, given)
+      const restoredConsents = await Promise.all(['withdrawn', 'again', 'later'].map(consentOf(restored)))
+      assert.deepEqual(restoredConsents, consentsBefore)
     })
   })
 })
 
 test('refuses a forged line, and files without MACs unless --unauthenticated is given', async t => {
   const { settings, ann, journal, instance } = await backUp('sqlite', t)
-  const suspended = { type: 'user', at: Date.now(), id: ann.user.id, status: 'suspended' } as const
+  const suspension = { type: 'user', at: Date.now(), id: ann.user.id, status: 'suspended' } as const
   const [name = ''] = namesIn(journal)
-  appendFileSync(join(journal, name), `${JSON.stringify(suspended)}\n`)
+  appendFileSync(join(journal, name), `${JSON.stringify(suspension)}\n`)
   const { status, err } = await keyway(settings, 'journal', 'replay')
   assert.deepEqual([status, /has no MAC\. Nothing was changed/.test(err)], [1, true], err)
 
   const folder = join(journal, 'old')
   mkdirSync(folder)
-  writeOldJournal(folder, '2020-01-01', [{ type: 'opened', at: 1, instance }, suspended])
-  const words = ['journal', 'replay', '--journal', folder]
-  assert.match((await keyway(settings, ...words)).err, /not authenticated/)
-  assert.match(await done(keyway(settings, ...words, '--unauthenticated')), /1 were missing/)
+  writeOldJournal(folder, '2020-01-01', [{ type: 'opened', at: 1, instance }, suspension])
+  const replayArgs = ['journal', 'replay', '--journal', folder]
+  assert.match((await keyway(settings, ...replayArgs)).err, /not authenticated/)
+  assert.match(await done(keyway(settings, ...replayArgs, '--unauthenticated')), /1 were missing/)
 })

@@ -16,7 +16,7 @@ export async function freshSettings(engine: EngineName, t: TestContext): Promise
   return engine === 'sqlite' ? settings : { ...settings, KEYWAY_DATABASE_URL: await freshPostgres(t) }
 }
 
-/** Settings with a new folder and a journal in it. */
+/** Settings with a new data folder, and a folder for the journal in it. */
 export function settingsOfFolder(t: TestContext): Record<string, string> {
   const folder = temporaryFolder()
   t.after(folder.remove)
@@ -31,7 +31,7 @@ export async function registerShop({ services }: TestNode): Promise<string> {
   return (await apps.newSecret('shop')).secret
 }
 
-/** Gives an app a consent as the consent page does. */
+/** Records that a user consented to an app, as the consent page does. */
 export async function giveConsent({ services }: TestNode, userId: string, appId: string): Promise<void> {
   const grantedAt = services.clock.now()
   const consent = { id: newId(grantedAt), userId, appId, scopes: ['openid'], grantedAt }
@@ -43,18 +43,18 @@ export function charge(
   origin: string,
   secret: string,
   userId: string,
-  key: string,
+  idempotencyKey: string,
   amount = '0.10',
   keyId?: string,
 ) {
   return call(origin, 'POST', '/v1/charges', {
     body: { user_id: userId, amount, description: 'a test', ...(keyId && { key_id: keyId }) },
-    headers: { ...basic('shop', secret), 'Idempotency-Key': key },
+    headers: { ...basic('shop', secret), 'Idempotency-Key': idempotencyKey },
   })
 }
 
 /** Runs `keyway journal replay` in this process on open services. */
-export async function replayHere(services: Services, journal: string, dryRun = false) {
+export async function replayInProcess(services: Services, journal: string, dryRun = false) {
   const command = await loadCommand('journal replay')
   const answer: { data: ReplayAnswer | null; text: string } = { data: null, text: '' }
   const status = await command.run({

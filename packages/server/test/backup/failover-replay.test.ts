@@ -11,7 +11,7 @@ import { done, keyway } from '../support/command-line.ts'
 import { postgresMissing } from '../support/engines.ts'
 import { call, exchange, signIn, startNode, verifyLink } from '../support/nodes.ts'
 import { until } from '../support/patience.ts'
-import { charge, giveConsent, type ReplayAnswer, replayHere, settingsOfFolder } from './commands.ts'
+import { charge, giveConsent, type ReplayAnswer, replayInProcess, settingsOfFolder } from './commands.ts'
 import { namesIn, writeJournal } from './files.ts'
 import { connect, loseLastTransactions, me, rowsOf } from './lost-transactions.ts'
 import type { Loss } from './rewind.ts'
@@ -23,40 +23,55 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
   describe(`after ${loss}`, { skip }, () => {
     test('journal replay re-applies lost endings and closes connections on every node, and repeating it changes nothing', async t => {
       const lostState = await loseLastTransactions(loss, t)
-      const { settings, ann, keys, bob, cat, dan, eve, unused, invitation, links, secret, leaked, lost } =
-        lostState
+      const {
+        settings,
+        ann,
+        keys,
+        bob,
+        cat,
+        dan,
+        eve,
+        unused,
+        invitation,
+        links,
+        secret,
+        replacedSecret,
+        beforeLoss,
+      } = lostState
       const journal = settings.KEYWAY_JOURNAL_DIR!
       const nodes = [await startNode(t, settings, links)]
       if (loss !== SQLITE) nodes.push(await startNode(t, settings, links))
       const { origin, services } = nodes[0]!
       const token = ann.access_token
 
-      // The lost revocations are undone before the replay.
-      const revived = [keys.revoked, keys.elsewhere, bob.key, cat.key]
-      const dying = await Promise.all(nodes.flatMap(node => revived.map(key => connect(node, key))))
-      const living = await Promise.all(nodes.map(node => connect(node, keys.untouched)))
+      // Before the replay nothing of the lost changes is in effect.
+      const revivedKeys = [keys.revoked, keys.networkRestricted, bob.key, cat.key]
+      const closingConnections = await Promise.all(
+        nodes.flatMap(node => revivedKeys.map(key => connect(node, key))),
+      )
+      const keptConnections = await Promise.all(nodes.map(node => connect(node, keys.untouched)))
       assert.equal((await me(origin, dan.access_token)).status, 200)
       const { consents } = services.storage.store
       assert.equal((await consents.find(ann.user.id, 'shop'))!.revokedAt, null)
-      assert.equal((await services.apps.authenticate('press', leaked))?.id, 'press')
+      assert.equal((await services.apps.authenticate('press', replacedSecret))?.id, 'press')
       assert.equal((await services.users.get(dan.user.id))!.role, 'admin')
 
-      const stood = await rowsOf(settings)
-      const { data: planned } = await replayHere(services, journal, true)
-      assert.deepEqual(await rowsOf(settings), stood, 'a dry run changes nothing')
-      const replayed = JSON.parse(await done(keyway(settings, 'journal', 'replay', '--json')))
-      assert.deepEqual({ ...planned, dry_run: false }, replayed, 'and tells what the run then does')
-      assert.deepEqual(replayed.left, [])
-      assert.deepEqual(replayedOf(replayed), {
+      const rowsBefore = await rowsOf(settings)
+      const { data: planned } = await replayInProcess(services, journal, true)
+      assert.deepEqual(await rowsOf(settings), rowsBefore, 'a dry run changes nothing')
+      const report = JSON.parse(await done(keyway(settings, 'journal', 'replay', '--json')))
+      assert.deepEqual({ ...planned, dry_run: false }, report, 'and reports what the run then does')
+      assert.deepEqual(report.left, [])
+      assert.deepEqual(replayedOf(report), {
         roles: 1,
         deletions: 2, // One request and one cancellation.
-        app_secrets: 2, // of the one whose secret was replaced, and of the one that was removed
+        app_secrets: 2, // Of the app whose secret was replaced, and of the app that was removed.
         consents: 1,
         policies: 1,
         invitations: 1,
-        api_keys: 4, // revoked, rotated, from elsewhere, and of the account that was deleted
+        api_keys: 4, // One revoked, one rotated, one with restricted networks, and one of the deleted account.
         users: 2,
-        sessions: 3, // that one, and those of the accounts
+        sessions: 3, // One that was logged out, and those of the suspended and of the deleted account.
         magic_links: 1,
         charge_authorizations: 1,
         ledger_entries: 2,
@@ -68,17 +83,17 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
           'the policies are back',
           () => each.services.policies.current().defaultKeyLifetimeDays === 7,
         )
-      const codes = await Promise.all(dying.map(async ({ closed }) => (await closed).code))
+      const codes = await Promise.all(closingConnections.map(async ({ closed }) => (await closed).code))
       assert.deepEqual(
         codes,
         nodes.flatMap(() => [4410, 4403, 4403, 4410]),
       )
-      for (const { socket } of living) {
+      for (const { socket } of keptConnections) {
         assert.equal(socket.readyState, socket.OPEN)
         socket.terminate()
       }
       const refusals = await Promise.all(
-        revived.map(async ({ key }) => (await exchange(origin, key)).body.code),
+        revivedKeys.map(async ({ key }) => (await exchange(origin, key)).body.code),
       )
       assert.deepEqual(refusals, [
         'api_key_revoked',
@@ -90,62 +105,73 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
       assert.notEqual((await services.storage.store.invitations.find(invitation))!.revokedAt, null)
       assert.equal((await verifyLink(origin, 'dan@example.com', unused)).body.code, 'magic_link_used')
 
-      assert.equal(await services.apps.authenticate('press', leaked), null)
+      assert.equal(await services.apps.authenticate('press', replacedSecret), null)
       assert.ok(!(await services.apps.list()).some(({ id }) => id === 'wire'))
       assert.equal((await services.users.get(dan.user.id))!.role, 'user')
 
       // All changes have their original times.
       const account = (await me(origin, token)).body
       assert.equal(account.balance.amount, '1.80')
-      assert.deepEqual(account.charge_authorizations, lost.account.charge_authorizations)
-      assert.equal(account.deletes_at, lost.account.deletes_at)
+      assert.deepEqual(account.charge_authorizations, beforeLoss.account.charge_authorizations)
+      assert.equal(account.deletes_at, beforeLoss.account.deletes_at)
       assert.equal((await services.users.get(eve.user.id))!.deletesAt, null)
-      assert.deepEqual(await consents.find(ann.user.id, 'shop'), lost.consent)
+      assert.deepEqual(await consents.find(ann.user.id, 'shop'), beforeLoss.consent)
       const ledger = await call(origin, 'GET', '/v1/me/ledger', { token })
-      assert.deepEqual(ledger.body.data, lost.ledger)
-      const spent = await services.storage.store.billing.spentOf([keys.untouched.id])
-      assert.equal(spent.get(keys.untouched.id)?.daySpent, MICROS_PER_DOLLAR / 10)
-      const again = await charge(origin, secret, ann.user.id, 'lost-charge-0', '0.10', keys.untouched.id)
-      assert.deepEqual(again.body, lost.charged, 'an app that repeats its charge gets the same entry')
-      const revoked = await call(origin, 'GET', `/v1/api-keys/${keys.revoked.id}`, { token })
-      assert.equal(revoked.body.revoked_at, lost.revokedAt)
-      const rotated = await call(origin, 'GET', `/v1/api-keys/${keys.rotated.id}`, { token })
-      assert.equal(rotated.body.expires_at, lost.expiresAt)
+      assert.deepEqual(ledger.body.data, beforeLoss.ledger)
+      const spentOfKeys = await services.storage.store.billing.spentOf([keys.untouched.id])
+      assert.equal(spentOfKeys.get(keys.untouched.id)?.daySpent, MICROS_PER_DOLLAR / 10)
+      const repeatedCharge = await charge(
+        origin,
+        secret,
+        ann.user.id,
+        'lost-charge-0',
+        '0.10',
+        keys.untouched.id,
+      )
+      assert.deepEqual(
+        repeatedCharge.body,
+        beforeLoss.charged,
+        'an app that repeats its charge gets the same entry',
+      )
+      const revokedKey = await call(origin, 'GET', `/v1/api-keys/${keys.revoked.id}`, { token })
+      assert.equal(revokedKey.body.revoked_at, beforeLoss.revokedAt)
+      const rotatedKey = await call(origin, 'GET', `/v1/api-keys/${keys.rotated.id}`, { token })
+      assert.equal(rotatedKey.body.expires_at, beforeLoss.expiresAt)
       const fay = await signIn(origin, links, 'fay@example.com')
-      const hers = (await me(origin, fay.access_token)).body
-      assert.equal(hers.balance.amount, '0.00', 'her address had its credit')
+      const faysAccount = (await me(origin, fay.access_token)).body
+      assert.equal(faysAccount.balance.amount, '0.00', 'her address got its trial credit in the lost time')
 
-      const ended = await rowsOf(settings)
-      const twice = await replayHere(services, journal)
-      assert.match(twice.text, /The database has all of them/)
-      assert.deepEqual(await rowsOf(settings), ended)
+      const rowsAfter = await rowsOf(settings)
+      const secondReplay = await replayInProcess(services, journal)
+      assert.match(secondReplay.text, /The database has all of them/)
+      assert.deepEqual(await rowsOf(settings), rowsAfter)
     })
   })
 }
 
 for (const loss of [SQLITE, 'a PostgreSQL snapshot'] satisfies Loss[]) {
   const skip = loss !== SQLITE && postgresMissing()
-  describe(`with new changes after ${loss} came back`, { skip }, () => {
+  describe(`with new changes since ${loss} was restored`, { skip }, () => {
     test('two concurrent replays overwrite no newer change, and report what the operator must decide', async t => {
-      const lost = await loseLastTransactions(loss, t)
-      const { ann, keys, bob, secret } = lost
+      const lostState = await loseLastTransactions(loss, t)
+      const { ann, keys, bob, secret } = lostState
       const token = ann.access_token
-      const journal = lost.settings.KEYWAY_JOURNAL_DIR!
+      const journal = lostState.settings.KEYWAY_JOURNAL_DIR!
       // Further changes go to a new journal, which is not replayed.
-      const settings = { ...lost.settings, KEYWAY_JOURNAL_DIR: join(journal, '..', 'newer') }
+      const settings = { ...lostState.settings, KEYWAY_JOURNAL_DIR: join(journal, '..', 'newer') }
       const node = await startNode(t, settings)
       const { origin, services } = node
       await services.users.suspend(bob.user.id, BY_COMMAND_LINE)
       await services.users.activate(bob.user.id, BY_COMMAND_LINE)
-      const authorization = '/v1/me/charge-authorizations/console'
-      await call(origin, 'DELETE', authorization, { token })
-      await call(origin, 'PUT', authorization, { token })
+      const authorizationPath = '/v1/me/charge-authorizations/console'
+      await call(origin, 'DELETE', authorizationPath, { token })
+      await call(origin, 'PUT', authorizationPath, { token })
       await call(origin, 'DELETE', '/v1/consents/shop', { token })
       await giveConsent(node, ann.user.id, 'shop')
       const networks = { allowed_networks: ['127.0.0.0/8', '::1/128'] }
-      await call(origin, 'PATCH', `/v1/api-keys/${keys.elsewhere.id}`, { token, body: networks })
+      await call(origin, 'PATCH', `/v1/api-keys/${keys.networkRestricted.id}`, { token, body: networks })
       assert.equal((await charge(origin, secret, ann.user.id, 'newer-charge', '1.85')).status, 201)
-      const longAgo = {
+      const oldEntry = {
         type: 'api_key' as const,
         at: Date.parse('2020-01-01T00:00:00Z'),
         id: keys.untouched.id,
@@ -153,11 +179,14 @@ for (const loss of [SQLITE, 'a PostgreSQL snapshot'] satisfies Loss[]) {
         expires_at: null,
         allowed_networks: ['192.0.2.0/24'],
       }
-      await writeJournal(journal, services.instance, [longAgo])
+      await writeJournal(journal, services.instance, [oldEntry])
 
-      const both = await Promise.all([replayHere(services, journal), replayHere(services, journal)])
-      for (const { status, data, text } of both) {
-        assert.equal(status, 1, 'something is left')
+      const replays = await Promise.all([
+        replayInProcess(services, journal),
+        replayInProcess(services, journal),
+      ])
+      for (const { status, data, text } of replays) {
+        assert.equal(status, 1, 'something is left for the operator to decide')
         assert.deepEqual(
           data.left.map(({ kind, reason }) => [kind, reason]),
           [
@@ -168,15 +197,23 @@ for (const loss of [SQLITE, 'a PostgreSQL snapshot'] satisfies Loss[]) {
         assert.equal(data.left[0]!.id, keys.untouched.id)
         assert.match(text, /Left: the ledger entry .* balance no longer covers it/)
       }
-      const [one, other] = both.map(({ data }) => replayedOf(data))
-      assert.equal(one!.api_keys! + other!.api_keys!, 3)
-      assert.equal(one!.sessions! + other!.sessions!, 2, 'the session of bob was ended by his suspension')
-      assert.equal(one!.ledger_entries! + other!.ledger_entries!, 1, 'one of two charges is covered')
-      assert.equal(both[0].data.counts.charge_authorizations.standing, 1)
-      assert.equal(both[0].data.counts.consents.standing, 1)
+      const [firstReplayed, secondReplayed] = replays.map(({ data }) => replayedOf(data))
+      assert.equal(firstReplayed!.api_keys! + secondReplayed!.api_keys!, 3)
+      assert.equal(
+        firstReplayed!.sessions! + secondReplayed!.sessions!,
+        2,
+        'the session of bob was ended by his suspension',
+      )
+      assert.equal(
+        firstReplayed!.ledger_entries! + secondReplayed!.ledger_entries!,
+        1,
+        'one of two charges is covered',
+      )
+      assert.equal(replays[0].data.counts.charge_authorizations.standing, 1)
+      assert.equal(replays[0].data.counts.consents.standing, 1)
 
       const codes = await Promise.all(
-        [keys.revoked, bob.key, keys.elsewhere, keys.untouched].map(
+        [keys.revoked, bob.key, keys.networkRestricted, keys.untouched].map(
           async ({ key }) => (await exchange(origin, key)).body.code ?? 'works',
         ),
       )
@@ -196,48 +233,48 @@ describe('a replay is refused and changes nothing', () => {
     const journal = settings.KEYWAY_JOURNAL_DIR!
     const folder = join(journal, 'other')
     mkdirSync(folder)
-    const refused = (because: RegExp, at = folder) =>
-      assert.rejects(replayHere(services, at), (error: Error) => {
+    const expectRefusal = (expected: RegExp, path = folder) =>
+      assert.rejects(replayInProcess(services, path), (error: Error) => {
         assert.ok(error instanceof OperatorError)
-        assert.match(error.message, because)
+        assert.match(error.message, expected)
         return true
       })
-    await refused(/no journal in .* KEYWAY_JOURNAL_DIR/)
-    await refused(/cannot be read \(ENOENT\).*KEYWAY_JOURNAL_DIR/, join(journal, 'nowhere'))
-    const said = await keyway(settings, 'journal', 'replay', '--journal', folder)
-    assert.deepEqual([said.status, said.err.trim().split('\n').length], [1, 1])
+    await expectRefusal(/no journal in .* KEYWAY_JOURNAL_DIR/)
+    await expectRefusal(/cannot be read \(ENOENT\).*KEYWAY_JOURNAL_DIR/, join(journal, 'nowhere'))
+    const refusedCommand = await keyway(settings, 'journal', 'replay', '--journal', folder)
+    assert.deepEqual([refusedCommand.status, refusedCommand.err.trim().split('\n').length], [1, 1])
 
-    const write = async (entry: object, instance = services.instance) => {
+    const writeEntry = async (entry: object, instance = services.instance) => {
       for (const name of namesIn(folder)) rmSync(join(folder, name))
       await writeJournal(folder, instance, [entry as JournalEntry])
     }
-    await write([])
-    await refused(/^Line 2 of .*not a journal entry.*Nothing was changed/)
-    await write({ type: 'user', at: 1, id: '0' })
-    await refused(/^Line 2 of .*"user" without a valid "status"/)
-    await write({ type: 'robot', at: 1 })
-    await refused(/"robot", which this version does not know/)
-    await write({ type: 'user', at: 1, id: '0', status: 'active' }, '0123456789abcdef')
-    await refused(/of another service \(0123456789abcdef; this one is \w{16}\)/)
+    await writeEntry([])
+    await expectRefusal(/^Line 2 of .*not a journal entry.*Nothing was changed/)
+    await writeEntry({ type: 'user', at: 1, id: '0' })
+    await expectRefusal(/^Line 2 of .*"user" without a valid "status"/)
+    await writeEntry({ type: 'robot', at: 1 })
+    await expectRefusal(/"robot", which this version does not know/)
+    await writeEntry({ type: 'user', at: 1, id: '0', status: 'active' }, '0123456789abcdef')
+    await expectRefusal(/of another service \(0123456789abcdef; this one is \w{16}\)/)
   })
+})
 
-  test('a last line that a crash truncated is skipped, and missing rows are counted', async t => {
-    const settings = settingsOfFolder(t)
-    const { services } = await startNode(t, settings)
-    const journal = settings.KEYWAY_JOURNAL_DIR!
-    const entries: JournalEntry[] = [
-      { type: 'api_key', at: 1, id: '0', revoked_at: 1, expires_at: null, allowed_networks: [] },
-      { type: 'user', at: 1, id: '0', status: 'suspended' },
-      { type: 'session', at: 1, id: '0', ended_by: 'logout' },
-      { type: 'magic_link', at: 1, id: '0' },
-    ]
-    const name = await writeJournal(journal, services.instance, entries)
-    appendFileSync(join(journal, name), '{"type":"us')
-    const { status, data } = await replayHere(services, journal)
-    assert.equal(status, 0)
-    const gone = REPLAY_KINDS.filter(kind => data.counts[kind].gone === 1)
-    assert.deepEqual([data.entries, gone], [4, ['api_keys', 'users', 'sessions', 'magic_links']])
-  })
+test('a replay skips a last line that a crash truncated, and counts missing rows', async t => {
+  const settings = settingsOfFolder(t)
+  const { services } = await startNode(t, settings)
+  const journal = settings.KEYWAY_JOURNAL_DIR!
+  const entries: JournalEntry[] = [
+    { type: 'api_key', at: 1, id: '0', revoked_at: 1, expires_at: null, allowed_networks: [] },
+    { type: 'user', at: 1, id: '0', status: 'suspended' },
+    { type: 'session', at: 1, id: '0', ended_by: 'logout' },
+    { type: 'magic_link', at: 1, id: '0' },
+  ]
+  const name = await writeJournal(journal, services.instance, entries)
+  appendFileSync(join(journal, name), '{"type":"us')
+  const { status, data } = await replayInProcess(services, journal)
+  assert.equal(status, 0)
+  const kindsWithMissingRow = REPLAY_KINDS.filter(kind => data.counts[kind].gone === 1)
+  assert.deepEqual([data.entries, kindsWithMissingRow], [4, ['api_keys', 'users', 'sessions', 'magic_links']])
 })
 
 function replayedOf({ counts }: ReplayAnswer): Record<string, number> {

@@ -17,11 +17,11 @@ export async function writeJournal(
   entries: readonly JournalEntry[],
   secrets = SECRETS,
 ): Promise<string> {
-  const before = new Set(namesIn(folder))
+  const namesBefore = new Set(namesIn(folder))
   const journal = await openJournal(folder, { clock: createClock(), secrets, instance })
   await journal.append(entries)
   await journal.close()
-  return namesIn(folder).find(name => !before.has(name))!
+  return namesIn(folder).find(name => !namesBefore.has(name))!
 }
 
 export function namesIn(folder: string): string[] {
@@ -38,12 +38,12 @@ export function linesOf(path: string): string[] {
 
 /** Changes the lines of a backup like an attacker with write access; recomputes a plain checksum, if there is one. */
 export function changeBackup(file: string, target: string, change: (lines: string[]) => string[]): void {
-  const changed = change(gunzipSync(readFileSync(file)).toString().trimEnd().split('\n'))
-  const last = changed.pop()!
+  const changedLines = change(gunzipSync(readFileSync(file)).toString().trimEnd().split('\n'))
+  const lastLine = changedLines.pop()!
   const sum = createHash('sha256')
-    .update(changed.map(line => `${line}\n`).join(''))
+    .update(changedLines.map(line => `${line}\n`).join(''))
     .digest('hex')
-  const text = [...changed, last.replace(/"sha256":"\w+"/, `"sha256":"${sum}"`)].join('\n')
+  const text = [...changedLines, lastLine.replace(/"sha256":"\w+"/, `"sha256":"${sum}"`)].join('\n')
   writeFileSync(target, gzipSync(`${text}\n`))
 }
 

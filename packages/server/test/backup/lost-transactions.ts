@@ -26,19 +26,19 @@ import { type Loss, openRewindable } from './rewind.ts'
 export async function loseLastTransactions(loss: Loss, t: TestContext) {
   const database = await openRewindable(loss, t)
   const links = createPrintedLinks()
-  const first = await startNode(t, database.settings, links)
-  const secret = await registerShop(first)
-  const leaked = await registerPress(first)
-  const people = await openAccounts(first, links)
-  await first.close()
-  const remembered = await database.remember()
-  const before = await startNode(t, database.settings, links)
-  const lost = await endEverything(before, links, people, secret)
-  await before.close()
-  return { ...people, links, secret, leaked, lost, settings: await remembered.rewind() }
+  const firstNode = await startNode(t, database.settings, links)
+  const secret = await registerShop(firstNode)
+  const replacedSecret = await registerPress(firstNode)
+  const people = await openAccounts(firstNode, links)
+  await firstNode.close()
+  const savedState = await database.saveState()
+  const secondNode = await startNode(t, database.settings, links)
+  const beforeLoss = await endEverything(secondNode, links, people, secret)
+  await secondNode.close()
+  return { ...people, links, secret, replacedSecret, beforeLoss, settings: await savedState.rewind() }
 }
 
-/** Registers an app whose secret is replaced in the lost time, and one that is removed then. */
+/** Registers an app whose secret is replaced later, and one that is removed later; returns the secret. */
 async function registerPress({ services }: TestNode): Promise<string> {
   await services.apps.register({ id: 'wire', name: 'Wire', audience: 'https://wire.example.com' })
   await services.apps.register({ id: 'press', name: 'Press' })
@@ -57,26 +57,26 @@ async function openAccounts(node: TestNode, links: PrintedLinks) {
   const ann = await person('ann')
   const [bob, cat, dan] = [await person('bob'), await person('cat'), await person('dan')]
   const token = ann.access_token
-  // Not the only administrator, who could not lose the role.
+  // A second administrator, since the only one could not lose the role.
   const eve = await person('eve')
   for (const { user } of [dan, eve]) await services.users.setRole(user.id, 'admin', BY_COMMAND_LINE)
   const keys = {
     revoked: ann.key,
     rotated: await keyOf(token),
-    elsewhere: await keyOf(token),
+    networkRestricted: await keyOf(token),
     untouched: await keyOf(token),
   }
   await call(origin, 'PUT', '/v1/me/charge-authorizations/shop', { token })
   await giveConsent(node, ann.user.id, 'shop')
   await call(origin, 'POST', '/auth/send-magic-link', { body: { email: 'dan@example.com' } })
   const unused = await links.next('dan@example.com')
-  const invited = { email: parseEmailAddress('guest@example.com')!, role: 'admin' as const }
-  const { id: invitation } = await services.invitations.invite(invited, BY_COMMAND_LINE)
+  const guest = { email: parseEmailAddress('guest@example.com')!, role: 'admin' as const }
+  const { id: invitation } = await services.invitations.invite(guest, BY_COMMAND_LINE)
   await services.deletions.request(eve.user.id, caller())
   return { ann, keys, bob, cat, dan, eve, unused, invitation }
 }
 
-/** The changes that are lost later, each acknowledged. */
+/** Makes the changes that are lost later; each is acknowledged. */
 async function endEverything(
   { origin, services: { users, apps, deletions, invitations, policies, storage } }: TestNode,
   links: PrintedLinks,
@@ -86,14 +86,14 @@ async function endEverything(
   const token = ann.access_token
   await invitations.revoke(invitation, BY_COMMAND_LINE)
   await policies.change({ defaultKeyLifetimeDays: 7 }, BY_COMMAND_LINE)
-  const revoked = (await revokeKey(origin, token, keys.revoked.id)).body
+  const revokedKey = (await revokeKey(origin, token, keys.revoked.id)).body
   const path = `/v1/api-keys/${keys.rotated.id}`
   const overlap = { overlap_seconds: 3600 }
   assert.equal((await call(origin, 'POST', `${path}/rotate`, { token, body: overlap })).status, 201)
-  const rotated = (await call(origin, 'GET', path, { token })).body
+  const rotatedKey = (await call(origin, 'GET', path, { token })).body
   const networks = { allowed_networks: ['192.0.2.0/24'] }
-  await call(origin, 'PATCH', `/v1/api-keys/${keys.elsewhere.id}`, { token, body: networks })
-  assert.equal((await exchange(origin, keys.elsewhere.key)).body.code, 'network_not_allowed')
+  await call(origin, 'PATCH', `/v1/api-keys/${keys.networkRestricted.id}`, { token, body: networks })
+  assert.equal((await exchange(origin, keys.networkRestricted.key)).body.code, 'network_not_allowed')
   await users.suspend(bob.user.id, BY_COMMAND_LINE)
   await users.delete(cat.user.id, BY_COMMAND_LINE)
   await users.setRole(dan.user.id, 'user', BY_COMMAND_LINE)
@@ -101,8 +101,8 @@ async function endEverything(
   await apps.newSecret('press')
   await apps.remove('wire')
   assert.equal((await verifyLink(origin, 'dan@example.com', unused)).status, 200)
-  const out = await call(origin, 'POST', '/auth/logout', { body: { refresh_token: dan.refresh_token } })
-  assert.equal(out.status, 204)
+  const loggedOut = await call(origin, 'POST', '/auth/logout', { body: { refresh_token: dan.refresh_token } })
+  assert.equal(loggedOut.status, 204)
   await call(origin, 'DELETE', '/v1/me/charge-authorizations/console', { token })
   assert.equal((await call(origin, 'DELETE', '/v1/consents/shop', { token })).status, 204)
   const charged = (await charge(origin, secret, ann.user.id, 'lost-charge-0', '0.10', keys.untouched.id)).body
@@ -111,8 +111,8 @@ async function endEverything(
   assert.equal((await call(origin, 'DELETE', '/v1/me', { token })).status, 200)
   await deletions.cancel(eve.user.id, caller())
   return {
-    revokedAt: revoked.revoked_at,
-    expiresAt: rotated.expires_at,
+    revokedAt: revokedKey.revoked_at,
+    expiresAt: rotatedKey.expires_at,
     account: (await me(origin, token)).body,
     consent: await storage.store.consents.find(ann.user.id, 'shop'),
     charged,
@@ -149,19 +149,19 @@ const TABLES = [
   'security_events',
 ]
 
-/** Uses of keys, which a node stores some seconds later. */
-const USES = { last_used_at: null, last_used_network: null, last_used_client: null }
+/** The last use of a key, which a node stores some seconds later. */
+const NO_LAST_USE = { last_used_at: null, last_used_network: null, last_used_client: null }
 
-/** All rows that a replay may write, without what changes by itself. */
+/** All rows that a replay may write, without the columns that a running node writes meanwhile. */
 export async function rowsOf(settings: Record<string, string>): Promise<unknown> {
   const storage = await createStorage(loadConfig({ ...settings }), createLog('silent'))
   try {
-    const all: Record<string, unknown> = {}
+    const rowsByTable: Record<string, unknown> = {}
     for (const table of TABLES) {
       const { rows } = await storage.engine.connection.execute(`select * from ${table}`, [])
-      all[table] = rows.map(row => JSON.stringify({ ...(row as object), ...USES })).sort()
+      rowsByTable[table] = rows.map(row => JSON.stringify({ ...(row as object), ...NO_LAST_USE })).sort()
     }
-    return all
+    return rowsByTable
   } finally {
     await storage.close()
   }

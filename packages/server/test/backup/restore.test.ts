@@ -14,7 +14,7 @@ import { aKey, anEntry, insertUser } from '../contract/fixtures.ts'
 import { openTestStorage } from '../support/engines.ts'
 import { temporaryFolder } from '../support/serve.ts'
 
-/** A backup of one account with a key, and an empty database. The rules are the same on every engine. */
+/** A backup of one account with a key, and an empty database. Only on SQLite: the rules are the same on both engines. */
 async function open(t: TestContext) {
   const { path, remove } = temporaryFolder()
   t.after(remove)
@@ -23,13 +23,13 @@ async function open(t: TestContext) {
   const key = aKey(user.id)
   await storage.store.apiKeys.insert(key)
   const file = join(path, 'monday.keyway')
-  const back = createBackup({
+  const backUp = createBackup({
     store: createBackupStore(storage.engine),
     version: 'test',
     secrets,
     openPepper: sealed => secrets.open('address-pepper', sealed, 'address-pepper'),
   })
-  const { createdAt, counts } = await back(file)
+  const { createdAt, counts } = await backUp(file)
   const target = await openTestStorage('sqlite', t)
   const journalDir = join(path, 'journal')
   const now = createdAt + 1000
@@ -57,18 +57,18 @@ async function open(t: TestContext) {
 
 test('a backup names the service that wrote it, if the service has ever started', async t => {
   const { file, secrets } = await open(t)
-  const trust = { secrets, unauthenticated: false }
-  assert.equal((await checkBackup(file, trust)).header.service, null)
+  const authentication = { secrets, unauthenticated: false }
+  assert.equal((await checkBackup(file, authentication)).header.service, null)
   const { storage } = await openTestStorage('sqlite', t)
   const pepper = await openPepper(storage, secrets)
-  const second = `${file}.second`
+  const secondFile = `${file}.second`
   await createBackup({
     store: createBackupStore(storage.engine),
     version: 'test',
     secrets,
     openPepper: sealed => secrets.open('address-pepper', sealed, 'address-pepper'),
-  })(second)
-  assert.equal((await checkBackup(second, trust)).header.service, instanceOf(pepper))
+  })(secondFile)
+  assert.equal((await checkBackup(secondFile, authentication)).header.service, instanceOf(pepper))
 })
 
 test('a restore without a journal revokes all keys, and gives people time to cancel deletions', async t => {
@@ -94,17 +94,17 @@ test('a restore that is to keep the keys revokes none', async t => {
 test('a restore applies the entries of the journal since the backup, and counts those of unknown subjects', async t => {
   const { restore, store, user, key, journal, journalDir, createdAt } = await open(t)
   const at = createdAt - LATE_COMMITS
-  const state = { type: 'api_key' as const, revoked_at: at, expires_at: null, allowed_networks: [] }
+  const keyState = { type: 'api_key' as const, revoked_at: at, expires_at: null, allowed_networks: [] }
   const entry = { ...anEntry(user.id, 500), balanceAfter: 500 }
-  const nobody = { ...anEntry(newId(createdAt), 500), balanceAfter: 500 }
+  const entryOfUnknownUser = { ...anEntry(newId(createdAt), 500), balanceAfter: 500 }
   await journal([
-    { ...state, at: at - 1, id: newId(at) },
-    { ...state, at, id: key.id },
-    { ...state, at, id: newId(at) },
+    { ...keyState, at: at - 1, id: newId(at) },
+    { ...keyState, at, id: key.id },
+    { ...keyState, at, id: newId(at) },
     { type: 'user', at, id: user.id, status: 'active', role: 'support', deletes_at: at + DAY },
     { type: 'magic_link', at, id: newId(at) },
     { type: 'ledger', at, entry },
-    { type: 'ledger', at, entry: nobody },
+    { type: 'ledger', at, entry: entryOfUnknownUser },
   ])
   const report = await restore({ journalDir })
   assert.deepEqual(report.journal, { applied: 3, unknown: 2, openEnds: [], missing: null })
@@ -115,16 +115,21 @@ test('a restore applies the entries of the journal since the backup, and counts 
 })
 
 test('a journal must begin at the time of the backup or before', async t => {
-  const late = await open(t)
-  await late.journal([], late.createdAt + 1)
-  await assert.rejects(late.restore({ journalDir: late.journalDir }), ({ message }: Error) =>
-    message.startsWith(
-      `The journal in ${late.journalDir} begins at ${new Date(late.createdAt + 1).toJSON()}`,
-    ),
+  const withLateJournal = await open(t)
+  await withLateJournal.journal([], withLateJournal.createdAt + 1)
+  await assert.rejects(
+    withLateJournal.restore({ journalDir: withLateJournal.journalDir }),
+    ({ message }: Error) =>
+      message.startsWith(
+        `The journal in ${withLateJournal.journalDir} begins at ${new Date(withLateJournal.createdAt + 1).toJSON()}`,
+      ),
   )
-  const intime = await open(t)
-  await intime.journal([])
-  assert.deepEqual((await intime.restore({ journalDir: intime.journalDir })).journal?.applied, 0)
+  const withTimelyJournal = await open(t)
+  await withTimelyJournal.journal([])
+  assert.deepEqual(
+    (await withTimelyJournal.restore({ journalDir: withTimelyJournal.journalDir })).journal?.applied,
+    0,
+  )
 })
 
 test('a backup with migrations or tables that this version does not know is refused, and nothing is written', async t => {
@@ -132,7 +137,7 @@ test('a backup with migrations or tables that this version does not know is refu
   const { header } = await checkBackup(file, { secrets, unauthenticated: false })
   const rewrite = async (change: object, table = 'users') => {
     const rows = readRows(await checkBackup(file, { secrets, unauthenticated: false }))
-    const kept = (await Array.fromAsync(rows)).map(each => ({
+    const changedRows = (await Array.fromAsync(rows)).map(each => ({
       ...each,
       table: each.table === 'users' ? table : each.table,
     }))
@@ -140,7 +145,7 @@ test('a backup with migrations or tables that this version does not know is refu
       file,
       { ...header, ...change },
       (async function* () {
-        yield* kept
+        yield* changedRows
       })(),
       secrets,
     )

@@ -20,7 +20,7 @@ export interface Rewindable {
    * Saves the state. `rewind` restores it, so that later changes are lost, and returns the settings to use from then
    * on.
    */
-  remember(): Promise<{ rewind(): Promise<Record<string, string>> }>
+  saveState(): Promise<{ rewind(): Promise<Record<string, string>> }>
 }
 
 export async function openRewindable(loss: Loss, t: TestContext): Promise<Rewindable> {
@@ -32,13 +32,13 @@ function copiedFile(settings: Record<string, string>): Rewindable {
   const file = join(settings.KEYWAY_DATA_DIR!, 'keyway.db')
   return {
     settings,
-    async remember() {
-      const parts = [file, `${file}-wal`].filter(part => existsSync(part))
-      for (const part of parts) copyFileSync(part, `${part}.copy`)
+    async saveState() {
+      const files = [file, `${file}-wal`].filter(part => existsSync(part))
+      for (const part of files) copyFileSync(part, `${part}.copy`)
       return {
         async rewind() {
           for (const part of [file, `${file}-wal`, `${file}-shm`]) rmSync(part, { force: true })
-          for (const part of parts) copyFileSync(`${part}.copy`, part)
+          for (const part of files) copyFileSync(`${part}.copy`, part)
           return settings
         },
       }
@@ -56,7 +56,7 @@ async function snapshot(t: TestContext): Promise<Rewindable> {
   t.after(() => run(`drop database if exists ${copy} with (force)`))
   return {
     settings,
-    async remember() {
+    async saveState() {
       await run(`create database ${copy} template ${name}`)
       const rewound = { ...settings, KEYWAY_DATABASE_URL: databaseUrl(cluster, copy) }
       return { rewind: async () => rewound }
@@ -72,14 +72,14 @@ async function failover(t: TestContext): Promise<Rewindable> {
   const settings = { ...settingsOfFolder(t), KEYWAY_DATABASE_URL: primary.url }
   return {
     settings,
-    async remember() {
+    async saveState() {
       const standby = await primary.startStandby(false)
       t.after(() => standby.remove())
-      const reached = await one(primary.url, 'select pg_current_wal_flush_lsn() as value')
-      await untilIn(standby.url, `pg_last_wal_replay_lsn() >= '${reached}'::pg_lsn`)
+      const flushedLsn = await queryValue(primary.url, 'select pg_current_wal_flush_lsn() as value')
+      await untilCondition(standby.url, `pg_last_wal_replay_lsn() >= '${flushedLsn}'::pg_lsn`)
       await withClient(standby.url, client => client.query(`alter system set primary_conninfo = ''`))
-      await one(standby.url, 'select pg_reload_conf() as value')
-      await untilIn(standby.url, 'not exists (select from pg_stat_wal_receiver)')
+      await queryValue(standby.url, 'select pg_reload_conf() as value')
+      await untilCondition(standby.url, 'not exists (select from pg_stat_wal_receiver)')
       return {
         async rewind() {
           await primary.crash()
@@ -91,11 +91,11 @@ async function failover(t: TestContext): Promise<Rewindable> {
   }
 }
 
-function untilIn(url: string, condition: string): Promise<unknown> {
-  return until(condition, () => one(url, `select ${condition} as value`))
+function untilCondition(url: string, condition: string): Promise<unknown> {
+  return until(condition, () => queryValue(url, `select ${condition} as value`))
 }
 
-async function one(url: string, query: string): Promise<unknown> {
+async function queryValue(url: string, query: string): Promise<unknown> {
   const { rows } = await withClient(url, client => client.query(query))
   return rows[0].value
 }

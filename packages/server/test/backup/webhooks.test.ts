@@ -10,33 +10,33 @@ import { isSignedBy, openEndpoint } from '../support/webhook-endpoint.ts'
 import { freshSettings } from './commands.ts'
 
 const OTHER_SECRET = Buffer.alloc(32, 6).toString('base64')
-const LOCAL = { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' }
-const moves: [EngineName, EngineName][] = [
+const PRIVATE_NETWORKS = { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' }
+const enginePairs: [EngineName, EngineName][] = [
   ['sqlite', 'postgres'],
   ['postgres', 'sqlite'],
 ]
 
-for (const [from, to] of moves) {
+for (const [from, to] of enginePairs) {
   describe(`webhooks of ${from} restored into ${to}`, { skip: postgresMissing() }, () => {
     test('keep their secrets, also after KEYWAY_SECRET was replaced, their queued events and their sequence numbers', async t => {
       const endpoint = await openEndpoint(t)
       endpoint.answer = () => 503
-      const settings: Record<string, string> = { ...(await freshSettings(from, t)), ...LOCAL }
+      const settings: Record<string, string> = { ...(await freshSettings(from, t)), ...PRIVATE_NETWORKS }
       const links = createPrintedLinks()
       const node = await startNode(t, settings, links)
       const webhooks = await node.services.webhooks()
-      const wanted = { url: endpoint.url, events: ['user.updated' as const] }
-      const { webhook, secret } = await webhooks.create(wanted, BY_COMMAND_LINE)
+      const newWebhook = { url: endpoint.url, events: ['user.updated' as const] }
+      const { webhook, secret } = await webhooks.create(newWebhook, BY_COMMAND_LINE)
       const { user } = await signIn(node.origin, links, 'ann@example.com')
       await node.services.users.rename(user.id, 'Ann')
       await until('a call', () => endpoint.received.length > 0)
       await node.close()
 
-      const both = { ...settings, KEYWAY_SECRET: `${OTHER_SECRET},${NODE_SECRET}` }
-      assert.match(await done(keyway(both, 'keys', 'reseal')), /Re-encrypted \d+ values/)
+      const bothSecrets = { ...settings, KEYWAY_SECRET: `${OTHER_SECRET},${NODE_SECRET}` }
+      assert.match(await done(keyway(bothSecrets, 'keys', 'reseal')), /Re-encrypted \d+ values/)
       const file = join(settings.KEYWAY_DATA_DIR!, 'backup.keyway')
-      await done(keyway(both, 'backup', file))
-      const target = { ...(await freshSettings(to, t)), ...LOCAL, KEYWAY_SECRET: OTHER_SECRET }
+      await done(keyway(bothSecrets, 'backup', file))
+      const target = { ...(await freshSettings(to, t)), ...PRIVATE_NETWORKS, KEYWAY_SECRET: OTHER_SECRET }
       await done(keyway(target, 'restore', file, '--keep-keys'))
       endpoint.received.length = 0
       endpoint.answer = () => 200
@@ -48,8 +48,8 @@ for (const [from, to] of moves) {
         [1, 2],
       )
       assert.ok(endpoint.received.every(event => isSignedBy(event, secret)))
-      const [kept] = await (await restored.services.webhooks()).list()
-      assert.deepEqual([kept!.id, kept!.events], [webhook.id, ['user.updated']])
+      const [restoredWebhook] = await (await restored.services.webhooks()).list()
+      assert.deepEqual([restoredWebhook!.id, restoredWebhook!.events], [webhook.id, ['user.updated']])
     })
   })
 }

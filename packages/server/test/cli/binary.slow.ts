@@ -48,14 +48,14 @@ async function emptyMachine(t: TestContext) {
 }
 
 describe('the single executable', () => {
-  test('has the same bytes in a second build, which its checksums have too', async () => {
-    const again = join(folder, 'again')
-    await buildBinary(again)
-    const sums = readFileSync(join(again, 'SHA256SUMS'), 'utf8')
-    assert.equal(sums, readFileSync(join(built, 'SHA256SUMS'), 'utf8'))
+  test('has the same bytes in a second build, and the checksums that the build lists', async () => {
+    const secondBuild = join(folder, 'again')
+    await buildBinary(secondBuild)
+    const checksums = readFileSync(join(secondBuild, 'SHA256SUMS'), 'utf8')
+    assert.equal(checksums, readFileSync(join(built, 'SHA256SUMS'), 'utf8'))
     for (const name of ['keyway', 'keyway.cdx.json']) {
-      const hash = createHash('sha256').update(readFileSync(join(again, name)))
-      assert.ok(sums.includes(`${hash.digest('hex')}  ${name}\n`), name)
+      const hash = createHash('sha256').update(readFileSync(join(secondBuild, name)))
+      assert.ok(checksums.includes(`${hash.digest('hex')}  ${name}\n`), name)
     }
   })
 
@@ -71,7 +71,7 @@ describe('the single executable', () => {
     }
   })
 
-  test('leads from a sign-in over a key to the hub, and closes there at the revocation', async t => {
+  test('signs in, creates a key and connects to the hub, and closes the connection when the key is revoked', async t => {
     const machine = await emptyMachine(t)
     const { url } = await machine.serve()
     const journey = createJourney(url)
@@ -95,27 +95,27 @@ describe('the single executable', () => {
   }, async t => {
     const machine = await emptyMachine(t)
     const { pid } = await machine.serve({ TMPDIR: machine.cwd })
-    const mapped = readFileSync(`/proc/${pid}/maps`, 'utf8')
-    assert.match(mapped, /r-xp .*\/keyway-[0-9a-f-]{36} \(deleted\)$/m)
+    const memoryMaps = readFileSync(`/proc/${pid}/maps`, 'utf8')
+    assert.match(memoryMaps, /r-xp .*\/keyway-[0-9a-f-]{36} \(deleted\)$/m)
   })
 
   test('serves the pages, documents and packages of the checkout', async t => {
     const { url } = await (await emptyMachine(t)).serve()
-    const read = async (path: string, language = 'en') => {
+    const readBody = async (path: string, language = 'en') => {
       const response = await fetch(url + path, { headers: { 'accept-language': language, accept: '*/*' } })
       assert.equal(response.status, 200, path)
       return Buffer.from(await response.arrayBuffer())
     }
-    assert.deepEqual(await read('/sdk.tgz'), Buffer.from((await packSdk(url)).content))
-    assert.deepEqual(await read('/sdk.whl'), (await packWheel()).content)
-    assert.match(String(await read('/docs/quickstart')), /<h1[^>]*>/)
-    const page = String(await read('/sign-in', 'ja'))
+    assert.deepEqual(await readBody('/sdk.tgz'), Buffer.from((await packSdk(url)).content))
+    assert.deepEqual(await readBody('/sdk.whl'), (await packWheel()).content)
+    assert.match(String(await readBody('/docs/quickstart')), /<h1[^>]*>/)
+    const page = String(await readBody('/sign-in', 'ja'))
     assert.match(page, /[ぁ-ん]/)
     assert.doesNotMatch(page, /\\u[0-9a-f]{4}/)
-    for (const [, path] of page.matchAll(/(?:href|src)="(\/assets\/[^"]+)"/g)) await read(path!)
+    for (const [, path] of page.matchAll(/(?:href|src)="(\/assets\/[^"]+)"/g)) await readBody(path!)
   })
 
-  test('replaces its texts by the operator’s, and says what is wrong with them', async t => {
+  test('reads the operator’s texts, and says what is wrong with them', async t => {
     const machine = await emptyMachine(t)
     mkdirSync(join(machine.cwd, 'texts'))
     writeFileSync(join(machine.cwd, 'texts/en.json'), '{"no such": "text"}')
@@ -124,7 +124,7 @@ describe('the single executable', () => {
     assert.match(err, /no such/)
   })
 
-  test('ends with the statuses of the commands', async t => {
+  test('exits with the status of the command', async t => {
     const { run } = await emptyMachine(t)
     assert.equal((await run(['--version'])).status, 0)
     assert.equal((await run(['no-such-command'])).status, 64)

@@ -18,8 +18,8 @@ let server: ServedProcess
 let journey: Journey
 const ada = 'ada@example.com'
 const MAILS_AN_HOUR = 10
-/** A second, and the time that a command itself takes. */
-const A_SECOND_MS = 3000
+/** The promised second, and the time that the command itself takes. */
+const PROPAGATION_MS = 3000
 
 before(async () => {
   settings = {
@@ -36,13 +36,13 @@ after(async () => {
   folder.remove()
 })
 
-const toExchanges = (bucket: { exchanges: number }) => bucket.exchanges
+const exchangesOf = (bucket: { exchanges: number }) => bucket.exchanges
 
 function keyway(...words: string[]) {
   return runHere(settings, ...words)
 }
 
-async function json(...words: string[]) {
+async function runJson(...words: string[]) {
   return JSON.parse(await done(keyway(...words, '--json')))
 }
 
@@ -63,7 +63,7 @@ describe('the command line', () => {
     for (const name of commandNames) assert.match(out, new RegExp(`^  ${name}\\b`, 'm'))
   })
 
-  test('an invalid command line is one sentence and status 64', async () => {
+  test('an invalid command line ends with one sentence and status 64', async () => {
     for (const args of [['nope'], ['users', 'show'], ['users', 'list', '--wrong'], ['apps', 'add', 'x']]) {
       const { status, out, err } = await keywayProcess(settings, ...args)
       assert.equal(status, 64, args.join(' '))
@@ -77,7 +77,7 @@ describe('the command line', () => {
   })
 
   test('a command refuses a data directory without a database, names the file, and creates nothing', async () => {
-    const empty = join(folder.path, 'typing-mistake')
+    const emptyDirectory = join(folder.path, 'typing-mistake')
     for (const words of [
       ['users', 'list'],
       ['apps', 'add', 'x', '--name', 'X'],
@@ -85,11 +85,11 @@ describe('the command line', () => {
       ['doctor'],
       ['inbox'],
     ]) {
-      const { status, out, err } = await runHere({ ...settings, KEYWAY_DATA_DIR: empty }, ...words)
+      const { status, out, err } = await runHere({ ...settings, KEYWAY_DATA_DIR: emptyDirectory }, ...words)
       assert.deepEqual([status, out], [78, ''], words.join(' '))
-      assert.match(err, new RegExp(`^There is no database at ${empty}/keyway\\.db\\..+\n$`))
+      assert.match(err, new RegExp(`^There is no database at ${emptyDirectory}/keyway\\.db\\..+\n$`))
     }
-    assert.ok(!existsSync(empty))
+    assert.ok(!existsSync(emptyDirectory))
   })
 
   test('"users import" and "keys import" read JSON lines, name the line that is refused, skip existing rows, and a running server accepts the keys', async () => {
@@ -100,13 +100,17 @@ describe('the command line', () => {
     }
     const emails = Array.from({ length: 1201 }, (_, n) => `imported${n}@example.com`)
     const people = emails.map((email, n) => ({ email, name: `Person ${n}`, external_id: `p-${n}` }))
-    const bad = file('bad-people', [...people.slice(0, 700), { email: 'nobody' }, ...people.slice(700)])
-    const refused = await keyway('users', 'import', bad)
-    assert.equal(refused.status, 1)
-    assert.match(refused.err, /^Line 701: email: must be .+ \(500 imported before; mend the line/)
+    const invalidFile = file('bad-people', [
+      ...people.slice(0, 700),
+      { email: 'nobody' },
+      ...people.slice(700),
+    ])
+    const refusedImport = await keyway('users', 'import', invalidFile)
+    assert.equal(refusedImport.status, 1)
+    assert.match(refusedImport.err, /^Line 701: email: must be .+ \(500 imported before; mend the line/)
     const path = file('people', people)
-    assert.deepEqual(await json('users', 'import', path), { imported: 701, skipped: 500 })
-    assert.deepEqual(await json('users', 'import', path), { imported: 0, skipped: 1201 })
+    assert.deepEqual(await runJson('users', 'import', path), { imported: 701, skipped: 500 })
+    assert.deepEqual(await runJson('users', 'import', path), { imported: 0, skipped: 1201 })
 
     const keyOf = (n: number) => `sk_live_${createHash('sha256').update(`imported ${n}`).digest('hex')}`
     const keys = emails.map((email, n) => ({
@@ -115,26 +119,32 @@ describe('the command line', () => {
       prefix: 'sk_live_',
       scopes: ['agent:connect'],
     }))
-    const noAccount = file('bad-keys', [...keys.slice(0, 600), { ...keys[600]!, email: 'x@example.com' }])
-    const half = await keyway('keys', 'import', noAccount)
-    assert.match(half.err, /^Line 601: email: has no account \(500 imported before/)
-    assert.deepEqual(await json('keys', 'import', file('keys', keys)), { imported: 701, skipped: 500 })
+    const keysWithoutAccount = file('bad-keys', [
+      ...keys.slice(0, 600),
+      { ...keys[600]!, email: 'x@example.com' },
+    ])
+    const interruptedImport = await keyway('keys', 'import', keysWithoutAccount)
+    assert.match(interruptedImport.err, /^Line 601: email: has no account \(500 imported before/)
+    assert.deepEqual(await runJson('keys', 'import', file('keys', keys)), { imported: 701, skipped: 500 })
     const exchange = (api_key: string) =>
       fetch(`${server.url}/auth/agent-token`, {
         method: 'POST',
         headers: { 'Content-Type': 'application/json' },
         body: JSON.stringify({ api_key }),
       })
-    await until('the running server accepts them', async () => (await exchange(keyOf(1200))).status === 200)
+    await until(
+      'the running server accepts the imported keys',
+      async () => (await exchange(keyOf(1200))).status === 200,
+    )
 
     for (const [content, why] of [
       ['{"email":', /^Line 1: is no JSON object/],
       ['[]', /^Line 1: /],
       ['\n{"email":"a@example.com","mail":1}', /^Line 2: mail: is not a known field; did you mean "email"/],
     ] as const) {
-      const broken = join(folder.path, 'broken')
-      writeFileSync(broken, content)
-      const { status, err } = await keyway('users', 'import', broken)
+      const invalidLines = join(folder.path, 'broken')
+      writeFileSync(invalidLines, content)
+      const { status, err } = await keyway('users', 'import', invalidLines)
       assert.equal(status, 1, content)
       assert.match(err, why)
     }
@@ -142,46 +152,46 @@ describe('the command line', () => {
   })
 
   test('a command refuses a database that needs migrations, and leaves it as it is', async () => {
-    const old = join(folder.path, 'old')
-    mkdirSync(old)
-    writeFileSync(join(old, 'keyway.db'), '')
+    const oldDirectory = join(folder.path, 'old')
+    mkdirSync(oldDirectory)
+    writeFileSync(join(oldDirectory, 'keyway.db'), '')
     const { status, err } = await runHere(
-      { KEYWAY_DATA_DIR: old, KEYWAY_SECRET: NODE_SECRET },
+      { KEYWAY_DATA_DIR: oldDirectory, KEYWAY_SECRET: NODE_SECRET },
       'users',
       'list',
     )
     assert.equal(status, 78)
     assert.match(err, /needs the migrations 0001.+run "keyway migrate"\n$/)
-    await done(runHere({ KEYWAY_DATA_DIR: old, KEYWAY_SECRET: NODE_SECRET }, 'migrate'))
-    await done(runHere({ KEYWAY_DATA_DIR: old, KEYWAY_SECRET: NODE_SECRET }, 'users', 'list'))
+    await done(runHere({ KEYWAY_DATA_DIR: oldDirectory, KEYWAY_SECRET: NODE_SECRET }, 'migrate'))
+    await done(runHere({ KEYWAY_DATA_DIR: oldDirectory, KEYWAY_SECRET: NODE_SECRET }, 'users', 'list'))
   })
 
-  test('a failed command is one sentence and status 1', async () => {
+  test('a failed command ends with one sentence and status 1', async () => {
     const { status, err } = await keywayProcess(settings, 'users', 'show', 'nobody@example.com')
     assert.equal(status, 1)
     assert.equal(err.trim().split('\n').length, 1)
   })
 
   test('a file that cannot be opened is named in one sentence, with status 1', async () => {
-    const nowhere = join(folder.path, 'no', 'such', 'folder', 'keyway.backup')
-    const { status, err } = await keyway('backup', nowhere)
+    const missingPath = join(folder.path, 'no', 'such', 'folder', 'keyway.backup')
+    const { status, err } = await keyway('backup', missingPath)
     assert.equal(status, 1)
     assert.match(err, /keyway\.backup.*ENOENT/)
     assert.equal(err.trim().split('\n').length, 1, err)
-    const elsewhere = { KEYWAY_DATA_DIR: join(folder.path, 'empty') }
-    for (const file of [nowhere, folder.path]) {
-      const refused = await runHere({ ...settings, ...elsewhere }, 'restore', file)
-      assert.equal(refused.status, 1)
-      assert.match(refused.err, /(ENOENT|EISDIR)/)
-      assert.equal(refused.err.trim().split('\n').length, 1, refused.err)
+    const emptyDataDir = { KEYWAY_DATA_DIR: join(folder.path, 'empty') }
+    for (const file of [missingPath, folder.path]) {
+      const refusedRestore = await runHere({ ...settings, ...emptyDataDir }, 'restore', file)
+      assert.equal(refusedRestore.status, 1)
+      assert.match(refusedRestore.err, /(ENOENT|EISDIR)/)
+      assert.equal(refusedRestore.err.trim().split('\n').length, 1, refusedRestore.err)
     }
   })
 
   test('inbox shows the mail of one address', async () => {
     await signIn(ada)
-    const { data } = await json('inbox', '--to', ada)
+    const { data } = await runJson('inbox', '--to', ada)
     assert.ok(data.some((mail: { link: string | null }) => mail.link?.startsWith(`${server.url}/verify?`)))
-    assert.deepEqual((await json('inbox', '--to', 'nobody@example.com')).data, [])
+    assert.deepEqual((await runJson('inbox', '--to', 'nobody@example.com')).data, [])
   })
 
   test('users show lists keys, sessions and mails, and no secret', async () => {
@@ -200,8 +210,8 @@ describe('the command line', () => {
     const { id, key } = await journey.createKey(access_token, 'ended')
     const socket = await journey.connect(await journey.exchange(key))
     const closed = closeCode(socket)
-    assert.equal((await json('keys', 'revoke', id)).status, 'revoked')
-    assert.equal(await inTime('the close', closed, A_SECOND_MS), 4410)
+    assert.equal((await runJson('keys', 'revoke', id)).status, 'revoked')
+    assert.equal(await inTime('the close', closed, PROPAGATION_MS), 4410)
     await assert.rejects(journey.exchange(key), /api_key_revoked/)
   })
 
@@ -210,9 +220,10 @@ describe('the command line', () => {
     const { id, key } = await journey.createKey(access_token, 'used')
     await journey.exchange(key)
     // Usage is stored every five seconds.
-    const exchanges = async () => (await json('usage', id, '--bucket', 'hour')).data.map(toExchanges).join('')
+    const exchanges = async () =>
+      (await runJson('usage', id, '--bucket', 'hour')).data.map(exchangesOf).join('')
     await until('the exchange is stored', async () => (await exchanges()).includes('1'))
-    assert.equal((await json('usage', 'usage@example.com')).data.length, 30)
+    assert.equal((await runJson('usage', 'usage@example.com')).data.length, 30)
     assert.match((await done(keyway('usage', id))).split('\n')[1]!, /^\d{4}-\d\d-\d\dT00:00:00\.000Z +1 /)
     assert.match(await done(keyway('usage', id, '--csv', '--bucket', 'hour')), /^start,exchanges,api_calls,/)
     for (const wrong of [
@@ -248,12 +259,12 @@ describe('the command line', () => {
       '--refill',
       '100/day',
     ]
-    assert.deepEqual((await json('keys', 'limit', id, ...options)).operator_limits, limits)
-    const shown = await fetch(`${server.url}/v1/api-keys/${id}`, {
+    assert.deepEqual((await runJson('keys', 'limit', id, ...options)).operator_limits, limits)
+    const keyAnswer = await fetch(`${server.url}/v1/api-keys/${id}`, {
       headers: { Authorization: `Bearer ${access_token}` },
     })
-    assert.deepEqual(((await shown.json()) as { operator_limits: unknown }).operator_limits, limits)
-    assert.deepEqual((await json('keys', 'limit', id, '--clear')).operator_limits, {})
+    assert.deepEqual(((await keyAnswer.json()) as { operator_limits: unknown }).operator_limits, limits)
+    assert.deepEqual((await runJson('keys', 'limit', id, '--clear')).operator_limits, {})
     for (const wrong of [[], ['--clear', '--quota', '1'], ['--requests', '1'], ['--spend', '-1/day']]) {
       const { status, err } = await keyway('keys', 'limit', id, ...wrong)
       assert.notEqual(status, 0, wrong.join(' '))
@@ -264,25 +275,32 @@ describe('the command line', () => {
   test('users suspend ends sessions, and users activate enables the keys again', async () => {
     const { access_token } = await signIn('bob@example.com')
     const { key } = await journey.createKey(access_token, 'lent')
-    assert.equal((await json('users', 'suspend', 'bob@example.com')).status, 'suspended')
+    assert.equal((await runJson('users', 'suspend', 'bob@example.com')).status, 'suspended')
     await assert.rejects(journey.me(access_token), /401/)
     await assert.rejects(journey.exchange(key), /account_suspended/)
-    assert.equal((await json('users', 'activate', 'bob@example.com')).status, 'active')
+    assert.equal((await runJson('users', 'activate', 'bob@example.com')).status, 'active')
     await journey.exchange(key)
     await assert.rejects(journey.me(access_token), /401/)
   })
 
   test('users set-role and users delete change the account', async () => {
     const { user } = await signIn('eve@example.com')
-    assert.equal((await json('users', 'set-role', user.id, 'support')).role, 'support')
+    assert.equal((await runJson('users', 'set-role', user.id, 'support')).role, 'support')
     assert.equal((await keyway('users', 'set-role', user.id, 'queen')).status, 1)
-    assert.equal((await json('users', 'delete', user.id)).email, null)
+    assert.equal((await runJson('users', 'delete', user.id)).email, null)
   })
 
   test('users set-role lists the keys that gain rights by it, and the last administrator cannot be removed', async () => {
     const { user, access_token: token } = await signIn('root@example.com')
     const { id, key } = await journey.createKey(token, 'everything')
-    const { gaining_keys: gaining } = await json('users', 'set-role', user.id, 'admin', '--reason', 'founder')
+    const { gaining_keys: gaining } = await runJson(
+      'users',
+      'set-role',
+      user.id,
+      'admin',
+      '--reason',
+      'founder',
+    )
     assert.deepEqual(gaining, [{ id, key_prefix: key.slice(0, 12) }])
     for (const words of [
       ['set-role', user.id, 'user'],
@@ -297,20 +315,31 @@ describe('the command line', () => {
 
   test('credit adds an amount once for each idempotency key', async () => {
     const { user } = await signIn('rich@example.com')
-    const words = ['credit', user.email, '5.00', '--idempotency-key', 'order-1', '--description', 'Sorry']
-    const first = await json(...words)
-    assert.deepEqual([first.amount, first.balance_after, first.description], ['5.00', '7.00', 'Sorry'])
-    assert.deepEqual(await json(...words), first)
+    const creditArgs = [
+      'credit',
+      user.email,
+      '5.00',
+      '--idempotency-key',
+      'order-1',
+      '--description',
+      'Sorry',
+    ]
+    const firstCredit = await runJson(...creditArgs)
+    assert.deepEqual(
+      [firstCredit.amount, firstCredit.balance_after, firstCredit.description],
+      ['5.00', '7.00', 'Sorry'],
+    )
+    assert.deepEqual(await runJson(...creditArgs), firstCredit)
     assert.equal((await keyway('credit', user.email, '6', '--idempotency-key', 'order-1')).status, 1)
-    assert.equal((await json('credit', user.email, '0.000001')).balance_after, '7.000001')
+    assert.equal((await runJson('credit', user.email, '0.000001')).balance_after, '7.000001')
     for (const amount of ['0', '-1', '1.0000001', 'much', '1000001'])
       assert.equal((await keyway('credit', user.email, '--', amount)).status, 1, amount)
   })
 
   test('audit exports every act in order, as JSON lines and CSV without formulas', async () => {
     const { user } = await signIn('audited@example.com')
-    await json('users', 'suspend', user.id, '--reason', '=HYPERLINK("https://evil.example")')
-    await json('users', 'activate', user.id, '--reason', 'a "quoted", one')
+    await runJson('users', 'suspend', user.id, '--reason', '=HYPERLINK("https://evil.example")')
+    await runJson('users', 'activate', user.id, '--reason', 'a "quoted", one')
     const lines = (await done(keyway('audit')))
       .trimEnd()
       .split('\n')
@@ -335,15 +364,15 @@ describe('the command line', () => {
     const email = 'often@example.com'
     for (let sent = 0; sent < MAILS_AN_HOUR; sent++) await journey.sendLink(email)
     await assert.rejects(journey.sendLink(email), /rate_limited/)
-    await json('users', 'clear-limits', email)
+    await runJson('users', 'clear-limits', email)
     await journey.sendLink(email)
   })
 
   test('apps add registers an id once, and apps secret prints only the secret', async () => {
-    assert.equal((await json('apps', 'add', 'shop', '--name', 'The shop')).first_party, false)
+    assert.equal((await runJson('apps', 'add', 'shop', '--name', 'The shop')).first_party, false)
     assert.equal((await keyway('apps', 'add', 'shop', '--name', 'Again')).status, 1)
     assert.match((await keywayProcess(settings, 'apps', 'secret', 'shop')).out, /^sva_[\w-]{43}\n$/)
-    const { data } = await json('apps', 'list')
+    const { data } = await runJson('apps', 'list')
     const ids = data.map((app: { id: string }) => app.id).sort()
     assert.deepEqual(ids, ['console', 'hub', 'keyway-cli', 'service-sdk', 'shop'])
   })
@@ -356,23 +385,28 @@ describe('the command line', () => {
       await journey.createKey(access_token, 'first', appId)
       await journey.createKey(access_token, 'second', appId)
     }
-    const said = '2 keys and 1 session that were created under this id before'
-    const add = (id: string, ...options: string[]) =>
+    const olderItems = '2 keys and 1 session that were created under this id before'
+    const addApp = (id: string, ...options: string[]) =>
       done(keyway('apps', 'add', id, '--name', 'Old', ...options))
-    assert.match(await add('old'), new RegExp(`^Registered old\\. It has no rights over ${said}\\.\n`))
     assert.match(
-      await add('older', '--adopt'),
-      new RegExp(`^Registered older\\. It has rights over ${said}\\.\n`),
+      await addApp('old'),
+      new RegExp(`^Registered old\\. It has no rights over ${olderItems}\\.\n`),
     )
-    const oldest = JSON.parse(await add('oldest', '--adopt', '--json'))
-    assert.deepEqual([oldest.covers_from, oldest.older], [null, { keys: 2, sessions: 1 }])
-    const fresh = await add('fresh', '--adopt')
-    assert.match(fresh, /^Registered fresh\.\n/)
-    const { data } = await json('apps', 'list')
-    const covers = new Map(data.map((app: { id: string; covers_from: string }) => [app.id, app.covers_from]))
-    assert.match(String(covers.get('old')), /^\d{4}-.*Z$/)
+    assert.match(
+      await addApp('older', '--adopt'),
+      new RegExp(`^Registered older\\. It has rights over ${olderItems}\\.\n`),
+    )
+    const adoptedApp = JSON.parse(await addApp('oldest', '--adopt', '--json'))
+    assert.deepEqual([adoptedApp.covers_from, adoptedApp.older], [null, { keys: 2, sessions: 1 }])
+    const freshOutput = await addApp('fresh', '--adopt')
+    assert.match(freshOutput, /^Registered fresh\.\n/)
+    const { data } = await runJson('apps', 'list')
+    const coversFromOf = new Map(
+      data.map((app: { id: string; covers_from: string }) => [app.id, app.covers_from]),
+    )
+    assert.match(String(coversFromOf.get('old')), /^\d{4}-.*Z$/)
     for (const id of ['console', 'hub', 'service-sdk', 'older', 'fresh'])
-      assert.equal(covers.get(id), null, id)
+      assert.equal(coversFromOf.get(id), null, id)
   })
 
   test('apps add prints the four values that an OAuth client needs', async () => {
@@ -388,33 +422,42 @@ describe('the command line', () => {
       `client_secret: ${secret}`,
       `discovery_url: ${server.url}/.well-known/openid-configuration`,
     ])
-    const asWeb = (pair: string) =>
+    const callAsWeb = (pair: string) =>
       fetch(`${server.url}/v1/revocations`, {
         headers: { Authorization: `Basic ${Buffer.from(pair).toString('base64')}` },
       })
-    assert.equal((await asWeb(`web:${secret}`)).status, 200)
-    const spa = await json('apps', 'add', 'spa', '--name', 'Page', '--redirect-uri', callback, '--public')
+    assert.equal((await callAsWeb(`web:${secret}`)).status, 200)
+    const spa = await runJson('apps', 'add', 'spa', '--name', 'Page', '--redirect-uri', callback, '--public')
     assert.deepEqual([spa.client_id, spa.client_secret, spa.public], ['spa', null, true])
 
-    // A running server refuses a removed app at once, and the keys of its algorithm are published within a second.
-    await json('apps', 'remove', 'web')
-    assert.equal((await asWeb(`web:${secret}`)).status, 401)
+    // A running server refuses a removed app at once, and publishes the key for a new app's id tokens within a second.
+    await runJson('apps', 'remove', 'web')
+    assert.equal((await callAsWeb(`web:${secret}`)).status, 401)
     await until(
       'the key for id tokens is published',
       async () => {
         const { keys } = await (await fetch(`${server.url}/.well-known/jwks.json`)).json()
         return keys.some(({ alg }: { alg: string }) => alg === 'RS256')
       },
-      A_SECOND_MS,
+      PROPAGATION_MS,
     )
   })
 
   test('apps set changes the named settings and clears those with an empty value, and apps show shows all', async () => {
     const [one, two] = ['https://set.example.com/one', 'https://set.example.com/two']
     const uris = ['--redirect-uri', one, '--redirect-uri', two, '--scope', 'keys:read']
-    await json('apps', 'add', 'set', '--name', 'Set', '--audience', one, '--trusted', ...uris)
-    const changed = await json('apps', 'set', 'set', '--token-alg', 'ES256', '--no-trusted', '--audience', '')
-    const { created_at, covers_from, ...settings } = changed
+    await runJson('apps', 'add', 'set', '--name', 'Set', '--audience', one, '--trusted', ...uris)
+    const changedApp = await runJson(
+      'apps',
+      'set',
+      'set',
+      '--token-alg',
+      'ES256',
+      '--no-trusted',
+      '--audience',
+      '',
+    )
+    const { created_at, covers_from, ...settings } = changedApp
     assert.ok(created_at && covers_from)
     assert.deepEqual(settings, {
       id: 'set',
@@ -433,10 +476,10 @@ describe('the command line', () => {
       jwks_uri: null,
       require_pkce: false,
     })
-    assert.deepEqual(await json('apps', 'show', 'set'), changed)
+    assert.deepEqual(await runJson('apps', 'show', 'set'), changedApp)
     assert.match(await done(keyway('apps', 'show', 'set')), /^redirect_uris +https:\S+one https:\S+two$/m)
-    await json('apps', 'set', 'set', '--redirect-uri', '', '--name', 'Other')
-    const { redirect_uris, name } = await json('apps', 'show', 'set')
+    await runJson('apps', 'set', 'set', '--redirect-uri', '', '--name', 'Other')
+    const { redirect_uris, name } = await runJson('apps', 'show', 'set')
     assert.deepEqual([redirect_uris, name], [[], 'Other'])
   })
 
@@ -451,10 +494,10 @@ describe('the command line', () => {
       [['apps', 'remove', 'console'], 1, /own apps.*cannot be removed/],
       [['apps', 'secret', 'spa'], 1, /public client, which has no secret/],
     ] as [string[], number, RegExp][]) {
-      const ran = await keyway(...words)
-      assert.deepEqual([ran.status, ran.out], [status, ''], words.join(' '))
-      assert.match(ran.err, message)
-      assert.equal(ran.err.trim().split('\n').length, 1)
+      const result = await keyway(...words)
+      assert.deepEqual([result.status, result.out], [status, ''], words.join(' '))
+      assert.match(result.err, message)
+      assert.equal(result.err.trim().split('\n').length, 1)
     }
   })
 
@@ -468,26 +511,26 @@ describe('the command line', () => {
 
   test('keys rotate-signing publishes a new key and ends no session', async () => {
     const { access_token } = await signIn(ada)
-    const { kid } = await json('keys', 'rotate-signing')
+    const { kid } = await runJson('keys', 'rotate-signing')
     assert.ok(kid)
     await journey.me(access_token)
   })
 
   test('a running server publishes a key of keys rotate-signing within a second', async () => {
-    const { kid } = await json('keys', 'rotate-signing')
+    const { kid } = await runJson('keys', 'rotate-signing')
     await until(
-      'it is published',
+      'the new key is published',
       async () => {
         const { keys } = await (await fetch(`${server.url}/.well-known/jwks.json`)).json()
         return keys.some((key: { kid: string }) => key.kid === kid)
       },
-      A_SECOND_MS,
+      PROPAGATION_MS,
     )
   })
 
   test('mail test sends one mail, and doctor reports no problem', async () => {
-    assert.equal((await json('mail', 'test', ada)).state, 'sent')
-    const { findings } = await json('doctor')
+    assert.equal((await runJson('mail', 'test', ada)).state, 'sent')
+    const { findings } = await runJson('doctor')
     assert.ok(
       findings.every((each: { ok: boolean }) => each.ok),
       JSON.stringify(findings),
@@ -495,6 +538,6 @@ describe('the command line', () => {
   })
 
   test('migrate can be repeated', async () => {
-    assert.deepEqual(await json('migrate'), { ok: true })
+    assert.deepEqual(await runJson('migrate'), { ok: true })
   })
 })

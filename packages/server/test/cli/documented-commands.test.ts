@@ -17,8 +17,8 @@ const DOCUMENTS = ['README.md', 'SECURITY.md', 'CONTRIBUTING.md', 'docs/*.md', '
 const WHILE_SERVING = ['doctor', 'mail test', 'inbox']
 /** Commands that change nothing without at least one option. */
 const WITH_AN_OPTION = ['apps set', 'keys limit']
-/** What stands for the arguments of some commands. */
-const OF_COMMAND: Record<string, (folder: string) => Record<string, string>> = {
+/** Values of the documents' placeholders that hold for one command only; `populate` returns the others. */
+const PLACEHOLDERS_OF_COMMAND: Record<string, (folder: string) => Record<string, string>> = {
   'apps add': () => ({ ID: 'new' }),
   'users import': folder => ({ FILE: fileOf(folder, { email: 'bob@example.com', name: 'Bob' }) }),
   'keys import': folder => ({
@@ -29,7 +29,7 @@ const ADDRESS = 'ada@example.com'
 const run = promisify(execFile)
 
 /** Each command in the documents in its printed form, once. */
-const printed = new Map(
+const documentedCommands = new Map(
   globSync(DOCUMENTS, { cwd: root }).flatMap(file => {
     const text = readFileSync(join(root, file), 'utf8')
     const inText = [...text.matchAll(/`(?:npx )?keyway ([a-z][^`]*)`/g)].map(([, words]) => words!)
@@ -46,10 +46,10 @@ describe('the commands in the documents', () => {
     KEYWAY_SECRET: NODE_SECRET,
   }
   let values: Record<string, string> = {}
-  const given = (words: string) => {
+  const argumentsOf = (words: string) => {
     const { name, rest } = findCommand(wordsOf(words))!
-    const own = { ...values, ...OF_COMMAND[name]?.(folder.path) }
-    return [...name.split(' '), ...rest.map(word => own[word] ?? word)]
+    const commandValues = { ...values, ...PLACEHOLDERS_OF_COMMAND[name]?.(folder.path) }
+    return [...name.split(' '), ...rest.map(word => commandValues[word] ?? word)]
   }
 
   before(async () => {
@@ -58,9 +58,9 @@ describe('the commands in the documents', () => {
     const server = await serve(settings)
     try {
       values = await populate(server.url)
-      for (const words of printed.keys())
+      for (const words of documentedCommands.keys())
         if (WHILE_SERVING.includes(findCommand(wordsOf(words))?.name ?? '') && (await isComplete(words)))
-          await done(keyway(settings, ...given(words)))
+          await done(keyway(settings, ...argumentsOf(words)))
       await runOAuthGuide(server.url)
     } finally {
       await server.end('SIGTERM')
@@ -70,11 +70,11 @@ describe('the commands in the documents', () => {
   after(() => folder.remove())
 
   test('exist, with their options', async () => {
-    assert.ok(printed.size > 25, `${printed.size}`)
-    for (const [words, file] of printed) {
-      const found = findCommand(wordsOf(words))
-      assert.ok(found, `${file}: keyway ${words}`)
-      const { options } = await loadCommand(found.name)
+    assert.ok(documentedCommands.size > 25, `${documentedCommands.size}`)
+    for (const [words, file] of documentedCommands) {
+      const command = findCommand(wordsOf(words))
+      assert.ok(command, `${file}: keyway ${words}`)
+      const { options } = await loadCommand(command.name)
       for (const [, option] of words.matchAll(/ --([\w-]+)/g))
         assert.ok(option === 'help' || options?.[option!], `${file}: keyway ${words}`)
     }
@@ -82,12 +82,15 @@ describe('the commands in the documents', () => {
 
   test('work as documented in a new directory', async t => {
     let count = 0
-    for (const [words, file] of printed) {
+    for (const [words, file] of documentedCommands) {
       const { name } = findCommand(wordsOf(words))!
       if (name === 'serve' || WHILE_SERVING.includes(name) || !(await isComplete(words))) continue
-      const own = join(folder.path, `data-${count++}`)
-      if (name !== 'restore') cpSync(data, own, { recursive: true })
-      const { status, err } = await keyway({ ...settings, KEYWAY_DATA_DIR: own }, ...given(words))
+      const ownDataDir = join(folder.path, `data-${count++}`)
+      if (name !== 'restore') cpSync(data, ownDataDir, { recursive: true })
+      const { status, err } = await keyway(
+        { ...settings, KEYWAY_DATA_DIR: ownDataDir },
+        ...argumentsOf(words),
+      )
       assert.equal(status, 0, `${file}: keyway ${words}\n${err}`)
     }
     t.diagnostic(`${count} commands`)
@@ -140,11 +143,11 @@ describe('the commands in the documents', () => {
       .body
   }
 
-  /** The guide's commands, one after the other, with the secret that `apps add` prints. */
+  /** Runs the commands of docs/oauth.md one after the other, with the secret that `apps add` prints. */
   async function runOAuthGuide(url: string): Promise<void> {
     const blocks = blocksOf(readFileSync(join(root, 'docs/oauth.md'), 'utf8'))
-    const [add] = blocks.flatMap(commandsOf)
-    const secret = /secret\W+(\S+)/i.exec(await done(keyway(settings, ...wordsOf(add!))))![1]!
+    const [addCommand] = blocks.flatMap(commandsOf)
+    const secret = /secret\W+(\S+)/i.exec(await done(keyway(settings, ...wordsOf(addCommand!))))![1]!
     await done(
       keyway(settings, 'apps', 'add', 'files', '--name', 'Files', '--audience', 'https://files.example.com'),
     )
@@ -155,9 +158,9 @@ describe('the commands in the documents', () => {
       API_KEY: values.API_KEY,
       SECRET: secret,
     }
-    const calls = blocks.filter(block => block.startsWith('curl'))
-    assert.equal(calls.length, 3)
-    for (const block of calls) {
+    const curlBlocks = blocks.filter(block => block.startsWith('curl'))
+    assert.equal(curlBlocks.length, 3)
+    for (const block of curlBlocks) {
       const { stdout } = await run('sh', ['-c', block], { env })
       assert.match(stdout, /"access_token":/, block)
     }
@@ -187,7 +190,7 @@ function wordsOf(text: string): string[] {
     .filter(word => word !== '+%F).keyway')
 }
 
-/** Whether it has all arguments; otherwise the document only mentions the command. */
+/** Whether a command line has all its arguments; otherwise the document only mentions the command. */
 async function isComplete(words: string): Promise<boolean> {
   const { name, rest } = findCommand(wordsOf(words))!
   const { args, options } = await loadCommand(name)

@@ -14,7 +14,7 @@ import { patienceMs, until } from '../support/patience.ts'
 import { environment, launcher, serve, temporaryFolder } from '../support/serve.ts'
 
 test('the server starts with a clock behind the last heartbeat of a killed process', async t => {
-  const { settings, file } = place(t)
+  const { settings, file } = newDataDir(t)
   const killed = await serve(settings)
   await killed.end('SIGKILL')
   setHeartbeats(file, HOUR)
@@ -27,7 +27,7 @@ test('the server starts with a clock behind the last heartbeat of a killed proce
 })
 
 test('the process ends with a message and status 1 when its writer thread dies', async t => {
-  const { settings } = place(t)
+  const { settings } = newDataDir(t)
   const preload = `process.once('worker', worker => process.once('SIGUSR2', () => worker.terminate()))`
   const nodeOptions = `--import=data:text/javascript,${encodeURIComponent(preload)}`
   const server = await serve({ ...settings, NODE_OPTIONS: nodeOptions })
@@ -43,7 +43,7 @@ test('the process ends with a message and status 1 when its writer thread dies',
 test('the process survives running out of file descriptors', {
   skip: platform() === 'win32',
 }, async t => {
-  const { settings } = place(t)
+  const { settings } = newDataDir(t)
   const port = await freePort()
   const command = ['-c', 'ulimit -n 60; exec "$0" "$@"', process.execPath, launcher, 'serve']
   const child = spawn('sh', command, { env: environment({ ...settings, KEYWAY_PORT: String(port) }) })
@@ -55,9 +55,9 @@ test('the process survives running out of file descriptors', {
   const sockets = Array.from({ length: 200 }, () => connect(port, 'localhost').on('error', () => {}))
   await Promise.all(sockets.map(socket => once(socket, 'connect').catch(() => {})))
   await until('it waits instead of spinning', async () => {
-    const before = processorTime(child.pid!)
+    const timeBefore = processorTime(child.pid!)
     await wait(1000)
-    return before === null || processorTime(child.pid!)! - before < 500
+    return timeBefore === null || processorTime(child.pid!)! - timeBefore < 500
   })
   assert.equal(child.exitCode, null, output)
   for (const socket of sockets) socket.destroy()
@@ -75,14 +75,14 @@ function processorTime(pid: number): number | null {
 }
 
 test('the process survives output that cannot be written', { skip: !existsSync('/dev/full') }, async t => {
-  const { settings } = place(t)
+  const { settings } = newDataDir(t)
   const port = await freePort()
-  const full = openSync('/dev/full', 'w')
+  const fullDevice = openSync('/dev/full', 'w')
   const child = spawn(process.execPath, [launcher, 'serve'], {
     env: environment({ ...settings, KEYWAY_PORT: String(port), KEYWAY_LOG_LEVEL: 'debug' }),
-    stdio: ['ignore', full, 'pipe'],
+    stdio: ['ignore', fullDevice, 'pipe'],
   })
-  closeSync(full)
+  closeSync(fullDevice)
   t.after(() => child.kill('SIGKILL'))
   await untilAlive(`http://localhost:${port}/livez`)
   for (let call = 0; call < 20; call++)
@@ -122,7 +122,7 @@ test('an unexpected exit prints a message and has status 1', () => {
   assert.match(stderr, /ended before its command had finished/)
 })
 
-function place(t: TestContext) {
+function newDataDir(t: TestContext) {
   const folder = temporaryFolder()
   t.after(folder.remove)
   const settings = { KEYWAY_DATA_DIR: folder.path, KEYWAY_PORT: '0' }

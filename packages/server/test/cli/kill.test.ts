@@ -35,15 +35,18 @@ test('a kill at any moment loses no acknowledged change', async t => {
   t.after(() => server.end('SIGKILL'))
   const journey = createJourney(server.url)
 
-  const kept: Acknowledged[] = []
+  const acknowledgedRounds: Acknowledged[] = []
   for (let round = 0; round < ROUNDS_OF_EACH * STAGES.length; round++) {
-    const told: Acknowledged = { email: `round-${round}@example.com` }
-    await killAfter(STAGES[round % STAGES.length]!, server, reached => travel(journey, told, reached))
+    const acknowledged: Acknowledged = { email: `round-${round}@example.com` }
+    await killAfter(STAGES[round % STAGES.length]!, server, reached =>
+      runJourney(journey, acknowledged, reached),
+    )
     server = await serve(settings)
-    await assertKept(server, journey, told)
-    kept.push(told)
+    await assertKept(server, journey, acknowledged)
+    acknowledgedRounds.push(acknowledged)
   }
-  const count = (isTold: (told: Acknowledged) => unknown) => kept.filter(isTold).length
+  const count = (matches: (acknowledged: Acknowledged) => unknown) =>
+    acknowledgedRounds.filter(matches).length
   assert.ok(
     count(({ accessToken }) => accessToken) >= 3 * ROUNDS_OF_EACH,
     'too few sessions were acknowledged',
@@ -53,18 +56,22 @@ test('a kill at any moment loses no acknowledged change', async t => {
 })
 
 /** Runs the journey until the service is killed, and records acknowledged changes. */
-async function travel(journey: Journey, told: Acknowledged, reached: (stage: Stage) => void): Promise<void> {
+async function runJourney(
+  journey: Journey,
+  acknowledged: Acknowledged,
+  reached: (stage: Stage) => void,
+): Promise<void> {
   reached('nothing')
-  await journey.sendLink(told.email)
-  const token = await journey.readToken(told.email)
-  told.accessToken = (await journey.verify(told.email, token)).access_token
-  told.usedToken = token
+  await journey.sendLink(acknowledged.email)
+  const token = await journey.readToken(acknowledged.email)
+  acknowledged.accessToken = (await journey.verify(acknowledged.email, token)).access_token
+  acknowledged.usedToken = token
   reached('session')
-  told.key = await journey.createKey(told.accessToken, 'kept')
+  acknowledged.key = await journey.createKey(acknowledged.accessToken, 'kept')
   reached('key')
-  await journey.exchange(told.key.key)
-  await journey.revoke(told.accessToken, told.key.id)
-  told.revoked = true
+  await journey.exchange(acknowledged.key.key)
+  await journey.revoke(acknowledged.accessToken, acknowledged.key.id)
+  acknowledged.revoked = true
   reached('revocation')
 }
 
@@ -72,30 +79,34 @@ async function travel(journey: Journey, told: Acknowledged, reached: (stage: Sta
 async function killAfter(
   stage: Stage,
   server: ServedProcess,
-  travelling: (reached: (stage: Stage) => void) => Promise<void>,
+  startJourney: (reached: (stage: Stage) => void) => Promise<void>,
 ): Promise<void> {
-  const reached = Promise.withResolvers<void>()
-  const travelled = travelling(now => now === stage && reached.resolve())
-  await Promise.race([reached.promise, travelled])
-  const settled = travelled.catch(() => undefined)
+  const stageReached = Promise.withResolvers<void>()
+  const journeyEnd = startJourney(now => now === stage && stageReached.resolve())
+  await Promise.race([stageReached.promise, journeyEnd])
+  const journeySettled = journeyEnd.catch(() => undefined)
   await new Promise(resolve => setTimeout(resolve, randomInt(STEP_MS)))
   await server.end('SIGKILL')
-  await settled
+  await journeySettled
 }
 
-async function assertKept(server: ServedProcess, journey: Journey, told: Acknowledged): Promise<void> {
-  if (!told.accessToken) return
-  const me = await journey.me(told.accessToken)
+async function assertKept(
+  server: ServedProcess,
+  journey: Journey,
+  acknowledged: Acknowledged,
+): Promise<void> {
+  if (!acknowledged.accessToken) return
+  const me = await journey.me(acknowledged.accessToken)
   assert.deepEqual([me.balance.amount, me.subscription.plan], ['2.00', 'free'])
-  await assert.rejects(journey.verify(told.email, told.usedToken!), /magic_link_used/)
-  if (!told.key) return
+  await assert.rejects(journey.verify(acknowledged.email, acknowledged.usedToken!), /magic_link_used/)
+  if (!acknowledged.key) return
   const answer = await fetch(`${server.url}/auth/agent-token`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ api_key: told.key.key }),
+    body: JSON.stringify({ api_key: acknowledged.key.key }),
   })
   // A revocation without a response may have happened or not; an acknowledged one has.
-  if (told.revoked) assert.equal(answer.status, 401)
-  else assert.ok([200, 401].includes(answer.status), `the key that was told of is known (${answer.status})`)
+  if (acknowledged.revoked) assert.equal(answer.status, 401)
+  else assert.ok([200, 401].includes(answer.status), `the acknowledged key exists (${answer.status})`)
   if (answer.status === 401) assert.match(await answer.text(), /api_key_revoked/)
 }

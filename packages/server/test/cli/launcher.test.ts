@@ -43,16 +43,16 @@ async function untilPrinted(stream: Readable, pattern: RegExp): Promise<string> 
     text += chunk
     if (pattern.test(text)) return text
   }
-  throw new Error(`it ended without printing ${pattern}: ${text}`)
+  throw new Error(`the process ended without printing ${pattern}: ${text}`)
 }
 
-async function defaults(t: TestContext): Promise<Record<string, string>> {
+async function freshSettings(t: TestContext): Promise<Record<string, string>> {
   const folder = temporaryFolder()
   t.after(folder.remove)
   return { KEYWAY_DATA_DIR: join(folder.path, 'data'), KEYWAY_PORT: String(await freePort()) }
 }
 
-async function served(t: TestContext, settings: Record<string, string>): Promise<ServedProcess> {
+async function startServer(t: TestContext, settings: Record<string, string>): Promise<ServedProcess> {
   const server = await serve(settings)
   t.after(() => server.end('SIGKILL'))
   return server
@@ -76,7 +76,7 @@ async function printedOnTerminal(
 
 describe('starting and stopping', () => {
   test('a start on a terminal prints its URLs', async t => {
-    const settings = await defaults(t)
+    const settings = await freshSettings(t)
     const printed = await printedOnTerminal(
       t,
       settings,
@@ -87,20 +87,20 @@ describe('starting and stopping', () => {
   })
 
   test('a start without a terminal writes one log line with the URL, whatever the log level', async t => {
-    const server = await served(t, { ...(await defaults(t)), KEYWAY_LOG_LEVEL: 'silent' })
+    const server = await startServer(t, { ...(await freshSettings(t)), KEYWAY_LOG_LEVEL: 'silent' })
     const { level, url, msg } = JSON.parse(server.output())
     assert.deepEqual({ level, url, msg }, { level: 'info', url: server.url, msg: 'Keyway is ready' })
   })
 
   test('only its owner can read the data directory', async t => {
-    const settings = await defaults(t)
-    const server = await served(t, settings)
+    const settings = await freshSettings(t)
+    const server = await startServer(t, settings)
     assert.equal(statSync(settings.KEYWAY_DATA_DIR!).mode & 0o777, 0o700)
     assert.equal((await fetch(`${server.url}/readyz`)).status, 200)
   })
 
   test('a start on a public address prints the inbox command instead of its page', async t => {
-    const settings: Record<string, string> = { ...(await defaults(t)), KEYWAY_HOST: '0.0.0.0' }
+    const settings: Record<string, string> = { ...(await freshSettings(t)), KEYWAY_HOST: '0.0.0.0' }
     const printed = await printedOnTerminal(t, settings, /Inbox [^\n]*\n/)
     assert.match(printed, /Inbox +npx keyway inbox/)
     assert.doesNotMatch(printed, /\/inbox\b/)
@@ -108,15 +108,15 @@ describe('starting and stopping', () => {
   })
 
   for (const signal of ['SIGTERM', 'SIGINT'] as const)
-    test(`${signal} ends it with status 0 within ten seconds`, async t => {
-      const server = await served(t, await defaults(t))
-      const started = performance.now()
+    test(`${signal} ends the server with status 0 within ten seconds`, async t => {
+      const server = await startServer(t, await freshSettings(t))
+      const signalledAt = performance.now()
       assert.equal(await server.end(signal), 0, server.output())
-      assert.ok(performance.now() - started < patienceMs(10_000))
+      assert.ok(performance.now() - signalledAt < patienceMs(10_000))
     })
 
   test('SIGTERM to npm stops the service, and npm ends with its status', async t => {
-    const settings = await defaults(t)
+    const settings = await freshSettings(t)
     const npm = spawn('npm', ['start'], { cwd: root, env: environment(settings) })
     t.after(() => npm.kill('SIGKILL'))
     await untilPrinted(npm.stdout, /is ready/)
@@ -125,25 +125,25 @@ describe('starting and stopping', () => {
     await assert.rejects(fetch(`http://localhost:${settings.KEYWAY_PORT}/livez`))
   })
 
-  test('a port in use is one sentence and status 78', async t => {
-    const settings = await defaults(t)
-    const other = createServer().listen(Number(settings.KEYWAY_PORT), '127.0.0.1')
-    t.after(() => other.close())
+  test('a port in use ends the start with one sentence and status 78', async t => {
+    const settings = await freshSettings(t)
+    const portHolder = createServer().listen(Number(settings.KEYWAY_PORT), '127.0.0.1')
+    t.after(() => portHolder.close())
     const { code, stderr } = await keyway(['serve'], settings)
     assert.equal(code, 78)
     assert.match(stderr, /^Port \d+ .*is in use.*\n$/)
   })
 
-  test('a second server on one data directory is one sentence and status 78', async t => {
-    const settings = await defaults(t)
-    await served(t, settings)
+  test('a second server on one data directory ends with one sentence and status 78', async t => {
+    const settings = await freshSettings(t)
+    await startServer(t, settings)
     const { code, stderr } = await keyway(['serve'], { ...settings, KEYWAY_PORT: '0' })
     assert.equal(code, 78)
     assert.equal(stderr.trim().split('\n').length, 1, stderr)
   })
 
-  test('unusable paths are one sentence and status 78 each', async t => {
-    const settings = await defaults(t)
+  test('an unusable path ends the start with one sentence and status 78', async t => {
+    const settings = await freshSettings(t)
     const folder = settings.KEYWAY_DATA_DIR!
     mkdirSync(join(folder, 'locked/serve.lock'), { recursive: true })
     mkdirSync(join(folder, 'other'))
@@ -163,7 +163,7 @@ describe('starting and stopping', () => {
   })
 
   test('invalid settings are listed with status 78 before anything is created', async t => {
-    const settings = await defaults(t)
+    const settings = await freshSettings(t)
     const { code, stderr } = await keyway(['serve'], { ...settings, KEYWAY_PORT: 'x', KEYWAY_LOG_LEVEL: 'y' })
     assert.equal(code, 78)
     assert.match(stderr, /KEYWAY_PORT .*\n.*KEYWAY_LOG_LEVEL /)
@@ -175,15 +175,15 @@ describe('the launcher', () => {
   const oldNode = OLD_NODES.find(isOld)
 
   test('starts the required Node from an older one, and returns its exit status', {
-    skip: !oldNode && 'no other Node here',
+    skip: !oldNode && 'no older Node is installed here',
   }, async () => {
-    const checked = await keyway(['check-config', '--json'], {}, oldNode)
-    assert.equal(JSON.parse(checked.stdout).ok, true)
+    const configCheck = await keyway(['check-config', '--json'], {}, oldNode)
+    assert.equal(JSON.parse(configCheck.stdout).ok, true)
     assert.equal((await keyway(['no-such-command'], {}, oldNode)).code, 64)
   })
 
   test('says what to do if the required Node is not installed', {
-    skip: !oldNode && 'no other Node here',
+    skip: !oldNode && 'no older Node is installed here',
   }, async t => {
     const folder = temporaryFolder()
     t.after(folder.remove)
@@ -195,7 +195,7 @@ describe('the launcher', () => {
   })
 
   test('npm test prints the same with an older Node only', {
-    skip: !oldNode && 'no other Node here',
+    skip: !oldNode && 'no older Node is installed here',
   }, async () => {
     const { pretest } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).scripts
     const [program, file] = pretest.split(' ')

@@ -14,8 +14,8 @@ test('the first five minutes of the README work as printed', async t => {
   const server = await serve({ KEYWAY_DATA_DIR: join(folder.path, 'data'), KEYWAY_PORT: String(port) })
   t.after(() => server.end('SIGTERM'))
 
-  const lines = await printedLines()
-  const script = lines.replace('http://localhost:8080', server.url)
+  const commands = await readmeCommands()
+  const script = commands.replace('http://localhost:8080', server.url)
   const { code, stdout, stderr } = await run(`set -e\n${script}`)
   assert.equal(code, 0, stdout + stderr)
   assert.match(stdout, /"status": ?"sent"/)
@@ -24,7 +24,7 @@ test('the first five minutes of the README work as printed', async t => {
   assert.match(stdout, /"status": ?"revoked"/)
 })
 
-async function printedLines(): Promise<string> {
+async function readmeCommands(): Promise<string> {
   const readme = await readFile(join(root, 'README.md'), 'utf8')
   const chapter = /## The first five minutes\n([\s\S]*?)\n## /.exec(readme)![1]!
   return [...chapter.matchAll(/```sh\n([\s\S]*?)```/g)].map(block => block[1]).join('\n')
