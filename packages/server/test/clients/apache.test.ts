@@ -17,15 +17,15 @@ import { signInOnPage, startRunning } from './running.ts'
 
 const browser = sharedBrowser()
 const APACHE = '/usr/sbin/apache2'
-const isThere = existsSync(APACHE) && existsSync('/usr/lib/apache2/modules/mod_auth_openidc.so')
-const skip = skipWithout(isThere, 'libapache2-mod-auth-openidc is not installed here')
+const isInstalled = existsSync(APACHE) && existsSync('/usr/lib/apache2/modules/mod_auth_openidc.so')
+const skip = skipWithout(isInstalled, 'libapache2-mod-auth-openidc is not installed here')
 
 forEachEngine(engine => {
   test('Apache with mod_auth_openidc signs a browser in, in front of a site without OAuth', {
     skip,
   }, async t => {
-    const opened = await browser(t)
-    if (!opened) return
+    const openedBrowser = await browser(t)
+    if (!openedBrowser) return
     const web = await startRunning(engine, t)
     const port = await freePort()
     const site = `http://localhost:${port}`
@@ -45,12 +45,12 @@ forEachEngine(engine => {
         COOKIE_SECRET: 'a secret of this test',
         PORT: String(port),
         UPSTREAM: await startSite(t),
-        RUN_DIR: folder(t),
+        RUN_DIR: writableFolder(t),
       },
       /resuming normal operations/,
     )
 
-    const { page } = await newPerson(opened)
+    const { page } = await newPerson(openedBrowser)
     await page.goto(`${site}/pages/start?mode=plain`)
     await signInOnPage(page, web, 'ada@example.com')
     await page.waitForURL(`${site}/pages/start?mode=plain`)
@@ -59,8 +59,8 @@ forEachEngine(engine => {
     assert.match((await page.locator('body').textContent())!, /^ada@example\.com sees \/other/)
 
     // A header that the client itself sends is not believed.
-    const forged = await fetch(`${site}/other`, { headers: { OIDC_CLAIM_email: 'eve@example.com' } })
-    assert.equal(forged.status, 401)
+    const forgedAnswer = await fetch(`${site}/other`, { headers: { OIDC_CLAIM_email: 'eve@example.com' } })
+    assert.equal(forgedAnswer.status, 401)
   })
 })
 
@@ -74,8 +74,8 @@ async function startSite(t: TestContext): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** Writable by the user that Apache changes to. */
-function folder(t: TestContext): string {
+/** A temporary folder that is writable for the user to which Apache switches. */
+function writableFolder(t: TestContext): string {
   const path = mkdtempSync(join(tmpdir(), 'keyway-apache-'))
   chmodSync(path, 0o777)
   t.after(() => rmSync(path, { recursive: true, force: true }))

@@ -12,7 +12,7 @@ import { newPerson, PYTHON, packageMissing, startRunning } from './running.ts'
 
 const ADA = 'ada@example.com'
 const CALLBACK = 'https://shop.example.com/callback'
-const WANTED = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
+const NEW_KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 const skip = packageMissing('python3-authlib', [PYTHON, '-c', 'import authlib, requests'])
 
 forEachEngine(engine => {
@@ -20,10 +20,10 @@ forEachEngine(engine => {
     const web = await startRunning(engine, t)
     const { user } = await newPerson(web, ADA)
     const { apiKeys, agentTokens } = web.server.services
-    const { key, apiKey } = await apiKeys.create(user.id, WANTED, caller())
+    const { key, apiKey } = await apiKeys.create(user.id, NEW_KEY, caller())
     const client = startClient(t, web.url, 'client_credentials')
-    client.say({ client_id: apiKey.id, client_secret: key })
-    const { access_token, token_type } = await client.hear()
+    client.writeLine({ client_id: apiKey.id, client_secret: key })
+    const { access_token, token_type } = await client.readJson()
     assert.equal(token_type, 'Bearer')
     assert.equal((await agentTokens.verify(access_token))?.keyId, apiKey.id)
   })
@@ -38,18 +38,18 @@ forEachEngine(engine => {
       redirectUris: [CALLBACK],
     })
     const client = startClient(t, web.url, 'authorization_code')
-    client.say({
+    client.writeLine({
       client_id: 'shop',
       client_secret: secret,
       redirect_uri: CALLBACK,
       scope: 'openid email offline_access',
     })
-    const address = new URL(await client.hear())
+    const authorizationUrl = new URL(await client.readJson())
     const browser = await signedIn(web, ADA)
-    const code = await codeOf(browser, address.pathname + address.search)
-    const state = address.searchParams.get('state')!
-    client.say(`${CALLBACK}?${new URLSearchParams({ code, state, iss: web.url })}`)
-    const { claims, userinfo, token, refreshed } = await client.hear()
+    const code = await codeOf(browser, authorizationUrl.pathname + authorizationUrl.search)
+    const state = authorizationUrl.searchParams.get('state')!
+    client.writeLine(`${CALLBACK}?${new URLSearchParams({ code, state, iss: web.url })}`)
+    const { claims, userinfo, token, refreshed } = await client.readJson()
     const user = await web.server.services.users.find(ADA)
     assert.deepEqual([claims.sub, claims.email, claims.iss, claims.aud], [user.id, ADA, web.url, 'shop'])
     assert.deepEqual([userinfo.sub, userinfo.email], [user.id, ADA])
@@ -58,23 +58,23 @@ forEachEngine(engine => {
   })
 })
 
-/** Speaks lines of JSON with the Python program. */
+/** Starts the Python program, which reads and writes lines of JSON. */
 function startClient(t: TestContext, issuer: string, grant: string) {
   const script = join(import.meta.dirname, 'authlib_client.py')
   const env = { ...process.env, AUTHLIB_INSECURE_TRANSPORT: '1', PYTHONUNBUFFERED: '1' }
   const child = spawn(PYTHON, [script, issuer, grant], { env })
   t.after(() => void child.kill('SIGKILL'))
-  let problem = ''
-  child.stderr.on('data', chunk => (problem += chunk))
+  let stderr = ''
+  child.stderr.on('data', chunk => (stderr += chunk))
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
   return {
-    say: (what: object | string) =>
-      child.stdin.write(`${typeof what === 'string' ? what : JSON.stringify(what)}\n`),
-    async hear() {
+    writeLine: (value: object | string) =>
+      child.stdin.write(`${typeof value === 'string' ? value : JSON.stringify(value)}\n`),
+    async readJson() {
       const { value, done } = await lines.next()
       if (!done) return JSON.parse(value)
       await once(child, 'close').catch(() => {})
-      throw new Error(`the client ended:\n${problem}`)
+      throw new Error(`the client ended:\n${stderr}`)
     },
   }
 }

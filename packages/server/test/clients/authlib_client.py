@@ -1,6 +1,6 @@
 """A client of Authlib: authlib_client.py ISSUER GRANT, with JSON settings as the first line of standard input.
 
-`client_credentials` prints the token. `authorization_code` prints the address to open, reads the address that came back,
+`client_credentials` prints the token. `authorization_code` prints the URL to open, reads the URL of the redirect,
 and prints the claims of the id token, the userinfo, and the tokens of a refresh.
 """
 
@@ -14,14 +14,14 @@ from authlib.jose import JsonWebKey, jwt
 from authlib.oidc.core import CodeIDToken
 
 
-def say(value):
+def print_json(value):
     print(json.dumps(value), flush=True)
 
 
 def client_credentials(metadata, settings):
     session = OAuth2Session(settings["client_id"], settings["client_secret"], scope=settings.get("scope"))
     extra = {name: settings[name] for name in ("resource",) if name in settings}
-    say(session.fetch_token(metadata["token_endpoint"], grant_type="client_credentials", **extra))
+    print_json(session.fetch_token(metadata["token_endpoint"], grant_type="client_credentials", **extra))
 
 
 def authorization_code(metadata, settings):
@@ -37,7 +37,7 @@ def authorization_code(metadata, settings):
     address, state = session.create_authorization_url(
         metadata["authorization_endpoint"], code_verifier=verifier, nonce=nonce, prompt="consent"
     )
-    say(address)
+    print_json(address)
     answer = sys.stdin.readline().strip()
     token = session.fetch_token(
         metadata["token_endpoint"], authorization_response=answer, state=state, code_verifier=verifier
@@ -53,7 +53,7 @@ def authorization_code(metadata, settings):
     claims.validate()
     refreshed = session.refresh_token(metadata["token_endpoint"], refresh_token=token["refresh_token"])
     userinfo = session.get(metadata["userinfo_endpoint"])
-    say({"claims": claims, "userinfo": userinfo.json(), "token": token, "refreshed": refreshed})
+    print_json({"claims": claims, "userinfo": userinfo.json(), "token": token, "refreshed": refreshed})
 
 
 issuer, grant = sys.argv[1:]

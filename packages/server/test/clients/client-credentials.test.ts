@@ -15,24 +15,24 @@ const API_KEY = 'urn:keyway:token-type:api-key'
 async function open(engine: EngineName, t: TestContext) {
   const web = await startWeb(t, await engineSettings(engine, t))
   const { apps, apiKeys } = web.server.services
-  const person = await aPerson(web)
-  const wanted = { name: 'made', scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
-  const { key, apiKey } = await apiKeys.create(person, wanted, caller())
+  const person = await signInPerson(web)
+  const newKey = { name: 'made', scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
+  const { key, apiKey } = await apiKeys.create(person, newKey, caller())
   for (const tokenAlg of SIGNING_ALGS) {
     const id = tokenAlg.toLowerCase()
     await apps.register({ id, name: id, audience: `https://${id}.example.com`, tokenAlg })
   }
   const { secret } = await apps.register({ id: 'shop', name: 'Shop', scopes: ['orders:read'] })
-  const discovered = (id: string, authentication: client.ClientAuth) =>
+  const discover = (id: string, authentication: client.ClientAuth) =>
     client.discovery(new URL(web.url), id, undefined, authentication, INSECURE)
   const keys = createRemoteJWKSet(new URL(`${web.url}/.well-known/jwks.json`))
   const claimsOf = async (token: string, audience: string) =>
     (await jwtVerify(token, keys, { issuer: web.url, audience })).payload
-  return { web, key, keyId: apiKey.id, person, secret: secret!, discovered, claimsOf }
+  return { web, key, keyId: apiKey.id, person, secret: secret!, discover, claimsOf }
 }
 
 /** Signs in once by a mailed link, over HTTP. */
-async function aPerson(web: WebServer): Promise<string> {
+async function signInPerson(web: WebServer): Promise<string> {
   const email = 'ada@example.com'
   const post = async (path: string, body: object) => {
     const headers = { 'Content-Type': 'application/json' }
@@ -45,11 +45,11 @@ async function aPerson(web: WebServer): Promise<string> {
   return user.id
 }
 
-const refusedWith = (call: Promise<unknown>, error: string) =>
+const expectError = (call: Promise<unknown>, error: string) =>
   assert.rejects(call, (thrown: { error?: string }) => thrown.error === error)
 
-/** The library reports 401 by the challenge in its header (RFC 6749 section 5.2). */
-const refusesClient = (call: Promise<unknown>) =>
+/** The library reports a 401 of an unknown client by the challenge in its header (RFC 6749 section 5.2). */
+const expectUnknownClient = (call: Promise<unknown>) =>
   assert.rejects(call, (thrown: { status?: number; cause?: { scheme: string }[] }) => {
     assert.deepEqual([thrown.status, thrown.cause?.[0]?.scheme], [401, 'basic'])
     return true
@@ -57,30 +57,33 @@ const refusesClient = (call: Promise<unknown>) =>
 
 forEachEngine(engine => {
   test('openid-client gets tokens with a key, by Basic and by form, in each algorithm', async t => {
-    const { web, key, keyId, person, discovered, claimsOf } = await open(engine, t)
+    const { web, key, keyId, person, discover, claimsOf } = await open(engine, t)
     for (const authentication of [client.ClientSecretBasic(key), client.ClientSecretPost(key)]) {
-      const config = await discovered(keyId, authentication)
-      const plain = await client.clientCredentialsGrant(config, { scope: 'agent:connect' })
-      assert.deepEqual([plain.token_type, plain.expires_in, plain.scope], ['bearer', 900, 'agent:connect'])
-      const claims = await claimsOf(plain.access_token, `${web.url}/hub`)
+      const config = await discover(keyId, authentication)
+      const hubToken = await client.clientCredentialsGrant(config, { scope: 'agent:connect' })
+      assert.deepEqual(
+        [hubToken.token_type, hubToken.expires_in, hubToken.scope],
+        ['bearer', 900, 'agent:connect'],
+      )
+      const claims = await claimsOf(hubToken.access_token, `${web.url}/hub`)
       assert.deepEqual([claims.sub, claims.key_id, claims.scope], [person, keyId, 'agent:connect'])
       for (const alg of SIGNING_ALGS) {
         const resource = `https://${alg.toLowerCase()}.example.com`
         const { access_token } = await client.clientCredentialsGrant(config, { resource })
         assert.equal((await claimsOf(access_token, resource)).aud, resource)
       }
-      await refusedWith(
+      await expectError(
         client.clientCredentialsGrant(config, { resource: 'https://x.example' }),
         'invalid_target',
       )
     }
-    const wrong = await discovered(keyId, client.ClientSecretBasic(`svc_${'0'.repeat(32)}`))
-    await refusesClient(client.clientCredentialsGrant(wrong))
+    const unknownKeyConfig = await discover(keyId, client.ClientSecretBasic(`svc_${'0'.repeat(32)}`))
+    await expectUnknownClient(client.clientCredentialsGrant(unknownKeyConfig))
   })
 
   test('openid-client exchanges a key for an agent token, without authentication', async t => {
-    const { web, key, keyId, discovered, claimsOf } = await open(engine, t)
-    const config = await discovered('anything', client.None())
+    const { web, key, keyId, discover, claimsOf } = await open(engine, t)
+    const config = await discover('anything', client.None())
     const parameters = { subject_token: key, subject_token_type: API_KEY }
     const granted = await client.genericGrantRequest(config, EXCHANGE, parameters)
     assert.equal(granted.issued_token_type, 'urn:ietf:params:oauth:token-type:jwt')
@@ -88,36 +91,39 @@ forEachEngine(engine => {
   })
 
   test('openid-client gets, introspects and revokes tokens as an app', async t => {
-    const { key, keyId, person, secret, discovered, claimsOf } = await open(engine, t)
+    const { key, keyId, person, secret, discover, claimsOf } = await open(engine, t)
     const resource = 'https://es256.example.com'
-    const config = await discovered('shop', client.ClientSecretBasic(secret))
-    const own = await client.clientCredentialsGrant(config, { resource, scope: 'orders:read' })
-    const claims = await claimsOf(own.access_token, resource)
+    const config = await discover('shop', client.ClientSecretBasic(secret))
+    const appToken = await client.clientCredentialsGrant(config, { resource, scope: 'orders:read' })
+    const claims = await claimsOf(appToken.access_token, resource)
     assert.deepEqual([claims.type, claims.sub, claims.scope], ['app', 'shop', 'orders:read'])
-    assert.equal((await client.tokenIntrospection(config, own.access_token)).active, true)
-    const ofKey = await client.tokenIntrospection(config, key)
-    assert.deepEqual([ofKey.active, ofKey.sub, ofKey.key_id], [true, person, keyId])
+    assert.equal((await client.tokenIntrospection(config, appToken.access_token)).active, true)
+    const introspectedKey = await client.tokenIntrospection(config, key)
+    assert.deepEqual(
+      [introspectedKey.active, introspectedKey.sub, introspectedKey.key_id],
+      [true, person, keyId],
+    )
     await client.tokenRevocation(config, key)
     assert.equal((await client.tokenIntrospection(config, key)).active, false)
-    const dead = await discovered(keyId, client.ClientSecretBasic(key))
-    await refusesClient(client.clientCredentialsGrant(dead))
+    const revokedKeyConfig = await discover(keyId, client.ClientSecretBasic(key))
+    await expectUnknownClient(client.clientCredentialsGrant(revokedKeyConfig))
   })
 
   test('oauth4webapi gets a token with a key by the discovery of RFC 8414', async t => {
     const { web, key, keyId, claimsOf } = await open(engine, t)
     const issuer = new URL(web.url)
     const options = { [oauth.allowInsecureRequests]: true }
-    const found = await oauth.discoveryRequest(issuer, { algorithm: 'oauth2', ...options })
-    const server = await oauth.processDiscoveryResponse(issuer, found)
-    const self = { client_id: keyId }
+    const discoveryAnswer = await oauth.discoveryRequest(issuer, { algorithm: 'oauth2', ...options })
+    const server = await oauth.processDiscoveryResponse(issuer, discoveryAnswer)
+    const oauthClient = { client_id: keyId }
     const answer = await oauth.clientCredentialsGrantRequest(
       server,
-      self,
+      oauthClient,
       oauth.ClientSecretBasic(key),
       {},
       options,
     )
-    const granted = await oauth.processClientCredentialsResponse(server, self, answer)
+    const granted = await oauth.processClientCredentialsResponse(server, oauthClient, answer)
     assert.equal((await claimsOf(granted.access_token, `${web.url}/hub`)).key_id, keyId)
   })
 })

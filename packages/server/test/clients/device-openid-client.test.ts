@@ -11,17 +11,22 @@ forEachEngine(engine => {
   test('openid-client connects a device: a person approves it on the page, and it gets tokens that refresh', async t => {
     const { web, config, browser, user } = await openDevice(engine, t)
     const scope = 'openid email offline_access account:read'
-    const begun = await client.initiateDeviceAuthorization(config, { scope })
-    const page = await (await browser.get(pathOf(begun.verification_uri_complete!))).text()
-    for (const shown of ['A television', begun.user_code, 'see your e-mail address', 'see your profile'])
+    const authorization = await client.initiateDeviceAuthorization(config, { scope })
+    const page = await (await browser.get(pathOf(authorization.verification_uri_complete!))).text()
+    for (const shown of [
+      'A television',
+      authorization.user_code,
+      'see your e-mail address',
+      'see your profile',
+    ])
       assert.ok(page.includes(shown), shown)
     await approve(browser, page)
 
-    const tokens = await client.pollDeviceAuthorizationGrant(config, quick(begun))
+    const tokens = await client.pollDeviceAuthorizationGrant(config, withoutWaiting(authorization))
     assert.deepEqual([tokens.claims()?.sub, tokens.claims()?.email, tokens.scope], [user.id, ADA, scope])
     const { sessions, consents } = web.server.services
-    const access = await sessions.authenticate(tokens.access_token)
-    assert.deepEqual([access.user.id, access.session.appId], [user.id, 'tv'])
+    const authenticated = await sessions.authenticate(tokens.access_token)
+    assert.deepEqual([authenticated.user.id, authenticated.session.appId], [user.id, 'tv'])
     const refreshed = await client.refreshTokenGrant(config, tokens.refresh_token!)
     assert.notEqual(refreshed.refresh_token, tokens.refresh_token)
 
@@ -37,11 +42,11 @@ forEachEngine(engine => {
 
   test('a consent that was withdrawn before the device polled gives it nothing', async t => {
     const { web, config, browser, user } = await openDevice(engine, t)
-    const begun = await client.initiateDeviceAuthorization(config, { scope: 'openid' })
-    await approve(browser, await (await browser.get(pathOf(begun.verification_uri_complete!))).text())
+    const authorization = await client.initiateDeviceAuthorization(config, { scope: 'openid' })
+    await approve(browser, await (await browser.get(pathOf(authorization.verification_uri_complete!))).text())
     const caller = { address: '127.0.0.1', network: '127.0.0.1', client: null }
     await web.server.services.consents.withdraw(user.id, 'tv', caller)
-    await assert.rejects(client.pollDeviceAuthorizationGrant(config, quick(begun)), {
+    await assert.rejects(client.pollDeviceAuthorizationGrant(config, withoutWaiting(authorization)), {
       error: 'access_denied',
     })
   })
@@ -62,9 +67,11 @@ function pathOf(address: string): string {
   return pathname + search
 }
 
-/** Polls at once: the device was approved before. */
-function quick(begun: client.DeviceAuthorizationResponse): client.DeviceAuthorizationResponse {
-  return { ...begun, interval: 0.01 }
+/** With an interval that is too short to slow the test down: the request is approved before the first poll. */
+function withoutWaiting(
+  authorization: client.DeviceAuthorizationResponse,
+): client.DeviceAuthorizationResponse {
+  return { ...authorization, interval: 0.01 }
 }
 
 async function approve(browser: Client, page: string): Promise<void> {

@@ -13,9 +13,9 @@ forEachEngine(engine => {
     const discovery = await (await fetch(`${web.url}/.well-known/oauth-authorization-server`)).json()
     assert.equal(discovery.device_authorization_endpoint, `${web.url}/oauth/device`)
     assert.ok(discovery.grant_types_supported.includes(DEVICE_CODE))
-    const begun = await post(web, '/oauth/device', { client_id: 'keyway-cli', device_name: 'laptop' })
-    assert.equal(begun.status, 200)
-    const { device_code, user_code, ...codes } = begun.body
+    const requested = await post(web, '/oauth/device', { client_id: 'keyway-cli', device_name: 'laptop' })
+    assert.equal(requested.status, 200)
+    const { device_code, user_code, ...codes } = requested.body
     assert.match(user_code, /^[B-Z]{4}-[B-Z]{4}$/)
     assert.equal(codes.verification_uri, `${web.url}/device`)
     assert.deepEqual([codes.expires_in, codes.interval], [600, 5])
@@ -25,9 +25,9 @@ forEachEngine(engine => {
     assert.deepEqual(await errorOf(poll()), [400, 'authorization_pending'])
     assert.deepEqual(await errorOf(poll()), [400, 'slow_down'])
     await approve(web, codes.verification_uri_complete)
-    const granted = await poll()
-    assert.deepEqual([granted.status, granted.headers.get('cache-control')], [200, 'no-store'])
-    const { token_type, scope, refresh_token } = granted.body
+    const tokenAnswer = await poll()
+    assert.deepEqual([tokenAnswer.status, tokenAnswer.headers.get('cache-control')], [200, 'no-store'])
+    const { token_type, scope, refresh_token } = tokenAnswer.body
     assert.deepEqual([token_type, scope, refresh_token], ['Bearer', 'keys:create agent:connect', undefined])
     assert.deepEqual(await errorOf(poll()), [400, 'invalid_grant'])
   })
@@ -66,7 +66,7 @@ forEachEngine(engine => {
 
   test('a client that registered itself connects no device, since nobody has verified its name', async t => {
     const web = await startRunning(engine, t, { KEYWAY_CLIENT_REGISTRATION: 'true' })
-    const wanted = {
+    const metadata = {
       client_name: 'Your bank',
       redirect_uris: ['http://127.0.0.1/callback'],
       token_endpoint_auth_method: 'none',
@@ -74,12 +74,12 @@ forEachEngine(engine => {
     const registered = await fetch(`${web.url}/oauth/register`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(wanted),
+      body: JSON.stringify(metadata),
     })
     assert.equal(registered.status, 201)
     const { client_id } = await registered.json()
-    const refused = post(web, '/oauth/device', { client_id, scope: 'openid' })
-    assert.deepEqual(await errorOf(refused), [400, 'unauthorized_client'])
+    const deviceRequest = post(web, '/oauth/device', { client_id, scope: 'openid' })
+    assert.deepEqual(await errorOf(deviceRequest), [400, 'unauthorized_client'])
   })
 
   test('a device code is useless to another client, and twenty polls at once redeem it once', async t => {
@@ -87,8 +87,8 @@ forEachEngine(engine => {
     await web.server.services.apps.register({ id: 'tv', name: 'A television', isPublic: true })
     const { body } = await post(web, '/oauth/device', { client_id: 'keyway-cli' })
     await approve(web, body.verification_uri_complete)
-    const stolen = { ...pollOf(body.device_code), client_id: 'tv' }
-    assert.deepEqual(await errorOf(post(web, '/oauth/token', stolen)), [400, 'invalid_grant'])
+    const foreignPoll = { ...pollOf(body.device_code), client_id: 'tv' }
+    assert.deepEqual(await errorOf(post(web, '/oauth/token', foreignPoll)), [400, 'invalid_grant'])
     const polls = await Promise.all(
       Array.from({ length: 20 }, () => post(web, '/oauth/token', pollOf(body.device_code))),
     )
@@ -115,9 +115,12 @@ async function errorOf(call: ReturnType<typeof post>): Promise<[number, string]>
 async function approve(web: WebServer, address: string): Promise<void> {
   const { deviceAuthorizations } = web.server.services
   const { searchParams } = new URL(address)
-  const found = await deviceAuthorizations.ofLink(searchParams.get('ticket')!, searchParams.get('user_code')!)
+  const authorization = await deviceAuthorizations.ofLink(
+    searchParams.get('ticket')!,
+    searchParams.get('user_code')!,
+  )
   const person = await signedInPage(web)
-  assert.equal(await deviceAuthorizations.decide(found!.id, 'approved', person, caller()), 'done')
+  assert.equal(await deviceAuthorizations.decide(authorization!.id, 'approved', person, caller()), 'done')
 }
 
 async function signedInPage(web: WebServer) {

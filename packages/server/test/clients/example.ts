@@ -10,7 +10,7 @@ export const EXAMPLES = join(import.meta.dirname, '../../../../examples')
 export async function installExample(t: TestContext, name: string): Promise<boolean> {
   if (await installOnce(join(EXAMPLES, name))) return true
   if (MUST_HAVE_ALL) throw new Error(`npm ci failed in examples/${name}`)
-  t.skip(`the packages of examples/${name} cannot be had here`)
+  t.skip(`the packages of examples/${name} cannot be installed here`)
   return false
 }
 

@@ -10,17 +10,17 @@ import { signInOnPage, startRunning } from './running.ts'
 
 const browser = sharedBrowser()
 const ADA = 'ada@example.com'
-const LOCAL = { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8,::1/128' }
+const PRIVATE_NETWORKS = { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8,::1/128' }
 
 forEachEngine(engine => {
-  test('the example with Express and openid-client signs people in and out, here and at Keyway', async t => {
-    const opened = await browser(t)
-    if (!opened || !(await installExample(t, 'express'))) return
+  test('the example with Express and openid-client signs people in and out, of its own session and at Keyway', async t => {
+    const openedBrowser = await browser(t)
+    if (!openedBrowser || !(await installExample(t, 'express'))) return
     const web = await startRunning(engine, t)
     const { origin, port, secret } = await registerProduct(web, '/callback')
     await startExample(t, ['express', 'server.mjs'], settingsOf(web, port, secret))
 
-    const { page } = await newPerson(opened)
+    const { page } = await newPerson(openedBrowser)
     await page.goto(origin)
     await page.getByRole('link', { name: 'Sign in' }).click()
     await signInOnPage(page, web, ADA)
@@ -41,27 +41,27 @@ forEachEngine(engine => {
   })
 
   test('the example with Express ends the session of a person who signed out at Keyway, and no other', async t => {
-    const opened = await browser(t)
-    if (!opened || !(await installExample(t, 'express'))) return
-    const web = await startRunning(engine, t, LOCAL)
+    const openedBrowser = await browser(t)
+    if (!openedBrowser || !(await installExample(t, 'express'))) return
+    const web = await startRunning(engine, t, PRIVATE_NETWORKS)
     const { origin, port, secret } = await registerProduct(web, '/callback')
     await startExample(t, ['express', 'server.mjs'], settingsOf(web, port, secret))
     const signIn = async (email: string) => {
-      const { page } = await newPerson(opened)
+      const { page } = await newPerson(openedBrowser)
       await page.goto(`${origin}/login`)
       await signInOnPage(page, web, email)
       await page.getByText(`Hello, ${email}.`).waitFor()
       return page
     }
     const [ada, eve] = [await signIn(ADA), await signIn('eve@example.com')]
-    const forged = new URLSearchParams({ logout_token: 'nonsense' })
-    const refused = await fetch(`${origin}/backchannel-logout`, { method: 'POST', body: forged })
-    assert.equal(refused.status, 400)
+    const forgedToken = new URLSearchParams({ logout_token: 'nonsense' })
+    const forgedAnswer = await fetch(`${origin}/backchannel-logout`, { method: 'POST', body: forgedToken })
+    assert.equal(forgedAnswer.status, 400)
 
     await ada.goto(`${web.url}/keys`)
     await ada.getByRole('button', { name: 'Sign out' }).click()
     await ada.waitForURL('**/sign-in**')
-    await until('the product knows of it', async () => {
+    await until('the product has ended the session', async () => {
       await ada.goto(origin)
       return (await ada.locator('body').textContent())!.includes('Hello, stranger.')
     })
@@ -70,14 +70,14 @@ forEachEngine(engine => {
   })
 
   test('the example with Auth.js signs people in', async t => {
-    const opened = await browser(t)
-    if (!opened || !(await installExample(t, 'authjs'))) return
+    const openedBrowser = await browser(t)
+    if (!openedBrowser || !(await installExample(t, 'authjs'))) return
     const web = await startRunning(engine, t)
     const { origin, port, secret } = await registerProduct(web, '/auth/callback/keyway')
     const env = { ...settingsOf(web, port, secret), AUTH_SECRET: 'a secret of this test' }
     await startExample(t, ['authjs', 'server.mjs'], env)
 
-    const { page } = await newPerson(opened)
+    const { page } = await newPerson(openedBrowser)
     await page.goto(origin)
     await page.getByRole('link', { name: 'Sign in' }).click()
     await page.getByRole('button', { name: /Keyway/ }).click()

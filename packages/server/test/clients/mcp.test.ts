@@ -19,16 +19,16 @@ import { newPerson, startRunning } from './running.ts'
 
 const run = promisify(execFile)
 const ADA = 'ada@example.com'
-const FOLDER = join(EXAMPLES, 'mcp-server')
-const SDK = join(FOLDER, 'node_modules/@modelcontextprotocol/sdk/dist/esm')
-const WANTED = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
+const EXAMPLE_FOLDER = join(EXAMPLES, 'mcp-server')
+const SDK = join(EXAMPLE_FOLDER, 'node_modules/@modelcontextprotocol/sdk/dist/esm')
+const NEW_KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 const CALLBACK = 'http://127.0.0.1:3999/callback'
 const METADATA = {
   client_name: 'An MCP client',
   redirect_uris: [CALLBACK],
   token_endpoint_auth_method: 'none',
 }
-const DOCUMENTS = {
+const WITH_METADATA_DOCUMENTS = {
   KEYWAY_CLIENT_METADATA_DOCUMENTS: 'true',
   KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8,::1/128',
 }
@@ -45,9 +45,9 @@ forEachEngine(engine => {
     assert.deepEqual([metadata.resource, metadata.authorization_servers], [resource, [web.url]])
 
     const { agentTokens } = web.server.services
-    const forHub = await agentTokens.exchange(key.key, undefined, caller())
+    const hubToken = await agentTokens.exchange(key.key, undefined, caller())
     const { tokens } = await newPerson(web, ADA)
-    for (const token of ['nonsense', key.key, forHub.token, tokens.accessToken])
+    for (const token of ['nonsense', key.key, hubToken.token, tokens.accessToken])
       assert.equal((await call(resource, token)).status, 401)
     const { token } = await agentTokens.exchange(key.key, resource, caller())
     assert.equal((await call(resource, token)).status, 200)
@@ -58,26 +58,31 @@ forEachEngine(engine => {
     if (!(await installExample(t, 'mcp-server'))) return
     const web = await startRunning(engine, t)
     const { resource, user, key } = await startServer(web, t)
-    const own = { KEYWAY_URL: web.url, MCP_URL: resource, KEYWAY_KEY_ID: key.id, KEYWAY_API_KEY: key.key }
-    const env = { ...process.env, ...own }
-    const { stdout } = await run(process.execPath, [join(FOLDER, 'robot.mjs')], { env })
+    const robotSettings = {
+      KEYWAY_URL: web.url,
+      MCP_URL: resource,
+      KEYWAY_KEY_ID: key.id,
+      KEYWAY_API_KEY: key.key,
+    }
+    const env = { ...process.env, ...robotSettings }
+    const { stdout } = await run(process.execPath, [join(EXAMPLE_FOLDER, 'robot.mjs')], { env })
     assert.equal(stdout.trim(), `${user.id} by ${key.id}`)
   })
 
   for (const [how, settings] of [
     ['that the operator registered', {}],
     ['that registers itself', { KEYWAY_CLIENT_REGISTRATION: 'true' }],
-    ['whose id is the URL of its metadata', DOCUMENTS],
+    ['whose id is the URL of its metadata', WITH_METADATA_DOCUMENTS],
   ] as [string, Record<string, string>][]) {
     test(`the official MCP client ${how} signs a person in with PKCE and calls a tool`, async t => {
       if (!(await installExample(t, 'mcp-server'))) return
       const web = await startRunning(engine, t, settings)
       const { resource } = await startServer(web, t)
-      const wanted = { id: 'mcp-client', name: 'An MCP client', redirectUris: [CALLBACK], isPublic: true }
-      await web.server.services.apps.register(wanted)
-      const documentUrl = settings === DOCUMENTS ? await serveDocument(t) : undefined
-      const isKnown = Object.keys(settings).length === 0
-      const authProvider = newProvider(isKnown ? 'mcp-client' : undefined, documentUrl)
+      const newApp = { id: 'mcp-client', name: 'An MCP client', redirectUris: [CALLBACK], isPublic: true }
+      await web.server.services.apps.register(newApp)
+      const documentUrl = settings === WITH_METADATA_DOCUMENTS ? await serveDocument(t) : undefined
+      const isRegistered = Object.keys(settings).length === 0
+      const authProvider = newProvider(isRegistered ? 'mcp-client' : undefined, documentUrl)
       const { Client } = await load('client/index.js')
       const { StreamableHTTPClientTransport } = await load('client/streamableHttp.js')
       const connect = () => {
@@ -85,13 +90,15 @@ forEachEngine(engine => {
         const transport = new StreamableHTTPClientTransport(new URL(resource), { authProvider })
         return { client, transport, connected: client.connect(transport) }
       }
-      const first = connect()
-      await assert.rejects(first.connected, /Unauthorized/)
-      const address = authProvider.asked()
-      assert.equal(address.searchParams.get('resource'), resource)
-      assert.equal(address.searchParams.get('code_challenge_method'), 'S256')
+      const firstConnection = connect()
+      await assert.rejects(firstConnection.connected, /Unauthorized/)
+      const authorizationUrl = authProvider.authorizationUrl()
+      assert.equal(authorizationUrl.searchParams.get('resource'), resource)
+      assert.equal(authorizationUrl.searchParams.get('code_challenge_method'), 'S256')
       const browser = await signedIn(web, ADA)
-      await first.transport.finishAuth(await codeOf(browser, address.pathname + address.search))
+      await firstConnection.transport.finishAuth(
+        await codeOf(browser, authorizationUrl.pathname + authorizationUrl.search),
+      )
 
       const { client, connected } = connect()
       await connected
@@ -111,17 +118,17 @@ async function startServer(web: WebServer, t: TestContext) {
   const { apps, apiKeys } = web.server.services
   await apps.register({ id: 'tools', name: 'Tools', audience: resource })
   const { user } = await newPerson(web, ADA)
-  const { key, apiKey } = await apiKeys.create(user.id, WANTED, caller())
+  const { key, apiKey } = await apiKeys.create(user.id, NEW_KEY, caller())
   const env = { KEYWAY_URL: web.url, KEYWAY_AUDIENCE: resource, PORT: String(port) }
   await startExample(t, ['mcp-server', 'server.mjs'], env)
   return { resource, user, key: { id: apiKey.id, key } }
 }
 
-/** The metadata of the client by https, with a certificate that this process trusts during the test. Returns its URL. */
+/** Serves the client's metadata by https, with a certificate that this process trusts meanwhile; returns the URL. */
 async function serveDocument(t: TestContext): Promise<string> {
   const { key, certificate: cert } = selfSignedCertificate('localhost')
-  const trusted = getCACertificates('default')
-  setDefaultCACertificates([...trusted, cert])
+  const trustedBefore = getCACertificates('default')
+  setDefaultCACertificates([...trustedBefore, cert])
   const server = createServer({ key, cert }, (_, response) => {
     response.setHeader('content-type', 'application/json')
     response.end(JSON.stringify({ ...METADATA, client_id: url }))
@@ -129,7 +136,7 @@ async function serveDocument(t: TestContext): Promise<string> {
   await new Promise<void>(resolve => server.listen(0, 'localhost', resolve))
   const url = `https://localhost:${(server.address() as AddressInfo).port}/client.json`
   t.after(() => {
-    setDefaultCACertificates(trusted)
+    setDefaultCACertificates(trustedBefore)
     server.close()
     server.closeAllConnections()
   })
@@ -155,28 +162,33 @@ function load(path: string): Promise<any> {
 
 /** The state that the client keeps while a person signs in with a browser. */
 function newProvider(clientId: string | undefined, clientMetadataUrl: string | undefined) {
-  const kept: { client?: { client_id: string }; tokens?: object; verifier?: string; asked?: URL } = {
+  const state: {
+    client?: { client_id: string }
+    tokens?: object
+    verifier?: string
+    authorizationUrl?: URL
+  } = {
     client: clientId === undefined ? undefined : { client_id: clientId },
   }
   return {
     redirectUrl: CALLBACK,
     clientMetadata: METADATA,
     clientMetadataUrl,
-    clientInformation: () => kept.client,
+    clientInformation: () => state.client,
     saveClientInformation(client: { client_id: string }) {
-      kept.client = client
+      state.client = client
     },
-    tokens: () => kept.tokens,
+    tokens: () => state.tokens,
     saveTokens(tokens: object) {
-      kept.tokens = tokens
+      state.tokens = tokens
     },
     redirectToAuthorization(url: URL) {
-      kept.asked = url
+      state.authorizationUrl = url
     },
     saveCodeVerifier(verifier: string) {
-      kept.verifier = verifier
+      state.verifier = verifier
     },
-    codeVerifier: () => kept.verifier,
-    asked: () => kept.asked!,
+    codeVerifier: () => state.verifier,
+    authorizationUrl: () => state.authorizationUrl!,
   }
 }

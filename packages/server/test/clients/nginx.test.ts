@@ -15,14 +15,14 @@ import { EXAMPLES, installExample, startExample } from './example.ts'
 import { newPerson, signInOnPage, startRunning } from './running.ts'
 
 const browser = sharedBrowser()
-const WANTED = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
+const NEW_KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 
 forEachEngine(engine => {
   test('nginx with auth_request lets in browsers that signed in and programs with an agent token', {
     skip: nginxMissing(),
   }, async t => {
-    const opened = await browser(t)
-    if (!opened || !(await installExample(t, 'nginx'))) return
+    const openedBrowser = await browser(t)
+    if (!openedBrowser || !(await installExample(t, 'nginx'))) return
     const web = await startRunning(engine, t)
     const [port, gatePort] = [await freePort(), await freePort()]
     const site = `http://localhost:${port}`
@@ -44,43 +44,43 @@ forEachEngine(engine => {
     })
     await startNginx(t, { 8081: port, 4000: gatePort, 8000: await startSite(t) })
 
-    const { page } = await newBrowser(opened)
+    const { page } = await newBrowser(openedBrowser)
     await page.goto(`${site}/pages?a=1&b=2`)
     await signInOnPage(page, web, 'ada@example.com')
     await page.waitForURL(`${site}/pages?a=1&b=2`)
     assert.equal(await page.locator('body').textContent(), 'ada@example.com sees /pages?a=1&b=2')
-    // A sign-in does not lead to other hosts, also where the path looks like one of this site.
+    // A sign-in never leads to another host, also if the target looks like a path of this site.
     for (const to of ['//evil.test/', '/.//evil.test', 'https://evil.test/']) {
       await page.goto(`${site}/.keyway/sign-in?to=${to}`)
       assert.equal(new URL(page.url()).origin, site, to)
     }
 
     const { user } = await newPerson(web, 'ada@example.com')
-    const { key } = await apiKeys.create(user.id, WANTED, caller())
+    const { key } = await apiKeys.create(user.id, NEW_KEY, caller())
     const { token } = await agentTokens.exchange(key, site, caller())
-    const ask = async (headers: Record<string, string>) => {
+    const callSite = async (headers: Record<string, string>) => {
       const answer = await fetch(`${site}/data`, { headers, redirect: 'manual' })
       return { status: answer.status, text: await answer.text() }
     }
     const expected = { status: 200, text: `${user.id} sees /data` }
-    assert.deepEqual(await ask({ authorization: `Bearer ${token}` }), expected)
-    const forHub = await agentTokens.exchange(key, undefined, caller())
+    assert.deepEqual(await callSite({ authorization: `Bearer ${token}` }), expected)
+    const hubToken = await agentTokens.exchange(key, undefined, caller())
     for (const headers of [
       {},
       { 'x-person': 'eve@example.com' },
-      { authorization: `Bearer ${forHub.token}` },
+      { authorization: `Bearer ${hubToken.token}` },
       { authorization: `Bearer ${key}` },
       { cookie: 'gate=nonsense' },
     ] as Record<string, string>[])
-      assert.equal((await ask(headers)).status, 401)
+      assert.equal((await callSite(headers)).status, 401)
   })
 })
 
 /** The example's nginx.conf with other ports. */
 async function startNginx(t: TestContext, ports: Record<string, number>): Promise<void> {
   const conf = readFileSync(join(EXAMPLES, 'nginx/nginx.conf'), 'utf8')
-  const changed = conf.replaceAll(/(?<=127\.0\.0\.1:)\d+/g, port => String(ports[port]))
-  await runNginx(t, { 'nginx.conf': changed }, `http://localhost:${ports['8081']}/`)
+  const confWithPorts = conf.replaceAll(/(?<=127\.0\.0\.1:)\d+/g, port => String(ports[port]))
+  await runNginx(t, { 'nginx.conf': confWithPorts }, `http://localhost:${ports['8081']}/`)
 }
 
 async function startSite(t: TestContext): Promise<number> {

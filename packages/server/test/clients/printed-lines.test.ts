@@ -11,30 +11,33 @@ import { startWeb, type WebServer } from '../support/web.ts'
 
 const ENTITIES: Record<string, string> = { lt: '<', gt: '>', quot: '"', amp: '&', '#39': "'" }
 
-/** The lines of the page of a new key by the names of their elements, and the path of its live view. */
-async function newKey(web: WebServer) {
+/**
+ * Creates a key on the pages. Returns the lines that its page shows, by the names of their elements, and `hello`, which
+ * greets the connected agent by the live view of the page: undefined while there is none.
+ */
+async function createKeyOnPage(web: WebServer) {
   const client = await signedIn(web)
   const form_token = await client.formToken('/keys')
-  const text = await (await client.post('/keys', { form_token, name: 'robot', access: 'agent' })).text()
+  const html = await (await client.post('/keys', { form_token, name: 'robot', access: 'agent' })).text()
   const lines: Record<string, string> = {}
-  for (const [, name, line] of text.matchAll(/<code id="run-([\w-]+)"[^>]*>(.*?)<\/code>/gs))
+  for (const [, name, line] of html.matchAll(/<code id="run-([\w-]+)"[^>]*>(.*?)<\/code>/gs))
     lines[name!] = line!.replace(/&(lt|gt|quot|amp|#39);/g, (_, entity) => ENTITIES[entity]!)
-  const page = /data-becomes="([^?"]+)/.exec(text)![1]!
+  const page = /data-becomes="([^?"]+)/.exec(html)![1]!
   const hello = async () => {
-    const live = await (await client.get(`${page}/live`)).text()
-    const connection = /name="connection" value="([^"]+)"/.exec(live)?.[1]
+    const livePage = await (await client.get(`${page}/live`)).text()
+    const connection = /name="connection" value="([^"]+)"/.exec(livePage)?.[1]
     if (!connection) return undefined
-    const answered = await (await client.post(`${page}/live/hello`, { form_token, connection })).text()
+    const helloPage = await (await client.post(`${page}/live/hello`, { form_token, connection })).text()
     return {
-      said: /<q>(.*?)<\/q>/.exec(answered)?.[1],
-      isNamed: /<dd><bdi>keyway-sdk\/[\d.]+<\/bdi><\/dd>/.test(answered),
+      reply: /<q>(.*?)<\/q>/.exec(helloPage)?.[1],
+      isNamed: /<dd><bdi>keyway-sdk\/[\d.]+<\/bdi><\/dd>/.test(helloPage),
     }
   }
   return { lines, hello }
 }
 
 /** Runs a line in a shell of its own, outside of the checkout, and stops it at the end of the test. */
-function run(t: TestContext, line: string, env: NodeJS.ProcessEnv): void {
+function startLine(t: TestContext, line: string, env: NodeJS.ProcessEnv): void {
   const folder = temporaryFolder()
   const child = spawn('sh', ['-c', line], { cwd: folder.path, env, detached: true, stdio: 'ignore' })
   t.after(() => {
@@ -48,25 +51,28 @@ test('the lines for curl and Python on the page of a new key work as printed', {
   timeout: 300_000,
 }, async t => {
   const web = await startWeb(t)
-  const { lines, hello } = await newKey(web)
+  const { lines, hello } = await createKeyOnPage(web)
   const { stdout } = await promisify(execFile)('sh', ['-c', lines.curl!])
   assert.deepEqual(Object.keys(JSON.parse(stdout)), ['token', 'agent_id', 'expires_in'])
 
-  const programs = await virtualEnvironment(t)
-  const env = environment({ PATH: `${programs}:${process.env.PATH}` })
-  await promisify(execFile)('sh', ['-c', lines['python-once']!], { env, cwd: join(programs, '..') })
-  run(t, lines.python!, env)
-  const { said } = await until('the Python agent', hello, 60_000)
-  assert.match(said!, /^Hello from .+, Python 3\.\d+/)
+  const virtualEnvironmentBin = await virtualEnvironment(t)
+  const env = environment({ PATH: `${virtualEnvironmentBin}:${process.env.PATH}` })
+  await promisify(execFile)('sh', ['-c', lines['python-once']!], {
+    env,
+    cwd: join(virtualEnvironmentBin, '..'),
+  })
+  startLine(t, lines.python!, env)
+  const { reply } = await until('the Python agent', hello, 60_000)
+  assert.match(reply!, /^Hello from .+, Python 3\.\d+/)
 })
 
 test('the line for Node on the page of a new key works as printed', { timeout: 300_000 }, async t => {
   const web = await startWeb(t)
-  const { lines, hello } = await newKey(web)
+  const { lines, hello } = await createKeyOnPage(web)
   const cache = temporaryFolder()
   t.after(() => cache.remove())
-  run(t, lines.node!, { ...process.env, npm_config_cache: cache.path })
-  const { said, isNamed } = await until('the Node agent', hello, 60_000)
-  assert.match(said!, /^Hello from .+, Node v\d+/)
+  startLine(t, lines.node!, { ...process.env, npm_config_cache: cache.path })
+  const { reply, isNamed } = await until('the Node agent', hello, 60_000)
+  assert.match(reply!, /^Hello from .+, Node v\d+/)
   assert.ok(isNamed, 'its connection names the package')
 })

@@ -15,9 +15,9 @@ import { newPerson, PYTHON, packageMissing, startRunning } from './running.ts'
 const run = promisify(execFile)
 const VERIFIERS = join(import.meta.dirname, 'verifiers')
 /** Compiling may take long on a busy machine. */
-const COMPILING = { timeout: 180_000 }
+const WITH_TIME_TO_COMPILE = { timeout: 180_000 }
 
-const WANTED = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
+const NEW_KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 
 interface Expected {
   jwks: string
@@ -43,12 +43,12 @@ forEachEngine(engine => {
   ] as [string, Verifier, string | false][]) {
     test(`tokens of every algorithm verify with ${library}, and changed ones do not`, {
       skip,
-      ...COMPILING,
+      ...WITH_TIME_TO_COMPILE,
     }, async t => {
       const { url, server, ...web } = await startRunning(engine, t)
       const { apiKeys, apps, agentTokens } = server.services
       const { user } = await newPerson({ url, server, ...web }, 'ada@example.com')
-      const { key } = await apiKeys.create(user.id, WANTED, caller())
+      const { key } = await apiKeys.create(user.id, NEW_KEY, caller())
       for (const alg of SIGNING_ALGS) {
         const audience = `https://${alg.toLowerCase()}.example.com`
         await apps.register({ id: alg.toLowerCase(), name: alg, audience, tokenAlg: alg })
@@ -57,8 +57,8 @@ forEachEngine(engine => {
         const claims = await verify(token, expected)
         assert.equal(claims.sub, user.id, alg)
         const [head, payload, signature] = token.split('.') as [string, string, string]
-        const other = payload.slice(0, -4) + (payload.endsWith('AAAA') ? 'BBBB' : 'AAAA')
-        for (const wrong of [`${head}.${other}.${signature}`, `${head}.${payload}.`])
+        const changedPayload = payload.slice(0, -4) + (payload.endsWith('AAAA') ? 'BBBB' : 'AAAA')
+        for (const wrong of [`${head}.${changedPayload}.${signature}`, `${head}.${payload}.`])
           await assert.rejects(verify(wrong, expected), alg)
         await assert.rejects(verify(token, { ...expected, audience: 'https://other.example.com' }), alg)
         await assert.rejects(verify(token, { ...expected, issuer: 'https://other.example.com' }), alg)
@@ -79,13 +79,13 @@ function byPython(token: string, expected: Expected) {
 /** The token comes on standard input, since everybody on the machine sees the arguments of programs. */
 async function verifyIn(program: string, words: string[], token: string, expected: Expected) {
   const { jwks, alg, issuer, audience } = expected
-  const running = run(program, [...words, jwks, alg, issuer, audience])
-  running.child.stdin!.end(token)
-  return JSON.parse((await running).stdout)
+  const execution = run(program, [...words, jwks, alg, issuer, audience])
+  execution.child.stdin!.end(token)
+  return JSON.parse((await execution).stdout)
 }
 
 let compiled: Promise<string> | undefined
-// Not in a test, which would remove it at its own end.
+// Not with `t.after`: the first test would remove the program, which later tests use too.
 after(async () => {
   if (compiled) rmSync(dirname(await compiled), { recursive: true, force: true })
 })

@@ -14,12 +14,12 @@ import { openEndpoint } from '../support/webhook-endpoint.ts'
 import { EXAMPLES, installExample, startExample } from './example.ts'
 import { newPerson, startRunning } from './running.ts'
 
-const LOCAL = { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8,::1/128' }
+const PRIVATE_NETWORKS = { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8,::1/128' }
 
 forEachEngine(engine => {
   test('the example of a receiver verifies webhooks with the package standardwebhooks, and refuses forged ones', async t => {
     if (!(await installExample(t, 'webhooks'))) return
-    const web = await startRunning(engine, t, LOCAL)
+    const web = await startRunning(engine, t, PRIVATE_NETWORKS)
     const webhooks = await web.server.services.webhooks()
     const port = await freePort()
     const url = `http://localhost:${port}/`
@@ -29,35 +29,39 @@ forEachEngine(engine => {
     const { user } = await newPerson(web, 'ada@example.com')
     await until('the event', () => receiver.output().includes(`user.created user ${user.id} #1 {`))
 
-    // The receiver prints it before it answers.
-    const sent = await until('it counts as delivered', async () => {
+    // The receiver prints the event before it answers.
+    const delivered = await until('the event counts as delivered', async () => {
       const { rows } = await webhooks.deliveries(webhook.id, 'delivered', { limit: 1, after: null })
       return rows[0]
     })
-    const headers = (key: string, body: string) => signed(key, sent.id, Math.floor(Date.now() / 1000), body)
+    const headers = (key: string, body: string) =>
+      signedHeaders(key, delivered.id, Math.floor(Date.now() / 1000), body)
     const post = async (body: string, own: Record<string, string>) =>
       (await fetch(url, { method: 'POST', body, headers: own })).status
     assert.equal(await post('{}', headers(`whsec_${Buffer.alloc(32).toString('base64')}`, '{}')), 401)
     assert.equal(await post('{"a":1}', headers(secret, '{}')), 401)
-    assert.equal(await post('{}', signed(secret, sent.id, Math.floor(Date.now() / 1000) - 3600, '{}')), 401)
+    assert.equal(
+      await post('{}', signedHeaders(secret, delivered.id, Math.floor(Date.now() / 1000) - 3600, '{}')),
+      401,
+    )
     assert.equal(await post('{}', headers(secret, '{}')), 204)
     assert.equal(receiver.output().split('\n').length, 3, 'a known id is not handled again')
   })
 
   test('the package standardwebhooks verifies bodies with each of several secrets', async t => {
     if (!(await installExample(t, 'webhooks'))) return
-    const web = await startRunning(engine, t, LOCAL)
+    const web = await startRunning(engine, t, PRIVATE_NETWORKS)
     const webhooks = await web.server.services.webhooks()
     const endpoint = await openEndpoint(t)
-    const made = await webhooks.create({ url: endpoint.url, events: ['audit.recorded'] }, BY_COMMAND_LINE)
-    const second = await webhooks.addSecret(made.webhook.id, BY_COMMAND_LINE)
-    await webhooks.test(made.webhook.id, BY_COMMAND_LINE)
+    const created = await webhooks.create({ url: endpoint.url, events: ['audit.recorded'] }, BY_COMMAND_LINE)
+    const secondSecret = await webhooks.addSecret(created.webhook.id, BY_COMMAND_LINE)
+    await webhooks.test(created.webhook.id, BY_COMMAND_LINE)
     const [{ headers, raw }] = endpoint.received as [(typeof endpoint.received)[0]]
     const { Webhook } = createRequire(join(EXAMPLES, 'webhooks/receiver.mjs'))('standardwebhooks')
-    for (const secret of [made.secret, second.secret])
+    for (const secret of [created.secret, secondSecret.secret])
       assert.equal(new Webhook(secret).verify(raw, headers).type, 'webhook.test')
-    const other = new Webhook(`whsec_${Buffer.alloc(32).toString('base64')}`)
-    assert.throws(() => other.verify(raw, headers), /No matching signature/)
+    const wrongVerifier = new Webhook(`whsec_${Buffer.alloc(32).toString('base64')}`)
+    assert.throws(() => wrongVerifier.verify(raw, headers), /No matching signature/)
   })
 
   test('the example of a top-up adds a payment to a balance once, however often the provider calls', async t => {
@@ -85,7 +89,7 @@ forEachEngine(engine => {
     const pay = async (by: string, userId = user.id) => {
       const data = { id: 'pay_1', amount: '5.00', metadata: { user_id: userId } }
       const body = JSON.stringify({ type: 'payment.succeeded', timestamp: new Date().toISOString(), data })
-      const headers = signed(by, 'evt_1', Math.floor(Date.now() / 1000), body)
+      const headers = signedHeaders(by, 'evt_1', Math.floor(Date.now() / 1000), body)
       return (await fetch(`http://localhost:${port}/`, { method: 'POST', body, headers })).status
     }
     const balance = async () => formatMoney(await services.storage.store.billing.balance(user.id))
@@ -99,7 +103,7 @@ forEachEngine(engine => {
 })
 
 /** The headers with which another service signs a body by the Standard Webhooks specification. */
-function signed(secret: string, id: string, seconds: number, body: string): Record<string, string> {
+function signedHeaders(secret: string, id: string, seconds: number, body: string): Record<string, string> {
   const key = Buffer.from(secret.slice('whsec_'.length), 'base64')
   const signature = createHmac('sha256', key).update(`${id}.${seconds}.${body}`).digest('base64')
   return {

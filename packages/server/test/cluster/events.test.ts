@@ -31,10 +31,14 @@ async function openAgent(node: TestNode, links: ReturnType<typeof createPrintedL
   }
 }
 
-async function openPair(t: TestContext, forB: Record<string, string>, forBoth: Record<string, string> = {}) {
+async function openPair(
+  t: TestContext,
+  settingsOfB: Record<string, string>,
+  settingsOfBoth: Record<string, string> = {},
+) {
   const links = createPrintedLinks()
-  const a = await startNode(t, forBoth, links)
-  const b = await startNode(t, { ...forBoth, ...forB }, links)
+  const a = await startNode(t, settingsOfBoth, links)
+  const b = await startNode(t, { ...settingsOfBoth, ...settingsOfB }, links)
   return { a, b, links }
 }
 
@@ -96,10 +100,10 @@ describe('nodes without events or without the database', { ...CONCURRENT, skip: 
       },
     )
     const agent = await openAgent(a, links, 'blind@example.com')
-    const [here, there] = [await agent.connect(a), await agent.connect(b)]
+    const [agentOfA, agentOfB] = [await agent.connect(a), await agent.connect(b)]
     proxy.blackHole()
     const startedAt = performance.now()
-    const { code, at } = await there.closed
+    const { code, at } = await agentOfB.closed
     assert.equal(code, 1013)
     assert.ok(
       at - startedAt > 5_000 && at - startedAt < patienceMs(13_000),
@@ -114,11 +118,15 @@ describe('nodes without events or without the database', { ...CONCURRENT, skip: 
       answers.map(answer => answer.status),
       [503, 503, 200],
     )
-    assert.equal(here.socket.readyState, here.socket.OPEN, 'the other node is not touched')
+    assert.equal(
+      agentOfA.socket.readyState,
+      agentOfA.socket.OPEN,
+      'the connections of the other node stay open',
+    )
     proxy.heal()
     await until('b serves again', () => isReady(b), 5_000)
-    const again = await agent.connect(b)
-    again.socket.terminate()
+    const newConnection = await agent.connect(b)
+    newConnection.socket.terminate()
   })
 
   test('a sign-in whose COMMIT loses its connection happens once or not at all', async t => {
@@ -138,12 +146,12 @@ describe('nodes without events or without the database', { ...CONCURRENT, skip: 
           call(origin, 'POST', '/auth/verify-magic-link', { body: { email, token } })
         const answer = await verify(a.origin)
         proxy.cutCommits(0, when)
-        const later = await verify(observer.origin)
-        if (answer.status === 200) assert.equal(later.status, 410)
-        else assert.deepEqual([answer.status, [200, 410].includes(later.status)], [503, true])
-        const me = answer.status === 200 ? answer : later.status === 200 ? later : null
-        if (!me) continue
-        const account = await call(observer.origin, 'GET', '/v1/me', { token: me.body.access_token })
+        const secondAnswer = await verify(observer.origin)
+        if (answer.status === 200) assert.equal(secondAnswer.status, 410)
+        else assert.deepEqual([answer.status, [200, 410].includes(secondAnswer.status)], [503, true])
+        const signedIn = answer.status === 200 ? answer : secondAnswer.status === 200 ? secondAnswer : null
+        if (!signedIn) continue
+        const account = await call(observer.origin, 'GET', '/v1/me', { token: signedIn.body.access_token })
         assert.equal(account.body.balance.amount, '2.00')
       }
       assert.ok(proxy.commitsCut - cutBefore >= 8, 'the commits were cut')
@@ -157,17 +165,17 @@ describe('events over Redis', { ...CONCURRENT, skip: postgresMissing() || redisM
     const url = await freshPostgres(t)
     const proxy = await startProxy(url, t)
     proxy.refuse(/\b(listen|notify|pg_notify|pg_advisory\w*|skip locked)\b/i)
-    const both = { KEYWAY_DATABASE_URL: proxy.through(url), KEYWAY_EVENTS_URL: redis.url }
-    const { a, b, links } = await openPair(t, {}, both)
+    const sharedSettings = { KEYWAY_DATABASE_URL: proxy.through(url), KEYWAY_EVENTS_URL: redis.url }
+    const { a, b, links } = await openPair(t, {}, sharedSettings)
     const agent = await openAgent(a, links, 'redis@example.com')
-    const [here, there] = [await agent.connect(a), await agent.connect(b)]
+    const [agentOfA, agentOfB] = [await agent.connect(a), await agent.connect(b)]
     await until('both nodes list each other', () => a.hub.health().otherNodes === 1)
-    here.send({ type: 'send', id: '1', to: there.id, data: 'hello' })
-    assert.equal((await there.next(frame => frame.type === 'message')).data, 'hello')
-    assert.equal((await here.next(frame => frame.type === 'sent')).delivered, 1)
+    agentOfA.send({ type: 'send', id: '1', to: agentOfB.id, data: 'hello' })
+    assert.equal((await agentOfB.next(frame => frame.type === 'message')).data, 'hello')
+    assert.equal((await agentOfA.next(frame => frame.type === 'sent')).delivered, 1)
     const startedAt = performance.now()
     await revokeKey(a.origin, agent.person.access_token, agent.id)
-    const { code, at } = await there.closed
+    const { code, at } = await agentOfB.closed
     assert.equal(code, 4410)
     t.diagnostic(`closed after ${Math.round(at - startedAt)} ms`)
     assert.equal(proxy.refused, 0, 'no refused statement was sent')
@@ -192,8 +200,8 @@ describe('events over Redis', { ...CONCURRENT, skip: postgresMissing() || redisM
   test('without Redis nodes keep serving and the sweep closes connections; events resume when Redis is back', async t => {
     const redis = await startRedis(t)
     const url = await freshPostgres(t)
-    const both = { KEYWAY_DATABASE_URL: url, KEYWAY_EVENTS_URL: redis.url }
-    const { a, b, links } = await openPair(t, {}, both)
+    const sharedSettings = { KEYWAY_DATABASE_URL: url, KEYWAY_EVENTS_URL: redis.url }
+    const { a, b, links } = await openPair(t, {}, sharedSettings)
     const agent = await openAgent(a, links, 'gone@example.com')
     const connection = await agent.connect(b)
     await redis.kill()
@@ -207,9 +215,9 @@ describe('events over Redis', { ...CONCURRENT, skip: postgresMissing() || redisM
     assert.equal((await connection.closed).code, 4410)
     await redis.start()
     await until('events reach both nodes again', () => receivesEvents(a) && receivesEvents(b), 20_000)
-    const next = await openAgent(a, links, 'back@example.com')
-    const back = await next.connect(b)
-    await revokeKey(a.origin, next.person.access_token, next.id)
-    assert.equal((await back.closed).code, 4410)
+    const secondAgent = await openAgent(a, links, 'back@example.com')
+    const secondConnection = await secondAgent.connect(b)
+    await revokeKey(a.origin, secondAgent.person.access_token, secondAgent.id)
+    assert.equal((await secondConnection.closed).code, 4410)
   })
 })

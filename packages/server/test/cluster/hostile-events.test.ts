@@ -15,20 +15,20 @@ for (const carrier of ['PostgreSQL', 'Redis'] as const) {
   describe(`an attacker on the event carrier, ${carrier}`, OPTIONS, () => {
     test('a listener on the carrier can read neither messages nor ids', async t => {
       const nodes = await openTappedNodes(t, carrier)
-      const here = await nodes.connect(nodes.a)
-      const there = await nodes.connect(nodes.b)
-      await sendAndReceive(here, there, 'the-text-of-a-short-message')
-      await sendAndReceive(here, there, 'the-text-of-a-long-message'.repeat(1000))
-      await nodes.a.hub.sendTo(nodes.userId, there.id, 'the-text-of-the-API')
+      const agentOfA = await nodes.connect(nodes.a)
+      const agentOfB = await nodes.connect(nodes.b)
+      await sendAndReceive(agentOfA, agentOfB, 'the-text-of-a-short-message')
+      await sendAndReceive(agentOfA, agentOfB, 'the-text-of-a-long-message'.repeat(1000))
+      await nodes.a.hub.sendTo(nodes.userId, agentOfB.id, 'the-text-of-the-API')
       await revokeKey(nodes.a.origin, nodes.accessToken, nodes.keyId)
-      assert.equal((await there.closed).code, 4410)
+      assert.equal((await agentOfB.closed).code, 4410)
       const { recorded, decode } = nodes.tap
       assert.ok(recorded.length > 8, `${recorded.length} recorded`)
       const readable = recorded
         .flatMap(({ payload }) => [payload, decode(payload)])
         .map(String)
         .join('\n')
-      for (const secret of ['the-text-of', nodes.userId, nodes.keyId, here.id, there.id])
+      for (const secret of ['the-text-of', nodes.userId, nodes.keyId, agentOfA.id, agentOfB.id])
         assert.ok(!readable.includes(secret), `${secret} can be read`)
     })
 
@@ -36,24 +36,27 @@ for (const carrier of ['PostgreSQL', 'Redis'] as const) {
 
     test('replayed events have no effect, also on a node that started after they were recorded', async t => {
       const nodes = await openTappedNodes(t, carrier)
-      const here = await nodes.connect(nodes.a)
-      const there = await nodes.connect(nodes.b)
-      await sendAndReceive(here, there, 'z'.repeat(20_000))
+      const agentOfA = await nodes.connect(nodes.a)
+      const agentOfB = await nodes.connect(nodes.b)
+      await sendAndReceive(agentOfA, agentOfB, 'z'.repeat(20_000))
       assert.equal(await nodes.a.hub.disconnect(nodes.userId, nodes.keyId), true)
-      assert.deepEqual([(await here.closed).code, (await there.closed).code], [1001, 1001])
+      assert.deepEqual([(await agentOfA.closed).code, (await agentOfB.closed).code], [1001, 1001])
       const recorded = nodes.tap.recorded.slice()
 
       const restarted = await nodes.startAnother()
-      await until('it hears', () => restarted.services.storage.eventsHealth().listening)
+      await until(
+        'the restarted node receives events',
+        () => restarted.services.storage.eventsHealth().listening,
+      )
       const agents = await Promise.all([nodes.a, nodes.b, restarted].map(nodes.connect))
       for (let times = 0; times < 3; times++) await nodes.tap.publish(recorded)
-      await sendAndReceive(agents[0]!, agents[1]!, 'after it')
-      await sendAndReceive(agents[0]!, agents[2]!, 'after it')
+      await sendAndReceive(agents[0]!, agents[1]!, 'after the replay')
+      await sendAndReceive(agents[0]!, agents[2]!, 'after the replay')
       await wait(100)
       for (const { socket, frames } of agents) {
         assert.equal(socket.readyState, socket.OPEN)
         assert.deepEqual(
-          frames.filter(({ data }) => data !== undefined && data !== 'after it'),
+          frames.filter(({ data }) => data !== undefined && data !== 'after the replay'),
           [],
         )
       }
@@ -66,7 +69,7 @@ test('rejected events are counted in a metric', OPTIONS, async t => {
   const { a, tap } = await openTappedNodes(t, 'PostgreSQL')
   await tap.publish([{ channel: 'keyway_sealed', payload: Buffer.from('no event') }])
   const { storage } = a.services
-  await until('it is counted', () => storage.eventsHealth().rejected!.get('malformed') === 1)
+  await until('the event is counted', () => storage.eventsHealth().rejected!.get('malformed') === 1)
   const { body } = await call(a.origin, 'GET', '/metrics')
   assert.match(body, /^keyway_events_rejected_total\{reason="malformed"\} 1$/m)
 })

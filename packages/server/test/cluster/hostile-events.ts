@@ -39,8 +39,10 @@ export async function openTappedNodes(t: TestContext, carrier: CarrierName): Pro
   const links = createPrintedLinks()
   const a = await startNode(t, settings, links)
   const b = await startNode(t, settings, links)
-  await until('both hear', () => [a, b].every(node => node.services.storage.eventsHealth().listening))
-  await until('the nodes know each other', () => [a, b].every(node => node.hub.health().otherNodes === 1))
+  await until('both nodes receive events', () =>
+    [a, b].every(node => node.services.storage.eventsHealth().listening),
+  )
+  await until('the nodes list each other', () => [a, b].every(node => node.hub.health().otherNodes === 1))
   await tap.follow((await a.services.storage.store.presence.nodes(0)).map(({ id }) => id))
   const person = await signIn(a.origin, links, 'person@example.com')
   const { id, key } = (await createKey(a.origin, person.access_token)).body
@@ -60,12 +62,13 @@ export async function openTappedNodes(t: TestContext, carrier: CarrierName): Pro
 export async function sendAndReceive(from: HubSocket, to: HubSocket, data: string): Promise<void> {
   const id = randomUUID()
   from.send({ type: 'send', id, to: to.id, data })
-  const sent = await from.next(frame => frame.type === 'sent' && frame.id === id)
-  assert.equal(sent.delivered, 1)
+  const acknowledgement = await from.next(frame => frame.type === 'sent' && frame.id === id)
+  assert.equal(acknowledgement.delivered, 1)
   await to.next(frame => frame.type === 'message' && frame.data === data)
 }
 
 const BATCH = 500
+/** PostgreSQL's maximum length of a notification, in bytes. */
 const NOTIFY_LIMIT = 7_999
 
 /**
@@ -75,44 +78,44 @@ const NOTIFY_LIMIT = 7_999
 export async function fuzzEvents(t: TestContext, carrier: CarrierName, count: number): Promise<void> {
   const nodes = await openTappedNodes(t, carrier)
   const { a, b, tap } = nodes
-  const here = await nodes.connect(a)
-  const there = await nodes.connect(b)
-  await recordEverything(nodes, here, there)
+  const agentOfA = await nodes.connect(a)
+  const agentOfB = await nodes.connect(b)
+  await recordEverything(nodes, agentOfA, agentOfB)
   const genuine = tap.recorded.slice()
   const seed = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31))
   t.diagnostic(`FUZZ_SEED=${seed}, ${genuine.length} recorded`)
   const forge = createForger(nodes, genuine, createRandom(seed))
-  const before = there.frames.length
+  const framesBefore = agentOfB.frames.length
 
   let sentCount = 0
   for (let published = 0; published < count; published += BATCH) {
     await tap.publish(Array.from({ length: Math.min(BATCH, count - published) }, forge))
-    await sendAndReceive(here, there, `${sentCount++}:${'x'.repeat(30_000)}`)
+    await sendAndReceive(agentOfA, agentOfB, `${sentCount++}:${'x'.repeat(30_000)}`)
   }
 
-  await sendAndReceive(there, here, 'the end')
-  const foreign = there.frames.slice(before).filter(({ type }) => type !== 'sent')
-  assert.equal(foreign.length, sentCount, 'an agent gets what was sent to it and nothing else')
-  assert.ok(foreign.every(({ type, from }) => type === 'message' && from === here.id))
-  for (const { socket } of [here, there]) assert.equal(socket.readyState, socket.OPEN)
-  let counted = 0
+  await sendAndReceive(agentOfB, agentOfA, 'the end')
+  const received = agentOfB.frames.slice(framesBefore).filter(({ type }) => type !== 'sent')
+  assert.equal(received.length, sentCount, 'an agent gets what was sent to it and nothing else')
+  assert.ok(received.every(({ type, from }) => type === 'message' && from === agentOfA.id))
+  for (const { socket } of [agentOfA, agentOfB]) assert.equal(socket.readyState, socket.OPEN)
+  let rejectedCount = 0
   for (const node of [a, b]) {
     const { rejected } = node.services.storage.eventsHealth()
-    for (const each of rejected!.values()) counted += each
+    for (const each of rejected!.values()) rejectedCount += each
     t.diagnostic(`rejected: ${JSON.stringify(Object.fromEntries(rejected!))}`)
   }
   // Less than all, since notifications on the channel of one node reach only that node.
-  assert.ok(counted > count / 2, `${counted} of ${count} were counted`)
+  assert.ok(rejectedCount > count / 2, `${rejectedCount} of ${count} were counted`)
 }
 
-/** Causes every kind of event once, so that it is recorded; the disconnected agent is a third one. */
-async function recordEverything(nodes: TappedNodes, here: HubSocket, there: HubSocket): Promise<void> {
-  await sendAndReceive(here, there, 'short')
-  await sendAndReceive(there, here, 'y'.repeat(20_000))
-  assert.equal((await nodes.a.hub.sendTo(nodes.userId, there.id, 'from the API'))?.delivered, 1)
-  const first = await nodes.connect(nodes.b)
-  assert.equal(await nodes.a.hub.disconnect(nodes.userId, first.id), true)
-  assert.equal((await first.closed).code, 1001)
+/** Causes every kind of event once, so that it is recorded. A third agent is the one that is disconnected. */
+async function recordEverything(nodes: TappedNodes, agentOfA: HubSocket, agentOfB: HubSocket): Promise<void> {
+  await sendAndReceive(agentOfA, agentOfB, 'short')
+  await sendAndReceive(agentOfB, agentOfA, 'y'.repeat(20_000))
+  assert.equal((await nodes.a.hub.sendTo(nodes.userId, agentOfB.id, 'from the API'))?.delivered, 1)
+  const thirdAgent = await nodes.connect(nodes.b)
+  assert.equal(await nodes.a.hub.disconnect(nodes.userId, thirdAgent.id), true)
+  assert.equal((await thirdAgent.closed).code, 1001)
 }
 
 function createForger(
@@ -146,35 +149,35 @@ function createForger(
 
   return () => {
     const { channel, payload } = random.pick(genuine)
-    const way = random.below(6)
-    if (way === 0) return { channel, payload }
-    if (way === 1) return { channel, payload: flipped(payload, random) }
-    if (way === 2) return { channel, payload: payload.subarray(0, random.below(payload.length)) }
-    if (way === 3) return { channel, payload: withForeignTail(payload, random) }
-    if (way === 4) return { channel, payload: tap.encode(withNextCounter(tap.decode(payload), random)) }
+    const mutation = random.below(6)
+    if (mutation === 0) return { channel, payload }
+    if (mutation === 1) return { channel, payload: withFlippedBit(payload, random) }
+    if (mutation === 2) return { channel, payload: payload.subarray(0, random.below(payload.length)) }
+    if (mutation === 3) return { channel, payload: withForeignTail(payload, random) }
+    if (mutation === 4) return { channel, payload: tap.encode(withOtherCounter(tap.decode(payload), random)) }
     return { channel: random.pick(['keyway', 'keyway_sealed']), payload: random.pick(inventions)() }
   }
 }
 
-/** Flips one bit, so that the payload stays text that PostgreSQL accepts. */
-function flipped(payload: Buffer, random: Random): Buffer {
-  const changed = Buffer.from(payload)
-  const at = random.below(changed.length)
-  const isText = changed.every(byte => byte >= 0x20 && byte < 0x7f)
-  changed[at]! ^= 1 << random.below(isText ? 4 : 8)
-  if (isText && changed[at] === 0x7f) changed[at] = 0x41
-  return changed
+/** Flips one bit; a payload that is text stays text, since PostgreSQL accepts no other. */
+function withFlippedBit(payload: Buffer, random: Random): Buffer {
+  const flipped = Buffer.from(payload)
+  const at = random.below(flipped.length)
+  const isText = flipped.every(byte => byte >= 0x20 && byte < 0x7f)
+  flipped[at]! ^= 1 << random.below(isText ? 4 : 8)
+  if (isText && flipped[at] === 0x7f) flipped[at] = 0x41
+  return flipped
 }
 
-/** A genuine header, with known secret and sender ids, before random bytes. */
+/** Random bytes after a genuine header, whose ids of secret and sender the receiver knows. */
 function withForeignTail(payload: Buffer, random: Random): Buffer {
-  const kept = payload.subarray(0, Math.min(payload.length, 40))
+  const header = payload.subarray(0, Math.min(payload.length, 40))
   const tail = Buffer.from(randomBytes(random.below(500)).toString('base64url'))
-  return Buffer.concat([kept, tail])
+  return Buffer.concat([header, tail])
 }
 
 /** Sets another counter (its last four bytes are 23 to 26), so that the event is not a replay. */
-function withNextCounter(sealed: Buffer, random: Random): Buffer {
+function withOtherCounter(sealed: Buffer, random: Random): Buffer {
   const changed = Buffer.from(sealed)
   if (changed.length > 27) changed.writeUInt32BE(random.below(2 ** 32), 23)
   return changed

@@ -9,26 +9,23 @@ import { startNodeProcess } from '../support/node-processes.ts'
 import { call, createPrintedLinks, freshPostgres, signIn } from '../support/nodes.ts'
 
 const SECONDS = 60
-/**
- * Few connections: a network that opens many while it is refused is turned away, which is another promise (decision
- * 18).
- */
+/** Few, since a network that opens many connections and is often refused is turned away (http/connection-guard.ts). */
 const CONNECTIONS_PER_NODE = 16
 const LIMITS = [
   { limit: 600, per: 'minute', seconds: 60 },
   { limit: 100, per: 'second', seconds: 1 },
 ] as const
 
-const PLACES = [
+const SETUPS = [
   { place: 'SQLite', count: 1, settings: async () => ({}) },
   { place: 'one node with PostgreSQL', count: 1, settings: onPostgres },
   { place: 'two nodes', count: 2, settings: onPostgres },
 ]
 
 describe('limits in real time', { skip: postgresMissing(), timeout: 10 * MINUTE }, () => {
-  for (const { place, count, settings: settingsFor } of PLACES) {
+  for (const { place, count, settings: settingsFor } of SETUPS) {
     for (const { limit, per, seconds } of LIMITS) {
-      test(`three times ${limit} per ${per} is let through within 5 % of it over one minute, on ${place}`, async t => {
+      test(`of three times ${limit} requests per ${per} the limit passes within 5 % over one minute, on ${place}`, async t => {
         const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS_PER_NODE })
         t.after(() => agent.destroy())
         const links = createPrintedLinks()
@@ -38,31 +35,31 @@ describe('limits in real time', { skip: postgresMissing(), timeout: 10 * MINUTE 
         )
         const person = await signIn(nodes[0]!.origin, links, 'loaded@example.com')
         const body = { limits: { requests: [{ limit, per }] } }
-        const made = await call(nodes[0]!.origin, 'POST', '/v1/api-keys', {
+        const createdKey = await call(nodes[0]!.origin, 'POST', '/v1/api-keys', {
           token: person.access_token,
           body,
         })
         const perSecond = (3 * limit) / seconds
-        const started = performance.now()
+        const startedAt = performance.now()
         let sent = 0
         let passed = 0
-        const answering: Promise<void>[] = []
-        const others: string[] = []
+        const pending: Promise<void>[] = []
+        const otherOutcomes: string[] = []
         const send = async (n: number): Promise<void> => {
-          const status = await exchange(nodes[n % count]!.origin, made.body.key, agent)
+          const status = await exchange(nodes[n % count]!.origin, createdKey.body.key, agent)
           if (status === 200) passed++
-          else if (status !== 429) others.push(String(status))
+          else if (status !== 429) otherOutcomes.push(String(status))
         }
-        for (let now = 0; now < SECONDS * 1000; now = performance.now() - started) {
+        for (let now = 0; now < SECONDS * 1000; now = performance.now() - startedAt) {
           while (sent < (now / 1000) * perSecond)
-            answering.push(send(sent++).catch(error => void others.push(String(error))))
+            pending.push(send(sent++).catch(error => void otherOutcomes.push(String(error))))
           await wait(5)
         }
-        await Promise.all(answering)
-        assert.deepEqual(others, [])
-        const wanted = (limit * SECONDS) / seconds
-        t.diagnostic(`${passed} of ${wanted} passed, of ${sent} sent`)
-        assert.ok(Math.abs(passed - wanted) <= 0.05 * wanted, `${passed} of ${wanted}`)
+        await Promise.all(pending)
+        assert.deepEqual(otherOutcomes, [])
+        const expected = (limit * SECONDS) / seconds
+        t.diagnostic(`${passed} of ${expected} passed, of ${sent} sent`)
+        assert.ok(Math.abs(passed - expected) <= 0.05 * expected, `${passed} of ${expected}`)
       })
     }
   }
@@ -72,12 +69,12 @@ async function onPostgres(t: TestContext): Promise<Record<string, string>> {
   return { KEYWAY_DATABASE_URL: await freshPostgres(t) }
 }
 
-/** The status of an exchange. */
+/** Exchanges a key; returns the status of the response. */
 async function exchange(origin: string, key: string, agent: Agent): Promise<number> {
   const headers = { 'Content-Type': 'application/json' }
-  const sent = request(`${origin}/auth/agent-token`, { method: 'POST', agent, headers })
-  sent.end(JSON.stringify({ api_key: key }))
-  const [response] = (await once(sent, 'response')) as [IncomingMessage]
+  const outgoing = request(`${origin}/auth/agent-token`, { method: 'POST', agent, headers })
+  outgoing.end(JSON.stringify({ api_key: key }))
+  const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
   await once(response.resume(), 'end')
   return response.statusCode!
 }

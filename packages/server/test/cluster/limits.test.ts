@@ -5,8 +5,8 @@ import { startNodeProcess } from '../support/node-processes.ts'
 import { type Answered, call, createPrintedLinks, exchange, freshPostgres, signIn } from '../support/nodes.ts'
 
 const LIMIT = 40
-/** Fewer new connections than are turned away from a network with many refusals (http/connection-guard.ts). */
-const AT_ONCE = 20
+/** Few enough new connections at once that an often refused network is not turned away (http/connection-guard.ts). */
+const CONCURRENT_EXCHANGES = 20
 
 describe('limits over nodes as processes', { skip: postgresMissing() }, () => {
   test('a limit is exact over two processes, also when one is killed and restarted', async t => {
@@ -16,14 +16,14 @@ describe('limits over nodes as processes', { skip: postgresMissing() }, () => {
     const [a, b] = await Promise.all([startNode(), startNode()])
     const person = await signIn(a.origin, links, 'limited@example.com')
     const body = { limits: { requests: [{ limit: LIMIT, per: 'day' }] } }
-    const made = await call(a.origin, 'POST', '/v1/api-keys', { token: person.access_token, body })
-    const passes = async (origins: string[], attempts: number) => {
+    const createdKey = await call(a.origin, 'POST', '/v1/api-keys', { token: person.access_token, body })
+    const countPassed = async (origins: string[], attempts: number) => {
       const answers: Answered[] = []
       while (answers.length < attempts)
         answers.push(
           ...(await Promise.all(
-            Array.from({ length: Math.min(AT_ONCE, attempts - answers.length) }, (_, n) =>
-              exchange(origins[n % origins.length]!, made.body.key),
+            Array.from({ length: Math.min(CONCURRENT_EXCHANGES, attempts - answers.length) }, (_, n) =>
+              exchange(origins[n % origins.length]!, createdKey.body.key),
             ),
           )),
         )
@@ -31,11 +31,11 @@ describe('limits over nodes as processes', { skip: postgresMissing() }, () => {
       for (const { status } of answers) assert.ok([200, 429, 503].includes(status), String(status))
       return answers.filter(({ status }) => status === 200).length
     }
-    let passed = await passes([a.origin, b.origin], 10)
+    let passed = await countPassed([a.origin, b.origin], 10)
     await a.served.end('SIGKILL')
-    passed += await passes([b.origin], 10)
-    const again = await startNode()
-    passed += await passes([again.origin, b.origin], 100)
+    passed += await countPassed([b.origin], 10)
+    const restarted = await startNode()
+    passed += await countPassed([restarted.origin, b.origin], 100)
     assert.ok(passed <= LIMIT, `${passed} of ${LIMIT}`)
     assert.ok(passed > 0)
   })

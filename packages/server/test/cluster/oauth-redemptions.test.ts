@@ -12,24 +12,24 @@ const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
 describe('POST /oauth/token on two nodes', { skip: postgresMissing() }, () => {
   test('an authorization code that is presented twenty times at once is redeemed once', async t => {
     const { redemption, raceAsShop } = await openShop(t)
-    const granted = await raceAsShop(await redemption())
-    assert.ok(granted.access_token && granted.id_token && granted.refresh_token)
+    const tokens = await raceAsShop(await redemption())
+    assert.ok(tokens.access_token && tokens.id_token && tokens.refresh_token)
   })
 
   test('a refresh token that is presented twenty times at once is redeemed once, and the successor ends', async t => {
     const { origins, headers, redemption, raceAsShop } = await openShop(t)
-    const first = await token(origins[0], await redemption(), headers)
-    assert.equal(first.status, 200)
+    const firstTokens = await requestToken(origins[0], await redemption(), headers)
+    assert.equal(firstTokens.status, 200)
     const refreshOf = (refresh_token: string) => ({ grant_type: 'refresh_token', refresh_token })
-    const successor = await raceAsShop(refreshOf(first.body.refresh_token))
-    const after = await token(origins[0], refreshOf(successor.refresh_token), headers)
-    assert.deepEqual([after.status, after.body.error], [400, 'invalid_grant'])
+    const successor = await raceAsShop(refreshOf(firstTokens.body.refresh_token))
+    const refreshAgain = await requestToken(origins[0], refreshOf(successor.refresh_token), headers)
+    assert.deepEqual([refreshAgain.status, refreshAgain.body.error], [400, 'invalid_grant'])
   })
 
   test('a device code that is presented twenty times at once is redeemed once', async t => {
     const { origins, browser } = await openShop(t)
-    const begun = await form(origins[0], '/oauth/device', { client_id: 'keyway-cli' })
-    const { device_code, verification_uri_complete } = begun.body
+    const requested = await postForm(origins[0], '/oauth/device', { client_id: 'keyway-cli' })
+    const { device_code, verification_uri_complete } = requested.body
     const { pathname, search } = new URL(verification_uri_complete)
     const page = await (await browser.get(pathname + search)).text()
     const field = (name: string) => new RegExp(`name="${name}" value="([^"]+)"`).exec(page)![1]!
@@ -45,12 +45,12 @@ async function openShop(t: TestContext) {
   const links = createPrintedLinks()
   const port = String(await freePort())
   // The pages are served under the public URL only.
-  const shared = {
+  const sharedSettings = {
     KEYWAY_DATABASE_URL: await freshPostgres(t),
     KEYWAY_PUBLIC_URL: `http://127.0.0.1:${port}`,
   }
-  const a = await startNode(t, { ...shared, KEYWAY_PORT: port }, links)
-  const b = await startNode(t, shared, links)
+  const a = await startNode(t, { ...sharedSettings, KEYWAY_PORT: port }, links)
+  const b = await startNode(t, sharedSettings, links)
   const origins = [a.origin, b.origin] as const
   const shop = { id: 'shop', name: 'Shop', redirectUris: [CALLBACK], trusted: true }
   const { secret } = await a.services.apps.register(shop)
@@ -60,7 +60,7 @@ async function openShop(t: TestContext) {
     origins,
     headers,
     browser,
-    /** The redemption of a new code. */
+    /** The fields of a request that redeems a new code. */
     async redemption() {
       const { verifier, challenge } = newVerifier()
       const code = await codeOf(browser, requestOf(challenge, { scope: 'openid offline_access' }))
@@ -87,19 +87,19 @@ async function raceTokens(
   headers: Record<string, string> = {},
 ) {
   const answers = await Promise.all(
-    Array.from({ length: 20 }, (_, n) => token(origins[n % 2]!, fields, headers)),
+    Array.from({ length: 20 }, (_, n) => requestToken(origins[n % 2]!, fields, headers)),
   )
-  const [granted, ...more] = answers.filter(({ status }) => status === 200)
+  const [granted, ...grantedMore] = answers.filter(({ status }) => status === 200)
   const refused = answers.filter(({ status, body }) => status === 400 && body.error === 'invalid_grant')
-  assert.deepEqual([more.length, refused.length], [0, 19], JSON.stringify(answers))
+  assert.deepEqual([grantedMore.length, refused.length], [0, 19], JSON.stringify(answers))
   return granted!.body
 }
 
-function token(origin: string, fields: Record<string, string>, headers: Record<string, string>) {
-  return form(origin, '/oauth/token', fields, headers)
+function requestToken(origin: string, fields: Record<string, string>, headers: Record<string, string>) {
+  return postForm(origin, '/oauth/token', fields, headers)
 }
 
-async function form(
+async function postForm(
   origin: string,
   path: string,
   fields: Record<string, string>,

@@ -23,7 +23,7 @@ import { createEmptyDatabase } from '../support/postgres.ts'
 const PEOPLE = 10
 
 describe('behind PgBouncer in transaction mode', { skip: postgresMissing() || poolerMissing() }, () => {
-  test('two nodes migrate, sign in, exchange, connect and revoke; doctor tells that the timeouts are dropped', async t => {
+  test('two nodes migrate, sign in, exchange, connect and revoke; doctor reports that the timeouts are dropped', async t => {
     const { url, pooled } = await pooledDatabase(t)
     const settings = { KEYWAY_DATABASE_URL: pooled, KEYWAY_EVENTS_URL: url }
     const links = createPrintedLinks()
@@ -31,32 +31,37 @@ describe('behind PgBouncer in transaction mode', { skip: postgresMissing() || po
     const [a, b] = nodes.map(({ origin }) => origin) as [string, string]
     await Promise.all(
       Array.from({ length: PEOPLE }, async (_, n) => {
-        const [here, there] = n % 2 === 0 ? [a, b] : [b, a]
-        const person = await signIn(here, links, `pooled${n}@example.com`)
-        const { id, key } = (await createKey(there, person.access_token)).body
-        const exchanged = await Promise.all([exchange(here, key), exchange(there, key), exchange(here, key)])
+        const [origin, otherOrigin] = n % 2 === 0 ? [a, b] : [b, a]
+        const person = await signIn(origin, links, `pooled${n}@example.com`)
+        const { id, key } = (await createKey(otherOrigin, person.access_token)).body
+        const exchanged = await Promise.all([
+          exchange(origin, key),
+          exchange(otherOrigin, key),
+          exchange(origin, key),
+        ])
         assert.deepEqual(
           exchanged.map(({ status }) => status),
           [200, 200, 200],
         )
-        assert.equal((await refresh(there, person.refresh_token)).status, 200)
-        const { closed } = await connectHub(there, exchanged[0]!.body.token)
-        await revokeKey(here, person.access_token, id)
+        assert.equal((await refresh(otherOrigin, person.refresh_token)).status, 200)
+        const { closed } = await connectHub(otherOrigin, exchanged[0]!.body.token)
+        await revokeKey(origin, person.access_token, id)
         assert.equal((await closed).code, 4410)
-        assert.equal((await exchange(there, key)).body.code, 'api_key_revoked')
+        assert.equal((await exchange(otherOrigin, key)).body.code, 'api_key_revoked')
       }),
     )
     const services = nodes[0]!.services
-    const database = async () => (await examineAll(services)).find(({ check }) => check === 'database')!
-    const before = await database()
-    assert.equal(before.ok, false)
-    assert.match(before.detail, /drops the timeouts .*Behind PgBouncer/)
+    const databaseFinding = async () =>
+      (await examineAll(services)).find(({ check }) => check === 'database')!
+    const finding = await databaseFinding()
+    assert.equal(finding.ok, false)
+    assert.match(finding.detail, /drops the timeouts .*Behind PgBouncer/)
   })
 
   test('a start behind a pooler that refuses the timeouts fails and says what to set', async t => {
     const { url } = await pooledDatabase(t)
-    using strict = await startPooler(url, '')
-    const settings = { ...NODE_SETTINGS, KEYWAY_DATABASE_URL: strict.url, KEYWAY_EVENTS_URL: url }
+    using strictPooler = await startPooler(url, '')
+    const settings = { ...NODE_SETTINGS, KEYWAY_DATABASE_URL: strictPooler.url, KEYWAY_EVENTS_URL: url }
     await assert.rejects(openServices(loadConfig(settings), createLog('silent')), {
       name: 'CannotStart',
       message: /The pooler refuses: .*Set its ignore_startup_parameters/,

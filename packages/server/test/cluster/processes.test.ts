@@ -34,32 +34,32 @@ describe('nodes as processes', { skip: postgresMissing() }, () => {
     const person = await signIn(a.origin, links, 'killed@example.com')
     const { key } = (await createKey(a.origin, person.access_token)).body
     const token = (await exchange(a.origin, key)).body.token
-    const [here, there] = [await connectHub(a.origin, token), await connectHub(b.origin, token)]
-    const listed = async () => {
+    const [agentOfA, agentOfB] = [await connectHub(a.origin, token), await connectHub(b.origin, token)]
+    const listedIds = async () => {
       const { body } = await call(a.origin, 'GET', '/v1/agents', { token: person.access_token })
       return body.data.map((agent: { connection_id: string }) => agent.connection_id)
     }
     const untilListed = async (ids: string[], ms: number) => {
-      const started = performance.now()
-      const wanted = `${[...ids].sort()}`
-      await until(`${wanted} are listed`, async () => `${(await listed()).sort()}` === wanted, ms)
-      return performance.now() - started
+      const startedAt = performance.now()
+      const expected = `${[...ids].sort()}`
+      await until(`${expected} are listed`, async () => `${(await listedIds()).sort()}` === expected, ms)
+      return performance.now() - startedAt
     }
-    await untilListed([here.id, there.id], 5_000)
-    here.send({ type: 'send', id: '1', to: 'all', data: 'hello' })
-    assert.equal((await there.next(frame => frame.type === 'message')).data, 'hello')
-    assert.equal((await here.next(frame => frame.type === 'sent')).delivered, 1)
+    await untilListed([agentOfA.id, agentOfB.id], 5_000)
+    agentOfA.send({ type: 'send', id: '1', to: 'all', data: 'hello' })
+    assert.equal((await agentOfB.next(frame => frame.type === 'message')).data, 'hello')
+    assert.equal((await agentOfA.next(frame => frame.type === 'sent')).delivered, 1)
 
     await b.served.end('SIGKILL')
-    const seen = await untilListed([here.id], 15_000)
-    t.diagnostic(`its connections were removed after ${Math.round(seen)} ms`)
-    here.send({ type: 'send', id: '2', to: 'all', data: 'hello again' })
-    assert.equal((await here.next(frame => frame.type === 'sent' && frame.id === '2')).delivered, 0)
+    const removedAfterMs = await untilListed([agentOfA.id], 15_000)
+    t.diagnostic(`the killed node's connections were removed after ${Math.round(removedAfterMs)} ms`)
+    agentOfA.send({ type: 'send', id: '2', to: 'all', data: 'hello again' })
+    assert.equal((await agentOfA.next(frame => frame.type === 'sent' && frame.id === '2')).delivered, 0)
 
-    const again = await startNodeProcess(t, { ...settings, KEYWAY_PORT: port }, links)
-    t.diagnostic(`ready again after ${Math.round(again.served.readyAfter)} ms`)
-    const back = await connectHub(again.origin, token)
-    await untilListed([here.id, back.id], 5_000)
-    await signIn(again.origin, links, 'mail-after-the-kill@example.com')
+    const restarted = await startNodeProcess(t, { ...settings, KEYWAY_PORT: port }, links)
+    t.diagnostic(`ready again after ${Math.round(restarted.served.readyAfter)} ms`)
+    const newConnection = await connectHub(restarted.origin, token)
+    await untilListed([agentOfA.id, newConnection.id], 5_000)
+    await signIn(restarted.origin, links, 'mail-after-the-kill@example.com')
   })
 })

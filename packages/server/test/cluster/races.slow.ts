@@ -2,7 +2,7 @@ import { describe, test } from 'node:test'
 import { postgresMissing } from '../support/engines.ts'
 import { openPair, raceLimits, raceRevocations, raceSignUps } from './races.ts'
 
-/** The races of two-nodes.test.ts, many times as often. */
+/** The races of two-nodes.test.ts, with many more rounds. */
 describe('two nodes on one PostgreSQL, at length', { skip: postgresMissing() }, () => {
   test('an exchange that starts after a revocation was answered fails on both nodes, in 1000 races', async t => {
     const { origins, links } = await openPair(t)

@@ -19,9 +19,9 @@ const WORKERS = 8
 export async function openPair(t: TestContext, settings: Record<string, string> = {}) {
   const url = await freshPostgres(t)
   const links = createPrintedLinks()
-  const shared = { KEYWAY_DATABASE_URL: url, ...settings }
-  const a = await startNode(t, shared, links)
-  const b = await startNode(t, shared, links)
+  const sharedSettings = { KEYWAY_DATABASE_URL: url, ...settings }
+  const a = await startNode(t, sharedSettings, links)
+  const b = await startNode(t, sharedSettings, links)
   return { url, links, a, b, nodes: [a, b], origins: [a.origin, b.origin] as const }
 }
 

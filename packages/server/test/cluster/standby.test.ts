@@ -24,7 +24,7 @@ describe('a standby', { skip: postgresMissing(), concurrency: true }, () => {
     test(title, async t => {
       const primary = await startPostgresServer()
       t.after(() => primary.remove())
-      const url = await ordinaryUser(primary)
+      const url = await createOrdinaryUser(primary)
       const standby = await primary.startStandby(synchronous)
       t.after(() => standby.remove())
       const settings = { ...NODE_SETTINGS, KEYWAY_DATABASE_URL: url }
@@ -39,10 +39,10 @@ describe('a standby', { skip: postgresMissing(), concurrency: true }, () => {
     })
   }
 
-  test('is no help to a role whose COMMIT does not wait for it, says doctor', async t => {
+  test('that replicates synchronously is reported by doctor if the COMMIT of the role does not wait for it', async t => {
     const primary = await startPostgresServer()
     t.after(() => primary.remove())
-    const url = await ordinaryUser(primary)
+    const url = await createOrdinaryUser(primary)
     const standby = await primary.startStandby(true)
     t.after(() => standby.remove())
     await withClient(primary.url, client => client.query('alter role service set synchronous_commit = local'))
@@ -51,7 +51,7 @@ describe('a standby', { skip: postgresMissing(), concurrency: true }, () => {
     assert.equal((await standbysOf(settings)).ok, false)
   })
 
-  test('to which the address of the database leads is refused until it is promoted, since its rows may be old', async t => {
+  test('that the database URL leads to is not used until it is promoted, since its rows may be old', async t => {
     const primary = await startPostgresServer()
     t.after(() => primary.remove())
     const standby = await primary.startStandby(true)
@@ -65,20 +65,20 @@ describe('a standby', { skip: postgresMissing(), concurrency: true }, () => {
     proxy.forwardTo(standby.url)
     assert.equal((await exchange(node.origin, key)).status, 503)
     await standby.promote()
-    await until('the service goes on', async () => (await exchange(node.origin, key)).status === 200)
+    await until('exchanges succeed again', async () => (await exchange(node.origin, key)).status === 200)
   })
 })
 
-/** A database whose owner may see no more of the server than other users. */
-async function ordinaryUser({ url }: PostgresServer): Promise<string> {
+/** Creates a database whose owner sees no more of the server than any user; returns its URL. */
+async function createOrdinaryUser({ url }: PostgresServer): Promise<string> {
   await withClient(url, async client => {
     await client.query('create role service login')
     await client.query('create database service owner service')
   })
-  const own = new URL(url)
-  own.username = 'service'
-  own.pathname = '/service'
-  return own.href
+  const urlOfUser = new URL(url)
+  urlOfUser.username = 'service'
+  urlOfUser.pathname = '/service'
+  return urlOfUser.href
 }
 
 async function standbysOf(settings: Record<string, string>): Promise<Finding> {

@@ -23,42 +23,42 @@ describe('several processes on one port', { skip: postgresMissing() ?? notLinux(
     const { origin, served } = await startNodeProcess(t, settings, links)
     const person = await signIn(origin, links, 'many@example.com')
     const { key } = (await createKey(origin, person.access_token)).body
-    const first = children(served.pid)
-    assert.equal(first.length, 2)
+    const firstPids = childPids(served.pid)
+    assert.equal(firstPids.length, 2)
 
     let exchanged = 0
     const exchangeOnce = async () => {
-      assert.equal((await ask(`${origin}/auth/agent-token`, { api_key: key })).status, 200)
+      assert.equal((await requestOnce(`${origin}/auth/agent-token`, { api_key: key })).status, 200)
       exchanged++
     }
     for (let n = 0; n < 40; n++) await exchangeOnce()
-    const before = await scrape(origin)
-    assert.equal(figure(before, 'keyway_exchanges_total{outcome="issued"}'), 40)
-    assert.equal(figure(before, 'keyway_processes'), 2)
+    const metricsAtFirst = await scrape(origin)
+    assert.equal(sampleOf(metricsAtFirst, 'keyway_exchanges_total{outcome="issued"}'), 40)
+    assert.equal(sampleOf(metricsAtFirst, 'keyway_processes'), 2)
     for (const number of [1, 2])
-      assert.ok(figure(before, `process_resident_memory_bytes{process="${number}"}`) > 0)
+      assert.ok(sampleOf(metricsAtFirst, `process_resident_memory_bytes{process="${number}"}`) > 0)
 
-    process.kill(first[0]!, 'SIGKILL')
+    process.kill(firstPids[0]!, 'SIGKILL')
     await until('the killed process is replaced', async () => {
       await exchangeOnce()
       const page = await scrape(origin)
-      return figure(page, 'keyway_processes_ended_total') === 1 && figure(page, 'keyway_processes') === 2
+      return sampleOf(page, 'keyway_processes_ended_total') === 1 && sampleOf(page, 'keyway_processes') === 2
     })
-    const repaired = await scrape(origin)
+    const metricsAfterKill = await scrape(origin)
     assert.equal(
-      figure(repaired, 'keyway_exchanges_total{outcome="issued"}'),
+      sampleOf(metricsAfterKill, 'keyway_exchanges_total{outcome="issued"}'),
       exchanged,
-      'nothing is uncounted',
+      'every exchange is counted',
     )
 
-    const gone: AgentDisconnected[] = []
+    const disconnections: AgentDisconnected[] = []
     const received: Json[] = []
-    const sender = await readyAgent(origin, key)
-    const receiver = await readyAgent(origin, key)
+    const sender = await connectAgent(origin, key)
+    const receiver = await connectAgent(origin, key)
     t.after(() => [sender, receiver].map(agent => agent.close()))
     receiver.on('message', ({ data }) => received.push(data))
-    for (const agent of [sender, receiver]) agent.on('disconnected', event => gone.push(event))
-    const old = children(served.pid)
+    for (const agent of [sender, receiver]) agent.on('disconnected', event => disconnections.push(event))
+    const oldPids = childPids(served.pid)
     process.kill(served.pid, 'SIGHUP')
     let sent = 0
     const sending: Promise<unknown>[] = []
@@ -66,32 +66,40 @@ describe('several processes on one port', { skip: postgresMissing() ?? notLinux(
       await exchangeOnce()
       sending.push(sender.send('all', sent++))
       await wait(20)
-      const now = children(served.pid)
-      return now.length === 2 && !now.some(pid => old.includes(pid))
+      const pids = childPids(served.pid)
+      return pids.length === 2 && !pids.some(pid => oldPids.includes(pid))
     })
     await Promise.all(sending)
     await until('all messages have arrived', () => received.length >= sent)
     assert.deepEqual(received, [...Array(sent).keys()])
-    assert.deepEqual(gone, [])
+    assert.deepEqual(disconnections, [])
     await until(
       'both new processes are counted',
-      async () => figure(await scrape(origin), 'keyway_processes') === 2,
+      async () => sampleOf(await scrape(origin), 'keyway_processes') === 2,
     )
-    const replaced = await scrape(origin)
-    assert.equal(figure(replaced, 'keyway_processes_ended_total'), 3)
-    assert.equal(figure(replaced, 'keyway_exchanges_total{outcome="issued"}') > exchanged, true)
+    const metricsAfterReplacement = await scrape(origin)
+    assert.equal(sampleOf(metricsAfterReplacement, 'keyway_processes_ended_total'), 3)
+    assert.equal(
+      sampleOf(metricsAfterReplacement, 'keyway_exchanges_total{outcome="issued"}') > exchanged,
+      true,
+    )
 
-    const last = children(served.pid)
+    const lastPids = childPids(served.pid)
     assert.equal(await served.end('SIGTERM'), 0)
-    assert.deepEqual(last.filter(isAlive), [])
+    assert.deepEqual(lastPids.filter(isAlive), [])
   })
 
-  test('that cannot start end once, with the status and the message of the first one', async t => {
+  test('that cannot start end once, with the status and the message of the first process', async t => {
     const url = await freshPostgres(t)
-    const taken = String(await freePort())
-    const other = await serve({ KEYWAY_PORT: taken })
-    t.after(() => other.end('SIGKILL'))
-    const settings = { ...NODE_SETTINGS, KEYWAY_DATABASE_URL: url, KEYWAY_PORT: taken, KEYWAY_PROCESSES: '2' }
+    const takenPort = String(await freePort())
+    const portHolder = await serve({ KEYWAY_PORT: takenPort })
+    t.after(() => portHolder.end('SIGKILL'))
+    const settings = {
+      ...NODE_SETTINGS,
+      KEYWAY_DATABASE_URL: url,
+      KEYWAY_PORT: takenPort,
+      KEYWAY_PROCESSES: '2',
+    }
     await assert.rejects(serve(settings), ({ message }: Error) => {
       assert.match(message, /keyway serve ended with 78/)
       assert.equal(message.match(/is in use/g)?.length, 1)
@@ -99,16 +107,16 @@ describe('several processes on one port', { skip: postgresMissing() ?? notLinux(
     })
   })
 
-  test('end when the one that started them is killed', async t => {
+  test('end when the process that started them is killed', async t => {
     const url = await freshPostgres(t)
     const port = String(await freePort())
     const settings = { ...NODE_SETTINGS, KEYWAY_DATABASE_URL: url, KEYWAY_PORT: port, KEYWAY_PROCESSES: '2' }
     const served = await serve(settings)
     t.after(() => served.end('SIGKILL'))
-    const processes = children(served.pid)
+    const processes = childPids(served.pid)
     assert.equal(processes.length, 2)
     await served.end('SIGKILL')
-    await until('they have ended', () => !processes.some(isAlive))
+    await until('both processes have ended', () => !processes.some(isAlive))
   })
 })
 
@@ -116,7 +124,7 @@ function notLinux(): string | false {
   return platform() !== 'linux' && 'the test reads /proc'
 }
 
-function children(pid: number): number[] {
+function childPids(pid: number): number[] {
   return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number)
 }
 
@@ -128,31 +136,35 @@ function isAlive(pid: number): boolean {
   }
 }
 
-async function readyAgent(url: string, apiKey: string): Promise<Agent> {
+async function connectAgent(url: string, apiKey: string): Promise<Agent> {
   const agent = new Agent({ url, apiKey })
   await new Promise<void>(resolve => agent.once('ready', () => resolve()))
   return agent
 }
 
 /** Sends a request over a connection of its own, since a kept-alive one ends with its process. */
-function ask(url: string, body?: object): Promise<{ status: number; text: string }> {
+function requestOnce(url: string, body?: object): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     const headers = { 'content-type': 'application/json' }
-    const sent = request(url, { method: body ? 'POST' : 'GET', agent: false, ...(body ? { headers } : {}) })
-    sent.on('response', answer => {
+    const outgoing = request(url, {
+      method: body ? 'POST' : 'GET',
+      agent: false,
+      ...(body ? { headers } : {}),
+    })
+    outgoing.on('response', answer => {
       let text = ''
       answer
         .on('data', chunk => (text += chunk))
         .on('end', () => resolve({ status: answer.statusCode!, text }))
     })
-    sent.on('error', reject)
-    sent.end(body && JSON.stringify(body))
+    outgoing.on('error', reject)
+    outgoing.end(body && JSON.stringify(body))
   })
 }
 
-const scrape = async (origin: string) => (await ask(`${origin}/metrics`)).text
+const scrape = async (origin: string) => (await requestOnce(`${origin}/metrics`)).text
 
-function figure(page: string, series: string): number {
+function sampleOf(page: string, series: string): number {
   const line = page.split('\n').find(each => each.startsWith(`${series} `))
   return Number(line?.split(' ').at(-1))
 }

@@ -26,13 +26,13 @@ import {
 import { patienceMs, until } from '../support/patience.ts'
 import { redisMissing, startRedis } from '../support/redis.ts'
 
-/** How often unsealed hints are delivered, without duplicates. */
+/** The interval at which unsealed hints are delivered, without duplicates. */
 const HINT_INTERVAL_MS = 250
 /** Number of messages: awaiting a response to each would take far longer than a busy machine needs for all. */
 const MESSAGES = 20
 
 /** A migration of the next minor version, which may only add. */
-const next = defineMigration('9999-next-version', async ({ db }) => {
+const nextMigration = defineMigration('9999-next-version', async ({ db }) => {
   for (const table of ['users', 'api_keys', 'sessions', 'messages', 'apps', 'magic_links'])
     await db.schema.alterTable(table).addColumn('of_the_next_version', 'text').execute()
 })
@@ -46,23 +46,23 @@ describe('adjacent versions', { skip: postgresMissing() }, () => {
     const { id, key } = (await createKey(node.origin, person.access_token)).body
     const connection = await connectHub(node.origin, (await exchange(node.origin, key)).body.token)
 
-    const newer = await createStorage(postgresConfig(url), createLog('silent'))
-    t.after(() => newer.close())
-    await migrate(newer.engine, true, createLog('silent'), [...MIGRATIONS, next])
+    const newerStorage = await createStorage(postgresConfig(url), createLog('silent'))
+    t.after(() => newerStorage.close())
+    await migrate(newerStorage.engine, true, createLog('silent'), [...MIGRATIONS, nextMigration])
 
     // Every connection of the pool has its own prepared statements, so all must be used.
     const exchanges = await Promise.all(Array.from({ length: 50 }, () => exchange(node.origin, key)))
     assert.deepEqual(new Set(exchanges.map(answer => answer.status)), new Set([200]))
-    const again = await refresh(node.origin, person.refresh_token)
-    assert.equal(again.status, 200)
-    assert.equal((await createKey(node.origin, again.body.access_token)).status, 201)
+    const refreshed = await refresh(node.origin, person.refresh_token)
+    assert.equal(refreshed.status, 200)
+    assert.equal((await createKey(node.origin, refreshed.body.access_token)).status, 201)
     await signIn(node.origin, links, 'after@example.com')
-    await revokeKey(node.origin, again.body.access_token, id)
+    await revokeKey(node.origin, refreshed.body.access_token, id)
     assert.equal((await connection.closed).code, 4410)
 
     // A node of this version can be restarted on the migrated database.
     const restarted = await startNode(t, { KEYWAY_DATABASE_URL: url }, links)
-    assert.equal((await createKey(restarted.origin, again.body.access_token)).status, 201)
+    assert.equal((await createKey(restarted.origin, refreshed.body.access_token)).status, 201)
   })
 
   test('while a node of the previous version is listed, hints are exchanged with it unsealed, and messages never', t =>
@@ -85,48 +85,48 @@ describe('adjacent versions', { skip: postgresMissing() }, () => {
     const person = await signIn(node.origin, links, 'mixed@example.com')
     const { id, key } = (await createKey(node.origin, person.access_token)).body
     const agent = await connectHub(node.origin, (await exchange(node.origin, key)).body.token)
-    const received: string[] = []
-    node.services.storage.events.subscribe(event => received.push(event.type))
-    const old = await oldNode(t, url, redis?.url)
+    const receivedTypes: string[] = []
+    node.services.storage.events.subscribe(event => receivedTypes.push(event.type))
+    const oldNode = await imitateOldNode(t, url, redis?.url)
     const userId = person.user.id
 
     // Unsealed hints are ignored before such a node is listed.
-    await old.publish({ type: 'user.changed', userId })
+    await oldNode.publish({ type: 'user.changed', userId })
     await wait(300)
-    assert.equal(received.length, 0)
+    assert.equal(receivedTypes.length, 0)
 
-    await old.enter()
-    await until('the old node is known', () => node.hub.health().otherNodes === 1, 15_000)
-    await until('its hint is taken', async () => {
-      await old.publish({ type: 'user.changed', userId })
-      return received.includes('user.changed')
+    await oldNode.register()
+    await until('the old node is listed', () => node.hub.health().otherNodes === 1, 15_000)
+    await until('a hint of the old node is delivered', async () => {
+      await oldNode.publish({ type: 'user.changed', userId })
+      return receivedTypes.includes('user.changed')
     })
     // A flood of hints is coalesced, since unsealed hints can be forged.
-    const before = received.length
+    const receivedBefore = receivedTypes.length
     const floodedAt = performance.now()
     for (let round = 0; round < 10; round++)
-      await old.publish(...Array.from({ length: 200 }, () => ({ type: 'user.changed', userId })))
+      await oldNode.publish(...Array.from({ length: 200 }, () => ({ type: 'user.changed', userId })))
     await wait(300)
     const intervals = (performance.now() - floodedAt) / HINT_INTERVAL_MS
     assert.ok(
-      received.length - before <= intervals + 1,
-      `${received.length - before} of 2000 were passed on in ${intervals} intervals`,
+      receivedTypes.length - receivedBefore <= intervals + 1,
+      `${receivedTypes.length - receivedBefore} of 2000 were passed on in ${intervals} intervals`,
     )
 
-    const relayed = (order: object) => ({
+    const relayEvent = (order: object) => ({
       type: 'hub.relay',
       to: '*',
-      payload: JSON.stringify({ kind: 'order', from: old.id, question: 1, order }),
+      payload: JSON.stringify({ kind: 'order', from: oldNode.id, question: 1, order }),
     })
-    await old.publish(
+    await oldNode.publish(
       { type: 'events.gap' },
-      relayed({ op: 'disconnect', userId, target: agent.id }),
-      relayed({ op: 'deliver', userId, to: 'all', frame: '{"type":"message","data":"forged"}' }),
+      relayEvent({ op: 'disconnect', userId, target: agent.id }),
+      relayEvent({ op: 'deliver', userId, to: 'all', frame: '{"type":"message","data":"forged"}' }),
     )
     await wait(300)
     assert.equal(agent.socket.readyState, agent.socket.OPEN)
     assert.deepEqual(agent.frames, [])
-    assert.ok(!received.includes('hub.relay') && !received.includes('events.gap'))
+    assert.ok(!receivedTypes.includes('hub.relay') && !receivedTypes.includes('events.gap'))
 
     // No response is awaited from a node that cannot open the request.
     const startedAt = performance.now()
@@ -138,50 +138,50 @@ describe('adjacent versions', { skip: postgresMissing() }, () => {
 
     await revokeKey(node.origin, person.access_token, id)
     assert.equal((await agent.closed).code, 4410)
-    await until('the old node is told', () =>
-      old.unsealed.some(text => text.includes('api_key.changed') && text.includes(id)),
+    await until('the old node receives the hint', () =>
+      oldNode.unsealed.some(text => text.includes('api_key.changed') && text.includes(id)),
     )
-    assert.ok(!old.unsealed.some(text => text.includes('secret text') || text.includes('hub.relay')))
+    assert.ok(!oldNode.unsealed.some(text => text.includes('secret text') || text.includes('hub.relay')))
 
-    await old.leave()
-    await until('the old node is forgotten', () => node.hub.health().otherNodes === 0, 15_000)
+    await oldNode.deregister()
+    await until('the old node is no longer listed', () => node.hub.health().otherNodes === 0, 15_000)
     await wait(300)
-    const after = received.length
-    await old.publish({ type: 'user.changed', userId })
+    const receivedByThen = receivedTypes.length
+    await oldNode.publish({ type: 'user.changed', userId })
     await wait(300)
-    assert.equal(received.length, after)
+    assert.equal(receivedTypes.length, receivedByThen)
   }
 })
 
 /** Imitates a node of the previous version: its row, and the unsealed events that it publishes and receives. */
-async function oldNode(t: TestContext, url: string, redisUrl?: string) {
+async function imitateOldNode(t: TestContext, url: string, redisUrl?: string) {
   const id = newId(1)
   const client = new pg.Client({ connectionString: url })
   client.on('error', () => {}) // The database is dropped before the test ends, which breaks the connection.
   await client.connect()
   t.after(() => client.end())
   const unsealed: string[] = []
-  const own = new Set<string>()
-  const receive = (text: string) => own.has(text) || unsealed.push(text)
+  const ownTexts = new Set<string>()
+  const receive = (text: string) => ownTexts.has(text) || unsealed.push(text)
   const redis = redisUrl === undefined ? null : await openRedis(t, redisUrl, receive)
   await client.query('listen keyway')
   client.on('notification', ({ payload = '' }) => unsealed.push(payload))
-  const now = 'floor(extract(epoch from clock_timestamp()) * 1000)::bigint'
+  const NOW_SQL = 'floor(extract(epoch from clock_timestamp()) * 1000)::bigint'
   return {
     id,
     unsealed,
-    async enter() {
+    async register() {
       await client.query(
-        `insert into nodes (id, started_at, seen_at, version) values ($1, ${now}, ${now} + 60000, '0.1.0')`,
+        `insert into nodes (id, started_at, seen_at, version) values ($1, ${NOW_SQL}, ${NOW_SQL} + 60000, '0.1.0')`,
         [id],
       )
     },
-    async leave() {
+    async deregister() {
       await client.query('delete from nodes where id = $1', [id])
     },
     async publish(...events: object[]) {
       for (const text of redis ? events.map(event => JSON.stringify(event)) : []) {
-        own.add(text)
+        ownTexts.add(text)
         await redis!.publish('keyway', text)
       }
       if (redis) return

@@ -14,7 +14,8 @@ import { call, createPrintedLinks, freshPostgres, NODE_SETTINGS, signIn } from '
 /** How long answers of each node are kept. A restart takes less time, also on a busy machine. */
 const REMEMBERED_MS = 120_000
 const WORKERS_PER_NODE = 16
-const FAR = 1e15
+/** Later than any bucket of usage. */
+const DISTANT_FUTURE = 1e15
 
 interface Key {
   id: string
@@ -38,7 +39,7 @@ interface Operation {
  */
 export async function crashWhileCounting(
   t: TestContext,
-  wanted: { operations: number; keys: number; lostMs: number },
+  load: { operations: number; keys: number; lostMs: number },
 ): Promise<void> {
   const url = await freshPostgres(t)
   const settings = { KEYWAY_DATABASE_URL: url }
@@ -49,46 +50,46 @@ export async function crashWhileCounting(
   const secret = (await done(keyway({ ...NODE_SETTINGS, ...settings }, 'apps', 'secret', 'hub'))).trim()
   const { user, access_token } = await signIn(nodes[0]!.origin, links, 'counted@example.com')
   const keys: Key[] = []
-  for (let n = 0; n < wanted.keys; n++) {
+  for (let n = 0; n < load.keys; n++) {
     const body = { scopes: ['agent:connect', 'keys:read'] }
     keys.push((await call(nodes[0]!.origin, 'POST', '/v1/api-keys', { token: access_token, body })).body)
   }
   // Key creations count for the person only; the totals below are compared with the usage of the keys.
-  const record = new Answers()
+  const answers = new Answers()
   const crashes: Promise<void>[] = []
-  let begun = 0
-  const began = performance.now()
+  let begunOperations = 0
+  const startedAt = performance.now()
   await Promise.all(nodes.flatMap((_, index) => Array.from({ length: WORKERS_PER_NODE }, () => work(index))))
-  t.diagnostic(`${begun} operations in ${Math.round((performance.now() - began) / 1000)} s`)
+  t.diagnostic(`${begunOperations} operations in ${Math.round((performance.now() - startedAt) / 1000)} s`)
   await Promise.all(crashes)
   await Promise.all(nodes.map(node => node.served.end('SIGTERM')))
   await compare()
 
   async function work(index: number): Promise<void> {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-    while (begun < wanted.operations) {
-      const number = begun++
-      if (number === Math.floor(wanted.operations / 3)) crashes.push(crash(1))
-      if (number === Math.floor((wanted.operations * 2) / 3)) crashes.push(crash(0))
+    while (begunOperations < load.operations) {
+      const number = begunOperations++
+      if (number === Math.floor(load.operations / 3)) crashes.push(crash(1))
+      if (number === Math.floor((load.operations * 2) / 3)) crashes.push(crash(0))
       const key = keys[number % keys.length]!
       const operation = operationOf(number, key)
-      const outcome = await askUntilSent(`http://127.0.0.1:${ports[index]}`, operation, agent)
+      const outcome = await retryUntilSent(`http://127.0.0.1:${ports[index]}`, operation, agent)
       // A 503 of an overloaded node may have been counted or not.
       const isUnknown = outcome === 'cut' || outcome === 503
-      record.add(index, key.id, operation.counts, isUnknown ? 'unknown' : 'answered')
+      answers.add(index, key.id, operation.counts, isUnknown ? 'unknown' : 'answered')
       if (isUnknown || outcome === operation.status) continue
-      begun = wanted.operations
+      begunOperations = load.operations
       assert.fail(`${operation.path} was answered with ${outcome}`)
     }
     agent.destroy()
   }
 
-  /** Kills and restarts a node; usage of the last ten seconds may be lost. */
+  /** Kills and restarts a node; the usage of its last `lostMs` may be lost. */
   async function crash(index: number): Promise<void> {
-    const since = performance.now() - wanted.lostMs
+    const since = performance.now() - load.lostMs
     await nodes[index]!.served.end('SIGKILL')
     nodes[index] = await start(index)
-    record.lostSince(index, since)
+    answers.lostSince(index, since)
   }
 
   function operationOf(number: number, { id, key }: Key): Operation {
@@ -138,10 +139,10 @@ export async function crashWhileCounting(
     const totals = new Map<string, number>()
     for (const { id } of keys) {
       for (const unit of ['hour', 'day'] as const) {
-        const rows = await storage.store.usage.read({ userId: user.id, keyId: id }, unit, 0, FAR)
+        const rows = await storage.store.usage.read({ userId: user.id, keyId: id }, unit, 0, DISTANT_FUTURE)
         for (const name of ['exchanges', 'apiCalls', 'introspections', 'insufficient_scope']) {
           const stored = rows.reduce((sum, row) => sum + countOf(row, name), 0)
-          const { answered, unknown, atRisk } = record.of(id, name)
+          const { answered, unknown, atRisk } = answers.of(id, name)
           assert.ok(stored <= answered + unknown, `${name} of a key: ${stored} stored, ${answered} answered`)
           assert.ok(
             stored >= answered - atRisk,
@@ -155,12 +156,12 @@ export async function crashWhileCounting(
         }
       }
     }
-    const person = await storage.store.usage.read({ userId: user.id, keyId: null }, 'hour', 0, FAR)
+    const person = await storage.store.usage.read({ userId: user.id, keyId: null }, 'hour', 0, DISTANT_FUTURE)
     for (const [name, stored] of totals) {
-      const all = person.reduce((sum, row) => sum + countOf(row, name), 0)
+      const personTotal = person.reduce((sum, row) => sum + countOf(row, name), 0)
       // The key creations were API calls of the person without a key; how many of them a crash lost is unknown.
-      if (name === 'apiCalls') assert.ok(all >= stored && all <= stored + keys.length)
-      else assert.equal(all, stored, `${name} of the person`)
+      if (name === 'apiCalls') assert.ok(personTotal >= stored && personTotal <= stored + keys.length)
+      else assert.equal(personTotal, stored, `${name} of the person`)
     }
     t.diagnostic(JSON.stringify(sums))
     assert.ok(sums.lost < sums.answered, 'something was stored')
@@ -172,36 +173,36 @@ function countOf(row: UsageCounts, name: string): number {
   return counter ? row[counter] : (row.refused[name] ?? 0)
 }
 
-/** Retries until the node accepts the request. */
-async function askUntilSent(origin: string, operation: Operation, agent: Agent): Promise<number | 'cut'> {
+/** Repeats a request until the node has accepted its connection; returns the status, or `cut` without a response. */
+async function retryUntilSent(origin: string, operation: Operation, agent: Agent): Promise<number | 'cut'> {
   for (;;) {
-    const outcome = await ask(origin, operation, agent)
+    const outcome = await sendOnce(origin, operation, agent)
     if (outcome !== 'refused') return outcome
     await new Promise(resolve => setTimeout(resolve, 50))
   }
 }
 
-/** The status; `refused`: it was not sent; `cut`: it was sent and not answered. */
-function ask(
+/** Sends a request. Returns the status of the response, `refused` if it was not sent, `cut` if it was not answered. */
+function sendOnce(
   origin: string,
   { method, path, headers, body }: Operation,
   agent: Agent,
 ): Promise<number | 'refused' | 'cut'> {
   return new Promise(resolve => {
-    const sent = request(origin + path, {
+    const outgoing = request(origin + path, {
       method,
       agent,
       headers: { ...headers, ...(body && { 'Content-Length': Buffer.byteLength(body) }) },
     })
-    sent.on('response', response => {
+    outgoing.on('response', response => {
       response.resume()
       // A truncated response counts as a response.
       response.on('close', () => resolve(response.statusCode!))
     })
-    sent.on('error', (error: NodeJS.ErrnoException) =>
+    outgoing.on('error', (error: NodeJS.ErrnoException) =>
       resolve(error.code === 'ECONNREFUSED' ? 'refused' : 'cut'),
     )
-    sent.end(body)
+    outgoing.end(body)
   })
 }
 

@@ -19,9 +19,9 @@ const ALLOWED = '127.0.0.1'
 const FORBIDDEN = '127.0.0.2'
 const WORKERS = 12
 /** Pause between attempts, so that a restarting node is not called in a tight loop. */
-const ANSWERED_AGAIN_MS = 50
+const RETRY_MS = 50
 
-interface Wanted {
+interface CrashOptions {
   /** Acts, each of which is one event. */
   acts: number
   subjects: number
@@ -37,7 +37,7 @@ interface Wanted {
  * those of each subject for the first time in their order and without gaps, and that no call reaches an address that is
  * not allowed: neither by a redirect nor by an endpoint that was created under other settings.
  */
-export async function deliverThroughCrashes(t: TestContext, wanted: Wanted): Promise<void> {
+export async function deliverThroughCrashes(t: TestContext, options: CrashOptions): Promise<void> {
   const random = createRandom(1)
   const forbidden = await openForbidden(t)
   const endpoint = await openFailingEndpoint(t, random, forbidden.url)
@@ -48,18 +48,18 @@ export async function deliverThroughCrashes(t: TestContext, wanted: Wanted): Pro
     KEYWAY_ADMIN_EMAILS: ADMIN,
     KEYWAY_WEBHOOK_PRIVATE_NETWORKS: `${ALLOWED}/32`,
   }
-  const ports = await Promise.all(Array.from({ length: wanted.nodes }, () => freePort()))
+  const ports = await Promise.all(Array.from({ length: options.nodes }, () => freePort()))
   const start = (index: number) =>
     startNodeProcess(t, { ...settings, KEYWAY_PORT: String(ports[index]) }, links)
   const nodes: NodeProcess[] = []
   for (const index of ports.keys()) nodes.push(await start(index))
   const { access_token: token } = await signIn(nodes[0]!.origin, links, ADMIN)
   const keys: string[] = []
-  for (let n = 0; n < wanted.subjects; n++) keys.push(await createKey())
+  for (let n = 0; n < options.subjects; n++) keys.push(await createKey())
 
   await createWebhook(endpoint.url)
-  const other = await createWebhook(`${endpoint.url}-other`)
-  await moveToForbidden(other)
+  const movedWebhook = await createWebhook(`${endpoint.url}-other`)
+  await moveToForbidden(movedWebhook)
   // Nodes cache the endpoints for two seconds, so an event of each node shows that it knows the new ones.
   for (const { origin } of nodes) {
     const probe = await createKey()
@@ -70,33 +70,33 @@ export async function deliverThroughCrashes(t: TestContext, wanted: Wanted): Pro
   }
 
   const acts = new Map(keys.map(id => [id, { answered: 0, unknown: 0 }]))
-  let [begun, kills] = [0, 0]
+  let [begunActs, kills] = [0, 0]
   const restarts: Promise<void>[] = []
-  const began = performance.now()
+  const startedAt = performance.now()
   await Promise.all(Array.from({ length: WORKERS }, (_, worker) => work(worker)))
   await Promise.all(restarts)
-  const changed = performance.now()
-  const total = () => [...acts.values()].reduce((sum, { answered }) => sum + answered, 0)
-  await until(`${total()} events`, isComplete, wanted.patience)
-  const delivered = performance.now()
+  const changedAt = performance.now()
+  const answeredActs = () => [...acts.values()].reduce((sum, { answered }) => sum + answered, 0)
+  await until(`${answeredActs()} events`, isComplete, options.patience)
+  const deliveredAt = performance.now()
 
   for (const [id, { answered, unknown }] of acts) {
     const sequences = endpoint.accepted.get(id) ?? []
-    const first = [...new Set(sequences)]
+    const distinctSequences = [...new Set(sequences)]
     assert.deepEqual(
-      first,
-      Array.from(first, (_, index) => index + 1),
+      distinctSequences,
+      Array.from(distinctSequences, (_, index) => index + 1),
       `the order of ${id}`,
     )
     assert.ok(
-      first.length >= answered && first.length <= answered + unknown,
-      `${id}: ${first.length} of ${answered}`,
+      distinctSequences.length >= answered && distinctSequences.length <= answered + unknown,
+      `${id}: ${distinctSequences.length} of ${answered}`,
     )
   }
   assert.deepEqual(forbidden.calls(), 0)
   t.diagnostic(
-    `${begun} acts in ${seconds(changed - began)} s with ${kills} kills; all delivered ${seconds(delivered - changed)} s later, ` +
-      `${endpoint.counts.calls} calls, ${endpoint.counts.accepted} accepted, of which ${repeated()} more than once`,
+    `${begunActs} acts in ${seconds(changedAt - startedAt)} s with ${kills} kills; all delivered ${seconds(deliveredAt - changedAt)} s later, ` +
+      `${endpoint.counts.calls} calls, ${endpoint.counts.accepted} accepted, of which ${repeatedEvents()} more than once`,
   )
   await Promise.all(nodes.map(node => node.served.end('SIGTERM')))
 
@@ -106,12 +106,12 @@ export async function deliverThroughCrashes(t: TestContext, wanted: Wanted): Pro
 
   async function createWebhook(url: string): Promise<string> {
     const body = { url, events: ['api_key.updated'] }
-    const made = await call(nodes[0]!.origin, 'POST', '/v1/admin/webhooks', { token, body })
-    assert.equal(made.status, 201, JSON.stringify(made.body))
-    return made.body.id
+    const created = await call(nodes[0]!.origin, 'POST', '/v1/admin/webhooks', { token, body })
+    assert.equal(created.status, 201, JSON.stringify(created.body))
+    return created.body.id
   }
 
-  /** As if the endpoint had been created while these addresses were allowed. */
+  /** Gives an endpoint a forbidden address, as if it had been created while that was allowed. */
   async function moveToForbidden(id: string): Promise<void> {
     const storage = await createStorage(postgresConfig(databaseUrl), createLog('silent'))
     await storage.store.webhooks.update(id, { url: forbidden.url })
@@ -119,34 +119,34 @@ export async function deliverThroughCrashes(t: TestContext, wanted: Wanted): Pro
   }
 
   async function work(worker: number): Promise<void> {
-    while (begun < wanted.acts) {
-      const number = begun++
-      if (number > 0 && number % Math.ceil(wanted.acts / (wanted.kills + 1)) === 0)
+    while (begunActs < options.acts) {
+      const number = begunActs++
+      if (number > 0 && number % Math.ceil(options.acts / (options.kills + 1)) === 0)
         restarts.push(kill(kills++))
       const id = keys[number % keys.length]!
-      // Repeated until it is answered.
+      // The act is repeated on the next node until its success is answered.
       for (
         let index = number + worker;
-        !(await isChanged(id, index % nodes.length, `act ${number}`));
+        !(await changeKey(id, index % nodes.length, `act ${number}`));
         index++
       );
     }
   }
 
-  /** An act whose answer was cut off may have been done or not. */
-  async function isChanged(id: string, index: number, name: string): Promise<boolean> {
-    const of = acts.get(id)!
+  /** Renames a key; returns whether success was answered. Without an answer it may have been renamed or not. */
+  async function changeKey(id: string, index: number, name: string): Promise<boolean> {
+    const counts = acts.get(id)!
     try {
       const { status } = await call(`http://127.0.0.1:${ports[index]}`, 'PATCH', `/v1/api-keys/${id}`, {
         token,
         body: { name },
       })
-      if (status === 200) of.answered++
-      else of.unknown++
+      if (status === 200) counts.answered++
+      else counts.unknown++
       return status === 200
     } catch {
-      of.unknown++
-      await pause(ANSWERED_AGAIN_MS)
+      counts.unknown++
+      await pause(RETRY_MS)
       return false
     }
   }
@@ -161,22 +161,22 @@ export async function deliverThroughCrashes(t: TestContext, wanted: Wanted): Pro
     return [...acts].every(([id, { answered }]) => new Set(endpoint.accepted.get(id)).size >= answered)
   }
 
-  function repeated(): number {
+  function repeatedEvents(): number {
     const all = [...endpoint.accepted.values()]
     return all.reduce((sum, sequences) => sum + sequences.length - new Set(sequences).size, 0)
   }
 }
 
 /** Answers a quarter of the calls with an error, a redirect or nothing. */
-async function openFailingEndpoint(t: TestContext, random: Random, elsewhere: string) {
+async function openFailingEndpoint(t: TestContext, random: Random, redirectTarget: string) {
   /** Events by key, in the order in which they were accepted. */
   const accepted = new Map<string, number[]>()
   const counts = { calls: 0, accepted: 0 }
-  const url = await listening(t, ALLOWED, (raw, response) => {
+  const url = await listen(t, ALLOWED, (raw, response) => {
     counts.calls++
     const failure = random.below(40)
     if (failure < 6) return void response.writeHead(500).end('no')
-    if (failure < 8) return void response.writeHead(307, { location: elsewhere }).end()
+    if (failure < 8) return void response.writeHead(307, { location: redirectTarget }).end()
     if (failure < 10) return void response.destroy()
     const { data, sequence } = JSON.parse(raw)
     counts.accepted++
@@ -188,14 +188,14 @@ async function openFailingEndpoint(t: TestContext, random: Random, elsewhere: st
 
 async function openForbidden(t: TestContext) {
   let calls = 0
-  const url = await listening(t, FORBIDDEN, (_raw, response) => {
+  const url = await listen(t, FORBIDDEN, (_raw, response) => {
     calls++
     response.end()
   })
   return { url, calls: () => calls }
 }
 
-async function listening(
+async function listen(
   t: TestContext,
   host: string,
   answer: (raw: string, response: ServerResponse) => void,

@@ -17,7 +17,7 @@ export interface Recorded {
 /** An attacker who may listen and publish on the carrier, but has no secret. */
 export interface Wiretap {
   recorded: Recorded[]
-  /** Records what is published for each of these nodes alone, too. */
+  /** Also records what is published on the channels of these nodes, which only one node each listens to. */
   follow(nodeIds: readonly string[]): Promise<void>
   publish(messages: readonly Recorded[]): Promise<void>
   /** Converts between payload and sealed bytes. */
@@ -26,16 +26,16 @@ export interface Wiretap {
 }
 
 /**
- * Connects to PostgreSQL with a role that owns nothing and may only connect. Knows the ids of the nodes, which it
- * cannot read.
+ * Connects to PostgreSQL with a role that owns nothing and may only connect. It cannot read the ids of the nodes, so
+ * `follow` gives them.
  */
 export async function tapPostgres(t: TestContext, url: string): Promise<Wiretap> {
   const role = `stranger_${randomBytes(4).toString('hex')}`
   await withClient(url, owner => owner.query(`create role ${role} login`))
-  const as = new URL(url)
-  as.username = role
-  const client = new pg.Client({ connectionString: as.href })
-  client.on('error', () => {}) // its database is dropped before the test ends
+  const strangerUrl = new URL(url)
+  strangerUrl.username = role
+  const client = new pg.Client({ connectionString: strangerUrl.href })
+  client.on('error', () => {}) // The database is dropped before the test ends, which breaks the connection.
   await client.connect()
   t.after(async () => {
     await client.end()

@@ -14,7 +14,7 @@ function mistakeOf(settings: Record<string, string>): string {
     if (error instanceof ConfigError && error.mistakes.length === 1) return error.mistakes[0]!
     throw error
   }
-  throw new Error('it was accepted')
+  throw new Error('the settings were accepted')
 }
 
 function fileOf(t: TestContext, name: string, content: string | Buffer): string {
@@ -54,8 +54,8 @@ describe('the accent colour', () => {
         ),
       )
       const [, nearest] = /nearest usable colour is (#[0-9a-f]{6})\./.exec(mistake)!
-      const accepted = given.includes(',') ? `#3a4fcb,${nearest}` : nearest!
-      assert.equal(loadConfig({ KEYWAY_ACCENT_COLOR: accepted }).brand.accent[theme].accent, nearest)
+      const acceptedSetting = given.includes(',') ? `#3a4fcb,${nearest}` : nearest!
+      assert.equal(loadConfig({ KEYWAY_ACCENT_COLOR: acceptedSetting }).brand.accent[theme].accent, nearest)
     }
   })
 
@@ -161,6 +161,7 @@ test("links to the operator's pages are https", () => {
     assert.match(mistakeOf({ KEYWAY_SUPPORT_URL: wrong }), /^KEYWAY_SUPPORT_URL must be an https URL/)
 })
 
+/** The fully saturated colour of a hue in degrees. */
 function hexOf(hue: number): Hex {
   const channel = (shift: number) => {
     const at = (shift + hue / 30) % 12

@@ -124,42 +124,45 @@ describe('settings', () => {
 
 describe('addresses of other machines', () => {
   const LOCAL = ['localhost', '127.0.0.1', '[::1]', '%2Fvar%2Frun%2Fpostgresql']
-  const warned = (settings: Record<string, string>) =>
+  const warningsOf = (settings: Record<string, string>) =>
     configWarnings(
       loadConfig({ ...PUBLIC, KEYWAY_MAIL_FROM: 'me@example.com', KEYWAY_SECRET: SECRET, ...settings }),
     ).join()
-  const ofDatabase = (url: string) => warned({ KEYWAY_DATABASE_URL: url })
-  const ofEvents = (url: string) =>
-    warned({ KEYWAY_DATABASE_URL: 'postgres://localhost/keyway', KEYWAY_EVENTS_URL: url })
+  const databaseWarnings = (url: string) => warningsOf({ KEYWAY_DATABASE_URL: url })
+  const eventsWarnings = (url: string) =>
+    warningsOf({ KEYWAY_DATABASE_URL: 'postgres://localhost/keyway', KEYWAY_EVENTS_URL: url })
 
   test('a remote PostgreSQL without TLS causes one warning', () => {
     for (const query of ['', '?sslmode=disable', '?sslmode=prefer', '?ssl=false'])
-      assert.match(ofDatabase(`postgres://me:pw@db.example.com/keyway${query}`), /KEYWAY_DATABASE_URL.*TLS/)
-    assert.doesNotMatch(ofDatabase('postgres://me:pw@db.example.com/keyway'), /KEYWAY_EVENTS_URL|pw/)
+      assert.match(
+        databaseWarnings(`postgres://me:pw@db.example.com/keyway${query}`),
+        /KEYWAY_DATABASE_URL.*TLS/,
+      )
+    assert.doesNotMatch(databaseWarnings('postgres://me:pw@db.example.com/keyway'), /KEYWAY_EVENTS_URL|pw/)
     for (const query of ['?sslmode=require', '?sslmode=verify-full', '?ssl=true'])
-      assert.equal(ofDatabase(`postgres://me@db.example.com/keyway${query}`), '')
-    for (const host of LOCAL) assert.equal(ofDatabase(`postgres://me@${host}/keyway`), '')
-    assert.equal(ofDatabase('postgres:///keyway?host=/var/run/postgresql'), '')
+      assert.equal(databaseWarnings(`postgres://me@db.example.com/keyway${query}`), '')
+    for (const host of LOCAL) assert.equal(databaseWarnings(`postgres://me@${host}/keyway`), '')
+    assert.equal(databaseWarnings('postgres:///keyway?host=/var/run/postgresql'), '')
   })
 
   test('a separate events URL without TLS causes a warning, for Redis and PostgreSQL', () => {
-    assert.match(ofEvents('redis://:pw@redis.example.com'), /KEYWAY_EVENTS_URL.*rediss/)
-    assert.match(ofEvents('postgres://me:pw@db.example.com/keyway'), /KEYWAY_EVENTS_URL.*TLS/)
+    assert.match(eventsWarnings('redis://:pw@redis.example.com'), /KEYWAY_EVENTS_URL.*rediss/)
+    assert.match(eventsWarnings('postgres://me:pw@db.example.com/keyway'), /KEYWAY_EVENTS_URL.*TLS/)
     for (const url of ['rediss://redis.example.com', 'redis://127.0.0.1', 'redis://localhost:6380'])
-      assert.equal(ofEvents(url), '')
+      assert.equal(eventsWarnings(url), '')
   })
 })
 
 describe('addresses of the service', () => {
   test('plain http needs a loopback host or KEYWAY_INSECURE_HTTP, which causes a warning', () => {
-    const plain = {
+    const plainHttp = {
       ...SMTP,
       KEYWAY_MAIL_FROM: 'me@example.com',
       KEYWAY_PUBLIC_URL: 'http://keyway.example.com',
     }
-    assertMistake(plain, /KEYWAY_PUBLIC_URL must be https/)
-    const allowed = loadConfig({ ...plain, KEYWAY_INSECURE_HTTP: 'true' })
-    assert.match(configWarnings(allowed).join(), /http/)
+    assertMistake(plainHttp, /KEYWAY_PUBLIC_URL must be https/)
+    const insecureConfig = loadConfig({ ...plainHttp, KEYWAY_INSECURE_HTTP: 'true' })
+    assert.match(configWarnings(insecureConfig).join(), /http/)
     for (const host of ['localhost', '127.0.0.1', '127.8.8.8', '[::1]', 'keyway.localhost'])
       assert.deepEqual(mistakesOf({ KEYWAY_PUBLIC_URL: `http://${host}:8080` }), [])
   })
@@ -178,13 +181,13 @@ describe('addresses of the service', () => {
   })
 
   test('the verify URL keeps its own query and must be https', () => {
-    const own = 'https://app.example.com/verify?theme=dark'
-    assert.equal(loadConfig({ ...PUBLIC, KEYWAY_VERIFY_URL: own }).verifyUrl, own)
+    const verifyUrl = 'https://app.example.com/verify?theme=dark'
+    assert.equal(loadConfig({ ...PUBLIC, KEYWAY_VERIFY_URL: verifyUrl }).verifyUrl, verifyUrl)
     assertMistake(
       { ...PUBLIC, KEYWAY_VERIFY_URL: 'http://app.example.com/' },
       /KEYWAY_VERIFY_URL must be https/,
     )
-    assertMistake({ ...PUBLIC, KEYWAY_VERIFY_URL: `${own}&token=1` }, /no token in its query/)
+    assertMistake({ ...PUBLIC, KEYWAY_VERIFY_URL: `${verifyUrl}&token=1` }, /no token in its query/)
   })
 
   test('KEYWAY_INSECURE_HTTP does not allow plain http for a verify URL elsewhere', () => {
@@ -306,10 +309,10 @@ describe('mail', () => {
   })
 
   test('the sender must be an address with or without a name', () => {
-    const from = (text: string) => loadConfig({ KEYWAY_MAIL_FROM: text }).mailFrom
-    assert.deepEqual(from('Ada & Co <a@example.com>'), { name: 'Ada & Co', address: 'a@example.com' })
-    assert.deepEqual(from('"Ada, Inc" <a@example.com>'), { name: 'Ada, Inc', address: 'a@example.com' })
-    assert.deepEqual(from('a@example.com'), { name: 'Keyway', address: 'a@example.com' })
+    const senderOf = (text: string) => loadConfig({ KEYWAY_MAIL_FROM: text }).mailFrom
+    assert.deepEqual(senderOf('Ada & Co <a@example.com>'), { name: 'Ada & Co', address: 'a@example.com' })
+    assert.deepEqual(senderOf('"Ada, Inc" <a@example.com>'), { name: 'Ada, Inc', address: 'a@example.com' })
+    assert.deepEqual(senderOf('a@example.com'), { name: 'Keyway', address: 'a@example.com' })
     assertMistake({ KEYWAY_MAIL_FROM: 'x\r\nBcc: y <a@example.com>' }, /must be an address/)
   })
 })
@@ -327,11 +330,11 @@ describe('database and secret', () => {
   })
 
   test('a secret must be base64 of at least 32 bytes; several are comma separated', () => {
-    const short = Buffer.alloc(31).toString('base64')
-    assertMistake({ KEYWAY_SECRET: short }, /at least 32 random bytes/)
+    const shortSecret = Buffer.alloc(31).toString('base64')
+    assertMistake({ KEYWAY_SECRET: shortSecret }, /at least 32 random bytes/)
     assertMistake({ KEYWAY_SECRET: `${SECRET},not base64 at all, is it? no, no, no` }, /base64/)
-    const second = Buffer.alloc(40, 2).toString('base64url')
-    assert.deepEqual(loadConfig({ KEYWAY_SECRET: `${SECRET}, ${second}` }).secrets, [
+    const secondSecret = Buffer.alloc(40, 2).toString('base64url')
+    assert.deepEqual(loadConfig({ KEYWAY_SECRET: `${SECRET}, ${secondSecret}` }).secrets, [
       Buffer.alloc(32, 1),
       Buffer.alloc(40, 2),
     ])

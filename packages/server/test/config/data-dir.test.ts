@@ -30,33 +30,33 @@ function mountDisk(t: TestContext, options: string): string | null {
 }
 
 /** Starts the service and waits for its exit; the status is null if it hangs. */
-function start(settings: Record<string, string>) {
+function startAndWait(settings: Record<string, string>) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [launcher, 'serve'], {
     env: environment({ KEYWAY_PORT: '0', KEYWAY_LOG_LEVEL: 'silent', ...settings }),
     encoding: 'utf8',
     timeout: 60_000,
     killSignal: 'SIGKILL',
   })
-  return { status, said: stdout + stderr }
+  return { status, output: stdout + stderr }
 }
 
-function assertSaid(settings: Record<string, string>, expected: RegExp): void {
-  const { status, said } = start(settings)
-  assert.deepEqual([status, said.trim().split('\n').length], [EXIT_CONFIGURATION, 1], said)
-  assert.match(said, expected)
+function assertRefused(settings: Record<string, string>, expected: RegExp): void {
+  const { status, output } = startAndWait(settings)
+  assert.deepEqual([status, output.trim().split('\n').length], [EXIT_CONFIGURATION, 1], output)
+  assert.match(output, expected)
 }
 
 test('folders are created with mode 0700 whatever the umask', t => {
   const dataDir = join(temporaryFolder(t), 'one', 'two')
-  const before = process.umask(0o277)
+  const umaskBefore = process.umask(0o277)
   try {
     assert.throws(() => statSync(dataDir))
-    const { status } = start({ KEYWAY_DATA_DIR: dataDir, KEYWAY_METRICS_PORT: 'none' })
+    const { status } = startAndWait({ KEYWAY_DATA_DIR: dataDir, KEYWAY_METRICS_PORT: 'none' })
     assert.equal(status, EXIT_CONFIGURATION)
-    assert.equal(existsSync(dataDir), false, 'a mistake elsewhere makes nothing')
-    assertSaid({ KEYWAY_DATA_DIR: dataDir, KEYWAY_JOURNAL_DIR: `${launcher}/x` }, /KEYWAY_JOURNAL_DIR/)
+    assert.equal(existsSync(dataDir), false, 'a mistake in another setting creates nothing')
+    assertRefused({ KEYWAY_DATA_DIR: dataDir, KEYWAY_JOURNAL_DIR: `${launcher}/x` }, /KEYWAY_JOURNAL_DIR/)
   } finally {
-    process.umask(before)
+    process.umask(umaskBefore)
   }
   for (const folder of [dataDir, join(dataDir, '..')]) assert.equal(statSync(folder).mode & 0o777, 0o700)
 })
@@ -64,38 +64,38 @@ test('folders are created with mode 0700 whatever the umask', t => {
 test('files in an existing data directory are made unreadable for others', async t => {
   const folder = temporaryFolder(t)
   chmodSync(folder, 0o755)
-  const before = process.umask(0o022)
-  t.after(() => process.umask(before))
+  const umaskBefore = process.umask(0o022)
+  t.after(() => process.umask(umaskBefore))
   const settings = { KEYWAY_DATA_DIR: folder, KEYWAY_PORT: '0' }
-  const first = await serve(settings)
-  t.after(() => first.end('SIGKILL'))
-  await createJourney(first.url).sendLink('ada@example.com')
+  const firstServer = await serve(settings)
+  t.after(() => firstServer.end('SIGKILL'))
+  await createJourney(firstServer.url).sendLink('ada@example.com')
   assert.deepEqual(openFilesOf(folder), [])
-  await first.end('SIGKILL')
-  const left = readdirSync(folder).filter(name => statSync(join(folder, name)).isFile())
-  assert.ok(left.includes('keyway.db-wal') && left.includes('secret') && left.includes('serve.lock'))
-  for (const name of left) chmodSync(join(folder, name), 0o644)
-  const second = await serve(settings)
-  t.after(() => second.end('SIGKILL'))
+  await firstServer.end('SIGKILL')
+  const files = readdirSync(folder).filter(name => statSync(join(folder, name)).isFile())
+  assert.ok(files.includes('keyway.db-wal') && files.includes('secret') && files.includes('serve.lock'))
+  for (const name of files) chmodSync(join(folder, name), 0o644)
+  const secondServer = await serve(settings)
+  t.after(() => secondServer.end('SIGKILL'))
   assert.deepEqual(openFilesOf(folder), [])
-  assert.match(second.output(), /Warning: other users .*chmod 700/)
+  assert.match(secondServer.output(), /Warning: other users .*chmod 700/)
 })
 
-/** The files on which others have any permission. */
+/** The files on which other users have any permission. */
 function openFilesOf(folder: string): string[] {
   return readdirSync(folder).filter(name => (statSync(join(folder, name)).mode & 0o077) !== 0)
 }
 
-test('a data directory that cannot be created is one sentence with the reason', t => {
+test('a data directory that cannot be created is reported in one sentence with the reason', t => {
   const file = join(temporaryFolder(t), 'file')
   writeFileSync(file, '')
-  assertSaid({ KEYWAY_DATA_DIR: file }, /^KEYWAY_DATA_DIR ".*" cannot be created: a file is in the place/)
-  assertSaid(
+  assertRefused({ KEYWAY_DATA_DIR: file }, /^KEYWAY_DATA_DIR ".*" cannot be created: a file is in the place/)
+  assertRefused(
     { KEYWAY_DATA_DIR: join(file, 'below') },
     /^KEYWAY_DATA_DIR ".*" cannot be created: a file is in the place/,
   )
   if (process.platform !== 'linux') return
-  assertSaid({ KEYWAY_DATA_DIR: '/proc/x' }, /^KEYWAY_DATA_DIR "\/proc\/x" cannot be created: .*ENOENT/)
+  assertRefused({ KEYWAY_DATA_DIR: '/proc/x' }, /^KEYWAY_DATA_DIR "\/proc\/x" cannot be created: .*ENOENT/)
 })
 
 test('a database file or journal that cannot be created is reported in one sentence with the reason', {
@@ -103,27 +103,27 @@ test('a database file or journal that cannot be created is reported in one sente
 }, t => {
   const folder = temporaryFolder(t)
   const database = { KEYWAY_DATA_DIR: folder, KEYWAY_DATABASE_URL: 'sqlite:/proc/x/k.db' }
-  assertSaid(database, /^\/proc\/x\/k\.db cannot be used: .*ENOENT/)
-  assertSaid({ KEYWAY_DATA_DIR: folder, KEYWAY_JOURNAL_DIR: '/proc/x' }, /^KEYWAY_JOURNAL_DIR .*ENOENT/)
+  assertRefused(database, /^\/proc\/x\/k\.db cannot be used: .*ENOENT/)
+  assertRefused({ KEYWAY_DATA_DIR: folder, KEYWAY_JOURNAL_DIR: '/proc/x' }, /^KEYWAY_JOURNAL_DIR .*ENOENT/)
 })
 
-test('a read-only data directory is one sentence, with a generated and with a configured secret', t => {
+test('a read-only data directory is reported in one sentence, with a generated and with a configured secret', t => {
   const folder = mountDisk(t, 'ro,size=1m')
   if (!folder) return
-  assertSaid({ KEYWAY_DATA_DIR: folder }, /^The secret cannot be written .*: the file system is read-only/)
-  assertSaid({ KEYWAY_DATA_DIR: folder, KEYWAY_SECRET: EXAMPLE_SECRET }, /serve\.lock cannot be used/)
-  assertSaid({ KEYWAY_DATA_DIR: join(folder, 'x') }, /cannot be created: the file system is read-only/)
+  assertRefused({ KEYWAY_DATA_DIR: folder }, /^The secret cannot be written .*: the file system is read-only/)
+  assertRefused({ KEYWAY_DATA_DIR: folder, KEYWAY_SECRET: EXAMPLE_SECRET }, /serve\.lock cannot be used/)
+  assertRefused({ KEYWAY_DATA_DIR: join(folder, 'x') }, /cannot be created: the file system is read-only/)
 })
 
 test('a full disk is reported, and no partial secret file is left', t => {
   const folder = mountDisk(t, 'size=64k')
   if (!folder) return
-  const database = start({ KEYWAY_DATA_DIR: folder })
-  assert.equal(database.status, 1)
-  assert.match(database.said, /cannot reach its database .*disk is full/)
+  const onFullDisk = startAndWait({ KEYWAY_DATA_DIR: folder })
+  assert.equal(onFullDisk.status, 1)
+  assert.match(onFullDisk.output, /cannot reach its database .*disk is full/)
   const filler = join(folder, 'filler')
   assert.throws(() => writeFileSync(filler, Buffer.alloc(64 * 1024)), { code: 'ENOSPC' })
-  const below = join(folder, 'below')
-  assertSaid({ KEYWAY_DATA_DIR: below }, /^The secret cannot be written .*: the disk is full/)
-  assert.deepEqual(readdirSync(below), [])
+  const subfolder = join(folder, 'below')
+  assertRefused({ KEYWAY_DATA_DIR: subfolder }, /^The secret cannot be written .*: the disk is full/)
+  assert.deepEqual(readdirSync(subfolder), [])
 })

@@ -26,7 +26,7 @@ test('later starts read the same secret', t => {
   assert.deepEqual(loadOrCreateSecret(config).secrets, loadOrCreateSecret(config).secrets)
 })
 
-test('a missing secret of an existing database is one sentence, and is not generated again', t => {
+test('a missing secret of an existing database is reported in one sentence, and not generated again', t => {
   const config = loadConfig({ KEYWAY_DATA_DIR: freshDataDir(t) })
   mkdirSync(config.dataDir)
   writeFileSync(join(config.dataDir, 'keyway.db'), '')
@@ -46,8 +46,11 @@ test('a truncated secret file is reported and not replaced', t => {
 })
 
 test('a configured secret is used, and no secret file is written', t => {
-  const given = Buffer.alloc(32, 9)
-  const config = loadConfig({ KEYWAY_DATA_DIR: freshDataDir(t), KEYWAY_SECRET: given.toString('base64') })
-  assert.deepEqual(loadOrCreateSecret(config).secrets, [given])
+  const configuredSecret = Buffer.alloc(32, 9)
+  const config = loadConfig({
+    KEYWAY_DATA_DIR: freshDataDir(t),
+    KEYWAY_SECRET: configuredSecret.toString('base64'),
+  })
+  assert.deepEqual(loadOrCreateSecret(config).secrets, [configuredSecret])
   assert.throws(() => statSync(join(config.dataDir, 'secret')))
 })

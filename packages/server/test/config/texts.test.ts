@@ -37,7 +37,7 @@ function mistakesOf(folder: string): string[] {
 const REFUSED: [title: string, texts: unknown, mistake: string][] = [
   ['loses a placeholder', { signIn: { heading: 'Anmelden' } }, 'in de.json, signIn.heading lacks {product}'],
   [
-    'has a placeholder that nothing is put into',
+    'has an unknown placeholder',
     { signIn: { title: 'Hallo {name}' } },
     'in de.json, signIn.title has {name}, into which nothing is put',
   ],
@@ -66,18 +66,14 @@ const REFUSED: [title: string, texts: unknown, mistake: string][] = [
     { mails: { support: 'Fragen?' } },
     'in de.json, mails.support lacks {support}: the support contact of every mail would be lost',
   ],
-  [
-    'is none that there is',
-    { nav: { kyes: 'x' } },
-    'in de.json, nav.kyes is no text here: did you mean keys?',
-  ],
-  ['is in no group that there is', { somewhere: { else: 'x' } }, 'in de.json, somewhere is no text here'],
+  ['has an unknown name', { nav: { kyes: 'x' } }, 'in de.json, nav.kyes is no text here: did you mean keys?'],
+  ['is in an unknown group', { somewhere: { else: 'x' } }, 'in de.json, somewhere is no text here'],
   [
     'is named like a property of every object',
     '{"__proto__": {"x": "y"}}',
     'in de.json, __proto__ is no text here',
   ],
-  ['is no text', { nav: { keys: 5 } }, 'in de.json, nav.keys must be a text'],
+  ['is a number', { nav: { keys: 5 } }, 'in de.json, nav.keys must be a text'],
   ['is a text instead of a group', { nav: 'x' }, 'in de.json, nav must be an object'],
   ['is a list instead of all texts', '[]', 'in de.json, the file must be an object'],
   ['is part of a shorter list', { keys: { how: [] } }, 'in de.json, keys.how must be a list of 3'],
@@ -107,8 +103,8 @@ for (const [title, texts, mistake] of REFUSED) {
 
 test('a file of texts that is too large, not JSON or for an unknown language is a mistake, as is a missing folder', t => {
   assert.match(mistakesOf(folderWith(t, { 'de.json': '{"nav": }' }))[0]!, /^de\.json is no JSON \(/)
-  const large = `{"nav": {"keys": "${'x'.repeat(256 * 1024)}"}}`
-  assert.deepEqual(mistakesOf(folderWith(t, { 'de.json': large })), ['de.json is larger than 256 KiB'])
+  const largeFile = `{"nav": {"keys": "${'x'.repeat(256 * 1024)}"}}`
+  assert.deepEqual(mistakesOf(folderWith(t, { 'de.json': largeFile })), ['de.json is larger than 256 KiB'])
   assert.match(
     mistakesOf(folderWith(t, { 'xx.json': {} }))[0]!,
     /^xx\.json is named after no language that there is: en, de/,
@@ -118,8 +114,8 @@ test('a file of texts that is too large, not JSON or for an unknown language is 
 })
 
 test('all mistakes in texts are listed together, up to twenty of a file', t => {
-  const many = Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`unknown${index}`, 'x']))
-  const mistakes = mistakesOf(folderWith(t, { 'de.json': many, 'en.json': { nav: 1 } }))
+  const unknownTexts = Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`unknown${index}`, 'x']))
+  const mistakes = mistakesOf(folderWith(t, { 'de.json': unknownTexts, 'en.json': { nav: 1 } }))
   assert.equal(mistakes.length, 22)
   assert.equal(mistakes[20], 'in de.json, and 10 more')
   assert.equal(mistakes[21], 'in en.json, nav must be an object')
