@@ -9,6 +9,7 @@ import type { UserSearch } from '../../src/users/user-store.ts'
 import { type EngineName, forEachEngine, openTestStorage, postgresMissing } from '../support/engines.ts'
 import { NOW } from './fixtures.ts'
 
+/** People, each with one key. */
 const MANY = 20_000
 /** People per statement. */
 const CHUNK = 1_000
@@ -18,19 +19,19 @@ const MAX_PAGES = 150
 const MAX_PAGES_FILTERED = 3 * MAX_SCANNED + MAX_PAGES
 const PAGE = { limit: 50, after: null }
 
-interface Read {
+interface RecordedQuery {
   sql: string
   parameters: readonly unknown[]
 }
 
-/** Many people with one key each; every tenth person is suspended, one in a thousand is of support. */
-async function fill(engine: EngineName, connection: Connection): Promise<void> {
-  for (let from = 0; from < MANY; from += CHUNK) await insert(engine, connection, from)
+/** Inserts people with one key each; every tenth is suspended, and one in a thousand has the role support. */
+async function insertPeople(engine: EngineName, connection: Connection): Promise<void> {
+  for (let from = 0; from < MANY; from += CHUNK) await insertChunk(engine, connection, from)
   for (const table of ['users', 'api_keys'])
     await connection.execute(engine === 'postgres' ? `analyze ${table}` : 'analyze', [])
 }
 
-async function insert(engine: EngineName, connection: Connection, from: number): Promise<void> {
+async function insertChunk(engine: EngineName, connection: Connection, from: number): Promise<void> {
   const n =
     engine === 'sqlite'
       ? `with recursive n(i) as (select ${from + 1} union all select i + 1 from n where i < ${from + CHUNK})`
@@ -51,8 +52,8 @@ async function insert(engine: EngineName, connection: Connection, from: number):
   )
 }
 
-function watch(connection: Connection): Read[] {
-  const reads: Read[] = []
+function recordQueries(connection: Connection): RecordedQuery[] {
+  const reads: RecordedQuery[] = []
   const execute = connection.execute.bind(connection)
   connection.execute = (sql, parameters) => {
     if (/^\s*select/i.test(sql)) reads.push({ sql, parameters })
@@ -64,21 +65,21 @@ function watch(connection: Connection): Read[] {
 async function assertBounded(
   engine: EngineName,
   connection: Connection,
-  { sql, parameters }: Read,
+  { sql, parameters }: RecordedQuery,
   pages: number,
 ) {
   if (engine === 'postgres') {
     const { rows } = await connection.execute(`explain (analyze, buffers, format json) ${sql}`, parameters)
     const [{ Plan: plan }] = (rows[0] as { 'QUERY PLAN': [{ Plan: Record<string, number> }] })['QUERY PLAN']
-    const read = plan['Shared Hit Blocks']! + plan['Shared Read Blocks']!
-    assert.ok(read < pages, `${read} pages for ${sql}`)
+    const pagesRead = plan['Shared Hit Blocks']! + plan['Shared Read Blocks']!
+    assert.ok(pagesRead < pages, `${pagesRead} pages for ${sql}`)
     return
   }
   const { rows } = await connection.execute(`explain query plan ${sql}`, parameters)
   const steps = (rows as { detail: string }[]).map(({ detail }) => detail)
   for (const step of steps) {
     assert.doesNotMatch(step, /^SCAN \w+$/, `${step} for ${sql}`)
-    // Sorts only rows with equal values, which are few where the index is followed by the id alone.
+    // A sort by the last term alone orders only rows that are equal in the index, which are few.
     if (!step.includes('FOR LAST TERM OF ORDER BY'))
       assert.doesNotMatch(step, /USE TEMP B-TREE/, `${step} for ${sql}`)
   }
@@ -88,10 +89,10 @@ forEachEngine(engine => {
   test('every list of administrators reads a bounded number of rows by an index, also with 20,000 people and keys', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { connection } = storage.engine
-    await fill(engine, connection)
+    await insertPeople(engine, connection)
     const { users, apiKeys, audit, outbox } = storage.store
-    const reads = watch(connection)
-    const bounded = async (list: () => Promise<unknown>, isFiltered = false) => {
+    const reads = recordQueries(connection)
+    const expectBounded = async (list: () => Promise<unknown>, isFiltered = false) => {
       await list()
       assert.ok(reads.length > 0)
       for (const read of reads.splice(0))
@@ -99,7 +100,7 @@ forEachEngine(engine => {
       reads.length = 0
     }
 
-    const people: [UserSearch, boolean?][] = [
+    const userSearches: [UserSearch, boolean?][] = [
       [{}],
       [{ oldestFirst: true }],
       [{ status: 'suspended' }],
@@ -118,14 +119,14 @@ forEachEngine(engine => {
       [{ by: { keyPrefixBeginning: 'svc_' } }, true],
       [{ by: { keyPrefixBeginning: 'svc_00000007' } }],
     ]
-    for (const [wanted, isFiltered] of people) {
-      await bounded(() => users.search(wanted, PAGE), isFiltered)
+    for (const [wanted, isFiltered] of userSearches) {
+      await expectBounded(() => users.search(wanted, PAGE), isFiltered)
       const { next } = await users.search(wanted, PAGE)
       reads.length = 0
-      if (next) await bounded(() => users.search(wanted, { limit: 50, after: next }), isFiltered)
+      if (next) await expectBounded(() => users.search(wanted, { limit: 50, after: next }), isFiltered)
     }
 
-    const keys: [KeySearch, boolean?][] = [
+    const keySearches: [KeySearch, boolean?][] = [
       [{}],
       [{ prefixBeginning: 'svc_0001' }],
       [{ externalId: 'customer-1' }],
@@ -135,11 +136,11 @@ forEachEngine(engine => {
       [{ unusedSince: NOW - 10, neverExpires: true }, true],
       [{ prefixBeginning: 'svc_', externalId: 'customer-1' }, true],
     ]
-    for (const [wanted, isFiltered] of keys) {
-      await bounded(() => apiKeys.search(wanted, NOW, PAGE), isFiltered)
+    for (const [wanted, isFiltered] of keySearches) {
+      await expectBounded(() => apiKeys.search(wanted, NOW, PAGE), isFiltered)
       const { next } = await apiKeys.search(wanted, NOW, PAGE)
       reads.length = 0
-      if (next) await bounded(() => apiKeys.search(wanted, NOW, { limit: 50, after: next }), isFiltered)
+      if (next) await expectBounded(() => apiKeys.search(wanted, NOW, { limit: 50, after: next }), isFiltered)
     }
 
     const filters: AuditFilter[] = [
@@ -149,25 +150,25 @@ forEachEngine(engine => {
       { type: 'user.read' },
       { from: 1, to: 2 },
     ]
-    for (const filter of filters) await bounded(() => audit.list(filter, PAGE))
-    await bounded(() => outbox.list(null, PAGE))
+    for (const filter of filters) await expectBounded(() => audit.list(filter, PAGE))
+    await expectBounded(() => outbox.list(null, PAGE))
   })
 
   test('a filter that matches few rows of many finds all of them over several pages', async t => {
     const { storage } = await openTestStorage(engine, t)
-    await fill(engine, storage.engine.connection)
+    await insertPeople(engine, storage.engine.connection)
     const { users, apiKeys } = storage.store
     let [found, pages] = [0, 0]
     for (let after = null as never; ; pages++) {
-      const wanted = { by: { addressBeginning: 'person1' }, role: 'support' } as const
-      const { rows, next } = await users.search(wanted, { limit: 50, after })
+      const search = { by: { addressBeginning: 'person1' }, role: 'support' } as const
+      const { rows, next } = await users.search(search, { limit: 50, after })
       found += rows.length
       if (!next) break
       after = next as never
     }
-    // By trigrams they are found at once.
-    const isSlow = engine === 'sqlite'
-    assert.deepEqual([found, pages], [11, isSlow ? 11 : 0], '1000, 10000, 11000 … 19000, of 11,111 rows')
+    // PostgreSQL finds all of them by trigrams, on the first page.
+    const scansRows = engine === 'sqlite'
+    assert.deepEqual([found, pages], [11, scansRows ? 11 : 0], '1000, 10000, 11000 … 19000, of 11,111 rows')
     const { rows } = await apiKeys.search({ prefixBeginning: 'svc_00000007' }, NOW, PAGE)
     assert.equal(rows.length, 1)
     const owner = await users.search({ by: { keyPrefixBeginning: 'svc_00000007' } }, PAGE)
@@ -179,38 +180,41 @@ describe('on postgres with trigrams', { skip: postgresMissing() }, () => {
   test('a search for three or more characters of addresses lists all matches, newest first, over several pages', async t => {
     const { storage } = await openTestStorage('postgres', t)
     const { engine, store } = storage
-    await fill('postgres', engine.connection)
-    // Beyond the rows that are read newest first.
+    await insertPeople('postgres', engine.connection)
+    // More rows than such a search reads newest first.
     for (let from = MANY; from < MANY + 4_000; from += CHUNK)
-      await insert('postgres', engine.connection, from)
+      await insertChunk('postgres', engine.connection, from)
     const search = (part: string, more = {}) =>
       store.users.search({ by: { addressBeginning: part }, ...more }, PAGE)
     assert.ok(await engine.hasIndex!('users_address_parts'))
     const emailsOf = async (part: string) => (await search(part)).rows.map(({ email }) => email)
-    assert.deepEqual(await emailsOf('on17@'), [], 'with @ only the beginning')
+    assert.deepEqual(await emailsOf('on17@'), [], 'with an @ only the beginning is compared')
     assert.deepEqual(await emailsOf('son23999'), ['person23999@domain99.example.com'])
-    assert.deepEqual(await emailsOf('rson17890'), ['person17890@domain90.example.com'], 'of the oldest')
+    assert.deepEqual(await emailsOf('rson17890'), ['person17890@domain90.example.com'], 'one of the oldest')
     for (const none of ['son_1', 'per%1', 'x\\', 'zebra']) assert.deepEqual(await emailsOf(none), [], none)
-    const common = await search('example.com')
-    assert.deepEqual([common.rows.length, common.rows[0]!.email], [50, 'person24000@domain0.example.com'])
-    const rare = new Set<string>()
+    const commonMatches = await search('example.com')
+    assert.deepEqual(
+      [commonMatches.rows.length, commonMatches.rows[0]!.email],
+      [50, 'person24000@domain0.example.com'],
+    )
+    const foundIds = new Set<string>()
     for (let after = null as never; ; ) {
       const { rows, next } = await store.users.search(
         { by: { addressBeginning: 'domain7.' }, status: 'active' },
         { limit: 50, after },
       )
-      for (const { id } of rows) rare.add(id)
+      for (const { id } of rows) foundIds.add(id)
       if (!next) break
       after = next as never
     }
-    assert.equal(rare.size, 240)
+    assert.equal(foundIds.size, 240)
     assert.equal((await search('domain7.', { role: 'support' })).rows.length, 0)
   })
 
   test('without the right to add trigrams a migration goes on, and the beginning of an address is searched', async t => {
     const { storage } = await openTestStorage('postgres', t)
     const { engine, store } = storage
-    await insert('postgres', engine.connection, 0)
+    await insertChunk('postgres', engine.connection, 0)
     await engine.connection.execute('drop extension pg_trgm cascade', [])
     for (const statement of engine.trigramIndex('users_address_parts', 'users', 'no_such_column'))
       await engine.connection.execute(statement, [])

@@ -31,70 +31,73 @@ function aCode(change: Partial<AuthorizationCode> = {}): AuthorizationCode {
 
 forEachEngine(engine => {
   test('of twenty concurrent redemptions of a code one succeeds, until its last millisecond', async t => {
-    const opened = await openTestStorage(engine, t)
-    const { authorizationCodes } = opened.storage.store
-    const [code, late] = [aCode(), aCode({ pushedId: null })]
-    for (const each of [code, late]) assert.equal(await authorizationCodes.insert(each), true)
-    const redeemed = await race(opened, (tx, number) =>
+    const testStorage = await openTestStorage(engine, t)
+    const { authorizationCodes } = testStorage.storage.store
+    const [code, expiredCode] = [aCode(), aCode()]
+    for (const each of [code, expiredCode]) assert.equal(await authorizationCodes.insert(each), true)
+    const redeemed = await race(testStorage, (tx, number) =>
       tx.authorizationCodes.consume(code.codeHash, `session ${number}`, code.expiresAt - 1),
     )
-    const [won, ...others] = winners(redeemed)
+    const [winner, ...others] = winners(redeemed)
     assert.deepEqual(others, [])
-    assert.deepEqual(await authorizationCodes.find(code.codeHash), won)
-    assert.equal(won!.usedAt, code.expiresAt - 1)
-    assert.equal(await authorizationCodes.consume(late.codeHash, 'session', late.expiresAt), null)
-    assert.deepEqual(await authorizationCodes.find(late.codeHash), late)
+    assert.deepEqual(await authorizationCodes.find(code.codeHash), winner)
+    assert.equal(winner!.usedAt, code.expiresAt - 1)
+    assert.equal(
+      await authorizationCodes.consume(expiredCode.codeHash, 'session', expiredCode.expiresAt),
+      null,
+    )
+    assert.deepEqual(await authorizationCodes.find(expiredCode.codeHash), expiredCode)
     assert.equal(await authorizationCodes.find('unknown'), null)
   })
 
   test('of twenty concurrent answers to a pushed request one gets a code', async t => {
-    const opened = await openTestStorage(engine, t)
+    const testStorage = await openTestStorage(engine, t)
     const pushedId = newId(NOW)
-    const inserted = await race(opened, async tx =>
+    const inserted = await race(testStorage, async tx =>
       (await tx.authorizationCodes.insert(aCode({ pushedId }))) ? pushedId : null,
     )
     assert.equal(winners(inserted).length, 1)
   })
 
   test('one node at a time notifies apps with a logout URI of ended sessions, and retries later', async t => {
-    const opened = await openTestStorage(engine, t)
-    const { store } = opened.storage
+    const testStorage = await openTestStorage(engine, t)
+    const { store } = testStorage.storage
     const { logoutNotices } = store
     await store.apps.insert(anApp({ backchannelLogoutUri: 'https://shop.example.com/logout' }))
     await store.apps.insert(anApp({ id: 'quiet' }))
     const { id: userId } = await insertUser(store)
     const grant = { scopes: ['openid'], audience: null }
-    const told = aSession(userId, { appId: 'shop', kind: 'app', grant })
-    const others = [
+    const appSession = aSession(userId, { appId: 'shop', kind: 'app', grant })
+    const unannouncedSessions = [
       aSession(userId, { appId: 'quiet', kind: 'app', grant }),
       aSession(userId, { appId: 'shop' }),
       aSession(userId, { appId: 'shop', kind: 'page' }),
     ]
-    for (const session of [told, ...others]) await store.sessions.insert(session)
-    const ids = [told, ...others].map(({ id }) => id)
+    for (const session of [appSession, ...unannouncedSessions]) await store.sessions.insert(session)
+    const ids = [appSession, ...unannouncedSessions].map(({ id }) => id)
     assert.equal(await logoutNotices.queue(ids, NOW), 1)
     assert.equal(await logoutNotices.queue(ids, NOW), 0)
     assert.equal(await logoutNotices.isAnyDue(NOW - 1), false)
     const leases = await race(
-      opened,
+      testStorage,
       async tx => (await tx.logoutNotices.lease(NOW, NOW + MINUTE, 10))[0] ?? null,
     )
-    const [leased, ...again] = winners(leases)
-    assert.deepEqual(again, [])
-    assert.deepEqual([leased!.sessionId, leased!.appId, leased!.attempts], [told.id, 'shop', 0])
+    const [leased, ...moreLeases] = winners(leases)
+    assert.deepEqual(moreLeases, [])
+    assert.deepEqual([leased!.sessionId, leased!.appId, leased!.attempts], [appSession.id, 'shop', 0])
     assert.deepEqual(await logoutNotices.lease(NOW + MINUTE - 1, NOW + MINUTE, 10), [])
-    await logoutNotices.postpone(told.id, NOW + 2 * MINUTE)
+    await logoutNotices.postpone(appSession.id, NOW + 2 * MINUTE)
     assert.equal(await logoutNotices.isAnyDue(NOW + 2 * MINUTE - 1), false)
     const [retried] = await logoutNotices.lease(NOW + 2 * MINUTE, NOW + 3 * MINUTE, 10)
     assert.equal(retried!.attempts, 1)
-    await logoutNotices.remove(told.id)
+    await logoutNotices.remove(appSession.id)
     assert.equal(await logoutNotices.isAnyDue(NOW + 9 * MINUTE), false)
   })
 
   test('of twenty concurrent uses of a client assertion one succeeds, and it is remembered until it expires', async t => {
-    const opened = await openTestStorage(engine, t)
-    const { clientAssertions } = opened.storage.store
-    const uses = await race(opened, async tx =>
+    const testStorage = await openTestStorage(engine, t)
+    const { clientAssertions } = testStorage.storage.store
+    const uses = await race(testStorage, async tx =>
       (await tx.clientAssertions.use('shop', 'a jti', NOW + MINUTE)) ? 'used' : null,
     )
     assert.equal(winners(uses).length, 1)
@@ -114,11 +117,11 @@ forEachEngine(engine => {
   })
 
   test('twenty concurrent grants of one consent add up', async t => {
-    const opened = await openTestStorage(engine, t)
-    const { store } = opened.storage
+    const testStorage = await openTestStorage(engine, t)
+    const { store } = testStorage.storage
     await store.apps.insert(anApp())
     const { id: userId } = await insertUser(store)
-    await race(opened, (tx, number) =>
+    await race(testStorage, (tx, number) =>
       tx.consents.grant(
         { id: newId(NOW), userId, appId: 'shop', scopes: [`own:${number}`], grantedAt: NOW + number },
         NOW,
@@ -140,8 +143,8 @@ forEachEngine(engine => {
         tx.consents.grant({ id: newId(NOW), userId, appId: 'shop', scopes, grantedAt }, since),
       )
     await grant(['openid'], NOW, NOW)
-    const later = await grant(['email'], NOW + 2, NOW + 1)
-    assert.deepEqual([later.scopes, later.grantedAt], [['email'], NOW + 2])
+    const secondConsent = await grant(['email'], NOW + 2, NOW + 1)
+    assert.deepEqual([secondConsent.scopes, secondConsent.grantedAt], [['email'], NOW + 2])
     await storage.transaction(tx => tx.consents.withdraw(userId, 'shop', NOW + 3))
     assert.equal((await store.consents.find(userId, 'shop'))!.revokedAt, NOW + 3)
     const { rows } = await store.consents.list(userId, { limit: 10, after: null })

@@ -4,7 +4,7 @@ import { forEachEngine, openTestStorage } from '../support/engines.ts'
 import { anEntry, insertUser, NOW, race, readAll, winners } from './fixtures.ts'
 
 /** SQLite has no TRUNCATE, but optimizes a DELETE without a condition to one, which must be refused as well. */
-const EMPTYING = {
+const EMPTYING_STATEMENTS = {
   sqlite: ['delete from ledger_entries where true', 'delete from ledger_entries'],
   postgres: ['truncate ledger_entries', 'truncate users cascade', 'truncate only ledger_entries'],
 }
@@ -39,16 +39,16 @@ forEachEngine(engine => {
       [0, 2_000_000, 2_000_000, 1_500_000, 1_250_000],
     )
     assert.deepEqual(await billing.balancesBefore(id, []), [])
-    const many = Array.from({ length: 400 }, (_, at) => NOW + at)
-    assert.equal((await billing.balancesBefore(id, many)).length, 400)
+    const manyInstants = Array.from({ length: 400 }, (_, at) => NOW + at)
+    assert.equal((await billing.balancesBefore(id, manyInstants)).length, 400)
   })
 
   test('twenty concurrent charges take exactly the balance and no more', async t => {
-    const opened = await openTestStorage(engine, t)
-    const { billing } = opened.storage.store
-    const { id } = await insertUser(opened.storage.store)
+    const testStorage = await openTestStorage(engine, t)
+    const { billing } = testStorage.storage.store
+    const { id } = await insertUser(testStorage.storage.store)
     await billing.post(anEntry(id, 5_500_000))
-    const outcomes = await race(opened, store => store.billing.post(anEntry(id, -1_000_000)))
+    const outcomes = await race(testStorage, store => store.billing.post(anEntry(id, -1_000_000)))
     assert.equal(winners(outcomes).length, 5)
     assert.equal(await billing.balance(id), 500_000)
     const { rows } = await billing.ledger(id, { limit: 100, after: null })
@@ -60,11 +60,11 @@ forEachEngine(engine => {
   })
 
   test('the ledger lists entries in the order in which they changed the balance, also with equal timestamps or a slow clock', async t => {
-    const opened = await openTestStorage(engine, t)
-    const { billing } = opened.storage.store
-    const { id } = await insertUser(opened.storage.store)
+    const testStorage = await openTestStorage(engine, t)
+    const { billing } = testStorage.storage.store
+    const { id } = await insertUser(testStorage.storage.store)
     await billing.post(anEntry(id, 20_000_000))
-    await race(opened, (store, number) =>
+    await race(testStorage, (store, number) =>
       store.billing.post(anEntry(id, -1_000_000, { createdAt: NOW - (number % 3) })),
     )
     const newestFirst = await readAll(page => billing.ledger(id, page))
@@ -74,10 +74,10 @@ forEachEngine(engine => {
   })
 
   test('an entry with the same cause is posted once, also for different users', async t => {
-    const opened = await openTestStorage(engine, t)
-    const { billing } = opened.storage.store
-    const users = [await insertUser(opened.storage.store), await insertUser(opened.storage.store)]
-    const outcomes = await race(opened, (store, number) =>
+    const testStorage = await openTestStorage(engine, t)
+    const { billing } = testStorage.storage.store
+    const users = [await insertUser(testStorage.storage.store), await insertUser(testStorage.storage.store)]
+    const outcomes = await race(testStorage, (store, number) =>
       store.billing.post(anEntry(users[number % 2]!.id, 1_000_000, { cause: 'one' })),
     )
     assert.equal(winners(outcomes).length, 1)
@@ -100,19 +100,19 @@ forEachEngine(engine => {
     const { id } = await insertUser(storage.store)
     await storage.store.billing.post(anEntry(id, 1))
     const run = (sql: string) => storage.engine.connection.execute(sql, [])
-    for (const statement of EMPTYING[engine]) await assert.rejects(run(statement), /only grows/)
+    for (const statement of EMPTYING_STATEMENTS[engine]) await assert.rejects(run(statement), /only grows/)
     assert.equal((await storage.store.billing.ledger(id, { limit: 5, after: null })).rows[0]!.amount, 1)
   })
 
   test('an address gets the trial credit once, and a user one subscription', async t => {
-    const opened = await openTestStorage(engine, t)
-    const { id } = await insertUser(opened.storage.store)
-    const credits = await race(opened, store => store.billing.claimTrialCredit('hash', id, NOW))
+    const testStorage = await openTestStorage(engine, t)
+    const { id } = await insertUser(testStorage.storage.store)
+    const credits = await race(testStorage, store => store.billing.claimTrialCredit('hash', id, NOW))
     assert.equal(winners(credits).length, 1)
     const subscription = { userId: id, plan: 'free', status: 'active', startedAt: NOW } as const
-    const subscriptions = await race(opened, store => store.billing.insertSubscription(subscription))
+    const subscriptions = await race(testStorage, store => store.billing.insertSubscription(subscription))
     assert.equal(winners(subscriptions).length, 1)
-    assert.deepEqual(await opened.storage.store.billing.subscription(id), subscription)
+    assert.deepEqual(await testStorage.storage.store.billing.subscription(id), subscription)
   })
 
   test('an authorisation is granted, withdrawn and granted again, and only for registered apps', async t => {
@@ -121,8 +121,8 @@ forEachEngine(engine => {
     const { id } = await insertUser(storage.store)
     assert.equal(await billing.authorize(id, 'unknown', NOW), null)
     assert.equal(await billing.withdraw(id, 'hub', NOW), null)
-    const granted = await billing.authorize(id, 'hub', NOW)
-    assert.deepEqual(granted, {
+    const authorization = await billing.authorize(id, 'hub', NOW)
+    assert.deepEqual(authorization, {
       userId: id,
       appId: 'hub',
       name: 'Keyway Hub',

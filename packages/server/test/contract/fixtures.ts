@@ -23,7 +23,7 @@ export function address(text: string): EmailAddress {
   return text as EmailAddress
 }
 
-/** Administrative operations, without their audit. */
+/** The transaction with its administrative operations, for tests that need no audit of them. */
 export function audited(tx: Transaction): AuditedTransaction {
   return tx as AuditedTransaction
 }
@@ -216,6 +216,7 @@ export async function race<Outcome>(
   )
 }
 
+/** The outcomes of the attempts that succeeded: those that are neither null nor false. */
 export function winners<Outcome>(outcomes: Outcome[]): NonNullable<Outcome>[] {
   return outcomes.filter((outcome): outcome is NonNullable<typeof outcome> => Boolean(outcome))
 }

@@ -11,9 +11,10 @@ import { aKey, insertUser, NOW } from './fixtures.ts'
 const MANY = 20_000
 /** Keys per statement. */
 const CHUNK = 5_000
+/** Number of older keys of each status. */
 const FEW = 5
 
-interface Read {
+interface RecordedQuery {
   sql: string
   parameters: readonly unknown[]
 }
@@ -33,25 +34,25 @@ forEachEngine(engine => {
       for (let from = 0; from < MANY; from += CHUNK)
         await connection.execute(insertMany(engine, user.id, many, from), [])
       if (engine === 'postgres') await connection.execute('analyze api_keys', [])
-      // Older than all of those, so that a query that scans those scans all of them.
-      const few = { createdAt: NOW - 2 * DAY }
+      // Older than the many keys, so that a query that scans those to find these scans all.
+      const olderKey = { createdAt: NOW - 2 * DAY }
       for (let index = 0; index < FEW; index++) {
-        await store.apiKeys.insert(aKey(user.id, { ...few, revokedAt: NOW - DAY }))
-        await store.apiKeys.insert(aKey(user.id, { ...few, expiresAt: NOW - DAY }))
-        await store.apiKeys.insert(aKey(user.id, { ...few, expiresAt: NOW + DAY }))
-        await store.apiKeys.insert(aKey(user.id, few))
+        await store.apiKeys.insert(aKey(user.id, { ...olderKey, revokedAt: NOW - DAY }))
+        await store.apiKeys.insert(aKey(user.id, { ...olderKey, expiresAt: NOW - DAY }))
+        await store.apiKeys.insert(aKey(user.id, { ...olderKey, expiresAt: NOW + DAY }))
+        await store.apiKeys.insert(aKey(user.id, olderKey))
       }
-      const reads = watch(connection)
+      const reads = recordQueries(connection)
       const page = (status: ApiKeyStatus | null, after: Position | null) =>
         store.apiKeys.list(user.id, status, NOW, { limit: 50, after })
-      // A page of expired keys scans those that expire later, which the limit of active keys bounds.
+      // A page of expired keys scans the keys that expire later, whose number is bounded by the limit of active keys.
       const statuses = (['active', 'revoked', null, 'expired'] as const).slice(0, many === 'expiring' ? 3 : 4)
       for (const status of statuses) {
-        const first = await page(status, null)
+        const firstPage = await page(status, null)
         const isMany = status === null || status === (many === 'expiring' ? 'active' : many)
-        assert.equal(first.rows.length, isMany ? 50 : status === 'active' ? 10 : 5)
-        const last = await page(status, { at: NOW - 2 * DAY + 1, id: 'z' })
-        assert.equal(last.rows.length, status === null ? 4 * FEW : status === 'active' ? 2 * FEW : FEW)
+        assert.equal(firstPage.rows.length, isMany ? 50 : status === 'active' ? 10 : 5)
+        const lastPage = await page(status, { at: NOW - 2 * DAY + 1, id: 'z' })
+        assert.equal(lastPage.rows.length, status === null ? 4 * FEW : status === 'active' ? 2 * FEW : FEW)
       }
       assert.equal(
         await store.apiKeys.countActive(user.id, NOW, 100),
@@ -62,7 +63,7 @@ forEachEngine(engine => {
       assert.equal(await store.apiKeys.nthLastCreation(user.id, 500), NOW - 500)
       // If the newest keys with an expiry have all expired, the active ones are read by expiry.
       assert.equal(reads.length, 2 * statuses.length + 4 + (many === 'expired' ? 1 : 0))
-      for (const read of reads.splice(0)) await assertFlat(engine, connection, read)
+      for (const read of reads.splice(0)) await assertReadsOnlyPage(engine, connection, read)
     })
   }
 })
@@ -72,12 +73,12 @@ forEachEngine(engine => {
     const { storage } = await openTestStorage(engine, t)
     const { store } = storage
     const user = await insertUser(store)
-    const ends = [null, NOW + DAY, NOW, NOW + 1, NOW - 1, null, NOW - DAY]
+    const expiries = [null, NOW + DAY, NOW, NOW + 1, NOW - 1, null, NOW - DAY]
     await storage.transaction(async tx => {
       for (let n = 0; n < 300; n++) {
-        // Runs of 1 to 40 of one kind, four keys a millisecond.
+        // Runs of 1, 8 and 32 keys of one kind, four keys a millisecond.
         const kind = n < 100 ? n : n < 200 ? n >> 3 : n >> 5
-        const expiresAt = ends[kind % ends.length]!
+        const expiresAt = expiries[kind % expiries.length]!
         const revokedAt = n % 11 === 0 ? NOW : null
         await tx.apiKeys.insert(aKey(user.id, { createdAt: NOW - (n >> 2), expiresAt, revokedAt }))
       }
@@ -85,18 +86,18 @@ forEachEngine(engine => {
     const all = (await store.apiKeys.list(user.id, null, NOW, { limit: 1000, after: null })).rows
     const active = all.filter(key => key.revokedAt === null && (key.expiresAt ?? NOW + 1) > NOW)
     for (const limit of [1, 3, 7, 50, 299]) {
-      const read: string[] = []
+      const readIds: string[] = []
       let after: Position | null = null
       do {
         const { rows, next }: Slice<ApiKey> = await store.apiKeys.list(user.id, 'active', NOW, {
           limit,
           after,
         })
-        read.push(...rows.map(({ id }) => id))
+        readIds.push(...rows.map(({ id }) => id))
         after = next
       } while (after)
       assert.deepEqual(
-        read,
+        readIds,
         active.map(({ id }) => id),
         `${limit} a page`,
       )
@@ -104,7 +105,7 @@ forEachEngine(engine => {
   })
 })
 
-/** One key a millisecond, the newest at NOW - 1. */
+/** A statement that inserts one key a millisecond, the newest at NOW - 1. */
 function insertMany(
   engine: EngineName,
   userId: string,
@@ -117,14 +118,15 @@ function insertMany(
       : `with n(i) as (select * from generate_series(${from + 1}, ${from + CHUNK})) `
   const columns =
     'id, user_id, app_id, key_hash, key_prefix, scopes, allowed_networks, created_at, expires_at, revoked_at'
-  const end: Instant | 'null' = status === 'expired' ? NOW - DAY : status === 'expiring' ? NOW + DAY : 'null'
+  const expiresAt: Instant | 'null' =
+    status === 'expired' ? NOW - DAY : status === 'expiring' ? NOW + DAY : 'null'
   return `${n} insert into api_keys (${columns}) select 'key ' || i, '${userId}', 'service-sdk', 'hash ' || i, 'svc_', '[]', '[]',
-    ${NOW} - i, ${end}, ${status === 'revoked' ? NOW - DAY : 'null'} from n`
+    ${NOW} - i, ${expiresAt}, ${status === 'revoked' ? NOW - DAY : 'null'} from n`
 }
 
 /** Records every statement that reads keys from now on. */
-function watch(connection: Connection): Read[] {
-  const reads: Read[] = []
+function recordQueries(connection: Connection): RecordedQuery[] {
+  const reads: RecordedQuery[] = []
   const execute = connection.execute.bind(connection)
   connection.execute = (sql, parameters) => {
     if (sql.includes('from api_keys') || sql.includes('from "api_keys"')) reads.push({ sql, parameters })
@@ -133,8 +135,12 @@ function watch(connection: Connection): Read[] {
   return reads
 }
 
-/** PostgreSQL reports the pages that it read; SQLite reports the index, and whether it sorts. */
-async function assertFlat(engine: EngineName, connection: Connection, { sql, parameters }: Read) {
+/** PostgreSQL reports the pages that it read, SQLite the index that it uses. */
+async function assertReadsOnlyPage(
+  engine: EngineName,
+  connection: Connection,
+  { sql, parameters }: RecordedQuery,
+) {
   if (engine === 'postgres') {
     const { rows } = await connection.execute(`explain (analyze, buffers, format json) ${sql}`, parameters)
     const [{ Plan: plan }] = (rows[0] as { 'QUERY PLAN': [{ Plan: Record<string, number> }] })['QUERY PLAN']

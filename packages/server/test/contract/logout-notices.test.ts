@@ -14,14 +14,14 @@ forEachEngine(engine => {
     await store.apps.insert(anApp({ id: 'shop', backchannelLogoutUri: 'https://shop.example.com/logout' }))
     const { id: userId } = await insertUser(store)
     const grant = { scopes: ['openid'], audience: null }
-    const end = async (appId: string, at: number) => {
+    const endSession = async (appId: string, at: number) => {
       const session = aSession(userId, { appId, kind: 'app', grant })
       await store.sessions.insert(session)
       assert.equal(await store.logoutNotices.queue([session.id], at), 1)
     }
-    for (let count = 0; count < 70; count++) await end('silent', NOW - 1)
-    await end('shop', NOW)
-    const called: string[] = []
+    for (let count = 0; count < 70; count++) await endSession('silent', NOW - 1)
+    await endSession('shop', NOW)
+    const calledUrls: string[] = []
     const { deliver } = createLogoutNotices({
       storage,
       clock: { now: () => NOW },
@@ -29,16 +29,16 @@ forEachEngine(engine => {
       publicUrl: 'https://auth.example.com',
       log: { debug() {}, warn() {} } as never,
       async call(url) {
-        called.push(url)
+        calledUrls.push(url)
         if (url === SILENT) throw new Error('no answer')
         return { status: 200 }
       },
     })
     await deliver()
-    assert.equal(called.at(-1), 'https://shop.example.com/logout')
-    assert.ok(called.filter(url => url === SILENT).length <= 20, 'at most one batch of 70')
+    assert.equal(calledUrls.at(-1), 'https://shop.example.com/logout')
+    assert.ok(calledUrls.filter(url => url === SILENT).length <= 20, 'at most one batch of 70')
     assert.equal(await store.logoutNotices.isAnyDue(NOW), false)
-    const later = await store.logoutNotices.lease(NOW + 6000, NOW + 60_000, 100)
-    assert.equal(later.length, 70, 'told again later')
+    const retried = await store.logoutNotices.lease(NOW + 6000, NOW + 60_000, 100)
+    assert.equal(retried.length, 70, 'all are notified again later')
   })
 })

@@ -9,12 +9,12 @@ import { address, aLink, NOW, race, winners } from './fixtures.ts'
 
 forEachEngine(engine => {
   test('a link is consumed once by twenty concurrent callers', async t => {
-    const opened = await openTestStorage(engine, t)
-    const { magicLinks } = opened.storage.store
+    const testStorage = await openTestStorage(engine, t)
+    const { magicLinks } = testStorage.storage.store
     const link = aLink()
     await magicLinks.insert(link)
     assert.deepEqual(await magicLinks.findByTokenHash(link.tokenHash), link)
-    const outcomes = await race(opened, store => store.magicLinks.consume(link.id, NOW))
+    const outcomes = await race(testStorage, store => store.magicLinks.consume(link.id, NOW))
     assert.equal(winners(outcomes).length, 1)
     assert.equal((await magicLinks.find(link.id))!.usedAt, NOW)
   })
@@ -31,20 +31,24 @@ forEachEngine(engine => {
     const { storage } = await openTestStorage(engine, t)
     const { magicLinks } = storage.store
     const [ada, eve] = [address('ada@example.com'), address('eve@example.com')]
-    const [one, two, foreign] = [aLink({ email: ada }), aLink({ email: ada }), aLink({ email: eve })]
-    for (const link of [one, two, foreign]) await magicLinks.insert(link)
-    await magicLinks.consumeOthers(ada, one.id, NOW)
-    assert.equal(await magicLinks.consume(two.id, NOW), null)
-    assert.ok(await magicLinks.consume(one.id, NOW))
+    const [usedLink, otherLink, linkOfOtherAddress] = [
+      aLink({ email: ada }),
+      aLink({ email: ada }),
+      aLink({ email: eve }),
+    ]
+    for (const link of [usedLink, otherLink, linkOfOtherAddress]) await magicLinks.insert(link)
+    await magicLinks.consumeOthers(ada, usedLink.id, NOW)
+    assert.equal(await magicLinks.consume(otherLink.id, NOW), null)
+    assert.ok(await magicLinks.consume(usedLink.id, NOW))
     await magicLinks.consumeAllOf(eve, NOW)
-    assert.equal(await magicLinks.consume(foreign.id, NOW), null)
+    assert.equal(await magicLinks.consume(linkOfOtherAddress.id, NOW), null)
   })
 
   test('twenty concurrent codes use exactly the tries of one link', async t => {
-    const opened = await openTestStorage(engine, t)
+    const testStorage = await openTestStorage(engine, t)
     const link = aLink()
-    await opened.storage.store.magicLinks.insert(link)
-    const outcomes = await race(opened, store => store.magicLinks.countCodeTry(link.id, 5))
+    await testStorage.storage.store.magicLinks.insert(link)
+    const outcomes = await race(testStorage, store => store.magicLinks.countCodeTry(link.id, 5))
     assert.deepEqual(
       winners(outcomes)
         .map(one => one.codeTries)
@@ -54,12 +58,12 @@ forEachEngine(engine => {
   })
 
   test('of twenty concurrent sends exactly as many pass as the window allows', async t => {
-    const opened = await openTestStorage(engine, t)
-    const outcomes = await race(opened, (store, number) =>
+    const testStorage = await openTestStorage(engine, t)
+    const outcomes = await race(testStorage, (store, number) =>
       sendWithin(store, number % 2 ? ['a', 'b'] : ['b', 'a'], 3),
     )
     assert.equal(winners(outcomes).length, 3)
-    const [history] = await opened.storage.transaction(async tx => {
+    const [history] = await testStorage.storage.transaction(async tx => {
       const locked = await tx.magicLinks.lockSendBuckets(['a'])
       assert.deepEqual([...locked], [['a', 3]])
       return tx.magicLinks.sendHistories(locked, new Map([['a', [1, 3, 4]]]))
@@ -125,9 +129,9 @@ describe('on postgres', { skip: postgresMissing() }, () => {
       await holder.query("select 1 from send_buckets where bucket = 'b' for update")
       const waiting = storage.transaction(tx => tx.magicLinks.lockSendBuckets(['c', 'b', 'a']))
       await withClient(url, async observer => {
-        await untilSomeoneWaits(observer)
-        const free = await observer.query('select bucket from send_buckets for update skip locked')
-        assert.deepEqual(free.rows, [{ bucket: 'c' }], 'the first row is locked, the last not yet')
+        await untilLockWait(observer)
+        const unlockedRows = await observer.query('select bucket from send_buckets for update skip locked')
+        assert.deepEqual(unlockedRows.rows, [{ bucket: 'c' }], 'the first row is locked, the last not yet')
       })
       await holder.query('commit')
       await waiting
@@ -135,7 +139,7 @@ describe('on postgres', { skip: postgresMissing() }, () => {
   })
 })
 
-async function untilSomeoneWaits(client: pg.Client): Promise<void> {
+async function untilLockWait(client: pg.Client): Promise<void> {
   const waiting = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
   while ((await client.query(waiting)).rowCount === 0) await new Promise(setImmediate)
 }

@@ -6,19 +6,21 @@ import { anApp, aSigningKey, insertUser, NOW, race, readAll, winners } from './f
 
 forEachEngine(engine => {
   test('twenty nodes that start concurrently agree on one instance value and one first signing key', async t => {
-    const opened = await openTestStorage(engine, t)
-    const kept = await race(opened, (store, number) => store.instance.keep('pepper', `${number}`))
-    assert.equal(new Set(kept).size, 1)
-    const made = await race(opened, store => store.signingKeys.insertFirst(aSigningKey()))
-    assert.equal(winners(made).length, 1)
-    assert.equal((await opened.storage.store.signingKeys.list(NOW)).length, 1)
+    const testStorage = await openTestStorage(engine, t)
+    const keptValues = await race(testStorage, (store, number) => store.instance.keep('pepper', `${number}`))
+    assert.equal(new Set(keptValues).size, 1)
+    const inserted = await race(testStorage, store => store.signingKeys.insertFirst(aSigningKey()))
+    assert.equal(winners(inserted).length, 1)
+    assert.equal((await testStorage.storage.store.signingKeys.list(NOW)).length, 1)
   })
 
   test('concurrent rotations leave exactly one signing key without an expiry', async t => {
-    const opened = await openTestStorage(engine, t)
-    const { signingKeys } = opened.storage.store
+    const testStorage = await openTestStorage(engine, t)
+    const { signingKeys } = testStorage.storage.store
     await signingKeys.insertFirst(aSigningKey())
-    await race(opened, store => store.signingKeys.insertNext(aSigningKey({ signsFrom: NOW + 5 }), NOW + 9))
+    await race(testStorage, store =>
+      store.signingKeys.insertNext(aSigningKey({ signsFrom: NOW + 5 }), NOW + 9),
+    )
     const keys = await signingKeys.list(NOW)
     assert.equal(keys.length, 21)
     assert.equal(keys.filter(key => key.retiresAt === null).length, 1)
@@ -128,13 +130,16 @@ forEachEngine(engine => {
     const { storage } = await openTestStorage(engine, t)
     const { locations, presence } = storage.store
     const users = Array.from({ length: 120 }, (_, n) => `user-${n}`)
-    const [first, second] = await Promise.all([locations.enter('a', users), locations.enter('b', users)])
+    const [nodesSeenByA, nodesSeenByB] = await Promise.all([
+      locations.enter('a', users),
+      locations.enter('b', users),
+    ])
     for (const user of users) {
-      assert.ok(first!.get(user)!.includes('a') && second!.get(user)!.includes('b'))
-      assert.ok(first!.get(user)!.includes('b') || second!.get(user)!.includes('a'), user)
+      assert.ok(nodesSeenByA!.get(user)!.includes('a') && nodesSeenByB!.get(user)!.includes('b'))
+      assert.ok(nodesSeenByA!.get(user)!.includes('b') || nodesSeenByB!.get(user)!.includes('a'), user)
     }
     assert.deepEqual((await locations.nodesOf('user-7')).sort(), ['a', 'b'])
-    await locations.enter('a', ['user-7']) // again
+    await locations.enter('a', ['user-7']) // A repeated entry changes nothing.
     await locations.leave('b', ['user-7', 'unknown'])
     assert.deepEqual(await locations.nodesOf('user-7'), ['a'])
     assert.deepEqual(await locations.nodesOf('unknown'), [])
@@ -142,7 +147,7 @@ forEachEngine(engine => {
     await presence.heartbeat(node)
     assert.equal((await presence.prune(NOW, 100, NOW)).removed, 100, 'in batches')
     assert.equal((await presence.prune(NOW, 100, NOW)).removed, 19)
-    assert.deepEqual(await locations.nodesOf('user-8'), ['a'], 'those of nodes without a row are pruned')
+    assert.deepEqual(await locations.nodesOf('user-8'), ['a'], 'locations of nodes without a row are pruned')
   })
 
   test('security events are paged newest first, each once', async t => {

@@ -6,21 +6,21 @@ import { address, aMessage, insertUser, NOW, race, winners } from './fixtures.ts
 
 forEachEngine(engine => {
   test('a message with an existing id is not queued again', async t => {
-    const opened = await openTestStorage(engine, t)
+    const testStorage = await openTestStorage(engine, t)
     const message = aMessage()
-    assert.equal(winners(await race(opened, store => store.outbox.insert(message))).length, 1)
-    assert.deepEqual(await opened.storage.store.outbox.recentFor(message.recipient, 5), [message])
+    assert.equal(winners(await race(testStorage, store => store.outbox.insert(message))).length, 1)
+    assert.deepEqual(await testStorage.storage.store.outbox.recentFor(message.recipient, 5), [message])
   })
 
   test('twenty concurrent dispatchers never lease the same message', async t => {
-    const opened = await openTestStorage(engine, t)
-    const { outbox } = opened.storage.store
+    const testStorage = await openTestStorage(engine, t)
+    const { outbox } = testStorage.storage.store
     for (let i = 0; i < 30; i++) await outbox.insert(aMessage())
-    const leased = (await race(opened, store => store.outbox.lease(NOW, NOW + 100, 2))).flat()
+    const leased = (await race(testStorage, store => store.outbox.lease(NOW, NOW + 100, 2))).flat()
     assert.equal(new Set(leased.map(message => message.id)).size, leased.length)
     assert.ok(leased.length > 0 && leased.every(message => message.attempts === 1))
-    const rest = await outbox.lease(NOW, NOW + 100, 100)
-    assert.equal(leased.length + rest.length, 30)
+    const leasedLater = await outbox.lease(NOW, NOW + 100, 100)
+    assert.equal(leased.length + leasedLater.length, 30)
     assert.equal((await outbox.lease(NOW + 99, NOW + 200, 100)).length, 0)
     assert.equal((await outbox.lease(NOW + 100, NOW + 200, 100)).length, 30)
   })
@@ -73,17 +73,17 @@ forEachEngine(engine => {
       relayVersion: 1,
     })
     for (let i = 0; i < 2; i++) await outbox.insert(aMessage())
-    const [held] = await outbox.lease(NOW, NOW + 1000, 1, alive)
-    const [left] = await outbox.lease(NOW, NOW + 1000, 1, dead)
+    const [leasedByLiveNode] = await outbox.lease(NOW, NOW + 1000, 1, alive)
+    const [leasedByDeadNode] = await outbox.lease(NOW, NOW + 1000, 1, dead)
     assert.equal(await outbox.releaseAbandoned(NOW - 10_000), 1)
-    const freed = await outbox.lease(NOW, NOW + 1000, 10, alive)
+    const leasedAgain = await outbox.lease(NOW, NOW + 1000, 10, alive)
     assert.deepEqual(
-      freed.map(message => message.id),
-      [left!.id],
+      leasedAgain.map(message => message.id),
+      [leasedByDeadNode!.id],
     )
-    assert.notEqual(held!.id, left!.id)
-    assert.equal(await outbox.releaseUnknown(alive, [held!.id]), 1)
-    assert.equal(await outbox.releaseUnknown(alive, [held!.id]), 0)
+    assert.notEqual(leasedByLiveNode!.id, leasedByDeadNode!.id)
+    assert.equal(await outbox.releaseUnknown(alive, [leasedByLiveNode!.id]), 1)
+    assert.equal(await outbox.releaseUnknown(alive, [leasedByLiveNode!.id]), 0)
   })
 
   test('settling erases the content, and fails with a lost lease', async t => {
@@ -92,12 +92,12 @@ forEachEngine(engine => {
     const message = aMessage()
     await outbox.insert(message)
     await outbox.lease(NOW, NOW + 100, 1)
-    const sent = { state: 'sent', at: NOW + 5, error: null } as const
-    assert.equal(await outbox.settle(message.id, NOW + 99, sent), false)
-    assert.equal(await outbox.settle(message.id, NOW + 100, sent), true)
-    assert.equal(await outbox.settle(message.id, NOW + 100, sent), false)
-    const [kept] = await outbox.recentFor(message.recipient, 1)
-    assert.deepEqual([kept!.state, kept!.sealedContent, kept!.settledAt], ['sent', null, NOW + 5])
+    const outcome = { state: 'sent', at: NOW + 5, error: null } as const
+    assert.equal(await outbox.settle(message.id, NOW + 99, outcome), false)
+    assert.equal(await outbox.settle(message.id, NOW + 100, outcome), true)
+    assert.equal(await outbox.settle(message.id, NOW + 100, outcome), false)
+    const [settled] = await outbox.recentFor(message.recipient, 1)
+    assert.deepEqual([settled!.state, settled!.sealedContent, settled!.settledAt], ['sent', null, NOW + 5])
     assert.equal(await outbox.prune(NOW + 6, 10), 1)
   })
 
@@ -113,7 +113,11 @@ forEachEngine(engine => {
     assert.equal(await outbox.nextDue(), NOW + 100)
     assert.equal(await outbox.retryLater(message.id, NOW + 100, NOW + 50, 'later'), true)
     assert.equal(await outbox.nextDue(), NOW + 50)
-    assert.deepEqual(await outbox.depth(NOW), { queued: 1, oldestDueAt: NOW }, 'it waits since NOW')
+    assert.deepEqual(
+      await outbox.depth(NOW),
+      { queued: 1, oldestDueAt: NOW },
+      'the message has waited since NOW',
+    )
     assert.equal((await outbox.lease(NOW + 49, NOW + 99, 1)).length, 0)
     assert.equal((await outbox.lease(NOW + 50, NOW + 99, 1))[0]!.attempts, 2)
   })

@@ -17,8 +17,8 @@ import { aUser } from './fixtures.ts'
 
 describe('postgres', { skip: postgresMissing() }, () => {
   test('an event of any length reaches another node once', async t => {
-    const opened = await openTestStorage('postgres', t)
-    const other = await opened.reopen()
+    const testStorage = await openTestStorage('postgres', t)
+    const otherNode = await testStorage.reopen()
     const payload = 'ü€😀'.repeat(5000)
     const relay = {
       type: 'hub.relay',
@@ -30,13 +30,13 @@ describe('postgres', { skip: postgresMissing() }, () => {
         order: { op: 'deliver', userId: newId(2), to: 'all', frame: payload },
       },
     } as const
-    const received = nextEvents(other, 4)
-    await opened.storage.transaction(async tx => {
+    const received = nextEvents(otherNode, 4)
+    await testStorage.storage.transaction(async tx => {
       tx.publish(relay)
       tx.publish({ type: 'mail.queued' })
       tx.publish({ type: 'mail.queued' })
     })
-    await opened.storage.events.publish(relay)
+    await testStorage.storage.events.publish(relay)
     assert.deepEqual(await received, [relay, { type: 'mail.queued' }, { type: 'mail.queued' }, relay])
   })
 
@@ -46,14 +46,14 @@ describe('postgres', { skip: postgresMissing() }, () => {
     await cutListeners(urlOf(config))
     assert.deepEqual(await received, [{ type: 'events.gap' }])
     assert.equal(storage.eventsHealth().listening, true)
-    const again = nextEvents(storage, 1)
+    const receivedAfterwards = nextEvents(storage, 1)
     await storage.events.publish({ type: 'mail.queued' })
-    assert.deepEqual(await again, [{ type: 'mail.queued' }])
+    assert.deepEqual(await receivedAfterwards, [{ type: 'mail.queued' }])
   })
 
   test('a database that refuses connections stops the start with one sentence', async t => {
     const { config, log } = await openTestStorage('postgres', t)
-    const through = (change: (url: URL) => void) => {
+    const openWith = (change: (url: URL) => void) => {
       const url = new URL(urlOf(config))
       change(url)
       return createStorage(postgresConfig(url.href), log)
@@ -62,7 +62,7 @@ describe('postgres', { skip: postgresMissing() }, () => {
       (url: URL) => Object.assign(url, { pathname: '/no_such_database' }),
       (url: URL) => Object.assign(url, { username: 'nobody', password: 'not-to-be-shown' }),
     ]) {
-      await assert.rejects(through(change), (error: Error) => {
+      await assert.rejects(openWith(change), (error: Error) => {
         assert.ok(error instanceof CannotStart)
         assert.match(error.message, /^PostgreSQL refuses: .* does not exist\. Check KEYWAY_DATABASE_URL\.$/)
         return true
@@ -75,18 +75,18 @@ describe('postgres', { skip: postgresMissing() }, () => {
     await storage.store.instance.replace('a', '')
     await storage.store.instance.replace('b', '')
     let runs = 0
-    const first = barrier(2)
-    const winner = Promise.withResolvers<void>()
+    const bothLocked = barrier(2)
+    const firstCommit = Promise.withResolvers<void>()
     const update = async (one: string, two: string) => {
       await storage.transaction(async tx => {
         const attempt = ++runs
-        // The rolled-back one is retried only after the other has committed, so they deadlock exactly once.
-        if (attempt === 3) await winner.promise
+        // The aborted transaction is retried only after the other has committed, so they deadlock exactly once.
+        if (attempt === 3) await firstCommit.promise
         await tx.instance.replace(one, `by ${one}`)
-        if (attempt <= 2) await first()
+        if (attempt <= 2) await bothLocked()
         await tx.instance.replace(two, `by ${one}`)
       })
-      winner.resolve()
+      firstCommit.resolve()
     }
     await Promise.all([update('a', 'b'), update('b', 'a')])
     assert.equal(runs, 3)
@@ -95,21 +95,21 @@ describe('postgres', { skip: postgresMissing() }, () => {
 
   test('a transaction fails with the error of its first failed statement, also if a later one is noticed earlier', async t => {
     const { engine } = (await openTestStorage('postgres', t)).storage
-    /** Sends both and awaits only the second, which fails because the first did. */
-    const both = async (tx: EngineTransaction, failing: string) => {
+    /** Sends two statements and awaits only the second, which fails because the first did. */
+    const failThenSelect = async (tx: EngineTransaction, failing: string) => {
       tx.execute(failing, []).catch(() => {})
       await tx.execute('select 1', [])
     }
     await assert.rejects(
-      engine.transaction(tx => both(tx, 'select 1 / 0')),
+      engine.transaction(tx => failThenSelect(tx, 'select 1 / 0')),
       { code: '22012' },
     )
     let runs = 0
     await engine.transaction(async tx => {
       runs++
-      if (runs < 3) await both(tx, `do $$ begin raise exception using errcode = '40P01'; end $$`)
+      if (runs < 3) await failThenSelect(tx, `do $$ begin raise exception using errcode = '40P01'; end $$`)
     })
-    assert.equal(runs, 3, 'it is retried as after any deadlock')
+    assert.equal(runs, 3, 'the transaction is retried as after any deadlock')
   })
 
   test('a transaction that keeps failing to serialize is tried four times, then unavailable', async t => {
@@ -145,10 +145,10 @@ describe('postgres', { skip: postgresMissing() }, () => {
     const { storage, proxy } = await openThroughProxy(t)
     const user = aUser()
     proxy.cutCommits(1, 'unanswered')
-    const unknown = storage.transaction(async tx => {
+    const unanswered = storage.transaction(async tx => {
       await tx.users.insert(user)
     })
-    await assert.rejects(unknown, { code: 'unavailable' })
+    await assert.rejects(unanswered, { code: 'unavailable' })
   })
 
   test('cutting all connections fails only calls in progress; the next call succeeds', async t => {
@@ -165,7 +165,7 @@ describe('postgres', { skip: postgresMissing() }, () => {
   })
 
   test('a server that shuts down while it accepts a connection fails only that call', async t => {
-    const url = await startGoingServer(t)
+    const url = await startStoppingServer(t)
     const engine = await openPostgres(
       { url, events: { kind: 'in-process' }, secrets: [Buffer.alloc(32)] },
       createLog('silent'),
@@ -179,25 +179,25 @@ describe('postgres', { skip: postgresMissing() }, () => {
     const database = { engine: 'postgres' as const, url: withOwnTimeouts(urlOf(config)) }
     const storage = await createStorage({ ...config, database }, createLog('silent'))
     t.after(() => storage.close())
-    const write = (work = async () => {}) =>
+    const startWrites = (work = async () => {}) =>
       Array.from({ length: 14 }, () => storage.transaction<void>(() => work()))
     await until('all connections are open', () =>
-      Promise.all(write()).then(
+      Promise.all(startWrites()).then(
         () => true,
         () => false,
       ),
     )
     const release = Promise.withResolvers<void>()
-    const stuck = write(() => release.promise)
-    const started = performance.now()
+    const blockedWrites = startWrites(() => release.promise)
+    const startedAt = performance.now()
     assert.equal((await storage.store.apps.list()).length, 4)
     await assert.rejects(
       storage.transaction(async () => {}),
       { code: 'unavailable' },
     )
-    assert.ok(performance.now() - started < patienceMs(3000))
+    assert.ok(performance.now() - startedAt < patienceMs(3000))
     release.resolve()
-    await Promise.all(stuck)
+    await Promise.all(blockedWrites)
     await storage.transaction(async tx => assert.equal((await tx.apps.list()).length, 4))
   })
 })
@@ -248,7 +248,7 @@ async function openThroughProxy(t: TestContext) {
 }
 
 /** A server that accepts a connection and shuts down in one packet: AuthenticationOk, ReadyForQuery, ErrorResponse. */
-async function startGoingServer(t: TestContext): Promise<string> {
+async function startStoppingServer(t: TestContext): Promise<string> {
   const fields = ['SFATAL', 'C57P01', 'Mterminating connection due to administrator command', '']
   const packet = Buffer.concat([
     message('R', Buffer.alloc(4)),

@@ -7,7 +7,7 @@ import type { Quota, Refill } from '../../src/limits/limit.ts'
 import { createQuotas, type Quotas } from '../../src/limits/quotas.ts'
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
 
-async function take(quotas: Quotas, quota: Quota, count = 1): Promise<string> {
+async function consume(quotas: Quotas, quota: Quota, count = 1): Promise<string> {
   try {
     await quotas.take([quota], count)
     return 'consumed'
@@ -16,32 +16,38 @@ async function take(quotas: Quotas, quota: Quota, count = 1): Promise<string> {
   }
 }
 
-async function takeAll(quotas: Quotas, quota: Quota): Promise<number> {
+async function consumeAll(quotas: Quotas, quota: Quota): Promise<number> {
   let consumed = 0
-  while ((await take(quotas, quota)) === 'consumed') consumed++
+  while ((await consume(quotas, quota)) === 'consumed') consumed++
   return consumed
 }
 
 forEachEngine(engine => {
   async function open(t: Parameters<typeof openTestStorage>[1]) {
-    const opened = await openTestStorage(engine, t)
-    const { clock, storage } = opened
-    const other = await opened.reopen()
-    const start = (on = storage) => createQuotas({ clock, store: on.store.quotas })
-    async function add(granted: number, refill: Refill | null = null): Promise<Quota> {
+    const testStorage = await openTestStorage(engine, t)
+    const { clock, storage } = testStorage
+    const otherStorage = await testStorage.reopen()
+    const startNode = (on = storage) => createQuotas({ clock, store: on.store.quotas })
+    async function addQuota(granted: number, refill: Refill | null = null): Promise<Quota> {
       const quota = { id: newId(clock.now()), granted, refill }
       await storage.store.quotas.insert(quota, 'a key', clock.now())
       return quota
     }
-    return { clock, add, start, nodes: [start(), start(other)] as const, store: storage.store.quotas }
+    return {
+      clock,
+      addQuota,
+      startNode,
+      nodes: [startNode(), startNode(otherStorage)] as const,
+      store: storage.store.quotas,
+    }
   }
 
   test('20 concurrent calls on two nodes consume exactly the quota', async t => {
-    const { add, nodes } = await open(t)
+    const { addQuota, nodes } = await open(t)
     for (const granted of [0, 1, 7, 19, 20]) {
-      const quota = await add(granted)
+      const quota = await addQuota(granted)
       const outcomes = await Promise.all(
-        Array.from({ length: 40 }, (_, number) => take(nodes[number % 2]!, quota)),
+        Array.from({ length: 40 }, (_, number) => consume(nodes[number % 2]!, quota)),
       )
       assert.equal(outcomes.filter(outcome => outcome === 'consumed').length, granted)
       assert.equal(outcomes.filter(outcome => outcome === 'quota_exhausted').length, 40 - granted)
@@ -49,46 +55,46 @@ forEachEngine(engine => {
   })
 
   test('a crash loses at most the leased block, 1 % of the quota, and a shutdown nothing', async t => {
-    const { add, nodes, start } = await open(t)
-    const quota = await add(1000)
-    assert.equal(await take(nodes[0], quota), 'consumed')
-    const restarted = start()
-    assert.equal(await take(restarted, quota), 'consumed')
+    const { addQuota, nodes, startNode } = await open(t)
+    const quota = await addQuota(1000)
+    assert.equal(await consume(nodes[0], quota), 'consumed')
+    const restarted = startNode()
+    assert.equal(await consume(restarted, quota), 'consumed')
     await restarted.giveBackAll()
-    assert.equal(await takeAll(nodes[1], quota), 1000 - 10 - 1)
+    assert.equal(await consumeAll(nodes[1], quota), 1000 - 10 - 1)
   })
 
   test('a quota is refilled at the start of the next hour, without unused calls', async t => {
-    const { clock, add, nodes } = await open(t)
-    const quota = await add(300, { amount: 500, every: 'hour' })
-    assert.equal(await take(nodes[0], quota, 2), 'consumed')
+    const { clock, addQuota, nodes } = await open(t)
+    const quota = await addQuota(300, { amount: 500, every: 'hour' })
+    assert.equal(await consume(nodes[0], quota, 2), 'consumed')
     clock.advance(HOUR - (clock.now() % HOUR) - 1)
-    assert.equal(await takeAll(nodes[1], quota), 295)
+    assert.equal(await consumeAll(nodes[1], quota), 295)
     clock.advance(1)
-    assert.equal(await take(nodes[0], quota), 'consumed')
-    const all = (await takeAll(nodes[1], quota)) + (await takeAll(nodes[0], quota)) + 1
-    assert.equal(all, 500)
+    assert.equal(await consume(nodes[0], quota), 'consumed')
+    const consumedByBoth = (await consumeAll(nodes[1], quota)) + (await consumeAll(nodes[0], quota)) + 1
+    assert.equal(consumedByBoth, 500)
     clock.advance(5 * HOUR)
-    assert.equal(await takeAll(nodes[0], quota), 500)
+    assert.equal(await consumeAll(nodes[0], quota), 500)
   })
 
   test('a refused call contains the time of the next refill, if there is one', async t => {
-    const { clock, add, nodes } = await open(t)
+    const { clock, addQuota, nodes } = await open(t)
     const retryAfter = async (quota: Quota) =>
       Promise.resolve(nodes[0].take([quota], 1)).then(
         () => assert.fail(),
         error => error.extras.retryAfter,
       )
-    const left = HOUR - (clock.now() % HOUR)
-    const refilled = await add(0, { amount: 1, every: 'hour' })
-    assert.equal(await retryAfter(refilled), Math.ceil(left / SECOND))
-    assert.equal(await retryAfter(await add(0)), undefined)
+    const untilRefill = HOUR - (clock.now() % HOUR)
+    const refilled = await addQuota(0, { amount: 1, every: 'hour' })
+    assert.equal(await retryAfter(refilled), Math.ceil(untilRefill / SECOND))
+    assert.equal(await retryAfter(await addQuota(0)), undefined)
   })
 
   test('unused leased calls are returned, once', async t => {
-    const { clock, add, nodes, store } = await open(t)
-    const quota = await add(1000)
-    await take(nodes[0], quota)
+    const { clock, addQuota, nodes, store } = await open(t)
+    const quota = await addQuota(1000)
+    await consume(nodes[0], quota)
     assert.equal((await nodes[0].left([quota])).get(quota.id), 999)
     clock.advance(30 * SECOND)
     await nodes[0].sweep()
@@ -97,8 +103,8 @@ forEachEngine(engine => {
   })
 
   test('a call consumes from all of several quotas or from none', async t => {
-    const { add, nodes, clock, store } = await open(t)
-    const [large, small] = [await add(1000), await add(1)]
+    const { addQuota, nodes, clock, store } = await open(t)
+    const [large, small] = [await addQuota(1000), await addQuota(1)]
     await nodes[0].take([large, small], 1)
     await assert.rejects(async () => nodes[0].take([large, small], 1), { code: 'quota_exhausted' })
     await nodes[0].giveBackAll()
@@ -107,8 +113,8 @@ forEachEngine(engine => {
 })
 
 test('random operations of several nodes never consume more than granted and refilled', async t => {
-  const opened = await openTestStorage('sqlite', t)
-  const { clock, storage } = opened
+  const testStorage = await openTestStorage('sqlite', t)
+  const { clock, storage } = testStorage
   const step = fc.record({
     do: fc.constantFrom('take', 'take', 'take', 'take', 'crash', 'stop', 'sweep', 'wait', 'undo'),
     node: fc.integer({ min: 0, max: 1 }),
@@ -120,29 +126,30 @@ test('random operations of several nodes never consume more than granted and ref
       fc.integer({ min: 0, max: 400 }),
       fc.option(fc.integer({ min: 1, max: 400 })),
       async (steps, granted, amount) => {
-        const start = () => createQuotas({ clock, store: storage.store.quotas })
-        const nodes = [start(), start()]
+        const startNode = () => createQuotas({ clock, store: storage.store.quotas })
+        const nodes = [startNode(), startNode()]
         const refill: Refill | null = amount === null ? null : { amount, every: 'hour' }
         const quota = { id: newId(clock.now()), granted, refill }
         await storage.store.quotas.insert(quota, 'a key', clock.now())
         /** The number of calls consumed since the last refill, and its maximum. */
         let consumed = 0
-        let most = granted
+        let maximum = granted
         let hour = Math.floor(clock.now() / HOUR)
-        for (const { do: what, node, count } of steps) {
-          if (what === 'wait') clock.advance(count % 5 === 0 ? HOUR : count * SECOND)
+        for (const { do: action, node, count } of steps) {
+          if (action === 'wait') clock.advance(count % 5 === 0 ? HOUR : count * SECOND)
           if (amount !== null && Math.floor(clock.now() / HOUR) > hour) {
             hour = Math.floor(clock.now() / HOUR)
             consumed = 0
-            most = amount
+            maximum = amount
           }
-          if (what === 'take') consumed += (await take(nodes[node]!, quota, count)) === 'consumed' ? count : 0
-          else if (what === 'undo' && (await take(nodes[node]!, quota, count)) === 'consumed')
+          if (action === 'take')
+            consumed += (await consume(nodes[node]!, quota, count)) === 'consumed' ? count : 0
+          else if (action === 'undo' && (await consume(nodes[node]!, quota, count)) === 'consumed')
             nodes[node]!.undo([quota], count)
-          else if (what === 'crash') nodes[node] = start()
-          else if (what === 'stop') await nodes[node]!.giveBackAll()
-          else if (what === 'sweep') await nodes[node]!.sweep()
-          assert.ok(consumed <= most, `${consumed} of ${most}`)
+          else if (action === 'crash') nodes[node] = startNode()
+          else if (action === 'stop') await nodes[node]!.giveBackAll()
+          else if (action === 'sweep') await nodes[node]!.sweep()
+          assert.ok(consumed <= maximum, `${consumed} of ${maximum}`)
         }
       },
     ),

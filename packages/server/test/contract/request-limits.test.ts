@@ -11,7 +11,7 @@ import { forEachEngine, openTestStorage } from '../support/engines.ts'
 const SUBJECT = 'a lineage'
 const PER_MINUTE: RequestLimit[] = [{ limit: 100, per: 'minute' }]
 
-interface Counted {
+interface CountingStore {
   store: LeaseStore
   writes: number
   isCut: boolean
@@ -19,9 +19,9 @@ interface Counted {
 }
 
 /** Wraps the store, to count writes and to simulate a lost connection. */
-function counted(store: LeaseStore): Counted {
-  const state: Counted = { store, writes: 0, isCut: false }
-  const guarded = Object.entries(store).map(([name, verb]) => [
+function createCountingStore(store: LeaseStore): CountingStore {
+  const state: CountingStore = { store, writes: 0, isCut: false }
+  const methods = Object.entries(store).map(([name, verb]) => [
     name,
     async (...args: unknown[]) => {
       state.beforeEach?.()
@@ -30,7 +30,7 @@ function counted(store: LeaseStore): Counted {
       return (verb as (...args: unknown[]) => unknown)(...args)
     },
   ])
-  state.store = Object.fromEntries(guarded) as LeaseStore
+  state.store = Object.fromEntries(methods) as LeaseStore
   return state
 }
 
@@ -50,7 +50,7 @@ async function attempt(
   }
 }
 
-async function letThrough(
+async function countPassed(
   limiter: Limiter,
   windows: readonly RequestLimit[],
   attempts: number,
@@ -67,10 +67,11 @@ forEachEngine(engine => {
     count: number,
     whenCutOff: WhenCutOff = 'closed',
   ) {
-    const opened = await openTestStorage(engine, t)
-    const { clock } = opened
-    const stores = [counted(opened.storage.store.limitLeases)]
-    for (let more = 1; more < count; more++) stores.push(counted((await opened.reopen()).store.limitLeases))
+    const testStorage = await openTestStorage(engine, t)
+    const { clock } = testStorage
+    const stores = [createCountingStore(testStorage.storage.store.limitLeases)]
+    for (let more = 1; more < count; more++)
+      stores.push(createCountingStore((await testStorage.reopen()).store.limitLeases))
     const start = (node: number) => createRequestLimits({ clock, store: stores[node]!.store, whenCutOff })
     return { clock, stores, start, nodes: stores.map((_, node) => start(node)) }
   }
@@ -102,21 +103,24 @@ forEachEngine(engine => {
         [100, 'second'],
       ] as const) {
         const windows: RequestLimit[] = [{ limit, per }]
-        const step = 20
+        const stepMs = 20
         const length = per === 'second' ? 15 * SECOND : MINUTE
-        const perStep = (3 * limit * step) / WINDOW_MS[per]
+        const perStep = (3 * limit * stepMs) / WINDOW_MS[per]
         let due = 0
         let passed = 0
         let sent = 0
-        for (let at = 0; at < length; at += step) {
+        for (let at = 0; at < length; at += stepMs) {
           for (due += perStep; due >= 1; due--)
             if ((await attempt(nodes[sent++ % count]!, windows, 1, `${limit} per ${per}`)) === 'let through')
               passed++
-          clock.advance(step)
+          clock.advance(stepMs)
           if (at % SWEEP_INTERVAL === 0) for (const node of nodes) await node.sweep()
         }
-        const wanted = (limit * length) / WINDOW_MS[per]
-        assert.ok(Math.abs(passed - wanted) <= wanted * 0.05, `${passed} of ${wanted} on ${count} nodes`)
+        const expected = (limit * length) / WINDOW_MS[per]
+        assert.ok(
+          Math.abs(passed - expected) <= expected * 0.05,
+          `${passed} of ${expected} on ${count} nodes`,
+        )
       }
     }
   })
@@ -147,60 +151,60 @@ forEachEngine(engine => {
 
   test('the share of a killed node counts as used; a node that shuts down passes on its exact count', async t => {
     const { nodes, start, clock } = await openNodes(t, 2)
-    assert.equal(await letThrough(nodes[0]!, PER_MINUTE, 60), 60)
+    assert.equal(await countPassed(nodes[0]!, PER_MINUTE, 60), 60)
     // As if killed: it writes nothing more.
     clock.advance(SECOND)
     const restarted = start(0)
-    const atOnce = await letThrough(restarted, PER_MINUTE, 100)
-    assert.ok(atOnce <= 40, `${atOnce} beside 60`)
+    const passedAtOnce = await countPassed(restarted, PER_MINUTE, 100)
+    assert.ok(passedAtOnce <= 40, `${passedAtOnce} beside 60`)
     clock.advance(30 * SECOND)
-    const later = await letThrough(restarted, PER_MINUTE, 100)
-    assert.ok(atOnce + later <= 40)
+    const passedLater = await countPassed(restarted, PER_MINUTE, 100)
+    assert.ok(passedAtOnce + passedLater <= 40)
     clock.advance(2 * MINUTE)
-    assert.equal(await letThrough(restarted, PER_MINUTE, 30), 30)
+    assert.equal(await countPassed(restarted, PER_MINUTE, 30), 30)
     await restarted.releaseAll()
     assert.equal(restarted.size, 0)
-    assert.equal(await letThrough(nodes[1]!, PER_MINUTE, 100), 70)
+    assert.equal(await countPassed(nodes[1]!, PER_MINUTE, 100), 70)
   })
 
   test('the unused share of a node goes to another node that claims it', async t => {
     const { nodes, clock } = await openNodes(t, 2)
-    await letThrough(nodes[0]!, PER_MINUTE, 1)
+    await countPassed(nodes[0]!, PER_MINUTE, 1)
     for (let at = 0; at < MINUTE; at += SWEEP_INTERVAL) {
       clock.advance(SWEEP_INTERVAL)
       for (const node of nodes) await node.sweep()
     }
-    const first = await letThrough(nodes[1]!, PER_MINUTE, 100)
-    assert.ok(first < 100)
+    const passedBefore = await countPassed(nodes[1]!, PER_MINUTE, 100)
+    assert.ok(passedBefore < 100)
     for (const node of nodes) await node.sweep()
     clock.advance(SECOND)
-    assert.equal(first + (await letThrough(nodes[1]!, PER_MINUTE, 100)), 100)
+    assert.equal(passedBefore + (await countPassed(nodes[1]!, PER_MINUTE, 100)), 100)
   })
 
   test('lowered and raised limits take effect at once on every node', async t => {
     const { nodes, clock } = await openNodes(t, 2)
-    await letThrough(nodes[0]!, PER_MINUTE, 30)
-    await letThrough(nodes[1]!, PER_MINUTE, 10)
+    await countPassed(nodes[0]!, PER_MINUTE, 30)
+    await countPassed(nodes[1]!, PER_MINUTE, 10)
     const lowered: RequestLimit[] = [{ limit: 41, per: 'minute' }]
-    const passed = (await letThrough(nodes[0]!, lowered, 5)) + (await letThrough(nodes[1]!, lowered, 5))
+    const passed = (await countPassed(nodes[0]!, lowered, 5)) + (await countPassed(nodes[1]!, lowered, 5))
     assert.ok(passed <= 1, `${passed} beside 40 of 41`)
     clock.advance(SECOND)
     const raised: RequestLimit[] = [{ limit: 1000, per: 'minute' }]
-    assert.equal(await letThrough(nodes[0]!, raised, 100), 100)
+    assert.equal(await countPassed(nodes[0]!, raised, 100), 100)
   })
 
   test('a node without database uses its share for at most 15 s, and then refuses or limits locally, as configured', async t => {
     for (const whenCutOff of ['closed', 'open'] as const) {
       const { nodes, stores, clock } = await openNodes(t, 1, whenCutOff)
       const limits: RequestLimit[] = [{ limit: 100, per: 'hour' }]
-      assert.equal(await letThrough(nodes[0]!, limits, 5), 5)
+      assert.equal(await countPassed(nodes[0]!, limits, 5), 5)
       stores[0]!.isCut = true
       assert.equal(await attempt(nodes[0]!, limits), 'let through')
       clock.advance(15 * SECOND)
-      const refused = whenCutOff === 'closed' ? 'unavailable' : 'let through'
-      assert.equal(await attempt(nodes[0]!, limits), refused)
-      const more = await letThrough(nodes[0]!, limits, 200)
-      assert.equal(more, whenCutOff === 'closed' ? 0 : 93)
+      const expected = whenCutOff === 'closed' ? 'unavailable' : 'let through'
+      assert.equal(await attempt(nodes[0]!, limits), expected)
+      const passedWhileCutOff = await countPassed(nodes[0]!, limits, 200)
+      assert.equal(passedWhileCutOff, whenCutOff === 'closed' ? 0 : 93)
       stores[0]!.isCut = false
       clock.advance(2 * SECOND)
       assert.equal(await attempt(nodes[0]!, limits), whenCutOff === 'closed' ? 'let through' : 'rate_limited')
@@ -210,20 +214,23 @@ forEachEngine(engine => {
   test('a node that recovers after its lease does not use a share that another took over', async t => {
     const { nodes, stores, clock } = await openNodes(t, 2)
     const limits: RequestLimit[] = [{ limit: 100, per: 'hour' }]
-    assert.equal(await letThrough(nodes[0]!, limits, 50), 50)
+    assert.equal(await countPassed(nodes[0]!, limits, 50), 50)
     stores[0]!.isCut = true
     clock.advance(20 * SECOND)
-    const other = await letThrough(nodes[1]!, limits, 100)
-    assert.ok(other <= 50)
+    const passedOnOther = await countPassed(nodes[1]!, limits, 100)
+    assert.ok(passedOnOther <= 50)
     stores[0]!.isCut = false
     clock.advance(2 * SECOND)
-    const back = await letThrough(nodes[0]!, limits, 100)
-    assert.ok(50 + other + back <= 100, `${other} and ${back} beside 50`)
+    const passedAfterwards = await countPassed(nodes[0]!, limits, 100)
+    assert.ok(
+      50 + passedOnOther + passedAfterwards <= 100,
+      `${passedOnOther} and ${passedAfterwards} beside 50`,
+    )
   })
 
   test('while the database is slow, a request above the limit is refused as such', async t => {
     const { nodes, stores, clock } = await openNodes(t, 2)
-    assert.equal(await letThrough(nodes[0]!, PER_MINUTE, 95), 95)
+    assert.equal(await countPassed(nodes[0]!, PER_MINUTE, 95), 95)
     stores[1]!.beforeEach = () => clock.advance(400)
     for (let call = 0; call < 3; call++) assert.equal(await attempt(nodes[1]!, PER_MINUTE), 'rate_limited')
   })
@@ -241,12 +248,12 @@ forEachEngine(engine => {
 test('a request is counted only if all subjects and windows have room', async t => {
   const { storage, clock } = await openTestStorage('sqlite', t)
   const limiter = createRequestLimits({ clock, store: storage.store.limitLeases, whenCutOff: 'closed' })
-  const key = (subject: string) => [
+  const subjectsOf = (subject: string) => [
     { subject, windows: [{ limit: 5, per: 'minute' as const }] },
     { subject: 'person:p', windows: [{ limit: 7, per: 'minute' as const }] },
   ]
   const passes = async (subject: string) =>
-    Promise.resolve(limiter.take(key(subject), 1)).then(
+    Promise.resolve(limiter.take(subjectsOf(subject), 1)).then(
       () => 1,
       () => 0,
     )
@@ -255,21 +262,21 @@ test('a request is counted only if all subjects and windows have room', async t 
   assert.equal(passed, 5)
   for (let number = 0; number < 20; number++) passed += await Promise.resolve().then(() => passes('two'))
   assert.equal(passed, 7)
-  const [one] = await limiter.peek(key('two'))
-  assert.deepEqual(one, { name: 'minute', limit: 5, windowSeconds: 60, remaining: 3, resetSeconds: 60 })
+  const [window] = await limiter.peek(subjectsOf('two'))
+  assert.deepEqual(window, { name: 'minute', limit: 5, windowSeconds: 60, remaining: 3, resetSeconds: 60 })
 })
 
 test('beyond the maximum number of subjects the oldest are released, without losing their counts', async t => {
   const { storage, clock } = await openTestStorage('sqlite', t)
   const store = storage.store.limitLeases
   const limiter = createRequestLimits({ clock, store, whenCutOff: 'closed', maxSubjects: 10 })
-  const once: RequestLimit[] = [{ limit: 1, per: 'hour' }]
+  const oncePerHour: RequestLimit[] = [{ limit: 1, per: 'hour' }]
   for (let number = 0; number < 40; number++) {
-    assert.equal(await attempt(limiter, once, 1, `subject ${number}`), 'let through')
+    assert.equal(await attempt(limiter, oncePerHour, 1, `subject ${number}`), 'let through')
     assert.ok(limiter.size <= 11)
   }
   for (let number = 0; number < 40; number++)
-    assert.equal(await attempt(limiter, once, 1, `subject ${number}`), 'rate_limited')
+    assert.equal(await attempt(limiter, oncePerHour, 1, `subject ${number}`), 'rate_limited')
 })
 
 test('an idle subject is released', async t => {
@@ -279,7 +286,7 @@ test('an idle subject is released', async t => {
   clock.advance(HOUR)
   await limiter.sweep()
   assert.equal(limiter.size, 0)
-  assert.equal(await letThrough(limiter, [{ limit: 5, per: 'day' }], 9), 4)
+  assert.equal(await countPassed(limiter, [{ limit: 5, per: 'day' }], 9), 4)
 })
 
 type Step =
@@ -321,8 +328,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 )
 
 test('random operations on three nodes never exceed the limit of any window', async t => {
-  const opened = await openTestStorage('sqlite', t)
-  let run = 0
+  const testStorage = await openTestStorage('sqlite', t)
+  let runCount = 0
   await fc.assert(
     fc.asyncProperty(
       fc.array(step, { minLength: 10, maxLength: 60 }),
@@ -333,22 +340,22 @@ test('random operations on three nodes never exceed the limit of any window', as
           { limit: perSecond, per: 'second' },
           { limit: perMinute, per: 'minute' },
         ]
-        const subject = `run ${run++}`
+        const subject = `run ${runCount++}`
         const clock = createTestClock()
-        const stores = [0, 1, 2].map(() => counted(opened.storage.store.limitLeases))
+        const stores = [0, 1, 2].map(() => createCountingStore(testStorage.storage.store.limitLeases))
         const start = (index: number) =>
           createRequestLimits({ clock, store: stores[index]!.store, whenCutOff: 'closed' })
         const nodes = [0, 1, 2].map(start)
         const passed: { at: Instant; count: number }[] = []
-        const take = async (index: number, count: number) => {
+        const attemptOn = async (index: number, count: number) => {
           if ((await attempt(nodes[index]!, windows, count, subject)) === 'let through')
             passed.push({ at: clock.now(), count })
         }
         for (const each of steps) {
-          if (each.do === 'take') await take(each.node, each.count)
+          if (each.do === 'take') await attemptOn(each.node, each.count)
           else if (each.do === 'burst')
             await Promise.all(
-              Array.from({ length: each.count }, (_, at) => take((each.node + (at % 2)) % 3, 1)),
+              Array.from({ length: each.count }, (_, at) => attemptOn((each.node + (at % 2)) % 3, 1)),
             )
           else if (each.do === 'wait') clock.advance(each.ms)
           else if (each.do === 'sweep') await nodes[each.node]!.sweep().catch(() => {})
@@ -360,8 +367,8 @@ test('random operations on three nodes never exceed the limit of any window', as
         }
         for (const { limit, per } of windows) {
           for (const { at } of passed) {
-            const within = passed.filter(each => each.at <= at && each.at > at - WINDOW_MS[per])
-            const sum = within.reduce((total, { count }) => total + count, 0)
+            const inWindow = passed.filter(each => each.at <= at && each.at > at - WINDOW_MS[per])
+            const sum = inWindow.reduce((total, { count }) => total + count, 0)
             assert.ok(sum <= limit, `${sum} within a ${per} of ${limit}`)
           }
         }
@@ -375,11 +382,11 @@ test('a clock that steps forward loses no counts within the window, and a stoppe
   const { storage, clock } = await openTestStorage('sqlite', t)
   const limiter = createRequestLimits({ clock, store: storage.store.limitLeases, whenCutOff: 'closed' })
   const limits: RequestLimit[] = [{ limit: 50, per: 'hour' }]
-  assert.equal(await letThrough(limiter, limits, 50), 50)
+  assert.equal(await countPassed(limiter, limits, 50), 50)
   clock.advance(30 * MINUTE)
-  assert.equal(await letThrough(limiter, limits, 50), 0)
+  assert.equal(await countPassed(limiter, limits, 50), 0)
   clock.set(clock.now() - 10 * MINUTE)
-  assert.equal(await letThrough(limiter, limits, 50), 0)
+  assert.equal(await countPassed(limiter, limits, 50), 0)
   clock.advance(40 * MINUTE + 1)
-  assert.equal(await letThrough(limiter, limits, 60), 50)
+  assert.equal(await countPassed(limiter, limits, 60), 50)
 })

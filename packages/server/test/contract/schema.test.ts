@@ -50,13 +50,14 @@ forEachEngine(engine => {
 
   test('a database of the next version that declares this version compatible is accepted', async t => {
     const { storage, config } = await openTestStorage(engine, t)
-    const say = (version: string) => storage.store.instance.replace('oldest-reader-of-9999-later', version)
+    const declareOldestReader = (version: string) =>
+      storage.store.instance.replace('oldest-reader-of-9999-later', version)
     await storage.engine.connection.execute(`insert into schema_migrations values ('9999-later', 0)`, [])
-    await say('0.1.0')
-    const older = await createStorage(config, log)
-    assert.equal((await older.store.apps.list()).length, 4)
-    await older.close()
-    await say('99.0.0')
+    await declareOldestReader('0.1.0')
+    const storageOfThisVersion = await createStorage(config, log)
+    assert.equal((await storageOfThisVersion.store.apps.list()).length, 4)
+    await storageOfThisVersion.close()
+    await declareOldestReader('99.0.0')
     await assert.rejects(createStorage(config, log), isTooNew)
   })
 })
@@ -82,7 +83,7 @@ const SQLITE_INDEXES = `
   select m.name || ' (' || (select group_concat(name, ', ' order by seqno) from pragma_index_info(i.name)) || ')'
     || case when i."unique" then ' unique' else '' end as line
   from sqlite_master m join pragma_index_list(m.name) i where m.type = 'table'`
-/** Without the index by trigrams, which SQLite does not have. */
+/** Without the trigram index of addresses, which SQLite does not have. */
 const POSTGRES_INDEXES = `
   select t.relname || ' (' || (select string_agg(a.attname, ', ' order by k.n)
       from unnest(x.indkey::smallint[]) with ordinality k(attnum, n)

@@ -12,11 +12,13 @@ import type { SecurityEventFilter } from '../../src/security-events/security-eve
 import { type EngineName, forEachEngine, openTestStorage } from '../support/engines.ts'
 import { insertUser, NOW } from './fixtures.ts'
 
+/** Number of security events of one person. */
 const MANY = 100_000
+/** Events per statement. */
 const CHUNK = 10_000
-const KEY = '0190a5b8-7c3e-7abc-8def-0123456789ab'
+const KEY_ID = '0190a5b8-7c3e-7abc-8def-0123456789ab'
 
-/** Sign-ins, one a millisecond, the newest at NOW - 1. */
+/** A statement that inserts sign-ins, one a millisecond, the newest at NOW - 1. */
 function insertMany(engine: EngineName, userId: string, from: number): string {
   const n =
     engine === 'sqlite'
@@ -34,10 +36,12 @@ forEachEngine(engine => {
     for (let from = 0; from < MANY; from += CHUNK)
       await connection.execute(insertMany(engine, user.id, from), [])
     if (engine === 'postgres') await connection.execute('analyze security_events', [])
-    const old = NOW - 2 * MANY
+    const longAgo = NOW - 2 * MANY
     await storage.transaction(async tx => {
-      await tx.securityEvents.insert(securityEvent('api_key_created', user.id, old, null, { keyId: KEY }))
-      await tx.securityEvents.insert(securityEvent('account_created', user.id, old, null))
+      await tx.securityEvents.insert(
+        securityEvent('api_key_created', user.id, longAgo, null, { keyId: KEY_ID }),
+      )
+      await tx.securityEvents.insert(securityEvent('account_created', user.id, longAgo, null))
     })
     const reads: { sql: string; parameters: readonly unknown[] }[] = []
     const execute = connection.execute.bind(connection)
@@ -52,8 +56,8 @@ forEachEngine(engine => {
     assert.equal((await page({ types: typesOfGroup('sign_ins') })).rows.length, 50)
     assert.equal((await page({ types: typesOfGroup('keys') })).rows.length, 1)
     assert.equal((await page({ types: ['account_created'] })).rows.length, 1)
-    assert.equal((await page({ keyId: KEY })).rows.length, 1)
-    assert.equal((await page({ keyId: KEY, types: ['sign_in'] })).rows.length, 0)
+    assert.equal((await page({ keyId: KEY_ID })).rows.length, 1)
+    assert.equal((await page({ keyId: KEY_ID, types: ['sign_in'] })).rows.length, 0)
     for (const { sql, parameters } of reads.splice(0)) {
       if (engine === 'postgres') {
         const { rows } = await execute(`explain (analyze, buffers, format json) ${sql}`, parameters)
@@ -77,15 +81,15 @@ forEachEngine(engine => {
     const { storage } = await openTestStorage(engine, t)
     const { store } = storage
     const user = await insertUser(store)
-    const other = await insertUser(store)
+    const otherUser = await insertUser(store)
     await storage.transaction(async tx => {
       for (let n = 0; n < 200; n++) {
-        // Four a millisecond, of every type, every third about the key.
+        // Four events a millisecond, of every type, every third about the key.
         const type = SECURITY_EVENT_TYPES[n % SECURITY_EVENT_TYPES.length]!
-        const about = n % 3 === 0 ? { keyId: KEY } : {}
-        await tx.securityEvents.insert(securityEvent(type, user.id, NOW - (n >> 2), null, about))
+        const subject = n % 3 === 0 ? { keyId: KEY_ID } : {}
+        await tx.securityEvents.insert(securityEvent(type, user.id, NOW - (n >> 2), null, subject))
       }
-      await tx.securityEvents.insert(securityEvent('sign_in', other.id, NOW, null, { keyId: KEY }))
+      await tx.securityEvents.insert(securityEvent('sign_in', otherUser.id, NOW, null, { keyId: KEY_ID }))
     })
     const { rows: all } = await store.securityEvents.list(user.id, { limit: 1000, after: null })
     assert.equal(all.length, 200)
@@ -93,12 +97,12 @@ forEachEngine(engine => {
       ...EVENT_GROUPS.map(group => ({ types: typesOfGroup(group) })),
       { types: ['sign_in'] },
       { types: [] },
-      { keyId: KEY },
-      { keyId: KEY, types: typesOfGroup('keys') },
+      { keyId: KEY_ID },
+      { keyId: KEY_ID, types: typesOfGroup('keys') },
     ]
     for (const filter of filters)
       for (const limit of [1, 7, 300]) {
-        const read: string[] = []
+        const readIds: string[] = []
         let after: Position | null = null
         do {
           const { rows, next }: Slice<SecurityEvent> = await store.securityEvents.list(
@@ -106,13 +110,13 @@ forEachEngine(engine => {
             { limit, after },
             filter,
           )
-          read.push(...rows.map(({ id }) => id))
+          readIds.push(...rows.map(({ id }) => id))
           after = next
         } while (after)
         const matches = ({ type, keyId }: SecurityEvent) =>
           (!filter.types || filter.types.includes(type)) && (!filter.keyId || keyId === filter.keyId)
         assert.deepEqual(
-          read,
+          readIds,
           all.filter(matches).map(({ id }) => id),
           JSON.stringify([filter, limit]),
         )

@@ -16,16 +16,16 @@ forEachEngine(engine => {
   })
 
   test('of twenty concurrent refreshes with one token one rotates it', async t => {
-    const opened = await openTestStorage(engine, t)
-    const session = aSession((await insertUser(opened.storage.store)).id)
-    await opened.storage.store.sessions.insert(session)
-    const outcomes = await race(opened, (store, number) =>
+    const testStorage = await openTestStorage(engine, t)
+    const session = aSession((await insertUser(testStorage.storage.store)).id)
+    await testStorage.storage.store.sessions.insert(session)
+    const outcomes = await race(testStorage, (store, number) =>
       store.sessions.rotate(session.id, 1, { at: NOW + 1, idleSince: 0, retryKeys: [`${number}`] }),
     )
     const [winner] = winners(outcomes)
     assert.equal(winners(outcomes).length, 1)
     assert.equal(winner!.counter, 2)
-    assert.deepEqual(await opened.storage.store.sessions.find(session.id), winner)
+    assert.deepEqual(await testStorage.storage.store.sessions.find(session.id), winner)
   })
 
   test('an ended, idle or expired session is not rotated', async t => {
@@ -33,13 +33,13 @@ forEachEngine(engine => {
     const { sessions } = storage.store
     const { id: userId } = await insertUser(storage.store)
     const change = { at: NOW + 10, idleSince: NOW, retryKeys: [] }
-    // Each is live but for one thing.
-    const dead = [
+    // In each a single value keeps the session from being live.
+    const deadStates = [
       { endedAt: NOW + 5, lastUsedAt: NOW + 5 },
       { lastUsedAt: NOW },
       { lastUsedAt: NOW + 5, expiresAt: NOW + 10 },
     ]
-    for (const state of dead) {
+    for (const state of deadStates) {
       const session = aSession(userId, state)
       await sessions.insert(session)
       assert.equal(await sessions.rotate(session.id, 1, change), null)
@@ -50,12 +50,12 @@ forEachEngine(engine => {
   })
 
   test('the first end of a session is kept, and ending all but one leaves that one', async t => {
-    const opened = await openTestStorage(engine, t)
-    const { sessions } = opened.storage.store
-    const { id: userId } = await insertUser(opened.storage.store)
+    const testStorage = await openTestStorage(engine, t)
+    const { sessions } = testStorage.storage.store
+    const { id: userId } = await insertUser(testStorage.storage.store)
     const [first, second, third] = [aSession(userId), aSession(userId), aSession(userId)]
     for (const session of [first, second, third]) await sessions.insert(session)
-    const ends = await race(opened, store => store.sessions.end(first.id, 'reuse', NOW, BY_SERVICE))
+    const ends = await race(testStorage, store => store.sessions.end(first.id, 'reuse', NOW, BY_SERVICE))
     assert.equal(winners(ends).length, 1)
     assert.deepEqual(await sessions.endAllOf(userId, 'revoked', second.id, { at: NOW + 1, caller: null }), [
       third.id,

@@ -11,21 +11,24 @@ describe('sqlite', () => {
   test('concurrent transactions share commits', async t => {
     const { storage } = await openTestStorage('sqlite', t)
     const engine = storage.engine as SqliteEngine
-    const before = engine.commits
+    const commitsBefore = engine.commits
     const names = Array.from({ length: 64 }, (_, number) => `name ${number}`)
     await Promise.all(names.map(name => storage.transaction(tx => tx.instance.replace(name, 'x'))))
-    assert.ok(engine.commits - before <= 32, `${engine.commits - before} commits for 64 transactions`)
+    assert.ok(
+      engine.commits - commitsBefore <= 32,
+      `${engine.commits - commitsBefore} commits for 64 transactions`,
+    )
     for (const name of names) assert.equal(await storage.store.instance.find(name), 'x')
   })
 
   test('concurrent single writes outside a transaction share commits', async t => {
     const { storage } = await openTestStorage('sqlite', t)
     const engine = storage.engine as SqliteEngine
-    const before = engine.commits
+    const commitsBefore = engine.commits
     await Promise.all(
       Array.from({ length: 64 }, (_, number) => storage.store.instance.replace(`${number}`, 'x')),
     )
-    assert.ok(engine.commits - before <= 32)
+    assert.ok(engine.commits - commitsBefore <= 32)
   })
 
   test('writes are durable before they are acknowledged: WAL, synchronous=full, foreign keys', async t => {
@@ -45,9 +48,9 @@ describe('sqlite', () => {
     const { storage } = await openTestStorage('sqlite', t)
     const { rows } = await storage.engine.connection.execute('select page_count from pragma_page_count()', [])
     const pages = (rows[0] as { page_count: number }).page_count
-    const limit = (count: number) =>
+    const setMaxPages = (count: number) =>
       storage.engine.transaction(tx => tx.execute(`pragma max_page_count = ${count}`, []))
-    await limit(pages + 20)
+    await setMaxPages(pages + 20)
     const write = (number: number) =>
       storage.transaction(tx => tx.instance.replace(`name ${number}`, 'x'.repeat(20_000)))
     const outcomes = await Promise.allSettled(Array.from({ length: 20 }, (_, number) => write(number)))
@@ -55,10 +58,10 @@ describe('sqlite', () => {
     assert.ok(refused.length > 0)
     for (const outcome of refused) assert.equal(outcome.reason.code, 'unavailable')
     for (const [number, outcome] of outcomes.entries()) {
-      const kept = await storage.store.instance.find(`name ${number}`)
-      assert.equal(kept !== null, outcome.status === 'fulfilled', `name ${number}`)
+      const stored = await storage.store.instance.find(`name ${number}`)
+      assert.equal(stored !== null, outcome.status === 'fulfilled', `name ${number}`)
     }
-    await limit(1_000_000)
+    await setMaxPages(1_000_000)
     await write(1)
   })
 

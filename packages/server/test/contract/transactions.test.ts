@@ -22,17 +22,17 @@ forEachEngine(engine => {
     assert.deepEqual(received.events, [{ type: 'mail.queued' }])
   })
 
-  test('the rows of a transaction are visible to receivers of its events, which come once and in order', async t => {
+  test('the rows of a transaction are visible to receivers of its events, which arrive once and in order', async t => {
     const { storage } = await openTestStorage(engine, t)
     const users = [aUser(), aUser()]
-    const seen: Promise<unknown>[] = []
+    const readUsers: Promise<unknown>[] = []
     const received = recordEvents(storage, event => {
-      if (event.type === 'user.changed') seen.push(storage.store.users.find(event.userId))
+      if (event.type === 'user.changed') readUsers.push(storage.store.users.find(event.userId))
     })
     await storage.transaction(async tx => {
       for (const user of users) {
         await tx.users.insert(user)
-        await audited(tx).users.setRole(user.id, 'user', NOW) // which publishes
+        await audited(tx).users.setRole(user.id, 'user', NOW) // This publishes an event.
       }
     })
     await storage.events.publish({ type: 'mail.queued' })
@@ -41,7 +41,7 @@ forEachEngine(engine => {
       received.events.map(event => event.type),
       ['user.changed', 'user.changed', 'mail.queued'],
     )
-    assert.deepEqual(await Promise.all(seen), users)
+    assert.deepEqual(await Promise.all(readUsers), users)
   })
 
   test('a transaction sees its own writes, and others only after its commit', async t => {
@@ -87,11 +87,11 @@ forEachEngine(engine => {
   })
 
   test('a closed storage answers unavailable', async t => {
-    const opened = await openTestStorage(engine, t)
-    await opened.storage.close()
-    await assert.rejects(opened.storage.store.apps.list(), { code: 'unavailable' })
+    const testStorage = await openTestStorage(engine, t)
+    await testStorage.storage.close()
+    await assert.rejects(testStorage.storage.store.apps.list(), { code: 'unavailable' })
     await assert.rejects(
-      opened.storage.transaction(tx => tx.apps.list()),
+      testStorage.storage.transaction(tx => tx.apps.list()),
       { code: 'unavailable' },
     )
   })
@@ -108,12 +108,12 @@ interface RecordedEvents {
   until(count: number): Promise<void>
 }
 
-function recordEvents(storage: Storage, also: (event: Event) => void = () => {}): RecordedEvents {
+function recordEvents(storage: Storage, onEvent: (event: Event) => void = () => {}): RecordedEvents {
   const events: Event[] = []
   let check = () => {}
   storage.events.subscribe(event => {
     events.push(event)
-    also(event)
+    onEvent(event)
     check()
   })
   return {

@@ -13,10 +13,10 @@ function rows(userId: string, keyId: string | null, at: number, counts: Partial<
 
 forEachEngine(engine => {
   test('counts of two nodes add up exactly, for key and owner, by hour and by day', async t => {
-    const opened = await openTestStorage(engine, t)
-    const { store } = opened.storage
+    const testStorage = await openTestStorage(engine, t)
+    const { store } = testStorage.storage
     const [userId, keyId] = [newId(NOW), newId(NOW)]
-    const one = {
+    const counts = {
       exchanges: 1,
       apiCalls: 2,
       introspections: 3,
@@ -28,11 +28,11 @@ forEachEngine(engine => {
       refused: { api_key_expired: 9, network_not_allowed: 10 },
     }
     // Makes more rows than fit into one statement.
-    const others = Array.from({ length: 26 }, () => newId(NOW))
-    await race(opened, (tx, number) =>
+    const otherIds = Array.from({ length: 26 }, () => newId(NOW))
+    await race(testStorage, (tx, number) =>
       tx.usage.add(
-        [...others, keyId]
-          .flatMap(id => usageRows(id === keyId ? userId : id, id, NOW, one))
+        [...otherIds, keyId]
+          .flatMap(id => usageRows(id === keyId ? userId : id, id, NOW, counts))
           .sort(() => (number % 2 ? 1 : -1)),
       ),
     )
@@ -58,11 +58,11 @@ forEachEngine(engine => {
   })
 
   test('of twenty concurrent writes of the same flush one adds it, and an earlier flush is ignored', async t => {
-    const opened = await openTestStorage(engine, t)
-    const { usage } = opened.storage.store
+    const testStorage = await openTestStorage(engine, t)
+    const { usage } = testStorage.storage.store
     assert.equal(await usage.lastFlush('a'), 0)
-    const won = await race(opened, tx => tx.usage.recordFlush('a', 7, NOW))
-    assert.equal(won.filter(Boolean).length, 1)
+    const recorded = await race(testStorage, tx => tx.usage.recordFlush('a', 7, NOW))
+    assert.equal(recorded.filter(Boolean).length, 1)
     assert.equal(await usage.lastFlush('a'), 7)
     assert.equal(await usage.recordFlush('a', 6, NOW), false)
     assert.equal(await usage.recordFlush('b', 1, NOW), true)
@@ -74,7 +74,7 @@ forEachEngine(engine => {
   test('a report has the buckets of its range in order, and no other user’s', async t => {
     const { storage } = await openTestStorage(engine, t)
     const [userId, keyId] = [newId(NOW), newId(NOW)]
-    const read = async (of: { userId: string; keyId: string | null }) =>
+    const exchangesByHour = async (of: { userId: string; keyId: string | null }) =>
       (await storage.store.usage.read(of, 'hour', NOW, NOW + 2 * HOUR)).map(row => [row.start, row.exchanges])
     await storage.transaction(async tx => {
       for (const hour of [2, 1, 0, -1])
@@ -82,13 +82,13 @@ forEachEngine(engine => {
       await tx.usage.add(rows(userId, null, NOW, { apiCalls: 1 }))
       await tx.usage.add(rows(newId(NOW), newId(NOW), NOW, { exchanges: 5 }))
     })
-    const both = [
+    const hoursInRange = [
       [NOW, 1],
       [NOW + HOUR, 1],
     ]
-    assert.deepEqual(await read({ userId, keyId }), both)
-    assert.deepEqual(await read({ userId, keyId: null }), both)
-    assert.deepEqual(await read({ userId: newId(NOW), keyId }), [])
+    assert.deepEqual(await exchangesByHour({ userId, keyId }), hoursInRange)
+    assert.deepEqual(await exchangesByHour({ userId, keyId: null }), hoursInRange)
+    assert.deepEqual(await exchangesByHour({ userId: newId(NOW), keyId }), [])
   })
 
   test('outdated buckets are deleted in batches, hours and days by their own age', async t => {
@@ -101,7 +101,7 @@ forEachEngine(engine => {
         await tx.usage.add(rows(newId(NOW), newId(NOW), midnight - n * DAY, { refused }))
     })
     const outdated = { hour: midnight - DAY, day: midnight - 2 * DAY }
-    // Three times two rows of hours, two times two of days, in both tables.
+    // 3 × 2 rows of hours and 2 × 2 of days in each of both tables; a batch has at most three of each.
     assert.equal(await usage.prune(outdated, 3), 12)
     assert.equal(await usage.prune(outdated, 100), 8)
     assert.equal(await usage.prune(outdated, 100), 0)
@@ -110,28 +110,32 @@ forEachEngine(engine => {
   test('the usage of deleted accounts is deleted, in batches, and no other', async t => {
     const { storage } = await openTestStorage(engine, t)
     const { store } = storage
-    const [gone, recent, alive] = [await insertUser(store), await insertUser(store), await insertUser(store)]
+    const [erasedUser, recentlyErasedUser, liveUser] = [
+      await insertUser(store),
+      await insertUser(store),
+      await insertUser(store),
+    ]
     await storage.transaction(async tx => {
-      for (const { id } of [gone!, recent!, alive!])
+      for (const { id } of [erasedUser!, recentlyErasedUser!, liveUser!])
         for (let hour = 0; hour < 3; hour++)
           await tx.usage.add(
             rows(id, newId(NOW), NOW + hour * HOUR, { exchanges: 1, refused: { api_key_expired: 1 } }),
           )
-      await tx.users.erase(gone!.id, NOW)
-      await tx.users.erase(recent!.id, NOW + 1)
+      await tx.users.erase(erasedUser!.id, NOW)
+      await tx.users.erase(recentlyErasedUser!.id, NOW + 1)
     })
     const hoursOf = async (userId: string) =>
       (await store.usage.read({ userId, keyId: null }, 'hour', NOW, NOW + DAY)).length
-    let removed = 0
+    let removedCount = 0
     for (let round = 0; round < 10; round++) {
-      const some = await store.usage.pruneOfDeletedOwners(NOW + 1, 5)
-      assert.ok(some <= 10)
-      removed += some
+      const removedRows = await store.usage.pruneOfDeletedOwners(NOW + 1, 5)
+      assert.ok(removedRows <= 10)
+      removedCount += removedRows
     }
-    // Three hours and one day of the person, and three hours and days of three keys; both tables have them.
-    assert.equal(removed, 2 * (3 + 1 + 3 + 3))
+    // Three hours and one day of the person, three hours and three days of the keys, in each of both tables.
+    assert.equal(removedCount, 2 * (3 + 1 + 3 + 3))
     assert.deepEqual(
-      [await hoursOf(gone!.id), await hoursOf(recent!.id), await hoursOf(alive!.id)],
+      [await hoursOf(erasedUser!.id), await hoursOf(recentlyErasedUser!.id), await hoursOf(liveUser!.id)],
       [0, 3, 3],
     )
   })

@@ -30,30 +30,30 @@ forEachEngine(engine => {
   })
 
   test('of twenty concurrent sign-ups with one address exactly one creates an account', async t => {
-    const opened = await openTestStorage(engine, t)
+    const testStorage = await openTestStorage(engine, t)
     const email = address('one@example.com')
-    const outcomes = await race(opened, store => store.users.insert(aUser({ email })))
+    const outcomes = await race(testStorage, store => store.users.insert(aUser({ email })))
     assert.equal(winners(outcomes).length, 1)
   })
 
   test('a status changes only from the given statuses, once for twenty concurrent callers', async t => {
-    const opened = await openTestStorage(engine, t)
-    const { id } = await insertUser(opened.storage.store)
-    const outcomes = await race(opened, store => administrative(store).suspend(id, NOW))
+    const testStorage = await openTestStorage(engine, t)
+    const { id } = await insertUser(testStorage.storage.store)
+    const outcomes = await race(testStorage, store => administrative(store).suspend(id, NOW))
     assert.equal(winners(outcomes).length, 1)
-    assert.equal(await administrative(opened.storage.store).suspend(id, NOW), null)
+    assert.equal(await administrative(testStorage.storage.store).suspend(id, NOW), null)
   })
 
   test('erasing removes name and address, frees the address, and happens once', async t => {
-    const opened = await openTestStorage(engine, t)
-    const { id, email } = await insertUser(opened.storage.store, { name: 'Ada', locale: 'de' })
-    const erased = winners(await race(opened, store => store.users.erase(id, NOW)))
+    const testStorage = await openTestStorage(engine, t)
+    const { id, email } = await insertUser(testStorage.storage.store, { name: 'Ada', locale: 'de' })
+    const erased = winners(await race(testStorage, store => store.users.erase(id, NOW)))
     assert.equal(erased.length, 1)
-    const { status, name, email: kept, locale } = erased[0]!
-    assert.deepEqual([status, name, kept, locale], ['deleted', null, null, null])
-    assert.equal(await opened.storage.store.users.findByEmail(email!), null)
-    assert.equal(await opened.storage.store.users.rename(id, 'Eve', NOW), null)
-    assert.equal(await opened.storage.store.users.insert(aUser({ email })), true)
+    const { status, name, email: erasedEmail, locale } = erased[0]!
+    assert.deepEqual([status, name, erasedEmail, locale], ['deleted', null, null, null])
+    assert.equal(await testStorage.storage.store.users.findByEmail(email!), null)
+    assert.equal(await testStorage.storage.store.users.rename(id, 'Eve', NOW), null)
+    assert.equal(await testStorage.storage.store.users.insert(aUser({ email })), true)
   })
 
   test('a language is kept as it was set, and also read with a session', async t => {
@@ -69,14 +69,14 @@ forEachEngine(engine => {
   })
 
   test('a count taken under the owner’s row lock never exceeds its limit', async t => {
-    const opened = await openTestStorage(engine, t)
-    const { id } = await insertUser(opened.storage.store)
-    await race(opened, async store => {
+    const testStorage = await openTestStorage(engine, t)
+    const { id } = await insertUser(testStorage.storage.store)
+    await race(testStorage, async store => {
       await store.users.lock(id)
       if ((await store.apiKeys.countActive(id, NOW, 100)) >= 5) return
       await store.apiKeys.insert(aKey(id))
     })
-    assert.equal(await opened.storage.store.apiKeys.countActive(id, NOW, 100), 5)
+    assert.equal(await testStorage.storage.store.apiKeys.countActive(id, NOW, 100), 5)
   })
 
   test('paging lists every user once, newest first, also within one millisecond', async t => {
@@ -89,7 +89,7 @@ forEachEngine(engine => {
   })
 })
 
-/** The rows of these operations, of which the store's types allow only audited transactions. */
+/** The administrative operations, which the store's types offer in audited transactions only. */
 function administrative({ users }: Store): AdministrativeUserChanges {
   return users as unknown as AdministrativeUserChanges
 }
