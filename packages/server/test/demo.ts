@@ -1,7 +1,7 @@
 /**
- * The main job, as a new user meets it: `npm run demo [-- --smtp] [-- --postgres] [-- --url URL]`.
+ * The main flow, as a new user meets it: `npm run demo [-- --smtp] [-- --postgres] [-- --url URL]`.
  *
- * Starts the service with its default settings in an empty folder (or takes the one at --url, which must be
+ * Starts the service with its default settings in an empty folder (or uses the one at --url, which must be
  * local and have the inbox), and ends with status 1 at the first step that fails.
  */
 import { randomBytes } from 'node:crypto'
@@ -109,17 +109,17 @@ async function start(mailUrl: string | undefined): Promise<string> {
 async function step<Result>(
   name: string,
   work: () => Promise<Result>,
-  say?: (result: Result) => string,
+  describe?: (result: Result) => string,
 ): Promise<Result> {
-  const started = performance.now()
+  const startedAt = performance.now()
   const result = await work().catch(error => {
     throw new Error(`${name}: ${error.message}`)
   })
-  const took = (performance.now() - started).toFixed(1).padStart(7)
-  console.log(`✓ ${took} ms  ${name}${say ? `: ${say(result)}` : ''}`)
+  const durationMs = (performance.now() - startedAt).toFixed(1).padStart(7)
+  console.log(`✓ ${durationMs} ms  ${name}${describe ? `: ${describe(result)}` : ''}`)
   return result
 }
 
-function expect(truth: boolean, promise: string): void {
-  if (!truth) throw new Error(`not so: ${promise}`)
+function expect(condition: boolean, promise: string): void {
+  if (!condition) throw new Error(`expected, but not true: ${promise}`)
 }

@@ -10,10 +10,10 @@ import { temporaryFolder } from '../support/serve.ts'
 import { createFacts, type Lost, lostFacts } from './facts.ts'
 import { startLoad } from './load.ts'
 import { type PatroniCluster, startCluster } from './patroni.ts'
-import { newAppSecret, observing, serving } from './synchronous.ts'
+import { createObserver, newAppSecret, untilServing } from './synchronous.ts'
 
 const PEOPLE = 4
-/** Load while the standby follows, and while it does not. */
+/** How long the load runs while the standby follows, and while it is cut off. */
 const FOLLOWED_MS = 5000
 const CUT_OFF_MS = 4000
 
@@ -67,26 +67,27 @@ async function loseAndReplay(
   cluster.replicate(false)
   await wait(CUT_OFF_MS)
   const killedAt = performance.now()
-  const killed = await cluster.killPrimary()
-  await cluster.untilTakenOver(killed)
-  await serving(world.history, killedAt)
+  const killedMachine = await cluster.killPrimary()
+  await cluster.untilTakenOver(killedMachine)
+  await untilServing(world.history, killedAt)
   await load.stop()
-  const lost = await lostFacts(facts, observing(load.people))
-  console.log(`  lost by the failover: ${described(lost)}`)
+  const lost = await lostFacts(facts, createObserver(load.people))
+  console.log(`  lost by the failover: ${textOfLost(lost)}`)
   if (lost.revocations.length === 0 || lost.balances.length === 0)
     violations.push('the failover lost nothing, so the replay was not tested')
 
   for (const node of [0, 1]) cpSync(join(folder, `node${node}`), join(folder, 'all'), { recursive: true })
   const { counts } = await replay(settings, '--dry-run')
-  const done = await replay(settings)
-  console.log(`  replayed: ${replayed(done)}`)
-  if (replayed({ counts }) !== replayed(done)) violations.push('the dry run announced another replay')
-  const left = await lostFacts(facts, observing(load.people))
-  console.log(`  lost after the replay: ${described(left)}`)
-  violations.push(...left.revocations.map(id => `key ${id} works again after the replay`))
-  violations.push(...left.balances.map(id => `the balance of ${id} is wrong after the replay`))
+  const report = await replay(settings)
+  console.log(`  replayed: ${textOfReplayed(report)}`)
+  if (textOfReplayed({ counts }) !== textOfReplayed(report))
+    violations.push('the dry run announced another replay')
+  const lostAfterReplay = await lostFacts(facts, createObserver(load.people))
+  console.log(`  lost after the replay: ${textOfLost(lostAfterReplay)}`)
+  violations.push(...lostAfterReplay.revocations.map(id => `key ${id} works again after the replay`))
+  violations.push(...lostAfterReplay.balances.map(id => `the balance of ${id} is wrong after the replay`))
 
-  cluster.start(killed)
+  cluster.start(killedMachine)
   cluster.replicate(true)
   await cluster.untilReplicated()
   violations.push(...(await expectWarning('after', settings)))
@@ -94,7 +95,7 @@ async function loseAndReplay(
   return [...violations, ...world.history.violations]
 }
 
-function described({ keys, revocations, balances }: Lost): string {
+function textOfLost({ keys, revocations, balances }: Lost): string {
   return `${keys.length} created keys, ${revocations.length} revocations, charges of ${balances.length} accounts`
 }
 
@@ -104,22 +105,22 @@ async function replay(settings: Record<string, string>, ...words: string[]) {
   return JSON.parse(out) as Pick<ReplayReport, 'counts'>
 }
 
-function replayed({ counts }: Pick<ReplayReport, 'counts'>): string {
-  const some = Object.entries(counts).filter(([, count]) => count.replayed > 0)
-  return some.map(([kind, count]) => `${kind.replaceAll('_', ' ')} ${count.replayed}`).join(', ')
+function textOfReplayed({ counts }: Pick<ReplayReport, 'counts'>): string {
+  const replayedKinds = Object.entries(counts).filter(([, count]) => count.replayed > 0)
+  return replayedKinds.map(([kind, count]) => `${kind.replaceAll('_', ' ')} ${count.replayed}`).join(', ')
 }
 
 /** `keyway doctor` must warn of the asynchronous standby, and find audit and signing keys in order. */
 async function expectWarning(when: string, settings: Record<string, string>): Promise<string[]> {
   const { out } = await keyway(settings, 'doctor', '--json')
   const { findings } = JSON.parse(out) as { findings: Finding[] }
-  const ofCheck = (name: string) => findings.find(({ check }) => check === name)!
-  console.log(`  doctor ${when}: ${ofCheck('standbys').detail}`)
-  const broken = ['database', 'signing keys', 'audit'].map(ofCheck).filter(({ ok }) => !ok)
+  const findingOf = (name: string) => findings.find(({ check }) => check === name)!
+  console.log(`  doctor ${when}: ${findingOf('standbys').detail}`)
+  const failed = ['database', 'signing keys', 'audit'].map(findingOf).filter(({ ok }) => !ok)
   return [
-    ...(ofCheck('standbys').ok
+    ...(findingOf('standbys').ok
       ? [`doctor did not warn of the asynchronous standby ${when} the failover`]
       : []),
-    ...broken.map(({ check, detail }) => `doctor ${when} the failover: ${check}: ${detail}`),
+    ...failed.map(({ check, detail }) => `doctor ${when} the failover: ${check}: ${detail}`),
   ]
 }

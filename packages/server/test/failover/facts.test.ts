@@ -4,12 +4,12 @@ import { createFacts, type KeyFact, longestGap, lostFacts, type Observed } from 
 
 describe('the checker of acknowledged facts', () => {
   test('finds nothing where the service shows every fact', async () => {
-    assert.deepEqual(await lost({}), { keys: [], revocations: [], balances: [] })
+    assert.deepEqual(await lostIf({}), { keys: [], revocations: [], balances: [] })
   })
 
   test('accepts both outcomes of a revocation that was never answered', async () => {
-    assert.deepEqual((await lost({ ending: null })).revocations, [])
-    assert.deepEqual((await lost({ ending: 'api_key_revoked' })).keys, [])
+    assert.deepEqual((await lostIf({ ending: null })).revocations, [])
+    assert.deepEqual((await lostIf({ ending: 'api_key_revoked' })).keys, [])
   })
 
   for (const [what, codes, kind, id] of [
@@ -19,11 +19,11 @@ describe('the checker of acknowledged facts', () => {
     ['a revoked key that works again', { revoked: null }, 'revocations', 'revoked'],
     ['a revoked key that is unknown', { revoked: 'invalid_api_key' }, 'keys', 'revoked'],
   ] as const)
-    test(`finds ${what}`, async () => assert.deepEqual((await lost(codes))[kind], [id]))
+    test(`finds ${what}`, async () => assert.deepEqual((await lostIf(codes))[kind], [id]))
 
   test('finds a lost charge, and one that was made twice', async () => {
-    assert.deepEqual((await lost({}, 2_000_000)).balances, ['ada'])
-    assert.deepEqual((await lost({}, 1_999_400)).balances, ['ada'])
+    assert.deepEqual((await lostIf({}, 2_000_000)).balances, ['ada'])
+    assert.deepEqual((await lostIf({}, 1_999_400)).balances, ['ada'])
   })
 
   test('measures the longest time without a success, also at the edges', () => {
@@ -34,15 +34,15 @@ describe('the checker of acknowledged facts', () => {
   })
 })
 
-/** What is lost if the service answers the exchanges with these codes, and has this balance. */
-function lost(codes: Partial<Record<KeyFact['state'], string | null>>, balance = 1_999_700) {
+/** What the checker reports as lost if the service answers the exchanges with these codes, and has this balance. */
+function lostIf(codes: Partial<Record<KeyFact['state'], string | null>>, balance = 1_999_700) {
   const facts = createFacts()
   for (const state of ['active', 'ending', 'revoked'] as const)
     facts.keys.set(state, { id: state, key: `svc_${state}`, state })
   facts.charged.set('ada', 300)
-  const usual = { active: null, ending: null, revoked: 'api_key_revoked' }
+  const codesWithoutLoss = { active: null, ending: null, revoked: 'api_key_revoked' }
   const observed: Observed = {
-    exchange: async ({ state }) => ({ ...usual, ...codes })[state],
+    exchange: async ({ state }) => ({ ...codesWithoutLoss, ...codes })[state],
     balance: async () => balance,
   }
   return lostFacts(facts, observed)

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { Agent } from '@keyway/sdk'
 import type { Operation } from '../faults/history.ts'
 import { createRandom } from '../faults/random.ts'
-import { type Life, operate, type Session, signIn } from '../faults/simulated-users.ts'
+import { operate, type Session, type SimulatedUser, signIn } from '../faults/simulated-users.ts'
 import type { World } from '../faults/world.ts'
 import type { Answered } from '../support/nodes.ts'
 import type { Facts, KeyFact } from './facts.ts'
@@ -13,7 +13,7 @@ const RETRY_MS = 100
 const MAX_CHARGE = 100
 
 /** A person with a session, keys, charges, and an agent on each node. */
-export interface Person extends Life {
+export interface Person extends SimulatedUser {
   session: Session
   agents: Agent[]
 }
@@ -28,40 +28,46 @@ export interface Load {
   stop(): Promise<void>
 }
 
-/** People who make, use and revoke keys and are charged, until stopped, and what was acknowledged to them. */
+/** Starts people who create, use and revoke keys and are charged; `facts` records what was acknowledged to them. */
 export async function startLoad(
   world: World,
   facts: Facts,
   { people: count, appSecret, seed }: { people: number; appSecret: string; seed: number },
 ): Promise<Load> {
   let isOver = false
-  const lost = new Set<Agent>()
-  const app = { authorization: `Basic ${btoa(`console:${appSecret}`)}` }
+  const disconnected = new Set<Agent>()
+  const appCredentials = { authorization: `Basic ${btoa(`console:${appSecret}`)}` }
   const people: Person[] = []
-  for (let n = 0; n < count; n++) people.push(await arrive(n))
+  for (let n = 0; n < count; n++) people.push(await openPerson(n))
   while (!areConnected()) await wait(50)
-  const acting = people.map(act)
+  const activities = people.map(act)
   return {
     people,
     areConnected,
     lostSinceLast() {
-      const since = lost.size
-      lost.clear()
-      return since
+      const count = disconnected.size
+      disconnected.clear()
+      return count
     },
     async stop() {
       isOver = true
-      await Promise.all(acting)
+      await Promise.all(activities)
     },
   }
 
-  async function arrive(n: number): Promise<Person> {
+  async function openPerson(n: number): Promise<Person> {
     const { target, history } = world
     const random = createRandom(seed * 77 + n)
-    const life: Life = { target, history, random, email: `failover${n}@example.com`, isOver: () => isOver }
-    const session = await signIn(life)
+    const user: SimulatedUser = {
+      target,
+      history,
+      random,
+      email: `failover${n}@example.com`,
+      isOver: () => isOver,
+    }
+    const session = await signIn(user)
     if (!session) throw new Error('nobody could sign in before the first failover')
-    const person: Person = { ...life, session, agents: [] }
+    const person: Person = { ...user, session, agents: [] }
     facts.charged.set(session.userId, 0)
     const key = await createKey(person)
     for (const url of world.origins) person.agents.push(connect(url, key!))
@@ -70,7 +76,7 @@ export async function startLoad(
 
   function connect(url: string, { id, key: apiKey }: KeyFact): Agent {
     const agent = new Agent({ url, apiKey })
-    agent.on('disconnected', () => lost.add(agent))
+    agent.on('disconnected', () => disconnected.add(agent))
     agent.on('stopped', ({ error }) => {
       if (error) world.history.violations.push(`the agent of key ${id} stopped: ${error.message}`)
     })
@@ -82,15 +88,15 @@ export async function startLoad(
   }
 
   async function act(person: Person): Promise<void> {
-    // The first key is that of the agents, and stays.
-    const own: KeyFact[] = []
+    // Without the first key of the person, which its agents use.
+    const revocableKeys: KeyFact[] = []
     while (!isOver) {
       await wait(PAUSE_MS)
       const choice = person.random.below(10)
-      const key = own.length > 0 ? person.random.pick(own) : null
+      const key = revocableKeys.length > 0 ? person.random.pick(revocableKeys) : null
       if (choice < 3 || !key) {
-        const made = await createKey(person)
-        if (made) own.push(made)
+        const created = await createKey(person)
+        if (created) revocableKeys.push(created)
       } else if (choice < 5) await charge(person)
       else if (choice < 7 && key.state === 'active') await revoke(person, key)
       else await exchange(person, key)
@@ -99,9 +105,9 @@ export async function startLoad(
 
   async function createKey(person: Person): Promise<KeyFact | null> {
     const { userId, accessToken: token } = person.session
-    const made = await operate(person, 'create', userId, 'POST', '/v1/api-keys', { token, body: {} })
-    if (made?.status !== 201) return null
-    const key: KeyFact = { id: made.body.id, key: made.body.key, state: 'active' }
+    const answer = await operate(person, 'create', userId, 'POST', '/v1/api-keys', { token, body: {} })
+    if (answer?.status !== 201) return null
+    const key: KeyFact = { id: answer.body.id, key: answer.body.key, state: 'active' }
     facts.keys.set(key.id, key)
     world.history.secrets.add(key.key)
     return key
@@ -116,11 +122,14 @@ export async function startLoad(
     if (answer && answer.status < 300) key.state = 'revoked'
   }
 
-  /** One Idempotency-Key for all attempts: however often it is sent, it is charged once. */
+  /** Charges with one Idempotency-Key for all attempts: however often the charge is sent, it is made once. */
   async function charge(person: Person): Promise<void> {
     const { userId } = person.session
     const micros = 1 + person.random.below(MAX_CHARGE)
-    const headers = { ...app, 'Idempotency-Key': `charge-${person.random.below(2 ** 31)}-${facts.keys.size}` }
+    const headers = {
+      ...appCredentials,
+      'Idempotency-Key': `charge-${person.random.below(2 ** 31)}-${facts.keys.size}`,
+    }
     const body = { user_id: userId, amount: (micros / 1e6).toFixed(6), description: 'failover' }
     const answer = await untilAnswered(() =>
       operate(person, 'charge', userId, 'POST', '/v1/charges', { body, headers }),
@@ -130,17 +139,17 @@ export async function startLoad(
   }
 }
 
-export async function exchange(person: Life, { id, key }: KeyFact): Promise<Answered | null> {
+export async function exchange(person: SimulatedUser, { id, key }: KeyFact): Promise<Answered | null> {
   const body = { api_key: key }
   const answer = await operate(person, 'exchange', id, 'POST', '/auth/agent-token', { body })
   if (answer?.status === 200) person.history.secrets.add(answer.body.token)
   return answer
 }
 
-/** Repeats a request until it is answered, also after the end of the load; null after a minute without. */
-export async function untilAnswered(ask: () => Promise<Answered | null>): Promise<Answered | null> {
+/** Repeats a request until it is answered, also after the end of the load; null after a minute without an answer. */
+export async function untilAnswered(sendRequest: () => Promise<Answered | null>): Promise<Answered | null> {
   for (const startedAt = performance.now(); performance.now() - startedAt < 60_000; ) {
-    const answer = await ask()
+    const answer = await sendRequest()
     if (answer) return answer
     await wait(RETRY_MS)
   }

@@ -3,7 +3,7 @@ import { chownSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync
 import { join } from 'node:path'
 import { findPostgresBinaries, unprivilegedIdentity } from '../support/postgres.ts'
 
-/** The files that docs/operations.md, "High availability", tells to install; the cluster of this test runs them. */
+/** The files that docs/operations.md, "High availability", installs; the cluster of this test runs them. */
 const FILES = join(import.meta.dirname, '..', '..', '..', '..', 'deploy', 'high-availability')
 
 const PROGRAMS = {
@@ -18,7 +18,7 @@ export function missingPackages(): string[] {
   return [...missing.map(([name]) => name), ...(findPostgresBinaries() ? [] : ['postgresql'])]
 }
 
-/** One of the guide's machines, with a loopback address of its own. */
+/** One of the machines of docs/operations.md, with a loopback address of its own. */
 export interface Machine {
   name: string
   address: string
@@ -42,7 +42,7 @@ export function createMachine(options: MachineOptions): Machine {
   const { folder, name, address, network, synchronous, replicationPort } = options
   const home = join(folder, name)
   mkdirSync(home)
-  give(home)
+  giveToPostgres(home)
   const log = openSync(join(home, 'log'), 'a')
   const running: ChildProcess[] = []
   return {
@@ -59,17 +59,17 @@ export function createMachine(options: MachineOptions): Machine {
   }
 
   function etcdSettings(): Record<string, string> {
-    const text = ofThisMachine(read('etcd.env'))
+    const configuration = ofThisMachine(readDeployFile('etcd.env'))
       .replace('ETCD_NAME=db1', `ETCD_NAME=${name}`)
       .replace('/var/lib/etcd/keyway', join(home, 'etcd'))
-    const lines = text.split('\n').filter(line => line.startsWith('ETCD_'))
+    const lines = configuration.split('\n').filter(line => line.startsWith('ETCD_'))
     return Object.fromEntries(lines.map(line => line.split(/=(.*)/s).slice(0, 2)))
   }
 
-  /** Without TLS, which needs certificates, and with the folders of this run. */
+  /** Writes Patroni's configuration with the folders of this run, and without TLS, which needs certificates. */
   function patroniFile(): string {
     const file = join(home, 'patroni.yml')
-    const text = ofThisMachine(read('patroni.yml'))
+    const configuration = ofThisMachine(readDeployFile('patroni.yml'))
       .replace('name: db1', `name: ${name}`)
       .replace(`connect_address: ${address}:5432`, `connect_address: 127.0.0.1:${replicationPort}`)
       .replace('/var/lib/postgresql/15/keyway', join(home, 'data'))
@@ -80,7 +80,7 @@ export function createMachine(options: MachineOptions): Machine {
       .replaceAll('hostssl', 'host')
       .replaceAll('10.0.0.0/24', '127.0.0.0/8')
       .replace('synchronous_mode: true', `synchronous_mode: ${synchronous}`)
-    writeFileSync(file, text)
+    writeFileSync(file, configuration)
     return file
   }
 
@@ -97,12 +97,15 @@ export function createMachine(options: MachineOptions): Machine {
 /** HAProxy as on a machine with a Keyway node, listening on the given port. */
 export function startHaproxy(folder: string, network: string, port: number): ChildProcess {
   const file = join(folder, 'haproxy.cfg')
-  writeFileSync(file, onNetwork(read('haproxy.cfg'), network).replace('127.0.0.1:5432', `127.0.0.1:${port}`))
+  writeFileSync(
+    file,
+    onNetwork(readDeployFile('haproxy.cfg'), network).replace('127.0.0.1:5432', `127.0.0.1:${port}`),
+  )
   return run(PROGRAMS.haproxy, ['-db', '-f', file], {}, openSync(join(folder, 'haproxy.log'), 'a'))
 }
 
 /** Gives a file to the user that runs PostgreSQL. */
-export function give(path: string): void {
+export function giveToPostgres(path: string): void {
   const { uid, gid } = unprivilegedIdentity()
   if (uid !== undefined) chownSync(path, uid, gid!)
 }
@@ -116,8 +119,8 @@ function killPostgres(data: string): void {
   const file = join(data, 'postmaster.pid')
   if (!existsSync(file)) return
   const pid = Number(readFileSync(file, 'utf8').split('\n')[0])
-  const found = spawnSync('ps', ['-o', 'pid=', '--ppid', String(pid)], { encoding: 'utf8' })
-  const children = found.stdout.split('\n').filter(Boolean).map(Number)
+  const listing = spawnSync('ps', ['-o', 'pid=', '--ppid', String(pid)], { encoding: 'utf8' })
+  const children = listing.stdout.split('\n').filter(Boolean).map(Number)
   for (const each of [pid, ...children]) {
     try {
       process.kill(each, 'SIGKILL')
@@ -137,6 +140,6 @@ function run(program: string, words: string[], settings: Record<string, string>,
   })
 }
 
-function read(file: string): string {
+function readDeployFile(file: string): string {
   return readFileSync(join(FILES, file), 'utf8')
 }

@@ -5,7 +5,7 @@ import { until } from '../support/patience.ts'
 import { withClient } from '../support/postgres.ts'
 import { startProxy } from '../support/proxy.ts'
 import { quickFolder } from '../support/quick-folder.ts'
-import { createMachine, give, startHaproxy } from './machine.ts'
+import { createMachine, giveToPostgres, startHaproxy } from './machine.ts'
 
 const START_MS = 90_000
 const LEADERLESS_MS = 90_000
@@ -29,7 +29,7 @@ export interface PatroniCluster extends AsyncDisposable {
 }
 
 /** A member of the cluster, as Patroni lists it. */
-interface Listed {
+interface Member {
   name: string
   role: string
   state: string
@@ -40,7 +40,7 @@ interface Listed {
 /** Starts the cluster, and creates the service's role and database as the guide does. */
 export async function startCluster({ synchronous }: { synchronous: boolean }): Promise<PatroniCluster> {
   const folder = mkdtempSync(join(quickFolder(), 'keyway-failover-'))
-  give(folder)
+  giveToPostgres(folder)
   const network = `127.${100 + randomByte()}.${randomByte()}`
   const addresses = [1, 2, 3].map(n => `${network}.${n}`)
   /** Between the members, so that replication can be cut off. */
@@ -80,8 +80,8 @@ export async function startCluster({ synchronous }: { synchronous: boolean }): P
     killStandby: () => killMember(each => each.role !== 'leader'),
     start: name => machines.find(each => each.name === name)!.start(),
     async untilTakenOver(former) {
-      const isOver = async () => ((await primary())?.name ?? former) !== former
-      await until('the standby takes over', isOver, LEADERLESS_MS)
+      const isTakenOver = async () => ((await runningPrimary())?.name ?? former) !== former
+      await until('the standby takes over', isTakenOver, LEADERLESS_MS)
     },
     async untilReplicated() {
       await until('the standby follows', isReplicated, START_MS)
@@ -92,43 +92,45 @@ export async function startCluster({ synchronous }: { synchronous: boolean }): P
     [Symbol.asyncDispose]: dispose,
   }
 
-  async function killMember(isIt: (member: Listed) => boolean): Promise<string> {
-    const { name } = (await listed()).find(isIt)!
+  async function killMember(matches: (member: Member) => boolean): Promise<string> {
+    const { name } = (await listMembers()).find(matches)!
     machines.find(each => each.name === name)!.kill()
     return name
   }
 
-  async function primary(): Promise<Listed | undefined> {
-    return (await listed()).find(({ role, state }) => role === 'leader' && state === 'running')
+  async function runningPrimary(): Promise<Member | undefined> {
+    return (await listMembers()).find(({ role, state }) => role === 'leader' && state === 'running')
   }
 
   async function isReplicated(): Promise<boolean> {
-    const leader = await primary()
-    const standby = (await listed()).find(({ role }) => role === (synchronous ? 'sync_standby' : 'replica'))
+    const leader = await runningPrimary()
+    const standby = (await listMembers()).find(
+      ({ role }) => role === (synchronous ? 'sync_standby' : 'replica'),
+    )
     if (!leader || !standby) return false
     const isStreaming = ['running', 'streaming'].includes(standby.state) && standby.lag === 0
     return isStreaming && standby.timeline === leader.timeline
   }
 
-  /** What the first member says that answers. */
-  async function listed(): Promise<Listed[]> {
+  /** The members, as listed by the first machine that answers. */
+  async function listMembers(): Promise<Member[]> {
     for (const address of addresses.slice(0, 2)) {
       const signal = AbortSignal.timeout(2000)
       const answer = await fetch(`http://${address}:8008/cluster`, { signal }).catch(() => null)
-      if (answer) return ((await answer.json()) as { members: Listed[] }).members
+      if (answer) return ((await answer.json()) as { members: Member[] }).members
     }
     return []
   }
 }
 
-/** The statements of docs/operations.md, "For production, by one script", once HAProxy has found the primary. */
+/** Runs the statements of docs/operations.md, "For production, by one script", once HAProxy has found the primary. */
 async function createDatabase(url: string): Promise<void> {
-  const isThere = () =>
+  const isReachable = () =>
     withClient(url, client => client.query('select 1')).then(
       () => true,
       () => false,
     )
-  await until('HAProxy finds the primary', isThere, START_MS)
+  await until('HAProxy finds the primary', isReachable, START_MS)
   await withClient(url, async client => {
     await client.query(`create role keyway login password 'secret'`)
     await client.query('create database keyway owner keyway')

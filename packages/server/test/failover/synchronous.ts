@@ -10,10 +10,10 @@ import { exchange, type Load, startLoad, successes, untilAnswered } from './load
 import { type PatroniCluster, startCluster } from './patroni.ts'
 
 const PEOPLE = 4
-/** Load before each kill. */
+/** How long the load runs before each kill. */
 const QUIET_MS = 3000
 const RECOVERY_MS = 90_000
-/** After the longest back-off of an agent. */
+/** Longer than the longest back-off of an agent. */
 const RETURN_MS = 60_000
 
 /** Kills the primary `kills` times under load, each time after both members are in step again. */
@@ -22,7 +22,7 @@ export async function synchronousFailovers(seed: number, kills: number): Promise
   const { violations, operations } = await withWorld(
     seed,
     { engine: 'postgres', databaseUrl: cluster.url, people: 2 },
-    world => world.live(() => failOver(world, cluster, seed, kills)),
+    world => world.underLoad(() => failOver(world, cluster, seed, kills)),
   )
   console.log(`${operations} operations`)
   return violations
@@ -39,15 +39,15 @@ async function failOver(world: World, cluster: PatroniCluster, seed: number, kil
     load.lostSinceLast()
     probe.sinceLast()
     const killedAt = performance.now()
-    const killed = await cluster.killPrimary()
+    const killedMachine = await cluster.killPrimary()
     world.faults++
-    await cluster.untilTakenOver(killed)
-    await serving(world.history, killedAt)
+    await cluster.untilTakenOver(killedMachine)
+    await untilServing(world.history, killedAt)
     await until('every agent is connected', () => load.areConnected(), RETURN_MS)
     const connectedAt = performance.now()
-    cluster.start(killed)
+    cluster.start(killedMachine)
     await cluster.untilReplicated()
-    report(n, killed, { world, load, killedAt, connectedAt, revoked: probe.sinceLast() })
+    report(n, killedMachine, { world, load, killedAt, connectedAt, revoked: probe.sinceLast() })
   }
   await loseStandby(world, cluster)
   await probe.stop()
@@ -56,19 +56,19 @@ async function failOver(world: World, cluster: PatroniCluster, seed: number, kil
   for (const { agents } of load.people) for (const agent of agents) agent.close()
 }
 
-/** The primary goes on alone, as soon as Patroni has seen that its standby is gone. */
+/** Kills the standby, and waits until the primary accepts writes alone, which it does once Patroni has noticed. */
 async function loseStandby({ history }: World, cluster: PatroniCluster): Promise<void> {
   await wait(QUIET_MS)
   const killedAt = performance.now()
-  const killed = await cluster.killStandby()
-  await serving(history, killedAt)
+  const killedMachine = await cluster.killStandby()
+  await untilServing(history, killedAt)
   await wait(QUIET_MS)
   const gap = longestGap(successes(history.operations).writes, killedAt, performance.now())
-  console.log(`  standby killed (${killed}): writes ${(gap / 1000).toFixed(1)}`)
+  console.log(`  standby killed (${killedMachine}): writes ${(gap / 1000).toFixed(1)}`)
 }
 
 /** Resolves once a write that began after the kill was acknowledged. */
-export async function serving({ operations }: History, killedAt: number): Promise<void> {
+export async function untilServing({ operations }: History, killedAt: number): Promise<void> {
   await until(
     'a write is acknowledged',
     () => operations.findLast(each => each.outcome === 'ok' && each.op === 'create' && each.start > killedAt),
@@ -94,17 +94,17 @@ function report(n: number, killed: string, { world, load, killedAt, connectedAt,
 }
 
 async function check(facts: Facts, { people }: Load): Promise<string[]> {
-  const lost = await lostFacts(facts, observing(people))
-  const revoked = [...facts.keys.values()].filter(({ state }) => state === 'revoked').length
+  const lost = await lostFacts(facts, createObserver(people))
+  const revokedKeys = [...facts.keys.values()].filter(({ state }) => state === 'revoked').length
   const charged = [...facts.charged.values()].reduce((sum, each) => sum + each, 0)
   console.log(`  acknowledged: ${facts.keys.size} keys (lost ${lost.keys.length}),
-    ${revoked} revocations (undone ${lost.revocations.length}),
+    ${revokedKeys} revocations (undone ${lost.revocations.length}),
     charges of $${charged / 1e6} on ${facts.charged.size} accounts (wrong balances ${lost.balances.length})`)
   return violationsOf(lost)
 }
 
-/** Asks the service, each time a node at random. */
-export function observing(people: Load['people']): Observed {
+/** Observes by asking the service, and repeats what is not answered. */
+export function createObserver(people: Load['people']): Observed {
   return {
     async exchange(key) {
       const answer = await untilAnswered(() => exchange(people[0]!, key))

@@ -15,8 +15,7 @@ const BREACHES: Record<string, string> = {
     having b.balance <> coalesce(sum(l.amount), 0)`,
   'I-8: two entries of one cause': 'select cause from ledger_entries group by cause having count(*) > 1',
   'a session without a user': 'select id from sessions where user_id not in (select id from users)',
-  'a used link beside a live one of the same use':
-    'select token_hash from magic_links group by token_hash having count(*) > 1',
+  'two links with one token': 'select token_hash from magic_links group by token_hash having count(*) > 1',
 }
 
 export async function checkAccounts(storage: Awaited<ReturnType<typeof createStorage>>): Promise<string[]> {

@@ -8,12 +8,12 @@ export interface Balancer {
 }
 
 /** How long a node is excluded after a failed connection, like nginx's `fail_timeout`. */
-const LEFT_OUT_MS = 500
+const EXCLUDED_MS = 500
 
 interface Node {
   hostname: string
   port: string
-  leftOutUntil: number
+  excludedUntil: number
 }
 
 /** A round-robin HTTP balancer without retries: a node that refuses the connection causes a 502. */
@@ -21,7 +21,7 @@ export async function startBalancer(origins: readonly string[]): Promise<Balance
   const agent = new Agent({ keepAlive: true })
   const nodes: Node[] = origins.map(origin => {
     const { hostname, port } = new URL(origin)
-    return { hostname, port, leftOutUntil: 0 }
+    return { hostname, port, excludedUntil: 0 }
   })
   let turn = 0
   /** Both sides of each upgraded connection, which the server does not close. */
@@ -31,34 +31,34 @@ export async function startBalancer(origins: readonly string[]): Promise<Balance
     const node = next()
     const { hostname, port } = node
     const { method, url: path, headers } = incoming
-    const passed = request({ hostname, port, agent, method, path, headers }, answer => {
+    const forwarded = request({ hostname, port, agent, method, path, headers }, answer => {
       outgoing.writeHead(answer.statusCode!, answer.headers)
       answer.pipe(outgoing)
       answer.on('error', () => outgoing.destroy())
     })
-    passed.on('error', () => {
-      leaveOut(node)
+    forwarded.on('error', () => {
+      exclude(node)
       if (outgoing.headersSent) outgoing.destroy()
       else outgoing.writeHead(502).end()
     })
-    incoming.pipe(passed)
+    incoming.pipe(forwarded)
   })
   server.on('upgrade', (incoming, socket, head) => {
     const node = next()
-    const wire = connect(Number(node.port), node.hostname, () => {
+    const upstream = connect(Number(node.port), node.hostname, () => {
       const headers: string[] = []
       for (let n = 0; n < incoming.rawHeaders.length; n += 2)
         headers.push(`${incoming.rawHeaders[n]}: ${incoming.rawHeaders[n + 1]}`)
-      wire.write(`${incoming.method} ${incoming.url} HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n`)
-      wire.write(head)
-      wire.pipe(socket).pipe(wire)
+      upstream.write(`${incoming.method} ${incoming.url} HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n`)
+      upstream.write(head)
+      upstream.pipe(socket).pipe(upstream)
     })
-    wire.on('error', () => {
-      leaveOut(node)
+    upstream.on('error', () => {
+      exclude(node)
       socket.destroy()
     })
-    socket.on('error', () => wire.destroy())
-    for (const side of [wire, socket as Socket]) {
+    socket.on('error', () => upstream.destroy())
+    for (const side of [upstream, socket as Socket]) {
       upgraded.add(side)
       side.on('close', () => upgraded.delete(side))
     }
@@ -76,12 +76,12 @@ export async function startBalancer(origins: readonly string[]): Promise<Balance
   }
 
   function next(): Node {
-    const up = nodes.filter(node => node.leftOutUntil <= performance.now())
-    const choice = up.length > 0 ? up : nodes
+    const available = nodes.filter(node => node.excludedUntil <= performance.now())
+    const choice = available.length > 0 ? available : nodes
     return choice[turn++ % choice.length]!
   }
 
-  function leaveOut(node: Node): void {
-    node.leftOutUntil = performance.now() + LEFT_OUT_MS
+  function exclude(node: Node): void {
+    node.excludedUntil = performance.now() + EXCLUDED_MS
   }
 }

@@ -32,15 +32,16 @@ export async function diskFull(seed: number, scale: number): Promise<ScenarioRes
     return { faults: 0, operations: 0, violations: [], notes: ['skipped: no disk can be mounted here'] }
   try {
     return await withWorld(seed, { engine: 'sqlite', dataDir: disk.path }, world =>
-      world.live(async () => {
+      world.underLoad(async () => {
         const filler = join(disk.path, 'filler')
         for (let round = 0; round < Math.max(1, 3 * scale); round++) {
           await wait(1500)
           fill(filler)
           world.faults++
           await wait(3000)
-          const alive = await call(world.origins[0]!, 'GET', '/readyz')
-          if (alive.status !== 200) world.history.violations.push(`a full disk stops reads (${alive.status})`)
+          const answer = await call(world.origins[0]!, 'GET', '/readyz')
+          if (answer.status !== 200)
+            world.history.violations.push(`a full disk stops reads (${answer.status})`)
           rmSync(filler)
           await wait(1000)
         }
@@ -51,7 +52,7 @@ export async function diskFull(seed: number, scale: number): Promise<ScenarioRes
   }
 }
 
-/** Fills the disk of a file. */
+/** Writes to a file until its disk is full. */
 export function fill(file: string): void {
   const handle = openSync(file, 'w')
   let size = 1 << 20

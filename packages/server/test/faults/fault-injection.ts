@@ -4,7 +4,7 @@ import { patienceMs } from '../support/patience.ts'
 import { type ScenarioResult, type World, withWorld } from './world.ts'
 
 const SECOND = 1000
-/** When a fault is over, on an idle machine. */
+/** How long nodes may take to serve again after a fault, on an idle machine. */
 const SERVING_MS = 5 * SECOND
 
 /** Kills a node at a random moment and restarts it, repeatedly. */
@@ -20,8 +20,8 @@ export async function killLoop(world: World, rounds: number): Promise<void> {
   world.notes.push(`ready after a kill: at most ${Math.round(Math.max(...startups))} ms`)
 }
 
-/** Applies a fault for ten seconds, with fault-free time before and after it. */
-export async function during(
+/** Applies a fault twice, for two to four seconds each time at scale 1, with fault-free time before and after. */
+export async function applyFault(
   world: World,
   scale: number,
   begin: () => unknown,
@@ -33,10 +33,10 @@ export async function during(
     world.faults++
     await wait((2 + world.random.below(3)) * SECOND * Math.max(0.5, scale))
     await end()
-    const took = Math.max(...(await Promise.all(world.origins.map(ready))))
-    world.notes.push(`serving ${Math.round(took)} ms after it was over`)
-    if (took > patienceMs(SERVING_MS))
-      world.history.violations.push(`not serving in time after it was over (${took} ms)`)
+    const recoveryMs = Math.max(...(await Promise.all(world.origins.map(untilReady))))
+    world.notes.push(`serving ${Math.round(recoveryMs)} ms after the fault was over`)
+    if (recoveryMs > patienceMs(SERVING_MS))
+      world.history.violations.push(`not serving in time after the fault was over (${recoveryMs} ms)`)
     await wait(500)
   }
 }
@@ -44,20 +44,20 @@ export async function during(
 /** The primary is lost; every acknowledged write must be on the standby. */
 export function failOver(seed: number, scale: number): Promise<ScenarioResult> {
   return withWorld(seed, { engine: 'postgres' }, async world => {
-    const old = world.postgres!
-    const standby = await old.startStandby(true)
+    const primary = world.postgres!
+    const standby = await primary.startStandby(true)
     try {
-      return await world.live(async () => {
+      return await world.underLoad(async () => {
         await wait(4 * SECOND * Math.max(0.3, scale))
-        await old.crash()
+        await primary.crash()
         world.faults++
         await standby.promote()
         world.postgres = standby
         for (const proxy of [...world.databaseProxies, ...world.eventProxies]) proxy.forwardTo(standby.url)
-        const took = Math.max(...(await Promise.all(world.origins.map(ready))))
-        world.notes.push(`serving ${Math.round(took)} ms after the standby took over`)
-        if (took > patienceMs(SERVING_MS))
-          world.history.violations.push(`not serving in time after the failover (${took} ms)`)
+        const recoveryMs = Math.max(...(await Promise.all(world.origins.map(untilReady))))
+        world.notes.push(`serving ${Math.round(recoveryMs)} ms after the standby took over`)
+        if (recoveryMs > patienceMs(SERVING_MS))
+          world.history.violations.push(`not serving in time after the failover (${recoveryMs} ms)`)
         await wait(3 * SECOND * Math.max(0.3, scale))
       })
     } finally {
@@ -66,12 +66,13 @@ export function failOver(seed: number, scale: number): Promise<ScenarioResult> {
   })
 }
 
-async function ready(origin: string): Promise<number> {
-  const started = performance.now()
+/** Waits until a node is ready; returns the milliseconds that this took, infinity if it takes too long. */
+async function untilReady(origin: string): Promise<number> {
+  const startedAt = performance.now()
   const giveUpAfter = patienceMs(3 * SERVING_MS)
-  while (performance.now() - started < giveUpAfter) {
+  while (performance.now() - startedAt < giveUpAfter) {
     const answer = await call(origin, 'GET', '/readyz', {}, 2_000).catch(() => null)
-    if (answer?.status === 200) return performance.now() - started
+    if (answer?.status === 200) return performance.now() - startedAt
     await wait(25)
   }
   return Number.POSITIVE_INFINITY

@@ -54,21 +54,21 @@ function checkSingleUse(link: string, all: Operation[]): string[] {
   const wins = all.filter(each => each.outcome === 'ok')
   const found: string[] = []
   if (wins.length > 1) found.push(`I-1: link ${link} signed in ${wins.length} times`)
-  const tried = Math.min(...all.filter(each => each.outcome !== 'fail').map(each => each.start))
-  const early = all.filter(each => each.code === 'magic_link_used' && each.end < tried)
+  const firstTriedAt = Math.min(...all.filter(each => each.outcome !== 'fail').map(each => each.start))
+  const early = all.filter(each => each.code === 'magic_link_used' && each.end < firstTriedAt)
   if (early.length > 0) found.push(`I-1: link ${link} counted as used before anybody used it`)
   return found
 }
 
 /** I-2: a use that starts after a revocation was answered fails; none is refused as revoked before the revocation. */
 function checkRevocation(key: string, all: Operation[]): string[] {
-  const revoked = Math.min(
+  const revokedAt = Math.min(
     ...all.filter(each => each.op === 'revoke' && each.outcome === 'ok').map(each => each.end),
   )
-  const asked = Math.min(...all.filter(each => each.op === 'revoke').map(each => each.start))
+  const firstRequestedAt = Math.min(...all.filter(each => each.op === 'revoke').map(each => each.start))
   const exchanges = all.filter(each => each.op === 'exchange')
-  const late = exchanges.filter(each => each.outcome === 'ok' && each.start > revoked)
-  const early = exchanges.filter(each => each.code === 'api_key_revoked' && each.end < asked)
+  const late = exchanges.filter(each => each.outcome === 'ok' && each.start > revokedAt)
+  const early = exchanges.filter(each => each.code === 'api_key_revoked' && each.end < firstRequestedAt)
   return [
     ...late.map(() => `I-2: key ${key} was exchanged after the answer to its revocation`),
     ...early.map(() => `I-2: key ${key} was revoked before anybody revoked it`),
@@ -77,7 +77,7 @@ function checkRevocation(key: string, all: Operation[]): string[] {
 
 /** I-3: a correct client never gets `refresh_token_reused`, and no refresh succeeds after a logout was answered. */
 function checkSession(session: string, all: Operation[]): string[] {
-  const out = Math.min(
+  const loggedOutAt = Math.min(
     ...all.filter(each => each.op === 'logout' && each.outcome === 'ok').map(each => each.end),
   )
   const refreshes = all.filter(each => each.op === 'refresh')
@@ -86,7 +86,7 @@ function checkSession(session: string, all: Operation[]): string[] {
       .filter(each => each.code === 'refresh_token_reused')
       .map(() => `I-3: session ${session} of an honest client was ended for reuse`),
     ...refreshes
-      .filter(each => each.outcome === 'ok' && each.start > out)
+      .filter(each => each.outcome === 'ok' && each.start > loggedOutAt)
       .map(() => `I-3: session ${session} refreshed after its logout`),
   ]
 }

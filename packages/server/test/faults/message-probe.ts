@@ -9,7 +9,7 @@ export interface Person {
 
 const ROUNDS = 10
 /** How long nodes take to list each other, by heartbeats every two seconds. */
-const ACQUAINTANCE_MS = 10_000
+const MUTUAL_LISTING_MS = 10_000
 /** Time after the last answer within which delivered messages must arrive. */
 const ARRIVAL_MS = 500
 
@@ -24,37 +24,41 @@ export async function checkMessages(
   isMixed: boolean,
 ): Promise<{ count: number; violations: string[] }> {
   const { key } = (await createKey(origins[0]!, person.token)).body
-  const open = async (origin: string) => connectHub(origin, (await exchange(origin, key)).body.token)
-  const [a, b, far] = [await open(origins[0]!), await open(origins[0]!), await open(origins[1]!)]
-  const agents = [a, b, far]
-  const across = isMixed ? 0 : 1
+  const connectTo = async (origin: string) => connectHub(origin, (await exchange(origin, key)).body.token)
+  const [a, b, remote] = [
+    await connectTo(origins[0]!),
+    await connectTo(origins[0]!),
+    await connectTo(origins[1]!),
+  ]
+  const agents = [a, b, remote]
+  const deliveredAcross = isMixed ? 0 : 1
   try {
-    if (!isMixed) await untilAcquainted(a, far)
-    const sent = await Promise.all(
+    if (!isMixed) await untilNodesListEachOther(a, remote)
+    const sentMessages = await Promise.all(
       Array.from({ length: ROUNDS }, () => [
         send(a, b.id, 1),
-        send(a, far.id, across),
-        send(far, a.id, across),
-        send(a, 'all', 1 + across),
-        send(far, 'all', 2 * across),
+        send(a, remote.id, deliveredAcross),
+        send(remote, a.id, deliveredAcross),
+        send(a, 'all', 1 + deliveredAcross),
+        send(remote, 'all', 2 * deliveredAcross),
       ]).flat(),
     )
     await wait(ARRIVAL_MS)
-    const isSlow = !isMixed && sent.some(({ tookMs }) => tookMs >= RELAY_TIMEOUT_MS)
-    const violations = sent.flatMap(each => judge(each, agents, isSlow))
-    return { count: sent.length, violations: [...new Set(violations)] }
+    const isSlow = !isMixed && sentMessages.some(({ tookMs }) => tookMs >= RELAY_TIMEOUT_MS)
+    const violations = sentMessages.flatMap(each => violationsOf(each, agents, isSlow))
+    return { count: sentMessages.length, violations: [...new Set(violations)] }
   } finally {
     for (const { socket } of agents) socket.terminate()
   }
 }
 
-async function untilAcquainted(here: HubSocket, there: HubSocket): Promise<void> {
+async function untilNodesListEachOther(agentOfA: HubSocket, agentOfB: HubSocket): Promise<void> {
   const startedAt = performance.now()
   for (const [from, to] of [
-    [here, there],
-    [there, here],
+    [agentOfA, agentOfB],
+    [agentOfB, agentOfA],
   ] as const)
-    while ((await send(from, to.id, 1)).delivered === 0 && performance.now() - startedAt < ACQUAINTANCE_MS)
+    while ((await send(from, to.id, 1)).delivered === 0 && performance.now() - startedAt < MUTUAL_LISTING_MS)
       await wait(100)
 }
 
@@ -73,7 +77,11 @@ async function send(from: HubSocket, to: string, expected: number): Promise<Sent
   return { text: id, expected, delivered: answer.delivered, tookMs: performance.now() - sentAt }
 }
 
-function judge({ text, expected, delivered }: Sent, agents: readonly HubSocket[], isSlow: boolean): string[] {
+function violationsOf(
+  { text, expected, delivered }: Sent,
+  agents: readonly HubSocket[],
+  isSlow: boolean,
+): string[] {
   const arrived = agents.flatMap(({ frames }) => frames.filter(({ data }) => data === text)).length
   const found: string[] = []
   if (arrived !== expected) found.push(`a message reached ${arrived} agents instead of ${expected}`)

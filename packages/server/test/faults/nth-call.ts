@@ -13,7 +13,7 @@ interface StoreOperation {
   /** Prepares what the operation needs, without faults; returns the operation. */
   prepare(services: Services, n: number): Promise<() => Promise<unknown>>
   /** Error codes that a retry may get if the first attempt had taken effect and its answer was lost. */
-  lost?: string[]
+  retryCodes?: string[]
 }
 
 const OPERATIONS: StoreOperation[] = [
@@ -26,7 +26,7 @@ const OPERATIONS: StoreOperation[] = [
   },
   {
     name: 'verify, new account',
-    lost: ['magic_link_used'],
+    retryCodes: ['magic_link_used'],
     async prepare(services, n) {
       const email = address(`new-${n}@example.com`)
       const { token } = await services.sendTo(email)
@@ -35,7 +35,7 @@ const OPERATIONS: StoreOperation[] = [
   },
   {
     name: 'verify, known account',
-    lost: ['magic_link_used'],
+    retryCodes: ['magic_link_used'],
     async prepare(services, n) {
       const email = address(`known-${n}@example.com`)
       await services.signIn(email)
@@ -52,7 +52,7 @@ const OPERATIONS: StoreOperation[] = [
   },
   {
     name: 'reuse',
-    lost: ['refresh_token_reused'],
+    retryCodes: ['refresh_token_reused'],
     async prepare(services, n) {
       const { tokens } = await services.signIn(`reuse-${n}@example.com`)
       await services.sessions.refresh(tokens.refreshToken, null, caller())
@@ -70,24 +70,24 @@ const OPERATIONS: StoreOperation[] = [
     name: 'create a key',
     async prepare(services, n) {
       const { user } = await services.signIn(`create-${n}@example.com`)
-      const wanted = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
-      return () => services.apiKeys.create(user.id, wanted, caller())
+      const newKey = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
+      return () => services.apiKeys.create(user.id, newKey, caller())
     },
   },
   ...(['exchange', 'revoke', 'rotate', 'revoke by holder'] as const).map(
     (name): StoreOperation => ({
       name,
-      lost: name === 'rotate' ? ['api_key_replaced', 'api_key_inactive'] : [],
+      retryCodes: name === 'rotate' ? ['api_key_replaced', 'api_key_inactive'] : [],
       async prepare(services, n) {
         const { user } = await services.signIn(`${name.replaceAll(' ', '-')}-${n}@example.com`)
-        const wanted = {
+        const newKey = {
           name: null,
           scopes: null,
           expiresAt: null,
           appId: 'service-sdk',
           allowedNetworks: [],
         }
-        const { apiKey, key } = await services.apiKeys.create(user.id, wanted, caller())
+        const { apiKey, key } = await services.apiKeys.create(user.id, newKey, caller())
         return {
           exchange: () => services.agentTokens.exchange(key, undefined, caller()),
           revoke: () => services.apiKeys.revoke(user.id, apiKey.id, caller()),
@@ -100,7 +100,7 @@ const OPERATIONS: StoreOperation[] = [
   ...(['suspend', 'activate', 'delete'] as const).map(
     (name): StoreOperation => ({
       name,
-      lost: name === 'delete' ? ['not_found'] : [],
+      retryCodes: name === 'delete' ? ['not_found'] : [],
       async prepare(services, n) {
         const { user } = await services.signIn(`${name}-${n}@example.com`)
         if (name === 'activate') await services.users.suspend(user.id)
@@ -112,9 +112,9 @@ const OPERATIONS: StoreOperation[] = [
     name: 'charge',
     async prepare(services, n) {
       const { user } = await services.signIn(`charge-${n}@example.com`)
-      const wanted = { userId: user.id, amount: 100_000, description: 'a test' }
+      const wantedCharge = { userId: user.id, amount: 100_000, description: 'a test' }
       const charges = createCharges(services)
-      return () => charges.charge({ id: 'console' }, wanted, `charge-number-${n}`)
+      return () => charges.charge({ id: 'console' }, wantedCharge, `charge-number-${n}`)
     },
   },
   {
@@ -128,7 +128,7 @@ const OPERATIONS: StoreOperation[] = [
 ]
 
 /** Maximum number of store calls that are failed: more than any operation makes. */
-const MOST_CALLS = 80
+const MAX_CALLS = 80
 
 /**
  * Fails the first, the second, … store call of every operation. Each time the caller must get `unavailable`, no partial
@@ -139,47 +139,50 @@ export async function failNthStoreCall(
   _seed: number,
   scale: number,
 ): Promise<ScenarioResult> {
-  const ends: (() => unknown)[] = []
-  const t = { after: (end: () => unknown) => ends.unshift(end) } as unknown as TestContext
+  const cleanUps: (() => unknown)[] = []
+  const t = { after: (end: () => unknown) => cleanUps.unshift(end) } as unknown as TestContext
   const violations: string[] = []
   let faults = 0
   let operations = 0
   try {
-    const opened = await openTestStorage(engine, t)
-    const faulty = failing(opened.storage)
-    const services = await openServices(engine, t, { on: { node: faulty.storage, of: opened } })
+    const testStorage = await openTestStorage(engine, t)
+    const faulty = createFailingStorage(testStorage.storage)
+    const services = await openServices(engine, t, { on: { node: faulty.storage, of: testStorage } })
     for (const operation of scale < 1 ? OPERATIONS.slice(0, 7) : OPERATIONS) {
-      for (let n = 1; n <= MOST_CALLS; n++) {
+      for (let n = 1; n <= MAX_CALLS; n++) {
         const act = await operation.prepare(services, n)
         faulty.failAt(n)
-        const first = await codeOf(act())
+        const firstCode = await codeOf(act())
         const failed = faulty.disarm()
         operations += 2
         if (!failed) break
         faults++
-        const isExpected = first === 'unavailable' || first === 'ok' || operation.lost?.includes(first)
-        if (!isExpected) violations.push(`${operation.name}, call ${n}: answered "${first}"`)
-        const second = await codeOf(act())
-        if (second !== 'ok' && !operation.lost?.includes(second))
-          violations.push(`${operation.name}, call ${n}: the retry was answered "${second}"`)
+        const isExpected =
+          firstCode === 'unavailable' || firstCode === 'ok' || operation.retryCodes?.includes(firstCode)
+        if (!isExpected) violations.push(`${operation.name}, call ${n}: answered "${firstCode}"`)
+        const retryCode = await codeOf(act())
+        if (retryCode !== 'ok' && !operation.retryCodes?.includes(retryCode))
+          violations.push(`${operation.name}, call ${n}: the retry was answered "${retryCode}"`)
       }
-      violations.push(...(await checkAccounts(opened.storage)).map(breach => `${operation.name}: ${breach}`))
+      violations.push(
+        ...(await checkAccounts(testStorage.storage)).map(breach => `${operation.name}: ${breach}`),
+      )
     }
   } finally {
-    for (const end of ends) await end()
+    for (const end of cleanUps) await end()
   }
   return { faults, operations, violations, notes: [] }
 }
 
-function failing(storage: DatabaseStorage) {
-  let left = 0
+function createFailingStorage(storage: DatabaseStorage) {
+  let callsUntilFault = 0
   let failed = false
-  const count = () => {
-    if (left === 0 || --left > 0) return
+  const countCall = () => {
+    if (callsUntilFault === 0 || --callsUntilFault > 0) return
     failed = true
     throw unavailable(new Error('injected fault'))
   }
-  const counted = <Ports extends object>(ports: Ports): Ports =>
+  const withCountedCalls = <Ports extends object>(ports: Ports): Ports =>
     new Proxy(ports, {
       get(target, name) {
         const port = Reflect.get(target, name)
@@ -190,7 +193,7 @@ function failing(storage: DatabaseStorage) {
             const method = Reflect.get(of, operation)
             if (typeof method !== 'function') return method
             return async (...values: unknown[]) => {
-              count()
+              countCall()
               return method.apply(of, values)
             }
           },
@@ -199,22 +202,22 @@ function failing(storage: DatabaseStorage) {
     })
   const faulty: DatabaseStorage = {
     ...storage,
-    store: counted(storage.store),
-    transaction: (work, landed) =>
+    store: withCountedCalls(storage.store),
+    transaction: (work, readBack) =>
       storage.transaction(
-        tx => work(counted(tx as Transaction)),
-        landed && (store => landed(counted(store))),
+        tx => work(withCountedCalls(tx as Transaction)),
+        readBack && (store => readBack(withCountedCalls(store))),
       ),
   }
   return {
     storage: faulty,
     failAt(n: number) {
-      left = n
+      callsUntilFault = n
       failed = false
     },
     /** Stops injecting; returns whether a call was failed. */
     disarm(): boolean {
-      left = 0
+      callsUntilFault = 0
       return failed
     },
   }
@@ -223,6 +226,6 @@ function failing(storage: DatabaseStorage) {
 async function codeOf(call: Promise<unknown>): Promise<string> {
   return call.then(
     () => 'ok',
-    error => (error instanceof KeywayError ? error.code : `an error of its own: ${error}`),
+    error => (error instanceof KeywayError ? error.code : `an unexpected error: ${error}`),
   )
 }

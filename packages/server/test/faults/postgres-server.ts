@@ -7,7 +7,7 @@ import { freePort } from '../support/free-port.ts'
 import { until } from '../support/patience.ts'
 import { findPostgresBinaries, unprivilegedIdentity, withClient } from '../support/postgres.ts'
 
-/** Includes recovery after a crash. */
+/** Maximum time of a start, which includes the recovery after a crash. */
 const START_MS = 20_000
 
 /** A PostgreSQL server with fsync, into which faults are injected. */
@@ -46,12 +46,12 @@ async function startOn(folder: string, data: string, port: number): Promise<Post
         'max_connections=200',
         'log_min_messages=fatal',
       ].flatMap(setting => ['-c', setting])
-      server = spawn(tool('postgres'), ['-D', data, ...settings], {
+      server = spawn(pathOfTool('postgres'), ['-D', data, ...settings], {
         ...unprivilegedIdentity(),
         cwd: '/',
         stdio: 'ignore',
       })
-      await until('PostgreSQL starts', () => answers(url), START_MS)
+      await until('PostgreSQL starts', () => isAnswering(url), START_MS)
     },
     async crash() {
       if (!server || server.exitCode !== null || server.signalCode !== null) return
@@ -62,8 +62,8 @@ async function startOn(folder: string, data: string, port: number): Promise<Post
     async startStandby(synchronous) {
       const standbyFolder = makeFolder()
       const standbyData = join(standbyFolder, 'data')
-      const from = ['-h', '127.0.0.1', '-p', String(port), '-U', 'keyway']
-      runTool('pg_basebackup', [...from, '-D', standbyData, '-R', '--checkpoint=fast'], standbyFolder)
+      const connection = ['-h', '127.0.0.1', '-p', String(port), '-U', 'keyway']
+      runTool('pg_basebackup', [...connection, '-D', standbyData, '-R', '--checkpoint=fast'], standbyFolder)
       const standby = await startOn(standbyFolder, standbyData, await freePort())
       if (synchronous) await configure(`alter system set synchronous_standby_names = '*'`)
       await untilFollowed(synchronous)
@@ -107,18 +107,18 @@ function makeFolder(): string {
   return folder
 }
 
-function tool(name: string): string {
+function pathOfTool(name: string): string {
   const binaries = findPostgresBinaries()
   if (!binaries) throw new Error('PostgreSQL is not installed')
   return join(binaries, name)
 }
 
 function runTool(name: string, values: string[], cwd: string): void {
-  const ran = spawnSync(tool(name), values, { ...unprivilegedIdentity(), cwd, encoding: 'utf8' })
-  if (ran.status !== 0) throw new Error(`${name} failed: ${ran.stderr}`)
+  const result = spawnSync(pathOfTool(name), values, { ...unprivilegedIdentity(), cwd, encoding: 'utf8' })
+  if (result.status !== 0) throw new Error(`${name} failed: ${result.stderr}`)
 }
 
-async function answers(url: string): Promise<boolean> {
+async function isAnswering(url: string): Promise<boolean> {
   return withClient(url, client => client.query('select 1')).then(
     () => true,
     () => false,

@@ -16,7 +16,7 @@ const SLOW_MS = 2000
 const ROUNDS = 10
 /** How long each round runs before and after its fault, and how long a node is cut off or suspended. */
 const PAUSE_MS = 3000
-const APART_MS = 3000
+const OUTAGE_MS = 3000
 /** Longer than a back-off, a resumption over two nodes that do not answer, and the acknowledgements after it. */
 const SETTLE_MS = 30_000
 
@@ -49,10 +49,10 @@ export async function resumedAgents(
   }
   try {
     return await withWorld(seed, { engine: 'postgres', nodes: 3, people: 1, settings }, world =>
-      world.live(async () => {
+      world.underLoad(async () => {
         const balancer = await startBalancer(world.origins)
         try {
-          await talk(world, balancer.origin, Math.max(1, Math.round(ROUNDS * scale)))
+          await exchangeMessages(world, balancer.origin, Math.max(1, Math.round(ROUNDS * scale)))
         } finally {
           await balancer.close()
         }
@@ -63,21 +63,22 @@ export async function resumedAgents(
   }
 }
 
-async function talk(world: World, origin: string, rounds: number): Promise<void> {
-  const members = await connect(world, origin)
+async function exchangeMessages(world: World, origin: string, rounds: number): Promise<void> {
+  const members = await connectMembers(world, origin)
   let isOver = false
-  const during = async (everyMs: number, act: () => void) => {
+  const repeat = async (everyMs: number, act: () => void) => {
     while (!isOver) {
       act()
       await wait(everyMs)
     }
   }
-  const acting = [
-    during(SEND_EVERY_MS, () => send(world, members)),
-    during(BREAK_EVERY_MS, () => {
+  const activities = [
+    repeat(SEND_EVERY_MS, () => send(world, members)),
+    repeat(BREAK_EVERY_MS, () => {
       world.faults++
       const isSlow = world.random.below(100) < SLOW_SHARE * 100
-      for (const socket of world.random.pick(members).sockets) isSlow ? pause(socket) : socket.terminate()
+      for (const socket of world.random.pick(members).sockets)
+        isSlow ? stopReadingForAWhile(socket) : socket.terminate()
     }),
   ]
   for (let round = 0; round < rounds; round++) {
@@ -87,7 +88,7 @@ async function talk(world: World, origin: string, rounds: number): Promise<void>
   }
   await wait(PAUSE_MS)
   isOver = true
-  await Promise.all(acting)
+  await Promise.all(activities)
   for (let waited = 0; waited < SETTLE_MS && !isSettled(members); waited += 100) await wait(100)
   await wait(1000)
   report(world, members)
@@ -108,7 +109,7 @@ async function kill(world: World, node: number): Promise<void> {
 async function cutOff({ databaseProxies, eventProxies }: World, node: number): Promise<void> {
   const proxies = [databaseProxies[node]!, eventProxies[node]!]
   for (const proxy of proxies) proxy.cut()
-  await wait(APART_MS)
+  await wait(OUTAGE_MS)
   for (const proxy of proxies) proxy.heal()
 }
 
@@ -116,30 +117,30 @@ async function cutOff({ databaseProxies, eventProxies }: World, node: number): P
 async function freeze({ processes }: World, node: number): Promise<void> {
   const { pid } = processes[node]!
   process.kill(pid, 'SIGSTOP')
-  await wait(APART_MS)
+  await wait(OUTAGE_MS)
   process.kill(pid, 'SIGCONT')
 }
 
-function pause(socket: WebSocket): void {
+function stopReadingForAWhile(socket: WebSocket): void {
   if (socket.readyState !== WebSocket.OPEN) return
   socket.pause()
   setTimeout(() => socket.resume(), SLOW_MS)
 }
 
-async function connect(world: World, origin: string): Promise<Member[]> {
+async function connectMembers(world: World, origin: string): Promise<Member[]> {
   const email = 'resumed@example.com'
   await call(origin, 'POST', '/auth/send-magic-link', { body: { email } })
   const person = (await verifyLink(origin, email, (await world.target.mail(email, 10_000))!)).body
   const members: Member[] = []
   for (let n = 0; n < AGENTS; n++) {
     const { key, id } = (await createKey(origin, person.access_token)).body
-    members.push(join(origin, key, id))
+    members.push(createMember(origin, key, id))
   }
   while (!members.every(({ agent }) => agent.connected)) await wait(100)
   return members
 }
 
-function join(origin: string, apiKey: string, keyId: string): Member {
+function createMember(origin: string, apiKey: string, keyId: string): Member {
   const sockets = new Set<WebSocket>()
   class Socket extends WebSocket {
     constructor(url: string, protocols: string[]) {
@@ -172,14 +173,14 @@ function send(world: World, members: readonly Member[]): void {
   if (sender === to) return
   const { agent, history } = members[sender]!
   const n = history.sent.length
-  const sent: SentMessage = { n, to, at: performance.now(), outcome: null, isUncertain: false }
-  history.sent.push(sent)
+  const message: SentMessage = { n, to, at: performance.now(), outcome: null, isUncertain: false }
+  history.sent.push(message)
   agent.send(members[to]!.history.keyId, [sender, n, '']).then(
     ({ delivered, held = 0 }) => {
-      sent.outcome = { delivered, held }
+      message.outcome = { delivered, held }
     },
     error => {
-      sent.outcome = { delivered: 0, held: 0, error: String(error.code) }
+      message.outcome = { delivered: 0, held: 0, error: String(error.code) }
     },
   )
 }
@@ -199,5 +200,5 @@ function report(world: World, members: readonly Member[]): void {
   }
   const sum = (of: (history: AgentHistory) => number) => histories.reduce((all, each) => all + of(each), 0)
   const [received, gaps] = [sum(each => each.received.length), sum(each => each.gaps.length)]
-  world.notes.push(`${received} messages received, ${gaps} gaps told`)
+  world.notes.push(`${received} messages received, ${gaps} gaps reported`)
 }

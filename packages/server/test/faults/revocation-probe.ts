@@ -8,7 +8,7 @@ import type { World } from './world.ts'
 const SWEEP_MS = 1000
 /** Tolerance for this load on an otherwise idle machine with two cores. */
 const SLACK_MS = 1500
-const REVOKED = 4410
+const CLOSE_REVOKED = 4410
 
 export interface RevocationProbe {
   /**
@@ -23,32 +23,32 @@ export interface RevocationProbe {
 /** Revokes one key after the other, each with a connection on every node that accepts one. */
 export function watchRevocations(world: World, person: Person): RevocationProbe {
   let isOver = false
-  let took: number[] = []
-  const watching = (async () => {
-    while (!isOver) await watchOne(world, person, ms => took.push(ms))
+  let closeTimesMs: number[] = []
+  const revoking = (async () => {
+    while (!isOver) await revokeOneKey(world, person, ms => closeTimesMs.push(ms))
   })()
   return {
     sinceLast() {
-      const since = took
-      took = []
-      return { count: since.length, longestMs: Math.max(0, ...since) }
+      const times = closeTimesMs
+      closeTimesMs = []
+      return { count: times.length, longestMs: Math.max(0, ...times) }
     },
     async stop() {
       isOver = true
-      await watching
+      await revoking
     },
   }
 }
 
-async function watchOne(world: World, { token }: Person, record: (ms: number) => void): Promise<void> {
-  const made = await atAnyNode(world, origin => createKey(origin, token))
-  const agentToken = (await atAnyNode(world, origin => exchange(origin, made.body.key))).body.token
+async function revokeOneKey(world: World, { token }: Person, record: (ms: number) => void): Promise<void> {
+  const created = await atAnyNode(world, origin => createKey(origin, token))
+  const agentToken = (await atAnyNode(world, origin => exchange(origin, created.body.key))).body.token
   const connecting = world.origins.map(origin => connectHub(origin, agentToken))
   const connections = (await Promise.allSettled(connecting)).flatMap(each =>
     each.status === 'fulfilled' ? [each.value] : [],
   )
   const node = world.random.below(world.origins.length)
-  await atAnyNode(world, origin => revokeKey(origin, token, made.body.id), node)
+  await atAnyNode(world, origin => revokeKey(origin, token, created.body.id), node)
   const answeredAt = performance.now()
   await Promise.all(connections.map(each => watchClose(world, each, answeredAt, record)))
 }
@@ -59,23 +59,23 @@ async function watchClose(
   answeredAt: number,
   record: (ms: number) => void,
 ): Promise<void> {
-  const end = await Promise.race([closed, wait(patienceMs(SWEEP_MS + SLACK_MS)).then(() => null)])
-  if (end === null) {
+  const close = await Promise.race([closed, wait(patienceMs(SWEEP_MS + SLACK_MS)).then(() => null)])
+  if (close === null) {
     world.history.violations.push(
       `a connection of a revoked key was still open after ${Math.round(performance.now() - answeredAt)} ms`,
     )
     socket.terminate()
-  } else if (end.code === REVOKED) record(Math.max(0, end.at - answeredAt))
+  } else if (close.code === CLOSE_REVOKED) record(Math.max(0, close.at - answeredAt))
 }
 
 /** Tries one node after the other until one answers, like a balancer. */
 async function atAnyNode<Answer extends { status: number }>(
   world: World,
-  ask: (origin: string) => Promise<Answer>,
+  call: (origin: string) => Promise<Answer>,
   first = 0,
 ): Promise<Answer> {
   for (let attempt = first; ; attempt++) {
-    const answer = await ask(world.origins[attempt % world.origins.length]!).catch(() => null)
+    const answer = await call(world.origins[attempt % world.origins.length]!).catch(() => null)
     if (answer && answer.status < 500) return answer
     await wait(50)
   }

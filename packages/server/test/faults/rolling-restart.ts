@@ -5,7 +5,7 @@ import { startBalancer } from './balancer.ts'
 import { type ScenarioResult, type World, withWorld } from './world.ts'
 
 const REQUESTS_PER_SECOND = 200
-const AGENT_LOOKS_EVERY_MS = 50
+const MESSAGE_INTERVAL_MS = 50
 
 /**
  * Restarts two nodes behind a balancer one after the other under load. A client that retries once must see no failure,
@@ -14,7 +14,7 @@ const AGENT_LOOKS_EVERY_MS = 50
  */
 export async function rollingRestart(seed: number, scale: number): Promise<ScenarioResult> {
   return withWorld(seed, { engine: 'postgres', nodes: 2, people: 2 }, world =>
-    world.live(async () => {
+    world.underLoad(async () => {
       const balancer = await startBalancer(world.origins)
       try {
         await restartUnderLoad(world, balancer.origin, Math.max(1, Math.round(2 * scale)))
@@ -35,49 +35,50 @@ async function restartUnderLoad(world: World, origin: string, rounds: number): P
   agent.on('message', ({ data }) => received.push(data))
   await new Promise<void>(resolve => agent.once('ready', () => resolve()))
 
-  let over = false
+  let isOver = false
   const failed: string[] = []
-  const absent: string[] = []
-  const reached: number[] = []
-  const took: number[] = []
+  const unreachable: string[] = []
+  const acceptedMessages: number[] = []
+  const durationsMs: number[] = []
   let retried = 0
-  const ask = (n: number): Promise<Answered> =>
+  const sendRequest = (n: number): Promise<Answered> =>
     n % 2 === 0
       ? exchange(origin, key.key)
       : call(origin, 'GET', '/v1/me', { token: person.access_token }, 5_000)
-  const askTwice = async (n: number) => {
+  const sendWithRetry = async (n: number) => {
     const startedAt = performance.now()
     const isGood = (answer: Answered | null) => answer !== null && answer.status === 200
-    let answer = await ask(n).catch(() => null)
+    let answer = await sendRequest(n).catch(() => null)
     if (!isGood(answer)) {
       retried++
-      answer = await ask(n).catch(() => null)
+      answer = await sendRequest(n).catch(() => null)
     }
     if (!isGood(answer)) failed.push(`a request failed twice (${answer?.status ?? 'no answer'})`)
-    took.push(performance.now() - startedAt)
+    durationsMs.push(performance.now() - startedAt)
   }
   const load = (async () => {
-    const asking: Promise<void>[] = []
-    const began = performance.now()
-    for (let n = 0; !over; n++) {
-      asking.push(askTwice(n))
-      await wait(Math.max(0, began + ((n + 1) * 1000) / REQUESTS_PER_SECOND - performance.now()))
+    const requests: Promise<void>[] = []
+    const startedAt = performance.now()
+    for (let n = 0; !isOver; n++) {
+      requests.push(sendWithRetry(n))
+      await wait(Math.max(0, startedAt + ((n + 1) * 1000) / REQUESTS_PER_SECOND - performance.now()))
     }
-    await Promise.all(asking)
+    await Promise.all(requests)
   })()
-  const looks = (async () => {
-    let said = 0
-    while (!over) {
-      const say = () =>
+  const messaging = (async () => {
+    let sentCount = 0
+    while (!isOver) {
+      const sendMessage = () =>
         call(origin, 'POST', `/v1/agents/${key.id}/messages`, {
           token: person.access_token,
-          body: { data: ++said },
+          body: { data: ++sentCount },
         }).catch(() => null)
-      let answer = await say()
-      if (!answer || answer.status >= 500) answer = await say()
-      if (answer?.status === 200 && answer.body.delivered + answer.body.held > 0) reached.push(said)
-      else absent.push(JSON.stringify(answer?.body))
-      await wait(AGENT_LOOKS_EVERY_MS)
+      let answer = await sendMessage()
+      if (!answer || answer.status >= 500) answer = await sendMessage()
+      if (answer?.status === 200 && answer.body.delivered + answer.body.held > 0)
+        acceptedMessages.push(sentCount)
+      else unreachable.push(JSON.stringify(answer?.body))
+      await wait(MESSAGE_INTERVAL_MS)
     }
   })()
 
@@ -91,17 +92,22 @@ async function restartUnderLoad(world: World, origin: string, rounds: number): P
     }
   }
   await wait(1500)
-  over = true
-  await Promise.all([load, looks])
-  const arrived = () => received.filter(n => reached.includes(n as number))
-  for (let waited = 0; waited < 5000 && arrived().length < reached.length; waited += 100) await wait(100)
+  isOver = true
+  await Promise.all([load, messaging])
+  const arrived = () => received.filter(n => acceptedMessages.includes(n as number))
+  for (let waited = 0; waited < 5000 && arrived().length < acceptedMessages.length; waited += 100)
+    await wait(100)
   agent.close()
-  if (arrived().join() !== reached.join())
-    world.history.violations.push(`of ${reached.length} messages to the agent, these arrived: ${arrived()}`)
+  if (arrived().join() !== acceptedMessages.join())
+    world.history.violations.push(
+      `of ${acceptedMessages.length} messages to the agent, these arrived: ${arrived()}`,
+    )
   world.history.violations.push(...new Set(failed))
-  if (absent.length > 0)
-    world.history.violations.push(`the agent was away at ${absent.length} looks: ${absent[0]}`)
+  if (unreachable.length > 0)
+    world.history.violations.push(
+      `${unreachable.length} messages found the agent unreachable: ${unreachable[0]}`,
+    )
   world.notes.push(
-    `${took.length} requests, ${retried} retried, p50 ${quantile(took, 0.5).toFixed(1)} ms, p99 ${quantile(took, 0.99).toFixed(1)} ms`,
+    `${durationsMs.length} requests, ${retried} retried, p50 ${quantile(durationsMs, 0.5).toFixed(1)} ms, p99 ${quantile(durationsMs, 0.99).toFixed(1)} ms`,
   )
 }

@@ -30,7 +30,7 @@ export async function rollingUpgrade(
         version: node => (upgraded.has(node) ? undefined : previous),
         settings: (): Record<string, string> => (redis ? { KEYWAY_EVENTS_URL: redis.url } : {}),
       },
-      world => world.live(() => upgradeUnderLoad(world, upgraded, PHASE_MS * scale)),
+      world => world.underLoad(() => upgradeUnderLoad(world, upgraded, PHASE_MS * scale)),
     )
   } finally {
     await redis?.kill()
@@ -39,21 +39,21 @@ export async function rollingUpgrade(
 }
 
 async function upgradeUnderLoad(world: World, upgraded: Set<number>, phaseMs: number): Promise<void> {
-  // Two users, since `all` addresses the connections of one.
+  // Two users: messages to `all` reach all connections of a user, and must not reach those of the revocation probe.
   const person = await signInAt(world, 'messages@example.com')
   const revocations = watchRevocations(world, await signInAt(world, 'revocations@example.com'))
-  const serve = async (phase: string, isMixed: boolean) => {
+  const servePhase = async (phase: string, isMixed: boolean) => {
     await sendMessages(world, person, phase, isMixed)
     await wait(phaseMs)
     await expectAlive(world, phase)
     noteRevocations(world, phase, revocations)
   }
   try {
-    await serve('before the upgrade', false)
+    await servePhase('before the upgrade', false)
     await upgradeNode(world, 0, upgraded)
-    await serve('one node upgraded', true)
+    await servePhase('one node upgraded', true)
     await upgradeNode(world, 1, upgraded)
-    await serve('after the upgrade', false)
+    await servePhase('after the upgrade', false)
   } finally {
     await revocations.stop()
   }

@@ -7,7 +7,7 @@ import { withClient } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
 import { temporaryFolder } from '../support/serve.ts'
 import { diskFull } from './disk.ts'
-import { during, failOver, killLoop } from './fault-injection.ts'
+import { applyFault, failOver, killLoop } from './fault-injection.ts'
 import { failNthStoreCall } from './nth-call.ts'
 import { resumedAgents } from './resumed-agents.ts'
 import { rollingRestart } from './rolling-restart.ts'
@@ -32,7 +32,7 @@ export const scenarios: Scenario[] = [
     short: 0.12,
     run: (seed, scale) =>
       withWorld(seed, { engine: 'sqlite' }, world =>
-        world.live(() => killLoop(world, Math.ceil(30 * scale))),
+        world.underLoad(() => killLoop(world, Math.ceil(30 * scale))),
       ),
   },
   {
@@ -40,7 +40,7 @@ export const scenarios: Scenario[] = [
     needs: ['postgres'],
     run: (seed, scale) =>
       withWorld(seed, { engine: 'postgres' }, world =>
-        world.live(() => killLoop(world, Math.ceil(30 * scale))),
+        world.underLoad(() => killLoop(world, Math.ceil(30 * scale))),
       ),
   },
   {
@@ -49,8 +49,8 @@ export const scenarios: Scenario[] = [
     short: 0.4,
     run: (seed, scale) =>
       withWorld(seed, { engine: 'postgres' }, world =>
-        world.live(() =>
-          during(
+        world.underLoad(() =>
+          applyFault(
             world,
             scale,
             () => world.postgres!.crash(),
@@ -65,8 +65,8 @@ export const scenarios: Scenario[] = [
     needs: ['postgres'],
     run: (seed, scale) =>
       withWorld(seed, { engine: 'postgres' }, world =>
-        world.live(() =>
-          during(
+        world.underLoad(() =>
+          applyFault(
             world,
             scale,
             () => world.databaseProxies.forEach(proxy => void proxy.blackHole()),
@@ -80,8 +80,8 @@ export const scenarios: Scenario[] = [
     needs: ['postgres'],
     run: (seed, scale) =>
       withWorld(seed, { engine: 'postgres' }, world =>
-        world.live(() =>
-          during(
+        world.underLoad(() =>
+          applyFault(
             world,
             scale,
             () => world.databaseProxies.forEach(proxy => void proxy.delay(60)),
@@ -95,8 +95,8 @@ export const scenarios: Scenario[] = [
     needs: ['postgres'],
     run: (seed, scale) =>
       withWorld(seed, { engine: 'postgres' }, world =>
-        world.live(() =>
-          during(
+        world.underLoad(() =>
+          applyFault(
             world,
             scale,
             () => world.postgres!.readOnly(true),
@@ -111,7 +111,7 @@ export const scenarios: Scenario[] = [
     short: 0.2,
     run: (seed, scale) =>
       withWorld(seed, { engine: 'postgres', people: 6 }, world =>
-        world.live(
+        world.underLoad(
           async () => {
             for (let round = 0; round < 60 * scale; round++) {
               const when = world.random.below(2) === 0 ? 'unreceived' : 'unanswered'
@@ -131,9 +131,9 @@ export const scenarios: Scenario[] = [
     needs: ['postgres'],
     run: (seed, scale) =>
       withWorld(seed, { engine: 'postgres', people: 30 }, world =>
-        world.live(() =>
+        world.underLoad(() =>
           withClient(world.postgres!.url, holder =>
-            during(
+            applyFault(
               world,
               scale,
               () => holder.query('begin; lock table sessions, api_keys in access exclusive mode'),
@@ -151,7 +151,7 @@ export const scenarios: Scenario[] = [
       try {
         const settings = () => ({ KEYWAY_EVENTS_URL: redis.url })
         return await withWorld(seed, { engine: 'postgres', settings }, world =>
-          world.live(() => during(world, scale, redis.kill, redis.start)),
+          world.underLoad(() => applyFault(world, scale, redis.kill, redis.start)),
         )
       } finally {
         await redis.kill()
@@ -163,8 +163,8 @@ export const scenarios: Scenario[] = [
     needs: ['postgres'],
     run: (seed, scale) =>
       withWorld(seed, { engine: 'postgres' }, world =>
-        world.live(() =>
-          during(
+        world.underLoad(() =>
+          applyFault(
             world,
             scale,
             () => world.eventProxies.forEach(proxy => void proxy.cut()),
@@ -178,7 +178,7 @@ export const scenarios: Scenario[] = [
     needs: [],
     run: (seed, scale) =>
       withWorld(seed, { engine: 'sqlite', people: 6 }, world =>
-        world.live(
+        world.underLoad(
           async () => {
             const faults = [
               () => world.mailProxy.cut(),
@@ -219,7 +219,7 @@ export const scenarios: Scenario[] = [
                 },
         },
         world =>
-          world.live(async () => {
+          world.underLoad(async () => {
             world.faults++
             await wait(8 * SECOND * scale)
           }),
@@ -243,7 +243,7 @@ export const scenarios: Scenario[] = [
             }
       try {
         return await withWorld(seed, { engine: 'postgres', settings }, world =>
-          world.live(async () => {
+          world.underLoad(async () => {
             for (const step of ['+3600s', '-3600s', '+0s']) {
               await wait(3 * SECOND * Math.max(0.3, scale))
               writeFileSync(file, step)
@@ -263,7 +263,7 @@ export const scenarios: Scenario[] = [
     short: 0.3,
     run: (seed, scale) =>
       withWorld(seed, { engine: 'sqlite' }, world =>
-        world.live(async () => {
+        world.underLoad(async () => {
           const port = Number(new URL(world.origins[0]!).port)
           const sockets = Array.from({ length: 300 * scale }, (_, n) => {
             const socket = connect(port, '127.0.0.1').on('error', () => {})

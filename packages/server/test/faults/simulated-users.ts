@@ -36,14 +36,14 @@ export function createSimulatedUsers(
   seed: number,
 ): SimulatedUsers {
   let stopped = false
-  const living = Array.from({ length: people }, async (_, n) => {
+  const running = Array.from({ length: people }, async (_, n) => {
     const random = createRandom(seed * 1000 + n)
-    for (let life = 0; !stopped; life++) {
-      await live({
+    for (let round = 0; !stopped; round++) {
+      await simulate({
         target,
         history,
         random,
-        email: `p${seed}-${n}-${life}@example.com`,
+        email: `p${seed}-${n}-${round}@example.com`,
         isOver: () => stopped,
       })
     }
@@ -51,12 +51,12 @@ export function createSimulatedUsers(
   return {
     async stop() {
       stopped = true
-      await Promise.all(living)
+      await Promise.all(running)
     },
   }
 }
 
-export interface Life {
+export interface SimulatedUser {
   target: Target
   history: History
   random: Random
@@ -65,46 +65,46 @@ export interface Life {
 }
 
 /** One simulated user: signs up and uses the service. Retries requests without an answer, like a good client. */
-async function live(life: Life): Promise<void> {
-  const session = await signIn(life)
+async function simulate(user: SimulatedUser): Promise<void> {
+  const session = await signIn(user)
   if (!session) return
   const keys: { id: string; key: string; dead: boolean }[] = []
-  for (let step = 0; step < 8 && !life.isOver(); step++) {
-    const choice = life.random.below(6)
-    const key = keys.length > 0 ? life.random.pick(keys) : null
-    if (choice <= 1 || !key) await createKey(life, session, keys)
-    else if (choice === 2) await refresh(life, session)
-    else if (choice === 3 && !key.dead) await revokeWhileExchanging(life, session, key)
-    else if (choice === 4) await lookAtMyself(life, session)
-    else await Promise.all([exchange(life, key), exchange(life, key)])
+  for (let step = 0; step < 8 && !user.isOver(); step++) {
+    const choice = user.random.below(6)
+    const key = keys.length > 0 ? user.random.pick(keys) : null
+    if (choice <= 1 || !key) await createKey(user, session, keys)
+    else if (choice === 2) await refresh(user, session)
+    else if (choice === 3 && !key.dead) await revokeWhileExchanging(user, session, key)
+    else if (choice === 4) await readAccount(user, session)
+    else await Promise.all([exchange(user, key), exchange(user, key)])
   }
-  // Every acknowledged creation must exist.
-  for (const key of keys) await mustExist(life, key)
-  if (life.random.below(2) === 0) await logOut(life, session)
+  // Every key whose creation was acknowledged must work, unless it was revoked.
+  for (const key of keys) await expectKeyWorks(user, key)
+  if (user.random.below(2) === 0) await logOut(user, session)
 }
 
 /** Runs one user after the fault is over, for whom every request must succeed. */
 export async function runWithoutFault(target: Target, history: History, email: string): Promise<string[]> {
-  const life: Life = { target, history, random: createRandom(1), email, isOver: () => false }
-  const before = history.operations.length
-  const session = await signIn(life)
+  const user: SimulatedUser = { target, history, random: createRandom(1), email, isOver: () => false }
+  const operationsBefore = history.operations.length
+  const session = await signIn(user)
   if (!session) return [`liveness: ${email} could not sign in after the fault was over`]
   const keys: { id: string; key: string; dead: boolean }[] = []
-  await createKey(life, session, keys)
-  await refresh(life, session)
-  if (keys[0]) await exchange(life, keys[0])
-  if (keys[0]) await revokeWhileExchanging(life, session, keys[0])
-  await lookAtMyself(life, session)
-  const unknown = history.operations.slice(before).filter(each => each.outcome === 'unknown')
+  await createKey(user, session, keys)
+  await refresh(user, session)
+  if (keys[0]) await exchange(user, keys[0])
+  if (keys[0]) await revokeWhileExchanging(user, session, keys[0])
+  await readAccount(user, session)
+  const unknown = history.operations.slice(operationsBefore).filter(each => each.outcome === 'unknown')
   return unknown.map(each => `liveness: ${each.op} had no answer after the fault was over`)
 }
 
-export async function signIn(life: Life): Promise<Session | null> {
-  const { target, history, email } = life
+export async function signIn(user: SimulatedUser): Promise<Session | null> {
+  const { target, history, email } = user
   for (let attempt = 0; attempt < 6; attempt++) {
-    const sent = await operate(life, 'send', email, 'POST', '/auth/send-magic-link', { body: { email } })
+    const sent = await operate(user, 'send', email, 'POST', '/auth/send-magic-link', { body: { email } })
     if (sent?.status !== 200) {
-      if (life.isOver()) return null
+      if (user.isOver()) return null
       await wait(RETRY_MS)
       continue
     }
@@ -114,27 +114,27 @@ export async function signIn(life: Life): Promise<Session | null> {
       return null
     }
     history.secrets.add(token)
-    const session = await useLink(life, token)
+    const session = await useLink(user, token)
     if (session) return session
   }
   return null
 }
 
-async function useLink(life: Life, token: string): Promise<Session | null> {
-  const { email } = life
+async function useLink(user: SimulatedUser, token: string): Promise<Session | null> {
+  const { email } = user
   const verify = () =>
-    operate(life, 'verify', token.slice(0, 8), 'POST', '/auth/verify-magic-link', { body: { email, token } })
+    operate(user, 'verify', token.slice(0, 8), 'POST', '/auth/verify-magic-link', { body: { email, token } })
   const answers: (Answered | null)[] =
-    life.random.below(3) === 0 ? await Promise.all([verify(), verify()]) : [await verify()]
+    user.random.below(3) === 0 ? await Promise.all([verify(), verify()]) : [await verify()]
   for (let attempt = 0; attempt < 40 && !answers.some(each => each !== null); attempt++) {
     await wait(RETRY_MS)
     answers.push(await verify())
   }
-  const won = answers.find(each => each?.status === 200)
-  if (!won) return null
-  await verify() // a second use, which must fail
-  const { body } = won
-  return remember(life, {
+  const accepted = answers.find(each => each?.status === 200)
+  if (!accepted) return null
+  await verify() // A second use, which must fail.
+  const { body } = accepted
+  return recordSecrets(user, {
     id: body.session_id,
     userId: body.user.id,
     accessToken: body.access_token,
@@ -143,51 +143,54 @@ async function useLink(life: Life, token: string): Promise<Session | null> {
 }
 
 async function createKey(
-  life: Life,
+  user: SimulatedUser,
   session: Session,
   keys: { id: string; key: string; dead: boolean }[],
 ): Promise<void> {
   const token = session.accessToken
-  const made = await operate(life, 'create', session.userId, 'POST', '/v1/api-keys', { token, body: {} })
-  if (made?.status !== 201) return
-  life.history.secrets.add(made.body.key)
-  keys.push({ id: made.body.id, key: made.body.key, dead: false })
+  const created = await operate(user, 'create', session.userId, 'POST', '/v1/api-keys', { token, body: {} })
+  if (created?.status !== 201) return
+  user.history.secrets.add(created.body.key)
+  keys.push({ id: created.body.id, key: created.body.key, dead: false })
 }
 
-async function exchange(life: Life, { id, key }: { id: string; key: string }): Promise<Answered | null> {
-  const answer = await operate(life, 'exchange', id, 'POST', '/auth/agent-token', { body: { api_key: key } })
-  if (answer?.status === 200) life.history.secrets.add(answer.body.token)
+async function exchange(
+  user: SimulatedUser,
+  { id, key }: { id: string; key: string },
+): Promise<Answered | null> {
+  const answer = await operate(user, 'exchange', id, 'POST', '/auth/agent-token', { body: { api_key: key } })
+  if (answer?.status === 200) user.history.secrets.add(answer.body.token)
   return answer
 }
 
 async function revokeWhileExchanging(
-  life: Life,
+  user: SimulatedUser,
   session: Session,
   key: { id: string; key: string; dead: boolean },
 ): Promise<void> {
   const token = session.accessToken
-  const revoke = () => operate(life, 'revoke', key.id, 'DELETE', `/v1/api-keys/${key.id}`, { token })
+  const revoke = () => operate(user, 'revoke', key.id, 'DELETE', `/v1/api-keys/${key.id}`, { token })
   key.dead = true
-  await Promise.all([exchange(life, key), revoke(), exchange(life, key)])
-  await exchange(life, key)
+  await Promise.all([exchange(user, key), revoke(), exchange(user, key)])
+  await exchange(user, key)
 }
 
-/** Refreshes with one Idempotency-Key for all attempts, so that a lost answer does no harm. */
-async function refresh(life: Life, session: Session): Promise<void> {
+/** Refreshes with one Idempotency-Key for all attempts, so that a retry after a lost answer counts as no reuse. */
+async function refresh(user: SimulatedUser, session: Session): Promise<void> {
   const headers = {
-    'Idempotency-Key': `retry-of-${life.random.below(2 ** 31)}-${life.random.below(2 ** 31)}`,
+    'Idempotency-Key': `retry-of-${user.random.below(2 ** 31)}-${user.random.below(2 ** 31)}`,
   }
   const body = { refresh_token: session.refreshToken }
   for (let attempt = 0; attempt < 100; attempt++) {
-    const answer = await operate(life, 'refresh', session.id, 'POST', '/auth/refresh', { body, headers })
+    const answer = await operate(user, 'refresh', session.id, 'POST', '/auth/refresh', { body, headers })
     if (answer?.status === 200) {
       session.accessToken = answer.body.access_token
       session.refreshToken = answer.body.refresh_token
-      remember(life, session)
+      recordSecrets(user, session)
       return
     }
     if (answer) {
-      life.history.violations.push(
+      user.history.violations.push(
         `I-3: session ${session.id} was lost: ${answer.status} ${answer.body.code}`,
       )
       return
@@ -196,44 +199,47 @@ async function refresh(life: Life, session: Session): Promise<void> {
   }
 }
 
-async function lookAtMyself(life: Life, session: Session): Promise<void> {
+async function readAccount(user: SimulatedUser, session: Session): Promise<void> {
   const token = session.accessToken
-  const me = await operate(life, 'me', session.userId, 'GET', '/v1/me', { token })
-  if (me && me.status !== 200) life.history.violations.push(`I-12: a live session was refused (${me.status})`)
+  const me = await operate(user, 'me', session.userId, 'GET', '/v1/me', { token })
+  if (me && me.status !== 200) user.history.violations.push(`I-12: a live session was refused (${me.status})`)
   if (me?.status === 200 && me.body.balance.amount !== '2.00')
-    life.history.violations.push(`I-6: a balance is ${me.body.balance.amount}`)
-  await operate(life, 'stranger', 'nobody', 'GET', '/v1/api-keys', {})
+    user.history.violations.push(`I-6: a balance is ${me.body.balance.amount}`)
+  await operate(user, 'stranger', 'nobody', 'GET', '/v1/api-keys', {})
 }
 
-async function mustExist(life: Life, key: { id: string; key: string; dead: boolean }): Promise<void> {
+async function expectKeyWorks(
+  user: SimulatedUser,
+  key: { id: string; key: string; dead: boolean },
+): Promise<void> {
   if (key.dead) return
   for (let attempt = 0; attempt < 100; attempt++) {
-    const answer = await exchange(life, key)
+    const answer = await exchange(user, key)
     if (answer?.status === 200) return
     if (answer) {
-      life.history.violations.push(`I-12: key ${key.id} was made and does not work (${answer.body.code})`)
+      user.history.violations.push(`I-12: key ${key.id} was made and does not work (${answer.body.code})`)
       return
     }
     await wait(RETRY_MS)
   }
 }
 
-async function logOut(life: Life, session: Session): Promise<void> {
+async function logOut(user: SimulatedUser, session: Session): Promise<void> {
   const body = { refresh_token: session.refreshToken }
-  const out = await operate(life, 'logout', session.id, 'POST', '/auth/logout', { body })
-  if (out?.status !== 204) return
-  await operate(life, 'refresh', session.id, 'POST', '/auth/refresh', { body })
+  const loggedOut = await operate(user, 'logout', session.id, 'POST', '/auth/logout', { body })
+  if (loggedOut?.status !== 204) return
+  await operate(user, 'refresh', session.id, 'POST', '/auth/refresh', { body })
 }
 
-function remember(life: Life, session: Session): Session {
-  life.history.secrets.add(session.accessToken)
-  life.history.secrets.add(session.refreshToken)
+function recordSecrets(user: SimulatedUser, session: Session): Session {
+  user.history.secrets.add(session.accessToken)
+  user.history.secrets.add(session.refreshToken)
   return session
 }
 
-/** Makes one call and records it in the history. Null: the outcome is unknown. */
+/** Makes one call and records it in the history; null if its outcome is unknown. */
 export async function operate(
-  { target, history, random }: Life,
+  { target, history, random }: SimulatedUser,
   op: OperationName,
   on: string,
   method: string,
@@ -248,11 +254,11 @@ export async function operate(
   } catch {
     // Connection refused or reset, or timeout.
   }
-  const known = answer !== null && answer.status < 500
-  const outcome = !known ? 'unknown' : answer!.status < 400 ? 'ok' : 'fail'
-  const code = known && outcome === 'fail' ? (answer!.body?.code ?? null) : null
+  const isAnswered = answer !== null && answer.status < 500
+  const outcome = !isAnswered ? 'unknown' : answer!.status < 400 ? 'ok' : 'fail'
+  const code = isAnswered && outcome === 'fail' ? (answer!.body?.code ?? null) : null
   if (answer?.status === 500)
     history.violations.push(`a 500 from ${method} ${path.replace(/[0-9a-f-]{36}/, '{id}')}`)
   history.operations.push({ op, on, start, end: performance.now(), outcome, code })
-  return known ? answer : null
+  return isAnswered ? answer : null
 }

@@ -60,12 +60,12 @@ export interface World {
   /** Stops a node with SIGTERM; returns its exit status. */
   stopNode(node: number): Promise<number | string>
   /** Simulates users while `faults` runs, then heals, waits, and checks all invariants. */
-  live(faults: () => Promise<void>, heal?: () => Promise<void>): Promise<ScenarioResult>
+  underLoad(faults: () => Promise<void>, heal?: () => Promise<void>): Promise<ScenarioResult>
   output(): string
 }
 
-/** Registers clean-ups like a test context, and runs them at the end. */
-interface Ends {
+/** Registers clean-ups, like a test context. */
+interface CleanUps {
   after(end: () => unknown): void
 }
 
@@ -74,27 +74,27 @@ export async function withWorld(
   options: WorldOptions,
   work: (world: World) => Promise<ScenarioResult>,
 ): Promise<ScenarioResult> {
-  const ends: (() => unknown)[] = []
+  const cleanUps: (() => unknown)[] = []
   try {
-    return await work(await openWorld(seed, options, { after: end => ends.unshift(end) }))
+    return await work(await openWorld(seed, options, { after: end => cleanUps.unshift(end) }))
   } finally {
-    for (const end of ends) await end()
+    for (const end of cleanUps) await end()
   }
 }
 
-async function openWorld(seed: number, options: WorldOptions, ends: Ends): Promise<World> {
-  const t = ends as unknown as TestContext
+async function openWorld(seed: number, options: WorldOptions, cleanUps: CleanUps): Promise<World> {
+  const t = cleanUps as unknown as TestContext
   const { engine, nodes = engine === 'sqlite' ? 1 : 2, people = 4 } = options
   const folder = temporaryFolder()
-  ends.after(folder.remove)
+  cleanUps.after(folder.remove)
   const dataDir = options.dataDir ?? folder.path
   const smtp = await startSmtpServer(t, { startTls: false })
   const mailProxy = await startProxy(`smtp://127.0.0.1:${smtp.port}`, t)
   const postgres = engine === 'postgres' && !options.databaseUrl ? await startPostgresServer() : null
-  if (postgres) ends.after(() => postgres.remove())
+  if (postgres) cleanUps.after(() => postgres.remove())
   const ports = await Promise.all(Array.from({ length: nodes }, freePort))
-  const printed: string[] = []
-  const alive = new Set<number>()
+  const outputs: string[] = []
+  const liveNodes = new Set<number>()
   const random = createRandom(seed)
   const history = createHistory()
 
@@ -111,7 +111,7 @@ async function openWorld(seed: number, options: WorldOptions, ends: Ends): Promi
     faults: 0,
     notes: [],
     target: {
-      origins: () => (alive.size > 0 ? [...alive].map(node => world.origins[node]!) : world.origins),
+      origins: () => (liveNodes.size > 0 ? [...liveNodes].map(node => world.origins[node]!) : world.origins),
       mail: (email, patience) => readMail(smtp, email, patience),
     },
     async startNode(node) {
@@ -130,20 +130,20 @@ async function openWorld(seed: number, options: WorldOptions, ends: Ends): Promi
       for (const name of version?.unknownSettings ?? []) delete settings[name]
       const server = await serve(settings, version?.launcher)
       world.processes[node] = server
-      alive.add(node)
+      liveNodes.add(node)
       return server.readyAfter
     },
     async killNode(node) {
-      alive.delete(node)
+      liveNodes.delete(node)
       await world.processes[node]!.end('SIGKILL')
-      printed.push(world.processes[node]!.output())
+      outputs.push(world.processes[node]!.output())
     },
     async stopNode(node) {
       const status = await world.processes[node]!.end('SIGTERM')
-      printed.push(world.processes[node]!.output())
+      outputs.push(world.processes[node]!.output())
       return status
     },
-    async live(faults, heal = async () => {}) {
+    async underLoad(faults, heal = async () => {}) {
       const simulated = createSimulatedUsers(world.target, history, people, seed)
       try {
         await faults()
@@ -151,11 +151,11 @@ async function openWorld(seed: number, options: WorldOptions, ends: Ends): Promi
         await heal()
         await simulated.stop()
       }
-      return judge(seed)
+      return checkInvariants(seed)
     },
-    output: () => [...printed, ...world.processes.map(each => each.output())].join('\n'),
+    output: () => [...outputs, ...world.processes.map(each => each.output())].join('\n'),
   }
-  ends.after(() => Promise.all(world.processes.map(each => each.end('SIGKILL'))))
+  cleanUps.after(() => Promise.all(world.processes.map(each => each.end('SIGKILL'))))
   for (let node = 0; node < nodes; node++) await world.startNode(node)
   return world
 
@@ -167,18 +167,18 @@ async function openWorld(seed: number, options: WorldOptions, ends: Ends): Promi
   }
 
   /** Checks that the service works again, and that no invariant is violated. */
-  async function judge(seed: number): Promise<ScenarioResult> {
+  async function checkInvariants(seed: number): Promise<ScenarioResult> {
     const violations: string[] = []
     for (const [node, origin] of world.origins.entries()) {
-      const here: Target = { ...world.target, origins: () => [origin] }
-      violations.push(...(await runWithoutFault(here, history, `after-${seed}-${node}@example.com`)))
+      const onlyThisNode: Target = { ...world.target, origins: () => [origin] }
+      violations.push(...(await runWithoutFault(onlyThisNode, history, `after-${seed}-${node}@example.com`)))
     }
-    // After a failover, the new primary.
+    // After a failover this is the new primary.
     const url = world.postgres?.url ?? options.databaseUrl
     const config = url ? postgresConfig(url) : sqliteConfig(dataDir)
     const storage = await createStorage(config, createLog('silent'))
     try {
-      await untilMailLeft(storage, violations)
+      await untilMailIsSent(storage, violations)
       violations.push(...(await checkAccounts(storage)))
       violations.push(...(await checkMails(storage, smtp, history)))
     } finally {
@@ -195,16 +195,16 @@ async function openWorld(seed: number, options: WorldOptions, ends: Ends): Promi
 }
 
 const TOKEN = /[?&]token=([\w-]{43})/
-const read = new WeakMap<TestSmtpServer, Set<string>>()
+const readTokens = new WeakMap<TestSmtpServer, Set<string>>()
 
 async function readMail(smtp: TestSmtpServer, email: string, patience: number): Promise<string | null> {
-  const known = read.get(smtp) ?? new Set()
-  read.set(smtp, known)
+  const readSoFar = readTokens.get(smtp) ?? new Set()
+  readTokens.set(smtp, readSoFar)
   for (let waited = 0; waited < patience; waited += 25) {
     for (const mail of smtp.mails) {
       const token = mail.recipients.includes(email) ? TOKEN.exec(mail.text)?.[1] : undefined
-      if (!token || known.has(token)) continue
-      known.add(token)
+      if (!token || readSoFar.has(token)) continue
+      readSoFar.add(token)
       return token
     }
     await wait(25)
@@ -212,9 +212,9 @@ async function readMail(smtp: TestSmtpServer, email: string, patience: number): 
   return null
 }
 
-type Stored = Awaited<ReturnType<typeof createStorage>>
+type OpenedStorage = Awaited<ReturnType<typeof createStorage>>
 
-async function untilMailLeft(storage: Stored, violations: string[]): Promise<void> {
+async function untilMailIsSent(storage: OpenedStorage, violations: string[]): Promise<void> {
   for (let waited = 0; waited < 60_000; waited += 100) {
     const { queued } = await storage.store.outbox.depth(await storage.readClock())
     if (queued === 0) return
@@ -226,7 +226,7 @@ async function untilMailLeft(storage: Stored, violations: string[]): Promise<voi
 /**
  * I-9, I-11: every acknowledged mail was sent, and every account has one welcome mail, possibly delivered repeatedly.
  */
-async function checkMails(storage: Stored, smtp: TestSmtpServer, history: History): Promise<string[]> {
+async function checkMails(storage: OpenedStorage, smtp: TestSmtpServer, history: History): Promise<string[]> {
   const found: string[] = []
   const ids = (email: string) =>
     new Set(

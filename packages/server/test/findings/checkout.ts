@@ -13,8 +13,8 @@ import { inTime, until } from '../support/patience.ts'
 import { createEmptyDatabase } from '../support/postgres.ts'
 import { environment, type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
 
-/** Cleans up after a probe. */
-export type Scope = Pick<TestContext, 'after'>
+/** Registers what is cleaned up after a probe. */
+export type CleanUps = Pick<TestContext, 'after'>
 
 export interface Probe {
   /** The number of the finding. */
@@ -22,7 +22,7 @@ export interface Probe {
   title: string
   engines: readonly EngineName[]
   /** @throws AssertionError if the hole is open */
-  attack(engine: EngineName, t: Scope): Promise<void>
+  attack(engine: EngineName, t: CleanUps): Promise<void>
 }
 
 /** All probes, in the order of their definition. */
@@ -37,16 +37,16 @@ export function probe(
   probes.push({ finding, title, engines, attack })
 }
 
-export const BOTH = ['sqlite', 'postgres'] as const
+export const BOTH_ENGINES = ['sqlite', 'postgres'] as const
 
-let folder = ''
+let checkoutFolder = ''
 
 /** Sets the folder of the checkout whose server is attacked from now on. */
 export function useCheckout(path: string): void {
-  folder = resolve(path)
+  checkoutFolder = resolve(path)
 }
 
-const launcher = () => join(folder, 'packages/server/bin/keyway.js')
+const launcher = () => join(checkoutFolder, 'packages/server/bin/keyway.js')
 
 export interface Target extends ServedProcess {
   port: number
@@ -73,18 +73,18 @@ export interface Agent {
   closed: Promise<number>
 }
 
-/** @throws AssertionError, which means an open hole, with what was seen */
-export function holds(condition: boolean, seen: string): void {
+/** @throws AssertionError if the condition is false, which means an open hole; its message is what was seen */
+export function expectTrue(condition: boolean, seen: string): void {
   assert.ok(condition, seen)
 }
 
-/** The same for a value. */
-export function shows(wanted: unknown, seen: unknown, what: string): void {
+/** @throws AssertionError if the values differ, which means an open hole */
+export function expectEqual(wanted: unknown, seen: unknown, what: string): void {
   assert.deepEqual(seen, wanted, `${what}: ${JSON.stringify(seen)} instead of ${JSON.stringify(wanted)}`)
 }
 
 /** Settings with a folder and an empty database of their own. */
-export async function freshSettings(engine: EngineName, t: Scope): Promise<Record<string, string>> {
+export async function freshSettings(engine: EngineName, t: CleanUps): Promise<Record<string, string>> {
   const { path, remove } = temporaryFolder()
   t.after(remove)
   const settings = {
@@ -103,27 +103,27 @@ export async function freshSettings(engine: EngineName, t: Scope): Promise<Recor
 
 export async function start(
   engine: EngineName,
-  t: Scope,
+  t: CleanUps,
   settings: Record<string, string> = {},
 ): Promise<Target> {
   return startWith({ ...(await freshSettings(engine, t)), ...settings }, t)
 }
 
-/** Those of the settings that the checkout knows: an earlier version refuses to start with others. */
-export function knownOf(settings: Record<string, string>): Record<string, string> {
-  const documented = readFileSync(join(folder, 'docs/configuration.md'), 'utf8')
+/** The settings that the checkout knows: an earlier version refuses to start with others. */
+export function supportedSettings(settings: Record<string, string>): Record<string, string> {
+  const documented = readFileSync(join(checkoutFolder, 'docs/configuration.md'), 'utf8')
   return Object.fromEntries(Object.entries(settings).filter(([name]) => documented.includes(`\`${name}\``)))
 }
 
-/** Any node of a database delivers a mail, and prints its link. */
-const running = new Set<ServedProcess>()
+/** All that were started, since any node of a database may deliver a mail and print its link. */
+const runningServers = new Set<ServedProcess>()
 
 /** Starts the checkout's server with exactly these settings. */
-export async function startWith(settings: Record<string, string>, t: Scope): Promise<Target> {
+export async function startWith(settings: Record<string, string>, t: CleanUps): Promise<Target> {
   const server = await serve(settings, launcher())
-  running.add(server)
+  runningServers.add(server)
   t.after(() => {
-    running.delete(server)
+    runningServers.delete(server)
     return server.end('SIGKILL')
   })
   const port = Number(settings.KEYWAY_PORT) || Number(new URL(server.url).port)
@@ -137,18 +137,20 @@ export async function startWith(settings: Record<string, string>, t: Scope): Pro
     post: (path, body, headers) => callTarget('POST', path, { body, headers }),
     mailTo: email =>
       until(`a mail to ${email}`, () => {
-        const link = new RegExp(
+        const linkPattern = new RegExp(
           `for ${email.replace(/[+.]/g, '\\$&')}: \\S*token=([\\w-]{43}).*code (\\d{8})`,
         )
-        const [, token, code] = link.exec([...running].map(each => each.output()).join('')) ?? []
+        const [, token, code] =
+          linkPattern.exec([...runningServers].map(each => each.output()).join('')) ?? []
         return token && code ? { token, code } : null
       }),
     async signIn(email) {
       await target.post('/auth/send-magic-link', { email })
       const { token } = await target.mailTo(email)
-      return (await expecting(200, target.post('/auth/verify-magic-link', { email, token }))).access_token
+      return (await bodyWithStatus(200, target.post('/auth/verify-magic-link', { email, token })))
+        .access_token
     },
-    createKey: (token, body = {}) => expecting(201, callTarget('POST', '/v1/api-keys', { token, body })),
+    createKey: (token, body = {}) => bodyWithStatus(201, callTarget('POST', '/v1/api-keys', { token, body })),
     async agentOf(email) {
       const accessToken = await target.signIn(email)
       const { key } = await target.createKey(accessToken)
@@ -162,7 +164,7 @@ export async function startWith(settings: Record<string, string>, t: Scope): Pro
   return target
 }
 
-export function openSockets({ port }: Pick<Target, 'port'>, count: number, t: Scope): Socket[] {
+export function openSockets({ port }: Pick<Target, 'port'>, count: number, t: CleanUps): Socket[] {
   const sockets = Array.from({ length: count }, () => connect(port, '127.0.0.1').on('error', () => {}))
   t.after(() => sockets.forEach(socket => void socket.destroy()))
   return sockets
@@ -170,13 +172,13 @@ export function openSockets({ port }: Pick<Target, 'port'>, count: number, t: Sc
 
 const PIPELINED = 40
 
-/** Posts forty times on each of many connections at once; returns the statuses that were seen. */
+/** Sends `count` requests, forty at once on each connection; returns the statuses that were answered. */
 export async function pipeline(
   server: Pick<Target, 'port'>,
   count: number,
   path: string,
   body: object,
-  t: Scope,
+  t: CleanUps,
   token = '',
 ): Promise<Set<string>> {
   const json = JSON.stringify(body)
@@ -188,10 +190,10 @@ export async function pipeline(
       received += chunk.toString('latin1')
     })
     socket.write(request.repeat(PIPELINED))
-    const seen = () => [...received.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => status!)
-    await until('all answers', () => socket.destroyed || seen().length === PIPELINED, 60_000)
+    const statusesSoFar = () => [...received.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => status!)
+    await until('all answers', () => socket.destroyed || statusesSoFar().length === PIPELINED, 60_000)
     socket.destroy()
-    return seen()
+    return statusesSoFar()
   })
   return new Set((await Promise.all(statuses)).flat())
 }
@@ -201,7 +203,7 @@ export async function connectAgent(
   accessToken: string,
   key: string,
 ): Promise<Agent> {
-  const { token } = await expecting(200, post('/auth/agent-token', { api_key: key }))
+  const { token } = await bodyWithStatus(200, post('/auth/agent-token', { api_key: key }))
   const headers = { authorization: `Bearer ${token}` }
   const socket = new WebSocket(`ws://127.0.0.1:${port}/hub`, 'keyway.hub.v1', { headers })
   const frames: Agent['frames'] = []
@@ -232,13 +234,14 @@ export async function output(settings: Record<string, string>, ...words: string[
   return out
 }
 
-/** The body of an answer that is needed for the probe, not what it shows. */
-export async function expecting(status: number, answer: Promise<Answered>): Promise<Answered['body']> {
-  const { status: was, body } = await answer
-  if (was !== status) throw new Error(`${was} instead of ${status}: ${JSON.stringify(body)}`)
+/** The body of an answer on which the probe depends. Another status is no finding, so it is no AssertionError. */
+export async function bodyWithStatus(status: number, answer: Promise<Answered>): Promise<Answered['body']> {
+  const { status: actualStatus, body } = await answer
+  if (actualStatus !== status)
+    throw new Error(`${actualStatus} instead of ${status}: ${JSON.stringify(body)}`)
   return body
 }
 
 /** A module of the checkout's server. */
 export const moduleOf = (path: string) =>
-  import(pathToFileURL(join(folder, 'packages/server/src', path)).href)
+  import(pathToFileURL(join(checkoutFolder, 'packages/server/src', path)).href)

@@ -9,12 +9,12 @@ import { startRedis } from '../support/redis.ts'
 import { temporaryFolder } from '../support/serve.ts'
 import {
   type Agent,
+  type CleanUps,
   connectAgent,
+  expectEqual,
+  expectTrue,
   freshSettings,
-  holds,
   probe,
-  type Scope,
-  shows,
   startWith,
   type Target,
 } from './checkout.ts'
@@ -23,32 +23,32 @@ const POSTGRES = ['postgres'] as const
 const CARRIERS = ['PostgreSQL', 'Redis'] as const
 const TEXT = 'a secret between two agents'
 
-/** Of sealed events, and of the first version's. */
+/** The channel of sealed events, and that of the first version's events. */
 const CHANNELS = ['keyway_sealed', 'keyway'] as const
 
 /** An attacker who may listen and publish on the carrier, but has no secret. */
 interface Stranger {
-  heard: string[]
+  received: string[]
   publish(payload: string): Promise<unknown>
 }
 
 for (const carrier of CARRIERS) {
   probe('3', `a listener on ${carrier} finds no message text`, POSTGRES, async (_, t) => {
-    const { first, agent, stranger } = await openTwo(t, carrier)
+    const { firstNode, agent, stranger } = await openTwoNodes(t, carrier)
     const data = TEXT
     const path = `/v1/agents/${agent.connectionId}/messages`
-    await first.call('POST', path, { token: agent.accessToken, body: { data } })
+    await firstNode.call('POST', path, { token: agent.accessToken, body: { data } })
     await until('the message', () => agent.frames.some(frame => frame.data === TEXT))
     await wait(500)
-    shows(
+    expectEqual(
       false,
-      stranger.heard.some(each => each.includes(TEXT)),
+      stranger.received.some(each => each.includes(TEXT)),
       `the text is in what ${carrier} carries`,
     )
   })
 
   probe('3', `forged relay frames on ${carrier} reach no agent`, POSTGRES, async (_, t) => {
-    const { agent, stranger } = await openTwo(t, carrier)
+    const { agent, stranger } = await openTwoNodes(t, carrier)
     const order = {
       op: 'deliver',
       userId: JSON.parse(atob(agent.accessToken.split('.')[1]!.replace(/-/g, '+').replace(/_/g, '/'))).sub,
@@ -63,91 +63,91 @@ for (const carrier of CARRIERS) {
       }),
     )
     await wait(1500)
-    shows(
+    expectEqual(
       [],
       agent.frames.map(({ data }) => data),
-      'messages from nobody',
+      'messages that no agent sent',
     )
   })
 }
 
 probe('3', 'malformed notifications end no node', POSTGRES, async (_, t) => {
-  const { first, second, stranger } = await openTwo(t, 'PostgreSQL')
+  const { firstNode, secondNode, stranger } = await openTwoNodes(t, 'PostgreSQL')
   for (const payload of ['{', 'null', '1', '"x"', '{"type":"hub.relay"}', '{"type":"hub.relay","payload":1}'])
     await stranger.publish(payload)
-  const ended = Promise.race([first.exited, second.exited])
-  shows('alive', await Promise.race([ended, wait(2000, 'alive', { ref: false })]), 'the nodes')
+  const anyExit = Promise.race([firstNode.exited, secondNode.exited])
+  expectEqual('alive', await Promise.race([anyExit, wait(2000, 'alive', { ref: false })]), 'the nodes')
 })
 
 probe('13', 'a node receives events over Redis as soon as it is ready', POSTGRES, async (_, t) => {
-  const { second } = await openTwo(t, 'Redis')
+  const { secondNode } = await openTwoNodes(t, 'Redis')
   const isListening = async () => {
-    const { checks } = (await second.call('GET', '/readyz')).body
+    const { checks } = (await secondNode.call('GET', '/readyz')).body
     return checks.find(({ name }: { name: string }) => name === 'events').ok
   }
-  for (let second = 0; second < 10 && !(await isListening()); second++) await wait(1000)
-  holds(await isListening(), 'it receives no events for ten seconds')
+  for (let attempt = 0; attempt < 10 && !(await isListening()); attempt++) await wait(1000)
+  expectTrue(await isListening(), 'it receives no events for ten seconds')
 })
 
 probe('16', 'five accounts that flood beside a dead node delay no other message', POSTGRES, async (_, t) => {
-  const { first, agent } = await openTwo(t, 'PostgreSQL')
-  const dead = await nodeOf(first.settings, t)
+  const { firstNode, agent } = await openTwoNodes(t, 'PostgreSQL')
+  const suspendedNode = await startNode(firstNode.settings, t)
   const floods: Agent[] = []
   for (let n = 0; n < 5; n++) {
-    const token = await first.signIn(`eve${n}@example.com`)
-    const { key } = await first.createKey(token)
-    for (let each = 0; each < 6; each++) floods.push(await connectAgent(first, token, key))
+    const token = await firstNode.signIn(`eve${n}@example.com`)
+    const { key } = await firstNode.createKey(token)
+    for (let each = 0; each < 6; each++) floods.push(await connectAgent(firstNode, token, key))
   }
-  process.kill(dead.pid, 'SIGSTOP')
+  process.kill(suspendedNode.pid, 'SIGSTOP')
   const frame = JSON.stringify({ type: 'send', id: 'f', to: uuid7(), data: 1 })
   for (let n = 0; n < 190; n++) for (const { socket } of floods) socket.send(frame)
   await wait(200)
   const path = `/v1/agents/${agent.connectionId}/messages`
-  const { body } = await first.call('POST', path, { token: agent.accessToken, body: { data: 1 } })
-  process.kill(dead.pid, 'SIGCONT')
-  shows(1, body.delivered, 'deliveries of the message')
+  const { body } = await firstNode.call('POST', path, { token: agent.accessToken, body: { data: 1 } })
+  process.kill(suspendedNode.pid, 'SIGCONT')
+  expectEqual(1, body.delivered, 'deliveries of the message')
 })
 
-/** Two nodes, and an agent on the second. */
-async function openTwo(t: Scope, carrier: (typeof CARRIERS)[number]) {
+/** Two nodes, an agent on the second, and an attacker on the carrier. */
+async function openTwoNodes(t: CleanUps, carrier: (typeof CARRIERS)[number]) {
   const settings = await freshSettings('postgres', t)
-  let tap: (t: Scope) => Promise<Stranger> = scope => tapPostgres(scope, settings.KEYWAY_DATABASE_URL!)
+  let listen: (t: CleanUps) => Promise<Stranger> = scope => tapPostgres(scope, settings.KEYWAY_DATABASE_URL!)
   if (carrier === 'Redis') {
     const redis = await startRedis()
     t.after(() => redis.kill())
     settings.KEYWAY_EVENTS_URL = redis.url
-    tap = scope => tapRedis(scope, redis.url)
+    listen = scope => tapRedis(scope, redis.url)
   }
   settings.KEYWAY_PUBLIC_URL = 'http://localhost:9'
-  const first = await nodeOf(settings, t)
-  const token = await first.signIn('ada@example.com')
-  const { key } = await first.createKey(token)
-  const stranger = await tap(t)
-  const second = await nodeOf(settings, t)
-  const agent = await connectAgent(second, token, key)
-  return { first, second, agent, stranger }
+  const firstNode = await startNode(settings, t)
+  const token = await firstNode.signIn('ada@example.com')
+  const { key } = await firstNode.createKey(token)
+  const stranger = await listen(t)
+  const secondNode = await startNode(settings, t)
+  const agent = await connectAgent(secondNode, token, key)
+  return { firstNode, secondNode, agent, stranger }
 }
 
-async function nodeOf(settings: Record<string, string>, t: Scope): Promise<Target> {
+async function startNode(settings: Record<string, string>, t: CleanUps): Promise<Target> {
   const { path, remove } = temporaryFolder()
   t.after(remove)
   const { KEYWAY_JOURNAL_DIR: _, ...shared } = settings
   return startWith({ ...shared, KEYWAY_DATA_DIR: path, KEYWAY_PORT: String(await freePort()) }, t)
 }
 
-/** With a role that owns nothing. */
-async function tapPostgres(t: Scope, url: string): Promise<Stranger> {
+/** Connects with a role that owns nothing. */
+async function tapPostgres(t: CleanUps, url: string): Promise<Stranger> {
   const role = `stranger_${randomBytes(4).toString('hex')}`
   await withClient(url, owner => owner.query(`create role ${role} login`))
   const client = new pg.Client({ connectionString: Object.assign(new URL(url), { username: role }).href })
-  client.on('error', () => {}) // its database is dropped before the role
+  client.on('error', () => {}) // The database is dropped before the test ends, which breaks the connection.
   await client.connect()
   t.after(() => client.end().catch(() => {}))
-  const heard: string[] = []
-  client.on('notification', ({ payload = '' }) => heard.push(payload))
+  const received: string[] = []
+  client.on('notification', ({ payload = '' }) => received.push(payload))
   for (const channel of CHANNELS) await client.query(`listen ${channel}`)
   return {
-    heard,
+    received,
     async publish(text) {
       for (const channel of CHANNELS)
         for (const payload of [text, `${randomUUID()}:0:1:${text}`])
@@ -156,15 +156,15 @@ async function tapPostgres(t: Scope, url: string): Promise<Stranger> {
   }
 }
 
-async function tapRedis(t: Scope, url: string): Promise<Stranger> {
+async function tapRedis(t: CleanUps, url: string): Promise<Stranger> {
   const publisher = createClient({ url }).on('error', () => {})
   const subscriber = createClient({ url }).on('error', () => {})
   await Promise.all([publisher.connect(), subscriber.connect()])
   t.after(() => [publisher, subscriber].forEach(client => void client.destroy()))
-  const heard: string[] = []
-  await subscriber.pSubscribe('*', text => void heard.push(text))
+  const received: string[] = []
+  await subscriber.pSubscribe('*', text => void received.push(text))
   return {
-    heard,
+    received,
     async publish(text) {
       for (const channel of CHANNELS) await publisher.publish(channel, text)
     },

@@ -1,6 +1,7 @@
 /**
  * `npm run test:findings -- [FOLDER]`: attacks the server of this checkout with a probe for each hole that an attack on
- * an early version found, and that of the checkout in FOLDER, with its `node_modules`, where the holes should be open.
+ * an early version found, and the server of the checkout in FOLDER, with its `node_modules`, where the holes should be
+ * open.
  * Prints a table; status 1 if a hole is open here, or a probe finds nothing there.
  *
  *   --only TEXT   only probes whose number and title contain the text, for example `--only "8 metrics"`
@@ -15,24 +16,25 @@ import './credentials.ts'
 import './events.ts'
 import './state.ts'
 
-const HERE = join(import.meta.dirname, '../../../..')
+const THIS_CHECKOUT = join(import.meta.dirname, '../../../..')
 
 const { positionals, values } = parseArgs({ allowPositionals: true, options: { only: { type: 'string' } } })
-const [earlier] = positionals
+const [earlierCheckout] = positionals
 const chosen = probes.filter(({ finding, title }) => `${finding} ${title}`.includes(values.only ?? ''))
-console.log(`| Finding | Holds | Engine | ${earlier ?? '-'} | now |\n|---|---|---|---|---|`)
+console.log(`| Finding | Holds | Engine | ${earlierCheckout ?? '-'} | now |\n|---|---|---|---|---|`)
 let isAsExpected = true
 for (const probe of chosen)
   for (const engine of probe.engines) {
     if (engine === 'postgres' && postgresMissing()) continue
-    const before = earlier ? await attack(earlier, probe, engine) : '-'
-    const now = await attack(HERE, probe, engine)
-    isAsExpected &&= now === 'yes' && !before.startsWith('yes') && !before.startsWith('not probed')
-    console.log(`| ${probe.finding} | ${probe.title} | ${engine} | ${before} | ${now} |`)
+    const outcomeBefore = earlierCheckout ? await attack(earlierCheckout, probe, engine) : '-'
+    const outcomeNow = await attack(THIS_CHECKOUT, probe, engine)
+    isAsExpected &&=
+      outcomeNow === 'yes' && !outcomeBefore.startsWith('yes') && !outcomeBefore.startsWith('not probed')
+    console.log(`| ${probe.finding} | ${probe.title} | ${engine} | ${outcomeBefore} | ${outcomeNow} |`)
   }
 process.exit(isAsExpected ? 0 : 1)
 
-/** `yes` if the title holds there, or what was seen instead. */
+/** `yes` if the title holds for the checkout in the folder, or what was seen instead. */
 async function attack(folder: string, probe: Probe, engine: EngineName): Promise<string> {
   useCheckout(folder)
   const cleanups: (() => unknown)[] = []
@@ -41,8 +43,8 @@ async function attack(folder: string, probe: Probe, engine: EngineName): Promise
     return 'yes'
   } catch (error) {
     const { message } = error as Error
-    const said = message.split('\n')[0]!.replaceAll('|', '/')
-    return error instanceof AssertionError ? said : `not probed: ${said}`
+    const seen = message.split('\n')[0]!.replaceAll('|', '/')
+    return error instanceof AssertionError ? seen : `not probed: ${seen}`
   } finally {
     for (const cleanup of cleanups) await cleanup()
   }

@@ -7,15 +7,15 @@ import { changeBackup } from '../backup/files.ts'
 import type { EngineName } from '../support/engines.ts'
 import { startSmtpServer } from '../support/smtp.ts'
 import {
-  BOTH,
+  BOTH_ENGINES,
+  type CleanUps,
   command,
+  expectEqual,
+  expectTrue,
   freshSettings,
-  holds,
   moduleOf,
   output,
   probe,
-  type Scope,
-  shows,
   start,
   startWith,
 } from './checkout.ts'
@@ -30,27 +30,27 @@ probe('6', 'time goes on after the system clock was stepped back', SQLITE, async
   const before = clock.now()
   await clock.synchronize(async () => Date.now() - HOUR)
   await wait(200)
-  const passed = clock.now() - before
-  holds(passed > 0 && passed < HOUR / 2, `${passed} ms passed in 200`)
+  const passedMs = clock.now() - before
+  expectTrue(passedMs > 0 && passedMs < HOUR / 2, `${passedMs} ms passed in 200`)
 })
 
-probe('7', 'a changed backup is refused', BOTH, async (engine, t) => {
+probe('7', 'a changed backup is refused', BOTH_ENGINES, async (engine, t) => {
   const { file } = await backUp(engine, t)
-  const changed = `${file}.changed`
-  changeBackup(file, changed, rows => rows.map(row => row.replace('"role":"user"', '"role":"admin"')))
-  const { status, out } = await command(await freshSettings(engine, t), 'restore', changed)
-  shows(1, status, `the exit status of a restore (${out.split('\n')[0]})`)
+  const changedFile = `${file}.changed`
+  changeBackup(file, changedFile, rows => rows.map(row => row.replace('"role":"user"', '"role":"admin"')))
+  const { status, out } = await command(await freshSettings(engine, t), 'restore', changedFile)
+  expectEqual(1, status, `the exit status of a restore (${out.split('\n')[0]})`)
 })
 
-probe('7', 'a forged line of a journal is refused', BOTH, async (engine, t) => {
+probe('7', 'a forged line of a journal is refused', BOTH_ENGINES, async (engine, t) => {
   const { file, settings, userId } = await backUp(engine, t)
   const journal = settings.KEYWAY_JOURNAL_DIR!
   const [name = ''] = readdirSync(journal)
-  const forged = { type: 'user', at: Date.now(), id: userId, status: 'suspended' }
-  appendFileSync(join(journal, name), `${JSON.stringify(forged)}\n`)
+  const forgedEntry = { type: 'user', at: Date.now(), id: userId, status: 'suspended' }
+  appendFileSync(join(journal, name), `${JSON.stringify(forgedEntry)}\n`)
   const target = await freshSettings(engine, t)
   const { status, out } = await command(target, 'restore', file, '--journal', journal)
-  shows(1, status, `the exit status of a restore (${out.split('\n')[0]})`)
+  expectEqual(1, status, `the exit status of a restore (${out.split('\n')[0]})`)
 })
 
 probe('10', 'files in an existing data directory are not readable for others', SQLITE, async (engine, t) => {
@@ -62,26 +62,31 @@ probe('10', 'files in an existing data directory are not readable for others', S
     const file = statSync(join(folder, name))
     return file.isFile() && (file.mode & 0o077) !== 0
   })
-  shows([], readable, 'readable files')
+  expectEqual([], readable, 'readable files')
 })
 
-probe('12', 'a restore with the journal revives no replaced secret of an app', BOTH, async (engine, t) => {
-  const settings = await freshSettings(engine, t)
-  const server = await startWith(settings, t)
-  await output(settings, 'apps', 'add', 'shop', '--name', 'Shop')
-  const newSecret = async () => (await output(settings, 'apps', 'secret', 'shop')).trim()
-  const leaked = await newSecret()
-  const file = await backupOf(settings)
-  for (let n = 0; n < 2; n++) await newSecret()
-  await server.end('SIGTERM')
-  const restored = await restore(engine, t, settings, file)
-  const back = await startWith(restored, t)
-  const headers = { Authorization: `Basic ${btoa(`shop:${leaked}`)}` }
-  const { status } = await back.post('/auth/introspect', { token: 'x' }, headers)
-  shows(401, status, 'a call with the replaced secret')
-})
+probe(
+  '12',
+  'a restore with the journal revives no replaced secret of an app',
+  BOTH_ENGINES,
+  async (engine, t) => {
+    const settings = await freshSettings(engine, t)
+    const server = await startWith(settings, t)
+    await output(settings, 'apps', 'add', 'shop', '--name', 'Shop')
+    const newSecret = async () => (await output(settings, 'apps', 'secret', 'shop')).trim()
+    const replacedSecret = await newSecret()
+    const file = await backupOf(settings)
+    for (let n = 0; n < 2; n++) await newSecret()
+    await server.end('SIGTERM')
+    const restored = await restore(engine, t, settings, file)
+    const restoredServer = await startWith(restored, t)
+    const headers = { Authorization: `Basic ${btoa(`shop:${replacedSecret}`)}` }
+    const { status } = await restoredServer.post('/auth/introspect', { token: 'x' }, headers)
+    expectEqual(401, status, 'a call with the replaced secret')
+  },
+)
 
-probe('12', 'a restore with the journal undoes no demotion', BOTH, async (engine, t) => {
+probe('12', 'a restore with the journal undoes no demotion', BOTH_ENGINES, async (engine, t) => {
   const settings = await freshSettings(engine, t)
   const server = await startWith(settings, t)
   // One administrator remains, since the last one cannot be demoted.
@@ -95,7 +100,7 @@ probe('12', 'a restore with the journal undoes no demotion', BOTH, async (engine
   const restored = await restore(engine, t, settings, file)
   const people = JSON.parse(await output(restored, 'users', 'list', '--json')).data
   const ann = people.find(({ email }: { email: string }) => email === 'ann@example.com')
-  shows('user', ann.role, 'the role of a demoted person')
+  expectEqual('user', ann.role, 'the role of a demoted person')
 })
 
 probe('14', 'a start behind the last heartbeat of a killed process serves', SQLITE, async (engine, t) => {
@@ -108,7 +113,7 @@ probe('14', 'a start behind the last heartbeat of a killed process serves', SQLI
     () => 'serves',
     (error: Error) => error.message.split('\n')[0],
   )
-  shows('serves', outcome, 'the second start')
+  expectEqual('serves', outcome, 'the second start')
 })
 
 probe('15', '"mail test" sees that a running server sent the mail', ['postgres'], async (engine, t) => {
@@ -119,11 +124,11 @@ probe('15', '"mail test" sees that a running server sent the mail', ['postgres']
   }
   writeFileSync(path, smtp.certificate)
   const server = await start(engine, t, { KEYWAY_MAIL_URL, KEYWAY_SUPPORT_EMAIL: 'help@example.com' })
-  const said = []
+  const statuses = []
   for (let n = 0; n < 6; n++)
-    said.push((await command(server.settings, 'mail', 'test', 'ada@example.com')).status)
+    statuses.push((await command(server.settings, 'mail', 'test', 'ada@example.com')).status)
   await smtp.received(6)
-  shows([0], [...new Set(said)], 'exit statuses of six that arrived')
+  expectEqual([0], [...new Set(statuses)], 'exit statuses of six that arrived')
 })
 
 probe('15', 'a slow answer of the database does not push the clock forward', ['postgres'], async () => {
@@ -136,7 +141,7 @@ probe('15', 'a slow answer of the database does not push the clock forward', ['p
     if (calls++ === 0) await wait(1000) // A slow query: the time that it returns is newer than its start.
     return Date.now()
   })
-  holds(ahead < 200, `the clock was ${ahead} ms ahead`)
+  expectTrue(ahead < 200, `the clock was ${ahead} ms ahead`)
 })
 
 for (const [name, settings] of [
@@ -151,12 +156,12 @@ for (const [name, settings] of [
 ] as const)
   probe('16', `a remote ${name} without TLS causes a warning`, ['postgres'], async (_, t) => {
     const { KEYWAY_DATABASE_URL: __, ...base } = await freshSettings('sqlite', t)
-    const said = await output({ ...base, ...settings }, 'check-config')
-    holds(/Warning: .*TLS/.test(said), `a warning in: ${said.replaceAll('\n', ' ')}`)
+    const warnings = await output({ ...base, ...settings }, 'check-config')
+    expectTrue(/Warning: .*TLS/.test(warnings), `a warning in: ${warnings.replaceAll('\n', ' ')}`)
   })
 
 /** A backup of a service with one account. */
-async function backUp(engine: EngineName, t: Scope) {
+async function backUp(engine: EngineName, t: CleanUps) {
   const settings = await freshSettings(engine, t)
   const server = await startWith(settings, t)
   const token = await server.signIn('ann@example.com')
@@ -172,10 +177,10 @@ async function backupOf(settings: Record<string, string>): Promise<string> {
   return file
 }
 
-/** Settings of a new place into which the backup was restored, with the journal of the old one. */
+/** Restores a backup with the journal of its service into a new data folder; returns the settings of that. */
 async function restore(
   engine: EngineName,
-  t: Scope,
+  t: CleanUps,
   { KEYWAY_JOURNAL_DIR }: Record<string, string>,
   file: string,
 ) {
