@@ -12,13 +12,13 @@ import { address, caller, openServices, race, refusedWith, type Services } from 
 const OLD = 'ada@example.com'
 const NEW = 'ada@example.org'
 const page = { limit: 50, after: null }
-const WANTED = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
+const NEW_KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 
 type SignedIn = Awaited<ReturnType<Services['signIn']>>
 
 /** Requests the change and returns the tokens of its mails. */
-async function askFor(services: Services, { user }: SignedIn, email = NEW) {
-  // Mails of one millisecond have no order.
+async function requestChange(services: Services, { user }: SignedIn, email = NEW) {
+  // The newest mails are read below, and mails of one millisecond have no order.
   services.clock.advance(1)
   const session = (await services.sessions.list(user.id, page)).rows.at(-1)!
   await services.emailChanges.request({ user, session }, address(email), caller())
@@ -57,15 +57,15 @@ forEachEngine(engine => {
       const from = `${first}@example.com`
       const to = `${first}@example.org`
       const ada = await services.signIn(from)
-      const tokens = await askFor(services, ada, to)
-      const waiting = await emailChanges.confirm(ada.user.id, tokens[first], caller())
-      assert.deepEqual(waiting, { is: 'awaits', side: second })
+      const tokens = await requestChange(services, ada, to)
+      const afterFirst = await emailChanges.confirm(ada.user.id, tokens[first], caller())
+      assert.deepEqual(afterFirst, { is: 'awaits', side: second })
       assert.equal((await services.users.get(ada.user.id))?.email, from)
-      const done = await emailChanges.confirm(ada.user.id, tokens[second], caller())
-      assert.equal(done.is, 'changed')
+      const afterBoth = await emailChanges.confirm(ada.user.id, tokens[second], caller())
+      assert.equal(afterBoth.is, 'changed')
       assert.equal((await services.users.get(ada.user.id))?.email, to)
-      const again = await services.signIn(to)
-      assert.equal(again.user.id, ada.user.id)
+      const signedInAgain = await services.signIn(to)
+      assert.equal(signedInAgain.user.id, ada.user.id)
       assert.ok((await typesOf(services, ada.user.id)).includes('email_changed'))
     }
   })
@@ -73,8 +73,8 @@ forEachEngine(engine => {
   test('after a change of address only the session that requested it stays, and all keys stay valid', async t => {
     const services = await openServices(engine, t)
     const ada = await services.signIn(OLD)
-    const { key } = await services.apiKeys.create(ada.user.id, WANTED, caller())
-    const other = await services.signIn(OLD)
+    const { key } = await services.apiKeys.create(ada.user.id, NEW_KEY, caller())
+    const otherSignIn = await services.signIn(OLD)
     const session = (await services.sessions.list(ada.user.id, page)).rows.find(
       ({ id }) => id === ada.session.id,
     )!
@@ -84,7 +84,10 @@ forEachEngine(engine => {
     await services.emailChanges.confirm(ada.user.id, tokenOf(toNew!.link), caller())
     await services.emailChanges.confirm(ada.user.id, tokenOf(toOld!.link), caller())
     assert.equal(await refusedWith(services.sessions.authenticate(ada.tokens.accessToken)), 'none')
-    assert.equal(await refusedWith(services.sessions.authenticate(other.tokens.accessToken)), 'invalid_token')
+    assert.equal(
+      await refusedWith(services.sessions.authenticate(otherSignIn.tokens.accessToken)),
+      'invalid_token',
+    )
     assert.equal(await refusedWith(services.agentTokens.exchange(key, undefined, caller())), 'none')
   })
 
@@ -92,7 +95,7 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const ada = await services.signIn(OLD)
     const eve = await services.signIn('eve@example.com')
-    const tokens = await askFor(services, ada)
+    const tokens = await requestChange(services, ada)
     const { emailChanges } = services
     for (let n = 0; n < 3; n++)
       assert.deepEqual(await emailChanges.confirm(ada.user.id, tokens.new, caller()), {
@@ -110,42 +113,42 @@ forEachEngine(engine => {
     const ada = await services.signIn(OLD)
     const confirm = (token: string) => refusedWith(emailChanges.confirm(ada.user.id, token, caller()))
 
-    const first = await askFor(services, ada)
+    const expiredTokens = await requestChange(services, ada)
     clock.advance(EMAIL_CHANGE_LIFETIME - 1)
-    assert.equal(await confirm(first.new), 'none')
+    assert.equal(await confirm(expiredTokens.new), 'none')
     clock.advance(1)
-    assert.equal(await confirm(first.old), 'invalid_request')
+    assert.equal(await confirm(expiredTokens.old), 'invalid_request')
     assert.equal(await emailChanges.pending(ada.user.id), null)
 
-    const second = await askFor(services, ada)
+    const cancelledTokens = await requestChange(services, ada)
     await emailChanges.cancel(ada.user.id)
-    assert.equal(await confirm(second.new), 'invalid_request')
+    assert.equal(await confirm(cancelledTokens.new), 'invalid_request')
 
-    const third = await askFor(services, ada)
-    const fourth = await askFor(services, ada, 'other@example.org')
-    assert.equal(await confirm(third.old), 'invalid_request')
-    assert.equal(await confirm(fourth.old), 'none')
-    assert.equal(await confirm(fourth.new), 'none')
-    assert.equal(await confirm(fourth.new), 'invalid_request')
+    const replacedTokens = await requestChange(services, ada)
+    const currentTokens = await requestChange(services, ada, 'other@example.org')
+    assert.equal(await confirm(replacedTokens.old), 'invalid_request')
+    assert.equal(await confirm(currentTokens.old), 'none')
+    assert.equal(await confirm(currentTokens.new), 'none')
+    assert.equal(await confirm(currentTokens.new), 'invalid_request')
     assert.equal((await services.users.get(ada.user.id))?.email, 'other@example.org')
   })
 
   test('the database holds hashes of the tokens of a change of address', async t => {
     const services = await openServices(engine, t)
-    const tokens = await askFor(services, await services.signIn(OLD))
+    const tokens = await requestChange(services, await services.signIn(OLD))
     for (const token of [tokens.old, tokens.new]) assert.deepEqual(await tablesWith(services, token), [])
   })
 
   test('both confirmations at once, repeated, change the address once', async t => {
     const services = await openServices(engine, t)
-    const node = await openServices(engine, t, {
+    const otherNode = await openServices(engine, t, {
       on: { node: await services.opened.reopen(), of: services.opened },
     })
     for (let round = 0; round < 5; round++) {
       const ada = await services.signIn(`ada${round}@example.com`)
-      const tokens = await askFor(services, ada, `ada${round}@example.org`)
+      const tokens = await requestChange(services, ada, `ada${round}@example.org`)
       const { won, refused } = await race(8, index =>
-        (index % 2 ? node : services).emailChanges.confirm(
+        (index % 2 ? otherNode : services).emailChanges.confirm(
           ada.user.id,
           index % 4 < 2 ? tokens.old : tokens.new,
           caller(),
@@ -160,37 +163,45 @@ forEachEngine(engine => {
 
   test('of two accounts that move to one address, and a stranger who signs up with it, one gets it', async t => {
     const services = await openServices(engine, t)
-    const node = await openServices(engine, t, {
+    const otherNode = await openServices(engine, t, {
       on: { node: await services.opened.reopen(), of: services.opened },
     })
     for (let round = 0; round < 6; round++) {
-      const wanted = `wanted${round}@example.org`
+      const wantedAddress = `wanted${round}@example.org`
       const people = [
         await services.signIn(`ada${round}@example.com`),
         await services.signIn(`bob${round}@example.com`),
       ]
       const tokens: string[] = []
       for (const person of people) {
-        const mailed = await askFor(services, person, wanted)
+        const mailed = await requestChange(services, person, wantedAddress)
         await services.emailChanges.confirm(person.user.id, mailed.old, caller())
         tokens.push(mailed.new)
       }
-      const link = await services.sendTo(wanted)
+      const link = await services.sendTo(wantedAddress)
       const { refused } = await race<unknown>(3, index =>
         index < 2
-          ? (index ? node : services).emailChanges.confirm(people[index]!.user.id, tokens[index]!, caller())
-          : node.magicLinks.verify({ token: link.token, email: address(wanted) }, 'api', caller()),
+          ? (index ? otherNode : services).emailChanges.confirm(
+              people[index]!.user.id,
+              tokens[index]!,
+              caller(),
+            )
+          : otherNode.magicLinks.verify(
+              { token: link.token, email: address(wantedAddress) },
+              'api',
+              caller(),
+            ),
       )
       assert.ok(
         refused.every(code => ['invalid_request', 'magic_link_used'].includes(code)),
         refused.join(),
       )
-      const owner = await services.users.find(wanted)
+      const owner = await services.users.find(wantedAddress)
       const emails = await Promise.all(
         people.map(async ({ user }) => (await services.users.get(user.id))!.email),
       )
-      assert.ok(emails.filter(email => email === wanted).length <= 1)
-      assert.equal((await services.store.users.findByEmail(address(wanted)))!.id, owner.id)
+      assert.ok(emails.filter(email => email === wantedAddress).length <= 1)
+      assert.equal((await services.store.users.findByEmail(address(wantedAddress)))!.id, owner.id)
       assert.equal(refused.length, 2)
     }
   })
@@ -199,14 +210,14 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     for (let round = 0; round < 5; round++) {
       const ada = await services.signIn(`ada${round}@example.com`)
-      const wanted = `wanted${round}@example.org`
-      const tokens = await askFor(services, ada, wanted)
+      const wantedAddress = `wanted${round}@example.org`
+      const tokens = await requestChange(services, ada, wantedAddress)
       await services.emailChanges.confirm(ada.user.id, tokens.old, caller())
       const { refused } = await race<unknown>(2, index =>
         index === 0
           ? services.emailChanges.confirm(ada.user.id, tokens.new, caller())
           : services.users.importUsers(
-              [{ email: address(wanted), name: null, externalId: null }],
+              [{ email: address(wantedAddress), name: null, externalId: null }],
               BY_COMMAND_LINE,
             ),
       )
@@ -214,7 +225,7 @@ forEachEngine(engine => {
         refused.every(code => code === 'invalid_request'),
         refused.join(),
       )
-      assert.ok(await services.store.users.findByEmail(address(wanted)))
+      assert.ok(await services.store.users.findByEmail(address(wantedAddress)))
     }
   })
 
@@ -222,7 +233,7 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const ada = await services.signIn(OLD)
     const bob = await services.signIn('bob@example.com')
-    const tokens = await askFor(services, ada, 'bob@example.com')
+    const tokens = await requestChange(services, ada, 'bob@example.com')
     assert.deepEqual(Object.keys(tokens), ['old', 'new'])
     // The link to the new address is void too, even if somebody read it in the queue.
     await services.emailChanges.confirm(ada.user.id, tokens.old, caller())
@@ -236,32 +247,36 @@ forEachEngine(engine => {
   test('a change of address gives no second credit, and an earlier link to the old address creates no account', async t => {
     const services = await openServices(engine, t)
     const ada = await services.signIn(OLD)
-    const before = await services.sendTo(OLD)
-    const tokens = await askFor(services, ada)
+    const earlierLink = await services.sendTo(OLD)
+    const tokens = await requestChange(services, ada)
     await services.emailChanges.confirm(ada.user.id, tokens.old, caller())
     await services.emailChanges.confirm(ada.user.id, tokens.new, caller())
-    const verify = services.magicLinks.verify({ token: before.token, email: address(OLD) }, 'api', caller())
+    const verify = services.magicLinks.verify(
+      { token: earlierLink.token, email: address(OLD) },
+      'api',
+      caller(),
+    )
     assert.equal(await refusedWith(verify), 'magic_link_used')
-    const again = await services.signIn(OLD)
-    assert.notEqual(again.user.id, ada.user.id)
-    assert.equal((await services.accounts.get(again.user.id)).balance, 0)
-    // The link to the new address is void once the account has left that address.
-    const on = await askFor(
+    const newAccount = await services.signIn(OLD)
+    assert.notEqual(newAccount.user.id, ada.user.id)
+    assert.equal((await services.accounts.get(newAccount.user.id)).balance, 0)
+    // An address that the account has left may sign up again, without a second credit.
+    const nextTokens = await requestChange(
       services,
       { ...ada, user: (await services.users.get(ada.user.id))! },
       'third@example.org',
     )
-    await services.emailChanges.confirm(ada.user.id, on.old, caller())
-    await services.emailChanges.confirm(ada.user.id, on.new, caller())
-    const next = await services.signIn(NEW)
-    assert.ok(next.isNewUser)
-    assert.equal((await services.accounts.get(next.user.id)).balance, 0)
+    await services.emailChanges.confirm(ada.user.id, nextTokens.old, caller())
+    await services.emailChanges.confirm(ada.user.id, nextTokens.new, caller())
+    const newOwner = await services.signIn(NEW)
+    assert.ok(newOwner.isNewUser)
+    assert.equal((await services.accounts.get(newOwner.user.id)).balance, 0)
   })
 
   test('the old address is notified of the change, and no other row keeps it', async t => {
     const services = await openServices(engine, t)
     const ada = await services.signIn(OLD)
-    const tokens = await askFor(services, ada)
+    const tokens = await requestChange(services, ada)
     await services.emailChanges.confirm(ada.user.id, tokens.old, caller())
     await services.emailChanges.confirm(ada.user.id, tokens.new, caller())
     const [mail] = await services.mailsTo(OLD, 'email_changed')
@@ -276,37 +291,41 @@ forEachEngine(engine => {
     const services = await openServices(engine, t, { limits: [{ window: 'minute', limit: 3 }] })
     const ada = await services.signIn(OLD)
     const { limit } = ACCOUNT_MAIL_LIMITS[0]!
-    const ask = (person: SignedIn, email: string) => refusedWith(askFor(services, person, email))
-    for (let n = 0; n < 3; n++) assert.equal(await ask(ada, 'victim@example.org'), 'none')
-    assert.equal(await ask(ada, 'victim@example.org'), 'rate_limited')
+    const requestAs = (person: SignedIn, email: string) => refusedWith(requestChange(services, person, email))
+    for (let n = 0; n < 3; n++) assert.equal(await requestAs(ada, 'victim@example.org'), 'none')
+    assert.equal(await requestAs(ada, 'victim@example.org'), 'rate_limited')
     const bob = await services.signIn('bob@example.com')
-    assert.equal(await ask(bob, 'victim+tag@example.org'), 'rate_limited')
-    for (let n = 3; n < limit; n++) assert.equal(await ask(ada, `other${n}@example.org`), 'none')
-    assert.equal(await ask(ada, 'last@example.org'), 'rate_limited')
+    assert.equal(await requestAs(bob, 'victim+tag@example.org'), 'rate_limited')
+    for (let n = 3; n < limit; n++) assert.equal(await requestAs(ada, `other${n}@example.org`), 'none')
+    assert.equal(await requestAs(ada, 'last@example.org'), 'rate_limited')
   })
 
   test('where sign-up is limited to some domains, addresses change only to these', async t => {
     const services = await openServices(engine, t)
     const ada = await services.signIn(OLD)
     await services.policies.change({ signUp: 'domains', signUpDomains: ['example.com'] }, BY_COMMAND_LINE)
-    assert.equal(await refusedWith(askFor(services, ada, NEW)), 'invalid_request')
-    assert.equal(await refusedWith(askFor(services, ada, 'ada2@example.com')), 'none')
+    assert.equal(await refusedWith(requestChange(services, ada, NEW)), 'invalid_request')
+    assert.equal(await refusedWith(requestChange(services, ada, 'ada2@example.com')), 'none')
   })
 
-  test('an account is deleted seven days after its owner asked, and works as before until then', async t => {
+  test('an account is deleted seven days after its owner requested it, and works as before until then', async t => {
     const services = await openServices(engine, t)
     const { clock, deletions } = services
     const ada = await services.signIn(OLD)
-    const { key } = await services.apiKeys.create(ada.user.id, WANTED, caller())
-    const asked = await deletions.request(ada.user.id, caller())
-    assert.equal(asked.deletesAt, clock.now() + DELETION_WAIT)
+    const { key } = await services.apiKeys.create(ada.user.id, NEW_KEY, caller())
+    const requested = await deletions.request(ada.user.id, caller())
+    assert.equal(requested.deletesAt, clock.now() + DELETION_WAIT)
     const [mail] = await services.mailsTo(OLD, 'account_deletion_requested')
-    assert.equal(mail?.deletesAt, asked.deletesAt)
+    assert.equal(mail?.deletesAt, requested.deletesAt)
     clock.advance(60_000)
-    assert.equal((await deletions.request(ada.user.id, caller())).deletesAt, asked.deletesAt, 'not moved')
+    assert.equal(
+      (await deletions.request(ada.user.id, caller())).deletesAt,
+      requested.deletesAt,
+      'the time does not move',
+    )
     assert.equal((await services.mailsTo(OLD, 'account_deletion_requested')).length, 1)
 
-    clock.set(asked.deletesAt! - 1)
+    clock.set(requested.deletesAt! - 1)
     assert.equal(await deletions.deleteDue(), 0)
     assert.equal(await refusedWith(services.agentTokens.exchange(key, undefined, caller())), 'none')
     clock.advance(1)
@@ -318,14 +337,14 @@ forEachEngine(engine => {
       'api_key_revoked',
     )
     assert.equal(await deletions.deleteDue(), 0)
-    const again = await services.signIn(OLD)
-    assert.ok(again.isNewUser)
-    assert.equal((await services.accounts.get(again.user.id)).balance, 0)
+    const newAccount = await services.signIn(OLD)
+    assert.ok(newAccount.isNewUser)
+    assert.equal((await services.accounts.get(newAccount.user.id)).balance, 0)
   })
 
   test('a deletion that was cancelled does not happen, also when both are concurrent', async t => {
     const services = await openServices(engine, t)
-    const node = await openServices(engine, t, {
+    const otherNode = await openServices(engine, t, {
       on: { node: await services.opened.reopen(), of: services.opened },
     })
     const { clock, deletions } = services
@@ -344,7 +363,7 @@ forEachEngine(engine => {
       await deletions.request(user.id, caller())
       clock.advance(DELETION_WAIT)
       const { won, refused } = await race<unknown>(3, index =>
-        index === 0 ? deletions.cancel(user.id, caller()) : node.deletions.deleteDue(),
+        index === 0 ? deletions.cancel(user.id, caller()) : otherNode.deletions.deleteDue(),
       )
       const isDeleted = (await services.users.get(user.id))!.status === 'deleted'
       assert.equal(refused.length, isDeleted ? 1 : 0, refused.join())
@@ -352,7 +371,7 @@ forEachEngine(engine => {
     }
   })
 
-  test('the last administrator cannot ask to be deleted, nor be deleted when the time has come', async t => {
+  test('the last administrator cannot request deletion, nor be deleted when the time has come', async t => {
     const services = await openServices(engine, t)
     const { clock, deletions } = services
     const [ada, bob] = [await services.signIn(OLD), await services.signIn('bob@example.com')]
@@ -362,25 +381,25 @@ forEachEngine(engine => {
     for (const { user } of [ada, bob]) await deletions.request(user.id, caller())
     clock.advance(DELETION_WAIT)
     assert.equal(await deletions.deleteDue(), 1)
-    const left = await Promise.all([ada, bob].map(({ user }) => services.users.get(user.id)))
-    const [admin] = left.filter(user => user?.status === 'active')
+    const accountsAfter = await Promise.all([ada, bob].map(({ user }) => services.users.get(user.id)))
+    const [admin] = accountsAfter.filter(user => user?.status === 'active')
     assert.ok(admin!.deletesAt! > clock.now(), 'postponed')
   })
 
   test('a change of address concurrent with a deletion or a suspension leaves no row and no session', async t => {
     const services = await openServices(engine, t)
-    const node = await openServices(engine, t, {
+    const otherNode = await openServices(engine, t, {
       on: { node: await services.opened.reopen(), of: services.opened },
     })
     for (let round = 0; round < 6; round++) {
       const from = `ada${round}@example.com`
       const to = `ada${round}@example.org`
       const ada = await services.signIn(from)
-      const tokens = await askFor(services, ada, to)
+      const tokens = await requestChange(services, ada, to)
       await services.emailChanges.confirm(ada.user.id, tokens.old, caller())
       const act = round % 2 ? services.users.suspend : services.users.delete
       const { refused } = await race<unknown>(2, index =>
-        index === 0 ? act(ada.user.id) : node.emailChanges.confirm(ada.user.id, tokens.new, caller()),
+        index === 0 ? act(ada.user.id) : otherNode.emailChanges.confirm(ada.user.id, tokens.new, caller()),
       )
       assert.ok(
         refused.every(code => code === 'invalid_request'),

@@ -9,19 +9,19 @@ const ADA = 'ada@example.com'
 const BOB = 'bob@example.com'
 
 /** Starts the service again on the same database, with other settings. */
-async function restarted(
+async function restart(
   engine: EngineName,
   t: TestContext,
-  of: Awaited<ReturnType<typeof openServices>>,
+  running: Awaited<ReturnType<typeof openServices>>,
   settings: ServiceOverrides,
 ) {
-  const node = await of.opened.reopen()
-  const services = await openServices(engine, t, { ...settings, on: { node, of: of.opened } })
+  const node = await running.opened.reopen()
+  const services = await openServices(engine, t, { ...settings, on: { node, of: running.opened } })
   await services.listed.apply()
   return services
 }
 
-async function listing(engine: EngineName, t: TestContext, adminEmails: string[]) {
+async function openWithAdministrators(engine: EngineName, t: TestContext, adminEmails: string[]) {
   const services = await openServices(engine, t, { adminEmails })
   await services.listed.apply()
   return services
@@ -29,11 +29,11 @@ async function listing(engine: EngineName, t: TestContext, adminEmails: string[]
 
 forEachEngine(engine => {
   test('a listed address is an administrator from its next sign-in on, and no other is', async t => {
-    const before = await openServices(engine, t)
-    const early = await before.signIn(ADA)
-    assert.equal(early.user.role, 'user')
-    const services = await restarted(engine, t, before, { adminEmails: [ADA] })
-    assert.equal((await services.users.get(early.user.id))!.role, 'user', 'not before the sign-in')
+    const withoutList = await openServices(engine, t)
+    const earlySignIn = await withoutList.signIn(ADA)
+    assert.equal(earlySignIn.user.role, 'user')
+    const services = await restart(engine, t, withoutList, { adminEmails: [ADA] })
+    assert.equal((await services.users.get(earlySignIn.user.id))!.role, 'user', 'not before the sign-in')
     const { user, session } = await services.signIn('Ada@Example.com')
     assert.equal(user.role, 'admin')
     assert.equal((await services.store.sessions.findWithUser(session.id))!.user.role, 'admin')
@@ -42,24 +42,24 @@ forEachEngine(engine => {
   })
 
   test('a role that is set later wins over the list until the address is removed and listed again', async t => {
-    const first = await listing(engine, t, [ADA, BOB])
-    const { user } = await first.signIn(ADA)
-    const bob = await first.signIn(BOB)
+    const firstStart = await openWithAdministrators(engine, t, [ADA, BOB])
+    const { user } = await firstStart.signIn(ADA)
+    const bob = await firstStart.signIn(BOB)
     assert.deepEqual([user.role, bob.user.role], ['admin', 'admin'])
-    await first.users.setRole(user.id, 'support')
-    assert.equal((await first.signIn(ADA)).user.role, 'support')
-    const again = await restarted(engine, t, first, { adminEmails: [ADA, BOB] })
-    assert.equal((await again.signIn(ADA)).user.role, 'support', 'also after a restart')
-    const without = await restarted(engine, t, first, { adminEmails: [BOB] })
-    assert.equal((await without.users.get(user.id))!.role, 'support', 'which the list did not give')
-    const relisted = await restarted(engine, t, first, { adminEmails: [ADA, BOB] })
-    assert.equal((await relisted.signIn(ADA)).user.role, 'admin')
+    await firstStart.users.setRole(user.id, 'support')
+    assert.equal((await firstStart.signIn(ADA)).user.role, 'support')
+    const sameList = await restart(engine, t, firstStart, { adminEmails: [ADA, BOB] })
+    assert.equal((await sameList.signIn(ADA)).user.role, 'support', 'also after a restart')
+    const withoutAda = await restart(engine, t, firstStart, { adminEmails: [BOB] })
+    assert.equal((await withoutAda.users.get(user.id))!.role, 'support', 'which the list did not give')
+    const withAdaAgain = await restart(engine, t, firstStart, { adminEmails: [ADA, BOB] })
+    assert.equal((await withAdaAgain.signIn(ADA)).user.role, 'admin')
   })
 
   test('a role that is set before the first sign-in of a listed address wins too', async t => {
-    const first = await openServices(engine, t)
-    const { user } = await first.signIn(ADA)
-    const services = await restarted(engine, t, first, { adminEmails: [ADA] })
+    const firstStart = await openServices(engine, t)
+    const { user } = await firstStart.signIn(ADA)
+    const services = await restart(engine, t, firstStart, { adminEmails: [ADA] })
     await services.users.setRole(user.id, 'user')
     assert.equal((await services.signIn(ADA)).user.role, 'user')
   })
@@ -68,18 +68,22 @@ forEachEngine(engine => {
     const lines: string[] = []
     const warn = (_: object, message: string) => lines.push(message)
     const log = { debug() {}, info() {}, warn, error() {} } as unknown as Log
-    const first = await listing(engine, t, [ADA, BOB])
-    const ada = await first.signIn(ADA)
-    const bob = await first.signIn(BOB)
-    await restarted(engine, t, first, { adminEmails: [BOB] })
-    assert.equal((await first.users.get(ada.user.id))!.role, 'user')
-    await restarted(engine, t, first, { adminEmails: [], log })
-    assert.equal((await first.users.get(bob.user.id))!.role, 'admin')
+    const firstStart = await openWithAdministrators(engine, t, [ADA, BOB])
+    const ada = await firstStart.signIn(ADA)
+    const bob = await firstStart.signIn(BOB)
+    await restart(engine, t, firstStart, { adminEmails: [BOB] })
+    assert.equal((await firstStart.users.get(ada.user.id))!.role, 'user')
+    await restart(engine, t, firstStart, { adminEmails: [], log })
+    assert.equal((await firstStart.users.get(bob.user.id))!.role, 'admin')
     assert.match(lines.join(), /no longer lists the last administrator/)
-    await first.users.setRole(ada.user.id, 'admin')
-    await restarted(engine, t, first, { adminEmails: [] })
-    assert.equal((await first.users.get(bob.user.id))!.role, 'user')
-    assert.equal((await first.users.get(ada.user.id))!.role, 'admin', 'whom the list did not make one')
+    await firstStart.users.setRole(ada.user.id, 'admin')
+    await restart(engine, t, firstStart, { adminEmails: [] })
+    assert.equal((await firstStart.users.get(bob.user.id))!.role, 'user')
+    assert.equal(
+      (await firstStart.users.get(ada.user.id))!.role,
+      'admin',
+      'whom the list did not make an administrator',
+    )
   })
 
   test('the last active administrator cannot be demoted, suspended or deleted', async t => {
@@ -108,18 +112,18 @@ forEachEngine(engine => {
 
   test('of two administrators who remove each other on two nodes at once, one stays', async t => {
     for (const removal of ['setRole', 'suspend', 'delete'] as const) {
-      const one = await openServices(engine, t)
-      const node = await one.opened.reopen()
-      const two = await openServices(engine, t, { on: { node, of: one.opened } })
-      const [ada, bob] = [await one.signIn(ADA), await one.signIn(BOB)]
-      for (const { user } of [ada, bob]) await one.users.setRole(user.id, 'admin')
-      const remove = ({ users }: typeof one, id: string) =>
+      const nodeA = await openServices(engine, t)
+      const node = await nodeA.opened.reopen()
+      const nodeB = await openServices(engine, t, { on: { node, of: nodeA.opened } })
+      const [ada, bob] = [await nodeA.signIn(ADA), await nodeA.signIn(BOB)]
+      for (const { user } of [ada, bob]) await nodeA.users.setRole(user.id, 'admin')
+      const remove = ({ users }: typeof nodeA, id: string) =>
         removal === 'setRole' ? users.setRole(id, 'user') : users[removal](id, BY_COMMAND_LINE)
-      const calls = [() => remove(one, bob.user.id), () => remove(two, ada.user.id)]
+      const calls = [() => remove(nodeA, bob.user.id), () => remove(nodeB, ada.user.id)]
       const { won, refused } = await race(20, index => calls[index % 2]!())
       assert.ok(won.length >= 1, removal)
       assert.ok(refused.includes('last_administrator'), removal)
-      assert.ok(await one.store.users.hasAdministrator(), removal)
+      assert.ok(await nodeA.store.users.hasAdministrator(), removal)
     }
   })
 })

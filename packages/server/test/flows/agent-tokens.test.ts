@@ -11,7 +11,7 @@ const HUB = `${PUBLIC_URL}/hub`
 
 async function withKey(services: Services, change: Partial<NewApiKey> = {}) {
   const { user } = await services.signIn('ada@example.com')
-  const wanted = {
+  const newKey = {
     name: null,
     scopes: null,
     expiresAt: null,
@@ -19,7 +19,7 @@ async function withKey(services: Services, change: Partial<NewApiKey> = {}) {
     allowedNetworks: [],
     ...change,
   }
-  return { userId: user.id, ...(await services.apiKeys.create(user.id, wanted, caller())) }
+  return { userId: user.id, ...(await services.apiKeys.create(user.id, newKey, caller())) }
 }
 
 forEachEngine(engine => {
@@ -84,22 +84,22 @@ forEachEngine(engine => {
       { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] },
       caller(),
     )
-    const ask = (scopes: string[], to: string | undefined, from = key) =>
+    const exchangeFor = (scopes: string[], to: string | undefined, from = key) =>
       services.agentTokens.exchange(from, to, caller(), { scopes })
     for (const from of [key, unrestricted.key]) {
-      const { token, scopes } = await ask(['own:b', 'agent:connect'], undefined, from)
+      const { token, scopes } = await exchangeFor(['own:b', 'agent:connect'], undefined, from)
       assert.equal(decodeJwt(token).scope, 'own:b agent:connect')
       assert.deepEqual(scopes, ['own:b', 'agent:connect'])
     }
-    assert.equal(decodeJwt((await ask(['own:b'], audience)).token).scope, 'own:b')
+    assert.equal(decodeJwt((await exchangeFor(['own:b'], audience)).token).scope, 'own:b')
     for (const to of [undefined, audience])
-      await assert.rejects(ask(['agent:connect', 'own:c'], to), {
+      await assert.rejects(exchangeFor(['agent:connect', 'own:c'], to), {
         code: 'insufficient_scope',
         message: 'This API key lacks the scope own:c. Ask for scopes that it has.',
         extras: { scope: 'own:c' },
       })
     for (const to of [undefined, HUB])
-      await assert.rejects(ask(['own:a'], to), {
+      await assert.rejects(exchangeFor(['own:a'], to), {
         code: 'insufficient_scope',
         message: /^A token for the hub needs the scope agent:connect\./,
         extras: { scope: 'agent:connect' },
@@ -135,10 +135,10 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(services.agentTokens.exchange(key, HUB, caller())), 'none')
   })
 
-  test('a token of ours is no agent token unless each of its claims is what an exchange writes', async t => {
+  test('a token that the service signed is an agent token only if each of its claims is one that an exchange writes', async t => {
     const services = await openServices(engine, t)
     const now = Math.floor(services.clock.now() / 1000)
-    const good = {
+    const validClaims = {
       type: 'agent_ws',
       iss: PUBLIC_URL,
       aud: HUB,
@@ -153,7 +153,7 @@ forEachEngine(engine => {
       jti: 'token',
     }
     const verify = (change: Record<string, unknown>) =>
-      services.agentTokens.verify(services.jwt.sign('agent_ws', { ...good, ...change }))
+      services.agentTokens.verify(services.jwt.sign('agent_ws', { ...validClaims, ...change }))
     assert.deepEqual(await verify({}), {
       agentId: 'owner',
       appId: 'service-sdk',

@@ -14,7 +14,7 @@ import { createStorage } from '../../src/storage/database.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { caller, openServices, race, refusedWith, type Services } from '../support/services.ts'
 
-const WANTED: NewApiKey = {
+const NEW_KEY: NewApiKey = {
   name: null,
   scopes: null,
   expiresAt: null,
@@ -26,7 +26,7 @@ const FIRST_PAGE = { limit: 50, after: null }
 async function withOwner(services: Services, email = 'ada@example.com') {
   const { user } = await services.signIn(email)
   const make = (change: Partial<NewApiKey> = {}) =>
-    services.apiKeys.create(user.id, { ...WANTED, ...change }, caller())
+    services.apiKeys.create(user.id, { ...NEW_KEY, ...change }, caller())
   return { userId: user.id, make }
 }
 
@@ -54,12 +54,12 @@ forEachEngine(engine => {
     const change = (allowedNetworks: string[], by: 'person' | 'key' = 'person') =>
       apiKeys.update(userId, apiKey.id, { allowedNetworks }, by)
     const endings = async () => (await store.endings.since(0, null, 1000)).length
-    const before = await endings()
+    const endingsBefore = await endings()
     for (let n = 0; n < 200; n++) await change(['10.0.0.0/8'])
-    assert.equal(await endings(), before)
+    assert.equal(await endings(), endingsBefore)
     const perMinute = CHANGE_LIMITS.find(({ window }) => window === 'minute')!.limit
     for (let n = 0; n < perMinute; n++) await change([`10.0.0.${n}/32`])
-    assert.equal(await endings(), before + perMinute)
+    assert.equal(await endings(), endingsBefore + perMinute)
     assert.equal(await refusedWith(change(['10.1.0.0/16'])), 'rate_limited')
     assert.equal((await apiKeys.update(userId, apiKey.id, { name: 'Laptop' }, 'person')).name, 'Laptop')
     assert.equal(await refusedWith(change(['10.1.0.0/16'], 'key')), 'session_required')
@@ -74,9 +74,9 @@ forEachEngine(engine => {
     const { key, apiKey } = await make()
     assert.match(key, /^svc_[0-9A-Za-z]{32}$/)
     assert.equal(apiKey.keyPrefix, key.slice(0, 12))
-    const stored = await services.apiKeys.get(userId, apiKey.id)
-    assert.equal(stored.keyHash, createHash('sha256').update(key).digest('base64url'))
-    assert.doesNotMatch(JSON.stringify(stored), new RegExp(key.slice(0, 13)))
+    const storedKey = await services.apiKeys.get(userId, apiKey.id)
+    assert.equal(storedKey.keyHash, createHash('sha256').update(key).digest('base64url'))
+    assert.doesNotMatch(JSON.stringify(storedKey), new RegExp(key.slice(0, 13)))
     assert.ok((await eventsOf(services, userId)).includes('api_key_created'))
   })
 
@@ -106,12 +106,12 @@ forEachEngine(engine => {
   test('KEY-29: of twenty concurrent creations for the last free place one succeeds, and inactive keys take no place', async t => {
     const services = await openServices(engine, t, { maxActiveKeys: 3 })
     const { userId, make } = await withOwner(services)
-    const first = await make()
+    const firstKey = await make()
     await make({ expiresAt: services.clock.now() + SECOND })
     const { won, refused } = await race(20, () => make())
     assert.equal(won.length, 1)
     assert.deepEqual([...new Set(refused)], ['key_limit_reached'])
-    await services.apiKeys.revoke(userId, first.apiKey.id, caller())
+    await services.apiKeys.revoke(userId, firstKey.apiKey.id, caller())
     services.clock.advance(SECOND)
     await make()
     await make()
@@ -136,8 +136,8 @@ forEachEngine(engine => {
   test('keys are listed newest first, in pages, by status, and only to their owner', async t => {
     const services = await openServices(engine, t)
     const { userId, make } = await withOwner(services)
-    const other = await withOwner(services, 'bob@example.com')
-    await other.make()
+    const otherOwner = await withOwner(services, 'bob@example.com')
+    await otherOwner.make()
     const ids: string[] = []
     for (let index = 0; index < 5; index++) {
       ids.unshift((await make(index === 0 ? { expiresAt: services.clock.now() + MINUTE } : {})).apiKey.id)
@@ -151,13 +151,13 @@ forEachEngine(engine => {
     assert.deepEqual(await list('revoked'), [ids[0]])
     assert.deepEqual(await list('active'), ids.slice(1, 4))
     assert.deepEqual(await list('expired'), [ids[4]])
-    const page = await services.apiKeys.list(userId, null, { limit: 3, after: null })
-    const rest = await services.apiKeys.list(userId, null, { limit: 3, after: page.next })
+    const firstPage = await services.apiKeys.list(userId, null, { limit: 3, after: null })
+    const secondPage = await services.apiKeys.list(userId, null, { limit: 3, after: firstPage.next })
     assert.deepEqual(
-      [...page.rows, ...rest.rows].map(({ id }) => id),
+      [...firstPage.rows, ...secondPage.rows].map(({ id }) => id),
       ids,
     )
-    assert.equal(rest.next, null)
+    assert.equal(secondPage.next, null)
   })
 
   test('KEY-07: every operation answers alike for another user’s key and an unknown one', async t => {
@@ -205,12 +205,12 @@ forEachEngine(engine => {
     const { userId, make } = await withOwner(services)
     const { key, apiKey } = await make()
     const event = nextEvent(services, 'api_key.changed')
-    const revoked = await services.apiKeys.revoke(userId, apiKey.id, caller())
+    const revokedKey = await services.apiKeys.revoke(userId, apiKey.id, caller())
     assert.deepEqual(await event, { type: 'api_key.changed', keyId: apiKey.id, userId })
     assert.equal(await refusedWith(services.apiKeys.authenticate(key, caller())), 'api_key_revoked')
     services.clock.advance(MINUTE)
-    const again = await services.apiKeys.revoke(userId, apiKey.id, caller())
-    assert.equal(again.revokedAt, revoked.revokedAt)
+    const revokedAgain = await services.apiKeys.revoke(userId, apiKey.id, caller())
+    assert.equal(revokedAgain.revokedAt, revokedKey.revokedAt)
     const endings = await services.store.endings.since(0, null, 100)
     assert.equal(endings.filter(({ subjectId }) => subjectId === apiKey.id).length, 1)
     assert.equal((await eventsOf(services, userId)).filter(type => type === 'api_key_revoked').length, 1)
@@ -220,8 +220,8 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { make } = await withOwner(services)
     const { key, apiKey } = await make()
-    const revoked = await services.apiKeys.revokeById(apiKey.id)
-    assert.equal((await services.apiKeys.revokeById(apiKey.id)).revokedAt, revoked.revokedAt)
+    const revokedKey = await services.apiKeys.revokeById(apiKey.id)
+    assert.equal((await services.apiKeys.revokeById(apiKey.id)).revokedAt, revokedKey.revokedAt)
     assert.equal(await refusedWith(services.apiKeys.authenticate(key, caller())), 'api_key_revoked')
     assert.equal(await refusedWith(services.apiKeys.revokeById(newId(1))), 'not_found')
   })
@@ -273,8 +273,8 @@ forEachEngine(engine => {
     const { key, apiKey } = await make()
     await services.users.suspend(userId)
     const refusal = async () => {
-      const found = (await services.apiKeys.findMany([apiKey.id])).get(apiKey.id)
-      return refusalOf(found!, { now: services.clock.now() })
+      const foundKey = (await services.apiKeys.findMany([apiKey.id])).get(apiKey.id)
+      return refusalOf(foundKey!, { now: services.clock.now() })
     }
     assert.equal(await refusal(), 'account_suspended')
     await services.users.activate(userId)
@@ -290,7 +290,7 @@ forEachEngine(engine => {
     const { make } = await withOwner(services)
     const { key } = await make()
     const flipped = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a')
-    const near = [
+    const similarTexts = [
       `${key}\n`,
       ` ${key}`,
       `${key}\0`,
@@ -307,7 +307,7 @@ forEachEngine(engine => {
       { toString: () => key },
     ] as string[]
     const messages = new Set<string>()
-    for (const text of near) {
+    for (const text of similarTexts) {
       await services.apiKeys.authenticate(text, caller()).then(
         () => assert.fail(`accepted ${text}`),
         error => messages.add(`${error.code}: ${error.message}`),
@@ -321,19 +321,19 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const ada = await withOwner(services)
     const bob = await withOwner(services, 'bob@example.com')
-    const one = await ada.make()
+    const original = await ada.make()
     const hash = (key: string) => createHash('sha256').update(key).digest('base64url')
-    const twin = one.key.slice(0, 12) + 'z'.repeat(24)
-    const { keyPrefix } = one.apiKey
+    const twin = original.key.slice(0, 12) + 'z'.repeat(24)
+    const { keyPrefix } = original.apiKey
     const id = newId(services.clock.now())
     await services.store.apiKeys.insert({
-      ...one.apiKey,
+      ...original.apiKey,
       id,
       userId: bob.userId,
       keyHash: hash(twin),
       keyPrefix,
     })
-    assert.equal((await services.apiKeys.authenticate(one.key, caller())).userId, ada.userId)
+    assert.equal((await services.apiKeys.authenticate(original.key, caller())).userId, ada.userId)
     assert.equal((await services.apiKeys.authenticate(twin, caller())).userId, bob.userId)
   })
 
@@ -346,14 +346,14 @@ forEachEngine(engine => {
     const usedAt = services.clock.now()
     assert.equal((await services.apiKeys.get(userId, apiKey.id)).lastUsedAt, usedAt)
     assert.equal((await services.apiKeys.list(userId, null, FIRST_PAGE)).rows[0]!.lastUsedAt, usedAt)
-    const stored = async () => (await services.store.apiKeys.findOwned(userId, apiKey.id))!.lastUsedAt
-    assert.equal(await stored(), null)
+    const storedLastUse = async () => (await services.store.apiKeys.findOwned(userId, apiKey.id))!.lastUsedAt
+    assert.equal(await storedLastUse(), null)
     await services.apiKeys.flushUses()
-    assert.equal(await stored(), usedAt)
+    assert.equal(await storedLastUse(), usedAt)
     await services.store.apiKeys.recordUse(
       new Map([[apiKey.id, { at: usedAt - 1, from: caller('10.0.0.1') }]]),
     )
-    assert.equal(await stored(), usedAt)
+    assert.equal(await storedLastUse(), usedAt)
   })
 
   test('a refused key records no use', async t => {
@@ -388,31 +388,35 @@ forEachEngine(engine => {
     const { apiKey } = await make()
     const gate = Promise.withResolvers<void>()
     const reached = Promise.withResolvers<void>()
-    const gated: LastUsedNotices = {
+    const waitingNotices: LastUsedNotices = {
       noteNetworks: async () => {},
       async notifyOfReuse() {
         reached.resolve()
         await gate.promise
       },
     }
-    const lastUsed = createLastUsed({ storage: services.storage, clock: services.clock, notices: gated })
-    const stored = async () => (await services.store.apiKeys.findOwned(userId, apiKey.id))!.lastUsedAt
+    const lastUsed = createLastUsed({
+      storage: services.storage,
+      clock: services.clock,
+      notices: waitingNotices,
+    })
+    const storedLastUse = async () => (await services.store.apiKeys.findOwned(userId, apiKey.id))!.lastUsedAt
     lastUsed.note(apiKey.id, caller())
-    const first = services.clock.now()
+    const firstUseAt = services.clock.now()
     const flushed = lastUsed.flush()
     await reached.promise
     services.clock.advance(SECOND)
     lastUsed.note(apiKey.id, caller())
     gate.resolve()
     await flushed
-    assert.equal(await stored(), first)
+    assert.equal(await storedLastUse(), firstUseAt)
     assert.equal(
       lastUsed.withLastUse(apiKey).lastUsedAt,
-      first + SECOND,
+      firstUseAt + SECOND,
       'the buffered use is visible until it is stored',
     )
     await lastUsed.flush()
-    assert.equal(await stored(), first + SECOND)
+    assert.equal(await storedLastUse(), firstUseAt + SECOND)
   })
 
   test('a rotated key passes on name, scopes, app, networks and expiry, and works during the overlap', async t => {
@@ -425,21 +429,21 @@ forEachEngine(engine => {
       appId: 'hub',
       allowedNetworks: ['192.0.2.0/24'],
     }
-    const old = await make(wanted)
+    const oldKey = await make(wanted)
     services.clock.advance(DAY)
     const event = nextEvent(services, 'api_key.changed')
-    const next = await services.apiKeys.rotate(userId, old.apiKey.id, 3600, caller())
+    const successor = await services.apiKeys.rotate(userId, oldKey.apiKey.id, 3600, caller())
     assert.equal((await event).type, 'api_key.changed')
-    const { name, scopes, appId, allowedNetworks, expiresAt } = next.apiKey
+    const { name, scopes, appId, allowedNetworks, expiresAt } = successor.apiKey
     assert.deepEqual({ name, scopes, appId, allowedNetworks, expiresAt }, wanted)
-    const replaced = await services.apiKeys.get(userId, old.apiKey.id)
-    assert.equal(replaced.replacedBy, next.apiKey.id)
-    assert.equal(replaced.expiresAt, services.clock.now() + 3600 * SECOND)
+    const replacedKey = await services.apiKeys.get(userId, oldKey.apiKey.id)
+    assert.equal(replacedKey.replacedBy, successor.apiKey.id)
+    assert.equal(replacedKey.expiresAt, services.clock.now() + 3600 * SECOND)
     services.clock.advance(3600 * SECOND - 1)
-    await services.apiKeys.authenticate(old.key, caller())
+    await services.apiKeys.authenticate(oldKey.key, caller())
     services.clock.advance(1)
-    assert.equal(await refusedWith(services.apiKeys.authenticate(old.key, caller())), 'api_key_expired')
-    await services.apiKeys.authenticate(next.key, caller())
+    assert.equal(await refusedWith(services.apiKeys.authenticate(oldKey.key, caller())), 'api_key_expired')
+    await services.apiKeys.authenticate(successor.key, caller())
     assert.ok((await eventsOf(services, userId)).includes('api_key_rotated'))
   })
 
@@ -447,12 +451,12 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { userId, make } = await withOwner(services)
     const expiresAt = services.clock.now() + MINUTE
-    const short = await make({ expiresAt })
-    await services.apiKeys.rotate(userId, short.apiKey.id, 86_400, caller())
-    assert.equal((await services.apiKeys.get(userId, short.apiKey.id)).expiresAt, expiresAt)
+    const shortLivedKey = await make({ expiresAt })
+    await services.apiKeys.rotate(userId, shortLivedKey.apiKey.id, 86_400, caller())
+    assert.equal((await services.apiKeys.get(userId, shortLivedKey.apiKey.id)).expiresAt, expiresAt)
     const { key, apiKey } = await make()
-    const next = await services.apiKeys.rotate(userId, apiKey.id, 0, caller())
-    assert.equal(next.apiKey.expiresAt, null)
+    const successor = await services.apiKeys.rotate(userId, apiKey.id, 0, caller())
+    assert.equal(successor.apiKey.expiresAt, null)
     assert.equal(statusOf(await services.apiKeys.get(userId, apiKey.id), services.clock.now()), 'revoked')
     assert.equal(await refusedWith(services.apiKeys.authenticate(key, caller())), 'api_key_revoked')
   })
@@ -471,11 +475,11 @@ forEachEngine(engine => {
     )
     assert.equal(usable.filter(({ status }) => status === 'fulfilled').length, 4)
     // Further rotations succeed only without overlap, so four keys are active until the overlap ends.
-    const chain = async () => {
+    const unreplacedKeys = async () => {
       const { rows } = await services.apiKeys.list(userId, 'active', FIRST_PAGE)
       return rows.filter(({ replacedBy }) => replacedBy === null).map(({ id }) => id)
     }
-    for (const id of await chain()) {
+    for (const id of await unreplacedKeys()) {
       assert.equal(await refusedWith(rotate(id)), 'key_limit_reached')
       await rotate(id, 0)
     }
@@ -483,7 +487,7 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(make()), 'key_limit_reached')
     services.clock.advance(MINUTE)
     assert.equal(await refusedWith(make()), 'key_limit_reached', 'three active keys are the limit')
-    await rotate((await chain())[0]!)
+    await rotate((await unreplacedKeys())[0]!)
   })
 
   test('the creation limit of a user is exact over nodes, and includes rotations', async t => {
@@ -493,22 +497,22 @@ forEachEngine(engine => {
     ]
     const services = await openServices(engine, t, { keyCreationLimits })
     const node = await services.opened.reopen()
-    const other = await openServices(engine, t, { keyCreationLimits, on: { node, of: services.opened } })
+    const otherNode = await openServices(engine, t, { keyCreationLimits, on: { node, of: services.opened } })
     const { userId, make } = await withOwner(services)
     const { apiKey } = await make()
     const calls = [
       () => make(),
-      () => other.apiKeys.create(userId, WANTED, caller()),
+      () => otherNode.apiKeys.create(userId, NEW_KEY, caller()),
       () => services.apiKeys.rotate(userId, apiKey.id, 60, caller()),
     ]
     const { won, refused } = await race(24, index => calls[index % 3]!())
     assert.equal(won.length, 5)
     assert.ok(refused.includes('rate_limited'))
-    const all = async () => (await services.apiKeys.list(userId, null, { limit: 100, after: null })).rows
-    assert.equal((await all()).length, 6)
+    const listAll = async () => (await services.apiKeys.list(userId, null, { limit: 100, after: null })).rows
+    assert.equal((await listAll()).length, 6)
     // Revoking frees no place, since the limit is on creations.
-    for (const { id } of await all()) await services.apiKeys.revoke(userId, id, caller())
-    const newest = Math.max(...(await all()).map(({ createdAt }) => createdAt))
+    for (const { id } of await listAll()) await services.apiKeys.revoke(userId, id, caller())
+    const newest = Math.max(...(await listAll()).map(({ createdAt }) => createdAt))
     assert.equal(await refusedWith(make()), 'rate_limited')
     services.clock.set(newest + HOUR)
     await make()
@@ -527,19 +531,20 @@ forEachEngine(engine => {
       keyCreationLimits: [{ window: 'hour', limit: 3 }],
     })
     const { userId, make } = await withOwner(services)
-    const first = await make()
-    const second = await make()
+    const firstKey = await make()
+    const secondKey = await make()
     await services.storage.transaction(async tx => {
       await tx.users.lock(userId)
       assert.equal(await refusedWith(make()), 'key_limit_reached')
     })
-    const third = await services.apiKeys.rotate(userId, first.apiKey.id, 60, caller())
-    for (const { apiKey } of [second, third]) await services.apiKeys.revoke(userId, apiKey.id, caller())
+    const successor = await services.apiKeys.rotate(userId, firstKey.apiKey.id, 60, caller())
+    for (const { apiKey } of [secondKey, successor])
+      await services.apiKeys.revoke(userId, apiKey.id, caller())
     await services.storage.transaction(async tx => {
       await tx.users.lock(userId)
       assert.equal(await refusedWith(make()), 'rate_limited')
-      const rotated = services.apiKeys.rotate(userId, first.apiKey.id, 0, caller())
-      assert.equal(await refusedWith(rotated), 'api_key_replaced')
+      const secondRotation = services.apiKeys.rotate(userId, firstKey.apiKey.id, 0, caller())
+      assert.equal(await refusedWith(secondRotation), 'api_key_replaced')
     })
   })
 
@@ -547,13 +552,13 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { userId, make } = await withOwner(services)
     const rotate = (id: string) => services.apiKeys.rotate(userId, id, 60, caller())
-    const revoked = await make()
-    await services.apiKeys.revoke(userId, revoked.apiKey.id, caller())
-    assert.equal(await refusedWith(rotate(revoked.apiKey.id)), 'api_key_inactive')
-    const expiring = await make({ expiresAt: services.clock.now() + SECOND })
+    const revokedKey = await make()
+    await services.apiKeys.revoke(userId, revokedKey.apiKey.id, caller())
+    assert.equal(await refusedWith(rotate(revokedKey.apiKey.id)), 'api_key_inactive')
+    const expiringKey = await make({ expiresAt: services.clock.now() + SECOND })
     const { apiKey } = await make()
     services.clock.advance(SECOND)
-    assert.equal(await refusedWith(rotate(expiring.apiKey.id)), 'api_key_inactive')
+    assert.equal(await refusedWith(rotate(expiringKey.apiKey.id)), 'api_key_inactive')
     const { won, refused } = await race(20, () => rotate(apiKey.id))
     assert.equal(won.length, 1)
     assert.deepEqual([...new Set(refused)], ['api_key_replaced'])
@@ -565,13 +570,13 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { userId, make } = await withOwner(services)
     const node = await services.opened.reopen()
-    const second = await openServices(engine, t, { on: { node, of: services.opened } })
+    const otherNode = await openServices(engine, t, { on: { node, of: services.opened } })
     for (let round = 0; round < 20; round++) {
       const { key, apiKey } = await make()
-      await second.apiKeys.authenticate(key, caller())
+      await otherNode.apiKeys.authenticate(key, caller())
       await services.apiKeys.revoke(userId, apiKey.id, caller())
       const { won } = await race(4, index =>
-        [services, second][index % 2]!.agentTokens.exchange(key, undefined, caller()),
+        [services, otherNode][index % 2]!.agentTokens.exchange(key, undefined, caller()),
       )
       assert.equal(won.length, 0)
     }

@@ -7,7 +7,7 @@ import { openServer } from '../support/http.ts'
 import { caller, openServices, PUBLIC_URL, refusedWith, type Services } from '../support/services.ts'
 
 const AUDIENCE = 'https://shop.example.com'
-const API: AppGrant = { scopes: ['openid', 'account:read'], audience: null }
+const API_GRANT: AppGrant = { scopes: ['openid', 'account:read'], audience: null }
 
 async function openApp(services: Services, grant: AppGrant, appId = 'shop') {
   const { user } = await services.signIn('ada@example.com')
@@ -17,11 +17,11 @@ async function openApp(services: Services, grant: AppGrant, appId = 'shop') {
 }
 
 forEachEngine(engine => {
-  test('access tokens of an app carry client, audience and scope, and are signed as the app asks', async t => {
+  test('access tokens of an app carry client, audience and scope, and are signed with its algorithm', async t => {
     const services = await openServices(engine, t)
     await services.apps.register({ id: 'shop', name: 'Shop', tokenAlg: 'ES256' })
     await services.apps.register({ id: 'files', name: 'Files', audience: AUDIENCE, tokenAlg: 'RS256' })
-    const { user, session, tokens } = await openApp(services, { ...API, scopes: [] })
+    const { user, session, tokens } = await openApp(services, { ...API_GRANT, scopes: [] })
     assert.deepEqual(decodeProtectedHeader(tokens.accessToken).alg, 'ES256')
     const { iat, exp, jti, ...claims } = decodeJwt(tokens.accessToken)
     assert.deepEqual(claims, {
@@ -35,42 +35,45 @@ forEachEngine(engine => {
       role: 'user',
     })
     assert.deepEqual([exp! - iat!, typeof jti], [900, 'string'])
-    const other = await openApp(services, { scopes: ['orders:read'], audience: AUDIENCE })
-    const header = decodeProtectedHeader(other.tokens.accessToken)
+    const filesApp = await openApp(services, { scopes: ['orders:read'], audience: AUDIENCE })
+    const header = decodeProtectedHeader(filesApp.tokens.accessToken)
     assert.deepEqual([header.alg, header.typ], ['RS256', 'at+jwt'])
-    assert.equal(decodeJwt(other.tokens.accessToken).aud, AUDIENCE)
-    const stored = await services.store.sessions.find(session.id)
-    assert.deepEqual([stored?.grant, stored?.authTime], [{ ...API, scopes: [] }, services.clock.now() - 5000])
-    const listed = await services.sessions.list(user.id, { limit: 10, after: null })
-    assert.ok(listed.rows.some(({ id }) => id === session.id))
+    assert.equal(decodeJwt(filesApp.tokens.accessToken).aud, AUDIENCE)
+    const storedSession = await services.store.sessions.find(session.id)
+    assert.deepEqual(
+      [storedSession?.grant, storedSession?.authTime],
+      [{ ...API_GRANT, scopes: [] }, services.clock.now() - 5000],
+    )
+    const listedSessions = await services.sessions.list(user.id, { limit: 10, after: null })
+    assert.ok(listedSessions.rows.some(({ id }) => id === session.id))
   })
 
   test('an app acts on /v1 within its scopes only, and not with a token for another audience', async t => {
     const server = await openServer(engine, t)
     const services = server
     await services.apps.register({ id: 'shop', name: 'Shop', audience: AUDIENCE })
-    const { user, session, tokens } = await openApp(services, API)
+    const { user, session, tokens } = await openApp(services, API_GRANT)
     const token = tokens.accessToken
-    const own = (await services.signIn('ada@example.com')).tokens.accessToken
-    const { body: listed } = await server.get('/v1/sessions', { token: own })
-    const shown = listed.data.find(({ id }: { id: string }) => id === session.id)
-    assert.deepEqual([shown.app_id, shown.current], ['shop', false])
+    const signInToken = (await services.signIn('ada@example.com')).tokens.accessToken
+    const { body: listed } = await server.get('/v1/sessions', { token: signInToken })
+    const sessionOfApp = listed.data.find(({ id }: { id: string }) => id === session.id)
+    assert.deepEqual([sessionOfApp.app_id, sessionOfApp.current], ['shop', false])
     assert.equal((await server.get('/v1/me', { token })).body.user.id, user.id)
-    const lacking = await server.get('/v1/api-keys', { token })
-    assert.deepEqual([lacking.status, lacking.body.code], [403, 'insufficient_scope'])
-    assert.match(lacking.headers.get('www-authenticate')!, /insufficient_scope.*scope="keys:read"/)
+    const withoutScope = await server.get('/v1/api-keys', { token })
+    assert.deepEqual([withoutScope.status, withoutScope.body.code], [403, 'insufficient_scope'])
+    assert.match(withoutScope.headers.get('www-authenticate')!, /insufficient_scope.*scope="keys:read"/)
     assert.equal((await server.get('/v1/sessions', { token })).body.code, 'insufficient_scope')
     assert.equal((await server.post('/v1/api-keys', {}, { token })).body.code, 'session_required')
     const grant = await server.call('PUT', '/v1/me/charge-authorizations/shop', { token, body: {} })
     assert.equal(grant.body.code, 'insufficient_scope')
     for (const scopes of [[], ['account:read']]) {
-      const elsewhere = await openApp(services, { scopes, audience: AUDIENCE })
-      const refused = await server.get('/v1/me', { token: elsewhere.tokens.accessToken })
-      assert.deepEqual([refused.status, refused.body.code], [401, 'invalid_token'])
+      const forOtherAudience = await openApp(services, { scopes, audience: AUDIENCE })
+      const refusal = await server.get('/v1/me', { token: forOtherAudience.tokens.accessToken })
+      assert.deepEqual([refusal.status, refusal.body.code], [401, 'invalid_token'])
     }
-    const empty = await openApp(services, { scopes: [], audience: null })
-    const none = await server.get('/v1/me', { token: empty.tokens.accessToken })
-    assert.equal(none.body.code, 'insufficient_scope', 'no scope is not everything')
+    const withNoScopes = await openApp(services, { scopes: [], audience: null })
+    const answer = await server.get('/v1/me', { token: withNoScopes.tokens.accessToken })
+    assert.equal(answer.body.code, 'insufficient_scope', 'no scopes do not mean all rights')
   })
 
   test('a scope counts only while the operator gives it, and only as far as the person granted it', async t => {
@@ -86,31 +89,31 @@ forEachEngine(engine => {
   test('the tokens of an app end with its session, its person and the app itself', async t => {
     const services = await openServices(engine, t)
     await services.apps.register({ id: 'shop', name: 'Shop' })
-    const works = (token: string) => refusedWith(services.sessions.authenticate(token))
-    const one = await openApp(services, API)
-    assert.equal(await works(one.tokens.accessToken), 'none')
-    await services.sessions.end(one.user.id, one.session.id, caller())
-    assert.equal(await works(one.tokens.accessToken), 'invalid_token')
-    const two = await openApp(services, API)
+    const refusalOf = (token: string) => refusedWith(services.sessions.authenticate(token))
+    const endedSession = await openApp(services, API_GRANT)
+    assert.equal(await refusalOf(endedSession.tokens.accessToken), 'none')
+    await services.sessions.end(endedSession.user.id, endedSession.session.id, caller())
+    assert.equal(await refusalOf(endedSession.tokens.accessToken), 'invalid_token')
+    const ofRemovedApp = await openApp(services, API_GRANT)
     services.clock.advance(1)
     await services.apps.remove('shop')
     services.clock.advance(1)
     await services.apps.register({ id: 'shop', name: 'Shop' })
-    assert.equal(await works(two.tokens.accessToken), 'invalid_token')
+    assert.equal(await refusalOf(ofRemovedApp.tokens.accessToken), 'invalid_token')
     assert.equal(
-      await refusedWith(services.sessions.appTokens(two.user, two.session)),
+      await refusedWith(services.sessions.appTokens(ofRemovedApp.user, ofRemovedApp.session)),
       'invalid_refresh_token',
     )
-    const three = await openApp(services, API)
-    await services.users.suspend(three.user.id)
-    assert.equal(await works(three.tokens.accessToken), 'invalid_token')
+    const ofSuspendedPerson = await openApp(services, API_GRANT)
+    await services.users.suspend(ofSuspendedPerson.user.id)
+    assert.equal(await refusalOf(ofSuspendedPerson.tokens.accessToken), 'invalid_token')
   })
 
-  test('refresh tokens of an app rotate as all do, and only for that app', async t => {
+  test('refresh tokens of an app rotate like all others, and only for that app', async t => {
     const services = await openServices(engine, t)
     for (const id of ['shop', 'thief']) await services.apps.register({ id, name: id })
     const { sessions } = services
-    const { tokens, session } = await openApp(services, API)
+    const { tokens, session } = await openApp(services, API_GRANT)
     const refresh = (token: string, app = 'shop', retryKey: string | null = null) =>
       sessions.refreshForApp(token, app, retryKey, caller())
     assert.equal(await refusedWith(refresh(tokens.refreshToken, 'thief')), 'invalid_refresh_token')
@@ -121,18 +124,21 @@ forEachEngine(engine => {
     assert.equal((await services.store.sessions.find(session.id))?.counter, 0)
 
     const rotated = await refresh(tokens.refreshToken, 'shop', 'a-retry-key-0123456789')
-    const next = await sessions.appTokens(rotated.user, rotated.session)
-    assert.notEqual(next.refreshToken, tokens.refreshToken)
+    const newTokens = await sessions.appTokens(rotated.user, rotated.session)
+    assert.notEqual(newTokens.refreshToken, tokens.refreshToken)
     const repeated = await refresh(tokens.refreshToken, 'shop', 'a-retry-key-0123456789')
-    assert.equal((await sessions.appTokens(repeated.user, repeated.session)).refreshToken, next.refreshToken)
+    assert.equal(
+      (await sessions.appTokens(repeated.user, repeated.session)).refreshToken,
+      newTokens.refreshToken,
+    )
     assert.equal(await refusedWith(refresh(tokens.refreshToken, 'thief')), 'invalid_refresh_token')
     assert.equal((await services.store.sessions.find(session.id))?.endedAt, null)
     assert.equal(await refusedWith(refresh(tokens.refreshToken)), 'refresh_token_reused')
-    assert.equal(await refusedWith(refresh(next.refreshToken)), 'invalid_refresh_token')
-    assert.equal(await refusedWith(sessions.authenticate(next.accessToken)), 'invalid_token')
+    assert.equal(await refusedWith(refresh(newTokens.refreshToken)), 'invalid_refresh_token')
+    assert.equal(await refusedWith(sessions.authenticate(newTokens.accessToken)), 'invalid_token')
   })
 
-  test('a refresh token of a sign-in is none of an app', async t => {
+  test('the refresh token of a sign-in is not accepted from an app', async t => {
     const services = await openServices(engine, t)
     const { tokens } = await services.signIn('ada@example.com')
     const call = services.sessions.refreshForApp(tokens.refreshToken, 'console', null, caller())

@@ -28,7 +28,7 @@ forEachEngine(engine => {
 
   test('an invalid id, name, audience or page is refused', async t => {
     const apps = createApps(await openTestStorage(engine, t))
-    const wrong: Partial<NewApp>[] = [
+    const invalidChanges: Partial<NewApp>[] = [
       { id: 'Shop' },
       { id: '-shop' },
       { id: 'a'.repeat(65) },
@@ -44,7 +44,7 @@ forEachEngine(engine => {
       { verifyUrl: 'http://shop.example.com/verify' },
       { verifyUrl: 'javascript:alert(1)' },
     ]
-    for (const change of wrong) {
+    for (const change of invalidChanges) {
       assert.equal(
         await refusedWith(apps.register({ ...SHOP, ...change })),
         'invalid_request',
@@ -68,37 +68,37 @@ forEachEngine(engine => {
   })
 
   test('a new secret that would remove another one than was named is refused and removes nothing', async t => {
-    const opened = await openTestStorage(engine, t)
-    const apps = createApps(opened)
+    const testStorage = await openTestStorage(engine, t)
+    const apps = createApps(testStorage)
     const { secret } = await apps.register(SHOP)
-    opened.clock.advance(1)
-    const second = await apps.newSecret('shop', undefined, null)
-    opened.clock.advance(1)
+    testStorage.clock.advance(1)
+    const secondSecret = await apps.newSecret('shop', undefined, null)
+    testStorage.clock.advance(1)
     const [newest, oldest] = await apps.secrets('shop')
     for (const removes of [null, newest!.id])
       assert.equal(await refusedWith(apps.newSecret('shop', undefined, removes)), 'invalid_request')
-    for (const kept of [secret!, second.secret]) assert.ok(await apps.authenticate('shop', kept))
+    for (const kept of [secret!, secondSecret.secret]) assert.ok(await apps.authenticate('shop', kept))
     const { won, refused } = await race(20, () => apps.newSecret('shop', undefined, oldest!.id))
     assert.deepEqual([won.length, new Set(refused)], [1, new Set(['invalid_request'])])
     assert.equal(await apps.authenticate('shop', secret!), null)
-    assert.ok(await apps.authenticate('shop', second.secret), 'the one that was not named stays')
+    assert.ok(await apps.authenticate('shop', secondSecret.secret), 'the one that was not named stays')
   })
 
   test('only the two newest secrets of an app are accepted, and only for that app', async t => {
-    const opened = await openTestStorage(engine, t)
-    const apps = createApps(opened)
+    const testStorage = await openTestStorage(engine, t)
+    const apps = createApps(testStorage)
     await apps.register(SHOP)
-    opened.clock.advance(1)
+    testStorage.clock.advance(1)
     const secrets: string[] = []
     for (let index = 0; index < 3; index++) {
       secrets.push((await apps.newSecret('shop')).secret)
-      opened.clock.advance(1)
+      testStorage.clock.advance(1)
     }
     for (const secret of secrets) assert.match(secret, /^sva_[A-Za-z0-9_-]{43}$/)
-    const accepted = await Promise.all(
+    const authenticatedIds = await Promise.all(
       secrets.map(async secret => (await apps.authenticate('shop', secret))?.id),
     )
-    assert.deepEqual(accepted, [undefined, 'shop', 'shop'])
+    assert.deepEqual(authenticatedIds, [undefined, 'shop', 'shop'])
     for (const [id, secret] of [
       ['hub', secrets[2]],
       ['shop', ''],
@@ -109,32 +109,32 @@ forEachEngine(engine => {
     ] as [string, string][]) {
       assert.equal(await apps.authenticate(id, secret), null)
     }
-    const stored = await opened.storage.store.apps.secrets('shop')
-    assert.ok(!stored.some(hash => secrets.includes(hash)))
+    const storedHashes = await testStorage.storage.store.apps.secrets('shop')
+    assert.ok(!storedHashes.some(hash => secrets.includes(hash)))
   })
 
   test('an app covers older keys and sessions with its id only if it adopts them, and their number is returned', async t => {
-    const opened = await openTestStorage(engine, t)
-    const { clock } = opened
-    const { store } = opened.storage
+    const testStorage = await openTestStorage(engine, t)
+    const { clock } = testStorage
+    const { store } = testStorage.storage
     const { id } = await insertUser(store)
     const now = clock.now()
-    const past = { appId: 'shop', createdAt: now - 10, expiresAt: null, revokedAt: null }
-    await store.apiKeys.insert(aKey(id, past))
-    await store.apiKeys.insert(aKey(id, { ...past, expiresAt: now + 1 }))
-    await store.apiKeys.insert(aKey(id, { ...past, expiresAt: now }))
-    await store.apiKeys.insert(aKey(id, { ...past, revokedAt: now }))
-    await store.apiKeys.insert(aKey(id, { ...past, createdAt: now }))
-    await store.apiKeys.insert(aKey(id, { ...past, appId: 'shop2' }))
+    const olderKey = { appId: 'shop', createdAt: now - 10, expiresAt: null, revokedAt: null }
+    await store.apiKeys.insert(aKey(id, olderKey))
+    await store.apiKeys.insert(aKey(id, { ...olderKey, expiresAt: now + 1 }))
+    await store.apiKeys.insert(aKey(id, { ...olderKey, expiresAt: now }))
+    await store.apiKeys.insert(aKey(id, { ...olderKey, revokedAt: now }))
+    await store.apiKeys.insert(aKey(id, { ...olderKey, createdAt: now }))
+    await store.apiKeys.insert(aKey(id, { ...olderKey, appId: 'shop2' }))
     const session = { appId: 'shop', createdAt: now - 10, expiresAt: now + 1 }
     await store.sessions.insert(aSession(id, session))
     await store.sessions.insert(aSession(id, { ...session, expiresAt: now }))
     await store.sessions.insert(aSession(id, { ...session, endedAt: now, endedBy: 'logout' }))
 
-    const apps = createApps(opened)
-    const refused = await apps.register(SHOP)
-    assert.deepEqual(refused.older, { keys: 2, sessions: 1 })
-    assert.equal(refused.app.coversFrom, now)
+    const apps = createApps(testStorage)
+    const withoutAdoption = await apps.register(SHOP)
+    assert.deepEqual(withoutAdoption.older, { keys: 2, sessions: 1 })
+    assert.equal(withoutAdoption.app.coversFrom, now)
     const adopted = await apps.register({ ...SHOP, id: 'shop2', adopt: true })
     assert.deepEqual(adopted.older, { keys: 1, sessions: 0 })
     assert.equal(adopted.app.coversFrom, 0)
@@ -152,10 +152,10 @@ forEachEngine(engine => {
   })
 
   test('an app registered by a node of the previous version covers keys and sessions created after its registration', async t => {
-    const opened = await openTestStorage(engine, t)
-    await createApps(opened).register({ ...SHOP, adopt: true })
-    await opened.storage.engine.connection.execute('update apps set covers_from = null', [])
-    const app = await opened.storage.store.apps.find('shop')
+    const testStorage = await openTestStorage(engine, t)
+    await createApps(testStorage).register({ ...SHOP, adopt: true })
+    await testStorage.storage.engine.connection.execute('update apps set covers_from = null', [])
+    const app = await testStorage.storage.store.apps.find('shop')
     assert.equal(app?.coversFrom, app?.createdAt)
   })
 
@@ -164,8 +164,8 @@ forEachEngine(engine => {
     const { secret } = await apps.register(SHOP)
     assert.equal((await apps.authenticate('shop', secret!))?.id, 'shop')
     const callback = 'https://shop.example.com/callback'
-    const open = await apps.register({ ...SHOP, id: 'spa', isPublic: true, redirectUris: [callback] })
-    assert.equal(open.secret, null)
+    const publicApp = await apps.register({ ...SHOP, id: 'spa', isPublic: true, redirectUris: [callback] })
+    assert.equal(publicApp.secret, null)
     assert.equal(await refusedWith(apps.newSecret('spa')), 'invalid_request')
     const jwksUri = 'https://shop.example.com/jwks.json'
     assert.equal((await apps.register({ ...SHOP, id: 'keyed', jwksUri })).secret, null)
@@ -212,7 +212,7 @@ forEachEngine(engine => {
   test('settings that would be unsafe or never match are refused, each with its name', async t => {
     const apps = createApps(await openTestStorage(engine, t))
     await apps.register(SHOP)
-    const wrong: [Partial<AppSettings>, RegExp][] = [
+    const refusedChanges: [Partial<AppSettings>, RegExp][] = [
       ...[
         'http://shop.example.com/callback',
         'https://shop.example.com/#x',
@@ -243,18 +243,18 @@ forEachEngine(engine => {
       [{ scopes: ['a b'] }, /^scopes: /],
       [{ isPublic: true, trusted: true, redirectUris: ['http://127.0.0.1/cb'] }, /^trusted: .*asked/],
     ]
-    for (const [change, message] of wrong)
+    for (const [change, message] of refusedChanges)
       await assert.rejects(
         apps.change('shop', change),
         (error: Error) => 'code' in error && error.code === 'invalid_request' && message.test(error.message),
         JSON.stringify(change),
       )
     assert.deepEqual((await apps.find('shop')).redirectUris, [])
-    const unasked = { isPublic: true, redirectUris: ['http://localhost/cb'] }
+    const publicWithLoopback = { isPublic: true, redirectUris: ['http://localhost/cb'] }
     assert.equal(
-      await refusedWith(apps.change('console', unasked)),
+      await refusedWith(apps.change('console', publicWithLoopback)),
       'invalid_request',
-      'nobody is asked for these',
+      'nobody is asked before Keyway’s own apps get access',
     )
     await apps.change('shop', {
       isPublic: true,
@@ -268,11 +268,11 @@ forEachEngine(engine => {
   })
 
   test('the removal of an app ends its secrets, sessions and authorisations at once, and a later app with its id gets nothing of it', async t => {
-    const opened = await openTestStorage(engine, t)
-    const { clock, storage } = opened
+    const testStorage = await openTestStorage(engine, t)
+    const { clock, storage } = testStorage
     const { store } = storage
-    const node = await opened.reopen()
-    const [apps, elsewhere] = [createApps(opened), createApps({ clock, storage: node })]
+    const node = await testStorage.reopen()
+    const [apps, appsOfOtherNode] = [createApps(testStorage), createApps({ clock, storage: node })]
     const audience = 'https://shop.example.com'
     const { secret } = await apps.register({
       ...SHOP,
@@ -281,8 +281,8 @@ forEachEngine(engine => {
     })
     const { id: userId } = await insertUser(store)
     const grant = { scopes: ['openid'], audience: null }
-    const own = aSession(userId, { appId: 'shop' })
-    await store.sessions.insert(own)
+    const signInSession = aSession(userId, { appId: 'shop' })
+    await store.sessions.insert(signInSession)
     for (let count = 0; count < 3; count++)
       await store.sessions.insert(aSession(userId, { appId: 'shop', kind: 'app', grant }))
     await storage.transaction(tx => tx.billing.authorize(userId, 'shop', clock.now()))
@@ -296,15 +296,19 @@ forEachEngine(engine => {
     await storage.transaction(tx => tx.consents.grant(consent, clock.now()))
     clock.advance(1)
 
-    assert.deepEqual(await elsewhere.remove('shop'), { sessions: 3, authorizations: 1, consents: 1 })
+    assert.deepEqual(await appsOfOtherNode.remove('shop'), { sessions: 3, authorizations: 1, consents: 1 })
     assert.equal(await apps.authenticate('shop', secret!), null)
     assert.equal(await store.apps.findByAudience(audience), null)
     assert.ok(!(await apps.list()).some(({ id }) => id === 'shop'))
-    assert.equal((await store.sessions.find(own.id))?.endedAt, null, 'a sign-in of the person stays')
+    assert.equal(
+      (await store.sessions.find(signInSession.id))?.endedAt,
+      null,
+      'a sign-in of the person stays',
+    )
     const [authorization] = await store.billing.authorizations(userId)
     assert.equal(authorization?.revokedAt, clock.now())
-    const again = () => storage.transaction(tx => tx.billing.authorize(userId, 'shop', clock.now()))
-    assert.equal(await again(), null)
+    const authorizeAgain = () => storage.transaction(tx => tx.billing.authorize(userId, 'shop', clock.now()))
+    assert.equal(await authorizeAgain(), null)
     for (const call of [apps.remove, apps.newSecret, (id: string) => apps.change(id, { name: 'x' })])
       assert.equal(await refusedWith(call('shop')), 'not_found')
 
@@ -317,23 +321,23 @@ forEachEngine(engine => {
   })
 
   test('a removal that was interrupted can be repeated', async t => {
-    const opened = await openTestStorage(engine, t)
-    const { store } = opened.storage
-    const apps = createApps(opened)
+    const testStorage = await openTestStorage(engine, t)
+    const { store } = testStorage.storage
+    const apps = createApps(testStorage)
     await apps.register(SHOP)
     const { id } = await insertUser(store)
     await store.sessions.insert(
       aSession(id, { appId: 'shop', kind: 'app', grant: { scopes: [], audience: null } }),
     )
-    await opened.storage.transaction(tx => tx.apps.remove('shop', opened.clock.now()))
+    await testStorage.storage.transaction(tx => tx.apps.remove('shop', testStorage.clock.now()))
     assert.deepEqual(await apps.remove('shop'), { sessions: 1, authorizations: 0, consents: 0 })
     assert.equal(await refusedWith(apps.remove('shop')), 'not_found')
   })
 
   test('a new app with the id of one whose removal was interrupted gets nothing of it', async t => {
-    const opened = await openTestStorage(engine, t)
-    const { clock, storage } = opened
-    const apps = createApps(opened)
+    const testStorage = await openTestStorage(engine, t)
+    const { clock, storage } = testStorage
+    const apps = createApps(testStorage)
     await apps.register(SHOP)
     const { id } = await insertUser(storage.store)
     await storage.transaction(tx => tx.billing.authorize(id, 'shop', clock.now()))

@@ -75,16 +75,16 @@ forEachEngine(engine => {
     const { users, apiKeys, magicLinks, sessions, credits, suppressions, admin, ada, by, rows, events } =
       services
     const { id } = ada.user
-    const wanted = { name: 'Secret laptop', scopes: null, expiresAt: null, appId: 'x', allowedNetworks: [] }
-    const made = await apiKeys.create(id, wanted, caller())
-    const { apiKey } = made
+    const newKey = { name: 'Secret laptop', scopes: null, expiresAt: null, appId: 'x', allowedNetworks: [] }
+    const created = await apiKeys.create(id, newKey, caller())
+    const { apiKey } = created
     await users.renameBy(id, 'Ada Lovelace', by())
     await users.setRole(id, 'support', by())
     await magicLinks.clearLimits(address('ada@example.com'), by())
     const [session] = (await sessions.list(id, { limit: 1, after: null })).rows
     for (let time = 0; time < 2; time++) await sessions.endOne(id, session!.id, by())
-    const other = (await sessions.list(admin.user.id, { limit: 1, after: null })).rows[0]!.id
-    assert.equal(await refusedWith(sessions.endOne(id, other, by())), 'not_found')
+    const sessionOfAdmin = (await sessions.list(admin.user.id, { limit: 1, after: null })).rows[0]!.id
+    assert.equal(await refusedWith(sessions.endOne(id, sessionOfAdmin, by())), 'not_found')
     await services.signIn('ada@example.com')
     await sessions.endAll(id, by())
     await credits.grant({ userId: id, amount: 5_000_000, description: 'Sorry' }, 'credit-1', by())
@@ -115,9 +115,9 @@ forEachEngine(engine => {
       'user.deleted',
     ])
     const text = JSON.stringify(recorded)
-    for (const hidden of ['ada@', 'Lovelace', 'laptop', 'Sorry', made.key])
+    for (const hidden of ['ada@', 'Lovelace', 'laptop', 'Sorry', created.key])
       assert.ok(!text.includes(hidden), hidden)
-    const shown = await events(id)
+    const eventTypes = await events(id)
     for (const type of [
       'profile_changed',
       'role_changed',
@@ -131,7 +131,7 @@ forEachEngine(engine => {
       'account_activated',
       'account_deleted',
     ])
-      assert.ok(shown.includes(type as never), type)
+      assert.ok(eventTypes.includes(type as never), type)
     assert.ok('rows' in (await services.verdict()))
   })
 
@@ -172,14 +172,14 @@ forEachEngine(engine => {
   test('acts on two nodes at once make one chain without gaps', async t => {
     const services = await open(engine, t)
     const node = await services.opened.reopen()
-    const other = await openServices(engine, t, { on: { node, of: services.opened } })
+    const otherNode = await openServices(engine, t, { on: { node, of: services.opened } })
     const change: AuditChange = {
       type: 'mail.tested',
       subject: { type: 'mail', id: null, user_id: null },
       before: null,
       after: null,
     }
-    const audits = [services.audit, other.audit]
+    const audits = [services.audit, otherNode.audit]
     const act = (index: number) =>
       audits[index % 2]!.perform(BY_COMMAND_LINE, async () => auditedOutcome(index, change, change))
     await Promise.all(Array.from({ length: 20 }, (_, index) => act(index)))
@@ -198,7 +198,7 @@ forEachEngine(engine => {
       throw new Error('disk')
     }
     const { storage } = opened
-    const failing = await audit
+    const failure = await audit
       .perform(by(), async tx => {
         ;(tx as { audit: object }).audit = { append }
         await tx.users.suspend(ada.user.id, 1)
@@ -210,7 +210,7 @@ forEachEngine(engine => {
         })
       })
       .catch((error: Error) => error.message)
-    assert.equal(failing, 'disk')
+    assert.equal(failure, 'disk')
     assert.equal((await storage.store.users.find(ada.user.id))!.status, 'active')
     assert.equal((await rows()).length, 1)
     assert.equal((await users.suspend(ada.user.id)).status, 'suspended')
@@ -276,11 +276,11 @@ forEachEngine(engine => {
   test('rows are removed after their retention, to the millisecond, and the rest stays a chain', async t => {
     const services = await open(engine, t)
     const { users, ada, by, clock, rows, verdict, sql, auditKeeping } = services
-    const started = clock.now()
+    const startedAt = clock.now()
     await users.suspend(ada.user.id, by('old'))
     clock.advance(DAY)
     await users.activate(ada.user.id, by('new'))
-    clock.set(started + 400 * DAY)
+    clock.set(startedAt + 400 * DAY)
     assert.equal(await auditKeeping.prune(100), 0)
     clock.advance(1)
     assert.equal(await auditKeeping.prune(1), 1)
@@ -297,30 +297,30 @@ forEachEngine(engine => {
 
   test('rows are found by actor, subject, person, type and time, in pages', async t => {
     const { users, apiKeys, ada, admin, by, rows, clock, store } = await open(engine, t)
-    const started = clock.now()
-    const wanted = { name: null, scopes: null, expiresAt: null, appId: 'x', allowedNetworks: [] }
-    const { apiKey } = await apiKeys.create(ada.user.id, wanted, caller())
+    const startedAt = clock.now()
+    const newKey = { name: null, scopes: null, expiresAt: null, appId: 'x', allowedNetworks: [] }
+    const { apiKey } = await apiKeys.create(ada.user.id, newKey, caller())
     clock.advance(1000)
     await users.suspend(ada.user.id, by())
     await users.activate(ada.user.id, BY_COMMAND_LINE)
     clock.advance(1000)
     await apiKeys.revokeById(apiKey.id, by())
-    const found = async (filter: object) => (await rows(filter)).map(({ type }) => type)
-    assert.deepEqual(await found({ actor: admin.user.id }), ['api_key.revoked', 'user.suspended'])
-    assert.deepEqual(await found({ subject: apiKey.id }), ['api_key.revoked'])
+    const typesMatching = async (filter: object) => (await rows(filter)).map(({ type }) => type)
+    assert.deepEqual(await typesMatching({ actor: admin.user.id }), ['api_key.revoked', 'user.suspended'])
+    assert.deepEqual(await typesMatching({ subject: apiKey.id }), ['api_key.revoked'])
     const ofAda = ['api_key.revoked', 'user.activated', 'user.suspended']
-    assert.deepEqual(await found({ subject: ada.user.id }), ofAda)
-    assert.deepEqual(await found({ type: 'user.activated' }), ['user.activated'])
-    assert.deepEqual(await found({ from: started + 1000 }), ofAda)
-    assert.deepEqual(await found({ from: started + 1001 }), ['api_key.revoked'])
-    assert.deepEqual(await found({ to: started + 1000 }), ['user.role_changed'])
-    assert.deepEqual(await found({ from: started + 1, to: started + 2000 }), ofAda.slice(1))
-    const first = await store.audit.list({ subject: ada.user.id }, { limit: 2, after: null })
-    const second = await store.audit.list({ subject: ada.user.id }, { limit: 2, after: first.next })
+    assert.deepEqual(await typesMatching({ subject: ada.user.id }), ofAda)
+    assert.deepEqual(await typesMatching({ type: 'user.activated' }), ['user.activated'])
+    assert.deepEqual(await typesMatching({ from: startedAt + 1000 }), ofAda)
+    assert.deepEqual(await typesMatching({ from: startedAt + 1001 }), ['api_key.revoked'])
+    assert.deepEqual(await typesMatching({ to: startedAt + 1000 }), ['user.role_changed'])
+    assert.deepEqual(await typesMatching({ from: startedAt + 1, to: startedAt + 2000 }), ofAda.slice(1))
+    const firstPage = await store.audit.list({ subject: ada.user.id }, { limit: 2, after: null })
+    const secondPage = await store.audit.list({ subject: ada.user.id }, { limit: 2, after: firstPage.next })
     assert.deepEqual(
-      [...first.rows, ...second.rows].map(({ type }) => type),
+      [...firstPage.rows, ...secondPage.rows].map(({ type }) => type),
       ofAda,
     )
-    assert.equal(second.next, null)
+    assert.equal(secondPage.next, null)
   })
 })

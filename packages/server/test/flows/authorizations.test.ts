@@ -37,16 +37,16 @@ async function open(services: Services) {
     async codeFor(params: Record<string, string> = {}, pushedId: string | null = null): Promise<string> {
       const checked = await authorizations.resume({ ...PARAMS, ...params }, pushedId, NETWORK)
       assert.ok('request' in checked)
-      const whole = { ...checked, firstSentAt: services.clock.now() }
-      const uri = await authorizations.issue(whole, signedIn, GRANTED, caller('192.0.2.9', 'a browser'))
+      const request = { ...checked, firstSentAt: services.clock.now() }
+      const uri = await authorizations.issue(request, signedIn, GRANTED, caller('192.0.2.9', 'a browser'))
       return uri === null ? '' : new URL(uri).searchParams.get('code')!
     },
     async redeem(code: string, changes: Partial<CodeRedemption> = {}, from = authorizations) {
       const app = changes.app ?? (await services.apps.find('shop'))
-      const wanted = { code, redirectUri: CALLBACK, verifier, audience: null, ...changes, app }
-      return from.redeem(wanted, caller('198.51.100.1', 'a server'))
+      const redemption = { code, redirectUri: CALLBACK, verifier, audience: null, ...changes, app }
+      return from.redeem(redemption, caller('198.51.100.1', 'a server'))
     },
-    async works(sessionId: string) {
+    async accessRefusal(sessionId: string) {
       const { session, user } = (await services.store.sessions.findWithUser(sessionId))!
       const { accessToken } = await services.sessions.appTokens(user, session)
       return refusedWith(services.sessions.authenticate(accessToken))
@@ -60,7 +60,7 @@ function errorOf(outcome: Awaited<ReturnType<Awaited<ReturnType<typeof open>>['r
 
 forEachEngine(engine => {
   test('a code opens a session of its own for the app, which shows the browser of the person', async t => {
-    const { redeem, codeFor, signedIn, works } = await open(await openServices(engine, t))
+    const { redeem, codeFor, signedIn, accessRefusal } = await open(await openServices(engine, t))
     const redeemed = await redeem(await codeFor({ nonce: 'n' }))
     assert.ok('session' in redeemed)
     const { session, nonce } = redeemed
@@ -69,7 +69,7 @@ forEachEngine(engine => {
     assert.deepEqual([session.kind, session.appId], ['app', 'shop'])
     assert.deepEqual([session.network, session.client], ['192.0.2.9', 'a browser'])
     assert.equal(session.authTime, signedIn.session.createdAt)
-    assert.equal(await works(session.id), 'none')
+    assert.equal(await accessRefusal(session.id), 'none')
   })
 
   test('a person gets at most 120 codes a minute, and the app learns that it must wait', async t => {
@@ -78,10 +78,10 @@ forEachEngine(engine => {
     for (let issued = 0; issued < 120; issued++) assert.notEqual(await codeFor(), '')
     const checked = await authorizations.resume(PARAMS, null, NETWORK)
     assert.ok('request' in checked)
-    const whole = { ...checked, firstSentAt: services.clock.now() }
-    const refused = new URL((await authorizations.issue(whole, signedIn, null, caller()))!)
-    assert.equal(refused.searchParams.get('error'), 'temporarily_unavailable')
-    assert.equal(refused.searchParams.get('code'), null)
+    const request = { ...checked, firstSentAt: services.clock.now() }
+    const refusalUri = new URL((await authorizations.issue(request, signedIn, null, caller()))!)
+    assert.equal(refusalUri.searchParams.get('error'), 'temporarily_unavailable')
+    assert.equal(refusalUri.searchParams.get('code'), null)
     services.clock.advance(MINUTE)
     assert.notEqual(await codeFor(), '')
   })
@@ -90,8 +90,8 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { redeem, codeFor, authorizations } = await open(services)
     const node = await services.opened.reopen()
-    const other = await openServices(engine, t, { on: { node, of: services.opened } })
-    const nodes = [authorizations, await other.authorizations()]
+    const otherNode = await openServices(engine, t, { on: { node, of: services.opened } })
+    const nodes = [authorizations, await otherNode.authorizations()]
     const code = await codeFor()
     const outcomes = await race(20, index => redeem(code, {}, nodes[index % 2]))
     assert.deepEqual(outcomes.refused, [])
@@ -101,10 +101,10 @@ forEachEngine(engine => {
 
   test('of twenty refreshes of an app at once on two nodes one succeeds, and the others end the session as reuse', async t => {
     const services = await openServices(engine, t)
-    const { redeem, codeFor, works } = await open(services)
+    const { redeem, codeFor, accessRefusal } = await open(services)
     const node = await services.opened.reopen()
-    const other = await openServices(engine, t, { on: { node, of: services.opened } })
-    const nodes = [services.sessions, other.sessions]
+    const otherNode = await openServices(engine, t, { on: { node, of: services.opened } })
+    const nodes = [services.sessions, otherNode.sessions]
     const redeemed = await redeem(await codeFor())
     assert.ok('session' in redeemed)
     const { refreshToken } = await services.sessions.appTokens(redeemed.user, redeemed.session)
@@ -113,34 +113,38 @@ forEachEngine(engine => {
     )
     assert.equal(won.length, 1)
     assert.ok(refused.includes('refresh_token_reused'))
-    assert.equal(await works(redeemed.session.id), 'invalid_token')
+    assert.equal(await accessRefusal(redeemed.session.id), 'invalid_token')
   })
 
   test('signing in again in the same browser keeps what apps got, and signing out then ends it', async t => {
     const services = await openServices(engine, t)
-    const { redeem, codeFor, signedIn, works, sessions } = await open(services)
+    const { redeem, codeFor, signedIn, accessRefusal, sessions } = await open(services)
     const redeemed = await redeem(await codeFor())
     assert.ok('session' in redeemed)
     const signInAs = async (email: string) => {
       const { token } = await services.sendTo(email)
       return services.magicLinks.verify({ token, email: address(email) }, 'page', caller())
     }
-    const again = await signInAs('ada@example.com')
-    await sessions.replace(signedIn.session, again.session, caller())
+    const secondSignIn = await signInAs('ada@example.com')
+    await sessions.replace(signedIn.session, secondSignIn.session, caller())
     assert.equal((await services.store.sessions.find(signedIn.session.id))?.endedBy, 'revoked')
-    assert.equal(await works(redeemed.session.id), 'none')
+    assert.equal(await accessRefusal(redeemed.session.id), 'none')
     const eve = await signInAs('eve@example.com')
-    await sessions.replace(again.session, eve.session, caller())
-    assert.equal(await works(redeemed.session.id), 'invalid_token', 'another person signed in here')
+    await sessions.replace(secondSignIn.session, eve.session, caller())
+    assert.equal(
+      await accessRefusal(redeemed.session.id),
+      'invalid_token',
+      'another person signed in in this browser',
+    )
   })
 
   test('a stolen code is useless to another client, without the verifier, and at another redirect URI', async t => {
     const services = await openServices(engine, t)
-    const { redeem, codeFor, works } = await open(services)
+    const { redeem, codeFor, accessRefusal } = await open(services)
     await services.apps.register({ id: 'thief', name: 'Thief', redirectUris: [CALLBACK] })
     const thief = await services.apps.find('thief')
     const code = await codeFor()
-    const wrong: Partial<CodeRedemption>[] = [
+    const wrongRedemptions: Partial<CodeRedemption>[] = [
       { app: thief },
       { verifier: null },
       { verifier: newVerifier().verifier },
@@ -148,24 +152,26 @@ forEachEngine(engine => {
       { redirectUri: `${CALLBACK}/` },
       { redirectUri: 'https://thief.example.com/' },
     ]
-    for (const changes of wrong) assert.equal(errorOf(await redeem(code, changes)), 'invalid_grant')
+    for (const changes of wrongRedemptions)
+      assert.equal(errorOf(await redeem(code, changes)), 'invalid_grant')
     const redeemed = await redeem(code)
     assert.ok('session' in redeemed, 'none of these consumed the code')
-    for (const changes of wrong) assert.equal(errorOf(await redeem(code, changes)), 'invalid_grant')
-    assert.equal(await works(redeemed.session.id), 'none', 'nor ended what it gave')
+    for (const changes of wrongRedemptions)
+      assert.equal(errorOf(await redeem(code, changes)), 'invalid_grant')
+    assert.equal(await accessRefusal(redeemed.session.id), 'none', 'nor ended the session that it opened')
   })
 
   test('a code that is redeemed again by its client ends the session that it opened', async t => {
-    const { redeem, codeFor, works } = await open(await openServices(engine, t))
+    const { redeem, codeFor, accessRefusal } = await open(await openServices(engine, t))
     const code = await codeFor()
     const redeemed = await redeem(code)
     assert.ok('session' in redeemed)
     assert.equal(errorOf(await redeem(code)), 'invalid_grant')
-    assert.equal(await works(redeemed.session.id), 'invalid_token')
+    assert.equal(await accessRefusal(redeemed.session.id), 'invalid_token')
     assert.equal(errorOf(await redeem(code)), 'invalid_grant')
   })
 
-  test('a code is good until its last millisecond', async t => {
+  test('a code is valid until its last millisecond', async t => {
     const { redeem, codeFor, clock } = await open(await openServices(engine, t))
     const [first, second] = [await codeFor(), await codeFor()]
     clock.advance(CODE_LIFETIME - 1)
@@ -177,8 +183,8 @@ forEachEngine(engine => {
 
   test('a verifier is refused for a code without a challenge: somebody removed it from the request', async t => {
     const { redeem, authorizations, signedIn, clock } = await open(await openServices(engine, t))
-    const { code_challenge: _, code_challenge_method: __, ...without } = PARAMS
-    const checked = await authorizations.resume({ ...without, nonce: 'n' }, null, NETWORK)
+    const { code_challenge: _, code_challenge_method: __, ...paramsWithoutChallenge } = PARAMS
+    const checked = await authorizations.resume({ ...paramsWithoutChallenge, nonce: 'n' }, null, NETWORK)
     assert.ok('request' in checked)
     const uri = await authorizations.issue(
       { ...checked, firstSentAt: clock.now() },
@@ -195,51 +201,51 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { redeem, codeFor, signedIn, consents } = await open(services)
     const { user, session } = signedIn
-    const withdrawn = await codeFor()
+    const codeBeforeWithdrawal = await codeFor()
     await consents.withdraw(user.id, 'shop', caller())
-    assert.equal(errorOf(await redeem(withdrawn)), 'invalid_grant')
-    const suspended = await codeFor()
+    assert.equal(errorOf(await redeem(codeBeforeWithdrawal)), 'invalid_grant')
+    const codeBeforeSuspension = await codeFor()
     await services.users.suspend(user.id)
-    assert.equal(errorOf(await redeem(suspended)), 'invalid_grant')
+    assert.equal(errorOf(await redeem(codeBeforeSuspension)), 'invalid_grant')
     await services.users.activate(user.id)
-    const ended = await codeFor()
+    const codeBeforeSignOut = await codeFor()
     await services.sessions.end(user.id, session.id, caller())
-    assert.equal(errorOf(await redeem(ended)), 'invalid_grant')
+    assert.equal(errorOf(await redeem(codeBeforeSignOut)), 'invalid_grant')
   })
 
   test('withdrawing a consent, ending the session and suspending the person end what was issued, on every node', async t => {
     const services = await openServices(engine, t)
-    const { redeem, codeFor, signedIn, works, consents } = await open(services)
+    const { redeem, codeFor, signedIn, accessRefusal, consents } = await open(services)
     const node = await services.opened.reopen()
-    const other = await openServices(engine, t, { on: { node, of: services.opened } })
+    const otherNode = await openServices(engine, t, { on: { node, of: services.opened } })
     const { user } = signedIn
-    const issue = async () => {
+    const issueTokens = async () => {
       const redeemed = await redeem(await codeFor())
       assert.ok('session' in redeemed)
       const { session } = redeemed
       const { accessToken, refreshToken } = await services.sessions.appTokens(user, session)
       return async () => [
-        await works(session.id),
-        await refusedWith(other.sessions.authenticate(accessToken)),
-        await refusedWith(other.sessions.refreshForApp(refreshToken, 'shop', null, caller())),
+        await accessRefusal(session.id),
+        await refusedWith(otherNode.sessions.authenticate(accessToken)),
+        await refusedWith(otherNode.sessions.refreshForApp(refreshToken, 'shop', null, caller())),
       ]
     }
-    const dead = ['invalid_token', 'invalid_token', 'invalid_refresh_token']
-    const first = await issue()
-    assert.deepEqual(await first(), ['none', 'none', 'none'])
+    const allRefused = ['invalid_token', 'invalid_token', 'invalid_refresh_token']
+    const refusalsOfFirst = await issueTokens()
+    assert.deepEqual(await refusalsOfFirst(), ['none', 'none', 'none'])
     await consents.withdraw(user.id, 'shop', caller())
-    assert.deepEqual(await first(), dead)
+    assert.deepEqual(await refusalsOfFirst(), allRefused)
     assert.equal(await refusedWith(consents.withdraw(user.id, 'shop', caller())), 'not_found')
 
-    const second = await issue()
+    const refusalsOfSecond = await issueTokens()
     const { rows } = await services.sessions.list(user.id, { limit: 10, after: null })
     const ofApp = rows.find(session => session.kind === 'app')!
     await services.sessions.end(user.id, ofApp.id, caller())
-    assert.deepEqual(await second(), dead)
+    assert.deepEqual(await refusalsOfSecond(), allRefused)
 
-    const third = await issue()
+    const refusalsOfThird = await issueTokens()
     await services.users.suspend(user.id)
-    assert.deepEqual(await third(), dead)
+    assert.deepEqual(await refusalsOfThird(), allRefused)
   })
 
   test('a pushed request gets one code', async t => {

@@ -14,16 +14,16 @@ const CENT = MICROS_PER_DOLLAR / 100
 async function withUser(services: Services) {
   const { user } = await services.signIn('ada@example.com')
   const charges = createCharges(services)
-  const wanted = { userId: user.id, amount: CENT, description: 'one call' }
+  const wantedCharge = { userId: user.id, amount: CENT, description: 'one call' }
   const balance = () => services.store.billing.balance(user.id)
-  return { userId: user.id, charges, wanted, balance }
+  return { userId: user.id, charges, wantedCharge, balance }
 }
 
 forEachEngine(engine => {
   test('a charge reduces the balance and is in the ledger', async t => {
     const services = await openServices(engine, t)
-    const { userId, charges, wanted, balance } = await withUser(services)
-    const entry = await charges.charge(HUB, wanted, 'first-charge-0001')
+    const { userId, charges, wantedCharge, balance } = await withUser(services)
+    const entry = await charges.charge(HUB, wantedCharge, 'first-charge-0001')
     assert.deepEqual(
       [entry.kind, entry.amount, entry.balanceAfter, entry.appId, entry.description],
       ['charge', -CENT, TRIAL_CREDIT - CENT, 'hub', 'one call'],
@@ -35,8 +35,8 @@ forEachEngine(engine => {
 
   test('a repeated request with the same Idempotency-Key charges once, also twenty concurrent ones', async t => {
     const services = await openServices(engine, t)
-    const { charges, wanted, balance } = await withUser(services)
-    const { won, refused } = await race(20, () => charges.charge(HUB, wanted, 'same-key-00000001'))
+    const { charges, wantedCharge, balance } = await withUser(services)
+    const { won, refused } = await race(20, () => charges.charge(HUB, wantedCharge, 'same-key-00000001'))
     assert.deepEqual(refused, [])
     assert.equal(new Set(won.map(({ id }) => id)).size, 1)
     assert.equal(await balance(), TRIAL_CREDIT - CENT)
@@ -44,23 +44,23 @@ forEachEngine(engine => {
 
   test('an Idempotency-Key with another request is a conflict; keys of different apps are separate', async t => {
     const services = await openServices(engine, t)
-    const { charges, wanted, balance } = await withUser(services)
+    const { charges, wantedCharge, balance } = await withUser(services)
     const key = 'one-key-000000001'
-    await charges.charge(HUB, wanted, key)
+    await charges.charge(HUB, wantedCharge, key)
     for (const change of [{ amount: 2 * CENT }, { description: 'another' }, { userId: newId(1) }]) {
       assert.equal(
-        await refusedWith(charges.charge(HUB, { ...wanted, ...change }, key)),
+        await refusedWith(charges.charge(HUB, { ...wantedCharge, ...change }, key)),
         'idempotency_conflict',
       )
     }
-    await charges.charge({ id: 'console' }, wanted, key)
+    await charges.charge({ id: 'console' }, wantedCharge, key)
     assert.equal(await balance(), TRIAL_CREDIT - 2 * CENT)
   })
 
   test('an Idempotency-Key expires after 24 hours, and can then be used again', async t => {
     const services = await openServices(engine, t)
-    const { charges, wanted } = await withUser(services)
-    const charge = () => charges.charge(HUB, wanted, 'daily-key-0000001')
+    const { charges, wantedCharge } = await withUser(services)
+    const charge = () => charges.charge(HUB, wantedCharge, 'daily-key-0000001')
     const ids = new Set([(await charge()).id])
     for (let day = 0; day < 3; day++) {
       services.clock.advance(IDEMPOTENCY_WINDOW - 1)
@@ -74,30 +74,33 @@ forEachEngine(engine => {
 
   test('a repeated request gets the same answer after the authorisation was withdrawn', async t => {
     const services = await openServices(engine, t)
-    const { userId, charges, wanted } = await withUser(services)
-    const first = await charges.charge(HUB, wanted, 'kept-key-00000001')
+    const { userId, charges, wantedCharge } = await withUser(services)
+    const firstEntry = await charges.charge(HUB, wantedCharge, 'kept-key-00000001')
     await services.accounts.withdraw(userId, 'hub', caller())
-    assert.deepEqual(await charges.charge(HUB, wanted, 'kept-key-00000001'), first)
-    assert.equal(await refusedWith(charges.charge(HUB, wanted, 'new-key-000000001')), 'charge_not_authorized')
+    assert.deepEqual(await charges.charge(HUB, wantedCharge, 'kept-key-00000001'), firstEntry)
+    assert.equal(
+      await refusedWith(charges.charge(HUB, wantedCharge, 'new-key-000000001')),
+      'charge_not_authorized',
+    )
   })
 
   test('a charge above the balance is refused entirely, and can be retried with its Idempotency-Key', async t => {
     const services = await openServices(engine, t)
-    const { charges, wanted, balance } = await withUser(services)
-    const tooMuch = { ...wanted, amount: TRIAL_CREDIT + 1 }
+    const { charges, wantedCharge, balance } = await withUser(services)
+    const tooMuch = { ...wantedCharge, amount: TRIAL_CREDIT + 1 }
     assert.equal(await refusedWith(charges.charge(HUB, tooMuch, 'big-key-000000001')), 'insufficient_balance')
     assert.equal(await balance(), TRIAL_CREDIT)
-    await charges.charge(HUB, { ...wanted, amount: TRIAL_CREDIT }, 'big-key-000000001')
+    await charges.charge(HUB, { ...wantedCharge, amount: TRIAL_CREDIT }, 'big-key-000000001')
     assert.equal(await balance(), 0)
   })
 
   test('a charge without authorisation, or of an unknown, suspended or deleted user, is refused', async t => {
     const services = await openServices(engine, t)
-    const { userId, charges, wanted, balance } = await withUser(services)
+    const { userId, charges, wantedCharge, balance } = await withUser(services)
     await createApps(services).register({ id: 'shop', name: 'Shop', audience: null, verifyUrl: null })
     let number = 0
     const refusal = (app: string, change = {}) =>
-      refusedWith(charges.charge({ id: app }, { ...wanted, ...change }, `key-${number++}-0123456789`))
+      refusedWith(charges.charge({ id: app }, { ...wantedCharge, ...change }, `key-${number++}-0123456789`))
     assert.equal(await refusal('shop'), 'charge_not_authorized')
     assert.equal(await refusal('service-sdk'), 'charge_not_authorized')
     assert.equal(await refusal('hub', { userId: newId(1) }), 'charge_not_authorized')
@@ -112,12 +115,20 @@ forEachEngine(engine => {
 
   test('MON-02: 500 concurrent charges on two nodes take exactly the balance', async t => {
     const services = await openServices(engine, t)
-    const { userId, charges, wanted, balance } = await withUser(services)
-    const second = createCharges({ storage: await services.opened.reopen(), clock: services.clock })
-    // All of them need the lock of one row, for which a call waits two seconds at most; refused ones are retried.
+    const { userId, charges, wantedCharge, balance } = await withUser(services)
+    const chargesOfOtherNode = createCharges({
+      storage: await services.opened.reopen(),
+      clock: services.clock,
+    })
+    // All charges need the lock of one row, for which a call waits two seconds at most; refused calls are retried.
     const answers = await Promise.all(
       Array.from({ length: 500 }, (_, index) =>
-        untilAnswered([charges, second][index % 2]!, HUB, wanted, `raced-key-${index}-00000`),
+        untilAnswered(
+          [charges, chargesOfOtherNode][index % 2]!,
+          HUB,
+          wantedCharge,
+          `raced-key-${index}-00000`,
+        ),
       ),
     )
     const won = answers.filter(answer => typeof answer !== 'string')
@@ -125,7 +136,7 @@ forEachEngine(engine => {
     const refused = answers.filter(answer => typeof answer === 'string')
     assert.deepEqual([...new Set(refused)], ['insufficient_balance'])
     assert.equal(await balance(), 0)
-    const after = new Set(won.map(({ balanceAfter }) => balanceAfter))
-    assert.equal(after.size, won.length, `every entry of ${userId} has a balance of its own`)
+    const balances = new Set(won.map(({ balanceAfter }) => balanceAfter))
+    assert.equal(balances.size, won.length, `every entry of ${userId} has a balance of its own`)
   })
 })

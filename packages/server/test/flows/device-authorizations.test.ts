@@ -15,7 +15,7 @@ import { forEachEngine } from '../support/engines.ts'
 import { address, caller, openServices, refusedWith, type Services } from '../support/services.ts'
 
 const ADA = 'ada@example.com'
-const WANTED = {
+const DEVICE_REQUEST = {
   clientId: 'keyway-cli',
   scopes: ['keys:create', 'agent:connect'],
   resource: null,
@@ -26,7 +26,7 @@ forEachEngine(engine => {
   test('a device polls, a person approves its typed code, and the next poll is granted', async t => {
     const services = await openServices(engine, t)
     const { deviceAuthorizations, clock } = services
-    const codes = await request(services)
+    const codes = await requestCodes(services)
     assert.match(codes.userCode, /^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$/)
     assert.deepEqual([codes.expiresIn, codes.interval], [600, 5])
     assert.equal(await poll(services, codes), 'authorization_pending')
@@ -44,18 +44,18 @@ forEachEngine(engine => {
   test('a link of a device is found with its own code only, while it is pending', async t => {
     const services = await openServices(engine, t)
     const { deviceAuthorizations, clock } = services
-    const [one, other] = [await request(services), await request(services)]
-    assert.ok(await deviceAuthorizations.ofLink(one.ticket, one.userCode))
-    assert.equal(await deviceAuthorizations.ofLink(one.ticket, other.userCode), null)
-    assert.equal(await deviceAuthorizations.ofLink(other.userCode, one.userCode), null)
-    assert.equal(await deviceAuthorizations.ofLink(one.ticket, 'nonsense'), null)
+    const [device, otherDevice] = [await requestCodes(services), await requestCodes(services)]
+    assert.ok(await deviceAuthorizations.ofLink(device.ticket, device.userCode))
+    assert.equal(await deviceAuthorizations.ofLink(device.ticket, otherDevice.userCode), null)
+    assert.equal(await deviceAuthorizations.ofLink(otherDevice.userCode, device.userCode), null)
+    assert.equal(await deviceAuthorizations.ofLink(device.ticket, 'nonsense'), null)
     clock.advance(DEVICE_CODE_LIFETIME)
-    assert.equal(await deviceAuthorizations.ofLink(one.ticket, one.userCode), null)
+    assert.equal(await deviceAuthorizations.ofLink(device.ticket, device.userCode), null)
   })
 
-  test('a device that polls too fast is told to slow down, by five seconds each time', async t => {
+  test('a device that polls too fast is answered with slow_down, and must wait five seconds longer each time', async t => {
     const services = await openServices(engine, t)
-    const codes = await request(services)
+    const codes = await requestCodes(services)
     assert.equal(await poll(services, codes), 'authorization_pending')
     services.clock.advance(POLL_INTERVAL - 1)
     assert.equal(await poll(services, codes), 'slow_down')
@@ -67,10 +67,10 @@ forEachEngine(engine => {
 
   test('a device code is refused once denied or expired, and to every other client', async t => {
     const services = await openServices(engine, t)
-    const [denied, late, foreign] = [
-      await request(services),
-      await request(services),
-      await request(services),
+    const [denied, expiring, foreign] = [
+      await requestCodes(services),
+      await requestCodes(services),
+      await requestCodes(services),
     ]
     await decide(services, denied, 'denied')
     assert.equal(await poll(services, denied), 'access_denied')
@@ -78,20 +78,20 @@ forEachEngine(engine => {
     assert.equal(await poll(services, foreign, 'another-client'), 'invalid_grant')
     assert.equal(await poll(services, { deviceCode: 'nonsense' }), 'invalid_grant')
     services.clock.advance(DEVICE_CODE_LIFETIME - 1)
-    assert.equal(await poll(services, late), 'authorization_pending')
+    assert.equal(await poll(services, expiring), 'authorization_pending')
     services.clock.advance(1)
-    assert.equal(await poll(services, late), 'expired_token')
+    assert.equal(await poll(services, expiring), 'expired_token')
     assert.equal(await poll(services, foreign), 'expired_token')
   })
 
   test('an approved device code polled by twenty at once on two nodes is redeemed once', async t => {
     const services = await openServices(engine, t)
     const node = await services.opened.reopen()
-    const other = await openServices(engine, t, { on: { node, of: services.opened } })
-    const codes = await request(services)
+    const otherNode = await openServices(engine, t, { on: { node, of: services.opened } })
+    const codes = await requestCodes(services)
     await decide(services, codes, 'approved')
     const polls = await Promise.all(
-      Array.from({ length: 20 }, (_, index) => poll(index % 2 ? services : other, codes)),
+      Array.from({ length: 20 }, (_, index) => poll(index % 2 ? services : otherNode, codes)),
     )
     assert.equal(polls.filter(outcome => outcome === 'granted').length, 1)
     assert.equal(polls.filter(outcome => outcome === 'invalid_grant').length, 19)
@@ -99,7 +99,7 @@ forEachEngine(engine => {
 
   test('nothing is granted once the sign-in that approved was ended', async t => {
     const services = await openServices(engine, t)
-    const codes = await request(services)
+    const codes = await requestCodes(services)
     const { user, session } = await decide(services, codes, 'approved')
     await services.sessions.end(user.id, session.id, caller())
     assert.equal(await poll(services, codes), 'access_denied')
@@ -107,7 +107,7 @@ forEachEngine(engine => {
 
   test('nothing is granted to a person who was suspended after approving', async t => {
     const services = await openServices(engine, t)
-    const codes = await request(services)
+    const codes = await requestCodes(services)
     const { user } = await decide(services, codes, 'approved')
     await services.users.suspend(user.id)
     assert.equal(await poll(services, codes), 'access_denied')
@@ -117,7 +117,7 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const person = await personOf(services)
     services.clock.advance(FRESH_SIGN_IN - 1)
-    const [early, late] = [await request(services), await request(services)]
+    const [early, late] = [await requestCodes(services), await requestCodes(services)]
     const idOf = async ({ ticket, userCode }: typeof early) =>
       (await services.deviceAuthorizations.ofLink(ticket, userCode))!.id
     assert.equal(
@@ -137,35 +137,35 @@ forEachEngine(engine => {
 
   test('wrong user codes count as wrong codes of strangers, whoever types them, and links still work', async t => {
     const services = await openServices(engine, t)
-    const codes = await request(services)
+    const codes = await requestCodes(services)
     for (let tries = 0; tries < WRONG_CODES_PER_MAILBOX; tries++)
-      assert.equal(await type(services, otherCode(codes.userCode), ADA, `192.0.${tries}.1`), 'unknown')
-    assert.equal(await type(services, codes.userCode, ADA, '198.51.100.1'), 'rate_limited')
-    assert.equal(await type(services, codes.userCode, 'bob@example.com', '198.51.100.1'), 'found')
+      assert.equal(await typeCode(services, otherCode(codes.userCode), ADA, `192.0.${tries}.1`), 'unknown')
+    assert.equal(await typeCode(services, codes.userCode, ADA, '198.51.100.1'), 'rate_limited')
+    assert.equal(await typeCode(services, codes.userCode, 'bob@example.com', '198.51.100.1'), 'found')
     for (let tries = WRONG_CODES_PER_MAILBOX; tries < WRONG_CODES_UNRECOGNISED; tries++)
       assert.equal(
-        await type(services, otherCode(codes.userCode), `p${tries}@example.com`, `192.0.${tries}.1`),
+        await typeCode(services, otherCode(codes.userCode), `p${tries}@example.com`, `192.0.${tries}.1`),
         'unknown',
       )
-    assert.equal(await type(services, codes.userCode, 'eve@example.com', '203.0.113.1'), 'rate_limited')
+    assert.equal(await typeCode(services, codes.userCode, 'eve@example.com', '203.0.113.1'), 'rate_limited')
     assert.ok(await services.deviceAuthorizations.ofLink(codes.ticket, codes.userCode))
   })
 
   test('text that cannot be a user code is no guess and is not counted', async t => {
     const services = await openServices(engine, t)
     for (const typed of ['', 'BCDF', 'BCDF-GHJA', 'BCDF-GHJ1', 'B'.repeat(100)])
-      assert.equal(await type(services, typed), 'unknown')
+      assert.equal(await typeCode(services, typed), 'unknown')
     assert.deepEqual(await services.store.wrongCodes.counted('', services.clock.now() - HOUR), [])
   })
 
-  test('one network may only begin so many device authorizations in a minute', async t => {
+  test('a network may begin a limited number of device authorizations in a minute', async t => {
     const services = await openServices(engine, t)
     const { limit } = DEVICE_REQUEST_LIMITS[0]!
-    for (let count = 0; count < limit; count++) await request(services)
-    assert.equal(await refusedWith(request(services)), 'rate_limited')
-    await request(services, '198.51.100.1')
+    for (let count = 0; count < limit; count++) await requestCodes(services)
+    assert.equal(await refusedWith(requestCodes(services)), 'rate_limited')
+    await requestCodes(services, '198.51.100.1')
     services.clock.advance(2 * MINUTE)
-    await request(services)
+    await requestCodes(services)
   })
 })
 
@@ -183,8 +183,8 @@ test('user codes are drawn uniformly from twenty unambiguous letters', () => {
   assert.ok(chiSquare < 55, `chi-square of 19 degrees of freedom: ${chiSquare}`)
 })
 
-function request({ deviceAuthorizations }: Services, ip?: string) {
-  return deviceAuthorizations.request(WANTED, caller(ip))
+function requestCodes({ deviceAuthorizations }: Services, ip?: string) {
+  return deviceAuthorizations.request(DEVICE_REQUEST, caller(ip))
 }
 
 async function poll(
@@ -213,7 +213,7 @@ async function decide(
   return person
 }
 
-async function type(services: Services, code: string, email = ADA, ip?: string): Promise<string> {
+async function typeCode(services: Services, code: string, email = ADA, ip?: string): Promise<string> {
   const found = services.deviceAuthorizations.ofTypedCode(code, { email: address(email) }, caller(ip))
   return found.then(
     one => (one ? 'found' : 'unknown'),
@@ -222,8 +222,8 @@ async function type(services: Services, code: string, email = ADA, ip?: string):
 }
 
 function otherCode(code: string): string {
-  let other: string
-  do other = generateUserCode()
-  while (other === code.replace('-', ''))
-  return other
+  let generated: string
+  do generated = generateUserCode()
+  while (generated === code.replace('-', ''))
+  return generated
 }

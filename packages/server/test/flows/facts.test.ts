@@ -24,22 +24,22 @@ import { address, caller } from '../support/services.ts'
 const BY_CALLER = { at: NOW + 1, caller: caller('198.51.100.7', 'their browser') }
 
 async function open(engine: EngineName, t: TestContext) {
-  const opened = await openTestStorage(engine, t)
-  const { storage } = opened
+  const testStorage = await openTestStorage(engine, t)
+  const { storage } = testStorage
   const user = await insertUser(storage.store)
   const received: Event[] = []
   storage.events.subscribe(event => received.push(event))
   const page = { limit: 100, after: null }
 
   /** The facts of one operation as text; asserts that rows and events exist for exactly these. */
-  async function factsOf(verb: (tx: Transaction) => Promise<unknown>): Promise<string[]> {
-    const before = {
+  async function factsOf(operation: (tx: Transaction) => Promise<unknown>): Promise<string[]> {
+    const idsBefore = {
       endings: (await storage.store.endings.since(0, null, 1000)).map(({ id }) => id),
       events: (await storage.store.securityEvents.list(user.id, page)).rows.map(({ id }) => id),
     }
     received.length = 0
     const facts = await storage.transaction(async tx => {
-      await verb(tx)
+      await operation(tx)
       return [...tx.facts]
     })
     // Events arrive in the order of the commits: after this one, all earlier ones have arrived.
@@ -51,16 +51,16 @@ async function open(engine: EngineName, t: TestContext) {
 
     const endings = facts.flatMap(fact => (fact.type === 'ending' ? [fact.ending] : []))
     const stored = await storage.store.endings.since(0, null, 1000)
-    const added = stored.filter(({ id }) => !before.endings.includes(id))
+    const added = stored.filter(({ id }) => !idsBefore.endings.includes(id))
     assert.deepEqual(sorted(added), sorted(endings))
-    const told = facts.flatMap(fact => (fact.type === 'security_event' ? [fact.event] : []))
+    const eventFacts = facts.flatMap(fact => (fact.type === 'security_event' ? [fact.event] : []))
     const { rows } = await storage.store.securityEvents.list(user.id, page)
-    assert.deepEqual(sorted(rows.filter(({ id }) => !before.events.includes(id))), sorted(told))
-    const changed = facts.flatMap(fact => (fact.type === 'changed' ? [`${fact.kind} ${fact.id}`] : []))
-    assert.deepEqual(received.filter(({ type }) => type !== 'mail.queued').map(subjectOf), changed)
-    return facts.map(shown)
+    assert.deepEqual(sorted(rows.filter(({ id }) => !idsBefore.events.includes(id))), sorted(eventFacts))
+    const changedFacts = facts.flatMap(fact => (fact.type === 'changed' ? [`${fact.kind} ${fact.id}`] : []))
+    assert.deepEqual(received.filter(({ type }) => type !== 'mail.queued').map(subjectOf), changedFacts)
+    return facts.map(textOf)
   }
-  return { ...opened, user, factsOf }
+  return { ...testStorage, user, factsOf }
 }
 
 function sorted<Row extends { id: string }>(rows: readonly Row[]): Row[] {
@@ -73,8 +73,8 @@ function subjectOf(event: Event): string {
   return event.type === 'user.changed' ? `user ${event.userId}` : event.type
 }
 
-/** Instants are counted from `NOW`. */
-function shown(fact: Fact): string {
+/** A fact as text, with instants relative to `NOW`. */
+function textOf(fact: Fact): string {
   switch (fact.type) {
     case 'ending':
       return `ending: ${fact.ending.kind} ${fact.ending.subjectId} of ${fact.ending.userId} at ${fact.ending.at - NOW}`
@@ -113,25 +113,25 @@ forEachEngine(engine => {
   test('a change of an account is recorded if it changed something, and only then', async t => {
     const { user, factsOf } = await open(engine, t)
     const { id } = user
-    const nobody = newId(NOW)
-    const changed = `changed: user ${id} of ${id}`
+    const unknownId = newId(NOW)
+    const changedFact = `changed: user ${id} of ${id}`
     const event = (type: string, at: number) => `event: ${type} of ${id} at ${at} by null null about null`
-    assert.deepEqual(await factsOf(tx => audited(tx).users.setRole(id, 'admin', NOW)), [changed])
-    assert.deepEqual(await factsOf(tx => audited(tx).users.setRole(nobody, 'admin', NOW)), [])
+    assert.deepEqual(await factsOf(tx => audited(tx).users.setRole(id, 'admin', NOW)), [changedFact])
+    assert.deepEqual(await factsOf(tx => audited(tx).users.setRole(unknownId, 'admin', NOW)), [])
     assert.deepEqual(await factsOf(tx => audited(tx).users.activate(id, NOW + 1)), [])
     assert.deepEqual(await factsOf(tx => audited(tx).users.suspend(id, NOW + 2)), [
       `ending: user ${id} of ${id} at 2`,
-      changed,
+      changedFact,
       event('account_suspended', 2),
     ])
     assert.deepEqual(await factsOf(tx => audited(tx).users.suspend(id, NOW + 3)), [])
     assert.deepEqual(await factsOf(tx => audited(tx).users.activate(id, NOW + 4)), [
-      changed,
+      changedFact,
       event('account_activated', 4),
     ])
     assert.deepEqual(await factsOf(tx => tx.users.erase(id, NOW + 5)), [
       `ending: user ${id} of ${id} at 5`,
-      changed,
+      changedFact,
       event('account_deleted', 5),
     ])
     assert.deepEqual(await factsOf(tx => tx.users.erase(id, NOW + 6)), [])
@@ -144,51 +144,63 @@ forEachEngine(engine => {
       await storage.store.apiKeys.insert(key)
       return key
     }
-    const stricter = (id: string, at: number) => [
+    const restrictionFacts = (id: string, at: number) => [
       `ending: api_key ${id} of ${user.id} at ${at}`,
       `changed: api_key ${id} of ${user.id}`,
     ]
-    const revoked = (id: string, at: number, by = '198.51.100.7 their browser') => [
-      ...stricter(id, at),
+    const revocationFacts = (id: string, at: number, by = '198.51.100.7 their browser') => [
+      ...restrictionFacts(id, at),
       `event: api_key_revoked of ${user.id} at ${at} by ${by} about ${id}`,
     ]
     const { id } = await insert()
     const { apiKeys } = storage.store
     assert.ok(apiKeys)
     assert.deepEqual(await factsOf(tx => tx.apiKeys.update(user.id, id, { name: 'other' }, NOW + 1)), [])
-    const narrow = { allowedNetworks: ['192.0.2.1/32'] }
-    assert.deepEqual(await factsOf(tx => tx.apiKeys.update(user.id, id, narrow, NOW + 1)), stricter(id, 1))
-    assert.deepEqual(await factsOf(tx => tx.apiKeys.update(newId(NOW), id, narrow, NOW + 1)), [])
-    assert.deepEqual(await factsOf(tx => tx.apiKeys.revoke(id, NOW + 1, BY_CALLER)), revoked(id, 1))
-    assert.deepEqual(await factsOf(tx => tx.apiKeys.revoke(id, NOW + 2, BY_CALLER)), [])
-    const operated = await insert()
+    const narrowerNetworks = { allowedNetworks: ['192.0.2.1/32'] }
     assert.deepEqual(
-      await factsOf(tx => tx.apiKeys.revoke(operated.id, NOW + 1, { at: NOW + 1, caller: null })),
-      revoked(operated.id, 1, 'null null'),
+      await factsOf(tx => tx.apiKeys.update(user.id, id, narrowerNetworks, NOW + 1)),
+      restrictionFacts(id, 1),
+    )
+    assert.deepEqual(await factsOf(tx => tx.apiKeys.update(newId(NOW), id, narrowerNetworks, NOW + 1)), [])
+    assert.deepEqual(await factsOf(tx => tx.apiKeys.revoke(id, NOW + 1, BY_CALLER)), revocationFacts(id, 1))
+    assert.deepEqual(await factsOf(tx => tx.apiKeys.revoke(id, NOW + 2, BY_CALLER)), [])
+    const revokedByOperator = await insert()
+    assert.deepEqual(
+      await factsOf(tx => tx.apiKeys.revoke(revokedByOperator.id, NOW + 1, { at: NOW + 1, caller: null })),
+      revocationFacts(revokedByOperator.id, 1, 'null null'),
     )
 
     const replace = (old: string, expiresAt: number) => (tx: Transaction) =>
       tx.apiKeys.replace(old, newId(NOW), expiresAt, NOW + 1, BY_CALLER.caller)
-    const atOnce = await insert()
-    assert.deepEqual(await factsOf(replace(atOnce.id, NOW + 1)), revoked(atOnce.id, 1))
-    assert.deepEqual(await factsOf(replace(atOnce.id, NOW + 1)), [])
-    const endOf = (key: string, at: number) => `ending: api_key ${key} of ${user.id} at ${at}`
-    const soon = await insert()
-    assert.deepEqual(await factsOf(replace(soon.id, NOW + FEED_WINDOW)), [
-      ...stricter(soon.id, 1),
-      endOf(soon.id, FEED_WINDOW),
+    const replacedAtOnce = await insert()
+    assert.deepEqual(
+      await factsOf(replace(replacedAtOnce.id, NOW + 1)),
+      revocationFacts(replacedAtOnce.id, 1),
+    )
+    assert.deepEqual(await factsOf(replace(replacedAtOnce.id, NOW + 1)), [])
+    const endingFact = (key: string, at: number) => `ending: api_key ${key} of ${user.id} at ${at}`
+    const endingInFeed = await insert()
+    assert.deepEqual(await factsOf(replace(endingInFeed.id, NOW + FEED_WINDOW)), [
+      ...restrictionFacts(endingInFeed.id, 1),
+      endingFact(endingInFeed.id, FEED_WINDOW),
     ])
-    // Tokens that were issued before the rotation are over by then.
-    const later = await insert()
-    assert.deepEqual(await factsOf(replace(later.id, NOW + 1 + FEED_WINDOW)), stricter(later.id, 1))
-    const sooner = await insert({ expiresAt: NOW + SECOND })
-    assert.deepEqual(await factsOf(replace(sooner.id, NOW + MINUTE)), stricter(sooner.id, 1))
+    // Tokens that were issued before the rotation have expired by then.
+    const endingAfterFeed = await insert()
+    assert.deepEqual(
+      await factsOf(replace(endingAfterFeed.id, NOW + 1 + FEED_WINDOW)),
+      restrictionFacts(endingAfterFeed.id, 1),
+    )
+    const expiringBefore = await insert({ expiresAt: NOW + SECOND })
+    assert.deepEqual(
+      await factsOf(replace(expiringBefore.id, NOW + MINUTE)),
+      restrictionFacts(expiringBefore.id, 1),
+    )
 
-    const lives = (await apiKeys.list(user.id, 'active', NOW + 2, { limit: 10, after: null })).rows
-    const all = lives.map(key => key.id).flatMap(key => stricter(key, 3))
-    assert.equal(lives.length, 3)
+    const activeKeys = (await apiKeys.list(user.id, 'active', NOW + 2, { limit: 10, after: null })).rows
+    const expected = activeKeys.map(key => key.id).flatMap(key => restrictionFacts(key, 3))
+    assert.equal(activeKeys.length, 3)
     const ofAll = await factsOf(tx => tx.apiKeys.revokeAllOf(user.id, NOW + 3))
-    assert.deepEqual(ofAll.toSorted(), all.toSorted())
+    assert.deepEqual(ofAll.toSorted(), expected.toSorted())
   })
 
   test('each end of a session is recorded with its actor, and the owner is notified of logout, revocation and reuse', async t => {
@@ -198,26 +210,26 @@ forEachEngine(engine => {
       await storage.store.sessions.insert(session)
       return session.id
     }
-    const ended = (id: string, type: string | null) => [
+    const endFacts = (id: string, type: string | null) => [
       `ending: session ${id} of ${user.id} at 1`,
       `changed: session ${id} of ${user.id}`,
       ...(type ? [`event: ${type} of ${user.id} at 1 by 198.51.100.7 their browser about ${id}`] : []),
     ]
-    const [out, reused, others] = [await insert(), await insert(), await insert()]
+    const [loggedOut, reused, revoked] = [await insert(), await insert(), await insert()]
     const end = (id: string, cause: 'logout' | 'reuse') =>
       factsOf(tx => tx.sessions.end(id, cause, NOW + 1, BY_CALLER))
-    assert.deepEqual(await end(out, 'logout'), ended(out, 'session_ended'))
-    assert.deepEqual(await end(out, 'reuse'), [])
-    assert.deepEqual(await end(reused, 'reuse'), ended(reused, 'refresh_token_reused'))
+    assert.deepEqual(await end(loggedOut, 'logout'), endFacts(loggedOut, 'session_ended'))
+    assert.deepEqual(await end(loggedOut, 'reuse'), [])
+    assert.deepEqual(await end(reused, 'reuse'), endFacts(reused, 'refresh_token_reused'))
     assert.deepEqual(
       await factsOf(tx => tx.sessions.endAllOf(user.id, 'revoked', null, BY_CALLER)),
-      ended(others, 'session_ended'),
+      endFacts(revoked, 'session_ended'),
     )
-    const last = await insert()
-    // The event of the account covers these.
+    const suspendedSession = await insert()
+    // Without an event of each session: that of the suspension covers them.
     assert.deepEqual(
       await factsOf(tx => tx.sessions.endAllOf(user.id, 'suspended', null, BY_CALLER)),
-      ended(last, null),
+      endFacts(suspendedSession, null),
     )
   })
 
@@ -268,10 +280,10 @@ forEachEngine(engine => {
     ])
     assert.deepEqual(await factsOf(tx => tx.replay.withdrawAsOf(id, 'shop', NOW + 7)), [])
     assert.deepEqual(await factsOf(tx => tx.apps.addSecret('shop', 'a hash', NOW)), ['secrets: shop'])
-    const besides = (hashes: string[]) =>
+    const removeSecretsBesides = (hashes: string[]) =>
       factsOf(tx => tx.replay.removeAppSecretsBesides('shop', hashes, NOW + 1))
-    assert.deepEqual(await besides(['a hash']), [])
-    assert.deepEqual(await besides([]), ['secrets: shop'])
+    assert.deepEqual(await removeSecretsBesides(['a hash']), [])
+    assert.deepEqual(await removeSecretsBesides([]), ['secrets: shop'])
   })
 
   test('a consent is recorded when it is given, extended and withdrawn, and so is what its withdrawal ends', async t => {
@@ -354,21 +366,21 @@ forEachEngine(engine => {
     const { user, storage, factsOf } = await open(engine, t)
     const key = aKey(user.id)
     await storage.store.apiKeys.insert(key)
-    const stricter = [
+    const restrictionFacts = [
       `ending: api_key ${key.id} of ${user.id} at 1`,
       `changed: api_key ${key.id} of ${user.id}`,
     ]
     const endBy = (end: number) => factsOf(tx => tx.replay.endKeyBy(key, NOW + end, NOW + 1))
-    assert.deepEqual(await endBy(DAY), stricter)
+    assert.deepEqual(await endBy(DAY), restrictionFacts)
     assert.deepEqual(await endBy(2 * DAY), [])
     assert.deepEqual(await endBy(MINUTE), [
-      ...stricter,
+      ...restrictionFacts,
       `ending: api_key ${key.id} of ${user.id} at ${MINUTE}`,
     ])
     const replace = (from: string[]) =>
       factsOf(tx => tx.replay.replaceNetworks(key, from, ['192.0.2.1/32'], NOW + 1))
     assert.deepEqual(await replace(['203.0.113.0/24']), [])
-    assert.deepEqual(await replace(key.allowedNetworks), stricter)
+    assert.deepEqual(await replace(key.allowedNetworks), restrictionFacts)
   })
 
   test('the feed notifies its subscribers of keys, sessions and accounts, and of nothing else', async t => {
@@ -378,26 +390,28 @@ forEachEngine(engine => {
     const session = aSession(user.id)
     await storage.store.apiKeys.insert(key)
     await storage.store.sessions.insert(session)
-    let woken = 0
-    const until = async (verb: (tx: Transaction) => Promise<unknown>): Promise<number> => {
-      woken = 0
-      const unsubscribe = subscribe(() => woken++)
-      await storage.transaction(verb)
+    let wakeUps = 0
+    const wakeUpsBy = async (operation: (tx: Transaction) => Promise<unknown>): Promise<number> => {
+      wakeUps = 0
+      const unsubscribe = subscribe(() => wakeUps++)
+      await storage.transaction(operation)
       const last = Promise.withResolvers<void>()
-      const off = storage.events.subscribe(({ type }) => type === 'signing_keys.changed' && last.resolve())
+      const unsubscribeEvents = storage.events.subscribe(
+        ({ type }) => type === 'signing_keys.changed' && last.resolve(),
+      )
       await storage.events.publish({ type: 'mail.queued' })
       await storage.events.publish({ type: 'signing_keys.changed' })
       await last.promise
-      off()
+      unsubscribeEvents()
       unsubscribe()
-      return woken
+      return wakeUps
     }
-    assert.equal(await until(async () => {}), 0)
-    assert.equal(await until(tx => tx.apiKeys.revoke(key.id, NOW, BY_SERVICE)), 1)
-    assert.equal(await until(tx => tx.sessions.end(session.id, 'logout', NOW, BY_SERVICE)), 1)
-    assert.equal(await until(tx => audited(tx).users.suspend(user.id, NOW)), 1)
-    woken = 0
+    assert.equal(await wakeUpsBy(async () => {}), 0)
+    assert.equal(await wakeUpsBy(tx => tx.apiKeys.revoke(key.id, NOW, BY_SERVICE)), 1)
+    assert.equal(await wakeUpsBy(tx => tx.sessions.end(session.id, 'logout', NOW, BY_SERVICE)), 1)
+    assert.equal(await wakeUpsBy(tx => audited(tx).users.suspend(user.id, NOW)), 1)
+    wakeUps = 0
     await storage.transaction(tx => audited(tx).users.activate(user.id, NOW))
-    assert.equal(woken, 0, 'unsubscribed')
+    assert.equal(wakeUps, 0, 'unsubscribed')
   })
 })

@@ -8,18 +8,18 @@ import { createIntrospection } from '../../src/introspection/introspection.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { caller, openServices, PUBLIC_URL, type Services } from '../support/services.ts'
 
-const DEAD = { active: false }
+const INACTIVE = { active: false }
 
-async function withAll(services: Services, expiresAt: number | null = null) {
+async function withCredentials(services: Services, expiresAt: number | null = null) {
   const { user, session, tokens } = await services.signIn('ada@example.com')
-  const wanted = {
+  const newKey = {
     name: null,
     scopes: toScopes(['agent:connect']),
     expiresAt,
     appId: 'service-sdk',
     allowedNetworks: [],
   }
-  const { key, apiKey } = await services.apiKeys.create(user.id, wanted, caller())
+  const { key, apiKey } = await services.apiKeys.create(user.id, newKey, caller())
   const { token } = await services.agentTokens.exchange(key, undefined, caller())
   const { introspect } = createIntrospection(services)
   return { user, session, accessToken: tokens.accessToken, key, apiKey, token, introspect, tokens }
@@ -28,8 +28,8 @@ async function withAll(services: Services, expiresAt: number | null = null) {
 forEachEngine(engine => {
   test('introspection of a valid key, access token or agent token returns its subject and scopes', async t => {
     const services = await openServices(engine, t)
-    const { user, session, accessToken, key, apiKey, token, introspect } = await withAll(services)
-    const of = async (text: string) => {
+    const { user, session, accessToken, key, apiKey, token, introspect } = await withCredentials(services)
+    const shownFields = async (text: string) => {
       const { active, type, sub, client_id, scope, key_id, sid } = (await introspect(text)) as Record<
         string,
         unknown
@@ -38,9 +38,9 @@ forEachEngine(engine => {
     }
     const common = { active: true, sub: user.id, scope: undefined, key_id: undefined, sid: undefined }
     const byKey = { ...common, client_id: 'service-sdk', scope: 'agent:connect', key_id: apiKey.id }
-    assert.deepEqual(await of(key), { ...byKey, type: 'api_key' })
-    assert.deepEqual(await of(token), { ...byKey, type: 'agent_ws' })
-    assert.deepEqual(await of(accessToken), {
+    assert.deepEqual(await shownFields(key), { ...byKey, type: 'api_key' })
+    assert.deepEqual(await shownFields(token), { ...byKey, type: 'agent_ws' })
+    assert.deepEqual(await shownFields(accessToken), {
       ...common,
       type: 'access',
       client_id: 'console',
@@ -51,7 +51,7 @@ forEachEngine(engine => {
 
   test('introspection of anything unknown returns only `active: false`', async t => {
     const services = await openServices(engine, t)
-    const { introspect, tokens } = await withAll(services)
+    const { introspect, tokens } = await withCredentials(services)
     const aud = Buffer.from(JSON.stringify({ aud: 'a\0b' })).toString('base64url')
     for (const text of [
       '',
@@ -62,37 +62,37 @@ forEachEngine(engine => {
       `e30.${aud}.x`,
       'a.bnVsbA.c',
     ]) {
-      assert.deepEqual(await introspect(text), DEAD)
+      assert.deepEqual(await introspect(text), INACTIVE)
     }
   })
 
   test('revoking a key makes its agent tokens inactive', async t => {
     const services = await openServices(engine, t)
-    const { user, apiKey, key, token, introspect } = await withAll(services)
+    const { user, apiKey, key, token, introspect } = await withCredentials(services)
     await services.apiKeys.revoke(user.id, apiKey.id, caller())
-    assert.deepEqual([await introspect(key), await introspect(token)], [DEAD, DEAD])
+    assert.deepEqual([await introspect(key), await introspect(token)], [INACTIVE, INACTIVE])
   })
 
   test('a rotation with a short overlap makes issued agent tokens inactive', async t => {
     const services = await openServices(engine, t)
-    const { user, apiKey, token, introspect } = await withAll(services)
+    const { user, apiKey, token, introspect } = await withCredentials(services)
     await services.apiKeys.rotate(user.id, apiKey.id, 60, caller())
     services.clock.advance(60 * SECOND - 1)
     assert.equal((await introspect(token)).active, true)
     services.clock.advance(1)
-    assert.deepEqual(await introspect(token), DEAD)
+    assert.deepEqual(await introspect(token), INACTIVE)
   })
 
   test('the end of a session makes its access tokens inactive', async t => {
     const services = await openServices(engine, t)
-    const { user, session, accessToken, introspect } = await withAll(services)
+    const { user, session, accessToken, introspect } = await withCredentials(services)
     await services.sessions.end(user.id, session.id, caller())
-    assert.deepEqual(await introspect(accessToken), DEAD)
+    assert.deepEqual(await introspect(accessToken), INACTIVE)
   })
 
   test('suspending the owner makes all credentials inactive; activating restores keys and their tokens', async t => {
     const services = await openServices(engine, t)
-    const { user, key, token, accessToken, introspect } = await withAll(services)
+    const { user, key, token, accessToken, introspect } = await withCredentials(services)
     const states = async () =>
       (await Promise.all([key, token, accessToken].map(text => introspect(text)))).map(({ active }) => active)
     await services.users.suspend(user.id)
@@ -103,16 +103,16 @@ forEachEngine(engine => {
 
   test('an expired key and its tokens are inactive', async t => {
     const services = await openServices(engine, t)
-    const { key, token, introspect } = await withAll(services, services.clock.now() + MINUTE)
+    const { key, token, introspect } = await withCredentials(services, services.clock.now() + MINUTE)
     services.clock.advance(MINUTE - 1)
     assert.deepEqual([(await introspect(key)).active, (await introspect(token)).active], [true, true])
     services.clock.advance(1)
-    assert.deepEqual([await introspect(key), await introspect(token)], [DEAD, DEAD])
+    assert.deepEqual([await introspect(key), await introspect(token)], [INACTIVE, INACTIVE])
   })
 
   test('a token for a registered app’s audience is active', async t => {
     const services = await openServices(engine, t)
-    const { key, introspect } = await withAll(services)
+    const { key, introspect } = await withCredentials(services)
     const audience = 'https://shop.example.com'
     await createApps(services).register({ id: 'shop', name: 'Shop', audience, verifyUrl: null })
     const { token } = await services.agentTokens.exchange(key, audience, caller())
@@ -122,7 +122,7 @@ forEachEngine(engine => {
 
   test('introspection changes nothing', async t => {
     const services = await openServices(engine, t)
-    const { user, apiKey, session, key, accessToken, introspect } = await withAll(services)
+    const { user, apiKey, session, key, accessToken, introspect } = await withCredentials(services)
     const before = [
       await services.apiKeys.get(user.id, apiKey.id),
       await services.store.sessions.find(session.id),
@@ -139,7 +139,7 @@ forEachEngine(engine => {
 
   test('the revocation feed contains each ended key, session and user of the last 20 minutes', async t => {
     const services = await openServices(engine, t)
-    const { user, session, apiKey } = await withAll(services)
+    const { user, session, apiKey } = await withCredentials(services)
     const feed = createRevocations(services)
     assert.deepEqual((await feed.since(null, 100))?.endings, [])
     let received = 0
@@ -149,8 +149,8 @@ forEachEngine(engine => {
     await services.apiKeys.revoke(user.id, apiKey.id, caller())
     await services.sessions.end(user.id, session.id, caller())
     await services.users.suspend(user.id)
-    const all = (await feed.since(null, 100))!
-    const entries = new Set(all.endings.map(({ kind, subjectId }) => `${kind} ${subjectId}`))
+    const newest = (await feed.since(null, 100))!
+    const entries = new Set(newest.endings.map(({ kind, subjectId }) => `${kind} ${subjectId}`))
     assert.deepEqual(entries, new Set([`api_key ${apiKey.id}`, `session ${session.id}`, `user ${user.id}`]))
     services.clock.advance(FEED_WINDOW + 1)
     assert.deepEqual((await feed.since(null, 100))?.endings, [])
@@ -159,62 +159,66 @@ forEachEngine(engine => {
 
   test('the feed contains a rotated key when its overlap ends, since older tokens may be valid longer', async t => {
     const services = await openServices(engine, t)
-    const { user, apiKey } = await withAll(services)
+    const { user, apiKey } = await withCredentials(services)
     const feed = createRevocations(services)
     const start = (await feed.since(null, 2))!
     await services.apiKeys.rotate(user.id, apiKey.id, 60, caller())
     services.clock.advance(MINUTE - 1)
-    const before = (await feed.since(start.cursor, 2))!
-    assert.deepEqual(before.endings, [], 'the key works until its overlap ends')
+    const beforeEnd = (await feed.since(start.cursor, 2))!
+    assert.deepEqual(beforeEnd.endings, [], 'the key works until its overlap ends')
     services.clock.advance(1)
-    const ended = (await feed.since(before.cursor, 2))!.endings.map(({ kind, subjectId }) => [
+    const endedSubjects = (await feed.since(beforeEnd.cursor, 2))!.endings.map(({ kind, subjectId }) => [
       kind,
       subjectId,
     ])
-    assert.ok(ended.some(([kind, subjectId]) => kind === 'api_key' && subjectId === apiKey.id))
+    assert.ok(endedSubjects.some(([kind, subjectId]) => kind === 'api_key' && subjectId === apiKey.id))
     assert.deepEqual(
-      (await feed.since(before.cursor, 1))!.endings.map(({ subjectId }) => subjectId),
+      (await feed.since(beforeEnd.cursor, 1))!.endings.map(({ subjectId }) => subjectId),
       [apiKey.id],
     )
   })
 
   test('a page of the revocation feed whose keys are all active is empty, with has_more', async t => {
     const services = await openServices(engine, t)
-    const { user, apiKey, session } = await withAll(services)
+    const { user, apiKey, session } = await withCredentials(services)
     for (const network of ['10.0.0.0/8', '11.0.0.0/8'])
       await services.apiKeys.update(user.id, apiKey.id, { allowedNetworks: [network] }, 'person')
     services.clock.advance(1)
     await services.sessions.end(user.id, session.id, caller())
     const feed = createRevocations(services)
-    const first = (await feed.since(null, 2))!
-    assert.deepEqual([first.endings.length, first.hasMore], [0, true])
-    const second = (await feed.since(first.cursor, 2))!
-    assert.deepEqual([second.endings[0]?.subjectId, second.hasMore], [session.id, false])
+    const firstPage = (await feed.since(null, 2))!
+    assert.deepEqual([firstPage.endings.length, firstPage.hasMore], [0, true])
+    const secondPage = (await feed.since(firstPage.cursor, 2))!
+    assert.deepEqual([secondPage.endings[0]?.subjectId, secondPage.hasMore], [session.id, false])
   })
 
   test('the feed continues from its cursor without gaps, and refuses an invalid cursor', async t => {
     const services = await openServices(engine, t)
-    const { user } = await withAll(services)
+    const { user } = await withCredentials(services)
     const feed = createRevocations(services)
     const ids: string[] = []
-    const wanted = { name: null, scopes: null, expiresAt: null, appId: 'hub', allowedNetworks: [] }
+    const newKey = { name: null, scopes: null, expiresAt: null, appId: 'hub', allowedNetworks: [] }
     for (let index = 0; index < 7; index++) {
-      const { apiKey } = await services.apiKeys.create(user.id, wanted, caller())
+      const { apiKey } = await services.apiKeys.create(user.id, newKey, caller())
       await services.apiKeys.revoke(user.id, apiKey.id, caller())
       ids.push(apiKey.id)
     }
     let cursor: string | null = null
-    const seen = new Set<string>()
+    const seenIds = new Set<string>()
     for (let page = 0; page < 4; page++) {
-      const read: { endings: { subjectId: string }[]; cursor: string } = (await feed.since(cursor, 2))!
-      for (const { subjectId } of read.endings) seen.add(subjectId)
-      cursor = read.cursor
+      const page: { endings: { subjectId: string }[]; cursor: string } = (await feed.since(cursor, 2))!
+      for (const { subjectId } of page.endings) seenIds.add(subjectId)
+      cursor = page.cursor
     }
-    assert.deepEqual(seen, new Set(ids))
+    assert.deepEqual(seenIds, new Set(ids))
     services.clock.advance(MINUTE)
-    const idle = (await feed.since(cursor, 2))!
+    const afterOneMinute = (await feed.since(cursor, 2))!
     services.clock.advance(MINUTE)
-    assert.deepEqual((await feed.since(idle.cursor, 2))?.endings, [], 'old entries are not repeated')
+    assert.deepEqual(
+      (await feed.since(afterOneMinute.cursor, 2))?.endings,
+      [],
+      'old entries are not repeated',
+    )
     assert.equal(await feed.since('nonsense', 2), null)
   })
 })

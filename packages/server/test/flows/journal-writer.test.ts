@@ -11,7 +11,7 @@ import { aKey, anApp, anEntry, aSession, audited, insertUser, NOW } from '../con
 import { openTestStorage } from '../support/engines.ts'
 import { temporaryFolder } from '../support/serve.ts'
 
-/** The store is the same for both engines. */
+/** A writer over a store of SQLite, since the writer does the same on both engines. */
 async function open(t: TestContext) {
   const { storage, secrets } = await openTestStorage('sqlite', t)
   const { path: folder, remove } = temporaryFolder()
@@ -22,7 +22,7 @@ async function open(t: TestContext) {
   const logged: Record<string, unknown>[] = []
   const log = createLog('info', { write: line => void logged.push(JSON.parse(line)) })
   const write = createJournalWriter({ journal, store: storage.store, clock, log })
-  let read = 0
+  let entriesRead = 0
   /** The entries that were added for these facts. */
   async function entriesOf(...facts: Fact[]): Promise<JournalEntry[]> {
     await write(facts)
@@ -32,8 +32,8 @@ async function open(t: TestContext) {
       unauthenticated: false,
     }))
       if (entry.type !== 'opened') entries.push(entry)
-    const added = entries.slice(read)
-    read = entries.length
+    const added = entries.slice(entriesRead)
+    entriesRead = entries.length
     return added
   }
   return { storage, journal, folder, write, entriesOf, logged, user: await insertUser(storage.store) }
@@ -49,23 +49,23 @@ const changed = (kind: 'api_key' | 'session' | 'user', id: string, userId: strin
 test('the journal has the state of a changed key, once for all changes of a transaction', async t => {
   const { storage, user, entriesOf } = await open(t)
   const key = aKey(user.id, { revokedAt: NOW + 1, expiresAt: NOW + 5, allowedNetworks: ['192.0.2.0/24'] })
-  const other = aKey(user.id)
-  for (const each of [key, other]) await storage.store.apiKeys.insert(each)
+  const unchangedKey = aKey(user.id)
+  for (const each of [key, unchangedKey]) await storage.store.apiKeys.insert(each)
   const fact = changed('api_key', key.id, user.id)
   const entry = (id: string, state: object) => ({ type: 'api_key', at: NOW + 9, id, ...state })
-  const unchanged = {
+  const unchangedState = {
     revoked_at: null,
-    expires_at: other.expiresAt,
-    allowed_networks: other.allowedNetworks,
+    expires_at: unchangedKey.expiresAt,
+    allowed_networks: unchangedKey.allowedNetworks,
   }
-  assert.deepEqual(await entriesOf(fact, fact, changed('api_key', other.id, user.id)), [
+  assert.deepEqual(await entriesOf(fact, fact, changed('api_key', unchangedKey.id, user.id)), [
     entry(key.id, { revoked_at: NOW + 1, expires_at: NOW + 5, allowed_networks: ['192.0.2.0/24'] }),
-    entry(other.id, unchanged),
+    entry(unchangedKey.id, unchangedState),
   ])
   assert.deepEqual(await entriesOf(changed('api_key', newId(NOW), user.id)), [])
 })
 
-test('the journal has the end of a session, and nothing of one that goes on', async t => {
+test('the journal has the end of a session, and nothing about a session that goes on', async t => {
   const { storage, user, entriesOf } = await open(t)
   const session = aSession(user.id)
   await storage.store.sessions.insert(session)
@@ -108,7 +108,7 @@ test('the journal has links, invitations, charges, credits, authorisations, cons
   const { entriesOf } = await open(t)
   const entry = { ...anEntry('u', 500), balanceAfter: 500 }
   const state = { userId: 'u', appId: 'a', grantedAt: 1, revokedAt: 2 }
-  const stated = { user_id: 'u', app_id: 'a', granted_at: 1, revoked_at: 2 }
+  const journaledState = { user_id: 'u', app_id: 'a', granted_at: 1, revoked_at: 2 }
   const links = ['x', 'x', 'y'].map(id => ({ type: 'magic_link', id, at: 3 }) as const)
   const at = NOW + 9
   const facts: Fact[] = [
@@ -125,8 +125,8 @@ test('the journal has links, invitations, charges, credits, authorisations, cons
     { type: 'invitation', id: 'i', at: 4 },
     { type: 'ledger', entry, at },
     { type: 'trial_credit', at: 5, address_hash: 'h', user_id: 'u' },
-    { type: 'charge_authorization', at, ...stated },
-    { type: 'consent', at, id: 'c', scopes: ['openid'], ...stated },
+    { type: 'charge_authorization', at, ...journaledState },
+    { type: 'consent', at, id: 'c', scopes: ['openid'], ...journaledState },
     { type: 'policies', at, policies: { defaultKeyLifetimeDays: 7 }, changed_at: 6 },
   ])
   const ending = { id: 'e', kind: 'user', subjectId: 'u', userId: 'u', at: 1 } as const
@@ -135,18 +135,18 @@ test('the journal has links, invitations, charges, credits, authorisations, cons
 
 test('a journal that cannot be written is logged as an error, and the change stands', async t => {
   const { journal, write, logged, folder } = await open(t)
-  const broken = createJournalWriter({
+  const brokenWriter = createJournalWriter({
     journal: { ...journal, append: () => Promise.reject(new Error('the disk is full')) },
     store: undefined as never,
     clock: { now: () => NOW },
     log: createLog('info', { write: line => void logged.push(JSON.parse(line)) }),
   })
   await write([])
-  await broken([])
+  await brokenWriter([])
   assert.deepEqual(logged, [])
-  await broken([{ type: 'magic_link', id: 'x', at: 1 }])
-  const shown = logged.map(({ level, error, msg }) => ({ level, error, msg }))
-  assert.deepEqual(shown, [
+  await brokenWriter([{ type: 'magic_link', id: 'x', at: 1 }])
+  const loggedFields = logged.map(({ level, error, msg }) => ({ level, error, msg }))
+  assert.deepEqual(loggedFields, [
     {
       level: 'error',
       error: 'Error: the disk is full',

@@ -13,9 +13,9 @@ import { caller, openServices, refusedWith, type Services } from '../support/ser
 
 const HUB = { id: 'hub' }
 const CENT = MICROS_PER_DOLLAR / 100
-const WANTED = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
+const NEW_KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 
-/** A person with a dollar for each cent that a test charges, and a key with these limits. */
+/** A person with more credit than any test charges, and a key with these limits. */
 async function withKey(services: Services, spend: SpendLimit[] = []) {
   const { user } = await services.signIn('ada@example.com')
   const userId = user.id
@@ -23,18 +23,18 @@ async function withKey(services: Services, spend: SpendLimit[] = []) {
     anEntry(userId, 100 * MICROS_PER_DOLLAR, { createdAt: services.clock.now() }),
   )
   const make = (limits: SpendLimit[] = []) =>
-    services.apiKeys.create(userId, { ...WANTED, limits: { ...NO_LIMITS, spend: limits } }, caller())
+    services.apiKeys.create(userId, { ...NEW_KEY, limits: { ...NO_LIMITS, spend: limits } }, caller())
   const { apiKey } = await make(spend)
   const charges = createCharges(services)
-  let number = 0
-  const wanted = { userId, keyId: apiKey.id, amount: CENT, description: 'a call' }
-  const charge = (change: Partial<WantedCharge> = {}, idempotencyKey = `charge-${number++}-0000000`) =>
-    charges.charge(HUB, { ...wanted, ...change }, idempotencyKey)
-  /** Concurrent calls. They wait for one row, and a call waits two seconds for it at most, so some are repeated. */
-  const raceCharges = async (count: number, wish: (n: number) => Partial<WantedCharge>, key?: string) => {
+  let chargeNumber = 0
+  const wantedCharge = { userId, keyId: apiKey.id, amount: CENT, description: 'a call' }
+  const charge = (change: Partial<WantedCharge> = {}, idempotencyKey = `charge-${chargeNumber++}-0000000`) =>
+    charges.charge(HUB, { ...wantedCharge, ...change }, idempotencyKey)
+  /** Charges concurrently. All need the lock of one row, for which a call waits two seconds; refused calls are retried. */
+  const raceCharges = async (count: number, changeOf: (n: number) => Partial<WantedCharge>, key?: string) => {
     const answers = await Promise.all(
       Array.from({ length: count }, (_, n) =>
-        untilAnswered(charges, HUB, { ...wanted, ...wish(n) }, key ?? `raced-${n}-000000000`),
+        untilAnswered(charges, HUB, { ...wantedCharge, ...changeOf(n) }, key ?? `raced-${n}-000000000`),
       ),
     )
     const won = answers.filter(answer => typeof answer !== 'string')
@@ -70,15 +70,15 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { userId, apiKey, charge, entries } = await withKey(services)
     const eve = await services.signIn('eve@example.com')
-    const theirs = await services.apiKeys.create(eve.user.id, WANTED, caller())
-    const revoked = await services.apiKeys.create(userId, WANTED, caller())
-    await services.apiKeys.revoke(userId, revoked.apiKey.id, caller())
+    const keyOfEve = await services.apiKeys.create(eve.user.id, NEW_KEY, caller())
+    const revokedKey = await services.apiKeys.create(userId, NEW_KEY, caller())
+    await services.apiKeys.revoke(userId, revokedKey.apiKey.id, caller())
     const expiresAt = services.clock.now() + SECOND
-    const expired = await services.apiKeys.create(userId, { ...WANTED, expiresAt }, caller())
+    const expiredKey = await services.apiKeys.create(userId, { ...NEW_KEY, expiresAt }, caller())
     services.clock.advance(SECOND - 1)
-    await charge({ keyId: expired.apiKey.id })
+    await charge({ keyId: expiredKey.apiKey.id })
     services.clock.advance(1)
-    for (const keyId of [theirs.apiKey.id, newId(1), revoked.apiKey.id, expired.apiKey.id])
+    for (const keyId of [keyOfEve.apiKey.id, newId(1), revokedKey.apiKey.id, expiredKey.apiKey.id])
       assert.equal(await refusedWith(charge({ keyId })), 'charge_not_authorized')
     await services.users.suspend(userId)
     assert.equal(await refusedWith(charge({ keyId: apiKey.id })), 'charge_not_authorized')
@@ -90,11 +90,14 @@ forEachEngine(engine => {
     for (const per of SPEND_PERIODS) {
       const { userId, make, charges, spent } = await withKey(services)
       const { apiKey } = await make([{ amount: 7 * CENT + 1, per }])
-      const second = createCharges({ storage: await services.opened.reopen(), clock: services.clock })
-      const wanted = { userId, keyId: apiKey.id, amount: CENT, description: 'a call' }
+      const chargesOfOtherNode = createCharges({
+        storage: await services.opened.reopen(),
+        clock: services.clock,
+      })
+      const wantedCharge = { userId, keyId: apiKey.id, amount: CENT, description: 'a call' }
       const answers = await Promise.all(
         Array.from({ length: 20 }, (_, n) =>
-          untilAnswered([charges, second][n % 2]!, HUB, wanted, `${per}-raced-${n}-00000`),
+          untilAnswered([charges, chargesOfOtherNode][n % 2]!, HUB, wantedCharge, `${per}-raced-${n}-00000`),
         ),
       )
       assert.equal(answers.filter(answer => typeof answer !== 'string').length, 7)
@@ -109,18 +112,18 @@ forEachEngine(engine => {
       { amount: 5 * CENT, per: 'day' },
       { amount: 6 * CENT, per: 'total' },
     ])
-    const operator = (spend: SpendLimit[]) =>
+    const setOperatorLimits = (spend: SpendLimit[]) =>
       services.apiKeys.setOperatorLimits(apiKey.id, { ...NO_LIMITS, spend })
-    await operator([{ amount: 2 * CENT, per: 'day' }])
+    await setOperatorLimits([{ amount: 2 * CENT, per: 'day' }])
     await charge({ amount: 2 * CENT })
     assert.equal(await refusedWith(charge({ amount: 1 })), 'spend_limit_reached')
-    await operator([{ amount: 9 * CENT, per: 'day' }])
+    await setOperatorLimits([{ amount: 9 * CENT, per: 'day' }])
     assert.equal(await refusedWith(charge({ amount: 3 * CENT + 1 })), 'spend_limit_reached')
     await charge({ amount: 3 * CENT })
     services.clock.advance(DAY)
     assert.equal(await refusedWith(charge({ amount: CENT + 1 })), 'spend_limit_reached')
     await charge({ amount: CENT })
-    await operator([{ amount: 20 * CENT, per: 'month' }])
+    await setOperatorLimits([{ amount: 20 * CENT, per: 'month' }])
     assert.equal(await refusedWith(charge({ amount: 1 })), 'spend_limit_reached')
   })
 
@@ -153,14 +156,14 @@ forEachEngine(engine => {
     const { userId, charges, apiKey, entries, spent } = await withKey(services, [
       { amount: 5 * CENT, per: 'day' },
     ])
-    const second = createCharges({ storage: await services.opened.reopen(), clock })
+    const chargesOfOtherNode = createCharges({ storage: await services.opened.reopen(), clock })
     const midnight = Date.UTC(2026, 11, 1)
     clock.set(midnight - 4)
-    const wanted = { userId, keyId: apiKey.id, amount: CENT, description: 'a call' }
+    const wantedCharge = { userId, keyId: apiKey.id, amount: CENT, description: 'a call' }
     // The ledger gives each entry of a user a millisecond of its own, so some of these belong to the next day.
     await Promise.all(
       Array.from({ length: 20 }, (_, n) =>
-        untilAnswered([charges, second][n % 2]!, HUB, wanted, `midnight-${n}-0000000`),
+        untilAnswered([charges, chargesOfOtherNode][n % 2]!, HUB, wantedCharge, `midnight-${n}-0000000`),
       ),
     )
     clock.set(midnight)
@@ -191,14 +194,14 @@ forEachEngine(engine => {
   test('one Idempotency-Key raced for two keys and two people books once and counts nowhere else', async t => {
     const services = await openServices(engine, t)
     const { make, raceCharges, spent, apiKey } = await withKey(services)
-    const other = (await make()).apiKey
+    const otherKey = (await make()).apiKey
     const eve = await services.signIn('eve@example.com')
-    const theirs = (await services.apiKeys.create(eve.user.id, WANTED, caller())).apiKey
-    const wishes = [{}, { keyId: other.id }, { userId: eve.user.id, keyId: theirs.id }]
-    const { won, refused } = await raceCharges(21, n => wishes[n % 3]!, 'one-raced-key-0001')
+    const keyOfEve = (await services.apiKeys.create(eve.user.id, NEW_KEY, caller())).apiKey
+    const rivals = [{}, { keyId: otherKey.id }, { userId: eve.user.id, keyId: keyOfEve.id }]
+    const { won, refused } = await raceCharges(21, n => rivals[n % 3]!, 'one-raced-key-0001')
     assert.equal(new Set(won.map(({ id }) => id)).size, 1)
     assert.deepEqual([...new Set(refused)], ['idempotency_conflict'])
-    for (const key of [apiKey, other, theirs]) {
+    for (const key of [apiKey, otherKey, keyOfEve]) {
       const expected = key.id === won[0]!.keyId ? CENT : 0
       const total = (await services.store.billing.spentOf([key.lineageId])).has(key.lineageId)
         ? (await spent(key))[2]
@@ -235,10 +238,13 @@ forEachEngine(engine => {
   test('nothing is booked on a key once its revocation was answered, while charges run on two nodes', async t => {
     const services = await openServices(engine, t)
     const { userId, apiKey, charges, entries } = await withKey(services)
-    const second = createCharges({ storage: await services.opened.reopen(), clock: services.clock })
-    const wanted = { userId, keyId: apiKey.id, amount: CENT, description: 'a call' }
+    const chargesOfOtherNode = createCharges({
+      storage: await services.opened.reopen(),
+      clock: services.clock,
+    })
+    const wantedCharge = { userId, keyId: apiKey.id, amount: CENT, description: 'a call' }
     const charging = Array.from({ length: 40 }, (_, n) =>
-      untilAnswered([charges, second][n % 2]!, HUB, wanted, `revoked-while-${n}-0000`),
+      untilAnswered([charges, chargesOfOtherNode][n % 2]!, HUB, wantedCharge, `revoked-while-${n}-0000`),
     )
     await Promise.race(charging)
     await services.apiKeys.revoke(userId, apiKey.id, caller())

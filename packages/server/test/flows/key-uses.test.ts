@@ -81,8 +81,8 @@ test('a text of up to 512 characters may be an imported key, if there are any', 
 test('a key with an expiry in the past, and limits of an unknown key, are refused', async t => {
   const { apiKeys, signIn, clock } = await openServices('sqlite', t)
   const { user } = await signIn('ada@example.com')
-  const wanted = { name: null, scopes: null, appId: 'service-sdk', allowedNetworks: [] }
-  await assert.rejects(apiKeys.create(user.id, { ...wanted, expiresAt: clock.now() }, caller()), {
+  const newKey = { name: null, scopes: null, appId: 'service-sdk', allowedNetworks: [] }
+  await assert.rejects(apiKeys.create(user.id, { ...newKey, expiresAt: clock.now() }, caller()), {
     code: 'invalid_request',
     extras: {
       errors: [

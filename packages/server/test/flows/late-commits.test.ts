@@ -51,22 +51,22 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { storage, clock } = services
     const { user, session } = await services.signIn('ann@example.com')
-    const late = createSessions({
+    const sessionsCommittingLate = createSessions({
       ...services,
       storage: committingLate(storage, gate),
       lifetimes: services.lifetimes,
     })
-    const ending = late.end(user.id, session.id, caller())
+    const ending = sessionsCommittingLate.end(user.id, session.id, caller())
     await gate.reached
     clock.advance(9 * SECOND)
     const feed = createRevocations({ storage, clock })
-    const before = await feed.since(null, 100)
-    assert.deepEqual(before!.endings, [])
+    const feedBefore = await feed.since(null, 100)
+    assert.deepEqual(feedBefore!.endings, [])
     gate.open()
     await ending
-    const after = await feed.since(before!.cursor, 100)
+    const feedAfter = await feed.since(feedBefore!.cursor, 100)
     assert.deepEqual(
-      after!.endings.map(({ subjectId }) => subjectId),
+      feedAfter!.endings.map(({ subjectId }) => subjectId),
       [session.id],
     )
   })
@@ -84,14 +84,18 @@ forEachEngine(engine => {
         sessions: { ...sessions, findWithUser: async id => gate.pass(await sessions.findWithUser(id)) },
       },
     }
-    const slow = createSessions({ ...services, storage: readingSlowly, lifetimes: services.lifetimes })
-    const refreshing = refusedWith(slow.refresh(tokens.refreshToken, null, caller()))
+    const sessionsReadingSlowly = createSessions({
+      ...services,
+      storage: readingSlowly,
+      lifetimes: services.lifetimes,
+    })
+    const refreshing = refusedWith(sessionsReadingSlowly.refresh(tokens.refreshToken, null, caller()))
     await gate.reached
     await services.sessions.endByToken(tokens.refreshToken, 'logout', caller())
-    const ended = await sessions.find(session.id)
+    const endedSession = await sessions.find(session.id)
     gate.open()
     assert.equal(await refreshing, 'invalid_refresh_token')
-    assert.deepEqual(await sessions.find(session.id), ended, 'neither revived nor rotated')
+    assert.deepEqual(await sessions.find(session.id), endedSession, 'neither revived nor rotated')
   })
 })
 
@@ -125,8 +129,8 @@ test('a charge that commits during a backup is restored from the journal', {
     ),
   )
   await gate.reached
-  const noted = clock.now()
-  while (clock.now() <= noted) await setImmediate()
+  const chargedAt = clock.now()
+  while (clock.now() <= chargedAt) await setImmediate()
   const file = join(settings.KEYWAY_DATA_DIR!, 'backup.keyway')
   const openPepper = (sealed: string) => secrets.open('address-pepper', sealed, 'address-pepper')
   const store = createBackupStore(storage.engine)
@@ -155,7 +159,7 @@ test('the journal contains only the last attempt of a retried transaction', {
   const folder = settings.KEYWAY_JOURNAL_DIR!
   mkdirSync(folder, { recursive: true })
 
-  // A deadlock: PostgreSQL aborts one of them, which is retried.
+  // The transactions deadlock: PostgreSQL aborts one of them, which is retried.
   const bothLocked = Promise.withResolvers<void>()
   let locked = 0
   let attempts = 0
@@ -172,8 +176,8 @@ test('the journal contains only the last attempt of a retried transaction', {
   const committed = await Promise.all([claim('ann', ann, bob), claim('bob', bob, ann)])
   assert.equal(attempts, 3)
   await node.close()
-  const noted = namesIn(folder)
+  const journaled = namesIn(folder)
     .flatMap(name => linesOf(join(folder, name)))
     .flatMap(line => /"address_hash":"(\w+ in attempt \d)"/.exec(line)?.[1] ?? [])
-  assert.deepEqual(noted.sort(), committed.sort())
+  assert.deepEqual(journaled.sort(), committed.sort())
 })

@@ -28,7 +28,7 @@ const charge = (app: string, key: number, amount: number): Command => ({
   check: () => true,
   async run(model, { charges, userId }) {
     const name = `${app}-${userId}-${key}`
-    const wanted = { userId, amount, description: 'a model' }
+    const wantedCharge = { userId, amount, description: 'a model' }
     const earlier = model.charged.get(name)
     const expected = earlier
       ? earlier.amount === amount
@@ -40,12 +40,15 @@ const charge = (app: string, key: number, amount: number): Command => ({
           ? 'insufficient_balance'
           : 'none'
     // Twice concurrently, as with a lost response and its retry.
-    const calls = [charges.charge({ id: app }, wanted, name), charges.charge({ id: app }, wanted, name)]
+    const calls = [
+      charges.charge({ id: app }, wantedCharge, name),
+      charges.charge({ id: app }, wantedCharge, name),
+    ]
     const outcomes = await Promise.all(calls.map(refusedWith))
     assert.deepEqual(outcomes, [expected, expected])
     if (expected !== 'none') return
-    const [entry, again] = await Promise.all(calls)
-    assert.equal(entry!.id, again!.id)
+    const [entry, repeated] = await Promise.all(calls)
+    assert.equal(entry!.id, repeated!.id)
     if (earlier) assert.equal(entry!.id, earlier.id)
     else model.balance -= amount
     model.charged.set(name, { id: entry!.id, amount })

@@ -7,30 +7,30 @@ import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { address, caller, openServices, refusedWith } from '../support/services.ts'
 
 /** Where the connection breaks around a COMMIT: before the database gets it, or before its answer arrives. */
-type Lost = 'commit' | 'answer'
+type LostPart = 'commit' | 'answer'
 
 /**
- * A node whose connection breaks at each COMMIT once it is told to. As with a real broken connection
+ * A storage whose connection breaks at each COMMIT while `whileLosing` runs. As with a real broken connection
  * (cluster/events.test.ts), only reading back can tell what happened.
  */
-function breaking(storage: DatabaseStorage) {
-  let lost: Lost | null = null
+function createBreakableStorage(storage: DatabaseStorage) {
+  let lostPart: LostPart | null = null
   const node = {
     ...storage,
     async transaction<Outcome>(
       work: (tx: Transaction) => Promise<Outcome>,
       readBack?: (store: Store) => Promise<Outcome | undefined>,
     ): Promise<Outcome> {
-      if (lost === null) return storage.transaction(work, readBack)
-      const where = lost
-      const undone = new Error('undone')
+      if (lostPart === null) return storage.transaction(work, readBack)
+      const losing = lostPart
+      const rollback = new Error('undone')
       await storage
         .transaction(async tx => {
           await work(tx)
-          if (where === 'commit') throw undone
+          if (losing === 'commit') throw rollback
         })
         .catch(error => {
-          if (error !== undone) throw error
+          if (error !== rollback) throw error
         })
       const outcome = await readBack?.(storage.store)
       if (outcome === undefined)
@@ -40,62 +40,64 @@ function breaking(storage: DatabaseStorage) {
   }
   return {
     node: node as DatabaseStorage,
-    async losing<Value>(what: Lost, call: () => Promise<Value>): Promise<Value> {
-      lost = what
+    async whileLosing<Value>(what: LostPart, call: () => Promise<Value>): Promise<Value> {
+      lostPart = what
       try {
         return await call()
       } finally {
-        lost = null
+        lostPart = null
       }
     },
   }
 }
 
-async function openBreaking(engine: EngineName, t: TestContext) {
+async function openBreakable(engine: EngineName, t: TestContext) {
   const services = await openServices(engine, t)
-  const { node, losing } = breaking(services.opened.storage)
-  const broken = await openServices(engine, t, { on: { node, of: services.opened } })
-  return { services, broken, losing }
+  const { node, whileLosing } = createBreakableStorage(services.opened.storage)
+  const breakable = await openServices(engine, t, { on: { node, of: services.opened } })
+  return { services, breakable, whileLosing }
 }
 
-/** @returns what the call was refused with where the COMMIT was lost, and what it gave where only its answer was */
-async function loseBoth<Value>(
-  { losing }: { losing: ReturnType<typeof breaking>['losing'] },
+/** Makes a call that must fail since its COMMIT is lost, and again while only the answer is lost; returns that result. */
+async function loseCommitThenAnswer<Value>(
+  { whileLosing }: { whileLosing: ReturnType<typeof createBreakableStorage>['whileLosing'] },
   call: () => Promise<Value>,
 ): Promise<Value> {
-  assert.equal(await refusedWith(losing('commit', call)), 'unavailable')
-  return losing('answer', call)
+  assert.equal(await refusedWith(whileLosing('commit', call)), 'unavailable')
+  return whileLosing('answer', call)
 }
 
-const WANTED = { name: 'a key', scopes: null, appId: 'console', allowedNetworks: [], expiresAt: null }
+const NEW_KEY = { name: 'a key', scopes: null, appId: 'console', allowedNetworks: [], expiresAt: null }
 
 forEachEngine(engine => {
   test('a created key is returned although the answer to its COMMIT was lost', async t => {
-    const { services, broken, losing } = await openBreaking(engine, t)
+    const { services, breakable, whileLosing } = await openBreakable(engine, t)
     const { user } = await services.signIn('ann@example.com')
-    const made = await loseBoth({ losing }, () => broken.apiKeys.create(user.id, WANTED, caller()))
-    assert.equal(made.apiKey.name, 'a key')
-    assert.equal((await services.apiKeys.authenticate(made.key, caller())).id, made.apiKey.id)
-    const rotated = await loseBoth({ losing }, () =>
-      broken.apiKeys.rotate(user.id, made.apiKey.id, 0, caller()),
+    const created = await loseCommitThenAnswer({ whileLosing }, () =>
+      breakable.apiKeys.create(user.id, NEW_KEY, caller()),
+    )
+    assert.equal(created.apiKey.name, 'a key')
+    assert.equal((await services.apiKeys.authenticate(created.key, caller())).id, created.apiKey.id)
+    const rotated = await loseCommitThenAnswer({ whileLosing }, () =>
+      breakable.apiKeys.rotate(user.id, created.apiKey.id, 0, caller()),
     )
     assert.equal((await services.apiKeys.authenticate(rotated.key, caller())).id, rotated.apiKey.id)
     assert.equal(rotated.apiKey.name, 'a key')
-    assert.equal(await refusedWith(services.apiKeys.authenticate(made.key, caller())), 'api_key_revoked')
+    assert.equal(await refusedWith(services.apiKeys.authenticate(created.key, caller())), 'api_key_revoked')
     const { rows } = await services.apiKeys.list(user.id, null, { limit: 10, after: null })
-    assert.equal(rows.length, 2, 'none of a COMMIT that was lost')
+    assert.equal(rows.length, 2, 'no key of a COMMIT that was lost')
   })
 
   test('of two keys of one id the second is refused, also where the answer to its COMMIT was lost', async t => {
-    const { services, broken, losing } = await openBreaking(engine, t)
+    const { services, breakable, whileLosing } = await openBreakable(engine, t)
     const { user } = await services.signIn('ann@example.com')
-    const wanted = { ...WANTED, id: newId(services.clock.now()) }
-    const call = () => broken.apiKeys.create(user.id, wanted, caller())
-    const { apiKey } = await loseBoth({ losing }, call)
-    assert.equal(apiKey.id, wanted.id)
-    assert.equal(await refusedWith(losing('answer', call)), 'idempotency_conflict')
+    const newKey = { ...NEW_KEY, id: newId(services.clock.now()) }
+    const call = () => breakable.apiKeys.create(user.id, newKey, caller())
+    const { apiKey } = await loseCommitThenAnswer({ whileLosing }, call)
+    assert.equal(apiKey.id, newKey.id)
+    assert.equal(await refusedWith(whileLosing('answer', call)), 'idempotency_conflict')
     const { apiKeys } = services.store
-    let asked = 0
+    let reads = 0
     const racing = {
       ...services.opened.storage,
       store: {
@@ -104,35 +106,37 @@ forEachEngine(engine => {
         apiKeys: {
           ...apiKeys,
           findOwned: (userId: string, id: string) =>
-            asked++ === 0 ? Promise.resolve(null) : apiKeys.findOwned(userId, id),
+            reads++ === 0 ? Promise.resolve(null) : apiKeys.findOwned(userId, id),
         },
       },
     } as DatabaseStorage
-    const { node, losing: losingRace } = breaking(racing)
-    const second = await openServices(engine, t, { on: { node, of: services.opened } })
-    const raced = losingRace('answer', () => second.apiKeys.create(user.id, wanted, caller()))
-    assert.equal(await refusedWith(raced), 'idempotency_conflict')
+    const { node, whileLosing: whileLosingInRace } = createBreakableStorage(racing)
+    const racingNode = await openServices(engine, t, { on: { node, of: services.opened } })
+    const racingCreation = whileLosingInRace('answer', () =>
+      racingNode.apiKeys.create(user.id, newKey, caller()),
+    )
+    assert.equal(await refusedWith(racingCreation), 'idempotency_conflict')
   })
 
   test('a revocation is answered as done only if it was, where the answer to its COMMIT was lost', async t => {
-    const { services, broken, losing } = await openBreaking(engine, t)
+    const { services, breakable, whileLosing } = await openBreakable(engine, t)
     const { user } = await services.signIn('ann@example.com')
-    const make = () => services.apiKeys.create(user.id, WANTED, caller())
-    const [owned, operated, held] = [await make(), await make(), await make()]
+    const make = () => services.apiKeys.create(user.id, NEW_KEY, caller())
+    const [revokedByOwner, revokedByOperator, revokedByHolder] = [await make(), await make(), await make()]
     const revokedAt = services.clock.now()
-    const holding = async () => {
-      assert.equal(await broken.apiKeys.revokeByPossession(held.key, caller()), true)
+    const revokeByHolder = async () => {
+      assert.equal(await breakable.apiKeys.revokeByPossession(revokedByHolder.key, caller()), true)
       return true as const
     }
-    const calls: [typeof owned, () => Promise<{ revokedAt: number | null } | true>][] = [
-      [owned, () => broken.apiKeys.revoke(user.id, owned.apiKey.id, caller())],
-      [operated, () => broken.apiKeys.revokeById(operated.apiKey.id)],
-      [held, holding],
+    const calls: [typeof revokedByOwner, () => Promise<{ revokedAt: number | null } | true>][] = [
+      [revokedByOwner, () => breakable.apiKeys.revoke(user.id, revokedByOwner.apiKey.id, caller())],
+      [revokedByOperator, () => breakable.apiKeys.revokeById(revokedByOperator.apiKey.id)],
+      [revokedByHolder, revokeByHolder],
     ]
     for (const [{ key }, call] of calls) {
-      assert.equal(await refusedWith(losing('commit', call)), 'unavailable')
+      assert.equal(await refusedWith(whileLosing('commit', call)), 'unavailable')
       await services.apiKeys.authenticate(key, caller())
-      const answer = await losing('answer', call)
+      const answer = await whileLosing('answer', call)
       if (answer !== true) assert.equal(answer.revokedAt, revokedAt)
       assert.equal(await refusedWith(services.apiKeys.authenticate(key, caller())), 'api_key_revoked')
     }
@@ -140,51 +144,51 @@ forEachEngine(engine => {
     services.clock.advance(1)
     const expiring = await services.apiKeys.create(
       user.id,
-      { ...WANTED, expiresAt: services.clock.now() + 1 },
+      { ...NEW_KEY, expiresAt: services.clock.now() + 1 },
       caller(),
     )
     services.clock.advance(1)
-    const late = () => broken.apiKeys.revoke(user.id, expiring.apiKey.id, caller())
-    assert.equal(await refusedWith(losing('commit', late)), 'unavailable')
+    const revokeExpired = () => breakable.apiKeys.revoke(user.id, expiring.apiKey.id, caller())
+    assert.equal(await refusedWith(whileLosing('commit', revokeExpired)), 'unavailable')
   })
 
   test('a change of a key is answered as done only if it was, where the answer to its COMMIT was lost', async t => {
-    const { services, broken, losing } = await openBreaking(engine, t)
+    const { services, breakable, whileLosing } = await openBreakable(engine, t)
     const { user } = await services.signIn('ann@example.com')
-    const { apiKey } = await services.apiKeys.create(user.id, WANTED, caller())
-    const call = () => broken.apiKeys.update(user.id, apiKey.id, { name: 'another' }, 'person')
-    const refused = await refusedWith(losing('commit', call))
+    const { apiKey } = await services.apiKeys.create(user.id, NEW_KEY, caller())
+    const call = () => breakable.apiKeys.update(user.id, apiKey.id, { name: 'another' }, 'person')
+    const refused = await refusedWith(whileLosing('commit', call))
     assert.equal(refused, 'unavailable')
     assert.equal((await services.apiKeys.get(user.id, apiKey.id)).name, 'a key')
   })
 
   test('sign-in, refresh and sign-out are atomic, where the answer to their COMMIT was lost', async t => {
-    const { services, broken, losing } = await openBreaking(engine, t)
+    const { services, breakable, whileLosing } = await openBreakable(engine, t)
     const email = address('ann@example.com')
-    const { loginId } = await loseBoth({ losing }, () =>
-      broken.magicLinks.send({ email, appId: 'console' }, caller()),
+    const { loginId } = await loseCommitThenAnswer({ whileLosing }, () =>
+      breakable.magicLinks.send({ email, appId: 'console' }, caller()),
     )
     assert.equal((await services.store.magicLinks.find(loginId))?.email, email)
     const mails = await services.mailsTo(email, 'sign_in')
     assert.equal(mails.length, 1, 'no mail of a COMMIT that was lost')
     const token = new URL(mails[0]!.link).searchParams.get('token')!
-    const signedIn = await loseBoth({ losing }, () =>
-      broken.magicLinks.verify({ token, email }, 'api', caller()),
+    const signedIn = await loseCommitThenAnswer({ whileLosing }, () =>
+      breakable.magicLinks.verify({ token, email }, 'api', caller()),
     )
     assert.equal(signedIn.isNewUser, true)
     assert.equal((await services.sessions.authenticate(signedIn.tokens.accessToken)).user.email, email)
 
-    const again = await services.sendTo(email)
-    const second = await losing('answer', () =>
-      broken.magicLinks.verify({ token: again.token, email }, 'api', caller()),
+    const secondLink = await services.sendTo(email)
+    const secondSignIn = await whileLosing('answer', () =>
+      breakable.magicLinks.verify({ token: secondLink.token, email }, 'api', caller()),
     )
-    assert.equal(second.isNewUser, false)
-    const { refreshToken } = second.tokens
-    const end = () => broken.sessions.end(second.user.id, second.session.id, caller())
-    assert.equal(await refusedWith(losing('commit', end)), 'unavailable')
-    assert.equal((await services.store.sessions.find(second.session.id))?.endedAt, null)
-    await losing('answer', end)
-    assert.equal((await services.store.sessions.find(second.session.id))?.endedBy, 'revoked')
+    assert.equal(secondSignIn.isNewUser, false)
+    const { refreshToken } = secondSignIn.tokens
+    const end = () => breakable.sessions.end(secondSignIn.user.id, secondSignIn.session.id, caller())
+    assert.equal(await refusedWith(whileLosing('commit', end)), 'unavailable')
+    assert.equal((await services.store.sessions.find(secondSignIn.session.id))?.endedAt, null)
+    await whileLosing('answer', end)
+    assert.equal((await services.store.sessions.find(secondSignIn.session.id))?.endedBy, 'revoked')
     assert.equal(
       await refusedWith(services.sessions.refresh(refreshToken, null, caller())),
       'invalid_refresh_token',
@@ -192,35 +196,38 @@ forEachEngine(engine => {
   })
 
   test('a reused refresh token is refused as reused only after its session has ended, where the answer was lost', async t => {
-    const { services, broken, losing } = await openBreaking(engine, t)
+    const { services, breakable, whileLosing } = await openBreakable(engine, t)
     const { tokens, session } = await services.signIn('ann@example.com')
     await services.sessions.refresh(tokens.refreshToken, null, caller())
-    const reuse = () => broken.sessions.refresh(tokens.refreshToken, null, caller())
-    assert.equal(await refusedWith(losing('commit', reuse)), 'unavailable')
+    const reuse = () => breakable.sessions.refresh(tokens.refreshToken, null, caller())
+    assert.equal(await refusedWith(whileLosing('commit', reuse)), 'unavailable')
     assert.equal((await services.store.sessions.find(session.id))?.endedAt, null)
-    assert.equal(await refusedWith(losing('answer', reuse)), 'refresh_token_reused')
+    assert.equal(await refusedWith(whileLosing('answer', reuse)), 'refresh_token_reused')
     assert.equal((await services.store.sessions.find(session.id))?.endedBy, 'reuse')
   })
 
   test('a wrong code counts once and is refused as wrong, where the answer to its COMMIT was lost', async t => {
-    const { services, broken, losing } = await openBreaking(engine, t)
+    const { services, breakable, whileLosing } = await openBreakable(engine, t)
     const email = address('ann@example.com')
     const { loginId, code } = await services.sendTo(email)
-    const wrong = String((Number(code) + 1) % 1e8).padStart(8, '0')
-    const attempt = () => broken.magicLinks.verify({ loginId, code: wrong, email }, 'api', caller())
-    assert.equal(await refusedWith(losing('commit', attempt)), 'unavailable')
+    const wrongCode = String((Number(code) + 1) % 1e8).padStart(8, '0')
+    const attempt = () => breakable.magicLinks.verify({ loginId, code: wrongCode, email }, 'api', caller())
+    assert.equal(await refusedWith(whileLosing('commit', attempt)), 'unavailable')
     assert.equal((await services.store.magicLinks.find(loginId))?.codeTries, 0)
-    assert.equal(await refusedWith(losing('answer', attempt)), 'magic_link_invalid')
+    assert.equal(await refusedWith(whileLosing('answer', attempt)), 'magic_link_invalid')
     assert.equal((await services.store.magicLinks.find(loginId))?.codeTries, 1)
   })
 
   test('a rotation of the signing keys is atomic, where the answer to its COMMIT was lost', async t => {
-    const { services, broken, losing } = await openBreaking(engine, t)
-    const before = services.signingKeys.jwks().keys.length
-    assert.equal(await refusedWith(losing('commit', () => broken.signingKeys.rotate())), 'unavailable')
+    const { services, breakable, whileLosing } = await openBreakable(engine, t)
+    const keyCountBefore = services.signingKeys.jwks().keys.length
+    assert.equal(
+      await refusedWith(whileLosing('commit', () => breakable.signingKeys.rotate())),
+      'unavailable',
+    )
     await services.signingKeys.reload()
-    assert.equal(services.signingKeys.jwks().keys.length, before)
-    const { kid } = await losing('answer', () => broken.signingKeys.rotate())
+    assert.equal(services.signingKeys.jwks().keys.length, keyCountBefore)
+    const { kid } = await whileLosing('answer', () => breakable.signingKeys.rotate())
     await services.signingKeys.reload()
     assert.deepEqual(
       services.signingKeys
@@ -229,6 +236,6 @@ forEachEngine(engine => {
         .at(-1),
       kid,
     )
-    assert.equal(broken.signingKeys.jwks().keys.at(-1)?.kid, kid)
+    assert.equal(breakable.signingKeys.jwks().keys.at(-1)?.kid, kid)
   })
 })

@@ -67,8 +67,8 @@ const useCode = (which: number, rightCode: boolean): Command => ({
   async run(model, { services, email }) {
     const link = model.links[which]!
     const { code, loginId } = link.mailed
-    const given = rightCode ? code : code.replace(/.$/, digit => String((Number(digit) + 1) % 10))
-    const proof = { loginId, code: given, email: address(email) }
+    const typedCode = rightCode ? code : code.replace(/.$/, digit => String((Number(digit) + 1) % 10))
+    const proof = { loginId, code: typedCode, email: address(email) }
     const expected = codeOutcome(model, link, rightCode, services.clock.now())
     assert.equal(await refusedWith(services.magicLinks.verify(proof, 'api', caller())), expected)
   },
@@ -77,8 +77,8 @@ const useCode = (which: number, rightCode: boolean): Command => ({
 
 /** A code is checked while its link and the network have tries left; only wrong codes of live links use them up. */
 function codeOutcome(model: Model, link: Link, isRight: boolean, now: number): string {
-  const ofNetwork = model.links.reduce((sum, { wrong }) => sum + wrong, 0)
-  if (link.codeTries >= MAX_CODE_TRIES || ofNetwork >= WRONG_CODES_PER_NETWORK[0]!.limit)
+  const wrongOfNetwork = model.links.reduce((sum, { wrong }) => sum + wrong, 0)
+  if (link.codeTries >= MAX_CODE_TRIES || wrongOfNetwork >= WRONG_CODES_PER_NETWORK[0]!.limit)
     return 'rate_limited'
   if (isRight) {
     const outcome = outcomeOf(model, link, now)

@@ -9,7 +9,7 @@ import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
 
 const from = { name: 'Keyway', address: 'no-reply@example.com' }
-const never = new AbortController().signal
+const neverAborted = new AbortController().signal
 
 function mailTo(address: string, id: string, link: string | null = null): Mail {
   const to = parseEmailAddress(address)!
@@ -23,7 +23,7 @@ forEachEngine(engine => {
     const inbox = createInbox({ storage, secrets, clock })
     for (const name of ['a', 'b', 'a']) {
       clock.advance(1)
-      await mailer.deliver(mailTo(`${name}@example.com`, newId(clock.now())), never)
+      await mailer.deliver(mailTo(`${name}@example.com`, newId(clock.now())), neverAborted)
     }
     assert.deepEqual(
       (await inbox.list(null)).map(item => item.to),
@@ -41,9 +41,9 @@ forEachEngine(engine => {
     const announce = ({ link }: { link: string }) => void links.push(link)
     const mailer = createInboxMailer({ storage, secrets, clock, from, announce })
     const mail = mailTo('a@example.com', newId(clock.now()), 'http://localhost/verify?token=x')
-    await mailer.deliver(mail, never)
-    await mailer.deliver(mail, never)
-    await mailer.deliver(mailTo('a@example.com', newId(clock.now())), never)
+    await mailer.deliver(mail, neverAborted)
+    await mailer.deliver(mail, neverAborted)
+    await mailer.deliver(mailTo('a@example.com', newId(clock.now())), neverAborted)
     assert.deepEqual(links, ['http://localhost/verify?token=x'])
     assert.equal((await createInbox({ storage, secrets, clock }).list(null)).length, 2)
   })
@@ -54,7 +54,7 @@ forEachEngine(engine => {
     const inbox = createInbox({ storage, secrets, clock })
     for (let n = 0; n < 203; n++) {
       clock.advance(1)
-      await mailer.deliver(mailTo(`u${n}@example.com`, newId(clock.now())), never)
+      await mailer.deliver(mailTo(`u${n}@example.com`, newId(clock.now())), neverAborted)
     }
     const items = await inbox.list(null)
     assert.equal(items.length, 200)
@@ -68,10 +68,10 @@ forEachEngine(engine => {
   test('mails in the inbox are sealed; those under a missing secret are left out', async t => {
     const { storage, secrets, clock } = await openTestStorage(engine, t)
     const mail = mailTo('a@example.com', newId(clock.now()), 'http://localhost/verify?token=SECRETTOKEN')
-    await createInboxMailer({ storage, secrets, clock, from }).deliver(mail, never)
+    await createInboxMailer({ storage, secrets, clock, from }).deliver(mail, neverAborted)
     const [row] = await storage.store.inbox.list(null, 10)
     assert.doesNotMatch(JSON.stringify(row), /SECRETTOKEN|12345678/)
-    const others = createSecrets([Buffer.alloc(32, 9)])
-    assert.deepEqual(await createInbox({ storage, secrets: others, clock }).list(null), [])
+    const otherSecrets = createSecrets([Buffer.alloc(32, 9)])
+    assert.deepEqual(await createInbox({ storage, secrets: otherSecrets, clock }).list(null), [])
   })
 })

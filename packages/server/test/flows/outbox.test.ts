@@ -21,7 +21,7 @@ import { startSmtpServer } from '../support/smtp.ts'
 import { createTestTimers } from '../support/timers.ts'
 
 const email = (text: string) => parseEmailAddress(text)!
-const write = createMailWriter({
+const writeMail = createMailWriter({
   localizations: createLocalizations(),
   productName: 'Keyway',
   supportEmail: 'help@keyway.test',
@@ -29,7 +29,7 @@ const write = createMailWriter({
   brand: loadConfig({}).brand,
 })
 const from = { name: 'Keyway', address: 'no-reply@keyway.test' }
-const anonymous = {
+const SMTP_WITHOUT_LOGIN = {
   kind: 'smtp',
   host: '127.0.0.1',
   secure: false,
@@ -39,35 +39,35 @@ const anonymous = {
 }
 
 function smtpMailer(t: TestContext, port: number): Mailer {
-  const mailer = createSmtpMailer({ ...anonymous, kind: 'smtp', port }, { from })
+  const mailer = createSmtpMailer({ ...SMTP_WITHOUT_LOGIN, kind: 'smtp', port }, { from })
   t.after(() => mailer.close())
   return mailer
 }
 
 /** A mailer whose outcomes the test sets; by default it accepts every mail. */
 function createTestMailer() {
-  const taken: Mail[] = []
+  const acceptedMails: Mail[] = []
   const watchers = new Set<() => void>()
   const mailer = {
-    taken,
+    taken: acceptedMails,
     attempts: 0,
     onDeliver: async (_mail: Mail, _signal: AbortSignal): Promise<void> => {},
     async deliver(mail: Mail, signal: AbortSignal) {
       mailer.attempts++
       for (const watcher of watchers) watcher()
       await mailer.onDeliver(mail, signal)
-      taken.push(mail)
+      acceptedMails.push(mail)
       for (const watcher of watchers) watcher()
     },
     until(done: () => boolean): Promise<void> {
       return new Promise(resolve => {
-        const look = () => {
+        const resolveIfDone = () => {
           if (!done()) return
-          watchers.delete(look)
+          watchers.delete(resolveIfDone)
           resolve()
         }
-        watchers.add(look)
-        look()
+        watchers.add(resolveIfDone)
+        resolveIfDone()
       })
     },
     async check() {},
@@ -98,7 +98,7 @@ async function open(engine: EngineName, t: TestContext) {
       clock,
       secrets,
       mailer,
-      write,
+      write: writeMail,
       maySignUp: async () => true,
       log,
       schedule: timers.schedule,
@@ -107,26 +107,27 @@ async function open(engine: EngineName, t: TestContext) {
     })
   }
 
-  const last = async (recipient: string) => (await storage.store.outbox.recentFor(email(recipient), 1))[0]!
+  const lastMail = async (recipient: string) =>
+    (await storage.store.outbox.recentFor(email(recipient), 1))[0]!
   const signIn = (): MessageContent => ({
     kind: 'sign_in',
     link: 'https://keyway.test/verify?token=SECRETTOKEN&email=a%40example.com',
     code: '12345678',
     expiresAt: clock.now() + 5 * MINUTE,
   })
-  return { ...test, timers, outbox, mailer, enqueue, dispatcher, last, signIn }
+  return { ...test, timers, outbox, mailer, enqueue, dispatcher, lastMail, signIn }
 }
 
 forEachEngine(engine => {
   describe('a queued mail', () => {
     test('is sent as soon as its transaction is durable', async t => {
       const { mailer, enqueue, dispatcher } = await open(engine, t)
-      const running = dispatcher()
-      running.start()
+      const started = dispatcher()
+      started.start()
       await enqueue('ada@example.com')
       await mailer.until(() => mailer.taken.length === 1)
       assert.equal(mailer.taken[0]!.to, 'ada@example.com')
-      await running.stop(1000)
+      await started.stop(1000)
     })
 
     test('is not queued when its transaction fails', async t => {
@@ -159,16 +160,16 @@ forEachEngine(engine => {
     })
 
     test('contains neither link nor code in the database', async t => {
-      const { enqueue, last, signIn } = await open(engine, t)
+      const { enqueue, lastMail, signIn } = await open(engine, t)
       await enqueue('a@example.com', signIn())
-      assert.doesNotMatch(JSON.stringify(await last('a@example.com')), /SECRETTOKEN|12345678|verify/)
+      assert.doesNotMatch(JSON.stringify(await lastMail('a@example.com')), /SECRETTOKEN|12345678|verify/)
     })
 
     test('is stored without content after delivery', async t => {
-      const { enqueue, dispatcher, last, signIn } = await open(engine, t)
+      const { enqueue, dispatcher, lastMail, signIn } = await open(engine, t)
       await enqueue('a@example.com', signIn())
       await dispatcher().drain()
-      const row = await last('a@example.com')
+      const row = await lastMail('a@example.com')
       assert.equal(row.state, 'sent')
       assert.equal(row.sealedContent, null)
     })
@@ -189,41 +190,41 @@ forEachEngine(engine => {
 
   describe('a temporarily failed delivery', () => {
     test('is retried with back-off under the same Message-ID until it succeeds', async t => {
-      const { mailer, enqueue, dispatcher, timers, clock, last } = await open(engine, t)
+      const { mailer, enqueue, dispatcher, timers, clock, lastMail } = await open(engine, t)
       const ids = new Set<string>()
       mailer.onDeliver = async mail => {
         ids.add(mail.messageId)
         if (mailer.attempts < 4) throw new Error('451 try later')
       }
       const id = await enqueue('a@example.com')
-      const running = dispatcher()
+      const retrying = dispatcher()
       const pauses: number[] = []
       for (let n = 0; n < 3; n++) {
-        assert.equal(await running.drain(), 0)
-        const pause = (await last('a@example.com')).nextAttemptAt - clock.now()
+        assert.equal(await retrying.drain(), 0)
+        const pause = (await lastMail('a@example.com')).nextAttemptAt - clock.now()
         pauses.push(pause / SECOND)
         timers.advance(pause - 1)
-        assert.equal(await running.drain(), 0)
+        assert.equal(await retrying.drain(), 0)
         assert.equal(mailer.attempts, n + 1, 'no attempt before its time')
         timers.advance(1)
       }
-      assert.equal(await running.drain(), 1)
+      assert.equal(await retrying.drain(), 1)
       assert.deepEqual(pauses, [2, 4, 8])
       assert.deepEqual([...ids], [id])
     })
 
     test('is retried by the dispatcher’s timer', async t => {
-      const { mailer, enqueue, dispatcher, timers, last } = await open(engine, t)
-      let fail = true
+      const { mailer, enqueue, dispatcher, timers, lastMail } = await open(engine, t)
+      let isFailing = true
       mailer.onDeliver = async () => {
-        if (fail) throw new Error('no')
+        if (isFailing) throw new Error('no')
       }
       const running = dispatcher()
       running.start()
       await enqueue('a@example.com')
       await mailer.until(() => mailer.attempts === 1)
-      fail = false
-      while ((await last('a@example.com')).leasedUntil !== null) await new Promise(setImmediate)
+      isFailing = false
+      while ((await lastMail('a@example.com')).leasedUntil !== null) await new Promise(setImmediate)
       while (!timers.pending().some(due => due <= 2 * SECOND)) await new Promise(setImmediate)
       timers.advance(2 * SECOND)
       await mailer.until(() => mailer.taken.length === 1)
@@ -231,10 +232,10 @@ forEachEngine(engine => {
     })
 
     test('is retried after at most a minute', async t => {
-      const { mailer, enqueue, dispatcher, timers, clock, last } = await open(engine, t)
-      let down = true
+      const { mailer, enqueue, dispatcher, timers, clock, lastMail } = await open(engine, t)
+      let isDown = true
       mailer.onDeliver = async () => {
-        if (down) throw new Error('ECONNREFUSED')
+        if (isDown) throw new Error('ECONNREFUSED')
       }
       await enqueue('a@example.com', { kind: 'welcome', trialCredit: '2.00' })
       const running = dispatcher()
@@ -242,35 +243,35 @@ forEachEngine(engine => {
         await running.drain()
       }
       assert.ok(mailer.attempts < 70, `${mailer.attempts} attempts in an hour`)
-      down = false
-      assert.ok((await last('a@example.com')).nextAttemptAt <= clock.now() + MINUTE)
+      isDown = false
+      assert.ok((await lastMail('a@example.com')).nextAttemptAt <= clock.now() + MINUTE)
       timers.advance(MINUTE)
       assert.equal(await running.drain(), 1)
       assert.equal(mailer.taken.length, 1)
     })
 
     test('fails after three days', async t => {
-      const { mailer, enqueue, dispatcher, timers, last } = await open(engine, t)
+      const { mailer, enqueue, dispatcher, timers, lastMail } = await open(engine, t)
       mailer.onDeliver = async () => {
         throw new Error('no')
       }
       await enqueue('a@example.com')
       timers.advance(3 * DAY)
       await dispatcher().drain()
-      const row = await last('a@example.com')
+      const row = await lastMail('a@example.com')
       assert.equal(row.state, 'failed')
       assert.ok(row.sealedContent, 'kept, so that an administrator can send it again')
     })
   })
 
   test('a permanent refusal fails at once, with its reason and without the address', async t => {
-    const { mailer, enqueue, dispatcher, last } = await open(engine, t)
+    const { mailer, enqueue, dispatcher, lastMail } = await open(engine, t)
     mailer.onDeliver = async () => {
       throw new MailRejected('550 5.1.1 <gone@example.com> unknown, see https://relay.test/x?token=1')
     }
     await enqueue('gone@example.com')
     assert.equal(await dispatcher().drain(), 0)
-    const row = await last('gone@example.com')
+    const row = await lastMail('gone@example.com')
     assert.equal(row.state, 'failed')
     assert.equal(mailer.attempts, 1)
     assert.equal(row.lastError, '550 5.1.1 <g***@example.com> unknown, see <url>')
@@ -285,29 +286,29 @@ forEachEngine(engine => {
     })
 
     test('with less than a minute of validity left is not sent', async t => {
-      const { mailer, enqueue, dispatcher, timers, signIn, last } = await open(engine, t)
+      const { mailer, enqueue, dispatcher, timers, signIn, lastMail } = await open(engine, t)
       await enqueue('a@example.com', signIn())
       timers.advance(4 * MINUTE + 1)
       assert.equal(await dispatcher().drain(), 0)
       assert.equal(mailer.attempts, 0)
-      const row = await last('a@example.com')
+      const row = await lastMail('a@example.com')
       assert.equal(row.state, 'expired')
       assert.equal(row.sealedContent, null)
     })
 
     test('that cannot be delivered in time is dropped', async t => {
-      const { mailer, enqueue, dispatcher, timers, signIn, last } = await open(engine, t)
+      const { mailer, enqueue, dispatcher, timers, signIn, lastMail } = await open(engine, t)
       mailer.onDeliver = async () => {
         throw new Error('451 later')
       }
       await enqueue('a@example.com', signIn())
       for (let n = 0; n < 12; n++, timers.advance(30 * SECOND)) await dispatcher().drain()
-      assert.equal((await last('a@example.com')).state, 'expired')
+      assert.equal((await lastMail('a@example.com')).state, 'expired')
     })
   })
 
   test('a recipient whose server hangs delays no other mail, and is retried after its deadline', async t => {
-    const { mailer, enqueue, dispatcher, timers, last } = await open(engine, t)
+    const { mailer, enqueue, dispatcher, timers, lastMail } = await open(engine, t)
     mailer.onDeliver = mail =>
       mail.to === 'hangs@example.com' ? new Promise<void>(() => {}) : Promise.resolve()
     await enqueue('hangs@example.com')
@@ -317,55 +318,57 @@ forEachEngine(engine => {
     await mailer.until(() => mailer.taken.length === 50)
     timers.advance(DELIVERY_DEADLINE)
     assert.equal(await drained, 50)
-    const row = await last('hangs@example.com')
+    const row = await lastMail('hangs@example.com')
     assert.equal(row.state, 'queued')
     assert.match(row.lastError!, /30 seconds/)
   })
 
   test('requesting a link does not wait for the mail server', async t => {
     const services = await openServices(engine, t)
-    const hanging = createTestMailer()
-    hanging.onDeliver = () => new Promise<void>(() => {})
-    const running = createDispatcher({ ...services, mailer: hanging, write })
+    const hangingMailer = createTestMailer()
+    hangingMailer.onDeliver = () => new Promise<void>(() => {})
+    const running = createDispatcher({ ...services, mailer: hangingMailer, write: writeMail })
     running.start()
     await services.magicLinks.send({ email: email('a@example.com'), appId: 'console' }, services.caller())
-    await hanging.until(() => hanging.attempts === 1)
+    await hangingMailer.until(() => hangingMailer.attempts === 1)
     await services.magicLinks.send({ email: email('b@example.com'), appId: 'console' }, services.caller())
-    assert.equal(hanging.taken.length, 0)
+    assert.equal(hangingMailer.taken.length, 0)
     await running.stop(600)
   })
 
   test('at most eight deliveries run concurrently', async t => {
     const { mailer, enqueue, dispatcher } = await open(engine, t)
-    let now = 0
-    let most = 0
+    let active = 0
+    let maxActive = 0
     mailer.onDeliver = async () => {
-      most = Math.max(most, ++now)
+      maxActive = Math.max(maxActive, ++active)
       await new Promise(setImmediate)
-      now--
+      active--
     }
     for (let n = 0; n < 40; n++) await enqueue(`u${n}@example.com`)
     assert.equal(await dispatcher().drain(), 40)
-    assert.ok(most <= 8, `${most}`)
+    assert.ok(maxActive <= 8, `${maxActive}`)
   })
 
   test('a mail sealed under a missing secret fails, and others are sent', async t => {
-    const { storage, clock, mailer, enqueue, dispatcher, last } = await open(engine, t)
-    const lost = createOutbox({ secrets: createSecrets([Buffer.alloc(32, 9)]) })
+    const { storage, clock, mailer, enqueue, dispatcher, lastMail } = await open(engine, t)
+    const outboxWithLostSecret = createOutbox({ secrets: createSecrets([Buffer.alloc(32, 9)]) })
     const message = {
       id: newId(clock.now()),
       recipient: email('lost@example.com'),
       userId: null,
       now: clock.now(),
     }
-    await storage.transaction(tx => lost.enqueue(tx, { ...message, content: { kind: 'test' } }))
+    await storage.transaction(tx =>
+      outboxWithLostSecret.enqueue(tx, { ...message, content: { kind: 'test' } }),
+    )
     await enqueue('fine@example.com')
     assert.equal(await dispatcher().drain(), 1)
     assert.deepEqual(
       mailer.taken.map(mail => mail.to),
       ['fine@example.com'],
     )
-    const row = await last('lost@example.com')
+    const row = await lastMail('lost@example.com')
     assert.equal(row.state, 'failed')
     assert.match(row.lastError!, /KEYWAY_SECRET/)
   })
@@ -373,8 +376,8 @@ forEachEngine(engine => {
   test('after a crash between sending and settling the mail is sent again under the same Message-ID', async t => {
     const { storage, mailer, enqueue, dispatcher, timers } = await open(engine, t)
     await enqueue('a@example.com')
-    const cut = withOutbox(storage, { settle: () => new Promise<never>(() => {}) })
-    void dispatcher({ storage: cut }).drain()
+    const cutStorage = withOutbox(storage, { settle: () => new Promise<never>(() => {}) })
+    void dispatcher({ storage: cutStorage }).drain()
     await mailer.until(() => mailer.taken.length === 1)
     const successor = dispatcher()
     assert.equal(await successor.drain(), 0, 'the lease still holds')
@@ -385,7 +388,7 @@ forEachEngine(engine => {
   })
 
   test('an unreachable store is retried, and no mail is sent twice', async t => {
-    const { storage, mailer, enqueue, dispatcher, timers, last } = await open(engine, t)
+    const { storage, mailer, enqueue, dispatcher, timers, lastMail } = await open(engine, t)
     let outages = 2
     const flaky =
       <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) =>
@@ -394,36 +397,36 @@ forEachEngine(engine => {
         return call(...args)
       }
     const { outbox } = storage.store
-    const cut = withOutbox(storage, {
+    const cutStorage = withOutbox(storage, {
       settle: flaky(outbox.settle.bind(outbox)),
     })
     await enqueue('a@example.com')
-    const drained = dispatcher({ storage: cut }).drain()
+    const drained = dispatcher({ storage: cutStorage }).drain()
     while (outages > -1) {
       await new Promise(setImmediate)
       if (timers.pending().some(due => due <= SECOND)) timers.advance(SECOND)
     }
     assert.equal(await drained, 1)
     assert.equal(mailer.taken.length, 1)
-    assert.equal((await last('a@example.com')).state, 'sent')
+    assert.equal((await lastMail('a@example.com')).state, 'sent')
   })
 
   test('a store that is unreachable at the start is retried until it answers', async t => {
     const { storage, mailer, enqueue, dispatcher, timers } = await open(engine, t)
     await enqueue('a@example.com')
     const { outbox } = storage.store
-    let away = true
-    const cut = withOutbox(storage, {
+    let isUnreachable = true
+    const cutStorage = withOutbox(storage, {
       lease: async (...args) => {
-        if (away) throw new Error('connection lost')
+        if (isUnreachable) throw new Error('connection lost')
         return outbox.lease(...args)
       },
     })
-    const running = dispatcher({ storage: cut })
+    const running = dispatcher({ storage: cutStorage })
     running.start()
     while (timers.pending().length === 0) await new Promise(setImmediate)
     assert.deepEqual(timers.pending(), [SECOND])
-    away = false
+    isUnreachable = false
     timers.advance(SECOND)
     await mailer.until(() => mailer.taken.length === 1)
     await running.stop(1000)
@@ -446,24 +449,27 @@ forEachEngine(engine => {
   })
 
   test('stopping does not wait for a server that hangs, and puts that mail back into the queue', async t => {
-    const { mailer, enqueue, dispatcher, last } = await open(engine, t)
+    const { mailer, enqueue, dispatcher, lastMail } = await open(engine, t)
     mailer.onDeliver = () => new Promise<void>(() => {})
     await enqueue('a@example.com')
     const running = dispatcher()
     running.start()
     await mailer.until(() => mailer.attempts === 1)
     await running.stop(600)
-    const row = await last('a@example.com')
+    const row = await lastMail('a@example.com')
     assert.equal(row.state, 'queued')
     assert.equal(row.leasedUntil, null)
   })
 
   test('two nodes send 200 mails exactly once', async t => {
     const { storage, mailer, enqueue, dispatcher, reopen } = await open(engine, t)
-    const other = engine === 'postgres' ? await reopen() : storage
+    const otherStorage = engine === 'postgres' ? await reopen() : storage
     for (let n = 0; n < 200; n++) await enqueue(`u${n}@example.com`)
-    const left = await Promise.all([dispatcher().drain(), dispatcher({ storage: other }).drain()])
-    assert.equal(left[0] + left[1], 200)
+    const sentByNode = await Promise.all([
+      dispatcher().drain(),
+      dispatcher({ storage: otherStorage }).drain(),
+    ])
+    assert.equal(sentByNode[0] + sentByNode[1], 200)
     assert.equal(new Set(mailer.taken.map(mail => mail.messageId)).size, 200)
     assert.equal(mailer.taken.length, 200)
   })
@@ -482,14 +488,14 @@ forEachEngine(engine => {
     const id = await enqueue('ada@example.com', signIn())
     for (let n = 0; n < 3; n++, timers.advance(MINUTE)) await running.drain()
     assert.equal(mailer.taken.length, 1)
-    const all = lines.join('\n')
-    assert.ok(all.includes(id))
-    assert.match(all, /a\*\*\*@example\.com/)
-    assert.doesNotMatch(all, /ada@|SECRETTOKEN|12345678/)
+    const output = lines.join('\n')
+    assert.ok(output.includes(id))
+    assert.match(output, /a\*\*\*@example\.com/)
+    assert.doesNotMatch(output, /ada@|SECRETTOKEN|12345678/)
   })
 
   test('mails over SMTP are accepted, deferred and refused correctly', async t => {
-    const { enqueue, dispatcher, timers, last } = await open(engine, t)
+    const { enqueue, dispatcher, timers, lastMail } = await open(engine, t)
     const server = await startSmtpServer(t)
     server.behave((recipient, attempt) => {
       if (recipient.startsWith('later')) return attempt < 3 ? 451 : 'accept'
@@ -500,17 +506,19 @@ forEachEngine(engine => {
     for (const name of ['later', 'never', 'lost', 'fine']) await enqueue(`${name}@example.com`)
     const running = dispatcher({ mailer: smtpMailer(t, server.port) })
     for (let n = 0; n < 3; n++, timers.advance(10 * SECOND)) await running.drain()
-    const states = await Promise.all(['later', 'never', 'lost', 'fine'].map(n => last(`${n}@example.com`)))
+    const states = await Promise.all(
+      ['later', 'never', 'lost', 'fine'].map(n => lastMail(`${n}@example.com`)),
+    )
     assert.deepEqual(
       states.map(row => row.state),
       ['sent', 'failed', 'sent', 'sent'],
     )
     const count = (address: string) => server.recipients.filter(one => one === address).length
     assert.equal(count('never@example.com'), 1)
-    const lost = server.mails.filter(mail => mail.recipients[0] === 'lost@example.com')
-    assert.equal(lost.length, 2)
-    assert.deepEqual(lost[0]!.headers.get('message-id'), lost[1]!.headers.get('message-id'))
-    assert.match(lost[0]!.headers.get('message-id')![0]!, /^<[0-9a-f-]{36}@keyway\.test>$/)
+    const repeatedMails = server.mails.filter(mail => mail.recipients[0] === 'lost@example.com')
+    assert.equal(repeatedMails.length, 2)
+    assert.deepEqual(repeatedMails[0]!.headers.get('message-id'), repeatedMails[1]!.headers.get('message-id'))
+    assert.match(repeatedMails[0]!.headers.get('message-id')![0]!, /^<[0-9a-f-]{36}@keyway\.test>$/)
   })
 })
 
@@ -518,8 +526,8 @@ forEachEngine(engine => {
 function withOutbox(storage: Storage, broken: Partial<Storage['store']['outbox']>): Storage {
   const outbox = new Proxy(storage.store.outbox, {
     get: (target, name) => {
-      const own = broken[name as keyof typeof broken]
-      if (own) return own
+      const replacement = broken[name as keyof typeof broken]
+      if (replacement) return replacement
       const value = target[name as keyof typeof target]
       return typeof value === 'function' ? value.bind(target as never) : value
     },

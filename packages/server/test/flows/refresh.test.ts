@@ -20,53 +20,58 @@ async function isEnded({ store }: Services, sessionId: string): Promise<boolean>
 forEachEngine(engine => {
   test('every refresh returns a new refresh token and a valid access token', async t => {
     const services = await openServices(engine, t)
-    const first = await services.signIn('a@example.com')
+    const signedIn = await services.signIn('a@example.com')
     services.clock.advance(60_000)
-    const second = await refresh(services, first.tokens.refreshToken)
-    const third = await refresh(services, second.tokens.refreshToken)
-    const tokens = [first.tokens, second.tokens, third.tokens]
+    const firstRefresh = await refresh(services, signedIn.tokens.refreshToken)
+    const secondRefresh = await refresh(services, firstRefresh.tokens.refreshToken)
+    const tokens = [signedIn.tokens, firstRefresh.tokens, secondRefresh.tokens]
     assert.equal(new Set(tokens.map(({ refreshToken }) => refreshToken)).size, 3)
     assert.equal(new Set(tokens.map(({ accessToken }) => accessToken)).size, 3)
-    assert.equal(second.session.id, first.session.id)
-    assert.equal(second.user.id, first.user.id)
-    assert.equal(second.tokens.refreshExpiresIn, 2_592_000)
+    assert.equal(firstRefresh.session.id, signedIn.session.id)
+    assert.equal(firstRefresh.user.id, signedIn.user.id)
+    assert.equal(firstRefresh.tokens.refreshExpiresIn, 2_592_000)
     assert.equal(
-      (await services.sessions.authenticate(third.tokens.accessToken)).session.id,
-      first.session.id,
+      (await services.sessions.authenticate(secondRefresh.tokens.accessToken)).session.id,
+      signedIn.session.id,
     )
   })
 
   test('a reused refresh token ends its session only, and its owner is notified once', async t => {
     const services = await openServices(engine, t)
-    const stolen = await services.signIn('a@example.com')
-    const other = await services.signIn('a@example.com')
-    const second = await refresh(services, stolen.tokens.refreshToken)
-    const third = await refresh(services, second.tokens.refreshToken)
-    for (const token of [stolen, second, stolen].map(({ tokens }) => tokens.refreshToken)) {
+    const stolenSession = await services.signIn('a@example.com')
+    const otherSession = await services.signIn('a@example.com')
+    const firstRefresh = await refresh(services, stolenSession.tokens.refreshToken)
+    const secondRefresh = await refresh(services, firstRefresh.tokens.refreshToken)
+    for (const token of [stolenSession, firstRefresh, stolenSession].map(
+      ({ tokens }) => tokens.refreshToken,
+    )) {
       assert.equal(await refusedWith(refresh(services, token)), 'refresh_token_reused')
     }
-    assert.equal(await refusedWith(refresh(services, third.tokens.refreshToken)), 'invalid_refresh_token')
-    for (const { tokens } of [stolen, second, third]) {
+    assert.equal(
+      await refusedWith(refresh(services, secondRefresh.tokens.refreshToken)),
+      'invalid_refresh_token',
+    )
+    for (const { tokens } of [stolenSession, firstRefresh, secondRefresh]) {
       assert.equal(await refusedWith(services.sessions.authenticate(tokens.accessToken)), 'invalid_token')
     }
-    assert.equal(await refusedWith(refresh(services, other.tokens.refreshToken)), 'none')
+    assert.equal(await refusedWith(refresh(services, otherSession.tokens.refreshToken)), 'none')
 
     const mails = await services.mailsTo('a@example.com', 'refresh_token_reused')
     assert.deepEqual(mails, [
       { kind: 'refresh_token_reused', at: services.clock.now(), network: '192.0.2.1', client: 'test' },
     ])
-    const events = (await services.store.securityEvents.list(stolen.user.id, page)).rows
+    const events = (await services.store.securityEvents.list(stolenSession.user.id, page)).rows
     const reused = events.filter(({ type }) => type === 'refresh_token_reused')
     assert.deepEqual(
       reused.map(({ sessionId }) => sessionId),
-      [stolen.session.id],
+      [stolenSession.session.id],
     )
     const endings = await services.store.endings.since(0, null, 10)
     assert.deepEqual(
       endings.map(({ subjectId }) => subjectId),
-      [stolen.session.id],
+      [stolenSession.session.id],
     )
-    assert.equal((await services.store.sessions.find(stolen.session.id))?.endedBy, 'reuse')
+    assert.equal((await services.store.sessions.find(stolenSession.session.id))?.endedBy, 'reuse')
   })
 
   test('the end of a session by reuse is published to every node', async t => {
@@ -101,23 +106,31 @@ forEachEngine(engine => {
   test('a retry after the successor was used is refused, and does not end the session', async t => {
     const services = await openServices(engine, t)
     const { tokens, session } = await services.signIn('a@example.com')
-    const second = await refresh(services, tokens.refreshToken, KEY)
-    const third = await refresh(services, second.tokens.refreshToken, OTHER_KEY)
+    const firstRefresh = await refresh(services, tokens.refreshToken, KEY)
+    const secondRefresh = await refresh(services, firstRefresh.tokens.refreshToken, OTHER_KEY)
     assert.equal(await refusedWith(refresh(services, tokens.refreshToken, KEY)), 'invalid_refresh_token')
     assert.equal(await isEnded(services, session.id), false)
-    assert.equal(await refusedWith(refresh(services, third.tokens.refreshToken, KEY)), 'none')
+    assert.equal(await refusedWith(refresh(services, secondRefresh.tokens.refreshToken, KEY)), 'none')
   })
 
   test('a retry is distinguished from reuse up to sixteen rotations back', async t => {
     const services = await openServices(engine, t)
     const { tokens, session } = await services.signIn('a@example.com')
-    const all = [tokens.refreshToken]
+    const refreshTokens = [tokens.refreshToken]
     for (let turn = 0; turn < 17; turn++) {
-      all.push((await refresh(services, all.at(-1)!, `key-of-rotation-${turn}`)).tokens.refreshToken)
+      refreshTokens.push(
+        (await refresh(services, refreshTokens.at(-1)!, `key-of-rotation-${turn}`)).tokens.refreshToken,
+      )
     }
-    assert.equal(await refusedWith(refresh(services, all[1]!, 'key-of-rotation-1')), 'invalid_refresh_token')
+    assert.equal(
+      await refusedWith(refresh(services, refreshTokens[1]!, 'key-of-rotation-1')),
+      'invalid_refresh_token',
+    )
     assert.equal(await isEnded(services, session.id), false)
-    assert.equal(await refusedWith(refresh(services, all[0]!, 'key-of-rotation-0')), 'refresh_token_reused')
+    assert.equal(
+      await refusedWith(refresh(services, refreshTokens[0]!, 'key-of-rotation-0')),
+      'refresh_token_reused',
+    )
   })
 
   for (const [what, key] of [
@@ -127,10 +140,13 @@ forEachEngine(engine => {
     test(`a replay ${what} is reuse, also if the rotation had an Idempotency-Key`, async t => {
       const services = await openServices(engine, t)
       const { tokens, session } = await services.signIn('a@example.com')
-      const second = await refresh(services, tokens.refreshToken, KEY)
+      const refreshed = await refresh(services, tokens.refreshToken, KEY)
       assert.equal(await refusedWith(refresh(services, tokens.refreshToken, key)), 'refresh_token_reused')
       assert.equal(await isEnded(services, session.id), true)
-      assert.equal(await refusedWith(refresh(services, second.tokens.refreshToken)), 'invalid_refresh_token')
+      assert.equal(
+        await refusedWith(refresh(services, refreshed.tokens.refreshToken)),
+        'invalid_refresh_token',
+      )
       assert.equal(await refusedWith(refresh(services, tokens.refreshToken, KEY)), 'invalid_refresh_token')
     })
   }
@@ -193,11 +209,11 @@ forEachEngine(engine => {
   test('within the grace period the previous token is accepted repeatedly, until its last millisecond', async t => {
     const services = await openServices(engine, t, { lifetimes: { refreshGraceSeconds: 10 } })
     const { tokens, session } = await services.signIn('a@example.com')
-    const second = await refresh(services, tokens.refreshToken)
+    const firstRefresh = await refresh(services, tokens.refreshToken)
     for (const step of [0, 3000, 3000, 3999]) {
       services.clock.advance(step)
-      const again = await refresh(services, tokens.refreshToken)
-      assert.equal(again.tokens.refreshToken, second.tokens.refreshToken)
+      const repeated = await refresh(services, tokens.refreshToken)
+      assert.equal(repeated.tokens.refreshToken, firstRefresh.tokens.refreshToken)
     }
     services.clock.advance(1)
     assert.equal(await refusedWith(refresh(services, tokens.refreshToken)), 'refresh_token_reused')
@@ -221,17 +237,17 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const email = address('a@example.com')
     const { tokens, session } = await services.signIn(email)
-    const other = await services.signIn('b@example.com')
+    const otherUser = await services.signIn('b@example.com')
     const link = await services.sendTo(email)
     const bytes = (token: string) => Buffer.from(token.slice(4), 'base64url')
-    const mine = bytes(tokens.refreshToken)
-    const theirs = bytes(other.tokens.refreshToken)
+    const ownBytes = bytes(tokens.refreshToken)
+    const otherBytes = bytes(otherUser.tokens.refreshToken)
     const forged = [
-      Buffer.concat([mine.subarray(0, 22), theirs.subarray(22)]),
-      Buffer.concat([mine.subarray(0, 16), theirs.subarray(16)]),
-      Buffer.concat([mine.subarray(0, 21), Buffer.from([1]), mine.subarray(22)]),
+      Buffer.concat([ownBytes.subarray(0, 22), otherBytes.subarray(22)]),
+      Buffer.concat([ownBytes.subarray(0, 16), otherBytes.subarray(16)]),
+      Buffer.concat([ownBytes.subarray(0, 21), Buffer.from([1]), ownBytes.subarray(22)]),
     ]
-    const wrong = [
+    const refusedTokens = [
       '',
       tokens.accessToken,
       link.token,
@@ -242,7 +258,7 @@ forEachEngine(engine => {
       tokens.refreshToken.toLowerCase(),
       ...forged.map(forgery => `svr_${forgery.toString('base64url')}`),
     ]
-    for (const token of wrong) {
+    for (const token of refusedTokens) {
       assert.equal(await refusedWith(refresh(services, token)), 'invalid_refresh_token', token)
     }
     assert.equal(await isEnded(services, session.id), false)
@@ -275,12 +291,15 @@ forEachEngine(engine => {
   test('a refresh that one node made can be repeated with its key on another, and without the key counts as reuse there', async t => {
     const services = await openServices(engine, t)
     const node = await services.opened.reopen()
-    const second = await openServices(engine, t, { on: { node, of: services.opened } })
+    const otherNode = await openServices(engine, t, { on: { node, of: services.opened } })
     const { tokens } = await services.signIn('a@example.com')
-    const next = await refresh(second, tokens.refreshToken, KEY)
-    const again = await refresh(services, tokens.refreshToken, KEY)
-    assert.equal(again.tokens.refreshToken, next.tokens.refreshToken)
-    assert.equal(await refusedWith(refresh(second, tokens.refreshToken)), 'refresh_token_reused')
-    assert.equal(await refusedWith(services.sessions.authenticate(next.tokens.accessToken)), 'invalid_token')
+    const refreshed = await refresh(otherNode, tokens.refreshToken, KEY)
+    const repeated = await refresh(services, tokens.refreshToken, KEY)
+    assert.equal(repeated.tokens.refreshToken, refreshed.tokens.refreshToken)
+    assert.equal(await refusedWith(refresh(otherNode, tokens.refreshToken)), 'refresh_token_reused')
+    assert.equal(
+      await refusedWith(services.sessions.authenticate(refreshed.tokens.accessToken)),
+      'invalid_token',
+    )
   })
 })

@@ -45,12 +45,12 @@ forEachEngine(engine => {
     assert.equal(await refusedWith(send(services, 'b@example.com')), 'none')
   })
 
-  test('the limits that an address has reached are told with their wait, to the last millisecond', async t => {
+  test('the limits that an address has reached are reported with their wait, to the last millisecond', async t => {
     const services = await openServices(engine, t, { limits: [minute(1)] })
     const { magicLinks, clock } = services
     const email = address('a@example.com')
-    const none = { mails: null, returningMails: null, codesUntil: null }
-    assert.deepEqual(await magicLinks.limitsOf(email), none)
+    const noLimits = { mails: null, returningMails: null, codesUntil: null }
+    assert.deepEqual(await magicLinks.limitsOf(email), noLimits)
     await send(services)
     const { mails, ...others } = await magicLinks.limitsOf(email)
     assert.deepEqual([mails?.retryAfter, mails?.window], [60, 'minute'])
@@ -58,9 +58,9 @@ forEachEngine(engine => {
     await magicLinks.send({ email, appId: 'console', isReturning: true }, caller())
     clock.advance(59_999)
     assert.equal((await magicLinks.limitsOf(email)).returningMails?.retryAfter, 1)
-    assert.deepEqual(await magicLinks.limitsOf(address('b@example.com')), none)
+    assert.deepEqual(await magicLinks.limitsOf(address('b@example.com')), noLimits)
     clock.advance(1)
-    assert.deepEqual(await magicLinks.limitsOf(email), none)
+    assert.deepEqual(await magicLinks.limitsOf(email), noLimits)
   })
 
   test('a send at t counts until just before t + 60 s', async t => {
@@ -85,15 +85,15 @@ forEachEngine(engine => {
 
   test('windows slide: no minute contains more sends than the limit', async t => {
     const services = await openServices(engine, t, { limits: [minute(2)] })
-    const accepted: number[] = []
+    const acceptedAt: number[] = []
     for (let step = 0; step < 60; step++) {
-      if ((await refusedWith(send(services))) === 'none') accepted.push(services.clock.now())
+      if ((await refusedWith(send(services))) === 'none') acceptedAt.push(services.clock.now())
       services.clock.advance(7001)
     }
-    for (const start of accepted) {
-      assert.ok(accepted.filter(at => at >= start && at < start + 60_000).length <= 2)
+    for (const start of acceptedAt) {
+      assert.ok(acceptedAt.filter(at => at >= start && at < start + 60_000).length <= 2)
     }
-    assert.ok(accepted.length >= 12)
+    assert.ok(acceptedAt.length >= 12)
   })
 
   test('the refusal contains the longest wait and its window', async t => {
@@ -120,8 +120,8 @@ forEachEngine(engine => {
     const services = await openServices(engine, t, { limits: rateWindows('2/minute,2/hour') })
     await send(services)
     await send(services)
-    const refused = { retryAfter: 3600, window: 'hour', setting: ADDRESS_SETTING }
-    assert.deepEqual(await refusalOf(send(services)), refused)
+    const expectedRefusal = { retryAfter: 3600, window: 'hour', setting: ADDRESS_SETTING }
+    assert.deepEqual(await refusalOf(send(services)), expectedRefusal)
     services.clock.advance(3_600_000)
     assert.equal(await refusedWith(send(services)), 'none')
   })
@@ -208,16 +208,16 @@ forEachEngine(engine => {
   test('a refused send changes nothing in the database', async t => {
     const services = await openServices(engine, t, { limits: [minute(3)], networkLimits: [minute(5)] })
     for (let sent = 0; sent < 3; sent++) await send(services)
-    const before = await writesSoFar(services.opened)
+    const writesBefore = await writesSoFar(services.opened)
     const { refused } = await race(50, () => send(services))
     assert.deepEqual(refused, Array(50).fill('rate_limited'))
     await send(services, 'b@example.com').catch(() => {})
     await send(services, 'c@example.com').catch(() => {})
-    const full = await writesSoFar(services.opened)
-    assert.notDeepEqual(full, before, 'an accepted send changes rows')
-    const others = await race(50, index => send(services, `never-seen-${index}@example.com`))
-    assert.deepEqual(others.refused, Array(50).fill('rate_limited'), 'by the network')
-    assert.deepEqual(await writesSoFar(services.opened), full)
+    const writesAtLimit = await writesSoFar(services.opened)
+    assert.notDeepEqual(writesAtLimit, writesBefore, 'an accepted send changes rows')
+    const sendsOfNetwork = await race(50, index => send(services, `never-seen-${index}@example.com`))
+    assert.deepEqual(sendsOfNetwork.refused, Array(50).fill('rate_limited'), 'refused by the network limit')
+    assert.deepEqual(await writesSoFar(services.opened), writesAtLimit)
   })
 
   test('of forty concurrent sends exactly as many succeed as the limit allows', async t => {
@@ -231,8 +231,11 @@ forEachEngine(engine => {
   test('nodes share one count', async t => {
     const services = await openServices(engine, t, { limits: [minute(4)] })
     const node = await services.opened.reopen()
-    const second = await openServices(engine, t, { limits: [minute(4)], on: { node, of: services.opened } })
-    const { won } = await race(20, index => send(index % 2 ? services : second))
+    const otherNode = await openServices(engine, t, {
+      limits: [minute(4)],
+      on: { node, of: services.opened },
+    })
+    const { won } = await race(20, index => send(index % 2 ? services : otherNode))
     assert.equal(won.length, 4)
   })
 
@@ -254,7 +257,7 @@ forEachEngine(engine => {
   })
 })
 
-/** Changes with every write: SQLite's data_version, and on PostgreSQL the row versions of the send counters. */
+/** Changes with every write: on SQLite rows and write-ahead log, on PostgreSQL the versions of the counters' rows. */
 async function writesSoFar({ config }: TestStorage): Promise<unknown> {
   const { database } = config
   if (database.engine === 'sqlite') {

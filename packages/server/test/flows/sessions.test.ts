@@ -17,7 +17,7 @@ function decode(token: string): { header: Record<string, unknown>; claims: Recor
   return { header, claims }
 }
 
-async function pageSession({ sendTo, magicLinks }: Services, email: string) {
+async function signInOnPage({ sendTo, magicLinks }: Services, email: string) {
   const { token } = await sendTo(email)
   return magicLinks.verify({ token, email: address(email) }, 'page', caller())
 }
@@ -74,9 +74,9 @@ forEachEngine(engine => {
     assert.equal(tokens.expiresIn, 600)
     assert.equal(tokens.refreshExpiresIn, 600)
     services.clock.advance(500_000)
-    const next = await services.sessions.refresh(tokens.refreshToken, null, caller())
-    assert.equal(next.tokens.expiresIn, 100)
-    assert.equal(next.tokens.refreshExpiresIn, 100)
+    const refreshed = await services.sessions.refresh(tokens.refreshToken, null, caller())
+    assert.equal(refreshed.tokens.expiresIn, 100)
+    assert.equal(refreshed.tokens.refreshExpiresIn, 100)
   })
 
   test('anything but an access token of this service is refused', async t => {
@@ -85,7 +85,7 @@ forEachEngine(engine => {
     const now = Math.floor(services.clock.now() / 1000)
     const claims = { ...decode(tokens.accessToken).claims, iat: now, exp: now + 900 }
     const sign = services.jwt.sign
-    const wrong = [
+    const refusedTokens = [
       '',
       'x',
       tokens.refreshToken,
@@ -100,7 +100,7 @@ forEachEngine(engine => {
       sign('at+jwt', { ...claims, sub: session.id }),
       sign('at+jwt', { ...claims, sid: undefined }),
     ]
-    for (const token of wrong) {
+    for (const token of refusedTokens) {
       assert.equal(await refusedWith(services.sessions.authenticate(token)), 'invalid_token', token)
     }
     assert.equal(await refusedWith(services.sessions.authenticate(sign('at+jwt', claims))), 'none')
@@ -109,7 +109,7 @@ forEachEngine(engine => {
   test('logging out ends the session at once, and publishes an event', async t => {
     const services = await openServices(engine, t)
     const { tokens, user, session } = await services.signIn('a@example.com')
-    const other = await services.signIn('a@example.com')
+    const otherSession = await services.signIn('a@example.com')
     const received = new Promise(resolve => {
       const stop = services.storage.events.subscribe(event => {
         if (event.type !== 'session.ended') return
@@ -131,23 +131,26 @@ forEachEngine(engine => {
       [['session', session.id]],
     )
     assert.ok((await eventTypes(services, user.id)).includes('session_ended'))
-    assert.equal(await refusedWith(services.sessions.authenticate(other.tokens.accessToken)), 'none')
+    assert.equal(await refusedWith(services.sessions.authenticate(otherSession.tokens.accessToken)), 'none')
   })
 
   test('logging out is idempotent, accepts rotated tokens, and ignores unknown ones', async t => {
     const services = await openServices(engine, t)
     const { tokens, session, user } = await services.signIn('a@example.com')
-    const next = await services.sessions.refresh(tokens.refreshToken, null, caller())
+    const refreshed = await services.sessions.refresh(tokens.refreshToken, null, caller())
     assert.equal(await services.sessions.endByToken(tokens.refreshToken, 'logout', caller()), true)
-    assert.equal(await refusedWith(services.sessions.authenticate(next.tokens.accessToken)), 'invalid_token')
     assert.equal(
-      await refusedWith(services.sessions.refresh(next.tokens.refreshToken, null, caller())),
+      await refusedWith(services.sessions.authenticate(refreshed.tokens.accessToken)),
+      'invalid_token',
+    )
+    assert.equal(
+      await refusedWith(services.sessions.refresh(refreshed.tokens.refreshToken, null, caller())),
       'invalid_refresh_token',
     )
-    const before = await services.store.sessions.find(session.id)
+    const sessionBefore = await services.store.sessions.find(session.id)
     services.clock.advance(MINUTE)
-    await services.sessions.endByToken(next.tokens.refreshToken, 'logout', caller())
-    assert.deepEqual(await services.store.sessions.find(session.id), before)
+    await services.sessions.endByToken(refreshed.tokens.refreshToken, 'logout', caller())
+    assert.deepEqual(await services.store.sessions.find(session.id), sessionBefore)
     assert.equal((await eventTypes(services, user.id)).filter(type => type === 'session_ended').length, 1)
     for (const unknown of ['', 'svr_', 'x', `svr_${'A'.repeat(72)}`, tokens.accessToken]) {
       assert.equal(await services.sessions.endByToken(unknown, 'logout', caller()), false)
@@ -156,25 +159,28 @@ forEachEngine(engine => {
 
   test('a session ends after the configured idle time, to the millisecond', async t => {
     const services = await openServices(engine, t, { lifetimes: { refreshIdleSeconds: 100 } })
-    const stays = await services.signIn('a@example.com')
-    const goes = await services.signIn('a@example.com')
+    const usedSession = await services.signIn('a@example.com')
+    const idleSession = await services.signIn('a@example.com')
     services.clock.advance(99_999)
-    assert.equal(await refusedWith(services.sessions.authenticate(goes.tokens.accessToken)), 'none')
-    const kept = await services.sessions.refresh(stays.tokens.refreshToken, null, caller())
+    assert.equal(await refusedWith(services.sessions.authenticate(idleSession.tokens.accessToken)), 'none')
+    const refreshed = await services.sessions.refresh(usedSession.tokens.refreshToken, null, caller())
     services.clock.advance(1)
-    assert.equal(await refusedWith(services.sessions.authenticate(goes.tokens.accessToken)), 'invalid_token')
     assert.equal(
-      await refusedWith(services.sessions.refresh(goes.tokens.refreshToken, null, caller())),
+      await refusedWith(services.sessions.authenticate(idleSession.tokens.accessToken)),
+      'invalid_token',
+    )
+    assert.equal(
+      await refusedWith(services.sessions.refresh(idleSession.tokens.refreshToken, null, caller())),
       'invalid_refresh_token',
     )
-    const listed = await services.sessions.list(stays.user.id, page)
+    const listed = await services.sessions.list(usedSession.user.id, page)
     assert.deepEqual(
       listed.rows.map(({ id }) => id),
-      [stays.session.id],
+      [usedSession.session.id],
     )
     services.clock.advance(99_998)
     assert.equal(
-      await refusedWith(services.sessions.refresh(kept.tokens.refreshToken, null, caller())),
+      await refusedWith(services.sessions.refresh(refreshed.tokens.refreshToken, null, caller())),
       'none',
     )
   })
@@ -191,9 +197,9 @@ forEachEngine(engine => {
       [69_999, 1],
     ] as const) {
       services.clock.advance(step)
-      const next = await services.sessions.refresh(token, null, caller())
-      assert.equal(next.tokens.refreshExpiresIn, left)
-      token = next.tokens.refreshToken
+      const refreshed = await services.sessions.refresh(token, null, caller())
+      assert.equal(refreshed.tokens.refreshExpiresIn, left)
+      token = refreshed.tokens.refreshToken
     }
     services.clock.advance(1)
     assert.equal(await refusedWith(services.sessions.refresh(token, null, caller())), 'invalid_refresh_token')
@@ -201,49 +207,49 @@ forEachEngine(engine => {
 
   test('sessions are listed to their owner, newest first, and ended by id', async t => {
     const services = await openServices(engine, t)
-    const mine = []
+    const ownSessions = []
     for (let index = 0; index < 3; index++) {
-      mine.push(await services.signIn('a@example.com'))
+      ownSessions.push(await services.signIn('a@example.com'))
       services.clock.advance(1000)
     }
-    const other = await services.signIn('b@example.com')
-    const userId = mine[0]!.user.id
+    const otherUser = await services.signIn('b@example.com')
+    const userId = ownSessions[0]!.user.id
     const ids = async () => (await services.sessions.list(userId, page)).rows.map(({ id }) => id)
-    assert.deepEqual(await ids(), mine.map(({ session }) => session.id).reverse())
+    assert.deepEqual(await ids(), ownSessions.map(({ session }) => session.id).reverse())
 
-    for (const foreign of [other.session.id, userId]) {
+    for (const foreign of [otherUser.session.id, userId]) {
       assert.equal(await refusedWith(services.sessions.end(userId, foreign, caller())), 'not_found')
     }
-    await services.sessions.end(userId, mine[1]!.session.id, caller())
-    await services.sessions.end(userId, mine[1]!.session.id, caller())
-    assert.deepEqual(await ids(), [mine[2]!.session.id, mine[0]!.session.id])
+    await services.sessions.end(userId, ownSessions[1]!.session.id, caller())
+    await services.sessions.end(userId, ownSessions[1]!.session.id, caller())
+    assert.deepEqual(await ids(), [ownSessions[2]!.session.id, ownSessions[0]!.session.id])
     assert.equal(
-      await refusedWith(services.sessions.authenticate(mine[1]!.tokens.accessToken)),
+      await refusedWith(services.sessions.authenticate(ownSessions[1]!.tokens.accessToken)),
       'invalid_token',
     )
-    assert.equal(await refusedWith(services.sessions.authenticate(other.tokens.accessToken)), 'none')
+    assert.equal(await refusedWith(services.sessions.authenticate(otherUser.tokens.accessToken)), 'none')
   })
 
   test('all other sessions are ended at once', async t => {
     const services = await openServices(engine, t)
-    const mine = [await services.signIn('a@example.com'), await services.signIn('a@example.com')]
-    const here = await services.signIn('a@example.com')
-    const other = await services.signIn('b@example.com')
-    await services.sessions.endOthers(here.user.id, here.session.id, caller())
-    for (const { tokens } of mine) {
+    const otherSessions = [await services.signIn('a@example.com'), await services.signIn('a@example.com')]
+    const currentSession = await services.signIn('a@example.com')
+    const otherUser = await services.signIn('b@example.com')
+    await services.sessions.endOthers(currentSession.user.id, currentSession.session.id, caller())
+    for (const { tokens } of otherSessions) {
       assert.equal(await refusedWith(services.sessions.authenticate(tokens.accessToken)), 'invalid_token')
     }
-    assert.equal(await refusedWith(services.sessions.authenticate(here.tokens.accessToken)), 'none')
-    assert.equal(await refusedWith(services.sessions.authenticate(other.tokens.accessToken)), 'none')
-    const ended = (await services.store.endings.since(0, null, 10)).map(({ subjectId }) => subjectId)
-    assert.deepEqual(ended.sort(), mine.map(({ session }) => session.id).sort())
-    const events = await eventTypes(services, here.user.id)
+    assert.equal(await refusedWith(services.sessions.authenticate(currentSession.tokens.accessToken)), 'none')
+    assert.equal(await refusedWith(services.sessions.authenticate(otherUser.tokens.accessToken)), 'none')
+    const endedIds = (await services.store.endings.since(0, null, 10)).map(({ subjectId }) => subjectId)
+    assert.deepEqual(endedIds.sort(), otherSessions.map(({ session }) => session.id).sort())
+    const events = await eventTypes(services, currentSession.user.id)
     assert.equal(events.filter(type => type === 'session_ended').length, 2)
   })
 
   test('a page cookie authenticates pages only, and a refresh token is not accepted as cookie', async t => {
     const services = await openServices(engine, t)
-    const { cookie, user } = await pageSession(services, 'a@example.com')
+    const { cookie, user } = await signInOnPage(services, 'a@example.com')
     const { tokens } = await services.signIn('a@example.com')
     assert.equal((await services.sessions.authenticateCookie(cookie))?.user.id, user.id)
     assert.equal(await refusedWith(services.sessions.authenticate(cookie)), 'invalid_token')
@@ -265,7 +271,7 @@ forEachEngine(engine => {
 
   test('a page session is extended by use, and its row is written at most once a minute', async t => {
     const services = await openServices(engine, t, { lifetimes: { refreshIdleSeconds: 300 } })
-    const { cookie, session } = await pageSession(services, 'a@example.com')
+    const { cookie, session } = await signInOnPage(services, 'a@example.com')
     const lastUsed = async () =>
       (await services.store.sessions.find(session.id))!.lastUsedAt - session.createdAt
     services.clock.advance(MINUTE - 1)
@@ -282,48 +288,51 @@ forEachEngine(engine => {
 
   test('the id of a session is no credential', async t => {
     const services = await openServices(engine, t)
-    const { cookie } = await pageSession(services, 'a@example.com')
+    const { cookie } = await signInOnPage(services, 'a@example.com')
     const { tokens } = await services.signIn('a@example.com')
     assert.equal(await services.sessions.authenticateCookie(forgedFrom(cookie)), null)
-    const forged = forgedFrom(tokens.refreshToken)
-    assert.equal(await services.sessions.endByToken(forged, 'logout', caller()), false)
+    const forgedToken = forgedFrom(tokens.refreshToken)
+    assert.equal(await services.sessions.endByToken(forgedToken, 'logout', caller()), false)
     assert.equal(await refusedWith(services.sessions.authenticate(tokens.accessToken)), 'none')
   })
 
   test('the cookie of an ended page session is refused at once', async t => {
     const services = await openServices(engine, t)
-    const { cookie, session, user } = await pageSession(services, 'a@example.com')
+    const { cookie, session, user } = await signInOnPage(services, 'a@example.com')
     await services.sessions.end(user.id, session.id, caller())
     assert.equal(await services.sessions.authenticateCookie(cookie), null)
   })
 
   test('a genuine credential of one kind is refused for a session of the other', async t => {
     const services = await openServices(engine, t)
-    const { user, session: page } = await pageSession(services, 'a@example.com')
+    const { user, session: pageSession } = await signInOnPage(services, 'a@example.com')
     const signedIn = await services.signIn('a@example.com')
-    const api = (await services.store.sessions.find(signedIn.session.id))!
-    const secretOf = ({ id, sealedSecret }: typeof api) =>
+    const apiSession = (await services.store.sessions.find(signedIn.session.id))!
+    const secretOf = ({ id, sealedSecret }: typeof apiSession) =>
       services.secrets.open('session-secret', sealedSecret, id)
-    const sign = (session: typeof api) =>
+    const sign = (session: typeof apiSession) =>
       signed(services, accessTokenOf(services, user, session, 900, services.clock.now())).accessToken
-    assert.equal(await refusedWith(services.sessions.authenticate(sign(api))), 'none')
-    assert.equal(await refusedWith(services.sessions.authenticate(sign(page))), 'invalid_token')
-    assert.ok(await services.sessions.authenticateCookie(pageCookie(page.id, secretOf(page))))
-    assert.equal(await services.sessions.authenticateCookie(pageCookie(api.id, secretOf(api))), null)
-    const token = refreshToken(page.id, page.counter, secretOf(page))
+    assert.equal(await refusedWith(services.sessions.authenticate(sign(apiSession))), 'none')
+    assert.equal(await refusedWith(services.sessions.authenticate(sign(pageSession))), 'invalid_token')
+    assert.ok(await services.sessions.authenticateCookie(pageCookie(pageSession.id, secretOf(pageSession))))
+    assert.equal(
+      await services.sessions.authenticateCookie(pageCookie(apiSession.id, secretOf(apiSession))),
+      null,
+    )
+    const token = refreshToken(pageSession.id, pageSession.counter, secretOf(pageSession))
     const refreshing = services.sessions.refresh(token, null, caller())
     assert.equal(await refusedWith(refreshing), 'invalid_refresh_token')
     assert.equal(await services.sessions.endByToken(token, 'logout', caller()), false)
-    const ended = await services.store.sessions.find(page.id)
-    assert.equal(ended?.endedAt, null)
+    const sessionAfterwards = await services.store.sessions.find(pageSession.id)
+    assert.equal(sessionAfterwards?.endedAt, null)
   })
 
   test('an access token of another person, of no session and of another type is refused', async t => {
     const services = await openServices(engine, t)
     const { user, session } = await services.signIn('a@example.com')
-    const { user: other } = await services.signIn('b@example.com')
+    const { user: otherUser } = await services.signIn('b@example.com')
     const now = Math.floor(services.clock.now() / 1000)
-    const good = {
+    const validClaims = {
       type: 'access',
       iss: services.publicUrl,
       aud: services.publicUrl,
@@ -336,10 +345,10 @@ forEachEngine(engine => {
       jti: newId(services.clock.now()),
     }
     const authenticate = (change: Record<string, unknown>) =>
-      refusedWith(services.sessions.authenticate(services.jwt.sign('at+jwt', { ...good, ...change })))
+      refusedWith(services.sessions.authenticate(services.jwt.sign('at+jwt', { ...validClaims, ...change })))
     assert.equal(await authenticate({}), 'none')
     for (const change of [
-      { sub: other.id },
+      { sub: otherUser.id },
       { sid: newId(services.clock.now()) },
       { sid: 'no id' },
       { sid: 7 },

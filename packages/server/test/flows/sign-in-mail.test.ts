@@ -10,16 +10,16 @@ forEachEngine(engine => {
     await services.signIn('known@example.com')
     await services.users.suspend((await services.signIn('held@example.com')).user.id)
     services.clock.advance(1000)
-    const seen: unknown[] = []
+    const answers: unknown[] = []
     for (const email of ['known@example.com', 'held@example.com', 'stranger@example.com'].map(address)) {
       const answer = await services.magicLinks.send({ email, appId: 'console' }, caller())
       const rows = await services.store.outbox.recentFor(email, 10)
       const row = rows.find(({ createdAt }) => createdAt === services.clock.now())!
       const { id: _, recipient: __, sealedContent: ___, ...rest } = row
-      seen.push({ expiresIn: answer.expiresIn, keys: Object.keys(answer).sort(), rest })
+      answers.push({ expiresIn: answer.expiresIn, keys: Object.keys(answer).sort(), rest })
     }
-    assert.deepEqual(seen[1], seen[0])
-    assert.deepEqual(seen[2], seen[0])
+    assert.deepEqual(answers[1], answers[0])
+    assert.deepEqual(answers[2], answers[0])
   })
 
   test('the answer contains 300 seconds and a login id, and nothing of the mail', async t => {
@@ -68,10 +68,10 @@ forEachEngine(engine => {
   test('the app is named unless it is the default, and the page keeps its own query and fragment', async t => {
     const verifyUrl = 'https://app.example.com/in?lang=de#here'
     const services = await openServices(engine, t, { verifyUrl })
-    const own = await services.sendTo('a@example.com', 'my-app')
+    const mailOfApp = await services.sendTo('a@example.com', 'my-app')
     assert.equal(
-      own.link,
-      `https://app.example.com/in?lang=de&token=${own.token}&email=a%40example.com&app_id=my-app#here`,
+      mailOfApp.link,
+      `https://app.example.com/in?lang=de&token=${mailOfApp.token}&email=a%40example.com&app_id=my-app#here`,
     )
     assert.ok(!(await services.sendTo('a@example.com')).link.includes('app_id'))
   })

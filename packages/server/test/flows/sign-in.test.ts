@@ -8,7 +8,7 @@ import { address, caller, openServices, race, refusedWith, type Services } from 
 const page = { limit: 50, after: null }
 
 /** Reads everything that is created together with an account. */
-async function belongings({ store, accounts, mailsTo }: Services, email: string) {
+async function accountParts({ store, accounts, mailsTo }: Services, email: string) {
   const user = await store.users.findByEmail(address(email))
   if (!user) return null
   const account = await accounts.get(user.id)
@@ -25,7 +25,7 @@ async function belongings({ store, accounts, mailsTo }: Services, email: string)
   }
 }
 
-const FRESH = {
+const NEW_ACCOUNT = {
   balance: 2_000_000,
   plan: 'free',
   apps: ['console', 'hub'],
@@ -43,24 +43,24 @@ forEachEngine(engine => {
       { ...signedIn.user, id: '' },
       { ...signedIn.user, id: '', email: 'new@example.com', name: null, role: 'user', status: 'active' },
     )
-    const { user, ...has } = (await belongings(services, 'new@example.com'))!
+    const { user, ...has } = (await accountParts(services, 'new@example.com'))!
     assert.equal(user.id, signedIn.user.id)
-    assert.deepEqual(has, FRESH)
+    assert.deepEqual(has, NEW_ACCOUNT)
     assert.equal((await services.mailsTo('new@example.com', 'welcome'))[0]?.trialCredit, '2.00')
     assert.equal((await services.sessions.authenticate(signedIn.tokens.accessToken)).user.id, user.id)
   })
 
   test('signing in again grants no second credit, plan or authorisation', async t => {
     const services = await openServices(engine, t)
-    const first = await services.signIn('a@example.com')
+    const firstSignIn = await services.signIn('a@example.com')
     for (let again = 0; again < 3; again++) {
-      const next = await services.signIn('A@EXAMPLE.com')
-      assert.equal(next.isNewUser, false)
-      assert.equal(next.user.id, first.user.id)
-      assert.notEqual(next.session.id, first.session.id)
+      const laterSignIn = await services.signIn('A@EXAMPLE.com')
+      assert.equal(laterSignIn.isNewUser, false)
+      assert.equal(laterSignIn.user.id, firstSignIn.user.id)
+      assert.notEqual(laterSignIn.session.id, firstSignIn.session.id)
     }
-    const { user: _, events, ...has } = (await belongings(services, 'a@example.com'))!
-    assert.deepEqual({ ...has, events: FRESH.events }, FRESH)
+    const { user: _, events, ...has } = (await accountParts(services, 'a@example.com'))!
+    assert.deepEqual({ ...has, events: NEW_ACCOUNT.events }, NEW_ACCOUNT)
     assert.deepEqual(events, ['account_created', 'sign_in', 'sign_in', 'sign_in', 'sign_in'])
   })
 
@@ -68,65 +68,68 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const email = address('half@example.com')
     const { token } = await services.sendTo(email)
-    const untouched = services.storage.transaction
+    const originalTransaction = services.storage.transaction
     let statements = 0
     for (let failing = 1; ; failing++) {
       statements = 0
       services.storage.transaction = (work, landed) =>
-        untouched.call(services.storage, tx => work(failAt(tx, failing)), landed) as never
+        originalTransaction.call(services.storage, tx => work(failAt(tx, failing)), landed) as never
       const call = services.magicLinks.verify({ token, email }, 'api', caller())
       const failed = await call.then(
         () => false,
         () => true,
       )
-      services.storage.transaction = untouched
+      services.storage.transaction = originalTransaction
       if (!failed) break
-      assert.equal(await belongings(services, email), null, `failing statement ${failing}`)
+      assert.equal(await accountParts(services, email), null, `failing statement ${failing}`)
       assert.equal((await services.mailsTo(email, 'welcome')).length, 0)
       assert.equal((await services.magicLinks.inspect(token, email)).state, 'live')
     }
     assert.ok(statements > 10, 'every statement of the transaction failed once')
-    const { user: _, ...has } = (await belongings(services, email))!
-    assert.deepEqual(has, FRESH)
+    const { user: _, ...has } = (await accountParts(services, email))!
+    assert.deepEqual(has, NEW_ACCOUNT)
 
     /** A transaction whose n-th statement fails, as with a lost connection. */
     function failAt(tx: Transaction, failing: number): Transaction {
-      const counted = (call: () => unknown) => {
+      const countStatement = (call: () => unknown) => {
         if (++statements === failing) throw new Error('the connection was lost')
         return call()
       }
       return viewOf(tx, (name, port) =>
         name === 'publish'
           ? port
-          : viewOf(port as object, (_, method) => countingCall(method, port, counted)),
+          : viewOf(port as object, (_, method) => countingCall(method, port, countStatement)),
       )
     }
   })
 
   test('signing up again after a deletion creates a new account without a second credit', async t => {
     const services = await openServices(engine, t)
-    const first = await services.signIn('back@example.com')
-    await services.users.delete(first.user.id)
-    const second = await services.signIn('back@example.com')
-    assert.equal(second.isNewUser, true)
-    assert.notEqual(second.user.id, first.user.id)
-    const { balance, ledger, apps, plan } = (await belongings(services, 'back@example.com'))!
+    const firstSignIn = await services.signIn('back@example.com')
+    await services.users.delete(firstSignIn.user.id)
+    const secondSignIn = await services.signIn('back@example.com')
+    assert.equal(secondSignIn.isNewUser, true)
+    assert.notEqual(secondSignIn.user.id, firstSignIn.user.id)
+    const { balance, ledger, apps, plan } = (await accountParts(services, 'back@example.com'))!
     assert.deepEqual(
       { balance, ledger, apps, plan },
-      { balance: 0, ledger: [], apps: FRESH.apps, plan: 'free' },
+      { balance: 0, ledger: [], apps: NEW_ACCOUNT.apps, plan: 'free' },
     )
-    assert.equal(await refusedWith(services.sessions.authenticate(first.tokens.accessToken)), 'invalid_token')
+    assert.equal(
+      await refusedWith(services.sessions.authenticate(firstSignIn.tokens.accessToken)),
+      'invalid_token',
+    )
   })
 
   test('of twenty concurrent verifications of one link one signs in, and one account is created', async t => {
     const services = await openServices(engine, t)
     const email = address('race@example.com')
     const { token } = await services.sendTo(email)
-    const { won, refused } = await raceOf(services, () => ({ token, email }))
+    const { won, refused } = await raceVerifications(services, () => ({ token, email }))
     assert.equal(won.length, 1)
     assert.deepEqual(refused, Array(19).fill('magic_link_used'))
-    const { user: _, ...has } = (await belongings(services, email))!
-    assert.deepEqual(has, FRESH)
+    const { user: _, ...has } = (await accountParts(services, email))!
+    assert.deepEqual(has, NEW_ACCOUNT)
     assert.equal((await services.sessions.list(won[0]!.user.id, page)).rows.length, 1)
   })
 
@@ -135,32 +138,38 @@ forEachEngine(engine => {
     const email = address('many@example.com')
     const links: { token: string }[] = []
     for (let index = 0; index < 20; index++) links.push(await services.sendTo(email))
-    const { won, refused } = await raceOf(services, index => ({ token: links[index]!.token, email }))
+    const { won, refused } = await raceVerifications(services, index => ({
+      token: links[index]!.token,
+      email,
+    }))
     assert.ok(won.length >= 1)
     assert.deepEqual(new Set(refused), new Set(['magic_link_used']))
     assert.equal(new Set(won.map(({ user }) => user.id)).size, 1)
-    const { user: _, events, ...has } = (await belongings(services, email))!
-    assert.deepEqual({ ...has, events: FRESH.events }, FRESH)
+    const { user: _, events, ...has } = (await accountParts(services, email))!
+    assert.deepEqual({ ...has, events: NEW_ACCOUNT.events }, NEW_ACCOUNT)
     assert.equal(events.filter(type => type === 'account_created').length, 1)
   })
 
   test('a link is valid until its last millisecond', async t => {
     const services = await openServices(engine, t)
-    const early = await services.sendTo('early@example.com')
-    const late = await services.sendTo('late@example.com')
+    const linkUsedInTime = await services.sendTo('early@example.com')
+    const expiredLink = await services.sendTo('late@example.com')
     services.clock.advance(5 * 60_000 - 1)
-    assert.equal((await services.magicLinks.inspect(early.token, address('early@example.com'))).state, 'live')
-    assert.equal(await refusedWith(verifyToken(services, early.token, 'early@example.com')), 'none')
+    assert.equal(
+      (await services.magicLinks.inspect(linkUsedInTime.token, address('early@example.com'))).state,
+      'live',
+    )
+    assert.equal(await refusedWith(verifyToken(services, linkUsedInTime.token, 'early@example.com')), 'none')
     services.clock.advance(1)
     assert.equal(
-      (await services.magicLinks.inspect(late.token, address('late@example.com'))).state,
+      (await services.magicLinks.inspect(expiredLink.token, address('late@example.com'))).state,
       'expired',
     )
     assert.equal(
-      await refusedWith(verifyToken(services, late.token, 'late@example.com')),
+      await refusedWith(verifyToken(services, expiredLink.token, 'late@example.com')),
       'magic_link_expired',
     )
-    assert.equal(await belongings(services, 'late@example.com'), null)
+    assert.equal(await accountParts(services, 'late@example.com'), null)
   })
 
   test('a link works once; a second use is refused as used, also after its expiry', async t => {
@@ -177,7 +186,7 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const a = await services.sendTo('a@example.com', 'my-app')
     const b = await services.sendTo('b@example.com')
-    const wrong = [
+    const refusedProofs = [
       verifyToken(services, a.token, 'b@example.com'),
       verifyToken(services, b.token, 'a@example.com'),
       verifyToken(services, a.token, 'a@example.com', 'console'),
@@ -186,36 +195,36 @@ forEachEngine(engine => {
       verifyToken(services, '', 'a@example.com'),
     ]
     assert.deepEqual(
-      await Promise.all(wrong.map(refusedWith)),
-      wrong.map(() => 'magic_link_invalid'),
+      await Promise.all(refusedProofs.map(refusedWith)),
+      refusedProofs.map(() => 'magic_link_invalid'),
     )
     assert.equal((await services.magicLinks.inspect(a.token, address('b@example.com'))).state, 'invalid')
     const signedIn = await verifyToken(services, a.token, 'a@example.com', 'my-app')
     assert.equal(signedIn.session.appId, 'my-app')
-    const other = await verifyToken(services, b.token, 'b@example.com')
-    assert.equal(other.session.appId, 'console')
-    assert.equal(other.user.email, 'b@example.com')
+    const otherSignIn = await verifyToken(services, b.token, 'b@example.com')
+    assert.equal(otherSignIn.session.appId, 'console')
+    assert.equal(otherSignIn.user.email, 'b@example.com')
   })
 
   test('several links may be live, and using one invalidates only the others of the same address', async t => {
     const services = await openServices(engine, t)
     const links = [await services.sendTo('a@example.com'), await services.sendTo('a@example.com')]
-    const later = await services.sendTo('a@example.com')
-    const neighbour = await services.sendTo('b@example.com')
+    const laterLink = await services.sendTo('a@example.com')
+    const linkOfOtherAddress = await services.sendTo('b@example.com')
     assert.equal(await refusedWith(verifyToken(services, links[1]!.token, 'a@example.com')), 'none')
-    for (const { token } of [links[0]!, later]) {
+    for (const { token } of [links[0]!, laterLink]) {
       assert.equal(await refusedWith(verifyToken(services, token, 'a@example.com')), 'magic_link_used')
     }
-    assert.equal(await refusedWith(verifyToken(services, neighbour.token, 'b@example.com')), 'none')
+    assert.equal(await refusedWith(verifyToken(services, linkOfOtherAddress.token, 'b@example.com')), 'none')
   })
 
   test('the code signs in under its login id and under no other', async t => {
     const services = await openServices(engine, t)
     const a = await services.sendTo('a@example.com')
-    const other = await services.sendTo('a@example.com')
+    const otherLink = await services.sendTo('a@example.com')
     assert.match(a.code, /^\d{8}$/)
     assert.equal(
-      await refusedWith(verifyCode(services, { ...a, loginId: other.loginId }, 'a@example.com')),
+      await refusedWith(verifyCode(services, { ...a, loginId: otherLink.loginId }, 'a@example.com')),
       'magic_link_invalid',
     )
     for (const loginId of ['', 'no-uuid', '00000000-0000-7000-8000-000000000000']) {
@@ -232,8 +241,8 @@ forEachEngine(engine => {
 
   test('a code is refused under another app, without using up one of its attempts', async t => {
     const services = await openServices(engine, t)
-    const sent = await services.sendTo('a@example.com', 'other')
-    const { loginId, code } = sent
+    const mailedLink = await services.sendTo('a@example.com', 'other')
+    const { loginId, code } = mailedLink
     const proof = { loginId, code, email: address('a@example.com') }
     for (let attempt = 0; attempt < 6; attempt++) {
       assert.equal(
@@ -249,53 +258,58 @@ forEachEngine(engine => {
 
   test('the fifth try of a code can succeed', async t => {
     const services = await openServices(engine, t)
-    const sent = await services.sendTo('a@example.com')
-    for (let attempt = 0; attempt < 4; attempt++) await wrongCode(services, sent, 'a@example.com')
-    assert.equal(await refusedWith(verifyCode(services, sent, 'a@example.com')), 'none')
+    const mailedLink = await services.sendTo('a@example.com')
+    for (let attempt = 0; attempt < 4; attempt++) await typeWrongCode(services, mailedLink, 'a@example.com')
+    assert.equal(await refusedWith(verifyCode(services, mailedLink, 'a@example.com')), 'none')
   })
 
   test('after five wrong codes only the link works', async t => {
     const services = await openServices(engine, t)
-    const sent = await services.sendTo('a@example.com')
-    for (let attempt = 0; attempt < 5; attempt++) await wrongCode(services, sent, 'a@example.com')
-    assert.equal(await refusedWith(verifyCode(services, sent, 'a@example.com')), 'rate_limited')
-    assert.equal(await refusedWith(verifyToken(services, sent.token, 'a@example.com')), 'none')
+    const mailedLink = await services.sendTo('a@example.com')
+    for (let attempt = 0; attempt < 5; attempt++) await typeWrongCode(services, mailedLink, 'a@example.com')
+    assert.equal(await refusedWith(verifyCode(services, mailedLink, 'a@example.com')), 'rate_limited')
+    assert.equal(await refusedWith(verifyToken(services, mailedLink.token, 'a@example.com')), 'none')
   })
 
   test('twenty concurrent wrong codes use exactly five tries', async t => {
     const services = await openServices(engine, t)
-    const sent = await services.sendTo('a@example.com')
-    const { refused } = await raceOf(services, () => ({
-      loginId: sent.loginId,
-      code: otherCode(sent.code),
+    const mailedLink = await services.sendTo('a@example.com')
+    const { refused } = await raceVerifications(services, () => ({
+      loginId: mailedLink.loginId,
+      code: otherCode(mailedLink.code),
       email: address('a@example.com'),
     }))
     assert.deepEqual(refused.toSorted(), [
       ...Array(5).fill('magic_link_invalid'),
       ...Array(15).fill('rate_limited'),
     ])
-    assert.equal((await services.store.magicLinks.find(sent.loginId))?.codeTries, 5)
-    assert.equal(await refusedWith(verifyCode(services, sent, 'a@example.com')), 'rate_limited')
+    assert.equal((await services.store.magicLinks.find(mailedLink.loginId))?.codeTries, 5)
+    assert.equal(await refusedWith(verifyCode(services, mailedLink, 'a@example.com')), 'rate_limited')
   })
 
   test('expired and used are reported only for the right code', async t => {
     const services = await openServices(engine, t)
-    const used = await services.sendTo('used@example.com')
-    await verifyToken(services, used.token, 'used@example.com')
-    assert.equal(await refusedWith(verifyCode(services, used, 'used@example.com')), 'magic_link_used')
-    await wrongCode(services, used, 'used@example.com')
-    const late = await services.sendTo('late@example.com')
+    const usedLink = await services.sendTo('used@example.com')
+    await verifyToken(services, usedLink.token, 'used@example.com')
+    assert.equal(await refusedWith(verifyCode(services, usedLink, 'used@example.com')), 'magic_link_used')
+    await typeWrongCode(services, usedLink, 'used@example.com')
+    const expiredLink = await services.sendTo('late@example.com')
     services.clock.advance(5 * 60_000)
-    assert.equal(await refusedWith(verifyCode(services, late, 'late@example.com')), 'magic_link_expired')
-    await wrongCode(services, late, 'late@example.com')
+    assert.equal(
+      await refusedWith(verifyCode(services, expiredLink, 'late@example.com')),
+      'magic_link_expired',
+    )
+    await typeWrongCode(services, expiredLink, 'late@example.com')
   })
 
   test('of twenty concurrent uses of a link and its code one signs in', async t => {
     const services = await openServices(engine, t)
-    const sent = await services.sendTo('both@example.com')
+    const mailedLink = await services.sendTo('both@example.com')
     const email = address('both@example.com')
-    const { won, refused } = await raceOf(services, index =>
-      index % 5 === 0 ? { loginId: sent.loginId, code: sent.code, email } : { token: sent.token, email },
+    const { won, refused } = await raceVerifications(services, index =>
+      index % 5 === 0
+        ? { loginId: mailedLink.loginId, code: mailedLink.code, email }
+        : { token: mailedLink.token, email },
     )
     assert.equal(won.length, 1)
     assert.deepEqual(refused, Array(19).fill('magic_link_used'))
@@ -305,15 +319,18 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { user } = await services.signIn('held@example.com')
     await services.users.suspend(user.id)
-    const sent = await services.sendTo('held@example.com')
+    const mailedLink = await services.sendTo('held@example.com')
     assert.equal(
-      await refusedWith(verifyToken(services, sent.token, 'held@example.com')),
+      await refusedWith(verifyToken(services, mailedLink.token, 'held@example.com')),
       'account_suspended',
     )
-    assert.equal(await refusedWith(verifyCode(services, sent, 'held@example.com')), 'account_suspended')
-    assert.equal((await services.magicLinks.inspect(sent.token, address('held@example.com'))).state, 'live')
+    assert.equal(await refusedWith(verifyCode(services, mailedLink, 'held@example.com')), 'account_suspended')
+    assert.equal(
+      (await services.magicLinks.inspect(mailedLink.token, address('held@example.com'))).state,
+      'live',
+    )
     await services.users.activate(user.id)
-    assert.equal(await refusedWith(verifyToken(services, sent.token, 'held@example.com')), 'none')
+    assert.equal(await refusedWith(verifyToken(services, mailedLink.token, 'held@example.com')), 'none')
   })
 
   test('signing in on a page returns a cookie instead of tokens', async t => {
@@ -332,17 +349,17 @@ forEachEngine(engine => {
 
   test('neither the token nor the code is stored, and the queued mail is sealed', async t => {
     const services = await openServices(engine, t)
-    const sent = await services.sendTo('dump@example.com')
-    const link = await services.store.magicLinks.find(sent.loginId)
+    const mailedLink = await services.sendTo('dump@example.com')
+    const link = await services.store.magicLinks.find(mailedLink.loginId)
     const mails = await services.store.outbox.recentFor(address('dump@example.com'), 10)
     const dump = JSON.stringify([link, mails])
-    assert.ok(!dump.includes(sent.token))
-    assert.ok(!dump.includes(sent.code))
-    assert.ok(!dump.includes(encodeURIComponent(sent.link)))
+    assert.ok(!dump.includes(mailedLink.token))
+    assert.ok(!dump.includes(mailedLink.code))
+    assert.ok(!dump.includes(encodeURIComponent(mailedLink.link)))
   })
 })
 
-function raceOf(services: Services, proof: (index: number) => MagicLinkProof) {
+function raceVerifications(services: Services, proof: (index: number) => MagicLinkProof) {
   return race(20, index => services.magicLinks.verify(proof(index), 'api', caller()))
 }
 
@@ -354,7 +371,7 @@ function verifyCode({ magicLinks }: Services, sent: { loginId: string; code: str
   return magicLinks.verify({ loginId: sent.loginId, code: sent.code, email: address(email) }, 'api', caller())
 }
 
-async function wrongCode(services: Services, sent: { loginId: string; code: string }, email: string) {
+async function typeWrongCode(services: Services, sent: { loginId: string; code: string }, email: string) {
   const call = verifyCode(services, { ...sent, code: otherCode(sent.code) }, email)
   assert.equal(await refusedWith(call), 'magic_link_invalid')
 }

@@ -13,136 +13,141 @@ import { caller, openServices, PUBLIC_URL } from '../support/services.ts'
 
 const EXPECTED = { typ: 'at+jwt', audience: 'shop' } as const
 
-function nodeOn(opened: TestStorage, storage: Storage = opened.storage) {
+function nodeOn(testStorage: TestStorage, storage: Storage = testStorage.storage) {
   const keys = createSigningKeys({
-    ...opened,
+    ...testStorage,
     storage,
-    audit: createAudit({ ...opened, storage }),
+    audit: createAudit({ ...testStorage, storage }),
     longestTokenSeconds: 900,
   })
-  const jwt = createJwt({ signingKeys: keys, clock: opened.clock, issuer: PUBLIC_URL })
+  const jwt = createJwt({ signingKeys: keys, clock: testStorage.clock, issuer: PUBLIC_URL })
   const claims = () => {
-    const iat = Math.floor(opened.clock.now() / 1000)
+    const iat = Math.floor(testStorage.clock.now() / 1000)
     return { type: 'access', iss: PUBLIC_URL, aud: 'shop', sub: 's', iat, exp: iat + 900, jti: 'j' }
   }
   return { keys, jwt, claims, issue: (alg: SigningAlg) => jwt.signAs(alg, 'at+jwt', claims()) }
 }
 
 async function twoNodes(...[engine, t]: Parameters<typeof openTestStorage>) {
-  const opened = await openTestStorage(engine, t)
-  const [one, two] = [nodeOn(opened), nodeOn(opened, await opened.reopen())]
-  await Promise.all([one.keys.load(), two.keys.load()])
-  return { opened, one, two }
+  const testStorage = await openTestStorage(engine, t)
+  const [nodeA, nodeB] = [nodeOn(testStorage), nodeOn(testStorage, await testStorage.reopen())]
+  await Promise.all([nodeA.keys.load(), nodeB.keys.load()])
+  return { testStorage, nodeA, nodeB }
 }
 
-const algsOf = ({ keys }: ReturnType<typeof nodeOn>) => keys.jwks().keys.map(({ alg }) => alg)
+const algorithmsOf = ({ keys }: ReturnType<typeof nodeOn>) => keys.jwks().keys.map(({ alg }) => alg)
 
 forEachEngine(engine => {
   test('a token of each algorithm verifies with jose by the published key, and on every node', async t => {
-    const { opened, one, two } = await twoNodes(engine, t)
+    const { testStorage, nodeA, nodeB } = await twoNodes(engine, t)
     for (const alg of SIGNING_ALGS) {
-      const token = await one.issue(alg)
-      const { payload, protectedHeader } = await jwtVerify(token, createLocalJWKSet(one.keys.jwks()), {
+      const token = await nodeA.issue(alg)
+      const { payload, protectedHeader } = await jwtVerify(token, createLocalJWKSet(nodeA.keys.jwks()), {
         algorithms: [alg],
         issuer: PUBLIC_URL,
         audience: 'shop',
-        currentDate: new Date(opened.clock.now()),
+        currentDate: new Date(testStorage.clock.now()),
       })
       assert.deepEqual([protectedHeader.alg, protectedHeader.typ, payload.sub], [alg, 'at+jwt', 's'])
-      assert.ok(await one.jwt.verify(token, EXPECTED))
-      opened.clock.advance(1000) // a node reads unknown keys at most once a second
-      assert.ok(await two.jwt.verify(token, EXPECTED), alg)
+      assert.ok(await nodeA.jwt.verify(token, EXPECTED))
+      testStorage.clock.advance(1000) // a node reads unknown keys at most once a second
+      assert.ok(await nodeB.jwt.verify(token, EXPECTED), alg)
     }
   })
 
   test('a service has only the keys of the algorithms that were asked for, each without its private half', async t => {
-    const { one } = await twoNodes(engine, t)
-    assert.deepEqual(algsOf(one), ['EdDSA'])
-    await one.issue('ES256')
-    assert.deepEqual(algsOf(one), ['EdDSA', 'ES256'])
-    await one.issue('RS256')
-    const members = one.keys.jwks().keys.map(key => Object.keys(key).sort().join())
+    const { nodeA } = await twoNodes(engine, t)
+    assert.deepEqual(algorithmsOf(nodeA), ['EdDSA'])
+    await nodeA.issue('ES256')
+    assert.deepEqual(algorithmsOf(nodeA), ['EdDSA', 'ES256'])
+    await nodeA.issue('RS256')
+    const members = nodeA.keys.jwks().keys.map(key => Object.keys(key).sort().join())
     assert.deepEqual(members, ['alg,crv,kid,kty,use,x', 'alg,crv,kid,kty,use,x,y', 'alg,e,kid,kty,n,use'])
-    const rsa = one.keys.jwks().keys.find(({ alg }) => alg === 'RS256')
+    const rsa = nodeA.keys.jwks().keys.find(({ alg }) => alg === 'RS256')
     assert.ok(rsa?.alg === 'RS256' && Buffer.from(rsa.n, 'base64url').length === 3072 / 8)
   })
 
   test('two nodes that need the first key of an algorithm at once agree on one', async t => {
-    const { opened, one, two } = await twoNodes(engine, t)
+    const { testStorage, nodeA, nodeB } = await twoNodes(engine, t)
     for (const alg of ['ES256', 'RS256'] as const) {
-      const [a, b] = await Promise.all([one.issue(alg), two.issue(alg), one.issue(alg), two.issue(alg)])
+      const [a, b] = await Promise.all([
+        nodeA.issue(alg),
+        nodeB.issue(alg),
+        nodeA.issue(alg),
+        nodeB.issue(alg),
+      ])
       assert.equal(decodeProtectedHeader(a!).kid, decodeProtectedHeader(b!).kid)
-      assert.equal(algsOf(one).filter(each => each === alg).length, 1)
-      const stored = await opened.storage.store.signingKeys.list(opened.clock.now())
-      assert.equal(stored.filter(key => key.alg === alg).length, 1)
+      assert.equal(algorithmsOf(nodeA).filter(each => each === alg).length, 1)
+      const storedKeys = await testStorage.storage.store.signingKeys.list(testStorage.clock.now())
+      assert.equal(storedKeys.filter(key => key.alg === alg).length, 1)
     }
   })
 
   test('the first key of an algorithm is announced to other nodes, once', async t => {
-    const { opened, one } = await twoNodes(engine, t)
+    const { testStorage, nodeA } = await twoNodes(engine, t)
     let announced = 0
     const last = Promise.withResolvers<void>()
-    opened.storage.events.subscribe(({ type }) => {
+    testStorage.storage.events.subscribe(({ type }) => {
       if (type === 'signing_keys.changed') announced++
       if (type === 'mail.queued') last.resolve()
     })
-    await one.issue('ES256')
-    await one.issue('ES256')
+    await nodeA.issue('ES256')
+    await nodeA.issue('ES256')
     // Events arrive in the order of the commits.
-    await opened.storage.events.publish({ type: 'mail.queued' })
+    await testStorage.storage.events.publish({ type: 'mail.queued' })
     await last.promise
     assert.equal(announced, 1)
   })
 
   test('the keys of all algorithms rotate together, and old tokens verify meanwhile', async t => {
-    const { opened, one, two } = await twoNodes(engine, t)
-    const before = await Promise.all(SIGNING_ALGS.map(one.issue))
-    const rotated = await one.keys.rotate(BY_COMMAND_LINE)
-    assert.deepEqual(rotated.keys.map(({ alg }) => alg).sort(), ['ES256', 'EdDSA', 'RS256'])
-    assert.equal(rotated.signsFrom, opened.clock.now() + PUBLISHED_BEFORE_USE)
-    assert.equal(algsOf(one).length, 6)
+    const { testStorage, nodeA, nodeB } = await twoNodes(engine, t)
+    const tokensBefore = await Promise.all(SIGNING_ALGS.map(nodeA.issue))
+    const rotation = await nodeA.keys.rotate(BY_COMMAND_LINE)
+    assert.deepEqual(rotation.keys.map(({ alg }) => alg).sort(), ['ES256', 'EdDSA', 'RS256'])
+    assert.equal(rotation.signsFrom, testStorage.clock.now() + PUBLISHED_BEFORE_USE)
+    assert.equal(algorithmsOf(nodeA).length, 6)
     for (const alg of SIGNING_ALGS)
-      assert.ok(!rotated.keys.some(({ kid }) => kid === decodeProtectedHeader(before[0]!).kid), alg)
-    opened.clock.set(rotated.signsFrom)
-    await two.keys.reload()
+      assert.ok(!rotation.keys.some(({ kid }) => kid === decodeProtectedHeader(tokensBefore[0]!).kid), alg)
+    testStorage.clock.set(rotation.signsFrom)
+    await nodeB.keys.reload()
     for (const [at, alg] of SIGNING_ALGS.entries()) {
-      const token = await two.issue(alg)
+      const token = await nodeB.issue(alg)
       const { kid } = decodeProtectedHeader(token)
-      assert.equal(rotated.keys.find(key => key.alg === alg)?.kid, kid)
-      assert.ok(await one.jwt.verify(token, EXPECTED))
-      assert.ok(await two.jwt.verify(before[at]!, EXPECTED))
+      assert.equal(rotation.keys.find(key => key.alg === alg)?.kid, kid)
+      assert.ok(await nodeA.jwt.verify(token, EXPECTED))
+      assert.ok(await nodeB.jwt.verify(tokensBefore[at]!, EXPECTED))
     }
-    opened.clock.advance(900_000 + 60_000)
-    assert.equal(algsOf(one).length, 3)
+    testStorage.clock.advance(900_000 + 60_000)
+    assert.equal(algorithmsOf(nodeA).length, 3)
   })
 
   test('concurrent rotations leave one key of each algorithm that does not retire', async t => {
-    const { opened, one, two } = await twoNodes(engine, t)
-    await one.issue('ES256')
+    const { testStorage, nodeA, nodeB } = await twoNodes(engine, t)
+    await nodeA.issue('ES256')
     await Promise.all([
-      one.keys.rotate(BY_COMMAND_LINE),
-      two.keys.rotate(BY_COMMAND_LINE),
-      one.keys.rotate(BY_COMMAND_LINE),
+      nodeA.keys.rotate(BY_COMMAND_LINE),
+      nodeB.keys.rotate(BY_COMMAND_LINE),
+      nodeA.keys.rotate(BY_COMMAND_LINE),
     ])
-    const stored = await opened.storage.store.signingKeys.list(opened.clock.now())
-    const lasting = stored.filter(({ retiresAt }) => retiresAt === null)
-    assert.deepEqual(lasting.map(({ alg }) => alg).sort(), ['ES256', 'EdDSA'])
+    const storedKeys = await testStorage.storage.store.signingKeys.list(testStorage.clock.now())
+    const unretired = storedKeys.filter(({ retiresAt }) => retiresAt === null)
+    assert.deepEqual(unretired.map(({ alg }) => alg).sort(), ['ES256', 'EdDSA'])
   })
 
   test('a key verifies its own algorithm only, whatever the header says', async t => {
-    const { opened, one } = await twoNodes(engine, t)
+    const { testStorage, nodeA } = await twoNodes(engine, t)
     const tokens = Object.fromEntries(
-      await Promise.all(SIGNING_ALGS.map(async alg => [alg, await one.issue(alg)] as const)),
+      await Promise.all(SIGNING_ALGS.map(async alg => [alg, await nodeA.issue(alg)] as const)),
     )
-    const stranger = nodeOn(opened)
-    await stranger.keys.load()
+    const otherNode = nodeOn(testStorage)
+    await otherNode.keys.load()
     const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
-    for (const key of one.keys.jwks().keys) {
+    for (const key of nodeA.keys.jwks().keys) {
       const [, payload, signature] = tokens[key.alg]!.split('.') as [string, string, string]
-      const others = ['EdDSA', 'ES256', 'RS256', 'PS256', 'RS512', 'ES384', 'HS256', 'none'].filter(
+      const otherAlgorithms = ['EdDSA', 'ES256', 'RS256', 'PS256', 'RS512', 'ES384', 'HS256', 'none'].filter(
         alg => alg !== key.alg,
       )
-      for (const alg of others) {
+      for (const alg of otherAlgorithms) {
         const header = encode({ alg, typ: 'at+jwt', kid: key.kid })
         const pem = createPublicKey({ key: key as never, format: 'jwk' }).export({
           format: 'pem',
@@ -150,24 +155,24 @@ forEachEngine(engine => {
         })
         const hmac = createHmac('sha256', pem).update(`${header}.${payload}`).digest('base64url')
         for (const forged of [signature, hmac, ''])
-          assert.equal(await stranger.jwt.verify(`${header}.${payload}.${forged}`, EXPECTED), null, alg)
+          assert.equal(await otherNode.jwt.verify(`${header}.${payload}.${forged}`, EXPECTED), null, alg)
       }
       // The right header of one key with the signature of another.
-      for (const other of one.keys.jwks().keys.filter(({ kid }) => kid !== key.kid)) {
+      for (const other of nodeA.keys.jwks().keys.filter(({ kid }) => kid !== key.kid)) {
         const header = encode({ alg: other.alg, typ: 'at+jwt', kid: other.kid })
-        assert.equal(await stranger.jwt.verify(`${header}.${payload}.${signature}`, EXPECTED), null)
+        assert.equal(await otherNode.jwt.verify(`${header}.${payload}.${signature}`, EXPECTED), null)
       }
       const flipped = altered(tokens[key.alg]!)
-      assert.equal(await stranger.jwt.verify(flipped, EXPECTED), null)
-      assert.ok(await stranger.jwt.verify(tokens[key.alg]!, EXPECTED))
+      assert.equal(await otherNode.jwt.verify(flipped, EXPECTED), null)
+      assert.ok(await otherNode.jwt.verify(tokens[key.alg]!, EXPECTED))
     }
   })
 
   test('an agent token for an app’s audience is signed with the app’s algorithm, one for the hub with EdDSA', async t => {
     const services = await openServices(engine, t)
     const { user } = await services.signIn('ada@example.com')
-    const wanted = { name: null, scopes: null, expiresAt: null, appId: 'es256', allowedNetworks: [] }
-    const { key } = await services.apiKeys.create(user.id, wanted, caller())
+    const newKey = { name: null, scopes: null, expiresAt: null, appId: 'es256', allowedNetworks: [] }
+    const { key } = await services.apiKeys.create(user.id, newKey, caller())
     for (const tokenAlg of SIGNING_ALGS) {
       const id = tokenAlg.toLowerCase()
       const audience = `https://${id}.example.com`

@@ -20,21 +20,29 @@ import {
 import type { Storage } from '../../src/store.ts'
 import { type EngineName, forEachEngine, openTestStorage, type TestStorage } from '../support/engines.ts'
 
-const LONGEST = 900
+const LONGEST_TOKEN_SECONDS = 900
 const ISSUER = 'https://keyway.test'
 const EXPECTED = { typ: 'agent_ws', audience: 'hub' } as const
 
-function nodeOn(opened: TestStorage, storage: Storage = opened.storage) {
+function nodeOn(testStorage: TestStorage, storage: Storage = testStorage.storage) {
   const keys = createSigningKeys({
-    ...opened,
+    ...testStorage,
     storage,
-    audit: createAudit({ ...opened, storage }),
-    longestTokenSeconds: LONGEST,
+    audit: createAudit({ ...testStorage, storage }),
+    longestTokenSeconds: LONGEST_TOKEN_SECONDS,
   })
-  const jwt = createJwt({ signingKeys: keys, clock: opened.clock, issuer: ISSUER })
+  const jwt = createJwt({ signingKeys: keys, clock: testStorage.clock, issuer: ISSUER })
   const issue = () => {
-    const iat = Math.floor(opened.clock.now() / 1000)
-    const claims = { type: 'agent_ws', iss: ISSUER, aud: 'hub', sub: 's', iat, exp: iat + LONGEST, jti: 'j' }
+    const iat = Math.floor(testStorage.clock.now() / 1000)
+    const claims = {
+      type: 'agent_ws',
+      iss: ISSUER,
+      aud: 'hub',
+      sub: 's',
+      iat,
+      exp: iat + LONGEST_TOKEN_SECONDS,
+      jti: 'j',
+    }
     return jwt.sign('agent_ws', claims)
   }
   const accepts = async (token: string) => (await jwt.verify(token, EXPECTED)) !== null
@@ -42,11 +50,11 @@ function nodeOn(opened: TestStorage, storage: Storage = opened.storage) {
 }
 
 async function twoNodes(engine: EngineName, t: Parameters<typeof openTestStorage>[1]) {
-  const opened = await openTestStorage(engine, t)
-  const one = nodeOn(opened)
-  const two = nodeOn(opened, await opened.reopen())
-  await Promise.all([one.load(), two.load()])
-  return { opened, one, two }
+  const testStorage = await openTestStorage(engine, t)
+  const nodeA = nodeOn(testStorage)
+  const nodeB = nodeOn(testStorage, await testStorage.reopen())
+  await Promise.all([nodeA.load(), nodeB.load()])
+  return { testStorage, nodeA, nodeB }
 }
 
 const kids = (node: { jwks(): { keys: { kid: string }[] } }) => node.jwks().keys.map(({ kid }) => kid)
@@ -61,127 +69,125 @@ test('a new key is published and known to all nodes before it signs', () => {
 
 forEachEngine(engine => {
   test('two nodes that start concurrently on an empty database agree on one key', async t => {
-    const { one, two } = await twoNodes(engine, t)
-    assert.deepEqual(one.jwks(), two.jwks())
-    assert.equal(kids(one).length, 1)
-    assert.ok(await two.accepts(one.issue()))
+    const { nodeA, nodeB } = await twoNodes(engine, t)
+    assert.deepEqual(nodeA.jwks(), nodeB.jwks())
+    assert.equal(kids(nodeA).length, 1)
+    assert.ok(await nodeB.accepts(nodeA.issue()))
   })
 
   test('signing keys survive a restart', async t => {
-    const opened = await openTestStorage(engine, t)
-    const before = nodeOn(opened)
-    await before.load()
-    const token = before.issue()
-    const after = nodeOn(opened)
-    await after.load()
-    assert.ok(await after.accepts(token))
-    assert.equal(after.current().kid, before.current().kid)
+    const testStorage = await openTestStorage(engine, t)
+    const firstStart = nodeOn(testStorage)
+    await firstStart.load()
+    const token = firstStart.issue()
+    const restarted = nodeOn(testStorage)
+    await restarted.load()
+    assert.ok(await restarted.accepts(token))
+    assert.equal(restarted.current().kid, firstStart.current().kid)
   })
 
   test('JWT-11: the key set contains only public keys', async t => {
-    const { one } = await twoNodes(engine, t)
-    const [key] = one.jwks().keys
+    const { nodeA } = await twoNodes(engine, t)
+    const [key] = nodeA.jwks().keys
     assert.deepEqual(Object.keys(key!).sort(), ['alg', 'crv', 'kid', 'kty', 'use', 'x'])
     assert.ok(key?.alg === 'EdDSA')
     assert.deepEqual([key.kty, key.crv, key.use], ['OKP', 'Ed25519', 'sig'])
-    const [stored] = await (await openTestStorage(engine, t)).storage.store.signingKeys.list(0)
-    assert.equal(stored, undefined)
   })
 
   test('stored keys that no secret opens stop the start, and no new key is created', async t => {
-    const opened = await openTestStorage(engine, t)
-    await nodeOn(opened).load()
-    const stranger = nodeOn({ ...opened, secrets: createSecrets([randomBytes(32)]) })
-    await assert.rejects(stranger.load(), SealError)
-    assert.equal((await opened.storage.store.signingKeys.list(0)).length, 1)
+    const testStorage = await openTestStorage(engine, t)
+    await nodeOn(testStorage).load()
+    const nodeWithOtherSecret = nodeOn({ ...testStorage, secrets: createSecrets([randomBytes(32)]) })
+    await assert.rejects(nodeWithOtherSecret.load(), SealError)
+    assert.equal((await testStorage.storage.store.signingKeys.list(0)).length, 1)
   })
 
   test('JWT-10: a new key is published at once, signs a minute later, and all tokens verify meanwhile', async t => {
-    const { opened, one, two } = await twoNodes(engine, t)
-    const oldKid = one.current().kid
-    const { kid, signsFrom } = await one.rotate(BY_COMMAND_LINE)
-    assert.equal(signsFrom, opened.clock.now() + PUBLISHED_BEFORE_USE)
-    assert.deepEqual(kids(one), [oldKid, kid])
-    await two.reload()
-    assert.deepEqual(kids(two), [oldKid, kid])
-    opened.clock.set(signsFrom - 1)
-    assert.equal(one.current().kid, oldKid)
-    const last = one.issue()
-    opened.clock.set(signsFrom)
-    assert.equal(one.current().kid, kid)
-    assert.ok(await two.accepts(one.issue()))
-    assert.ok(await two.accepts(last))
+    const { testStorage, nodeA, nodeB } = await twoNodes(engine, t)
+    const oldKid = nodeA.current().kid
+    const { kid, signsFrom } = await nodeA.rotate(BY_COMMAND_LINE)
+    assert.equal(signsFrom, testStorage.clock.now() + PUBLISHED_BEFORE_USE)
+    assert.deepEqual(kids(nodeA), [oldKid, kid])
+    await nodeB.reload()
+    assert.deepEqual(kids(nodeB), [oldKid, kid])
+    testStorage.clock.set(signsFrom - 1)
+    assert.equal(nodeA.current().kid, oldKid)
+    const lastTokenOfOldKey = nodeA.issue()
+    testStorage.clock.set(signsFrom)
+    assert.equal(nodeA.current().kid, kid)
+    assert.ok(await nodeB.accepts(nodeA.issue()))
+    assert.ok(await nodeB.accepts(lastTokenOfOldKey))
   })
 
   test('an old key is published until all tokens that it signed have expired, and refused after that', async t => {
-    const { opened, one } = await twoNodes(engine, t)
-    const oldKid = one.current().kid
-    const { kid, signsFrom } = await one.rotate(BY_COMMAND_LINE)
-    const retires = signsFrom + LONGEST * SECOND + RETIREMENT_LEEWAY
-    opened.clock.set(retires - 1)
-    assert.deepEqual(kids(one), [oldKid, kid])
-    assert.ok(await one.find(oldKid))
-    opened.clock.set(retires)
-    assert.deepEqual(kids(one), [kid])
-    assert.equal(await one.find(oldKid), null)
+    const { testStorage, nodeA } = await twoNodes(engine, t)
+    const oldKid = nodeA.current().kid
+    const { kid, signsFrom } = await nodeA.rotate(BY_COMMAND_LINE)
+    const retiresAt = signsFrom + LONGEST_TOKEN_SECONDS * SECOND + RETIREMENT_LEEWAY
+    testStorage.clock.set(retiresAt - 1)
+    assert.deepEqual(kids(nodeA), [oldKid, kid])
+    assert.ok(await nodeA.find(oldKid))
+    testStorage.clock.set(retiresAt)
+    assert.deepEqual(kids(nodeA), [kid])
+    assert.equal(await nodeA.find(oldKid), null)
   })
 
   test('a node that missed the event of a new key loads it when it receives a token signed with it', async t => {
-    const { opened, one, two } = await twoNodes(engine, t)
-    const { kid, signsFrom } = await one.rotate(BY_COMMAND_LINE)
-    opened.clock.set(signsFrom)
-    const token = one.issue()
-    assert.ok(!kids(two).includes(kid))
-    assert.ok(await two.accepts(token))
+    const { testStorage, nodeA, nodeB } = await twoNodes(engine, t)
+    const { kid, signsFrom } = await nodeA.rotate(BY_COMMAND_LINE)
+    testStorage.clock.set(signsFrom)
+    const token = nodeA.issue()
+    assert.ok(!kids(nodeB).includes(kid))
+    assert.ok(await nodeB.accepts(token))
   })
 
   test('unknown key ids cause at most one read a second', async t => {
-    const { opened, one, two } = await twoNodes(engine, t)
-    assert.equal(await two.find('made-up'), null)
-    const { kid } = await one.rotate(BY_COMMAND_LINE)
-    opened.clock.advance(SECOND - 1)
-    assert.equal(await two.find(kid), null)
-    opened.clock.advance(1)
-    assert.ok(await two.find(kid))
+    const { testStorage, nodeA, nodeB } = await twoNodes(engine, t)
+    assert.equal(await nodeB.find('made-up'), null)
+    const { kid } = await nodeA.rotate(BY_COMMAND_LINE)
+    testStorage.clock.advance(SECOND - 1)
+    assert.equal(await nodeB.find(kid), null)
+    testStorage.clock.advance(1)
+    assert.ok(await nodeB.find(kid))
   })
 
   test('a node applies a rotation that another node announced', async t => {
-    const { opened, one, two } = await twoNodes(engine, t)
-    one.start()
-    t.after(one.stop)
-    const { kid } = await two.rotate(BY_COMMAND_LINE)
-    await until(() => kids(one).includes(kid))
-    one.stop()
-    const next = await two.rotate(BY_COMMAND_LINE)
-    await opened.storage.events.publish({ type: 'signing_keys.changed' })
-    await opened.storage.store.signingKeys.list(opened.clock.now())
-    assert.ok(!kids(one).includes(next.kid), 'stopped')
+    const { testStorage, nodeA, nodeB } = await twoNodes(engine, t)
+    nodeA.start()
+    t.after(nodeA.stop)
+    const { kid } = await nodeB.rotate(BY_COMMAND_LINE)
+    await until(() => kids(nodeA).includes(kid))
+    nodeA.stop()
+    const secondRotation = await nodeB.rotate(BY_COMMAND_LINE)
+    await testStorage.storage.events.publish({ type: 'signing_keys.changed' })
+    await testStorage.storage.store.signingKeys.list(testStorage.clock.now())
+    assert.ok(!kids(nodeA).includes(secondRotation.kid), 'stopped')
   })
 
   test('a node finds a rotation whose event was lost', async t => {
-    const opened = await openTestStorage(engine, t)
-    const one = createSigningKeys({
-      ...opened,
-      audit: createAudit(opened),
-      longestTokenSeconds: LONGEST,
+    const testStorage = await openTestStorage(engine, t)
+    const nodeA = createSigningKeys({
+      ...testStorage,
+      audit: createAudit(testStorage),
+      longestTokenSeconds: LONGEST_TOKEN_SECONDS,
       reloadInterval: 1,
     })
-    await one.load()
-    one.start()
-    t.after(one.stop)
-    const first = (await opened.storage.store.signingKeys.list(opened.clock.now()))[0]!
-    const added = await sealedBy(opened)
-    await opened.storage.store.signingKeys.insertNext(added, opened.clock.now() + 900 * SECOND)
-    await until(() => kids(one).includes(added.id))
-    assert.deepEqual(kids(one), [first.id, added.id])
+    await nodeA.load()
+    nodeA.start()
+    t.after(nodeA.stop)
+    const firstKey = (await testStorage.storage.store.signingKeys.list(testStorage.clock.now()))[0]!
+    const addedKey = await createSealedKey(testStorage)
+    await testStorage.storage.store.signingKeys.insertNext(addedKey, testStorage.clock.now() + 900 * SECOND)
+    await until(() => kids(nodeA).includes(addedKey.id))
+    assert.deepEqual(kids(nodeA), [firstKey.id, addedKey.id])
   })
 
   test('keys that cannot be read are logged once per outage, and the known ones keep signing', async t => {
-    const opened = await openTestStorage(engine, t)
-    const { lines, logger } = linesOf()
+    const testStorage = await openTestStorage(engine, t)
+    const { lines, logger } = createRecordingLog()
     let isDown = false
     let reads = 0
-    const { signingKeys } = opened.storage.store
+    const { signingKeys } = testStorage.storage.store
     const list = async (now: number) => {
       try {
         if (isDown) throw new Error('down')
@@ -190,18 +196,18 @@ forEachEngine(engine => {
         reads++
       }
     }
-    const store = { ...opened.storage.store, signingKeys: { ...signingKeys, list } }
-    const storage = { ...opened.storage, store }
-    const one = createSigningKeys({
-      ...opened,
+    const store = { ...testStorage.storage.store, signingKeys: { ...signingKeys, list } }
+    const storage = { ...testStorage.storage, store }
+    const nodeA = createSigningKeys({
+      ...testStorage,
       storage,
-      audit: createAudit(opened),
+      audit: createAudit(testStorage),
       log: logger,
-      longestTokenSeconds: LONGEST,
+      longestTokenSeconds: LONGEST_TOKEN_SECONDS,
     })
-    await one.load()
-    one.start()
-    t.after(one.stop)
+    await nodeA.load()
+    nodeA.start()
+    t.after(nodeA.stop)
     const readTwice = async () => {
       for (const next of [reads + 1, reads + 2]) {
         await storage.events.publish({ type: 'signing_keys.changed' })
@@ -214,16 +220,16 @@ forEachEngine(engine => {
       await readTwice()
       assert.equal(lines.length, outages, lines.join())
       assert.match(lines.at(-1)!, /down.*signing keys could not be read/)
-      assert.ok(one.current().kid)
+      assert.ok(nodeA.current().kid)
       isDown = false
       await readTwice()
     }
   })
 
   test('requests that meet an unknown key at once wait for one read, and all find it', async t => {
-    const { one, two } = await twoNodes(engine, t)
-    const { kid } = await one.rotate(BY_COMMAND_LINE)
-    const found = await Promise.all([two.find(kid), two.find(kid), two.find(kid)])
+    const { nodeA, nodeB } = await twoNodes(engine, t)
+    const { kid } = await nodeA.rotate(BY_COMMAND_LINE)
+    const found = await Promise.all([nodeB.find(kid), nodeB.find(kid), nodeB.find(kid)])
     assert.deepEqual(
       found.map(key => key?.kid),
       [kid, kid, kid],
@@ -231,31 +237,31 @@ forEachEngine(engine => {
   })
 
   test('a key whose public half is another’s is not opened, and nothing signs before keys are loaded', async t => {
-    const opened = await openTestStorage(engine, t)
-    const node = nodeOn(opened)
+    const testStorage = await openTestStorage(engine, t)
+    const node = nodeOn(testStorage)
     assert.throws(() => node.current(), /load/)
     await node.load()
-    const [key] = await opened.storage.store.signingKeys.list(opened.clock.now())
-    const other = await sealedBy(opened)
-    const tampered = { ...other, publicKey: key!.publicKey }
-    await opened.storage.store.signingKeys.insertNext(tampered, opened.clock.now() + 900 * SECOND)
+    const [key] = await testStorage.storage.store.signingKeys.list(testStorage.clock.now())
+    const otherKey = await createSealedKey(testStorage)
+    const tampered = { ...otherKey, publicKey: key!.publicKey }
+    await testStorage.storage.store.signingKeys.insertNext(tampered, testStorage.clock.now() + 900 * SECOND)
     await assert.rejects(node.reload(), SealError)
-    await assert.rejects(nodeOn(opened).load(), new RegExp(`signing key ${other.id}`))
+    await assert.rejects(nodeOn(testStorage).load(), new RegExp(`signing key ${otherKey.id}`))
   })
 
   test('a node whose clock is behind signs with the first key that another one made', async t => {
-    const opened = await openTestStorage(engine, t)
-    const ahead = nodeOn(opened)
+    const testStorage = await openTestStorage(engine, t)
+    const ahead = nodeOn(testStorage)
     await ahead.load()
-    opened.clock.advance(-SECOND)
-    const behind = nodeOn(opened)
+    testStorage.clock.advance(-SECOND)
+    const behind = nodeOn(testStorage)
     await behind.load()
     assert.equal(behind.current().kid, ahead.current().kid)
   })
 })
 
 /** A stored key that this service could have made. */
-async function sealedBy({ secrets, clock }: TestStorage): Promise<SigningKey> {
+async function createSealedKey({ secrets, clock }: TestStorage): Promise<SigningKey> {
   const id = newId(clock.now())
   const seed = randomBytes(SEED_BYTES)
   return {
@@ -269,11 +275,11 @@ async function sealedBy({ secrets, clock }: TestStorage): Promise<SigningKey> {
   }
 }
 
-function linesOf() {
+function createRecordingLog() {
   const lines: string[] = []
   return { lines, logger: createLog('error', { write: (line: string) => lines.push(line) }) }
 }
 
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await setImmediate()
+async function until(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await setImmediate()
 }

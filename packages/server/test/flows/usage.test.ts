@@ -22,7 +22,7 @@ import {
 import { startProxy } from '../support/proxy.ts'
 import { caller, openServices, refusedWith, type Services } from '../support/services.ts'
 
-const wanted = { name: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
+const NEW_KEY = { name: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 
 async function withKey(
   services: Services,
@@ -31,21 +31,21 @@ async function withKey(
   const { user, tokens } = await services.signIn('ada@example.com')
   const { key, apiKey } = await services.apiKeys.create(
     user.id,
-    { ...wanted, scopes: null, ...change },
+    { ...NEW_KEY, scopes: null, ...change },
     caller(),
   )
   return { userId: user.id, key, keyId: apiKey.id, accessToken: tokens.accessToken }
 }
 
 /** The non-zero counts of the only bucket that has any. */
-function sole(buckets: UsageBucket[]): Partial<UsageBucket> {
-  const used = buckets
+function soleUsedBucket(buckets: UsageBucket[]): Partial<UsageBucket> {
+  const usedBuckets = buckets
     .map(bucket =>
       Object.fromEntries(COUNTED.filter(name => isUsed(bucket[name])).map(name => [name, bucket[name]])),
     )
     .filter(counts => Object.keys(counts).length > 0)
-  assert.equal(used.length, 1, `${used.length} buckets are used`)
-  return used[0]!
+  assert.equal(usedBuckets.length, 1, `${usedBuckets.length} buckets are used`)
+  return usedBuckets[0]!
 }
 
 const COUNTED = [...COUNTERS, 'refused'] as const
@@ -65,9 +65,9 @@ forEachEngine(engine => {
     for (const presented of [key, token, accessToken, 'svc_00000000000000000000000000000000'])
       await introspect(presented)
     await meter.flush()
-    assert.deepEqual(sole(await usage.ofKey(userId, keyId)), { exchanges: 2, introspections: 2 })
-    assert.deepEqual(sole(await usage.ofUser(userId)), { exchanges: 2, introspections: 3 })
-    assert.deepEqual(sole(await usage.ofUser(userId, { bucket: 'hour' })), {
+    assert.deepEqual(soleUsedBucket(await usage.ofKey(userId, keyId)), { exchanges: 2, introspections: 2 })
+    assert.deepEqual(soleUsedBucket(await usage.ofUser(userId)), { exchanges: 2, introspections: 3 })
+    assert.deepEqual(soleUsedBucket(await usage.ofUser(userId, { bucket: 'hour' })), {
       exchanges: 2,
       introspections: 3,
     })
@@ -89,8 +89,8 @@ forEachEngine(engine => {
     for (let n = 0; n < 3; n++) assert.equal(await exchange('192.0.2.1'), 'api_key_revoked')
     await meter.flush()
     const refused = { rate_limited: 1, network_not_allowed: 1, api_key_revoked: 3 }
-    assert.deepEqual(sole(await usage.ofKey(userId, keyId)), { exchanges: 1, refused })
-    assert.deepEqual(sole(await usage.ofUser(userId)), { exchanges: 1, refused })
+    assert.deepEqual(soleUsedBucket(await usage.ofKey(userId, keyId)), { exchanges: 1, refused })
+    assert.deepEqual(soleUsedBucket(await usage.ofUser(userId)), { exchanges: 1, refused })
   })
 
   test('a charge is counted once, also when it is repeated', async t => {
@@ -102,7 +102,7 @@ forEachEngine(engine => {
     for (let n = 0; n < 3; n++) await charge(250_000, 'the-same-key-0000')
     await charge(10_000, 'another-key-00000')
     assert.equal(await refusedWith(charge(9_000_000, 'too-much-00000000')), 'insufficient_balance')
-    assert.deepEqual(sole(await services.usage.ofUser(userId)), { charged: 260_000 })
+    assert.deepEqual(soleUsedBucket(await services.usage.ofUser(userId)), { charged: 260_000 })
   })
 
   test('an exchange writes nothing; counts are written in batches', async t => {
@@ -128,7 +128,7 @@ forEachEngine(engine => {
       ),
       'not_found',
     )
-    assert.deepEqual(sole(await usage.ofUser(userId)), { exchanges: 1 })
+    assert.deepEqual(soleUsedBucket(await usage.ofUser(userId)), { exchanges: 1 })
     await services.users.delete(userId)
     clock.advance(24 * HOUR + 1)
     await createHousekeeping(services).run()
@@ -185,7 +185,7 @@ forEachEngine(engine => {
       meter.count(userId, keyId, 'messagesSent')
       isDown = false
       await meter.flush()
-      assert.deepEqual(sole(await reports.ofKey(userId, keyId)), { exchanges: 3, messagesSent: 1 })
+      assert.deepEqual(soleUsedBucket(await reports.ofKey(userId, keyId)), { exchanges: 3, messagesSent: 1 })
     })
 
     test('counts during a flush are stored by the next one', async t => {
@@ -200,11 +200,11 @@ forEachEngine(engine => {
         },
       }))
       meter.count(userId, keyId, 'exchanges')
-      const first = meter.flush()
+      const firstFlush = meter.flush()
       await reached.promise
       meter.count(userId, keyId, 'exchanges')
       gate.resolve()
-      await first
+      await firstFlush
       assert.equal((await reports.ofKey(userId, keyId)).at(-1)!.exchanges, 1)
       await meter.flush()
       assert.equal((await reports.ofKey(userId, keyId)).at(-1)!.exchanges, 2)
@@ -225,8 +225,8 @@ forEachEngine(engine => {
       await assert.rejects(meter.flush())
       for (const keyId of keys) meter.count(userId, keyId, 'exchanges')
       await meter.flush()
-      assert.deepEqual(sole(await reports.ofUser(userId)), { exchanges: 1200 })
-      assert.deepEqual(sole(await reports.ofKey(userId, keys[599]!)), { exchanges: 2 })
+      assert.deepEqual(soleUsedBucket(await reports.ofUser(userId)), { exchanges: 1200 })
+      assert.deepEqual(soleUsedBucket(await reports.ofKey(userId, keys[599]!)), { exchanges: 2 })
       assert.ok(transactions >= 6, `${transactions} transactions`)
     })
 
@@ -253,11 +253,11 @@ forEachEngine(engine => {
       for (const keyId of keys) meter.count(userId, keyId, 'exchanges')
       gate.resolve()
       await meter.flush()
-      const { exchanges } = sole(await reports.ofUser(userId))
+      const { exchanges } = soleUsedBucket(await reports.ofUser(userId))
       assert.ok(exchanges! >= 4 && exchanges! <= 8, `${exchanges} counted`)
       for (const keyId of keys.slice(0, 2)) meter.count(userId, keyId, 'apiCalls')
       await meter.flush()
-      assert.equal(sole(await reports.ofUser(userId)).apiCalls, 2, 'there is room again')
+      assert.equal(soleUsedBucket(await reports.ofUser(userId)).apiCalls, 2, 'there is room again')
     })
   })
 
@@ -289,27 +289,31 @@ forEachEngine(engine => {
 describe('with broken connections', { skip: postgresMissing() }, () => {
   for (const when of ['unanswered', 'unreceived'] as const) {
     test(`a flush whose COMMIT was cut ${when} adds once`, async t => {
-      const opened = await openTestStorage('postgres', t)
-      const { database } = opened.config
+      const testStorage = await openTestStorage('postgres', t)
+      const { database } = testStorage.config
       const proxy = await startProxy(database.engine === 'postgres' ? database.url : '', t)
       const config = postgresConfig(proxy.through(database.engine === 'postgres' ? database.url : ''))
-      const cut = await createStorage(config, opened.log)
-      t.after(() => cut.close())
-      const meter = createMeter({ storage: cut, clock: opened.clock, log: opened.log })
+      const storageThroughProxy = await createStorage(config, testStorage.log)
+      t.after(() => storageThroughProxy.close())
+      const meter = createMeter({
+        storage: storageThroughProxy,
+        clock: testStorage.clock,
+        log: testStorage.log,
+      })
       const [userId, keyId] = [newId(0), newId(0)]
-      let counted = 0
+      let expectedCount = 0
       for (let round = 0; round < 5; round++) {
         meter.count(userId, keyId, 'exchanges')
-        counted++
+        expectedCount++
         proxy.cutCommits(1, when)
         await meter.flush().catch(() => {})
       }
       proxy.heal()
       await meter.flush()
       assert.equal(proxy.commitsCut, 5)
-      const reports = createUsageReports(opened)
-      assert.deepEqual(sole(await reports.ofKey(userId, keyId)), { exchanges: counted })
-      assert.deepEqual(sole(await reports.ofUser(userId)), { exchanges: counted })
+      const reports = createUsageReports(testStorage)
+      assert.deepEqual(soleUsedBucket(await reports.ofKey(userId, keyId)), { exchanges: expectedCount })
+      assert.deepEqual(soleUsedBucket(await reports.ofUser(userId)), { exchanges: expectedCount })
     })
   }
 })
@@ -317,12 +321,12 @@ describe('with broken connections', { skip: postgresMissing() }, () => {
 async function withMeter(
   engine: EngineName,
   t: TestContext,
-  through: (real: Storage) => Storage = real => real,
+  wrapStorage: (real: Storage) => Storage = real => real,
   bounds: { maxSubjects?: number; flushEarlyAt?: number } = {},
 ) {
-  const opened = await openTestStorage(engine, t)
-  const { clock, log, storage } = opened
-  const meter = createMeter({ storage: through(storage), clock, log, ...bounds })
+  const testStorage = await openTestStorage(engine, t)
+  const { clock, log, storage } = testStorage
+  const meter = createMeter({ storage: wrapStorage(storage), clock, log, ...bounds })
   return {
     clock,
     storage,

@@ -10,7 +10,7 @@ import { address, caller, openServices, race, refusedWith, type Services } from 
 
 const page = { limit: 50, after: null }
 const UNKNOWN = '01900000-0000-7000-8000-000000000000'
-const WANTED = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
+const NEW_KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 
 async function eventsOf({ store }: Services, userId: string): Promise<string[]> {
   return (await store.securityEvents.list(userId, page)).rows.map(({ type }) => type)
@@ -20,13 +20,13 @@ async function endedSubjects({ store }: Services) {
   return (await store.endings.since(0, null, 100)).map(({ kind, subjectId }) => `${kind} ${subjectId}`).sort()
 }
 
-const GONE = 'gone@example.com'
+const ERASED_ADDRESS = 'gone@example.com'
 
 /** Creates an account whose address is in every table that can contain it: links, mails, counters, the inbox. */
 async function withTraces(services: Services) {
   const { store, clock } = services
-  const used = await services.sendTo(GONE)
-  const proof = { token: used.token, email: address(GONE) }
+  const usedLink = await services.sendTo(ERASED_ADDRESS)
+  const proof = { token: usedLink.token, email: address(ERASED_ADDRESS) }
   const { user } = await services.magicLinks.verify(proof, 'api', caller())
   for (const message of await store.outbox.lease(clock.now(), clock.now() + MINUTE, 100))
     await store.outbox.settle(message.id, message.leasedUntil!, {
@@ -34,16 +34,19 @@ async function withTraces(services: Services) {
       at: clock.now(),
       error: null,
     })
-  await services.magicLinks.send({ email: address(GONE), appId: 'console', isReturning: true }, caller())
+  await services.magicLinks.send(
+    { email: address(ERASED_ADDRESS), appId: 'console', isReturning: true },
+    caller(),
+  )
   const inbox = createInboxMailer({ ...services, from: { name: 'Keyway', address: 'no-reply@example.com' } })
   const mail = { subject: 'Hi', text: 't', html: 'h', template: 'login', link: null, code: null }
-  for (const to of [GONE, 'stays@example.com'])
+  for (const to of [ERASED_ADDRESS, 'stays@example.com'])
     await inbox.deliver(
       { ...mail, messageId: newId(clock.now()), to: address(to) },
       AbortSignal.timeout(5000),
     )
   const { token } = await services.sendTo('stays@example.com')
-  return { user, used: used.token, stranger: { token, email: address('stays@example.com') } }
+  return { user, used: usedLink.token, stranger: { token, email: address('stays@example.com') } }
 }
 
 /** The tables that contain a text in any column. */
@@ -74,15 +77,18 @@ forEachEngine(engine => {
   test('suspending ends sessions and links, and keys are refused as suspended', async t => {
     const services = await openServices(engine, t)
     const { user, tokens, session } = await services.signIn('a@example.com')
-    const { key } = await services.apiKeys.create(user.id, WANTED, caller())
-    const sent = await services.sendTo('a@example.com')
+    const { key } = await services.apiKeys.create(user.id, NEW_KEY, caller())
+    const mailedLink = await services.sendTo('a@example.com')
     const received = eventsUntil(services, 'session.ended')
     services.clock.advance(1000)
 
     assert.equal((await services.users.suspend(user.id)).status, 'suspended')
     assert.ok((await received).includes('user.changed'))
     assert.equal(await refusedWith(services.sessions.authenticate(tokens.accessToken)), 'invalid_token')
-    assert.equal((await services.magicLinks.inspect(sent.token, address('a@example.com'))).state, 'used')
+    assert.equal(
+      (await services.magicLinks.inspect(mailedLink.token, address('a@example.com'))).state,
+      'used',
+    )
     const exchange = services.agentTokens.exchange(key, undefined, caller())
     assert.equal(await refusedWith(exchange), 'account_suspended')
     assert.deepEqual(await endedSubjects(services), [`session ${session.id}`, `user ${user.id}`])
@@ -104,9 +110,11 @@ forEachEngine(engine => {
       for (let round = 0; round < 8; round++) {
         const { user } = await services.signIn(`a${round}@example.com`)
         const email = address(`a${round}@example.com`)
-        const sent = await services.sendTo(email)
+        const mailedLink = await services.sendTo(email)
         const proof =
-          round % 2 ? { token: sent.token, email } : { loginId: sent.loginId, code: sent.code, email }
+          round % 2
+            ? { token: mailedLink.token, email }
+            : { loginId: mailedLink.loginId, code: mailedLink.code, email }
         const { refused } = await race<unknown>(3, index =>
           index === 1 ? services.users[verb](user.id) : services.magicLinks.verify(proof, 'api', caller()),
         )
@@ -123,7 +131,7 @@ forEachEngine(engine => {
   test('activating makes keys work again, but not sessions', async t => {
     const services = await openServices(engine, t)
     const { user, tokens } = await services.signIn('a@example.com')
-    const { key } = await services.apiKeys.create(user.id, WANTED, caller())
+    const { key } = await services.apiKeys.create(user.id, NEW_KEY, caller())
     await services.users.suspend(user.id)
     assert.equal((await services.users.activate(user.id)).status, 'active')
     assert.equal(await refusedWith(services.agentTokens.exchange(key, undefined, caller())), 'none')
@@ -135,9 +143,9 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { user } = await services.signIn('a@example.com')
     for (const verb of ['suspend', 'activate', 'delete'] as const) {
-      const first = await services.users[verb](user.id)
+      const changedUser = await services.users[verb](user.id)
       services.clock.advance(1000)
-      assert.deepEqual(await services.users[verb](user.id), first)
+      assert.deepEqual(await services.users[verb](user.id), changedUser)
     }
     const events = await eventsOf(services, user.id)
     for (const type of ['account_suspended', 'account_activated', 'account_deleted']) {
@@ -149,8 +157,8 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { user, tokens, session } = await services.signIn('gone@example.com')
     await services.users.rename(user.id, 'Ada')
-    const { key, apiKey } = await services.apiKeys.create(user.id, WANTED, caller())
-    const sent = await services.sendTo('gone@example.com')
+    const { key, apiKey } = await services.apiKeys.create(user.id, NEW_KEY, caller())
+    const mailedLink = await services.sendTo('gone@example.com')
     const received = eventsUntil(services, 'user.changed')
 
     const deleted = await services.users.delete(user.id)
@@ -165,7 +173,7 @@ forEachEngine(engine => {
       await refusedWith(services.agentTokens.exchange(key, undefined, caller())),
       'api_key_revoked',
     )
-    const proof = { token: sent.token, email: address('gone@example.com') }
+    const proof = { token: mailedLink.token, email: address('gone@example.com') }
     assert.equal(await refusedWith(services.magicLinks.verify(proof, 'api', caller())), 'magic_link_used')
     assert.deepEqual(
       await endedSubjects(services),
@@ -178,9 +186,9 @@ forEachEngine(engine => {
   test('deleting erases the address everywhere, and queued mail to it is not sent', async t => {
     const services = await openServices(engine, t)
     const { user, stranger, used } = await withTraces(services)
-    assert.ok((await tablesWith(services, GONE)).length >= 6)
+    assert.ok((await tablesWith(services, ERASED_ADDRESS)).length >= 6)
     await services.users.delete(user.id)
-    assert.deepEqual(await tablesWith(services, GONE), [])
+    assert.deepEqual(await tablesWith(services, ERASED_ADDRESS), [])
     assert.equal((await services.mailsTo('stays@example.com', 'sign_in')).length, 1)
     const due = await services.store.outbox.lease(services.clock.now(), services.clock.now() + 1, 100)
     assert.deepEqual(
@@ -192,26 +200,36 @@ forEachEngine(engine => {
     // The hash that replaced the address matches only that address.
     const verify = (token: string, email: string) =>
       refusedWith(services.magicLinks.verify({ token, email: address(email) }, 'api', caller()))
-    assert.equal(await verify(used, GONE), 'magic_link_used')
+    assert.equal(await verify(used, ERASED_ADDRESS), 'magic_link_used')
     assert.equal(await verify(used, 'stays@example.com'), 'magic_link_invalid')
-    assert.equal((await services.magicLinks.inspect(used, address(GONE))).state, 'used')
-    const again = await services.signIn(GONE)
-    assert.ok(again.isNewUser && again.user.id !== user.id)
+    assert.equal((await services.magicLinks.inspect(used, address(ERASED_ADDRESS))).state, 'used')
+    const newAccount = await services.signIn(ERASED_ADDRESS)
+    assert.ok(newAccount.isNewUser && newAccount.user.id !== user.id)
   })
 
   test('deleting concurrently with a sign-in leaves a complete account or none', async t => {
     const services = await openServices(engine, t)
-    const node = await openServices(engine, t, {
+    const otherNode = await openServices(engine, t, {
       on: { node: await services.opened.reopen(), of: services.opened },
     })
     for (let round = 0; round < 10; round++) {
-      const { user } = await services.signIn(GONE)
-      const links = [await services.sendTo(GONE), await services.sendTo(GONE)]
+      const { user } = await services.signIn(ERASED_ADDRESS)
+      const links = [await services.sendTo(ERASED_ADDRESS), await services.sendTo(ERASED_ADDRESS)]
       const calls = [
         () => services.users.delete(user.id),
-        () => node.magicLinks.verify({ token: links[0]!.token, email: address(GONE) }, 'api', caller()),
-        () => node.magicLinks.send({ email: address(GONE), appId: 'console' }, caller()),
-        () => services.magicLinks.verify({ token: links[1]!.token, email: address(GONE) }, 'api', caller()),
+        () =>
+          otherNode.magicLinks.verify(
+            { token: links[0]!.token, email: address(ERASED_ADDRESS) },
+            'api',
+            caller(),
+          ),
+        () => otherNode.magicLinks.send({ email: address(ERASED_ADDRESS), appId: 'console' }, caller()),
+        () =>
+          services.magicLinks.verify(
+            { token: links[1]!.token, email: address(ERASED_ADDRESS) },
+            'api',
+            caller(),
+          ),
       ]
       const { refused } = await race<unknown>(calls.length, index => calls[index]!())
       assert.ok(
@@ -219,8 +237,8 @@ forEachEngine(engine => {
         refused.join(),
       )
       assert.equal((await services.users.get(user.id))!.status, 'deleted')
-      const left = await services.store.users.findByEmail(address(GONE))
-      if (left) await services.users.delete(left.id)
+      const remaining = await services.store.users.findByEmail(address(ERASED_ADDRESS))
+      if (remaining) await services.users.delete(remaining.id)
     }
   })
 
@@ -233,7 +251,7 @@ forEachEngine(engine => {
       await restored.apply(deletion)
     })
     // The local inbox is not part of backups.
-    assert.deepEqual(await tablesWith(services, GONE), ['inbox'])
+    assert.deepEqual(await tablesWith(services, ERASED_ADDRESS), ['inbox'])
   })
 
   test('a deleted account cannot be suspended, activated, renamed or given a role', async t => {

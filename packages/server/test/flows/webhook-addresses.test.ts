@@ -16,7 +16,7 @@ import { deliveryOf, openEndpoint, subscribe } from '../support/webhook-endpoint
 const ALLOWED = ['127.0.0.1/32']
 const FORBIDDEN = '127.0.0.2'
 
-/** Counts what connects to a port of all addresses of this machine but the allowed one. */
+/** A server on the forbidden address, which counts connections. */
 async function openForbidden(t: TestContext) {
   let connections = 0
   const server = createServer((_request, response) => void response.end())
@@ -57,8 +57,8 @@ forEachEngine(engine => {
       // As if the endpoint had been created under other settings: now it would be refused.
       await assert.rejects(subscribe(services, url), /may not be called|https/, url)
       const id = newId(clock.now() + index)
-      const now = { events: [], createdAt: clock.now(), disabledAt: null, disabledBy: null, dropped: 0 }
-      await store.webhooks.insert({ id, url, ...now })
+      const fields = { events: [], createdAt: clock.now(), disabledAt: null, disabledBy: null, dropped: 0 }
+      await store.webhooks.insert({ id, url, ...fields })
     }
     await storage.transaction(async tx => tx.publish({ type: 'webhooks.changed' }))
     await services.signIn('ada@example.com')
@@ -103,9 +103,9 @@ forEachEngine(engine => {
       [{ address: '127.0.0.1', family: 4 }],
     ]) {
       answers.push(found)
-      const before = lookups
+      const lookupsBefore = lookups
       await delivery.drain()
-      assert.equal(lookups, before + 1, 'one look-up, of which the address is used')
+      assert.equal(lookups, lookupsBefore + 1, 'one look-up, of which the address is used')
       services.clock.advance(HOUR)
     }
     assert.equal(forbidden.connections(), 0)

@@ -25,7 +25,7 @@ import {
 } from '../support/webhook-endpoint.ts'
 
 const GUIDE = join(import.meta.dirname, '../../../../docs/webhooks.md')
-const WANTED = { name: 'Robot', scopes: null, expiresAt: null, appId: 'console', allowedNetworks: [] }
+const NEW_KEY = { name: 'Robot', scopes: null, expiresAt: null, appId: 'console', allowedNetworks: [] }
 
 async function open(engine: EngineName, t: TestContext, events: WebhookEventType[] = []) {
   const services = await openServices(engine, t, { webhookPrivateNetworks: LOCAL_NETWORKS })
@@ -38,8 +38,8 @@ async function open(engine: EngineName, t: TestContext, events: WebhookEventType
     await delivery.drain()
     return endpoint.received.splice(0)
   }
-  const told = async () => (await received()).map(({ body }) => `${body.sequence} ${body.type}`)
-  return { services, ...services, received, told }
+  const receivedTypes = async () => (await received()).map(({ body }) => `${body.sequence} ${body.type}`)
+  return { services, ...services, received, receivedTypes }
 }
 
 function connectionOf(userId: string, nodeId: string, connectedAt: number): PresenceRow {
@@ -59,25 +59,25 @@ function connectionOf(userId: string, nodeId: string, connectedAt: number): Pres
 forEachEngine(engine => {
   test('every kind of event is sent, with the subject and the data that the guide lists', async t => {
     const { services, received } = await open(engine, t)
-    await doEverything(services)
+    await causeEveryEvent(services)
     const events = await received()
     assert.deepEqual(new Set(events.map(({ body }) => body.type)), new Set(WEBHOOK_EVENT_TYPES))
     for (const [type, { subject, fields }] of documented()) {
-      const sent = events.filter(({ body }) => body.type === type)
-      const names = new Set(sent.flatMap(({ body }) => Object.keys(body.data)))
+      const eventsOfType = events.filter(({ body }) => body.type === type)
+      const names = new Set(eventsOfType.flatMap(({ body }) => Object.keys(body.data)))
       assert.deepEqual([...names].toSorted(), fields.toSorted(), type)
-      for (const { body } of sent) assert.equal(body.subject.type, subject, type)
+      for (const { body } of eventsOfType) assert.equal(body.subject.type, subject, type)
     }
     for (const { raw } of events) assert.doesNotMatch(raw, /@|192\.0\.2|Robot|Ada|svc_/)
   })
 
-  test('an agent is announced once when it is recorded, and when it is gone: closed, or with its node', async t => {
+  test('an agent is announced once when it is recorded, and once when it disconnects or its node ends', async t => {
     const events = ['agent.connected', 'agent.disconnected'] as const
     const { services, received, clock, storage, signIn } = await open(engine, t, [...events])
     const { user } = await signIn('ada@example.com')
     const presence = recordedPresence(services)
-    const [node, dead] = [newId(clock.now()), newId(clock.now())]
-    const beat = (id: string) =>
+    const [node, deadNode] = [newId(clock.now()), newId(clock.now())]
+    const heartbeat = (id: string) =>
       presence.heartbeat({
         id,
         startedAt: clock.now(),
@@ -86,57 +86,68 @@ forEachEngine(engine => {
         sealsEvents: true,
         relayVersion: 1,
       })
-    await beat(node)
-    await beat(dead)
-    const row = connectionOf(user.id, node, clock.now())
-    const others = [connectionOf(user.id, node, clock.now()), connectionOf(user.id, dead, clock.now())]
-    const told = async () =>
+    await heartbeat(node)
+    await heartbeat(deadNode)
+    const connection = connectionOf(user.id, node, clock.now())
+    const otherConnections = [
+      connectionOf(user.id, node, clock.now()),
+      connectionOf(user.id, deadNode, clock.now()),
+    ]
+    const receivedAgentEvents = async () =>
       (await received()).map(
         ({ body: { type, data, sequence } }) => `${data.connection_id} ${sequence} ${type}`,
       )
-    await presence.record(node, [row, ...others], [])
-    const connected = [row, ...others].map(({ connectionId }) => `${connectionId} 1 agent.connected`)
-    assert.deepEqual((await told()).toSorted(), connected.toSorted())
-    await presence.record(node, [{ ...row, keyId: newId(clock.now()) }], [])
+    await presence.record(node, [connection, ...otherConnections], [])
+    const connected = [connection, ...otherConnections].map(
+      ({ connectionId }) => `${connectionId} 1 agent.connected`,
+    )
+    assert.deepEqual((await receivedAgentEvents()).toSorted(), connected.toSorted())
+    await presence.record(node, [{ ...connection, keyId: newId(clock.now()) }], [])
     await presence.record(node, [], [newId(clock.now())])
-    assert.deepEqual(await told(), [], 'a renewal with another key, and an unknown connection')
-    await presence.record(node, [], [row.connectionId])
-    assert.deepEqual(await told(), [`${row.connectionId} 2 agent.disconnected`])
+    assert.deepEqual(await receivedAgentEvents(), [], 'a renewal with another key, and an unknown connection')
+    await presence.record(node, [], [connection.connectionId])
+    assert.deepEqual(await receivedAgentEvents(), [`${connection.connectionId} 2 agent.disconnected`])
     await presence.deregister(node)
-    assert.deepEqual(await told(), [`${others[0]!.connectionId} 2 agent.disconnected`])
+    assert.deepEqual(await receivedAgentEvents(), [
+      `${otherConnections[0]!.connectionId} 2 agent.disconnected`,
+    ])
     clock.advance(DAY)
     await createHousekeeping({ storage, clock, log: services.log }).run()
-    assert.deepEqual(await told(), [`${others[1]!.connectionId} 2 agent.disconnected`])
+    assert.deepEqual(await receivedAgentEvents(), [
+      `${otherConnections[1]!.connectionId} 2 agent.disconnected`,
+    ])
   })
 
   test('a key that expires is announced once over all nodes, and not if it was revoked or expired before', async t => {
-    const { services, told, clock, apiKeys, signIn, caller } = await open(engine, t, ['api_key.expired'])
+    const { services, receivedTypes, clock, apiKeys, signIn, caller } = await open(engine, t, [
+      'api_key.expired',
+    ])
     const { user } = await signIn('ada@example.com')
-    const expiring = async (inMs: number) =>
-      (await apiKeys.create(user.id, { ...WANTED, expiresAt: clock.now() + inMs }, caller())).apiKey
-    const key = await expiring(HOUR)
-    const revoked = await expiring(HOUR)
-    await apiKeys.revokeById(revoked.id)
+    const createExpiring = async (inMs: number) =>
+      (await apiKeys.create(user.id, { ...NEW_KEY, expiresAt: clock.now() + inMs }, caller())).apiKey
+    const key = await createExpiring(HOUR)
+    const revokedKey = await createExpiring(HOUR)
+    await apiKeys.revokeById(revokedKey.id)
     clock.advance(HOUR - 1)
     assert.equal(await announceExpired(services), 0)
     clock.advance(1)
     const storage = await services.opened.reopen()
-    const announced = await Promise.all([
+    const announcedByNode = await Promise.all([
       announceExpired(services),
       announceExpired({ ...services, storage }),
     ])
-    assert.deepEqual(announced.toSorted(), [0, 1])
+    assert.deepEqual(announcedByNode.toSorted(), [0, 1])
     assert.equal(await announceExpired(services), 0)
-    assert.deepEqual(await told(), ['1 api_key.expired'])
+    assert.deepEqual(await receivedTypes(), ['1 api_key.expired'])
     await apiKeys.revokeById(key.id)
-    assert.deepEqual(await told(), [])
+    assert.deepEqual(await receivedTypes(), [])
   })
 
   test('keys that expired before there was an endpoint are not announced', async t => {
     const services = await openServices(engine, t, { webhookPrivateNetworks: LOCAL_NETWORKS })
     const { apiKeys, clock, caller } = services
     const { user } = await services.signIn('ada@example.com')
-    await apiKeys.create(user.id, { ...WANTED, expiresAt: clock.now() + HOUR }, caller())
+    await apiKeys.create(user.id, { ...NEW_KEY, expiresAt: clock.now() + HOUR }, caller())
     clock.advance(HOUR)
     assert.equal(await announceExpired(services), 0)
     await subscribe(services, 'http://127.0.0.1:1/')
@@ -163,8 +174,8 @@ forEachEngine(engine => {
       content: { kind: 'test' as const },
     }
     await storage.transaction(tx => outbox.enqueue(tx, { ...mail, now: clock.now() }))
-    const own = { ...mail, id: newId(clock.now()), recipient: address('ada@example.com') }
-    await storage.transaction(tx => outbox.enqueue(tx, { ...own, now: clock.now() }))
+    const mailToAda = { ...mail, id: newId(clock.now()), recipient: address('ada@example.com') }
+    await storage.transaction(tx => outbox.enqueue(tx, { ...mailToAda, now: clock.now() }))
     await dispatcher.drain()
     const events = (await received()).map(({ body, raw }) => [body.data.user_id, body.subject.id, raw])
     assert.deepEqual(
@@ -178,7 +189,10 @@ forEachEngine(engine => {
   })
 
   test('an act that is rolled back, and one that changes nothing, are not announced', async t => {
-    const { told, storage, users, signIn, clock } = await open(engine, t, ['user.updated', 'user.suspended'])
+    const { receivedTypes, storage, users, signIn, clock } = await open(engine, t, [
+      'user.updated',
+      'user.suspended',
+    ])
     const { user } = await signIn('ada@example.com')
     await assert.rejects(
       storage.transaction(async tx => {
@@ -188,14 +202,14 @@ forEachEngine(engine => {
     )
     await users.suspend(user.id)
     await users.suspend(user.id)
-    assert.deepEqual(await told(), ['1 user.suspended'])
+    assert.deepEqual(await receivedTypes(), ['1 user.suspended'])
   })
 })
 
-async function doEverything(services: Services): Promise<void> {
+async function causeEveryEvent(services: Services): Promise<void> {
   const { apiKeys, users, sessions, clock, caller, signIn, suppressions, auditKeeping, apps } = services
   const { user, tokens } = await signIn('ada@example.com')
-  const { apiKey } = await apiKeys.create(user.id, WANTED, caller())
+  const { apiKey } = await apiKeys.create(user.id, NEW_KEY, caller())
   await apiKeys.update(user.id, apiKey.id, { name: 'Other' }, 'person')
   const { apiKey: next } = await apiKeys.rotate(user.id, apiKey.id, 60, caller())
   await apiKeys.revokeById(next.id)
@@ -205,9 +219,9 @@ async function doEverything(services: Services): Promise<void> {
   await sessions.refresh(tokens.refreshToken, null, caller()).catch(() => {})
 
   const spend: SpendLimit[] = [{ amount: 1_600_000, per: 'day' }]
-  const limited = await apiKeys.create(user.id, { ...WANTED, limits: { ...NO_LIMITS, spend } }, caller())
+  const limitedKey = await apiKeys.create(user.id, { ...NEW_KEY, limits: { ...NO_LIMITS, spend } }, caller())
   const charges = createCharges({ ...services, onSpend: apiKeys.alerts.onSpend })
-  const charge = { userId: user.id, keyId: limited.apiKey.id, amount: 1_600_000, description: 'x' }
+  const charge = { userId: user.id, keyId: limitedKey.apiKey.id, amount: 1_600_000, description: 'x' }
   await charges.charge(await apps.find('hub'), charge, 'key-of-the-charge-0')
 
   const presence = recordedPresence(services)
@@ -219,13 +233,13 @@ async function doEverything(services: Services): Promise<void> {
   await users.activate(user.id)
   await auditKeeping.seal()
 
-  const { user: other } = await signIn('eve@example.com')
-  await apiKeys.create(other.id, { ...WANTED, expiresAt: clock.now() + 30 * DAY }, caller())
+  const { user: otherUser } = await signIn('eve@example.com')
+  await apiKeys.create(otherUser.id, { ...NEW_KEY, expiresAt: clock.now() + 30 * DAY }, caller())
   clock.advance(17 * DAY)
   await apiKeys.warnOfExpiry()
   clock.advance(13 * DAY)
   await announceExpired(services)
-  await users.delete(other.id)
+  await users.delete(otherUser.id)
 }
 
 /** The table of event types in the guide. */

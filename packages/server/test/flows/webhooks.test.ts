@@ -22,7 +22,7 @@ import {
   subscribe,
 } from '../support/webhook-endpoint.ts'
 
-const BY = BY_COMMAND_LINE
+const ACTED_BY = BY_COMMAND_LINE
 const PAGE = { limit: 100, after: null }
 
 async function open(engine: EngineName, t: TestContext, overrides: ServiceOverrides = {}) {
@@ -31,7 +31,7 @@ async function open(engine: EngineName, t: TestContext, overrides: ServiceOverri
   const webhooks = await services.webhooks()
   const delivery = deliveryOf(services)
   /** Opens another node on the same database. */
-  async function anotherNode() {
+  async function openAnotherNode() {
     const of = services.opened
     return openServices(engine, t, {
       webhookPrivateNetworks: LOCAL_NETWORKS,
@@ -46,7 +46,7 @@ async function open(engine: EngineName, t: TestContext, overrides: ServiceOverri
         tx.announce({ type, subject: { type: 'user', id: subject }, at, data: { number } })
     })
   }
-  return { services, ...services, endpoint, webhooks, delivery, anotherNode, announce }
+  return { services, ...services, endpoint, webhooks, delivery, openAnotherNode, announce }
 }
 
 function typesOf({ received }: Endpoint): string[] {
@@ -56,13 +56,13 @@ function typesOf({ received }: Endpoint): string[] {
 forEachEngine(engine => {
   test('an event is sent to each endpoint that subscribes to it, signed as Standard Webhooks says', async t => {
     const { services, endpoint, delivery, clock, webhooks, signIn } = await open(engine, t)
-    const other = await openEndpoint(t)
-    const all = await subscribe(services, endpoint.url)
-    const some = await subscribe(services, other.url, ['user.created'])
+    const otherEndpoint = await openEndpoint(t)
+    const subscribedToAll = await subscribe(services, endpoint.url)
+    const subscribedToOne = await subscribe(services, otherEndpoint.url, ['user.created'])
     const { user, session } = await signIn('ada@example.com')
     await delivery.drain()
     assert.deepEqual(typesOf(endpoint).toSorted(), ['session.created', 'user.created'])
-    const [event, ...others] = other.received
+    const [event, ...others] = otherEndpoint.received
     assert.deepEqual(others, [])
     assert.deepEqual(event!.body, {
       type: 'user.created',
@@ -73,16 +73,16 @@ forEachEngine(engine => {
     })
     assert.equal(event!.headers['content-type'], 'application/json')
     assert.equal(event!.headers['webhook-timestamp'], String(Math.floor(clock.now() / SECOND)))
-    assert.ok(isSignedBy(event!, some.secret))
-    assert.ok(!isSignedBy(event!, all.secret))
-    const session1 = endpoint.received.find(({ body }) => body.type === 'session.created')!
-    assert.deepEqual(session1.body.data, {
+    assert.ok(isSignedBy(event!, subscribedToOne.secret))
+    assert.ok(!isSignedBy(event!, subscribedToAll.secret))
+    const sessionEvent = endpoint.received.find(({ body }) => body.type === 'session.created')!
+    assert.deepEqual(sessionEvent.body.data, {
       session_id: session.id,
       user_id: user.id,
       app_id: 'console',
       kind: 'api',
     })
-    const [logged] = (await webhooks.deliveries(some.id, null, PAGE)).rows
+    const [logged] = (await webhooks.deliveries(subscribedToOne.id, null, PAGE)).rows
     assert.equal(logged!.id, event!.id)
     assert.equal(logged!.state, 'delivered')
     assert.equal(logged!.last!.status, 200)
@@ -93,26 +93,26 @@ forEachEngine(engine => {
     const { services, endpoint, delivery, users, apiKeys, sessions, signIn, caller } = await open(engine, t)
     await subscribe(services, endpoint.url)
     const { user, session, tokens } = await signIn('ada@example.com')
-    const wanted = { name: 'x', scopes: null, expiresAt: null, appId: 'console', allowedNetworks: [] }
-    const { apiKey } = await apiKeys.create(user.id, wanted, caller())
+    const newKey = { name: 'x', scopes: null, expiresAt: null, appId: 'console', allowedNetworks: [] }
+    const { apiKey } = await apiKeys.create(user.id, newKey, caller())
     await apiKeys.update(user.id, apiKey.id, { name: 'y', allowedNetworks: ['192.0.2.0/24'] }, 'person')
     const { apiKey: next } = await apiKeys.rotate(user.id, apiKey.id, 60, caller())
     await apiKeys.revokeById(next.id)
     await users.rename(user.id, 'Ada')
     await users.setRole(user.id, 'support')
-    const second = await signIn('ada@example.com')
-    await sessions.end(user.id, second.session.id, caller())
-    const reused = await sessions.refresh(tokens.refreshToken, null, caller())
+    const secondSignIn = await signIn('ada@example.com')
+    await sessions.end(user.id, secondSignIn.session.id, caller())
+    const refreshed = await sessions.refresh(tokens.refreshToken, null, caller())
     await sessions.refresh(tokens.refreshToken, null, caller()).catch(() => {})
-    assert.ok(reused)
+    assert.ok(refreshed)
     await users.suspend(user.id)
     await users.activate(user.id)
     await users.delete(user.id)
     await delivery.drain()
 
     const bySubject = Map.groupBy(endpoint.received, ({ body }) => body.subject.id as string)
-    const told = (id: string) => bySubject.get(id)!.map(({ body }) => `${body.sequence} ${body.type}`)
-    assert.deepEqual(told(user.id), [
+    const eventsOf = (id: string) => bySubject.get(id)!.map(({ body }) => `${body.sequence} ${body.type}`)
+    assert.deepEqual(eventsOf(user.id), [
       '1 user.created',
       '2 user.updated',
       '3 user.updated',
@@ -120,46 +120,50 @@ forEachEngine(engine => {
       '5 user.activated',
       '6 user.deleted',
     ])
-    assert.deepEqual(told(session.id), ['1 session.created', '2 session.reuse_detected', '3 session.ended'])
-    assert.deepEqual(told(second.session.id), ['1 session.created', '2 session.ended'])
-    assert.deepEqual(told(apiKey.id), [
+    assert.deepEqual(eventsOf(session.id), [
+      '1 session.created',
+      '2 session.reuse_detected',
+      '3 session.ended',
+    ])
+    assert.deepEqual(eventsOf(secondSignIn.session.id), ['1 session.created', '2 session.ended'])
+    assert.deepEqual(eventsOf(apiKey.id), [
       '1 api_key.created',
       '2 api_key.updated',
       '3 api_key.rotated',
       '4 api_key.revoked',
     ])
-    assert.deepEqual(told(next.id), ['1 api_key.created', '2 api_key.revoked'])
+    assert.deepEqual(eventsOf(next.id), ['1 api_key.created', '2 api_key.revoked'])
     const dataOf = (id: string, index: number) => bySubject.get(id)![index]!.body.data
     assert.deepEqual(dataOf(apiKey.id, 1).changed, ['name', 'allowed_networks'])
     assert.equal(dataOf(apiKey.id, 2).replaced_by, next.id)
     assert.deepEqual(dataOf(user.id, 2), { user_id: user.id, changed: ['role'], role: 'support' })
     assert.equal(dataOf(session.id, 2).cause, 'reuse')
-    assert.equal(dataOf(second.session.id, 1).cause, 'revoked')
+    assert.equal(dataOf(secondSignIn.session.id, 1).cause, 'revoked')
   })
 
   test('an event that fails holds up the later ones of its subject, and no others', async t => {
     const { services, endpoint, delivery, announce, clock } = await open(engine, t)
     await subscribe(services, endpoint.url)
-    const [one, two] = [newId(clock.now()), newId(clock.now())]
-    endpoint.answer = ({ body }) => (body.subject.id === one ? 500 : 204)
-    await announce(one, [1, 2])
-    await announce(two, [1, 2, 3])
+    const [failingSubject, otherSubject] = [newId(clock.now()), newId(clock.now())]
+    endpoint.answer = ({ body }) => (body.subject.id === failingSubject ? 500 : 204)
+    await announce(failingSubject, [1, 2])
+    await announce(otherSubject, [1, 2, 3])
     await delivery.drain()
-    const sent = (id: string) =>
+    const numbersOf = (id: string) =>
       endpoint.received.filter(({ body }) => body.subject.id === id).map(({ body }) => body.data.number)
-    assert.deepEqual(sent(one), [1])
-    assert.deepEqual(sent(two), [1, 2, 3])
+    assert.deepEqual(numbersOf(failingSubject), [1])
+    assert.deepEqual(numbersOf(otherSubject), [1, 2, 3])
     clock.advance(2 * SECOND - 1)
     await delivery.drain()
-    assert.deepEqual(sent(one), [1])
+    assert.deepEqual(numbersOf(failingSubject), [1])
     clock.advance(1)
     await delivery.drain()
-    assert.deepEqual(sent(one), [1, 1])
+    assert.deepEqual(numbersOf(failingSubject), [1, 1])
     endpoint.answer = () => 200
     clock.advance(4 * SECOND)
     await delivery.drain()
-    assert.deepEqual(sent(one), [1, 1, 1, 2])
-    const [first, again] = endpoint.received.filter(({ body }) => body.subject.id === one)
+    assert.deepEqual(numbersOf(failingSubject), [1, 1, 1, 2])
+    const [first, again] = endpoint.received.filter(({ body }) => body.subject.id === failingSubject)
     assert.equal(first!.id, again!.id, 'the same webhook-id on every attempt')
   })
 
@@ -174,9 +178,9 @@ forEachEngine(engine => {
     endpoint.answer = () => 500
     const subject = newId(clock.now())
     await announce(subject, [1, 2])
-    const began = clock.now()
+    const startedAt = clock.now()
     await delivery.drain()
-    while (clock.now() - began < GIVE_UP_AFTER) {
+    while (clock.now() - startedAt < GIVE_UP_AFTER) {
       assert.equal((await webhooks.find(id)).disabledAt, null)
       clock.advance(HOUR)
       await delivery.drain()
@@ -188,18 +192,18 @@ forEachEngine(engine => {
     assert.deepEqual([mail!.webhookId, mail!.failure], [id, 'status 500'])
     const states = (await webhooks.deliveries(id, null, PAGE)).rows.map(({ state }) => state)
     assert.deepEqual(states.toSorted(), ['failed', 'waiting'])
-    const sent = endpoint.received.length
+    const receivedBefore = endpoint.received.length
 
     await announce(subject, [3])
     clock.advance(DAY)
     await delivery.drain()
-    assert.equal(endpoint.received.length, sent, 'nothing is sent or queued while it is disabled')
+    assert.equal(endpoint.received.length, receivedBefore, 'nothing is sent or queued while it is disabled')
     endpoint.answer = () => 200
-    await webhooks.change(id, { enabled: true }, BY)
+    await webhooks.change(id, { enabled: true }, ACTED_BY)
     await announce(subject, [4])
     await delivery.drain()
     assert.deepEqual(
-      endpoint.received.slice(sent).map(({ body }) => [body.sequence, body.data.number]),
+      endpoint.received.slice(receivedBefore).map(({ body }) => [body.sequence, body.data.number]),
       [
         [2, 2],
         [3, 4],
@@ -221,10 +225,10 @@ forEachEngine(engine => {
     }
     assert.equal((await webhooks.find(id)).waiting, 1)
     clock.advance(DAY)
-    await webhooks.change(id, { enabled: true }, BY)
+    await webhooks.change(id, { enabled: true }, ACTED_BY)
     await delivery.drain()
-    const after = await webhooks.find(id)
-    assert.deepEqual([after.disabledAt, after.waiting], [null, 1])
+    const webhookAfterwards = await webhooks.find(id)
+    assert.deepEqual([webhookAfterwards.disabledAt, webhookAfterwards.waiting], [null, 1])
     endpoint.answer = () => 200
     clock.advance(HOUR)
     await delivery.drain()
@@ -234,23 +238,23 @@ forEachEngine(engine => {
   test('an event that is refused for three days is given up while the endpoint accepts others', async t => {
     const { services, endpoint, delivery, announce, clock, webhooks } = await open(engine, t)
     const { id } = await subscribe(services, endpoint.url)
-    const [bad, good] = [newId(clock.now()), newId(clock.now())]
-    endpoint.answer = ({ body }) => (body.subject.id === bad && body.sequence === 1 ? 400 : 200)
-    await announce(bad, [1, 2])
+    const [refusedSubject, acceptedSubject] = [newId(clock.now()), newId(clock.now())]
+    endpoint.answer = ({ body }) => (body.subject.id === refusedSubject && body.sequence === 1 ? 400 : 200)
+    await announce(refusedSubject, [1, 2])
     for (let hours = 0; hours <= 73; hours++) {
-      await announce(good, [hours])
+      await announce(acceptedSubject, [hours])
       await delivery.drain()
       clock.advance(HOUR)
     }
     assert.equal((await webhooks.find(id)).disabledAt, null)
-    const last = endpoint.received.findLast(({ body }) => body.subject.id === bad)!
-    assert.equal(last.body.sequence, 2)
+    const lastEvent = endpoint.received.findLast(({ body }) => body.subject.id === refusedSubject)!
+    assert.equal(lastEvent.body.sequence, 2)
     const [failed] = (await webhooks.deliveries(id, 'failed', PAGE)).rows
     assert.deepEqual([failed!.sequence, failed!.last!.status], [1, 400])
 
     endpoint.answer = () => 200
-    await webhooks.sendAgain(failed!.id, BY)
-    assert.equal(await refusedWith(webhooks.sendAgain(failed!.id, BY)), 'invalid_request')
+    await webhooks.sendAgain(failed!.id, ACTED_BY)
+    assert.equal(await refusedWith(webhooks.sendAgain(failed!.id, ACTED_BY)), 'invalid_request')
     await delivery.drain()
     assert.equal(endpoint.received.at(-1)!.id, failed!.id)
     assert.equal((await webhooks.deliveries(id, 'failed', PAGE)).rows.length, 0)
@@ -286,7 +290,7 @@ forEachEngine(engine => {
   test('connections of one person beyond the limit are announced neither at their beginning nor at their end', async t => {
     const { services, endpoint, storage, clock, webhooks } = await open(engine, t)
     const { id } = await subscribe(services, endpoint.url)
-    const [flood, other] = [newId(clock.now()), newId(clock.now())]
+    const [floodingUser, otherUser] = [newId(clock.now()), newId(clock.now())]
     const connections = Array.from({ length: 301 }, () => newId(clock.now()))
     const announce = (type: WebhookEventType, user_id: string, ids: readonly string[]) =>
       storage.transaction(async tx => {
@@ -299,27 +303,27 @@ forEachEngine(engine => {
           })
       })
     const waiting = async () => (await webhooks.find(id)).waiting
-    await announce('agent.connected', flood, connections)
+    await announce('agent.connected', floodingUser, connections)
     assert.equal(await waiting(), 300)
-    await announce('agent.connected', other, [newId(clock.now())])
+    await announce('agent.connected', otherUser, [newId(clock.now())])
     assert.equal(await waiting(), 301)
-    await announce('agent.disconnected', flood, connections.slice(-2))
+    await announce('agent.disconnected', floodingUser, connections.slice(-2))
     assert.equal(await waiting(), 302)
   })
 
   test('two nodes that deliver at once send each event once, and each subject in its order', async t => {
-    const { services, endpoint, announce, anotherNode, clock } = await open(engine, t)
+    const { services, endpoint, announce, openAnotherNode, clock } = await open(engine, t)
     await subscribe(services, endpoint.url)
-    const other = await anotherNode()
+    const otherNode = await openAnotherNode()
     const subjects = Array.from({ length: 12 }, () => newId(clock.now()))
     for (const subject of subjects) await announce(subject, [1, 2, 3])
-    const nodes = [deliveryOf(services, { nodeId: 'a' }), deliveryOf(other, { nodeId: 'b' })]
+    const nodes = [deliveryOf(services, { nodeId: 'a' }), deliveryOf(otherNode, { nodeId: 'b' })]
     await Promise.all(nodes.map(node => node.drain()))
     assert.equal(endpoint.received.length, 36)
     for (const subject of subjects) {
-      const sent = endpoint.received.filter(({ body }) => body.subject.id === subject)
+      const eventsOfSubject = endpoint.received.filter(({ body }) => body.subject.id === subject)
       assert.deepEqual(
-        sent.map(({ body }) => body.sequence),
+        eventsOfSubject.map(({ body }) => body.sequence),
         [1, 2, 3],
       )
     }
@@ -353,59 +357,68 @@ forEachEngine(engine => {
   test('an endpoint that does not answer occupies a bounded number of calls, and holds up no other', async t => {
     const { services, endpoint, announce, clock } = await open(engine, t)
     await subscribe(services, endpoint.url)
-    const silent = await subscribe(services, `${endpoint.url}-silent`)
+    const silentWebhook = await subscribe(services, `${endpoint.url}-silent`)
     for (let n = 0; n < CONCURRENT_CALLS + 2; n++) await announce(newId(clock.now()), [n])
-    const held: (() => void)[] = []
+    const pendingAnswers: (() => void)[] = []
     const answered: string[] = []
     const delivery = deliveryOf(services, {
       call: (url, request) =>
         new Promise(resolve => {
           const answer = () => resolve({ status: 200, headers: {}, text: '' })
-          if (url.endsWith('-silent')) return held.push(answer)
+          if (url.endsWith('-silent')) return pendingAnswers.push(answer)
           answered.push(request!.body!)
           answer()
         }),
     })
     const drained = delivery.drain()
-    await until('all of the other', () => answered.length === CONCURRENT_CALLS + 2)
-    await until('all places of the silent one', () => held.length >= CONCURRENT_CALLS)
-    assert.equal(held.length, CONCURRENT_CALLS)
+    await until('all events of the other endpoint', () => answered.length === CONCURRENT_CALLS + 2)
+    await until(
+      'all concurrent calls of the silent endpoint',
+      () => pendingAnswers.length >= CONCURRENT_CALLS,
+    )
+    assert.equal(pendingAnswers.length, CONCURRENT_CALLS)
     for (let released = 0; released < CONCURRENT_CALLS + 2; released++) {
-      await until('the next call', () => held.length > released)
-      held[released]!()
+      await until('the next call', () => pendingAnswers.length > released)
+      pendingAnswers[released]!()
     }
     await drained
-    assert.equal((await (await services.webhooks()).find(silent.id)).waiting, 0)
+    assert.equal((await (await services.webhooks()).find(silentWebhook.id)).waiting, 0)
   })
 
   test('a body is signed with all secrets of its endpoint, until the old one is removed', async t => {
     const { services, endpoint, announce, delivery, webhooks, clock, store } = await open(engine, t)
     const { id, secret } = await subscribe(services, endpoint.url)
     const [first] = (await webhooks.find(id)).secrets
-    const second = await webhooks.addSecret(id, BY)
-    assert.match(second.secret, /^whsec_[A-Za-z0-9+/]{43}=$/)
+    const secondSecret = await webhooks.addSecret(id, ACTED_BY)
+    assert.match(secondSecret.secret, /^whsec_[A-Za-z0-9+/]{43}=$/)
     const send = async () => {
       await announce(newId(clock.now()), [1])
       await delivery.drain()
       return endpoint.received.at(-1)!
     }
-    const both = await send()
-    assert.deepEqual([isSignedBy(both, secret), isSignedBy(both, second.secret)], [true, true])
-    await webhooks.removeSecret(id, first!.id, BY)
-    const one = await send()
-    assert.deepEqual([isSignedBy(one, secret), isSignedBy(one, second.secret)], [false, true])
-    assert.equal(await refusedWith(webhooks.removeSecret(id, second.id, BY)), 'invalid_request')
-    assert.equal(await refusedWith(webhooks.removeSecret(id, first!.id, BY)), 'not_found')
-    for (let n = 1; n < MAX_SECRETS; n++) await webhooks.addSecret(id, BY)
-    assert.equal(await refusedWith(webhooks.addSecret(id, BY)), 'invalid_request')
+    const withBothSecrets = await send()
+    assert.deepEqual(
+      [isSignedBy(withBothSecrets, secret), isSignedBy(withBothSecrets, secondSecret.secret)],
+      [true, true],
+    )
+    await webhooks.removeSecret(id, first!.id, ACTED_BY)
+    const withSecondSecret = await send()
+    assert.deepEqual(
+      [isSignedBy(withSecondSecret, secret), isSignedBy(withSecondSecret, secondSecret.secret)],
+      [false, true],
+    )
+    assert.equal(await refusedWith(webhooks.removeSecret(id, secondSecret.id, ACTED_BY)), 'invalid_request')
+    assert.equal(await refusedWith(webhooks.removeSecret(id, first!.id, ACTED_BY)), 'not_found')
+    for (let n = 1; n < MAX_SECRETS; n++) await webhooks.addSecret(id, ACTED_BY)
+    assert.equal(await refusedWith(webhooks.addSecret(id, ACTED_BY)), 'invalid_request')
     for (const { sealedSecret } of await store.webhooks.secrets([id]))
-      assert.ok(!sealedSecret.includes(second.secret))
+      assert.ok(!sealedSecret.includes(secondSecret.secret))
   })
 
   test('while no endpoint subscribes, acts read the endpoints once in two seconds at most, and write nothing', async t => {
     const { services, storage, endpoint, users, signIn } = await open(engine, t)
     let [now, statements] = [0, 0]
-    const counted = createDb(storage.engine, storage.engine.connection).withPlugin({
+    const countingDb = createDb(storage.engine, storage.engine.connection).withPlugin({
       transformQuery({ node }) {
         statements++
         return node
@@ -415,31 +428,31 @@ forEachEngine(engine => {
     const queue = createWebhookQueue(storage.events, 1000, () => now)
     const { user } = await signIn('ada@example.com')
     const event = { type: 'user.updated', subject: { type: 'user', id: user.id }, at: 0, data: {} } as const
-    const add = async () => [await queue.add(counted, [event]), statements]
+    const add = async () => [await queue.add(countingDb, [event]), statements]
     assert.deepEqual(await add(), [false, 1])
     now = SUBSCRIPTIONS_CACHED_FOR_MS - 1
     assert.deepEqual(await add(), [false, 1])
-    assert.deepEqual([await queue.add(counted, []), statements], [false, 1])
+    assert.deepEqual([await queue.add(countingDb, []), statements], [false, 1])
     now = SUBSCRIPTIONS_CACHED_FOR_MS
     assert.deepEqual(await add(), [false, 2])
     const { id } = await subscribe(services, endpoint.url, ['session.created'])
-    await until('the word of the endpoint', async () => (await add())[1] === 3)
-    assert.deepEqual(await add(), [false, 3], 'it does not listen to this')
-    await (await services.webhooks()).change(id, { events: [] }, BY)
-    await until('the word of the change', async () => (await add())[0])
+    await until('the event of the new endpoint', async () => (await add())[1] === 3)
+    assert.deepEqual(await add(), [false, 3], 'the endpoint does not subscribe to this event')
+    await (await services.webhooks()).change(id, { events: [] }, ACTED_BY)
+    await until('the event of the change', async () => (await add())[0])
     await users.rename(user.id, 'Ada')
   })
 
   test('an endpoint that another node created receives the next act of every node', async t => {
-    const { services, endpoint, delivery, anotherNode, users, signIn } = await open(engine, t)
+    const { services, endpoint, delivery, openAnotherNode, users, signIn } = await open(engine, t)
     const { user } = await signIn('ada@example.com')
-    const other = await anotherNode()
+    const otherNode = await openAnotherNode()
     await users.rename(user.id, 'before')
-    const heard = Promise.withResolvers<void>()
-    services.storage.events.subscribe(({ type }) => type === 'webhooks.changed' && heard.resolve())
-    await subscribe(other, endpoint.url, ['user.updated'])
+    const changeReceived = Promise.withResolvers<void>()
+    services.storage.events.subscribe(({ type }) => type === 'webhooks.changed' && changeReceived.resolve())
+    await subscribe(otherNode, endpoint.url, ['user.updated'])
     // On SQLite commands are processes of their own, and nodes exchange no events.
-    if (engine === 'postgres') await heard.promise
+    if (engine === 'postgres') await changeReceived.promise
     await until('the event', async () => {
       await users.rename(user.id, 'after')
       await delivery.drain()
@@ -452,20 +465,23 @@ forEachEngine(engine => {
     const { services, endpoint, webhooks, delivery } = await open(engine, t)
     const { id } = await subscribe(services, endpoint.url, ['user.created'])
     endpoint.answer = () => ({ status: 202, text: `\u0000thanks ${'é'.repeat(2000)}` })
-    const sent = await webhooks.test(id, BY)
+    const testEvent = await webhooks.test(id, ACTED_BY)
     assert.deepEqual(
-      [sent.state, sent.type, sent.sequence, sent.last!.status],
+      [testEvent.state, testEvent.type, testEvent.sequence, testEvent.last!.status],
       ['delivered', 'webhook.test', 1, 202],
     )
-    assert.match(sent.last!.answer!, /^thanks é+$/)
-    assert.ok(Buffer.byteLength(sent.last!.answer!) <= 1024)
-    await webhooks.change(id, { enabled: false }, BY)
+    assert.match(testEvent.last!.answer!, /^thanks é+$/)
+    assert.ok(Buffer.byteLength(testEvent.last!.answer!) <= 1024)
+    await webhooks.change(id, { enabled: false }, ACTED_BY)
     endpoint.answer = () => ({ status: 302, headers: { location: `${endpoint.url}/elsewhere` } })
-    const failed = await webhooks.test(id, BY)
-    assert.deepEqual([failed.state, failed.sequence, failed.last!.error], ['failed', 2, 'status 302'])
+    const failedTest = await webhooks.test(id, ACTED_BY)
+    assert.deepEqual(
+      [failedTest.state, failedTest.sequence, failedTest.last!.error],
+      ['failed', 2, 'status 302'],
+    )
     await delivery.drain()
     assert.equal(endpoint.received.length, 2)
-    assert.equal(await refusedWith(webhooks.test(newId(0), BY)), 'not_found')
+    assert.equal(await refusedWith(webhooks.test(newId(0), ACTED_BY)), 'not_found')
   })
 
   test('beyond the maximum number of settled events the oldest agent events are pruned first, and other kinds stay', async t => {
@@ -493,7 +509,7 @@ forEachEngine(engine => {
       'user.updated',
       'user.updated',
     ])
-    // Without its events a connection that is over has no numbering either.
+    // The numbering of a connection that has ended is pruned with its events, and begins again.
     for (const agent of [agents[0]!, agents[3]!]) await announce(agent, [3], 'agent.connected')
     await delivery.drain()
     assert.deepEqual(
@@ -509,7 +525,7 @@ forEachEngine(engine => {
     const { services, endpoint, webhooks, announce, delivery, clock, store, signIn } = await open(engine, t)
     const { id } = await subscribe(services, endpoint.url)
     await announce(newId(clock.now()), [1, 2])
-    await webhooks.remove(id, BY)
+    await webhooks.remove(id, ACTED_BY)
     await signIn('ada@example.com')
     await delivery.drain()
     assert.deepEqual(endpoint.received, [])
@@ -524,21 +540,21 @@ forEachEngine(engine => {
   test('deliveries are kept for seven days, and the numbering of subjects that may have further events permanently', async t => {
     const { services, endpoint, announce, delivery, clock, store } = await open(engine, t)
     await subscribe(services, endpoint.url)
-    const [going, over] = [newId(clock.now()), newId(clock.now())]
-    await announce(going, [1])
-    await announce(over, [1], 'user.deleted')
+    const [liveSubject, deletedSubject] = [newId(clock.now()), newId(clock.now())]
+    await announce(liveSubject, [1])
+    await announce(deletedSubject, [1], 'user.deleted')
     await delivery.drain()
     const prune = () => store.webhookDeliveries.prune(clock.now() - 7 * DAY, clock.now(), 100)
     clock.advance(7 * DAY)
     assert.equal(await prune(), 0)
     clock.advance(1)
     assert.equal(await prune(), 3, 'two deliveries, one numbering')
-    await announce(going, [2])
-    await announce(over, [2])
+    await announce(liveSubject, [2])
+    await announce(deletedSubject, [2])
     await delivery.drain()
     const numberOf = (id: string) =>
       endpoint.received.slice(2).find(({ body }) => body.subject.id === id)!.body.sequence
-    assert.deepEqual([numberOf(going), numberOf(over)], [2, 1])
+    assert.deepEqual([numberOf(liveSubject), numberOf(deletedSubject)], [2, 1])
   })
 
   test('endpoints that cannot be called, and those beyond the maximum number, are refused', async t => {
@@ -553,13 +569,20 @@ forEachEngine(engine => {
       'https://2130706434/',
       'http://8.8.8.8/',
     ]
-    const strict = await (await openServices(engine, t)).webhooks()
+    const strictWebhooks = await (await openServices(engine, t)).webhooks()
     for (const url of [...refusedUrls, 'http://hooks.example.com/', 'https://127.0.0.1/'])
-      assert.equal(await refusedWith(strict.create({ url, events: [] }, BY)), 'invalid_request', url)
-    assert.equal(await refusedWith(strict.create({ url: 'https://8.8.8.8/', events: [] }, BY)), 'none')
-    const made = await webhooks.create({ url: 'http://127.0.0.1:9/', events: [] }, BY)
+      assert.equal(
+        await refusedWith(strictWebhooks.create({ url, events: [] }, ACTED_BY)),
+        'invalid_request',
+        url,
+      )
     assert.equal(
-      await refusedWith(webhooks.change(made.webhook.id, { url: 'https://10.0.0.1/' }, BY)),
+      await refusedWith(strictWebhooks.create({ url: 'https://8.8.8.8/', events: [] }, ACTED_BY)),
+      'none',
+    )
+    const created = await webhooks.create({ url: 'http://127.0.0.1:9/', events: [] }, ACTED_BY)
+    assert.equal(
+      await refusedWith(webhooks.change(created.webhook.id, { url: 'https://10.0.0.1/' }, ACTED_BY)),
       'invalid_request',
     )
     for (let n = 1; n < MAX_WEBHOOKS; n++) await subscribe(services, 'https://hooks.example.com/')
@@ -578,16 +601,20 @@ forEachEngine(engine => {
     await charge(1_500_000)
     await charge(1)
     await charge(1)
-    await credits.grant({ userId: user.id, amount: 1_000_000, description: 'x' }, 'key-of-the-credit-0', BY)
+    await credits.grant(
+      { userId: user.id, amount: 1_000_000, description: 'x' },
+      'key-of-the-credit-0',
+      ACTED_BY,
+    )
     await charge(1_000_000)
     clock.advance(SECOND)
     await delivery.drain()
-    const told = endpoint.received.map(({ body }) => [
+    const receivedEvents = endpoint.received.map(({ body }) => [
       body.sequence,
       body.type,
       body.data.balance ?? body.data.balance_after,
     ])
-    assert.deepEqual(told, [
+    assert.deepEqual(receivedEvents, [
       [1, 'charge.created', '0.50'],
       [2, 'charge.created', '0.499999'],
       [3, 'balance.low', '0.499999'],
