@@ -149,7 +149,7 @@ const TABLES = [
   'security_events',
 ]
 
-/** The last use of a key, which a node stores some seconds later. */
+/** Overwrites the last use of a key, which a node stores only some seconds later. */
 const NO_LAST_USE = { last_used_at: null, last_used_network: null, last_used_client: null }
 
 /** All rows that a replay may write, without the columns that a running node writes meanwhile. */

@@ -13,7 +13,7 @@ import { settingsOfFolder } from './commands.ts'
 /** How a database can lose its last transactions. */
 export type Loss = 'a copied SQLite file' | 'a PostgreSQL snapshot' | 'an asynchronous failover'
 
-/** A database that can be reset to an earlier state. No connection may be open during `remember` and `rewind`. */
+/** A database that can be reset to an earlier state. No connection may be open during `saveState` and `rewind`. */
 export interface Rewindable {
   settings: Record<string, string>
   /**

@@ -28,7 +28,7 @@ const PLACEHOLDERS_OF_COMMAND: Record<string, (folder: string) => Record<string,
 const ADDRESS = 'ada@example.com'
 const run = promisify(execFile)
 
-/** Each command in the documents in its printed form, once. */
+/** The commands of the documents as they are printed, each once, with a file that contains it. */
 const documentedCommands = new Map(
   globSync(DOCUMENTS, { cwd: root }).flatMap(file => {
     const text = readFileSync(join(root, file), 'utf8')

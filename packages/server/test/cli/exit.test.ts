@@ -129,7 +129,7 @@ function newDataDir(t: TestContext) {
   return { settings, file: join(folder.path, 'keyway.db') }
 }
 
-/** Sets heartbeats as by a process whose clock was ahead. */
+/** Moves the heartbeats into the future, as written by a process whose clock was ahead. */
 function setHeartbeats(file: string, ahead: number): void {
   const database = new DatabaseSync(file)
   database.exec(`update nodes set seen_at = seen_at + ${ahead}`)

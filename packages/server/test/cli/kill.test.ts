@@ -6,7 +6,7 @@ import { freePort } from '../support/free-port.ts'
 import { createJourney, type Journey } from '../support/journey.ts'
 import { type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
 
-/** The last step that is acknowledged before the kill of each round, in order. */
+/** The steps after whose acknowledgement the service is killed, one of them in each round. */
 const STAGES = ['nothing', 'session', 'key', 'revocation'] as const
 type Stage = (typeof STAGES)[number]
 const ROUNDS_OF_EACH = 2

@@ -58,7 +58,7 @@ forEachEngine(engine => {
     await page.goto(`${site}/other`)
     assert.match((await page.locator('body').textContent())!, /^ada@example\.com sees \/other/)
 
-    // A header that the client itself sends is not believed.
+    // A header that the client itself sends is not trusted.
     const forgedAnswer = await fetch(`${site}/other`, { headers: { OIDC_CLAIM_email: 'eve@example.com' } })
     assert.equal(forgedAnswer.status, 401)
   })

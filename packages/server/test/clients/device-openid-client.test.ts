@@ -67,7 +67,7 @@ function pathOf(address: string): string {
   return pathname + search
 }
 
-/** With an interval that is too short to slow the test down: the request is approved before the first poll. */
+/** The same authorization with a short interval: it is approved already, so that the first poll succeeds. */
 function withoutWaiting(
   authorization: client.DeviceAuthorizationResponse,
 ): client.DeviceAuthorizationResponse {

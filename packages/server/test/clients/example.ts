@@ -6,7 +6,7 @@ import { type RunningProgram, startProgram } from '../support/programs.ts'
 
 export const EXAMPLES = join(import.meta.dirname, '../../../../examples')
 
-/** Installs the packages of an example. False when that failed and the test was skipped. */
+/** Installs the packages of an example; returns false if that failed and the test was skipped. */
 export async function installExample(t: TestContext, name: string): Promise<boolean> {
   if (await installOnce(join(EXAMPLES, name))) return true
   if (MUST_HAVE_ALL) throw new Error(`npm ci failed in examples/${name}`)

@@ -30,7 +30,7 @@ forEachEngine(engine => {
     await page.goto(origin)
     await page.getByText(`Hello, ${ADA}.`).waitFor()
 
-    // Signed in at Keyway already: no mail is needed.
+    // The browser is signed in at Keyway already, so no mail is needed.
     await page.goto(`${origin}/login`)
     await page.getByText(`Hello, ${ADA}.`).waitFor()
 

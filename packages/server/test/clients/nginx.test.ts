@@ -76,7 +76,7 @@ forEachEngine(engine => {
   })
 })
 
-/** The example's nginx.conf with other ports. */
+/** Starts nginx with the example's nginx.conf, in which the ports are replaced. */
 async function startNginx(t: TestContext, ports: Record<string, number>): Promise<void> {
   const conf = readFileSync(join(EXAMPLES, 'nginx/nginx.conf'), 'utf8')
   const confWithPorts = conf.replaceAll(/(?<=127\.0\.0\.1:)\d+/g, port => String(ports[port]))

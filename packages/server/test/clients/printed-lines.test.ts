@@ -13,7 +13,7 @@ const ENTITIES: Record<string, string> = { lt: '<', gt: '>', quot: '"', amp: '&'
 
 /**
  * Creates a key on the pages. Returns the lines that its page shows, by the names of their elements, and `hello`, which
- * greets the connected agent by the live view of the page: undefined while there is none.
+ * sends a hello to the agent by the live view of the page and returns the reply: undefined until an agent is connected.
  */
 async function createKeyOnPage(web: WebServer) {
   const client = await signedIn(web)

@@ -7,7 +7,7 @@ import { startWeb, typeCode, type WebServer } from '../support/web.ts'
 
 export { PYTHON, packageMissing } from '../support/missing-servers.ts'
 
-/** The whole service on a port of this machine, for tests with third-party clients. */
+/** Starts the whole service on a port of this machine, for tests with third-party clients. */
 export async function startRunning(
   engine: EngineName,
   t: TestContext,
@@ -27,7 +27,7 @@ export async function startRunning(
   return web
 }
 
-/** A person who signed in by the code of the mail. */
+/** Signs a person in by the code of the mail. */
 export async function newPerson({ url, server, mails }: WebServer, email: string): Promise<SignedInUser> {
   const { magicLinks } = server.services
   const mailsBefore = (await mails(email, 0)).length

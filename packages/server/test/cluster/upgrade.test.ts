@@ -28,7 +28,7 @@ import { redisMissing, startRedis } from '../support/redis.ts'
 
 /** The interval at which unsealed hints are delivered, without duplicates. */
 const HINT_INTERVAL_MS = 250
-/** Number of messages: awaiting a response to each would take far longer than a busy machine needs for all. */
+/** So many that awaiting a response to each message would take far longer than a busy machine needs for all. */
 const MESSAGES = 20
 
 /** A migration of the next minor version, which may only add. */

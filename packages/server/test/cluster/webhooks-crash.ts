@@ -22,7 +22,7 @@ const WORKERS = 12
 const RETRY_MS = 50
 
 interface CrashOptions {
-  /** Acts, each of which is one event. */
+  /** Number of acts, each of which is one event. */
   acts: number
   subjects: number
   nodes: number

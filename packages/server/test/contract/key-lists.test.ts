@@ -34,7 +34,7 @@ forEachEngine(engine => {
       for (let from = 0; from < MANY; from += CHUNK)
         await connection.execute(insertMany(engine, user.id, many, from), [])
       if (engine === 'postgres') await connection.execute('analyze api_keys', [])
-      // Older than the many keys, so that a query that scans those to find these scans all.
+      // Keys that are older than the many: a query that scans from the newest key on would read all of those first.
       const olderKey = { createdAt: NOW - 2 * DAY }
       for (let index = 0; index < FEW; index++) {
         await store.apiKeys.insert(aKey(user.id, { ...olderKey, revokedAt: NOW - DAY }))

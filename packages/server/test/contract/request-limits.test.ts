@@ -152,7 +152,7 @@ forEachEngine(engine => {
   test('the share of a killed node counts as used; a node that shuts down passes on its exact count', async t => {
     const { nodes, start, clock } = await openNodes(t, 2)
     assert.equal(await countPassed(nodes[0]!, PER_MINUTE, 60), 60)
-    // As if killed: it writes nothing more.
+    // The first node is as good as killed: it writes nothing more.
     clock.advance(SECOND)
     const restarted = start(0)
     const passedAtOnce = await countPassed(restarted, PER_MINUTE, 100)

@@ -1,6 +1,6 @@
 /**
  * What the service acknowledged to clients, and a checker that compares it with what the service answers afterwards.
- * Clients repeat what had no answer until it has one, so each fact is certain in the end.
+ * Clients repeat their requests until these are answered, so each fact is certain in the end.
  */
 
 export interface Facts {
@@ -33,7 +33,7 @@ export function createFacts(): Facts {
 }
 
 export interface Lost {
-  /** Acknowledged creations of which the key does not exist. */
+  /** Keys that do not exist although their creation was acknowledged. */
   keys: string[]
   /** Keys that work again after their revocation was acknowledged. */
   revocations: string[]

@@ -34,7 +34,7 @@ export interface MachineOptions {
   /** The first three bytes of all addresses. */
   network: string
   synchronous: boolean
-  /** Where the other member finds its PostgreSQL; null on the machine that only votes. */
+  /** The port at which the other member reaches this one's PostgreSQL; null on the machine that only votes. */
   replicationPort: number | null
 }
 
@@ -84,7 +84,7 @@ export function createMachine(options: MachineOptions): Machine {
     return file
   }
 
-  /** The file of db1 with the addresses of this machine: lines with several addresses list all machines. */
+  /** The file of db1 with the addresses of this machine; lines with several addresses stay, which list all machines. */
   function ofThisMachine(text: string): string {
     return text
       .split('\n')
@@ -125,7 +125,7 @@ function killPostgres(data: string): void {
     try {
       process.kill(each, 'SIGKILL')
     } catch {
-      // It has ended.
+      // The process has ended already.
     }
   }
 }

@@ -16,7 +16,7 @@ export interface PatroniCluster extends AsyncDisposable {
   url: string
   /** SIGKILLs the primary's machine: PostgreSQL with all its processes, Patroni, and etcd. Returns its name. */
   killPrimary(): Promise<string>
-  /** The same with the standby's machine. */
+  /** SIGKILLs the standby's machine. Returns its name. */
   killStandby(): Promise<string>
   /** Starts a killed machine again. */
   start(name: string): void
@@ -43,7 +43,7 @@ export async function startCluster({ synchronous }: { synchronous: boolean }): P
   giveToPostgres(folder)
   const network = `127.${100 + randomByte()}.${randomByte()}`
   const addresses = [1, 2, 3].map(n => `${network}.${n}`)
-  /** Between the members, so that replication can be cut off. */
+  /** Proxies between the members, so that replication can be cut off. */
   const proxies = await Promise.all(
     addresses.slice(0, 2).map(address => startProxy(`postgres://${address}:5432`)),
   )

@@ -1,6 +1,6 @@
 import type { createStorage } from '../../src/storage/database.ts'
 
-/** I-5 to I-8: one account per address, each part of it once, and a consistent ledger. Each query finds violations. */
+/** Invariants I-5 to I-8: one account per address, each part of it once, a consistent ledger. Queries of violations. */
 const BREACHES: Record<string, string> = {
   'I-5: an address has two accounts':
     'select email from users where email is not null group by email having count(*) > 1',

@@ -115,7 +115,7 @@ export function supportedSettings(settings: Record<string, string>): Record<stri
   return Object.fromEntries(Object.entries(settings).filter(([name]) => documented.includes(`\`${name}\``)))
 }
 
-/** All that were started, since any node of a database may deliver a mail and print its link. */
+/** All servers of the probe, since any node of a database may deliver a mail and print its link. */
 const runningServers = new Set<ServedProcess>()
 
 /** Starts the checkout's server with exactly these settings. */

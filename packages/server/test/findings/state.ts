@@ -177,7 +177,7 @@ async function backupOf(settings: Record<string, string>): Promise<string> {
   return file
 }
 
-/** Restores a backup with the journal of its service into a new data folder; returns the settings of that. */
+/** Restores a backup with the journal of its service into a new data folder; returns the new settings. */
 async function restore(
   engine: EngineName,
   t: CleanUps,

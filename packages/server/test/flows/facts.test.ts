@@ -184,7 +184,7 @@ forEachEngine(engine => {
       ...restrictionFacts(endingInFeed.id, 1),
       endingFact(endingInFeed.id, FEED_WINDOW),
     ])
-    // Tokens that were issued before the rotation have expired by then.
+    // A later end is not recorded: all tokens that were issued before the rotation have expired by then.
     const endingAfterFeed = await insert()
     assert.deepEqual(
       await factsOf(replace(endingAfterFeed.id, NOW + 1 + FEED_WINDOW)),

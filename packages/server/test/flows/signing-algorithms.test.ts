@@ -93,7 +93,7 @@ forEachEngine(engine => {
     })
     await nodeA.issue('ES256')
     await nodeA.issue('ES256')
-    // Events arrive in the order of the commits.
+    // Events arrive in the order of the commits: once this one has arrived, all earlier ones have.
     await testStorage.storage.events.publish({ type: 'mail.queued' })
     await last.promise
     assert.equal(announced, 1)

@@ -451,7 +451,7 @@ forEachEngine(engine => {
     const changeReceived = Promise.withResolvers<void>()
     services.storage.events.subscribe(({ type }) => type === 'webhooks.changed' && changeReceived.resolve())
     await subscribe(otherNode, endpoint.url, ['user.updated'])
-    // On SQLite commands are processes of their own, and nodes exchange no events.
+    // On SQLite nodes exchange no events: there the other node stands for a command in a process of its own.
     if (engine === 'postgres') await changeReceived.promise
     await until('the event', async () => {
       await users.rename(user.id, 'after')
