@@ -25,10 +25,14 @@ export interface ChangeLimits {
 }
 
 export function createChangeLimits({ clock }: { clock: Pick<Clock, 'now'> }): ChangeLimits {
-  const changes = createKeyedWindows({ clock, windows: CHANGE_LIMITS, maxNames: MAX_REMEMBERED_CHANGERS })
+  const changeCounts = createKeyedWindows({
+    clock,
+    windows: CHANGE_LIMITS,
+    maxNames: MAX_REMEMBERED_CHANGERS,
+  })
   return {
     count(changer) {
-      const wait = changes.count(changer)
+      const wait = changeCounts.count(changer)
       if (wait) throw rateLimited(wait)
     },
   }

@@ -67,15 +67,15 @@ async function dispatch(argv: string[], terminal: Terminal): Promise<number> {
   const args = argv.filter(word => !['--help', '-h'].includes(word))
   if (args[0] === 'help') args.shift()
   const namesCommand = args.length > 0 && !args[0]!.startsWith('-')
-  const found = findCommand(namesCommand ? args : [DEFAULT_COMMAND, ...args])
+  const match = findCommand(namesCommand ? args : [DEFAULT_COMMAND, ...args])
   if (asksForHelp && args.length === 0) return print(await overview())
-  if (!found) {
+  if (!match) {
     if (asksForHelp) return print(await overview(args[0]))
     throw new UsageError(`There is no command "${args.slice(0, 2).join(' ')}". See: keyway --help`)
   }
-  const command = await loadCommand(found.name)
+  const command = await loadCommand(match.name)
   if (asksForHelp) return print(helpOf(command))
-  return runCommand(command, found.rest, terminal)
+  return runCommand(command, match.rest, terminal)
 }
 
 function flushed(stream: NodeJS.WriteStream): Promise<void> {

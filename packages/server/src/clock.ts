@@ -128,9 +128,9 @@ export function createClock(
   async function measure(read: () => Promise<Instant>): Promise<{ earliest: number; latest: number }> {
     let narrowest = { earliest: Number.NEGATIVE_INFINITY, latest: Number.POSITIVE_INFINITY }
     for (let attempt = 0; attempt < MEASUREMENTS; attempt++) {
-      const before = machine.monotonic()
+      const requestedAt = machine.monotonic()
       const instant = await read()
-      const interval = { earliest: instant - machine.monotonic(), latest: instant + 1 - before }
+      const interval = { earliest: instant - machine.monotonic(), latest: instant + 1 - requestedAt }
       if (interval.latest - interval.earliest < narrowest.latest - narrowest.earliest) narrowest = interval
     }
     return narrowest

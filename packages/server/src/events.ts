@@ -224,9 +224,9 @@ export function parseHint(value: unknown): Hint | null {
 export function parseEvent(value: unknown): Hint | RelayEvent | null {
   const { type, to, message } = toFields(value)
   if (type !== 'hub.relay') return parseHint(value)
-  const parsed = parseMessage(message)
-  if (!parsed || !Array.isArray(to) || !to.every(id => typeof id === 'string')) return null
-  return { type, to, message: parsed }
+  const parsedMessage = parseMessage(message)
+  if (!parsedMessage || !Array.isArray(to) || !to.every(id => typeof id === 'string')) return null
+  return { type, to, message: parsedMessage }
 }
 
 function parseMessage(value: unknown): RelayMessage | null {
@@ -257,8 +257,8 @@ function parseMessage(value: unknown): RelayMessage | null {
   }
   if (kind === 'withdrawn') return { kind, from, question }
   if (kind === 'release' || kind === 'released') return parseMove(kind, from, question, value)
-  const parsed = kind === 'order' ? parseCommand(order) : null
-  return parsed && { kind: 'order', from, question, order: parsed }
+  const command = kind === 'order' ? parseCommand(order) : null
+  return command && { kind: 'order', from, question, order: command }
 }
 
 function parseAdopt(from: string, value: unknown): RelayMessage | null {
@@ -333,9 +333,9 @@ function parseNotice(value: unknown): RelayNotice | null {
   if (op === 'watch') return have === null || isSafeCount(have) ? { op, userId, have } : null
   if (op !== 'presence' || !(after === null || isSafeCount(after)) || !isSafeCount(version)) return null
   if (!Array.isArray(changes) || !isSafeCount(part) || !isSafeCount(parts)) return null
-  const parsed = changes.map(parseChange)
-  if (parsed.includes(null)) return null
-  return { op, userId, after, version, changes: parsed as PresenceChange[], part, parts }
+  const parsedChanges = changes.map(parseChange)
+  if (parsedChanges.includes(null)) return null
+  return { op, userId, after, version, changes: parsedChanges as PresenceChange[], part, parts }
 }
 
 function parseChange(value: unknown): PresenceChange | null {

@@ -14,12 +14,12 @@ export function nearestName(name: string, knownNames: readonly string[], maxDist
 function editDistance(left: string, right: string): number {
   let row = Array.from({ length: right.length + 1 }, (_, index) => index)
   for (let i = 1; i <= left.length; i++) {
-    const next = [i]
+    const nextRow = [i]
     for (let j = 1; j <= right.length; j++) {
       const change = row[j - 1]! + (left[i - 1] === right[j - 1] ? 0 : 1)
-      next.push(Math.min(change, row[j]! + 1, next[j - 1]! + 1))
+      nextRow.push(Math.min(change, row[j]! + 1, nextRow[j - 1]! + 1))
     }
-    row = next
+    row = nextRow
   }
   return row[right.length]!
 }

@@ -23,11 +23,11 @@ export function canonicalAddress(text: string): string | null {
 }
 
 function mappedIpv4(address: string): string | null {
-  const dotted = MAPPED_IPV4.exec(address)
-  if (dotted) return dotted[1]!
-  const hex = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/i.exec(address)
-  if (!hex) return null
-  const value = (Number.parseInt(hex[1]!, 16) << 16) | Number.parseInt(hex[2]!, 16)
+  const dottedMatch = MAPPED_IPV4.exec(address)
+  if (dottedMatch) return dottedMatch[1]!
+  const hexMatch = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/i.exec(address)
+  if (!hexMatch) return null
+  const value = (Number.parseInt(hexMatch[1]!, 16) << 16) | Number.parseInt(hexMatch[2]!, 16)
   return [24, 16, 8, 0].map(shift => (value >>> shift) & 255).join('.')
 }
 
@@ -48,13 +48,13 @@ export function siteOf(address: string): string | null {
 
 /** The prefix of an address with this many bits, as `192.0.2.0/24` or `2001:db8::/48`. */
 export function prefixOf(address: string, bits: number): string {
-  if (isIPv4(address)) return `${masked(address.split('.').map(Number), 8, bits).join('.')}/${bits}`
-  const groups = masked(expandIpv6(address), 16, bits).map(group => group.toString(16))
+  if (isIPv4(address)) return `${mask(address.split('.').map(Number), 8, bits).join('.')}/${bits}`
+  const groups = mask(expandIpv6(address), 16, bits).map(group => group.toString(16))
   return `${canonicalAddress(groups.join(':')) ?? address}/${bits}`
 }
 
 /** Keeps the leading `bits` of numbers of `width` bits each, and clears the others. */
-function masked(numbers: readonly number[], width: number, bits: number): number[] {
+function mask(numbers: readonly number[], width: number, bits: number): number[] {
   return numbers.map((number, index) => {
     const clearedBits = width - Math.max(0, Math.min(width, bits - index * width))
     return (number >> clearedBits) << clearedBits
@@ -63,10 +63,12 @@ function masked(numbers: readonly number[], width: number, bits: number): number
 
 function expandIpv6(address: string): number[] {
   const [head = '', tail] = address.split('::')
-  const left = head ? head.split(':') : []
-  const right = tail ? tail.split(':') : []
-  const zeros = tail === undefined ? 0 : 8 - left.length - right.length
-  return [...left, ...Array<string>(zeros).fill('0'), ...right].map(group => Number.parseInt(group, 16))
+  const leadingGroups = head ? head.split(':') : []
+  const trailingGroups = tail ? tail.split(':') : []
+  const zeros = tail === undefined ? 0 : 8 - leadingGroups.length - trailingGroups.length
+  return [...leadingGroups, ...Array<string>(zeros).fill('0'), ...trailingGroups].map(group =>
+    Number.parseInt(group, 16),
+  )
 }
 
 /** Parses `10.0.0.0/8` or a bare address into canonical form, or null. Host bits must be zero. */

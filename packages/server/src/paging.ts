@@ -24,8 +24,8 @@ export interface Slice<Row> {
 /** Builds a slice from up to `limit + 1` rows; the extra row shows that there are more. */
 export function toSlice<Row>(rows: Row[], limit: number, position: (row: Row) => Position): Slice<Row> {
   const pageRows = rows.slice(0, limit)
-  const last = pageRows.at(-1)
-  return { rows: pageRows, next: rows.length > limit && last ? position(last) : null }
+  const lastRow = pageRows.at(-1)
+  return { rows: pageRows, next: rows.length > limit && lastRow ? position(lastRow) : null }
 }
 
 /** The response body of a list. */

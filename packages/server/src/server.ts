@@ -40,7 +40,7 @@ export { VERSION }
 const MAX_DEAD_NODES = 1000
 /** At the start, administrators are counted up to this number, for the log. */
 const MAX_COUNTED_ADMINISTRATORS = 1000
-const NEVER = new Promise<never>(() => {})
+const NEVER_SETTLES = new Promise<never>(() => {})
 
 export interface RunningServer extends AsyncDisposable {
   readonly url: string
@@ -146,7 +146,7 @@ export async function startServer(settings: Config, options: ServerOptions = {})
     port: config.port,
     services,
     hub,
-    failure: services.storage.engine.failure ?? NEVER,
+    failure: services.storage.engine.failure ?? NEVER_SETTLES,
     close,
     [Symbol.asyncDispose]: close,
   }

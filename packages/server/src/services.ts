@@ -123,10 +123,19 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
   const meter = createMeter({ ...resources, log, onCounted: statistics.countUsage })
   const audit = createAudit(resources)
   const { adminEmails } = config
-  const listed = createListedAdministrators({ ...resources, audit, log, adminEmails })
+  const listedAdministrators = createListedAdministrators({ ...resources, audit, log, adminEmails })
   const changeLimits = createChangeLimits(resources)
   const knownNetworks = createKnownNetworks(resources.clock)
-  const sharedDeps = { ...resources, log, publicUrl, meter, changeLimits, audit, listed, knownNetworks }
+  const sharedDeps = {
+    ...resources,
+    log,
+    publicUrl,
+    meter,
+    changeLimits,
+    audit,
+    listed: listedAdministrators,
+    knownNetworks,
+  }
   const signingKeys = createSigningKeys({
     ...sharedDeps,
     longestTokenSeconds: Math.max(config.accessTokenSeconds, AGENT_TOKEN_SECONDS),
@@ -156,13 +165,13 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     whenCutOff: config.limitsWhenCutOff,
   })
   const limiter = alertingLimiter(plainLimiter, keyAlerts)
-  const imported = createImportedKeys({
+  const importedKeys = createImportedKeys({
     ...sharedDeps,
     reloadInterval: resources.storage.engine.pollInterval,
   })
   const apiKeys = createApiKeys({
     ...sharedDeps,
-    imported,
+    imported: importedKeys,
     outbox,
     alerts: keyAlerts,
     limiter,
@@ -219,7 +228,7 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     suppressions,
     users,
     audit,
-    listed,
+    listed: listedAdministrators,
     changeLimits,
     auditKeeping: createAuditKeeping({ ...sharedDeps, auditDays: config.auditDays }),
     accounts,
@@ -231,7 +240,7 @@ export function compose<Base extends Resources>(config: Config, log: Log, opened
     apiKeys,
     limiter,
     policies,
-    imported,
+    imported: importedKeys,
     agentTokens,
     sessions,
     magicLinks,

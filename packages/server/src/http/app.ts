@@ -47,7 +47,7 @@ export interface AppOptions {
   /** Whether somebody signed in from this network lately; see known-networks.ts. */
   isKnownNetwork: (network: string) => boolean
   failureLimits: readonly RateWindow[]
-  /** Shared with the pages; by default a new one with `failureLimits`. */
+  /** The failure counts that the pages use too; by default new ones with the windows `failureLimits`. */
   sharedFailureLimits?: FailureLimits
   /** Whether mail goes to the local inbox. */
   hasInbox: boolean

@@ -11,7 +11,7 @@ import { MAX_FIELD_NAME_LENGTH, suggestion } from './unknown-name.ts'
  * example. Lengths are in code points.
  */
 
-/** Maximum nesting of JSON in a body, so that common parsers accept it in a message to an agent. */
+/** Maximum nesting of JSON in a body. Agents get such JSON in messages, so common parsers must accept the depth. */
 export const MAX_JSON_DEPTH = 64
 
 /** Maximum number of unknown field names that one error message quotes. */
@@ -106,8 +106,8 @@ export const localeOrEmpty = parsed('a language tag (BCP 47), or empty', 'de-AT'
   sent === '' ? '' : parseLocale(sent),
 )
 
-/** An empty name is null, which removes the name; an omitted one is undefined, which leaves it unchanged. */
-export function nameOrNone(sent: string | undefined): string | null | undefined {
+/** Converts an empty text to null, which removes a value; undefined, for an omitted field, leaves it unchanged. */
+export function nullIfEmpty(sent: string | undefined): string | null | undefined {
   return sent === '' ? null : sent
 }
 
@@ -142,14 +142,14 @@ function isPlainJson(value: unknown): boolean {
   let level = [value]
   for (let depth = 0; level.length > 0; depth++) {
     if (depth > MAX_JSON_DEPTH) return false
-    const next: unknown[] = []
+    const nextLevel: unknown[] = []
     for (const item of level) {
       if (typeof item === 'string' && !hasCleanCharacters(item)) return false
       if (typeof item !== 'object' || item === null) continue
       if (!Object.keys(item).every(hasCleanCharacters)) return false
-      for (const member of Object.values(item)) next.push(member)
+      for (const member of Object.values(item)) nextLevel.push(member)
     }
-    level = next
+    level = nextLevel
   }
   return true
 }

@@ -8,7 +8,7 @@ export interface IntakeLimits {
   bodies: number
   /** Per network; all clients behind an untrusted proxy are one network. */
   bodiesPerNetwork: number
-  /** Total memory of the parts received so far. */
+  /** Maximum memory of all buffers with the parts that were received so far. */
   bytes: number
 }
 
@@ -75,16 +75,16 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
         removeArrival(arrival)
       }
       const onData = (part: Buffer) => {
-        const needed = length + part.length
-        if (needed > maxBytes) {
+        const neededBytes = length + part.length
+        if (neededBytes > maxBytes) {
           stop()
           incoming.pause()
           reject(tooLarge(maxBytes))
           return
         }
-        if (needed > body.length) body = enlarge(body, needed, maxBytes)
+        if (neededBytes > body.length) body = enlarge(body, neededBytes, maxBytes)
         part.copy(body, length)
-        length = needed
+        length = neededBytes
         setBufferSize(arrival, body.length)
       }
       const onEnd = () => {
@@ -103,12 +103,12 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
   }
 
   function addArrival(network: string, incoming: IncomingMessage): Arrival {
-    const ofNetwork = byNetwork.get(network) ?? new LinkedList()
-    byNetwork.set(network, ofNetwork)
+    const networkArrivals = byNetwork.get(network) ?? new LinkedList()
+    byNetwork.set(network, networkArrivals)
     const arrival = createArrival(network, incoming)
-    ofNetwork.append(arrival.entryInNetwork)
+    networkArrivals.append(arrival.entryInNetwork)
     arrivals.append(arrival.entryInAll)
-    if (ofNetwork.size > limits.bodiesPerNetwork) closeOldest(ofNetwork)
+    if (networkArrivals.size > limits.bodiesPerNetwork) closeOldest(networkArrivals)
     if (arrivals.size > limits.bodies) closeOldest(networkWithMost(bodies => bodies.size))
     return arrival
   }
@@ -139,9 +139,9 @@ export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyInta
   function removeArrival(arrival: Arrival): void {
     if (!arrivals.remove(arrival.entryInAll)) return
     bufferedBytes -= arrival.bufferSize
-    const ofNetwork = byNetwork.get(arrival.network)!
-    ofNetwork.remove(arrival.entryInNetwork)
-    if (ofNetwork.size === 0) byNetwork.delete(arrival.network)
+    const networkArrivals = byNetwork.get(arrival.network)!
+    networkArrivals.remove(arrival.entryInNetwork)
+    if (networkArrivals.size === 0) byNetwork.delete(arrival.network)
   }
 }
 
@@ -161,10 +161,10 @@ function bufferedBytesOf(bodies: LinkedList<Arrival>): number {
 function readArrived(incoming: IncomingMessage, { maxBytes }: BodyFormat): Buffer {
   // Since Node 26 `read()` returns one part at a time. Most bodies have one part; a request that was queued may have
   // more.
-  const first: Buffer = incoming.read() ?? EMPTY
-  const parts = [first]
+  const firstPart: Buffer = incoming.read() ?? EMPTY
+  const parts = [firstPart]
   for (let part = incoming.read(); part !== null; part = incoming.read()) parts.push(part)
-  const body = parts.length === 1 ? first : Buffer.concat(parts)
+  const body = parts.length === 1 ? firstPart : Buffer.concat(parts)
   if (body.length > maxBytes) throw tooLarge(maxBytes)
   return body
 }

@@ -23,8 +23,8 @@ export interface BodyFormat {
 }
 
 /**
- * Exactly one header with exactly `application/json`. Types that browsers send without a preflight (forms, text/plain)
- * must never be parsed as JSON.
+ * JSON needs exactly one Content-Type header, with `application/json` and no other charset than UTF-8. Types that
+ * browsers send without a preflight (forms, text/plain) must never be parsed as JSON.
  */
 export const JSON_BODY: BodyFormat = {
   mediaType: /^application\/json[ \t]*(?:;[ \t]*charset=(?:utf-8|"utf-8")[ \t]*)?$/i,
@@ -47,10 +47,10 @@ export const FORM_BODY: BodyFormat = {
  */
 export function expectBody(incoming: IncomingMessage, format: BodyFormat): boolean {
   checkEncoding(incoming)
-  const announced = incoming.headers['content-length']
-  if (announced === undefined && incoming.headers['transfer-encoding'] === undefined) return false
-  if (announced === '0') return false
-  if (Number(announced ?? 0) > format.maxBytes) throw tooLarge(format.maxBytes)
+  const announcedLength = incoming.headers['content-length']
+  if (announcedLength === undefined && incoming.headers['transfer-encoding'] === undefined) return false
+  if (announcedLength === '0') return false
+  if (Number(announcedLength ?? 0) > format.maxBytes) throw tooLarge(format.maxBytes)
   checkType(incoming, format)
   return true
 }

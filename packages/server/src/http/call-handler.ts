@@ -44,12 +44,12 @@ export function createCallHandler({
     const idempotencyKey = readIdempotencyKey(incoming, route.idempotencyKey)
     const query = route.query && validate(route.query, rawQuery)
     const { maxBodyBytes = JSON_BODY.maxBytes, maxJsonValues } = route
-    const read = (format: BodyFormat) =>
+    const readBytes = (format: BodyFormat) =>
       intake.read(incoming, caller.network, { ...format, maxBytes: maxBodyBytes })
     const readBody = async () =>
       sendsForm(route, incoming)
-        ? fieldsOf(await read(FORM_BODY), route.form!)
-        : parseJson(await read(JSON_BODY), maxJsonValues)
+        ? fieldsOf(await readBytes(FORM_BODY), route.form!)
+        : parseJson(await readBytes(JSON_BODY), maxJsonValues)
     const body = route.body && validate(route.body, (await readBody()) ?? {})
     route.raw?.validateHead({ params, incoming })
     const bytes = route.raw && (await intake.read(incoming, caller.network, route.raw.format))

@@ -53,18 +53,18 @@ export async function drainHttp(
  * socket is closed, and a proxy answers 502 for a POST that it has sent on one of them.
  */
 async function acceptQueued(server: Server): Promise<void> {
-  let accepted = 0
+  let acceptedCount = 0
   const onConnection = () => {
-    accepted++
+    acceptedCount++
   }
   server.on('connection', onConnection)
   // The current iteration may have polled the queue before the last connection arrived.
   await nextIteration()
   const deadline = performance.now() + ACCEPT_MS
   for (let startedAt = performance.now(); startedAt < deadline; startedAt = performance.now()) {
-    const before = accepted
+    const countBefore = acceptedCount
     await nextIteration()
-    if (accepted === before && performance.now() - startedAt < SHORT_ITERATION_MS) break
+    if (acceptedCount === countBefore && performance.now() - startedAt < SHORT_ITERATION_MS) break
   }
   server.off('connection', onConnection)
 }

@@ -64,8 +64,8 @@ export interface FairQueue {
  * Fair queueing (RFC 970) of requests on one event loop: deficit round-robin over the networks, by the time that their
  * requests take, and within a network round-robin over its flows. So a burst of one client delays only that client, and
  * a client that invents a credential for each request takes turns only from its own network. Known networks
- * (known-networks.ts) have priority over unknown ones, and all others have priority over networks with many refusals, so
- * that a flood from a thousand networks does not delay the people who use the service.
+ * (known-networks.ts) have priority over unknown ones, and all others have priority over networks with many refusals,
+ * so that a flood from a thousand networks does not delay the people who use the service.
  *
  * While the process keeps up, nothing waits, and the queue costs one comparison per request.
  *
@@ -153,7 +153,7 @@ export function createFairQueue(
     isContinued = countQueued() > 0
     if (!isContinued) return
     if (now < sliceEnd) {
-      run(next(), now)
+      run(dequeueNext(), now)
     } else {
       scheduleTurn()
       scheduledAt = now
@@ -174,7 +174,7 @@ export function createFairQueue(
     process.nextTick(startNext)
   }
 
-  function next(): DequeuedWork {
+  function dequeueNext(): DequeuedWork {
     turns++
     if (turns % TURNS_PER_CYCLE === TURN_OF_NOISY)
       return firstWaiting(noisyNetworks, knownNetworks, unknownNetworks)
@@ -294,9 +294,9 @@ function createUsedTimes(clock: () => number) {
         times.clear()
         clearedAt = now
       }
-      const before = times.get(network)
-      if (before === undefined && times.size >= MAX_IDLE_NETWORKS) return
-      times.set(network, (before ?? 0) + ms)
+      const previousMs = times.get(network)
+      if (previousMs === undefined && times.size >= MAX_IDLE_NETWORKS) return
+      times.set(network, (previousMs ?? 0) + ms)
     },
     remove(network: string): number {
       const ms = times.get(network) ?? 0

@@ -4,7 +4,7 @@ import type { KeyToImport } from '../api-keys/import.ts'
 import { DEFAULT_KEY_APP_ID } from '../apps/app.ts'
 import { parseId } from '../ids.ts'
 import type { UserToImport } from '../users/import.ts'
-import { email, instant, name, nameOrNone, optional, parsed, strict } from './body-fields.ts'
+import { email, instant, name, nullIfEmpty, optional, parsed, strict } from './body-fields.ts'
 import { EXAMPLE_IDS } from './example-ids.ts'
 import { externalId } from './key-attachments.ts'
 import { scopes } from './key-scopes.ts'
@@ -41,11 +41,11 @@ export function keyToImport(row: z.output<typeof importedKey>): KeyToImport {
     owner: row.user_id === undefined ? { email: row.email! } : { userId: row.user_id },
     keyHash: row.sha256,
     keyPrefix: row.prefix,
-    name: nameOrNone(row.name) ?? null,
+    name: nullIfEmpty(row.name) ?? null,
     scopes: toScopes(row.scopes),
     expiresAt: row.expires_at ?? null,
     appId: DEFAULT_KEY_APP_ID,
-    externalId: nameOrNone(row.external_id) ?? null,
+    externalId: nullIfEmpty(row.external_id) ?? null,
   }
 }
 
@@ -58,8 +58,8 @@ export const importedUser = strict({
 export function userToImport(row: z.output<typeof importedUser>): UserToImport {
   return {
     email: row.email,
-    name: nameOrNone(row.name) ?? null,
-    externalId: nameOrNone(row.external_id) ?? null,
+    name: nullIfEmpty(row.name) ?? null,
+    externalId: nullIfEmpty(row.external_id) ?? null,
   }
 }
 

@@ -124,8 +124,8 @@ function parametersOf(route: Route, schemas: Json): Json[] {
     description: parameterDescription(name),
     ...paramSchema(name),
   }))
-  const query = route.query && toSchema(route.query, 'input', schemas)
-  const properties = Object.entries((query?.properties ?? {}) as Record<string, Json>)
+  const querySchema = route.query && toSchema(route.query, 'input', schemas)
+  const properties = Object.entries((querySchema?.properties ?? {}) as Record<string, Json>)
   const inQuery = properties.map(([name, { description, ...schema }]) => ({
     name,
     in: 'query',

@@ -43,14 +43,14 @@ export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
   return {
     exportOf(user, reader, reauthenticate) {
       const encoder = new TextEncoder()
-      const parts = partsOf(user, reader, reauthenticate)
+      const pieces = partsOf(user, reader, reauthenticate)
       const { markRead, end } = registerExport(user.id)
       return new ReadableStream(
         {
           async pull(controller) {
             markRead()
             try {
-              const { value, done } = await parts.next()
+              const { value, done } = await pieces.next()
               if (!done) return controller.enqueue(encoder.encode(value))
               end()
               controller.close()
@@ -61,7 +61,7 @@ export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
           },
           async cancel() {
             end()
-            await parts.return(undefined)
+            await pieces.return(undefined)
           },
         },
         { highWaterMark: 1 },
@@ -159,12 +159,12 @@ export function createPersonExports(needs: Needs, clock: Clock): PersonExports {
 
     async function* auditField({ id }: User): AsyncGenerator<string> {
       yield ',"audit_events":['
-      for (let last = 0, isFirst = true; ; isFirst = false) {
+      for (let lastSequence = 0, isFirst = true; ; isFirst = false) {
         await reauthenticate()
-        const rows = await store.audit.after(last, { subject: id }, ROWS_PER_READ)
+        const rows = await store.audit.after(lastSequence, { subject: id }, ROWS_PER_READ)
         yield serialize(rows.map(auditEventObject), isFirst)
         if (rows.length < ROWS_PER_READ) break
-        last = rows.at(-1)!.sequence
+        lastSequence = rows.at(-1)!.sequence
       }
       yield ']'
     }

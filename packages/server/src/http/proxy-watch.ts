@@ -68,8 +68,8 @@ export function createProxyWatch(log: Log, now: () => number = () => performance
       if (peer.isPrivate && (isForwarded || countsByPeer.size > 0)) add(peer.address, isForwarded)
     },
     forwards(address) {
-      const requests = countsByPeer.get(address)
-      return requests !== undefined && isProxy(requests)
+      const counts = countsByPeer.get(address)
+      return counts !== undefined && isProxy(counts)
     },
     get mistake() {
       return [...countsByPeer.values()].some(isProxy) ? MISTAKE_MESSAGE : null
@@ -87,16 +87,18 @@ export function createProxyWatch(log: Log, now: () => number = () => performance
   }
 
   function add(address: string, isForwarded: boolean): void {
-    const previous = countsByPeer.get(address)
-    if (!previous && !isForwarded) return
-    const isCurrent = previous && now() - previous.startedAt < PERIOD_MS
-    const requests = isCurrent ? previous : { startedAt: now(), forwarded: 0, plain: 0, lastForwardedAt: 0 }
+    const existingCounts = countsByPeer.get(address)
+    if (!existingCounts && !isForwarded) return
+    const isCurrent = existingCounts && now() - existingCounts.startedAt < PERIOD_MS
+    const counts = isCurrent
+      ? existingCounts
+      : { startedAt: now(), forwarded: 0, plain: 0, lastForwardedAt: 0 }
     if (isForwarded) {
-      requests.forwarded++
-      requests.lastForwardedAt = now()
-    } else requests.plain++
-    if (!previous) putBounded(countsByPeer, address, requests)
-    else countsByPeer.set(address, requests)
+      counts.forwarded++
+      counts.lastForwardedAt = now()
+    } else counts.plain++
+    if (!existingCounts) putBounded(countsByPeer, address, counts)
+    else countsByPeer.set(address, counts)
   }
 
   function isProxy({ forwarded, plain, lastForwardedAt }: RequestCounts): boolean {

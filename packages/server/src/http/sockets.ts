@@ -47,7 +47,10 @@ export function limitSockets(
   checkMs: number,
   onUnanswered: (socket: Socket) => void = () => {},
 ): SocketLimiter {
-  /** Open connections, each with its entry in the list `idleSockets`, which is linked while the connection has no request. */
+  /**
+   * Open connections, each with its entry in the list `idleSockets`, which is linked while the connection has no
+   * request.
+   */
   const openSockets = new Map<Socket, Entry<Socket>>()
   /** Connections that have not been sent a response yet, with the response in progress, if any. */
   const unansweredSockets = new Map<Socket, ServerResponse | null>()
@@ -102,10 +105,10 @@ export function limitSockets(
     resume(socket)
     if (unansweredSockets.has(socket)) unansweredSockets.set(socket, outgoing)
     // One function for all requests: a closure per request would add a tenth to the cost of a request.
-    outgoing.on('close', onAnswered)
+    outgoing.on('close', onResponseClose)
   }
 
-  function onAnswered(this: ServerResponse): void {
+  function onResponseClose(this: ServerResponse): void {
     const { socket } = this.req
     if (this.writableFinished) unansweredSockets.delete(socket)
     const entry = openSockets.get(socket)
@@ -114,19 +117,19 @@ export function limitSockets(
 
   function closeUnread(): void {
     const now = performance.now()
-    const stillUnread = new Map<Socket, number>()
+    const nextUnreadSince = new Map<Socket, number>()
     let bytes = 0
     for (const socket of openSockets.keys()) {
       if (socket.writableLength === 0) continue
       const since = unreadSince.get(socket) ?? now
       if (now - since > limits.unreadMs) socket.destroy()
       else {
-        stillUnread.set(socket, since)
+        nextUnreadSince.set(socket, since)
         bytes += socket.writableLength
       }
     }
-    unreadSince = stillUnread
-    if (bytes > limits.unreadBytes) closeLargest([...stillUnread.keys()], bytes - limits.unreadBytes)
+    unreadSince = nextUnreadSince
+    if (bytes > limits.unreadBytes) closeLargest([...nextUnreadSince.keys()], bytes - limits.unreadBytes)
   }
 
   function closeLargest(sockets: Socket[], excess: number): void {

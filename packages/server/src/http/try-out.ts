@@ -56,7 +56,7 @@ export function createTryOut({
   routes: readonly Route[]
   meter: Pick<Meter, 'count'>
   clock: Clock
-  /** The answer for what a call threw. */
+  /** Converts what a call threw to an answer. */
   refusalOf(thrown: unknown, requestId: string): Answer
 }): TryOut {
   const offeredRoutes = new Map(routes.filter(isOffered).map(route => [route.operation, route]))

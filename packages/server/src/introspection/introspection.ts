@@ -127,11 +127,11 @@ export function createIntrospection(deps: IntrospectionDeps): Introspection {
   ): Promise<IntrospectionAnswer | null> {
     const claims = await jwt.verify(token, { typ: 'at+jwt', audience })
     if (claims?.type !== 'access') return null
-    const authenticated = await nullIfInvalid(sessions.authenticate(token, audience))
-    if (!authenticated) return null
+    const authentication = await nullIfInvalid(sessions.authenticate(token, audience))
+    if (!authentication) return null
     if (consume > 0) throw mayNotConsume()
     const { iat, exp, jti } = claims as { iat: number; exp: number; jti: string }
-    const { user, session, scopes } = authenticated
+    const { user, session, scopes } = authentication
     meter.count(user.id, null, 'introspections')
     return {
       active: true,

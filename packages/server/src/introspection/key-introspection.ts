@@ -75,8 +75,8 @@ export function createKeyIntrospection({
             remaining: await refusalAsValue(limitsAfterConsuming(apiKey, app, checks[n]!.consume)),
           },
         )
-      const covered = results.filter(each => each?.remaining && !(each.remaining instanceof KeywayError))
-      const details = await readDetails(covered.map(each => each!.apiKey))
+      const coveredKeys = results.filter(each => each?.remaining && !(each.remaining instanceof KeywayError))
+      const details = await readDetails(coveredKeys.map(each => each!.apiKey))
       return results.map(each => {
         if (!each) return INACTIVE
         const { apiKey, remaining } = each
@@ -127,7 +127,7 @@ export function createKeyIntrospection({
     }
   }
 
-  /** What the limits of the key leave, after consuming; null if the app does not cover the key. */
+  /** Consumes calls of the key, and returns what remains of its limits; null if the app does not cover the key. */
   async function limitsAfterConsuming(
     apiKey: OwnedApiKey,
     app: RequestingApp | undefined,

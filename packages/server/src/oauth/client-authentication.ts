@@ -53,22 +53,22 @@ export function createClientAuthentication({
   return { app, appIfNamed }
 
   async function app(request: ClientRequest): Promise<App> {
-    const app = await appIfNamed(request)
-    if (!app) throw invalidClient('Name the client: client_id, with client_secret where it has one.')
-    return app
+    const foundApp = await appIfNamed(request)
+    if (!foundApp) throw invalidClient('Name the client: client_id, with client_secret where it has one.')
+    return foundApp
   }
 
   async function appIfNamed(request: ClientRequest): Promise<App | null> {
     if (request.form.client_assertion_type !== undefined) return byAssertion(request)
     const client = namedClient(request)
     if (!client) return null
-    const found =
+    const foundApp =
       client.secret === null
         ? await publicApp(client.id, request.caller)
         : await apps.authenticate(client.id, client.secret)
-    if (!found || found.isPublic !== (client.secret === null))
+    if (!foundApp || foundApp.isPublic !== (client.secret === null))
       throw invalidClient('No client has this id and secret.')
-    return found
+    return foundApp
   }
 
   async function byAssertion({ form, header, caller }: ClientRequest): Promise<App> {
@@ -85,15 +85,15 @@ export function createClientAuthentication({
       )
     if (secret !== undefined || header !== null)
       throw new OAuthError('invalid_request', 'Authenticate the client in one way.')
-    const found = await (await assertions())(assertion, id, caller.network)
-    if (!found) throw invalidClient('The client assertion is not valid, or was used before.')
-    return found
+    const foundApp = await (await assertions())(assertion, id, caller.network)
+    if (!foundApp) throw invalidClient('The client assertion is not valid, or was used before.')
+    return foundApp
   }
 
   /** The app with this id, if it is a public client, which has no secret to authenticate with. */
   async function publicApp(id: string, { network }: Caller): Promise<App | null> {
-    const found = await findClient(id, network)
-    return found?.isPublic ? found : null
+    const foundApp = await findClient(id, network)
+    return foundApp?.isPublic ? foundApp : null
   }
 }
 

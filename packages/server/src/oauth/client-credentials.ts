@@ -48,9 +48,9 @@ export function createClientCredentials(deps: GrantDeps): Grant {
     if (!target)
       throw new OAuthError('invalid_target', 'Name the audience of a registered app as resource or audience.')
     const scopes = scopesOf(form) ?? []
-    const excess = scopes.find(scope => !client.scopes.includes(scope))
-    if (excess !== undefined)
-      throw new OAuthError('invalid_scope', `The operator did not give this app the scope ${excess}.`)
+    const excessScope = scopes.find(scope => !client.scopes.includes(scope))
+    if (excessScope !== undefined)
+      throw new OAuthError('invalid_scope', `The operator did not give this app the scope ${excessScope}.`)
     const wait = limits.count(client.id)
     if (wait) throw tooManyTokens(wait)
     return { answer: await signAppToken(deps, client, target, scopes) }

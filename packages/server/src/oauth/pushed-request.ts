@@ -11,14 +11,14 @@ export async function pushRequest(
   { form, caller }: ClientRequest,
 ) {
   const { client_id: _, client_secret: __, ...sent } = form
-  const parsed = readParams(new URLSearchParams({ ...sent, client_id: app.id }))
-  if ('refusal' in parsed) throw refusalOf(parsed.refusal)
-  if (parsed.params.request_uri)
+  const parsedRequest = readParams(new URLSearchParams({ ...sent, client_id: app.id }))
+  if ('refusal' in parsedRequest) throw refusalOf(parsedRequest.refusal)
+  if (parsedRequest.params.request_uri)
     throw new OAuthError('invalid_request', 'A pushed request must not name a request_uri.')
-  const outcome = await resume(parsed.params, null, caller.network)
+  const outcome = await resume(parsedRequest.params, null, caller.network)
   if ('unusable' in outcome) throw refusalOf(outcome.unusable)
   if ('refusal' in outcome) throw refusalOf(outcome.refusal)
-  return push(parsed.params)
+  return push(parsedRequest.params)
 }
 
 function refusalOf({ error, description }: { error: string; description: string }): OAuthError {

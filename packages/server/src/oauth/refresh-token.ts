@@ -37,11 +37,11 @@ export function createRefreshToken(deps: GrantDeps): Grant {
     const audience = audienceOf(form) ?? null
     if (audience !== null && audience !== (grant?.audience ?? publicUrl))
       throw new OAuthError('invalid_target', 'The refresh token is for another audience.')
-    const requested = scopesOf(form) ?? null
-    const excess = requested?.find(scope => !grant?.scopes.includes(scope))
-    if (excess !== undefined)
-      throw new OAuthError('invalid_scope', `The person did not grant the scope ${excess}.`)
-    return requested
+    const scopes = scopesOf(form) ?? null
+    const excessScope = scopes?.find(scope => !grant?.scopes.includes(scope))
+    if (excessScope !== undefined)
+      throw new OAuthError('invalid_scope', `The person did not grant the scope ${excessScope}.`)
+    return scopes
   }
 }
 

@@ -3,7 +3,7 @@ import { page } from '../../paging.ts'
 import { MAX_USER_NAME_LENGTH } from '../../users/user.ts'
 import { chargeAuthorizationObject, readAccount } from '../account-object.ts'
 import { ok } from '../answer.ts'
-import { localeOrEmpty, name, nameOrNone, optional } from '../body-fields.ts'
+import { localeOrEmpty, name, nullIfEmpty, optional } from '../body-fields.ts'
 import type { HttpPorts } from '../http-ports.ts'
 import { ledgerEntryObject } from '../ledger-entry-object.ts'
 import * as answers from '../openapi-schemas.ts'
@@ -59,8 +59,8 @@ export function accountRoutes(services: Needs): Route[] {
       answers: [{ status: 200, description: 'The account.', ...accountAnswer }],
       errors: [],
       async handle({ principal, body }) {
-        const name = nameOrNone(body.name)
-        const locale = nameOrNone(body.locale)
+        const name = nullIfEmpty(body.name)
+        const locale = nullIfEmpty(body.locale)
         if (name !== undefined) await users.rename(principal.userId, name)
         if (locale !== undefined) await users.setLocale(principal.userId, locale)
         return ok(await readAccount(services, principal.userId))

@@ -12,7 +12,7 @@ import { assertFresh, isFresh, isTooOldForKey } from '../../sessions/reauthentic
 import type { Session } from '../../sessions/session.ts'
 import { created, ok } from '../answer.ts'
 import { createKeyObjects } from '../api-key-object.ts'
-import { appId, expected, instant, name, nameOrNone, optional, parsed, wholeNumber } from '../body-fields.ts'
+import { appId, expected, instant, name, nullIfEmpty, optional, parsed, wholeNumber } from '../body-fields.ts'
 import type { HttpPorts } from '../http-ports.ts'
 import { externalId, MAX_KEY_BODY_BYTES, MAX_KEY_BODY_VALUES, metadata } from '../key-attachments.ts'
 import { scopes } from '../key-scopes.ts'
@@ -101,11 +101,11 @@ export function apiKeyRoutes(
       errors: ['key_limit_reached', 'rate_limited', 'reauthentication_required'],
       async handle({ principal, body, caller }) {
         const fields = {
-          name: nameOrNone(body.name) ?? null,
+          name: nullIfEmpty(body.name) ?? null,
           expiresAt: assertInFuture(body.expires_at, clock.now()),
           appId: body.app_id ?? DEFAULT_KEY_APP_ID,
           allowedNetworks: body.allowed_networks ?? [],
-          externalId: nameOrNone(body.external_id) ?? null,
+          externalId: nullIfEmpty(body.external_id) ?? null,
           metadata: body.metadata ?? null,
           limits: body.limits,
         }
@@ -167,15 +167,15 @@ export function apiKeyRoutes(
       errors: ['rate_limited'],
       async handle({ principal, params, body }) {
         const change = {
-          name: nameOrNone(body.name),
+          name: nullIfEmpty(body.name),
           allowedNetworks: body.allowed_networks,
           externalId: body.external_id === '' ? null : body.external_id,
           metadata: body.metadata,
           limits: body.limits === null ? NO_LIMITS : body.limits,
         }
         const changer = principal.session ? 'person' : 'key'
-        const changed = await apiKeys.update(principal.userId, params.key_id, change, changer)
-        return ok(await objectOf(changed))
+        const apiKey = await apiKeys.update(principal.userId, params.key_id, change, changer)
+        return ok(await objectOf(apiKey))
       },
     }),
     route({

@@ -55,8 +55,11 @@ export function exportRoutes(services: HttpPorts, clock: Clock): Route[] {
       errors: ['rate_limited'],
       async handle({ params, reauthenticate, ...input }) {
         const user = await findUser(params.user_id)
-        const read = async () => exportOf(user, 'operator', reauthenticate)
-        return exportAnswer(user, await administration.auditedRead(user.id, 'export', toActedBy(input), read))
+        const startExport = async () => exportOf(user, 'operator', reauthenticate)
+        return exportAnswer(
+          user,
+          await administration.auditedRead(user.id, 'export', toActedBy(input), startExport),
+        )
       },
     }),
   ]

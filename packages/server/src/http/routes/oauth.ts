@@ -88,7 +88,7 @@ const clientRoute = {
 } as const
 
 export function oauthRoutes({ oauth }: Pick<HttpPorts, 'oauth'>, publicUrl: string): Route[] {
-  const discovery = JSON.stringify(metadataOf(publicUrl, oauth.metadata))
+  const discoveryDocument = JSON.stringify(metadataOf(publicUrl, oauth.metadata))
 
   return [
     ...Object.entries(DISCOVERY_PATHS).map(([operation, path]) =>
@@ -112,7 +112,7 @@ export function oauthRoutes({ oauth }: Pick<HttpPorts, 'oauth'>, publicUrl: stri
         errors: [],
         handle: () => ({
           status: 200,
-          body: discovery,
+          body: discoveryDocument,
           headers: { 'Cache-Control': publicFor(METADATA_MAX_AGE_SECONDS) },
         }),
       }),
@@ -137,7 +137,7 @@ export function oauthRoutes({ oauth }: Pick<HttpPorts, 'oauth'>, publicUrl: stri
       errors: [],
       async handle({ body, idempotencyKey, ...input }) {
         const { answer, limits } = await oauth.token({
-          ...clientOf(input, body),
+          ...toClientRequest(input, body),
           retryKey: idempotencyKey,
         })
         return withRateLimits(ok(answer), limits)
@@ -156,7 +156,7 @@ export function oauthRoutes({ oauth }: Pick<HttpPorts, 'oauth'>, publicUrl: stri
       answers: [answers.okAnswer('The codes.', deviceAnswer, deviceExample(publicUrl))],
       errors: [],
       async handle({ body, ...input }) {
-        return ok(await oauth.device(clientOf(input, body)))
+        return ok(await oauth.device(toClientRequest(input, body)))
       },
     }),
     route({
@@ -177,7 +177,7 @@ export function oauthRoutes({ oauth }: Pick<HttpPorts, 'oauth'>, publicUrl: stri
       ],
       errors: [],
       async handle({ body: { token, consume, ...form }, ...input }) {
-        return ok(await oauth.introspect(clientOf(input, form), token, consume))
+        return ok(await oauth.introspect(toClientRequest(input, form), token, consume))
       },
     }),
     route({
@@ -194,14 +194,14 @@ export function oauthRoutes({ oauth }: Pick<HttpPorts, 'oauth'>, publicUrl: stri
       answers: [{ status: 200, description: 'It is revoked, or was unknown.' }],
       errors: [],
       async handle({ body: { token, ...form }, ...input }) {
-        await oauth.revoke(clientOf(input, form), token)
+        await oauth.revoke(toClientRequest(input, form), token)
         return { status: 200 }
       },
     }),
   ]
 }
 
-export function clientOf(
+export function toClientRequest(
   { incoming, caller }: Pick<RouteInput<'public', unknown, unknown>, 'incoming' | 'caller'>,
   fields: Record<string, string | undefined>,
 ) {

@@ -40,14 +40,14 @@ export function revocationRoutes({ revocations }: Pick<HttpPorts, 'revocations'>
       async handle({ principal, query, incoming, reauthenticate }) {
         const isStream = incoming.headers.accept?.includes('text/event-stream') && incoming.method === 'GET'
         const cursor = query.cursor ?? (isStream ? lastEventId(incoming.headers['last-event-id']) : null)
-        const read = async (from: string | null) => toFeed(await revocations.since(from, MAX_PAGE_SIZE))
-        const firstPage = await read(cursor)
+        const readPage = async (from: string | null) => toFeed(await revocations.since(from, MAX_PAGE_SIZE))
+        const firstPage = await readPage(cursor)
         if (!isStream) return ok(firstPage)
         countStream(principal.id)
         const onEnd = () => releaseStream(principal.id)
         const body = eventStream({
           firstPage,
-          read,
+          read: readPage,
           reauthenticate,
           subscribe: revocations.subscribe,
           onEnd,

@@ -59,8 +59,8 @@ const API_SEGMENTS = new Set([
 const PACKAGE = /^(?:sdk|keyway)[^/]*\.(?:tgz|whl)$/
 
 export function isApiPath(path: string): boolean {
-  const first = path.split('/')[1] ?? ''
-  return API_SEGMENTS.has(first) || PACKAGE.test(first)
+  const firstSegment = path.split('/')[1] ?? ''
+  return API_SEGMENTS.has(firstSegment) || PACKAGE.test(firstSegment)
 }
 
 export interface RoutesOptions

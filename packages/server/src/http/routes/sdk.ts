@@ -48,7 +48,9 @@ interface ServedPackage {
 
 function packageRoutes({ latest, path, operation, what, usage, type, pack }: ServedPackage): Route[] {
   let packing: ReturnType<typeof pack> | null = null
-  /** The packed package. It is packed on the first request, so that packing does not delay the start. */
+  /**
+   * Packs on the first request, so that packing does not delay the start, and returns the same package from then on.
+   */
   const packOnce = () => {
     packing ??= pack()
     return packing

@@ -5,7 +5,7 @@ import { EXAMPLE_IDS } from '../example-ids.ts'
 import type { HttpPorts } from '../http-ports.ts'
 import * as answers from '../openapi-schemas.ts'
 import { type Route, route } from '../route.ts'
-import { clientFields, clientOf, OAUTH_TAG } from './oauth.ts'
+import { clientFields, OAUTH_TAG, toClientRequest } from './oauth.ts'
 
 const pushedForm = z
   .object({
@@ -92,7 +92,7 @@ export function signInForAppsRoutes({ oauth }: Pick<HttpPorts, 'oauth'>): Route[
       ],
       errors: [],
       async handle({ body, ...input }) {
-        const { requestUri, expiresIn } = await oauth.push(clientOf(input, body))
+        const { requestUri, expiresIn } = await oauth.push(toClientRequest(input, body))
         return { status: 201, body: { request_uri: requestUri, expires_in: expiresIn } }
       },
     }),

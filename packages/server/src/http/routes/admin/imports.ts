@@ -91,10 +91,10 @@ function rowsOf<Row extends z.ZodType>(row: Row, max: number, what: string) {
 }
 
 function importObject(rows: readonly { id: string; isNew: boolean }[]): z.infer<typeof importOutcome> {
-  const created = rows.filter(({ isNew }) => isNew).length
+  const createdCount = rows.filter(({ isNew }) => isNew).length
   return {
-    imported: created,
-    skipped: rows.length - created,
+    imported: createdCount,
+    skipped: rows.length - createdCount,
     data: rows.map(({ id, isNew }) => ({ id, imported: isNew })),
   }
 }

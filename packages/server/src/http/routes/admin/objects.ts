@@ -179,7 +179,7 @@ export function nodeObject(row: NodeStatus): z.infer<typeof node> {
   }
 }
 
-const state = nullable(z.record(z.string(), z.unknown()))
+const auditedState = nullable(z.record(z.string(), z.unknown()))
 export const auditEvent = z
   .strictObject({
     id,
@@ -192,8 +192,8 @@ export const auditEvent = z
     }),
     subject: z.strictObject({ type: z.string(), id: nullable(z.string()), user_id: nullable(id) }),
     type: z.string(),
-    before: state,
-    after: state,
+    before: auditedState,
+    after: auditedState,
     reason: nullable(z.string()),
     network: nullable(z.string()),
     request_id: nullable(z.string()),

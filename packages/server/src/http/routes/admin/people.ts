@@ -10,7 +10,7 @@ import { USER_ROLES, type User } from '../../../users/user.ts'
 import { searchOf } from '../../../users/user-search.ts'
 import type { UserSearch } from '../../../users/user-store.ts'
 import { created, NO_CONTENT, ok } from '../../answer.ts'
-import { name, nameOrNone, optional, text } from '../../body-fields.ts'
+import { name, nullIfEmpty, optional, text } from '../../body-fields.ts'
 import type { HttpPorts } from '../../http-ports.ts'
 import { ledgerEntryObject } from '../../ledger-entry-object.ts'
 import { notFound } from '../../not-found.ts'
@@ -144,14 +144,18 @@ export function peopleRoutes(needs: Needs): Route[] {
       ],
       errors: ['last_administrator'],
       async handle({ params, body, ...input }) {
-        const before = await findUser(params.user_id)
+        const userBefore = await findUser(params.user_id)
         const actedBy = toActedBy(input, body.reason ?? null)
         if (body.role !== undefined) assertMayGiveRights(input.principal)
         if (body.status === 'suspended' && body.reason === undefined)
           throw invalidRequest([{ field: 'reason', message: 'is required to suspend, for example "spam"' }])
         const { role, status } = body
-        const user = await users.change(before.id, { name: nameOrNone(body.name), role, status }, actedBy)
-        const becomesAdministrator = user.role === 'admin' && before.role !== 'admin'
+        const user = await users.change(
+          userBefore.id,
+          { name: nullIfEmpty(body.name), role, status },
+          actedBy,
+        )
+        const becomesAdministrator = user.role === 'admin' && userBefore.role !== 'admin'
         const keys = becomesAdministrator ? await apiKeys.listAdministrative(user.id) : []
         const gaining_keys = keys.map(key => ({ id: key.id, key_prefix: key.keyPrefix }))
         return ok({ ...userObject(user), ...(body.role !== undefined && { gaining_keys }) })

@@ -87,10 +87,10 @@ export function personListRoutes(needs: Needs, clock: Clock): Route[] {
       async handle({ params, query: { limit, cursor }, ...input }) {
         const user = await findUser(params.user_id)
         const pageRequest = { limit, after: cursor ?? null }
-        const read = () => accounts.ledger(user.id, pageRequest)
+        const readLedger = () => accounts.ledger(user.id, pageRequest)
         return ok(
           page(
-            await administration.auditedRead(user.id, 'ledger', toActedBy(input), read),
+            await administration.auditedRead(user.id, 'ledger', toActedBy(input), readLedger),
             ledgerEntryObject,
           ),
         )
