@@ -1,23 +1,15 @@
 import type { App } from '../apps/app.ts'
 import { type Clock, HOUR, type Instant, MINUTE } from '../clock.ts'
-import { createKeyedWindows } from '../keyed-windows.ts'
 import type { KnownNetworks } from '../known-networks.ts'
 import { createOutgoing } from '../outgoing/outgoing.ts'
 import type { Storage } from '../store.ts'
 import { readClientMetadata } from './client-metadata.ts'
+import { createReadLimits } from './read-limits.ts'
 
 /** How long a document, or its absence, is cached. */
 const FRESH_FOR = HOUR
 const MISSING_FOR = MINUTE
 const MAX_DOCUMENTS = 1000
-/**
- * Documents that one node fetches at most, since anybody may name any URL: for one network, for all networks from which an
- * account was used lately, and for all others. One account makes eight networks known, which cannot use up the limit of those.
- */
-const NETWORK_LIMITS = [{ window: 'minute', limit: 10 }] as const
-const KNOWN_LIMITS = [{ window: 'minute', limit: 120 }] as const
-const UNKNOWN_LIMITS = [{ window: 'minute', limit: 60 }] as const
-const MAX_NETWORKS = 10_000
 
 interface Known {
   until: Instant
@@ -46,9 +38,7 @@ export function createClientDocuments({
   privateNetworks: readonly string[]
 }): FindDocument {
   const call = createOutgoing(privateNetworks)
-  const readsOfNetworks = createKeyedWindows({ clock, windows: NETWORK_LIMITS, maxNames: MAX_NETWORKS })
-  const readsOfKnown = createKeyedWindows({ clock, windows: KNOWN_LIMITS, maxNames: 10 })
-  const readsOfUnknown = createKeyedWindows({ clock, windows: UNKNOWN_LIMITS, maxNames: 10 })
+  const mayRead = createReadLimits({ clock, knownNetworks })
   const known = new Map<string, Known>()
 
   return async (clientId, network) => {
@@ -70,11 +60,6 @@ export function createClientDocuments({
       entry.until = 0
       throw error
     }
-  }
-
-  function mayRead(network: string): boolean {
-    const reads = knownNetworks.isKnown(network) ? readsOfKnown : readsOfUnknown
-    return readsOfNetworks.count(network) === null && reads.count('all') === null
   }
 
   async function find(clientId: string): Promise<App | null> {

@@ -1,6 +1,8 @@
 import { type AsymmetricKeyDetails, type KeyObject, verify as verifySignature } from 'node:crypto'
 import { type App, isSelfDescribed } from '../apps/app.ts'
+import { createReadLimits } from '../clients/read-limits.ts'
 import { type Clock, MINUTE, SECOND } from '../clock.ts'
+import type { KnownNetworks } from '../known-networks.ts'
 import { createOutgoing } from '../outgoing/outgoing.ts'
 import { sha256 } from '../secrets.ts'
 import type { Storage } from '../store.ts'
@@ -45,6 +47,7 @@ export interface ClientAssertionDeps {
   publicUrl: string
   /** Networks, besides the public Internet, in which key sets of clients may be. */
   privateNetworks: readonly string[]
+  knownNetworks: Pick<KnownNetworks, 'isKnown'>
   findApp(id: string, network: string): Promise<App | null>
 }
 
@@ -58,7 +61,8 @@ export type VerifyAssertion = (
 /** Authenticates clients by `private_key_jwt` (RFC 7523 section 3, OpenID Connect Core section 9). */
 export function createClientAssertions(deps: ClientAssertionDeps): VerifyAssertion {
   const { storage, clock, publicUrl, findApp } = deps
-  const keySets = createKeySets({ call: createOutgoing(deps.privateNetworks), clock })
+  const call = createOutgoing(deps.privateNetworks)
+  const keySets = createKeySets({ call, clock, mayRead: createReadLimits(deps) })
   const audiences = [publicUrl, `${publicUrl}/oauth/token`, `${publicUrl}/oauth/par`]
 
   return async (assertion, clientId, network) => {
@@ -68,7 +72,8 @@ export function createClientAssertions(deps: ClientAssertionDeps): VerifyAsserti
     if (clientId !== undefined && clientId !== id) return null
     const app = await findApp(id, network)
     if (!app?.jwksUri || app.isPublic || !areClaimsValid(jwt.claims)) return null
-    const keys = await keySets.keysOf(app.jwksUri, jwt.kid, isSelfDescribed(id) ? 'client' : 'operator')
+    const namedBy = isSelfDescribed(id) ? 'client' : 'operator'
+    const keys = await keySets.keysOf(app.jwksUri, jwt.kid, { namedBy, network })
     if (!keys.some(key => isSignedBy(jwt, key))) return null
     const { jti, exp } = jwt.claims
     const isFirstUse = await storage.store.clientAssertions.use(id, sha256(String(jti)), Number(exp) * SECOND)

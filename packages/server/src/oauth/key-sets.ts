@@ -1,4 +1,5 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
+import type { MayRead } from '../clients/read-limits.ts'
 import { type Clock, type Instant, MINUTE, SECOND } from '../clock.ts'
 import type { NamedBy } from '../outgoing/lookups.ts'
 import type { Outgoing } from '../outgoing/outgoing.ts'
@@ -27,29 +28,45 @@ interface KeySet {
 export interface KeySets {
   /**
    * The keys of the JWK set (RFC 7517) at this URL, fetched again if no key has the id `kid`. Empty if the set cannot
-   * be fetched.
+   * be fetched, or if it is one of a client that described itself, of which too many were fetched.
    *
-   * @param namedBy who chose the URL: the client itself, or the operator
+   * @param by who chose the URL (the client itself, or the operator), and the network of the caller
    */
-  keysOf(url: string, kid: string | undefined, namedBy: NamedBy): Promise<ClientKey[]>
+  keysOf(
+    url: string,
+    kid: string | undefined,
+    by: { namedBy: NamedBy; network: string },
+  ): Promise<ClientKey[]>
 }
 
 /** Creates a cache of the key sets of clients, which are fetched from their `jwks_uri` and cached for some minutes. */
-export function createKeySets({ call, clock }: { call: Outgoing; clock: Clock }): KeySets {
-  const sets = new Map<string, KeySet>()
+export function createKeySets({
+  call,
+  clock,
+  mayRead,
+}: {
+  call: Outgoing
+  clock: Clock
+  /** Of clients that described themselves. */
+  mayRead: MayRead
+}): KeySets {
+  /** Separate, so that strangers cannot evict the sets of the operator's clients. */
+  const setsOf: Record<NamedBy, Map<string, KeySet>> = { operator: new Map(), client: new Map() }
 
   return {
-    async keysOf(url, kid, namedBy) {
+    async keysOf(url, kid, { namedBy, network }) {
       const now = clock.now()
-      const cached = sets.get(url)
-      if (!cached || now >= cached.fetchedAt + CACHE_TIME) return fetchAndCache(url, namedBy, now)
-      const keys = await cached.keys
-      const hasKey = kid === undefined || keys.some(key => key.kid === kid)
-      return hasKey || now < cached.fetchedAt + MIN_FETCH_INTERVAL ? keys : fetchAndCache(url, namedBy, now)
+      const cached = setsOf[namedBy].get(url)
+      const keys = cached && now < cached.fetchedAt + CACHE_TIME ? await cached.keys : null
+      const hasKey = kid === undefined || keys?.some(key => key.kid === kid)
+      if (keys && (hasKey || now < cached!.fetchedAt + MIN_FETCH_INTERVAL)) return keys
+      if (namedBy === 'client' && !mayRead(network)) return keys ?? []
+      return fetchAndCache(url, namedBy, now)
     },
   }
 
   function fetchAndCache(url: string, namedBy: NamedBy, now: Instant): Promise<ClientKey[]> {
+    const sets = setsOf[namedBy]
     const keys = fetchKeys(url, namedBy).catch(() => [])
     sets.delete(url)
     sets.set(url, { fetchedAt: now, keys })

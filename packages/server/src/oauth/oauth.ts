@@ -8,6 +8,7 @@ import { KeywayError } from '../errors.ts'
 import { parseId } from '../ids.ts'
 import type { Introspection } from '../introspection/introspection.ts'
 import type { IntrospectionAnswer } from '../introspection/introspection-answer.ts'
+import type { KnownNetworks } from '../known-networks.ts'
 import type { Caller } from '../network.ts'
 import { REFRESH_TOKEN_PREFIX } from '../sessions/refresh-token.ts'
 import type { VerifyAssertion } from './client-assertion.ts'
@@ -62,6 +63,7 @@ export function createOAuth(
     clientRegistry: Clients
     /** Networks, besides the public Internet, in which the URLs of apps may be. */
     privateNetworks: readonly string[]
+    knownNetworks: Pick<KnownNetworks, 'isKnown'>
   },
 ): OAuth {
   const { storage, introspection, apiKeys, sessions, clientRegistry } = deps

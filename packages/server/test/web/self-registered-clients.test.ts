@@ -230,6 +230,48 @@ test('a network that names many documents uses up only its own reads, and strang
   assert.equal(await open(last, '192.0.2.3'), 303)
 })
 
+test('the keys of clients that registered themselves are read within the same limits, those of other clients always', async t => {
+  const web = await startWeb(t, {
+    KEYWAY_CLIENT_REGISTRATION: 'true',
+    KEYWAY_TRUSTED_PROXIES: '127.0.0.1/32',
+    ...LOCAL,
+  })
+  const documents = await serveDocuments(t)
+  let count = 0
+  const newKeys = () => documents.add(`/${count++}/jwks.json`, { keys: [] })
+  const newClient = async () => {
+    const metadata = {
+      redirect_uris: [CALLBACK],
+      token_endpoint_auth_method: 'private_key_jwt',
+      jwks_uri: newKeys(),
+    }
+    const { client_id } = (await (await post(web, metadata)).json()) as { client_id: string }
+    return client_id
+  }
+  const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const claim = async (sub: string, network: string) => {
+    const seconds = Math.floor(web.server.services.clock.now() / 1000)
+    const claims = { iss: sub, sub, aud: web.url, jti: `${count++}`, iat: seconds, exp: seconds + 60 }
+    const { status } = await fetch(`${web.url}/oauth/token`, {
+      method: 'POST',
+      headers: { 'X-Forwarded-For': network },
+      body: new URLSearchParams({
+        grant_type: 'client_credentials',
+        client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
+        client_assertion: `${encoded({ alg: 'EdDSA' })}.${encoded(claims)}.AAAA`,
+      }),
+    })
+    assert.equal(status, 401)
+    return documents.reads()
+  }
+  for (let n = 1; n <= 10; n++) assert.equal(await claim(await newClient(), '192.0.2.1'), n)
+  const last = await newClient()
+  assert.equal(await claim(last, '192.0.2.1'), 10)
+  assert.equal(await claim(last, '192.0.2.2'), 11, 'the refusal is not remembered')
+  await web.server.services.apps.register({ id: 'shop', name: 'Shop', jwksUri: newKeys() })
+  assert.equal(await claim('shop', '192.0.2.1'), 12)
+})
+
 /** Client metadata documents on loopback. */
 async function serveDocuments(t: TestContext) {
   const documents = new Map<string, object>()
