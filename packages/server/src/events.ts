@@ -40,7 +40,7 @@ export type RelayCommand =
 /**
  * `number`: the sequence number of the message on its node, which identifies it; absent from nodes of the previous
  * version. `except`: the connection that sent the message and does not receive it; it may have moved to another node
- * meanwhile.
+ * meanwhile. `sentAt`: when the sender's node accepted it, in milliseconds of the time that all nodes agree on.
  */
 export interface DeliverCommand {
   op: 'deliver'
@@ -49,6 +49,7 @@ export interface DeliverCommand {
   frame: string
   number?: number
   except?: string
+  sentAt?: Instant
 }
 
 /**
@@ -303,6 +304,7 @@ function parseCommand(value: unknown): RelayCommand | null {
     frame,
     number,
     except,
+    sentAt,
     relayVersion,
   } = toFields(value)
   if (op === 'ping') return isCount(relayVersion, MAX_COUNT) ? { op, relayVersion } : { op }
@@ -319,6 +321,7 @@ function parseCommand(value: unknown): RelayCommand | null {
       ...{ op, userId, to, frame },
       ...(isCount(number, Number.MAX_SAFE_INTEGER) ? { number } : {}),
       ...(isTarget(except) ? { except } : {}),
+      ...(isCount(sentAt, Number.MAX_SAFE_INTEGER) ? { sentAt } : {}),
     }
   }
   if (op === 'disconnect' && isTarget(target)) return { op, userId, target }

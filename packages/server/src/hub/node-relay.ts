@@ -133,13 +133,21 @@ export function createRelay(deps: {
       const absence = order.op === 'deliver' ? deps.absenceOf(from, order) : {}
       const answer = ({ delivered: count, held }: Outcome) =>
         void publish([from], { kind: 'answer', from: nodeId, question, count, held, ...absence })
-      const outcome = execute(order, from, originOf(from, order, question))
+      const outcome = isExpired(order) ? NO_RECEIVERS : execute(order, from, originOf(from, order, question))
       if ('then' in outcome) void outcome.then(answer)
       else answer(outcome)
     },
     stop() {
       for (const id of [...pending.keys()]) settle(id)
     },
+  }
+
+  /**
+   * Whether the sender of a message was told that it reached nobody here: a database that was cut off from its node may
+   * publish a message that it had received long before.
+   */
+  function isExpired(command: RelayCommand): boolean {
+    return command.op === 'deliver' && clock.now() - (command.sentAt ?? Infinity) > timeoutMs
   }
 
   async function ping(waitMs: number): Promise<void> {
@@ -157,7 +165,8 @@ export function createRelay(deps: {
     // After a timeout, or at once if no answer is awaited, the caller was told 0 as the count. The command must not be
     // published long after that: the sender may have moved, and later messages of its own have arrived.
     const isCurrent = () => (isAwaited ? pending.has(id) : clock.now() - askedAt < waitMs)
-    const message: RelayMessage = { kind: 'order', from: nodeId, question: id, order: command }
+    const order = command.op === 'deliver' ? { ...command, sentAt: Math.round(askedAt) } : command
+    const message: RelayMessage = { kind: 'order', from: nodeId, question: id, order }
     if (!publish(to, message, { isCurrent }) || !isAwaited) return Promise.resolve(NO_RECEIVERS)
     return new Promise(resolve => {
       const timer = setTimeout(() => timeOut(id), waitMs)

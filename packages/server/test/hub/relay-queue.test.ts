@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Event, type Events, MAX_MOVE_PART_LENGTH } from '../../src/events.ts'
+import { type Event, type Events, MAX_MOVE_PART_LENGTH, type RelayCommand } from '../../src/events.ts'
 import { createRelay, RELAY_TIMEOUT_MS } from '../../src/hub/node-relay.ts'
 import { NO_RECEIVERS } from '../../src/hub/numbered-sends.ts'
 import { newId } from '../../src/ids.ts'
@@ -24,15 +24,19 @@ function openRelay() {
       published.push(event)
     },
   } as Events
-  const peer = newId(1)
+  const executed: RelayCommand[] = []
+  const [nodeId, peer] = [newId(1), newId(1)]
   const clock = createTestClock()
   const relay = createRelay({
     clock,
     events,
     presence: { peers: () => [peer], currentPeers: () => [peer], markAlive: () => {}, markLeft: () => {} },
     log: createLog('silent'),
-    nodeId: newId(1),
-    execute: () => NO_RECEIVERS,
+    nodeId,
+    execute(command) {
+      executed.push(command)
+      return NO_RECEIVERS
+    },
     receiveNotice: () => {},
     receiveMove: () => {},
     absenceOf: () => ({}),
@@ -46,7 +50,18 @@ function openRelay() {
     )
   const send = (userId: string) =>
     void relay.request([peer], { op: 'deliver', userId, to: 'all', frame: FRAME })
-  return { relay, clock, peer, published, frames, send, release, settled: () => new Promise(setImmediate) }
+  return {
+    relay,
+    clock,
+    nodeId,
+    peer,
+    executed,
+    published,
+    frames,
+    send,
+    release,
+    settled: () => new Promise(setImmediate),
+  }
 }
 
 test('the queued bytes of one owner are bounded, and exceed a burst of one connection', async () => {
@@ -109,6 +124,30 @@ test('a command to a node that is not awaited is not published later than one wh
   assert.deepEqual(
     frames().map(({ frame }) => frame),
     ['unanswered', 'current'],
+  )
+})
+
+test('a message that a slow database publishes after its sender stopped waiting reaches nobody', async () => {
+  const { relay, clock, nodeId, peer, executed } = openRelay()
+  const receive = (frame: string, sentAt: number) =>
+    relay.receive({
+      type: 'hub.relay',
+      to: [nodeId],
+      message: {
+        kind: 'order',
+        from: peer,
+        question: 1,
+        order: { op: 'deliver', userId: 'owner', to: 'all', frame, sentAt },
+      },
+    })
+  const sentAt = clock.now()
+  clock.advance(RELAY_TIMEOUT_MS)
+  receive('in time', sentAt)
+  clock.advance(1)
+  receive('late', sentAt)
+  assert.deepEqual(
+    executed.map(command => command.op === 'deliver' && command.frame),
+    ['in time'],
   )
 })
 

@@ -139,6 +139,7 @@ export class Person extends SimulatedProcess {
       )
     }
     for (const session of this.sessions) session.mayHaveEnded = true
-    this.mayBeSuspended = false
+    // A suspension whose answer was lost may still be carried out.
+    if (code !== 'lost') this.mayBeSuspended = false
   }
 }
