@@ -29,7 +29,10 @@ export const MISTAKES: Mistake[] = [
     name: 'no second token_expiring after a renewal',
     file: 'server/src/hub/renewals.ts',
     edits: [
-      { find: '    if (connection.expiresAt > expiredAt) connection.expiryNoticed = false\n', put: '' },
+      {
+        find: '    if (connection.expiresAt > previousExpiry) connection.expiryNoticeSent = false\n',
+        put: '',
+      },
     ],
     tests: [HUB],
   },

@@ -1,23 +1,28 @@
 import { type Instant, MINUTE } from '../clock.ts'
 
+/** How long a node relies on an absence that another node reported. */
+export const RELIANCE_MS = MINUTE
 /**
- * How long a node relies on an absence that another node reported. That node keeps its promise for longer, since their
- * clocks may differ.
+ * How long a node keeps its promise to notify the nodes to which it reported an absence (`Receivers.promiseNotice`):
+ * longer than they rely on it, since clocks may differ.
  */
-export const RELY_MS = MINUTE
-export const KEEP_MS = 2 * MINUTE
-/** Maximum number of targets; without room for an absence, messages go to more nodes than necessary. */
+export const PROMISE_MS = 2 * MINUTE
+/** Maximum number of targets. Absences beyond it are not stored, so that messages go to more nodes than necessary. */
 const MAX_TARGETS = 10_000
 
-/** A report that a node has no connection with some id or key. Each report is a new object. */
+/**
+ * A report that a node has no connection with some id or key. Each report is a new object, so that `remove` does not
+ * remove a later report of the same node.
+ */
 export interface Absence {
+  /** The report is valid up to this instant. */
   until: Instant
 }
 
 /**
  * Absences by the user and the target (the id of a connection or key) that they are about: those that other nodes
- * reported, or those that this node reported to others. An owner may use at most half of the room that others leave
- * free.
+ * reported, or those that this node reported to others. An owner may use at most half of the targets that other owners
+ * leave free.
  */
 export class Absences {
   readonly #byUser = new Map<string, Map<string, Map<string, Absence>>>()
@@ -42,11 +47,12 @@ export class Absences {
     return true
   }
 
+  /** The absences of a target, by the id of the node. */
   of(userId: string, target: string): ReadonlyMap<string, Absence> {
     return this.#byUser.get(userId)?.get(target) ?? NONE
   }
 
-  /** Removes the absence of a node; with `absence` only if the node has not reported it again since. */
+  /** Removes the absence of a node; if `absence` is given, only if the node has not reported a later one. */
   remove(userId: string, target: string, nodeId: string, absence?: Absence): void {
     const nodes = this.#byUser.get(userId)?.get(target)
     if (!nodes || (absence && nodes.get(nodeId) !== absence)) return

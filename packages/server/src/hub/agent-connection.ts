@@ -18,8 +18,8 @@ export const HEARTBEAT_SECONDS = 25
 /** Maximum unsent bytes buffered for one connection. */
 const MAX_BUFFERED_BYTES = 1024 * 1024
 /**
- * Maximum unsent bytes of a socket during its close handshake after it was replaced: in that time an agent may replace
- * hundreds.
+ * Maximum unsent bytes of a replaced socket; one with more is terminated without a close handshake, during which its
+ * agent could replace hundreds of others.
  */
 const MAX_CLOSING_BYTES = 64 * 1024
 
@@ -43,17 +43,18 @@ export class HubSocket extends WebSocket {
 /** Callbacks into the node that holds the connection. */
 export interface ConnectionHost {
   /**
-   * Removes the connection from registry and presence. Called once, before the close frame is written. `reason`: that of
-   * the close frame, or `closed` by the agent, or `lost`.
+   * Removes the connection from registry and presence. Called once, before the close frame is written. `reason` is that
+   * of the close frame, `closed` by the agent, `lost` if the socket broke, or `away` if a successor continues it.
    */
   deregister(connection: AgentConnection, reason: string): void
   /** Called before an open connection becomes `held`. */
   hold(connection: AgentConnection): void
+  /** Called after the connection was closed from this side. */
   closed(connection: AgentConnection, closeStatus: CloseStatus): void
 }
 
 /** The state that a connection hands over to its successor. */
-export type HandedOver = Pick<AgentConnection, 'id' | 'log' | 'sends'>
+export type HandoverState = Pick<AgentConnection, 'id' | 'log' | 'sends'>
 
 /**
  * An agent's connection to this node, with its key, its expiry and its operations. `pending` until its key's status is
@@ -66,7 +67,7 @@ export class AgentConnection {
   address: string
   client: string | null
   readonly connectedAt: Instant
-  /** Null while it is held. */
+  /** Null while the connection is held. */
   #socket: HubSocket | null
   readonly #host: ConnectionHost
   keyId: string
@@ -81,24 +82,24 @@ export class AgentConnection {
   sends: NumberedSends | null = null
   /** The hash of the secret in the resume token; null before `ready`, and once it was used. */
   resumeHash: string | null = null
-  /** When the socket broke, and the number of the last message before that. */
+  /** When the socket broke, and the sequence number of the last message before that. */
   heldAt: Instant = 0
   heldSeq = 0
-  /** The number of the last message before the last ping. */
+  /** The sequence number of the last message before the last ping. */
   #pingedSeq = 0
-  /** The key of a pending renewal; empty while its token is verified; null: no renewal is pending. */
-  renewingTo: string | null = null
+  /** The id of the new token's key while a renewal is pending; empty until the token is verified; otherwise null. */
+  renewalKeyId: string | null = null
   /** The key changed while its status was being loaded, so the status must be loaded again. */
   statusIsStale = false
   /** Whether `token_expiring` was sent for the current `expiresAt`. */
-  expiryNoticed = false
+  expiryNoticeSent = false
   lastReceivedAt: Instant
   nextPingAt: Instant
-  /** The instant up to which its open time was metered. */
+  /** The instant up to which the time that the connection was open has been metered. */
   meteredAt: Instant
-  frames: Bucket
+  frameBucket: Bucket
   /** Null before the first renewal. */
-  renewals: Bucket | null = null
+  renewalBucket: Bucket | null = null
 
   constructor(
     id: string,
@@ -123,7 +124,7 @@ export class AgentConnection {
     this.lastReceivedAt = now
     this.nextPingAt = now + HEARTBEAT_SECONDS * SECOND
     this.meteredAt = now
-    this.frames = newBucket(FRAME_ALLOWANCE, now)
+    this.frameBucket = newBucket(FRAME_ALLOWANCE, now)
     if (socket) socket.connection = this
   }
 
@@ -141,7 +142,7 @@ export class AgentConnection {
     return this.#isWritable() && this.#writeFrame(textFrame(text))
   }
 
-  /** As `write`, for an encoded frame, which several connections share. */
+  /** Like `write`, for an already encoded frame, which several connections can share. */
   writeFrame(frame: Buffer): boolean {
     return this.#isWritable() && this.#writeFrame(frame)
   }
@@ -156,8 +157,8 @@ export class AgentConnection {
   }
 
   /**
-   * Numbers and keeps a message, and writes it if the socket is open. Null if that ends the connection: it reads too
-   * slowly, or has more unread messages than are kept while it is held.
+   * Numbers and keeps a message, and writes it if the socket is open. Null if the connection was closed instead: the
+   * agent reads too slowly, or a held connection has more unread messages than the log keeps.
    */
   deliver(message: KeptMessage): 'delivered' | 'held' | null {
     const seq = this.log.add(message)
@@ -178,7 +179,7 @@ export class AgentConnection {
     return bytes
   }
 
-  /** Sends a ping of RFC 6455; its pong follows all messages written before. */
+  /** Sends a ping of RFC 6455, whose pong confirms all messages that were written before it. */
   ping(): void {
     if (!this.#socket || this.readsTooSlowly) return
     this.#pingedSeq = this.log.seq
@@ -194,7 +195,7 @@ export class AgentConnection {
     if (this.#socket?.readyState === WebSocket.OPEN && !this.readsTooSlowly) this.#socket.pong(data, false)
   }
 
-  /** Deregisters first, so that it gets no more frames or messages; then starts the close handshake. */
+  /** Deregisters the connection, so that it gets no more frames or messages; then starts the close handshake. */
   close(closeStatus: CloseStatus): void {
     if (this.state === 'closed') return
     this.end(closeStatus.reason)
@@ -243,7 +244,7 @@ export class AgentConnection {
     return true
   }
 
-  /** Ends the connection permanently; its socket is closed already. */
+  /** Ends the connection permanently, without closing its socket. */
   end(reason: string): void {
     if (this.state === 'closed') return
     this.#deregister(reason)
@@ -251,7 +252,7 @@ export class AgentConnection {
   }
 
   /** Ends the connection, and hands its messages and numbers to a successor. */
-  handOver(): HandedOver {
+  handOver(): HandoverState {
     this.#deregister('away')
     if (this.unsentBytes > MAX_CLOSING_BYTES) this.#socket!.terminate()
     else this.#socket?.close(RESUMED_ELSEWHERE.code, RESUMED_ELSEWHERE.reason)
@@ -260,7 +261,7 @@ export class AgentConnection {
   }
 
   /** Continues a connection that was handed over. */
-  takeOver({ id, log, sends }: HandedOver): void {
+  takeOver({ id, log, sends }: HandoverState): void {
     this.id = id
     this.log = log
     this.sends = sends
@@ -295,15 +296,15 @@ export class AgentConnection {
     return { expires_at: toRfc3339(this.expiresAt), expires_in: seconds }
   }
 
-  get name(): ConnectionIdentity {
+  get identity(): ConnectionIdentity {
     return { connectionId: this.id, userId: this.userId, keyId: this.keyId }
   }
 
   presence(nodeId: string): PresenceRow {
-    return { ...this.facts, nodeId, userId: this.userId }
+    return { ...this.details, nodeId, userId: this.userId }
   }
 
-  get facts(): LiveConnection {
+  get details(): LiveConnection {
     const { id, keyId, keyName, address, client, connectedAt } = this
     return { connectionId: id, keyId, keyName, address, client, connectedAt }
   }

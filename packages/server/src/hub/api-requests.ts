@@ -1,7 +1,7 @@
 import { type Answer, type Json, REQUEST_ID_PREFIX } from '@keyway/sdk/protocol'
 import { randomToken } from '../secrets.ts'
 
-/** Prefix of the `from` of requests over HTTP, which are made by no connection; the id of the node follows. */
+/** Prefix of `from` in requests that come over HTTP instead of from a connection; the id of the node follows. */
 const API_REQUESTER_PREFIX = 'api.'
 const REQUEST_ID_BYTES = 16
 /** How long an answer is awaited, in milliseconds. */
@@ -9,7 +9,10 @@ export const API_ANSWER_TIMEOUT_MS = 4000
 /** Maximum number of pending requests of one owner on this node. */
 export const MAX_API_REQUESTS_PER_OWNER = 8
 
-/** The node of a request over HTTP, from the name that agents answer to; null for the id of a connection or key. */
+/**
+ * The id of the node that sent a request over HTTP, parsed from the `to` of an answer; null if `to` is the id of a
+ * connection or key.
+ */
 export function nodeOfRequester(to: string): string | null {
   return to.startsWith(API_REQUESTER_PREFIX) ? to.slice(API_REQUESTER_PREFIX.length) : null
 }
@@ -19,16 +22,16 @@ export interface ApiRequest {
   id: string
   /** Resolves with null if no answer came in time. */
   answer: Promise<Answer | null>
-  /** Stops waiting; `answer` resolves. */
+  /** Stops waiting: `answer` resolves with null. */
   end(): void
 }
 
-/** Pending requests of this node over HTTP, which the pages send to agents. */
+/** Pending requests that web pages sent to agents through this node. */
 export class ApiRequests {
-  /** The `from` of its requests, to which agents send their answers. */
+  /** The `from` of this node's requests, to which agents send their answers. */
   readonly requester: string
   readonly #timeoutMs: number
-  readonly #pending = new Map<string, { userId: string; settle(answer: Answer | null): void }>()
+  readonly #pending = new Map<string, { userId: string; resolve(answer: Answer | null): void }>()
 
   constructor(nodeId: string, timeoutMs: number = API_ANSWER_TIMEOUT_MS) {
     this.requester = API_REQUESTER_PREFIX + nodeId
@@ -37,41 +40,41 @@ export class ApiRequests {
 
   /** Begins a request; null if the owner has too many. */
   begin(userId: string): ApiRequest | null {
-    const ofOwner = [...this.#pending.values()].filter(each => each.userId === userId)
-    if (ofOwner.length >= MAX_API_REQUESTS_PER_OWNER) return null
-    // Unguessable, so that only connections that got it can answer.
+    const ownersRequests = [...this.#pending.values()].filter(each => each.userId === userId)
+    if (ownersRequests.length >= MAX_API_REQUESTS_PER_OWNER) return null
+    // Unguessable, so that only connections that received the request can answer it.
     const id = REQUEST_ID_PREFIX + randomToken(REQUEST_ID_BYTES)
     const { promise, resolve } = Promise.withResolvers<Answer | null>()
-    const timer = setTimeout(() => this.#settle(id, null), this.#timeoutMs)
-    const settle = (answer: Answer | null) => {
+    const timer = setTimeout(() => this.#resolve(id, null), this.#timeoutMs)
+    const resolveRequest = (answer: Answer | null) => {
       clearTimeout(timer)
       resolve(answer)
     }
-    this.#pending.set(id, { userId, settle })
-    return { id, answer: promise, end: () => this.#settle(id, null) }
+    this.#pending.set(id, { userId, resolve: resolveRequest })
+    return { id, answer: promise, end: () => this.#resolve(id, null) }
   }
 
-  /** Takes the `message` frame of an answer; false if it answers no request of this node. */
-  take(userId: string, frame: string): boolean {
+  /** Handles the `message` frame of an answer; false if it answers no pending request of this node. */
+  receiveAnswer(userId: string, frame: string): boolean {
     const { reply_to: id, data } = JSON.parse(frame) as { reply_to?: string; data: Json }
     const pending = id === undefined ? undefined : this.#pending.get(id)
     if (pending?.userId !== userId) return false
-    this.#settle(id!, toAnswer(data))
+    this.#resolve(id!, toAnswer(data))
     return true
   }
 
   stop(): void {
-    for (const id of [...this.#pending.keys()]) this.#settle(id, null)
+    for (const id of [...this.#pending.keys()]) this.#resolve(id, null)
   }
 
-  #settle(id: string, answer: Answer | null): void {
+  #resolve(id: string, answer: Answer | null): void {
     const pending = this.#pending.get(id)
     this.#pending.delete(id)
-    pending?.settle(answer)
+    pending?.resolve(answer)
   }
 }
 
-/** Data of another form is itself the result (docs/hub-protocol.md, section 3). */
+/** Data without `result` or `error` is itself the result (docs/hub-protocol.md, section 3). */
 function toAnswer(data: Json): Answer {
   if (typeof data !== 'object' || data === null || Array.isArray(data)) return { result: data }
   const { result, error } = data

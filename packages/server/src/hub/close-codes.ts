@@ -3,10 +3,10 @@ import { KEY_REFUSAL_CODES, type KeyRefusal, refusalOf } from '../api-keys/api-k
 import type { Instant } from '../clock.ts'
 import type { KeyStatus } from './hub-ports.ts'
 
-/** Close code and reason (RFC 6455 section 7.4). All that the hub sends are listed here. */
+/** Close code and reason (RFC 6455 section 7.4). This file lists all that the hub sends. */
 export interface CloseStatus {
   code: CloseCode
-  /** Of 4403: the error code with which the exchange refuses the key. */
+  /** With 4403, the error code with which the token exchange refuses the key. */
   reason: CloseReason | KeyRefusal
 }
 
@@ -31,13 +31,13 @@ export const RESTARTING: CloseStatus = { code: 1012, reason: 'restarting' }
 /** This node cannot confirm that the key is active; see database-freshness.ts. */
 export const TRY_AGAIN_LATER: CloseStatus = { code: 1013, reason: 'try_again_later' }
 
-/** Refusals of a key that clients handle otherwise than by stopping with the error code (4403). */
-const OWN_STATUS_OF: Partial<Record<KeyRefusal, CloseStatus>> = {
+/** The refusals of a key that do not close with 4403 and their error code, since clients react to them differently. */
+const SPECIAL_STATUS_OF: Partial<Record<KeyRefusal, CloseStatus>> = {
   api_key_revoked: REVOKED,
   api_key_expired: TOKEN_EXPIRED,
 }
 const STATUS_OF_REFUSAL = Object.fromEntries(
-  KEY_REFUSAL_CODES.map(code => [code, OWN_STATUS_OF[code] ?? { code: 4403, reason: code }]),
+  KEY_REFUSAL_CODES.map(code => [code, SPECIAL_STATUS_OF[code] ?? { code: 4403, reason: code }]),
 ) as Record<KeyRefusal, CloseStatus>
 
 /** The close status if this key may not be used for this connection, or null if it may. */

@@ -12,7 +12,8 @@ import type { Relay } from './node-relay.ts'
 const MAX_PENDING = 10_000
 const MAX_PENDING_PER_OWNER = 1000
 /**
- * Order in which nodes are asked: the node that issued the token, then all others, then nodes that started meanwhile.
+ * Maximum rounds of requests for a connection: to the node that issued its token, then to all others, then to nodes
+ * that started meanwhile.
  */
 const ROUNDS = 3
 
@@ -24,8 +25,8 @@ export interface ConnectionMovesDeps {
   /** Milliseconds to wait for the state of a connection. */
   timeoutMs: number
   /**
-   * Hands over a connection, and resolves with its state; null if it is not on this node. If it had to wait for the
-   * connection, it first checks `isAwaited`.
+   * Hands over a connection, and resolves with its state; null if it is not on this node. A connection that is still
+   * moving to this node is awaited, and then handed over only if `isAwaited` returns true: the requester still waits.
    */
   release(request: MoveRequest, isAwaited: () => boolean): Promise<object | null> | null
   /** Called when another node that shuts down asks this one to request these connections. */
@@ -37,14 +38,14 @@ export interface ConnectionMoves {
   /**
    * Requests a connection from the node that issued its token, then, if it is not there, from all others. Resolves with
    * its state, which `release` returned there, or null.
-   * @param onOrdered called once the request has its position in the order of all events: messages that come after it
-   * the other node no longer delivers to the connection
+   * @param onOrdered called once the request has its position in the order of all events: the other node does not
+   * deliver messages that come after that position to the connection
    */
   request(issuer: string, wanted: MoveRequest, onOrdered: () => void): Promise<unknown>
   /** Asks another node to request connections of this node. */
   offer(to: string, connections: readonly ConnectionIdentity[]): void
-  /** Other nodes that can take over connections. */
-  takers(): readonly string[]
+  /** The other nodes that can take over connections of this one. */
+  targetNodes(): readonly string[]
   /** Announces that this node takes over no connections, or has handed over all of its own. */
   announce(kind: 'leaving' | 'left'): void
   receive(message: MoveMessage): void
@@ -55,7 +56,9 @@ export interface ConnectionMoves {
 
 interface Pending {
   userId: string
+  /** Ids of the nodes that have not answered. */
   unanswered: Set<string>
+  /** The parts of a node's answer that have arrived. */
   parts: { from: string; texts: string[] } | null
   onOrdered(): void
   timer: NodeJS.Timeout
@@ -65,21 +68,21 @@ interface Pending {
 export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMoves {
   const { relay, nodeId, timeoutMs, release, adopt } = deps
   const pending = new Map<number, Pending>()
-  const pendingOf = new Map<string, number>()
+  const pendingCounts = new Map<string, number>()
   /** Nodes that are shutting down. */
-  const leaving = new Set<string>()
-  const releasing = new Set<Promise<void>>()
+  const leavingNodes = new Set<string>()
+  const releases = new Set<Promise<void>>()
   /** Pending requests of other nodes. */
-  const awaited = new Set<string>()
+  const awaitedRequests = new Set<string>()
   let lastQuestion = 0
 
   return {
     async request(issuer, wanted, onOrdered) {
-      const asked = new Set<string>()
+      const askedNodes = new Set<string>()
       for (let round = 0; round < ROUNDS; round++) {
-        const peers = relay.peers().filter(peer => !asked.has(peer))
+        const peers = relay.peers().filter(peer => !askedNodes.has(peer))
         const nodes = round === 0 && peers.includes(issuer) ? [issuer] : peers
-        for (const node of nodes) asked.add(node)
+        for (const node of nodes) askedNodes.add(node)
         const state = await ask(nodes, wanted, onOrdered)
         if (state !== undefined) return state
       }
@@ -87,11 +90,11 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     },
     offer(to, connections) {
       for (let start = 0; start < connections.length; start += MAX_ADOPTED) {
-        const some = connections.slice(start, start + MAX_ADOPTED)
-        relay.publish([to], { kind: 'adopt', from: nodeId, connections: some })
+        const batch = connections.slice(start, start + MAX_ADOPTED)
+        relay.publish([to], { kind: 'adopt', from: nodeId, connections: batch })
       }
     },
-    takers: () => relay.responsivePeers().filter(peer => !leaving.has(peer)),
+    targetNodes: () => relay.responsivePeers().filter(peer => !leavingNodes.has(peer)),
     announce(kind) {
       const peers = relay.peers()
       if (peers.length > 0) relay.publish(peers, { kind, from: nodeId })
@@ -99,52 +102,52 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     receive(message) {
       if (message.kind === 'release' && message.from === nodeId) pending.get(message.question)?.onOrdered()
       else if (message.from === nodeId) return
-      else if (message.kind === 'release') follow(answer(message))
+      else if (message.kind === 'release') track(answer(message))
       else if (message.kind === 'released') receiveReleased(message)
-      else if (message.kind === 'withdrawn') awaited.delete(nameOf(message))
+      else if (message.kind === 'withdrawn') awaitedRequests.delete(requestKey(message))
       else if (message.kind === 'adopt') adopt(message.from, message.connections)
-      else if (message.kind === 'leaving') remember(message.from)
-      else forget(message.from)
+      else if (message.kind === 'leaving') receiveLeaving(message.from)
+      else receiveLeft(message.from)
     },
-    released: () => Promise.all(releasing),
+    released: () => Promise.all(releases),
     stop() {
-      for (const question of [...pending.keys()]) settle(question, undefined)
+      for (const question of [...pending.keys()]) resolveRequest(question, undefined)
     },
   }
 
-  /** Undefined if none of these nodes has it. */
+  /** Asks these nodes for the connection; undefined if none of them has it. */
   function ask(nodes: readonly string[], wanted: MoveRequest, onOrdered: () => void): Promise<unknown> {
     const { userId } = wanted
-    const isFull = pending.size >= MAX_PENDING || (pendingOf.get(userId) ?? 0) >= MAX_PENDING_PER_OWNER
+    const isFull = pending.size >= MAX_PENDING || (pendingCounts.get(userId) ?? 0) >= MAX_PENDING_PER_OWNER
     if (nodes.length === 0 || isFull) return Promise.resolve(undefined)
     const question = ++lastQuestion
     const request: ReleaseMessage = { kind: 'release', from: nodeId, question, ...wanted }
     // This node receives its own request too, and so learns its position in the order of events.
     if (!relay.publish([nodeId, ...nodes], request)) return Promise.resolve(undefined)
     return new Promise(resolve => {
-      const timer = setTimeout(() => settle(question, undefined), timeoutMs)
+      const timer = setTimeout(() => resolveRequest(question, undefined), timeoutMs)
       timer.unref()
       pending.set(question, { userId, unanswered: new Set(nodes), parts: null, onOrdered, timer, resolve })
-      pendingOf.set(userId, (pendingOf.get(userId) ?? 0) + 1)
+      pendingCounts.set(userId, (pendingCounts.get(userId) ?? 0) + 1)
     })
   }
 
-  function follow(answering: Promise<void>): void {
-    releasing.add(answering)
-    void answering.finally(() => releasing.delete(answering))
+  function track(release: Promise<void>): void {
+    releases.add(release)
+    void release.finally(() => releases.delete(release))
   }
 
   async function answer({ from, question, ...wanted }: ReleaseMessage): Promise<void> {
-    const name = nameOf({ from, question })
-    awaited.add(name)
-    // `release` hands over the connection before its first await: this is the position in the order of events.
-    const state = await release(wanted, () => awaited.has(name) && relay.peers().includes(from))
-    awaited.delete(name)
+    const key = requestKey({ from, question })
+    awaitedRequests.add(key)
+    // `release` hands over the connection before its first await, so at the request's position in the order of events.
+    const state = await release(wanted, () => awaitedRequests.has(key) && relay.peers().includes(from))
+    awaitedRequests.delete(key)
     const text = state ? JSON.stringify(state) : ''
     const parts = Math.ceil(text.length / MAX_MOVE_PART_LENGTH)
     for (let part = 0; part < Math.max(1, parts); part++) {
-      const some = text.slice(part * MAX_MOVE_PART_LENGTH, (part + 1) * MAX_MOVE_PART_LENGTH)
-      const released = { kind: 'released', from: nodeId, question, part, parts, text: some } as const
+      const chunk = text.slice(part * MAX_MOVE_PART_LENGTH, (part + 1) * MAX_MOVE_PART_LENGTH)
+      const released = { kind: 'released', from: nodeId, question, part, parts, text: chunk } as const
       if (!relay.publish([from], released, { owner: state ? wanted.userId : null })) return
     }
   }
@@ -160,7 +163,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     if (!request?.unanswered.has(from)) return
     if (parts === 0) {
       request.unanswered.delete(from)
-      if (request.unanswered.size === 0) settle(question, undefined)
+      if (request.unanswered.size === 0) resolveRequest(question, undefined)
       return
     }
     if (part === 0) request.parts = { from, texts: [] }
@@ -169,38 +172,38 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     received.texts.push(text)
     if (received.texts.length < parts) return
     request.unanswered.delete(from)
-    settle(question, parse(received.texts.join('')))
+    resolveRequest(question, parse(received.texts.join('')))
   }
 
-  function settle(question: number, state: unknown): void {
+  function resolveRequest(question: number, state: unknown): void {
     const request = pending.get(question)
     if (!request) return
     pending.delete(question)
     clearTimeout(request.timer)
-    // A node may still wait for the connection to arrive; it must then keep the connection, since the requester has
-    // given up.
+    // A node that has not answered may be waiting for the connection to arrive there; it must then keep the connection,
+    // since this node no longer waits for it.
     const { unanswered } = request
     if (unanswered.size > 0) relay.publish([...unanswered], { kind: 'withdrawn', from: nodeId, question })
-    const count = pendingOf.get(request.userId)! - 1
-    if (count === 0) pendingOf.delete(request.userId)
-    else pendingOf.set(request.userId, count)
+    const count = pendingCounts.get(request.userId)! - 1
+    if (count === 0) pendingCounts.delete(request.userId)
+    else pendingCounts.set(request.userId, count)
     request.resolve(state)
   }
 
-  function remember(node: string): void {
+  function receiveLeaving(node: string): void {
     const peers = relay.peers()
-    for (const each of leaving) if (!peers.includes(each)) leaving.delete(each)
-    leaving.add(node)
+    for (const each of leavingNodes) if (!peers.includes(each)) leavingNodes.delete(each)
+    leavingNodes.add(node)
   }
 
-  /** Called once a node has left: everything that it handed over has arrived by then. */
-  function forget(node: string): void {
+  /** Called once a node has left: all its answers have arrived by then, so requests stop waiting for it. */
+  function receiveLeft(node: string): void {
     for (const [question, { unanswered }] of pending)
-      if (unanswered.delete(node) && unanswered.size === 0) settle(question, undefined)
+      if (unanswered.delete(node) && unanswered.size === 0) resolveRequest(question, undefined)
   }
 }
 
-function nameOf({ from, question }: Pick<ReleaseMessage, 'from' | 'question'>): string {
+function requestKey({ from, question }: Pick<ReleaseMessage, 'from' | 'question'>): string {
   return `${from}:${question}`
 }
 

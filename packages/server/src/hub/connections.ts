@@ -38,7 +38,7 @@ import type { Watches } from './watches.ts'
  */
 const NORMAL_CLOSURE = 1000
 const NO_STATUS = 1005
-/** Maximum number of sockets in the closing handshake; above it refused ones are terminated at once. */
+/** Maximum number of sockets in the closing handshake; above it, refused sockets are terminated at once. */
 const MAX_CLOSING_SOCKETS = 5000
 
 export interface ConnectionsDeps {
@@ -92,13 +92,13 @@ export function createConnections(deps: ConnectionsDeps): Connections {
     deregister(connection, reason) {
       deps.watches.remove(connection)
       if (connection.state === 'open') presence.remove(connection, reason)
-      metering.settle(connection, clock.now())
+      metering.countRemaining(connection, clock.now())
       registry.remove(connection)
     },
     hold(connection) {
       deps.watches.remove(connection)
       presence.remove(connection, 'away')
-      metering.settle(connection, clock.now())
+      metering.countRemaining(connection, clock.now())
       resumptions.hold(connection)
     },
     closed({ id, keyId }, { code, reason }) {
@@ -122,9 +122,9 @@ export function createConnections(deps: ConnectionsDeps): Connections {
     socket.on('error', onError)
     socket.on('close', onClose)
     const now = clock.now()
-    const refused = refusalOf(claims, now)
-    if (!claims || refused) {
-      socket.close(refused?.code, refused?.reason)
+    const refusal = refusalOf(claims, now)
+    if (!claims || refusal) {
+      socket.close(refusal?.code, refusal?.reason)
       if (sockets.size - registry.size > MAX_CLOSING_SOCKETS) socket.terminate()
       return
     }
@@ -155,33 +155,34 @@ export function createConnections(deps: ConnectionsDeps): Connections {
 
   /** The agent violated RFC 6455; ws closes the socket with 1002, 1007, 1008 or 1009. */
   function onError(this: WebSocket): void {
-    liveOf(this)?.end('closed')
+    liveConnectionOf(this)?.end('closed')
   }
 
   function onMessage(this: WebSocket, data: RawData, isBinary: boolean): void {
-    const connection = liveOf(this)
+    const connection = liveConnectionOf(this)
     if (connection) frames.receive(connection, data as Buffer, isBinary)
   }
 
   function onPing(this: WebSocket, data: Buffer): void {
-    const connection = liveOf(this)
+    const connection = liveConnectionOf(this)
     if (connection) frames.receivePing(connection, data)
   }
 
   function onPong(this: WebSocket): void {
-    const connection = liveOf(this)
+    const connection = liveConnectionOf(this)
     if (connection) frames.receivePong(connection)
   }
 
   function disconnect(userId: string, target: string): number {
+    // To `targets`, `all` means every connection of the user; here a target is an id only.
     if (target === 'all') return 0
-    const named = registry.targets(userId, target, null)
-    for (const connection of named) connection.close(GOING_AWAY)
-    return named.length
+    const matching = registry.targets(userId, target, null)
+    for (const connection of matching) connection.close(GOING_AWAY)
+    return matching.length
   }
 }
 
-function liveOf(socket: WebSocket): AgentConnection | null {
+function liveConnectionOf(socket: WebSocket): AgentConnection | null {
   const { connection } = socket as HubSocket
   return connection && connection.state !== 'closed' ? connection : null
 }

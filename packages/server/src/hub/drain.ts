@@ -11,7 +11,7 @@ export const DRAIN_AGENTS_MS = 5 * SECOND
 const CLOSING_MS = SECOND
 
 /**
- * Sends `draining` to every agent, and closes with 1012 those that are still there shortly before the deadline. Broken
+ * Sends `draining` to every agent, and closes with 1012 the connections that remain shortly before the deadline. Broken
  * connections are handed over to other nodes, where their agents can resume them.
  */
 export async function drain(
@@ -20,17 +20,17 @@ export async function drain(
   deadlineMs: number,
 ): Promise<void> {
   const { byId } = registry
-  const closing = Math.min(CLOSING_MS, deadlineMs / 2)
-  const seconds = Math.max(0, Math.floor((deadlineMs - closing) / SECOND))
+  const closingMs = Math.min(CLOSING_MS, deadlineMs / 2)
+  const seconds = Math.max(0, Math.floor((deadlineMs - closingMs) / SECOND))
   const frame: ServerFrame = { type: 'draining', close_in_seconds: seconds }
   for (const connection of [...byId.values()]) if (connection.state === 'open') connection.send(frame)
-  void resumptions.handOver(deadlineMs - closing)
-  await untilEmpty(registry, deadlineMs - closing)
+  void resumptions.handOver(deadlineMs - closingMs)
+  await untilEmpty(registry, deadlineMs - closingMs)
   for (const connection of [...byId.values()]) {
     if (connection.state !== 'held') connection.closeAndHold(RESTARTING)
   }
-  await Promise.all([resumptions.handOver(closing), untilEmpty(sockets, closing)])
-  await resumptions.leave(closing)
+  await Promise.all([resumptions.handOver(closingMs), untilEmpty(sockets, closingMs)])
+  await resumptions.leave(closingMs)
 }
 
 async function untilEmpty(collection: { readonly size: number }, ms: number): Promise<void> {

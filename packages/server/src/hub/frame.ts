@@ -103,8 +103,8 @@ function invalid(detail: string, id?: string): ReadFrame {
 }
 
 /**
- * Encodes a `message` frame once for all receivers, without its number; null if it is longer than the limit, or has more
- * than MAX_DATA_LEVELS.
+ * Encodes a `message` frame once for all receivers, without its number; null if it is longer than the limit, or its
+ * data has more than MAX_DATA_LEVELS levels.
  */
 export function encodeMessage(
   message: Omit<Extract<ServerFrame, { type: 'message' }>, 'type' | 'seq'>,

@@ -12,7 +12,7 @@ import type { Watches } from './watches.ts'
 
 /** A message counts towards its owner's limit once for each started unit of this size. */
 const FRAME_UNIT_BYTES = 8 * 1024
-/** Additional units of a renewal, which verifies a signature. */
+/** Additional units that a renewal counts, since it verifies a signature. */
 const RENEWAL_UNITS = 10
 
 const SCOPE_OF = { send: 'agents:send', watch: 'agents:read' } as const
@@ -29,7 +29,7 @@ export interface FramesDeps {
 
 /** Handles the frames of agents. All kinds count towards the limits of rate-limits.ts. */
 export interface Frames {
-  /** Handles the frames of agents; refuses invalid frames; closes the connection if it is not a JSON object. */
+  /** Handles a frame: refuses an invalid one, and closes the connection if the frame is not one JSON object. */
   receive(connection: AgentConnection, data: Buffer, isBinary: boolean): void
   /** Answers a ping of RFC 6455, unless it exceeds the limit. */
   receivePing(connection: AgentConnection, data: Buffer): void
@@ -69,14 +69,14 @@ export function createFrames({
   function count(connection: AgentConnection, units: number): RateDecision {
     const now = clock.now()
     connection.lastReceivedAt = now
-    const own = takeFrame(connection.frames, now)
-    const owners = ownerLimits.takeFrame(connection.userId, units, now)
-    if (own === 'close' || owners === 'close') {
+    const ofConnection = takeFrame(connection.frameBucket, now)
+    const ofOwner = ownerLimits.takeFrame(connection.userId, units, now)
+    if (ofConnection === 'close' || ofOwner === 'close') {
       ownerLimits.chargeFlood(connection.userId, now)
       connection.closeAndDiscard(RATE_LIMITED)
       return 'close'
     }
-    return own === 'refuse' ? own : owners
+    return ofConnection === 'refuse' ? ofConnection : ofOwner
   }
 
   function handle(connection: AgentConnection, frame: AgentFrame): void {

@@ -18,7 +18,7 @@ import { parseResume, type ResumeRequest } from './resume-token.ts'
 const HUB_PATH = '/hub'
 const CREDENTIAL_HELP = `Send the agent token as "Authorization: Bearer <token>", or, from a browser, as the second of two subprotocols: new WebSocket(url, ["${HUB_PROTOCOL}", "${HUB_BEARER_PREFIX}<token>"]).`
 const RESUME_HELP = `Resume once, with the text of "ready" and the number of the last message: as the subprotocol "${HUB_RESUME_PREFIX}<resume_token>.<last seq>", or as "Keyway-Resume: <resume_token>.<last seq>".`
-/** In characters. A longer query is refused as if it contained a credential. */
+/** Maximum length of a query, in characters. A longer one is refused as if it contained a credential. */
 const MAX_SEARCHED_QUERY = 2048
 /** Query parameters that are refused as credentials, in lower case; so are names that end in `token`. */
 const CREDENTIAL_NAMES = new Set('key apikey api_key api-key bearer jwt auth authorization'.split(' '))
@@ -28,8 +28,8 @@ const JWT_PAYLOAD = '.eyJ'
 /** Error detail for a credential in the URL. */
 export const CREDENTIAL_IN_URL = `URLs are written to logs, so credentials in them are refused. ${CREDENTIAL_HELP}`
 /**
- * Maximum length of the header with the offered subprotocols: ours, those with a token and a resume token, and a few
- * others.
+ * Maximum length of the header with the offered subprotocols: the hub's own, those with a token and a resume token, and
+ * a few others.
  */
 const MAX_PROTOCOLS_LENGTH = MAX_TOKEN_LENGTH + 1024
 const MAX_PROTOCOLS = 16
@@ -120,7 +120,7 @@ export function createHandshakes({
   ): void {
     socket.cork()
     server.handleUpgrade(request, socket, head, upgraded => {
-      // ws listens from now on.
+      // From now on ws handles errors of the socket.
       socket.off('error', destroySocket)
       upgraded.stream = socket
       socket.on('data', yieldAfterFullRead)
@@ -200,22 +200,25 @@ function readCredential(request: IncomingMessage): Credential | KeywayError {
   return { ...credential, token: credential.token.length > MAX_TOKEN_LENGTH ? '' : credential.token, resume }
 }
 
-/** The connection that the agent asks to resume; null if none. */
+/** The resumption that the agent asks for, or the error for a malformed one; null if it asks for none. */
 function readResume(
   request: IncomingMessage,
   offered: readonly string[],
 ): ResumeRequest | KeywayError | null {
   const header = request.headers['keyway-resume']
-  const asked = offered
+  const requested = offered
     .filter(name => name.startsWith(HUB_RESUME_PREFIX))
     .map(name => name.slice(HUB_RESUME_PREFIX.length))
-  if (header !== undefined) asked.push(String(header))
-  if (asked.length === 0) return null
-  const resume = asked.length === 1 ? parseResume(asked[0]!) : null
+  if (header !== undefined) requested.push(String(header))
+  if (requested.length === 0) return null
+  const resume = requested.length === 1 ? parseResume(requested[0]!) : null
   return resume ?? badHeader('Keyway-Resume', RESUME_HELP)
 }
 
-/** Linear in the length of the query, which is bounded, since clients send it before they are authenticated. */
+/**
+ * Whether the query contains a credential. Linear in the length of the query, which is bounded, since clients that are
+ * not authenticated send it.
+ */
 function holdsCredential(query: string): boolean {
   if (query.length > MAX_SEARCHED_QUERY) return true
   const names = query.split(/[?&]/).map(parameter => /^([^=]{0,32})=/.exec(parameter)?.[1]?.toLowerCase())

@@ -11,7 +11,7 @@ import { RESUME_SECONDS } from './resume-token.ts'
 const SILENCE_SECONDS = 60
 /** Maximum unsent bytes over all connections of one user, summed up in each pass. */
 const MAX_UNSENT_BYTES = 64 * 1024 * 1024
-/** A connection that is not `ready` after this is closed with 1013. */
+/** A connection that is not `ready` after this time is closed with 1013. */
 const HANDSHAKE_TIMEOUT_MS = 10 * SECOND
 
 export interface HeartbeatDeps {
@@ -20,7 +20,7 @@ export interface HeartbeatDeps {
   metering: Pick<Metering, 'tick'>
   registry: Registry
   freshness: Pick<DatabaseFreshness, 'isFresh'>
-  renewals: Pick<Renewals, 'noticeExpiry'>
+  renewals: Pick<Renewals, 'notifyOfExpiry'>
 }
 
 /**
@@ -36,13 +36,13 @@ export function createHeartbeat(deps: HeartbeatDeps): () => void {
     const isFresh = freshness.isFresh(now)
     const unsent = new Map<string, number>()
     for (const connection of registry.byId.values()) {
-      if (connection.state === 'held') endIfOver(connection, now)
+      if (connection.state === 'held') endIfExpired(connection, now)
       else if (now >= connection.keyExpiresAt) connection.close(TOKEN_EXPIRED)
-      else beat(connection, now, isFresh, unsent)
+      else checkConnection(connection, now, isFresh, unsent)
     }
   }
 
-  function beat(
+  function checkConnection(
     connection: AgentConnection,
     now: Instant,
     isFresh: boolean,
@@ -59,7 +59,7 @@ export function createHeartbeat(deps: HeartbeatDeps): () => void {
 
   function notifyAndPing(connection: AgentConnection, now: Instant): void {
     if (connection.state === 'open') {
-      renewals.noticeExpiry(connection, now)
+      renewals.notifyOfExpiry(connection, now)
       metering.tick(connection, now)
     }
     if (now < connection.nextPingAt) return
@@ -68,27 +68,30 @@ export function createHeartbeat(deps: HeartbeatDeps): () => void {
   }
 }
 
-/** Token or key expired, the key's status took too long to load, or the database is unreachable. */
+/**
+ * The close status if the token or key has expired, the key's status takes too long to load, or the database is
+ * unreachable; otherwise null.
+ */
 function timeoutCloseStatus(connection: AgentConnection, now: Instant, isFresh: boolean): CloseStatus | null {
   const isLate = connection.state === 'pending' && now - connection.connectedAt >= HANDSHAKE_TIMEOUT_MS
   return expiryCloseStatus(connection, now) ?? (isLate || !isFresh ? TRY_AGAIN_LATER : null)
 }
 
 /** Ends a held connection after `RESUME_SECONDS`, or when its key expires. */
-function endIfOver(connection: AgentConnection, now: Instant): void {
-  const isOver = now - connection.heldAt >= RESUME_SECONDS * SECOND || now >= connection.keyExpiresAt
-  if (isOver) connection.close(GOING_AWAY)
+function endIfExpired(connection: AgentConnection, now: Instant): void {
+  const isExpired = now - connection.heldAt >= RESUME_SECONDS * SECOND || now >= connection.keyExpiresAt
+  if (isExpired) connection.close(GOING_AWAY)
 }
 
 /** Adds the connection's unsent bytes to its owner's sum; the connection that exceeds the limit is closed. */
 function unsentCloseStatus(
   { unsentBytes, userId }: AgentConnection,
   unsent: Map<string, number>,
-  bound: number,
+  maxUnsentBytes: number,
 ): CloseStatus | null {
   if (unsentBytes === 0) return null
   const total = (unsent.get(userId) ?? 0) + unsentBytes
-  if (total > bound) return SLOW_CONSUMER
+  if (total > maxUnsentBytes) return SLOW_CONSUMER
   unsent.set(userId, total)
   return null
 }

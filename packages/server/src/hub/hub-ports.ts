@@ -20,7 +20,7 @@ export interface HubPorts {
   meter: Meter
   /** Null if the token is invalid. Rejects if it cannot be verified at the moment. */
   verifyToken(token: string): Promise<TokenClaims | null>
-  /** Unknown keys are absent. Rejects when the database does not answer. */
+  /** The status of each key, by id; unknown keys are absent. Rejects when the database does not answer. */
   keyStatus(keyIds: readonly string[]): Promise<Map<string, KeyStatus>>
   /** Endings at or after `since`, oldest first; `afterId` continues a page within one millisecond. */
   endingsSince(since: Instant, afterId: string | null, limit: number): Promise<Ending[]>

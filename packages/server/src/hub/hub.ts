@@ -56,20 +56,20 @@ export interface HubDeps {
   /** Deliveries, and MiB of them, that one user may cause on this node in a second; see rate-limits.ts. */
   deliveriesPerUser?: number
   deliveryMibPerUser?: number
-  /** Maximum unsent bytes over all connections of a user on this node; 64 MiB unless given. */
+  /** Maximum unsent bytes over all connections of a user on this node; 64 MiB by default. */
   maxUnsentBytesPerUser?: number
   /** A UUID of this process; a new one at every start. */
   nodeId: string
   version: string
-  /** Milliseconds to wait for the response of another node; `RELAY_TIMEOUT_MS` unless given. */
+  /** Milliseconds to wait for the response of another node; `RELAY_TIMEOUT_MS` by default. */
   relayTimeoutMs?: number
-  /** Milliseconds between ticks; null: no timer, tests call `tick`. */
+  /** Milliseconds between ticks; null for no timer, since some tests call `tick` themselves. */
   tickMs?: number | null
 }
 
 export interface Hub {
   /**
-   * Handles the socket of an upgrade request to `/hub`. False: the handshake was refused, over HTTP or, for a browser
+   * Handles the socket of an upgrade request to `/hub`. False if the handshake was refused, over HTTP or, for a browser
    * with a bad token, by a close code. Never rejects.
    */
   handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): Promise<boolean>
@@ -78,7 +78,7 @@ export interface Hub {
   /** Live connections of a user on all nodes, newest first. */
   connections(userId: string): Promise<PresenceRow[]>
   /**
-   * Sends a message from `api` to one connection, to all connections of a key, or to "all" of the user. Null if no such
+   * Sends a message of the API to one connection, to all connections of a key, or to "all" of the user. Null if no such
    * connection or key is connected or held. `replyTo`: the id of the message that it answers.
    *
    * @throws KeywayError `rate_limited`, `payload_too_large`
@@ -124,18 +124,19 @@ export function createHub(deps: HubDeps): Hub {
     absenceOf(from, { userId, to, number }) {
       if (!locations.has(userId)) return { absent: true }
       if (number === undefined) return {} // Nodes of the previous version send no number.
-      return receivers.promise(from, userId, to) ? { lacks: true } : {}
+      return receivers.promiseNotice(from, userId, to) ? { lacks: true } : {}
     },
     receiveAbsence(from, { userId, to }, { absent, lacks }) {
-      if (lacks) receivers.lacking(from, userId, to)
+      if (lacks) receivers.receiveAbsence(from, userId, to)
       if (!absent) return
-      locations.absent(from, userId)
-      watches.absent(from, userId)
+      locations.receiveAbsence(from, userId)
+      watches.receiveAbsence(from, userId)
     },
     timeoutMs: deps.relayTimeoutMs,
   })
-  const ask = async (to: string, command: RelayCommand) => (await relay.request([to], command)).delivered
-  const receivers = createReceivers({ clock, presence, registry, relay, ask })
+  const sendCommand = async (to: string, command: RelayCommand) =>
+    (await relay.request([to], command)).delivered
+  const receivers = createReceivers({ clock, presence, registry, relay, sendCommand })
   const locations = createLocations({
     clock,
     log,
@@ -144,7 +145,7 @@ export function createHub(deps: HubDeps): Hub {
     presence,
     receivers,
     hasUser: userId => registry.hasUser(userId),
-    ask,
+    sendCommand,
   })
   presence.onLapse(locations.enterAgain)
   const notify = (to: string, notice: RelayNotice) =>
@@ -161,13 +162,13 @@ export function createHub(deps: HubDeps): Hub {
   )
   const apiRequests = new ApiRequests(nodeId)
   const watches = createWatches({ clock, log, nodeId, presence, locations, ownerLimits, notify })
-  const recorded = recordIn(presence, feed)
-  const shared = {
+  const presenceRecorder = createPresenceRecorder(presence, feed)
+  const connectionsDeps = {
     ...deps,
     ...{
       registry,
       keyStatuses,
-      presence: recorded,
+      presence: presenceRecorder,
       watches,
       relay,
       apiRequests,
@@ -178,7 +179,7 @@ export function createHub(deps: HubDeps): Hub {
       recheck,
     },
   }
-  const connections = createConnections(shared)
+  const connections = createConnections(connectionsDeps)
   const handshakes = createHandshakes({ ...deps, isDraining, accept: connections.accept })
   const timers: NodeJS.Timeout[] = []
   let unsubscribe = () => {}
@@ -191,10 +192,10 @@ export function createHub(deps: HubDeps): Hub {
     sendTo: connections.messages.sendFromApi,
     ask: connections.messages.ask,
     async disconnect(userId, target) {
-      const here = connections.disconnect(userId, target)
+      const closedHere = connections.disconnect(userId, target)
       const nodes = await locations.nodesOf(userId, target)
-      const elsewhere = await relay.request(nodes, { op: 'disconnect', userId, target })
-      return here + elsewhere.delivered > 0
+      const closedElsewhere = await relay.request(nodes, { op: 'disconnect', userId, target })
+      return closedHere + closedElsewhere.delivered > 0
     },
     get connectionCount() {
       return registry.size
@@ -215,7 +216,7 @@ export function createHub(deps: HubDeps): Hub {
       await relay.announce()
       every(deps.tickMs === undefined ? TICK_MS : deps.tickMs, tick)
       every(SWEEP_MS, () => void revocations.sweep())
-      every(NODE_HEARTBEAT_MS, () => void presence.heartbeat().then(followNodes))
+      every(NODE_HEARTBEAT_MS, () => void presence.heartbeat().then(updateNodes))
     },
     async drain(deadlineMs) {
       draining = true
@@ -238,9 +239,9 @@ export function createHub(deps: HubDeps): Hub {
     sweep: () => revocations.sweep(),
   }
 
-  function followNodes(): void {
+  function updateNodes(): void {
     locations.tick()
-    watches.followNodes()
+    watches.updateNodes()
   }
 
   function tick(): void {
@@ -257,7 +258,7 @@ export function createHub(deps: HubDeps): Hub {
     else revocations.receive(event)
     if (event.type !== 'events.gap') return
     watches.compareAll()
-    receivers.forget()
+    receivers.clearAbsences()
     connections.resumptions.missedEvents()
   }
 
@@ -269,12 +270,12 @@ export function createHub(deps: HubDeps): Hub {
 
   function execute(command: RelayCommand, from: string, origin: string): Outcome | Promise<Outcome> {
     if (command.op === 'ping') {
-      watches.followNodes() // The ping may come from a node that started just now.
+      watches.updateNodes() // The ping may come from a node that started just now.
       return NO_RECEIVERS
     }
     if (command.op === 'enter') {
-      locations.entered(from, command.userIds, command.targets ?? [])
-      watches.followNodes()
+      locations.receiveConnections(from, command.userIds, command.targets ?? [])
+      watches.updateNodes()
       return { delivered: 1, held: 0 }
     }
     if (command.op === 'disconnect') {
@@ -285,7 +286,10 @@ export function createHub(deps: HubDeps): Hub {
 }
 
 /** Records connections in the database, for lists and other nodes, and notifies nodes that watch them. */
-function recordIn(presence: Presence, feed: PresenceFeed): Pick<Presence, 'list'> & RecordPresence {
+function createPresenceRecorder(
+  presence: Presence,
+  feed: PresenceFeed,
+): Pick<Presence, 'list'> & RecordPresence {
   return {
     list: presence.list,
     add(connection) {

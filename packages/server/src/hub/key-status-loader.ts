@@ -12,13 +12,13 @@ export interface KeyStatusLoader {
    */
   load(keyId: string): Promise<KeyStatus | undefined>
   /**
-   * As `load`, for a connection that is registered under the key: loads again if the key changed meanwhile, or while
-   * `also` was awaited.
+   * Like `load`, for a connection that is registered under the key: also awaits `otherWork`, and loads the status again
+   * if the key changed meanwhile.
    */
   loadFor(
     connection: { statusIsStale: boolean },
     keyId: string,
-    also?: Promise<unknown>,
+    otherWork?: Promise<unknown>,
   ): Promise<KeyStatus | undefined>
   /** After this call pending loads never settle. */
   stop(): void
@@ -32,11 +32,11 @@ export function createKeyStatusLoader(ports: Pick<HubPorts, 'keyStatus'>): KeySt
 
   return {
     load,
-    async loadFor(connection, keyId, also) {
+    async loadFor(connection, keyId, otherWork) {
       for (;;) {
         connection.statusIsStale = false
         const status = await load(keyId)
-        if (also) await also
+        if (otherWork) await otherWork
         if (!connection.statusIsStale) return status
       }
     },

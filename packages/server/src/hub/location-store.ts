@@ -2,7 +2,7 @@
 export interface LocationStore {
   /**
    * Records that these users have connections on a node, and then returns all nodes of each. If two nodes record the
-   * same user concurrently, at least one of them gets the other.
+   * same user concurrently, at least one of them gets the other node.
    */
   enter(nodeId: string, userIds: readonly string[]): Promise<Map<string, string[]>>
   leave(nodeId: string, userIds: readonly string[]): Promise<void>

@@ -12,14 +12,17 @@ const BATCH_SIZE = 500
 /** A node that has not been alive for this long is forgotten. */
 const FORGET_NODE_MS = MINUTE
 
-interface Place {
+/** What this node knows of the nodes with connections of one user, who has or recently had a connection here. */
+interface UserLocation {
   /** Other nodes that have or had connections of the user. */
   nodes: Set<string>
   /**
-   * False until this node is recorded for the user, and after a failure to record it: the user may then be on any node.
+   * False until this node is recorded for the user: as long as that fails, the user may have connections on any node.
    */
-  isKnown: boolean
+  isRecorded: boolean
+  /** Pending until the user's other nodes have been notified of this one; null afterwards. */
   entered: PromiseWithResolvers<void> | null
+  /** When the last connection here was found to be closed; null while there is one. */
   emptySince: Instant | null
 }
 
@@ -29,18 +32,18 @@ export interface LocationsDeps {
   nodeId: string
   store: LocationStore
   presence: Pick<Presence, 'peers' | 'currentPeers'>
-  receivers: Pick<Receivers, 'among' | 'appear' | 'found' | 'tick'>
+  receivers: Pick<Receivers, 'filterNodes' | 'announce' | 'receiveTargets' | 'tick'>
   /** Whether the user has connections on this node, in any state. */
   hasUser(userId: string): boolean
   /** Sends a command to a node; resolves with 1 if it answered in time. */
-  ask(nodeId: string, command: Extract<RelayCommand, { op: 'enter' }>): Promise<number>
+  sendCommand(nodeId: string, command: Extract<RelayCommand, { op: 'enter' }>): Promise<number>
 }
 
 /**
  * Knows on which other nodes a user has connections, so that messages go to these nodes only. A node that gets its
  * first connection of a user records itself, then reads which nodes are recorded, and notifies them. If two nodes do so
- * concurrently, the one that is recorded last reads and notifies the other. A node sends `ready` only after all of them
- * have answered; so a sender knows every node with a ready connection.
+ * concurrently, the one that is recorded last reads and notifies the other. A node sends `ready` only after all nodes
+ * that it notified have answered; so a sender knows every node with a ready connection.
  */
 export interface Locations {
   /**
@@ -56,9 +59,10 @@ export interface Locations {
   /** Known other nodes of a user who has a connection here, without those of the previous version. */
   knownNodes(userId: string): readonly string[]
   /** Called when another node reports connections of these users, with these ids and keys. */
-  entered(nodeId: string, userIds: readonly string[], targets: readonly string[]): void
+  receiveConnections(nodeId: string, userIds: readonly string[], targets: readonly string[]): void
   /** Called when another node answers that it has no connection of a user. */
-  absent(nodeId: string, userId: string): void
+  receiveAbsence(nodeId: string, userId: string): void
+  /** Whether the user has a connection here, or had one seconds ago. */
   has(userId: string): boolean
   /** Called every two seconds. */
   tick(): void
@@ -68,10 +72,10 @@ export interface Locations {
 }
 
 export function createLocations(deps: LocationsDeps): Locations {
-  const { clock, log, nodeId, store, presence, receivers, hasUser, ask } = deps
-  const places = new Map<string, Place>()
+  const { clock, log, nodeId, store, presence, receivers, hasUser, sendCommand } = deps
+  const userLocations = new Map<string, UserLocation>()
   const lastAlive = new Map<string, Instant>()
-  /** Commands that a node has not answered, by node; sent again until it answers or is gone. */
+  /** Users of whom a node was not notified yet, by node: notified again until it answers or is gone. */
   const unanswered = new Map<string, Set<string>>()
   let entering = new Set<string>()
   let leaving = new Set<string>()
@@ -80,34 +84,39 @@ export function createLocations(deps: LocationsDeps): Locations {
 
   return {
     enter(connection) {
-      const place = places.get(connection.userId) ?? open(connection.userId)
-      place.emptySince = null
-      const entering = place.entered?.promise
-      const appearing = receivers.appear(connection)
-      return entering && appearing ? Promise.all([entering, appearing]) : (entering ?? appearing)
+      const location = userLocations.get(connection.userId) ?? addUser(connection.userId)
+      location.emptySince = null
+      const entered = location.entered?.promise
+      const announced = receivers.announce(connection)
+      return entered && announced ? Promise.all([entered, announced]) : (entered ?? announced)
     },
     nodesOf(userId, to) {
-      const place = places.get(userId)
-      if (place) return receivers.among(userId, to, place.isKnown ? among(place.nodes) : presence.peers())
-      return store.nodesOf(userId).then(ids => receivers.among(userId, to, among(new Set(ids))))
+      const location = userLocations.get(userId)
+      if (location)
+        return receivers.filterNodes(
+          userId,
+          to,
+          location.isRecorded ? peersAmong(location.nodes) : presence.peers(),
+        )
+      return store.nodesOf(userId).then(ids => receivers.filterNodes(userId, to, peersAmong(new Set(ids))))
     },
     knownNodes(userId) {
-      const place = places.get(userId)
+      const location = userLocations.get(userId)
       const current = presence.currentPeers()
-      return place?.isKnown ? current.filter(id => place.nodes.has(id)) : current
+      return location?.isRecorded ? current.filter(id => location.nodes.has(id)) : current
     },
-    entered(from, userIds, targets) {
+    receiveConnections(from, userIds, targets) {
       lastAlive.set(from, clock.now())
-      for (const userId of userIds) places.get(userId)?.nodes.add(from)
-      receivers.found(from, userIds, targets)
+      for (const userId of userIds) userLocations.get(userId)?.nodes.add(from)
+      receivers.receiveTargets(from, userIds, targets)
     },
-    absent(from, userId) {
-      places.get(userId)?.nodes.delete(from)
+    receiveAbsence(from, userId) {
+      userLocations.get(userId)?.nodes.delete(from)
     },
-    has: userId => places.has(userId),
+    has: userId => userLocations.has(userId),
     tick,
     enterAgain() {
-      for (const userId of places.keys()) entering.add(userId)
+      for (const userId of userLocations.keys()) entering.add(userId)
       schedule()
     },
     stop() {
@@ -115,23 +124,23 @@ export function createLocations(deps: LocationsDeps): Locations {
     },
   }
 
-  /** Nodes of the previous version record nothing, so each of them may have connections of any user. */
-  function among(nodes: ReadonlySet<string>): string[] {
+  /** Includes nodes of the previous version: they record nothing, so each may have connections of any user. */
+  function peersAmong(nodes: ReadonlySet<string>): string[] {
     const current = presence.currentPeers()
     return presence.peers().filter(id => nodes.has(id) || !current.includes(id))
   }
 
-  function open(userId: string): Place {
-    const place = {
+  function addUser(userId: string): UserLocation {
+    const location = {
       nodes: new Set<string>(),
-      isKnown: false,
+      isRecorded: false,
       entered: Promise.withResolvers<void>(),
       emptySince: null,
     }
-    places.set(userId, place)
+    userLocations.set(userId, location)
     entering.add(userId)
     schedule()
-    return place
+    return location
   }
 
   function schedule(): void {
@@ -144,63 +153,66 @@ export function createLocations(deps: LocationsDeps): Locations {
   /** Writes sequentially, since a user may leave and return meanwhile. */
   async function writeAll(): Promise<void> {
     while (!isStopped && entering.size + leaving.size > 0) {
-      const gone = [...leaving]
+      const leavingIds = [...leaving]
       leaving = new Set()
-      const [some, later] = split([...entering])
-      entering = new Set(later)
+      const [batch, rest] = split([...entering])
+      entering = new Set(rest)
       try {
-        if (gone.length > 0) await store.leave(nodeId, gone)
-        if (some.length > 0) tell(some, await store.enter(nodeId, some))
+        if (leavingIds.length > 0) await store.leave(nodeId, leavingIds)
+        if (batch.length > 0) notifyRecorded(batch, await store.enter(nodeId, batch))
       } catch (error) {
         log.warn({ err: error }, 'locations could not be recorded; messages go to all nodes')
-        tellAll(some)
+        notifyAllNodes(batch)
         break // The next tick records the rest.
       }
     }
     isWriting = false
   }
 
-  function tell(userIds: readonly string[], found: ReadonlyMap<string, string[]>): void {
+  function notifyRecorded(userIds: readonly string[], recorded: ReadonlyMap<string, string[]>): void {
     const now = clock.now()
-    const usersOf = new Map<string, string[]>()
+    const usersByNode = new Map<string, string[]>()
     for (const userId of userIds) {
-      const place = places.get(userId)
-      if (!place) continue
-      place.isKnown = true
-      for (const node of found.get(userId) ?? []) {
+      const location = userLocations.get(userId)
+      if (!location) continue
+      location.isRecorded = true
+      for (const node of recorded.get(userId) ?? []) {
         if (node === nodeId) continue
-        place.nodes.add(node)
+        location.nodes.add(node)
         if (!lastAlive.has(node)) lastAlive.set(node, now)
-        usersOf.set(node, [...(usersOf.get(node) ?? []), userId])
+        usersByNode.set(node, [...(usersByNode.get(node) ?? []), userId])
       }
     }
-    void announce(usersOf, userIds)
+    void announce(usersByNode, userIds)
   }
 
-  /** Notifies every node. Used while nothing can be recorded; all messages then go to every node. */
-  function tellAll(userIds: readonly string[]): void {
+  /** Notifies all nodes, while locations cannot be recorded and the user's nodes are therefore unknown. */
+  function notifyAllNodes(userIds: readonly string[]): void {
     void announce(new Map(presence.currentPeers().map(node => [node, [...userIds]])), userIds)
   }
 
-  async function announce(usersOf: ReadonlyMap<string, string[]>, entered: readonly string[]): Promise<void> {
+  async function announce(
+    usersByNode: ReadonlyMap<string, string[]>,
+    entered: readonly string[],
+  ): Promise<void> {
     const peers = presence.peers()
     // Skips nodes that are not alive, since waiting for one would delay all users.
-    for (const [node, users] of usersOf) if (!peers.includes(node)) askLater(node, users)
+    for (const [node, users] of usersByNode) if (!peers.includes(node)) notifyLater(node, users)
     await Promise.all(
-      [...usersOf].map(([node, users]) => (peers.includes(node) ? askOne(node, users) : null)),
+      [...usersByNode].map(([node, users]) => (peers.includes(node) ? notifyNode(node, users) : null)),
     )
     for (const userId of entered) {
-      const place = places.get(userId)
-      place?.entered?.resolve()
-      if (place) place.entered = null
+      const location = userLocations.get(userId)
+      location?.entered?.resolve()
+      if (location) location.entered = null
     }
   }
 
-  async function askOne(node: string, userIds: readonly string[]): Promise<void> {
-    if ((await ask(node, { op: 'enter', userIds })) === 0) askLater(node, userIds)
+  async function notifyNode(node: string, userIds: readonly string[]): Promise<void> {
+    if ((await sendCommand(node, { op: 'enter', userIds })) === 0) notifyLater(node, userIds)
   }
 
-  function askLater(node: string, userIds: readonly string[]): void {
+  function notifyLater(node: string, userIds: readonly string[]): void {
     const waiting = unanswered.get(node) ?? new Set()
     for (const userId of userIds) waiting.add(userId)
     unanswered.set(node, waiting)
@@ -209,36 +221,36 @@ export function createLocations(deps: LocationsDeps): Locations {
   function tick(): void {
     const now = clock.now()
     for (const id of presence.peers()) lastAlive.set(id, now)
-    for (const [userId, place] of places) {
-      for (const node of place.nodes)
-        if (now - (lastAlive.get(node) ?? 0) > FORGET_NODE_MS) place.nodes.delete(node)
-      place.emptySince = hasUser(userId) ? null : (place.emptySince ?? now)
-      if (place.emptySince !== null && now - place.emptySince >= STAY_MS) leave(userId)
-      if (!place.isKnown && !place.entered) entering.add(userId)
+    for (const [userId, location] of userLocations) {
+      for (const node of location.nodes)
+        if (now - (lastAlive.get(node) ?? 0) > FORGET_NODE_MS) location.nodes.delete(node)
+      location.emptySince = hasUser(userId) ? null : (location.emptySince ?? now)
+      if (location.emptySince !== null && now - location.emptySince >= STAY_MS) leave(userId)
+      if (!location.isRecorded && !location.entered) entering.add(userId)
     }
     for (const [id, at] of lastAlive) if (now - at > FORGET_NODE_MS) lastAlive.delete(id)
-    askAgain()
+    notifyAgain()
     receivers.tick()
     if (entering.size + leaving.size > 0) schedule()
   }
 
   function leave(userId: string): void {
-    const place = places.get(userId)
-    if (place?.entered) return
-    places.delete(userId)
+    const location = userLocations.get(userId)
+    if (location?.entered) return
+    userLocations.delete(userId)
     entering.delete(userId)
     leaving.add(userId)
   }
 
-  function askAgain(): void {
+  function notifyAgain(): void {
     const waiting = [...unanswered]
     unanswered.clear()
     for (const [node, users] of waiting) {
-      const [some, later] = split([...users].filter(userId => places.has(userId)))
+      const [batch, rest] = split([...users].filter(userId => userLocations.has(userId)))
       const isAlive = presence.peers().includes(node)
-      if (isAlive ? later.length > 0 : lastAlive.has(node))
-        unanswered.set(node, new Set(isAlive ? later : users))
-      if (isAlive && some.length > 0) void askOne(node, some)
+      if (isAlive ? rest.length > 0 : lastAlive.has(node))
+        unanswered.set(node, new Set(isAlive ? rest : users))
+      if (isAlive && batch.length > 0) void notifyNode(node, batch)
     }
   }
 }

@@ -23,8 +23,8 @@ export class KeptMessage {
   readonly rest: Buffer
   /** Identifies the message among those of all nodes. */
   readonly origin: string
-  /** Number of logs that contain it. */
-  keepers = 0
+  /** Number of logs that contain the message. */
+  logCount = 0
 
   /** @param frame an encoded `message` without a sequence number */
   constructor(frame: string, origin: string) {
@@ -63,7 +63,7 @@ interface OwnerBytes {
 
 /**
  * The memory for kept messages on this node. An owner may use at most half of what others leave free: so one owner
- * leaves half of the memory to others, and even ten do not fill it.
+ * leaves at least half of the memory to others, and even ten owners do not fill it.
  */
 export class MessageBudget {
   #total = 0
@@ -79,12 +79,13 @@ export class MessageBudget {
     return this.#total
   }
 
+  /** The bytes that an owner uses now. */
   of(userId: string): OwnerBytes {
     return this.#owners.get(userId) ?? { userId, bytes: 0 }
   }
 
   /** Reserves memory. False if there is no room. */
-  take(owner: OwnerBytes, bytes: number): boolean {
+  reserve(owner: OwnerBytes, bytes: number): boolean {
     if (owner.bytes + bytes > (this.#max - this.#total + owner.bytes) / 2) return false
     if (owner.bytes === 0) this.#owners.set(owner.userId, owner)
     owner.bytes += bytes
@@ -92,7 +93,7 @@ export class MessageBudget {
     return true
   }
 
-  give(owner: OwnerBytes, bytes: number): void {
+  release(owner: OwnerBytes, bytes: number): void {
     owner.bytes -= bytes
     this.#total -= bytes
     if (owner.bytes === 0) this.#owners.delete(owner.userId)
@@ -108,9 +109,9 @@ export class MessageLog {
   seq: number
   /**
    * The nodes that the connection has left, each with the number of that node's last message at that time: the log
-   * contains these already.
+   * already contains that node's messages up to this number.
    */
-  passed: readonly [nodeId: string, number: number][] | null = null
+  leftNodes: readonly [nodeId: string, number: number][] | null = null
   readonly #userId: string
   readonly #budget: MessageBudget
   /** Null while nothing is kept, which is usual. */
@@ -126,9 +127,9 @@ export class MessageLog {
   }
 
   /** Whether the message was sent by a node that the connection has left, before it left. */
-  hasPassed({ origin }: KeptMessage): boolean {
+  wasSentBeforeMove({ origin }: KeptMessage): boolean {
     const [node, number] = origin.split(':')
-    return this.passed?.some(([each, last]) => each === node && Number(number) <= last) ?? false
+    return this.leftNodes?.some(([each, last]) => each === node && Number(number) <= last) ?? false
   }
 
   /** The sequence number of the last message that is no longer kept. */
@@ -150,7 +151,7 @@ export class MessageLog {
   }
 
   /** Whether everything after this sequence number is kept. */
-  reaches(seq: number): boolean {
+  keepsAllAfter(seq: number): boolean {
     return seq >= this.floor && seq <= this.seq
   }
 
@@ -172,10 +173,10 @@ export class MessageLog {
   #keep(message: KeptMessage): boolean {
     const owner = this.#owner ?? this.#budget.of(this.#userId)
     const { length } = message.rest
-    const cost = REFERENCE_BYTES + (message.keepers === 0 ? MESSAGE_BYTES + length : 0)
-    if (!this.#budget.take(owner, cost)) return false
+    const cost = REFERENCE_BYTES + (message.logCount === 0 ? MESSAGE_BYTES + length : 0)
+    if (!this.#budget.reserve(owner, cost)) return false
     this.#owner = owner
-    message.keepers++
+    message.logCount++
     this.#bytes += length
     if (this.#kept) this.#kept.push(message)
     else this.#kept = [message]
@@ -186,10 +187,10 @@ export class MessageLog {
     let freed = 0
     for (const message of this.#kept!.splice(0, count)) {
       const { length } = message.rest
-      freed += REFERENCE_BYTES + (--message.keepers === 0 ? MESSAGE_BYTES + length : 0)
+      freed += REFERENCE_BYTES + (--message.logCount === 0 ? MESSAGE_BYTES + length : 0)
       this.#bytes -= length
     }
-    this.#budget.give(this.#owner!, freed)
+    this.#budget.release(this.#owner!, freed)
     if (this.#kept!.length > 0) return
     this.#kept = null
     this.#owner = null

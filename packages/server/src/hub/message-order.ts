@@ -1,41 +1,44 @@
 import type { KeptMessage } from './message-log.ts'
 
 /**
- * Merges the messages to one connection that two nodes kept: those that the agent may have received, further ones of
- * the old node, and those of the new node. Both lists keep their order; where they differ, the old node's order counts,
- * and each message comes after all earlier ones of the node that sent it. Null if that is impossible, because a message
- * would follow a later one of its node, or of its sender, who may have moved: a node that was cut off missed it, and
- * the agent may have received the later one.
+ * Merges the messages that two nodes kept for one connection. Both lists keep their order; where they contradict each
+ * other, the old node's order counts, and each message comes after all earlier ones of the node that sent it. Null if
+ * no such order exists, since a message would follow a later one of the same node, or of the same sender, which may
+ * have moved to another node: the old node missed the earlier message, and the agent may have received the later one.
  *
- * @param seen all messages that the new node kept, those of `here` and those that the old node kept too, in order of
- * arrival
+ * @param written messages that the agent may have received; they stay first
+ * @param fromOld further messages that the old node kept
+ * @param fromNew messages that only the new node kept, and those that the old node kept too but has not written
+ * @param allOfNew all messages that the new node kept, in the order of their arrival
  */
 export function mergeInOrder(
   written: readonly KeptMessage[],
-  there: readonly KeptMessage[],
-  here: readonly KeptMessage[],
-  seen: readonly KeptMessage[] = here,
+  fromOld: readonly KeptMessage[],
+  fromNew: readonly KeptMessage[],
+  allOfNew: readonly KeptMessage[] = fromNew,
 ): KeptMessage[] | null {
-  const joined = [...written]
-  const shared = originsOf(there)
-  const lastOf = new Map(there.map(({ origin }, index) => [nodeOf(origin), index]))
+  const merged = [...written]
+  const oldOrigins = originsOf(fromOld)
+  const lastIndexOf = new Map(fromOld.map(({ origin }, index) => [nodeOf(origin), index]))
   let next = 0
-  const later: KeptMessage[] = []
-  for (const message of here) {
-    if (!shared.has(message.origin)) {
-      later.push(message)
+  /** Messages of the new node that are not merged yet. */
+  const waiting: KeptMessage[] = []
+  for (const message of fromNew) {
+    if (!oldOrigins.has(message.origin)) {
+      waiting.push(message)
       continue
     }
-    const index = there.findIndex(({ origin }) => origin === message.origin)
+    const index = fromOld.findIndex(({ origin }) => origin === message.origin)
     if (index < next) continue
-    // A message waits here while earlier ones of its node follow below; so do all messages after it.
-    const waiting = later.findIndex(({ origin }) => (lastOf.get(nodeOf(origin)) ?? -1) > index)
-    const ready = later.splice(0, waiting < 0 ? later.length : waiting)
-    joined.push(...there.slice(next, index), ...ready, message)
+    // A message goes on waiting while the old node's list has further messages of its node; so do all messages after
+    // it.
+    const firstBlocked = waiting.findIndex(({ origin }) => (lastIndexOf.get(nodeOf(origin)) ?? -1) > index)
+    const ready = waiting.splice(0, firstBlocked < 0 ? waiting.length : firstBlocked)
+    merged.push(...fromOld.slice(next, index), ...ready, message)
     next = index + 1
   }
-  joined.push(...there.slice(next), ...later)
-  return isInOrder(joined) && followsSenders(joined, seen) ? joined : null
+  merged.push(...fromOld.slice(next), ...waiting)
+  return keepsNodeOrder(merged) && keepsSenderOrder(merged, allOfNew) ? merged : null
 }
 
 export function originsOf(messages: readonly KeptMessage[]): Set<string> {
@@ -46,8 +49,10 @@ function nodeOf(origin: string): string {
   return origin.split(':')[0]!
 }
 
-/** Nodes of the previous version do not number their messages. */
-function isInOrder(messages: readonly KeptMessage[]): boolean {
+/**
+ * Whether the messages of each node are in the order of their numbers, which nodes of the previous version do not send.
+ */
+function keepsNodeOrder(messages: readonly KeptMessage[]): boolean {
   const last = new Map<string, number>()
   for (const { origin } of messages) {
     const [node, number] = origin.split(':')
@@ -58,11 +63,11 @@ function isInOrder(messages: readonly KeptMessage[]): boolean {
   return true
 }
 
-/** Whether the messages of each sender are in the order in which this node received them. */
-function followsSenders(joined: readonly KeptMessage[], seen: readonly KeptMessage[]): boolean {
-  const indexOf = new Map(joined.map(({ origin }, index) => [origin, index]))
+/** Whether the messages of each sender are in the order in which the new node received them. */
+function keepsSenderOrder(merged: readonly KeptMessage[], received: readonly KeptMessage[]): boolean {
+  const indexOf = new Map(merged.map(({ origin }, index) => [origin, index]))
   const last = new Map<string, number>()
-  for (const { origin, sender } of seen) {
+  for (const { origin, sender } of received) {
     const index = indexOf.get(origin)
     if (index === undefined || sender === null) continue
     if (index < (last.get(sender) ?? 0)) return false

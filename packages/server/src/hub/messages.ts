@@ -26,10 +26,10 @@ export interface MessagesDeps {
   relay: Pick<Relay, 'request' | 'peers'>
   locations: Pick<Locations, 'nodesOf'>
   presence: Pick<Presence, 'list'>
-  apiRequests: Pick<ApiRequests, 'begin' | 'take' | 'requester'>
+  apiRequests: Pick<ApiRequests, 'begin' | 'receiveAnswer' | 'requester'>
 }
 
-/** An agent's answer, and the milliseconds that it took; null: there was none in time. */
+/** An agent's answer, null if none came in time, and the milliseconds that were waited for it. */
 export interface AgentAnswer {
   answer: Answer | null
   afterMs: number
@@ -97,7 +97,7 @@ export function createMessages(deps: MessagesDeps): Messages {
     sends?.accept(seq!)
     meter.count(userId, keyId, 'messagesSent')
     const outcome = await deliver(userId, to, frame, sender)
-    sends?.settle(seq!, outcome)
+    sends?.setOutcome(seq!, outcome)
     sender.send({ type: 'sent', id, ...outcome })
   }
 
@@ -122,20 +122,20 @@ export function createMessages(deps: MessagesDeps): Messages {
     data: Json,
     replyTo?: string,
   ): Promise<Outcome | null> {
-    if (!ownerLimits.mayDeliver(userId, clock.now())) throw tooMany()
+    if (!ownerLimits.mayDeliver(userId, clock.now())) throw tooManyMessages()
     const id = newId(clock.now())
     const frame = encodeMessage({ id, from: 'api', from_key_id: null, data, reply_to: replyTo })
     if (!frame) throw new KeywayError('payload_too_large', `The message is longer than ${MAX_FRAME_SIZE}.`)
     const outcome = await deliver(userId, to, frame, null)
     if (outcome.delivered + outcome.held > 0) return outcome
     const rows = await presence.list(userId)
-    const isThere = rows.some(row => to === 'all' || row.connectionId === to || row.keyId === to)
-    return isThere ? NO_RECEIVERS : null
+    const isConnected = rows.some(row => to === 'all' || row.connectionId === to || row.keyId === to)
+    return isConnected ? NO_RECEIVERS : null
   }
 
   async function ask(userId: string, connectionId: string, data: Json): Promise<AgentAnswer | null> {
     const request = ownerLimits.mayDeliver(userId, clock.now()) ? apiRequests.begin(userId) : null
-    if (!request) throw tooMany()
+    if (!request) throw tooManyMessages()
     const { id } = request
     const frame = encodeMessage({ id, from: apiRequests.requester, from_key_id: null, data })
     const askedAt = clock.now()
@@ -152,36 +152,41 @@ export function createMessages(deps: MessagesDeps): Messages {
     frame: string,
     except: AgentConnection | null,
   ): Promise<Outcome> {
-    if (to === apiRequests.requester) return apiRequests.take(userId, frame) ? ONE : NO_RECEIVERS
+    if (to === apiRequests.requester)
+      return apiRequests.receiveAnswer(userId, frame) ? ONE_DELIVERED : NO_RECEIVERS
     const number = ++lastNumber
     const message = { userId, to, frame, ...(except ? { except: except.id } : {}) }
-    const here = write({ ...message, origin: messageOrigin(nodeId, number) }, false)
-    // If `to` is the id of a connection of this node, no other node has it, unless it is moving here and may end up
-    // elsewhere.
-    const isHere = here.isReached && here.arriving.length === 0 && registry.byId.has(to)
-    if (to === except?.id || isHere) return outcomeOf(here)
-    const requesting = nodeOfRequester(to)
+    const local = write({ ...message, origin: messageOrigin(nodeId, number) }, false)
+    // If `to` is the id of a connection of this node, no other node has it, unless it is still moving to this node:
+    // then it may end up on another one.
+    const isOnlyLocal = local.isReached && local.arriving.length === 0 && registry.byId.has(to)
+    if (to === except?.id || isOnlyLocal) return outcomeOf(local)
+    const requestingNode = nodeOfRequester(to)
     const nodes =
-      requesting === null ? locations.nodesOf(userId, to) : relay.peers().filter(id => id === requesting)
+      requestingNode === null
+        ? locations.nodesOf(userId, to)
+        : relay.peers().filter(id => id === requestingNode)
     const command = { op: 'deliver', ...message, number } as const
-    // Without an await if the nodes are known, so that messages keep their order.
-    const there = await relay.request('then' in nodes ? await nodes : nodes, command)
-    const { delivered, held } = await outcomeOf(here)
-    return { delivered: delivered + there.delivered, held: held + there.held }
+    // Not awaited if the nodes are known already, so that messages keep their order.
+    const remote = await relay.request('then' in nodes ? await nodes : nodes, command)
+    const { delivered, held } = await outcomeOf(local)
+    return { delivered: delivered + remote.delivered, held: held + remote.held }
   }
 
-  function write({ userId, to, frame, origin, except }: Sendable, isRelayed: boolean): Written {
-    if (to === apiRequests.requester) return toWritten(apiRequests.take(userId, frame) ? ONE : NO_RECEIVERS)
+  /** Writes a message to the connections of this node that `to` selects; `isRelayed` if it came from another node. */
+  function write({ userId, to, frame, origin, except }: EncodedMessage, isRelayed: boolean): WriteResult {
+    if (to === apiRequests.requester)
+      return toWriteResult(apiRequests.receiveAnswer(userId, frame) ? ONE_DELIVERED : NO_RECEIVERS)
     const targets = registry.targets(userId, to, except ?? null)
-    const written = toWritten({ ...NO_RECEIVERS })
+    const written = toWriteResult({ ...NO_RECEIVERS })
     const message = targets.length > 0 ? new KeptMessage(frame, origin) : null
     for (const target of targets) {
       if (isRelayed && registry.unordered.has(target)) continue
-      const way = target.deliver(message!)
-      if (!way) continue
+      const result = target.deliver(message!)
+      if (!result) continue
       const arrival = registry.arriving.get(target)
       if (arrival) written.arriving.push(arrival)
-      else written.outcome[way]++
+      else written.outcome[result]++
       written.isReached = true
       meter.count(userId, target.keyId, 'messagesReceived')
     }
@@ -190,18 +195,19 @@ export function createMessages(deps: MessagesDeps): Messages {
   }
 }
 
-interface Written {
+interface WriteResult {
   outcome: Outcome
+  /** Whether at least one connection got the message, or will get it when it arrives. */
   isReached: boolean
-  /** For each connection that is moving here, whether it arrives, and so gets the message. */
+  /** For each connection that is moving to this node, whether it arrives and so gets the message. */
   arriving: Promise<boolean>[]
 }
 
-function toWritten(outcome: Outcome): Written {
+function toWriteResult(outcome: Outcome): WriteResult {
   return { outcome, isReached: outcome.delivered > 0, arriving: [] }
 }
 
-function outcomeOf({ outcome, arriving }: Written): Outcome | Promise<Outcome> {
+function outcomeOf({ outcome, arriving }: WriteResult): Outcome | Promise<Outcome> {
   if (arriving.length === 0) return outcome
   return Promise.all(arriving).then(arrived => ({
     delivered: outcome.delivered,
@@ -209,7 +215,7 @@ function outcomeOf({ outcome, arriving }: Written): Outcome | Promise<Outcome> {
   }))
 }
 
-interface Sendable {
+interface EncodedMessage {
   userId: string
   to: string
   frame: string
@@ -223,9 +229,9 @@ function sendsOf(sender: AgentConnection): NumberedSends {
   return sender.sends
 }
 
-const ONE: Outcome = { delivered: 1, held: 0 }
+const ONE_DELIVERED: Outcome = { delivered: 1, held: 0 }
 
-function tooMany(): KeywayError {
+function tooManyMessages(): KeywayError {
   return new KeywayError('rate_limited', 'Too many messages to this account; wait a second.', {
     retryAfter: 1,
   })

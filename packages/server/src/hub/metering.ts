@@ -3,14 +3,14 @@ import type { Meter } from '../usage/meter.ts'
 import { bucketStart } from '../usage/usage.ts'
 
 /** Interval at which the time of open connections is counted, so that a crash loses at most the last two seconds. */
-const METERING_INTERVAL = 2 * SECOND
+const METERING_INTERVAL_MS = 2 * SECOND
 
 /** The properties of a connection that metering needs. */
 interface Metered {
   readonly userId: string
   readonly keyId: string
   readonly state: 'pending' | 'open' | 'held' | 'closed'
-  /** Time up to which the open connection was counted. */
+  /** The instant up to which the time that the connection was open has been counted. */
   meteredAt: Instant
 }
 
@@ -21,7 +21,7 @@ export interface Metering {
   /** Called in every heartbeat pass; counts the time since the last count, every two seconds. */
   tick(connection: Metered, now: Instant): void
   /** Called when the connection closes or moves to another key; counts the remaining time. */
-  settle(connection: Metered, now: Instant): void
+  countRemaining(connection: Metered, now: Instant): void
 }
 
 export function createMetering(meter: Meter): Metering {
@@ -31,18 +31,18 @@ export function createMetering(meter: Meter): Metering {
       meter.count(connection.userId, connection.keyId, 'connections')
     },
     tick(connection, now) {
-      if (now - connection.meteredAt >= METERING_INTERVAL) settle(connection, now)
+      if (now - connection.meteredAt >= METERING_INTERVAL_MS) countRemaining(connection, now)
     },
-    settle,
+    countRemaining,
   }
 
-  function settle(connection: Metered, now: Instant): void {
+  function countRemaining(connection: Metered, now: Instant): void {
     if (connection.state !== 'open' || now <= connection.meteredAt) return
     const { userId, keyId, meteredAt } = connection
     connection.meteredAt = now
-    // Time is split at full hours.
-    const border = Math.max(meteredAt, bucketStart('hour', now))
-    if (border > meteredAt) meter.count(userId, keyId, 'connectedMs', border - meteredAt, meteredAt)
-    if (now > border) meter.count(userId, keyId, 'connectedMs', now - border, now)
+    // Split at the full hour, since usage is stored by the hour.
+    const hourStart = Math.max(meteredAt, bucketStart('hour', now))
+    if (hourStart > meteredAt) meter.count(userId, keyId, 'connectedMs', hourStart - meteredAt, meteredAt)
+    if (now > hourStart) meter.count(userId, keyId, 'connectedMs', now - hourStart, now)
   }
 }

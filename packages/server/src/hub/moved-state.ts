@@ -13,7 +13,7 @@ export interface MovedState {
   address: string
   client: string | null
   sends: SendsState | null
-  /** `MessageLog.passed` */
+  /** `MessageLog.leftNodes` */
   passed: [nodeId: string, number: number][]
   /** The last messages, each with its origin. */
   messages: [origin: string, frame: string][]
@@ -34,7 +34,7 @@ export function parseMovedState(value: unknown): MovedState | null {
     typeof secretHash === 'string' &&
     typeof address === 'string' &&
     (client === null || typeof client === 'string') &&
-    (sends === null || isSends(sends)) &&
+    (sends === null || isSendsState(sends)) &&
     Array.isArray(passed) &&
     passed.every(pair => Array.isArray(pair) && typeof pair[0] === 'string' && isCount(pair[1])) &&
     Array.isArray(messages) &&
@@ -42,7 +42,7 @@ export function parseMovedState(value: unknown): MovedState | null {
   return isValid ? (value as MovedState) : null
 }
 
-function isSends(value: unknown): value is SendsState {
+function isSendsState(value: unknown): value is SendsState {
   const { accepted, outcomes } = (value ?? {}) as Partial<SendsState>
   return isCount(accepted) && Array.isArray(outcomes) && outcomes.every(pair => isPair(pair, isCount))
 }

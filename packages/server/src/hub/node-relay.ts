@@ -17,7 +17,7 @@ import { createRelayQueue, type QueueOptions } from './relay-queue.ts'
 
 /** How long responses of other nodes are awaited, in milliseconds. */
 export const RELAY_TIMEOUT_MS = 1000
-/** A live node answers within milliseconds; one that just died never does, and must not delay a start. */
+/** How long a start waits for the other nodes: live ones answer in milliseconds, one that just died never does. */
 const ANNOUNCE_TIMEOUT_MS = 300
 /** Maximum number of requests awaiting responses; beyond it only this node's connections are reached. */
 const MAX_PENDING_REQUESTS = 10_000
@@ -39,12 +39,12 @@ interface PendingRequest {
 /** Request and response between the hubs of all nodes, over events. */
 export interface Relay {
   /**
-   * Sends a command to other nodes; returns the sum of the counts that they answer within 1 s. Commands arrive in the
-   * order of the calls. Without nodes nothing is published.
+   * Sends a command to other nodes; returns the sum of the counts in the answers that arrive within the timeout.
+   * Commands arrive in the order of the calls. Without nodes nothing is published.
    */
   request(nodeIds: readonly string[], command: RelayCommand): Promise<Outcome>
   /** Everything that other nodes published before this instant has arrived. */
-  readonly heardUntil: Instant
+  readonly receivedUntil: Instant
   /** Resolves once all commands that other nodes published before now were executed here, after 2 s at the latest. */
   catchUp(): Promise<void>
   /** Announces this node to the others; resolves when they know it, after 300 ms at the latest. */
@@ -86,11 +86,13 @@ export function createRelay(deps: {
   const { clock, presence, nodeId, execute, timeoutMs = RELAY_TIMEOUT_MS } = deps
   const queue = createRelayQueue(deps)
   const pending = new Map<number, PendingRequest>()
-  const pendingOf = new Map<string, number>()
-  /** Peers that left a request unanswered and have sent nothing since. They are presumed dead, and not waited for. */
+  const pendingCounts = new Map<string, number>()
+  /**
+   * Peers that left a request unanswered and have sent nothing since: presumed dead, so that no request awaits them.
+   */
   const unresponsive = new Set<string>()
   let lastId = 0
-  let heardUntil = Number.NEGATIVE_INFINITY
+  let receivedUntil = Number.NEGATIVE_INFINITY
   let catchingUp = Promise.resolve()
   /**
    * The catch-up that follows the current one. All callers share it, so that 10,000 leaving agents cost a few requests.
@@ -99,8 +101,8 @@ export function createRelay(deps: {
 
   return {
     request,
-    get heardUntil() {
-      return heardUntil
+    get receivedUntil() {
+      return receivedUntil
     },
     catchUp() {
       nextCatchUp ??= catchingUp.then(() => {
@@ -125,7 +127,7 @@ export function createRelay(deps: {
       if (message.from === nodeId) return
       presence.markAlive(message.from, relayVersionOf(message))
       unresponsive.delete(message.from)
-      if (message.kind === 'left') leave(message.from)
+      if (message.kind === 'left') receiveLeft(message.from)
       if (message.kind === 'answer') return receiveResponse(message)
       if (message.kind === 'notice') return deps.receiveNotice(message.from, message.notice)
       if (message.kind !== 'order') return deps.receiveMove(message)
@@ -138,7 +140,7 @@ export function createRelay(deps: {
       else answer(outcome)
     },
     stop() {
-      for (const id of [...pending.keys()]) settle(id)
+      for (const id of [...pending.keys()]) resolveRequest(id)
     },
   }
 
@@ -157,13 +159,14 @@ export function createRelay(deps: {
   function request(to: readonly string[], command: RelayCommand, waitMs = timeoutMs): Promise<Outcome> {
     const owner = ownerOf(command)
     if (to.length === 0 || pending.size >= MAX_PENDING_REQUESTS) return Promise.resolve(NO_RECEIVERS)
-    if (owner && (pendingOf.get(owner) ?? 0) >= MAX_PENDING_PER_OWNER) return Promise.resolve(NO_RECEIVERS)
+    if (owner && (pendingCounts.get(owner) ?? 0) >= MAX_PENDING_PER_OWNER)
+      return Promise.resolve(NO_RECEIVERS)
     const id = ++lastId
     const unanswered = new Set(to.filter(peer => !unresponsive.has(peer)))
     const isAwaited = unanswered.size > 0
     const askedAt = clock.now()
-    // After a timeout, or at once if no answer is awaited, the caller was told 0 as the count. The command must not be
-    // published long after that: the sender may have moved, and later messages of its own have arrived.
+    // After a timeout, or at once if no answer is awaited, the caller gets 0 as the count. The command must not be
+    // published long after that: the sender may have moved to another node, and later messages of it may have arrived.
     const isCurrent = () => (isAwaited ? pending.has(id) : clock.now() - askedAt < waitMs)
     const order = command.op === 'deliver' ? { ...command, sentAt: Math.round(askedAt) } : command
     const message: RelayMessage = { kind: 'order', from: nodeId, question: id, order }
@@ -179,7 +182,7 @@ export function createRelay(deps: {
         timer,
         resolve,
       })
-      if (owner) pendingOf.set(owner, (pendingOf.get(owner) ?? 0) + 1)
+      if (owner) pendingCounts.set(owner, (pendingCounts.get(owner) ?? 0) + 1)
     })
   }
 
@@ -188,54 +191,55 @@ export function createRelay(deps: {
     const request = pending.get(question)
     if (!request?.unanswered.delete(from)) return
     // Events arrive in one order, and the answer was published after the request.
-    heardUntil = Math.max(heardUntil, request.askedAt)
+    receivedUntil = Math.max(receivedUntil, request.askedAt)
     if (request.command.op === 'deliver') deps.receiveAbsence(from, request.command, answer)
     request.outcome.delivered += count
     request.outcome.held += held
-    if (request.unanswered.size === 0) settle(question)
+    if (request.unanswered.size === 0) resolveRequest(question)
   }
 
   /**
-   * Called when a node has left: its answers have arrived before, and unanswered requests reached no connection there.
+   * Called when a node has left: all its answers have arrived by then, and requests that it has not answered reached no
+   * connection there.
    */
-  function leave(node: string): void {
+  function receiveLeft(node: string): void {
     presence.markLeft(node)
     for (const [id, { unanswered }] of pending)
-      if (unanswered.delete(node) && unanswered.size === 0) settle(id)
+      if (unanswered.delete(node) && unanswered.size === 0) resolveRequest(id)
   }
 
   function timeOut(id: number): void {
     const peers = presence.peers()
     for (const peer of unresponsive) if (!peers.includes(peer)) unresponsive.delete(peer)
     for (const peer of pending.get(id)?.unanswered ?? []) if (peers.includes(peer)) unresponsive.add(peer)
-    settle(id)
+    resolveRequest(id)
   }
 
-  function settle(id: number): void {
+  function resolveRequest(id: number): void {
     const request = pending.get(id)
     if (!request) return
     pending.delete(id)
     clearTimeout(request.timer)
     const owner = ownerOf(request.command)
     if (owner) {
-      const left = pendingOf.get(owner)! - 1
-      if (left === 0) pendingOf.delete(owner)
-      else pendingOf.set(owner, left)
+      const count = pendingCounts.get(owner)! - 1
+      if (count === 0) pendingCounts.delete(owner)
+      else pendingCounts.set(owner, count)
     }
     request.resolve(request.outcome)
   }
 
-  /** False if the queue is full. */
+  /** `Relay.publish` */
   function publish(to: readonly string[], message: RelayMessage, options: QueueOptions = {}): boolean {
-    // An event that this node must receive too, to learn its position in the order of events, goes to the channel of
-    // all nodes.
+    // An event that this node must receive itself, to learn its position in the order of events, goes to the shared
+    // channel of all nodes.
     const current = to.includes(nodeId) ? [] : presence.currentPeers()
-    const own = to.filter(id => current.includes(id))
-    const shared = to.filter(id => !current.includes(id))
+    const onOwnChannels = to.filter(id => current.includes(id))
+    const onSharedChannel = to.filter(id => !current.includes(id))
     const event = (nodes: readonly string[]) => ({ type: 'hub.relay' as const, to: nodes, message })
     return (
-      (own.length === 0 || queue.add(event(own), { ...options, isOwn: true })) &&
-      (shared.length === 0 || queue.add(event(shared), options))
+      (onOwnChannels.length === 0 || queue.add(event(onOwnChannels), { ...options, onOwnChannels: true })) &&
+      (onSharedChannel.length === 0 || queue.add(event(onSharedChannel), options))
     )
   }
 }

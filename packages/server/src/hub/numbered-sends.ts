@@ -43,16 +43,16 @@ export class NumberedSends {
   refuse(seq: number): void {
     if (seq !== this.accepted + 1) return
     this.accept(seq)
-    this.settle(seq, NO_RECEIVERS)
+    this.setOutcome(seq, NO_RECEIVERS)
   }
 
-  settle(seq: number, outcome: Outcome): void {
+  setOutcome(seq: number, outcome: Outcome): void {
     const index = this.#indexOf(seq)
     if (index >= 0) this.#outcomes[index] = outcome
     if (--this.#unsettled === 0) for (const resolve of this.#onSettled.splice(0)) resolve()
   }
 
-  /** The outcome of an accepted number; undefined while it is unknown, and once it was dropped. */
+  /** The outcome of an accepted number; undefined while it is pending, NO_RECEIVERS once it was dropped. */
   outcomeOf(seq: number): Outcome | undefined {
     const index = this.#indexOf(seq)
     return index < 0 ? NO_RECEIVERS : this.#outcomes[index]
@@ -63,7 +63,7 @@ export class NumberedSends {
     return this.#unsettled === 0 ? Promise.resolve() : new Promise(resolve => this.#onSettled.push(resolve))
   }
 
-  /** The state to hand over. Only when all outcomes are known. */
+  /** The state to hand over; complete only when all outcomes are known. */
   state(): SendsState {
     const outcomes = this.#outcomes.map(outcome => outcome ?? NO_RECEIVERS)
     return {

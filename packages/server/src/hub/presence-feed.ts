@@ -6,12 +6,12 @@ import type { Registry } from './registry.ts'
 
 /** Changes are sent in batches, this long after the first one. */
 const BATCH_MS = 20
-/** Maximum number of connections in one notice, which is far below the longest event. */
-const NOTICE_CHANGES = 500
-/** A node that watches repeats its query every few seconds; without one for this long its watch ends. */
+/** Maximum number of connections in one notice, which keeps it far below the maximum size of an event. */
+const MAX_NOTICE_CHANGES = 500
+/** A node that watches repeats its query every few seconds; its watch ends after this long without one. */
 const WATCH_LEASE_MS = 30 * SECOND
 
-/** What this node reports about one user's connections here. */
+/** What this node reports about its connections of one user. */
 interface Feed {
   userId: string
   /** Increases with each batch; never the same for two different states of this node. */
@@ -26,8 +26,8 @@ interface Feed {
 /** Notifies nodes that watch a user of changes to that user's connections on this node. */
 export interface PresenceFeed extends RecordPresence {
   /**
-   * Handles a node's `watch`: replies with the changes, or with all connections if `have` is not the version that it
-   * was last sent. Notices to one node arrive in order; a lost one is detected by the version of the next.
+   * Handles a node's `watch`: replies with the changes, or with all connections if `have` is not the version that was
+   * last sent to it. Notices to one node arrive in order; a lost one is detected by the version of the next.
    */
   watch(nodeId: string, userId: string, have: number | null): void
   unwatch(nodeId: string, userId: string): void
@@ -44,15 +44,15 @@ export function createPresenceFeed(deps: {
   let lastVersion = 0
 
   return {
-    add: connection => record(connection, { joined: connection.facts }),
+    add: connection => record(connection, { joined: connection.details }),
     remove: (connection, reason) => record(connection, { left: connection.id, reason }),
     watch(nodeId, userId, have) {
       const feed = feeds.get(userId) ?? open(userId)
       const before = feed.version
       feed.watchedBy.set(nodeId, clock.now() + WATCH_LEASE_MS)
       flush(feed)
-      if (have === feed.version) tell(feed, [nodeId], have, [])
-      else if (have !== before) tellAll(feed, nodeId)
+      if (have === feed.version) sendNotice(feed, [nodeId], have, [])
+      else if (have !== before) sendAll(feed, nodeId)
     },
     unwatch(nodeId, userId) {
       const feed = feeds.get(userId)
@@ -71,7 +71,7 @@ export function createPresenceFeed(deps: {
     const feed = feeds.get(userId)
     if (!feed) return
     feed.changes.push(change)
-    if (feed.changes.length >= NOTICE_CHANGES) flush(feed)
+    if (feed.changes.length >= MAX_NOTICE_CHANGES) flush(feed)
     else feed.timer ??= setTimeout(flush, BATCH_MS, feed).unref()
   }
 
@@ -85,20 +85,20 @@ export function createPresenceFeed(deps: {
     const now = clock.now()
     for (const [nodeId, until] of feed.watchedBy) if (until < now) feed.watchedBy.delete(nodeId)
     if (feed.watchedBy.size === 0) close(feed)
-    else tell(feed, [...feed.watchedBy.keys()], version, changes)
+    else sendNotice(feed, [...feed.watchedBy.keys()], version, changes)
   }
 
-  /** All connections are read from the registry now, after every change up to this version. */
-  function tellAll(feed: Feed, nodeId: string): void {
-    const all = registry.openOf(feed.userId).map(({ facts }) => ({ joined: facts }))
-    const parts = Math.max(1, Math.ceil(all.length / NOTICE_CHANGES))
+  /** Sends all connections, read from the registry now, so including every change up to the feed's version. */
+  function sendAll(feed: Feed, nodeId: string): void {
+    const all = registry.openOf(feed.userId).map(({ details }) => ({ joined: details }))
+    const parts = Math.max(1, Math.ceil(all.length / MAX_NOTICE_CHANGES))
     for (let part = 0; part < parts; part++) {
-      const some = all.slice(part * NOTICE_CHANGES, (part + 1) * NOTICE_CHANGES)
-      tell(feed, [nodeId], null, some, part, parts)
+      const batch = all.slice(part * MAX_NOTICE_CHANGES, (part + 1) * MAX_NOTICE_CHANGES)
+      sendNotice(feed, [nodeId], null, batch, part, parts)
     }
   }
 
-  function tell(
+  function sendNotice(
     { userId, version }: Feed,
     nodeIds: readonly string[],
     after: number | null,

@@ -55,7 +55,7 @@ export interface PresenceChanges {
   /**
    * Inserts and removes connections of one node in one batch. A row that exists is replaced, unless another node took
    * the connection over later; rows of other nodes are not removed. Returns the connections that are new, and those
-   * that are gone.
+   * that were removed.
    */
   record(
     nodeId: string,
@@ -63,7 +63,10 @@ export interface PresenceChanges {
     removedIds: readonly string[],
     now: Instant,
   ): Promise<{ joined: PresenceRow[]; left: PresenceRow[] }>
-  /** Removes stale nodes, and connections of nodes without a row. Returns how many rows, and the connections. */
+  /**
+   * Removes stale nodes, and connections of nodes without a row. Returns how many rows it removed, and the removed
+   * connections.
+   */
   prune(notSeenSince: Instant, batch: number, now: Instant): Promise<{ removed: number; left: PresenceRow[] }>
 }
 

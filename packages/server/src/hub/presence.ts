@@ -23,7 +23,7 @@ const FORGET_NODE_MS = MINUTE
 export interface RecordPresence {
   /** Called when a connection is ready, and when it belongs to another key. */
   add(connection: AgentConnection): void
-  /** Called when a ready connection is gone; watchers are told the `reason`. */
+  /** Called when a ready connection is gone; agents that watch the user get the `reason`. */
   remove(connection: AgentConnection, reason: string): void
 }
 
@@ -72,17 +72,19 @@ export function createPresence(deps: {
   let timer: NodeJS.Timeout | undefined
   let writing = Promise.resolve()
   let peers: string[] = []
-  let unsealed: string[] = []
+  /** Nodes that do not seal events. */
+  let unsealedNodes: string[] = []
+  /** Peers that support notices. */
   const current = new Set<string>()
   /** Peers whose messages arrived since the last heartbeat began, whose rows its query may have missed. */
   const newcomers = new Set<string>()
   /** Peers that have shut down, and when. */
-  const left = new Map<string, Instant>()
+  const leftNodes = new Map<string, Instant>()
   let lastHeartbeatAt: Instant | null = null
   let heartbeatError: unknown = null
-  let beating = Promise.resolve()
+  let heartbeatInProgress = Promise.resolve()
   let isDeregistered = false
-  let lapsed = () => {}
+  let lapseListener = () => {}
 
   return {
     add(connection) {
@@ -99,16 +101,16 @@ export function createPresence(deps: {
     },
     async list(userId) {
       const rows = await presence.listOf(userId, clock.now() - NODE_TIMEOUT_MS)
-      const elsewhere = rows.filter(row => row.nodeId !== nodeId)
-      const here = registry.openOf(userId).map(connection => connection.presence(nodeId))
-      return [...elsewhere, ...here].sort(
+      const ofOtherNodes = rows.filter(row => row.nodeId !== nodeId)
+      const ofThisNode = registry.openOf(userId).map(connection => connection.presence(nodeId))
+      return [...ofOtherNodes, ...ofThisNode].sort(
         (a, b) => b.connectedAt - a.connectedAt || (a.connectionId < b.connectionId ? 1 : -1),
       )
     },
-    otherNodes: () => [...peers, ...unsealed],
+    otherNodes: () => [...peers, ...unsealedNodes],
     peers: () => peers,
     onLapse(listener) {
-      lapsed = listener
+      lapseListener = listener
     },
     currentPeers: () => peers.filter(id => current.has(id)),
     async recordedOn(nodeIds, userId) {
@@ -116,21 +118,21 @@ export function createPresence(deps: {
       return rows.filter(row => nodeIds.includes(row.nodeId))
     },
     markAlive(other, relayVersion = 0) {
-      if (other === nodeId || left.has(other)) return
+      if (other === nodeId || leftNodes.has(other)) return
       newcomers.add(other)
       if (relayVersion >= RELAY_VERSION) current.add(other)
       if (!peers.includes(other)) peers = [...peers, other]
     },
     markLeft(other) {
-      left.set(other, clock.now())
+      leftNodes.set(other, clock.now())
       newcomers.delete(other)
       current.delete(other)
       peers = peers.filter(id => id !== other)
     },
     async heartbeat() {
       try {
-        beating = beat()
-        await beating
+        heartbeatInProgress = recordHeartbeat()
+        await heartbeatInProgress
         heartbeatError = null
       } catch (error) {
         heartbeatError = error
@@ -144,12 +146,12 @@ export function createPresence(deps: {
       isDeregistered = true
       clearTimeout(timer)
       // A heartbeat in progress would register the node again.
-      await Promise.allSettled([writing, beating])
+      await Promise.allSettled([writing, heartbeatInProgress])
       await presence.deregister(nodeId).catch(() => {}) // without heartbeats it counts as dead within 10 s
     },
   }
 
-  async function beat(): Promise<void> {
+  async function recordHeartbeat(): Promise<void> {
     if (isDeregistered) return
     const now = clock.now()
     const node: NodeRow = { id: nodeId, startedAt, seenAt: now, version, ...ABILITIES }
@@ -157,19 +159,19 @@ export function createPresence(deps: {
     // After so long without a heartbeat another node may have pruned this node's connections.
     if (lastHeartbeatAt !== null && now - lastHeartbeatAt >= NODE_TIMEOUT_MS) {
       addAll()
-      lapsed()
+      lapseListener()
     }
     lastHeartbeatAt = now
     newcomers.clear()
     const recorded = await presence.nodes(now - NODE_TIMEOUT_MS)
-    for (const [id, at] of left) if (now - at > FORGET_NODE_MS) left.delete(id)
-    const alive = recorded.filter(({ id }) => !left.has(id))
-    const sealing = alive.filter(({ sealsEvents }) => sealsEvents).map(({ id }) => id)
-    peers = [...new Set([...sealing, ...newcomers])].filter(id => id !== nodeId)
+    for (const [id, at] of leftNodes) if (now - at > FORGET_NODE_MS) leftNodes.delete(id)
+    const alive = recorded.filter(({ id }) => !leftNodes.has(id))
+    const sealingIds = alive.filter(({ sealsEvents }) => sealsEvents).map(({ id }) => id)
+    peers = [...new Set([...sealingIds, ...newcomers])].filter(id => id !== nodeId)
     for (const { id, relayVersion } of alive) if (relayVersion >= RELAY_VERSION) current.add(id)
     for (const id of current) if (!peers.includes(id)) current.delete(id)
-    unsealed = alive.filter(({ sealsEvents }) => !sealsEvents).map(({ id }) => id)
-    events.expectUnsealed?.(unsealed.length > 0)
+    unsealedNodes = alive.filter(({ sealsEvents }) => !sealsEvents).map(({ id }) => id)
+    events.expectUnsealed?.(unsealedNodes.length > 0)
   }
 
   function addAll(): void {

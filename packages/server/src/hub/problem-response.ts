@@ -23,7 +23,7 @@ export function refuse(socket: Duplex, refusal: KeywayError, publicUrl: string, 
   socket.end(`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join('')}\r\n${body}`)
 }
 
-/** RFC 6750 section 3 for 401, RFC 6455 section 4.2.2 for 426, `Retry-After` for the rest. */
+/** Headers that a status requires: RFC 6750 section 3 for 401, RFC 6455 section 4.2.2 for 426, else `Retry-After`. */
 function headersOf({ code, extras }: KeywayError, status: number): Record<string, string> {
   if (status === 401)
     return { 'WWW-Authenticate': code === 'invalid_token' ? 'Bearer error="invalid_token"' : 'Bearer' }

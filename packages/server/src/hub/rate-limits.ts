@@ -16,6 +16,7 @@ export function newBucket(allowance: Allowance, now: Instant): Bucket {
   return { level: allowance.burst, filledAt: now }
 }
 
+/** Adds the units gained since the last refill; returns the level. */
 export function refill(bucket: Bucket, allowance: Allowance, now: Instant): number {
   const gained = ((now - bucket.filledAt) / SECOND) * allowance.perSecond
   bucket.level = Math.min(allowance.burst, bucket.level + gained)
@@ -35,7 +36,7 @@ export const FRAME_ALLOWANCE: Allowance = { burst: 200, perSecond: 100 }
  */
 export const RENEWAL_ALLOWANCE: Allowance = { burst: 10, perSecond: 1 / 6 }
 
-/** Takes one renewal of a connection; false: it must wait. */
+/** Takes one renewal from the allowance of its connection; false if it must wait. */
 export function takeRenewal(renewals: Bucket, now: Instant): boolean {
   if (refill(renewals, RENEWAL_ALLOWANCE, now) < 1) return false
   renewals.level--
@@ -45,7 +46,7 @@ export function takeRenewal(renewals: Bucket, now: Instant): boolean {
 /** Limit of `watch` frames of one connection: each is answered with a list. */
 export const WATCH_ALLOWANCE: Allowance = { burst: 5, perSecond: 0.1 }
 
-/** Takes one `watch` of a connection; false: it must wait. */
+/** Takes one `watch` from the allowance of its connection; false if it must wait. */
 export function takeWatch(watches: Bucket, now: Instant): boolean {
   if (refill(watches, WATCH_ALLOWANCE, now) < 1) return false
   watches.level--
@@ -59,6 +60,7 @@ export function takeFrame(frames: Bucket, now: Instant): RateDecision {
   return take(frames, FRAME_ALLOWANCE, 1, now)
 }
 
+/** Takes units from a bucket, which may go into debt. */
 function take(bucket: Bucket, allowance: Allowance, units: number, now: Instant): RateDecision {
   const level = refill(bucket, allowance, now)
   bucket.level = level - units
@@ -163,7 +165,7 @@ export class OwnerLimits {
   }
 }
 
-/** Failed handshakes of one network; a successful one is refunded. */
+/** Limit of failed handshakes of one network: each handshake is charged, a successful one is refunded. */
 export const HANDSHAKE_ALLOWANCE: Allowance = { burst: 1000, perSecond: 10 }
 /** Maximum number of networks with a bucket; the least recently used is evicted. */
 const MAX_NETWORKS = 10_000

@@ -20,9 +20,9 @@ export interface ReadyDeps {
   registry: Registry
   keyStatuses: KeyStatusLoader
   presence: Pick<RecordPresence, 'add'>
-  renewals: Pick<Renewals, 'noticeExpiry'>
+  renewals: Pick<Renewals, 'notifyOfExpiry'>
   ownerLimits: Pick<OwnerLimits, 'mayDeliver' | 'chargeDeliveries'>
-  resumptions: Pick<Resumptions, 'bringHere' | 'takeUp'>
+  resumptions: Pick<Resumptions, 'moveHere' | 'claim'>
   locations: Pick<Locations, 'enter'>
   nodeId: string
 }
@@ -41,28 +41,28 @@ export function createMakeReady(deps: ReadyDeps): MakeReady {
   async function makeReady(connection: AgentConnection, resume: ResumeRequest | null): Promise<void> {
     // Registered before the load, so that a concurrent revocation closes the connection.
     registry.add(connection)
-    const entered = locations.enter(connection.name)
+    const entered = locations.enter(connection.identity)
     const key = await keyStatuses.loadFor(connection, connection.keyId, entered)
     if (connection.state !== 'pending') return
-    const refused = refusalOfKey(key, connection, clock.now()) ?? refusalOfScopes(connection)
-    if (refused) {
-      const code = refusalCodeOf(refused)
+    const refusal = refusalOfKey(key, connection, clock.now()) ?? refusalOfScopes(connection)
+    if (refusal) {
+      const code = refusalCodeOf(refusal)
       if (key && code) ports.meter.countRefusal(connection.userId, connection.keyId, code)
-      connection.close(refused)
+      connection.close(refusal)
       return
     }
     connection.update(key!)
     if (resume) {
-      // Replayed and moved messages are paid for like sent ones; the agent may resume later by the same token.
+      // Replayed and moved messages count as deliveries. An agent that is refused may resume later with the same token.
       if (!ownerLimits.mayDeliver(connection.userId, clock.now())) return connection.close(RATE_LIMITED)
-      await resumptions.bringHere(connection, resume)
+      await resumptions.moveHere(connection, resume)
     }
     if (connection.state === 'pending') open(connection, resume)
   }
 
   function open(connection: AgentConnection, resume: ResumeRequest | null): void {
     const now = clock.now()
-    const handedOver = resume && resumptions.takeUp(connection, resume)
+    const handedOver = resume && resumptions.claim(connection, resume)
     if (handedOver) registry.takeOver(connection, handedOver)
     connection.state = 'open'
     metering.begin(connection, now)
@@ -72,7 +72,7 @@ export function createMakeReady(deps: ReadyDeps): MakeReady {
     if (handedOver)
       ownerLimits.chargeDeliveries(connection.userId, 1, connection.replay(resume!.lastSeq), now)
     presence.add(connection)
-    renewals.noticeExpiry(connection, now)
+    renewals.notifyOfExpiry(connection, now)
   }
 }
 

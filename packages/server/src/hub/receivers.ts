@@ -2,7 +2,7 @@ import timers from 'node:timers/promises'
 import { type Clock, SECOND } from '../clock.ts'
 import type { ConnectionIdentity, RelayCommand } from '../events.ts'
 import { parseId } from '../ids.ts'
-import { type Absence, Absences, KEEP_MS, RELY_MS } from './absences.ts'
+import { type Absence, Absences, PROMISE_MS, RELIANCE_MS } from './absences.ts'
 import type { Relay } from './node-relay.ts'
 import type { Presence } from './presence.ts'
 import type { Registry } from './registry.ts'
@@ -12,17 +12,17 @@ const BATCH_SIZE = 500
 /**
  * A node relies on absences only while everything that others published up to this long ago is known to have arrived.
  */
-const HEARING_MS = 2 * SECOND
+const MAX_LAG_MS = 2 * SECOND
 /** A node that has not answered for this long no longer relies on any absence. */
-const SILENCE_MS = HEARING_MS + SECOND
+const SILENCE_MS = MAX_LAG_MS + SECOND
 
 export interface ReceiversDeps {
   clock: Clock
   presence: Pick<Presence, 'peers'>
-  registry: Pick<Registry, 'names'>
-  relay: Pick<Relay, 'heardUntil'>
+  registry: Pick<Registry, 'hasTarget'>
+  relay: Pick<Relay, 'receivedUntil'>
   /** Sends a command to a node; resolves with 1 if it answered in time. */
-  ask(nodeId: string, command: Extract<RelayCommand, { op: 'enter' }>): Promise<number>
+  sendCommand(nodeId: string, command: Extract<RelayCommand, { op: 'enter' }>): Promise<number>
 }
 
 /**
@@ -31,112 +31,120 @@ export interface ReceiversDeps {
  * before it gets one. Everything that it publishes after that answer reaches the sending node.
  */
 export interface Receivers {
-  /** The given nodes without those that have no connection that `to` names. */
-  among(userId: string, to: string, nodes: readonly string[]): readonly string[]
+  /** The given nodes without those that reported that they have no connection that `to` names. */
+  filterNodes(userId: string, to: string, nodes: readonly string[]): readonly string[]
   /** Called when another node reported an absence, with the promise to notify this node. */
-  lacking(nodeId: string, userId: string, to: string): void
+  receiveAbsence(nodeId: string, userId: string, to: string): void
   /** Called when another node notifies this one of its connections with these ids and keys. */
-  found(nodeId: string, userIds: readonly string[], targets: readonly string[]): void
+  receiveTargets(nodeId: string, userIds: readonly string[], targets: readonly string[]): void
   /**
-   * Promises to notify another node before this node gets such a connection; false if it has one, or has no room for
-   * the promise.
+   * Promises to notify another node before this node gets a connection that `to` names; false if it has one already, or
+   * has no room for the promise.
    */
-  promise(nodeId: string, userId: string, to: string): boolean
+  promiseNotice(nodeId: string, userId: string, to: string): boolean
   /**
-   * Called when a connection was registered, before it is ready. Resolves once no node relies on its absence: each was
-   * notified, or has been silent for too long. Undefined if there is none.
+   * Called when a connection was registered, before it is ready. Resolves once no node relies on its absence: each has
+   * been notified, or has been silent for too long. Undefined if no node was promised a notice.
    */
-  appear(connection: ConnectionIdentity): Promise<void> | undefined
-  /** Called when events were lost, among them perhaps notifications of other nodes. */
-  forget(): void
+  announce(connection: ConnectionIdentity): Promise<void> | undefined
+  /** Called when events were lost, which may have included notices of other nodes. */
+  clearAbsences(): void
   /** Called every two seconds. */
   tick(): void
 }
 
 /** A promise to notify a node that this one has connections with an id or key. */
-interface Promised {
+interface PromisedNotice {
   userId: string
   target: string
   absence: Absence
 }
 
-export function createReceivers({ clock, presence, registry, relay, ask }: ReceiversDeps): Receivers {
-  const lacking = new Absences()
-  const promised = new Absences()
-  /** What each node is notified of at the end of this turn of the event loop. */
-  let appearing = new Map<string, Promised[]>()
-  let told: PromiseWithResolvers<void> | null = null
+export function createReceivers({ clock, presence, registry, relay, sendCommand }: ReceiversDeps): Receivers {
+  /** Absences that other nodes reported. */
+  const othersAbsences = new Absences()
+  /** Absences that this node reported, each with the promise of a notice. */
+  const ownAbsences = new Absences()
+  /** The notices for each node, which are sent at the end of this turn of the event loop. */
+  let pendingNotices = new Map<string, PromisedNotice[]>()
+  /** Resolved once the pending notices have been answered. */
+  let noticesAnswered: PromiseWithResolvers<void> | null = null
 
   return {
-    among(userId, to, nodes) {
-      const absent = lacking.of(userId, to)
-      if (absent.size === 0) return nodes
+    filterNodes(userId, to, nodes) {
+      const absences = othersAbsences.of(userId, to)
+      if (absences.size === 0) return nodes
       const now = clock.now()
-      if (now - relay.heardUntil > HEARING_MS) return nodes
-      return nodes.filter(id => (absent.get(id)?.until ?? 0) < now)
+      if (now - relay.receivedUntil > MAX_LAG_MS) return nodes
+      return nodes.filter(id => (absences.get(id)?.until ?? 0) < now)
     },
-    lacking: (nodeId, userId, to) => void lacking.add(userId, to, nodeId, clock.now() + RELY_MS),
-    found(nodeId, userIds, targets) {
-      for (const userId of userIds) for (const target of targets) lacking.remove(userId, target, nodeId)
+    receiveAbsence(nodeId, userId, to) {
+      othersAbsences.add(userId, to, nodeId, clock.now() + RELIANCE_MS)
     },
-    promise(nodeId, userId, to) {
-      if (parseId(to) === null || registry.names(userId, to)) return false
-      return promised.add(userId, to, nodeId, clock.now() + KEEP_MS)
+    receiveTargets(nodeId, userIds, targets) {
+      for (const userId of userIds)
+        for (const target of targets) othersAbsences.remove(userId, target, nodeId)
     },
-    appear: ({ userId, connectionId, keyId }) => {
-      const isRelied = [connectionId, keyId].map(target => add(userId, target)).includes(true)
-      return isRelied ? told!.promise : undefined
+    promiseNotice(nodeId, userId, to) {
+      if (parseId(to) === null || registry.hasTarget(userId, to)) return false
+      return ownAbsences.add(userId, to, nodeId, clock.now() + PROMISE_MS)
     },
-    forget: () => lacking.clear(),
+    announce: ({ userId, connectionId, keyId }) => {
+      const isPromised = [connectionId, keyId].map(target => schedule(userId, target)).includes(true)
+      return isPromised ? noticesAnswered!.promise : undefined
+    },
+    clearAbsences: () => othersAbsences.clear(),
     tick() {
       const now = clock.now()
-      lacking.prune(now)
-      // Unanswered notifications are sent again.
-      promised.prune(now, (userId, target) => void (registry.names(userId, target) && add(userId, target)))
+      othersAbsences.prune(now)
+      // Unanswered notices are sent again.
+      ownAbsences.prune(now, (userId, target) => {
+        if (registry.hasTarget(userId, target)) schedule(userId, target)
+      })
     },
   }
 
-  /** Live nodes that were promised a notification about a target. */
-  function reliant(userId: string, target: string): [nodeId: string, Absence][] {
-    const absences = promised.of(userId, target)
+  /** Live nodes that were promised a notice about a target. */
+  function nodesRelyingOn(userId: string, target: string): [nodeId: string, Absence][] {
+    const absences = ownAbsences.of(userId, target)
     if (absences.size === 0) return []
     const [now, peers] = [clock.now(), presence.peers()]
     return [...absences].filter(([nodeId, { until }]) => until >= now && peers.includes(nodeId))
   }
 
-  /** Schedules the notifications that were promised for a target; false if there are none. */
-  function add(userId: string, target: string): boolean {
-    const nodes = reliant(userId, target)
+  /** Schedules the notices that were promised for a target; false if there are none. */
+  function schedule(userId: string, target: string): boolean {
+    const nodes = nodesRelyingOn(userId, target)
     for (const [nodeId, absence] of nodes) {
-      const some = appearing.get(nodeId) ?? []
-      some.push({ userId, target, absence })
-      appearing.set(nodeId, some)
+      const notices = pendingNotices.get(nodeId) ?? []
+      notices.push({ userId, target, absence })
+      pendingNotices.set(nodeId, notices)
     }
-    if (nodes.length > 0 && !told) {
-      told = Promise.withResolvers()
-      setImmediate(() => void tellAll())
+    if (nodes.length > 0 && !noticesAnswered) {
+      noticesAnswered = Promise.withResolvers()
+      setImmediate(() => void sendPending())
     }
     return nodes.length > 0
   }
 
-  async function tellAll(): Promise<void> {
-    const [all, { resolve }] = [appearing, told!]
-    appearing = new Map()
-    told = null
-    const telling: Promise<void>[] = []
-    for (const [nodeId, some] of all)
-      for (let start = 0; start < some.length; start += BATCH_SIZE)
-        telling.push(tell(nodeId, some.slice(start, start + BATCH_SIZE)))
-    await Promise.all(telling)
+  async function sendPending(): Promise<void> {
+    const [noticesOf, { resolve }] = [pendingNotices, noticesAnswered!]
+    pendingNotices = new Map()
+    noticesAnswered = null
+    const batches: Promise<void>[] = []
+    for (const [nodeId, notices] of noticesOf)
+      for (let start = 0; start < notices.length; start += BATCH_SIZE)
+        batches.push(sendBatch(nodeId, notices.slice(start, start + BATCH_SIZE)))
+    await Promise.all(batches)
     resolve()
   }
 
-  async function tell(nodeId: string, some: readonly Promised[]): Promise<void> {
-    const userIds = [...new Set(some.map(({ userId }) => userId))]
-    const targets = [...new Set(some.map(({ target }) => target))]
+  async function sendBatch(nodeId: string, batch: readonly PromisedNotice[]): Promise<void> {
+    const userIds = [...new Set(batch.map(({ userId }) => userId))]
+    const targets = [...new Set(batch.map(({ target }) => target))]
     const silence = timers.setTimeout(SILENCE_MS, undefined, { ref: false })
-    const answers = await ask(nodeId, { op: 'enter', userIds, targets })
+    const answers = await sendCommand(nodeId, { op: 'enter', userIds, targets })
     if (answers === 0) return presence.peers().includes(nodeId) ? silence : undefined
-    for (const { userId, target, absence } of some) promised.remove(userId, target, nodeId, absence)
+    for (const { userId, target, absence } of batch) ownAbsences.remove(userId, target, nodeId, absence)
   }
 }

@@ -1,4 +1,4 @@
-import type { AgentConnection, HandedOver } from './agent-connection.ts'
+import type { AgentConnection, HandoverState } from './agent-connection.ts'
 
 /** The connections of this node, indexed by id, by key and by owner, including broken ones (`held`). */
 export class Registry {
@@ -29,7 +29,7 @@ export class Registry {
     // After a failed request for a connection, its id may belong to another one that is here.
     if (this.byId.get(connection.id) === connection) this.byId.delete(connection.id)
     this.unbindKey(connection.keyId, connection)
-    if (connection.renewingTo) this.unbindKey(connection.renewingTo, connection)
+    if (connection.renewalKeyId) this.unbindKey(connection.renewalKeyId, connection)
     const ofUser = this.#byUser.get(connection.userId)
     ofUser?.delete(connection)
     if (ofUser?.size === 0) this.#byUser.delete(connection.userId)
@@ -39,7 +39,7 @@ export class Registry {
   }
 
   /** Makes a registered connection continue another one, under that one's id. */
-  takeOver(connection: AgentConnection, handedOver: HandedOver): void {
+  takeOver(connection: AgentConnection, handedOver: HandoverState): void {
     this.remove(connection)
     connection.takeOver(handedOver)
     this.add(connection)
@@ -50,8 +50,8 @@ export class Registry {
     const held = this.#heldByUser.get(connection.userId) ?? new Set()
     this.#heldByUser.set(connection.userId, held.add(connection))
     this.heldCount++
-    const { renewingTo, keyId } = connection
-    if (renewingTo && renewingTo !== keyId) this.unbindKey(renewingTo, connection)
+    const { renewalKeyId, keyId } = connection
+    if (renewalKeyId && renewalKeyId !== keyId) this.unbindKey(renewalKeyId, connection)
   }
 
   heldOf(userId: string): ReadonlySet<AgentConnection> {
@@ -59,16 +59,16 @@ export class Registry {
   }
 
   /**
-   * At most this number of the broken connections, round-robin over owners, so that one with many does not delay
+   * At most `limit` broken connections, taken from their owners in turn, so that an owner with many does not delay
    * others.
    */
-  held(most: number): AgentConnection[] {
+  held(limit: number): AgentConnection[] {
     const found: AgentConnection[] = []
-    let owners = [...this.#heldByUser.values()].slice(0, most).map(held => held.values())
-    while (owners.length > 0 && found.length < most) {
+    let owners = [...this.#heldByUser.values()].slice(0, limit).map(held => held.values())
+    while (owners.length > 0 && found.length < limit) {
       owners = owners.filter(held => {
         const next = held.next()
-        if (!next.done && found.length < most) found.push(next.value)
+        if (!next.done && found.length < limit) found.push(next.value)
         return !next.done
       })
     }
@@ -82,15 +82,15 @@ export class Registry {
 
   /** Indexes a connection by a key, so that the key's revocation closes it. */
   bindKey(keyId: string, connection: AgentConnection): void {
-    const held = this.#byKey.get(keyId)
-    if (held) held.add(connection)
+    const ofKey = this.#byKey.get(keyId)
+    if (ofKey) ofKey.add(connection)
     else this.#byKey.set(keyId, new Set([connection]))
   }
 
   unbindKey(keyId: string, connection: AgentConnection): void {
-    const held = this.#byKey.get(keyId)
-    held?.delete(connection)
-    if (held?.size === 0) this.#byKey.delete(keyId)
+    const ofKey = this.#byKey.get(keyId)
+    ofKey?.delete(connection)
+    if (ofKey?.size === 0) this.#byKey.delete(keyId)
   }
 
   /** Whether the user has connections here, broken ones included. */
@@ -120,21 +120,22 @@ export class Registry {
     return this.#byKey.has(keyId)
   }
 
-  keys(): string[] {
+  /** Ids of all keys to which connections belong or are about to belong. */
+  keyIds(): string[] {
     return [...this.#byKey.keys()]
   }
 
-  keysOf(userId: string): string[] {
-    const keys = new Set<string>()
+  keyIdsOf(userId: string): string[] {
+    const keyIds = new Set<string>()
     for (const connection of this.#byUser.get(userId) ?? []) {
-      keys.add(connection.keyId)
-      if (connection.renewingTo) keys.add(connection.renewingTo)
+      keyIds.add(connection.keyId)
+      if (connection.renewalKeyId) keyIds.add(connection.renewalKeyId)
     }
-    return [...keys]
+    return [...keyIds]
   }
 
-  /** Whether a connection of the user has this id or key, in any state, or is about to belong to this key. */
-  names(userId: string, target: string): boolean {
+  /** Whether a connection of the user, in any state, has this id, or belongs or is about to belong to this key. */
+  hasTarget(userId: string, target: string): boolean {
     if (this.byId.get(target)?.userId === userId) return true
     for (const each of this.#byKey.get(target) ?? []) if (each.userId === userId) return true
     return false
@@ -142,8 +143,8 @@ export class Registry {
 
   /** The user's open and broken connections that `to` selects: the id of a connection, the id of a key, or `all`. */
   targets(userId: string, to: string, exceptId: string | null): AgentConnection[] {
-    const one = this.byId.get(to)
-    const found = to === 'all' ? this.ofUser(userId) : one ? [one] : this.ofKey(to)
+    const ofId = this.byId.get(to)
+    const found = to === 'all' ? this.ofUser(userId) : ofId ? [ofId] : this.ofKey(to)
     return found.filter(
       each =>
         each.userId === userId &&

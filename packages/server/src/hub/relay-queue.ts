@@ -22,17 +22,18 @@ export interface QueueOptions {
 export interface RelayQueue {
   /**
    * Publishes the event after all earlier ones, unless `isCurrent` returns false by then. False if the queue is full.
-   * `isOwn`: on the channels of its target nodes instead of the channel of all nodes. `owner`: whose share of the queue
-   * it uses, if the event does not say.
+   * With `onOwnChannels` it is published on the channels of its target nodes instead of the channel of all nodes.
+   * `owner` is the user whose share of the queue the event uses, if the event itself does not name one.
    */
-  add(event: RelayEvent, options?: QueueOptions & { isOwn?: boolean }): boolean
+  add(event: RelayEvent, options?: QueueOptions & { onOwnChannels?: boolean }): boolean
   /** Resolves once everything that was added before is published. */
   flush(): Promise<void>
 }
 
 /**
  * Publishes events one at a time, since a carrier with several connections could reorder them. An owner may queue at
- * most half of the free bytes: so one owner leaves two thirds of the queue to others, and even ten do not fill it.
+ * most half of the free bytes: so one owner leaves two thirds of the queue to others, and even ten owners do not fill
+ * it.
  */
 export function createRelayQueue({ events, log }: { events: Pick<Events, 'publish'>; log: Log }): RelayQueue {
   const queuedOf = new Map<string, number>()
@@ -41,12 +42,12 @@ export function createRelayQueue({ events, log }: { events: Pick<Events, 'publis
   let warnedAt = Number.NEGATIVE_INFINITY
 
   return {
-    add(event, { isCurrent = () => true, isOwn = false, owner: named = null } = {}) {
-      const { owner, bytes } = sizeOf(event, named)
+    add(event, { isCurrent = () => true, onOwnChannels = false, owner: givenOwner = null } = {}) {
+      const { owner, bytes } = sizeOf(event, givenOwner)
       if (!hasRoom(owner, bytes)) return false
       addBytes(owner, bytes)
       publishing = publishing
-        .then(() => (isCurrent() ? events.publish(event, isOwn ? event.to : undefined) : undefined))
+        .then(() => (isCurrent() ? events.publish(event, onOwnChannels ? event.to : undefined) : undefined))
         .catch(warn)
         .finally(() => addBytes(owner, -bytes))
       return true
@@ -62,9 +63,9 @@ export function createRelayQueue({ events, log }: { events: Pick<Events, 'publis
   function addBytes(owner: string | null, bytes: number): void {
     queued += bytes
     if (!owner) return
-    const left = (queuedOf.get(owner) ?? 0) + bytes
-    if (left === 0) queuedOf.delete(owner)
-    else queuedOf.set(owner, left)
+    const total = (queuedOf.get(owner) ?? 0) + bytes
+    if (total === 0) queuedOf.delete(owner)
+    else queuedOf.set(owner, total)
   }
 
   function warn(error: unknown): void {
@@ -74,12 +75,12 @@ export function createRelayQueue({ events, log }: { events: Pick<Events, 'publis
   }
 }
 
-/** The maximum memory of an event, and the owner whose share it uses. */
-function sizeOf({ message }: RelayEvent, named: string | null): { owner: string | null; bytes: number } {
+/** The maximum memory of an event, and the owner whose share of the queue it uses. */
+function sizeOf({ message }: RelayEvent, givenOwner: string | null): { owner: string | null; bytes: number } {
   if (message.kind === 'notice')
     return { owner: message.notice.userId, bytes: EVENT_BYTES + sizeOfNotice(message.notice) }
   if (message.kind === 'released')
-    return { owner: named, bytes: EVENT_BYTES + BYTES_PER_CHARACTER * message.text.length }
+    return { owner: givenOwner, bytes: EVENT_BYTES + BYTES_PER_CHARACTER * message.text.length }
   if (message.kind !== 'order' || message.order.op !== 'deliver') return { owner: null, bytes: EVENT_BYTES }
   const { userId, frame } = message.order
   return { owner: userId, bytes: EVENT_BYTES + BYTES_PER_CHARACTER * frame.length }

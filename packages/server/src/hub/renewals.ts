@@ -18,7 +18,7 @@ export interface RenewalsDeps {
   clock: Clock
   log: Log
   ports: Pick<HubPorts, 'verifyToken'>
-  metering: Pick<Metering, 'settle'>
+  metering: Pick<Metering, 'countRemaining'>
   registry: Registry
   keyStatuses: KeyStatusLoader
   presence: Pick<RecordPresence, 'add'>
@@ -27,15 +27,15 @@ export interface RenewalsDeps {
 
 export interface Renewals {
   /**
-   * Replaces the connection's token by another one of the same owner. If that is of another key, the connection then
-   * belongs to that key. If it is refused, the agent gets `invalid_token`, and the old token stays in use.
+   * Replaces the connection's token by another one of the same owner. The connection then belongs to the key of the new
+   * token. If the new token is refused, the agent gets `invalid_token`, and the old one stays in use.
    */
   renew(connection: AgentConnection, token: string): Promise<void>
   /**
-   * Sends `token_expiring` once for each expiry, from 60 s before it. If a renewal cannot extend the expiry, since the
-   * key itself expires then, no further notice is sent: an agent would renew forever.
+   * Sends `token_expiring` once for each expiry, from 60 s before it. If a renewal did not extend the expiry, since the
+   * key itself expires then, no further notice is sent: otherwise the agent would renew again and again.
    */
-  noticeExpiry(connection: AgentConnection, now: Instant): void
+  notifyOfExpiry(connection: AgentConnection, now: Instant): void
 }
 
 /** TOKEN_EXPIRED if the token or the key has expired, otherwise null. */
@@ -48,60 +48,60 @@ export function createRenewals(deps: RenewalsDeps): Renewals {
 
   return {
     async renew(connection, token) {
-      if (connection.renewingTo !== null) {
+      if (connection.renewalKeyId !== null) {
         connection.fail('rate_limited', 'A renewal is under way; send one token at a time.')
         return
       }
       const now = clock.now()
-      connection.renewals ??= newBucket(RENEWAL_ALLOWANCE, now)
-      if (!takeRenewal(connection.renewals, now)) {
+      connection.renewalBucket ??= newBucket(RENEWAL_ALLOWANCE, now)
+      if (!takeRenewal(connection.renewalBucket, now)) {
         connection.fail('rate_limited', 'This connection was renewed too often; its token is valid longer.')
         return
       }
-      connection.renewingTo = ''
+      connection.renewalKeyId = ''
       try {
         await renewOnce(connection, token)
       } catch (error) {
         log.warn({ err: error }, 'a renewal could not be checked')
         connection.fail('rate_limited', 'The token cannot be checked right now; send it again.')
       } finally {
-        connection.renewingTo = null
+        connection.renewalKeyId = null
       }
     },
-    noticeExpiry,
+    notifyOfExpiry,
   }
 
   async function renewOnce(connection: AgentConnection, token: string): Promise<void> {
     const claims = await ports.verifyToken(token)
     if (connection.state !== 'open') return
-    const renews = claims?.agentId === connection.userId && claims.expiresAt > clock.now()
-    if (!claims || !renews) {
+    const isUsable = claims?.agentId === connection.userId && claims.expiresAt > clock.now()
+    if (!claims || !isUsable) {
       connection.fail('invalid_token', 'This token is not valid or not of the same owner.')
       return
     }
     bindNewKey(connection, claims.keyId)
-    const entered = locations.enter({ ...connection.name, keyId: claims.keyId })
+    const entered = locations.enter({ ...connection.identity, keyId: claims.keyId })
     const key = await keyStatuses.loadFor(connection, claims.keyId, entered)
     if (connection.state !== 'open') return
-    const refused = refusalOfKey(key, connection, clock.now())
-    if (refused || !allows(claims.scopes, 'agent:connect')) {
+    const refusal = refusalOfKey(key, connection, clock.now())
+    if (refusal || !allows(claims.scopes, 'agent:connect')) {
       unbindNewKey(connection)
       connection.fail('invalid_token', 'The key of this token does not open the hub now.')
       return
     }
-    const expiredAt = connection.expiresAt
-    moveTo(connection, claims)
+    const previousExpiry = connection.expiresAt
+    applyClaims(connection, claims)
     connection.update(key!)
     presence.add(connection)
     const now = clock.now()
-    if (connection.expiresAt > expiredAt) connection.expiryNoticed = false
+    if (connection.expiresAt > previousExpiry) connection.expiryNoticeSent = false
     connection.send({ type: 'token_accepted', ...connection.lifetime(now) })
-    noticeExpiry(connection, now)
+    notifyOfExpiry(connection, now)
   }
 
-  function noticeExpiry(connection: AgentConnection, now: Instant): void {
-    if (connection.expiryNoticed || connection.expiresAt - now > EXPIRY_NOTICE_SECONDS * SECOND) return
-    connection.expiryNoticed = true
+  function notifyOfExpiry(connection: AgentConnection, now: Instant): void {
+    if (connection.expiryNoticeSent || connection.expiresAt - now > EXPIRY_NOTICE_SECONDS * SECOND) return
+    connection.expiryNoticeSent = true
     connection.send({ type: 'token_expiring', ...connection.lifetime(now) })
   }
 
@@ -109,17 +109,17 @@ export function createRenewals(deps: RenewalsDeps): Renewals {
    * Binds the connection to the new key before that key's status is loaded, so that a concurrent revocation is noticed.
    */
   function bindNewKey(connection: AgentConnection, keyId: string): void {
-    connection.renewingTo = keyId
+    connection.renewalKeyId = keyId
     registry.bindKey(keyId, connection)
   }
 
   function unbindNewKey(connection: AgentConnection): void {
-    if (connection.renewingTo !== connection.keyId) registry.unbindKey(connection.renewingTo!, connection)
+    if (connection.renewalKeyId !== connection.keyId) registry.unbindKey(connection.renewalKeyId!, connection)
   }
 
-  function moveTo(connection: AgentConnection, claims: TokenClaims): void {
+  function applyClaims(connection: AgentConnection, claims: TokenClaims): void {
     if (claims.keyId !== connection.keyId) {
-      metering.settle(connection, clock.now())
+      metering.countRemaining(connection, clock.now())
       registry.unbindKey(connection.keyId, connection)
     }
     connection.keyId = claims.keyId

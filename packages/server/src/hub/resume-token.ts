@@ -7,7 +7,7 @@ const SECRET_BYTES = 24
  * `base64url(node id, connection id)` and the secret; then a dot and the number of the last message. The token itself
  * contains no dot.
  */
-const RESUME = /^([A-Za-z0-9_-]{43})([A-Za-z0-9_-]{32})\.([0-9]{1,16})$/
+const RESUME_PATTERN = /^([A-Za-z0-9_-]{43})([A-Za-z0-9_-]{32})\.([0-9]{1,16})$/
 /** How long a broken connection can be resumed; sent in `ready`. */
 export const RESUME_SECONDS = 120
 
@@ -24,7 +24,7 @@ export interface ResumeRequest {
 /** Reused for every token, since each `ready` contains one. */
 const scratch = Buffer.alloc(2 * ID_BYTES)
 
-/** A token that resumes a connection once, and the hash of its secret. */
+/** Creates a token that resumes a connection once, and the hash of its secret. */
 export function newResumeToken(nodeId: string, connectionId: string): { token: string; secretHash: string } {
   const secret = randomToken(SECRET_BYTES)
   scratch.write(nodeId.replaceAll('-', ''), 0, 'hex')
@@ -34,7 +34,7 @@ export function newResumeToken(nodeId: string, connectionId: string): { token: s
 
 /** Parses `<resume_token>.<last seq>`; null if it is malformed. */
 export function parseResume(text: string): ResumeRequest | null {
-  const [, ids, secret, seq] = RESUME.exec(text) ?? []
+  const [, ids, secret, seq] = RESUME_PATTERN.exec(text) ?? []
   const lastSeq = Number(seq)
   if (!ids || !secret || !Number.isSafeInteger(lastSeq)) return null
   const bytes = Buffer.from(ids, 'base64url')

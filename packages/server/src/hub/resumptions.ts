@@ -2,7 +2,7 @@ import timers from 'node:timers/promises'
 import { type Clock, SECOND } from '../clock.ts'
 import type { ConnectionIdentity, MoveMessage } from '../events.ts'
 import { equals } from '../secrets.ts'
-import { AgentConnection, type ConnectionHost, type HandedOver } from './agent-connection.ts'
+import { AgentConnection, type ConnectionHost, type HandoverState } from './agent-connection.ts'
 import { GOING_AWAY, RESTARTING } from './close-codes.ts'
 import { createConnectionMoves, type MoveRequest } from './connection-moves.ts'
 import type { Locations } from './locations.ts'
@@ -17,17 +17,19 @@ import type { Registry } from './registry.ts'
 import type { ResumeRequest } from './resume-token.ts'
 
 /**
- * Maximum number of connections that are offered to another node at once, and how long that node has to take them over.
+ * Maximum number of connections that are offered to another node at once, and how long that node has to take over all
+ * of them.
  */
-const OFFERED_AT_ONCE = 100
+const MAX_OFFERED = 100
 const OFFER_MS = SECOND / 2
-/** Maximum number of offered connections that are moving here at once: each brings up to a MiB of messages. */
-export const MAX_ADOPTING = 2 * OFFERED_AT_ONCE
+/** Maximum number of offered connections that are moving to this node at once: each brings up to a MiB of messages. */
+export const MAX_ADOPTING = 2 * MAX_OFFERED
 const POLL_MS = 10
 /**
- * Maximum number of nodes that a connection remembers to have left: messages of earlier ones were published long ago.
+ * Maximum number of left nodes that a connection remembers: messages of the ones before were published too long ago to
+ * arrive now.
  */
-const MAX_PASSED = 8
+const MAX_LEFT_NODES = 8
 
 export interface ResumptionsDeps {
   clock: Clock
@@ -52,23 +54,23 @@ export interface Resumptions {
   /** Registers a connection as broken; if the owner has too many, the one that broke first is ended. */
   hold(connection: AgentConnection): void
   /** Brings the connection that an agent asks to resume to this node, if another one has it. */
-  bringHere(connection: AgentConnection, request: ResumeRequest): Promise<void>
+  moveHere(connection: AgentConnection, request: ResumeRequest): Promise<void>
   /**
-   * Resumes the connection that an agent asks for, and closes its old socket. Null if it is unknown or not the agent's, or
-   * if a message after the last one that the agent received is no longer kept. Until it is registered under its new
+   * Resumes the connection that an agent asks for, and closes its old socket. Null if it is unknown or not the agent's,
+   * or if a message after the last one that the agent received is no longer kept. Until it is registered under its new
    * socket no message reaches it, so the caller must not await anything before that.
    */
-  takeUp(connection: AgentConnection, request: ResumeRequest): HandedOver | null
-  /** Lets other nodes take over the broken connections; resolves when they have, or after `patienceMs`. */
-  handOver(patienceMs: number): Promise<void>
+  claim(connection: AgentConnection, request: ResumeRequest): HandoverState | null
+  /** Lets other nodes take over the broken connections; resolves when they have, or after `timeoutMs`. */
+  handOver(timeoutMs: number): Promise<void>
   /** Handles a message of another node. */
   receive(message: MoveMessage): void
-  /** Ends the broken connections after events were lost: among these may be messages to them. */
+  /** Called after events were lost, perhaps messages to broken connections: ends all of these. */
   missedEvents(): void
   /**
-   * Announces that this node holds no connections any more; resolves once other nodes can know, or after `patienceMs`.
+   * Announces that this node holds no connections any more; resolves once that is published, or after `timeoutMs`.
    */
-  leave(patienceMs: number): Promise<void>
+  leave(timeoutMs: number): Promise<void>
   stop(): void
 }
 
@@ -85,7 +87,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   /** Connections that are moving to this node, by id. */
   const arrivals = new Map<string, Promise<AgentConnection | null>>()
   let adopting = 0
-  return { hold, bringHere, takeUp, handOver, receive: moves.receive, missedEvents, leave, stop: moves.stop }
+  return { hold, moveHere, claim, handOver, receive: moves.receive, missedEvents, leave, stop: moves.stop }
 
   function hold(connection: AgentConnection): void {
     const held = registry.heldOf(connection.userId)
@@ -94,26 +96,26 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     registry.hold(connection)
   }
 
-  async function bringHere(connection: AgentConnection, request: ResumeRequest): Promise<void> {
+  async function moveHere(connection: AgentConnection, request: ResumeRequest): Promise<void> {
     const { connectionId } = request
     // Waits for an earlier request that moves the same connection here; it may fail.
     await arrivals.get(connectionId)
     if (!registry.byId.has(connectionId) && !isDraining())
-      await bring(request.nodeId, wantedBy(connection, request))
+      await requestMove(request.nodeId, toMoveRequest(connection, request))
     // While this node drains, the connection would have to move again at once, and its agent with it.
     if (isDraining()) connection.close(RESTARTING)
   }
 
-  function takeUp(connection: AgentConnection, request: ResumeRequest): HandedOver | null {
+  function claim(connection: AgentConnection, request: ResumeRequest): HandoverState | null {
     const found = registry.byId.get(request.connectionId)
-    if (!found || !isClaimable(found, wantedBy(connection, request))) return null
+    if (!found || !isClaimable(found, toMoveRequest(connection, request))) return null
     const handedOver = found.handOver()
-    if (handedOver.log.reaches(request.lastSeq)) return handedOver
+    if (handedOver.log.keepsAllAfter(request.lastSeq)) return handedOver
     handedOver.log.clear()
     return null
   }
 
-  function wantedBy({ userId, keyId }: AgentConnection, request: ResumeRequest): MoveRequest {
+  function toMoveRequest({ userId, keyId }: AgentConnection, request: ResumeRequest): MoveRequest {
     const { connectionId, secretHash, lastSeq } = request
     return { connectionId, userId, keyId, secretHash, lastSeq }
   }
@@ -130,7 +132,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     const { state, heldAt, heldSeq, resumeHash: secretHash, address, client } = connection
     const { log, sends } = connection.handOver()
     // Includes messages that the agent has received, since the other node may have kept them too.
-    const messages = wanted.secretHash === null || log.reaches(wanted.lastSeq) ? log.after(0) : null
+    const messages = wanted.secretHash === null || log.keepsAllAfter(wanted.lastSeq) ? log.after(0) : null
     log.clear()
     if (!messages) return Promise.resolve({})
     const isHeld = state === 'held'
@@ -141,7 +143,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
       secretHash,
       address,
       client,
-      passed: [...(log.passed ?? []), [deps.nodeId, deps.messages.lastNumber]].slice(-MAX_PASSED),
+      passed: [...(log.leftNodes ?? []), [deps.nodeId, deps.messages.lastNumber]].slice(-MAX_LEFT_NODES),
       messages: toMovedState(messages),
     }
     const settled = sends?.settled() ?? Promise.resolve()
@@ -149,7 +151,8 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   }
 
   /**
-   * Whether the request may have the connection. Without a hash it answers an offer of this node before its shutdown.
+   * Whether the connection may be handed over to this request. A request without a hash answers an offer that this node
+   * made while shutting down.
    */
   function isClaimable(connection: AgentConnection, { userId, keyId, secretHash }: MoveRequest): boolean {
     const { resumeHash } = connection
@@ -161,7 +164,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
    * Moves a connection here from another node, as a broken one. Messages that other nodes send to it after the request
    * reach this node and not the old one; messages of this node's own agents reach this node from now on.
    */
-  function bring(issuer: string, wanted: MoveRequest): Promise<AgentConnection | null> {
+  function requestMove(issuer: string, wanted: MoveRequest): Promise<AgentConnection | null> {
     if (relay.peers().length === 0) return Promise.resolve(null)
     const { connectionId } = wanted
     const arriving = newHeld(wanted)
@@ -181,14 +184,15 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     arriving: AgentConnection,
   ): Promise<AgentConnection | null> {
     registry.unordered.add(arriving)
-    // Before the request, nodes that send to it must know that it will be here; otherwise later messages would be lost.
-    await locations.enter(arriving.name)
+    // Before the request, nodes that send to the connection must know that it will be here; otherwise messages after
+    // the request would be lost.
+    await locations.enter(arriving.identity)
     const onOrdered = () => registry.unordered.delete(arriving)
     const state = arriving.state === 'closed' ? null : await moves.request(issuer, wanted, onOrdered)
     const isOrdered = !registry.unordered.delete(arriving)
     if (arriving.state === 'closed') return null
     const moved = isOrdered ? parseMovedState(state) : null
-    if (moved && complete(arriving, moved, wanted.lastSeq)) return arriving
+    if (moved && restore(arriving, moved, wanted.lastSeq)) return arriving
     arriving.close(GOING_AWAY)
     return null
   }
@@ -209,24 +213,27 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
    * Merges the messages that arrived with the state and those that arrived here since. False if their order is
    * uncertain, or if not all of them after this sequence number can be kept.
    */
-  function complete(arriving: AgentConnection, moved: MovedState, lastSeq: number): boolean {
+  function restore(arriving: AgentConnection, moved: MovedState, lastSeq: number): boolean {
     const { userId, log: recent } = arriving
     const { seq, messages } = moved
     const bytes = messages.reduce((sum, [, frame]) => sum + frame.length, 0)
     deps.ownerLimits.chargeDeliveries(userId, 1, bytes, clock.now())
     const log = new MessageLog(userId, budget, seq - messages.length)
-    log.passed = moved.passed
-    const there = messages.map(([origin, frame]) => new KeptMessage(frame, origin))
+    log.leftNodes = moved.passed
+    const fromOld = messages.map(([origin, frame]) => new KeptMessage(frame, origin))
     // Messages that were written to the agent must keep their sequence numbers, which it may know.
-    const written = there.slice(0, Math.max(0, moved.heldSeq - log.seq))
-    const [known, missing] = [originsOf(written), originsOf(there.slice(written.length))]
+    const written = fromOld.slice(0, Math.max(0, moved.heldSeq - log.seq))
+    const unwritten = fromOld.slice(written.length)
+    const [writtenOrigins, unwrittenOrigins] = [originsOf(written), originsOf(unwritten)]
     // The old node may have delivered a message before it handed the connection over, and published it only afterwards.
-    const seen = recent.after(0)
-    const here = seen.filter(
-      message => missing.has(message.origin) || !(known.has(message.origin) || log.hasPassed(message)),
+    const allOfNew = recent.after(0)
+    const fromNew = allOfNew.filter(
+      message =>
+        unwrittenOrigins.has(message.origin) ||
+        !(writtenOrigins.has(message.origin) || log.wasSentBeforeMove(message)),
     )
-    const joined = mergeInOrder(written, there.slice(written.length), here, seen)
-    for (const message of joined ?? []) log.add(message)
+    const merged = mergeInOrder(written, unwritten, fromNew, allOfNew)
+    for (const message of merged ?? []) log.add(message)
     recent.clear()
     arriving.log = log
     arriving.sends = moved.sends && new NumberedSends(moved.sends)
@@ -235,22 +242,26 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     arriving.client = moved.client
     arriving.heldAt = clock.now() - moved.heldMs
     arriving.heldSeq = moved.heldSeq
-    return joined !== null && log.floor <= Math.max(lastSeq, seq - messages.length)
+    return merged !== null && log.floor <= Math.max(lastSeq, seq - messages.length)
   }
 
-  /** Connections that are not requested here are offered again, to this node or another one. */
+  /**
+   * Requests the offered connections; those that it does not request are offered again, to this node or another one.
+   */
   function adopt(from: string, connections: readonly ConnectionIdentity[]): void {
-    for (const name of isDraining() ? [] : connections) {
-      if (adopting < MAX_ADOPTING && !registry.byId.has(name.connectionId)) void bringHeld(from, name)
+    for (const identity of isDraining() ? [] : connections) {
+      const isHere = registry.byId.has(identity.connectionId)
+      if (adopting < MAX_ADOPTING && !isHere) void adoptConnection(from, identity)
     }
   }
 
   /**
-   * A revocation's event may have arrived before the connection: loading the key's status again ends it in that case.
+   * Moves a connection here. The event of a revocation may have arrived before it: loading the key's status again ends
+   * the connection in that case.
    */
-  async function bringHeld(from: string, name: ConnectionIdentity): Promise<void> {
+  async function adoptConnection(from: string, identity: ConnectionIdentity): Promise<void> {
     adopting++
-    const connection = await bring(from, { ...name, secretHash: null, lastSeq: 0 })
+    const connection = await requestMove(from, { ...identity, secretHash: null, lastSeq: 0 })
     adopting--
     if (connection) recheck(connection.keyId)
   }
@@ -259,24 +270,24 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     for (const connection of registry.held(registry.heldCount)) connection.close(GOING_AWAY)
   }
 
-  async function leave(patienceMs: number): Promise<void> {
-    const end = timers.setTimeout(patienceMs, undefined, { ref: false })
+  async function leave(timeoutMs: number): Promise<void> {
+    const end = timers.setTimeout(timeoutMs, undefined, { ref: false })
     await Promise.race([moves.released(), end])
     moves.announce('left')
     await Promise.race([relay.flush(), end])
   }
 
-  async function handOver(patienceMs: number): Promise<void> {
+  async function handOver(timeoutMs: number): Promise<void> {
     moves.announce('leaving')
-    const deadline = clock.now() + patienceMs
-    for (let turn = 0; clock.now() < deadline; turn++) {
-      const takers = moves.takers()
+    const deadline = clock.now() + timeoutMs
+    for (let round = 0; clock.now() < deadline; round++) {
+      const targetNodes = moves.targetNodes()
       // Connections that are still moving here are offered once they have arrived.
-      const offered = registry.held(OFFERED_AT_ONCE).filter(each => !registry.arriving.has(each))
-      if (takers.length === 0 || (offered.length === 0 && registry.arriving.size === 0)) return
-      const names = offered.map(({ id, userId, keyId }) => ({ connectionId: id, userId, keyId }))
-      if (names.length > 0) moves.offer(takers[turn % takers.length]!, names)
-      const end = Math.min(deadline, clock.now() + (names.length > 0 ? OFFER_MS : POLL_MS))
+      const offered = registry.held(MAX_OFFERED).filter(each => !registry.arriving.has(each))
+      if (targetNodes.length === 0 || (offered.length === 0 && registry.arriving.size === 0)) return
+      const identities = offered.map(({ id, userId, keyId }) => ({ connectionId: id, userId, keyId }))
+      if (identities.length > 0) moves.offer(targetNodes[round % targetNodes.length]!, identities)
+      const end = Math.min(deadline, clock.now() + (identities.length > 0 ? OFFER_MS : POLL_MS))
       do await timers.setTimeout(POLL_MS)
       while (clock.now() < end && offered.some(({ state }) => state === 'held'))
     }

@@ -7,13 +7,13 @@ import type { KeyStatusLoader } from './key-status-loader.ts'
 import type { Registry } from './registry.ts'
 
 /**
- * How often a node polls for endings whose event was lost, or was never sent, as by a command next to a server on
- * SQLite.
+ * How often a node polls for endings whose event was lost, or was never sent, for example by a command line tool that
+ * runs beside a server on SQLite.
  */
 export const SWEEP_MS = SECOND
-/** How far back each sweep reads: a transaction may commit later than the instant that it wrote. */
+/** How far back each sweep reads: a transaction may commit long after the time that it recorded. */
 export const SWEEP_WINDOW_MS = MINUTE
-const PAGE = 1000
+const PAGE_SIZE = 1000
 
 export interface Revocations {
   /** Loads the status of the keys that an event concerns. */
@@ -26,8 +26,8 @@ export interface Revocations {
 
 /**
  * Closes the connections of a key when the key or its account ends or is restricted: at once on an event, and reliably
- * by the sweep, which reads the endings of the last minute. Both load the key's status, which decides. Each ending is
- * processed once.
+ * by the sweep, which reads the endings of the last minute. Both load the key's status, which decides whether its
+ * connections are closed. Each ending is processed once.
  */
 export function createRevocations(deps: {
   ports: Pick<HubPorts, 'endingsSince'>
@@ -38,14 +38,15 @@ export function createRevocations(deps: {
   freshness: Pick<DatabaseFreshness, 'polled'>
 }): Revocations {
   const { ports, clock, registry, keyStatuses, freshness } = deps
-  const seen = new Map<string, Instant>()
+  /** The endings that were processed, by id, with their time. */
+  const processed = new Map<string, Instant>()
   let sweeping: Promise<void> | null = null
 
   return {
     receive(event) {
-      if (event.type === 'events.gap') recheck(registry.keys())
+      if (event.type === 'events.gap') recheck(registry.keyIds())
       else if (event.type === 'api_key.changed' && registry.hasKey(event.keyId)) recheck([event.keyId])
-      else if (event.type === 'user.changed') recheck(registry.keysOf(event.userId))
+      else if (event.type === 'user.changed') recheck(registry.keyIdsOf(event.userId))
     },
     recheck: keyId => void recheckKey(keyId),
     sweep() {
@@ -59,25 +60,25 @@ export function createRevocations(deps: {
   }
 
   async function sweepOnce(): Promise<void> {
-    const began = clock.now()
+    const startedAt = clock.now()
     const affected = new Set<string>()
-    let since = began - SWEEP_WINDOW_MS
+    let since = startedAt - SWEEP_WINDOW_MS
     let afterId: string | null = null
     for (;;) {
-      const endings = await ports.endingsSince(since, afterId, PAGE)
+      const endings = await ports.endingsSince(since, afterId, PAGE_SIZE)
       for (const ending of endings) {
-        if (seen.has(ending.id)) continue
-        seen.set(ending.id, ending.at)
+        if (processed.has(ending.id)) continue
+        processed.set(ending.id, ending.at)
         if (ending.kind === 'api_key' && registry.hasKey(ending.subjectId)) affected.add(ending.subjectId)
-        if (ending.kind === 'user') for (const keyId of registry.keysOf(ending.userId)) affected.add(keyId)
+        if (ending.kind === 'user') for (const keyId of registry.keyIdsOf(ending.userId)) affected.add(keyId)
       }
       const last = endings.at(-1)
-      if (!last || endings.length < PAGE) break
+      if (!last || endings.length < PAGE_SIZE) break
       since = last.at
       afterId = last.id
     }
-    for (const [id, at] of seen) if (at < began - 2 * SWEEP_WINDOW_MS) seen.delete(id)
-    freshness.polled(began)
+    for (const [id, at] of processed) if (at < startedAt - 2 * SWEEP_WINDOW_MS) processed.delete(id)
+    freshness.polled(startedAt)
     recheck(affected)
   }
 
@@ -92,8 +93,8 @@ export function createRevocations(deps: {
     const now = clock.now()
     for (const connection of registry.ofKey(keyId)) {
       if (connection.keyId !== keyId) continue
-      const refused = refusalOfKey(key, connection, now)
-      if (refused) connection.close(refused)
+      const refusal = refusalOfKey(key, connection, now)
+      if (refusal) connection.close(refusal)
       else connection.update(key!)
     }
   }

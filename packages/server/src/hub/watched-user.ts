@@ -2,7 +2,7 @@ import type { LiveConnection, PresenceChange } from '../events.ts'
 
 /** The known connections of one node. */
 interface NodeView {
-  /** The version of the node's feed; null: not received from the node itself. */
+  /** The version of the node's feed; null if the connections were not received from the node itself. */
   version: number | null
   connections: Map<string, LiveConnection>
   /** The parts of a full list that have arrived so far, and the number of parts. */
@@ -13,7 +13,7 @@ interface NodeView {
 }
 
 export interface ViewListener {
-  /** Called when a connection is new, or belongs to another key now. */
+  /** Called when a connection is new, belongs to another key now, or its key has another name. */
   joined(connection: LiveConnection): void
   left(connectionId: string, reason: string): void
 }
@@ -25,7 +25,7 @@ export interface ViewListener {
 export class WatchedUser {
   readonly #nodes = new Map<string, NodeView>()
   /** The connections as last reported to the listener. */
-  readonly #told = new Map<string, LiveConnection>()
+  readonly #reported = new Map<string, LiveConnection>()
   readonly #listener: ViewListener
 
   constructor(listener: ViewListener) {
@@ -38,11 +38,11 @@ export class WatchedUser {
 
   /** Newest first. */
   get connections(): LiveConnection[] {
-    return [...this.#told.values()].sort((a, b) => b.connectedAt - a.connectedAt)
+    return [...this.#reported.values()].sort((a, b) => b.connectedAt - a.connectedAt)
   }
 
-  /** Counts a `watch` query; returns the version to send with it. */
-  ask(nodeId: string): number | null {
+  /** Counts a `watch` query to a node; returns the version to send with it. */
+  countQuery(nodeId: string): number | null {
     const view = this.#viewOf(nodeId)
     view.unanswered++
     return view.version
@@ -66,7 +66,7 @@ export class WatchedUser {
     return true
   }
 
-  /** Takes one part of a node's full list, and applies the list with its last part. */
+  /** Stores one part of a node's full list, and applies the list when its last part has arrived. */
   replacePart(
     nodeId: string,
     version: number,
@@ -109,35 +109,35 @@ export class WatchedUser {
     const { connectionId } = connection
     view.connections.set(connectionId, connection)
     // If two nodes report the connection, one of them is out of date, and is corrected when the connection leaves it.
-    if (this.#holdersOf(connectionId).length === 1) this.#tell(connection)
+    if (this.#reportsOf(connectionId).length === 1) this.#report(connection)
   }
 
   #leave(view: NodeView, id: string, reason: string): void {
     if (!view.connections.delete(id)) return
-    const [elsewhere] = this.#holdersOf(id)
-    if (elsewhere) this.#tell(elsewhere)
+    const [ofOtherNode] = this.#reportsOf(id)
+    if (ofOtherNode) this.#report(ofOtherNode)
     else {
-      this.#told.delete(id)
+      this.#reported.delete(id)
       this.#listener.left(id, reason)
     }
   }
 
-  #tell(connection: LiveConnection): void {
+  #report(connection: LiveConnection): void {
     const { connectionId, keyId, keyName } = connection
-    const told = this.#told.get(connectionId)
-    if (told?.keyId === keyId && told.keyName === keyName) return
-    this.#told.set(connectionId, connection)
+    const previous = this.#reported.get(connectionId)
+    if (previous?.keyId === keyId && previous.keyName === keyName) return
+    this.#reported.set(connectionId, connection)
     this.#listener.joined(connection)
   }
 
   /** The connection as reported by each node that has it. */
-  #holdersOf(id: string): LiveConnection[] {
+  #reportsOf(id: string): LiveConnection[] {
     return [...this.#nodes.values()].flatMap(({ connections }) => connections.get(id) ?? [])
   }
 
   #viewOf(nodeId: string): NodeView {
-    const known = this.#nodes.get(nodeId)
-    if (known) return known
+    const existing = this.#nodes.get(nodeId)
+    if (existing) return existing
     const view: NodeView = {
       version: null,
       connections: new Map(),

@@ -13,14 +13,14 @@ import { WatchedUser } from './watched-user.ts'
 /** Interval of `watch` queries to all nodes, which also find changes whose notice was lost. */
 export const COMPARE_MS = 5 * SECOND
 /**
- * How long a watch without watchers is kept up to date: each new one gets the whole list of every node, so that agents that watch
- * and stop in a loop would fill the queue of messages between nodes.
+ * How long a watch without watchers is kept up to date. Each new watch gets the whole list of every node, so agents that
+ * watch and stop in a loop would otherwise fill the queue of messages between nodes.
  */
 export const LINGER_MS = 5 * SECOND
 /** How long the first answers of other nodes are awaited. */
-const SYNC_MS = SECOND
+const SYNC_TIMEOUT_MS = SECOND
 /** The connections of a node that left this many queries unanswered are read from the database. */
-const UNANSWERED = 2
+const UNANSWERED_QUERIES = 2
 /** Maximum number of connections of one user on this node that watch: each gets a frame for every change. */
 export const MAX_WATCHERS = 50
 /** Sending a list pauses while more bytes than this are unsent. */
@@ -39,7 +39,9 @@ interface Watch {
   /** Watchers that have not received the whole list yet. */
   catchingUp: Map<AgentConnection, CatchUp>
   startedAt: Instant
+  /** When all nodes were last queried. */
   comparedAt: Instant
+  /** Whether the connections of every node were reported or read from the database. */
   isComplete: boolean
   /** When the last watcher left; null while there are any. */
   emptySince: Instant | null
@@ -70,15 +72,15 @@ export interface Watches {
   /** Handles `watch`: sends all connections, then each change. Repeated, it sends all of them again. */
   watch(watcher: AgentConnection, id?: string): void
   unwatch(watcher: AgentConnection): void
-  /** Called for every connection that is gone. */
+  /** Called for every connection that is closed or breaks. */
   remove(watcher: AgentConnection): void
   receive(from: string, notice: Extract<RelayNotice, { op: 'presence' }>): void
   /** Called when a node has no more connections of the user. */
-  absent(from: string, userId: string): void
+  receiveAbsence(from: string, userId: string): void
   /** Called when notices may have been lost. */
   compareAll(): void
   /** Called when the list of live nodes, or of those of a user, may have changed. */
-  followNodes(): void
+  updateNodes(): void
   /** Called twice a second. */
   tick(): void
 }
@@ -86,19 +88,19 @@ export interface Watches {
 export function createWatches(deps: WatchesDeps): Watches {
   const { clock, log, nodeId, presence, locations, ownerLimits, notify } = deps
   const watches = new Map<string, Watch>()
-  const rates = new WeakMap<AgentConnection, Bucket>()
+  const buckets = new WeakMap<AgentConnection, Bucket>()
 
   return {
     watch(watcher, id) {
       const now = clock.now()
-      const rate = rates.get(watcher) ?? newBucket(WATCH_ALLOWANCE, now)
-      rates.set(watcher, rate)
-      if (!takeWatch(rate, now))
+      const bucket = buckets.get(watcher) ?? newBucket(WATCH_ALLOWANCE, now)
+      buckets.set(watcher, bucket)
+      if (!takeWatch(bucket, now))
         return watcher.fail('rate_limited', 'Too many watches; wait ten seconds.', id)
-      // Otherwise connections that connect, watch and close in a loop would get unlimited lists.
+      // Checked for the owner too: otherwise agents that connect, watch and close in a loop would get unlimited lists.
       if (!ownerLimits.mayDeliver(watcher.userId, now))
         return watcher.fail('rate_limited', 'Too many deliveries of this account; wait a second.', id)
-      const watch = watches.get(watcher.userId) ?? open(watcher.userId)
+      const watch = watches.get(watcher.userId) ?? createWatch(watcher.userId)
       if (watch.watchers.size < MAX_WATCHERS || watch.watchers.has(watcher)) start(watch, watcher, id)
       else watcher.fail('rate_limited', `${MAX_WATCHERS} connections of this account watch here already.`, id)
     },
@@ -107,26 +109,27 @@ export function createWatches(deps: WatchesDeps): Watches {
     receive(from, { userId, after, version, changes, part, parts }) {
       const watch = watches.get(userId)
       if (!watch) return notify(from, { op: 'unwatch', userId })
-      // Sends all changes of a notice to a watcher by one system call, so that the cost of joins is bounded.
+      // One system call sends a watcher all changes of a notice, which bounds the cost of many joins.
       const watchers = [...watch.watchers.keys()]
       for (const watcher of watchers) watcher.cork()
       if (after === null) watch.user.replacePart(from, version, changes, part, parts)
-      else if (!watch.user.change(from, after, version, changes)) ask(watch, from)
-      complete(watch)
+      else if (!watch.user.change(from, after, version, changes)) query(watch, from)
+      sendListsIfComplete(watch)
       for (const watcher of watchers) watcher.uncork()
     },
-    absent(from, userId) {
+    receiveAbsence(from, userId) {
       watches.get(userId)?.user.drop(from, 'lost')
     },
     compareAll() {
       for (const watch of watches.values()) void compare(watch)
     },
-    followNodes() {
+    updateNodes() {
       const alive = [nodeId, ...presence.otherNodes()]
       for (const watch of watches.values()) {
         const known = watch.user.nodeIds
         for (const gone of known) if (!alive.includes(gone)) watch.user.drop(gone)
-        for (const other of locations.knownNodes(watch.userId)) if (!known.includes(other)) ask(watch, other)
+        for (const other of locations.knownNodes(watch.userId))
+          if (!known.includes(other)) query(watch, other)
       }
     },
     tick() {
@@ -134,18 +137,18 @@ export function createWatches(deps: WatchesDeps): Watches {
       for (const watch of watches.values()) {
         if (watch.emptySince !== null && now - watch.emptySince >= LINGER_MS) end(watch)
         else if (now - watch.comparedAt >= COMPARE_MS) void compare(watch)
-        else if (!watch.isComplete && now - watch.startedAt >= SYNC_MS) void readUnanswered(watch, 1)
+        else if (!watch.isComplete && now - watch.startedAt >= SYNC_TIMEOUT_MS) void readUnanswered(watch, 1)
       }
     },
   }
 
-  function open(userId: string): Watch {
+  function createWatch(userId: string): Watch {
     const now = clock.now()
     const watch: Watch = {
       userId,
       user: new WatchedUser({
-        joined: connection => tell(watch, { type: 'joined', connection: toObject(connection) }),
-        left: (connection_id, reason) => tell(watch, { type: 'left', connection_id, reason }),
+        joined: connection => sendChange(watch, { type: 'joined', connection: toObject(connection) }),
+        left: (connection_id, reason) => sendChange(watch, { type: 'left', connection_id, reason }),
       }),
       watchers: new Map(),
       catchingUp: new Map(),
@@ -161,11 +164,11 @@ export function createWatches(deps: WatchesDeps): Watches {
 
   function start(watch: Watch, watcher: AgentConnection, id: string | undefined): void {
     // Nobody waited for the latest changes here, which are reported in batches.
-    if (watch.emptySince !== null) ask(watch, nodeId)
+    if (watch.emptySince !== null) query(watch, nodeId)
     watch.emptySince = null
     watch.watchers.set(watcher, id)
     watch.catchingUp.set(watcher, { list: null, changes: [] })
-    complete(watch)
+    sendListsIfComplete(watch)
   }
 
   function remove(watcher: AgentConnection): void {
@@ -184,23 +187,23 @@ export function createWatches(deps: WatchesDeps): Watches {
   async function compare(watch: Watch): Promise<void> {
     watch.comparedAt = clock.now()
     for (const watcher of [...watch.watchers.keys()]) mayWatch(watch, watcher)
-    for (const each of [nodeId, ...locations.knownNodes(watch.userId)]) ask(watch, each)
-    await readUnanswered(watch, UNANSWERED)
+    for (const each of [nodeId, ...locations.knownNodes(watch.userId)]) query(watch, each)
+    await readUnanswered(watch, UNANSWERED_QUERIES)
   }
 
-  function ask(watch: Watch, node: string): void {
-    notify(node, { op: 'watch', userId: watch.userId, have: watch.user.ask(node) })
+  function query(watch: Watch, node: string): void {
+    notify(node, { op: 'watch', userId: watch.userId, have: watch.user.countQuery(node) })
   }
 
   /**
-   * For nodes of the previous version, which report nothing, and nodes that this one cannot reach, although they reach
-   * the database.
+   * Reads the connections of silent nodes from the database: of nodes of the previous version, which report nothing,
+   * and of nodes that reach the database, but not this node.
    */
   async function readUnanswered(watch: Watch, unanswered: number): Promise<void> {
-    const silent = nodesToAwait(watch, unanswered)
+    const silentNodes = nodesToAwait(watch, unanswered)
     try {
-      const rows = silent.length > 0 ? await presence.recordedOn(silent, watch.userId) : []
-      for (const node of silent) {
+      const rows = silentNodes.length > 0 ? await presence.recordedOn(silentNodes, watch.userId) : []
+      for (const node of silentNodes) {
         if (watch.user.unansweredBy(node) < unanswered && presence.currentPeers().includes(node)) continue
         watch.user.replace(
           node,
@@ -211,31 +214,31 @@ export function createWatches(deps: WatchesDeps): Watches {
       log.warn({ err: error }, 'connections of other nodes could not be read; trying again')
       return
     }
-    watch.isComplete ||= nodesToAwait(watch, 1).every(node => silent.includes(node))
-    complete(watch)
+    watch.isComplete ||= nodesToAwait(watch, 1).every(node => silentNodes.includes(node))
+    sendListsIfComplete(watch)
   }
 
   /** Live nodes that left this many queries unanswered, or do not support them. */
   function nodesToAwait(watch: Watch, unanswered: number): string[] {
     const current = presence.currentPeers()
-    const mute = presence.otherNodes().filter(node => !current.includes(node))
+    const withoutNotices = presence.otherNodes().filter(node => !current.includes(node))
     const known = locations.knownNodes(watch.userId)
-    return [...mute, ...known.filter(node => watch.user.unansweredBy(node) >= unanswered)]
+    return [...withoutNotices, ...known.filter(node => watch.user.unansweredBy(node) >= unanswered)]
   }
 
   /** Sends the list to waiting watchers, once the connections of every node were reported or read from the database. */
-  function complete(watch: Watch): void {
+  function sendListsIfComplete(watch: Watch): void {
     watch.isComplete ||= nodesToAwait(watch, 1).length === 0 && watch.user.unansweredBy(nodeId) === 0
     if (!watch.isComplete) return
     for (const [watcher, catchUp] of [...watch.catchingUp]) {
       if (catchUp.list) continue
       catchUp.list = presenceFrames(watch.user.connections)
-      send(watch, watcher, catchUp)
+      sendList(watch, watcher, catchUp)
     }
   }
 
-  /** Sends as much of the list as the socket takes, and the rest later. */
-  function send(watch: Watch, watcher: AgentConnection, catchUp: CatchUp): void {
+  /** Sends the list as far as the limit of unsent bytes allows, and the rest later. */
+  function sendList(watch: Watch, watcher: AgentConnection, catchUp: CatchUp): void {
     if (watch.catchingUp.get(watcher) !== catchUp) return // The watcher is gone, or has sent another `watch`.
     while (watcher.unsentBytes < MAX_UNSENT_BYTES) {
       const next = catchUp.list!.next()
@@ -244,10 +247,10 @@ export function createWatches(deps: WatchesDeps): Watches {
       ownerLimits.chargeDeliveries(watch.userId, 1, frame.length, clock.now())
       watcher.write(frame)
     }
-    setTimeout(send, RETRY_MS, watch, watcher, catchUp).unref()
+    setTimeout(sendList, RETRY_MS, watch, watcher, catchUp).unref()
   }
 
-  function tell(watch: Watch, frame: ServerFrame): void {
+  function sendChange(watch: Watch, frame: ServerFrame): void {
     const text = JSON.stringify(frame)
     const encoded = textFrame(text)
     for (const watcher of [...watch.watchers.keys()]) {
@@ -259,7 +262,9 @@ export function createWatches(deps: WatchesDeps): Watches {
     ownerLimits.chargeDeliveries(watch.userId, watch.watchers.size, text.length, clock.now())
   }
 
-  /** Whether the watcher's token has the scope; a renewal by one without it ends the watch. */
+  /**
+   * Whether the watcher's token has the scope; ends the watch if a renewal replaced it by a token without the scope.
+   */
   function mayWatch(watch: Watch, watcher: AgentConnection): boolean {
     if (watcher.allows('agents:read')) return true
     const id = watch.watchers.get(watcher)
@@ -269,7 +274,7 @@ export function createWatches(deps: WatchesDeps): Watches {
   }
 }
 
-/** All connections in frames of at most 64 KiB; all but the last have `more`. */
+/** Encodes all connections as frames of at most 64 KiB; all but the last have `more`. */
 export function* presenceFrames(connections: readonly LiveConnection[]): Generator<string, void> {
   let texts: string[] = []
   let bytes = FRAME_HEAD_BYTES
@@ -287,7 +292,7 @@ export function* presenceFrames(connections: readonly LiveConnection[]): Generat
   yield `{"type":"presence","connections":[${texts.join(',')}]}`
 }
 
-/** As in `GET /v1/agents`. */
+/** The form of a connection in frames, which is that in `GET /v1/agents`. */
 export function toObject(connection: LiveConnection): AgentConnectionObject {
   return {
     connection_id: connection.connectionId,

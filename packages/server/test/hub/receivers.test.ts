@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, mock, type TestContext, test } from 'node:test'
 import type { Instant } from '../../src/clock.ts'
-import { Absences, KEEP_MS, RELY_MS } from '../../src/hub/absences.ts'
+import { Absences, PROMISE_MS, RELIANCE_MS } from '../../src/hub/absences.ts'
 import { createReceivers } from '../../src/hub/receivers.ts'
 import { newId } from '../../src/ids.ts'
 import { createTestClock } from '../support/clock.ts'
@@ -21,17 +21,17 @@ function openReceivers(t: TestContext) {
   mock.timers.enable({ apis: ['setTimeout'] })
   const clock = createTestClock()
   const asked: [node: string, targets: readonly string[]][] = []
-  const world = { answers: 1, heardUntil: clock.now() as Instant, peers: ['a', 'b'], has: [HERE] }
+  const world = { answers: 1, receivedUntil: clock.now() as Instant, peers: ['a', 'b'], has: [HERE] }
   const receivers = createReceivers({
     clock,
     presence: { peers: () => world.peers },
-    registry: { names: (userId, target) => userId === USER && world.has.includes(target) },
+    registry: { hasTarget: (userId, target) => userId === USER && world.has.includes(target) },
     relay: {
-      get heardUntil() {
-        return world.heardUntil
+      get receivedUntil() {
+        return world.receivedUntil
       },
     },
-    async ask(nodeId, { targets }) {
+    async sendCommand(nodeId, { targets }) {
       asked.push([nodeId, targets!])
       return world.answers
     },
@@ -49,52 +49,52 @@ async function isSettled(promise: Promise<unknown> | undefined): Promise<boolean
 describe('the nodes that hold a receiver', () => {
   test('are all but those that reported an absence, until it ends, events were lost or a minute has passed', t => {
     const { receivers, clock, world } = openReceivers(t)
-    const nodes = () => receivers.among(USER, KEY, ['a', 'b'])
-    const lose = () => receivers.lacking('b', USER, KEY)
+    const nodes = () => receivers.filterNodes(USER, KEY, ['a', 'b'])
+    const lose = () => receivers.receiveAbsence('b', USER, KEY)
     assert.deepEqual(nodes(), ['a', 'b'])
     lose()
     assert.deepEqual(nodes(), ['a'])
-    assert.deepEqual(receivers.among(OTHER_USER, KEY, ['a', 'b']), ['a', 'b'], 'of another owner')
-    assert.deepEqual(receivers.among(USER, ID, ['a', 'b']), ['a', 'b'], 'another target')
-    receivers.found('b', [USER], [KEY])
+    assert.deepEqual(receivers.filterNodes(OTHER_USER, KEY, ['a', 'b']), ['a', 'b'], 'of another owner')
+    assert.deepEqual(receivers.filterNodes(USER, ID, ['a', 'b']), ['a', 'b'], 'another target')
+    receivers.receiveTargets('b', [USER], [KEY])
     assert.deepEqual(nodes(), ['a', 'b'])
     lose()
-    receivers.forget()
+    receivers.clearAbsences()
     assert.deepEqual(nodes(), ['a', 'b'])
     lose()
     clock.advance(2000)
     assert.deepEqual(nodes(), ['a'])
     clock.advance(1)
     assert.deepEqual(nodes(), ['a', 'b'], 'nothing was heard for two seconds')
-    clock.advance(RELY_MS - 2001)
-    world.heardUntil = clock.now()
+    clock.advance(RELIANCE_MS - 2001)
+    world.receivedUntil = clock.now()
     assert.deepEqual(nodes(), ['a'])
     clock.advance(1)
-    world.heardUntil = clock.now()
+    world.receivedUntil = clock.now()
     assert.deepEqual(nodes(), ['a', 'b'])
   })
 
   test('notify the nodes that rely on their absence before a connection is ready, and only those', async t => {
     const { receivers, asked, world } = openReceivers(t)
-    assert.equal(receivers.promise('a', USER, HERE), false, 'it has one')
-    assert.equal(receivers.promise('a', USER, 'all'), false)
-    assert.equal(receivers.appear(CONNECTION), undefined, 'nobody relies on it')
-    assert.equal(receivers.promise('a', USER, KEY), true)
-    assert.equal(receivers.promise('b', OTHER_USER, KEY), true)
-    const [one, two] = [receivers.appear(CONNECTION), receivers.appear(CONNECTION)]
+    assert.equal(receivers.promiseNotice('a', USER, HERE), false, 'it has one')
+    assert.equal(receivers.promiseNotice('a', USER, 'all'), false)
+    assert.equal(receivers.announce(CONNECTION), undefined, 'nobody relies on it')
+    assert.equal(receivers.promiseNotice('a', USER, KEY), true)
+    assert.equal(receivers.promiseNotice('b', OTHER_USER, KEY), true)
+    const [one, two] = [receivers.announce(CONNECTION), receivers.announce(CONNECTION)]
     await Promise.all([one, two])
     assert.deepEqual(asked, [['a', [KEY]]], 'once for connections of one turn')
-    assert.equal(receivers.appear(CONNECTION), undefined, 'it was told')
-    receivers.promise('a', USER, ID)
+    assert.equal(receivers.announce(CONNECTION), undefined, 'it was told')
+    receivers.promiseNotice('a', USER, ID)
     world.peers = ['b']
-    assert.equal(receivers.appear(CONNECTION), undefined, 'it is gone')
+    assert.equal(receivers.announce(CONNECTION), undefined, 'it is gone')
   })
 
   test('wait for a node that does not answer until it no longer relies on the absence, and notify it again', async t => {
     const { receivers, asked, world } = openReceivers(t)
     world.answers = 0
-    receivers.promise('a', USER, KEY)
-    const told = receivers.appear(CONNECTION)
+    receivers.promiseNotice('a', USER, KEY)
+    const told = receivers.announce(CONNECTION)
     assert.equal(await isSettled(told), false)
     mock.timers.tick(2999)
     assert.equal(await isSettled(told), false)
@@ -114,31 +114,31 @@ describe('the nodes that hold a receiver', () => {
   test('do not wait for a node that left before it answered', async t => {
     const { receivers, world } = openReceivers(t)
     world.answers = 0
-    receivers.promise('a', USER, KEY)
-    const told = receivers.appear(CONNECTION)
+    receivers.promiseNotice('a', USER, KEY)
+    const told = receivers.announce(CONNECTION)
     world.peers = ['b']
     assert.equal(await isSettled(told), true)
   })
 
   test('do not treat an answer as confirming a promise that was made after the question', async t => {
     const { receivers, world } = openReceivers(t)
-    receivers.promise('a', USER, KEY)
-    const told = receivers.appear(CONNECTION)
-    receivers.promise('a', USER, KEY) // the connection is gone, and the node has asked once more
+    receivers.promiseNotice('a', USER, KEY)
+    const told = receivers.announce(CONNECTION)
+    receivers.promiseNotice('a', USER, KEY) // the connection is gone, and the node has asked once more
     await told
-    assert.notEqual(receivers.appear(CONNECTION), undefined)
+    assert.notEqual(receivers.announce(CONNECTION), undefined)
     assert.deepEqual(world.peers, ['a', 'b'])
   })
 
   test('keep a promise for longer than it is relied on', async t => {
     const { receivers, clock } = openReceivers(t)
-    receivers.promise('a', USER, KEY)
-    clock.advance(KEEP_MS)
+    receivers.promiseNotice('a', USER, KEY)
+    clock.advance(PROMISE_MS)
     receivers.tick()
-    assert.notEqual(receivers.appear(CONNECTION), undefined)
+    assert.notEqual(receivers.announce(CONNECTION), undefined)
     clock.advance(1)
     receivers.tick()
-    assert.equal(receivers.appear(CONNECTION), undefined)
+    assert.equal(receivers.announce(CONNECTION), undefined)
   })
 })
 

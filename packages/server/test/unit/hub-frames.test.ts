@@ -215,9 +215,9 @@ test('a node is fresh until ten seconds after its last successful poll, and not 
 
 describe('the connections of a node', () => {
   const made = (id: string, keyId: string, userId: string, state = 'open') =>
-    ({ id, keyId, userId, state, renewingTo: null }) as unknown as AgentConnection & {
+    ({ id, keyId, userId, state, renewalKeyId: null }) as unknown as AgentConnection & {
       keyId: string
-      renewingTo: string | null
+      renewalKeyId: string | null
     }
   const ids = (connections: AgentConnection[]) => connections.map(({ id }) => id)
 
@@ -240,8 +240,8 @@ describe('the connections of a node', () => {
     assert.deepEqual([registry.countOf('ann'), registry.countOf('bob'), registry.countOf('eve')], [3, 1, 0])
     assert.deepEqual([ids(registry.ofKey('k1')), registry.ofKey('none')], [['a', 'b'], []])
     assert.deepEqual([ids(registry.ofUser('ann')), registry.ofUser('eve')], [['a', 'b', 'c'], []])
-    assert.deepEqual([registry.keysOf('ann'), registry.keysOf('eve')], [['k1', 'k2'], []])
-    assert.deepEqual(registry.keys(), ['k1', 'k2', 'k3'])
+    assert.deepEqual([registry.keyIdsOf('ann'), registry.keyIdsOf('eve')], [['k1', 'k2'], []])
+    assert.deepEqual(registry.keyIds(), ['k1', 'k2', 'k3'])
     assert.deepEqual([registry.hasKey('k1'), registry.hasKey('k9')], [true, false])
     registry.remove(a)
     assert.deepEqual(
@@ -249,20 +249,20 @@ describe('the connections of a node', () => {
       [['b'], true, false],
     )
     registry.remove(b)
-    assert.deepEqual([registry.hasKey('k1'), registry.keys()], [false, ['k2', 'k3']])
+    assert.deepEqual([registry.hasKey('k1'), registry.keyIds()], [false, ['k2', 'k3']])
     registry.remove(c)
     registry.remove(c)
-    assert.deepEqual([registry.countOf('ann'), registry.keys()], [0, ['k3']])
+    assert.deepEqual([registry.countOf('ann'), registry.keyIds()], [0, ['k3']])
   })
 
   test('that renew to another key are found by both until they are removed', () => {
     const registry = new Registry()
     const [a, b] = [made('a', 'k1', 'ann'), made('b', 'k2', 'ann')]
     for (const each of [a, b]) registry.add(each)
-    a.renewingTo = 'k2'
+    a.renewalKeyId = 'k2'
     registry.bindKey('k2', a)
     assert.deepEqual(
-      [ids(registry.ofKey('k2')), registry.keysOf('ann')],
+      [ids(registry.ofKey('k2')), registry.keyIdsOf('ann')],
       [
         ['b', 'a'],
         ['k1', 'k2'],

@@ -238,7 +238,7 @@ export class PresenceWorld {
   #learn(node: Node, other: string): void {
     if (node.others.includes(other) || this.cut.has(`${other} ${node.id}`)) return
     node.others = [...node.others, other]
-    node.watches.followNodes()
+    node.watches.updateNodes()
   }
 
   #receive(node: Node, from: string, notice: RelayNotice): void {
@@ -262,6 +262,6 @@ export class PresenceWorld {
     node.others = [...this.#seen]
       .filter(([id, seenAt]) => id !== node.id && now - seenAt <= NODE_TIMEOUT_MS)
       .map(([id]) => id)
-    node.watches.followNodes()
+    node.watches.updateNodes()
   }
 }
