@@ -15,7 +15,7 @@ import { createExchangeLimits } from './exchange-limits.ts'
 /** Value of the `typ` header and the `type` claim, so that no other kind of token is accepted as an agent token. */
 const TYP = 'agent_ws'
 const DEFAULT_ALG: SigningAlg = 'EdDSA'
-const CONNECT = 'agent:connect'
+const CONNECT_SCOPE = 'agent:connect'
 /** Seconds. Short, to limit the damage of a leaked token; a live connection renews in place. */
 export const AGENT_TOKEN_SECONDS = 900
 
@@ -64,7 +64,7 @@ export interface AgentTokens {
    * Verifies signature, type, issuer, audience and times; null when any is wrong. Does not check whether the key is
    * still active; see `ApiKeys.findMany`.
    *
-   * @param audience the hub's unless another is given
+   * @param audience the hub's by default
    */
   verify(token: string, audience?: string): Promise<AgentTokenClaims | null>
 }
@@ -81,26 +81,26 @@ export function createAgentTokens(deps: {
   exchangeLimits: readonly RateWindow[]
 }): AgentTokens {
   const { storage, apiKeys, limiter, jwt, clock, meter, publicUrl } = deps
-  const limits = createExchangeLimits({ clock, windows: deps.exchangeLimits })
+  const exchangeLimits = createExchangeLimits({ clock, windows: deps.exchangeLimits })
   const hub = hubAudience(publicUrl)
 
   return {
-    async exchange(key, audience, caller, { keyId, scopes: wanted } = {}) {
+    async exchange(key, audience, caller, { keyId, scopes: requested } = {}) {
       const alg = await algOf(audience)
-      let left: ReturnType<KeyLimiter['take']> = null
+      let limitStates: ReturnType<KeyLimiter['take']> = null
       const apiKey = await apiKeys.authenticate(key, caller, {
         id: keyId,
-        scope: CONNECT,
+        scope: CONNECT_SCOPE,
         accept(presented) {
           if (!alg) throw unknownAudience()
-          if (wanted) assertWithin(wanted, presented.scopes, isHub(audience))
-          limits.take(presented.id)
-          left = limiter.take(presented)
-          return left instanceof Promise ? left.then(() => {}) : undefined
+          if (requested) assertScopesAllowed(requested, presented.scopes, isHub(audience))
+          exchangeLimits.take(presented.id)
+          limitStates = limiter.take(presented)
+          return limitStates instanceof Promise ? limitStates.then(() => {}) : undefined
         },
       })
       const now = clock.now()
-      const scopes = wanted ? toScopes(wanted) : apiKey.scopes
+      const scopes = requested ? toScopes(requested) : apiKey.scopes
       const { issuedAt, expiresAt, expiresIn } = agentTokenTimes(apiKey.expiresAt, now)
       const claims = {
         type: TYP,
@@ -119,7 +119,8 @@ export function createAgentTokens(deps: {
       const isDefault = alg === DEFAULT_ALG
       const token = isDefault ? jwt.sign(TYP, claims) : await jwt.signAs(alg!, TYP, claims)
       meter.count(apiKey.userId, apiKey.id, 'exchanges', 1, now)
-      return { token, agentId: apiKey.userId, expiresIn, scopes, limits: left && (await left) }
+      const limits = limitStates && (await limitStates)
+      return { token, agentId: apiKey.userId, expiresIn, scopes, limits }
     },
 
     async verify(token, audience = hub) {
@@ -161,23 +162,24 @@ interface AgentTokenTimes {
  */
 function agentTokenTimes(keyExpiresAt: Instant | null, now: Instant): AgentTokenTimes {
   const issuedAt = Math.floor(now / SECOND)
-  const whole = issuedAt + AGENT_TOKEN_SECONDS
-  const keyEnd = keyExpiresAt === null ? whole : Math.ceil(keyExpiresAt / SECOND)
-  if (keyEnd >= whole) return { issuedAt, expiresAt: whole, expiresIn: AGENT_TOKEN_SECONDS }
-  const left = Math.floor((keyExpiresAt! - now) / SECOND)
-  return { issuedAt, expiresAt: keyEnd, expiresIn: Math.max(1, left) }
+  const fullLifetimeEnd = issuedAt + AGENT_TOKEN_SECONDS
+  const keyEnd = keyExpiresAt === null ? fullLifetimeEnd : Math.ceil(keyExpiresAt / SECOND)
+  if (keyEnd >= fullLifetimeEnd)
+    return { issuedAt, expiresAt: fullLifetimeEnd, expiresIn: AGENT_TOKEN_SECONDS }
+  const secondsLeft = Math.floor((keyExpiresAt! - now) / SECOND)
+  return { issuedAt, expiresAt: keyEnd, expiresIn: Math.max(1, secondsLeft) }
 }
 
 /** @throws KeywayError `insufficient_scope` */
-function assertWithin(wanted: readonly string[], has: Scopes, forHub: boolean): void {
-  const missing = wanted.find(scope => !allows(has, scope))
+function assertScopesAllowed(requested: readonly string[], keyScopes: Scopes, forHub: boolean): void {
+  const missing = requested.find(scope => !allows(keyScopes, scope))
   if (missing !== undefined) {
     const detail = `This API key lacks the scope ${missing}. Ask for scopes that it has.`
     throw new KeywayError('insufficient_scope', detail, { scope: missing })
   }
-  if (forHub && !wanted.includes(CONNECT)) {
-    const detail = `A token for the hub needs the scope ${CONNECT}. Ask for it too, or name another audience.`
-    throw new KeywayError('insufficient_scope', detail, { scope: CONNECT })
+  if (forHub && !requested.includes(CONNECT_SCOPE)) {
+    const detail = `A token for the hub needs the scope ${CONNECT_SCOPE}. Ask for it too, or name another audience.`
+    throw new KeywayError('insufficient_scope', detail, { scope: CONNECT_SCOPE })
   }
 }
 

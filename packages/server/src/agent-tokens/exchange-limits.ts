@@ -4,8 +4,8 @@ import { longestOf, type RateWindow, type Wait, WINDOW_LENGTHS, waitFor } from '
 import { KeyCounts } from './key-counts.ts'
 
 /**
- * Maximum number of keys with counts in memory. Beyond it the least recently used are evicted. Evicting a key on
- * purpose takes exchanges of at least half as many other keys, each of them limited itself.
+ * Maximum number of keys with counts in memory. Beyond it the least recently used are evicted. To evict a key on
+ * purpose, an attacker must exchange at least half as many other keys, each of which is limited itself.
  */
 export const MAX_REMEMBERED_KEYS = 50_000
 
@@ -20,9 +20,9 @@ export interface ExchangeLimits {
  * Limits how often one key may be exchanged on this node, in sliding windows. The counts are per node and in memory:
  * they protect a node from one misbehaving client and need not be exact across nodes.
  *
- * Two generations of counts: current and previous. A key moves to the current one when it is used. When the longest
- * window has passed, or the current one holds half of the maximum, it becomes the previous one, and keys that were
- * only in the old previous generation are evicted.
+ * There are two generations of counts: current and previous. A key moves to the current one when it is used. When the
+ * longest window has passed, or the current one holds half of the maximum, it becomes the previous one, and keys that
+ * were only in the old previous generation are evicted.
  */
 export function createExchangeLimits({
   clock,
@@ -57,8 +57,8 @@ export function createExchangeLimits({
   function recordOf(keyId: string, now: Instant): number {
     if (now - currentSince >= 2 * longest) current.clear()
     if (now - currentSince >= longest) rotate(now)
-    const known = current.find(keyId)
-    if (known >= 0) return known
+    const existing = current.find(keyId)
+    if (existing >= 0) return existing
     if (current.isFull) rotate(now)
     return current.insert(keyId, previous)
   }

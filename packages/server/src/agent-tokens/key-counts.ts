@@ -17,8 +17,8 @@ const WIDTH = 2
 const WINDOW_WIDTH = HEADER + RING * WIDTH
 /** Array elements of a record before its windows: the hash of its key. */
 const HASH = 2
-/** Characters at the end of a UUID version 7 that hold 62 random bits; hashing the others too costs as much again. */
-const RANDOM_END = 18
+/** Length of the end of a UUID version 7 that holds 62 random bits; hashing the rest too would cost as much again. */
+const RANDOM_SUFFIX_LENGTH = 18
 
 /**
  * Sliding-window counters of up to `capacity` keys, for windows of the given lengths (ms), in one typed array: objects,
@@ -28,7 +28,7 @@ const RANDOM_END = 18
  * passes in any window, and a caller waits at most one slot longer than necessary. A key is identified by a 64-bit
  * hash of its id; ids are random and made by this service, so a collision among 50,000 keys has a chance below 1e-9.
  *
- * Instants are kept modulo 2^32 ms: nothing may be asked about a record 24 days after it was last written.
+ * Instants are kept modulo 2^32 ms, so a record must not be read more than 24 days after it was last written.
  */
 export class KeyCounts {
   readonly #lengths: readonly number[]
@@ -66,22 +66,22 @@ export class KeyCounts {
     this.#moved = 0
   }
 
-  /** Offset of the key's record; negative where it has none. */
+  /** Offset of the key's record; negative if it has none. */
   find(keyId: string): number {
     this.#hash(keyId)
-    return (this.#table[this.#place()]! - 1) * this.#width
+    return (this.#table[this.#tableIndex()]! - 1) * this.#width
   }
 
-  /** Adds a record for a key that has none, with its counts of `previous`. Must not be full. */
+  /** Adds a record for a key that has none, with the key's counts from `previous`. Must not be called when full. */
   insert(keyId: string, previous: KeyCounts): number {
     if (this.#records.length === 0) this.#allocate()
     this.#hash(keyId)
     const record = this.#inserted * this.#width
-    const place = this.#place()
-    const known = previous.find(keyId)
-    if (known < 0) this.#records.fill(0, record, record + this.#width)
+    const place = this.#tableIndex()
+    const earlier = previous.find(keyId)
+    if (earlier < 0) this.#records.fill(0, record, record + this.#width)
     else {
-      this.#records.set(previous.#records.subarray(known, known + this.#width), record)
+      this.#records.set(previous.#records.subarray(earlier, earlier + this.#width), record)
       previous.#moved++
     }
     this.#records[record] = this.#low
@@ -113,21 +113,21 @@ export class KeyCounts {
   /** Age (ms) of the oldest slot's latest entry. The window must have entries. */
   oldestAge(record: number, index: number, now: Instant): number {
     const window = record + HASH + index * WINDOW_WIDTH
-    return since(this.#records[window + HEADER + this.#records[window + HEAD]! * WIDTH]!, now)
+    return elapsedSince(this.#records[window + HEADER + this.#records[window + HEAD]! * WIDTH]!, now)
   }
 
-  /** Counts one more. Must follow `count`, which frees a slot. */
+  /** Counts one more entry. Must follow a call of `count`, which frees a slot. */
   add(record: number, index: number, now: Instant): void {
     const numbers = this.#records
     const window = record + HASH + index * WINDOW_WIDTH
     const used = numbers[window + USED]!
     numbers[window + TOTAL]!++
-    const isNewest = used > 0 && since(numbers[window + BEGAN]!, now) < this.#lengths[index]! / SLOTS
-    const turn = numbers[window + HEAD]! + used - (isNewest ? 1 : 0)
-    const slot = window + HEADER + (turn < RING ? turn : turn - RING) * WIDTH
+    const isNewest = used > 0 && elapsedSince(numbers[window + BEGAN]!, now) < this.#lengths[index]! / SLOTS
+    const position = numbers[window + HEAD]! + used - (isNewest ? 1 : 0)
+    const slot = window + HEADER + (position < RING ? position : position - RING) * WIDTH
     if (isNewest) {
       // A clock that steps back must not end earlier entries sooner.
-      if (since(numbers[slot]!, now) > 0) numbers[slot] = now
+      if (elapsedSince(numbers[slot]!, now) > 0) numbers[slot] = now
       numbers[slot + 1]!++
       return
     }
@@ -137,8 +137,8 @@ export class KeyCounts {
     numbers[slot + 1] = 1
   }
 
-  /** Table index of the key that was hashed last, or the empty one where it belongs. */
-  #place(): number {
+  /** Table index of the key that was hashed last, or the empty index at which it is to be inserted. */
+  #tableIndex(): number {
     const table = this.#table
     const records = this.#records
     let place = this.#low & this.#mask
@@ -154,7 +154,7 @@ export class KeyCounts {
   #hash(text: string): void {
     let low = 0x811c9dc5 | 0
     let high = 0x9e3779b9 | 0
-    for (let index = Math.max(0, text.length - RANDOM_END); index < text.length; index++) {
+    for (let index = Math.max(0, text.length - RANDOM_SUFFIX_LENGTH); index < text.length; index++) {
       const code = text.charCodeAt(index)
       low = Math.imul(low ^ code, 0x01000193)
       high = Math.imul(high ^ code, 0x85ebca6b)
@@ -165,6 +165,6 @@ export class KeyCounts {
 }
 
 /** Elapsed milliseconds; negative if the clock stepped back. An `Int32Array` keeps instants modulo 2^32. */
-function since(kept: number, now: Instant): number {
+function elapsedSince(kept: number, now: Instant): number {
   return ((now | 0) - kept) | 0
 }

@@ -10,7 +10,7 @@ import type { ApiKey, ApiKeyStatus, OwnedApiKey, UsedFrom } from './api-key.ts'
 export interface KeySearch {
   prefixBeginning?: string
   externalId?: string
-  /** Active keys that were not used since then, nor created. */
+  /** Active keys that were neither used nor created since then. */
   unusedSince?: Instant
   /** Active keys that end before then, soonest first. */
   expiresBefore?: Instant
@@ -27,7 +27,9 @@ export interface ApiKeyStore {
   findMany(ids: readonly string[]): Promise<OwnedApiKey[]>
   /** Null for an unknown key and for another user's. */
   findOwned(userId: string, id: string): Promise<ApiKey | null>
-  /** As `findOwned`, and locks the row until the end of the transaction, so that no revocation comes in between. */
+  /**
+   * Like `findOwned`, and locks the row until the end of the transaction, so that the key cannot be revoked meanwhile.
+   */
   lockOwned(userId: string, id: string): Promise<ApiKey | null>
   /**
    * Reads a few pages of rows at most, however many keys the owner has. Two exceptions are bounded by the limit of
@@ -35,7 +37,7 @@ export interface ApiKeyStore {
    * of expired keys also reads newer keys that have not expired yet.
    */
   list(userId: string, status: ApiKeyStatus | null, now: Instant, page: PageRequest): Promise<Slice<ApiKey>>
-  /** As `list`, for the keys with this external id, by a separate index. */
+  /** Like `list`, for the keys with this external id, by a separate index. */
   listByExternalId(
     userId: string,
     externalId: string,
@@ -55,10 +57,10 @@ export interface ApiKeyStore {
   /** Number of active keys, at most `atMost`. Exact only under `users.lock`. */
   countActive(userId: string, now: Instant, atMost: number): Promise<number>
   /**
-   * Creation time of the n-th last key (1: the newest); null where there are fewer. Revoked and expired keys count.
+   * Creation time of the n-th last key (1: the newest); null if there are fewer. Revoked and expired keys count.
    */
   nthLastCreation(userId: string, n: number): Promise<Instant | null>
-  /** Whether there is an imported key, also a revoked one; one read by an index that has only those. */
+  /** Whether any imported key exists, including revoked ones; one read of an index that contains only these. */
   hasImported(): Promise<boolean>
   /** The keys with these hashes; unknown ones are absent. */
   ownersOfHashes(hashes: readonly string[]): Promise<Map<string, Pick<ApiKey, 'id' | 'userId'>>>
@@ -125,8 +127,8 @@ export interface ApiKeyChanges {
    */
   revokeAllOf(userId: string, at: Instant): Promise<string[]>
   /**
-   * Sets the successor and moves the expiry to `expiresAt` if that is earlier; where that is `now` the key is revoked.
-   * Null, and nothing written, unless the key is active and has no successor: of concurrent rotations one wins.
+   * Sets the successor, and moves the expiry to `expiresAt` if that is earlier; if `expiresAt` is `now`, revokes the
+   * key. Null, and nothing written, unless the key is active and has no successor: of concurrent rotations one wins.
    */
   replace(
     id: string,

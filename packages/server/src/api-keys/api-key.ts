@@ -13,7 +13,7 @@ export function isAdministrative(scope: string): boolean {
   return scope.startsWith('admin:')
 }
 
-/** Whether a key with these scopes administers, if its owner does. */
+/** Whether a key with these scopes has administrative rights if its owner is an administrator. */
 export function administers(scopes: Scopes): boolean {
   return scopes === null || scopes.some(isAdministrative)
 }
@@ -47,34 +47,34 @@ export interface ApiKey {
   keyPrefix: string
   name: string | null
   scopes: Scopes
-  /** Empty: from anywhere. */
+  /** An empty list allows any network. */
   allowedNetworks: string[]
   createdAt: Instant
   expiresAt: Instant | null
   revokedAt: Instant | null
   lastUsedAt: Instant | null
-  /** Null for a key that was not used, or only before uses were recorded with their origin. */
+  /** Null if the key was never used, or was last used before origins of uses were recorded. */
   lastUsedFrom: UsedFrom | null
   replacedBy: string | null
   /** The owner's own id for whatever the key belongs to; need not be unique. */
   externalId: string | null
-  /** Length of the metadata, which are stored apart (`ApiKeyStore.metadataOf`); null: none. */
+  /** Length of the metadata, which is stored separately (`ApiKeyStore.metadataOf`); null if there is none. */
   metadataBytes: number | null
   /**
-   * The first key of a chain of rotations. What was used up of limits is counted under it, so that a rotation hands it
-   * on and a key in its overlap shares it with its successor.
+   * The id of the first key of a chain of rotations. The use of limits is counted under it, so that a successor
+   * continues the counts of its predecessor, and both share them during the overlap.
    */
   lineageId: string
   /** Set by the owner. */
   limits: Limits
-  /** Set by the operator, besides `limits`: of each the stricter counts. */
+  /** Set by the operator in addition to `limits`: of two limits of one kind the stricter applies. */
   operatorLimits: Limits
 }
 
 /** The origin of a key's use: the network as counted by limits (an IPv4 address or IPv6 /64), and the User-Agent. */
 export type UsedFrom = Pick<Caller, 'network' | 'client'>
 
-/** A key with its owner's status, which decides whether it may be used: what every use reads. */
+/** A key with its owner's status, on which its use depends too: every use reads both. */
 export interface OwnedApiKey extends Omit<ApiKey, 'lastUsedFrom'> {
   ownerStatus: UserStatus
 }
@@ -112,9 +112,9 @@ export type KeyRefusal = keyof typeof KEY_REFUSALS
 export const KEY_REFUSAL_CODES = Object.keys(KEY_REFUSALS) as KeyRefusal[]
 
 /**
- * May this key be used? Null: yes. The only implementation of this rule; the hub maps it to close codes, introspection to
- * `active`. Keys of a deleted owner count as revoked. A new refusal is an error code (`ERROR_CODES` of the SDK), its
- * problem (problems.ts), its sentence above and its condition here.
+ * Why this key may not be used, or null if it may. The only implementation of this rule; the hub maps it to close
+ * codes, introspection to `active`. Keys of a deleted owner count as revoked. To add a refusal, add an error code
+ * (`ERROR_CODES` of the SDK), its problem (problems.ts), its sentence above, and its condition here.
  */
 export function refusalOf(
   key: Pick<OwnedApiKey, 'revokedAt' | 'expiresAt' | 'ownerStatus' | 'allowedNetworks' | 'scopes'>,
@@ -123,7 +123,7 @@ export function refusalOf(
   const status = key.ownerStatus === 'deleted' ? 'revoked' : statusOf(key, now)
   if (status !== 'active') return `api_key_${status}`
   if (key.ownerStatus === 'suspended') return 'account_suspended'
-  if (address !== undefined && !isFrom(key.allowedNetworks, address)) return 'network_not_allowed'
+  if (address !== undefined && !isAllowedFrom(key.allowedNetworks, address)) return 'network_not_allowed'
   return scope === undefined || allows(key.scopes, scope) ? null : 'insufficient_scope'
 }
 
@@ -133,11 +133,11 @@ export function isNoWider(wanted: readonly string[], current: readonly string[])
   return wanted.length > 0 && wanted.every(cidr => isWithin(cidr, current))
 }
 
-function isFrom(allowedNetworks: readonly string[], address: string): boolean {
+function isAllowedFrom(allowedNetworks: readonly string[], address: string): boolean {
   return allowedNetworks.length === 0 || networkMatcher(allowedNetworks)(address)
 }
 
-/** A new key. It is returned once and never stored. */
+/** Generates a key. It is returned to its owner once, and only its hash is stored. */
 export function generateKey(): string {
   return API_KEY_PREFIX + randomBase62(API_KEY_RANDOM_LENGTH)
 }
@@ -169,7 +169,7 @@ export interface NewApiKey {
   limits?: WantedLimits
 }
 
-/** A new key and its stored form, created before the transaction that stores it. */
+/** Creates a key and its stored form, before the transaction that stores it. */
 export function newApiKey(userId: string, wanted: NewApiKey, now: Instant): { key: string; apiKey: ApiKey } {
   const key = generateKey()
   const id = wanted.id ?? newId(now)

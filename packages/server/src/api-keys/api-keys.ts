@@ -34,7 +34,7 @@ export type { NewApiKey } from './api-key.ts'
 export interface ApiKeys {
   /**
    * @throws KeywayError `key_limit_reached`, `rate_limited`, `invalid_request` (expiry not in the future, a policy),
-   * `idempotency_conflict` (the owner has a key of this id already), and whatever `condition.refusal` returns
+   * `idempotency_conflict` (the owner has a key with this id already), and whatever `condition.refusal` returns
    */
   create(
     userId: string,
@@ -75,7 +75,7 @@ export interface ApiKeys {
   ): Promise<{ key: string; apiKey: ApiKey }>
   /**
    * Imports keys of another system by their hashes, all or none; afterwards they authenticate like keys created here. A
-   * hash that its owner has already is skipped, also if that key was revoked.
+   * key that its owner has already is skipped, even if it was revoked.
    * @throws KeywayError `invalid_request`, `key_limit_reached`, `key_conflict`
    */
   importKeys(keys: readonly KeyToImport[], by: ActedBy): Promise<ImportedKey[]>
@@ -95,8 +95,8 @@ export interface ApiKeys {
   /** Revokes the presented key and mails its owner. False when there is no such key. */
   revokeByPossession(key: string, caller: Caller): Promise<boolean>
   /**
-   * The presented key, if it may be used now from this address with the required scope. Records its use; where a
-   * genuine key is refused, counts that.
+   * The presented key, if it may be used now from this address with the required scope. Records its use, or
+   * counts the refusal of a genuine key.
    *
    * @param wanted.id the id that the key must have; a key with another id is refused like an unknown one
    * @param wanted.scope the required scope
@@ -113,7 +113,9 @@ export interface ApiKeys {
   findMany(ids: readonly string[]): Promise<Map<string, OwnedApiKey>>
   /** Notices to owners about limits of their keys. */
   readonly alerts: KeyAlerts
-  /** Writes the buffered `last_used_at` values and queues the mails that they cause; called on a timer and at shutdown. */
+  /**
+   * Writes the buffered `last_used_at` values and queues the mails that they cause; called on a timer and at shutdown.
+   */
   flushUses(): Promise<void>
   /** Mails the owners of keys that expire in 14, 7 or 1 days, each once. Returns how many mails were queued. */
   warnOfExpiry(): Promise<number>
@@ -126,8 +128,8 @@ export interface CreationCondition {
   refusal(): KeywayError
 }
 
-type Refused = 'no_owner' | 'no_administrator' | 'already_created' | LimitRefusal
-type Created = { apiKey: ApiKey } | { refused: Refused | 'condition' }
+type CreationRefusal = 'no_owner' | 'no_administrator' | 'already_created' | LimitRefusal
+type CreationOutcome = { apiKey: ApiKey } | { refused: CreationRefusal | 'condition' }
 
 export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
   const { storage, clock, log, meter, limiter, policies, imported, knownNetworks } = deps
@@ -143,10 +145,10 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
   const rotate = createRotation(deps)
 
   return {
-    async create(userId, asked, caller, condition) {
+    async create(userId, requested, caller, condition) {
       const now = clock.now()
       const current = await policies.read()
-      const wanted = { ...asked, limits: withDefaults(asked.limits, current) }
+      const wanted = { ...requested, limits: withDefaults(requested.limits, current) }
       assertWithinPolicy(wanted.limits, current)
       assertAllowed(wanted, current, now)
       if (wanted.expiresAt !== null && wanted.expiresAt <= now) {
@@ -160,7 +162,7 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
       const refused = await refusalNow(store, apiKey, mayExist)
       if (refused) throw refusal(refused)
       const outcome = await storage.runExclusive([`user:${userId}`], () =>
-        storage.transaction<Created>(
+        storage.transaction<CreationOutcome>(
           tx => insertWithinLimits(tx, apiKey, metadata, { caller, mayExist, condition }),
           afterwards => committedKey(afterwards, apiKey),
         ),
@@ -191,7 +193,7 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
     },
 
     async get(userId, id) {
-      return lastUsed.withLastUse(required(await store.apiKeys.findOwned(userId, id)))
+      return lastUsed.withLastUse(requireFound(await store.apiKeys.findOwned(userId, id)))
     },
 
     async update(userId, id, change, by) {
@@ -209,11 +211,11 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
     mayBeKey: imported.mayBeKey,
 
     async revoke(userId, id, caller) {
-      return lastUsed.withLastUse(required(await revoke(userId, id, caller)))
+      return lastUsed.withLastUse(requireFound(await revoke(userId, id, caller)))
     },
 
     async revokeById(id, by) {
-      return lastUsed.withLastUse(required(await revokeById(id, by)))
+      return lastUsed.withLastUse(requireFound(await revokeById(id, by)))
     },
 
     revokeByPossession,
@@ -253,13 +255,13 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
     },
   }
 
-  /** Holds the lock of the owner's row, so that of two concurrent creations only one takes the last place. */
+  /** Locks the owner's row, so that of two concurrent creations only one gets the last place within the limit. */
   async function insertWithinLimits(
     tx: Transaction,
     apiKey: ApiKey,
     metadata: string | null,
     { caller, mayExist, condition }: { caller: Caller; mayExist: boolean; condition?: CreationCondition },
-  ): Promise<Created> {
+  ): Promise<CreationOutcome> {
     const owner = await tx.users.lock(apiKey.userId)
     if (owner?.status !== 'active') return { refused: 'no_owner' }
     if (apiKey.scopes?.some(isAdministrative) && owner.role !== 'admin')
@@ -269,21 +271,25 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
     if (condition && !(await condition.within(tx, apiKey))) return { refused: 'condition' }
     // The time is taken under the lock, so that creation times are in the order of creation.
     const now = clock.now()
-    const made = { ...apiKey, createdAt: now, metadataBytes: bytesOf(metadata) }
-    await tx.apiKeys.insert(made, metadata)
-    for (const quota of quotasOf(made)) await tx.quotas.insert(quota, made.id, now)
+    const created = { ...apiKey, createdAt: now, metadataBytes: bytesOf(metadata) }
+    await tx.apiKeys.insert(created, metadata)
+    for (const quota of quotasOf(created)) await tx.quotas.insert(quota, created.id, now)
     await tx.securityEvents.insert(
-      securityEvent('api_key_created', owner.id, now, caller, { keyId: made.id }),
+      securityEvent('api_key_created', owner.id, now, caller, { keyId: created.id }),
     )
-    return { apiKey: made }
+    return { apiKey: created }
   }
 
-  async function refusalNow(from: Store, { userId, id }: ApiKey, mayExist: boolean): Promise<Refused | null> {
+  async function refusalNow(
+    from: Store,
+    { userId, id }: ApiKey,
+    mayExist: boolean,
+  ): Promise<CreationRefusal | null> {
     if (mayExist && (await from.apiKeys.findOwned(userId, id))) return 'already_created'
     return refusalByLimits(from, userId, 'creation', deps, clock.now())
   }
 
-  function refusal(reason: Refused): KeywayError {
+  function refusal(reason: CreationRefusal): KeywayError {
     if (reason === 'no_owner')
       return new KeywayError('account_suspended', 'This account cannot make keys. Ask the operator.')
     if (reason === 'no_administrator')
@@ -294,14 +300,18 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
   }
 }
 
-async function committedKey(store: Store, { userId, id, keyHash }: ApiKey): Promise<Created | undefined> {
+/** Reads back the outcome of a creation after a COMMIT of unknown outcome; undefined if it was not committed. */
+async function committedKey(
+  store: Store,
+  { userId, id, keyHash }: ApiKey,
+): Promise<CreationOutcome | undefined> {
   const apiKey = await store.apiKeys.findOwned(userId, id)
   if (!apiKey) return undefined
   // A concurrent call with the same id won; this call's key was not stored.
   return apiKey.keyHash === keyHash ? { apiKey } : { refused: 'already_created' }
 }
 
-function required(apiKey: ApiKey | null): ApiKey {
+function requireFound(apiKey: ApiKey | null): ApiKey {
   if (!apiKey) throw new KeywayError('not_found', 'There is no such API key.')
   return apiKey
 }

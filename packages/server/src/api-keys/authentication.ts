@@ -5,10 +5,10 @@ import { KEY_REFUSALS, type KeyUse, type OwnedApiKey, refusalOf } from './api-ke
 import type { ImportedKeys } from './imported-keys.ts'
 
 /**
- * The stored key for a presented text, also if revoked or expired. Looked up by the hash of the whole text, so that
- * timing does not reveal a partially correct guess.
+ * The stored key for a presented text, even if it is revoked or expired. Looked up by the hash of the whole text, so
+ * that timing does not reveal a partially correct guess.
  *
- * @param id which the key must have, if any
+ * @param id the id that the key must have, if any
  * @throws KeywayError `invalid_api_key`, the same for malformed and unknown keys, and those with another id
  */
 export async function findPresented(

@@ -22,8 +22,8 @@ export interface KeyChange {
   limits?: WantedLimits
 }
 
-type Refused = 'not_found' | 'widens' | 'loosens'
-type Outcome = { apiKey: ApiKey } | { refused: Refused }
+type ChangeRefusal = 'not_found' | 'widens' | 'loosens'
+type Outcome = { apiKey: ApiKey } | { refused: ChangeRefusal }
 
 /**
  * Changes a key. A person may do so freely; a caller that authenticates with a key may only narrow the networks and
@@ -47,11 +47,11 @@ export function createChange({
     if (change.limits) assertWithinPolicy(change.limits, await policies.read())
     const found = await storage.store.apiKeys.findOwned(userId, id)
     if (!found) throw refusal('not_found')
-    // Changes by a key count in a limit of their own, so that a leaked key cannot use up its owner's.
+    // Changes by a key have a separate limit, so that a leaked key cannot exhaust that of its owner.
     if (changesNetworks(found, change) || change.limits) changeLimits.count(`${by}:${userId}`)
     const quotaId = newId(clock.now())
     const outcome = await storage.transaction<Outcome>(async tx => {
-      const current = await lockedForRights(tx, found, change)
+      const current = await lockIfRightsChange(tx, found, change)
       if (!current) return { refused: 'not_found' }
       const refused = by === 'key' ? await looseningOf(tx, current, change) : null
       if (refused) return { refused }
@@ -59,7 +59,7 @@ export function createChange({
       const wanted = change.limits
       const limits =
         wanted && (await replaceLimits(tx, { keyId: id, current: current.limits, wanted, quotaId, by, now }))
-      const apiKey = await tx.apiKeys.update(userId, id, { ...rowsOf(current, change), limits }, now)
+      const apiKey = await tx.apiKeys.update(userId, id, { ...storedFields(current, change), limits }, now)
       return apiKey ? { apiKey } : { refused: 'not_found' }
     })
     if ('apiKey' in outcome) return outcome.apiKey
@@ -79,7 +79,7 @@ export function createChange({
       const replacement = { keyId: id, current, wanted, quotaId, by: 'operator' as const, now }
       const operatorLimits = await replaceLimits(tx, replacement)
       const apiKey = await tx.apiKeys.update(found.userId, id, { operatorLimits }, now)
-      const states = { before: audited(current), after: audited(operatorLimits) }
+      const states = { before: auditedLimits(current), after: auditedLimits(operatorLimits) }
       const subject = { type: 'api_key' as const, id, user_id: found.userId }
       return auditedOutcome(apiKey, { type: 'api_key.limits_changed', subject, ...states })
     })
@@ -87,11 +87,12 @@ export function createChange({
     return changed
   }
 
+  /** Why a change by a key is refused: it would allow more than now; null if it would not. */
   async function looseningOf(
     tx: Transaction,
     { limits, allowedNetworks }: ApiKey,
     change: KeyChange,
-  ): Promise<Refused | null> {
+  ): Promise<ChangeRefusal | null> {
     if (change.allowedNetworks && !isNoWider(change.allowedNetworks, allowedNetworks)) return 'widens'
     if (!change.limits) return null
     const { quota } = limits
@@ -100,8 +101,8 @@ export function createChange({
   }
 }
 
-/** Limits are numbers and periods only. */
-function audited({ requests, spend, quota }: Limits): AuditedState {
+/** The form of limits in audit events. */
+function auditedLimits({ requests, spend, quota }: Limits): AuditedState {
   return {
     requests: requests.map(({ limit, per }) => `${limit}/${per}`),
     spend: spend.map(({ amount, per }) => `${formatMoney(amount)}/${per}`),
@@ -109,7 +110,7 @@ function audited({ requests, spend, quota }: Limits): AuditedState {
   }
 }
 
-function rowsOf(current: ApiKey, { metadata, allowedNetworks, limits: _, ...others }: KeyChange) {
+function storedFields(current: ApiKey, { metadata, allowedNetworks, limits: _, ...others }: KeyChange) {
   return {
     ...others,
     ...(changesNetworks(current, { allowedNetworks }) && { allowedNetworks }),
@@ -117,8 +118,11 @@ function rowsOf(current: ApiKey, { metadata, allowedNetworks, limits: _, ...othe
   }
 }
 
-/** Locks the owner's row, so that of two concurrent changes the later is compared with the result of the earlier. */
-async function lockedForRights(
+/**
+ * The key with which a change is compared. For a change of networks or limits it is read under the lock of the owner's
+ * row, so that of two concurrent changes the later is compared with the result of the earlier.
+ */
+async function lockIfRightsChange(
   tx: Transaction,
   found: ApiKey,
   { allowedNetworks, limits }: KeyChange,
@@ -128,12 +132,12 @@ async function lockedForRights(
   return tx.apiKeys.findOwned(found.userId, found.id)
 }
 
-/** If the networks do not change, nothing is recorded, and no hub loads the key's status again. */
+/** Whether the networks change. Only then is the change recorded, and do hubs load the key's status again. */
 function changesNetworks(current: ApiKey, { allowedNetworks }: KeyChange): boolean {
   return allowedNetworks !== undefined && allowedNetworks.join() !== current.allowedNetworks.join()
 }
 
-const DETAILS: Record<Refused, string> = {
+const DETAILS: Record<ChangeRefusal, string> = {
   not_found: 'There is no such API key.',
   widens:
     'A key may only narrow allowed_networks: each must lie within one that is allowed now. Sign in to allow more.',
@@ -141,6 +145,6 @@ const DETAILS: Record<Refused, string> = {
     'A key may only tighten limits: each that it has now must be sent again, and be no higher. Sign in to allow more.',
 }
 
-function refusal(refused: Refused): KeywayError {
+function refusal(refused: ChangeRefusal): KeywayError {
   return new KeywayError(refused === 'not_found' ? 'not_found' : 'session_required', DETAILS[refused])
 }

@@ -27,11 +27,11 @@ export interface KeyToImport
 
 export interface ImportedKey {
   id: string
-  /** False: the owner had imported this key already. */
+  /** False if the owner had imported this key already. */
   isNew: boolean
 }
 
-interface Prepared {
+interface PreparedKey {
   apiKey: ApiKey
   index: number
 }
@@ -70,14 +70,14 @@ export function createImport({
     const found = new Map<string, User | null>()
     const owners: User[] = []
     for (const [index, { owner }] of keys.entries()) {
-      const [field, who] = 'userId' in owner ? ['user_id', owner.userId] : ['email', owner.email]
-      if (!found.has(who))
+      const [field, identifier] = 'userId' in owner ? ['user_id', owner.userId] : ['email', owner.email]
+      if (!found.has(identifier))
         found.set(
-          who,
+          identifier,
           'userId' in owner ? await users.find(owner.userId) : await users.findByEmail(owner.email),
         )
-      const user = found.get(who)
-      if (!user || user.status === 'deleted') throw refused(index, field!, 'has no account')
+      const user = found.get(identifier)
+      if (!user || user.status === 'deleted') throw importRefusal(index, field!, 'has no account')
       owners.push(user)
     }
     return owners
@@ -88,24 +88,24 @@ export function createImport({
     keys: readonly KeyToImport[],
     owners: readonly User[],
     by: ActedBy,
-  ): Promise<Prepared[]> {
+  ): Promise<PreparedKey[]> {
     const now = clock.now()
     const current = await policies.read()
     return keys.map((key, index) => {
       const owner = owners[index]!
       if (key.expiresAt !== null && key.expiresAt <= now)
-        throw refused(index, 'expires_at', 'must lie in the future')
+        throw importRefusal(index, 'expires_at', 'must lie in the future')
       if (key.scopes?.some(isAdministrative) && owner.role !== 'admin')
-        throw refused(index, 'scopes', 'may contain admin:… for administrators only')
+        throw importRefusal(index, 'scopes', 'may contain admin:… for administrators only')
       // Whoever imports an administrator's key may know it, and could act in that administrator's name.
       if (mayAdminister(key.scopes, owner) && by.actor.type === 'user' && by.actor.id !== owner.id)
-        throw refused(
+        throw importRefusal(
           index,
           'scopes',
           'must not be empty and must not contain admin:… for another administrator; use the keyway command',
         )
       const violation = violationOf(key, current, now)
-      if (violation) throw refused(index, violation.field, violation.message)
+      if (violation) throw importRefusal(index, violation.field, violation.message)
       const limits = withDefaults(NO_LIMITS, current)
       const { apiKey } = newApiKey(owner.id, { ...key, allowedNetworks: [], limits, id: newId(now) }, now)
       const { keyHash, keyPrefix } = key
@@ -113,7 +113,7 @@ export function createImport({
     })
   }
 
-  async function insertAll(tx: AuditedTransaction, prepared: readonly Prepared[]): Promise<ImportedKey[]> {
+  async function insertAll(tx: AuditedTransaction, prepared: readonly PreparedKey[]): Promise<ImportedKey[]> {
     const now = clock.now()
     const room = await roomOf(tx, [...new Set(prepared.map(({ apiKey }) => apiKey.userId))].sort(), now)
     const known = await tx.apiKeys.ownersOfHashes(prepared.map(({ apiKey }) => apiKey.keyHash))
@@ -136,13 +136,13 @@ export function createImport({
         // A concurrent import inserted the hash first.
         holder = (await tx.apiKeys.ownersOfHashes([keyHash])).get(keyHash)
       }
-      if (holder?.userId !== userId) throw ofAnother(index)
+      if (holder?.userId !== userId) throw keyOfAnotherAccount(index)
       outcome.push({ id: holder.id, isNew: false })
     }
     return outcome
   }
 
-  /** How many more active keys each may have. Holds the locks of their rows, in order. */
+  /** How many more active keys each user may have. Locks the users' rows, in the given order. */
   async function roomOf(
     tx: AuditedTransaction,
     userIds: readonly string[],
@@ -161,8 +161,8 @@ function mayAdminister(scopes: Scopes, { role }: User): boolean {
   return role === 'admin' && (scopes === null || scopes.some(isAdministrative))
 }
 
-/** Also thrown inside a transaction, to roll back the whole import. */
-function refused(index: number, field: string, message: string): KeywayError {
+/** The error about a field of a key. */
+function importRefusal(index: number, field: string, message: string): KeywayError {
   return invalidRequest([{ field: `keys.${index}.${field}`, message }])
 }
 
@@ -173,7 +173,7 @@ function limitReached(index: number, userId: string, limit: number): KeywayError
   )
 }
 
-function ofAnother(index: number): KeywayError {
+function keyOfAnotherAccount(index: number): KeywayError {
   return new KeywayError(
     'key_conflict',
     `keys.${index}.sha256: another account has this key. Nothing was imported.`,

@@ -4,8 +4,8 @@ import { createReloading, type Reloading } from '../reloading.ts'
 import type { Storage } from '../store.ts'
 
 const MAX_FOREIGN_LENGTH = 512
-/** Prefixes of our other credentials, and the beginning of a JSON Web Token. */
-const NO_KEY = /^(?:svr_|sva_|eyJ[\w-]*\.[\w-]*\.)/
+/** Prefixes of this service's other credentials, and the beginning of a JSON Web Token. */
+const OTHER_CREDENTIAL = /^(?:svr_|sva_|eyJ[\w-]*\.[\w-]*\.)/
 
 /**
  * Whether imported keys exist, revoked ones included. While none does, a credential that is not one of our keys is
@@ -26,7 +26,7 @@ export function createImportedKeys({
   log: Log
   reloadInterval?: number
 }): ImportedKeys {
-  let exist = false
+  let anyExist = false
 
   return {
     load,
@@ -40,22 +40,28 @@ export function createImportedKeys({
       failure: 'the existence of imported keys could not be read',
     }),
 
-    mayBeKey: text => isKeyOfOurs(text) || (exist && isForeign(text)),
+    mayBeKey: text => isOwnFormat(text) || (anyExist && isForeign(text)),
   }
 
   async function load(): Promise<void> {
-    exist = await storage.store.apiKeys.hasImported()
+    anyExist = await storage.store.apiKeys.hasImported()
   }
 }
 
-/** No trimming, no case folding: a key has exactly one text form. */
-function isKeyOfOurs(text: unknown): boolean {
+/**
+ * Whether the text has the format of this service's keys. A key has exactly one text form: neither case nor space
+ * varies.
+ */
+function isOwnFormat(text: unknown): boolean {
   return typeof text === 'string' && API_KEY_PATTERN.test(text)
 }
 
-/** Whether it could be a key of another system. Checks the length before the text is hashed. */
+/** Whether the text could be a key of another system. Its length is checked before it is hashed. */
 function isForeign(text: unknown): boolean {
   return (
-    typeof text === 'string' && text.length > 0 && text.length <= MAX_FOREIGN_LENGTH && !NO_KEY.test(text)
+    typeof text === 'string' &&
+    text.length > 0 &&
+    text.length <= MAX_FOREIGN_LENGTH &&
+    !OTHER_CREDENTIAL.test(text)
   )
 }

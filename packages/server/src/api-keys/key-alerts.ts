@@ -20,7 +20,7 @@ export interface LimitAlert {
   percent: AlertPercent
   /** Calls, or micro-dollars. */
   allowed: number
-  /** As much of it as was used; absent if that is not known. */
+  /** How much of the limit was used; absent if that is not known. */
   used?: number
 }
 
@@ -35,7 +35,7 @@ export interface KeyAlerts {
    * owner is notified with the next flush, once per period, which is a day at least.
    */
   noteLimit(key: Pick<ApiKey, 'id' | 'lineageId'>, alert: LimitAlert): void
-  /** Notifies the owners of the keys that were noted. */
+  /** Notifies the owners of keys about the noted alerts. */
   flush(): Promise<void>
 }
 
@@ -125,8 +125,8 @@ function percentPassed(
   const cap = caps[per]
   if (cap === null) return null
   if (refusedBy === per) return 100
-  const now = spentIn(per, spent, at)
-  const passes = (threshold: MicroDollars) => now >= threshold && now - amount < threshold
+  const total = spentIn(per, spent, at)
+  const passes = (threshold: MicroDollars) => total >= threshold && total - amount < threshold
   if (passes(cap)) return 100
   return passes(Math.ceil((cap * 4) / 5)) ? 80 : null
 }

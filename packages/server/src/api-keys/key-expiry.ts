@@ -3,7 +3,7 @@ import { keyEvent } from '../endings/webhook-events.ts'
 import type { Storage } from '../store.ts'
 import { EXPIRED } from './key-alert-store.ts'
 
-/** Keys that expired longer ago are not announced. Longer than an outage. */
+/** Keys that expired longer ago are not announced. Chosen to be longer than any outage. */
 const ANNOUNCED_WITHIN = 3 * DAY
 const BATCH = 100
 

@@ -4,9 +4,9 @@ import { longestOf, type RateWindow, type Wait, waitFor } from '../rate-windows.
 import type { Store } from '../store.ts'
 
 export interface KeyLimits {
-  /** Active keys of one user; see `refusalByLimits`. */
+  /** Maximum active keys of one user; see `refusalByLimits`. */
   maxActiveKeys: number
-  /** Keys that one user creates, rotations included. */
+  /** Limits of the keys that one user creates, rotations included. */
   creationLimits: readonly RateWindow[]
 }
 
@@ -34,10 +34,10 @@ export async function refusalByLimits(
   { maxActiveKeys, creationLimits }: KeyLimits,
   now: Instant,
 ): Promise<LimitRefusal | null> {
-  // First, since waiting does not help against it.
+  // Checked first, since waiting does not help against this refusal.
   if (purpose !== 'rotation without overlap') {
-    const room = purpose === 'rotation' ? maxActiveKeys + 1 : maxActiveKeys
-    if ((await apiKeys.countActive(userId, now, room)) >= room) return { limit: 'active' }
+    const places = purpose === 'rotation' ? maxActiveKeys + 1 : maxActiveKeys
+    if ((await apiKeys.countActive(userId, now, places)) >= places) return { limit: 'active' }
   }
   const waits = creationLimits.map(async window =>
     waitFor(window, await apiKeys.nthLastCreation(userId, window.limit), now),

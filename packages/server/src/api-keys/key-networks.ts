@@ -9,7 +9,7 @@ import type { RecordedUse } from './api-key-store.ts'
 import type { KeyedUse } from './last-used.ts'
 import { mailOwner } from './mail-owner.ts'
 
-/** Maximum number of pairs of key and network that are remembered as looked up today. */
+/** Maximum number of pairs of key and network that are remembered as checked today. */
 const MAX_CHECKED = 200_000
 
 /**
@@ -25,7 +25,7 @@ export function alertNetworkOf(network: string): string {
 /**
  * Notifies owners of keys that are used from a network for the first time. Called with the batches of last uses, so an
  * exchange pays nothing; networks that were seen today are skipped in memory. The first network of a key is not new.
- * Each is a security event; of one key a day at most one is mailed.
+ * Each new network is a security event; for one key, at most one mail a day is sent.
  */
 export function createKeyNetworks({
   storage,
@@ -41,7 +41,7 @@ export function createKeyNetworks({
 
   return async function noteNetworks(uses: readonly KeyedUse[]): Promise<void> {
     startDay()
-    const unchecked = uses.filter(use => !checked.has(nameOf(use)))
+    const unchecked = uses.filter(use => !checked.has(checkedName(use)))
     if (unchecked.length === 0) return
     await storage.transaction(async tx => {
       const ids = [...new Set(unchecked.map(([id]) => id))]
@@ -53,7 +53,7 @@ export function createKeyNetworks({
       })
       for (const { key, use } of await tx.keyAlerts.rememberNetworks(seen)) await notifyOwner(tx, key, use)
     })
-    for (const use of unchecked) checked.add(nameOf(use))
+    for (const use of unchecked) checked.add(checkedName(use))
   }
 
   /** Cleared each day, so that the stored last use of a network is at most a day too old. */
@@ -78,6 +78,6 @@ function dayOf(at: Instant): number {
   return Math.floor(at / DAY)
 }
 
-function nameOf([keyId, { from }]: KeyedUse): string {
+function checkedName([keyId, { from }]: KeyedUse): string {
   return `${keyId} ${alertNetworkOf(from.network)}`
 }

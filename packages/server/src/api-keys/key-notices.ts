@@ -21,7 +21,7 @@ export interface KeyNotices {
    */
   warnOfExpiry(): Promise<number>
   /**
-   * Mails the owners of those of these keys that were dormant. Must be called before the uses are stored, since that
+   * Mails the owners of the used keys that were dormant. Must be called before the uses are stored, since storing
    * overwrites `lastUsedAt`.
    */
   notifyOfReuse(uses: ReadonlyMap<string, RecordedUse>): Promise<void>
@@ -61,11 +61,11 @@ export function createKeyNotices({
     const mailId = newId(clock.now())
     return storage.transaction(async tx => {
       const now = clock.now()
-      const left = apiKey.expiresAt! - now
-      const reached = thresholds.findLast(({ ms }) => left <= ms)
-      if (!reached || left <= 0) return false
+      const timeLeft = apiKey.expiresAt! - now
+      const reached = thresholds.findLast(({ ms }) => timeLeft <= ms)
+      if (!reached || timeLeft <= 0) return false
       if (!(await tx.apiKeys.noteExpiryNotice(apiKey.id, reached.days, apiKey.expiresAt!))) return false
-      const days = Math.ceil(left / DAY)
+      const days = Math.ceil(timeLeft / DAY)
       const expires_at = toRfc3339(apiKey.expiresAt!)
       tx.announce(keyEvent('api_key.expiring', apiKey.id, apiKey.userId, now, { expires_at, days }))
       await mailOwner(tx, outbox, apiKey, {

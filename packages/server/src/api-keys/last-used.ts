@@ -25,13 +25,13 @@ export interface LastUsed {
 
 /** Called before uses are stored. */
 export interface LastUsedNotices extends Pick<KeyNotices, 'notifyOfReuse'> {
-  /** Every network that a key was used from, also if a later use came from another. */
+  /** Receives every network that a key was used from, even if a later use came from another one. */
   noteNetworks(uses: readonly KeyedUse[]): Promise<void>
 }
 
 /**
- * When, from where and by what keys were last used: buffered in memory and written in batches, so that a key used a thousand times a second
- * causes no hot row, and an exchange writes nothing.
+ * The last use of each key: when, from which network and by which client. Buffered in memory and written in batches, so
+ * that a key used a thousand times a second causes no hot row, and an exchange writes nothing.
  */
 export function createLastUsed({
   storage,
@@ -42,8 +42,9 @@ export function createLastUsed({
   clock: Clock
   notices: LastUsedNotices
 }): LastUsed {
+  /** The latest use of each key that is not stored yet. */
   const noted = new Map<string, RecordedUse>()
-  /** Uses by key and network that a later one from another network replaced. */
+  /** Uses, by key and network, that a later use from another network replaced in `noted`. */
   const replaced = new Map<string, KeyedUse>()
   let flushing: Promise<void> = Promise.resolve()
 
@@ -74,9 +75,9 @@ export function createLastUsed({
   }
 
   async function write(): Promise<void> {
-    const others = [...replaced]
-    for (let start = 0; start < others.length; start += KEYS_PER_WRITE) {
-      const batch = others.slice(start, start + KEYS_PER_WRITE)
+    const replacedUses = [...replaced]
+    for (let start = 0; start < replacedUses.length; start += KEYS_PER_WRITE) {
+      const batch = replacedUses.slice(start, start + KEYS_PER_WRITE)
       await notices.noteNetworks(batch.map(([, use]) => use))
       for (const [name] of batch) replaced.delete(name)
     }

@@ -4,8 +4,8 @@ import type { KeyLimiter, LimitedKey } from '../limits/limits.ts'
 import type { KeyAlerts, LimitAlert } from './key-alerts.ts'
 
 /**
- * Wraps a limiter so that it also records when a key passes 80 or 100 % of a limit. Below that it costs nothing, and
- * never a write.
+ * Wraps a limiter so that it also records when a key passes 80 or 100 % of a limit. Below that it costs almost
+ * nothing, and it never writes.
  */
 export function alertingLimiter(limiter: KeyLimiter, alerts: Pick<KeyAlerts, 'noteLimit'>): KeyLimiter {
   return {
@@ -14,24 +14,24 @@ export function alertingLimiter(limiter: KeyLimiter, alerts: Pick<KeyAlerts, 'no
       try {
         const states = limiter.take(key)
         if (states === null) return null
-        if (Array.isArray(states)) return noted(key, states)
+        if (Array.isArray(states)) return noteStates(key, states)
         return states.then(
-          known => noted(key, known),
-          error => refused(key, error),
+          states => noteStates(key, states),
+          error => noteRefusal(key, error),
         )
       } catch (error) {
-        return refused(key, error)
+        return noteRefusal(key, error)
       }
     },
     async consume(key, count) {
-      const left = await limiter.consume(key, count).catch(error => refused(key, error))
-      noted(key, left.requests)
+      const left = await limiter.consume(key, count).catch(error => noteRefusal(key, error))
+      noteStates(key, left.requests)
       if (left.quota !== null) noteQuota(key, left.quota)
       return left
     },
   }
 
-  function noted(key: LimitedKey, states: RateLimitState[]): RateLimitState[] {
+  function noteStates(key: LimitedKey, states: RateLimitState[]): RateLimitState[] {
     for (const { name, limit, remaining } of states) {
       if (remaining > limit / 5) continue
       const per = REQUEST_WINDOWS.find(window => window === name)
@@ -45,7 +45,7 @@ export function alertingLimiter(limiter: KeyLimiter, alerts: Pick<KeyAlerts, 'no
     alerts.noteLimit(key, { limit: 'requests', per, ...sumsOf(allowed, remaining) })
   }
 
-  /** @param left null: the quota refused a call, which may have asked for more than was left */
+  /** @param left null if the quota refused a request for more calls than were left */
   function noteQuota(key: LimitedKey, left: number | null): void {
     for (const { granted, refill } of quotasOf(key)) {
       const allowed = Math.max(granted, refill?.amount ?? 0)
@@ -55,9 +55,9 @@ export function alertingLimiter(limiter: KeyLimiter, alerts: Pick<KeyAlerts, 'no
     }
   }
 
-  function refused(key: LimitedKey, error: unknown): never {
+  function noteRefusal(key: LimitedKey, error: unknown): never {
     if (error instanceof KeywayError) {
-      noted(key, [...(error.extras.limits ?? [])])
+      noteStates(key, [...(error.extras.limits ?? [])])
       if (error.code === 'quota_exhausted') noteQuota(key, null)
     }
     throw error

@@ -24,7 +24,9 @@ export function bytesOf(stored: string | null): number | null {
   return stored === null ? null : Buffer.byteLength(stored)
 }
 
-/** Why this value would not be returned unchanged, or null. */
+/**
+ * Why this value is refused as metadata: its size, its nesting, or that it could not be returned unchanged; or null.
+ */
 export function metadataProblem(value: Metadata): string | null {
   const wrong = problemOfMembers(value)
   if (wrong) return wrong
@@ -42,12 +44,12 @@ export function withinPageBytes<Key extends { id: string; createdAt: Instant; me
   slice: Slice<Key>,
 ): Slice<Key> {
   let bytes = 0
-  const tooMany = slice.rows.findIndex(({ metadataBytes }) => {
+  const firstBeyond = slice.rows.findIndex(({ metadataBytes }) => {
     bytes += metadataBytes ?? 0
     return bytes > MAX_PAGE_METADATA_BYTES
   })
-  if (tooMany <= 0) return slice
-  const rows = slice.rows.slice(0, tooMany)
+  if (firstBeyond <= 0) return slice
+  const rows = slice.rows.slice(0, firstBeyond)
   const { createdAt, id } = rows.at(-1)!
   return { rows, next: { at: createdAt, id } }
 }

@@ -33,7 +33,7 @@ function keepsQuota(wanted: WantedQuota, { refill }: Quota): boolean {
   return wanted.refill?.amount === refill?.amount && wanted.refill?.every === refill?.every
 }
 
-/** Ends a quota; returns the maximum for its successor, or null if there is none. */
+/** Ends a quota; returns the maximum number of calls of its successor, or null if that is not limited. */
 async function endQuota(
   tx: Transaction,
   { id }: Quota,

@@ -19,7 +19,7 @@ export function createRevocation({ storage, clock, outbox, audit, imported }: Ap
           const owned = await tx.apiKeys.findOwned(userId, id)
           return owned && ((await end(tx, id, caller)) ?? (await tx.apiKeys.findOwned(userId, id)))
         },
-        async afterwards => whenRevoked(await afterwards.apiKeys.findOwned(userId, id)),
+        async afterwards => ifRevoked(await afterwards.apiKeys.findOwned(userId, id)),
       )
     },
 
@@ -36,18 +36,18 @@ export function createRevocation({ storage, clock, outbox, audit, imported }: Ap
             after: { status: 'revoked' },
           })
         },
-        async afterwards => whenRevoked(await findById(afterwards, id)),
+        async afterwards => ifRevoked(await findById(afterwards, id)),
       )
     },
 
     /** Revokes a key that somebody found and presents; its owner is notified. False if there is no such key. */
     async revokeByPossession(key: string, caller: Caller): Promise<boolean> {
-      const held = imported.mayBeKey(key) ? await store.apiKeys.findByHash(sha256(key)) : null
-      if (!held) return false
+      const found = imported.mayBeKey(key) ? await store.apiKeys.findByHash(sha256(key)) : null
+      if (!found) return false
       const mailId = newId(clock.now())
       await storage.transaction(
         async tx => {
-          const ended = await end(tx, held.id, caller)
+          const ended = await end(tx, found.id, caller)
           if (!ended) return true
           const now = clock.now()
           await mailOwner(tx, outbox, ended, {
@@ -57,13 +57,13 @@ export function createRevocation({ storage, clock, outbox, audit, imported }: Ap
           })
           return true
         },
-        async afterwards => whenRevoked(await findById(afterwards, held.id)) && true,
+        async afterwards => ifRevoked(await findById(afterwards, found.id)) && true,
       )
       return true
     },
   }
 
-  /** Null when the key was revoked already. */
+  /** Revokes a key; null if it was revoked already. */
   function end(tx: Transaction, id: string, caller: Caller | null): Promise<ApiKey | null> {
     const now = clock.now()
     return tx.apiKeys.revoke(id, now, { at: now, caller })
@@ -75,6 +75,7 @@ async function findById(store: Store, id: string): Promise<ApiKey | null> {
   return found ? store.apiKeys.findOwned(found.userId, id) : null
 }
 
-function whenRevoked(apiKey: ApiKey | null): ApiKey | undefined {
+/** Reads back the outcome after a COMMIT of unknown outcome: undefined unless the key is revoked. */
+function ifRevoked(apiKey: ApiKey | null): ApiKey | undefined {
   return apiKey && statusOf(apiKey, apiKey.createdAt) === 'revoked' ? apiKey : undefined
 }

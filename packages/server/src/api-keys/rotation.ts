@@ -14,8 +14,8 @@ export const DEFAULT_OVERLAP_SECONDS = 86_400
 export const MAX_OVERLAP_SECONDS = 2_592_000
 
 type Reason = 'not_found' | 'api_key_inactive' | 'api_key_replaced'
-type Refused = Reason | LimitRefusal | Violation
-type Outcome = { apiKey: ApiKey } | { refused: Refused }
+type RotationRefusal = Reason | LimitRefusal | Violation
+type Outcome = { apiKey: ApiKey } | { refused: RotationRefusal }
 
 const DETAILS: Record<Reason, string> = {
   not_found: 'There is no such API key.',
@@ -23,12 +23,13 @@ const DETAILS: Record<Reason, string> = {
   api_key_replaced: 'This API key has a successor already. Rotate that one.',
 }
 
-/** The fields that a successor does not inherit, besides its id and its secret. */
-const UNUSED = { revokedAt: null, lastUsedAt: null, lastUsedFrom: null, replacedBy: null }
+/** State that a successor does not inherit from its predecessor. */
+const INITIAL_STATE = { revokedAt: null, lastUsedAt: null, lastUsedFrom: null, replacedBy: null }
 
 /**
- * Replaces a key by one with the same name, scopes, app, networks, limits, expiry, external id and metadata, and with
- * what was used up of the limits. The old key stays valid for the overlap. key-limits.ts decides when both may exist.
+ * Replaces a key by one with the same name, scopes, app, networks, limits, expiry, external id and metadata, which also
+ * continues the counts of its limits. The old key stays valid for the overlap. key-limits.ts decides when both may
+ * exist.
  */
 export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | 'policies' | keyof KeyLimits>) {
   const { storage, clock, policies } = deps
@@ -36,15 +37,15 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | 'pol
   return async function rotate(userId: string, id: string, overlapSeconds: number, caller: Caller) {
     // Created before the transaction, so that a retried one creates the same key; inherited fields are filled in
     // there.
-    const blank = { name: null, scopes: null, appId: '', allowedNetworks: [], expiresAt: null }
-    const { key, apiKey: fresh } = newApiKey(userId, blank, clock.now())
+    const placeholders = { name: null, scopes: null, appId: '', allowedNetworks: [], expiresAt: null }
+    const { key, apiKey: prepared } = newApiKey(userId, placeholders, clock.now())
 
     const refused = await refusalNow(storage.store, userId, id, overlapSeconds)
     if (refused) throw refusal(refused)
     const outcome = await storage.runExclusive([`user:${userId}`], () =>
       storage.transaction<Outcome>(
-        tx => replace(tx, id, fresh, overlapSeconds, caller),
-        store => committed(store, fresh),
+        tx => replace(tx, id, prepared, overlapSeconds, caller),
+        store => committedRotation(store, prepared),
       ),
     )
     if ('refused' in outcome) throw refusal(outcome.refused)
@@ -54,23 +55,30 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | 'pol
   async function replace(
     tx: Transaction,
     id: string,
-    fresh: ApiKey,
+    prepared: ApiKey,
     overlapSeconds: number,
     caller: Caller,
   ): Promise<Outcome> {
-    await tx.users.lock(fresh.userId)
-    const refused = await refusalNow(tx, fresh.userId, id, overlapSeconds)
+    await tx.users.lock(prepared.userId)
+    const refused = await refusalNow(tx, prepared.userId, id, overlapSeconds)
     if (refused) return { refused }
     const now = clock.now()
-    const old = (await tx.apiKeys.findOwned(fresh.userId, id))!
-    const replaced = await tx.apiKeys.replace(id, fresh.id, now + overlapSeconds * SECOND, now, caller)
+    const old = (await tx.apiKeys.findOwned(prepared.userId, id))!
+    const replaced = await tx.apiKeys.replace(id, prepared.id, now + overlapSeconds * SECOND, now, caller)
     // A revocation does not lock the owner's row and may have come first.
     if (!replaced) return { refused: 'api_key_inactive' }
 
-    // Taken from the row that `replace` locked, so that concurrent changes are included.
-    const { keyHash, keyPrefix } = fresh
-    const own = { id: fresh.id, keyHash, keyPrefix, createdAt: now, expiresAt: old.expiresAt, ...UNUSED }
-    const successor = { ...replaced, ...own }
+    // Inherits from the row that `replace` locked, so that concurrent changes are included.
+    const { keyHash, keyPrefix } = prepared
+    const ownFields = {
+      id: prepared.id,
+      keyHash,
+      keyPrefix,
+      createdAt: now,
+      expiresAt: old.expiresAt,
+      ...INITIAL_STATE,
+    }
+    const successor = { ...replaced, ...ownFields }
     await tx.apiKeys.insert(successor, (await tx.apiKeys.metadataOf([id])).get(id) ?? null)
     await tx.quotas.handOn(
       quotasOf(replaced).map(quota => quota.id),
@@ -90,7 +98,7 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | 'pol
     userId: string,
     id: string,
     overlapSeconds: number,
-  ): Promise<Refused | null> {
+  ): Promise<RotationRefusal | null> {
     const now = clock.now()
     const old = await from.apiKeys.findOwned(userId, id)
     if (!old) return 'not_found'
@@ -103,13 +111,14 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | 'pol
     return refusalByLimits(from, userId, purpose, deps, now)
   }
 
-  function refusal(reason: Refused): KeywayError {
+  function refusal(reason: RotationRefusal): KeywayError {
     if (typeof reason === 'string') return new KeywayError(reason, DETAILS[reason])
     return 'field' in reason ? refusedByPolicy(reason) : limitReached(reason, deps)
   }
 }
 
-async function committed(store: Store, { userId, id }: ApiKey): Promise<Outcome | undefined> {
+/** Reads back the outcome after a COMMIT of unknown outcome; undefined if the rotation was not committed. */
+async function committedRotation(store: Store, { userId, id }: ApiKey): Promise<Outcome | undefined> {
   const apiKey = await store.apiKeys.findOwned(userId, id)
   return apiKey ? { apiKey } : undefined
 }

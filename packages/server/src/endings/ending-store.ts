@@ -2,7 +2,7 @@ import type { Instant } from '../clock.ts'
 import type { Ending } from './ending.ts'
 
 export interface EndingStore {
-  /** Oldest first, at or after `since`, at most `limit`; `afterId` continues within one millisecond. */
+  /** Endings at or after `since`, oldest first, at most `limit`; `afterId` continues a page within one millisecond. */
   since(since: Instant, afterId: string | null, limit: number): Promise<Ending[]>
   prune(before: Instant, batch: number): Promise<number>
 }

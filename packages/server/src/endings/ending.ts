@@ -1,8 +1,8 @@
 import type { Instant } from '../clock.ts'
 
 /**
- * Records that a key, session or account ended early, or that a key was restricted, in the transaction that did so. The
- * hub's sweep, the revocation feed and the journal all use this record.
+ * Records that a key, session or account ended early, or that a key was restricted; written in the transaction that did
+ * so. The hub's sweep, the revocation feed and the journal all use this record.
  */
 export interface Ending {
   id: string

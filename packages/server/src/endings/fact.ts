@@ -10,16 +10,16 @@ import type { Ending } from './ending.ts'
 export type Fact =
   /** A row in the table of endings, which hubs and the feed read. */
   | { type: 'ending'; ending: Ending }
-  /** For the other nodes, and for the journal, which reads the subject's state after the commit. */
+  /** Published to other nodes, and recorded in the journal, which reads the subject's state after the commit. */
   | { type: 'changed'; kind: Ending['kind']; id: string; userId: string }
-  /** For the owner and the log. */
+  /** Shown to the owner, and logged. */
   | { type: 'security_event'; event: SecurityEvent }
-  /** For the log. */
+  /** Logged. */
   | { type: 'audit'; event: AuditEvent }
-  // Only for the journal:
+  // The following facts are recorded in the journal only.
   | { type: 'app_secrets'; id: string }
   | { type: 'magic_link'; id: string; at: Instant }
-  /** It was accepted or revoked. */
+  /** The invitation was accepted or revoked. */
   | { type: 'invitation'; id: string; at: Instant }
   | { type: 'ledger'; entry: LedgerEntry }
   | { type: 'trial_credit'; addressHash: string; userId: string; at: Instant }

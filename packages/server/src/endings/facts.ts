@@ -13,7 +13,7 @@ import type { Fact } from './fact.ts'
 import { FEED_WINDOW } from './revocation-feed.ts'
 import { WEBHOOK_EVENTS } from './webhook-events.ts'
 
-/** Maps each operation to a function from its outcome and arguments to its facts; null: it has none. */
+/** Maps each operation to a function that returns its facts, given its outcome and arguments; null if it has none. */
 type FactsOf<Verbs> = {
   [Verb in keyof Verbs]: Verbs[Verb] extends (...args: infer Args) => Promise<infer Outcome>
     ? ((outcome: Outcome, ...args: Args) => readonly Fact[]) | null
@@ -40,12 +40,12 @@ export const FACTS: FactTable = {
         ? [changed('user', id, id), securityEventFact(securityEvent('account_activated', id, at, null))]
         : NOTHING,
     scheduleDeletion: (user, id, _deletesAt, { at, caller }) =>
-      user ? aboutAccount('account_deletion_requested', id, at, caller) : NOTHING,
+      user ? accountChanged('account_deletion_requested', id, at, caller) : NOTHING,
     cancelDeletion: (user, id, { at, caller }) =>
-      user ? aboutAccount('account_deletion_cancelled', id, at, caller) : NOTHING,
+      user ? accountChanged('account_deletion_cancelled', id, at, caller) : NOTHING,
     postponeDeletion: (user, id) => (user ? [changed('user', id, id)] : NOTHING),
     changeEmail: (user, id, _from, _to, { at, caller }) =>
-      user ? aboutAccount('email_changed', id, at, caller) : NOTHING,
+      user ? accountChanged('email_changed', id, at, caller) : NOTHING,
     erase: (user, id, at) => (user ? ended('user', id, id, at, 'account_deleted') : NOTHING),
   },
   apiKeys: {
@@ -62,7 +62,7 @@ export const FACTS: FactTable = {
       if (key.revokedAt !== null) return ended('api_key', id, key.userId, now, 'api_key_revoked', caller)
       return [
         ...restricted(key, now),
-        ...(key.expiresAt === expiresAt ? endsAt(key, expiresAt, now) : NOTHING),
+        ...(key.expiresAt === expiresAt ? futureEnding(key, expiresAt, now) : NOTHING),
       ]
     },
   },
@@ -130,7 +130,7 @@ export const FACTS: FactTable = {
   },
   presence: { record: null, deregister: null, prune: null },
   audit: {
-    append: events => events.flatMap(event => [{ type: 'audit', event }, ...shownToSubject(event)]),
+    append: events => events.flatMap(event => [{ type: 'audit', event }, ...eventsForSubject(event)]),
   },
   apps: {
     addSecret: (_, id) => [{ type: 'app_secrets', id }],
@@ -140,7 +140,7 @@ export const FACTS: FactTable = {
   },
   replay: {
     endKeyBy: (ends, key, expiresAt, now) =>
-      ends ? [...restricted(key, now), ...endsAt(key, expiresAt, now)] : NOTHING,
+      ends ? [...restricted(key, now), ...futureEnding(key, expiresAt, now)] : NOTHING,
     replaceNetworks: (narrows, key, _from, _to, now) => (narrows ? restricted(key, now) : NOTHING),
     removeAppSecretsBesides: (removed, id) => (removed > 0 ? [{ type: 'app_secrets', id }] : NOTHING),
     withdrawAsOf: authorization =>
@@ -163,14 +163,14 @@ interface CollectedFacts {
 
 /** Wraps the operations of a transaction, so that each also records its facts and announces its webhook events. */
 export function withFacts(rows: RowTransaction): AuditedTransaction & CollectedFacts {
-  const left: CollectedFacts = { facts: [], announced: [] }
+  const collected: CollectedFacts = { facts: [], announced: [] }
   const nouns = Object.keys(FACTS) as (keyof RecordedChanges)[]
-  const changes = nouns.map(noun => [noun, { ...rows[noun], ...recording(rows, noun, left) }])
+  const changes = nouns.map(noun => [noun, { ...rows[noun], ...recordingOperations(rows, noun, collected) }])
   return {
     ...rows,
     ...Object.fromEntries(changes),
-    ...left,
-    announce: (...events: WebhookEvent[]) => void left.announced.push(...events),
+    ...collected,
+    announce: (...events: WebhookEvent[]) => void collected.announced.push(...events),
   }
 }
 
@@ -178,7 +178,7 @@ type AnyOperation = (...args: unknown[]) => Promise<unknown>
 type AnyFacts<What> = ((outcome: unknown, ...args: unknown[]) => readonly What[]) | null
 
 /** Untyped, since both tables are checked where they are declared. */
-function recording(
+function recordingOperations(
   rows: RowTransaction,
   noun: keyof RecordedChanges,
   { facts, announced }: CollectedFacts,
@@ -191,19 +191,19 @@ function recording(
       name,
       async (...args: unknown[]) => {
         const outcome = await verbs[name]!(...args)
-        // One by one: a call has not room for the facts of a hundred thousand rows as arguments.
+        // Pushed one by one: the facts of a hundred thousand rows are too many arguments for one call.
         for (const event of events[name]?.(outcome, ...args) ?? []) announced.push(event)
-        const done = factsOf?.(outcome, ...args) ?? NOTHING
-        for (const fact of done) facts.push(fact)
+        const newFacts = factsOf?.(outcome, ...args) ?? NOTHING
+        for (const fact of newFacts) facts.push(fact)
         // The operation itself stores a security event as its row.
-        if (noun !== 'securityEvents') await write(rows, done)
+        if (noun !== 'securityEvents') await recordFacts(rows, newFacts)
         return outcome
       },
     ]),
   )
 }
 
-async function write(rows: RowTransaction, facts: readonly Fact[]): Promise<void> {
+async function recordFacts(rows: RowTransaction, facts: readonly Fact[]): Promise<void> {
   const endings = facts.flatMap(fact => (fact.type === 'ending' ? [fact.ending] : []))
   if (endings.length > 0) await rows.endings.insert(endings)
   const sessions = endings.filter(({ kind }) => kind === 'session')
@@ -214,16 +214,16 @@ async function write(rows: RowTransaction, facts: readonly Fact[]): Promise<void
   }
   const events = facts.flatMap(fact => (fact.type === 'security_event' ? [fact.event] : []))
   if (events.length > 0) await rows.securityEvents.insertMany(events)
-  for (const fact of facts) if (fact.type === 'changed') rows.publish(EVENTS[fact.kind](fact.id, fact.userId))
+  for (const fact of facts) if (fact.type === 'changed') rows.publish(EVENT_OF_KIND[fact.kind](fact.id, fact.userId))
 }
 
-const EVENTS: Record<Ending['kind'], (id: string, userId: string) => SubjectEvent> = {
+const EVENT_OF_KIND: Record<Ending['kind'], (id: string, userId: string) => SubjectEvent> = {
   api_key: (keyId, userId) => ({ type: 'api_key.changed', keyId, userId }),
   session: (sessionId, userId) => ({ type: 'session.ended', sessionId, userId }),
   user: userId => ({ type: 'user.changed', userId }),
 }
 
-/** @param type null if another security event of the same transaction covers it */
+/** The facts of an ending. @param type null if another security event of the same transaction covers the ending */
 function ended(
   kind: Ending['kind'],
   id: string,
@@ -241,8 +241,8 @@ function ended(
   ]
 }
 
-/** A change of the account that ends nothing. */
-function aboutAccount(type: SecurityEventType, id: string, at: Instant, caller: Caller | null): Fact[] {
+/** The facts of a change of the account that ends nothing. */
+function accountChanged(type: SecurityEventType, id: string, at: Instant, caller: Caller | null): Fact[] {
   return [changed('user', id, id), securityEventFact(securityEvent(type, id, at, caller))]
 }
 
@@ -252,20 +252,24 @@ function restricted({ id, userId }: { id: string; userId: string }, now: Instant
 }
 
 /**
- * Tokens that were issued before may outlive a short overlap. The hubs of this service reload the key's status and know
- * its end; consumers of the feed get this entry when the key ends.
+ * The ending of a rotated key at the end of its overlap, if that is so short that issued tokens may outlive it. Hubs
+ * reload the key's status and so know its end; consumers of the revocation feed get this entry when the key ends.
  */
-function endsAt({ id, userId }: { id: string; userId: string }, end: Instant, now: Instant): readonly Fact[] {
+function futureEnding(
+  { id, userId }: { id: string; userId: string },
+  end: Instant,
+  now: Instant,
+): readonly Fact[] {
   return end < now + FEED_WINDOW ? [ending('api_key', id, userId, end)] : NOTHING
 }
 
-/** Such ids may be created inside the transaction: they are not needed to read back its outcome. */
+/** The id may be created inside the transaction, since it is not needed to read back the outcome. */
 function ending(kind: Ending['kind'], subjectId: string, userId: string, at: Instant): Fact {
   return { type: 'ending', ending: { id: newId(at), kind, subjectId, userId, at } }
 }
 
-/** The person concerned learns what was done, but not by whom and from where. */
-function shownToSubject({ type, subject, at }: AuditEvent): Fact[] {
+/** The person concerned learns what was newFacts, but not by whom and from where. */
+function eventsForSubject({ type, subject, at }: AuditEvent): Fact[] {
   const shown = AUDIT_TYPES[type]
   if (shown === null || subject.user_id === null) return []
   const about = subject.type === 'api_key' && subject.id !== null ? { keyId: subject.id } : {}

@@ -5,7 +5,7 @@ import type { Ending } from './ending.ts'
 
 /** How far back the feed goes: longer than the lifetime of an agent token, so a new consumer misses no live token. */
 export const FEED_WINDOW = 20 * MINUTE
-/** Transactions may commit late, so each read repeats this much of the feed. */
+/** Transactions may commit late, so each read of the end of the feed repeats this much of it. */
 const LATE_COMMITS = 10 * SECOND
 
 export interface FeedPage {
@@ -17,8 +17,8 @@ export interface FeedPage {
 
 export interface Revocations {
   /**
-   * Endings after `cursor` (null: of the last 20 minutes), oldest first. Entries may be repeated, since transactions may
-   * commit late; consumers must deduplicate. Null for an invalid cursor.
+   * Endings after `cursor` (null: of the last 20 minutes), oldest first. Entries may be repeated, since transactions
+   * may commit late; consumers must deduplicate. Null for an invalid cursor.
    */
   since(cursor: string | null, limit: number): Promise<FeedPage | null>
   /** Calls `listener` when something ended on any node. Returns a function to unsubscribe. */
@@ -39,12 +39,12 @@ export function createRevocations({ storage, clock }: { storage: Storage; clock:
       const now = clock.now()
       const from = laterOf(requested, { at: now - FEED_WINDOW, id: FIRST_ID })
       // Endings of rotated keys are recorded in advance.
-      const due = (await store.endings.since(from.at, from.id, limit)).filter(({ at }) => at <= now)
-      const hasMore = due.length === limit
-      // With more pages the cursor continues after the last entry; on the last page it stays LATE_COMMITS in the
-      // past.
-      const position = hasMore ? due.at(-1)! : endPosition(from, now)
-      return { endings: await onlyEnded(due, now), cursor: encodeCursor(position), hasMore }
+      const dueEndings = (await store.endings.since(from.at, from.id, limit)).filter(({ at }) => at <= now)
+      const hasMore = dueEndings.length === limit
+      // If there are more pages, the cursor continues after the last entry; at the end of the feed it stays
+      // LATE_COMMITS in the past.
+      const position = hasMore ? dueEndings.at(-1)! : endPosition(from, now)
+      return { endings: await onlyEnded(dueEndings, now), cursor: encodeCursor(position), hasMore }
     },
 
     subscribe(listener) {
@@ -55,17 +55,17 @@ export function createRevocations({ storage, clock }: { storage: Storage; clock:
   }
 
   /**
-   * Removes endings of keys that are still active: they were only restricted, which is recorded so that hubs reload their
-   * status.
+   * Removes endings of keys that are still active: they were only restricted, which is recorded so that hubs reload
+   * their status.
    */
   async function onlyEnded(endings: Ending[], now: Instant): Promise<Ending[]> {
     const ids = endings.filter(({ kind }) => kind === 'api_key').map(({ subjectId }) => subjectId)
     const keys = ids.length > 0 ? await store.apiKeys.findMany([...new Set(ids)]) : []
-    const lives = keys.filter(
+    const activeKeys = keys.filter(
       ({ revokedAt, expiresAt }) => revokedAt === null && (expiresAt ?? now + 1) > now,
     )
-    const alive = new Set(lives.map(({ id }) => id))
-    return endings.filter(({ kind, subjectId }) => kind !== 'api_key' || !alive.has(subjectId))
+    const activeIds = new Set(activeKeys.map(({ id }) => id))
+    return endings.filter(({ kind, subjectId }) => kind !== 'api_key' || !activeIds.has(subjectId))
   }
 }
 

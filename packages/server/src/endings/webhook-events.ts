@@ -8,7 +8,7 @@ import type { RecordedChanges } from '../store.ts'
 import type { User } from '../users/user.ts'
 import type { WebhookData, WebhookEvent, WebhookEventType } from '../webhooks/webhook-event.ts'
 
-/** Maps each operation to a function from its outcome and arguments to its webhook events; null: it has none. */
+/** Maps each operation to a function that returns its webhook events, given its outcome and arguments; null if none. */
 type WebhookEventsOf<Verbs> = {
   [Verb in keyof Verbs]: Verbs[Verb] extends (...args: infer Args) => Promise<infer Outcome>
     ? ((outcome: Outcome, ...args: Args) => readonly WebhookEvent[]) | null
@@ -19,26 +19,27 @@ export type WebhookEventTable = { [Noun in keyof RecordedChanges]: WebhookEvents
 const NONE: readonly WebhookEvent[] = []
 
 /**
- * The webhook events of each operation. Events of other acts are announced by the transaction of the act
- * (`Transaction.announce`). Bodies hold ids, numbers and states.
+ * The webhook events of each operation. Events that no operation implies are announced explicitly
+ * (`Transaction.announce`). Their bodies contain ids, numbers and states only.
  */
 export const WEBHOOK_EVENTS: WebhookEventTable = {
   users: {
     insert: (isNew, user) => (isNew ? [userCreated(user)] : NONE),
     insertImported: (isNew, user) => (isNew ? [userCreated(user)] : NONE),
-    rename: (user, id, _name, at) => (user ? [ofUser('user.updated', id, at, { changed: ['name'] })] : NONE),
+    rename: (user, id, _name, at) =>
+      user ? [userEvent('user.updated', id, at, { changed: ['name'] })] : NONE,
     setLocale: (user, id, _locale, at) =>
-      user ? [ofUser('user.updated', id, at, { changed: ['locale'] })] : NONE,
+      user ? [userEvent('user.updated', id, at, { changed: ['locale'] })] : NONE,
     setRole: (user, id, role, at) =>
-      user ? [ofUser('user.updated', id, at, { changed: ['role'], role })] : NONE,
-    suspend: (user, id, at) => (user ? [ofUser('user.suspended', id, at, { status: 'suspended' })] : NONE),
-    activate: (user, id, at) => (user ? [ofUser('user.activated', id, at, { status: 'active' })] : NONE),
-    scheduleDeletion: (user, id, deletesAt, { at }) => deletionMoved(user, id, deletesAt, at),
-    cancelDeletion: (user, id, { at }) => deletionMoved(user, id, null, at),
-    postponeDeletion: (user, id, until, at) => deletionMoved(user, id, until, at),
+      user ? [userEvent('user.updated', id, at, { changed: ['role'], role })] : NONE,
+    suspend: (user, id, at) => (user ? [userEvent('user.suspended', id, at, { status: 'suspended' })] : NONE),
+    activate: (user, id, at) => (user ? [userEvent('user.activated', id, at, { status: 'active' })] : NONE),
+    scheduleDeletion: (user, id, deletesAt, { at }) => deletionDateChanged(user, id, deletesAt, at),
+    cancelDeletion: (user, id, { at }) => deletionDateChanged(user, id, null, at),
+    postponeDeletion: (user, id, until, at) => deletionDateChanged(user, id, until, at),
     changeEmail: (user, id, _from, _to, { at }) =>
-      user ? [ofUser('user.updated', id, at, { changed: ['email'] })] : NONE,
-    erase: (user, id, at) => (user ? [ofUser('user.deleted', id, at, { status: 'deleted' })] : NONE),
+      user ? [userEvent('user.updated', id, at, { changed: ['email'] })] : NONE,
+    erase: (user, id, at) => (user ? [userEvent('user.deleted', id, at, { status: 'deleted' })] : NONE),
   },
   apiKeys: {
     insert: (_, key) => [keyCreated(key)],
@@ -59,11 +60,11 @@ export const WEBHOOK_EVENTS: WebhookEventTable = {
   },
   sessions: {
     insert: (_, { id, userId, appId, kind, createdAt }) => [
-      ofSession('session.created', id, userId, createdAt, { app_id: appId, kind }),
+      sessionEvent('session.created', id, userId, createdAt, { app_id: appId, kind }),
     ],
     end(session, id, cause, _endedAt, { at }) {
       if (!session) return NONE
-      const reused = cause === 'reuse' ? [ofSession('session.reuse_detected', id, session.userId, at)] : []
+      const reused = cause === 'reuse' ? [sessionEvent('session.reuse_detected', id, session.userId, at)] : []
       return [...reused, sessionEnded(id, session.userId, cause, at)]
     },
     endAllOf: (ids, userId, cause, _exceptId, { at }) => ids.map(id => sessionEnded(id, userId, cause, at)),
@@ -86,11 +87,12 @@ export const WEBHOOK_EVENTS: WebhookEventTable = {
   },
   presence: {
     record: ({ joined, left }, _nodeId, _added, _removed, now) => [
-      ...joined.map(row => ofAgent('agent.connected', row, now)),
-      ...left.map(row => ofAgent('agent.disconnected', row, now)),
+      ...joined.map(row => agentEvent('agent.connected', row, now)),
+      ...left.map(row => agentEvent('agent.disconnected', row, now)),
     ],
-    deregister: (left, _nodeId, now) => left.map(row => ofAgent('agent.disconnected', row, now)),
-    prune: ({ left }, _notSeenSince, _batch, now) => left.map(row => ofAgent('agent.disconnected', row, now)),
+    deregister: (left, _nodeId, now) => left.map(row => agentEvent('agent.disconnected', row, now)),
+    prune: ({ left }, _notSeenSince, _batch, now) =>
+      left.map(row => agentEvent('agent.disconnected', row, now)),
   },
   securityEvents: { insert: null },
   magicLinks: { consume: null, consumeOthers: null, consumeAllOf: null },
@@ -109,7 +111,7 @@ export const WEBHOOK_EVENTS: WebhookEventTable = {
 }
 
 function userCreated({ id, role, status, createdAt }: User): WebhookEvent {
-  return ofUser('user.created', id, createdAt, { role, status })
+  return userEvent('user.created', id, createdAt, { role, status })
 }
 
 function keyCreated({ id, userId, createdAt, appId, scopes, expiresAt }: ApiKey): WebhookEvent {
@@ -117,12 +119,12 @@ function keyCreated({ id, userId, createdAt, appId, scopes, expiresAt }: ApiKey)
   return keyEvent('api_key.created', id, userId, createdAt, { app_id: appId, scopes, expires_at })
 }
 
-/** `balance.low` for a charge that took a balance from the threshold or above to below it. */
+/** `balance.low` for each entry that lowered a balance from at least `mark` to below it. */
 export function lowBalances(entries: readonly LedgerEntry[], mark: MicroDollars): WebhookEvent[] {
-  const fell = entries.filter(
+  const crossing = entries.filter(
     ({ amount, balanceAfter }) => balanceAfter < mark && balanceAfter - amount >= mark,
   )
-  return fell.map(({ userId, balanceAfter, createdAt }) => ({
+  return crossing.map(({ userId, balanceAfter, createdAt }) => ({
     type: 'balance.low',
     subject: { type: 'balance', id: userId },
     at: createdAt,
@@ -158,21 +160,21 @@ export function keyEvent(
   return { type, subject: { type: 'api_key', id }, at, data: { key_id: id, user_id: userId, ...data } }
 }
 
-function ofUser(type: WebhookEventType, id: string, at: Instant, data: WebhookData): WebhookEvent {
+function userEvent(type: WebhookEventType, id: string, at: Instant, data: WebhookData): WebhookEvent {
   return { type, subject: { type: 'user', id }, at, data: { user_id: id, ...data } }
 }
 
-function deletionMoved(
+function deletionDateChanged(
   user: User | null,
   id: string,
   deletesAt: Instant | null,
   at: Instant,
 ): readonly WebhookEvent[] {
   const data = { changed: ['deletes_at'], deletes_at: toRfc3339OrNull(deletesAt) }
-  return user ? [ofUser('user.updated', id, at, data)] : NONE
+  return user ? [userEvent('user.updated', id, at, data)] : NONE
 }
 
-function ofSession(
+function sessionEvent(
   type: WebhookEventType,
   id: string,
   userId: string,
@@ -183,10 +185,10 @@ function ofSession(
 }
 
 function sessionEnded(id: string, userId: string, cause: SessionEnd, at: Instant): WebhookEvent {
-  return ofSession('session.ended', id, userId, at, { cause })
+  return sessionEvent('session.ended', id, userId, at, { cause })
 }
 
-function ofAgent(type: WebhookEventType, row: PresenceRow, at: Instant): WebhookEvent {
+function agentEvent(type: WebhookEventType, row: PresenceRow, at: Instant): WebhookEvent {
   const { connectionId, userId, keyId } = row
   return {
     type,
@@ -196,7 +198,7 @@ function ofAgent(type: WebhookEventType, row: PresenceRow, at: Instant): Webhook
   }
 }
 
-const FIELDS = {
+const PUBLIC_FIELD_NAMES = {
   name: 'name',
   allowedNetworks: 'allowed_networks',
   externalId: 'external_id',
@@ -205,7 +207,7 @@ const FIELDS = {
   operatorLimits: 'operator_limits',
 } as const
 
-function changedFields(change: { [Field in keyof typeof FIELDS]?: unknown }): string[] {
-  const names = Object.keys(FIELDS) as (keyof typeof FIELDS)[]
-  return names.filter(name => change[name] !== undefined).map(name => FIELDS[name])
+function changedFields(change: { [Field in keyof typeof PUBLIC_FIELD_NAMES]?: unknown }): string[] {
+  const names = Object.keys(PUBLIC_FIELD_NAMES) as (keyof typeof PUBLIC_FIELD_NAMES)[]
+  return names.filter(name => change[name] !== undefined).map(name => PUBLIC_FIELD_NAMES[name])
 }

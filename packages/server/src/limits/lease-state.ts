@@ -4,8 +4,8 @@ import { type RequestWindow, WINDOW_MS } from './limit.ts'
 
 /**
  * The shared state of one subject (a lineage of keys, or a person): for each window how many requests each node may
- * have let through within it. A node lets requests through up to its share without asking anybody; together the shares
- * are at most the limit.
+ * have let through within it. A node lets requests through up to its share without reading the database; together the
+ * shares are at most the limit.
  */
 
 /** How long after its lease a holder counts as dead: more than the clocks of two nodes may differ. */
@@ -15,15 +15,15 @@ const STORED_SLOTS = 12
 
 export interface SharedState {
   /** The shares of nodes, by holder id. */
-  holders: Record<string, Holding>
+  holders: Record<string, NodeShares>
   /** Requests that were let through by nodes without a share now. */
   past: PartialWindows<CountedAt[]>
 }
 
 type PartialWindows<Value> = { [Window in RequestWindow]?: Value }
-type Holding = PartialWindows<Held>
+type NodeShares = PartialWindows<WindowShare>
 
-interface Held {
+interface WindowShare {
   /** The most that the node may have let through within any window of this length. */
   held: number
   /** The requests that it had let through when this was written. */
@@ -55,14 +55,14 @@ export interface WindowGrant {
   oldestOfOthers: Instant | null
 }
 
-/** Whether the node still has a share in the state. If not, another node took its requests over as past ones. */
+/** Whether the node still has a share in the state. If not, another node recorded its requests as past ones. */
 export function isHolder(state: SharedState, holder: string): boolean {
   return Object.hasOwn(state.holders, holder)
 }
 
 /**
- * The state after `holder` claimed shares: it gets as much as there is room for. Requests that it let through count in
- * any case, even beyond a limit that was lowered since.
+ * The state after `holder` claimed shares: it gets as much of them as other nodes leave free. Requests that it let
+ * through count in any case, even beyond a limit that was lowered since.
  */
 export function claim(
   state: SharedState,
@@ -71,19 +71,24 @@ export function claim(
   now: Instant,
 ): { state: SharedState; grants: WindowGrant[] } {
   const { [holder]: _, ...others } = state.holders
-  const mine: Holding = {}
+  const ownShares: NodeShares = {}
   const grants = claims.map(({ per, limit, counted, wanted }) => {
-    const past = within(state.past[per] ?? [], per, now)
-    const known = Object.values(others).flatMap(holding => within(holding[per]?.counted ?? [], per, now))
+    const past = entriesWithin(state.past[per] ?? [], per, now)
+    const countedByOthers = Object.values(others).flatMap(holding =>
+      entriesWithin(holding[per]?.counted ?? [], per, now),
+    )
     const used = sum(counted)
-    const taken =
+    const usedByOthers =
       sum(past) + Object.values(others).reduce((most, holding) => most + (holding[per]?.held ?? 0), 0)
-    const held = Math.max(0, Math.min(wanted, limit - taken))
-    mine[per] = { held: Math.max(held, used), counted: compact(counted, per) }
-    const oldest = [...past, ...known].reduce((least, [at]) => Math.min(least, at), Number.POSITIVE_INFINITY)
-    return { per, limit, held, others: taken, oldestOfOthers: Number.isFinite(oldest) ? oldest : null }
+    const held = Math.max(0, Math.min(wanted, limit - usedByOthers))
+    ownShares[per] = { held: Math.max(held, used), counted: compact(counted, per) }
+    const oldest = [...past, ...countedByOthers].reduce(
+      (least, [at]) => Math.min(least, at),
+      Number.POSITIVE_INFINITY,
+    )
+    return { per, limit, held, others: usedByOthers, oldestOfOthers: Number.isFinite(oldest) ? oldest : null }
   })
-  return { state: { holders: { ...others, [holder]: mine }, past: pastWithin(state.past, now) }, grants }
+  return { state: { holders: { ...others, [holder]: ownShares }, past: pastWithin(state.past, now) }, grants }
 }
 
 /** The state after `holder` released its share; its requests become past ones. */
@@ -94,13 +99,13 @@ export function release(
   now: Instant,
 ): SharedState {
   const { [holder]: _, ...holders } = state.holders
-  return { holders, past: pastWithin(joined(state.past, counted), now) }
+  return { holders, past: pastWithin(mergeWindows(state.past, counted), now) }
 }
 
 /**
  * The state without holders that are dead: their leases ended at the given instants, so they can no longer use their
- * shares. What such a node had not used when it last wrote counts as let through at the end of its lease, the latest
- * possible time.
+ * shares. The part of a share that such a node had not used when it last wrote counts as used at the end of its lease,
+ * the latest possible time.
  */
 export function withoutDeadHolders(
   state: SharedState,
@@ -112,8 +117,10 @@ export function withoutDeadHolders(
   for (const [holder, end] of ends) {
     if (!Object.hasOwn(holders, holder)) continue
     for (const [per, { held, counted }] of entriesOf(holders[holder]!)) {
-      const unknown = held - sum(within(counted, per, end))
-      past = joined(past, { [per]: unknown > 0 ? [...counted, [end, unknown] as const] : counted })
+      const unreported = held - sum(entriesWithin(counted, per, end))
+      past = mergeWindows(past, {
+        [per]: unreported > 0 ? [...counted, [end, unreported] as const] : counted,
+      })
     }
     delete holders[holder]
   }
@@ -132,13 +139,16 @@ export function obsoleteFrom({ holders, past }: SharedState, lapse: Instant): In
 function pastWithin(past: SharedState['past'], now: Instant): SharedState['past'] {
   const kept: SharedState['past'] = {}
   for (const [per, counted] of entriesOf(past)) {
-    const counting = within(counted, per, now)
+    const counting = entriesWithin(counted, per, now)
     if (counting.length > 0) kept[per] = compact(counting, per)
   }
   return kept
 }
 
-function joined(past: SharedState['past'], more: PartialWindows<readonly CountedAt[]>): SharedState['past'] {
+function mergeWindows(
+  past: SharedState['past'],
+  more: PartialWindows<readonly CountedAt[]>,
+): SharedState['past'] {
   const all = { ...past }
   for (const [per, counted] of entriesOf(more)) all[per] = [...(all[per] ?? []), ...counted]
   return all
@@ -156,7 +166,7 @@ function compact(counted: readonly CountedAt[], per: RequestWindow): CountedAt[]
   return [...slots.values()].sort(([left], [right]) => left - right)
 }
 
-function within(counted: readonly CountedAt[], per: RequestWindow, now: Instant): CountedAt[] {
+function entriesWithin(counted: readonly CountedAt[], per: RequestWindow, now: Instant): CountedAt[] {
   return counted.filter(([at]) => at > now - WINDOW_MS[per])
 }
 

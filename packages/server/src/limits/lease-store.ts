@@ -12,7 +12,7 @@ export interface LeaseWrite {
   state: string
   /** Time at which a node last claimed more than was available; null if no such claim is open. */
   wantedAt: Instant | null
-  /** From this time the row is obsolete. */
+  /** The row is obsolete from this time on. */
   prunableAt: Instant
 }
 
@@ -28,7 +28,7 @@ export interface LeaseStore {
   /** Extends a holder's lease; never shortens it. */
   renewHolder(id: string, until: Instant): Promise<void>
   removeHolder(id: string): Promise<void>
-  /** Subjects of which a node claimed more than was available since `at`, at most `most`. */
+  /** At most `most` subjects of which a node claimed more than was available at `at` or later. */
   wantedSince(at: Instant, most: number): Promise<string[]>
   /** Removes obsolete rows, and holders whose lease ended before `lapsedBefore`. Returns how many. */
   prune(now: Instant, lapsedBefore: Instant, batch: number): Promise<number>

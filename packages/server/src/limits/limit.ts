@@ -15,7 +15,9 @@ export type SpendPeriod = (typeof SPEND_PERIODS)[number]
 export const REFILL_PERIODS = ['hour', 'day', 'month'] as const
 export type RefillPeriod = (typeof REFILL_PERIODS)[number]
 
-/** Behaviour of a node that cannot reach the database: refuse requests, or limit by its own count. */
+/**
+ * Whether a node that cannot reach the database refuses requests (`closed`) or limits them by its own count (`open`).
+ */
 export type WhenCutOff = 'closed' | 'open'
 
 /** Maximum value of a request limit. */
@@ -108,11 +110,11 @@ export function newQuota({ remaining, refill }: WantedQuota, id: string, left: n
  */
 export function isAtLeastAsStrict(wanted: WantedLimits, current: Limits, left: number): boolean {
   return (
-    current.requests.every(now =>
-      wanted.requests.some(then => then.per === now.per && then.limit <= now.limit),
+    current.requests.every(old =>
+      wanted.requests.some(each => each.per === old.per && each.limit <= old.limit),
     ) &&
-    current.spend.every(now =>
-      wanted.spend.some(then => then.per === now.per && then.amount <= now.amount),
+    current.spend.every(old =>
+      wanted.spend.some(each => each.per === old.per && each.amount <= old.amount),
     ) &&
     (current.quota === null || isNoLooserQuota(wanted.quota, current.quota, left))
   )

@@ -71,21 +71,21 @@ export function createKeyLimiter({
 
   return {
     take(key) {
-      const inForce = policy()
+      const currentPolicy = policy()
       // Most exchanges return here, without allocations.
-      if (isUnlimitedBy(key, inForce)) return null
-      const demands = demandsOf(key, inForce)
+      if (isUnlimitedBy(key, currentPolicy)) return null
+      const demands = demandsOf(key, currentPolicy)
       return demands.length === 0 ? null : requests.take(demands, 1)
     },
     async consume(key, count) {
-      const theirs = quotasOf(key)
+      const keyQuotas = quotasOf(key)
       const demands = demandsOf(key, policy())
-      if (theirs.length > 0) await quotas.take(theirs, count)
+      if (keyQuotas.length > 0) await quotas.take(keyQuotas, count)
       try {
         const states = demands.length === 0 ? [] : await requests.take(demands, count)
-        return { requests: states, quota: await lowestOf(theirs) }
+        return { requests: states, quota: await lowestOf(keyQuotas) }
       } catch (error) {
-        quotas.undo(theirs, count)
+        quotas.undo(keyQuotas, count)
         throw error
       }
     },
@@ -95,7 +95,7 @@ export function createKeyLimiter({
         quota: await lowestOf(quotasOf(key)),
       }
     },
-    quotasLeft: theirs => quotas.left(theirs),
+    quotasLeft: keyQuotas => quotas.left(keyQuotas),
     async sweep() {
       await requests.sweep()
       await quotas.sweep()
@@ -105,11 +105,12 @@ export function createKeyLimiter({
     },
   }
 
-  async function lowestOf(theirs: readonly Quota[]): Promise<number | null> {
-    if (theirs.length === 0) return null
-    const known = theirs.map(quota => quotas.known(quota))
-    if (known.every(left => left !== null)) return Math.min(...known)
-    return Math.min(...(await quotas.left(theirs)).values())
+  /** The lowest number of remaining calls of these quotas; null if there are none. */
+  async function lowestOf(keyQuotas: readonly Quota[]): Promise<number | null> {
+    if (keyQuotas.length === 0) return null
+    const knownCounts = keyQuotas.map(quota => quotas.known(quota))
+    if (knownCounts.every(count => count !== null)) return Math.min(...knownCounts)
+    return Math.min(...(await quotas.left(keyQuotas)).values())
   }
 }
 

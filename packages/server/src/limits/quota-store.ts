@@ -22,7 +22,7 @@ export interface QuotaStore {
   /** The remaining calls, without those leased by nodes, including a due refill. Unknown ids are absent. */
   remaining(ids: readonly string[], now: Instant): Promise<Map<string, number>>
   /**
-   * Takes `most` calls, or as many as remain. Null, and nothing taken, if fewer than `least` remain, or there is no
+   * Leases `most` calls, or as many as remain. Null, and nothing leased, if fewer than `least` remain, or there is no
    * such row. A due refill is made first.
    */
   lease(quota: Quota, least: number, most: number, now: Instant): Promise<QuotaLease | null>
@@ -31,7 +31,7 @@ export interface QuotaStore {
    * leased, has ended.
    */
   giveBack(id: string, count: number, refillsAt: Instant | null, now: Instant): Promise<void>
-  /** Takes and returns all remaining calls, with which a successor quota starts. */
+  /** Sets the remaining calls to zero, and returns how many there were: a successor quota starts with them. */
   close(id: string, now: Instant): Promise<number>
   /** Assigns the rows to the successor of their key, whose deletion then deletes them. */
   handOn(ids: readonly string[], successorId: string): Promise<void>

@@ -4,8 +4,8 @@ import { nextRefill, type Quota } from './limit.ts'
 import type { QuotaStore } from './quota-store.ts'
 
 /** The fraction of a quota that a node leases at once (at least one call). A crash loses it until the next refill. */
-const BLOCK = 1 / 100
-/** How long this node does not try another lease of a quota with too few remaining calls. */
+const BLOCK_FRACTION = 1 / 100
+/** How long this node waits before it tries to lease from an exhausted quota again. */
 const EXHAUSTED_FOR = SECOND
 /** A block that was unused for this time is returned. */
 const IDLE_AFTER = 30 * SECOND
@@ -19,7 +19,7 @@ export interface Quotas {
    * @throws KeywayError `quota_exhausted`, with `retryAfter` where it refills
    */
   take(quotas: readonly Quota[], count: number): void | Promise<void>
-  /** Undoes a `take` of this moment. */
+  /** Returns calls that `take` has just consumed. */
   undo(quotas: readonly Quota[], count: number): void
   /** The remaining calls known to this node, if it has leased a block; else null. */
   known(quota: Quota): number | null
@@ -40,7 +40,7 @@ interface Block {
   refillsAt: Instant | null
   usedAt: Instant
   leasing: Promise<void> | null
-  /** The number of calls for which the last lease failed: until then no lease of as many, or more, is tried. */
+  /** The number of calls of the last failed lease. Until `until`, no lease of as many calls, or more, is tried. */
   exhausted: { until: Instant; count: number }
 }
 
@@ -68,7 +68,7 @@ export function createQuotas({ clock, store }: { clock: Pick<Clock, 'now'>; stor
       )
       for (const [id, left] of stored) {
         const block = blocks.get(id)
-        if (block && !isOver(block, now)) stored.set(id, left + block.left)
+        if (block && !isExpired(block, now)) stored.set(id, left + block.left)
       }
       return stored
     },
@@ -95,7 +95,7 @@ export function createQuotas({ clock, store }: { clock: Pick<Clock, 'now'>; stor
       }
       blocks.set(id, block)
     }
-    if (isOver(block, now)) {
+    if (isExpired(block, now)) {
       block.left = 0
       block.stored = null
       block.refillsAt = null
@@ -118,37 +118,37 @@ export function createQuotas({ clock, store }: { clock: Pick<Clock, 'now'>; stor
   }
 
   async function takeWithLeases(quotas: readonly Quota[], count: number): Promise<void> {
-    await makeRoom()
+    await returnOldestIfFull()
     for (;;) {
-      const short = quotas.filter(quota => !isEnough(blockOf(quota), count))
-      if (short.length === 0) return consume(quotas, count)
-      for (const quota of short) await leaseFor(quota, count)
+      const insufficient = quotas.filter(quota => !isEnough(blockOf(quota), count))
+      if (insufficient.length === 0) return consume(quotas, count)
+      for (const quota of insufficient) await leaseFor(quota, count)
     }
   }
 
-  /** Returns when the block may be enough. @throws KeywayError `quota_exhausted` */
+  /** Resolves once the block may have enough calls. @throws KeywayError `quota_exhausted` */
   async function leaseFor(quota: Quota, count: number): Promise<void> {
     const block = blockOf(quota)
     block.usedAt = clock.now()
     if (block.leasing) return block.leasing.catch(() => {})
-    const lacking = count - block.left
-    if (lacking <= 0) return
-    if (clock.now() < block.exhausted.until && lacking >= block.exhausted.count) throw exhausted(quota, block)
-    block.leasing = lease(quota, block, lacking).finally(() => {
+    const missing = count - block.left
+    if (missing <= 0) return
+    if (clock.now() < block.exhausted.until && missing >= block.exhausted.count) throw exhausted(quota, block)
+    block.leasing = lease(quota, block, missing).finally(() => {
       block.leasing = null
     })
     await block.leasing
   }
 
-  async function lease(quota: Quota, block: Block, lacking: number): Promise<void> {
+  async function lease(quota: Quota, block: Block, missing: number): Promise<void> {
     const now = clock.now()
-    const size = Math.max(1, Math.floor(sizeOf(quota) * BLOCK))
-    const leased = await store.lease(quota, lacking, Math.max(lacking, size), now)
+    const size = Math.max(1, Math.floor(sizeOf(quota) * BLOCK_FRACTION))
+    const leased = await store.lease(quota, missing, Math.max(missing, size), now)
     if (!leased) {
-      block.exhausted = { until: clock.now() + EXHAUSTED_FOR, count: lacking }
+      block.exhausted = { until: clock.now() + EXHAUSTED_FOR, count: missing }
       throw exhausted(quota, block)
     }
-    // The rest of a block of an ended period expires.
+    // Calls of a block whose period has ended expire.
     if (block.refillsAt !== leased.refillsAt) block.left = 0
     block.refillsAt = leased.refillsAt
     block.left += leased.count
@@ -172,17 +172,17 @@ export function createQuotas({ clock, store }: { clock: Pick<Clock, 'now'>; stor
     const { left, refillsAt } = block
     blocks.delete(id)
     const now = clock.now()
-    if (left > 0 && !isOver(block, now)) await store.giveBack(id, left, refillsAt, now)
+    if (left > 0 && !isExpired(block, now)) await store.giveBack(id, left, refillsAt, now)
   }
 
-  async function makeRoom(): Promise<void> {
+  async function returnOldestIfFull(): Promise<void> {
     if (blocks.size <= MAX_BLOCKS) return
     const [oldest] = blocks
     if (oldest) await giveBack(...oldest)
   }
 }
 
-function isOver({ refillsAt }: Block, now: Instant): boolean {
+function isExpired({ refillsAt }: Block, now: Instant): boolean {
   return refillsAt !== null && refillsAt <= now
 }
 

@@ -25,14 +25,17 @@ export const SWEEP_INTERVAL = 5 * SECOND
 const IDLE_AFTER = 20 * MINUTE
 /** Maximum number of subjects in memory, each with at most 8 windows of 1 KB. Beyond it the oldest are released. */
 export const MAX_SUBJECTS = 50_000
-/** Interval of claims after one that was not granted entirely. */
-const RETRY_AFTER_REFUSAL = 250
-const WISH_INTERVAL = 2 * SECOND
-const MAX_WISHES = 1000
+/** How long a node does not repeat a claim that was not granted entirely. */
+const RETRY_AFTER_REFUSAL_MS = 250
+/** Minimum interval at which a claim for more than is available is recorded, so that other nodes lower their shares. */
+const OPEN_CLAIM_INTERVAL = 2 * SECOND
+/** Maximum number of subjects with such claims that one sweep considers. */
+const MAX_OPEN_CLAIMS = 1000
 /** Pause of claims after a database failure. */
 const CUT_OFF_FOR = SECOND
 /** Maximum attempts of a claim that other nodes overtake. */
 const MAX_ATTEMPTS = 10
+/** Maximum number of subjects that are changed concurrently. */
 const SWEPT_AT_ONCE = 10
 
 /** Other nodes changed the row of a limit in each attempt. */
@@ -45,7 +48,7 @@ export interface RequestLimits {
   /**
    * Counts requests in all demands, or in none if one has no room. Synchronous if this node holds enough, which is
    * almost always.
-   * @returns the windows after it
+   * @returns the state of the windows after these requests
    * @throws KeywayError `rate_limited`; `unavailable` if this node is cut off from the database and must not go on
    */
   take(demands: readonly Demand[], count: number): RateLimitState[] | Promise<RateLimitState[]>
@@ -55,13 +58,13 @@ export interface RequestLimits {
   sweep(): Promise<void>
   /** At shutdown: releases all shares, so that other nodes know the counts at once. */
   releaseAll(): Promise<void>
-  /** Subjects in memory. */
+  /** Number of subjects in memory. */
   readonly size: number
 }
 
 /**
  * Limits over all nodes without a write per request. A node holds a share of each limit, and lets requests through up
- * to it by itself (subject.ts). The shares are kept in one row per subject (lease-state.ts), replaced by one
+ * to it without the database (subject.ts). The shares are kept in one row per subject (lease-state.ts), replaced by one
  * conditional update: when the node needs more, when another node wants what it does not use, and at shutdown. Shares
  * never add up to more than the limit; that of a dead node counts as used at the end of its lease. Decision 6.
  */
@@ -76,7 +79,7 @@ export function createRequestLimits({
   whenCutOff: WhenCutOff
   maxSubjects?: number
 }): RequestLimits {
-  const me = newId(clock.now())
+  const holderId = newId(clock.now())
   const subjects = new Map<string, Subject>()
   let holdsUntil: Instant = 0
   /** Incremented when the lease lapsed: shares must then be confirmed before they are used again. */
@@ -88,14 +91,14 @@ export function createRequestLimits({
     take(demands, count) {
       const now = clock.now()
       const wanted = demands.map(subjectOf)
-      if (wanted.every(subject => lacks(subject, count, now) === null)) return admit(wanted, count, now)
+      if (wanted.every(subject => missingFor(subject, count, now) === null)) return admit(wanted, count, now)
       return takeWithClaims(demands, count)
     },
     peek,
     sweep,
     async releaseAll() {
-      await inTurn([...subjects.values()], giveUp)
-      if (subjects.size === 0 && holdsUntil > 0) await store.removeHolder(me)
+      await inBatches([...subjects.values()], releaseShares)
+      if (subjects.size === 0 && holdsUntil > 0) await store.removeHolder(holderId)
     },
     get size() {
       return subjects.size
@@ -113,7 +116,7 @@ export function createRequestLimits({
   }
 
   /** Why the subject cannot let `count` requests through now; null if it can. */
-  function lacks(subject: Subject, count: number, now: Instant): 'lease' | 'room' | null {
+  function missingFor(subject: Subject, count: number, now: Instant): 'lease' | 'room' | null {
     if (now >= holdsUntil || subject.term !== term) return 'lease'
     return subject.fits(count, now) ? null : 'room'
   }
@@ -127,31 +130,31 @@ export function createRequestLimits({
   }
 
   async function takeWithClaims(demands: readonly Demand[], count: number): Promise<RateLimitState[]> {
-    await makeRoom()
+    await releaseOldestIfFull()
     const waiting = demands.map(subjectOf)
-    for (const subject of waiting) subject.wait(count, clock.now())
+    for (const subject of waiting) subject.addWaiting(count, clock.now())
     try {
       for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
         const now = clock.now()
         const wanted = demands.map(subjectOf)
-        const short = wanted.filter(subject => lacks(subject, count, now) !== null)
-        if (short.length === 0) return admit(wanted, count, now)
-        const refusing = short.filter(
+        const insufficient = wanted.filter(subject => missingFor(subject, count, now) !== null)
+        if (insufficient.length === 0) return admit(wanted, count, now)
+        const refusing = insufficient.filter(
           subject =>
-            lacks(subject, count, now) === 'room' &&
+            missingFor(subject, count, now) === 'room' &&
             // Regardless of how long the claim took, one request does not repeat a claim that was just refused.
             ((attempt > 0 && subject.isShort) || isRefused(subject, count, now)),
         )
         if (refusing.length > 0) throw rateLimited(refusing, count, now)
         try {
-          await Promise.all(short.map(claimFor))
+          await Promise.all(insufficient.map(claimFor))
         } catch (error) {
           return withoutDatabase(wanted, count, error)
         }
       }
       throw unavailable(new Overtaken())
     } finally {
-      for (const subject of waiting) subject.wait(-count, clock.now())
+      for (const subject of waiting) subject.addWaiting(-count, clock.now())
     }
   }
 
@@ -186,11 +189,11 @@ export function createRequestLimits({
   }
 
   /** Reduces the subject's shares to what it uses. */
-  async function lower(subject: Subject): Promise<void> {
+  async function lowerShares(subject: Subject): Promise<void> {
     await change(subject, 'lower')
   }
 
-  async function giveUp(subject: Subject): Promise<void> {
+  async function releaseShares(subject: Subject): Promise<void> {
     await change(subject, 'release')
   }
 
@@ -209,19 +212,19 @@ export function createRequestLimits({
       const row = await store.read(subject.name)
       const read = await readState(row)
       const now = clock.now()
-      // Another node considered this one dead and took its counts over.
-      if (!isHolder(read, me)) subject.forget()
+      // Another node considered this one dead, and recorded its requests as past ones.
+      if (!isHolder(read, holderId)) subject.resetCounts()
       if (how === 'release') subject.holdNothing()
-      const done =
+      const isDone =
         how === 'release'
-          ? await released(subject, row, read, now)
-          : await claimed(subject, row, read, how, now)
-      if (done) return
+          ? await tryRelease(subject, row, read, now)
+          : await tryClaim(subject, row, read, how, now)
+      if (isDone) return
     }
     throw new Overtaken()
   }
 
-  async function claimed(
+  async function tryClaim(
     subject: Subject,
     row: LeaseRow | null,
     read: SharedState,
@@ -229,20 +232,20 @@ export function createRequestLimits({
     now: Instant,
   ): Promise<boolean> {
     const claims = subject.claims(how, now)
-    const { state, grants } = claim(read, me, claims, now)
+    const { state, grants } = claim(read, holderId, claims, now)
     const isShort = claims.some(({ wanted }, index) => grants[index]!.held < wanted)
-    const isNews = subject.term !== term || !isHolder(read, me) || subject.isChangedBy(grants)
-    const isWish = how === 'claim' && isShort && Object.keys(state.holders).length > 1
-    if (!isNews && !(isWish && (row?.wantedAt ?? 0) <= now - WISH_INTERVAL)) {
+    const isChanged = subject.term !== term || !isHolder(read, holderId) || subject.isChangedBy(grants)
+    const isOpenClaim = how === 'claim' && isShort && Object.keys(state.holders).length > 1
+    if (!isChanged && !(isOpenClaim && (row?.wantedAt ?? 0) <= now - OPEN_CLAIM_INTERVAL)) {
       noteOutcome(subject, isShort)
       return true
     }
-    // Lowered before others may use it, raised after.
+    // A lower share applies before other nodes may use the rest, a higher one only after it was written.
     subject.hold(grants, 'lower')
-    const startedIn = term
-    const wantedAt = isWish ? now : (row?.wantedAt ?? null)
+    const termBefore = term
+    const wantedAt = isOpenClaim ? now : (row?.wantedAt ?? null)
     if (!(await write(subject.name, row, state, wantedAt, now))) return false
-    if (startedIn !== term) return false
+    if (termBefore !== term) return false
     subject.hold(grants, 'raise', term)
     noteOutcome(subject, how === 'claim' && isShort)
     return true
@@ -250,18 +253,18 @@ export function createRequestLimits({
 
   function noteOutcome(subject: Subject, isShort: boolean): void {
     subject.isShort = isShort
-    subject.refusedUntil = isShort ? clock.now() + RETRY_AFTER_REFUSAL : 0
+    subject.refusedUntil = isShort ? clock.now() + RETRY_AFTER_REFUSAL_MS : 0
   }
 
-  async function released(
+  async function tryRelease(
     subject: Subject,
     row: LeaseRow | null,
     read: SharedState,
     now: Instant,
   ): Promise<boolean> {
-    const state = release(read, me, subject.counted(now), now)
+    const state = release(read, holderId, subject.counted(now), now)
     if (!(await write(subject.name, row, state, row?.wantedAt ?? null, now))) return false
-    // Removed at once; waiting requests start over with a new subject.
+    // Removed at once; waiting requests continue with a new subject.
     subjects.delete(subject.name)
     return true
   }
@@ -281,7 +284,7 @@ export function createRequestLimits({
   async function readState(row: LeaseRow | null): Promise<SharedState> {
     if (!row) return EMPTY_STATE
     const state = JSON.parse(row.state) as SharedState
-    const others = Object.keys(state.holders).filter(holder => holder !== me)
+    const others = Object.keys(state.holders).filter(holder => holder !== holderId)
     if (others.length === 0) return state
     const until = await store.holders(others)
     const now = clock.now()
@@ -302,14 +305,14 @@ export function createRequestLimits({
 
   async function renew(): Promise<void> {
     const now = clock.now()
-    await store.renewHolder(me, now + HOLDER_LEASE)
+    await store.renewHolder(holderId, now + HOLDER_LEASE)
     if (clock.now() >= holdsUntil) term++
     holdsUntil = Math.max(holdsUntil, now + HOLDER_LEASE)
   }
 
   async function peek(demands: readonly Demand[]): Promise<RateLimitState[]> {
     const now = clock.now()
-    const known = await Promise.all(
+    const states = await Promise.all(
       demands.map(async ({ subject: name, windows }) => {
         const subject = subjects.get(name)
         if (subject && subject.term === term && now < holdsUntil) {
@@ -319,34 +322,34 @@ export function createRequestLimits({
         return statesOf({ subject: name, windows }, await readState(await store.read(name)), now)
       }),
     )
-    return known.flat()
+    return states.flat()
   }
 
   async function sweep(): Promise<void> {
     if (subjects.size === 0) return
     await holdLease()
     const now = clock.now()
-    const wishes = new Set(await store.wantedSince(now - 2 * SWEEP_INTERVAL, MAX_WISHES))
+    const openClaims = new Set(await store.wantedSince(now - 2 * SWEEP_INTERVAL, MAX_OPEN_CLAIMS))
     const all = [...subjects.values()]
-    await inTurn(
+    await inBatches(
       all.filter(subject => now - subject.usedAt >= IDLE_AFTER),
-      giveUp,
+      releaseShares,
     )
-    await inTurn(
+    await inBatches(
       all.filter(
         subject =>
-          wishes.has(subject.name) && subjects.get(subject.name) === subject && subject.hasSlack(now),
+          openClaims.has(subject.name) && subjects.get(subject.name) === subject && subject.hasSlack(now),
       ),
-      lower,
+      lowerShares,
     )
   }
 
   /** Releases the oldest subjects if there are too many. */
-  async function makeRoom(): Promise<void> {
+  async function releaseOldestIfFull(): Promise<void> {
     if (subjects.size <= maxSubjects) return
     for (const subject of subjects.values()) {
       if (subject.changing || subject.waiting > 0) continue
-      await giveUp(subject).catch(() => {})
+      await releaseShares(subject).catch(() => {})
       return
     }
   }
@@ -359,7 +362,7 @@ function statesOf({ subject: name, windows }: Demand, state: SharedState, now: I
   return subject.states(now)
 }
 
-async function inTurn(
+async function inBatches(
   subjects: readonly Subject[],
   work: (subject: Subject) => Promise<void>,
 ): Promise<void> {

@@ -7,8 +7,8 @@ import { type RequestLimit, type RequestWindow, WINDOW_MS } from './limit.ts'
 /** Number of slots of a window: an entry counts at most 2.5 % of the window too long. */
 const SLOTS = 40
 /**
- * How much more than its use a node claims, as a fraction of the limit. If it crashes, other nodes lose at most this
- * much of a window.
+ * How much more than it uses a node claims, as a fraction of the limit. If the node crashes, other nodes lose at most
+ * this much of a window.
  */
 const HEADROOM = 1 / 10
 /** A node claims more when it has used this fraction of its share, so that requests need not wait. */
@@ -30,6 +30,7 @@ interface Window {
   count: SlidingCount
   /** The share: the maximum count. */
   held: number
+  /** `WindowGrant.others` */
   others: number
   oldestOfOthers: Instant | null
 }
@@ -58,17 +59,18 @@ export class Subject {
 
   /** Sets the current limits. A lowered one must be claimed again. */
   demand(windows: readonly RequestLimit[]): void {
-    const known = this.#windows
-    if (known.length === windows.length && known.every((each, index) => isSame(each, windows[index]!))) return
+    const current = this.#windows
+    if (current.length === windows.length && current.every((each, index) => isSame(each, windows[index]!)))
+      return
     this.#windows = windows.map(({ per, limit }) => {
-      const before = known.find(each => each.per === per)
+      const before = current.find(each => each.per === per)
       if (before && limit < before.claimedFor) this.term = -1
       return before ? Object.assign(before, { limit }) : newWindow(per, limit)
     })
-    if (windows.some(({ per }) => !known.some(each => each.per === per))) this.term = -1
+    if (windows.some(({ per }) => !current.some(each => each.per === per))) this.term = -1
   }
 
-  wait(count: number, now: Instant): void {
+  addWaiting(count: number, now: Instant): void {
     this.waiting += count
     this.usedAt = now
   }
@@ -101,7 +103,7 @@ export class Subject {
     )
   }
 
-  /** Whether the shares are considerably larger than the use. */
+  /** Whether a share is larger than the use. */
   hasSlack(now: Instant): boolean {
     return this.#windows.some(({ count, held }) => held > count.total(now))
   }
@@ -129,17 +131,17 @@ export class Subject {
    * @param term the lease's term, by which the shares are confirmed unless the limits were changed meanwhile
    */
   hold(grants: readonly WindowGrant[], how: 'lower' | 'raise', term = this.term): void {
-    let isWhole = true
+    let isConfirmed = true
     for (const window of this.#windows) {
       const grant = grants.find(({ per }) => per === window.per)
-      if (!grant || window.limit < grant.limit) isWhole = false
+      if (!grant || window.limit < grant.limit) isConfirmed = false
       if (!grant) continue
       window.held = how === 'lower' ? Math.min(window.held, grant.held) : grant.held
       window.others = grant.others
       window.oldestOfOthers = grant.oldestOfOthers
       window.claimedFor = grant.limit
     }
-    this.term = isWhole ? term : -1
+    this.term = isConfirmed ? term : -1
   }
 
   holdNothing(): void {
@@ -147,7 +149,7 @@ export class Subject {
     for (const window of this.#windows) window.held = 0
   }
 
-  forget(): void {
+  resetCounts(): void {
     this.holdNothing()
     for (const window of this.#windows) window.count = new SlidingCount(window.length, SLOTS)
   }
@@ -165,8 +167,8 @@ export class Subject {
   /** The wait for each window that has no room. */
   waits(count: number, now: Instant): { per: RequestWindow; limit: number; retryAfter: number }[] {
     const full = this.#windows.filter(window => window.count.total(now) + count > window.held)
-    const named = full.length > 0 ? full : this.#windows
-    return named.map(window => ({
+    const waitedFor = full.length > 0 ? full : this.#windows
+    return waitedFor.map(window => ({
       per: window.per,
       limit: window.limit,
       retryAfter: secondsUntilRoom(window, now),
