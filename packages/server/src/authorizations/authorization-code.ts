@@ -14,24 +14,24 @@ export interface AuthorizationCode {
   userId: string
   /** The session of the pages in which the person was signed in. */
   signInId: string
-  /** The redirect URI of the request, which the token request must repeat; null: the request named none. */
+  /** The redirect URI that the request named, which a token request without PKCE must repeat; null if it named none. */
   redirectUri: string | null
   scopes: string[]
-  /** The asked audience; null: this service. */
+  /** The requested audience; null for this service. */
   audience: string | null
   nonce: string | null
-  /** The code challenge of PKCE with S256 (RFC 7636); null: the request had none. */
+  /** The code challenge of PKCE with S256 (RFC 7636); null if the request had none. */
   codeChallenge: string | null
   /** When the person signed in. */
   authTime: Instant
-  /** The person's browser, not the client that redeems the code. */
+  /** The network of the person's browser, not of the client that redeems the code. */
   network: string
   client: string | null
-  /** The pushed request that it answers (RFC 9126), which is good for one code. */
+  /** The pushed request (RFC 9126) that the code answers; each is answered by one code. */
   pushedId: string | null
   createdAt: Instant
   expiresAt: Instant
   usedAt: Instant | null
-  /** The session that it opened. */
+  /** The session that the code opened. */
   sessionId: string | null
 }

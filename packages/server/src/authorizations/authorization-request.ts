@@ -3,12 +3,12 @@ import { acceptsRedirectUri } from '../apps/redirect-uri.ts'
 import { isCodeChallenge } from './pkce.ts'
 import { grantableScopes } from './scopes.ts'
 
-/** Longest value of one parameter, in characters. */
+/** Maximum length of the value of one parameter, in characters. */
 const MAX_VALUE_LENGTH = 2048
-/** All parameters together: a browser keeps the request in a cookie while the person signs in. */
+/** Maximum length of all parameters together: a browser keeps them in a cookie while the person signs in. */
 export const MAX_REQUEST_LENGTH = 2600
 
-/** OpenID Connect Core section 3.1.2.1. */
+/** Values of the parameter `prompt` (OpenID Connect Core section 3.1.2.1). */
 export type Prompt = 'none' | 'login' | 'consent' | 'select_account'
 const PROMPTS: readonly string[] = ['none', 'login', 'consent', 'select_account'] satisfies Prompt[]
 
@@ -40,18 +40,18 @@ const PARAMETERS = [
 /** A valid authorization request of a registered app. */
 export interface AuthorizationRequest {
   app: App
-  /** Where the answer goes. */
+  /** The URI to which the browser is redirected with the answer. */
   redirectUri: string
-  /** Whether the request named it; it must then be repeated when the code is redeemed. */
+  /** Whether the request itself named the redirect URI; a token request without PKCE must then repeat it. */
   namesRedirectUri: boolean
   state: string | null
   scopes: string[]
-  /** The asked audience (RFC 8707); null: this service. */
+  /** The requested audience (RFC 8707); null for this service. */
   audience: string | null
   nonce: string | null
   codeChallenge: string | null
   prompts: readonly Prompt[]
-  /** The oldest sign-in that the app accepts, in seconds; null: any. */
+  /** Maximum age of the sign-in that the app accepts, in seconds; null for any. */
   maxAge: number | null
   loginHint: string | null
   idTokenHint: string | null
@@ -65,17 +65,17 @@ export interface Refusal {
 
 export type ReadRequest =
   | { request: AuthorizationRequest }
-  /** For the app: sent to its redirect URI. */
+  /** An error for the app, sent to its redirect URI. */
   | { refusal: Refusal; redirectUri: string; state: string | null }
 
-/** The known parameters of a query or form; a refusal where one is repeated or too long. */
+/** The known parameters of a query or form, or a refusal if one is repeated or too long. */
 export function readParams(query: URLSearchParams): { params: RequestParams } | { refusal: Refusal } {
-  const known = PARAMETERS.filter(name => query.getAll(name).some(Boolean))
-  const repeated = known.find(name => query.getAll(name).length > 1)
+  const present = PARAMETERS.filter(name => query.getAll(name).some(Boolean))
+  const repeated = present.find(name => query.getAll(name).length > 1)
   if (repeated === 'resource') return refused('invalid_target', 'Ask for one resource at a time.')
   if (repeated) return refused('invalid_request', `The parameter ${repeated} must be sent once.`)
-  const params = Object.fromEntries(known.map(name => [name, query.get(name)!]))
-  const tooLong = known.find(name => name !== 'request_uri' && params[name]!.length > MAX_VALUE_LENGTH)
+  const params = Object.fromEntries(present.map(name => [name, query.get(name)!]))
+  const tooLong = present.find(name => name !== 'request_uri' && params[name]!.length > MAX_VALUE_LENGTH)
   if (tooLong)
     return refused(
       'invalid_request',
@@ -95,25 +95,25 @@ export function readParams(query: URLSearchParams): { params: RequestParams } | 
  * since redirecting to an unregistered URI would make this service an open redirector (RFC 9700 section 4.11).
  */
 export function redirectUriOf(app: App, params: RequestParams): string | null {
-  const { redirect_uri: asked } = params
-  // Where one is registered a request may leave it out (RFC 6749 section 3.1.2.3).
-  if (asked === undefined) return app.redirectUris.length === 1 ? app.redirectUris[0]! : null
-  return acceptsRedirectUri(app.redirectUris, asked) ? asked : null
+  const { redirect_uri: requested } = params
+  // A request may omit it if exactly one is registered (RFC 6749 section 3.1.2.3).
+  if (requested === undefined) return app.redirectUris.length === 1 ? app.redirectUris[0]! : null
+  return acceptsRedirectUri(app.redirectUris, requested) ? requested : null
 }
 
 /** Reads a request whose app and redirect URI are known to belong together. */
 export function readRequest(app: App, redirectUri: string, params: RequestParams): ReadRequest {
   const state = params.state ?? null
-  const read = readValidated(app, params)
+  const read = validateParams(app, params)
   if ('refusal' in read) return { ...read, redirectUri, state }
   return {
     request: { ...read, app, redirectUri, state, namesRedirectUri: params.redirect_uri !== undefined },
   }
 }
 
-type Checked = Omit<AuthorizationRequest, 'app' | 'redirectUri' | 'namesRedirectUri' | 'state'>
+type ValidatedParams = Omit<AuthorizationRequest, 'app' | 'redirectUri' | 'namesRedirectUri' | 'state'>
 
-function readValidated(app: App, params: RequestParams): Checked | { refusal: Refusal } {
+function validateParams(app: App, params: RequestParams): ValidatedParams | { refusal: Refusal } {
   const { nonce = null, resource, audience = resource ?? null } = params
   if (params.request) return refused('request_not_supported', 'Request objects are not supported.')
   if (params.request_uri) return refused('request_uri_not_supported', 'Push the request to /oauth/par first.')
@@ -136,8 +136,8 @@ function readValidated(app: App, params: RequestParams): Checked | { refusal: Re
     )
   if (params.max_age !== undefined && !/^\d{1,9}$/.test(params.max_age))
     return refused('invalid_request', 'max_age must be a number of seconds.')
-  const pkce = pkceRefusal(app, params, granted.scopes)
-  if (pkce) return pkce
+  const withoutPkce = pkceRefusal(app, params, granted.scopes)
+  if (withoutPkce) return withoutPkce
   return {
     scopes: granted.scopes,
     audience,
@@ -151,8 +151,8 @@ function readValidated(app: App, params: RequestParams): Checked | { refusal: Re
 }
 
 /**
- * PKCE with S256, or for confidential older clients a `nonce`, which protects them alike where they check it (RFC 9700
- * section 2.1.1).
+ * The refusal of a request without PKCE by S256, or null. Older confidential clients may send a `nonce` instead, which
+ * protects them equally if they check it (RFC 9700 section 2.1.1).
  */
 function pkceRefusal(app: App, params: RequestParams, scopes: string[]): { refusal: Refusal } | null {
   const { code_challenge: challenge, code_challenge_method: method, nonce } = params

@@ -43,15 +43,15 @@ export interface Authorizations {
    * pushed parameters if it was pushed.
    */
   localesOf(query: URLSearchParams): string[]
-  /** What the signed-in person must do before the request can be answered. */
-  decide(asked: BrowserRequest, signedIn: SignedIn | null): Promise<Decision>
+  /** What the person must do before the request can be answered. */
+  decide(browserRequest: BrowserRequest, signedIn: SignedIn | null): Promise<Decision>
   /**
    * Issues a code and returns the URL to redirect the browser to: with the code, or with an error if the person was
    * issued too many; null if the pushed request was answered before.
-   * @param consented scopes that the person granted just now; null: no question was asked
+   * @param consented scopes that the person granted just now; null if no consent was asked for
    */
   issue(
-    asked: BrowserRequest,
+    browserRequest: BrowserRequest,
     signedIn: SignedIn,
     consented: readonly string[] | null,
     caller: Caller,
@@ -101,17 +101,17 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
     },
     redeem: createRedeem(deps),
 
-    async decide(asked, signedIn) {
-      const { request } = asked
+    async decide(browserRequest, signedIn) {
+      const { request } = browserRequest
       const isSilent = request.prompts.includes('none')
-      if (!signedIn || !isFresh(asked, signedIn)) {
+      if (!signedIn || !isFresh(browserRequest, signedIn)) {
         return isSilent
           ? refused('login_required', 'Nobody is signed in, or not recently enough.')
           : { needs: 'sign_in' }
       }
       if (!(await isHinted(request, signedIn))) {
         // Otherwise a person who signed in just for this request would be asked again and again.
-        return isSilent || signedIn.session.createdAt >= asked.firstSentAt
+        return isSilent || signedIn.session.createdAt >= browserRequest.firstSentAt
           ? refused('login_required', 'Another person is signed in than the one of the id_token_hint.')
           : { needs: 'sign_in' }
       }
@@ -176,7 +176,10 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
     refuse: (to, { error, description }) => answer(to, { error, error_description: description }),
   }
 
-  /** Each code stores a row, and its redemption a session; where no consent is asked, one person could cause any number. */
+  /**
+   * The refusal if this person was issued too many codes, or null. Each code stores a row, and its redemption a
+   * session; without a limit one person could cause any number of them where no consent is asked for.
+   */
   function tooManyCodes(userId: string): Refusal | null {
     try {
       deps.changeLimits.count(`code:${userId}`)
@@ -195,7 +198,7 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
     return responseUri(redirectUri, { ...params, state, iss: publicUrl })
   }
 
-  /** Whether the sign-in is the one that the app asks for: recent enough, or made for this request. */
+  /** Whether the sign-in is as recent as the app asks for, or was made for this request. */
   function isFresh({ request, firstSentAt }: BrowserRequest, { session }: SignedIn): boolean {
     if (session.createdAt >= firstSentAt) return true
     const { prompts, maxAge } = request
@@ -203,7 +206,10 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
     return maxAge === null || clock.now() < session.createdAt + maxAge * 1000
   }
 
-  /** OpenID Connect Core section 3.1.2.2; a hint that was not issued here is ignored. */
+  /**
+   * Whether the signed-in person is the one of the `id_token_hint` (OpenID Connect Core section 3.1.2.2). A hint that
+   * was not issued here is ignored.
+   */
   async function isHinted({ idTokenHint }: AuthorizationRequest, { user }: SignedIn): Promise<boolean> {
     const hinted = idTokenHint === null ? null : await readIdToken(deps.jwt, idTokenHint)
     return hinted === null || hinted.userId === user.id
@@ -214,16 +220,16 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
     const scopes = grantedScopes(request)
     if (!needsConsent(request.app)) return null
     const consent = await store.consents.find(userId, request.app.id)
-    const isAsked = request.prompts.includes('consent') || isForAnother(request)
+    const isAsked = request.prompts.includes('consent') || isForOtherService(request)
     return covers(consent, request.app, scopes) && !isAsked ? null : scopes
   }
 }
 
 /**
- * Whether a client that describes itself asks for a token for another app's service. A consent does not name services, so
- * the person is asked for each, on a page that does.
+ * Whether a client that describes itself asks for a token for another app's service. A consent does not name services,
+ * so the person is asked for each, on a page that does.
  */
-function isForAnother({ app, audience }: AuthorizationRequest): boolean {
+function isForOtherService({ app, audience }: AuthorizationRequest): boolean {
   return audience !== null && isSelfDescribed(app.id)
 }
 

@@ -14,9 +14,9 @@ import type { PushedRequests } from './pushed-requests.ts'
 /** The result of reading an authorization request: valid, or why it is refused. */
 export type CheckedRequest =
   | { request: AuthorizationRequest; params: RequestParams; pushedId: string | null }
-  /** For the app: an error at its redirect URI. */
+  /** An error for the app, sent to its redirect URI. */
   | { refusal: Refusal; redirectUri: string; state: string | null; app: App }
-  /** For the person only: it is not certain where an answer may be sent. */
+  /** An error that is only shown to the person, since it is not certain where an answer may be sent. */
   | { unusable: Refusal }
 
 export interface BeginDeps {
@@ -26,7 +26,7 @@ export interface BeginDeps {
   findClient(id: string, network: string): Promise<App | null>
 }
 
-/** Languages that one request may ask for. */
+/** Maximum number of languages that one request may ask for. */
 const MAX_LOCALES = 20
 
 /** Reads authorization requests, pushed ones too, and checks them against the registered app. */
@@ -41,7 +41,7 @@ export function createBegin({ storage, publicUrl, findClient }: BeginDeps, pushe
     const { request_uri: uri, client_id: appId } = read.params
     const pushed = uri === undefined ? null : pushedRequests.open(uri)
     if (!pushed) return resume(read.params, null, network)
-    // What was pushed counts, not what the browser adds (RFC 9126 section 4).
+    // Only the pushed parameters count, not those that the browser adds (RFC 9126 section 4).
     if (pushed === 'expired' || pushed.params.client_id !== appId)
       return unusable('invalid_request', 'The pushed request has expired, or belongs to another app.')
     return resume(pushed.params, pushed.id, network)
@@ -66,15 +66,15 @@ export function createBegin({ storage, publicUrl, findClient }: BeginDeps, pushe
     const uri = query.get('request_uri')
     const pushed = uri === null ? null : pushedRequests.open(uri)
     if (pushed === 'expired') return []
-    const asked = pushed ? (pushed.params.ui_locales ?? '') : (query.get('ui_locales') ?? '')
-    return asked.split(' ', MAX_LOCALES)
+    const requested = pushed ? (pushed.params.ui_locales ?? '') : (query.get('ui_locales') ?? '')
+    return requested.split(' ', MAX_LOCALES)
   }
 
   async function findApp(id: string | undefined, network: string): Promise<App | null> {
     return id === undefined ? null : findClient(id, network)
   }
 
-  /** The asked audience must be this service's or registered for an app (RFC 8707 section 2). */
+  /** Checks that the requested audience is this service's or registered for an app (RFC 8707 section 2). */
   async function withAudience(read: ReadRequest): Promise<ReadRequest> {
     if ('refusal' in read) return read
     const { audience, redirectUri, state } = read.request

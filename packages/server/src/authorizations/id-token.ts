@@ -5,7 +5,7 @@ import type { Jwt } from '../signing-keys/jwt.ts'
 import type { SigningAlg } from '../signing-keys/signing-key.ts'
 import type { User } from '../users/user.ts'
 
-/** Short: the client reads it when it arrives. */
+/** Lifetime of an id token. Short, since the client reads the token when it arrives. */
 const ID_TOKEN_SECONDS = 900
 /** `amr`: the link and the code of a mail are one-time passwords (RFC 8176). */
 const AMR = ['otp']
@@ -44,7 +44,7 @@ export function claimsAbout(user: User, scopes: readonly string[]): Record<strin
  * An id token for the app of a session (OpenID Connect Core section 2). `sid` is the id of that session, which logout
  * tokens name when it ends.
  *
- * @param nonce of the authorization request; null: it had none, or the tokens are refreshed
+ * @param nonce that of the authorization request; null if it had none, or if the tokens are refreshed
  */
 export function signIdToken(
   { jwt, clock, publicUrl }: IdTokenDeps,
@@ -54,7 +54,7 @@ export function signIdToken(
   const now = clock.now()
   const issuedAt = Math.floor(now / 1000)
   return jwt.signAs(alg, 'JWT', {
-    // Only for a client: no endpoint accepts it as an access token.
+    // With this type no endpoint accepts the token as an access token.
     type: 'id',
     iss: publicUrl,
     aud: session.appId,

@@ -1,8 +1,8 @@
 import { equals, sha256 } from '../secrets.ts'
 
-/** base64url of a SHA-256 (RFC 7636 section 4.2). */
+/** Syntax of a code challenge: base64url of a SHA-256 (RFC 7636 section 4.2). */
 const CHALLENGE = /^[A-Za-z0-9_-]{43}$/
-/** RFC 7636 section 4.1. */
+/** Syntax of a code verifier (RFC 7636 section 4.1). */
 const VERIFIER = /^[A-Za-z0-9\-._~]{43,128}$/
 
 export function isCodeChallenge(text: string): boolean {
@@ -10,8 +10,8 @@ export function isCodeChallenge(text: string): boolean {
 }
 
 /**
- * Whether the token request proves what the authorization request promised. A verifier without a challenge is refused
- * too: somebody removed the challenge from the authorization request (RFC 9700 section 4.8.2).
+ * Whether the verifier of the token request matches the challenge of the authorization request. A verifier without a
+ * challenge is refused too: somebody removed the challenge from the authorization request (RFC 9700 section 4.8.2).
  */
 export function provesChallenge(challenge: string | null, verifier: string | null): boolean {
   if (challenge === null || verifier === null) return challenge === verifier

@@ -3,11 +3,11 @@ import { newId } from '../ids.ts'
 import { SealError, type Secrets } from '../secrets.ts'
 import type { RequestParams } from './authorization-request.ts'
 
-/** How long a browser may take from the app to the authorization endpoint. */
+/** Lifetime of a pushed request: the time from the app's push to the browser's request. */
 const PUSHED_LIFETIME = MINUTE
-/** RFC 9126 section 2.2. */
-const URN = 'urn:ietf:params:oauth:request_uri:'
-const CONTEXT = 'pushed'
+/** Prefix of request URIs (RFC 9126 section 2.2). */
+const URI_PREFIX = 'urn:ietf:params:oauth:request_uri:'
+const SEAL_CONTEXT = 'pushed'
 
 export interface PushedRequest {
   id: string
@@ -15,9 +15,9 @@ export interface PushedRequest {
 }
 
 export interface PushedRequests {
-  /** The `request_uri` of a validated request, good for one code. */
+  /** Creates the `request_uri` of a validated request, which can be answered by one code. */
   push(params: RequestParams): { requestUri: string; expiresIn: number }
-  /** Null for the URI of another server. */
+  /** Reads a `request_uri`; null for one of another server. */
   open(requestUri: string): PushedRequest | 'expired' | null
 }
 
@@ -30,14 +30,18 @@ export function createPushedRequests({ secrets, clock }: { secrets: Secrets; clo
     push(params) {
       const now = clock.now()
       const content = JSON.stringify({ id: newId(now), params, expiresAt: now + PUSHED_LIFETIME })
-      const sealed = secrets.seal('authorization-request', Buffer.from(content), CONTEXT)
-      return { requestUri: URN + sealed, expiresIn: PUSHED_LIFETIME / SECOND }
+      const sealed = secrets.seal('authorization-request', Buffer.from(content), SEAL_CONTEXT)
+      return { requestUri: URI_PREFIX + sealed, expiresIn: PUSHED_LIFETIME / SECOND }
     },
 
     open(requestUri) {
-      if (!requestUri.startsWith(URN)) return null
+      if (!requestUri.startsWith(URI_PREFIX)) return null
       try {
-        const opened = secrets.open('authorization-request', requestUri.slice(URN.length), CONTEXT)
+        const opened = secrets.open(
+          'authorization-request',
+          requestUri.slice(URI_PREFIX.length),
+          SEAL_CONTEXT,
+        )
         const { expiresAt, ...pushed } = JSON.parse(opened.toString()) as PushedRequest & {
           expiresAt: Instant
         }

@@ -17,7 +17,7 @@ export interface CodeRedemption {
   redirectUri: string | null
   /** The `code_verifier` of PKCE. */
   verifier: string | null
-  /** The asked audience; it must be that of the authorization request. */
+  /** The requested audience, which must be that of the authorization request; null if the client named none. */
   audience: string | null
 }
 
@@ -46,10 +46,10 @@ export function createRedeem({ storage, clock, sessions }: RedeemDeps): Redeem {
     if (wanted.audience !== null && wanted.audience !== code.audience)
       return { refusal: { error: 'invalid_target', description: 'The code is for another audience.' } }
     if (code.usedAt !== null) {
-      await endReused(code, caller)
+      await endSessionOfReusedCode(code, caller)
       return invalidGrant()
     }
-    // The session shows the person's browser, not the machine of the app.
+    // The session records the person's browser, not the machine of the app.
     const browser: Caller = { address: code.network, network: code.network, client: code.client }
     const { scopes, audience, signInId } = code
     const prepared = sessions.prepareForApp(
@@ -68,8 +68,8 @@ export function createRedeem({ storage, clock, sessions }: RedeemDeps): Redeem {
       async store => (await store.sessions.findWithUser(prepared.id)) ?? undefined,
     )
     if (opened) return { ...opened, nonce: code.nonce }
-    const now = await store.authorizationCodes.find(codeHash)
-    if (now?.usedAt) await endReused(now, caller)
+    const current = await store.authorizationCodes.find(codeHash)
+    if (current?.usedAt) await endSessionOfReusedCode(current, caller)
     return invalidGrant()
   }
 
@@ -80,7 +80,7 @@ export function createRedeem({ storage, clock, sessions }: RedeemDeps): Redeem {
     return !needsConsent(app) || covers(await tx.consents.find(code.userId, code.appId), app, code.scopes)
   }
 
-  async function endReused({ sessionId }: AuthorizationCode, caller: Caller): Promise<void> {
+  async function endSessionOfReusedCode({ sessionId }: AuthorizationCode, caller: Caller): Promise<void> {
     if (sessionId === null) return
     await storage.transaction(
       async tx => {
@@ -97,10 +97,10 @@ function isEnded(session: Session | null): true | undefined {
   return session?.endedAt !== null || undefined
 }
 
-/** The code's own client, with the redirect URI and the verifier that belong to the request. */
+/** Whether the code is presented by its own client, with the redirect URI and the verifier that belong to the code. */
 function isProven(code: AuthorizationCode, { app, redirectUri, verifier }: CodeRedemption): boolean {
   if (code.appId !== app.id || !provesChallenge(code.codeChallenge, verifier)) return false
-  // OAuth 2.1 clients, which PKCE binds to the request, no longer repeat it.
+  // OAuth 2.1 clients, which PKCE binds to the request, no longer repeat the redirect URI.
   return redirectUri === code.redirectUri || (redirectUri === null && code.codeChallenge !== null)
 }
 

@@ -1,14 +1,15 @@
 import { MAX_SCOPES } from '@keyway/sdk/protocol'
 import { type App, mayRequestScope } from '../apps/app.ts'
 
-/** Standard scopes of claims that no account has; they are left out, as OpenID Connect asks (Core section 3.1.2.1). */
-const LEFT_OUT = ['address', 'phone']
+/** Standard scopes for claims that no account has; ignored, as OpenID Connect recommends (Core section 3.1.2.1). */
+const IGNORED_SCOPES = ['address', 'phone']
 
-/** The syntax of all scopes, those of operators too. */
-const SCOPE = /^[a-z][a-z0-9._:-]{0,63}$/
+/** The syntax of all scopes, including those that operators define. */
+const SCOPE_SYNTAX = /^[a-z][a-z0-9._:-]{0,63}$/
 
 /**
- * The scopes that a person may grant to the app, of those it asks for; `refused` says which one it may not ask for.
+ * The scopes that the app requests, without ignored ones. If the app may not ask for one of them, `refused` is the
+ * message about it.
  *
  * @param text RFC 6749 section 3.3: separated by spaces
  */
@@ -16,9 +17,11 @@ export function grantableScopes(
   app: Pick<App, 'scopes'>,
   text: string,
 ): { scopes: string[] } | { refused: string } {
-  const asked = [...new Set(text.split(' ').filter(scope => scope !== '' && !LEFT_OUT.includes(scope)))]
-  const refused = asked[MAX_SCOPES] ?? asked.find(scope => !mayRequestScope(app, scope))
-  return refused === undefined ? { scopes: asked } : { refused: refusalOf(refused) }
+  const requested = [
+    ...new Set(text.split(' ').filter(scope => scope !== '' && !IGNORED_SCOPES.includes(scope))),
+  ]
+  const refused = requested[MAX_SCOPES] ?? requested.find(scope => !mayRequestScope(app, scope))
+  return refused === undefined ? { scopes: requested } : { refused: refusalOf(refused) }
 }
 
 /**
@@ -26,5 +29,5 @@ export function grantableScopes(
  * is not repeated.
  */
 function refusalOf(scope: string): string {
-  return `The app may not ask for ${SCOPE.test(scope) ? `the scope "${scope}"` : 'this scope'}`
+  return `The app may not ask for ${SCOPE_SYNTAX.test(scope) ? `the scope "${scope}"` : 'this scope'}`
 }

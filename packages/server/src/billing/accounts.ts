@@ -28,7 +28,7 @@ export interface DayBalance {
   /** The beginning of the day. */
   start: Instant
   balance: MicroDollars
-  /** Since the end of the day before. */
+  /** Change of the balance since the end of the day before. */
   change: MicroDollars
 }
 

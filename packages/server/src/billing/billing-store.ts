@@ -22,7 +22,7 @@ export interface BillingStore {
   ledger(userId: string, page: PageRequest): Promise<Slice<LedgerEntry>>
   /** The balance just before each of these instants, by one look-up of the index each; zero before the first entry. */
   balancesBefore(userId: string, instants: readonly Instant[]): Promise<MicroDollars[]>
-  /** False if the user has one already. */
+  /** False if the user has a subscription already. */
   insertSubscription(subscription: Subscription): Promise<boolean>
   subscription(userId: string): Promise<Subscription | null>
   /** The sums charged to the keys of these lineages; lineages without a charge are absent. */
@@ -41,7 +41,7 @@ export interface BillingChanges {
    */
   post(entry: Omit<LedgerEntry, 'balanceAfter'>): Promise<LedgerEntry | null>
   /**
-   * As `post`, unless the lineage would exceed `caps`: then writes nothing, and returns the period of the exceeded
+   * Like `post`, unless the lineage would exceed `caps`: then writes nothing, and returns the period of the exceeded
    * limit.
    */
   charge(entry: Omit<LedgerEntry, 'balanceAfter'>, caps: SpendCaps): Promise<PostedEntry | SpendPeriod | null>
@@ -49,8 +49,10 @@ export interface BillingChanges {
   claimTrialCredit(addressHash: string, userId: string, at: Instant): Promise<boolean>
   /** Null if no such app is registered. Repeating an active grant does not change `grantedAt`. */
   authorize(userId: string, appId: string, at: Instant): Promise<ChargeAuthorization | null>
-  /** Null if it was never granted; repeating it changes nothing. */
+  /** Null if the authorisation was never granted; withdrawing it again changes nothing. */
   withdraw(userId: string, appId: string, at: Instant): Promise<ChargeAuthorization | null>
-  /** Withdraws at most `limit` active authorisations of an app; returns them. Scans, for operators only. */
+  /**
+   * Withdraws at most `limit` active authorisations of an app; returns them. Scans the table, so for operators only.
+   */
   withdrawSomeOfApp(appId: string, at: Instant, limit: number): Promise<AuthorizationState[]>
 }

@@ -26,7 +26,7 @@ export interface WantedCharge {
 
 export interface Charges {
   /**
-   * Takes an amount from a user's balance, once for each Idempotency-Key: the same key with the same arguments
+   * Charges an amount to a user's balance, once for each Idempotency-Key: the same key with the same arguments
    * returns the same entry. A refused charge is not recorded and may be retried with its key.
    *
    * @throws KeywayError `charge_not_authorized` (no authorisation, no such active user, or no such active key of the
@@ -39,10 +39,10 @@ export interface Charges {
 /** Called in the transaction that books the charge or refuses it, with what the key's lineage has spent after it. */
 export type OnSpend = (tx: Transaction, spend: KeySpend) => Promise<void>
 
-type Refused = 'charge_not_authorized' | 'insufficient_balance' | 'idempotency_conflict'
-type Outcome = { entry: LedgerEntry } | { refused: Refused } | { over: SpendPeriod; at: Instant }
+type ChargeRefusal = 'charge_not_authorized' | 'insufficient_balance' | 'idempotency_conflict'
+type Outcome = { entry: LedgerEntry } | { refused: ChargeRefusal } | { over: SpendPeriod; at: Instant }
 
-const DETAILS: Record<Refused, string> = {
+const DETAILS: Record<ChargeRefusal, string> = {
   charge_not_authorized:
     'This user has not authorised the app to charge the balance, there is no such user, or key_id names no active key of the user.',
   insufficient_balance: "The user's balance is too low for this amount. Nothing was charged.",
@@ -124,9 +124,9 @@ export function createCharges({
       await tx.usage.add(usageRows(userId, key?.id ?? null, now, { ...noUsage(), charged: amount }))
       return { entry: posted.entry }
     }
-    // Another request with this key won the race, or the balance is too low.
-    const raced = await tx.billing.findByCause(cause)
-    return raced ? replay(raced, wanted) : { refused: 'insufficient_balance' }
+    // A concurrent request with this Idempotency-Key was first, or the balance is too low.
+    const concurrent = await tx.billing.findByCause(cause)
+    return concurrent ? replay(concurrent, wanted) : { refused: 'insufficient_balance' }
   }
 }
 
@@ -154,7 +154,7 @@ function limitReached(per: SpendPeriod, at: Instant): KeywayError {
   )
 }
 
-/** The earlier charge with this key within the window, if any, and the cause for a new charge. */
+/** The earlier charge with this Idempotency-Key within the window, if any, and the cause for a new charge. */
 async function findEarlier(
   tx: Transaction,
   origin: string,

@@ -15,8 +15,8 @@ export interface WantedCredit {
 
 export interface Credits {
   /**
-   * Adds an amount to a person's balance, once for each Idempotency-Key, for good: the same key with the same arguments
-   * returns the same entry.
+   * Adds an amount to a person's balance, once for each Idempotency-Key, without a time limit: the same key with the
+   * same arguments returns the same entry.
    *
    * @throws KeywayError `not_found` (unknown or deleted), `idempotency_conflict`, `invalid_request` (a balance
    *   above `MAX_BALANCE`)
@@ -55,7 +55,7 @@ export function createCredits({ clock, audit }: { clock: Clock; audit: Audit }):
             keyId: null,
             lineageId: null,
           })
-          if (!entry) return withoutChanges(await raced(tx.billing.findByCause(cause), wanted))
+          if (!entry) return withoutChanges(await concurrentOutcome(tx.billing.findByCause(cause), wanted))
           return auditedOutcome<Outcome>(
             { entry },
             {
@@ -86,8 +86,8 @@ const DETAILS = {
   idempotency_conflict: 'This Idempotency-Key was used for another credit. Use a new one for each credit.',
 } as const
 
-/** A concurrent call with this key booked first. */
-async function raced(found: Promise<LedgerEntry | null>, wanted: WantedCredit): Promise<Outcome> {
+/** The outcome if a concurrent call with this Idempotency-Key was first. */
+async function concurrentOutcome(found: Promise<LedgerEntry | null>, wanted: WantedCredit): Promise<Outcome> {
   const entry = await found
   return entry ? replay(entry, wanted) : { refused: 'idempotency_conflict' }
 }

@@ -11,7 +11,7 @@ export interface LedgerEntry {
   id: string
   userId: string
   kind: LedgerEntryKind
-  /** Signed. */
+  /** Positive for credits, negative for charges. */
   amount: MicroDollars
   balanceAfter: MicroDollars
   appId: string | null

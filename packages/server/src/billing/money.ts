@@ -2,7 +2,7 @@
 export type MicroDollars = number
 
 export const MICROS_PER_DOLLAR = 1_000_000
-/** The initial balance of a new account, unless the policies say another. */
+/** The initial balance of a new account, unless the policies set another. */
 export const TRIAL_CREDIT: MicroDollars = 2 * MICROS_PER_DOLLAR
 export const CURRENCY = 'USD'
 /** The largest single amount, so that sums stay exact in a double. */
@@ -29,7 +29,7 @@ export function parseAmount(text: string): MicroDollars | null {
   return amount > 0 && amount <= MAX_AMOUNT ? amount : null
 }
 
-/** As `parseAmount`, or zero. */
+/** Like `parseAmount`, but also accepts zero. */
 export function parseAmountOrZero(text: string): MicroDollars | null {
   return /^0(?:\.0{1,6})?$/.test(text) ? 0 : parseAmount(text)
 }

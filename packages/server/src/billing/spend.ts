@@ -3,12 +3,12 @@ import { DAY, type Instant } from '../clock.ts'
 import { SPEND_PERIODS, type SpendLimit, type SpendPeriod } from '../limits/limit.ts'
 import type { MicroDollars } from './money.ts'
 
-/** What may be spent in each period at most; null: no limit. */
+/** The most that may be spent in each period; null for no limit. */
 export type SpendCaps = Record<SpendPeriod, MicroDollars | null>
 
 /**
  * What a key and its predecessors were charged. An entry of the ledger belongs to the UTC day and month of its
- * `createdAt`, so these are sums over the ledger; `day` and `month` name the newest that have an entry.
+ * `createdAt`, so these are sums over the ledger; `day` and `month` are the newest ones with an entry.
  */
 export interface Spent {
   day: number
@@ -48,10 +48,10 @@ export function periodsOf(at: Instant): { day: number; month: number } {
 }
 
 export function spentIn(per: SpendPeriod, spent: Spent, at: Instant): MicroDollars {
-  const now = periodsOf(at)
+  const current = periodsOf(at)
   if (per === 'total') return spent.totalSpent
-  if (per === 'month') return spent.month === now.month ? spent.monthSpent : 0
-  return spent.day === now.day ? spent.daySpent : 0
+  if (per === 'month') return spent.month === current.month ? spent.monthSpent : 0
+  return spent.day === current.day ? spent.daySpent : 0
 }
 
 /** The first period, shortest first, in which `amount` more would be over its limit. */
@@ -64,7 +64,7 @@ export function periodOver(
   return SPEND_PERIODS.find(per => spentIn(per, spent, at) + amount > (caps[per] ?? Infinity)) ?? null
 }
 
-/** When what was spent in the period no longer counts; null: never. */
+/** When the amount spent in the period stops counting; null if never. */
 export function endOf(per: SpendPeriod, at: Instant): Instant | null {
   if (per === 'total') return null
   const date = new Date(at)

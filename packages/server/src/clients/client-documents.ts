@@ -6,19 +6,19 @@ import type { Storage } from '../store.ts'
 import { readClientMetadata } from './client-metadata.ts'
 import { createReadLimits } from './read-limits.ts'
 
-/** How long a document, or its absence, is cached. */
+/** How long a document is cached, and how long its absence. */
 const FRESH_FOR = HOUR
 const MISSING_FOR = MINUTE
 const MAX_DOCUMENTS = 1000
 
-interface Known {
+interface CachedDocument {
   until: Instant
   app: Promise<App | null>
 }
 
 /**
- * The client that the metadata document at this id, a URL, describes; null if there is none, or too many were fetched for
- * the network of the caller.
+ * The client that the metadata document at this id, a URL, describes; null if there is none, or too many were fetched
+ * for the network of the caller.
  */
 export type FindDocument = (clientId: string, network: string) => Promise<App | null>
 
@@ -39,18 +39,18 @@ export function createClientDocuments({
 }): FindDocument {
   const call = createOutgoing(privateNetworks)
   const mayRead = createReadLimits({ clock, knownNetworks })
-  const known = new Map<string, Known>()
+  const cache = new Map<string, CachedDocument>()
 
   return async (clientId, network) => {
     const now = clock.now()
-    const found = known.get(clientId)
-    if (found && now < found.until) return found.app
-    // Not remembered, since others may have it read.
+    const cached = cache.get(clientId)
+    if (cached && now < cached.until) return cached.app
+    // Not cached, since a request from another network may still read the document.
     if (!mayRead(network)) return storage.store.apps.find(clientId)
-    const entry: Known = { until: now + FRESH_FOR, app: find(clientId) }
-    known.delete(clientId)
-    known.set(clientId, entry)
-    if (known.size > MAX_DOCUMENTS) known.delete(known.keys().next().value!)
+    const entry: CachedDocument = { until: now + FRESH_FOR, app: find(clientId) }
+    cache.delete(clientId)
+    cache.set(clientId, entry)
+    if (cache.size > MAX_DOCUMENTS) cache.delete(cache.keys().next().value!)
     try {
       const app = await entry.app
       if (!app) entry.until = clock.now() + MISSING_FOR

@@ -12,18 +12,18 @@ export type AuthMethod = 'none' | 'client_secret_basic' | 'client_secret_post' |
 const GRANTS = ['authorization_code', 'refresh_token']
 /** Maximum length of the name that is shown for a client; nobody has verified it. */
 const MAX_NAME_LENGTH = 60
-/** Redirect URIs of one client together: nodes read those of all public clients, for CORS. */
+/** Maximum length of all redirect URIs of one client: nodes read the URIs of all public clients, for CORS. */
 const MAX_REDIRECT_CHARACTERS = 2048
 
 /**
  * Validates the metadata that a client gives about itself. Such a client gets no scopes that the operator reserves, and
  * people are always asked for their consent.
- * @param methods the ways of authentication that it may use; the first is the default
+ * @param methods the authentication methods that the client may use; the first is the default
  */
 export function readClientMetadata(value: unknown, methods: readonly AuthMethod[]): ReadMetadata {
   const metadata = isObject(value) ? value : {}
   const { redirect_uris: redirectUris, post_logout_redirect_uris: logoutUris = [] } = metadata
-  if (!isTexts(redirectUris) || redirectUris.length === 0)
+  if (!isTextList(redirectUris) || redirectUris.length === 0)
     return { error: 'invalid_redirect_uri', description: 'redirect_uris must be a list of at least one URI.' }
   if (redirectUris.join('').length > MAX_REDIRECT_CHARACTERS)
     return {
@@ -34,11 +34,11 @@ export function readClientMetadata(value: unknown, methods: readonly AuthMethod[
   const authMethod = methods.find(method => method === asked)
   if (!authMethod) return refused(`token_endpoint_auth_method must be one of ${methods.join(', ')}.`)
   const { grant_types: grants = GRANTS, response_types: responses = ['code'] } = metadata
-  if (!isTexts(grants) || grants.some(grant => !GRANTS.includes(grant)))
+  if (!isTextList(grants) || grants.some(grant => !GRANTS.includes(grant)))
     return refused(`grant_types must be of ${GRANTS.join(', ')}.`)
-  if (!isTexts(responses) || responses.some(type => type !== 'code'))
+  if (!isTextList(responses) || responses.some(type => type !== 'code'))
     return refused('response_types must be ["code"].')
-  if (!isTexts(logoutUris)) return refused('post_logout_redirect_uris must be a list of URIs.')
+  if (!isTextList(logoutUris)) return refused('post_logout_redirect_uris must be a list of URIs.')
   const jwksUri = authMethod === 'private_key_jwt' ? textOf(metadata.jwks_uri) : null
   if (authMethod === 'private_key_jwt' && jwksUri === null)
     return refused('private_key_jwt needs a jwks_uri; keys in the metadata are not supported.')
@@ -64,11 +64,11 @@ export function readClientMetadata(value: unknown, methods: readonly AuthMethod[
     : refused(description)
 }
 
-/** Removes characters that could make the name look like another text on the consent page. */
+/** The name to show, without characters that could make it look like another text on the consent page. */
 function nameOf(name: unknown, redirectUri: string): string {
   const clean = typeof name === 'string' ? name.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '').trim() : ''
-  const shown = [...clean].slice(0, MAX_NAME_LENGTH).join('')
-  return shown || URL.parse(redirectUri)?.host.slice(0, MAX_NAME_LENGTH) || 'App'
+  const shortened = [...clean].slice(0, MAX_NAME_LENGTH).join('')
+  return shortened || URL.parse(redirectUri)?.host.slice(0, MAX_NAME_LENGTH) || 'App'
 }
 
 function refused(description: string): ReadMetadata {
@@ -79,7 +79,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function isTexts(value: unknown): value is string[] {
+function isTextList(value: unknown): value is string[] {
   return Array.isArray(value) && value.every(each => typeof each === 'string')
 }
 

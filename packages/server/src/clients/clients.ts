@@ -9,7 +9,7 @@ import type { Registration } from './registration.ts'
 export interface Clients {
   /** The app with this client id: registered, or described at the URL that is its id. @param network of the caller */
   find(clientId: string, network: string): Promise<App | null>
-  /** Null: not allowed. Loaded on first use. */
+  /** Loads the registration of clients on first use; null if the operator does not allow it. */
   registration: (() => Promise<Registration>) | null
   allowsDocuments: boolean
 }

@@ -9,12 +9,12 @@ import { randomToken, sha256 } from '../secrets.ts'
 import type { Storage } from '../store.ts'
 import { type AuthMethod, readClientMetadata } from './client-metadata.ts'
 
-/** Clients that one network may register on one node. */
+/** Limits of the clients that one network may register on one node. */
 const LIMITS = [
   { window: 'hour', limit: 20 },
   { window: 'day', limit: 100 },
 ] as const
-/** Clients that all networks together register on one node: bounds what strangers with many networks can store. */
+/** Limits over all networks on one node, which bound what strangers with many networks can store. */
 const TOTAL_LIMITS = [
   { window: 'hour', limit: 500 },
   { window: 'day', limit: 2000 },

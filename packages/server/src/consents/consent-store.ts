@@ -3,7 +3,7 @@ import type { PageRequest, Slice } from '../paging.ts'
 import type { Consent, NamedConsent } from './consent.ts'
 
 export interface ConsentStore {
-  /** The consent, also if it was withdrawn. */
+  /** The consent of a user to an app, even if it was withdrawn. */
   find(userId: string, appId: string): Promise<Consent | null>
   /** Active consents, newest first. */
   list(userId: string, page: PageRequest): Promise<Slice<NamedConsent>>

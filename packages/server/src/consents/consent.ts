@@ -1,13 +1,13 @@
 import type { App } from '../apps/app.ts'
 import type { Instant } from '../clock.ts'
 
-/** What a person lets an app do: kept after its withdrawal, with `revokedAt`. */
+/** What a person lets an app do. After a withdrawal the consent is kept, with `revokedAt`. */
 export interface Consent {
   id: string
   userId: string
   appId: string
   scopes: string[]
-  /** When it was first given, or given again after its withdrawal. */
+  /** When the consent was first given, or given again after a withdrawal. */
   grantedAt: Instant
   revokedAt: Instant | null
 }
@@ -18,12 +18,18 @@ export interface NamedConsent extends Consent {
   name: string
 }
 
-/** People are asked once for each app and scope, unless the operator trusts the app. */
+/**
+ * Whether people must consent to the app, once for each scope: unless it is the service's own, or the operator trusts
+ * it.
+ */
 export function needsConsent(app: Pick<App, 'firstParty' | 'trusted'>): boolean {
   return !app.firstParty && !app.trusted
 }
 
-/** Whether it is active, was given to this app (not to an earlier one with its id), and includes all of these scopes. */
+/**
+ * Whether the consent is active, was given to this app (not to an earlier one with its id), and includes all of these
+ * scopes.
+ */
 export function covers(
   consent: Consent | null,
   app: { createdAt: Instant },

@@ -10,8 +10,8 @@ export interface Consents {
   /** The consents in force, newest first. */
   list(userId: string, page: PageRequest): Promise<Slice<NamedConsent>>
   /**
-   * Withdraws a consent and ends what was issued to the app for this person, on every node. Also for an app that needs
-   * no consent, if it has sessions.
+   * Withdraws a consent, and ends the app's sessions of this person on every node. Also works for an app that needs no
+   * consent, if it has such sessions.
    *
    * @throws KeywayError `not_found` if there is neither a consent nor a session
    */

@@ -2,7 +2,7 @@ import type { Instant } from '../clock.ts'
 import type { DeviceAuthorization, DeviceDecision } from './device-authorization.ts'
 
 export interface DeviceAuthorizationStore {
-  /** False if one of its codes is taken. */
+  /** False if one of its codes is in use already. */
   insert(authorization: DeviceAuthorization): Promise<boolean>
   find(id: string): Promise<DeviceAuthorization | null>
   findByDeviceCode(hash: string): Promise<DeviceAuthorization | null>
@@ -10,8 +10,8 @@ export interface DeviceAuthorizationStore {
   /** An authorization that is undecided and not expired. `hashes`: the hashes of one code under all secrets. */
   findPendingByUserCode(hashes: readonly string[], now: Instant): Promise<DeviceAuthorization | null>
   /**
-   * Records a poll. False if it came before the interval since the last poll had passed, for all but one of concurrent
-   * polls; this lengthens the interval by `step`, or writes nothing once the interval has reached `longest`.
+   * Records a poll. False if it came before the interval since the last poll had passed, which is so for all but one of
+   * concurrent polls. Such a poll lengthens the interval by `step`, or writes nothing once that has reached `longest`.
    */
   recordPoll(id: string, now: Instant, step: number, longest: number): Promise<boolean>
   /** Records the decision. Null if it was decided before, or has expired. */

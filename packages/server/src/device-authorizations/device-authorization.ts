@@ -10,7 +10,7 @@ export const POLL_INTERVAL = 5 * SECOND
 export const SLOW_DOWN_STEP = 5 * SECOND
 /** Maximum age of the sign-in of a person who approves. */
 export const FRESH_SIGN_IN = 30 * MINUTE
-/** How long after its redemption an access token with `keys:create` creates its key. */
+/** How long after the redemption its access token with `keys:create` may create the key. */
 export const KEY_CREATION_WINDOW = 10 * MINUTE
 
 export const MAX_DEVICE_NAME_LENGTH = 100
@@ -38,7 +38,7 @@ export interface DeviceAuthorization {
   /** SHA-256 of the ticket in `verification_uri_complete`, which cannot be guessed. */
   ticketHash: string
   scopes: readonly string[]
-  /** The requested resource (RFC 8707); null: this service. */
+  /** The requested resource (RFC 8707); null for this service. */
   resource: string | null
   /** The name that the device claims to have. */
   deviceName: string | null
@@ -47,7 +47,7 @@ export interface DeviceAuthorization {
   client: string | null
   createdAt: Instant
   expiresAt: Instant
-  /** Milliseconds. */
+  /** Minimum interval of polls, in milliseconds. */
   pollInterval: number
   lastPolledAt: Instant | null
   decision: DeviceDecision | null
@@ -65,26 +65,31 @@ export interface DeviceAuthorization {
   keyId: string | null
 }
 
-/** Eight letters, uniformly distributed. */
+/** Generates eight letters, uniformly distributed. */
 export function generateUserCode(): string {
   return Array.from({ length: USER_CODE_LENGTH }, () => USER_CODE_LETTERS[randomInt(20)]).join('')
 }
 
-/** `XXXX-XXXX`, as it is shown. */
+/** The form in which a code is shown: `XXXX-XXXX`. */
 export function formatUserCode(code: string): string {
   return `${code.slice(0, 4)}-${code.slice(4)}`
 }
 
-/** The letters of a typed code, whatever its case and punctuation (RFC 8628 section 6.1); null: it cannot be one. */
+/**
+ * The letters of a typed code, whatever its case and punctuation (RFC 8628 section 6.1); null if it cannot be a code.
+ */
 export function parseUserCode(typed: string): string | null {
   if (typed.length > 3 * USER_CODE_LENGTH) return null
   const letters = typed.toUpperCase().replace(/[^A-Z0-9]/g, '')
   const isCode =
-    letters.length === USER_CODE_LENGTH && [...letters].every(one => USER_CODE_LETTERS.includes(one))
+    letters.length === USER_CODE_LENGTH && [...letters].every(letter => USER_CODE_LETTERS.includes(letter))
   return isCode ? letters : null
 }
 
-/** Keyed, since a plain hash of eight letters could be brute-forced from a database dump. */
+/**
+ * The stored hash of a user code. Keyed, since a plain hash of eight letters could be brute-forced from a database
+ * dump.
+ */
 export function userCodeHash(
   secrets: Pick<Secrets, 'deriveKey' | 'fingerprint'>,
   code: string,

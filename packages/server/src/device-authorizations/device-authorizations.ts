@@ -28,7 +28,7 @@ import { createUserCodeCheck, type UserCodeDeps } from './typed-user-code.ts'
 
 const DEVICE_CODE_BYTES = 32
 const TICKET_BYTES = 16
-/** Attempts to find an unused user code. There are 2.5 × 10^10, so further collisions in a row have another cause. */
+/** Attempts to find an unused user code. There are 2.5 × 10^10, so more collisions in a row have another cause. */
 const ATTEMPTS = 3
 
 /** Requests per network and node: each stores a row for ten minutes, so this bounds what strangers can store. */
@@ -66,7 +66,7 @@ export type PollRefusal =
   | 'expired_token'
   | 'invalid_grant'
 
-/** What a redemption grants within its transaction; its ids and secrets are created before the transaction. */
+/** What a redemption creates in its transaction. Ids and secrets are created before the transaction. */
 export interface Grant<Granted> {
   /** The session that the redemption opens. */
   sessionId: string
@@ -89,8 +89,9 @@ export interface DeviceAuthorizations {
   /** A pending request, or null. */
   pending(id: string): Promise<DeviceAuthorization | null>
   /**
-   * Approves or denies for the person; of several decisions the first counts. `stale`: to approve, a person signs in
-   * again, since the last sign-in is more than 30 minutes ago. `gone`: it was decided already or has expired.
+   * Approves or denies the request for the person; of several decisions the first counts. `stale`: the person must sign
+   * in again to approve, since the last sign-in is more than 30 minutes ago. `gone`: the request was decided already or
+   * has expired.
    */
   decide(
     id: string,
@@ -168,7 +169,7 @@ export function createDeviceAuthorizations(deps: UserCodeDeps): DeviceAuthorizat
       if (found.decision === 'denied') return { refused: 'access_denied' }
       if (now >= found.expiresAt) return { refused: 'expired_token' }
       if (found.decision === 'approved') return redeem(found, grant)
-      // Once the interval is as long as the code's lifetime, a client that polls on causes no more writes.
+      // Once the interval is as long as the code's lifetime, further polls of a client cause no more writes.
       const inTime = await store.deviceAuthorizations.recordPoll(
         found.id,
         now,

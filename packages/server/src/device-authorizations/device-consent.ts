@@ -7,7 +7,8 @@ import type { Transaction } from '../store.ts'
 import type { DeviceAuthorization } from './device-authorization.ts'
 
 /**
- * Whether the approval is stored as a consent. The command gets one key instead, which is listed and revoked as such.
+ * Whether the approval is stored as a consent. The keyway command gets a key instead, which is listed and revoked as
+ * such.
  */
 function isStoredAsConsent({ clientId }: DeviceAuthorization): boolean {
   return clientId !== CLI_CLIENT_ID

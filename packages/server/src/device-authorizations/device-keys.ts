@@ -12,18 +12,19 @@ import type { Storage, Transaction } from '../store.ts'
 import { type DeviceAuthorization, KEY_CREATION_WINDOW } from './device-authorization.ts'
 import { keyScopesOf } from './keyway-cli.ts'
 
-/** The longest lifetime of a key that a device creates, and the default. */
+/** The maximum lifetime of a key that a device creates, which is also the default. */
 export const MAX_DEVICE_KEY_LIFETIME = 90 * DAY
 
 /** A new key as the device requests it. */
 export type DeviceKey = Omit<NewApiKey, 'id' | 'scopes'> & {
-  /** Undefined: all approved scopes. */
+  /** Undefined for all approved scopes. */
   scopes: readonly string[] | undefined
 }
 
 export interface DeviceKeys {
   /**
-   * Creates the one key of an access token with `keys:create`, within ten minutes of its issue, and mails the owner.
+   * Creates the one key that an access token with `keys:create` may create, within ten minutes of its issue, and mails
+   * the owner.
    *
    * @param session of the access token
    * @throws KeywayError `insufficient_scope` (scopes that were not approved; a second key; too late),
@@ -48,7 +49,7 @@ export function createDeviceKeys({
   return {
     async create(session, wanted, caller) {
       const approved = await storage.store.deviceAuthorizations.findBySession(session.id)
-      if (!approved || approved.keyId !== null) throw used()
+      if (!approved || approved.keyId !== null) throw creationRightEnded()
       const limited = {
         ...wanted,
         name: wanted.name ?? approved.deviceName,
@@ -57,7 +58,7 @@ export function createDeviceKeys({
       }
       const mailId = newId(clock.now())
       return apiKeys.create(session.userId, limited, caller, {
-        refusal: used,
+        refusal: creationRightEnded,
         within: (tx, apiKey) => claim(tx, session.id, apiKey, mailId, approved, caller),
       })
     },
@@ -79,18 +80,20 @@ export function createDeviceKeys({
     return true
   }
 
-  /** @param maxDays of the policies, which also bound the lifetime of a key that asks for none */
+  /**
+   * @param maxDays the maximum by the policies, which also bounds the lifetime of a key for which none was requested
+   */
   function withinLifetime(expiresAt: number | null, maxDays: number | null): number {
-    const last = clock.now() + MAX_DEVICE_KEY_LIFETIME
-    if (expiresAt === null) return maxDays === null ? last : Math.min(last, clock.now() + maxDays * DAY)
-    if (expiresAt <= last) return expiresAt
+    const latest = clock.now() + MAX_DEVICE_KEY_LIFETIME
+    if (expiresAt === null) return maxDays === null ? latest : Math.min(latest, clock.now() + maxDays * DAY)
+    if (expiresAt <= latest) return expiresAt
     throw invalidRequest([
       { field: 'expires_at', message: 'must be at most 90 days ahead for a key that a device creates' },
     ])
   }
 }
 
-/** Never empty, since a key without scopes may do everything. */
+/** The scopes of the key, all of them approved. Never empty, since a key without scopes may do everything. */
 function withinApproved(
   wanted: readonly string[] | undefined,
   { scopes }: DeviceAuthorization,
@@ -103,7 +106,7 @@ function withinApproved(
   throw new KeywayError('insufficient_scope', detail, { scope: excess })
 }
 
-function used(): KeywayError {
+function creationRightEnded(): KeywayError {
   const detail =
     'This access token has created its key, or its ten minutes have passed. Ask for approval again.'
   return new KeywayError('insufficient_scope', detail)

@@ -10,11 +10,11 @@ import { type DeviceAuthorization, KEY_CREATION_WINDOW } from './device-authoriz
 import type { DeviceAuthorizations, PollRefusal } from './device-authorizations.ts'
 import { KEYS_CREATE } from './keyway-cli.ts'
 
-/** What the session of an approved device is created with. */
+/** The session of an approved device, with its user and the approved scopes. */
 export interface DeviceGrant {
   user: User
   session: Session
-  /** All that was approved. */
+  /** All approved scopes. */
   scopes: readonly string[]
 }
 
@@ -53,7 +53,7 @@ export function createDeviceTokens({
     },
   }
 
-  /** The command's session does nothing but create its key, and ends with the time for that. */
+  /** The session of the keyway command may only create a key, and ends when the time for that has passed. */
   function grantOf(app: App, { scopes, resource, authTime, signInId }: DeviceAuthorization) {
     const isCli = app.id === CLI_CLIENT_ID
     const grant: AppGrant = {

@@ -5,7 +5,7 @@ import { CLI_CLIENT_ID } from '../apps/app.ts'
 export const KEYS_CREATE = 'keys:create'
 const DEFAULT_KEY_SCOPE = 'agent:connect'
 
-/** The scopes of the key that may be created. */
+/** The scopes of the key that a token with these scopes may create. */
 export function keyScopesOf(scopes: readonly string[]): string[] {
   return scopes.filter(scope => scope !== KEYS_CREATE)
 }
@@ -14,13 +14,13 @@ export function keyScopesOf(scopes: readonly string[]): string[] {
  * The scopes of a request by the command: `keys:create` and the scopes of the key, by default `agent:connect`.
  * Administrative scopes are never delegated to a device.
  *
- * @param asked without duplicates
- * @returns the reason, where it may not ask them
+ * @param requested without duplicates
+ * @returns `refused`: why the command may not ask for these scopes
  */
-export function cliScopes(asked: readonly string[]): { scopes: string[] } | { refused: string } {
-  if (asked.length > 0 && !asked.includes(KEYS_CREATE))
+export function cliScopes(requested: readonly string[]): { scopes: string[] } | { refused: string } {
+  if (requested.length > 0 && !requested.includes(KEYS_CREATE))
     return { refused: `${CLI_CLIENT_ID} may only ask ${KEYS_CREATE}, with the scopes of the key beside it` }
-  const ofKey = keyScopesOf(asked)
+  const ofKey = keyScopesOf(requested)
   if (ofKey.length > MAX_SCOPES) return { refused: `a key has at most ${MAX_SCOPES} scopes` }
   for (const scope of ofKey) {
     const problem = scope.startsWith('admin:') ? 'is for administrators’ keys only' : scopeProblem(scope)

@@ -20,7 +20,7 @@ export interface UserCodeDeps {
   secrets: Secrets
 }
 
-type Checked = { found: DeviceAuthorization | null } | { refusedUntil: number }
+type CheckResult = { found: DeviceAuthorization | null } | { refusedUntil: number }
 
 /**
  * Checks a typed user code (RFC 8628 section 5.1). A wrong one counts in the limits of code-limits.ts as if a stranger
@@ -29,7 +29,9 @@ type Checked = { found: DeviceAuthorization | null } | { refusedUntil: number }
  * works.
  */
 export function createUserCodeCheck({ storage, clock, secrets }: UserCodeDeps) {
-  /** Null: no device shows this code now. @throws KeywayError `rate_limited` */
+  /**
+   * Finds the authorization of a typed code; null if no device shows this code now. @throws KeywayError `rate_limited`
+   */
   return async function authorizationOf(
     typed: string,
     person: { email: EmailAddress },
@@ -45,15 +47,15 @@ export function createUserCodeCheck({ storage, clock, secrets }: UserCodeDeps) {
       networks: codeNetworks(caller.address),
     }
     const id = newId(clock.now())
-    const checked = await storage.runExclusive([UNRECOGNISED_QUEUE], async (): Promise<Checked> => {
-      // First by a read, so that a refusal costs neither a lock nor a write.
+    const checked = await storage.runExclusive([UNRECOGNISED_QUEUE], async (): Promise<CheckResult> => {
+      // Checked by a read first, so that a refusal costs neither a lock nor a write.
       const until = await refusedUntil(storage.store, attempt)
       if (until !== null) return { refusedUntil: until }
-      return storage.transaction<Checked>(
+      return storage.transaction<CheckResult>(
         async tx => {
           await tx.wrongCodes.lock()
-          const full = await refusedUntil(tx, attempt)
-          if (full !== null) return { refusedUntil: full }
+          const untilUnderLock = await refusedUntil(tx, attempt)
+          if (untilUnderLock !== null) return { refusedUntil: untilUnderLock }
           const now = clock.now()
           const found = await tx.deviceAuthorizations.findPendingByUserCode(hashes, now)
           if (!found) await tx.wrongCodes.insert({ ...attempt, id, linkId: id, at: now })

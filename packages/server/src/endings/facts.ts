@@ -214,7 +214,8 @@ async function recordFacts(rows: RowTransaction, facts: readonly Fact[]): Promis
   }
   const events = facts.flatMap(fact => (fact.type === 'security_event' ? [fact.event] : []))
   if (events.length > 0) await rows.securityEvents.insertMany(events)
-  for (const fact of facts) if (fact.type === 'changed') rows.publish(EVENT_OF_KIND[fact.kind](fact.id, fact.userId))
+  for (const fact of facts)
+    if (fact.type === 'changed') rows.publish(EVENT_OF_KIND[fact.kind](fact.id, fact.userId))
 }
 
 const EVENT_OF_KIND: Record<Ending['kind'], (id: string, userId: string) => SubjectEvent> = {
@@ -268,7 +269,7 @@ function ending(kind: Ending['kind'], subjectId: string, userId: string, at: Ins
   return { type: 'ending', ending: { id: newId(at), kind, subjectId, userId, at } }
 }
 
-/** The person concerned learns what was newFacts, but not by whom and from where. */
+/** The person concerned learns what was done, but not by whom and from where. */
 function eventsForSubject({ type, subject, at }: AuditEvent): Fact[] {
   const shown = AUDIT_TYPES[type]
   if (shown === null || subject.user_id === null) return []

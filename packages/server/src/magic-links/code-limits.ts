@@ -6,7 +6,7 @@ import { prefixOf } from '../network.ts'
 /** Wrong codes per link; after them only the link itself works. */
 export const MAX_CODE_TRIES = 5
 
-/** Sliding window of all limits below. */
+/** Length of the sliding window of all limits below. */
 export const CODE_WINDOW = DAY
 
 /**
@@ -48,7 +48,7 @@ export interface WrongCode {
 
 export type CodeAttempt = Pick<WrongCode, 'mailbox' | 'isReturning' | 'networks'>
 
-/** The networks under which a client's wrong codes count. */
+/** The networks for which a client's wrong codes are counted. */
 export function codeNetworks(address: string): string[] {
   const isNarrow = isIPv4(address)
   const widths = WRONG_CODES_PER_NETWORK.map(({ ipv4, ipv6 }) => (isNarrow ? ipv4 : ipv6))
@@ -56,7 +56,7 @@ export function codeNetworks(address: string): string[] {
 }
 
 /**
- * When a code may be checked again; null: now.
+ * When a code may be checked again; null if it may be checked now.
  *
  * @param wrong wrong codes within CODE_WINDOW: all from unrecognised browsers, and those from recognised ones for the
  *   mailbox

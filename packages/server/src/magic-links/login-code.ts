@@ -2,7 +2,10 @@ import { randomInt } from 'node:crypto'
 import type { Secrets } from '../secrets.ts'
 import type { MagicLink } from './magic-link.ts'
 
-/** The code in the mail, independent of the link's token: typed where the link cannot be opened. */
+/**
+ * Digits of the code in the mail, which is typed where the link cannot be opened. It is independent of the link's
+ * token.
+ */
 export const LOGIN_CODE_DIGITS = 8
 
 const LOGIN_CODE = /^\d{8}$/
@@ -11,12 +14,12 @@ export function isLoginCode(text: string): boolean {
   return LOGIN_CODE.test(text)
 }
 
-/** Eight digits, uniformly distributed. */
+/** Generates eight digits, uniformly distributed. */
 export function generateCode(): string {
   return String(randomInt(10 ** LOGIN_CODE_DIGITS)).padStart(LOGIN_CODE_DIGITS, '0')
 }
 
-/** Keyed, since a plain hash of eight digits could be brute-forced from a database dump. */
+/** The stored hash of a code. Keyed, since a plain hash of eight digits could be brute-forced from a database dump. */
 export function codeHash(secrets: Secrets, linkId: string, code: string): string {
   return secrets.mac('login-code', codeMessage(linkId, code))
 }
@@ -26,7 +29,7 @@ export function isRightCode(secrets: Secrets, link: MagicLink, code: string): bo
   return secrets.verifyMac('login-code', codeMessage(link.id, code), link.codeHash)
 }
 
-/** Includes the link's id, so that a hash is not valid for another link. */
+/** The text that is hashed. It includes the link's id, so that a hash is not valid for another link. */
 function codeMessage(linkId: string, code: string): string {
   return `${linkId}:${code}`
 }

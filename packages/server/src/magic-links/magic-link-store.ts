@@ -54,8 +54,8 @@ export interface MagicLinkStore {
 export interface MagicLinkChanges {
   /** Sets `usedAt` if it is unset and the link has not expired at `at`. Null for all but one of concurrent callers. */
   consume(id: string, at: Instant): Promise<MagicLink | null>
-  /** Ends the other live links of the address; they answer as used. Returns their ids. */
+  /** Ends the other live links of the address, which then count as used. Returns their ids. */
   consumeOthers(email: EmailAddress, exceptId: string, at: Instant): Promise<string[]>
-  /** Ends all live links of the address (an account was suspended or deleted). Returns their ids. */
+  /** Ends all live links of an address whose account was suspended or deleted. Returns their ids. */
   consumeAllOf(email: EmailAddress, at: Instant): Promise<string[]>
 }

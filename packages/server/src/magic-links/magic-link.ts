@@ -51,7 +51,7 @@ export type LinkRefusal =
   | 'magic_link_expired'
   | 'magic_link_used'
   | 'account_suspended'
-  /** No account, and the policies allow none. */
+  /** The address has no account, and the policies do not let it sign up. */
   | 'forbidden'
 
 const REFUSALS: Record<LinkRefusal, string> = {

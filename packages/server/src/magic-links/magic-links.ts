@@ -10,7 +10,7 @@ import { CODE_WINDOW, codesRefusedUntil } from './code-limits.ts'
 import { linkState, type MagicLinkProof } from './magic-link.ts'
 import type { MagicLinkDeps } from './magic-link-deps.ts'
 import { createSend } from './send.ts'
-import { bucketNamesOf, ownBucketsOf, type Refusal, refusalByRead } from './send-limits.ts'
+import { addressBucketsOf, bucketNamesOf, type Refusal, refusalByRead } from './send-limits.ts'
 import { codeMailbox } from './typed-code.ts'
 import { createVerify } from './verify.ts'
 
@@ -19,13 +19,13 @@ export type LinkState = 'live' | 'used' | 'expired' | 'invalid'
 
 /** What the sign-in limits of an address currently refuse, apart from limits of networks. */
 export interface SignInLimits {
-  /** The refusal of a mail that a new browser requests; null: it would be sent. */
+  /** The refusal of a mail that an unrecognised browser requests; null if it would be sent. */
   mails: Refusal | null
-  /** The refusal of a mail that a recognised browser requests; null: it would be sent. */
+  /** The refusal of a mail that a recognised browser requests; null if it would be sent. */
   returningMails: Refusal | null
   /**
-   * Until when codes typed in new browsers are refused, by the limits of this address or of all; null: they are
-   * checked.
+   * Until when codes typed in unrecognised browsers are refused, by the limits of this address or of all addresses;
+   * null if they are checked.
    */
   codesUntil: Instant | null
 }
@@ -44,7 +44,8 @@ export interface MagicLinks {
   ): Promise<{ loginId: string; expiresIn: number }>
   /**
    * Consumes the link and signs in, creating the account if there is none.
-   * @throws KeywayError `magic_link_invalid`, `magic_link_expired`, `magic_link_used`, `account_suspended`,
+   * @throws KeywayError `magic_link_invalid`, `magic_link_expired`, `magic_link_used`, `account_suspended`, `forbidden`
+   * (sign-up is not open to the address), `rate_limited` (for a code)
    */
   verify<Kind extends SignInKind>(
     proof: MagicLinkProof,
@@ -58,7 +59,7 @@ export interface MagicLinks {
   inspect(token: string, email: EmailAddress): Promise<{ state: LinkState; loginId: string | null }>
   /** The current refusals by the limits of an address. Takes no lock. */
   limitsOf(email: EmailAddress): Promise<SignInLimits>
-  /** The current refusals by the limits of an address. Takes no lock. */
+  /** Resets the limits of an address, for mails and for wrong codes, and records that in the audit. */
   clearLimits(email: EmailAddress, by: ActedBy): Promise<void>
 }
 
@@ -79,7 +80,7 @@ export function createMagicLinks(deps: MagicLinkDeps): MagicLinks {
       const { magicLinks, wrongCodes } = storage.store
       const now = clock.now()
       const mailbox = codeMailbox(secrets, email)
-      const [own, returning] = ownBucketsOf(email, deps.limits)
+      const [own, returning] = addressBucketsOf(email, deps.limits)
       const [mails, returningMails, wrong] = await Promise.all([
         refusalByRead(magicLinks, [own], now),
         refusalByRead(magicLinks, [returning], now),

@@ -13,7 +13,7 @@ export type SendWindow = RateWindow
 export interface SendLimits {
   /** Accepted sends per address. */
   limits: readonly SendWindow[]
-  /** Accepted sends per client network; null: off. */
+  /** Accepted sends per client network; null if they are not limited. */
   networkLimits: readonly SendWindow[] | null
 }
 
@@ -51,7 +51,7 @@ export async function refusalByRead(
   return refusal(buckets, histories, now)
 }
 
-/** Calls `send`, and counts it in every bucket; or refuses because a window is full. */
+/** Calls `send` and counts it in every bucket, or returns the refusal if a window is full. */
 export async function countSend(
   store: Pick<
     MagicLinkStore,
@@ -61,21 +61,21 @@ export async function countSend(
   now: Instant,
   send: () => Promise<unknown>,
 ): Promise<Refusal | null> {
-  const full = await refusalByRead(store, buckets, now)
-  if (full) return full
+  const earlyRefusal = await refusalByRead(store, buckets, now)
+  if (earlyRefusal) return earlyRefusal
   const names = namesOf(buckets)
   const locked = await store.lockSendBuckets(names)
   await store.clampFutureSends(names, now)
   const limits = new Map(buckets.map(({ name, windows }) => [name, limitsOf(windows)]))
-  const refused = refusal(buckets, await store.sendHistories(locked, limits), now)
-  if (refused) return refused
-  // Independent statements, sent together.
+  const lateRefusal = refusal(buckets, await store.sendHistories(locked, limits), now)
+  if (lateRefusal) return lateRefusal
+  // Independent statements, sent concurrently.
   await Promise.all([store.recordSend(names, now), send()])
   return null
 }
 
 /**
- * Whether one more send at `now` exceeds any window of any bucket.
+ * The refusal if one more send at `now` would exceed any window of any bucket, or null.
  *
  * Windows slide: a send at t counts until just before t + window. A window is full when the `limit`-th last send
  * still counts.
@@ -123,8 +123,8 @@ export function bucketsOf(
   { address, network }: Pick<Caller, 'address' | 'network'>,
   { limits, networkLimits }: SendLimits,
 ): SendBucket[] {
-  const own = isReturning ? returningBucketName(email) : addressBucketName(email)
-  const buckets = [{ name: own, windows: limits, setting: 'KEYWAY_MAGIC_LINK_LIMITS' }]
+  const bucketName = isReturning ? returningBucketName(email) : addressBucketName(email)
+  const buckets = [{ name: bucketName, windows: limits, setting: 'KEYWAY_MAGIC_LINK_LIMITS' }]
   if (!networkLimits) return buckets
   const setting = 'KEYWAY_MAGIC_LINK_NETWORK_LIMITS'
   buckets.push({ name: `network:${network}`, windows: networkLimits, setting })
@@ -133,7 +133,7 @@ export function bucketsOf(
   return buckets
 }
 
-/** The windows of a /48: sixteen times the limits of a network. */
+/** The windows of an IPv6 /48: sixteen times the limits of a network. */
 export function forSite(windows: readonly SendWindow[]): SendWindow[] {
   return windows.map(({ window, limit }) => ({ window, limit: limit * NETWORKS_PER_SITE }))
 }
@@ -156,8 +156,8 @@ export function bucketNamesOf(email: EmailAddress): [address: string, returning:
   return [addressBucketName(email), returningBucketName(email)]
 }
 
-/** As `ownBucketNamesOf`, with the limits of each bucket. */
-export function ownBucketsOf(
+/** The buckets named by `bucketNamesOf`, with the windows of each. */
+export function addressBucketsOf(
   email: EmailAddress,
   windows: readonly SendWindow[],
 ): [address: SendBucket, returning: SendBucket] {
@@ -169,8 +169,8 @@ export function ownBucketsOf(
 }
 
 /**
- * The rows that are deleted with an account. Those that a tagged address shares stay until they are pruned: `a+x@`
- * may belong to someone else than `a@`, and must not reset the limits of `a@`.
+ * The rows that are deleted with an account. The rows that a tagged address shares with others stay until they are
+ * pruned: `a+x@` may belong to someone else than `a@`, and must not reset the limits of `a@`.
  */
 export function ownBucketNamesOf(email: EmailAddress): string[] {
   return withoutTag(email) === email ? bucketNamesOf(email) : []

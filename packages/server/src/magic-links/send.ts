@@ -11,7 +11,7 @@ import type { MagicLinkDeps } from './magic-link-deps.ts'
 import { bucketsOf, countSend, namesOf, rateLimited, refusalByRead } from './send-limits.ts'
 import { mailedLink } from './verify-url.ts'
 
-interface Wanted {
+interface WantedMail {
   email: EmailAddress
   appId: string
   isReturning?: boolean
@@ -29,21 +29,21 @@ interface MailSecrets {
 
 /**
  * Queues one mail with a link and a code. Nothing here checks whether the address has an account, so timing cannot
- * reveal it; the mail's template is chosen at delivery. Requests over a limit are refused by a read; only others
- * queue, open a transaction and lock.
+ * reveal it; the mail's template is chosen at delivery. Requests over a limit are refused by a read; only the
+ * others wait for each other, open a transaction and lock rows.
  */
 export function createSend(deps: MagicLinkDeps) {
   const { storage, clock, secrets, outbox } = deps
 
-  return async function send(wanted: Wanted, caller: Caller) {
+  return async function send(wanted: WantedMail, caller: Caller) {
     const buckets = bucketsOf(wanted, caller, deps)
-    const full = await refusalByRead(storage.store.magicLinks, buckets, clock.now())
-    if (full) throw rateLimited(full)
+    const earlyRefusal = await refusalByRead(storage.store.magicLinks, buckets, clock.now())
+    if (earlyRefusal) throw rateLimited(earlyRefusal)
 
-    const proof = prepareProof()
+    const proof = createSecrets()
     const app = await storage.store.apps.find(wanted.appId)
     const link = mailedLink(app?.verifyUrl ?? deps.verifyUrl, { ...wanted, token: proof.token })
-    const refused = await storage.runExclusive(namesOf(buckets), () =>
+    const refusal = await storage.runExclusive(namesOf(buckets), () =>
       storage.transaction(
         tx => {
           const now = clock.now()
@@ -54,11 +54,11 @@ export function createSend(deps: MagicLinkDeps) {
         async store => ((await store.magicLinks.find(proof.loginId)) ? null : undefined),
       ),
     )
-    if (refused) throw rateLimited(refused)
+    if (refusal) throw rateLimited(refusal)
     return { loginId: proof.loginId, expiresIn: MAGIC_LINK_LIFETIME_SECONDS }
   }
 
-  function prepareProof(): MailSecrets {
+  function createSecrets(): MailSecrets {
     const now = clock.now()
     const loginId = newId(now)
     const code = generateCode()
@@ -74,7 +74,7 @@ export function createSend(deps: MagicLinkDeps) {
   /** Stores the link and queues its mail. */
   async function queue(
     tx: Transaction,
-    { email, appId, locale = null }: Wanted,
+    { email, appId, locale = null }: WantedMail,
     proof: MailSecrets & { link: string; client: string | null },
     now: Instant,
   ) {

@@ -19,16 +19,19 @@ import { isRightCode } from './login-code.ts'
 import { belongsTo, linkState, type MagicLink, refusedAs, type TypedCode } from './magic-link.ts'
 import type { MagicLinkDeps } from './magic-link-deps.ts'
 
-/** Result of a check; `isLast`: this wrong code exhausted the limit of unrecognised browsers. */
-type Checked = { is: 'right' } | { is: 'wrong'; isLast: boolean } | { is: 'refused'; refusal: CodeRefusal }
+/** Result of a check. `isLast`: whether this wrong code exhausted the limit of unrecognised browsers. */
+type CheckResult =
+  | { is: 'right' }
+  | { is: 'wrong'; isLast: boolean }
+  | { is: 'refused'; refusal: CodeRefusal }
 
 /**
  * Serializes the code checks of unrecognised browsers in this process; in the database all transactions lock one row.
- * Recognised browsers have a queue per mailbox, so that a flood of strangers' checks does not get theirs refused.
+ * Recognised browsers have a queue per mailbox, so that a flood of strangers' checks does not delay theirs.
  */
 export const UNRECOGNISED_QUEUE = 'typed-codes'
 
-function turnOf({ isReturning, mailbox }: CodeAttempt): string {
+function queueOf({ isReturning, mailbox }: CodeAttempt): string {
   return isReturning ? `${UNRECOGNISED_QUEUE}:${mailbox}` : UNRECOGNISED_QUEUE
 }
 
@@ -55,8 +58,8 @@ export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps)
       isReturning: proof.isReturning ?? false,
       networks: codeNetworks(caller.address),
     }
-    const full = await refusalOf(storage.store, link, attempt)
-    if (full) throw codesRefused(full)
+    const earlyRefusal = await refusalOf(storage.store, link, attempt)
+    if (earlyRefusal) throw codesRefused(earlyRefusal)
     const checked = await check(link, proof.code, attempt)
     if (checked.is === 'right') return link
     if (checked.is === 'refused') throw codesRefused(checked.refusal)
@@ -68,17 +71,17 @@ export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps)
     throw refusedAs('magic_link_invalid')
   }
 
-  async function check(link: MagicLink, code: string, attempt: CodeAttempt): Promise<Checked> {
+  async function check(link: MagicLink, code: string, attempt: CodeAttempt): Promise<CheckResult> {
     const isRight = isRightCode(secrets, link, code)
     // The code of a used or expired link grants nothing, so a try is not counted; the caller reports the link's state.
     if (linkState(link, clock.now()) !== 'live')
       return isRight ? { is: 'right' } : { is: 'wrong', isLast: false }
     const id = newId(clock.now())
-    return storage.runExclusive([turnOf(attempt)], async () => {
-      // Others may have used up the limit while this one waited: refuse without a transaction.
-      const full = await refusalOf(storage.store, link, attempt)
-      if (full) return { is: 'refused', refusal: full }
-      return storage.transaction<Checked>(
+    return storage.runExclusive([queueOf(attempt)], async () => {
+      // Other checks may have used up the limit while this one waited: refuse without a transaction.
+      const earlyRefusal = await refusalOf(storage.store, link, attempt)
+      if (earlyRefusal) return { is: 'refused', refusal: earlyRefusal }
+      return storage.transaction<CheckResult>(
         async tx => {
           await tx.wrongCodes.lock()
           const refusal = await refusalOf(tx, link, attempt)
@@ -94,7 +97,7 @@ export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps)
     tx: Transaction,
     link: MagicLink,
     wrong: CodeAttempt & { id: string },
-  ): Promise<Checked> {
+  ): Promise<CheckResult> {
     const now = clock.now()
     await Promise.all([
       tx.magicLinks.countCodeTry(link.id, MAX_CODE_TRIES),
@@ -105,7 +108,7 @@ export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps)
     return { is: 'wrong', isLast }
   }
 
-  /** Null: the code may be checked. */
+  /** Why the code is not checked; null if it may be checked. */
   async function refusalOf(
     store: Pick<Store, 'magicLinks' | 'wrongCodes'>,
     { id }: MagicLink,

@@ -16,11 +16,11 @@ export function mailedLink(
     ...(appId === DEFAULT_APP_ID ? [] : [['app_id', appId]]),
   ]
   const query = values.map(([name, value]) => `${name}=${percentEncode(value!)}`).join('&')
-  const joint = !page.includes('?') ? '?' : /[?&]$/.test(page) ? '' : '&'
-  return [`${page}${joint}${query}`, ...fragment].join('#')
+  const separator = !page.includes('?') ? '?' : /[?&]$/.test(page) ? '' : '&'
+  return [`${page}${separator}${query}`, ...fragment].join('#')
 }
 
-/** Encodes all but RFC 3986's unreserved characters: mail programs also end links at `'`, `(`, `*` and `!`. */
+/** Encodes all but RFC 3986's unreserved characters, since some mail programs end links at `'`, `(`, `*` or `!`. */
 function percentEncode(text: string): string {
   return encodeURIComponent(text).replace(
     /[!'()*]/g,

@@ -20,7 +20,7 @@ import type { MagicLinkDeps } from './magic-link-deps.ts'
 import { addressBucketName } from './send-limits.ts'
 import { createCodeCheck } from './typed-code.ts'
 
-interface Prepared {
+interface PreparedSignIn {
   account: PreparedAccount
   prepared: PreparedSession
   caller: Caller
@@ -55,7 +55,7 @@ export function createVerify(deps: MagicLinkDeps) {
       if (refused) return { refused }
       return storage.transaction(
         tx => signIn(tx, claimed, proof, { account, prepared, caller, listing }),
-        store => signedIn(store, prepared.id, account),
+        store => committedSignIn(store, prepared.id, account),
       )
     })
     if ('refused' in outcome) throw refusedAs(outcome.refused)
@@ -68,7 +68,7 @@ export function createVerify(deps: MagicLinkDeps) {
     return link
   }
 
-  /** Null: the link is live, and its account is not suspended. */
+  /** Why the link is refused; null if it is live and its account is not suspended. */
   async function refusalByRead(linkId: string, email: EmailAddress): Promise<LinkRefusal | null> {
     const { magicLinks, users } = storage.store
     const [link, user] = await Promise.all([magicLinks.find(linkId), users.findByEmail(email)])
@@ -82,18 +82,18 @@ export function createVerify(deps: MagicLinkDeps) {
     tx: Transaction,
     claimed: MagicLink,
     proof: MagicLinkProof,
-    { account, prepared, caller, listing }: Prepared,
+    { account, prepared, caller, listing }: PreparedSignIn,
   ): Promise<Outcome> {
     await lockAddress(tx, proof.email)
-    const known = await lockAccount(tx, proof.email)
-    if (known?.status === 'suspended') return { refused: 'account_suspended' }
-    if (!known && !(await maySignUp(tx, proof.email))) return { refused: 'forbidden' }
+    const existing = await lockAccount(tx, proof.email)
+    if (existing?.status === 'suspended') return { refused: 'account_suspended' }
+    if (!existing && !(await maySignUp(tx, proof.email))) return { refused: 'forbidden' }
     const link = await tx.magicLinks.consume(claimed.id, clock.now())
-    if (!link) return { refused: await whySpent(tx, claimed.id) }
-    // Independent statements, sent together.
+    if (!link) return { refused: await refusalOfSpentLink(tx, claimed.id) }
+    // Independent statements, sent concurrently.
     const [user, isOnboarded] = await Promise.all([
-      known ?? createAccount(tx, account, caller),
-      known !== null && onboardImported(tx, known, account, caller),
+      existing ?? createAccount(tx, account, caller),
+      existing !== null && onboardImported(tx, existing, account, caller),
       tx.magicLinks.consumeOthers(proof.email, link.id, clock.now()),
       link.codeTries > 0 && isByRequester(proof, link) && tx.wrongCodes.forgive(link.id),
     ])
@@ -104,10 +104,10 @@ export function createVerify(deps: MagicLinkDeps) {
         securityEvent('sign_in', user.id, clock.now(), caller, { sessionId: prepared.id }),
       ),
     ])
-    // Both operations append to the audit, whose head they lock: after all other rows.
-    const claimer = listing === null ? user : await listed.claim(tx, listing, user, clock.now())
-    const signedIn = accepted ? await invitations.giveRole(tx, accepted, claimer) : claimer
-    return { user: signedIn, session, isNewUser: isOnboarded || user.id === account.user.id }
+    // Both operations append to the audit and lock its head, which must be locked after all other rows.
+    const listedUser = listing === null ? user : await listed.claim(tx, listing, user, clock.now())
+    const userWithRole = accepted ? await invitations.giveRole(tx, accepted, listedUser) : listedUser
+    return { user: userWithRole, session, isNewUser: isOnboarded || user.id === account.user.id }
   }
 
   /**
@@ -119,17 +119,17 @@ export function createVerify(deps: MagicLinkDeps) {
   }
 
   /**
-   * Gives an imported account what a new one gets, with its first sign-in. False if that was done before, or the
-   * account was not imported.
+   * Onboards an imported account like a new one, at its first sign-in. False if that was done before, or the account
+   * was not imported.
    */
   async function onboardImported(
     tx: Transaction,
-    known: User,
+    existing: User,
     account: PreparedAccount,
     caller: Caller,
   ): Promise<boolean> {
-    if (!(await tx.users.claimOnboarding(known.id))) return false
-    const user = { ...account.user, id: known.id }
+    if (!(await tx.users.claimOnboarding(existing.id))) return false
+    const user = { ...account.user, id: existing.id }
     await onboarding.onboard(tx, { ...account, user }, caller, (await policies.read(tx)).trialCredit)
     return true
   }
@@ -160,13 +160,14 @@ async function lockAccount(tx: Transaction, email: EmailAddress): Promise<User |
   return locked?.status === 'deleted' ? null : locked
 }
 
-async function whySpent(tx: Transaction, linkId: string): Promise<LinkRefusal> {
+/** Why a link that could not be consumed is refused. */
+async function refusalOfSpentLink(tx: Transaction, linkId: string): Promise<LinkRefusal> {
   const link = await tx.magicLinks.find(linkId)
   return link?.usedAt === null ? 'magic_link_expired' : 'magic_link_used'
 }
 
-/** After a COMMIT of unknown outcome: success if the session exists. */
-async function signedIn(
+/** Reads back the outcome after a COMMIT of unknown outcome: success if the session exists. */
+async function committedSignIn(
   store: Store,
   sessionId: string,
   account: PreparedAccount,

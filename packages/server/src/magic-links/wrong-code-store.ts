@@ -3,7 +3,7 @@ import type { WrongCode } from './code-limits.ts'
 
 /** Wrong codes, kept for a day. The limits of code-limits.ts bound the number of rows. */
 export interface WrongCodeStore {
-  /** Until the transaction ends, no other code is checked on any node. */
+  /** Locks the checking of codes on all nodes until the transaction ends. */
   lock(): Promise<void>
   /** Wrong codes after `since`: all from unrecognised browsers, and those from recognised ones for the mailbox. */
   counted(mailbox: string, since: Instant): Promise<WrongCode[]>

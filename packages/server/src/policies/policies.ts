@@ -38,7 +38,7 @@ export function createPolicies({
   settings: LimitPolicy
   reloadInterval?: number
 }): PolicyRegistry {
-  let held = inForce({}, settings)
+  let currentPolicies = inForce({}, settings)
   let loading: Promise<void> = Promise.resolve()
 
   return {
@@ -53,7 +53,7 @@ export function createPolicies({
       failure: 'policies could not be read',
     }),
 
-    current: () => held,
+    current: () => currentPolicies,
 
     read,
 
@@ -61,15 +61,20 @@ export function createPolicies({
       await audit.perform(by, async tx => {
         const { policies: before, changedAt } = await tx.policies.lock()
         const after = changed(before, change, settings)
-        const differing = difference(inForce(before, settings), inForce(after, settings))
-        if (!differing && JSON.stringify(before) === JSON.stringify(after)) return withoutChanges(null)
+        const auditedDifference = difference(inForce(before, settings), inForce(after, settings))
+        if (!auditedDifference && JSON.stringify(before) === JSON.stringify(after))
+          return withoutChanges(null)
         await tx.policies.set(after, Math.max(clock.now(), changedAt + 1))
         tx.publish({ type: 'policies.changed' })
         const subject = { type: 'policies' as const, id: null, user_id: null }
-        return auditedOutcome(null, { type: 'policies.changed', subject, ...(differing ?? NO_DIFFERENCE) })
+        return auditedOutcome(null, {
+          type: 'policies.changed',
+          subject,
+          ...(auditedDifference ?? NO_DIFFERENCE),
+        })
       })
       await load()
-      return held
+      return currentPolicies
     },
   }
 
@@ -78,7 +83,7 @@ export function createPolicies({
     loading = loading
       .catch(() => {})
       .then(async () => {
-        held = await read()
+        currentPolicies = await read()
       })
     return loading
   }
@@ -95,14 +100,16 @@ export function difference(
   before: Policies,
   after: Policies,
 ): { before: AuditedState; after: AuditedState } | null {
-  const [old, now] = [audited(before), audited(after)]
-  const names = Object.keys(now).filter(name => JSON.stringify(old[name]) !== JSON.stringify(now[name]))
+  const [oldState, newState] = [auditedPolicies(before), auditedPolicies(after)]
+  const names = Object.keys(newState).filter(
+    name => JSON.stringify(oldState[name]) !== JSON.stringify(newState[name]),
+  )
   if (names.length === 0) return null
-  const only = (state: AuditedState) => Object.fromEntries(names.map(name => [name, state[name]!]))
-  return { before: only(old), after: only(now) }
+  const pick = (state: AuditedState) => Object.fromEntries(names.map(name => [name, state[name]!]))
+  return { before: pick(oldState), after: pick(newState) }
 }
 
-function audited(policies: Policies): AuditedState {
+function auditedPolicies(policies: Policies): AuditedState {
   const limits = (list: readonly RequestLimit[]) => list.map(({ limit, per }) => `${limit}/${per}`)
   return {
     max_key_lifetime_days: policies.maxKeyLifetimeDays,

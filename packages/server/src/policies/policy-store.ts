@@ -4,7 +4,7 @@ import type { SetPolicies, StoredPolicies } from './policy.ts'
 export interface PolicyStore {
   /** Null until policies are set for the first time. */
   find(): Promise<StoredPolicies | null>
-  /** As `find`, with a lock: others' changes wait until the transaction ends. */
+  /** Like `find`, with a lock: other changes wait until the transaction ends. */
   lock(): Promise<StoredPolicies>
 }
 

@@ -18,7 +18,7 @@ export interface Policies extends LimitPolicy {
   /** Maximum lifetime of new keys; null: unlimited. A key that never expires exceeds every maximum. */
   maxKeyLifetimeDays: number | null
   keyExpiryRequired: boolean
-  /** Only preselected in the form that creates a key. */
+  /** The lifetime that the form for a new key preselects; it is not enforced. */
   defaultKeyLifetimeDays: number
   /** The scopes that new keys with scopes may have; null: all. */
   allowedScopes: readonly string[] | null
@@ -108,16 +108,16 @@ export interface Violation {
   message: string
 }
 
-/** The first policy that forbids such a key, created at `madeAt`; null: none. */
+/** The first policy that forbids such a key, created at `createdAt`; null if none does. */
 export function violationOf(
   { scopes, expiresAt }: BoundKey,
   policies: Policies,
-  madeAt: Instant,
+  createdAt: Instant,
 ): Violation | null {
   const { maxKeyLifetimeDays: days, keyExpiryRequired, allowedScopes, unrestrictedKeysAllowed } = policies
   if (expiresAt === null && keyExpiryRequired)
     return { field: 'expires_at', message: 'is required by the policy key_expiry_required' }
-  if (days !== null && (expiresAt === null || expiresAt > madeAt + days * DAY))
+  if (days !== null && (expiresAt === null || expiresAt > createdAt + days * DAY))
     return {
       field: 'expires_at',
       message: `must be at most ${days} ${days === 1 ? 'day' : 'days'} ahead by the policy max_key_lifetime_days`,
@@ -136,8 +136,8 @@ export function violationOf(
 }
 
 /** @throws KeywayError `invalid_request` that names the policy */
-export function assertAllowed(key: BoundKey, policies: Policies, madeAt: Instant): void {
-  const violation = violationOf(key, policies, madeAt)
+export function assertAllowed(key: BoundKey, policies: Policies, createdAt: Instant): void {
+  const violation = violationOf(key, policies, createdAt)
   if (violation) throw refusedByPolicy(violation)
 }
 
@@ -145,7 +145,7 @@ export function refusedByPolicy(violation: Violation): KeywayError {
   return invalidRequest([{ ...violation }])
 }
 
-/** The form's preselection, within the maximum. */
+/** The lifetime that the form for a new key preselects, within the maximum. */
 export function defaultLifetimeDays({ defaultKeyLifetimeDays, maxKeyLifetimeDays }: Policies): number {
   return Math.min(defaultKeyLifetimeDays, maxKeyLifetimeDays ?? MAX_LIFETIME_DAYS)
 }

@@ -23,7 +23,7 @@ export function logSecurityEvents(log: Log, facts: readonly Fact[]): void {
   }
 }
 
-/** The reason is left out, since it may name a person. */
+/** Logs an administrative act, without its reason, which may name a person. */
 function logAct(log: Log, { type, actor, subject, network, requestId, sequence }: AuditEvent): void {
   log.info(
     {

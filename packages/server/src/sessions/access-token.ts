@@ -5,7 +5,7 @@ import type { SigningAlg } from '../signing-keys/signing-key.ts'
 import type { User } from '../users/user.ts'
 import type { Session } from './session.ts'
 
-/** RFC 9068 section 2.1. */
+/** The header `typ` of access tokens (RFC 9068 section 2.1). */
 const TYP = 'at+jwt'
 
 interface UnsignedAccessToken {
@@ -20,10 +20,10 @@ interface AccessToken {
 }
 
 /**
- * The claims of an access token (RFC 9068): for this service's own API, or for the audience that an app asked for. It
- * never outlives its session. Tokens of apps always have a `scope`, which may be empty.
+ * The claims of an access token (RFC 9068): for this service's own API, or for the audience that an app asked for. The
+ * token never outlives its session. Tokens of apps always have a `scope`, which may be empty.
  *
- * @param seconds its longest lifetime
+ * @param seconds the maximum lifetime of the token
  */
 export function accessTokenOf(
   { publicUrl }: { publicUrl: string },
@@ -50,11 +50,14 @@ export function accessTokenOf(
   return { claims, expiresIn: Math.max(0, expiresAt - issuedAt) }
 }
 
-export function signed({ jwt }: { jwt: Jwt }, { claims, expiresIn }: UnsignedAccessToken): AccessToken {
+export function signAccessToken(
+  { jwt }: { jwt: Jwt },
+  { claims, expiresIn }: UnsignedAccessToken,
+): AccessToken {
   return { accessToken: jwt.sign(TYP, claims), expiresIn }
 }
 
-export async function signedBy(
+export async function signAccessTokenWith(
   { jwt }: { jwt: Jwt },
   alg: SigningAlg,
   { claims, expiresIn }: UnsignedAccessToken,
@@ -62,7 +65,10 @@ export async function signedBy(
   return { accessToken: await jwt.signAs(alg, TYP, claims), expiresIn }
 }
 
-/** The session and user that a valid access token for this service names; null where signature, audience or times are wrong. */
+/**
+ * The session and user that a valid access token for this service names; null where signature, audience or times are
+ * wrong.
+ */
 export async function readAccessToken(
   { jwt, publicUrl }: { jwt: Jwt; publicUrl: string },
   token: string,

@@ -39,12 +39,12 @@ export function pageCookie(sessionId: string, secret: Buffer): string {
   return PAGE_COOKIE_PREFIX + Buffer.concat([head, mac('page', head, secret)]).toString('base64url')
 }
 
-/** Null if the text has not the format of a refresh token. */
+/** Null if the text does not have the format of a refresh token. */
 export function parseRefreshToken(text: string): ClaimedCredential | null {
   return parse('refresh', REFRESH_TOKEN.exec(text)?.[1])
 }
 
-/** Null if the text has not the format of a page cookie. */
+/** Null if the text does not have the format of a page cookie. */
 export function parsePageCookie(text: string): ClaimedCredential | null {
   return parse('page', PAGE_COOKIE.exec(text)?.[1])
 }

@@ -22,7 +22,7 @@ interface RefreshDeps {
   secretOf(session: Session): Buffer
 }
 
-/** A lost race for a rotation needs one more read; further ones only where the session expires in between. */
+/** A lost race for a rotation needs one more attempt; a third only if the session expires in between. */
 const MAX_ATTEMPTS = 3
 
 /**
@@ -143,7 +143,7 @@ function stateOf(
   now: Instant,
 ): TokenState {
   const behind = session.counter - counter
-  // A higher counter than the session's was issued before a backup was restored.
+  // A token with a higher counter than the session's was issued after the backup from which the database was restored.
   if (behind < 0) return 'dead'
   const isRetry = behind > 0 && retryKey !== null && session.retryKeys[behind - 1] === retryKey
   if (session.endedAt !== null) {
@@ -157,7 +157,7 @@ function stateOf(
 
 /**
  * The grace period is for clients that send no Idempotency-Key; a rotation with a key can only be retried with that
- * key. A period of zero is none, also on a node whose clock is behind that of the node that rotated.
+ * key. A period of zero disables it, even on a node whose clock is behind that of the node that rotated the token.
  */
 function inGrace(session: Session, { refreshGraceSeconds }: SessionLifetimes, now: Instant): boolean {
   if (refreshGraceSeconds === 0 || session.retryKeys[0] !== '') return false

@@ -9,15 +9,16 @@ import type { Session, SessionEnd } from './session.ts'
 export interface SessionEnding {
   /** The session of a genuine refresh token, whether rotated or not, ended or not. */
   ofRefreshToken(refreshToken: string): Promise<Session | null>
-  /** Ends the session of this refresh token, rotated or not. False when there is none. */
+  /** Ends the session of this refresh token, whether rotated or not. False if there is no such session. */
   endByToken(refreshToken: string, by: SessionEnd, caller: Caller): Promise<boolean>
-  /** @throws KeywayError `not_found` */
+  /** Ends a session of its owner. @throws KeywayError `not_found` */
   end(userId: string, sessionId: string, caller: Caller): Promise<void>
   /**
    * Ends the page session that a new one of the same browser replaces. Sessions of apps that were granted in it
    * continue under the new one if the person is the same.
    */
   replace(before: Session, after: Session, caller: Caller): Promise<void>
+  /** Ends all sessions of a user except the given one; if that is null, all of them. */
   endOthers(userId: string, exceptSessionId: string | null, caller: Caller): Promise<void>
   /** Ends a session of a person, for an administrator. Idempotent. @throws KeywayError `not_found` */
   endOne(userId: string, sessionId: string, by: ActedBy): Promise<void>
@@ -47,7 +48,7 @@ export function createSessionEnd({ storage, audit, clock, secretOf }: SessionEnd
     },
 
     async end(userId, sessionId, caller) {
-      await end(await owned(userId, sessionId), 'revoked', caller)
+      await end(await findOwned(userId, sessionId), 'revoked', caller)
     },
 
     async replace(before, after, caller) {
@@ -62,7 +63,7 @@ export function createSessionEnd({ storage, audit, clock, secretOf }: SessionEnd
     },
 
     async endOne(userId, sessionId, by) {
-      const session = await owned(userId, sessionId)
+      const session = await findOwned(userId, sessionId)
       await audit.perform(by, async tx => {
         if (!(await endWithin(tx, session, 'revoked', null))) return withoutChanges(false)
         const subject = { type: 'user' as const, id: userId, user_id: userId }
@@ -118,7 +119,7 @@ export function createSessionEnd({ storage, audit, clock, secretOf }: SessionEnd
     return ended !== null
   }
 
-  async function owned(userId: string, sessionId: string): Promise<Session> {
+  async function findOwned(userId: string, sessionId: string): Promise<Session> {
     const session = await store.sessions.find(sessionId)
     if (session?.userId !== userId) throw new KeywayError('not_found', 'There is no such session.')
     return session

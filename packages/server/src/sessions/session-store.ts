@@ -11,8 +11,8 @@ export interface SessionStore {
   /** The session and its owner in one query; part of every authenticated call. */
   findWithUser(id: string): Promise<{ session: Session; user: User } | null>
   /**
-   * Moves the counter from `counter` to the next, `lastUsedAt` to `at`, and remembers the retry keys. Null for all
-   * but one of any number of callers, and when the session has ended, exceeded its idle limit (`lastUsedAt` at or
+   * Moves the counter from `counter` to the next, `lastUsedAt` to `at`, and stores the retry keys. Null for all but one
+   * of any number of callers, and if the session has ended, exceeded its idle limit (`lastUsedAt` at or
    * before `idleSince`) or its absolute one.
    */
   rotate(
@@ -22,7 +22,7 @@ export interface SessionStore {
   ): Promise<Session | null>
   /** Assigns apps' sessions that were granted in one page session to another. */
   moveToSignIn(fromId: string, toId: string): Promise<void>
-  /** Moves `lastUsedAt` forward (page sessions). */
+  /** Moves `lastUsedAt` of a page session forward. */
   touch(id: string, at: Instant): Promise<void>
   /** Live sessions: not ended, last used after `idleSince`, `expiresAt` later than `now`. */
   listLive(userId: string, now: Instant, idleSince: Instant, page: PageRequest): Promise<Slice<Session>>
@@ -32,7 +32,7 @@ export interface SessionStore {
 /** Changes that endings/facts.ts also records (endings, security events, journal), in the same transaction. */
 export interface SessionChanges {
   insert(session: Session): Promise<void>
-  /** Null if it had ended already; the first end is kept. */
+  /** Null if the session had ended already; the first end is kept. */
   end(id: string, cause: SessionEnd, at: Instant, by: Attribution): Promise<Session | null>
   /** Ends all of a user's live sessions but one; returns the ids. */
   endAllOf(userId: string, cause: SessionEnd, exceptId: string | null, by: Attribution): Promise<string[]>

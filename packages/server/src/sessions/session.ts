@@ -27,7 +27,7 @@ export interface Session {
   appId: string
   kind: SessionKind
   createdAt: Instant
-  /** The last refresh (or use of its cookie); initially the sign-in. */
+  /** Time of the last refresh, or of the last use of its cookie; initially that of the sign-in. */
   lastUsedAt: Instant
   /** The absolute limit. The idle limit is `lastUsedAt` plus the setting. */
   expiresAt: Instant
@@ -37,7 +37,8 @@ export interface Session {
   sealedSecret: string
   /**
    * SHA-256 (first 16 bytes, base64url) of the `Idempotency-Key`s that the last rotations carried, newest
-   * first, '' where there was none, at most `REMEMBERED_RETRY_KEYS`. Entry 0 made token `counter`.
+   * first, '' where there was none, at most `REMEMBERED_RETRY_KEYS`. Entry 0 belongs to the rotation
+   * that issued the token with number `counter`.
    */
   retryKeys: string[]
   endedAt: Instant | null
@@ -46,11 +47,11 @@ export interface Session {
   client: string | null
   /** The grant of a session of kind `app`; null for others, which may do everything that their user may. */
   grant: AppGrant | null
-  /** When the person proved to own the address, for `auth_time`; for a sign-in its creation. */
+  /** When the person proved to own the address, for `auth_time`; in a session of a sign-in the time of creation. */
   authTime: Instant
 }
 
-/** Number of rotations back to which a retry can be distinguished from reuse. */
+/** Number of past rotations for which a retry can be distinguished from reuse. */
 export const REMEMBERED_RETRY_KEYS = 16
 
 export interface SignedIn {

@@ -10,7 +10,7 @@ import type { Secrets } from '../secrets.ts'
 import type { Jwt } from '../signing-keys/jwt.ts'
 import type { Storage, Transaction } from '../store.ts'
 import type { User } from '../users/user.ts'
-import { accessTokenOf, signed, signedBy } from './access-token.ts'
+import { accessTokenOf, signAccessToken, signAccessTokenWith } from './access-token.ts'
 import { appOf } from './app-session.ts'
 import { createAuthentication, type SessionAuthentication } from './authentication.ts'
 import { createRefresh, invalidRefreshToken } from './refresh.ts'
@@ -35,7 +35,7 @@ export interface SessionTokens {
   refreshExpiresIn: number
 }
 
-/** Creates the credentials of each kind of session. */
+/** The credentials of each kind of session that a sign-in opens. */
 export interface CredentialsOf {
   api: { tokens: SessionTokens }
   page: { cookie: string }
@@ -46,9 +46,9 @@ export type StartedSession<Kind extends SignInKind> = { user: User; session: Ses
 export interface Sessions extends SessionAuthentication, SessionEnding {
   /** Inserts the session within the caller's transaction; call `credentials` after the commit. */
   open(tx: Transaction, user: User, wanted: PreparedSession): Promise<Session>
-  /** Creates id and secret before the transaction, which may run twice. */
+  /** Creates the id and the secret of a session, before the transaction that inserts it and may run twice. */
   prepare(appId: string, kind: SignInKind, caller: Caller): PreparedSession
-  /** As `prepare`, for a session of an app. `authTime`: when the person proved to own the address. */
+  /** Like `prepare`, for a session of an app. `authTime`: when the person proved to own the address. */
   prepareForApp(appId: string, grant: AppGrant, authTime: Instant, caller: Caller): PreparedSession
   credentials<Kind extends SignInKind>(kind: Kind, user: User, session: Session): StartedSession<Kind>
   /** Tokens of an app's session. @throws KeywayError `invalid_refresh_token` if the app was removed meanwhile */
@@ -85,7 +85,7 @@ export interface PreparedSession {
   secret: Buffer
   sealedSecret: string
   grant: AppGrant | null
-  /** Null: the time at which the session is opened. */
+  /** Null for the time at which the session is opened. */
   authTime: Instant | null
   /** Lifetime in seconds, if it is shorter than the configured one. */
   lifetimeSeconds?: number
@@ -149,7 +149,7 @@ export function createSessions(deps: SessionDeps): Sessions {
       const target = audience === null ? app : await store.apps.findByAudience(audience)
       if (!target) throw invalidRefreshToken()
       const { tokenAlg } = target
-      return { ...(await signedBy(deps, tokenAlg, access)), ...refreshTokenOf(session) }
+      return { ...(await signAccessTokenWith(deps, tokenAlg, access)), ...refreshTokenOf(session) }
     },
 
     async refresh(token, retryKey, caller) {
@@ -158,9 +158,8 @@ export function createSessions(deps: SessionDeps): Sessions {
       return { user, session, tokens: tokensOf(user, session) }
     },
 
-    async refreshForApp(token, appId, retryKey, caller) {
-      const family = await refresh(token, { kind: 'app', appId }, retryKey, caller)
-      return family
+    refreshForApp(token, appId, retryKey, caller) {
+      return refresh(token, { kind: 'app', appId }, retryKey, caller)
     },
 
     async findMany(userId, ids) {
@@ -182,7 +181,7 @@ export function createSessions(deps: SessionDeps): Sessions {
 
   function tokensOf(user: User, session: Session): SessionTokens {
     const access = accessTokenOf(deps, user, session, lifetimes.accessTokenSeconds, clock.now())
-    return { ...signed(deps, access), ...refreshTokenOf(session) }
+    return { ...signAccessToken(deps, access), ...refreshTokenOf(session) }
   }
 
   function refreshTokenOf(session: Session) {

@@ -11,12 +11,14 @@ import { promisify } from 'node:util'
 import { keyPairOf, SEED_BYTES, type SecretKey, sign, verify } from './ed25519.ts'
 import type { SigningAlg, SigningKey } from './signing-key.ts'
 
-/** Bits of RS256 keys: 128 bits of security (NIST SP 800-57 part 1, table 2), as of the other algorithms. */
+/** Bits of RS256 keys: 128 bits of security (NIST SP 800-57 part 1, table 2), as the other algorithms have. */
 const RSA_BITS = 3072
 /** Bytes of an ES256 signature: r and s (RFC 7518 section 3.4). */
 const ES256_SIGNATURE_BYTES = 64
 
-/** A public key as the JWKS shows it (RFC 7517, RFC 7518 section 6, RFC 8037). It names the only algorithm it is for. */
+/**
+ * A public key as the JWKS shows it (RFC 7517, RFC 7518 section 6, RFC 8037). It names the only algorithm it is for.
+ */
 export type PublicJwk = { kid: string; use: 'sig' } & (
   | { alg: 'EdDSA'; kty: 'OKP'; crv: 'Ed25519'; x: string }
   | { alg: 'ES256'; kty: 'EC'; crv: 'P-256'; x: string; y: string }
@@ -40,7 +42,7 @@ export interface NewKeyPair {
   privateKey: Buffer
 }
 
-/** A new key pair. Large primes are searched for in another thread. */
+/** Generates a key pair. Large primes are searched for in another thread. */
 export async function newKeyPair(alg: SigningAlg): Promise<NewKeyPair> {
   if (alg === 'EdDSA') {
     const seed = randomBytes(SEED_BYTES)
@@ -57,7 +59,7 @@ export async function newKeyPair(alg: SigningAlg): Promise<NewKeyPair> {
   }
 }
 
-/** Null if the public key does not belong to the private one. */
+/** Opens a stored key pair; null if the public key does not belong to the private one. */
 export function openKeyPair(
   { id: kid, alg, publicKey }: Pick<SigningKey, 'id' | 'alg' | 'publicKey'>,
   secret: Buffer,
@@ -71,7 +73,7 @@ export function openKeyPair(
   return spkiOf(opened) === publicKey ? { kid, alg, privateKey, publicKey: opened } : null
 }
 
-/** The signature of a JWS (RFC 7515). Those of RSA keys are computed in another thread, since they take a millisecond. */
+/** The signature of a JWS (RFC 7515). RSA signatures are computed in another thread, since they take a millisecond. */
 export async function signWith(key: OpenedSigningKey, message: Buffer): Promise<Buffer> {
   if (key.alg === 'EdDSA') return sign(message, key.secretKey)
   if (key.alg === 'ES256')

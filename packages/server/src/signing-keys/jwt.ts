@@ -13,7 +13,7 @@ type Claims = Record<string, unknown>
 export interface Jwt {
   /** Signs a token with EdDSA; `typ` goes into the header with `alg` and `kid`. On the hot path. */
   sign(typ: JwtType, claims: Claims): string
-  /** As `sign`, with any algorithm. The first use of an algorithm creates its key. */
+  /** Like `sign`, with any algorithm. The first use of an algorithm creates its key. */
   signAs(alg: SigningAlg, typ: JwtType, claims: Claims): Promise<string>
   /**
    * The claims of a token that one of our own keys signed with that key's algorithm, with this header type, issuer and
@@ -21,8 +21,8 @@ export interface Jwt {
    */
   verify(token: string, expected: { typ: JwtType; audience: string }): Promise<Claims | null>
   /**
-   * The claims of a token with this header type that one of our own keys signed, for whatever audience, and also if it
-   * has expired: it shows what was issued, and must not authenticate anybody.
+   * The claims of a token with this header type that one of our own keys signed, for any audience, even if it has
+   * expired: such a token shows what was issued, and must not authenticate anybody.
    */
   readIssued(token: string, typ: JwtType): Promise<Claims | null>
 }
@@ -46,19 +46,19 @@ export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer
   return {
     sign(typ, claims) {
       const key = signingKeys.current()
-      const signed = `${header(typ, key)}.${encode(JSON.stringify(claims))}`
-      return withSignature(signed, sign(Buffer.from(signed), key.secretKey))
+      const signingInput = `${header(typ, key)}.${encode(JSON.stringify(claims))}`
+      return withSignature(signingInput, sign(Buffer.from(signingInput), key.secretKey))
     },
 
     async signAs(alg, typ, claims) {
       const key = await signingKeys.currentOf(alg)
-      const signed = `${header(typ, key)}.${encode(JSON.stringify(claims))}`
-      return withSignature(signed, await signWith(key, Buffer.from(signed)))
+      const signingInput = `${header(typ, key)}.${encode(JSON.stringify(claims))}`
+      return withSignature(signingInput, await signWith(key, Buffer.from(signingInput)))
     },
 
     async verify(token, { typ, audience }) {
       const claims = await readIssued(token, typ)
-      return claims && isSound(claims, audience) ? claims : null
+      return claims && hasValidClaims(claims, audience) ? claims : null
     },
 
     readIssued,
@@ -71,30 +71,32 @@ export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer
     // The whole header must equal one that this service writes. That excludes other algorithms, embedded keys,
     // `crit`, compression and members that two parsers read differently.
     if (!parts || !key || header(typ, key) !== parts.header) return null
-    return known.has(token) ? claimsOf(parts.payload) : verified(token, parts, key)
+    return known.has(token) ? claimsOf(parts.payload) : claimsIfVerified(token, parts, key)
   }
 
-  function withSignature(signed: string, signature: Buffer): string {
-    const token = `${signed}.${signature.toString('base64url')}`
+  function withSignature(signingInput: string, signature: Buffer): string {
+    const token = `${signingInput}.${signature.toString('base64url')}`
     known.add(token)
     return token
   }
 
-  function verified(
+  function claimsIfVerified(
     token: string,
-    { payload, signed, signature }: Parts,
+    { payload, signingInput, signature }: Parts,
     key: OpenedSigningKey,
   ): Claims | null {
     const bytes = decode(signature)
-    if (!bytes || !verifyWith(key, Buffer.from(signed), bytes)) return null
+    if (!bytes || !verifyWith(key, Buffer.from(signingInput), bytes)) return null
     const claims = claimsOf(payload)
-    // Must be encoded as this service encodes it: no duplicate members, no numbers beyond double precision.
+    // The payload must be encoded as this service encodes it: no duplicate members, no numbers beyond double precision.
     if (!claims || encode(JSON.stringify(claims)) !== payload) return null
     known.add(token)
     return claims
   }
 
-  /** Only for our own key ids: caching those of arbitrary tokens would grow without bound. */
+  /**
+   * The encoded header of a key. Cached, so only for our own keys: headers of arbitrary tokens would fill the memory.
+   */
   function header(typ: JwtType, { kid, alg }: Pick<OpenedSigningKey, 'kid' | 'alg'>): string {
     const name = `${typ} ${kid}`
     let segment = headers.get(name)
@@ -107,7 +109,7 @@ export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer
   }
 
   /** Checks beyond the signature: issuer, exactly one audience, times in whole seconds, lifetime. */
-  function isSound(claims: Claims, audience: string): boolean {
+  function hasValidClaims(claims: Claims, audience: string): boolean {
     const { iss, aud, sub, jti, type, iat, exp, nbf = iat } = claims
     if (iss !== issuer || aud !== audience) return false
     if (typeof sub !== 'string' || typeof jti !== 'string' || typeof type !== 'string') return false
@@ -133,7 +135,7 @@ interface Parts {
   payload: string
   signature: string
   /** The signing input: header and payload. */
-  signed: string
+  signingInput: string
 }
 
 function partsOf(token: unknown): Parts | null {
@@ -141,7 +143,7 @@ function partsOf(token: unknown): Parts | null {
   const parts = token.split('.')
   if (parts.length !== 3) return null
   const [header, payload, signature] = parts as [string, string, string]
-  return { header, payload, signature, signed: token.slice(0, -signature.length - 1) }
+  return { header, payload, signature, signingInput: token.slice(0, -signature.length - 1) }
 }
 
 /**

@@ -3,7 +3,7 @@ import { timingSafeEqual } from 'node:crypto'
 const SLOTS = 8192
 /** Longer tokens (with very long issuers or scopes) are not cached. */
 const SLOT_BYTES = 1024
-/** Slots per page of memory, which is allocated at once, 64 KB: a power of two. */
+/** Slots per page of memory, as a power of two. A page has 64 KB and is allocated as a whole. */
 const PAGE_BITS = 6
 const PAGE_SLOTS = 2 ** PAGE_BITS
 
@@ -25,11 +25,11 @@ export class KnownTokens {
     const page = this.#pages[pageOf(slot)]
     if (page === undefined) return false
     const bytes = Buffer.from(token)
-    const at = placeOf(slot)
+    const offset = offsetOf(slot)
     return (
       bytes.length > 0 && // an empty slot has length 0
       this.#lengths[slot] === bytes.length &&
-      timingSafeEqual(bytes, page.subarray(at, at + bytes.length))
+      timingSafeEqual(bytes, page.subarray(offset, offset + bytes.length))
     )
   }
 
@@ -37,7 +37,7 @@ export class KnownTokens {
     if (token.length > SLOT_BYTES) return
     const slot = slotOf(token)
     this.#pages[pageOf(slot)] ??= Buffer.alloc(PAGE_SLOTS * SLOT_BYTES)
-    this.#lengths[slot] = this.#pages[pageOf(slot)]!.write(token, placeOf(slot), 'latin1')
+    this.#lengths[slot] = this.#pages[pageOf(slot)]!.write(token, offsetOf(slot), 'latin1')
   }
 }
 
@@ -46,7 +46,7 @@ function pageOf(slot: number): number {
 }
 
 /** Offset of a slot in its page. */
-function placeOf(slot: number): number {
+function offsetOf(slot: number): number {
   return (slot & (PAGE_SLOTS - 1)) * SLOT_BYTES
 }
 

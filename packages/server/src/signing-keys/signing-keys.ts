@@ -53,7 +53,7 @@ export const RETIREMENT_LEEWAY = 60 * SECOND
 /** Anyone can make up key ids, so unknown ones cause at most one read of the store in this time. */
 const UNKNOWN_KID_INTERVAL = SECOND
 
-interface HeldKey extends SigningKey {
+interface LoadedKey extends SigningKey {
   opened: OpenedSigningKey
   jwk: PublicJwk
 }
@@ -74,9 +74,10 @@ export function createSigningKeys(deps: {
   const { storage, audit, clock, secrets, log, longestTokenSeconds, reloadInterval } = deps
   const { signingKeys } = storage.store
   /** Oldest `signsFrom` first. */
-  let keys: HeldKey[] = []
+  let keys: LoadedKey[] = []
   /** Creations in progress. One per algorithm, since searching primes takes a second of CPU time. */
   const creations = new Map<SigningAlg, Promise<void>>()
+  /** Start and promise of the last read of the store for an unknown key id. */
   let unknownReadAt: Instant = Number.NEGATIVE_INFINITY
   let unknownRead: Promise<void> | null = null
 
@@ -100,13 +101,13 @@ export function createSigningKeys(deps: {
     }),
 
     current() {
-      const key = signing('EdDSA')
+      const key = newestSigningKey('EdDSA')
       if (key?.alg !== 'EdDSA') throw new Error('signing keys are used before load()')
       return key
     },
 
     async currentOf(alg) {
-      const key = signing(alg)
+      const key = newestSigningKey(alg)
       if (key) return key
       let creation = creations.get(alg)
       if (!creation) {
@@ -114,14 +115,14 @@ export function createSigningKeys(deps: {
         creations.set(alg, creation)
       }
       await creation
-      return signing(alg)!
+      return newestSigningKey(alg)!
     },
 
     async find(kid) {
-      const known = held(kid)
-      if (known) return known
+      const key = findPublished(kid)
+      if (key) return key
       await readForUnknown()
-      return held(kid)
+      return findPublished(kid)
     },
 
     jwks() {
@@ -155,7 +156,7 @@ export function createSigningKeys(deps: {
   }
 
   /** The newest key of the algorithm that may already sign; undefined if there is none. On the hot path. */
-  function signing(alg: SigningAlg): OpenedSigningKey | undefined {
+  function newestSigningKey(alg: SigningAlg): OpenedSigningKey | undefined {
     const now = clock.now()
     let oldest: OpenedSigningKey | undefined
     for (let index = keys.length - 1; index >= 0; index--) {
@@ -170,7 +171,7 @@ export function createSigningKeys(deps: {
 
   async function loadOrCreate(alg: SigningAlg): Promise<void> {
     await reload()
-    if (!signing(alg)) await createFirst(alg)
+    if (!newestSigningKey(alg)) await createFirst(alg)
   }
 
   /** The first key signs at once. If several nodes create one, only one is stored, and all use it. */
@@ -204,11 +205,11 @@ export function createSigningKeys(deps: {
     await unknownRead
   }
 
-  function held(kid: string): OpenedSigningKey | null {
+  function findPublished(kid: string): OpenedSigningKey | null {
     return published().find(({ id }) => id === kid)?.opened ?? null
   }
 
-  function published(): HeldKey[] {
+  function published(): LoadedKey[] {
     const now = clock.now()
     return keys.filter(key => key.retiresAt === null || key.retiresAt > now)
   }
@@ -231,8 +232,10 @@ export function createSigningKeys(deps: {
     }
   }
 
-  /** @throws SealError also where the public key does not belong to the sealed seed: the row was tampered with. */
-  function openKey(key: SigningKey): HeldKey {
+  /**
+   * Decrypts a key. @throws SealError also if the public key is not that of the private key: the row was tampered with
+   */
+  function openKey(key: SigningKey): LoadedKey {
     const opened = openKeyPair(key, secrets.open('signing-key', key.sealedPrivateKey, key.id))
     if (opened) return { ...key, opened, jwk: toJwk(key) }
     throw new SealError(`the public half of signing key ${key.id} is not that of its sealed private half`)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newId } from '../../src/ids.ts'
-import { accessTokenOf, signed } from '../../src/sessions/access-token.ts'
+import { accessTokenOf, signAccessToken } from '../../src/sessions/access-token.ts'
 import { pageCookie, refreshToken } from '../../src/sessions/refresh-token.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { address, caller, openServices, refusedWith, type Services } from '../support/services.ts'
@@ -311,7 +311,7 @@ forEachEngine(engine => {
     const secretOf = ({ id, sealedSecret }: typeof apiSession) =>
       services.secrets.open('session-secret', sealedSecret, id)
     const sign = (session: typeof apiSession) =>
-      signed(services, accessTokenOf(services, user, session, 900, services.clock.now())).accessToken
+      signAccessToken(services, accessTokenOf(services, user, session, 900, services.clock.now())).accessToken
     assert.equal(await refusedWith(services.sessions.authenticate(sign(apiSession))), 'none')
     assert.equal(await refusedWith(services.sessions.authenticate(sign(pageSession))), 'invalid_token')
     assert.ok(await services.sessions.authenticateCookie(pageCookie(pageSession.id, secretOf(pageSession))))
