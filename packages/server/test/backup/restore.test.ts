@@ -15,7 +15,7 @@ import { openTestStorage } from '../support/engines.ts'
 import { temporaryFolder } from '../support/serve.ts'
 
 /** A backup of one account with a key, and an empty database. Only on SQLite: the rules are the same on both engines. */
-async function open(t: TestContext) {
+async function openBackup(t: TestContext) {
   const { path, remove } = temporaryFolder()
   t.after(remove)
   const { storage, secrets } = await openTestStorage('sqlite', t)
@@ -56,7 +56,7 @@ async function open(t: TestContext) {
 }
 
 test('a backup names the service that wrote it, if the service has ever started', async t => {
-  const { file, secrets } = await open(t)
+  const { file, secrets } = await openBackup(t)
   const authentication = { secrets, unauthenticated: false }
   assert.equal((await checkBackup(file, authentication)).header.service, null)
   const { storage } = await openTestStorage('sqlite', t)
@@ -72,7 +72,7 @@ test('a backup names the service that wrote it, if the service has ever started'
 })
 
 test('a restore without a journal revokes all keys, and gives people time to cancel deletions', async t => {
-  const { restore, store, user, key, counts, createdAt, now } = await open(t)
+  const { restore, store, user, key, counts, createdAt, now } = await openBackup(t)
   assert.deepEqual(await restore(), {
     backupFrom: createdAt,
     counts,
@@ -86,13 +86,13 @@ test('a restore without a journal revokes all keys, and gives people time to can
 })
 
 test('a restore that is to keep the keys revokes none', async t => {
-  const { restore, store, user, key } = await open(t)
+  const { restore, store, user, key } = await openBackup(t)
   assert.equal((await restore({ keepKeys: true })).keysRevoked, 0)
   assert.equal((await store.apiKeys.findOwned(user.id, key.id))?.revokedAt, null)
 })
 
 test('a restore applies the entries of the journal since the backup, and counts those of unknown subjects', async t => {
-  const { restore, store, user, key, journal, journalDir, createdAt } = await open(t)
+  const { restore, store, user, key, journal, journalDir, createdAt } = await openBackup(t)
   const at = createdAt - LATE_COMMITS
   const keyState = { type: 'api_key' as const, revoked_at: at, expires_at: null, allowed_networks: [] }
   const entry = { ...anEntry(user.id, 500), balanceAfter: 500 }
@@ -115,7 +115,7 @@ test('a restore applies the entries of the journal since the backup, and counts 
 })
 
 test('a journal must begin at the time of the backup or before', async t => {
-  const withLateJournal = await open(t)
+  const withLateJournal = await openBackup(t)
   await withLateJournal.journal([], withLateJournal.createdAt + 1)
   await assert.rejects(
     withLateJournal.restore({ journalDir: withLateJournal.journalDir }),
@@ -124,7 +124,7 @@ test('a journal must begin at the time of the backup or before', async t => {
         `The journal in ${withLateJournal.journalDir} begins at ${new Date(withLateJournal.createdAt + 1).toJSON()}`,
       ),
   )
-  const withTimelyJournal = await open(t)
+  const withTimelyJournal = await openBackup(t)
   await withTimelyJournal.journal([])
   assert.deepEqual(
     (await withTimelyJournal.restore({ journalDir: withTimelyJournal.journalDir })).journal?.applied,
@@ -133,7 +133,7 @@ test('a journal must begin at the time of the backup or before', async t => {
 })
 
 test('a backup with migrations or tables that this version does not know is refused, and nothing is written', async t => {
-  const { restore, file, secrets, store, user } = await open(t)
+  const { restore, file, secrets, store, user } = await openBackup(t)
   const { header } = await checkBackup(file, { secrets, unauthenticated: false })
   const rewrite = async (change: object, table = 'users') => {
     const rows = readRows(await checkBackup(file, { secrets, unauthenticated: false }))
@@ -163,7 +163,7 @@ test('a backup with migrations or tables that this version does not know is refu
 })
 
 test('a database with accounts is not restored into', async t => {
-  const { restore } = await open(t)
+  const { restore } = await openBackup(t)
   await restore()
   await assert.rejects(
     restore(),

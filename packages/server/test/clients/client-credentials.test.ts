@@ -12,7 +12,7 @@ const INSECURE = { execute: [client.allowInsecureRequests] }
 const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
 const API_KEY = 'urn:keyway:token-type:api-key'
 
-async function open(engine: EngineName, t: TestContext) {
+async function openService(engine: EngineName, t: TestContext) {
   const web = await startWeb(t, await engineSettings(engine, t))
   const { apps, apiKeys } = web.server.services
   const person = await signInPerson(web)
@@ -57,7 +57,7 @@ const expectUnknownClient = (call: Promise<unknown>) =>
 
 forEachEngine(engine => {
   test('openid-client gets tokens with a key, by Basic and by form, in each algorithm', async t => {
-    const { web, key, keyId, person, discover, claimsOf } = await open(engine, t)
+    const { web, key, keyId, person, discover, claimsOf } = await openService(engine, t)
     for (const authentication of [client.ClientSecretBasic(key), client.ClientSecretPost(key)]) {
       const config = await discover(keyId, authentication)
       const hubToken = await client.clientCredentialsGrant(config, { scope: 'agent:connect' })
@@ -82,7 +82,7 @@ forEachEngine(engine => {
   })
 
   test('openid-client exchanges a key for an agent token, without authentication', async t => {
-    const { web, key, keyId, discover, claimsOf } = await open(engine, t)
+    const { web, key, keyId, discover, claimsOf } = await openService(engine, t)
     const config = await discover('anything', client.None())
     const parameters = { subject_token: key, subject_token_type: API_KEY }
     const granted = await client.genericGrantRequest(config, EXCHANGE, parameters)
@@ -91,7 +91,7 @@ forEachEngine(engine => {
   })
 
   test('openid-client gets, introspects and revokes tokens as an app', async t => {
-    const { key, keyId, person, secret, discover, claimsOf } = await open(engine, t)
+    const { key, keyId, person, secret, discover, claimsOf } = await openService(engine, t)
     const resource = 'https://es256.example.com'
     const config = await discover('shop', client.ClientSecretBasic(secret))
     const appToken = await client.clientCredentialsGrant(config, { resource, scope: 'orders:read' })
@@ -110,7 +110,7 @@ forEachEngine(engine => {
   })
 
   test('oauth4webapi gets a token with a key by the discovery of RFC 8414', async t => {
-    const { web, key, keyId, claimsOf } = await open(engine, t)
+    const { web, key, keyId, claimsOf } = await openService(engine, t)
     const issuer = new URL(web.url)
     const options = { [oauth.allowInsecureRequests]: true }
     const discoveryAnswer = await oauth.discoveryRequest(issuer, { algorithm: 'oauth2', ...options })

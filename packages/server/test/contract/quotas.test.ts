@@ -23,7 +23,7 @@ async function consumeAll(quotas: Quotas, quota: Quota): Promise<number> {
 }
 
 forEachEngine(engine => {
-  async function open(t: Parameters<typeof openTestStorage>[1]) {
+  async function openQuotas(t: Parameters<typeof openTestStorage>[1]) {
     const testStorage = await openTestStorage(engine, t)
     const { clock, storage } = testStorage
     const otherStorage = await testStorage.reopen()
@@ -43,7 +43,7 @@ forEachEngine(engine => {
   }
 
   test('20 concurrent calls on two nodes consume exactly the quota', async t => {
-    const { addQuota, nodes } = await open(t)
+    const { addQuota, nodes } = await openQuotas(t)
     for (const granted of [0, 1, 7, 19, 20]) {
       const quota = await addQuota(granted)
       const outcomes = await Promise.all(
@@ -55,7 +55,7 @@ forEachEngine(engine => {
   })
 
   test('a crash loses at most the leased block, 1 % of the quota, and a shutdown nothing', async t => {
-    const { addQuota, nodes, startNode } = await open(t)
+    const { addQuota, nodes, startNode } = await openQuotas(t)
     const quota = await addQuota(1000)
     assert.equal(await consume(nodes[0], quota), 'consumed')
     const restarted = startNode()
@@ -65,7 +65,7 @@ forEachEngine(engine => {
   })
 
   test('a quota is refilled at the start of the next hour, without unused calls', async t => {
-    const { clock, addQuota, nodes } = await open(t)
+    const { clock, addQuota, nodes } = await openQuotas(t)
     const quota = await addQuota(300, { amount: 500, every: 'hour' })
     assert.equal(await consume(nodes[0], quota, 2), 'consumed')
     clock.advance(HOUR - (clock.now() % HOUR) - 1)
@@ -79,7 +79,7 @@ forEachEngine(engine => {
   })
 
   test('a refused call contains the time of the next refill, if there is one', async t => {
-    const { clock, addQuota, nodes } = await open(t)
+    const { clock, addQuota, nodes } = await openQuotas(t)
     const retryAfter = async (quota: Quota) =>
       Promise.resolve(nodes[0].take([quota], 1)).then(
         () => assert.fail(),
@@ -92,7 +92,7 @@ forEachEngine(engine => {
   })
 
   test('unused leased calls are returned, once', async t => {
-    const { clock, addQuota, nodes, store } = await open(t)
+    const { clock, addQuota, nodes, store } = await openQuotas(t)
     const quota = await addQuota(1000)
     await consume(nodes[0], quota)
     assert.equal((await nodes[0].left([quota])).get(quota.id), 999)
@@ -103,7 +103,7 @@ forEachEngine(engine => {
   })
 
   test('a call consumes from all of several quotas or from none', async t => {
-    const { addQuota, nodes, clock, store } = await open(t)
+    const { addQuota, nodes, clock, store } = await openQuotas(t)
     const [large, small] = [await addQuota(1000), await addQuota(1)]
     await nodes[0].take([large, small], 1)
     await assert.rejects(async () => nodes[0].take([large, small], 1), { code: 'quota_exhausted' })

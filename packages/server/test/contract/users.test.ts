@@ -39,9 +39,9 @@ forEachEngine(engine => {
   test('a status changes only from the given statuses, once for twenty concurrent callers', async t => {
     const testStorage = await openTestStorage(engine, t)
     const { id } = await insertUser(testStorage.storage.store)
-    const outcomes = await race(testStorage, store => administrative(store).suspend(id, NOW))
+    const outcomes = await race(testStorage, store => administrativeChanges(store).suspend(id, NOW))
     assert.equal(winners(outcomes).length, 1)
-    assert.equal(await administrative(testStorage.storage.store).suspend(id, NOW), null)
+    assert.equal(await administrativeChanges(testStorage.storage.store).suspend(id, NOW), null)
   })
 
   test('erasing removes name and address, frees the address, and happens once', async t => {
@@ -90,6 +90,6 @@ forEachEngine(engine => {
 })
 
 /** The administrative operations, which the store's types offer in audited transactions only. */
-function administrative({ users }: Store): AdministrativeUserChanges {
+function administrativeChanges({ users }: Store): AdministrativeUserChanges {
   return users as unknown as AdministrativeUserChanges
 }

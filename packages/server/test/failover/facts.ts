@@ -69,7 +69,7 @@ export function violationsOf({ keys, revocations, balances }: Lost): string[] {
  * @param ends times of successful answers
  */
 export function longestGap(ends: readonly number[], from: number, to: number): number {
-  const within = ends.filter(at => at >= from && at <= to).sort((a, b) => a - b)
-  const marks = [from, ...within, to]
+  const endsWithin = ends.filter(at => at >= from && at <= to).sort((a, b) => a - b)
+  const marks = [from, ...endsWithin, to]
   return Math.max(...marks.slice(1).map((at, n) => at - marks[n]!))
 }

@@ -58,7 +58,7 @@ export async function startCluster({ synchronous }: { synchronous: boolean }): P
     for (const machine of machines) machine.kill()
     rmSync(folder, { recursive: true, force: true })
   }
-  // Patroni and PostgreSQL would survive this process.
+  // Otherwise Patroni and PostgreSQL would go on after the end of this process.
   process.once('exit', kill)
   async function dispose() {
     process.off('exit', kill)

@@ -14,7 +14,7 @@ export type OperationName =
 
 export interface Operation {
   op: OperationName
-  /** The link, key, session or address concerned. */
+  /** The link, key, session or address that the operation concerned. */
   on: string
   start: number
   end: number

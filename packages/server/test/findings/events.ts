@@ -92,15 +92,15 @@ probe('13', 'a node receives events over Redis as soon as it is ready', POSTGRES
 probe('16', 'five accounts that flood beside a dead node delay no other message', POSTGRES, async (_, t) => {
   const { firstNode, agent } = await openTwoNodes(t, 'PostgreSQL')
   const suspendedNode = await startNode(firstNode.settings, t)
-  const floods: Agent[] = []
+  const floodingAgents: Agent[] = []
   for (let n = 0; n < 5; n++) {
     const token = await firstNode.signIn(`eve${n}@example.com`)
     const { key } = await firstNode.createKey(token)
-    for (let each = 0; each < 6; each++) floods.push(await connectAgent(firstNode, token, key))
+    for (let each = 0; each < 6; each++) floodingAgents.push(await connectAgent(firstNode, token, key))
   }
   process.kill(suspendedNode.pid, 'SIGSTOP')
   const frame = JSON.stringify({ type: 'send', id: 'f', to: uuid7(), data: 1 })
-  for (let n = 0; n < 190; n++) for (const { socket } of floods) socket.send(frame)
+  for (let n = 0; n < 190; n++) for (const { socket } of floodingAgents) socket.send(frame)
   await wait(200)
   const path = `/v1/agents/${agent.connectionId}/messages`
   const { body } = await firstNode.call('POST', path, { token: agent.accessToken, body: { data: 1 } })

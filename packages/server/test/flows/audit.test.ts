@@ -15,7 +15,7 @@ import { address, caller, openServices, refusedWith } from '../support/services.
 const ALL = { limit: 100, after: null }
 const REASON = 'asked for by Ada Lovelace, ada@example.com'
 
-async function open(engine: EngineName, t: TestContext) {
+async function openAudited(engine: EngineName, t: TestContext) {
   const services = await openServices(engine, t)
   const admin = await services.signIn('admin@example.com')
   await services.users.setRole(admin.user.id, 'admin')
@@ -42,7 +42,7 @@ function copyOfRow4(sequence: number): string {
 
 forEachEngine(engine => {
   test('an act is recorded with who, what, whom, before, after, reason, network and request', async t => {
-    const { users, ada, admin, by, rows, events, clock } = await open(engine, t)
+    const { users, ada, admin, by, rows, events, clock } = await openAudited(engine, t)
     await users.suspend(ada.user.id, by(REASON))
     const [row] = await rows()
     assert.deepEqual(
@@ -71,7 +71,7 @@ forEachEngine(engine => {
   })
 
   test('every kind of act is recorded, without addresses, names and secrets, and shown to the person', async t => {
-    const services = await open(engine, t)
+    const services = await openAudited(engine, t)
     const { users, apiKeys, magicLinks, sessions, credits, suppressions, admin, ada, by, rows, events } =
       services
     const { id } = ada.user
@@ -136,7 +136,7 @@ forEachEngine(engine => {
   })
 
   test('the hash of a row is the SHA-256 of the previous hash and the canonical JSON of its public fields', async t => {
-    const { users, ada, by, rows } = await open(engine, t)
+    const { users, ada, by, rows } = await openAudited(engine, t)
     await users.suspend(ada.user.id, by(REASON))
     const [row, before] = await rows()
     const { id, at, actor, subject, type, network, reason } = row!
@@ -160,7 +160,7 @@ forEachEngine(engine => {
   })
 
   test('a reason is erased with the person it concerns, and the chain stays intact', async t => {
-    const { users, ada, by, rows, verdict, sql } = await open(engine, t)
+    const { users, ada, by, rows, verdict, sql } = await openAudited(engine, t)
     await users.suspend(ada.user.id, by(REASON))
     await users.delete(ada.user.id, by())
     const suspension = (await rows()).find(({ type }) => type === 'user.suspended')!
@@ -170,7 +170,7 @@ forEachEngine(engine => {
   })
 
   test('acts on two nodes at once make one chain without gaps', async t => {
-    const services = await open(engine, t)
+    const services = await openAudited(engine, t)
     const node = await services.opened.reopen()
     const otherNode = await openServices(engine, t, { on: { node, of: services.opened } })
     const change: AuditChange = {
@@ -187,7 +187,7 @@ forEachEngine(engine => {
   })
 
   test('a failed act leaves no row, and an act whose row fails is not done', async t => {
-    const { audit, users, ada, by, rows, opened } = await open(engine, t)
+    const { audit, users, ada, by, rows, opened } = await openAudited(engine, t)
     await assert.rejects(
       audit.perform(by(), async tx => {
         await tx.users.suspend(ada.user.id, 1)
@@ -217,7 +217,7 @@ forEachEngine(engine => {
   })
 
   test('rows cannot be changed or deleted in the database', async t => {
-    const { sql } = await open(engine, t)
+    const { sql } = await openAudited(engine, t)
     await assert.rejects(sql(`update audit_events set type = 'user.activated'`), /only grows/)
     await assert.rejects(sql('delete from audit_events'), /only grows/)
   })
@@ -252,7 +252,7 @@ forEachEngine(engine => {
       },
     }
     for (const [mistake, attack] of Object.entries(attacks)) {
-      const services = await open(engine, t)
+      const services = await openAudited(engine, t)
       const { users, ada, by, sql, verdict, auditKeeping } = services
       await users.suspend(ada.user.id, by('first'))
       await users.activate(ada.user.id, by())
@@ -274,7 +274,7 @@ forEachEngine(engine => {
   })
 
   test('rows are removed after their retention, to the millisecond, and the rest stays a chain', async t => {
-    const services = await open(engine, t)
+    const services = await openAudited(engine, t)
     const { users, ada, by, clock, rows, verdict, sql, auditKeeping } = services
     const startedAt = clock.now()
     await users.suspend(ada.user.id, by('old'))
@@ -296,7 +296,7 @@ forEachEngine(engine => {
   })
 
   test('rows are found by actor, subject, person, type and time, in pages', async t => {
-    const { users, apiKeys, ada, admin, by, rows, clock, store } = await open(engine, t)
+    const { users, apiKeys, ada, admin, by, rows, clock, store } = await openAudited(engine, t)
     const startedAt = clock.now()
     const newKey = { name: null, scopes: null, expiresAt: null, appId: 'x', allowedNetworks: [] }
     const { apiKey } = await apiKeys.create(ada.user.id, newKey, caller())

@@ -20,8 +20,8 @@ const PARAMS: RequestParams = {
 }
 const GRANTED = ['openid', 'email']
 
-/** A signed-in person on the pages, and an app that asks for access. */
-async function open(services: Services) {
+/** An app that asks for access, and a person who is signed in on the pages. */
+async function openAuthorizations(services: Services) {
   await services.apps.register({ id: 'shop', name: 'Shop', redirectUris: [CALLBACK] })
   const { token } = await services.sendTo('ada@example.com')
   const signedIn = await services.magicLinks.verify(
@@ -54,13 +54,17 @@ async function open(services: Services) {
   }
 }
 
-function errorOf(outcome: Awaited<ReturnType<Awaited<ReturnType<typeof open>>['redeem']>>): string {
+function errorOf(
+  outcome: Awaited<ReturnType<Awaited<ReturnType<typeof openAuthorizations>>['redeem']>>,
+): string {
   return 'refusal' in outcome ? outcome.refusal.error : 'none'
 }
 
 forEachEngine(engine => {
   test('a code opens a session of its own for the app, which shows the browser of the person', async t => {
-    const { redeem, codeFor, signedIn, accessRefusal } = await open(await openServices(engine, t))
+    const { redeem, codeFor, signedIn, accessRefusal } = await openAuthorizations(
+      await openServices(engine, t),
+    )
     const redeemed = await redeem(await codeFor({ nonce: 'n' }))
     assert.ok('session' in redeemed)
     const { session, nonce } = redeemed
@@ -74,7 +78,7 @@ forEachEngine(engine => {
 
   test('a person gets at most 120 codes a minute, and the app learns that it must wait', async t => {
     const services = await openServices(engine, t)
-    const { codeFor, authorizations, signedIn } = await open(services)
+    const { codeFor, authorizations, signedIn } = await openAuthorizations(services)
     for (let issued = 0; issued < 120; issued++) assert.notEqual(await codeFor(), '')
     const checked = await authorizations.resume(PARAMS, null, NETWORK)
     assert.ok('request' in checked)
@@ -88,7 +92,7 @@ forEachEngine(engine => {
 
   test('of twenty redemptions of one code at once on two nodes one succeeds', async t => {
     const services = await openServices(engine, t)
-    const { redeem, codeFor, authorizations } = await open(services)
+    const { redeem, codeFor, authorizations } = await openAuthorizations(services)
     const node = await services.opened.reopen()
     const otherNode = await openServices(engine, t, { on: { node, of: services.opened } })
     const nodes = [authorizations, await otherNode.authorizations()]
@@ -101,7 +105,7 @@ forEachEngine(engine => {
 
   test('of twenty refreshes of an app at once on two nodes one succeeds, and the others end the session as reuse', async t => {
     const services = await openServices(engine, t)
-    const { redeem, codeFor, accessRefusal } = await open(services)
+    const { redeem, codeFor, accessRefusal } = await openAuthorizations(services)
     const node = await services.opened.reopen()
     const otherNode = await openServices(engine, t, { on: { node, of: services.opened } })
     const nodes = [services.sessions, otherNode.sessions]
@@ -118,7 +122,7 @@ forEachEngine(engine => {
 
   test('signing in again in the same browser keeps what apps got, and signing out then ends it', async t => {
     const services = await openServices(engine, t)
-    const { redeem, codeFor, signedIn, accessRefusal, sessions } = await open(services)
+    const { redeem, codeFor, signedIn, accessRefusal, sessions } = await openAuthorizations(services)
     const redeemed = await redeem(await codeFor())
     assert.ok('session' in redeemed)
     const signInAs = async (email: string) => {
@@ -140,7 +144,7 @@ forEachEngine(engine => {
 
   test('a stolen code is useless to another client, without the verifier, and at another redirect URI', async t => {
     const services = await openServices(engine, t)
-    const { redeem, codeFor, accessRefusal } = await open(services)
+    const { redeem, codeFor, accessRefusal } = await openAuthorizations(services)
     await services.apps.register({ id: 'thief', name: 'Thief', redirectUris: [CALLBACK] })
     const thief = await services.apps.find('thief')
     const code = await codeFor()
@@ -162,7 +166,7 @@ forEachEngine(engine => {
   })
 
   test('a code that is redeemed again by its client ends the session that it opened', async t => {
-    const { redeem, codeFor, accessRefusal } = await open(await openServices(engine, t))
+    const { redeem, codeFor, accessRefusal } = await openAuthorizations(await openServices(engine, t))
     const code = await codeFor()
     const redeemed = await redeem(code)
     assert.ok('session' in redeemed)
@@ -172,7 +176,7 @@ forEachEngine(engine => {
   })
 
   test('a code is valid until its last millisecond', async t => {
-    const { redeem, codeFor, clock } = await open(await openServices(engine, t))
+    const { redeem, codeFor, clock } = await openAuthorizations(await openServices(engine, t))
     const [first, second] = [await codeFor(), await codeFor()]
     clock.advance(CODE_LIFETIME - 1)
     assert.ok('session' in (await redeem(first)))
@@ -182,7 +186,9 @@ forEachEngine(engine => {
   })
 
   test('a verifier is refused for a code without a challenge: somebody removed it from the request', async t => {
-    const { redeem, authorizations, signedIn, clock } = await open(await openServices(engine, t))
+    const { redeem, authorizations, signedIn, clock } = await openAuthorizations(
+      await openServices(engine, t),
+    )
     const { code_challenge: _, code_challenge_method: __, ...paramsWithoutChallenge } = PARAMS
     const checked = await authorizations.resume({ ...paramsWithoutChallenge, nonce: 'n' }, null, NETWORK)
     assert.ok('request' in checked)
@@ -199,7 +205,7 @@ forEachEngine(engine => {
 
   test('a code is void once the sign-in or the consent ended, or the person was suspended', async t => {
     const services = await openServices(engine, t)
-    const { redeem, codeFor, signedIn, consents } = await open(services)
+    const { redeem, codeFor, signedIn, consents } = await openAuthorizations(services)
     const { user, session } = signedIn
     const codeBeforeWithdrawal = await codeFor()
     await consents.withdraw(user.id, 'shop', caller())
@@ -215,7 +221,7 @@ forEachEngine(engine => {
 
   test('withdrawing a consent, ending the session and suspending the person end what was issued, on every node', async t => {
     const services = await openServices(engine, t)
-    const { redeem, codeFor, signedIn, accessRefusal, consents } = await open(services)
+    const { redeem, codeFor, signedIn, accessRefusal, consents } = await openAuthorizations(services)
     const node = await services.opened.reopen()
     const otherNode = await openServices(engine, t, { on: { node, of: services.opened } })
     const { user } = signedIn
@@ -249,7 +255,7 @@ forEachEngine(engine => {
   })
 
   test('a pushed request gets one code', async t => {
-    const { codeFor, authorizations, clock } = await open(await openServices(engine, t))
+    const { codeFor, authorizations, clock } = await openAuthorizations(await openServices(engine, t))
     const { requestUri, expiresIn } = authorizations.push(PARAMS)
     const query = new URLSearchParams({ client_id: 'shop', request_uri: requestUri })
     const checked = await authorizations.begin(query, NETWORK)
@@ -264,7 +270,7 @@ forEachEngine(engine => {
 
   test('the removal of an app ends its consents, and one that is registered under its id later has none', async t => {
     const services = await openServices(engine, t)
-    const { codeFor, signedIn, authorizations, clock } = await open(services)
+    const { codeFor, signedIn, authorizations, clock } = await openAuthorizations(services)
     await codeFor()
     await services.apps.remove('shop')
     const { rows } = await services.consents.list(signedIn.user.id, { limit: 10, after: null })

@@ -23,7 +23,7 @@ import { address, caller } from '../support/services.ts'
 
 const BY_CALLER = { at: NOW + 1, caller: caller('198.51.100.7', 'their browser') }
 
-async function open(engine: EngineName, t: TestContext) {
+async function openFacts(engine: EngineName, t: TestContext) {
   const testStorage = await openTestStorage(engine, t)
   const { storage } = testStorage
   const user = await insertUser(storage.store)
@@ -43,16 +43,16 @@ async function open(engine: EngineName, t: TestContext) {
       return [...tx.facts]
     })
     // Events arrive in the order of the commits: after this one, all earlier ones have arrived.
-    const last = Promise.withResolvers<void>()
-    const unsubscribe = storage.events.subscribe(({ type }) => type === 'mail.queued' && last.resolve())
+    const lastEvent = Promise.withResolvers<void>()
+    const unsubscribe = storage.events.subscribe(({ type }) => type === 'mail.queued' && lastEvent.resolve())
     await storage.events.publish({ type: 'mail.queued' })
-    await last.promise
+    await lastEvent.promise
     unsubscribe()
 
     const endings = facts.flatMap(fact => (fact.type === 'ending' ? [fact.ending] : []))
-    const stored = await storage.store.endings.since(0, null, 1000)
-    const added = stored.filter(({ id }) => !idsBefore.endings.includes(id))
-    assert.deepEqual(sorted(added), sorted(endings))
+    const storedEndings = await storage.store.endings.since(0, null, 1000)
+    const addedEndings = storedEndings.filter(({ id }) => !idsBefore.endings.includes(id))
+    assert.deepEqual(sorted(addedEndings), sorted(endings))
     const eventFacts = facts.flatMap(fact => (fact.type === 'security_event' ? [fact.event] : []))
     const { rows } = await storage.store.securityEvents.list(user.id, page)
     assert.deepEqual(sorted(rows.filter(({ id }) => !idsBefore.events.includes(id))), sorted(eventFacts))
@@ -111,7 +111,7 @@ function textOf(fact: Fact): string {
 
 forEachEngine(engine => {
   test('a change of an account is recorded if it changed something, and only then', async t => {
-    const { user, factsOf } = await open(engine, t)
+    const { user, factsOf } = await openFacts(engine, t)
     const { id } = user
     const unknownId = newId(NOW)
     const changedFact = `changed: user ${id} of ${id}`
@@ -138,7 +138,7 @@ forEachEngine(engine => {
   })
 
   test('each restriction and end of a key is recorded with its actor, and the owner is notified of a revocation', async t => {
-    const { user, storage, factsOf } = await open(engine, t)
+    const { user, storage, factsOf } = await openFacts(engine, t)
     const insert = async (change = {}) => {
       const key = aKey(user.id, change)
       await storage.store.apiKeys.insert(key)
@@ -204,7 +204,7 @@ forEachEngine(engine => {
   })
 
   test('each end of a session is recorded with its actor, and the owner is notified of logout, revocation and reuse', async t => {
-    const { user, storage, factsOf } = await open(engine, t)
+    const { user, storage, factsOf } = await openFacts(engine, t)
     const insert = async () => {
       const session = aSession(user.id)
       await storage.store.sessions.insert(session)
@@ -234,7 +234,7 @@ forEachEngine(engine => {
   })
 
   test('a security event that an operation inserts itself is stored once', async t => {
-    const { user, factsOf } = await open(engine, t)
+    const { user, factsOf } = await openFacts(engine, t)
     const event = securityEvent('sign_in', user.id, NOW, null, { sessionId: newId(NOW) })
     assert.deepEqual(await factsOf(tx => tx.securityEvents.insert(event)), [
       `event: sign_in of ${user.id} at 0 by null null about ${event.sessionId}`,
@@ -242,7 +242,7 @@ forEachEngine(engine => {
   })
 
   test('the journal records every link that was used', async t => {
-    const { storage, factsOf } = await open(engine, t)
+    const { storage, factsOf } = await openFacts(engine, t)
     const email = address('links@example.com')
     const links = [aLink({ email }), aLink({ email }), aLink({ email })] as const
     for (const link of links) await storage.store.magicLinks.insert(link)
@@ -258,7 +258,7 @@ forEachEngine(engine => {
   })
 
   test('the journal records charges, credits, authorisations and secrets of apps', async t => {
-    const { user, storage, factsOf } = await open(engine, t)
+    const { user, storage, factsOf } = await openFacts(engine, t)
     const { id } = user
     await storage.store.apps.insert(anApp({ coversFrom: 0 }))
     assert.deepEqual(await factsOf(tx => tx.billing.post(anEntry(id, 500))), [`ledger: 500 of ${id}`])
@@ -287,7 +287,7 @@ forEachEngine(engine => {
   })
 
   test('a consent is recorded when it is given, extended and withdrawn, and so is what its withdrawal ends', async t => {
-    const { user, storage, factsOf } = await open(engine, t)
+    const { user, storage, factsOf } = await openFacts(engine, t)
     const { id } = user
     await storage.store.apps.insert(anApp())
     const grant = (scopes: string[], at: number) =>
@@ -335,7 +335,7 @@ forEachEngine(engine => {
   })
 
   test('everything that the removal of an app ends is recorded', async t => {
-    const { user, storage, factsOf } = await open(engine, t)
+    const { user, storage, factsOf } = await openFacts(engine, t)
     const { id } = user
     const { store } = storage
     await store.apps.insert(anApp())
@@ -363,7 +363,7 @@ forEachEngine(engine => {
   })
 
   test('changes of keys by a replay are recorded like the original ones', async t => {
-    const { user, storage, factsOf } = await open(engine, t)
+    const { user, storage, factsOf } = await openFacts(engine, t)
     const key = aKey(user.id)
     await storage.store.apiKeys.insert(key)
     const restrictionFacts = [
@@ -384,7 +384,7 @@ forEachEngine(engine => {
   })
 
   test('the feed notifies its subscribers of keys, sessions and accounts, and of nothing else', async t => {
-    const { storage, clock, user } = await open(engine, t)
+    const { storage, clock, user } = await openFacts(engine, t)
     const { subscribe } = createRevocations({ storage, clock })
     const key = aKey(user.id)
     const session = aSession(user.id)
@@ -395,13 +395,13 @@ forEachEngine(engine => {
       wakeUps = 0
       const unsubscribe = subscribe(() => wakeUps++)
       await storage.transaction(operation)
-      const last = Promise.withResolvers<void>()
+      const lastEvent = Promise.withResolvers<void>()
       const unsubscribeEvents = storage.events.subscribe(
-        ({ type }) => type === 'signing_keys.changed' && last.resolve(),
+        ({ type }) => type === 'signing_keys.changed' && lastEvent.resolve(),
       )
       await storage.events.publish({ type: 'mail.queued' })
       await storage.events.publish({ type: 'signing_keys.changed' })
-      await last.promise
+      await lastEvent.promise
       unsubscribeEvents()
       unsubscribe()
       return wakeUps

@@ -142,8 +142,8 @@ forEachEngine(engine => {
     const { user, session, apiKey } = await withCredentials(services)
     const feed = createRevocations(services)
     assert.deepEqual((await feed.since(null, 100))?.endings, [])
-    let received = 0
-    t.after(feed.subscribe(() => received++))
+    let receivedCount = 0
+    t.after(feed.subscribe(() => receivedCount++))
     await services.apiKeys.update(user.id, apiKey.id, { allowedNetworks: ['10.0.0.0/8'] }, 'person')
     assert.deepEqual((await feed.since(null, 100))?.endings, [], 'a key with changed networks stays active')
     await services.apiKeys.revoke(user.id, apiKey.id, caller())
@@ -154,7 +154,7 @@ forEachEngine(engine => {
     assert.deepEqual(entries, new Set([`api_key ${apiKey.id}`, `session ${session.id}`, `user ${user.id}`]))
     services.clock.advance(FEED_WINDOW + 1)
     assert.deepEqual((await feed.since(null, 100))?.endings, [])
-    if (engine === 'sqlite') assert.ok(received > 0)
+    if (engine === 'sqlite') assert.ok(receivedCount > 0)
   })
 
   test('the feed contains a rotated key when its overlap ends, since older tokens may be valid longer', async t => {

@@ -12,7 +12,7 @@ import { openTestStorage } from '../support/engines.ts'
 import { temporaryFolder } from '../support/serve.ts'
 
 /** A writer over a store of SQLite, since the writer does the same on both engines. */
-async function open(t: TestContext) {
+async function openWriter(t: TestContext) {
   const { storage, secrets } = await openTestStorage('sqlite', t)
   const { path: folder, remove } = temporaryFolder()
   t.after(remove)
@@ -47,7 +47,7 @@ const changed = (kind: 'api_key' | 'session' | 'user', id: string, userId: strin
 })
 
 test('the journal has the state of a changed key, once for all changes of a transaction', async t => {
-  const { storage, user, entriesOf } = await open(t)
+  const { storage, user, entriesOf } = await openWriter(t)
   const key = aKey(user.id, { revokedAt: NOW + 1, expiresAt: NOW + 5, allowedNetworks: ['192.0.2.0/24'] })
   const unchangedKey = aKey(user.id)
   for (const each of [key, unchangedKey]) await storage.store.apiKeys.insert(each)
@@ -66,7 +66,7 @@ test('the journal has the state of a changed key, once for all changes of a tran
 })
 
 test('the journal has the end of a session, and nothing about a session that goes on', async t => {
-  const { storage, user, entriesOf } = await open(t)
+  const { storage, user, entriesOf } = await openWriter(t)
   const session = aSession(user.id)
   await storage.store.sessions.insert(session)
   const fact = changed('session', session.id, user.id)
@@ -79,7 +79,7 @@ test('the journal has the end of a session, and nothing about a session that goe
 })
 
 test('the journal has the status, role and deletion of a changed account', async t => {
-  const { storage, user, entriesOf } = await open(t)
+  const { storage, user, entriesOf } = await openWriter(t)
   await storage.transaction(tx => audited(tx).users.setRole(user.id, 'support', NOW))
   assert.deepEqual(await entriesOf(changed('user', user.id, user.id)), [
     { type: 'user', at: NOW + 9, id: user.id, status: 'active', role: 'support', deletes_at: null },
@@ -88,7 +88,7 @@ test('the journal has the status, role and deletion of a changed account', async
 })
 
 test('the journal has all secrets of an app, once for all changes, and its removal', async t => {
-  const { storage, entriesOf } = await open(t)
+  const { storage, entriesOf } = await openWriter(t)
   await storage.store.apps.insert(anApp())
   for (const hash of ['a', 'b']) await storage.transaction(tx => tx.apps.addSecret('shop', hash, NOW + 1))
   const fact: Fact = { type: 'app_secrets', id: 'shop' }
@@ -105,7 +105,7 @@ test('the journal has all secrets of an app, once for all changes, and its remov
 })
 
 test('the journal has links, invitations, charges, credits, authorisations, consents and policies as they were recorded', async t => {
-  const { entriesOf } = await open(t)
+  const { entriesOf } = await openWriter(t)
   const entry = { ...anEntry('u', 500), balanceAfter: 500 }
   const state = { userId: 'u', appId: 'a', grantedAt: 1, revokedAt: 2 }
   const journaledState = { user_id: 'u', app_id: 'a', granted_at: 1, revoked_at: 2 }
@@ -134,7 +134,7 @@ test('the journal has links, invitations, charges, credits, authorisations, cons
 })
 
 test('a journal that cannot be written is logged as an error, and the change stands', async t => {
-  const { journal, write, logged, folder } = await open(t)
+  const { journal, write, logged, folder } = await openWriter(t)
   const brokenWriter = createJournalWriter({
     journal: { ...journal, append: () => Promise.reject(new Error('the disk is full')) },
     store: undefined as never,

@@ -167,12 +167,16 @@ forEachEngine(engine => {
       ),
     )
     clock.set(midnight)
-    const booked = await entries()
+    const bookedEntries = await entries()
     const ofDay = (from: number) =>
-      booked.filter(({ createdAt }) => createdAt >= from && createdAt < from + DAY).length
+      bookedEntries.filter(({ createdAt }) => createdAt >= from && createdAt < from + DAY).length
     assert.ok(ofDay(midnight - DAY) <= 5 && ofDay(midnight) <= 5)
-    assert.equal(booked.length, ofDay(midnight - DAY) + ofDay(midnight))
-    assert.deepEqual(await spent(), [ofDay(midnight) * CENT, ofDay(midnight) * CENT, booked.length * CENT])
+    assert.equal(bookedEntries.length, ofDay(midnight - DAY) + ofDay(midnight))
+    assert.deepEqual(await spent(), [
+      ofDay(midnight) * CENT,
+      ofDay(midnight) * CENT,
+      bookedEntries.length * CENT,
+    ])
   })
 
   test('a repeated charge counts once, and is answered as before when the limit is reached or the key revoked', async t => {
@@ -248,9 +252,9 @@ forEachEngine(engine => {
     )
     await Promise.race(charging)
     await services.apiKeys.revoke(userId, apiKey.id, caller())
-    const booked = (await entries()).length
+    const bookedCount = (await entries()).length
     const answers = await Promise.all(charging)
-    assert.equal((await entries()).length, booked)
+    assert.equal((await entries()).length, bookedCount)
     const codes = new Set(answers.filter(answer => typeof answer === 'string'))
     assert.ok([...codes].every(code => code === 'charge_not_authorized'))
   })

@@ -6,8 +6,8 @@ import { newId } from '../../src/ids.ts'
 import type { Storage } from '../../src/store.ts'
 import { caller, openServices } from '../support/services.ts'
 
-/** Buffered uses, with the sizes of the batches that are announced before they are stored. */
-async function open(t: TestContext) {
+/** A buffer of uses of keys, with the sizes of the batches that it announces before it stores them. */
+async function openLastUsed(t: TestContext) {
   const { storage, clock } = await openServices('sqlite', t)
   const batches = { uses: [] as number[], networks: [] as number[] }
   const lastUsed = createLastUsed({
@@ -26,7 +26,7 @@ async function open(t: TestContext) {
 }
 
 test('uses are stored 500 keys at a time, and each once', async t => {
-  const { lastUsed, batches, idsOf } = await open(t)
+  const { lastUsed, batches, idsOf } = await openLastUsed(t)
   for (const id of idsOf(1001)) lastUsed.note(id, caller())
   await lastUsed.flush()
   assert.deepEqual(batches, { uses: [500, 500, 1], networks: [500, 500, 1] })
@@ -35,7 +35,7 @@ test('uses are stored 500 keys at a time, and each once', async t => {
 })
 
 test('of one key, an earlier use is kept if its network differs, for at most 10,000 such uses', async t => {
-  const { lastUsed, batches, idsOf } = await open(t)
+  const { lastUsed, batches, idsOf } = await openLastUsed(t)
   const [id] = idsOf(1)
   lastUsed.note(id!, caller('192.0.2.1'))
   lastUsed.note(id!, caller('192.0.2.1'))
@@ -54,7 +54,7 @@ test('of one key, an earlier use is kept if its network differs, for at most 10,
 })
 
 test('uses of at most 100,000 keys are buffered, of which each may be used again', async t => {
-  const { lastUsed, batches, idsOf } = await open(t)
+  const { lastUsed, batches, idsOf } = await openLastUsed(t)
   const ids = idsOf(100_001)
   for (const id of ids) lastUsed.note(id, caller())
   lastUsed.note(ids[0]!, caller())

@@ -76,7 +76,7 @@ function createTestMailer() {
   return mailer
 }
 
-async function open(engine: EngineName, t: TestContext) {
+async function openOutbox(engine: EngineName, t: TestContext) {
   const test = await openTestStorage(engine, t)
   const { storage, clock, secrets, log } = test
   const timers = createTestTimers(clock)
@@ -121,7 +121,7 @@ async function open(engine: EngineName, t: TestContext) {
 forEachEngine(engine => {
   describe('a queued mail', () => {
     test('is sent as soon as its transaction is durable', async t => {
-      const { mailer, enqueue, dispatcher } = await open(engine, t)
+      const { mailer, enqueue, dispatcher } = await openOutbox(engine, t)
       const started = dispatcher()
       started.start()
       await enqueue('ada@example.com')
@@ -131,7 +131,7 @@ forEachEngine(engine => {
     })
 
     test('is not queued when its transaction fails', async t => {
-      const { storage, outbox, mailer, clock, dispatcher } = await open(engine, t)
+      const { storage, outbox, mailer, clock, dispatcher } = await openOutbox(engine, t)
       const message = {
         id: newId(clock.now()),
         recipient: email('a@example.com'),
@@ -149,7 +149,7 @@ forEachEngine(engine => {
     })
 
     test('is queued once when its transaction is retried', async t => {
-      const { storage, outbox, mailer, clock, dispatcher } = await open(engine, t)
+      const { storage, outbox, mailer, clock, dispatcher } = await openOutbox(engine, t)
       const id = newId(clock.now())
       const message = { id, recipient: email('a@example.com'), userId: null, now: clock.now() }
       for (let n = 0; n < 3; n++) {
@@ -160,13 +160,13 @@ forEachEngine(engine => {
     })
 
     test('contains neither link nor code in the database', async t => {
-      const { enqueue, lastMail, signIn } = await open(engine, t)
+      const { enqueue, lastMail, signIn } = await openOutbox(engine, t)
       await enqueue('a@example.com', signIn())
       assert.doesNotMatch(JSON.stringify(await lastMail('a@example.com')), /SECRETTOKEN|12345678|verify/)
     })
 
     test('is stored without content after delivery', async t => {
-      const { enqueue, dispatcher, lastMail, signIn } = await open(engine, t)
+      const { enqueue, dispatcher, lastMail, signIn } = await openOutbox(engine, t)
       await enqueue('a@example.com', signIn())
       await dispatcher().drain()
       const row = await lastMail('a@example.com')
@@ -175,7 +175,7 @@ forEachEngine(engine => {
     })
 
     test('is rendered for new or existing accounts by the state at delivery', async t => {
-      const { storage, clock, mailer, enqueue, dispatcher, signIn } = await open(engine, t)
+      const { storage, clock, mailer, enqueue, dispatcher, signIn } = await openOutbox(engine, t)
       await enqueue('known@example.com', signIn())
       await enqueue('stranger@example.com', signIn())
       const user = { id: newId(clock.now()), email: email('known@example.com'), name: null, locale: null }
@@ -190,7 +190,7 @@ forEachEngine(engine => {
 
   describe('a temporarily failed delivery', () => {
     test('is retried with back-off under the same Message-ID until it succeeds', async t => {
-      const { mailer, enqueue, dispatcher, timers, clock, lastMail } = await open(engine, t)
+      const { mailer, enqueue, dispatcher, timers, clock, lastMail } = await openOutbox(engine, t)
       const ids = new Set<string>()
       mailer.onDeliver = async mail => {
         ids.add(mail.messageId)
@@ -214,7 +214,7 @@ forEachEngine(engine => {
     })
 
     test('is retried by the dispatcher’s timer', async t => {
-      const { mailer, enqueue, dispatcher, timers, lastMail } = await open(engine, t)
+      const { mailer, enqueue, dispatcher, timers, lastMail } = await openOutbox(engine, t)
       let isFailing = true
       mailer.onDeliver = async () => {
         if (isFailing) throw new Error('no')
@@ -232,7 +232,7 @@ forEachEngine(engine => {
     })
 
     test('is retried after at most a minute', async t => {
-      const { mailer, enqueue, dispatcher, timers, clock, lastMail } = await open(engine, t)
+      const { mailer, enqueue, dispatcher, timers, clock, lastMail } = await openOutbox(engine, t)
       let isDown = true
       mailer.onDeliver = async () => {
         if (isDown) throw new Error('ECONNREFUSED')
@@ -251,7 +251,7 @@ forEachEngine(engine => {
     })
 
     test('fails after three days', async t => {
-      const { mailer, enqueue, dispatcher, timers, lastMail } = await open(engine, t)
+      const { mailer, enqueue, dispatcher, timers, lastMail } = await openOutbox(engine, t)
       mailer.onDeliver = async () => {
         throw new Error('no')
       }
@@ -265,7 +265,7 @@ forEachEngine(engine => {
   })
 
   test('a permanent refusal fails at once, with its reason and without the address', async t => {
-    const { mailer, enqueue, dispatcher, lastMail } = await open(engine, t)
+    const { mailer, enqueue, dispatcher, lastMail } = await openOutbox(engine, t)
     mailer.onDeliver = async () => {
       throw new MailRejected('550 5.1.1 <gone@example.com> unknown, see https://relay.test/x?token=1')
     }
@@ -279,14 +279,14 @@ forEachEngine(engine => {
 
   describe('a sign-in mail', () => {
     test('with one minute of validity left is sent', async t => {
-      const { enqueue, dispatcher, timers, signIn } = await open(engine, t)
+      const { enqueue, dispatcher, timers, signIn } = await openOutbox(engine, t)
       await enqueue('a@example.com', signIn())
       timers.advance(4 * MINUTE)
       assert.equal(await dispatcher().drain(), 1)
     })
 
     test('with less than a minute of validity left is not sent', async t => {
-      const { mailer, enqueue, dispatcher, timers, signIn, lastMail } = await open(engine, t)
+      const { mailer, enqueue, dispatcher, timers, signIn, lastMail } = await openOutbox(engine, t)
       await enqueue('a@example.com', signIn())
       timers.advance(4 * MINUTE + 1)
       assert.equal(await dispatcher().drain(), 0)
@@ -297,7 +297,7 @@ forEachEngine(engine => {
     })
 
     test('that cannot be delivered in time is dropped', async t => {
-      const { mailer, enqueue, dispatcher, timers, signIn, lastMail } = await open(engine, t)
+      const { mailer, enqueue, dispatcher, timers, signIn, lastMail } = await openOutbox(engine, t)
       mailer.onDeliver = async () => {
         throw new Error('451 later')
       }
@@ -308,7 +308,7 @@ forEachEngine(engine => {
   })
 
   test('a recipient whose server hangs delays no other mail, and is retried after its deadline', async t => {
-    const { mailer, enqueue, dispatcher, timers, lastMail } = await open(engine, t)
+    const { mailer, enqueue, dispatcher, timers, lastMail } = await openOutbox(engine, t)
     mailer.onDeliver = mail =>
       mail.to === 'hangs@example.com' ? new Promise<void>(() => {}) : Promise.resolve()
     await enqueue('hangs@example.com')
@@ -337,7 +337,7 @@ forEachEngine(engine => {
   })
 
   test('at most eight deliveries run concurrently', async t => {
-    const { mailer, enqueue, dispatcher } = await open(engine, t)
+    const { mailer, enqueue, dispatcher } = await openOutbox(engine, t)
     let active = 0
     let maxActive = 0
     mailer.onDeliver = async () => {
@@ -351,7 +351,7 @@ forEachEngine(engine => {
   })
 
   test('a mail sealed under a missing secret fails, and others are sent', async t => {
-    const { storage, clock, mailer, enqueue, dispatcher, lastMail } = await open(engine, t)
+    const { storage, clock, mailer, enqueue, dispatcher, lastMail } = await openOutbox(engine, t)
     const outboxWithLostSecret = createOutbox({ secrets: createSecrets([Buffer.alloc(32, 9)]) })
     const message = {
       id: newId(clock.now()),
@@ -374,7 +374,7 @@ forEachEngine(engine => {
   })
 
   test('after a crash between sending and settling the mail is sent again under the same Message-ID', async t => {
-    const { storage, mailer, enqueue, dispatcher, timers } = await open(engine, t)
+    const { storage, mailer, enqueue, dispatcher, timers } = await openOutbox(engine, t)
     await enqueue('a@example.com')
     const cutStorage = withOutbox(storage, { settle: () => new Promise<never>(() => {}) })
     void dispatcher({ storage: cutStorage }).drain()
@@ -388,7 +388,7 @@ forEachEngine(engine => {
   })
 
   test('an unreachable store is retried, and no mail is sent twice', async t => {
-    const { storage, mailer, enqueue, dispatcher, timers, lastMail } = await open(engine, t)
+    const { storage, mailer, enqueue, dispatcher, timers, lastMail } = await openOutbox(engine, t)
     let outages = 2
     const flaky =
       <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) =>
@@ -412,7 +412,7 @@ forEachEngine(engine => {
   })
 
   test('a store that is unreachable at the start is retried until it answers', async t => {
-    const { storage, mailer, enqueue, dispatcher, timers } = await open(engine, t)
+    const { storage, mailer, enqueue, dispatcher, timers } = await openOutbox(engine, t)
     await enqueue('a@example.com')
     const { outbox } = storage.store
     let isUnreachable = true
@@ -433,7 +433,7 @@ forEachEngine(engine => {
   })
 
   test('stopping waits for deliveries in progress and leaves the rest queued', async t => {
-    const { mailer, enqueue, dispatcher, storage, clock } = await open(engine, t)
+    const { mailer, enqueue, dispatcher, storage, clock } = await openOutbox(engine, t)
     const releases: (() => void)[] = []
     mailer.onDeliver = () => new Promise<void>(resolve => releases.push(resolve))
     for (let n = 0; n < 20; n++) await enqueue(`u${n}@example.com`)
@@ -449,7 +449,7 @@ forEachEngine(engine => {
   })
 
   test('stopping does not wait for a server that hangs, and puts that mail back into the queue', async t => {
-    const { mailer, enqueue, dispatcher, lastMail } = await open(engine, t)
+    const { mailer, enqueue, dispatcher, lastMail } = await openOutbox(engine, t)
     mailer.onDeliver = () => new Promise<void>(() => {})
     await enqueue('a@example.com')
     const running = dispatcher()
@@ -462,7 +462,7 @@ forEachEngine(engine => {
   })
 
   test('two nodes send 200 mails exactly once', async t => {
-    const { storage, mailer, enqueue, dispatcher, reopen } = await open(engine, t)
+    const { storage, mailer, enqueue, dispatcher, reopen } = await openOutbox(engine, t)
     const otherStorage = engine === 'postgres' ? await reopen() : storage
     for (let n = 0; n < 200; n++) await enqueue(`u${n}@example.com`)
     const sentByNode = await Promise.all([
@@ -475,7 +475,7 @@ forEachEngine(engine => {
   })
 
   test('log lines contain the message id and a masked address, never link, code or full address', async t => {
-    const { mailer, enqueue, dispatcher, timers, signIn } = await open(engine, t)
+    const { mailer, enqueue, dispatcher, timers, signIn } = await openOutbox(engine, t)
     const lines: string[] = []
     const line = (fields: object, message: string) => void lines.push(JSON.stringify({ ...fields, message }))
     const log = { debug: line, info: line, warn: line, error: line }
@@ -495,7 +495,7 @@ forEachEngine(engine => {
   })
 
   test('mails over SMTP are accepted, deferred and refused correctly', async t => {
-    const { enqueue, dispatcher, timers, lastMail } = await open(engine, t)
+    const { enqueue, dispatcher, timers, lastMail } = await openOutbox(engine, t)
     const server = await startSmtpServer(t)
     server.behave((recipient, attempt) => {
       if (recipient.startsWith('later')) return attempt < 3 ? 451 : 'accept'

@@ -134,19 +134,14 @@ forEachEngine(engine => {
   })
 
   test('a refusal opens no transaction', async t => {
-    const { services, otherNode, hooks } = await openPair(engine, t)
+    const { services, hooks } = await openPair(engine, t)
     const tightLimits = { maxActiveKeys: 1, limits: [{ window: 'minute' as const, limit: 1 }] }
     const { user } = await services.signIn(ANN)
-    const limited = await openServices(engine, t, {
-      ...tightLimits,
-      on: { node: otherNode.opened.storage, of: services.opened },
-    })
     const nodeCountingTransactions = await openServices(engine, t, {
       ...tightLimits,
       on: { node: { ...services.opened.storage, transaction: countingTransaction() }, of: services.opened },
     })
-    assert.ok(limited)
-    const { key, apiKey } = await services.apiKeys.create(user.id, KEY, caller())
+    const { apiKey } = await services.apiKeys.create(user.id, KEY, caller())
     await services.apiKeys.rotate(user.id, apiKey.id, 3600, caller())
     const usedLink = await services.sendTo(ANN)
     await services.magicLinks.verify({ token: usedLink.token, email: ANN }, 'api', caller())
@@ -182,7 +177,6 @@ forEachEngine(engine => {
     ]
     for (const [code, call] of calls) assert.equal(await refusedWith(call()), code)
     assert.equal(hooks.transactions, 0)
-    assert.ok(key)
 
     function countingTransaction(): DatabaseStorage['transaction'] {
       return (work, readBack) => {

@@ -86,16 +86,16 @@ forEachEngine(engine => {
   test('the first key of an algorithm is announced to other nodes, once', async t => {
     const { testStorage, nodeA } = await twoNodes(engine, t)
     let announced = 0
-    const last = Promise.withResolvers<void>()
+    const lastEvent = Promise.withResolvers<void>()
     testStorage.storage.events.subscribe(({ type }) => {
       if (type === 'signing_keys.changed') announced++
-      if (type === 'mail.queued') last.resolve()
+      if (type === 'mail.queued') lastEvent.resolve()
     })
     await nodeA.issue('ES256')
     await nodeA.issue('ES256')
     // Events arrive in the order of the commits: once this one has arrived, all earlier ones have.
     await testStorage.storage.events.publish({ type: 'mail.queued' })
-    await last.promise
+    await lastEvent.promise
     assert.equal(announced, 1)
   })
 

@@ -27,7 +27,7 @@ import {
 const GUIDE = join(import.meta.dirname, '../../../../docs/webhooks.md')
 const NEW_KEY = { name: 'Robot', scopes: null, expiresAt: null, appId: 'console', allowedNetworks: [] }
 
-async function open(engine: EngineName, t: TestContext, events: WebhookEventType[] = []) {
+async function openEvents(engine: EngineName, t: TestContext, events: WebhookEventType[] = []) {
   const services = await openServices(engine, t, { webhookPrivateNetworks: LOCAL_NETWORKS })
   const endpoint = await openEndpoint(t)
   await subscribe(services, endpoint.url, events)
@@ -58,7 +58,7 @@ function connectionOf(userId: string, nodeId: string, connectedAt: number): Pres
 
 forEachEngine(engine => {
   test('every kind of event is sent, with the subject and the data that the guide lists', async t => {
-    const { services, received } = await open(engine, t)
+    const { services, received } = await openEvents(engine, t)
     await causeEveryEvent(services)
     const events = await received()
     assert.deepEqual(new Set(events.map(({ body }) => body.type)), new Set(WEBHOOK_EVENT_TYPES))
@@ -73,7 +73,7 @@ forEachEngine(engine => {
 
   test('an agent is announced once when it is recorded, and once when it disconnects or its node ends', async t => {
     const events = ['agent.connected', 'agent.disconnected'] as const
-    const { services, received, clock, storage, signIn } = await open(engine, t, [...events])
+    const { services, received, clock, storage, signIn } = await openEvents(engine, t, [...events])
     const { user } = await signIn('ada@example.com')
     const presence = recordedPresence(services)
     const [node, deadNode] = [newId(clock.now()), newId(clock.now())]
@@ -119,7 +119,7 @@ forEachEngine(engine => {
   })
 
   test('a key that expires is announced once over all nodes, and not if it was revoked or expired before', async t => {
-    const { services, receivedTypes, clock, apiKeys, signIn, caller } = await open(engine, t, [
+    const { services, receivedTypes, clock, apiKeys, signIn, caller } = await openEvents(engine, t, [
       'api_key.expired',
     ])
     const { user } = await signIn('ada@example.com')
@@ -155,7 +155,9 @@ forEachEngine(engine => {
   })
 
   test('a mail that its server refuses permanently is announced as a bounce, with the person and without the address', async t => {
-    const { services, received, outbox, storage, clock, signIn } = await open(engine, t, ['mail.bounced'])
+    const { services, received, outbox, storage, clock, signIn } = await openEvents(engine, t, [
+      'mail.bounced',
+    ])
     const { user } = await signIn('ada@example.com')
     const mailer = {
       deliver: () => Promise.reject(new MailRejected('550 no such user')),
@@ -189,7 +191,7 @@ forEachEngine(engine => {
   })
 
   test('an act that is rolled back, and one that changes nothing, are not announced', async t => {
-    const { receivedTypes, storage, users, signIn, clock } = await open(engine, t, [
+    const { receivedTypes, storage, users, signIn, clock } = await openEvents(engine, t, [
       'user.updated',
       'user.suspended',
     ])
@@ -242,7 +244,7 @@ async function causeEveryEvent(services: Services): Promise<void> {
   await users.delete(otherUser.id)
 }
 
-/** The table of event types in the guide. */
+/** Reads the guide's table of event types; asserts that it lists all. */
 function documented(): Map<string, { subject: string; fields: string[] }> {
   const rows = readFileSync(GUIDE, 'utf8').matchAll(/^\| `([a-z_]+\.[a-z_]+)` \| `(\w+)` \| ([^|]+) \|/gm)
   const named = [...rows].map(([, type, subject, fields]) => {

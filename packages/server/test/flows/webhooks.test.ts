@@ -25,7 +25,7 @@ import {
 const ACTED_BY = BY_COMMAND_LINE
 const PAGE = { limit: 100, after: null }
 
-async function open(engine: EngineName, t: TestContext, overrides: ServiceOverrides = {}) {
+async function openWebhooks(engine: EngineName, t: TestContext, overrides: ServiceOverrides = {}) {
   const services = await openServices(engine, t, { webhookPrivateNetworks: LOCAL_NETWORKS, ...overrides })
   const endpoint = await openEndpoint(t)
   const webhooks = await services.webhooks()
@@ -55,7 +55,7 @@ function typesOf({ received }: Endpoint): string[] {
 
 forEachEngine(engine => {
   test('an event is sent to each endpoint that subscribes to it, signed as Standard Webhooks says', async t => {
-    const { services, endpoint, delivery, clock, webhooks, signIn } = await open(engine, t)
+    const { services, endpoint, delivery, clock, webhooks, signIn } = await openWebhooks(engine, t)
     const otherEndpoint = await openEndpoint(t)
     const subscribedToAll = await subscribe(services, endpoint.url)
     const subscribedToOne = await subscribe(services, otherEndpoint.url, ['user.created'])
@@ -90,7 +90,10 @@ forEachEngine(engine => {
   })
 
   test('acts are announced by events of their subject, numbered without gaps', async t => {
-    const { services, endpoint, delivery, users, apiKeys, sessions, signIn, caller } = await open(engine, t)
+    const { services, endpoint, delivery, users, apiKeys, sessions, signIn, caller } = await openWebhooks(
+      engine,
+      t,
+    )
     await subscribe(services, endpoint.url)
     const { user, session, tokens } = await signIn('ada@example.com')
     const newKey = { name: 'x', scopes: null, expiresAt: null, appId: 'console', allowedNetworks: [] }
@@ -142,7 +145,7 @@ forEachEngine(engine => {
   })
 
   test('an event that fails holds up the later ones of its subject, and no others', async t => {
-    const { services, endpoint, delivery, announce, clock } = await open(engine, t)
+    const { services, endpoint, delivery, announce, clock } = await openWebhooks(engine, t)
     await subscribe(services, endpoint.url)
     const [failingSubject, otherSubject] = [newId(clock.now()), newId(clock.now())]
     endpoint.answer = ({ body }) => (body.subject.id === failingSubject ? 500 : 204)
@@ -168,10 +171,8 @@ forEachEngine(engine => {
   })
 
   test('after three days an event is given up, and an endpoint that accepted nothing is disabled with a mail', async t => {
-    const { services, endpoint, delivery, announce, clock, webhooks, mailsTo, users, signIn } = await open(
-      engine,
-      t,
-    )
+    const { services, endpoint, delivery, announce, clock, webhooks, mailsTo, users, signIn } =
+      await openWebhooks(engine, t)
     const { user } = await signIn('admin@example.com')
     await users.setRole(user.id, 'admin')
     const { id } = await subscribe(services, endpoint.url, ['user.updated'])
@@ -212,7 +213,7 @@ forEachEngine(engine => {
   })
 
   test('events queued for an endpoint have three more days when it is enabled again, however long it was disabled', async t => {
-    const { services, endpoint, delivery, announce, clock, webhooks } = await open(engine, t)
+    const { services, endpoint, delivery, announce, clock, webhooks } = await openWebhooks(engine, t)
     const { id } = await subscribe(services, endpoint.url, ['user.updated'])
     endpoint.answer = () => 500
     await announce(newId(clock.now()), [1])
@@ -236,7 +237,7 @@ forEachEngine(engine => {
   })
 
   test('an event that is refused for three days is given up while the endpoint accepts others', async t => {
-    const { services, endpoint, delivery, announce, clock, webhooks } = await open(engine, t)
+    const { services, endpoint, delivery, announce, clock, webhooks } = await openWebhooks(engine, t)
     const { id } = await subscribe(services, endpoint.url)
     const [refusedSubject, acceptedSubject] = [newId(clock.now()), newId(clock.now())]
     endpoint.answer = ({ body }) => (body.subject.id === refusedSubject && body.sequence === 1 ? 400 : 200)
@@ -261,7 +262,7 @@ forEachEngine(engine => {
   })
 
   test('of too many queued events the oldest agent events are dropped first, then the oldest of all, and counted', async t => {
-    const { services, endpoint, announce, clock, webhooks } = await open(engine, t)
+    const { services, endpoint, announce, clock, webhooks } = await openWebhooks(engine, t)
     const { id } = await subscribe(services, endpoint.url)
     const agent = newId(clock.now())
     await announce(newId(clock.now()), [1, 2])
@@ -288,7 +289,7 @@ forEachEngine(engine => {
   })
 
   test('connections of one person beyond the limit are announced neither at their beginning nor at their end', async t => {
-    const { services, endpoint, storage, clock, webhooks } = await open(engine, t)
+    const { services, endpoint, storage, clock, webhooks } = await openWebhooks(engine, t)
     const { id } = await subscribe(services, endpoint.url)
     const [floodingUser, otherUser] = [newId(clock.now()), newId(clock.now())]
     const connections = Array.from({ length: 301 }, () => newId(clock.now()))
@@ -312,7 +313,7 @@ forEachEngine(engine => {
   })
 
   test('two nodes that deliver at once send each event once, and each subject in its order', async t => {
-    const { services, endpoint, announce, openAnotherNode, clock } = await open(engine, t)
+    const { services, endpoint, announce, openAnotherNode, clock } = await openWebhooks(engine, t)
     await subscribe(services, endpoint.url)
     const otherNode = await openAnotherNode()
     const subjects = Array.from({ length: 12 }, () => newId(clock.now()))
@@ -330,7 +331,7 @@ forEachEngine(engine => {
   })
 
   test('events that a dead node had leased are sent by another, at once or when the lease ends', async t => {
-    const { services, endpoint, announce, delivery, clock, store } = await open(engine, t)
+    const { services, endpoint, announce, delivery, clock, store } = await openWebhooks(engine, t)
     const { id } = await subscribe(services, endpoint.url)
     const lease = (nodeId: string) =>
       store.webhookDeliveries.lease(clock.now(), clock.now() + LEASE, [{ webhookId: id, room: 1 }], nodeId)
@@ -355,7 +356,7 @@ forEachEngine(engine => {
   })
 
   test('an endpoint that does not answer occupies a bounded number of calls, and holds up no other', async t => {
-    const { services, endpoint, announce, clock } = await open(engine, t)
+    const { services, endpoint, announce, clock } = await openWebhooks(engine, t)
     await subscribe(services, endpoint.url)
     const silentWebhook = await subscribe(services, `${endpoint.url}-silent`)
     for (let n = 0; n < CONCURRENT_CALLS + 2; n++) await announce(newId(clock.now()), [n])
@@ -386,7 +387,7 @@ forEachEngine(engine => {
   })
 
   test('a body is signed with all secrets of its endpoint, until the old one is removed', async t => {
-    const { services, endpoint, announce, delivery, webhooks, clock, store } = await open(engine, t)
+    const { services, endpoint, announce, delivery, webhooks, clock, store } = await openWebhooks(engine, t)
     const { id, secret } = await subscribe(services, endpoint.url)
     const [first] = (await webhooks.find(id)).secrets
     const secondSecret = await webhooks.addSecret(id, ACTED_BY)
@@ -416,7 +417,7 @@ forEachEngine(engine => {
   })
 
   test('while no endpoint subscribes, acts read the endpoints once in two seconds at most, and write nothing', async t => {
-    const { services, storage, endpoint, users, signIn } = await open(engine, t)
+    const { services, storage, endpoint, users, signIn } = await openWebhooks(engine, t)
     let [now, statements] = [0, 0]
     const countingDb = createDb(storage.engine, storage.engine.connection).withPlugin({
       transformQuery({ node }) {
@@ -444,7 +445,7 @@ forEachEngine(engine => {
   })
 
   test('an endpoint that another node created receives the next act of every node', async t => {
-    const { services, endpoint, delivery, openAnotherNode, users, signIn } = await open(engine, t)
+    const { services, endpoint, delivery, openAnotherNode, users, signIn } = await openWebhooks(engine, t)
     const { user } = await signIn('ada@example.com')
     const otherNode = await openAnotherNode()
     await users.rename(user.id, 'before')
@@ -462,7 +463,7 @@ forEachEngine(engine => {
   })
 
   test('a test event is sent at once, also to a disabled endpoint, and its answer is logged and cut', async t => {
-    const { services, endpoint, webhooks, delivery } = await open(engine, t)
+    const { services, endpoint, webhooks, delivery } = await openWebhooks(engine, t)
     const { id } = await subscribe(services, endpoint.url, ['user.created'])
     endpoint.answer = () => ({ status: 202, text: `\u0000thanks ${'é'.repeat(2000)}` })
     const testEvent = await webhooks.test(id, ACTED_BY)
@@ -485,7 +486,7 @@ forEachEngine(engine => {
   })
 
   test('beyond the maximum number of settled events the oldest agent events are pruned first, and other kinds stay', async t => {
-    const { services, endpoint, announce, delivery, clock, webhooks, store } = await open(engine, t)
+    const { services, endpoint, announce, delivery, clock, webhooks, store } = await openWebhooks(engine, t)
     const { id } = await subscribe(services, endpoint.url)
     await announce(newId(clock.now()), [1, 2])
     const agents = Array.from({ length: 4 }, () => newId(clock.now()))
@@ -498,11 +499,12 @@ forEachEngine(engine => {
     await delivery.drain()
     clock.advance(5 * MINUTE)
     const prune = (most: number) => store.webhookDeliveries.pruneSurplus(most, clock.now())
-    const logged = async () => (await webhooks.deliveries(id, 'delivered', PAGE)).rows.map(({ type }) => type)
+    const deliveredTypes = async () =>
+      (await webhooks.deliveries(id, 'delivered', PAGE)).rows.map(({ type }) => type)
     assert.equal(await prune(10), false)
-    assert.equal((await logged()).length, 10)
+    assert.equal((await deliveredTypes()).length, 10)
     assert.equal(await prune(3), false)
-    assert.deepEqual(await logged(), [
+    assert.deepEqual(await deliveredTypes(), [
       'agent.disconnected',
       'agent.connected',
       'agent.disconnected',
@@ -522,7 +524,10 @@ forEachEngine(engine => {
   })
 
   test('a removed endpoint gets no more events, and its rows are pruned', async t => {
-    const { services, endpoint, webhooks, announce, delivery, clock, store, signIn } = await open(engine, t)
+    const { services, endpoint, webhooks, announce, delivery, clock, store, signIn } = await openWebhooks(
+      engine,
+      t,
+    )
     const { id } = await subscribe(services, endpoint.url)
     await announce(newId(clock.now()), [1, 2])
     await webhooks.remove(id, ACTED_BY)
@@ -538,7 +543,7 @@ forEachEngine(engine => {
   })
 
   test('deliveries are kept for seven days, and the numbering of subjects that may have further events permanently', async t => {
-    const { services, endpoint, announce, delivery, clock, store } = await open(engine, t)
+    const { services, endpoint, announce, delivery, clock, store } = await openWebhooks(engine, t)
     await subscribe(services, endpoint.url)
     const [liveSubject, deletedSubject] = [newId(clock.now()), newId(clock.now())]
     await announce(liveSubject, [1])
@@ -558,7 +563,7 @@ forEachEngine(engine => {
   })
 
   test('endpoints that cannot be called, and those beyond the maximum number, are refused', async t => {
-    const { services, webhooks } = await open(engine, t)
+    const { services, webhooks } = await openWebhooks(engine, t)
     const refusedUrls = [
       'ftp://hooks.example.com/',
       'not a url',
@@ -590,7 +595,7 @@ forEachEngine(engine => {
   })
 
   test('a charge that takes a balance below the threshold is announced once, until it was above again', async t => {
-    const { services, endpoint, delivery, signIn, credits, apps, clock } = await open(engine, t)
+    const { services, endpoint, delivery, signIn, credits, apps, clock } = await openWebhooks(engine, t)
     await subscribe(services, endpoint.url, ['balance.low', 'charge.created'])
     const { user } = await signIn('ada@example.com')
     const hub = await apps.find('hub')
