@@ -69,7 +69,9 @@ describe('the API document', () => {
     const note = (name: string, id: unknown) => {
       // A subject or a client is of several kinds.
       if (!/^019aa2c4-/.test(String(id)) || !/(?<!subject|client)_id$/.test(name)) return
-      kindsOf.set(String(id), (kindsOf.get(String(id)) ?? new Set()).add(name))
+      // An agent's `agent_id` is the id of its owner.
+      const kind = name === 'agent_id' ? 'user_id' : name
+      kindsOf.set(String(id), (kindsOf.get(String(id)) ?? new Set()).add(kind))
     }
     JSON.stringify(document, function (this: { name?: string; in?: string }, name, value) {
       note(name === 'example' && this.in === 'path' ? String(this.name) : name, value)
