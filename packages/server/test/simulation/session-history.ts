@@ -16,6 +16,8 @@ export class SessionHistory {
   readonly #rotatedWith = new Map<string, string | null>()
   /** The key of a refresh whose outcome is unknown. */
   #retryKey: string | null = null
+  /** The refresh of a careful client that is in progress. */
+  #refreshing: Promise<void> | null = null
   /** Somebody did what may end the session. */
   mayHaveEnded = false
   /** When the client learned that it has ended. */
@@ -37,7 +39,14 @@ export class SessionHistory {
   }
 
   /** As a careful client: one refresh at a time, repeated with the same Idempotency-Key until it is answered. */
-  async refresh(): Promise<void> {
+  refresh(): Promise<void> {
+    this.#refreshing ??= this.#refreshUntilAnswered().finally(() => {
+      this.#refreshing = null
+    })
+    return this.#refreshing
+  }
+
+  async #refreshUntilAnswered(): Promise<void> {
     this.#retryKey ??= this.#person.newKey()
     for (let attempt = 0; attempt < 4; attempt++) {
       const code = await this.#present(this.#token, this.#retryKey, token => this.#rotated(token))
