@@ -77,7 +77,7 @@ export class KeyCounts {
     if (this.#records.length === 0) this.#allocate()
     this.#hash(keyId)
     const record = this.#inserted * this.#width
-    const place = this.#tableIndex()
+    const tableIndex = this.#tableIndex()
     const earlier = previous.find(keyId)
     if (earlier < 0) this.#records.fill(0, record, record + this.#width)
     else {
@@ -86,7 +86,7 @@ export class KeyCounts {
     }
     this.#records[record] = this.#low
     this.#records[record + 1] = this.#high
-    this.#table[place] = ++this.#inserted
+    this.#table[tableIndex] = ++this.#inserted
     return record
   }
 
@@ -120,10 +120,11 @@ export class KeyCounts {
   add(record: number, index: number, now: Instant): void {
     const numbers = this.#records
     const window = record + HASH + index * WINDOW_WIDTH
-    const used = numbers[window + USED]!
+    const usedSlots = numbers[window + USED]!
     numbers[window + TOTAL]!++
-    const isNewest = used > 0 && elapsedSince(numbers[window + BEGAN]!, now) < this.#lengths[index]! / SLOTS
-    const position = numbers[window + HEAD]! + used - (isNewest ? 1 : 0)
+    const isNewest =
+      usedSlots > 0 && elapsedSince(numbers[window + BEGAN]!, now) < this.#lengths[index]! / SLOTS
+    const position = numbers[window + HEAD]! + usedSlots - (isNewest ? 1 : 0)
     const slot = window + HEADER + (position < RING ? position : position - RING) * WIDTH
     if (isNewest) {
       // A clock that steps back must not end earlier entries sooner.
@@ -131,7 +132,7 @@ export class KeyCounts {
       numbers[slot + 1]!++
       return
     }
-    numbers[window + USED] = used + 1
+    numbers[window + USED] = usedSlots + 1
     numbers[window + BEGAN] = now
     numbers[slot] = now
     numbers[slot + 1] = 1
@@ -141,13 +142,13 @@ export class KeyCounts {
   #tableIndex(): number {
     const table = this.#table
     const records = this.#records
-    let place = this.#low & this.#mask
-    for (let number = table[place]!; number !== 0; number = table[place]!) {
+    let tableIndex = this.#low & this.#mask
+    for (let number = table[tableIndex]!; number !== 0; number = table[tableIndex]!) {
       const record = (number - 1) * this.#width
       if (records[record] === this.#low && records[record + 1] === this.#high) break
-      place = (place + 1) & this.#mask
+      tableIndex = (tableIndex + 1) & this.#mask
     }
-    return place
+    return tableIndex
   }
 
   /** Two FNV-1a hashes in one pass, with different bases and factors. */

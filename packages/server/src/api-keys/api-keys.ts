@@ -147,10 +147,10 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
   return {
     async create(userId, requested, caller, condition) {
       const now = clock.now()
-      const current = await policies.read()
-      const wanted = { ...requested, limits: withDefaults(requested.limits, current) }
-      assertWithinPolicy(wanted.limits, current)
-      assertAllowed(wanted, current, now)
+      const currentPolicies = await policies.read()
+      const wanted = { ...requested, limits: withDefaults(requested.limits, currentPolicies) }
+      assertWithinPolicy(wanted.limits, currentPolicies)
+      assertAllowed(wanted, currentPolicies, now)
       if (wanted.expiresAt !== null && wanted.expiresAt <= now) {
         throw invalidRequest([
           { field: 'expires_at', message: 'must lie in the future, for example "2030-01-01T00:00:00Z"' },

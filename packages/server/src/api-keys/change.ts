@@ -96,8 +96,8 @@ export function createChange({
     if (change.allowedNetworks && !isNoWider(change.allowedNetworks, allowedNetworks)) return 'widens'
     if (!change.limits) return null
     const { quota } = limits
-    const left = quota ? ((await tx.quotas.remaining([quota.id], clock.now())).get(quota.id) ?? 0) : 0
-    return isAtLeastAsStrict(change.limits, limits, left) ? null : 'loosens'
+    const callsLeft = quota ? ((await tx.quotas.remaining([quota.id], clock.now())).get(quota.id) ?? 0) : 0
+    return isAtLeastAsStrict(change.limits, limits, callsLeft) ? null : 'loosens'
   }
 }
 

@@ -90,7 +90,7 @@ export function createImport({
     by: ActedBy,
   ): Promise<PreparedKey[]> {
     const now = clock.now()
-    const current = await policies.read()
+    const currentPolicies = await policies.read()
     return keys.map((key, index) => {
       const owner = owners[index]!
       if (key.expiresAt !== null && key.expiresAt <= now)
@@ -104,9 +104,9 @@ export function createImport({
           'scopes',
           'must not be empty and must not contain admin:… for another administrator; use the keyway command',
         )
-      const violation = violationOf(key, current, now)
+      const violation = violationOf(key, currentPolicies, now)
       if (violation) throw importRefusal(index, violation.field, violation.message)
-      const limits = withDefaults(NO_LIMITS, current)
+      const limits = withDefaults(NO_LIMITS, currentPolicies)
       const { apiKey } = newApiKey(owner.id, { ...key, allowedNetworks: [], limits, id: newId(now) }, now)
       const { keyHash, keyPrefix } = key
       return { apiKey: { ...apiKey, keyHash, keyPrefix }, index }
@@ -116,17 +116,17 @@ export function createImport({
   async function insertAll(tx: AuditedTransaction, prepared: readonly PreparedKey[]): Promise<ImportedKey[]> {
     const now = clock.now()
     const room = await roomOf(tx, [...new Set(prepared.map(({ apiKey }) => apiKey.userId))].sort(), now)
-    const known = await tx.apiKeys.ownersOfHashes(prepared.map(({ apiKey }) => apiKey.keyHash))
+    const holders = await tx.apiKeys.ownersOfHashes(prepared.map(({ apiKey }) => apiKey.keyHash))
     const outcome: ImportedKey[] = []
     for (const { apiKey, index } of prepared) {
       const { userId, keyHash } = apiKey
-      let holder = known.get(keyHash)
+      let holder = holders.get(keyHash)
       if (!holder) {
-        const left = room.get(userId)!
-        if (left === 0) throw limitReached(index, userId, maxActiveKeys)
+        const placesLeft = room.get(userId)!
+        if (placesLeft === 0) throw limitReached(index, userId, maxActiveKeys)
         if (await tx.apiKeys.insertImported({ ...apiKey, createdAt: now })) {
-          room.set(userId, left - 1)
-          known.set(keyHash, { id: apiKey.id, userId })
+          room.set(userId, placesLeft - 1)
+          holders.set(keyHash, { id: apiKey.id, userId })
           await tx.securityEvents.insert(
             securityEvent('api_key_created', userId, now, null, { keyId: apiKey.id }),
           )

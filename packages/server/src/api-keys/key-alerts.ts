@@ -61,7 +61,7 @@ export function createKeyAlerts({
         const percent = percentPassed(spend, per)
         if (!percent) continue
         const sums = { allowed: spend.caps[per]!, used: spentIn(per, spend.spent, spend.at) }
-        await raise(tx, outbox, spend.key, { limit: 'spend', per, percent, ...sums }, spend.at)
+        await raiseAlert(tx, outbox, spend.key, { limit: 'spend', per, percent, ...sums }, spend.at)
       }
     },
 
@@ -76,7 +76,7 @@ export function createKeyAlerts({
       for (const [name, { keyId, alert, at }] of noted) {
         await storage.transaction(async tx => {
           const [key] = await tx.apiKeys.findMany([keyId])
-          if (key) await raise(tx, outbox, key, alert, at)
+          if (key) await raiseAlert(tx, outbox, key, alert, at)
         })
         noted.delete(name)
         if (flushed.size >= MAX_NOTED) flushed.clear()
@@ -90,7 +90,7 @@ export function createKeyAlerts({
  * Records a security event and queues a mail to the owner, once per key lineage, limit and period. All alerts about
  * limits pass here, within the transaction that detected them.
  */
-async function raise(
+async function raiseAlert(
   tx: Transaction,
   outbox: Outbox,
   key: Omit<ApiKey, 'lastUsedFrom'>,

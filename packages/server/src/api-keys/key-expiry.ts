@@ -21,25 +21,27 @@ export async function announceExpired({
   const now = clock.now()
   const since = await subscribedSince(storage)
   if (since === null) return 0
-  let announced = 0
+  let announcedCount = 0
   for (;;) {
     const keys = await storage.store.keyAlerts.listExpired(
       Math.max(since, now - ANNOUNCED_WITHIN),
       now,
       BATCH,
     )
-    for (const key of keys) if (await announce(storage, key, now)) announced++
-    if (keys.length < BATCH) return announced
+    for (const key of keys) if (await announce(storage, key, now)) announcedCount++
+    if (keys.length < BATCH) return announcedCount
   }
 }
 
 /** When the oldest endpoint that subscribes to the event was created; null if there is none. */
 async function subscribedSince(storage: Storage): Promise<Instant | null> {
-  const subscribed = (await storage.store.webhooks.list()).filter(
+  const subscribedEndpoints = (await storage.store.webhooks.list()).filter(
     ({ events, disabledAt }) =>
       disabledAt === null && (events.length === 0 || events.includes('api_key.expired')),
   )
-  return subscribed.length === 0 ? null : Math.min(...subscribed.map(({ createdAt }) => createdAt))
+  return subscribedEndpoints.length === 0
+    ? null
+    : Math.min(...subscribedEndpoints.map(({ createdAt }) => createdAt))
 }
 
 function announce(

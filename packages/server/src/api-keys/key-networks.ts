@@ -36,6 +36,7 @@ export function createKeyNetworks({
   clock: Clock
   outbox: Outbox
 }) {
+  /** Pairs of key and network that were checked today. */
   let checked = new Set<string>()
   let day = -1
 
@@ -46,12 +47,13 @@ export function createKeyNetworks({
     await storage.transaction(async tx => {
       const ids = [...new Set(unchecked.map(([id]) => id))]
       const keys = new Map((await tx.apiKeys.findMany(ids)).map(key => [key.id, key]))
-      const seen = unchecked.flatMap(([id, use]) => {
+      const networkUses = unchecked.flatMap(([id, use]) => {
         const key = keys.get(id)
         const network = alertNetworkOf(use.from.network)
         return key ? [{ lineageId: key.lineageId, network, at: use.at, key, use }] : []
       })
-      for (const { key, use } of await tx.keyAlerts.rememberNetworks(seen)) await notifyOwner(tx, key, use)
+      for (const { key, use } of await tx.keyAlerts.rememberNetworks(networkUses))
+        await notifyOwner(tx, key, use)
     })
     for (const use of unchecked) checked.add(checkedName(use))
   }

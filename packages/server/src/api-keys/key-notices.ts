@@ -43,9 +43,9 @@ export function createKeyNotices({
     async warnOfExpiry() {
       let sent = 0
       for (;;) {
-        const due = await storage.store.apiKeys.listExpiring(clock.now(), thresholds, BATCH)
-        for (const apiKey of due) if (await warn(apiKey)) sent++
-        if (due.length < BATCH) return sent
+        const expiringKeys = await storage.store.apiKeys.listExpiring(clock.now(), thresholds, BATCH)
+        for (const apiKey of expiringKeys) if (await warn(apiKey)) sent++
+        if (expiringKeys.length < BATCH) return sent
       }
     },
 
@@ -62,9 +62,9 @@ export function createKeyNotices({
     return storage.transaction(async tx => {
       const now = clock.now()
       const timeLeft = apiKey.expiresAt! - now
-      const reached = thresholds.findLast(({ ms }) => timeLeft <= ms)
-      if (!reached || timeLeft <= 0) return false
-      if (!(await tx.apiKeys.noteExpiryNotice(apiKey.id, reached.days, apiKey.expiresAt!))) return false
+      const threshold = thresholds.findLast(({ ms }) => timeLeft <= ms)
+      if (!threshold || timeLeft <= 0) return false
+      if (!(await tx.apiKeys.noteExpiryNotice(apiKey.id, threshold.days, apiKey.expiresAt!))) return false
       const days = Math.ceil(timeLeft / DAY)
       const expires_at = toRfc3339(apiKey.expiresAt!)
       tx.announce(keyEvent('api_key.expiring', apiKey.id, apiKey.userId, now, { expires_at, days }))

@@ -28,8 +28,8 @@ export function bytesOf(stored: string | null): number | null {
  * Why this value is refused as metadata: its size, its nesting, or that it could not be returned unchanged; or null.
  */
 export function metadataProblem(value: Metadata): string | null {
-  const wrong = problemOfMembers(value)
-  if (wrong) return wrong
+  const problem = problemOfMembers(value)
+  if (problem) return problem
   const bytes = Buffer.byteLength(JSON.stringify(value))
   return bytes > MAX_METADATA_BYTES
     ? `must have at most ${MAX_METADATA_BYTES} bytes as JSON in UTF-8; this has ${bytes}`

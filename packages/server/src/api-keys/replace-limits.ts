@@ -19,11 +19,12 @@ export interface LimitsReplacement {
  */
 export async function replaceLimits(tx: Transaction, replacement: LimitsReplacement): Promise<Limits> {
   const { keyId, current, wanted, quotaId, now } = replacement
-  const before = current.quota
-  if (wanted.quota && before && keepsQuota(wanted.quota, before)) return { ...wanted, quota: before }
-  const left = before && (await endQuota(tx, before, replacement))
+  const currentQuota = current.quota
+  if (wanted.quota && currentQuota && keepsQuota(wanted.quota, currentQuota))
+    return { ...wanted, quota: currentQuota }
+  const maxCalls = currentQuota && (await endQuota(tx, currentQuota, replacement))
   if (!wanted.quota) return { ...wanted, quota: null }
-  const quota = newQuota(wanted.quota, quotaId, left)
+  const quota = newQuota(wanted.quota, quotaId, maxCalls)
   await tx.quotas.insert(quota, keyId, now)
   return { ...wanted, quota }
 }

@@ -64,9 +64,9 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | 'pol
     if (refused) return { refused }
     const now = clock.now()
     const old = (await tx.apiKeys.findOwned(prepared.userId, id))!
-    const replaced = await tx.apiKeys.replace(id, prepared.id, now + overlapSeconds * SECOND, now, caller)
+    const predecessor = await tx.apiKeys.replace(id, prepared.id, now + overlapSeconds * SECOND, now, caller)
     // A revocation does not lock the owner's row and may have come first.
-    if (!replaced) return { refused: 'api_key_inactive' }
+    if (!predecessor) return { refused: 'api_key_inactive' }
 
     // Inherits from the row that `replace` locked, so that concurrent changes are included.
     const { keyHash, keyPrefix } = prepared
@@ -78,10 +78,10 @@ export function createRotation(deps: Pick<ApiKeyDeps, 'storage' | 'clock' | 'pol
       expiresAt: old.expiresAt,
       ...INITIAL_STATE,
     }
-    const successor = { ...replaced, ...ownFields }
+    const successor = { ...predecessor, ...ownFields }
     await tx.apiKeys.insert(successor, (await tx.apiKeys.metadataOf([id])).get(id) ?? null)
     await tx.quotas.handOn(
-      quotasOf(replaced).map(quota => quota.id),
+      quotasOf(predecessor).map(quota => quota.id),
       successor.id,
     )
     await tx.securityEvents.insert(

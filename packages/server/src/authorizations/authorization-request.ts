@@ -63,7 +63,7 @@ export interface Refusal {
   description: string
 }
 
-export type ReadRequest =
+export type RequestOrRefusal =
   | { request: AuthorizationRequest }
   /** An error for the app, sent to its redirect URI. */
   | { refusal: Refusal; redirectUri: string; state: string | null }
@@ -102,7 +102,7 @@ export function redirectUriOf(app: App, params: RequestParams): string | null {
 }
 
 /** Reads a request whose app and redirect URI are known to belong together. */
-export function readRequest(app: App, redirectUri: string, params: RequestParams): ReadRequest {
+export function readRequest(app: App, redirectUri: string, params: RequestParams): RequestOrRefusal {
   const state = params.state ?? null
   const read = validateParams(app, params)
   if ('refusal' in read) return { ...read, redirectUri, state }

@@ -124,7 +124,8 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
 
     async issue({ request, pushedId }, { user, session }, consented, caller) {
       const refusal = tooManyCodes(user.id)
-      if (refusal) return answer(request, { error: refusal.error, error_description: refusal.description })
+      if (refusal)
+        return responseUriTo(request, { error: refusal.error, error_description: refusal.description })
       const { app } = request
       const code = CODE_PREFIX + randomToken(CODE_BYTES)
       const codeHash = sha256(code)
@@ -165,7 +166,7 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
         },
         async store => (await store.authorizationCodes.find(codeHash)) !== null || undefined,
       )
-      return issued ? answer(request, { code }) : null
+      return issued ? responseUriTo(request, { code }) : null
     },
 
     async mayRedirectTo(app, signedIn) {
@@ -173,7 +174,7 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
       return signedIn !== null && covers(await store.consents.find(signedIn.user.id, app.id), app, [])
     },
 
-    refuse: (to, { error, description }) => answer(to, { error, error_description: description }),
+    refuse: (to, { error, description }) => responseUriTo(to, { error, error_description: description }),
   }
 
   /**
@@ -191,7 +192,7 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
   }
 
   /** `iss` (RFC 9207) tells a client of several servers which one answers. */
-  function answer(
+  function responseUriTo(
     { redirectUri, state }: { redirectUri: string; state: string | null },
     params: Record<string, string>,
   ): string {
@@ -211,8 +212,8 @@ export function createAuthorizations(deps: AuthorizationDeps): Authorizations {
    * was not issued here is ignored.
    */
   async function isHinted({ idTokenHint }: AuthorizationRequest, { user }: SignedIn): Promise<boolean> {
-    const hinted = idTokenHint === null ? null : await readIdToken(deps.jwt, idTokenHint)
-    return hinted === null || hinted.userId === user.id
+    const hintedToken = idTokenHint === null ? null : await readIdToken(deps.jwt, idTokenHint)
+    return hintedToken === null || hintedToken.userId === user.id
   }
 
   /** The scopes to ask for; null if there is nothing to ask. */

@@ -2,8 +2,8 @@ import type { App } from '../apps/app.ts'
 import type { Storage } from '../store.ts'
 import {
   type AuthorizationRequest,
-  type ReadRequest,
   type Refusal,
+  type RequestOrRefusal,
   type RequestParams,
   readParams,
   readRequest,
@@ -75,7 +75,7 @@ export function createBegin({ storage, publicUrl, findClient }: BeginDeps, pushe
   }
 
   /** Checks that the requested audience is this service's or registered for an app (RFC 8707 section 2). */
-  async function withAudience(read: ReadRequest): Promise<ReadRequest> {
+  async function withAudience(read: RequestOrRefusal): Promise<RequestOrRefusal> {
     if ('refusal' in read) return read
     const { audience, redirectUri, state } = read.request
     if (audience === null) return read

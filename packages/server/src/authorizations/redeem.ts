@@ -27,9 +27,9 @@ export interface RedeemDeps {
   sessions: Pick<Sessions, 'prepareForApp' | 'open'>
 }
 
-export type Redeemed = SignedIn & { nonce: string | null }
+export type RedeemedCode = SignedIn & { nonce: string | null }
 
-export type Redeem = (wanted: CodeRedemption, caller: Caller) => Promise<Redeemed | { refusal: Refusal }>
+export type Redeem = (wanted: CodeRedemption, caller: Caller) => Promise<RedeemedCode | { refusal: Refusal }>
 
 /**
  * Redeems a code once: one conditional update picks the winner of concurrent calls and opens its session in the same

@@ -20,8 +20,8 @@ export function grantableScopes(
   const requested = [
     ...new Set(text.split(' ').filter(scope => scope !== '' && !IGNORED_SCOPES.includes(scope))),
   ]
-  const refused = requested[MAX_SCOPES] ?? requested.find(scope => !mayRequestScope(app, scope))
-  return refused === undefined ? { scopes: requested } : { refused: refusalOf(refused) }
+  const refusedScope = requested[MAX_SCOPES] ?? requested.find(scope => !mayRequestScope(app, scope))
+  return refusedScope === undefined ? { scopes: requested } : { refused: refusalOf(refusedScope) }
 }
 
 /**

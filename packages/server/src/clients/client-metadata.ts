@@ -3,7 +3,7 @@ import { isSigningAlg, problemsOf } from '../apps/app-settings.ts'
 import { SIGNING_ALGS, type SigningAlg } from '../signing-keys/signing-key.ts'
 
 /** Metadata of a client that describes itself (RFC 7591 section 2), or why it cannot be one. */
-export type ReadMetadata =
+export type MetadataOrError =
   | { settings: AppSettings; authMethod: AuthMethod }
   | { error: 'invalid_redirect_uri' | 'invalid_client_metadata'; description: string }
 
@@ -20,7 +20,7 @@ const MAX_REDIRECT_CHARACTERS = 2048
  * people are always asked for their consent.
  * @param methods the authentication methods that the client may use; the first is the default
  */
-export function readClientMetadata(value: unknown, methods: readonly AuthMethod[]): ReadMetadata {
+export function readClientMetadata(value: unknown, methods: readonly AuthMethod[]): MetadataOrError {
   const metadata = isObject(value) ? value : {}
   const { redirect_uris: redirectUris, post_logout_redirect_uris: logoutUris = [] } = metadata
   if (!isTextList(redirectUris) || redirectUris.length === 0)
@@ -66,12 +66,12 @@ export function readClientMetadata(value: unknown, methods: readonly AuthMethod[
 
 /** The name to show, without characters that could make it look like another text on the consent page. */
 function nameOf(name: unknown, redirectUri: string): string {
-  const clean = typeof name === 'string' ? name.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '').trim() : ''
-  const shortened = [...clean].slice(0, MAX_NAME_LENGTH).join('')
+  const cleanName = typeof name === 'string' ? name.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, '').trim() : ''
+  const shortened = [...cleanName].slice(0, MAX_NAME_LENGTH).join('')
   return shortened || URL.parse(redirectUri)?.host.slice(0, MAX_NAME_LENGTH) || 'App'
 }
 
-function refused(description: string): ReadMetadata {
+function refused(description: string): MetadataOrError {
   return { error: 'invalid_client_metadata', description }
 }
 

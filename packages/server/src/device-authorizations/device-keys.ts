@@ -50,14 +50,14 @@ export function createDeviceKeys({
     async create(session, wanted, caller) {
       const approved = await storage.store.deviceAuthorizations.findBySession(session.id)
       if (!approved || approved.keyId !== null) throw creationRightEnded()
-      const limited = {
+      const allowedKey = {
         ...wanted,
         name: wanted.name ?? approved.deviceName,
         scopes: withinApproved(wanted.scopes, approved),
         expiresAt: withinLifetime(wanted.expiresAt, (await policies.read()).maxKeyLifetimeDays),
       }
       const mailId = newId(clock.now())
-      return apiKeys.create(session.userId, limited, caller, {
+      return apiKeys.create(session.userId, allowedKey, caller, {
         refusal: creationRightEnded,
         within: (tx, apiKey) => claim(tx, session.id, apiKey, mailId, approved, caller),
       })
@@ -100,10 +100,10 @@ function withinApproved(
 ): [string, ...string[]] {
   const approved = keyScopesOf(scopes)
   const [first, ...rest] = wanted ?? approved
-  const excess = wanted?.find(scope => !approved.includes(scope))
-  if (first !== undefined && excess === undefined) return [first, ...rest]
+  const unapprovedScope = wanted?.find(scope => !approved.includes(scope))
+  if (first !== undefined && unapprovedScope === undefined) return [first, ...rest]
   const detail = `A key of this device may have the scopes that were approved: ${approved.join(', ')}.`
-  throw new KeywayError('insufficient_scope', detail, { scope: excess })
+  throw new KeywayError('insufficient_scope', detail, { scope: unapprovedScope })
 }
 
 function creationRightEnded(): KeywayError {

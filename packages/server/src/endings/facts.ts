@@ -183,14 +183,14 @@ function recordingOperations(
   noun: keyof RecordedChanges,
   { facts, announced }: CollectedFacts,
 ): { [name: string]: AnyOperation } {
-  const verbs = rows[noun] as unknown as { [name: string]: AnyOperation }
+  const operations = rows[noun] as unknown as { [name: string]: AnyOperation }
   const table = Object.entries(FACTS[noun]) as [string, AnyFacts<Fact>][]
   const events = WEBHOOK_EVENTS[noun] as unknown as { [name: string]: AnyFacts<WebhookEvent> }
   return Object.fromEntries(
     table.map(([name, factsOf]) => [
       name,
       async (...args: unknown[]) => {
-        const outcome = await verbs[name]!(...args)
+        const outcome = await operations[name]!(...args)
         // Pushed one by one: the facts of a hundred thousand rows are too many arguments for one call.
         for (const event of events[name]?.(outcome, ...args) ?? []) announced.push(event)
         const newFacts = factsOf?.(outcome, ...args) ?? NOTHING
@@ -271,10 +271,10 @@ function ending(kind: Ending['kind'], subjectId: string, userId: string, at: Ins
 
 /** The person concerned learns what was done, but not by whom and from where. */
 function eventsForSubject({ type, subject, at }: AuditEvent): Fact[] {
-  const shown = AUDIT_TYPES[type]
-  if (shown === null || subject.user_id === null) return []
+  const eventType = AUDIT_TYPES[type]
+  if (eventType === null || subject.user_id === null) return []
   const about = subject.type === 'api_key' && subject.id !== null ? { keyId: subject.id } : {}
-  return [securityEventFact(securityEvent(shown, subject.user_id, at, null, about))]
+  return [securityEventFact(securityEvent(eventType, subject.user_id, at, null, about))]
 }
 
 function changed(kind: Ending['kind'], id: string, userId: string): Fact {

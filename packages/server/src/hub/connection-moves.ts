@@ -54,7 +54,7 @@ export interface ConnectionMoves {
   stop(): void
 }
 
-interface Pending {
+interface PendingMove {
   userId: string
   /** Ids of the nodes that have not answered. */
   unanswered: Set<string>
@@ -67,7 +67,7 @@ interface Pending {
 
 export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMoves {
   const { relay, nodeId, timeoutMs, release, adopt } = deps
-  const pending = new Map<number, Pending>()
+  const pending = new Map<number, PendingMove>()
   const pendingCounts = new Map<string, number>()
   /** Nodes that are shutting down. */
   const leavingNodes = new Set<string>()
@@ -83,7 +83,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
         const peers = relay.peers().filter(peer => !askedNodes.has(peer))
         const nodes = round === 0 && peers.includes(issuer) ? [issuer] : peers
         for (const node of nodes) askedNodes.add(node)
-        const state = await ask(nodes, wanted, onOrdered)
+        const state = await requestFrom(nodes, wanted, onOrdered)
         if (state !== undefined) return state
       }
       return null
@@ -102,7 +102,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     receive(message) {
       if (message.kind === 'release' && message.from === nodeId) pending.get(message.question)?.onOrdered()
       else if (message.from === nodeId) return
-      else if (message.kind === 'release') track(answer(message))
+      else if (message.kind === 'release') track(answerRelease(message))
       else if (message.kind === 'released') receiveReleased(message)
       else if (message.kind === 'withdrawn') awaitedRequests.delete(requestKey(message))
       else if (message.kind === 'adopt') adopt(message.from, message.connections)
@@ -116,7 +116,11 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
   }
 
   /** Asks these nodes for the connection; undefined if none of them has it. */
-  function ask(nodes: readonly string[], wanted: MoveRequest, onOrdered: () => void): Promise<unknown> {
+  function requestFrom(
+    nodes: readonly string[],
+    wanted: MoveRequest,
+    onOrdered: () => void,
+  ): Promise<unknown> {
     const { userId } = wanted
     const isFull = pending.size >= MAX_PENDING || (pendingCounts.get(userId) ?? 0) >= MAX_PENDING_PER_OWNER
     if (nodes.length === 0 || isFull) return Promise.resolve(undefined)
@@ -137,7 +141,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     void release.finally(() => releases.delete(release))
   }
 
-  async function answer({ from, question, ...wanted }: ReleaseMessage): Promise<void> {
+  async function answerRelease({ from, question, ...wanted }: ReleaseMessage): Promise<void> {
     const key = requestKey({ from, question })
     awaitedRequests.add(key)
     // `release` hands over the connection before its first await, so at the request's position in the order of events.

@@ -34,6 +34,6 @@ export async function drain(
 }
 
 async function untilEmpty(collection: { readonly size: number }, ms: number): Promise<void> {
-  const step = 20
-  for (let waited = 0; waited < ms && collection.size > 0; waited += step) await timers.setTimeout(step)
+  const stepMs = 20
+  for (let waited = 0; waited < ms && collection.size > 0; waited += stepMs) await timers.setTimeout(stepMs)
 }

@@ -16,14 +16,14 @@ const MAX_TARGET_LENGTH = 64
 /** Maximum nesting of `data`, as in API bodies: deeper values exceed limits of receivers' JSON parsers. */
 export const MAX_DATA_LEVELS = 64
 
-export type ReadFrame =
+export type FrameOrError =
   | { outcome: 'frame'; frame: AgentFrame }
   | { outcome: 'error'; code: FrameErrorCode; detail: string; id?: string; seq?: number }
   /** Not one JSON object in one text message: closes with 4400. */
   | { outcome: 'bad_message' }
 
 /** Parses and validates a frame. Never throws. */
-export function readFrame(data: Buffer, isBinary: boolean): ReadFrame {
+export function readFrame(data: Buffer, isBinary: boolean): FrameOrError {
   const frame = isBinary ? null : parseObject(data)
   if (!frame) return { outcome: 'bad_message' }
   switch (frame.type) {
@@ -60,14 +60,14 @@ function parseObject(data: Buffer): Record<string, unknown> | null {
   }
 }
 
-function readToken({ token }: Record<string, unknown>): ReadFrame {
+function readToken({ token }: Record<string, unknown>): FrameOrError {
   if (typeof token !== 'string' || token.length > MAX_TOKEN_LENGTH) {
     return invalid(`token: must be an agent token, a text of at most ${MAX_TOKEN_LENGTH} characters.`)
   }
   return { outcome: 'frame', frame: { type: 'token', token } }
 }
 
-function readSend(frame: Record<string, unknown>): ReadFrame {
+function readSend(frame: Record<string, unknown>): FrameOrError {
   const { id } = idOf(frame)
   if (id === undefined) return invalid(`id: must be a text of 1 to ${MAX_FRAME_ID_LENGTH} characters.`)
   const { to } = frame
@@ -98,7 +98,7 @@ function isFrameId(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.length <= MAX_FRAME_ID_LENGTH
 }
 
-function invalid(detail: string, id?: string): ReadFrame {
+function invalid(detail: string, id?: string): FrameOrError {
   return { outcome: 'error', code: 'invalid_frame', detail, ...(id === undefined ? {} : { id }) }
 }
 

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts'
 import type { AgentConnection } from './agent-connection.ts'
 import { nodeOfRequester } from './api-requests.ts'
 import { BAD_MESSAGE, RATE_LIMITED } from './close-codes.ts'
-import { type ReadFrame, readFrame } from './frame.ts'
+import { type FrameOrError, readFrame } from './frame.ts'
 import type { Messages } from './messages.ts'
 import type { Relay } from './node-relay.ts'
 import { type OwnerLimits, type RateDecision, takeFrame } from './rate-limits.ts'
@@ -106,7 +106,7 @@ function answersApi(frame: AgentFrame): boolean {
   return frame.type === 'send' && nodeOfRequester(frame.to) !== null && frame.reply_to !== undefined
 }
 
-function idOfRead(read: Exclude<ReadFrame, { outcome: 'bad_message' }>): string | undefined {
+function idOfRead(read: Exclude<FrameOrError, { outcome: 'bad_message' }>): string | undefined {
   if (read.outcome === 'error') return read.id
   return idOfFrame(read.frame)
 }

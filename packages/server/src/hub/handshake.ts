@@ -69,7 +69,10 @@ export function createHandshakes({
   const limits = new HandshakeLimits()
   const server = createWebSocketServer()
   server.on('wsClientError', (error, socket) =>
-    answer(socket, badHeader(/Sec-WebSocket-\w+/.exec(error.message)?.[0] ?? 'Upgrade', `${error.message}.`)),
+    refuseHandshake(
+      socket,
+      badHeader(/Sec-WebSocket-\w+/.exec(error.message)?.[0] ?? 'Upgrade', `${error.message}.`),
+    ),
   )
 
   return {
@@ -97,20 +100,20 @@ export function createHandshakes({
       capacityProblem(caller) ??
       readCredential(request)
     if (credential instanceof KeywayError) {
-      answer(socket, credential)
+      refuseHandshake(socket, credential)
       return false
     }
     const claims = await verify(credential.token)
     if (claims) limits.refund(caller.network)
-    if (claims === 'unknown') answer(socket, unavailable('The token cannot be checked right now.'))
-    else if (!claims && credential.way === 'header') answer(socket, badToken())
+    if (claims === 'unknown') refuseHandshake(socket, unavailable('The token cannot be checked right now.'))
+    else if (!claims && credential.way === 'header') refuseHandshake(socket, badToken())
     else upgrade(request, socket, head, upgraded => accept(upgraded, claims, caller, credential.resume))
     return claims !== null && claims !== 'unknown'
   }
 
   /**
    * Corks the socket until the end of this turn of the event loop. Most key statuses are loaded by then, so that one
-   * system call writes the response and `ready`: two calls were a tenth of the cost of a connect.
+   * system call writes the response and `ready`: a second one was a tenth of the cost of a connect.
    */
   function upgrade(
     request: IncomingMessage,
@@ -151,7 +154,7 @@ export function createHandshakes({
     }
   }
 
-  function answer(socket: Duplex, refusal: KeywayError): void {
+  function refuseHandshake(socket: Duplex, refusal: KeywayError): void {
     refuse(socket, refusal, publicUrl, newRequestId(clock.now()))
   }
 }
@@ -227,13 +230,13 @@ function holdsCredential(query: string): boolean {
 }
 
 function pathOf(url: string): string {
-  const mark = url.indexOf('?')
-  return mark < 0 ? url : url.slice(0, mark)
+  const queryStart = url.indexOf('?')
+  return queryStart < 0 ? url : url.slice(0, queryStart)
 }
 
 function queryOf(url: string): string {
-  const mark = url.indexOf('?')
-  return mark < 0 ? '' : url.slice(mark + 1)
+  const queryStart = url.indexOf('?')
+  return queryStart < 0 ? '' : url.slice(queryStart + 1)
 }
 
 interface Credential {

@@ -24,10 +24,10 @@ export interface KeyStatusLoader {
   stop(): void
 }
 
-type Resolve = (status: KeyStatus | undefined) => void
+type ResolveStatus = (status: KeyStatus | undefined) => void
 
 export function createKeyStatusLoader(ports: Pick<HubPorts, 'keyStatus'>): KeyStatusLoader {
-  let waiting = new Map<string, Resolve[]>()
+  let waiting = new Map<string, ResolveStatus[]>()
   let stopped = false
 
   return {
@@ -62,7 +62,7 @@ export function createKeyStatusLoader(ports: Pick<HubPorts, 'keyStatus'>): KeySt
       void loadBatch(all.slice(from, from + BATCH_SIZE))
   }
 
-  async function loadBatch(batch: [string, Resolve[]][]): Promise<void> {
+  async function loadBatch(batch: [string, ResolveStatus[]][]): Promise<void> {
     const keyIds = batch.map(([keyId]) => keyId)
     while (!stopped) {
       const found = await ports.keyStatus(keyIds).catch(() => null)

@@ -77,8 +77,9 @@ export function createLocations(deps: LocationsDeps): Locations {
   const lastAlive = new Map<string, Instant>()
   /** Users of whom a node was not notified yet, by node: notified again until it answers or is gone. */
   const unanswered = new Map<string, Set<string>>()
-  let entering = new Set<string>()
-  let leaving = new Set<string>()
+  /** Users that are to be recorded on this node, and users whose record is to be removed. */
+  let enteringUsers = new Set<string>()
+  let leavingUsers = new Set<string>()
   let isWriting = false
   let isStopped = false
 
@@ -102,8 +103,8 @@ export function createLocations(deps: LocationsDeps): Locations {
     },
     knownNodes(userId) {
       const location = userLocations.get(userId)
-      const current = presence.currentPeers()
-      return location?.isRecorded ? current.filter(id => location.nodes.has(id)) : current
+      const peers = presence.currentPeers()
+      return location?.isRecorded ? peers.filter(id => location.nodes.has(id)) : peers
     },
     receiveConnections(from, userIds, targets) {
       lastAlive.set(from, clock.now())
@@ -116,7 +117,7 @@ export function createLocations(deps: LocationsDeps): Locations {
     has: userId => userLocations.has(userId),
     tick,
     enterAgain() {
-      for (const userId of userLocations.keys()) entering.add(userId)
+      for (const userId of userLocations.keys()) enteringUsers.add(userId)
       schedule()
     },
     stop() {
@@ -126,8 +127,8 @@ export function createLocations(deps: LocationsDeps): Locations {
 
   /** Includes nodes of the previous version: they record nothing, so each may have connections of any user. */
   function peersAmong(nodes: ReadonlySet<string>): string[] {
-    const current = presence.currentPeers()
-    return presence.peers().filter(id => nodes.has(id) || !current.includes(id))
+    const currentPeers = presence.currentPeers()
+    return presence.peers().filter(id => nodes.has(id) || !currentPeers.includes(id))
   }
 
   function addUser(userId: string): UserLocation {
@@ -138,7 +139,7 @@ export function createLocations(deps: LocationsDeps): Locations {
       emptySince: null,
     }
     userLocations.set(userId, location)
-    entering.add(userId)
+    enteringUsers.add(userId)
     schedule()
     return location
   }
@@ -152,11 +153,11 @@ export function createLocations(deps: LocationsDeps): Locations {
 
   /** Writes sequentially, since a user may leave and return meanwhile. */
   async function writeAll(): Promise<void> {
-    while (!isStopped && entering.size + leaving.size > 0) {
-      const leavingIds = [...leaving]
-      leaving = new Set()
-      const [batch, rest] = split([...entering])
-      entering = new Set(rest)
+    while (!isStopped && enteringUsers.size + leavingUsers.size > 0) {
+      const leavingIds = [...leavingUsers]
+      leavingUsers = new Set()
+      const [batch, rest] = split([...enteringUsers])
+      enteringUsers = new Set(rest)
       try {
         if (leavingIds.length > 0) await store.leave(nodeId, leavingIds)
         if (batch.length > 0) notifyRecorded(batch, await store.enter(nodeId, batch))
@@ -226,20 +227,20 @@ export function createLocations(deps: LocationsDeps): Locations {
         if (now - (lastAlive.get(node) ?? 0) > FORGET_NODE_MS) location.nodes.delete(node)
       location.emptySince = hasUser(userId) ? null : (location.emptySince ?? now)
       if (location.emptySince !== null && now - location.emptySince >= STAY_MS) leave(userId)
-      if (!location.isRecorded && !location.entered) entering.add(userId)
+      if (!location.isRecorded && !location.entered) enteringUsers.add(userId)
     }
     for (const [id, at] of lastAlive) if (now - at > FORGET_NODE_MS) lastAlive.delete(id)
     notifyAgain()
     receivers.tick()
-    if (entering.size + leaving.size > 0) schedule()
+    if (enteringUsers.size + leavingUsers.size > 0) schedule()
   }
 
   function leave(userId: string): void {
     const location = userLocations.get(userId)
     if (location?.entered) return
     userLocations.delete(userId)
-    entering.delete(userId)
-    leaving.add(userId)
+    enteringUsers.delete(userId)
+    leavingUsers.add(userId)
   }
 
   function notifyAgain(): void {

@@ -184,13 +184,13 @@ export class MessageLog {
   }
 
   #drop(count: number): void {
-    let freed = 0
+    let freedBytes = 0
     for (const message of this.#kept!.splice(0, count)) {
       const { length } = message.rest
-      freed += REFERENCE_BYTES + (--message.logCount === 0 ? MESSAGE_BYTES + length : 0)
+      freedBytes += REFERENCE_BYTES + (--message.logCount === 0 ? MESSAGE_BYTES + length : 0)
       this.#bytes -= length
     }
-    this.#budget.release(this.#owner!, freed)
+    this.#budget.release(this.#owner!, freedBytes)
     if (this.#kept!.length > 0) return
     this.#kept = null
     this.#owner = null

@@ -53,12 +53,12 @@ function nodeOf(origin: string): string {
  * Whether the messages of each node are in the order of their numbers, which nodes of the previous version do not send.
  */
 function keepsNodeOrder(messages: readonly KeptMessage[]): boolean {
-  const last = new Map<string, number>()
+  const lastNumberOf = new Map<string, number>()
   for (const { origin } of messages) {
     const [node, number] = origin.split(':')
     if (number === undefined) continue
-    if (Number(number) <= (last.get(node!) ?? 0)) return false
-    last.set(node!, Number(number))
+    if (Number(number) <= (lastNumberOf.get(node!) ?? 0)) return false
+    lastNumberOf.set(node!, Number(number))
   }
   return true
 }
@@ -66,12 +66,12 @@ function keepsNodeOrder(messages: readonly KeptMessage[]): boolean {
 /** Whether the messages of each sender are in the order in which the new node received them. */
 function keepsSenderOrder(merged: readonly KeptMessage[], received: readonly KeptMessage[]): boolean {
   const indexOf = new Map(merged.map(({ origin }, index) => [origin, index]))
-  const last = new Map<string, number>()
+  const lastIndexOfSender = new Map<string, number>()
   for (const { origin, sender } of received) {
     const index = indexOf.get(origin)
     if (index === undefined || sender === null) continue
-    if (index < (last.get(sender) ?? 0)) return false
-    last.set(sender, index)
+    if (index < (lastIndexOfSender.get(sender) ?? 0)) return false
+    lastIndexOfSender.set(sender, index)
   }
   return true
 }

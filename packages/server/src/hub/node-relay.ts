@@ -233,9 +233,9 @@ export function createRelay(deps: {
   function publish(to: readonly string[], message: RelayMessage, options: QueueOptions = {}): boolean {
     // An event that this node must receive itself, to learn its position in the order of events, goes to the shared
     // channel of all nodes.
-    const current = to.includes(nodeId) ? [] : presence.currentPeers()
-    const onOwnChannels = to.filter(id => current.includes(id))
-    const onSharedChannel = to.filter(id => !current.includes(id))
+    const currentPeers = to.includes(nodeId) ? [] : presence.currentPeers()
+    const onOwnChannels = to.filter(id => currentPeers.includes(id))
+    const onSharedChannel = to.filter(id => !currentPeers.includes(id))
     const event = (nodes: readonly string[]) => ({ type: 'hub.relay' as const, to: nodes, message })
     return (
       (onOwnChannels.length === 0 || queue.add(event(onOwnChannels), { ...options, onOwnChannels: true })) &&

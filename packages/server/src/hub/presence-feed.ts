@@ -47,12 +47,12 @@ export function createPresenceFeed(deps: {
     add: connection => record(connection, { joined: connection.details }),
     remove: (connection, reason) => record(connection, { left: connection.id, reason }),
     watch(nodeId, userId, have) {
-      const feed = feeds.get(userId) ?? open(userId)
-      const before = feed.version
+      const feed = feeds.get(userId) ?? createFeed(userId)
+      const versionBefore = feed.version
       feed.watchedBy.set(nodeId, clock.now() + WATCH_LEASE_MS)
       flush(feed)
       if (have === feed.version) sendNotice(feed, [nodeId], have, [])
-      else if (have !== before) sendAll(feed, nodeId)
+      else if (have !== versionBefore) sendAll(feed, nodeId)
     },
     unwatch(nodeId, userId) {
       const feed = feeds.get(userId)
@@ -110,7 +110,7 @@ export function createPresenceFeed(deps: {
       notify(nodeId, { op: 'presence', userId, after, version, changes, part, parts })
   }
 
-  function open(userId: string): Feed {
+  function createFeed(userId: string): Feed {
     const feed = { userId, version: ++lastVersion, changes: [], timer: undefined, watchedBy: new Map() }
     feeds.set(userId, feed)
     return feed

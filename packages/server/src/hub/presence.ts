@@ -67,6 +67,7 @@ export function createPresence(deps: {
 }): Presence {
   const { presence, events, clock, log, registry, nodeId, version } = deps
   const startedAt = clock.now()
+  /** Connections that the next batch adds, and ids of those that it removes. */
   let added = new Map<string, PresenceRow>()
   let removed = new Set<string>()
   let timer: NodeJS.Timeout | undefined
@@ -163,9 +164,9 @@ export function createPresence(deps: {
     }
     lastHeartbeatAt = now
     newcomers.clear()
-    const recorded = await presence.nodes(now - NODE_TIMEOUT_MS)
+    const liveRows = await presence.nodes(now - NODE_TIMEOUT_MS)
     for (const [id, at] of leftNodes) if (now - at > FORGET_NODE_MS) leftNodes.delete(id)
-    const alive = recorded.filter(({ id }) => !leftNodes.has(id))
+    const alive = liveRows.filter(({ id }) => !leftNodes.has(id))
     const sealingIds = alive.filter(({ sealsEvents }) => sealsEvents).map(({ id }) => id)
     peers = [...new Set([...sealingIds, ...newcomers])].filter(id => id !== nodeId)
     for (const { id, relayVersion } of alive) if (relayVersion >= RELAY_VERSION) current.add(id)

@@ -142,9 +142,9 @@ export function createReceivers({ clock, presence, registry, relay, sendCommand 
   async function sendBatch(nodeId: string, batch: readonly PromisedNotice[]): Promise<void> {
     const userIds = [...new Set(batch.map(({ userId }) => userId))]
     const targets = [...new Set(batch.map(({ target }) => target))]
-    const silence = timers.setTimeout(SILENCE_MS, undefined, { ref: false })
+    const silencePassed = timers.setTimeout(SILENCE_MS, undefined, { ref: false })
     const answers = await sendCommand(nodeId, { op: 'enter', userIds, targets })
-    if (answers === 0) return presence.peers().includes(nodeId) ? silence : undefined
+    if (answers === 0) return presence.peers().includes(nodeId) ? silencePassed : undefined
     for (const { userId, target, absence } of batch) ownAbsences.remove(userId, target, nodeId, absence)
   }
 }

@@ -146,8 +146,8 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
       passed: [...(log.leftNodes ?? []), [deps.nodeId, deps.messages.lastNumber]].slice(-MAX_LEFT_NODES),
       messages: toMovedState(messages),
     }
-    const settled = sends?.settled() ?? Promise.resolve()
-    return settled.then(() => ({ ...moved, sends: sends?.state() ?? null }))
+    const sendsSettled = sends?.settled() ?? Promise.resolve()
+    return sendsSettled.then(() => ({ ...moved, sends: sends?.state() ?? null }))
   }
 
   /**

@@ -13,8 +13,8 @@ import { WatchedUser } from './watched-user.ts'
 /** Interval of `watch` queries to all nodes, which also find changes whose notice was lost. */
 export const COMPARE_MS = 5 * SECOND
 /**
- * How long a watch without watchers is kept up to date. Each new watch gets the whole list of every node, so agents that
- * watch and stop in a loop would otherwise fill the queue of messages between nodes.
+ * How long a watch without watchers is kept up to date. Each new watch gets the whole list of every node, so agents
+ * that watch and stop in a loop would otherwise fill the queue of messages between nodes.
  */
 export const LINGER_MS = 5 * SECOND
 /** How long the first answers of other nodes are awaited. */
@@ -126,10 +126,10 @@ export function createWatches(deps: WatchesDeps): Watches {
     updateNodes() {
       const alive = [nodeId, ...presence.otherNodes()]
       for (const watch of watches.values()) {
-        const known = watch.user.nodeIds
-        for (const gone of known) if (!alive.includes(gone)) watch.user.drop(gone)
+        const reportedNodes = watch.user.nodeIds
+        for (const gone of reportedNodes) if (!alive.includes(gone)) watch.user.drop(gone)
         for (const other of locations.knownNodes(watch.userId))
-          if (!known.includes(other)) query(watch, other)
+          if (!reportedNodes.includes(other)) query(watch, other)
       }
     },
     tick() {
@@ -220,10 +220,10 @@ export function createWatches(deps: WatchesDeps): Watches {
 
   /** Live nodes that left this many queries unanswered, or do not support them. */
   function nodesToAwait(watch: Watch, unanswered: number): string[] {
-    const current = presence.currentPeers()
-    const withoutNotices = presence.otherNodes().filter(node => !current.includes(node))
-    const known = locations.knownNodes(watch.userId)
-    return [...withoutNotices, ...known.filter(node => watch.user.unansweredBy(node) >= unanswered)]
+    const currentPeers = presence.currentPeers()
+    const withoutNotices = presence.otherNodes().filter(node => !currentPeers.includes(node))
+    const knownNodes = locations.knownNodes(watch.userId)
+    return [...withoutNotices, ...knownNodes.filter(node => watch.user.unansweredBy(node) >= unanswered)]
   }
 
   /** Sends the list to waiting watchers, once the connections of every node were reported or read from the database. */

@@ -90,8 +90,9 @@ export function createRequestLimits({
   return {
     take(demands, count) {
       const now = clock.now()
-      const wanted = demands.map(subjectOf)
-      if (wanted.every(subject => missingFor(subject, count, now) === null)) return admit(wanted, count, now)
+      const demandedSubjects = demands.map(subjectOf)
+      if (demandedSubjects.every(subject => missingFor(subject, count, now) === null))
+        return admit(demandedSubjects, count, now)
       return takeWithClaims(demands, count)
     },
     peek,
@@ -121,12 +122,12 @@ export function createRequestLimits({
     return subject.fits(count, now) ? null : 'room'
   }
 
-  function admit(wanted: readonly Subject[], count: number, now: Instant): RateLimitState[] {
-    for (const subject of wanted) {
+  function admit(demandedSubjects: readonly Subject[], count: number, now: Instant): RateLimitState[] {
+    for (const subject of demandedSubjects) {
       subject.add(count, now)
       if (subject.isRunningOut(now) && now >= subject.refusedUntil) void claimFor(subject).catch(() => {})
     }
-    return wanted.flatMap(subject => subject.states(now))
+    return demandedSubjects.flatMap(subject => subject.states(now))
   }
 
   async function takeWithClaims(demands: readonly Demand[], count: number): Promise<RateLimitState[]> {
@@ -136,20 +137,20 @@ export function createRequestLimits({
     try {
       for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
         const now = clock.now()
-        const wanted = demands.map(subjectOf)
-        const insufficient = wanted.filter(subject => missingFor(subject, count, now) !== null)
-        if (insufficient.length === 0) return admit(wanted, count, now)
-        const refusing = insufficient.filter(
+        const demandedSubjects = demands.map(subjectOf)
+        const insufficient = demandedSubjects.filter(subject => missingFor(subject, count, now) !== null)
+        if (insufficient.length === 0) return admit(demandedSubjects, count, now)
+        const refusingSubjects = insufficient.filter(
           subject =>
             missingFor(subject, count, now) === 'room' &&
             // Regardless of how long the claim took, one request does not repeat a claim that was just refused.
             ((attempt > 0 && subject.isShort) || isRefused(subject, count, now)),
         )
-        if (refusing.length > 0) throw rateLimited(refusing, count, now)
+        if (refusingSubjects.length > 0) throw rateLimited(refusingSubjects, count, now)
         try {
           await Promise.all(insufficient.map(claimFor))
         } catch (error) {
-          return withoutDatabase(wanted, count, error)
+          return withoutDatabase(demandedSubjects, count, error)
         }
       }
       throw unavailable(new Overtaken())
@@ -163,13 +164,17 @@ export function createRequestLimits({
     return now < subject.refusedUntil || subject.holdsAll(count, now)
   }
 
-  function withoutDatabase(wanted: readonly Subject[], count: number, error: unknown): RateLimitState[] {
+  function withoutDatabase(
+    demandedSubjects: readonly Subject[],
+    count: number,
+    error: unknown,
+  ): RateLimitState[] {
     if (whenCutOff === 'closed') throw error instanceof KeywayError ? error : unavailable(error)
     const now = clock.now()
-    const full = wanted.filter(subject => !subject.fitsAlone(count, now))
-    if (full.length > 0) throw rateLimited(full, count, now)
-    for (const subject of wanted) subject.add(count, now)
-    return wanted.flatMap(subject => subject.states(now))
+    const fullSubjects = demandedSubjects.filter(subject => !subject.fitsAlone(count, now))
+    if (fullSubjects.length > 0) throw rateLimited(fullSubjects, count, now)
+    for (const subject of demandedSubjects) subject.add(count, now)
+    return demandedSubjects.flatMap(subject => subject.states(now))
   }
 
   /** Makes one claim at a time, shared by all waiting requests. */

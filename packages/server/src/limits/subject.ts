@@ -111,9 +111,9 @@ export class Subject {
   claims(how: 'claim' | 'lower', now: Instant): WindowClaim[] {
     return this.#windows.map(({ per, limit, length, count }) => {
       const used = count.total(now)
-      const more =
+      const extra =
         how === 'lower' ? 0 : this.waiting + Math.ceil(limit * HEADROOM) + (length <= MINUTE ? used : 0)
-      return { per, limit, counted: count.history(now), wanted: Math.min(limit, used + more) }
+      return { per, limit, counted: count.history(now), wanted: Math.min(limit, used + extra) }
     })
   }
 
@@ -166,8 +166,8 @@ export class Subject {
 
   /** The wait for each window that has no room. */
   waits(count: number, now: Instant): { per: RequestWindow; limit: number; retryAfter: number }[] {
-    const full = this.#windows.filter(window => window.count.total(now) + count > window.held)
-    const waitedFor = full.length > 0 ? full : this.#windows
+    const fullWindows = this.#windows.filter(window => window.count.total(now) + count > window.held)
+    const waitedFor = fullWindows.length > 0 ? fullWindows : this.#windows
     return waitedFor.map(window => ({
       per: window.per,
       limit: window.limit,

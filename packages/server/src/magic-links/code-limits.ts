@@ -74,8 +74,10 @@ export function isOfStranger({ isReturning }: WrongCode): boolean {
   return !isReturning
 }
 
+/** A limit of wrong codes within CODE_WINDOW. */
 interface Bound {
   limit: number
+  /** Whether a wrong code counts towards this limit. */
   counts(wrong: WrongCode): boolean
 }
 

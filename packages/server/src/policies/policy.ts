@@ -69,8 +69,8 @@ export function inForce(set: SetPolicies, { keyLimits, keyDefaults, personLimits
  * @throws KeywayError `invalid_request` if the result contradicts itself
  */
 export function changed(set: SetPolicies, change: PolicyChange, settings: LimitPolicy): SetPolicies {
-  const given = Object.entries(change).filter(([, value]) => value !== undefined)
-  const merged = { ...set, ...Object.fromEntries(given) }
+  const givenChanges = Object.entries(change).filter(([, value]) => value !== undefined)
+  const merged = { ...set, ...Object.fromEntries(givenChanges) }
   const result = Object.fromEntries(
     Object.entries(merged).filter(([, value]) => value !== null),
   ) as SetPolicies
@@ -126,11 +126,11 @@ export function violationOf(
     return unrestrictedKeysAllowed
       ? null
       : { field: 'scopes', message: 'must not be empty by the policy unrestricted_keys_allowed' }
-  const excess = allowedScopes && scopes.find(scope => !allowedScopes.includes(scope))
-  return excess
+  const forbiddenScope = allowedScopes && scopes.find(scope => !allowedScopes.includes(scope))
+  return forbiddenScope
     ? {
         field: 'scopes',
-        message: `must not contain ${excess} by the policy allowed_scopes, which allows ${allowedScopes.join(', ')}`,
+        message: `must not contain ${forbiddenScope} by the policy allowed_scopes, which allows ${allowedScopes.join(', ')}`,
       }
     : null
 }

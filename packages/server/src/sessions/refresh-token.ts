@@ -54,21 +54,21 @@ export function retryKeyHash(retryKey: string): string {
   return Buffer.from(sha256(retryKey), 'base64url').subarray(0, 16).toString('base64url')
 }
 
-type Label = 'refresh' | 'page'
+type MacLabel = 'refresh' | 'page'
 
-function parse(label: Label, text: string | undefined): ClaimedCredential | null {
+function parse(label: MacLabel, text: string | undefined): ClaimedCredential | null {
   if (text === undefined) return null
   const bytes = Buffer.from(text, 'base64url')
   const head = bytes.subarray(0, -MAC_BYTES)
-  const claimed = bytes.subarray(-MAC_BYTES)
+  const claimedMac = bytes.subarray(-MAC_BYTES)
   return {
     sessionId: idText(head.subarray(0, ID_BYTES)),
     counter: label === 'refresh' ? head.readUIntBE(ID_BYTES, COUNTER_BYTES) : 0,
-    provenBy: secret => timingSafeEqual(claimed, mac(label, head, secret)),
+    provenBy: secret => timingSafeEqual(claimedMac, mac(label, head, secret)),
   }
 }
 
-function mac(label: Label, head: Buffer, secret: Buffer): Buffer {
+function mac(label: MacLabel, head: Buffer, secret: Buffer): Buffer {
   return hmac(secret, Buffer.concat([Buffer.from(`${label}\0`), head]))
 }
 

@@ -9,6 +9,7 @@ import { parseRefreshToken, retryKeyHash } from './refresh-token.ts'
 import { REMEMBERED_RETRY_KEYS, type Session } from './session.ts'
 import { isLive, type SessionLifetimes } from './session-lifetime.ts'
 
+/** A token family: one session, with its user. */
 interface Family {
   session: Session
   user: User
@@ -152,14 +153,14 @@ function stateOf(
   if (!isLive(session, lifetimes, now)) return 'dead'
   if (behind === 0) return 'current'
   if (isRetry) return behind === 1 ? 'retry' : 'dead'
-  return behind === 1 && retryKey === null && inGrace(session, lifetimes, now) ? 'retry' : 'reused'
+  return behind === 1 && retryKey === null && isInGracePeriod(session, lifetimes, now) ? 'retry' : 'reused'
 }
 
 /**
  * The grace period is for clients that send no Idempotency-Key; a rotation with a key can only be retried with that
  * key. A period of zero disables it, even on a node whose clock is behind that of the node that rotated the token.
  */
-function inGrace(session: Session, { refreshGraceSeconds }: SessionLifetimes, now: Instant): boolean {
+function isInGracePeriod(session: Session, { refreshGraceSeconds }: SessionLifetimes, now: Instant): boolean {
   if (refreshGraceSeconds === 0 || session.retryKeys[0] !== '') return false
   return now < session.lastUsedAt + refreshGraceSeconds * 1000
 }

@@ -82,7 +82,7 @@ export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer
 
   function claimsIfVerified(
     token: string,
-    { payload, signingInput, signature }: Parts,
+    { payload, signingInput, signature }: TokenParts,
     key: OpenedSigningKey,
   ): Claims | null {
     const bytes = decode(signature)
@@ -130,7 +130,7 @@ function encode(text: string): string {
   return Buffer.from(text).toString('base64url')
 }
 
-interface Parts {
+interface TokenParts {
   header: string
   payload: string
   signature: string
@@ -138,7 +138,7 @@ interface Parts {
   signingInput: string
 }
 
-function partsOf(token: unknown): Parts | null {
+function partsOf(token: unknown): TokenParts | null {
   if (typeof token !== 'string' || token.length > MAX_JWT_LENGTH) return null
   const parts = token.split('.')
   if (parts.length !== 3) return null

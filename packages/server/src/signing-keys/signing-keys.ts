@@ -134,24 +134,25 @@ export function createSigningKeys(deps: {
       const now = clock.now()
       const signsFrom = now + PUBLISHED_BEFORE_USE
       const algs = new Set<SigningAlg>(['EdDSA', ...keys.map(({ alg }) => alg)])
-      const added = await Promise.all([...algs].map(alg => newSigningKey(alg, now, signsFrom)))
+      const newKeys = await Promise.all([...algs].map(alg => newSigningKey(alg, now, signsFrom)))
       const othersRetireAt = signsFrom + longestTokenSeconds * SECOND + RETIREMENT_LEEWAY
       await audit.perform(
         by,
         async tx => {
-          for (const key of added) await tx.signingKeys.insertNext(key, othersRetireAt)
+          for (const key of newKeys) await tx.signingKeys.insertNext(key, othersRetireAt)
           tx.publish({ type: 'signing_keys.changed' })
           return auditedOutcome(true, {
             type: 'signing_key.rotated',
-            subject: { type: 'signing_key', id: added[0]!.id, user_id: null },
+            subject: { type: 'signing_key', id: newKeys[0]!.id, user_id: null },
             before: null,
             after: { signs_from: toRfc3339(signsFrom) },
           })
         },
-        async store => (await store.signingKeys.list(now)).some(({ id }) => id === added[0]!.id) || undefined,
+        async store =>
+          (await store.signingKeys.list(now)).some(({ id }) => id === newKeys[0]!.id) || undefined,
       )
       await reload()
-      return { kid: added[0]!.id, keys: added.map(({ id, alg }) => ({ kid: id, alg })), signsFrom }
+      return { kid: newKeys[0]!.id, keys: newKeys.map(({ id, alg }) => ({ kid: id, alg })), signsFrom }
     },
   }
 
