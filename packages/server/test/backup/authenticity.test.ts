@@ -12,7 +12,7 @@ import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { createSecrets } from '../../src/secrets.ts'
-import { done, keyway } from '../support/command-line.ts'
+import { keyway, outputOf } from '../support/command-line.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { basic } from '../support/http.ts'
 import { call, createPrintedLinks, NODE_SECRET, signIn, startNode } from '../support/nodes.ts'
@@ -28,7 +28,7 @@ async function backUp(engine: EngineName, t: TestContext) {
   const node = await startNode(t, settings, links)
   const ann = await signIn(node.origin, links, 'ann@example.com')
   const file = join(settings.KEYWAY_DATA_DIR!, 'monday.keyway')
-  await done(keyway(settings, 'backup', file))
+  await outputOf(keyway(settings, 'backup', file))
   const { instance } = node.services
   await node.close()
   const target = await freshSettings(engine, t)
@@ -79,7 +79,7 @@ forEachEngine(engine => {
         file,
       )
       const targetWithBothSecrets = { ...target, KEYWAY_SECRET: `${OTHER_SECRET},${NODE_SECRET}` }
-      assert.match(await done(keyway(targetWithBothSecrets, 'restore', file)), /1 users/)
+      assert.match(await outputOf(keyway(targetWithBothSecrets, 'restore', file)), /1 users/)
     })
 
     test('from a journal with a forged, changed, moved or missing line or file', async t => {
@@ -139,7 +139,7 @@ forEachEngine(engine => {
         ...restoreArgs,
       )
       rmSync(join(journal, fileOfOtherSecret))
-      assert.match(await done(keyway(target, ...restoreArgs)), /Restored 1 users/)
+      assert.match(await outputOf(keyway(target, ...restoreArgs)), /Restored 1 users/)
     })
 
     test('from files of versions that wrote no MACs, unless --unauthenticated accepts them', async t => {
@@ -161,11 +161,11 @@ forEachEngine(engine => {
       ])
       const restoreArgs = ['restore', file, '--journal', folder]
       await expectRefusal(target, /not authenticated\. .* --unauthenticated/, ...restoreArgs)
-      const output = await done(
+      const output = await outputOf(
         keyway(target, 'restore', oldBackup, '--journal', folder, '--unauthenticated'),
       )
       assert.match(output, /Files without a MAC were accepted: check accounts/)
-      const { data: users } = JSON.parse(await done(keyway(target, 'users', 'list', '--json')))
+      const { data: users } = JSON.parse(await outputOf(keyway(target, 'users', 'list', '--json')))
       assert.deepEqual(
         users.map((user: { status: string }) => user.status),
         ['suspended'],
@@ -189,7 +189,7 @@ forEachEngine(engine => {
       const eve = await signIn(node.origin, links, 'eve@example.com')
       for (const { user } of [ann, eve]) await users.setRole(user.id, 'admin', BY_COMMAND_LINE)
       const file = join(settings.KEYWAY_DATA_DIR!, 'backup.keyway')
-      await done(keyway(settings, 'backup', file))
+      await outputOf(keyway(settings, 'backup', file))
       await users.setRole(ann.user.id, 'user', BY_COMMAND_LINE)
       const secrets = [(await apps.newSecret('shop')).secret, (await apps.newSecret('shop')).secret]
       await apps.remove('removed')
@@ -197,7 +197,9 @@ forEachEngine(engine => {
 
       const target = await freshSettings(engine, t)
       const journal = settings.KEYWAY_JOURNAL_DIR!
-      const report = JSON.parse(await done(keyway(target, 'restore', file, '--journal', journal, '--json')))
+      const report = JSON.parse(
+        await outputOf(keyway(target, 'restore', file, '--journal', journal, '--json')),
+      )
       const restored = await startNode(t, target, links)
       const introspect = async (secret: string) =>
         (
@@ -220,7 +222,7 @@ forEachEngine(engine => {
       const path = join(journal, name)
       truncateSync(path, linesOf(path).slice(0, -2).join('').length)
       const secondTarget = await freshSettings(engine, t)
-      const output = await done(keyway(secondTarget, 'restore', file, '--journal', journal))
+      const output = await outputOf(keyway(secondTarget, 'restore', file, '--journal', journal))
       assert.match(output, /Without a closing line: .*truncated/)
     })
 
@@ -232,7 +234,7 @@ forEachEngine(engine => {
       for (const id of ['withdrawn', 'again', 'later']) await node.services.apps.register({ id, name: id })
       for (const id of ['withdrawn', 'again']) await giveConsent(node, ann.user.id, id)
       const file = join(settings.KEYWAY_DATA_DIR!, 'backup.keyway')
-      await done(keyway(settings, 'backup', file))
+      await outputOf(keyway(settings, 'backup', file))
       const token = ann.access_token
       for (const id of ['withdrawn', 'again'])
         assert.equal((await call(node.origin, 'DELETE', `/v1/consents/${id}`, { token })).status, 204)
@@ -244,7 +246,7 @@ forEachEngine(engine => {
       await node.close()
 
       const target = await freshSettings(engine, t)
-      await done(keyway(target, 'restore', file, '--journal', settings.KEYWAY_JOURNAL_DIR!))
+      await outputOf(keyway(target, 'restore', file, '--journal', settings.KEYWAY_JOURNAL_DIR!))
       const restored = await startNode(t, target, links)
       const restoredConsents = await Promise.all(['withdrawn', 'again', 'later'].map(consentOf(restored)))
       assert.deepEqual(restoredConsents, consentsBefore)
@@ -265,5 +267,5 @@ test('refuses a forged line, and files without MACs unless --unauthenticated is 
   writeOldJournal(folder, '2020-01-01', [{ type: 'opened', at: 1, instance }, suspension])
   const replayArgs = ['journal', 'replay', '--journal', folder]
   assert.match((await keyway(settings, ...replayArgs)).err, /not authenticated/)
-  assert.match(await done(keyway(settings, ...replayArgs, '--unauthenticated')), /1 were missing/)
+  assert.match(await outputOf(keyway(settings, ...replayArgs, '--unauthenticated')), /1 were missing/)
 })

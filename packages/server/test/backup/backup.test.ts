@@ -5,7 +5,7 @@ import { describe, type TestContext, test } from 'node:test'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { formatMoney } from '../../src/billing/money.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
-import { done, keyway } from '../support/command-line.ts'
+import { keyway, outputOf } from '../support/command-line.ts'
 import { type EngineName, postgresMissing } from '../support/engines.ts'
 import {
   call,
@@ -61,7 +61,7 @@ for (const [from, to] of enginePairs) {
           charge(node.origin, secret, ann.user.id, `while-backing-up-${n}`),
         ),
       )
-      const backupOutput = await done(keyway(shop.settings, 'backup', file))
+      const backupOutput = await outputOf(keyway(shop.settings, 'backup', file))
       assert.match(backupOutput, /2 users, 3 api keys/)
       await chargesDuringBackup
       assert.equal(statSync(file).mode & 0o777, 0o600)
@@ -72,7 +72,7 @@ for (const [from, to] of enginePairs) {
       const lateCharge = (origin: string) =>
         charge(origin, secret, ann.user.id, lateIdempotencyKey, '0.10', keys[0].id)
       assert.equal((await lateCharge(node.origin)).status, 201)
-      await done(keyway(shop.settings, 'users', 'suspend', 'bob@example.com'))
+      await outputOf(keyway(shop.settings, 'users', 'suspend', 'bob@example.com'))
       await signIn(node.origin, links, 'carol@example.com')
       await call(node.origin, 'DELETE', '/v1/me/charge-authorizations/console', { token: ann.access_token })
       await sendLink(node.origin, 'ann@example.com')
@@ -81,7 +81,7 @@ for (const [from, to] of enginePairs) {
 
       const target = await freshSettings(to, t)
       const journal = join(shop.settings.KEYWAY_DATA_DIR!, 'journal')
-      const restoreOutput = await done(keyway(target, 'restore', file, '--journal', journal))
+      const restoreOutput = await outputOf(keyway(target, 'restore', file, '--journal', journal))
       assert.match(restoreOutput, /changes since then are applied/)
       const restored = await startNode(t, target, links)
       const exchanges = await Promise.all(
@@ -132,11 +132,11 @@ for (const [from, to] of enginePairs) {
 
     test('revokes all keys without a journal, unless --keep-keys is given, and reports which of both it did', async t => {
       const shop = await openShop(from, t)
-      await done(keyway(shop.settings, 'backup', shop.file))
+      await outputOf(keyway(shop.settings, 'backup', shop.file))
       const revokingTarget = await freshSettings(to, t)
-      assert.match(await done(keyway(revokingTarget, 'restore', shop.file)), /All 3 keys are revoked/)
+      assert.match(await outputOf(keyway(revokingTarget, 'restore', shop.file)), /All 3 keys are revoked/)
       const keepingTarget = await freshSettings(to, t)
-      assert.match(await done(keyway(keepingTarget, 'restore', shop.file, '--keep-keys')), /WORKS AGAIN/)
+      assert.match(await outputOf(keyway(keepingTarget, 'restore', shop.file, '--keep-keys')), /WORKS AGAIN/)
       const [a, b] = [await startNode(t, revokingTarget), await startNode(t, keepingTarget)]
       const { key } = shop.keys[0]
       assert.equal((await exchange(a.origin, key)).body.code, 'api_key_revoked')
@@ -152,7 +152,7 @@ for (const [from, to] of enginePairs) {
 describe('a restore is refused with', () => {
   test('another secret, a truncated file, a non-empty database or a running server', async t => {
     const shop = await openShop('sqlite', t)
-    await done(keyway(shop.settings, 'backup', shop.file))
+    await outputOf(keyway(shop.settings, 'backup', shop.file))
     const expectRefusal = async (settings: Record<string, string>, expected: RegExp, ...words: string[]) => {
       const { status, err } = await keyway(settings, ...words)
       assert.equal(status, 1, err)
@@ -187,12 +187,12 @@ describe('a restore is refused with', () => {
     await expectRefusal(target, /truncated/, 'restore', damagedFile)
     writeFileSync(damagedFile, 'something else')
     await expectRefusal(target, /not a backup/, 'restore', damagedFile)
-    await done(keyway(target, 'restore', shop.file))
+    await outputOf(keyway(target, 'restore', shop.file))
   })
 
   test('a journal that began after the backup or is of another service', async t => {
     const shop = await openShop('sqlite', t)
-    await done(keyway(shop.settings, 'backup', shop.file))
+    await outputOf(keyway(shop.settings, 'backup', shop.file))
     const target = await freshSettings('sqlite', t)
     const journal = join(target.KEYWAY_DATA_DIR!, 'younger')
     mkdirSync(journal)
@@ -207,7 +207,7 @@ describe('a restore is refused with', () => {
     const foreignRestore = await keyway(target, 'restore', shop.file, '--journal', foreignJournal)
     assert.equal(foreignRestore.status, 1)
     assert.match(foreignRestore.err, /of another service \(0123456789abcdef; this one is \w{16}\)/)
-    await done(keyway(target, 'restore', shop.file))
+    await outputOf(keyway(target, 'restore', shop.file))
   })
 })
 
@@ -216,12 +216,12 @@ test('a journal covers the time since the first start, also without any entries'
   const links = createPrintedLinks()
   const node = await startNode(t, settings, links)
   const file = join(settings.KEYWAY_DATA_DIR!, 'empty.keyway')
-  await done(keyway(settings, 'backup', file))
+  await outputOf(keyway(settings, 'backup', file))
   await signIn(node.origin, links, 'first@example.com')
   await node.close()
   const target = await freshSettings('sqlite', t)
   const journal = join(settings.KEYWAY_DATA_DIR!, 'journal')
-  await done(keyway(target, 'restore', file, '--journal', journal))
+  await outputOf(keyway(target, 'restore', file, '--journal', journal))
   const restored = await startNode(t, target, links)
   const signedInAgain = await signIn(restored.origin, links, 'first@example.com')
   const me = await call(restored.origin, 'GET', '/v1/me', { token: signedInAgain.access_token })
@@ -237,8 +237,8 @@ for (const engine of ['sqlite', 'postgres'] as const) {
       const bothSecrets = { ...shop.settings, KEYWAY_SECRET: `${OTHER_SECRET},${NODE_SECRET}` }
       await shop.node.close()
       const servingNode = await startNode(t, bothSecrets, shop.links)
-      assert.match(await done(keyway(bothSecrets, 'keys', 'reseal')), /Re-encrypted \d+ values/)
-      assert.match(await done(keyway(bothSecrets, 'keys', 'reseal')), /Re-encrypted 0 values/)
+      assert.match(await outputOf(keyway(bothSecrets, 'keys', 'reseal')), /Re-encrypted \d+ values/)
+      assert.match(await outputOf(keyway(bothSecrets, 'keys', 'reseal')), /Re-encrypted 0 values/)
       const refreshed = await refresh(servingNode.origin, shop.ann.refresh_token)
       assert.equal(refreshed.status, 200)
       await servingNode.close()

@@ -7,7 +7,7 @@ import type { JournalEntry } from '../../src/backup/journal-entry.ts'
 import { MICROS_PER_DOLLAR } from '../../src/billing/money.ts'
 import { REPLAY_KINDS } from '../../src/operations/replay-report.ts'
 import { OperatorError } from '../../src/operator-error.ts'
-import { done, keyway } from '../support/command-line.ts'
+import { keyway, outputOf } from '../support/command-line.ts'
 import { postgresMissing } from '../support/engines.ts'
 import { call, exchange, signIn, startNode, verifyLink } from '../support/nodes.ts'
 import { until } from '../support/patience.ts'
@@ -59,7 +59,7 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
       const rowsBefore = await rowsOf(settings)
       const { data: planned } = await replayInProcess(services, journal, true)
       assert.deepEqual(await rowsOf(settings), rowsBefore, 'a dry run changes nothing')
-      const report = JSON.parse(await done(keyway(settings, 'journal', 'replay', '--json')))
+      const report = JSON.parse(await outputOf(keyway(settings, 'journal', 'replay', '--json')))
       assert.deepEqual({ ...planned, dry_run: false }, report, 'and reports what the run then does')
       assert.deepEqual(report.left, [])
       assert.deepEqual(replayedOf(report), {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
-import { done, keyway } from '../support/command-line.ts'
+import { keyway, outputOf } from '../support/command-line.ts'
 import { type EngineName, postgresMissing } from '../support/engines.ts'
 import { createPrintedLinks, NODE_SECRET, signIn, startNode } from '../support/nodes.ts'
 import { until } from '../support/patience.ts'
@@ -33,11 +33,11 @@ for (const [from, to] of enginePairs) {
       await node.close()
 
       const bothSecrets = { ...settings, KEYWAY_SECRET: `${OTHER_SECRET},${NODE_SECRET}` }
-      assert.match(await done(keyway(bothSecrets, 'keys', 'reseal')), /Re-encrypted \d+ values/)
+      assert.match(await outputOf(keyway(bothSecrets, 'keys', 'reseal')), /Re-encrypted \d+ values/)
       const file = join(settings.KEYWAY_DATA_DIR!, 'backup.keyway')
-      await done(keyway(bothSecrets, 'backup', file))
+      await outputOf(keyway(bothSecrets, 'backup', file))
       const target = { ...(await freshSettings(to, t)), ...PRIVATE_NETWORKS, KEYWAY_SECRET: OTHER_SECRET }
-      await done(keyway(target, 'restore', file, '--keep-keys'))
+      await outputOf(keyway(target, 'restore', file, '--keep-keys'))
       endpoint.received.length = 0
       endpoint.answer = () => 200
       const restored = await startNode(t, target, links)

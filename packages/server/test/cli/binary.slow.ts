@@ -9,7 +9,7 @@ import { buildBinary } from '../../../../tools/binary/build.ts'
 import { packWheel } from '../../../python/pack.ts'
 import { packSdk } from '../../../sdk/pack.ts'
 import { root } from '../structure/source.ts'
-import type { Finished } from '../support/command-line.ts'
+import type { CommandResult } from '../support/command-line.ts'
 import { postgresMissing } from '../support/engines.ts'
 import { freePort } from '../support/free-port.ts'
 import { closeCode, createJourney } from '../support/journey.ts'
@@ -39,7 +39,7 @@ async function emptyMachine(t: TestContext) {
       return served
     },
     run: (words: string[], settings: Record<string, string> = {}) =>
-      new Promise<Finished>(resolve =>
+      new Promise<CommandResult>(resolve =>
         execFile(KEYWAY, words, { cwd, env: { ...env, ...settings } }, (error, out, err) =>
           resolve({ status: error ? Number(error.code) : 0, out, err }),
         ),

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { commandNames, loadCommand } from '../../src/cli/commands.ts'
 import { VERSION } from '../../src/version.ts'
-import { done, keywayProcess, keyway as runHere } from '../support/command-line.ts'
+import { keywayProcess, outputOf, keyway as runHere } from '../support/command-line.ts'
 import { freePort } from '../support/free-port.ts'
 import { closeCode, createJourney, type Journey, type SignIn } from '../support/journey.ts'
 import { NODE_SECRET } from '../support/nodes.ts'
@@ -43,7 +43,7 @@ function keyway(...words: string[]) {
 }
 
 async function runJson(...words: string[]) {
-  return JSON.parse(await done(keyway(...words, '--json')))
+  return JSON.parse(await outputOf(keyway(...words, '--json')))
 }
 
 async function signIn(email: string): Promise<SignIn> {
@@ -162,8 +162,8 @@ describe('the command line', () => {
     )
     assert.equal(status, 78)
     assert.match(err, /needs the migrations 0001.+run "keyway migrate"\n$/)
-    await done(runHere({ KEYWAY_DATA_DIR: oldDirectory, KEYWAY_SECRET: NODE_SECRET }, 'migrate'))
-    await done(runHere({ KEYWAY_DATA_DIR: oldDirectory, KEYWAY_SECRET: NODE_SECRET }, 'users', 'list'))
+    await outputOf(runHere({ KEYWAY_DATA_DIR: oldDirectory, KEYWAY_SECRET: NODE_SECRET }, 'migrate'))
+    await outputOf(runHere({ KEYWAY_DATA_DIR: oldDirectory, KEYWAY_SECRET: NODE_SECRET }, 'users', 'list'))
   })
 
   test('a failed command ends with one sentence and status 1', async () => {
@@ -224,8 +224,11 @@ describe('the command line', () => {
       (await runJson('usage', id, '--bucket', 'hour')).data.map(exchangesOf).join('')
     await until('the exchange is stored', async () => (await exchanges()).includes('1'))
     assert.equal((await runJson('usage', 'usage@example.com')).data.length, 30)
-    assert.match((await done(keyway('usage', id))).split('\n')[1]!, /^\d{4}-\d\d-\d\dT00:00:00\.000Z +1 /)
-    assert.match(await done(keyway('usage', id, '--csv', '--bucket', 'hour')), /^start,exchanges,api_calls,/)
+    assert.match((await outputOf(keyway('usage', id))).split('\n')[1]!, /^\d{4}-\d\d-\d\dT00:00:00\.000Z +1 /)
+    assert.match(
+      await outputOf(keyway('usage', id, '--csv', '--bucket', 'hour')),
+      /^start,exchanges,api_calls,/,
+    )
     for (const wrong of [
       ['--bucket', 'week'],
       ['--from', 'yesterday'],
@@ -340,7 +343,7 @@ describe('the command line', () => {
     const { user } = await signIn('audited@example.com')
     await runJson('users', 'suspend', user.id, '--reason', '=HYPERLINK("https://evil.example")')
     await runJson('users', 'activate', user.id, '--reason', 'a "quoted", one')
-    const lines = (await done(keyway('audit')))
+    const lines = (await outputOf(keyway('audit')))
       .trimEnd()
       .split('\n')
       .map(line => JSON.parse(line))
@@ -353,7 +356,7 @@ describe('the command line', () => {
       lines.map(({ sequence }) => sequence),
       lines.map((_, index) => index + 1),
     )
-    const csv = await done(keyway('audit', '--csv', '--from', suspended.at))
+    const csv = await outputOf(keyway('audit', '--csv', '--from', suspended.at))
     assert.ok(csv.includes(`,"'=HYPERLINK(""https://evil.example"")",`), csv)
     assert.ok(csv.includes(',"a ""quoted"", one",'))
     assert.ok(csv.startsWith('sequence,id,at,type,'))
@@ -387,7 +390,7 @@ describe('the command line', () => {
     }
     const olderItems = '2 keys and 1 session that were created under this id before'
     const addApp = (id: string, ...options: string[]) =>
-      done(keyway('apps', 'add', id, '--name', 'Old', ...options))
+      outputOf(keyway('apps', 'add', id, '--name', 'Old', ...options))
     assert.match(
       await addApp('old'),
       new RegExp(`^Registered old\\. It has no rights over ${olderItems}\\.\n`),
@@ -412,7 +415,7 @@ describe('the command line', () => {
   test('apps add prints the four values that an OAuth client needs', async () => {
     const callback = 'https://web.example.com/callback'
     const [first, ...lines] = (
-      await done(keyway('apps', 'add', 'web', '--name', 'Web', '--redirect-uri', callback))
+      await outputOf(keyway('apps', 'add', 'web', '--name', 'Web', '--redirect-uri', callback))
     ).split('\n')
     assert.equal(first, 'Registered web.')
     const secret = lines[2]!.replace('client_secret: ', '')
@@ -477,7 +480,7 @@ describe('the command line', () => {
       require_pkce: false,
     })
     assert.deepEqual(await runJson('apps', 'show', 'set'), changedApp)
-    assert.match(await done(keyway('apps', 'show', 'set')), /^redirect_uris +https:\S+one https:\S+two$/m)
+    assert.match(await outputOf(keyway('apps', 'show', 'set')), /^redirect_uris +https:\S+one https:\S+two$/m)
     await runJson('apps', 'set', 'set', '--redirect-uri', '', '--name', 'Other')
     const { redirect_uris, name } = await runJson('apps', 'show', 'set')
     assert.deepEqual([redirect_uris, name], [[], 'Other'])

@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { findCommand, loadCommand } from '../../src/cli/commands.ts'
 import { root } from '../structure/source.ts'
-import { done, keyway } from '../support/command-line.ts'
+import { keyway, outputOf } from '../support/command-line.ts'
 import { freePort } from '../support/free-port.ts'
 import { call, createKey, exchange, NODE_SECRET, type SignedIn } from '../support/nodes.ts'
 import { until } from '../support/patience.ts'
@@ -60,12 +60,12 @@ describe('the commands in the documents', () => {
       values = await populate(server.url)
       for (const words of documentedCommands.keys())
         if (WHILE_SERVING.includes(findCommand(wordsOf(words))?.name ?? '') && (await isComplete(words)))
-          await done(keyway(settings, ...argumentsOf(words)))
+          await outputOf(keyway(settings, ...argumentsOf(words)))
       await runOAuthGuide(server.url)
     } finally {
       await server.end('SIGTERM')
     }
-    await done(keyway(settings, 'backup', values.FILE!))
+    await outputOf(keyway(settings, 'backup', values.FILE!))
   })
   after(() => folder.remove())
 
@@ -101,7 +101,7 @@ describe('the commands in the documents', () => {
     const { user, access_token } = await signIn(url)
     const { id, key } = (await createKey(url, access_token)).body
     await exchange(url, key)
-    await done(
+    await outputOf(
       keyway(
         settings,
         'apps',
@@ -147,8 +147,8 @@ describe('the commands in the documents', () => {
   async function runOAuthGuide(url: string): Promise<void> {
     const blocks = blocksOf(readFileSync(join(root, 'docs/oauth.md'), 'utf8'))
     const [addCommand] = blocks.flatMap(commandsOf)
-    const secret = /secret\W+(\S+)/i.exec(await done(keyway(settings, ...wordsOf(addCommand!))))![1]!
-    await done(
+    const secret = /secret\W+(\S+)/i.exec(await outputOf(keyway(settings, ...wordsOf(addCommand!))))![1]!
+    await outputOf(
       keyway(settings, 'apps', 'add', 'files', '--name', 'Files', '--audience', 'https://files.example.com'),
     )
     const env = {
@@ -164,7 +164,7 @@ describe('the commands in the documents', () => {
       const { stdout } = await run('sh', ['-c', block], { env })
       assert.match(stdout, /"access_token":/, block)
     }
-    for (const app of ['shop', 'files']) await done(keyway(settings, 'apps', 'remove', app))
+    for (const app of ['shop', 'files']) await outputOf(keyway(settings, 'apps', 'remove', app))
   }
 })
 

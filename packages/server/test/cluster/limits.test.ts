@@ -2,7 +2,14 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { postgresMissing } from '../support/engines.ts'
 import { startNodeProcess } from '../support/node-processes.ts'
-import { type Answered, call, createPrintedLinks, exchange, freshPostgres, signIn } from '../support/nodes.ts'
+import {
+  type CallResult,
+  call,
+  createPrintedLinks,
+  exchange,
+  freshPostgres,
+  signIn,
+} from '../support/nodes.ts'
 
 const LIMIT = 40
 /** Few enough new connections at once that an often refused network is not turned away (http/connection-guard.ts). */
@@ -18,7 +25,7 @@ describe('limits over nodes as processes', { skip: postgresMissing() }, () => {
     const body = { limits: { requests: [{ limit: LIMIT, per: 'day' }] } }
     const createdKey = await call(a.origin, 'POST', '/v1/api-keys', { token: person.access_token, body })
     const countPassed = async (origins: string[], attempts: number) => {
-      const answers: Answered[] = []
+      const answers: CallResult[] = []
       while (answers.length < attempts)
         answers.push(
           ...(await Promise.all(

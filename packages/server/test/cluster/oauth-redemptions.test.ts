@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
-import { CALLBACK, codeOf, newVerifier, requestOf } from '../support/authorize.ts'
+import { authorizePath, CALLBACK, codeOf, newVerifier } from '../support/authorize.ts'
 import { postgresMissing } from '../support/engines.ts'
 import { freePort } from '../support/free-port.ts'
 import { basic } from '../support/http.ts'
@@ -63,7 +63,7 @@ async function openShop(t: TestContext) {
     /** The fields of a request that redeems a new code. */
     async redemption() {
       const { verifier, challenge } = newVerifier()
-      const code = await codeOf(browser, requestOf(challenge, { scope: 'openid offline_access' }))
+      const code = await codeOf(browser, authorizePath(challenge, { scope: 'openid offline_access' }))
       return { grant_type: 'authorization_code', code, redirect_uri: CALLBACK, code_verifier: verifier }
     },
     raceAsShop: (fields: Record<string, string>) => raceTokens(origins, fields, headers),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Finding } from '../../src/administration/finding.ts'
 import { type PostgresServer, startPostgresServer } from '../faults/postgres-server.ts'
-import { done, keyway, keywayProcess } from '../support/command-line.ts'
+import { keyway, keywayProcess, outputOf } from '../support/command-line.ts'
 import { postgresMissing } from '../support/engines.ts'
 import {
   createKey,
@@ -28,7 +28,7 @@ describe('a standby', { skip: postgresMissing(), concurrency: true }, () => {
       const standby = await primary.startStandby(synchronous)
       t.after(() => standby.remove())
       const settings = { ...NODE_SETTINGS, KEYWAY_DATABASE_URL: url }
-      await done(keyway(settings, 'migrate'))
+      await outputOf(keyway(settings, 'migrate'))
 
       assert.equal((await standbysOf(settings)).ok, synchronous)
       if (!synchronous)
@@ -47,7 +47,7 @@ describe('a standby', { skip: postgresMissing(), concurrency: true }, () => {
     t.after(() => standby.remove())
     await withClient(primary.url, client => client.query('alter role service set synchronous_commit = local'))
     const settings = { ...NODE_SETTINGS, KEYWAY_DATABASE_URL: url }
-    await done(keyway(settings, 'migrate'))
+    await outputOf(keyway(settings, 'migrate'))
     assert.equal((await standbysOf(settings)).ok, false)
   })
 

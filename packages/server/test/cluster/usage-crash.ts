@@ -4,7 +4,7 @@ import type { TestContext } from 'node:test'
 import { createLog } from '../../src/log.ts'
 import { createStorage } from '../../src/storage/database.ts'
 import { COUNTERS, type UsageCounts } from '../../src/usage/usage.ts'
-import { done, keyway } from '../support/command-line.ts'
+import { keyway, outputOf } from '../support/command-line.ts'
 import { postgresConfig } from '../support/engines.ts'
 import { freePort } from '../support/free-port.ts'
 import { basic } from '../support/http.ts'
@@ -47,7 +47,7 @@ export async function crashWhileCounting(
   const ports = [String(await freePort()), String(await freePort())]
   const start = (index: number) => startNodeProcess(t, { ...settings, KEYWAY_PORT: ports[index]! }, links)
   const nodes: NodeProcess[] = [await start(0), await start(1)]
-  const secret = (await done(keyway({ ...NODE_SETTINGS, ...settings }, 'apps', 'secret', 'hub'))).trim()
+  const secret = (await outputOf(keyway({ ...NODE_SETTINGS, ...settings }, 'apps', 'secret', 'hub'))).trim()
   const { user, access_token } = await signIn(nodes[0]!.origin, links, 'counted@example.com')
   const keys: Key[] = []
   for (let n = 0; n < load.keys; n++) {

@@ -4,7 +4,7 @@ import type { Operation } from '../faults/history.ts'
 import { createRandom } from '../faults/random.ts'
 import { operate, type Session, type SimulatedUser, signIn } from '../faults/simulated-users.ts'
 import type { World } from '../faults/world.ts'
-import type { Answered } from '../support/nodes.ts'
+import type { CallResult } from '../support/nodes.ts'
 import type { Facts, KeyFact } from './facts.ts'
 
 const PAUSE_MS = 40
@@ -139,7 +139,7 @@ export async function startLoad(
   }
 }
 
-export async function exchange(person: SimulatedUser, { id, key }: KeyFact): Promise<Answered | null> {
+export async function exchange(person: SimulatedUser, { id, key }: KeyFact): Promise<CallResult | null> {
   const body = { api_key: key }
   const answer = await operate(person, 'exchange', id, 'POST', '/auth/agent-token', { body })
   if (answer?.status === 200) person.history.secrets.add(answer.body.token)
@@ -147,7 +147,9 @@ export async function exchange(person: SimulatedUser, { id, key }: KeyFact): Pro
 }
 
 /** Repeats a request until it is answered, also after the end of the load; null after a minute without an answer. */
-export async function untilAnswered(sendRequest: () => Promise<Answered | null>): Promise<Answered | null> {
+export async function untilAnswered(
+  sendRequest: () => Promise<CallResult | null>,
+): Promise<CallResult | null> {
   for (const startedAt = performance.now(); performance.now() - startedAt < 60_000; ) {
     const answer = await sendRequest()
     if (answer) return answer

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { Agent } from '@keyway/sdk'
-import { type Answered, call, createKey, exchange, quantile, verifyLink } from '../support/nodes.ts'
+import { type CallResult, call, createKey, exchange, quantile, verifyLink } from '../support/nodes.ts'
 import { startBalancer } from './balancer.ts'
 import { type ScenarioResult, type World, withWorld } from './world.ts'
 
@@ -41,13 +41,13 @@ async function restartUnderLoad(world: World, origin: string, rounds: number): P
   const acceptedMessages: number[] = []
   const durationsMs: number[] = []
   let retried = 0
-  const sendRequest = (n: number): Promise<Answered> =>
+  const sendRequest = (n: number): Promise<CallResult> =>
     n % 2 === 0
       ? exchange(origin, key.key)
       : call(origin, 'GET', '/v1/me', { token: person.access_token }, 5_000)
   const sendWithRetry = async (n: number) => {
     const startedAt = performance.now()
-    const isGood = (answer: Answered | null) => answer !== null && answer.status === 200
+    const isGood = (answer: CallResult | null) => answer !== null && answer.status === 200
     let answer = await sendRequest(n).catch(() => null)
     if (!isGood(answer)) {
       retried++

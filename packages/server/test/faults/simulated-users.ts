@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { type Answered, call } from '../support/nodes.ts'
+import { type CallResult, call } from '../support/nodes.ts'
 import { patienceMs } from '../support/patience.ts'
 import type { History, OperationName } from './history.ts'
 import { createRandom, type Random } from './random.ts'
@@ -124,7 +124,7 @@ async function useLink(user: SimulatedUser, token: string): Promise<Session | nu
   const { email } = user
   const verify = () =>
     operate(user, 'verify', token.slice(0, 8), 'POST', '/auth/verify-magic-link', { body: { email, token } })
-  const answers: (Answered | null)[] =
+  const answers: (CallResult | null)[] =
     user.random.below(3) === 0 ? await Promise.all([verify(), verify()]) : [await verify()]
   for (let attempt = 0; attempt < 40 && !answers.some(each => each !== null); attempt++) {
     await wait(RETRY_MS)
@@ -157,7 +157,7 @@ async function createKey(
 async function exchange(
   user: SimulatedUser,
   { id, key }: { id: string; key: string },
-): Promise<Answered | null> {
+): Promise<CallResult | null> {
   const answer = await operate(user, 'exchange', id, 'POST', '/auth/agent-token', { body: { api_key: key } })
   if (answer?.status === 200) user.history.secrets.add(answer.body.token)
   return answer
@@ -245,9 +245,9 @@ export async function operate(
   method: string,
   path: string,
   options: Parameters<typeof call>[3],
-): Promise<Answered | null> {
+): Promise<CallResult | null> {
   const start = performance.now()
-  let answer: Answered | null = null
+  let answer: CallResult | null = null
   try {
     const origin = random.pick(target.origins())
     answer = await call(origin, method, path, options, patienceMs(REQUEST_TIMEOUT_MS))

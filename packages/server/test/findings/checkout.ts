@@ -6,9 +6,9 @@ import { join, resolve } from 'node:path'
 import type { TestContext } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { WebSocket } from 'ws'
-import type { Finished } from '../support/command-line.ts'
+import type { CommandResult } from '../support/command-line.ts'
 import type { EngineName } from '../support/engines.ts'
-import { type Answered, call, NODE_SECRET } from '../support/nodes.ts'
+import { type CallResult, call, NODE_SECRET } from '../support/nodes.ts'
 import { inTime, until } from '../support/patience.ts'
 import { createEmptyDatabase } from '../support/postgres.ts'
 import { environment, type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
@@ -51,8 +51,8 @@ const launcher = () => join(checkoutFolder, 'packages/server/bin/keyway.js')
 export interface Target extends ServedProcess {
   port: number
   settings: Record<string, string>
-  call(method: string, path: string, options?: Parameters<typeof call>[3]): Promise<Answered>
-  post(path: string, body: object, headers?: Record<string, string>): Promise<Answered>
+  call(method: string, path: string, options?: Parameters<typeof call>[3]): Promise<CallResult>
+  post(path: string, body: object, headers?: Record<string, string>): Promise<CallResult>
   /** The token and the code of the newest mail to this address, once it was sent. */
   mailTo(email: string): Promise<{ token: string; code: string }>
   /** Signs in; returns the access token. */
@@ -219,7 +219,7 @@ export async function connectAgent(
 }
 
 /** Runs a command of the checkout in a process of its own. */
-export function command(settings: Record<string, string>, ...words: string[]): Promise<Finished> {
+export function command(settings: Record<string, string>, ...words: string[]): Promise<CommandResult> {
   return new Promise(done =>
     execFile(process.execPath, [launcher(), ...words], { env: environment(settings) }, (error, out, err) =>
       done({ status: error ? Number(error.code) : 0, out, err }),
@@ -235,7 +235,10 @@ export async function output(settings: Record<string, string>, ...words: string[
 }
 
 /** The body of an answer on which the probe depends. Another status is no finding, so it is no AssertionError. */
-export async function bodyWithStatus(status: number, answer: Promise<Answered>): Promise<Answered['body']> {
+export async function bodyWithStatus(
+  status: number,
+  answer: Promise<CallResult>,
+): Promise<CallResult['body']> {
   const { status: actualStatus, body } = await answer
   if (actualStatus !== status)
     throw new Error(`${actualStatus} instead of ${status}: ${JSON.stringify(body)}`)

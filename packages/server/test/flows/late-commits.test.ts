@@ -12,7 +12,7 @@ import { createBackupStore } from '../../src/storage/backup.ts'
 import type { Storage } from '../../src/store.ts'
 import { freshSettings } from '../backup/commands.ts'
 import { linesOf, namesIn } from '../backup/files.ts'
-import { done, keyway } from '../support/command-line.ts'
+import { keyway, outputOf } from '../support/command-line.ts'
 import { forEachEngine, postgresMissing } from '../support/engines.ts'
 import { createPrintedLinks, signIn, startNode } from '../support/nodes.ts'
 import { caller, openServices, refusedWith } from '../support/services.ts'
@@ -139,7 +139,7 @@ test('a charge that commits during a backup is restored from the journal', {
   await charging
   await node.close()
   const target = await freshSettings('postgres', t)
-  await done(keyway(target, 'restore', file, '--journal', settings.KEYWAY_JOURNAL_DIR!))
+  await outputOf(keyway(target, 'restore', file, '--journal', settings.KEYWAY_JOURNAL_DIR!))
   const restored = await startNode(t, target)
   assert.equal(await restored.services.storage.store.billing.balance(ann.user.id), 1_500_000)
 })

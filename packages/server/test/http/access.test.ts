@@ -63,35 +63,36 @@ interface Credential {
 async function openCredentials(engine: EngineName, t: TestContext) {
   const server = await openServer(engine, t)
   const { tokens, user } = await server.signIn('ada@example.com')
-  const ended = await server.signIn('ada@example.com')
+  const endedSession = await server.signIn('ada@example.com')
   // Only administrators may have keys of every scope.
   await server.users.setRole(user.id, 'admin')
   await server.users.setRole((await server.signIn('eve@example.com')).user.id, 'admin')
-  const make = async (body: object) => {
+  const createKey = async (body: object) => {
     const { id, key } = await server.createKey(tokens.accessToken, body)
     return { id, key, headers: bearer(key) }
   }
-  const unrestricted = await make({})
-  const exchanged = await server.post('/auth/agent-token', { api_key: unrestricted.key })
+  const unrestricted = await createKey({})
+  const exchange = await server.post('/auth/agent-token', { api_key: unrestricted.key })
   const { token: linkToken } = await server.sendTo('ada@example.com')
-  const link = { token: linkToken, email: 'ada@example.com' as never }
-  const page = await server.magicLinks.verify(link, 'page', server.caller())
+  const pageLink = { token: linkToken, email: 'ada@example.com' as never }
+  const pageSession = await server.magicLinks.verify(pageLink, 'page', server.caller())
   const secret = await server.registerApp('reports')
   const scoped = new Map<string, Headers>()
-  for (const scope of KNOWN_SCOPES) scoped.set(scope, (await make({ scopes: [scope] })).headers)
-  const own = await make({ scopes: ['own:everything'] })
-  const expiring = await make({ expires_at: new Date(server.clock.now() + 1000).toISOString() })
-  const revoked = await make({})
-  const elsewhere = await make({ allowed_networks: ['203.0.113.0/24'] })
+  for (const scope of KNOWN_SCOPES) scoped.set(scope, (await createKey({ scopes: [scope] })).headers)
+  const ownScopeKey = await createKey({ scopes: ['own:everything'] })
+  const expiringKey = await createKey({ expires_at: new Date(server.clock.now() + 1000).toISOString() })
+  const revokedKey = await createKey({})
+  const otherNetworkKey = await createKey({ allowed_networks: ['203.0.113.0/24'] })
   const bob = await server.signIn('bob@example.com')
-  const suspended = await server.createKey(bob.tokens.accessToken)
-  await server.call('DELETE', `/v1/api-keys/${revoked.id}`, { token: tokens.accessToken })
-  await server.call('DELETE', `/v1/sessions/${ended.session.id}`, { token: tokens.accessToken })
+  const suspendedKey = await server.createKey(bob.tokens.accessToken)
+  await server.call('DELETE', `/v1/api-keys/${revokedKey.id}`, { token: tokens.accessToken })
+  await server.call('DELETE', `/v1/sessions/${endedSession.session.id}`, { token: tokens.accessToken })
   await server.users.suspend(bob.user.id)
   server.clock.advance(1000)
 
   const always = (code: string | null) => () => code
-  const missing = (needed: string) => (needed.endsWith('session') ? 'session_required' : 'insufficient_scope')
+  const missingRight = (needed: string) =>
+    needed.endsWith('session') ? 'session_required' : 'insufficient_scope'
   const credentials: Credential[] = [
     { name: 'none', headers: {}, refusal: always('authentication_required') },
     { name: 'access token', headers: bearer(tokens.accessToken), refusal: always(null) },
@@ -103,26 +104,32 @@ async function openCredentials(engine: EngineName, t: TestContext) {
     ...KNOWN_SCOPES.map(scope => ({
       name: `key with ${scope}`,
       headers: scoped.get(scope)!,
-      refusal: (needed: string) => (needed === scope ? null : missing(needed)),
+      refusal: (needed: string) => (needed === scope ? null : missingRight(needed)),
     })),
-    { name: 'key with a scope of its own', headers: own.headers, refusal: missing },
-    { name: 'agent token', headers: bearer(exchanged.body.token), refusal: always('session_required') },
+    { name: 'key with a scope of its own', headers: ownScopeKey.headers, refusal: missingRight },
+    { name: 'agent token', headers: bearer(exchange.body.token), refusal: always('session_required') },
     { name: 'refresh token', headers: bearer(tokens.refreshToken), refusal: always('invalid_token') },
     {
       name: 'page cookie',
-      headers: { Cookie: `__Host-keyway_session=${page.cookie}; keyway_session=${page.cookie}` },
+      headers: {
+        Cookie: `__Host-keyway_session=${pageSession.cookie}; keyway_session=${pageSession.cookie}`,
+      },
       refusal: always('authentication_required'),
     },
     {
       name: 'access token of an ended session',
-      headers: bearer(ended.tokens.accessToken),
+      headers: bearer(endedSession.tokens.accessToken),
       refusal: always('invalid_token'),
     },
     { name: 'unknown key', headers: bearer(`svc_${'0'.repeat(32)}`), refusal: always('invalid_api_key') },
-    { name: 'revoked key', headers: revoked.headers, refusal: always('api_key_revoked') },
-    { name: 'expired key', headers: expiring.headers, refusal: always('api_key_expired') },
-    { name: 'key of another network', headers: elsewhere.headers, refusal: always('network_not_allowed') },
-    { name: 'suspended key', headers: bearer(suspended.key), refusal: always('account_suspended') },
+    { name: 'revoked key', headers: revokedKey.headers, refusal: always('api_key_revoked') },
+    { name: 'expired key', headers: expiringKey.headers, refusal: always('api_key_expired') },
+    {
+      name: 'key of another network',
+      headers: otherNetworkKey.headers,
+      refusal: always('network_not_allowed'),
+    },
+    { name: 'suspended key', headers: bearer(suspendedKey.key), refusal: always('account_suspended') },
     { name: 'app secret', headers: basic('reports', secret), refusal: always('authentication_required') },
   ]
   const headersOf = (name: string) => credentials.find(each => each.name === name)!.headers
@@ -228,8 +235,8 @@ describe('the Authorization header', () => {
       assert.equal(status, 401, value)
       assert.match(body.code, /^(authentication_required|invalid_token)$/)
     }
-    const twice = `GET /v1/me HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${token}\r\nAuthorization: Bearer ${token}\r\n\r\n`
-    assert.match(await server.raw(twice), /^HTTP\/1\.1 400 /)
+    const repeatedHeader = `GET /v1/me HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${token}\r\nAuthorization: Bearer ${token}\r\n\r\n`
+    assert.match(await server.raw(repeatedHeader), /^HTTP\/1\.1 400 /)
   })
 
   test('an insufficient_scope challenge names the missing scope', async t => {

@@ -18,7 +18,7 @@ async function open(engine: EngineName, t: TestContext) {
 }
 
 /** A response without the headers that differ each time, to be compared with another. */
-function comparable({
+function withoutVaryingHeaders({
   status,
   body,
   headers,
@@ -30,8 +30,8 @@ function comparable({
 forEachEngine(engine => {
   test('the API changes an address by the links that both addresses got', async t => {
     const { server, token, linkTo } = await open(engine, t)
-    const asked = await server.post('/v1/me/email', { email: ' Ada@Example.ORG ' }, { token })
-    assert.deepEqual([asked.status, asked.body], [200, { status: 'sent', expires_in: 3600 }])
+    const requested = await server.post('/v1/me/email', { email: ' Ada@Example.ORG ' }, { token })
+    assert.deepEqual([requested.status, requested.body], [200, { status: 'sent', expires_in: 3600 }])
     const pending = (await server.get('/v1/me', { token })).body.email_change
     assert.equal(pending.email, 'ada@example.org')
     assert.deepEqual(pending.awaits, ['old', 'new'])
@@ -54,10 +54,10 @@ forEachEngine(engine => {
     await server.signIn('bob@example.com')
     const answers = []
     for (const email of ['bob@example.com', 'nobody@example.com'])
-      answers.push(comparable(await server.post('/v1/me/email', { email }, { token })))
+      answers.push(withoutVaryingHeaders(await server.post('/v1/me/email', { email }, { token })))
     assert.deepEqual(answers[0], answers[1])
-    const taken = (await server.get('/v1/me', { token })).body.email_change
-    assert.deepEqual(taken.awaits, ['old', 'new'])
+    const emailChange = (await server.get('/v1/me', { token })).body.email_change
+    assert.deepEqual(emailChange.awaits, ['old', 'new'])
   })
 
   test('a stolen session neither changes the address nor deletes the account without a recent sign-in', async t => {
@@ -82,7 +82,7 @@ forEachEngine(engine => {
 
   test('an invalid address, the account’s own one and an invalid token are refused with the name of their field', async t => {
     const { server, token } = await open(engine, t)
-    const refused: [string, object, string][] = [
+    const invalidRequests: [string, object, string][] = [
       ['/v1/me/email', {}, 'email'],
       ['/v1/me/email', { email: 'a@b@c.example' }, 'email'],
       ['/v1/me/email', { email: 'ADA@example.com' }, 'email'],
@@ -91,7 +91,7 @@ forEachEngine(engine => {
       ['/v1/me/email/confirm', { token: 'x'.repeat(43) }, 'token'],
       ['/v1/me/email/confirm', { token: 'x'.repeat(201) }, 'token'],
     ]
-    for (const [path, body, field] of refused) {
+    for (const [path, body, field] of invalidRequests) {
       const answer = await server.post(path, body, { token })
       assert.deepEqual([answer.status, answer.body.code], [400, 'invalid_request'], JSON.stringify(body))
       assert.equal(answer.body.errors[0].field, field)
@@ -101,8 +101,8 @@ forEachEngine(engine => {
   test('the API asks for the deletion of the account, shows its time, and cancels it', async t => {
     const { server, token, ada } = await open(engine, t)
     const deletesAt = toRfc3339(server.clock.now() + DELETION_WAIT)
-    const asked = await server.call('DELETE', '/v1/me', { token })
-    assert.deepEqual([asked.status, asked.body.deletes_at], [200, deletesAt])
+    const requested = await server.call('DELETE', '/v1/me', { token })
+    assert.deepEqual([requested.status, requested.body.deletes_at], [200, deletesAt])
     server.clock.advance(1000)
     assert.equal((await server.call('DELETE', '/v1/me', { token })).body.deletes_at, deletesAt)
     assert.equal((await server.get('/v1/me', { token })).body.user.status, 'active')
@@ -110,10 +110,12 @@ forEachEngine(engine => {
     assert.equal(exported.deletes_at, deletesAt)
     const admin = await server.signIn('admin@example.com')
     await server.users.setRole(admin.user.id, 'admin')
-    const seen = await server.get(`/v1/admin/users/${ada.user.id}`, { token: admin.tokens.accessToken })
-    assert.equal(seen.body.deletes_at, deletesAt)
-    const kept = await server.post('/v1/me/restore', {}, { token })
-    assert.deepEqual([kept.status, kept.body.deletes_at], [200, null])
+    const shownToAdmin = await server.get(`/v1/admin/users/${ada.user.id}`, {
+      token: admin.tokens.accessToken,
+    })
+    assert.equal(shownToAdmin.body.deletes_at, deletesAt)
+    const restored = await server.post('/v1/me/restore', {}, { token })
+    assert.deepEqual([restored.status, restored.body.deletes_at], [200, null])
 
     await server.call('DELETE', '/v1/me', { token })
     server.clock.advance(DELETION_WAIT)

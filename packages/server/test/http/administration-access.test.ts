@@ -10,7 +10,7 @@ import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { type CallOptions, openServer } from '../support/http.ts'
 import { openServices } from '../support/services.ts'
 
-/** The refusal of each access; null: it is accepted. */
+/** The error code for each access; null if it is accepted. */
 type Refusals = Record<AdministrativeAccess, string | null>
 
 interface Credential {
@@ -20,7 +20,7 @@ interface Credential {
   refusals: Refusals
 }
 
-const never = (code: string): Refusals => ({
+const refuseAll = (code: string): Refusals => ({
   'admin:read': code,
   'admin:write': code,
   'admin:session': code,
@@ -37,16 +37,16 @@ async function open(engine: EngineName, t: TestContext) {
   }
   const keyOf = async (token: string, scopes?: string[]) => (await server.createKey(token, { scopes })).key
 
-  const old = await person('old', 'admin')
+  const oldSession = await person('old', 'admin')
   const oldSupport = await person('old-support', 'support')
   clock.advance(REAUTHENTICATION_WINDOW)
-  const refreshed = await server.sessions.refresh(old.tokens.refreshToken, null, server.caller())
+  const refreshed = await server.sessions.refresh(oldSession.tokens.refreshToken, null, server.caller())
 
   const admin = await person('admin', 'admin')
   const support = await person('support', 'support')
   const user = await person('user', 'user')
-  const former = await person('former', 'admin')
-  const suspended = await person('suspended', 'admin')
+  const formerAdmin = await person('former', 'admin')
+  const suspendedAdmin = await person('suspended', 'admin')
   const keys = {
     user: await keyOf(user.token),
     support: await keyOf(support.token),
@@ -58,9 +58,9 @@ async function open(engine: EngineName, t: TestContext) {
       Object.keys(SCOPES).filter(scope => !scope.startsWith('admin:')),
     ),
     revoked: await server.createKey(admin.token),
-    former: await keyOf(former.token),
-    formerScoped: await keyOf(former.token, ['admin:read', 'admin:write']),
-    suspended: await keyOf(suspended.token),
+    former: await keyOf(formerAdmin.token),
+    formerScoped: await keyOf(formerAdmin.token, ['admin:read', 'admin:write']),
+    suspended: await keyOf(suspendedAdmin.token),
   }
   await server.call('DELETE', `/v1/api-keys/${keys.revoked.id}`, { token: admin.token })
   const link = await server.sendTo('admin@example.com')
@@ -78,59 +78,80 @@ async function open(engine: EngineName, t: TestContext) {
   // The rights are withdrawn on another node, just before the calls.
   const node = await server.opened.reopen()
   const other = await openServices(engine, t, { on: { node, of: server.opened } })
-  await other.users.setRole(former.user.id, 'user')
-  await other.users.suspend(suspended.user.id)
+  await other.users.setRole(formerAdmin.user.id, 'user')
+  await other.users.suspend(suspendedAdmin.user.id)
 
-  const stale = {
+  const afterReauthenticationWindow = {
     'admin:read': null,
     'admin:write': 'reauthentication_required',
     'admin:session': 'reauthentication_required',
   }
-  const reads = { 'admin:read': null, 'admin:write': 'forbidden', 'admin:session': 'forbidden' }
-  const byKey = { 'admin:read': null, 'admin:write': null, 'admin:session': 'session_required' }
-  const unscoped = { ...never('insufficient_scope'), 'admin:session': 'session_required' }
-  const noKey = { ...never('forbidden'), 'admin:session': 'session_required' }
+  const readOnly = { 'admin:read': null, 'admin:write': 'forbidden', 'admin:session': 'forbidden' }
+  const unscopedAdminKey = { 'admin:read': null, 'admin:write': null, 'admin:session': 'session_required' }
+  const withoutAdminScopes = { ...refuseAll('insufficient_scope'), 'admin:session': 'session_required' }
+  const withoutAdminRole = { ...refuseAll('forbidden'), 'admin:session': 'session_required' }
   const credentials: Credential[] = [
-    { name: 'nothing', token: null, refusals: never('authentication_required') },
+    { name: 'nothing', token: null, refusals: refuseAll('authentication_required') },
     {
       name: 'the session of an administrator',
       token: admin.token,
       refusals: { 'admin:read': null, 'admin:write': null, 'admin:session': null },
     },
-    { name: 'the session of support', token: support.token, refusals: reads },
-    { name: 'the old session of support', token: oldSupport.token, refusals: reads },
-    { name: 'the session of a user', token: user.token, refusals: never('forbidden') },
-    { name: 'a session of 30 minutes', token: old.token, refusals: stale },
-    { name: 'the same, refreshed', token: refreshed.tokens.accessToken, refusals: stale },
-    { name: 'a refresh token', token: admin.tokens.refreshToken, refusals: never('invalid_token') },
-    { name: 'a page cookie', token: null, cookie: page.cookie, refusals: never('authentication_required') },
-    { name: 'the session of a former administrator', token: former.token, refusals: never('forbidden') },
+    { name: 'the session of support', token: support.token, refusals: readOnly },
+    { name: 'the old session of support', token: oldSupport.token, refusals: readOnly },
+    { name: 'the session of a user', token: user.token, refusals: refuseAll('forbidden') },
+    { name: 'a session of 30 minutes', token: oldSession.token, refusals: afterReauthenticationWindow },
+    {
+      name: 'the same, refreshed',
+      token: refreshed.tokens.accessToken,
+      refusals: afterReauthenticationWindow,
+    },
+    { name: 'a refresh token', token: admin.tokens.refreshToken, refusals: refuseAll('invalid_token') },
+    {
+      name: 'a page cookie',
+      token: null,
+      cookie: page.cookie,
+      refusals: refuseAll('authentication_required'),
+    },
+    {
+      name: 'the session of a former administrator',
+      token: formerAdmin.token,
+      refusals: refuseAll('forbidden'),
+    },
     {
       name: 'the session of a suspended administrator',
-      token: suspended.token,
-      refusals: never('invalid_token'),
+      token: suspendedAdmin.token,
+      refusals: refuseAll('invalid_token'),
     },
-    { name: "an administrator's key without scopes", token: keys.admin, refusals: byKey },
-    { name: 'a key with admin:read', token: keys.read, refusals: { ...unscoped, 'admin:read': null } },
-    { name: 'a key with admin:write', token: keys.write, refusals: { ...unscoped, 'admin:write': null } },
-    { name: 'a key with all other scopes', token: keys.other, refusals: unscoped },
-    { name: "a user's key without scopes", token: keys.user, refusals: noKey },
-    { name: 'a key of support without scopes', token: keys.support, refusals: noKey },
-    { name: 'a key of a former administrator', token: keys.former, refusals: noKey },
-    { name: 'a scoped key of a former administrator', token: keys.formerScoped, refusals: noKey },
-    { name: 'a revoked key', token: keys.revoked.key, refusals: never('api_key_revoked') },
+    { name: "an administrator's key without scopes", token: keys.admin, refusals: unscopedAdminKey },
+    {
+      name: 'a key with admin:read',
+      token: keys.read,
+      refusals: { ...withoutAdminScopes, 'admin:read': null },
+    },
+    {
+      name: 'a key with admin:write',
+      token: keys.write,
+      refusals: { ...withoutAdminScopes, 'admin:write': null },
+    },
+    { name: 'a key with all other scopes', token: keys.other, refusals: withoutAdminScopes },
+    { name: "a user's key without scopes", token: keys.user, refusals: withoutAdminRole },
+    { name: 'a key of support without scopes', token: keys.support, refusals: withoutAdminRole },
+    { name: 'a key of a former administrator', token: keys.former, refusals: withoutAdminRole },
+    { name: 'a scoped key of a former administrator', token: keys.formerScoped, refusals: withoutAdminRole },
+    { name: 'a revoked key', token: keys.revoked.key, refusals: refuseAll('api_key_revoked') },
     {
       name: 'a key of a suspended administrator',
       token: keys.suspended,
-      refusals: never('account_suspended'),
+      refusals: refuseAll('account_suspended'),
     },
     {
       name: "an app's token with every scope",
       token: app.accessToken,
-      refusals: never('insufficient_scope'),
+      refusals: refuseAll('insufficient_scope'),
     },
   ]
-  return { ...server, admin, support, user, former, keys, credentials, person }
+  return { ...server, admin, support, user, former: formerAdmin, keys, credentials, person }
 }
 
 function request(name: string, ids: Record<string, string>): { method: string; path: string; body?: object } {
@@ -168,10 +189,10 @@ forEachEngine(engine => {
   test('a sign-in suffices for changes to the last millisecond of 30 minutes, and a refresh does not renew it', async t => {
     const { call, clock, person, sessions, caller } = await open(engine, t)
     const { token, tokens, user } = await person('timed', 'admin')
-    const since = clock.now()
+    const signedInAt = clock.now()
     const suspend = (by: string) =>
       call('PATCH', `/v1/admin/users/${user.id}`, { token: by, body: { name: 'x' } })
-    clock.set(since + 30 * MINUTE - 1)
+    clock.set(signedInAt + 30 * MINUTE - 1)
     const { tokens: renewed } = await sessions.refresh(tokens.refreshToken, null, caller())
     assert.equal((await suspend(token)).status, 200)
     clock.advance(1)
@@ -183,31 +204,34 @@ forEachEngine(engine => {
     const { call, clock, person, createKey, sessions, caller } = await open(engine, t)
     const admin = await person('maker', 'admin')
     const user = await person('other', 'user')
-    const own = await createKey(admin.token)
+    const newKey = await createKey(admin.token)
     const limited = await createKey(admin.token, { scopes: ['agent:connect'] })
     clock.advance(30 * MINUTE)
     const { tokens } = await sessions.refresh(admin.tokens.refreshToken, null, caller())
     const make = (token: string, body: object) => call('POST', '/v1/api-keys', { token, body })
-    const replace = (id: string) => call('POST', `/v1/api-keys/${id}/rotate`, { token: tokens.accessToken })
+    const rotateKey = (id: string) => call('POST', `/v1/api-keys/${id}/rotate`, { token: tokens.accessToken })
     for (const body of [{}, { scopes: [] }, { scopes: ['admin:write'] }])
       assert.equal((await make(tokens.accessToken, body)).body.code, 'reauthentication_required')
-    assert.equal((await replace(own.id)).body.code, 'reauthentication_required')
+    assert.equal((await rotateKey(newKey.id)).body.code, 'reauthentication_required')
     assert.equal((await make(tokens.accessToken, { scopes: ['agent:connect'] })).status, 201)
-    assert.equal((await replace(limited.id)).status, 201)
+    assert.equal((await rotateKey(limited.id)).status, 201)
     assert.equal((await make(user.token, {})).status, 201)
   })
 
   test('a role is given by a signed-in administrator only, and nobody promotes themselves', async t => {
     const { call, admin, support, user, keys, person } = await open(engine, t)
-    const give = (token: string, id: string, role: string) =>
+    const setRole = (token: string, id: string, role: string) =>
       call('PATCH', `/v1/admin/users/${id}`, { token, body: { role } })
-    assert.equal((await give(keys.admin, user.user.id, 'admin')).body.code, 'session_required')
-    assert.equal((await give(keys.write, user.user.id, 'support')).body.code, 'session_required')
-    assert.equal((await give(support.token, support.user.id, 'admin')).body.code, 'forbidden')
-    assert.equal((await give(user.token, user.user.id, 'admin')).body.code, 'forbidden')
+    assert.equal((await setRole(keys.admin, user.user.id, 'admin')).body.code, 'session_required')
+    assert.equal((await setRole(keys.write, user.user.id, 'support')).body.code, 'session_required')
+    assert.equal((await setRole(support.token, support.user.id, 'admin')).body.code, 'forbidden')
+    assert.equal((await setRole(user.token, user.user.id, 'admin')).body.code, 'forbidden')
     for (const token of [user.token, keys.user]) {
-      const own = await call('PATCH', '/v1/me', { token, body: { role: 'admin', status: 'active' } })
-      assert.equal(own.status, 200)
+      const selfPromotion = await call('PATCH', '/v1/me', {
+        token,
+        body: { role: 'admin', status: 'active' },
+      })
+      assert.equal(selfPromotion.status, 200)
     }
     const me = await call('GET', '/v1/me', { token: user.token })
     assert.equal(me.body.user.role, 'user')
@@ -216,10 +240,10 @@ forEachEngine(engine => {
       body: { scopes: ['admin:write'] },
     })
     assert.deepEqual([scoped.status, scoped.body.code], [400, 'invalid_request'])
-    const given = await give(admin.token, user.user.id, 'admin')
-    assert.equal(given.body.role, 'admin')
-    assert.equal(given.body.gaining_keys.length, 1)
-    const third = await person('third', 'user')
-    assert.equal((await give(user.token, third.user.id, 'support')).body.role, 'support')
+    const roleChange = await setRole(admin.token, user.user.id, 'admin')
+    assert.equal(roleChange.body.role, 'admin')
+    assert.equal(roleChange.body.gaining_keys.length, 1)
+    const thirdPerson = await person('third', 'user')
+    assert.equal((await setRole(user.token, thirdPerson.user.id, 'support')).body.role, 'support')
   })
 })

@@ -18,8 +18,8 @@ async function open(engine: EngineName, t: TestContext) {
   const call = (method: string, path: string, body?: object, options: CallOptions = {}) =>
     server.call(method, `/v1/admin${path}`, { token, body, ...options })
   const list = async (path: string) => (await call('GET', path)).body
-  const lastAct = async () => (await server.store.audit.list({}, { limit: 1, after: null })).rows[0]!
-  return { ...server, admin, ada, token, call, list, lastAct, server }
+  const lastAuditEvent = async () => (await server.store.audit.list({}, { limit: 1, after: null })).rows[0]!
+  return { ...server, admin, ada, token, call, list, lastAuditEvent, server }
 }
 
 forEachEngine(engine => {
@@ -81,15 +81,21 @@ forEachEngine(engine => {
   })
 
   test('a person is suspended with a reason, activated, renamed and deleted, and each act is recorded', async t => {
-    const { call, ada, admin, lastAct, store, server } = await open(engine, t)
+    const { call, ada, admin, lastAuditEvent, store, server } = await open(engine, t)
     const path = `/users/${ada.user.id}`
     const { key } = await server.createKey(ada.tokens.accessToken)
     assert.equal((await call('PATCH', path, { status: 'suspended' })).body.errors[0].field, 'reason')
     const suspended = await call('PATCH', path, { status: 'suspended', reason: 'spam' })
     assert.deepEqual([suspended.status, suspended.body.status], [200, 'suspended'])
-    const act = await lastAct()
+    const auditEvent = await lastAuditEvent()
     assert.deepEqual(
-      [act.type, act.actor.id, act.actor.session_id, act.reason?.text, act.requestId],
+      [
+        auditEvent.type,
+        auditEvent.actor.id,
+        auditEvent.actor.session_id,
+        auditEvent.reason?.text,
+        auditEvent.requestId,
+      ],
       ['user.suspended', admin.user.id, admin.session.id, 'spam', suspended.headers.get('x-request-id')],
     )
     assert.equal((await server.post('/auth/agent-token', { api_key: key })).body.code, 'account_suspended')
@@ -111,27 +117,30 @@ forEachEngine(engine => {
 
   test('several fields of a person are changed together or not at all', async t => {
     const { call, ada, admin, store } = await open(engine, t)
-    const acts = async () => (await store.audit.list({}, { limit: 100, after: null })).rows
+    const auditEvents = async () => (await store.audit.list({}, { limit: 100, after: null })).rows
     const path = `/users/${ada.user.id}`
-    const whole = { name: 'Ada', role: 'support', status: 'suspended', reason: 'all at once' }
-    const changed = await call('PATCH', path, whole)
+    const allChanges = { name: 'Ada', role: 'support', status: 'suspended', reason: 'all at once' }
+    const changed = await call('PATCH', path, allChanges)
     assert.deepEqual(
       [changed.body.name, changed.body.role, changed.body.status],
       ['Ada', 'support', 'suspended'],
     )
-    const made = (await acts()).filter(({ reason }) => reason?.text === 'all at once')
+    const made = (await auditEvents()).filter(({ reason }) => reason?.text === 'all at once')
     assert.deepEqual(made.map(({ type }) => type).toReversed(), [
       'user.role_changed',
       'user.suspended',
       'user.updated',
     ])
-    const before = (await acts()).length
-    const last = { name: 'Boss', role: 'admin', status: 'suspended', reason: 'away' }
-    assert.equal((await call('PATCH', `/users/${admin.user.id}`, last)).body.code, 'last_administrator')
+    const before = (await auditEvents()).length
+    const forLastAdministrator = { name: 'Boss', role: 'admin', status: 'suspended', reason: 'away' }
+    assert.equal(
+      (await call('PATCH', `/users/${admin.user.id}`, forLastAdministrator)).body.code,
+      'last_administrator',
+    )
     assert.equal((await store.users.find(admin.user.id))!.name, null)
-    assert.equal((await acts()).length, before, 'nothing was changed')
+    assert.equal((await auditEvents()).length, before, 'nothing was changed')
     assert.equal((await call('PATCH', path, { name: 'Ada', status: 'suspended', reason: 'x' })).status, 200)
-    assert.equal((await acts()).length, before, 'and repeating it changes nothing')
+    assert.equal((await auditEvents()).length, before, 'and repeating it changes nothing')
   })
 
   test('credit that would raise a balance above the largest exact amount is refused, with that amount', async t => {
@@ -206,9 +215,9 @@ forEachEngine(engine => {
     ])
       assert.ok(!all.includes(secret))
     assert.match(all, /"template":"sign_in"/)
-    const everybodys = await server.get('/v1/admin/mails', { token: support.tokens.accessToken })
-    assert.match(everybodys.text, /"to":"a\*\*\*@example\.com"/)
-    assert.ok(!everybodys.text.includes('ada@'), 'whose mails were read is recorded, and this list is not')
+    const allMails = await server.get('/v1/admin/mails', { token: support.tokens.accessToken })
+    assert.match(allMails.text, /"to":"a\*\*\*@example\.com"/)
+    assert.ok(!allMails.text.includes('ada@'), 'whose mails were read is recorded, and this list is not')
     const { rows } = await store.audit.list({ actor: support.user.id }, { limit: 10, after: null })
     assert.deepEqual(
       rows.map(({ type, after }) => [type, after]),
@@ -226,57 +235,68 @@ forEachEngine(engine => {
       'so that nobody fills the audit by reading',
     )
     const events = await server.get('/v1/security-events?limit=100', { token: ada.tokens.accessToken })
-    const read = events.body.data.filter(({ type }: { type: string }) => type === 'account_read')
-    assert.ok(read.length > 50)
-    assert.ok(read.every(({ network }: { network: string | null }) => network === null))
+    const accountReads = events.body.data.filter(({ type }: { type: string }) => type === 'account_read')
+    assert.ok(accountReads.length > 50)
+    assert.ok(accountReads.every(({ network }: { network: string | null }) => network === null))
     assert.ok(!events.text.includes(support.user.id) && !events.text.includes(admin.user.id))
   })
 
   test('keys of all people are found by prefix, external id, last use and expiry, and many are revoked at once', async t => {
-    const { call, list, server, ada, clock, lastAct } = await open(engine, t)
+    const { call, list, server, ada, clock, lastAuditEvent } = await open(engine, t)
     const token = ada.tokens.accessToken
     const start = clock.now()
-    const at = (ms: number) => new Date(ms).toISOString()
-    const endless = await server.createKey(token, { external_id: 'customer-1' })
+    const timestamp = (ms: number) => new Date(ms).toISOString()
+    const keyWithoutExpiry = await server.createKey(token, { external_id: 'customer-1' })
     clock.advance(1)
-    const ending = await server.createKey(token, { expires_at: at(start + DAY), external_id: 'customer-1' })
+    const keyWithExpiry = await server.createKey(token, {
+      expires_at: timestamp(start + DAY),
+      external_id: 'customer-1',
+    })
     clock.advance(1)
-    const later = await server.createKey(token, { expires_at: at(start + 30 * DAY) })
+    const usedKey = await server.createKey(token, { expires_at: timestamp(start + 30 * DAY) })
     clock.advance(1)
-    const revoked = await server.createKey(token)
-    await call('DELETE', `/api-keys/${revoked.id}`)
+    const revokedKey = await server.createKey(token)
+    await call('DELETE', `/api-keys/${revokedKey.id}`)
     const ids = async (filter: string) =>
       (await list(`/api-keys?${filter}`)).data.map(({ id }: { id: string }) => id)
-    assert.deepEqual(await ids(''), [revoked.id, later.id, ending.id, endless.id])
-    assert.deepEqual(await ids(`prefix=${endless.key.slice(0, 12)}`), [endless.id])
-    assert.deepEqual(await ids('external_id=customer-1'), [ending.id, endless.id])
-    assert.deepEqual(await ids('never_expires=true'), [endless.id])
-    assert.deepEqual(await ids(`expires_before=${at(start + 7 * DAY)}`), [ending.id])
-    assert.deepEqual(await ids(`expires_before=${at(start + 31 * DAY)}`), [ending.id, later.id])
-    await server.post('/auth/agent-token', { api_key: later.key })
+    assert.deepEqual(await ids(''), [revokedKey.id, usedKey.id, keyWithExpiry.id, keyWithoutExpiry.id])
+    assert.deepEqual(await ids(`prefix=${keyWithoutExpiry.key.slice(0, 12)}`), [keyWithoutExpiry.id])
+    assert.deepEqual(await ids('external_id=customer-1'), [keyWithExpiry.id, keyWithoutExpiry.id])
+    assert.deepEqual(await ids('never_expires=true'), [keyWithoutExpiry.id])
+    assert.deepEqual(await ids(`expires_before=${timestamp(start + 7 * DAY)}`), [keyWithExpiry.id])
+    assert.deepEqual(await ids(`expires_before=${timestamp(start + 31 * DAY)}`), [
+      keyWithExpiry.id,
+      usedKey.id,
+    ])
+    await server.post('/auth/agent-token', { api_key: usedKey.key })
     clock.advance(MINUTE)
     await server.apiKeys.flushUses()
-    assert.deepEqual(await ids(`unused_since=${at(start + 2)}`), [ending.id, endless.id])
-    assert.deepEqual(await ids(`unused_since=${at(start + 2)}&never_expires=true`), [endless.id])
-    assert.equal((await call('GET', `/api-keys?prefix=${later.key}`)).status, 400)
-    const limited = await call('PATCH', `/api-keys/${later.id}`, {
+    assert.deepEqual(await ids(`unused_since=${timestamp(start + 2)}`), [
+      keyWithExpiry.id,
+      keyWithoutExpiry.id,
+    ])
+    assert.deepEqual(await ids(`unused_since=${timestamp(start + 2)}&never_expires=true`), [
+      keyWithoutExpiry.id,
+    ])
+    assert.equal((await call('GET', `/api-keys?prefix=${usedKey.key}`)).status, 400)
+    const limited = await call('PATCH', `/api-keys/${usedKey.id}`, {
       operator_limits: { requests: [{ limit: 1, per: 'minute' }] },
     })
     assert.deepEqual(limited.body.operator_limits, { requests: [{ limit: 1, per: 'minute' }] })
-    const key_ids = [endless.id, ending.id, newId(0)]
+    const key_ids = [keyWithoutExpiry.id, keyWithExpiry.id, newId(0)]
     const answer = await call('POST', '/api-keys/revoke', { key_ids, reason: 'leaked' })
-    assert.deepEqual(new Set(answer.body.revoked), new Set([endless.id, ending.id]))
-    assert.equal((await lastAct()).reason?.text, 'leaked')
-    for (const { key } of [endless, ending])
+    assert.deepEqual(new Set(answer.body.revoked), new Set([keyWithoutExpiry.id, keyWithExpiry.id]))
+    assert.equal((await lastAuditEvent()).reason?.text, 'leaked')
+    for (const { key } of [keyWithoutExpiry, keyWithExpiry])
       assert.equal((await server.post('/auth/agent-token', { api_key: key })).body.code, 'api_key_revoked')
     assert.equal(
-      (await call('POST', '/api-keys/revoke', { key_ids: Array(101).fill(ending.id) })).status,
+      (await call('POST', '/api-keys/revoke', { key_ids: Array(101).fill(keyWithExpiry.id) })).status,
       400,
     )
   })
 
   test('live agents of all people are listed, and one is closed', async t => {
-    const { call, list, server, ada, hub, lastAct } = await open(engine, t)
+    const { call, list, server, ada, hub, lastAuditEvent } = await open(engine, t)
     const { key } = await server.createKey(ada.tokens.accessToken, { name: 'Robot' })
     const { body } = await server.post('/auth/agent-token', { api_key: key })
     const agent = new Client(`${server.url.replace('http', 'ws')}/hub`, body.token)
@@ -295,7 +315,7 @@ forEachEngine(engine => {
     assert.equal(node.connections, 1)
     assert.equal((await call('DELETE', `/agents/${data[0].connection_id}`)).status, 204)
     await agent.end()
-    assert.equal((await lastAct()).type, 'agent.disconnected')
+    assert.equal((await lastAuditEvent()).type, 'agent.disconnected')
     assert.equal((await call('DELETE', `/agents/${newId(0)}`)).status, 404)
   })
 
@@ -310,8 +330,8 @@ forEachEngine(engine => {
     for (const { id } of leased)
       await store.outbox.settle(id, now + MINUTE, { state: 'failed', at: now, error: 'no' })
     assert.deepEqual((await list('/mails?state=queued')).data, [])
-    const again = await call('POST', `/mails/${welcome.id}/send-again`)
-    assert.deepEqual([again.status, again.body.state], [200, 'queued'])
+    const sentAgain = await call('POST', `/mails/${welcome.id}/send-again`)
+    assert.deepEqual([sentAgain.status, sentAgain.body.state], [200, 'queued'])
     assert.equal((await call('POST', `/mails/${signIn.id}/send-again`)).body.code, 'mail_not_available')
     assert.equal((await call('POST', `/mails/${newId(0)}/send-again`)).status, 404)
     assert.equal((await call('POST', '/mails/test', { email: 'x@example.com' })).body.template, 'test')
@@ -394,8 +414,8 @@ forEachEngine(engine => {
   test('apps are listed by page, those that registered themselves apart', async t => {
     const { list, call, server, store } = await open(engine, t)
     for (const id of ['bakery', 'shop']) await server.apps.register({ id, name: id })
-    const own = (await store.apps.find('shop'))!
-    await store.apps.insert({ ...own, id: 'dyn-0123456789' })
+    const shopApp = (await store.apps.find('shop'))!
+    await store.apps.insert({ ...shopApp, id: 'dyn-0123456789' })
     const idsOf = async (filter: string) => {
       const ids: string[] = []
       for (let cursor = ''; ; ) {
@@ -413,8 +433,8 @@ forEachEngine(engine => {
       await idsOf('&self_registered=false'),
       all.filter(id => id !== 'dyn-0123456789'),
     )
-    for (const wrong of ['?cursor=***', '?self_registered=1', '?limit=0'])
-      assert.equal((await call('GET', `/apps${wrong}`)).status, 400, wrong)
+    for (const invalidQuery of ['?cursor=***', '?self_registered=1', '?limit=0'])
+      assert.equal((await call('GET', `/apps${invalidQuery}`)).status, 400, invalidQuery)
   })
 
   test('the audit is exported whole as JSON lines and CSV, and the stream ends with the right to read it', async t => {
@@ -441,8 +461,8 @@ forEachEngine(engine => {
     assert.match(csv.headers.get('content-type')!, /^text\/csv/)
     assert.equal(csv.text.trimEnd().split('\r\n').length, 8)
     assert.ok(csv.text.includes(`"'@SUM(1;2)"`))
-    const { rows: stored } = await store.audit.list({}, { limit: 1, after: null })
-    assert.equal(rows.at(-1).hash, stored[0]!.hash)
+    const { rows: lastStored } = await store.audit.list({}, { limit: 1, after: null })
+    assert.equal(rows.at(-1).hash, lastStored[0]!.hash)
     assert.equal((await call('GET', '/audit-events?type=user.nothing')).status, 400)
     const other = await signIn('other@example.com')
     await users.setRole(other.user.id, 'admin')

@@ -5,7 +5,7 @@ import { MAX_JSON_VALUES } from '../../src/http/body.ts'
 import { openServer } from '../support/http.ts'
 
 const SEND = '/auth/send-magic-link'
-const GOOD = JSON.stringify({ email: 'ada@example.com' })
+const VALID_BODY = JSON.stringify({ email: 'ada@example.com' })
 
 const REFUSED_TYPES = [
   'text/plain',
@@ -26,7 +26,7 @@ const REFUSED_TYPES = [
 test('a body of any type other than application/json is refused, such as those that browsers send without a preflight', async t => {
   const server = await openServer('sqlite', t)
   for (const type of REFUSED_TYPES) {
-    const answer = await server.post(SEND, GOOD, { headers: { 'Content-Type': type } })
+    const answer = await server.post(SEND, VALID_BODY, { headers: { 'Content-Type': type } })
     assert.equal(answer.status, 415, JSON.stringify(type))
     assert.equal(answer.body.code, 'unsupported_media_type')
   }
@@ -36,7 +36,11 @@ test('a body of any type other than application/json is refused, such as those t
     'application/json; charset=utf-8',
     'application/json;charset="UTF-8"',
   ]) {
-    assert.equal((await server.post(SEND, GOOD, { headers: { 'Content-Type': type } })).status, 200, type)
+    assert.equal(
+      (await server.post(SEND, VALID_BODY, { headers: { 'Content-Type': type } })).status,
+      200,
+      type,
+    )
   }
   const mails = await server.mailsTo('ada@example.com', 'sign_in')
   assert.equal(mails.length, 4, 'no refused request sent a mail')
@@ -45,14 +49,16 @@ test('a body of any type other than application/json is refused, such as those t
 test('two Content-Type headers are refused', async t => {
   const server = await openServer('sqlite', t)
   const head = `POST ${SEND} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Type: application/json\r\n`
-  const answer = await server.raw(`${head}Content-Length: ${GOOD.length}\r\nConnection: close\r\n\r\n${GOOD}`)
+  const answer = await server.raw(
+    `${head}Content-Length: ${VALID_BODY.length}\r\nConnection: close\r\n\r\n${VALID_BODY}`,
+  )
   assert.match(answer, /^HTTP\/1\.1 415 /)
 })
 
 test('a compressed body is refused', async t => {
   const server = await openServer('sqlite', t)
   for (const encoding of ['gzip', 'br', 'gzip, gzip', 'x']) {
-    const answer = await server.post(SEND, GOOD, {
+    const answer = await server.post(SEND, VALID_BODY, {
       headers: { 'Content-Encoding': encoding, 'Content-Type': 'application/json' },
     })
     assert.equal(answer.status, 415, encoding)
@@ -61,12 +67,12 @@ test('a compressed body is refused', async t => {
 
 test('a body of 16 KiB is accepted and a larger one refused, with Content-Length or chunked', async t => {
   const server = await openServer('sqlite', t)
-  const exact = `{"email":"ada@example.com","x":"${'a'.repeat(16_384 - 34)}"}`
-  assert.equal(Buffer.byteLength(exact), 16_384)
-  const tooLong = exact.replace('"x":"', '"x":"a')
-  assert.equal((await streamed(server.port, exact)).status, 200)
-  assert.equal((await streamed(server.port, tooLong)).status, 413)
-  assert.equal((await server.post(SEND, exact)).status, 200)
+  const longestBody = `{"email":"ada@example.com","x":"${'a'.repeat(16_384 - 34)}"}`
+  assert.equal(Buffer.byteLength(longestBody), 16_384)
+  const tooLong = longestBody.replace('"x":"', '"x":"a')
+  assert.equal((await postInChunks(server.port, longestBody)).status, 200)
+  assert.equal((await postInChunks(server.port, tooLong)).status, 413)
+  assert.equal((await server.post(SEND, longestBody)).status, 200)
   const answer = await server.post(SEND, tooLong)
   assert.equal(answer.status, 413)
   assert.equal(answer.body.code, 'payload_too_large')
@@ -74,18 +80,26 @@ test('a body of 16 KiB is accepted and a larger one refused, with Content-Length
 
 test('a body of 5 MB is refused without being read', async t => {
   const server = await openServer('sqlite', t)
-  const before = process.memoryUsage().rss
+  const residentBefore = process.memoryUsage().rss
   const answer = await server.raw(
     `POST ${SEND} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 5000000\r\n\r\n`,
   )
   assert.match(answer, /^HTTP\/1\.1 413 /)
-  assert.ok(process.memoryUsage().rss - before < 20_000_000)
+  assert.ok(process.memoryUsage().rss - residentBefore < 20_000_000)
 })
 
 test('a body that is not JSON in UTF-8 is refused with invalid_json', async t => {
   const server = await openServer('sqlite', t)
   const headers = { 'Content-Type': 'application/json' }
-  for (const body of ['{', 'x', '{"email":}', `\ufeff${GOOD}`, '{"email":"a@b.test",}', "{'email':1}", ' ']) {
+  for (const body of [
+    '{',
+    'x',
+    '{"email":}',
+    `\ufeff${VALID_BODY}`,
+    '{"email":"a@b.test",}',
+    "{'email':1}",
+    ' ',
+  ]) {
     const answer = await server.post(SEND, body, { headers })
     assert.equal(answer.body.code, 'invalid_json', body)
   }
@@ -99,12 +113,12 @@ test('a body that is not JSON in UTF-8 is refused with invalid_json', async t =>
 
 test('deeply nested and very long JSON is refused with a problem document', async t => {
   const server = await openServer('sqlite', t)
-  const deep = `${'['.repeat(8000)}${']'.repeat(8000)}`
-  assert.equal((await server.post(SEND, deep)).status, 400)
-  assert.equal((await server.post(SEND, `{"email":"ada@example.com","x":${deep}}`)).status, 400)
+  const nestedLists = `${'['.repeat(8000)}${']'.repeat(8000)}`
+  assert.equal((await server.post(SEND, nestedLists)).status, 400)
+  assert.equal((await server.post(SEND, `{"email":"ada@example.com","x":${nestedLists}}`)).status, 400)
   const { tokens } = await server.signIn('ada@example.com')
   const path = '/v1/agents/019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11/messages'
-  const answer = await server.post(path, `{"data":${deep}}`, { token: tokens.accessToken })
+  const answer = await server.post(path, `{"data":${nestedLists}}`, { token: tokens.accessToken })
   assert.equal(answer.body.code, 'invalid_request')
 })
 
@@ -144,9 +158,9 @@ test('of two fields with one name the last is validated and used', async t => {
 
 test('__proto__ and constructor in a body or query have no effect', async t => {
   const server = await openServer('sqlite', t)
-  const evil =
+  const prototypeBody =
     '{"email":"ada@example.com","__proto__":{"app_id":"evil","status":500},"constructor":{"prototype":{"x":1}}}'
-  assert.equal((await server.post(SEND, evil)).status, 200)
+  assert.equal((await server.post(SEND, prototypeBody)).status, 200)
   assert.equal((await server.get('/livez?__proto__=1&constructor=2&__proto__[x]=1')).status, 200)
   assert.equal(Object.hasOwn(Object.prototype, 'app_id'), false)
   assert.deepEqual((await server.get('/livez')).body, { status: 'alive' })
@@ -185,7 +199,7 @@ test('NUL and lone surrogates are refused in every text, and lengths are counted
   assert.equal((await rename('<script>\u202e')).body.user.name, '<script>\u202e')
 })
 
-function streamed(port: number, body: string): Promise<{ status: number }> {
+function postInChunks(port: number, body: string): Promise<{ status: number }> {
   return new Promise((resolve, reject) => {
     const outgoing = request({
       port,

@@ -6,37 +6,38 @@ import { FORWARDED_BY_A_PROXY } from '../../src/http/proxy-watch.ts'
 import { createLog } from '../../src/log.ts'
 
 const log = createLog('silent')
-const trusting = createCallers({ trustedProxies: ['127.0.0.0/8', '10.0.0.0/8'], host: '127.0.0.1', log })
+const behindProxies = createCallers({ trustedProxies: ['127.0.0.0/8', '10.0.0.0/8'], host: '127.0.0.1', log })
 
 function from(remoteAddress: string, headers: Record<string, string> = {}): IncomingMessage {
   return { socket: { remoteAddress }, headers } as unknown as IncomingMessage
 }
 
-const chain = (forwarded: string) => trusting.of(from('10.0.0.1', { 'x-forwarded-for': forwarded }))
+const callerThrough = (forwarded: string) =>
+  behindProxies.of(from('10.0.0.1', { 'x-forwarded-for': forwarded }))
 
 test('the client behind trusted proxies is the right-most address that is not a trusted proxy', () => {
-  assert.equal(chain('1.2.3.4, 203.0.113.7').address, '203.0.113.7')
-  assert.equal(chain('1.2.3.4, 203.0.113.7, 10.0.0.9').address, '203.0.113.7')
-  assert.equal(chain('203.0.113.7:4711').address, '203.0.113.7')
+  assert.equal(callerThrough('1.2.3.4, 203.0.113.7').address, '203.0.113.7')
+  assert.equal(callerThrough('1.2.3.4, 203.0.113.7, 10.0.0.9').address, '203.0.113.7')
+  assert.equal(callerThrough('203.0.113.7:4711').address, '203.0.113.7')
   assert.equal(
-    chain(Array.from({ length: 20 }, (_, hop) => `198.51.100.${hop}`).join(',')).address,
+    callerThrough(Array.from({ length: 20 }, (_, hop) => `198.51.100.${hop}`).join(',')).address,
     '198.51.100.19',
   )
 })
 
 test('an invalid entry of X-Forwarded-For ends the chain at the hop that added it', () => {
-  assert.equal(chain('203.0.113.7, garbage').address, '10.0.0.1')
-  assert.equal(chain('').address, '10.0.0.1')
-  assert.equal(chain('203.0.113.7, "><script>, 10.0.0.2').address, '10.0.0.2')
+  assert.equal(callerThrough('203.0.113.7, garbage').address, '10.0.0.1')
+  assert.equal(callerThrough('').address, '10.0.0.1')
+  assert.equal(callerThrough('203.0.113.7, "><script>, 10.0.0.2').address, '10.0.0.2')
 })
 
 test('addresses of one IPv6 /64 are one network, and IPv4-mapped addresses are IPv4', () => {
-  assert.equal(chain('2001:db8::1').network, chain('2001:DB8:0:0:ffff::2').network)
-  assert.notEqual(chain('2001:db8::1').network, chain('2001:db8:0:1::1').network)
-  assert.equal(chain('::ffff:1.2.3.4').network, '1.2.3.4')
-  assert.equal(chain('::ffff:0102:0304').network, '1.2.3.4')
-  assert.equal(chain('[2001:db8::1]:443').network, chain('2001:db8::9').network)
-  assert.equal(chain('fe80::1%eth0').address, 'fe80::1')
+  assert.equal(callerThrough('2001:db8::1').network, callerThrough('2001:DB8:0:0:ffff::2').network)
+  assert.notEqual(callerThrough('2001:db8::1').network, callerThrough('2001:db8:0:1::1').network)
+  assert.equal(callerThrough('::ffff:1.2.3.4').network, '1.2.3.4')
+  assert.equal(callerThrough('::ffff:0102:0304').network, '1.2.3.4')
+  assert.equal(callerThrough('[2001:db8::1]:443').network, callerThrough('2001:db8::9').network)
+  assert.equal(callerThrough('fe80::1%eth0').address, 'fe80::1')
 })
 
 const FORWARDED = {
@@ -47,7 +48,7 @@ const FORWARDED = {
 }
 
 /** Callers without trusted proxies, with their log warnings and a test clock. */
-function openWatch() {
+function openCallers() {
   const warnings: { peer: string }[] = []
   let time = 0
   const callers = createCallers({
@@ -59,15 +60,15 @@ function openWatch() {
   const call = (peer: string, headers: Record<string, string> = {}, times = 1) => {
     for (let n = 0; n < times; n++) assert.equal(callers.of(from(peer, headers)).address, peer)
   }
-  return { callers, warnings, call, pass: (milliseconds: number) => (time += milliseconds) }
+  return { callers, warnings, call, advance: (milliseconds: number) => (time += milliseconds) }
 }
 
 test('forwarding headers are ignored without a trusted proxy', () => {
-  openWatch().call('192.0.2.1', FORWARDED)
+  openCallers().call('192.0.2.1', FORWARDED)
 })
 
 test('the log warns once an hour of each proxy that the settings do not list', () => {
-  const { warnings, call, pass } = openWatch()
+  const { warnings, call, advance } = openCallers()
   call('10.0.0.1', FORWARDED, 50)
   call('10.0.0.2', FORWARDED, 50)
   call('10.0.0.3', {}, 50)
@@ -75,32 +76,32 @@ test('the log warns once an hour of each proxy that the settings do not list', (
     warnings.map(({ peer }) => peer),
     ['10.0.0.1', '10.0.0.2'],
   )
-  pass(3_600_000)
+  advance(3_600_000)
   call('10.0.0.1', FORWARDED)
   assert.equal(warnings.length, 3)
 })
 
 test('requests from public addresses cannot cause a failed proxy check of /readyz', () => {
-  const { callers, call } = openWatch()
+  const { callers, call } = openCallers()
   for (const stranger of ['192.0.2.1', '203.0.113.9', '2001:db8::1']) call(stranger, FORWARDED, 1000)
   assert.equal(callers.proxyMistake, null)
 })
 
 test('/readyz reports an unlisted private proxy that forwards most of its requests, until ten minutes after the last', () => {
-  const { callers, call, pass } = openWatch()
+  const { callers, call, advance } = openCallers()
   call('10.0.0.1', FORWARDED, FORWARDED_BY_A_PROXY - 1)
   assert.equal(callers.proxyMistake, null)
   call('10.0.0.1', FORWARDED)
   assert.match(callers.proxyMistake!, /KEYWAY_TRUSTED_PROXIES/)
   assert.doesNotMatch(callers.proxyMistake!, /10\.0|\d+\.\d+/)
-  pass(600_000 - 1)
+  advance(600_000 - 1)
   assert.ok(callers.proxyMistake)
-  pass(1)
+  advance(1)
   assert.equal(callers.proxyMistake, null)
 })
 
 test('a forwarding header that a client sends through a proxy that adds none causes no failed check', () => {
-  const { callers, call } = openWatch()
+  const { callers, call } = openCallers()
   for (let n = 0; n < 100; n++) {
     call('127.0.0.1', FORWARDED)
     call('127.0.0.1')
@@ -109,15 +110,15 @@ test('a forwarding header that a client sends through a proxy that adds none cau
 })
 
 test('requests from public addresses do not evict counts of private proxies', () => {
-  const { callers, call } = openWatch()
+  const { callers, call } = openCallers()
   call('10.0.0.1', FORWARDED, FORWARDED_BY_A_PROXY)
   for (let n = 0; n < 1000; n++) call(`198.51.${n >> 8}.${n & 255}`, FORWARDED)
   assert.ok(callers.proxyMistake)
 })
 
 test('a peer without an address has the same limits as others', () => {
-  const nowhere = { socket: {}, headers: {} } as unknown as IncomingMessage
-  assert.ok(trusting.of(nowhere).network)
+  const withoutAddress = { socket: {}, headers: {} } as unknown as IncomingMessage
+  assert.ok(behindProxies.of(withoutAddress).network)
 })
 
 test('a request is local only from this machine, to a loopback name, and without a proxy', () => {

@@ -7,7 +7,7 @@ import { openServer, type ServerOverrides } from '../support/http.ts'
 
 const GET = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'
 const NOISY = '127.0.0.2'
-const OTHER = '127.0.0.3'
+const QUIET = '127.0.0.3'
 const BYTES = Buffer.from('data: x\n\n')
 /** Enough failures to exceed the limit of one period, wherever the periods begin. */
 const FAILURES = 2 * NOISY_AFTER
@@ -15,78 +15,78 @@ const FAILURES = 2 * NOISY_AFTER
 test('while many connections arrive, those of a network that was refused again and again are closed unanswered', async t => {
   const server = await open(t, { noisyRefusedAbove: 0 })
   await makeNoisy(server.port)
-  assert.equal(await ask(server.port, NOISY), '')
-  assert.match(await ask(server.port, OTHER), /^HTTP\/1\.1 200/)
+  assert.equal(await requestFrom(server.port, NOISY), '')
+  assert.match(await requestFrom(server.port, QUIET), /^HTTP\/1\.1 200/)
 })
 
 test('connections of a network that aborts its requests or sends none are closed too', async t => {
   const server = await open(t, { noisyRefusedAbove: 0 })
-  for (let n = 0; n < FAILURES; n++) await reset(server, await opened(server.port, NOISY))
-  assert.equal(await ask(server.port, NOISY), '')
-  assert.match(await ask(server.port, OTHER), /^HTTP\/1\.1 200/)
+  for (let n = 0; n < FAILURES; n++) await reset(server, await openSocket(server.port, NOISY))
+  assert.equal(await requestFrom(server.port, NOISY), '')
+  assert.match(await requestFrom(server.port, QUIET), /^HTTP\/1\.1 200/)
 })
 
 test('while few connections arrive, also a network that was refused again and again is answered', async t => {
   const server = await open(t, { noisyRefusedAbove: Number.MAX_SAFE_INTEGER })
   await makeNoisy(server.port)
-  assert.match(await ask(server.port, NOISY), /^HTTP\/1\.1 200/)
+  assert.match(await requestFrom(server.port, NOISY), /^HTTP\/1\.1 200/)
 })
 
 test('connections of a trusted proxy are never refused', async t => {
   const server = await open(t, { noisyRefusedAbove: 0 }, { trustedProxies: [`${NOISY}/32`] })
   await makeNoisy(server.port)
-  assert.match(await ask(server.port, NOISY), /^HTTP\/1\.1 200/)
+  assert.match(await requestFrom(server.port, NOISY), /^HTTP\/1\.1 200/)
 })
 
 test('connections of a proxy in a private network that KEYWAY_TRUSTED_PROXIES does not list are never refused', async t => {
   const server = await open(t, { noisyRefusedAbove: 0 })
   await makeNoisy(server.port, 'X-Forwarded-For: 203.0.113.1\r\n')
-  assert.match(await ask(server.port, NOISY), /^HTTP\/1\.1 200/)
+  assert.match(await requestFrom(server.port, NOISY), /^HTTP\/1\.1 200/)
 })
 
 test('a stream that its reader closes does not count against the network', async t => {
   const pages = { fetch: () => new Response(new ReadableStream({ start: stream => stream.enqueue(BYTES) })) }
   const server = await open(t, { noisyRefusedAbove: 0 }, { pages })
   for (let n = 0; n < FAILURES; n++) {
-    const socket = await opened(server.port, NOISY)
+    const socket = await openSocket(server.port, NOISY)
     socket.write('GET /stream HTTP/1.1\r\nHost: x\r\n\r\n')
     await once(socket, 'data')
     await reset(server, socket)
   }
-  assert.match(await ask(server.port, NOISY), /^HTTP\/1\.1 200/)
+  assert.match(await requestFrom(server.port, NOISY), /^HTTP\/1\.1 200/)
 })
 
 test('a network whose connections were answered may open as many more as it likes', async t => {
   const server = await open(t, { noisyRefusedAbove: 0 })
-  for (let n = 0; n < FAILURES; n++) assert.match(await ask(server.port, OTHER), /^HTTP\/1\.1 200/)
+  for (let n = 0; n < FAILURES; n++) assert.match(await requestFrom(server.port, QUIET), /^HTTP\/1\.1 200/)
 })
 
 type Server = Awaited<ReturnType<typeof open>>
 
-async function open(t: TestContext, limits: { noisyRefusedAbove: number }, more: ServerOverrides = {}) {
-  const server = await openServer('sqlite', t, { ...more, socketLimits: limits })
+async function open(t: TestContext, limits: { noisyRefusedAbove: number }, overrides: ServerOverrides = {}) {
+  const server = await openServer('sqlite', t, { ...overrides, socketLimits: limits })
   const accepted: Socket[] = []
   server.server.on('connection', socket => accepted.push(socket))
   return { ...server, accepted }
 }
 
-/** Requests of one connection that are refused. */
+/** Sends requests that are refused over one connection, until its network counts as noisy. */
 async function makeNoisy(port: number, headers = ''): Promise<void> {
-  const socket = await opened(port, NOISY)
+  const socket = await openSocket(port, NOISY)
   let received = ''
   socket.on('data', data => {
     received += data
   })
-  const refused = `GET /v1/me HTTP/1.1\r\nHost: x\r\n${headers}\r\n`
+  const refusedRequest = `GET /v1/me HTTP/1.1\r\nHost: x\r\n${headers}\r\n`
   for (let n = 1; n <= FAILURES; n++) {
-    socket.write(refused)
+    socket.write(refusedRequest)
     while (received.split('HTTP/1.1 401').length <= n) await once(socket, 'data')
   }
   socket.destroy()
 }
 
 /** Reads everything until the connection is closed. */
-async function ask(port: number, from: string): Promise<string> {
+async function requestFrom(port: number, from: string): Promise<string> {
   const socket = connect({ port, host: '127.0.0.1', localAddress: from })
   let received = ''
   socket.on('error', () => {})
@@ -99,14 +99,14 @@ async function ask(port: number, from: string): Promise<string> {
   return received
 }
 
-async function opened(port: number, from: string): Promise<Socket> {
+async function openSocket(port: number, from: string): Promise<Socket> {
   const socket = connect({ port, host: '127.0.0.1', localAddress: from })
   socket.on('error', () => {})
   await once(socket, 'connect')
   return socket
 }
 
-/** Waits until the service has noticed the end. */
+/** Resets a connection, and waits until the service has noticed its end. */
 async function reset(server: Server, socket: Socket): Promise<void> {
   const accepted = await lastAccepted(server)
   const closed = new Promise<void>(resolve => accepted.once('close', () => resolve()))

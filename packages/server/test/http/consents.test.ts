@@ -17,17 +17,17 @@ forEachEngine(engine => {
     }
     for (const app of ['shop', 'files', 'games']) await consentTo(app)
     const token = tokens.accessToken
-    const first = await server.get('/v1/consents?limit=2', { token })
+    const firstPage = await server.get('/v1/consents?limit=2', { token })
     assert.deepEqual(
-      first.body.data.map((each: { app_id: string }) => each.app_id),
+      firstPage.body.data.map((each: { app_id: string }) => each.app_id),
       ['games', 'files'],
     )
-    const [{ granted_at, ...newest }] = first.body.data
+    const [{ granted_at, ...newest }] = firstPage.body.data
     assert.deepEqual(newest, { app_id: 'games', name: 'GAMES', scopes: ['email', 'openid'] })
     assert.equal(typeof granted_at, 'string')
-    const rest = await server.get(`/v1/consents?cursor=${first.body.next_cursor}`, { token })
-    assert.equal(rest.body.data.length, 1)
-    assert.equal(rest.body.has_more, false)
+    const secondPage = await server.get(`/v1/consents?cursor=${firstPage.body.next_cursor}`, { token })
+    assert.equal(secondPage.body.data.length, 1)
+    assert.equal(secondPage.body.has_more, false)
 
     const withdraw = (app: string, credential: string) =>
       server.call('DELETE', `/v1/consents/${app}`, { token: credential })
@@ -36,12 +36,12 @@ forEachEngine(engine => {
       assert.equal((await withdraw(app, token)).status, 404, app)
     const keyWith = async (scopes: string[]) =>
       (await server.post('/v1/api-keys', { scopes }, { token })).body.key as string
-    const reader = await keyWith(['account:read'])
-    assert.equal((await server.get('/v1/consents', { token: reader })).body.data.length, 2)
-    assert.equal((await withdraw('files', reader)).status, 403)
+    const readerKey = await keyWith(['account:read'])
+    assert.equal((await server.get('/v1/consents', { token: readerKey })).body.data.length, 2)
+    assert.equal((await withdraw('files', readerKey)).status, 403)
     assert.equal((await withdraw('files', await keyWith(['account:write']))).status, 204)
-    const other = await server.signIn('eve@example.com')
-    assert.equal((await withdraw('shop', other.tokens.accessToken)).status, 404)
+    const eve = await server.signIn('eve@example.com')
+    assert.equal((await withdraw('shop', eve.tokens.accessToken)).status, 404)
     const { data } = (await server.get('/v1/security-events', { token })).body
     assert.ok(data.some((event: { type: string }) => event.type === 'consent_withdrawn'))
   })

@@ -15,7 +15,7 @@ forEachEngine((engine: EngineName) => {
     const server = await openServer(engine, t)
     const { token, scopes, user } = await approvedDevice(server)
     assert.deepEqual(scopes, ['keys:create', ...APPROVED])
-    const made = await create(server, token, { name: 'laptop' })
+    const made = await createKey(server, token, { name: 'laptop' })
     assert.equal(made.status, 201)
     assert.match(made.body.key, /^svc_/)
     assert.deepEqual(
@@ -27,24 +27,24 @@ forEachEngine((engine: EngineName) => {
     assert.deepEqual(others, [])
     assert.deepEqual([mail!.keyPrefix, mail!.deviceName], [made.body.key_prefix, 'ada’s laptop'])
 
-    const again = await create(server, token)
-    assert.deepEqual([again.status, again.body.code], [403, 'insufficient_scope'])
+    const secondKey = await createKey(server, token)
+    assert.deepEqual([secondKey.status, secondKey.body.code], [403, 'insufficient_scope'])
   })
 
   test('the key of a device has the name of the device unless it is given another', async t => {
     const server = await openServer(engine, t)
     const { token } = await approvedDevice(server)
-    assert.equal((await create(server, token)).body.name, 'ada’s laptop')
+    assert.equal((await createKey(server, token)).body.name, 'ada’s laptop')
   })
 
   test('twenty creations at once on two nodes with the token of one device make one key', async t => {
     const server = await openServer(engine, t)
     const node = await server.opened.reopen()
-    const other = await openServer(engine, t, { on: { node, of: server.opened } })
-    await other.signingKeys.load()
+    const otherNode = await openServer(engine, t, { on: { node, of: server.opened } })
+    await otherNode.signingKeys.load()
     const { token } = await approvedDevice(server)
     const answers = await Promise.all(
-      Array.from({ length: 20 }, (_, index) => create(index % 2 ? server : other, token)),
+      Array.from({ length: 20 }, (_, index) => createKey(index % 2 ? server : otherNode, token)),
     )
     assert.equal(answers.filter(({ status }) => status === 201).length, 1)
     assert.equal(answers.filter(({ body }) => body.code === 'insufficient_scope').length, 19)
@@ -55,31 +55,31 @@ forEachEngine((engine: EngineName) => {
     const server = await openServer(engine, t)
     const { token } = await approvedDevice(server)
     for (const scopes of [[], ['account:read'], ['agent:connect', 'account:read'], ['keys:create']]) {
-      const refused = await create(server, token, { scopes })
+      const refused = await createKey(server, token, { scopes })
       assert.ok([400, 403].includes(refused.status), refused.text)
       if (!scopes.includes('keys:create')) assert.equal(refused.body.code, 'insufficient_scope', refused.text)
     }
-    const made = await create(server, token, { scopes: ['shop:buy'] })
+    const made = await createKey(server, token, { scopes: ['shop:buy'] })
     assert.deepEqual(made.body.scopes, ['shop:buy'])
   })
 
   test('the key of a device expires within 90 days, to the millisecond', async t => {
     const server = await openServer(engine, t)
     const { token } = await approvedDevice(server)
-    const last = server.clock.now() + 90 * DAY
-    const late = await create(server, token, { expires_at: new Date(last + 1).toISOString() })
-    assert.deepEqual([late.status, late.body.errors[0].field], [400, 'expires_at'])
-    const made = await create(server, token, { expires_at: new Date(last).toISOString() })
-    assert.equal(Date.parse(made.body.expires_at), last)
+    const latestExpiry = server.clock.now() + 90 * DAY
+    const tooLate = await createKey(server, token, { expires_at: new Date(latestExpiry + 1).toISOString() })
+    assert.deepEqual([tooLate.status, tooLate.body.errors[0].field], [400, 'expires_at'])
+    const made = await createKey(server, token, { expires_at: new Date(latestExpiry).toISOString() })
+    assert.equal(Date.parse(made.body.expires_at), latestExpiry)
   })
 
   test('the access token of a device creates no key after ten minutes', async t => {
     const server = await openServer(engine, t)
     const [early, late] = [await approvedDevice(server), await approvedDevice(server)]
     server.clock.advance(10 * MINUTE - 2 * SECOND)
-    assert.equal((await create(server, early.token)).status, 201)
+    assert.equal((await createKey(server, early.token)).status, 201)
     server.clock.advance(2 * SECOND)
-    assert.equal((await create(server, late.token)).status, 401)
+    assert.equal((await createKey(server, late.token)).status, 401)
   })
 
   test('the access token of a device does nothing but create its key', async t => {
@@ -89,7 +89,7 @@ forEachEngine((engine: EngineName) => {
       const refused = await server.get(path, { token })
       assert.deepEqual([refused.status, refused.body.code], [403, 'insufficient_scope'], path)
     }
-    const made = await create(server, token)
+    const made = await createKey(server, token)
     const rotated = await server.post(`/v1/api-keys/${made.body.id}/rotate`, {}, { token })
     assert.equal(rotated.status, 403)
   })
@@ -98,9 +98,9 @@ forEachEngine((engine: EngineName) => {
     const server = await openServer(engine, t)
     const [one, other] = [await approvedDevice(server), await approvedDevice(server)]
     await server.sessions.end(one.user.id, one.session.id, server.caller())
-    assert.equal((await create(server, one.token)).status, 401)
+    assert.equal((await createKey(server, one.token)).status, 401)
     await server.users.suspend(one.user.id)
-    assert.equal((await create(server, other.token)).status, 401)
+    assert.equal((await createKey(server, other.token)).status, 401)
   })
 
   test('no key and no other app may create a key', async t => {
@@ -115,12 +115,12 @@ forEachEngine((engine: EngineName) => {
     )
     const session = await server.storage.transaction(tx => server.sessions.open(tx, user, prepared))
     const { accessToken } = await server.sessions.appTokens(user, session)
-    const refused = await create(server, accessToken)
+    const refused = await createKey(server, accessToken)
     assert.deepEqual([refused.status, refused.body.code], [403, 'session_required'])
   })
 })
 
-function create(server: Server, token: string, body: object = {}) {
+function createKey(server: Server, token: string, body: object = {}) {
   return server.post('/v1/api-keys', body, { token })
 }
 
@@ -128,15 +128,15 @@ function create(server: Server, token: string, body: object = {}) {
 async function approvedDevice(server: Server) {
   const { token: link } = await server.sendTo(ADA)
   const person = await server.magicLinks.verify({ token: link, email: address(ADA) }, 'page', server.caller())
-  const wanted = {
+  const deviceRequest = {
     clientId: 'keyway-cli',
     scopes: ['keys:create', ...APPROVED],
     resource: null,
     deviceName: 'ada’s laptop',
   }
-  const codes = await server.deviceAuthorizations.request(wanted, server.caller())
-  const found = await server.deviceAuthorizations.ofLink(codes.ticket, codes.userCode)
-  await server.deviceAuthorizations.decide(found!.id, 'approved', person, server.caller())
+  const codes = await server.deviceAuthorizations.request(deviceRequest, server.caller())
+  const authorization = await server.deviceAuthorizations.ofLink(codes.ticket, codes.userCode)
+  await server.deviceAuthorizations.decide(authorization!.id, 'approved', person, server.caller())
   const app = await server.apps.find('keyway-cli')
   const granted = await server.deviceTokens.poll(app, codes.deviceCode, server.caller())
   if ('refused' in granted) throw new Error(granted.refused)

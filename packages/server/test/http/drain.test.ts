@@ -19,50 +19,50 @@ describe('a server that drains', () => {
     const { server, client } = await open(t)
     client.write(`${HEAD}\r\n\r\n${BODY.slice(0, 5)}`)
     await once(server, 'request')
-    const drained = server.drain()
+    const draining = server.drain()
     client.write(BODY.slice(5))
     const answer = await text(client)
     assert.match(answer, /^HTTP\/1\.1 200 OK\r\n/)
-    await drained
+    await draining
   })
 
   test('answers the first request of a connection that it had accepted, with Connection: close', async t => {
     const { server, client } = await open(t)
-    const drained = server.drain()
+    const draining = server.drain()
     client.write(LIVEZ)
     assert.match(await text(client), /^HTTP\/1\.1 200 OK\r\n(.+\r\n)*connection: close\r\n/i)
-    await drained
+    await draining
   })
 
   test("accepts and answers the connections that wait in the kernel's queue when it begins", async t => {
     const { server, port } = await open(t)
-    const waiting = Array.from({ length: 50 }, () => connect(port, '127.0.0.1'))
+    const queuedClients = Array.from({ length: 50 }, () => connect(port, '127.0.0.1'))
     t.after(() => {
-      for (const client of waiting) client.destroy()
+      for (const client of queuedClients) client.destroy()
     })
     // The kernel has completed these connections before the event loop turns; the server has accepted none of them.
-    const drained = server.drain()
-    for (const client of waiting) client.write(LIVEZ)
-    const answers = await Promise.all(waiting.map(client => text(client)))
+    const draining = server.drain()
+    for (const client of queuedClients) client.write(LIVEZ)
+    const answers = await Promise.all(queuedClients.map(client => text(client)))
     for (const answer of answers) assert.match(answer, /^HTTP\/1\.1 200 OK\r\n/)
-    await drained
+    await draining
   })
 
   test('closes a connection that has had its answer, and refuses new ones', async t => {
     const { server, client, port } = await open(t)
     client.write(LIVEZ)
     await once(client, 'data')
-    const drained = server.drain()
+    const draining = server.drain()
     await once(client.resume(), 'close')
-    await drained
+    await draining
     await assert.rejects(once(connect(port, '127.0.0.1'), 'connect'), { code: 'ECONNREFUSED' })
   })
 
   test('closes a connection that never sends a request', async t => {
     const { server, client } = await open(t)
-    const drained = server.drain()
+    const draining = server.drain()
     await once(client.resume(), 'close')
-    await drained
+    await draining
   })
 })
 

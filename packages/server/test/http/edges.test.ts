@@ -79,12 +79,13 @@ test('the mailed link does not depend on Host, forwarding headers or body fields
     callbackURL: 'javascript:1',
   })
   assert.equal((await server.post('/auth/send-magic-link', body, { headers })).status, 200)
-  const raw = (target: string, host: string) =>
+  const sendRaw = (target: string, host: string) =>
     server.raw(
       `POST ${target} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
     )
-  for (const host of ['evil.test', 'evil.test:81', 'user@evil.test']) await raw('/auth/send-magic-link', host)
-  await raw('http://evil.test/auth/send-magic-link', 'evil.test')
+  for (const host of ['evil.test', 'evil.test:81', 'user@evil.test'])
+    await sendRaw('/auth/send-magic-link', host)
+  await sendRaw('http://evil.test/auth/send-magic-link', 'evil.test')
   for (const { link } of await server.mailsTo('ada@example.com', 'sign_in')) {
     assert.ok(link.startsWith('https://keyway.test/verify?token='), link)
   }
@@ -93,14 +94,14 @@ test('the mailed link does not depend on Host, forwarding headers or body fields
 test('the response to a send contains nothing that could sign in', async t => {
   const server = await openServer('sqlite', t)
   await server.signIn('known@example.com')
-  const known = await server.post('/auth/send-magic-link', { email: 'known@example.com' })
-  const unknown = await server.post('/auth/send-magic-link', { email: 'unknown@example.com' })
-  for (const { body } of [known, unknown]) {
+  const toKnown = await server.post('/auth/send-magic-link', { email: 'known@example.com' })
+  const toUnknown = await server.post('/auth/send-magic-link', { email: 'unknown@example.com' })
+  for (const { body } of [toKnown, toUnknown]) {
     assert.deepEqual({ ...body, login_id: '' }, { status: 'sent', expires_in: 300, login_id: '' })
   }
-  assert.deepEqual([...known.headers.keys()], [...unknown.headers.keys()])
+  assert.deepEqual([...toKnown.headers.keys()], [...toUnknown.headers.keys()])
   const { link, token, code } = await server.lastLink('known@example.com')
-  for (const secret of [link, token, code]) assert.ok(!known.text.includes(secret))
+  for (const secret of [link, token, code]) assert.ok(!toKnown.text.includes(secret))
 })
 
 test('the exchange accepts only POST with JSON, and a 405 lists the methods of a path', async t => {
@@ -118,11 +119,11 @@ test('every 404 refers to /docs', async t => {
   const server = await openServer('sqlite', t)
   const { tokens } = await server.signIn('ada@example.com')
   const headers = { authorization: `Bearer ${tokens.accessToken}` }
-  const unknown = '01a1fb64-1e3f-739c-883b-779f886a550f'
+  const unknownId = '01a1fb64-1e3f-739c-883b-779f886a550f'
   for (const [method, path] of [
-    ['GET', `/v1/api-keys/${unknown}`],
-    ['DELETE', `/v1/sessions/${unknown}`],
-    ['DELETE', `/v1/agents/${unknown}`],
+    ['GET', `/v1/api-keys/${unknownId}`],
+    ['DELETE', `/v1/sessions/${unknownId}`],
+    ['DELETE', `/v1/agents/${unknownId}`],
     ['PUT', '/v1/me/charge-authorizations/nobody'],
     ['DELETE', '/v1/me/charge-authorizations/nobody'],
   ] as const) {
@@ -177,8 +178,8 @@ test('the root path has URLs for programs and a page for browsers, and API paths
     return response.status === 404 ? { allow: null } : response
   }
   const server = await openServer('sqlite', t, { pages: { fetch: fetchPage }, publicUrl })
-  const root = await server.get('/')
-  assert.deepEqual(root.body, {
+  const localRoot = await server.get('/')
+  assert.deepEqual(localRoot.body, {
     name: 'Keyway',
     version: '0.0.0',
     hub_url: 'ws://localhost:8080/hub',
@@ -186,11 +187,11 @@ test('the root path has URLs for programs and a page for browsers, and API paths
     docs_url: 'http://localhost:8080/docs',
     inbox_url: 'http://localhost:8080/inbox',
   })
-  const fromAfar = await server.get('/', { headers: { 'X-Forwarded-For': '203.0.113.7' } })
-  assert.equal('inbox_url' in fromAfar.body, false, 'whoever finds no inbox is not sent there')
-  const elsewhere = await server.get('/sign-in?next=1', { headers: BROWSER })
-  assert.equal(elsewhere.status, 307)
-  assert.equal(elsewhere.headers.get('location'), `${publicUrl}/sign-in?next=1`)
+  const remoteRoot = await server.get('/', { headers: { 'X-Forwarded-For': '203.0.113.7' } })
+  assert.equal('inbox_url' in remoteRoot.body, false, 'whoever finds no inbox is not sent there')
+  const otherPage = await server.get('/sign-in?next=1', { headers: BROWSER })
+  assert.equal(otherPage.status, 307)
+  assert.equal(otherPage.headers.get('location'), `${publicUrl}/sign-in?next=1`)
   const html = await server.raw(
     'GET /sign-in HTTP/1.1\r\nHost: localhost:9\r\nAccept: text/html\r\nConnection: close\r\n\r\n',
   )
@@ -252,12 +253,12 @@ forEachEngine(engine => {
     assert.equal((await charge('0.26')).body.code, 'idempotency_conflict')
     assert.equal((await charge('5', { 'Idempotency-Key': 'another-key-12345678' })).status, 402)
     assert.equal((await charge('-1')).status, 400)
-    const order = { 'Idempotency-Key': 'order:7/a' }
-    const ordered = await charge('0.5', order)
-    assert.equal(ordered.status, 201, "an app's own number of an order is a good key")
-    assert.deepEqual((await charge('0.5', order)).body, ordered.body)
-    for (const bad of ['', 'a b', 'k'.repeat(256), 'ü'])
-      assert.equal((await charge('0.5', { 'Idempotency-Key': bad })).status, 400, bad)
+    const orderKey = { 'Idempotency-Key': 'order:7/a' }
+    const chargedForOrder = await charge('0.5', orderKey)
+    assert.equal(chargedForOrder.status, 201, "an app's own number of an order is a good key")
+    assert.deepEqual((await charge('0.5', orderKey)).body, chargedForOrder.body)
+    for (const invalidKey of ['', 'a b', 'k'.repeat(256), 'ü'])
+      assert.equal((await charge('0.5', { 'Idempotency-Key': invalidKey })).status, 400, invalidKey)
     assert.equal(
       (await server.post('/v1/charges', {}, { headers: basic('reports', secret) })).body.errors[0].field,
       'Idempotency-Key',
@@ -309,18 +310,21 @@ test('live connections are listed in pages, newest first, each once', async t =>
   }))
   await server.store.presence.record(nodeId, rows, [], now)
   const list = (query: string) => server.get(`/v1/agents${query}`, { token: tokens.accessToken })
-  const whole = await list('')
-  assert.deepEqual([whole.body.data.length, whole.body.has_more, whole.body.next_cursor], [5, false, null])
-  const seen: unknown[] = []
+  const allConnections = await list('')
+  assert.deepEqual(
+    [allConnections.body.data.length, allConnections.body.has_more, allConnections.body.next_cursor],
+    [5, false, null],
+  )
+  const listedConnections: unknown[] = []
   let query = '?limit=2'
   for (const expected of [2, 2, 1]) {
     const { body } = await list(query)
     assert.equal(body.data.length, expected)
     assert.equal(body.has_more, expected === 2)
-    seen.push(...body.data)
+    listedConnections.push(...body.data)
     query = `?limit=2&cursor=${body.next_cursor}`
   }
-  assert.deepEqual(seen, whole.body.data)
+  assert.deepEqual(listedConnections, allConnections.body.data)
   assert.equal((await list('?limit=0')).status, 400)
   assert.equal((await list('?cursor=x')).status, 400)
 })

@@ -13,9 +13,9 @@ async function open(engine: EngineName, t: TestContext) {
   const support = await server.signIn('support@example.com')
   await server.users.setRole(support.user.id, 'support')
   const ada = await server.signIn('ada@example.com')
-  const own = (token: string) => server.get('/v1/me/export', { token })
-  const ofAda = (token: string) => server.get(`/v1/admin/users/${ada.user.id}/export`, { token })
-  return { ...server, server, admin, support, ada, hers: ada.tokens.accessToken, own, ofAda }
+  const exportOwn = (token: string) => server.get('/v1/me/export', { token })
+  const exportAda = (token: string) => server.get(`/v1/admin/users/${ada.user.id}/export`, { token })
+  return { ...server, server, admin, support, ada, adaToken: ada.tokens.accessToken, exportOwn, exportAda }
 }
 
 /** Fields that only operators see. */
@@ -23,9 +23,10 @@ const OPERATORS_ONLY = ['external_id', 'audit_events']
 
 forEachEngine(engine => {
   test('everything about a person is one JSON document, with all pages of every list and no secret', async t => {
-    const { server, own, hers, ada, clock, mailsTo } = await open(engine, t)
+    const { server, exportOwn, adaToken, ada, clock, mailsTo } = await open(engine, t)
     const keys = []
-    for (let n = 0; n < 3; n++) keys.push(await server.createKey(hers, { name: `Key ${n}`, metadata: { n } }))
+    for (let n = 0; n < 3; n++)
+      keys.push(await server.createKey(adaToken, { name: `Key ${n}`, metadata: { n } }))
     const now = clock.now()
     for (let n = 0; n < 205; n++)
       await server.storage.transaction(tx =>
@@ -43,7 +44,7 @@ forEachEngine(engine => {
         }),
       )
     const link = await server.sendTo('ada@example.com')
-    const { status, headers, body, text } = await own(hers)
+    const { status, headers, body, text } = await exportOwn(adaToken)
     assert.equal(status, 200)
     assert.equal(headers.get('content-disposition'), `attachment; filename="keyway-${ada.user.id}.json"`)
     assert.equal(headers.get('cache-control'), 'no-store')
@@ -74,10 +75,10 @@ forEachEngine(engine => {
   })
 
   test('the operator’s export also has what administrators did, and reading it is recorded and shown to the person', async t => {
-    const { server, ofAda, support, ada, hers, users, store } = await open(engine, t)
+    const { server, exportAda, support, ada, adaToken, users, store } = await open(engine, t)
     await users.suspend(ada.user.id)
     await users.activate(ada.user.id)
-    const { body } = await ofAda(support.tokens.accessToken)
+    const { body } = await exportAda(support.tokens.accessToken)
     assert.deepEqual(
       body.audit_events.map(({ type }: { type: string }) => type),
       ['user.suspended', 'user.activated', 'user.read'],
@@ -91,37 +92,43 @@ forEachEngine(engine => {
     )
     const { rows } = await store.securityEvents.list(ada.user.id, { limit: 99, after: null })
     assert.equal(rows.filter(({ type }) => type === 'account_read').length, 1)
-    assert.equal((await server.get(`/v1/admin/users/${newId(0)}/export`, { token: hers })).status, 401)
+    assert.equal((await server.get(`/v1/admin/users/${newId(0)}/export`, { token: adaToken })).status, 401)
   })
 
   test('a person exports only within 30 minutes of a sign-in, and never by a key', async t => {
-    const { server, own, hers, clock } = await open(engine, t)
-    const { key } = await server.createKey(hers)
-    assert.deepEqual([(await own(key)).status, (await own(key)).body.code], [403, 'session_required'])
+    const { server, exportOwn, adaToken, clock } = await open(engine, t)
+    const { key } = await server.createKey(adaToken)
+    assert.deepEqual(
+      [(await exportOwn(key)).status, (await exportOwn(key)).body.code],
+      [403, 'session_required'],
+    )
     clock.advance(30 * MINUTE - 1)
-    assert.equal((await own(hers)).status, 200)
+    assert.equal((await exportOwn(adaToken)).status, 200)
     clock.advance(1)
-    assert.equal((await own(hers)).body.code, 'reauthentication_required')
+    assert.equal((await exportOwn(adaToken)).body.code, 'reauthentication_required')
   })
 
   test('two exports of a person are read at once, and a third is refused until one ends or is given up', async t => {
-    const { server, ada, own, hers, clock } = await open(engine, t)
+    const { server, ada, exportOwn, adaToken, clock } = await open(engine, t)
     const begin = () => server.personExports.exportOf(ada.user, 'person', async () => {})
     const [first, second] = [begin(), begin()]
-    assert.deepEqual([(await own(hers)).status, (await own(hers)).body.code], [429, 'rate_limited'])
+    assert.deepEqual(
+      [(await exportOwn(adaToken)).status, (await exportOwn(adaToken)).body.code],
+      [429, 'rate_limited'],
+    )
     await first.cancel()
-    assert.equal((await own(hers)).status, 200)
-    assert.equal((await own(hers)).status, 200)
+    assert.equal((await exportOwn(adaToken)).status, 200)
+    assert.equal((await exportOwn(adaToken)).status, 200)
     const third = begin()
-    assert.equal((await own(hers)).status, 429)
+    assert.equal((await exportOwn(adaToken)).status, 429)
     clock.advance(MINUTE)
-    assert.equal((await own(hers)).status, 200)
+    assert.equal((await exportOwn(adaToken)).status, 200)
     await Promise.all([second.cancel(), third.cancel()])
-    assert.equal((await own(hers)).status, 200)
+    assert.equal((await exportOwn(adaToken)).status, 200)
   })
 
   test('an export ends when its reader loses the right to read, and holds one page at a time', async t => {
-    const { server, admin, ada, users, ofAda } = await open(engine, t)
+    const { server, admin, ada, users, exportAda } = await open(engine, t)
     for (let n = 0; n < 300; n++)
       await server.storage.transaction(tx =>
         tx.securityEvents.insert({
@@ -141,18 +148,18 @@ forEachEngine(engine => {
       if (++checks === 3) throw new Error('no longer an administrator')
     }).getReader()
     let largest = 0
-    const rest = async () => {
+    const readRest = async () => {
       for (;;) {
         const { value, done } = await reader.read()
         if (done) return
         largest = Math.max(largest, value.length)
       }
     }
-    await assert.rejects(rest(), /no longer an administrator/)
+    await assert.rejects(readRest(), /no longer an administrator/)
     assert.ok(largest < 40_000, `${largest} bytes at once`)
-    assert.equal((await ofAda(admin.tokens.accessToken)).body.security_events.length > 300, true)
+    assert.equal((await exportAda(admin.tokens.accessToken)).body.security_events.length > 300, true)
     await users.setRole(ada.user.id, 'admin')
     await users.setRole(admin.user.id, 'user')
-    assert.equal((await ofAda(admin.tokens.accessToken)).body.code, 'forbidden')
+    assert.equal((await exportAda(admin.tokens.accessToken)).body.code, 'forbidden')
   })
 })

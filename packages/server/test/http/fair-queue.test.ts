@@ -14,7 +14,7 @@ import { NOISY_AFTER } from '../../src/http/refusal-counts.ts'
 import { openServer } from '../support/http.ts'
 import { caller } from '../support/services.ts'
 
-/** Far above MAX_STARTED_ON_ARRIVAL. */
+/** Far above MAX_STARTED_ON_ARRIVAL, so that most requests of a flood wait in the queue. */
 const FLOOD = 200
 
 /** Adds `count` requests of a flow; each records its flow in `started` when it starts. */
@@ -64,10 +64,10 @@ test('requests of a busy flow do not delay other flows', async () => {
   const queue = createFairQueue(() => false)
   const started: string[] = []
   add(queue, started, 'flood', FLOOD)
-  const before = started.length
+  const startedBefore = started.length
   add(queue, started, 'other')
   await untilStarted(started, FLOOD + 1)
-  const position = started.indexOf('other') - before
+  const position = started.indexOf('other') - startedBefore
   assert.ok(position <= 1, `started ${position} requests later`)
 })
 
@@ -92,11 +92,11 @@ test('a thousand networks with many refusals yield to other networks', async () 
   const networks = Array.from({ length: 1000 }, (_, n) => `noisy-${n}`)
   for (const network of networks) for (let n = 0; n < NOISY_AFTER; n++) queue.countRefusal(network)
   for (const network of networks) add(queue, started, network)
-  const before = started.length
+  const startedBefore = started.length
   add(queue, started, 'quiet-1')
   add(queue, started, 'quiet-2')
   await untilStarted(started, networks.length + 2)
-  const position = started.indexOf('quiet-2') - before
+  const position = started.indexOf('quiet-2') - startedBefore
   assert.ok(position <= 3, `started ${position} requests later`)
 })
 
@@ -106,10 +106,10 @@ test('a noisy network still gets a share of the turns', async () => {
   for (let n = 0; n < NOISY_AFTER; n++) queue.countRefusal('noisy')
   const quiet = Array.from({ length: FLOOD }, (_, n) => `quiet-${n}`)
   for (const id of quiet) add(queue, started, id)
-  const before = started.length
+  const startedBefore = started.length
   add(queue, started, 'noisy')
   await untilStarted(started, FLOOD + 1)
-  const position = started.indexOf('noisy') - before
+  const position = started.indexOf('noisy') - startedBefore
   assert.ok(position <= 4, `started ${position} requests later`)
 })
 
@@ -126,10 +126,10 @@ test('a network gains no turns by inventing a credential for each request', asyn
   const queue = createFairQueue(() => false)
   const started: string[] = []
   for (let n = 0; n < FLOOD; n++) add(queue, started, `made-up-${n}`, 1, 'one')
-  const before = started.length
+  const startedBefore = started.length
   add(queue, started, 'other')
   await untilStarted(started, FLOOD + 1)
-  const position = started.indexOf('other') - before
+  const position = started.indexOf('other') - startedBefore
   assert.ok(position <= 1, `started ${position} requests later`)
 })
 
@@ -137,10 +137,10 @@ test('within a network, requests of one credential do not delay others', async (
   const queue = createFairQueue(() => false)
   const started: string[] = []
   add(queue, started, 'flood', FLOOD, 'one')
-  const before = started.length
+  const startedBefore = started.length
   add(queue, started, 'other', 1, 'one')
   await untilStarted(started, FLOOD + 1)
-  const position = started.indexOf('other') - before
+  const position = started.indexOf('other') - startedBefore
   assert.ok(position <= 1, `started ${position} requests later`)
 })
 
@@ -167,7 +167,7 @@ test('a network whose requests take long gets no more time than others, also if 
     while (quick < FLOOD) await nextTurn()
     // By turns it would be as many; by time it is a tenth, and a few before the first was charged.
     assert.ok(slow <= FLOOD / 5, `${slow} slow ones beside ${quick} quick ones`)
-    // What is left would disturb the next tests.
+    // Remaining requests would disturb the next tests.
     while (quick < 2 * FLOOD || slow < added) await nextTurn()
   }
 })
@@ -209,21 +209,23 @@ test('a thousand networks that never signed in do not delay a network that did',
   const queue = createFairQueue(network => network === 'known')
   const started: string[] = []
   for (let n = 0; n < 1000; n++) add(queue, started, `stranger-${n}`)
-  const before = started.length
+  const startedBefore = started.length
   add(queue, started, 'known', 20)
   await untilStarted(started, 1020)
-  const ahead = started.slice(before, started.lastIndexOf('known')).filter(name => name !== 'known').length
-  assert.ok(ahead <= 10, `${ahead} requests of strangers before the last of the known network`)
+  const startedAhead = started
+    .slice(startedBefore, started.lastIndexOf('known'))
+    .filter(name => name !== 'known').length
+  assert.ok(startedAhead <= 10, `${startedAhead} requests of strangers before the last of the known network`)
 })
 
 test('networks that never signed in are served while a known one always has requests', async () => {
   const queue = createFairQueue(network => network === 'known')
   const started: string[] = []
   add(queue, started, 'known', 1000)
-  const before = started.length
+  const startedBefore = started.length
   for (let n = 0; n < 50; n++) add(queue, started, `stranger-${n}`)
   await untilStarted(started, 1050)
-  const last = started.findLastIndex(name => name !== 'known') - before
+  const last = started.findLastIndex(name => name !== 'known') - startedBefore
   assert.ok(last <= 4 * 51, `the last stranger waited for ${last} requests`)
 })
 
@@ -232,30 +234,32 @@ test('a noisy network yields even if somebody signed in there', async () => {
   const started: string[] = []
   for (let n = 0; n < NOISY_AFTER; n++) queue.countRefusal('noisy')
   add(queue, started, 'noisy', FLOOD)
-  const before = started.length
+  const startedBefore = started.length
   add(queue, started, 'other', FLOOD / 2)
   await untilStarted(started, 1.5 * FLOOD)
-  const ahead = started.slice(before, started.lastIndexOf('other')).filter(name => name === 'noisy').length
-  assert.ok(ahead <= FLOOD / 2 / 3 + 1, `${ahead} requests of the noisy network came first`)
+  const startedAhead = started
+    .slice(startedBefore, started.lastIndexOf('other'))
+    .filter(name => name === 'noisy').length
+  assert.ok(startedAhead <= FLOOD / 2 / 3 + 1, `${startedAhead} requests of the noisy network came first`)
 })
 
 test('the time slice of a turn includes work that continues in microtasks', async () => {
   const { queue, work } = createTimedQueue()
   let turn = 0
-  let done = 0
+  let finished = 0
   const inTurn: number[] = []
   const workLater = async () => {
     for (let hop = 0; hop < 5; hop++) await null
     work(1)
     inTurn[turn] = (inTurn[turn] ?? 0) + 1
-    done++
+    finished++
   }
   for (let n = 0; n < FLOOD; n++)
     queue.start(
       () => ({ id: 'a', network: 'a', onDisconnect: () => {} }),
       () => void workLater(),
     )
-  while (done < FLOOD) {
+  while (finished < FLOOD) {
     await nextTurn()
     turn++
   }
@@ -266,18 +270,18 @@ test('the time slice of a turn includes work that continues in microtasks', asyn
 
 test('queued requests have half of the time while other work fills the turns of the event loop', async () => {
   const { queue, work } = createTimedQueue()
-  let done = 0
+  let finished = 0
   for (let n = 0; n < FLOOD; n++) {
     queue.start(
       () => ({ id: 'a', network: 'a', onDisconnect: () => {} }),
       () => {
         work(0.1)
-        done++
+        finished++
       },
     )
   }
   let turns = 0
-  while (done < FLOOD) {
+  while (finished < FLOOD) {
     await nextTurn()
     work(5)
     turns++
@@ -290,13 +294,13 @@ test('a waiting request is removed when its client disconnects, which frees its 
   const queue = createFairQueue(() => false)
   const started: string[] = []
   add(queue, started, 'a', FLOOD)
-  const before = started.length
+  const startedBefore = started.length
   let drop = () => {}
   const flow = {
     id: 'a',
     network: 'a',
-    onDisconnect: (given: () => void) => {
-      drop = given
+    onDisconnect: (removeWaiting: () => void) => {
+      drop = removeWaiting
     },
   }
   const admit = () =>
@@ -310,13 +314,13 @@ test('a waiting request is removed when its client disconnects, which frees its 
   drop()
   assert.equal(admit(), true, 'one place is free')
   assert.equal(admit(), false, 'and no more than one')
-  await untilStarted(started, before + MAX_QUEUED_PER_FLOW)
+  await untilStarted(started, startedBefore + MAX_QUEUED_PER_FLOW)
   await nextTurn()
-  assert.equal(started.length, before + MAX_QUEUED_PER_FLOW)
+  assert.equal(started.length, startedBefore + MAX_QUEUED_PER_FLOW)
 })
 
 /** The requests that the server receives, in order. */
-async function arriving(server: Awaited<ReturnType<typeof openServer>>, count: number, headers = {}) {
+async function receiveRequests(server: Awaited<ReturnType<typeof openServer>>, count: number, headers = {}) {
   const requests: IncomingMessage[] = []
   for (let n = 0; n < count; n++) {
     const [[incoming]] = (await Promise.all([
@@ -330,32 +334,33 @@ async function arriving(server: Awaited<ReturnType<typeof openServer>>, count: n
 
 test('a request whose connection closed while it waited is not started', async t => {
   const server = await openServer('sqlite', t)
-  const [incoming] = await arriving(server, 1)
-  const begun: number[] = []
+  const [incoming] = await receiveRequests(server, 1)
+  const started: number[] = []
   const connections = Array.from({ length: FLOOD }, () => new EventEmitter())
   for (const [n, connection] of connections.entries())
-    server.app.admit(incoming!, connection, () => void begun.push(n))
+    server.app.admit(incoming!, connection, () => void started.push(n))
   connections[FLOOD - 2]!.emit('close')
-  while (!begun.includes(FLOOD - 1)) await nextTurn()
-  assert.equal(begun.includes(FLOOD - 2), false)
+  while (!started.includes(FLOOD - 1)) await nextTurn()
+  assert.equal(started.includes(FLOOD - 2), false)
 })
 
 test('a probe is accepted while the flow of its network is full', async t => {
   const server = await openServer('sqlite', t)
-  const [arrived] = await arriving(server, 1)
-  const ask = (url: string) => Object.assign(Object.create(arrived!), { url, headers: {} }) as IncomingMessage
-  const [probe, other] = [ask('/livez'), ask('/v1/me')]
-  const gone = new EventEmitter()
-  gone.setMaxListeners(0)
-  let begun = false
-  while (server.app.admit(other, gone, () => {}));
+  const [arrived] = await receiveRequests(server, 1)
+  const requestTo = (url: string) =>
+    Object.assign(Object.create(arrived!), { url, headers: {} }) as IncomingMessage
+  const [probe, other] = [requestTo('/livez'), requestTo('/v1/me')]
+  const closedConnection = new EventEmitter()
+  closedConnection.setMaxListeners(0)
+  let started = false
+  while (server.app.admit(other, closedConnection, () => {}));
   assert.equal(
-    server.app.admit(probe, gone, () => {
-      begun = true
+    server.app.admit(probe, closedConnection, () => {
+      started = true
     }),
     true,
   )
-  while (!begun) await nextTurn()
+  while (!started) await nextTurn()
 })
 
 test('refused upgrades count as refusals, so that their network yields to others', async t => {
@@ -364,21 +369,23 @@ test('refused upgrades count as refusals, so that their network yields to others
   const upgrade =
     'GET /hub HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nX-Forwarded-For: 203.0.113.1\r\n\r\n'
   for (let n = 0; n < NOISY_AFTER; n++) assert.match(await server.raw(upgrade), /^HTTP\/1\.1 401 /)
-  const [flood] = await arriving(server, 1, noisy)
-  const [quiet] = await arriving(server, 1, { 'X-Forwarded-For': '198.51.100.1' })
-  const begun: string[] = []
+  const [flood] = await receiveRequests(server, 1, noisy)
+  const [quiet] = await receiveRequests(server, 1, { 'X-Forwarded-For': '198.51.100.1' })
+  const started: string[] = []
   const admit = (incoming: IncomingMessage, name: string) => {
     const request = Object.assign(Object.create(incoming), { url: '/v1/me' }) as IncomingMessage
-    server.app.admit(request, new EventEmitter(), () => void begun.push(name))
+    server.app.admit(request, new EventEmitter(), () => void started.push(name))
   }
   for (let n = 0; n < FLOOD; n++) admit(flood!, 'noisy')
-  const before = begun.length
+  const startedBefore = started.length
   for (let n = 0; n < FLOOD / 2; n++) admit(quiet!, 'quiet')
-  while (begun.length < 1.5 * FLOOD) await nextTurn()
-  const ahead = begun.slice(before, begun.lastIndexOf('quiet')).filter(name => name === 'noisy').length
+  while (started.length < 1.5 * FLOOD) await nextTurn()
+  const startedAhead = started
+    .slice(startedBefore, started.lastIndexOf('quiet'))
+    .filter(name => name === 'noisy').length
   assert.ok(
-    ahead <= FLOOD / 2 / 3 + 1,
-    `${ahead} requests of the noisy network before the last of the quiet one`,
+    startedAhead <= FLOOD / 2 / 3 + 1,
+    `${startedAhead} requests of the noisy network before the last of the quiet one`,
   )
 })
 
@@ -403,8 +410,8 @@ test('a sign-in, a refresh, an exchange and a call with a key make their network
     answers.map(({ status }) => status),
     [200, 200, 200, 401, 401],
   )
-  const known = [1, 2, 3, 4, 5].filter(n => server.knownNetworks.isKnown(`203.0.113.${n}`))
-  assert.deepEqual(known, [1, 2, 3])
+  const knownNetworks = [1, 2, 3, 4, 5].filter(n => server.knownNetworks.isKnown(`203.0.113.${n}`))
+  assert.deepEqual(knownNetworks, [1, 2, 3])
   assert.ok(server.knownNetworks.isKnown(caller().network), 'signed in')
 })
 

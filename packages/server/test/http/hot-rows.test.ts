@@ -18,26 +18,26 @@ describe('contention for one row leaves database connections to others', {
     const server = await open(t, [{ window: 'minute', limit: 3 }])
     const key = await keyOf(server)
     for (let sent = 0; sent < 3; sent++) await send(server)
-    const flood = pipeline(server, 2000, '/auth/send-magic-link', { email: 'hot@example.com' })
-    assert.deepEqual(await exchangesDuring(server, key, flood), new Set([200]))
-    assert.equal((await flood).get(429), 2000)
+    const pipelined = pipeline(server, 2000, '/auth/send-magic-link', { email: 'hot@example.com' })
+    assert.deepEqual(await exchangesDuring(server, key, pipelined), new Set([200]))
+    assert.equal((await pipelined).get(429), 2000)
   })
 
   test('exchanges are served while 200 sends within the limit are pipelined to one address', async t => {
     const server = await open(t, NO_LIMIT)
     const key = await keyOf(server)
-    const flood = pipeline(server, 200, '/auth/send-magic-link', { email: 'hot@example.com' })
-    assert.deepEqual(await exchangesDuring(server, key, flood), new Set([200]))
-    assert.equal((await flood).get(200), 200)
+    const pipelined = pipeline(server, 200, '/auth/send-magic-link', { email: 'hot@example.com' })
+    assert.deepEqual(await exchangesDuring(server, key, pipelined), new Set([200]))
+    assert.equal((await pipelined).get(200), 200)
   })
 
   test('exchanges are served while one link is verified 500 times at once, and it signs in once', async t => {
     const server = await open(t, NO_LIMIT)
     const key = await keyOf(server)
     const { token } = await server.sendTo('hot@example.com')
-    const flood = pipeline(server, 500, '/auth/verify-magic-link', { token, email: 'hot@example.com' })
-    assert.deepEqual(await exchangesDuring(server, key, flood), new Set([200]))
-    const answers = await flood
+    const pipelined = pipeline(server, 500, '/auth/verify-magic-link', { token, email: 'hot@example.com' })
+    assert.deepEqual(await exchangesDuring(server, key, pipelined), new Set([200]))
+    const answers = await pipelined
     assert.equal(answers.get(200), 1)
     assert.equal(answers.get(503), undefined)
   })
@@ -46,28 +46,28 @@ describe('contention for one row leaves database connections to others', {
     const server = await open(t, NO_LIMIT)
     const key = await keyOf(server)
     const { tokens } = await server.signIn('hot@example.com')
-    const flood = pipeline(server, 200, '/auth/refresh', { refresh_token: tokens.refreshToken })
-    assert.deepEqual(await exchangesDuring(server, key, flood), new Set([200]))
-    assert.equal((await flood).get(200), 1)
+    const pipelined = pipeline(server, 200, '/auth/refresh', { refresh_token: tokens.refreshToken })
+    assert.deepEqual(await exchangesDuring(server, key, pipelined), new Set([200]))
+    assert.equal((await pipelined).get(200), 1)
   })
 
   test('a row locked by another process blocks at most one connection', async t => {
     const server = await open(t, NO_LIMIT)
     const key = await keyOf(server)
     await send(server)
-    const other = await server.opened.reopen()
-    const held = Promise.withResolvers<void>()
-    const holder = other.transaction(async tx => {
+    const otherStorage = await server.opened.reopen()
+    const lockRelease = Promise.withResolvers<void>()
+    const lockHolder = otherStorage.transaction(async tx => {
       await tx.magicLinks.lockSendBuckets(['address:hot@example.com'])
-      await held.promise
+      await lockRelease.promise
     })
     const sends = Array.from({ length: 50 }, () => send(server))
     try {
       for (let call = 0; call < 50; call++) assert.equal(await exchange(server, key), 200)
       assert.ok(server.opened.storage.engine.load!().idle >= SMALL_POOL - 2, 'connections are free')
     } finally {
-      held.resolve()
-      await holder
+      lockRelease.resolve()
+      await lockHolder
     }
     // On a busy machine the waiting sends may exceed the lock timeout (503); a later one succeeds.
     await Promise.all(sends)
@@ -99,9 +99,13 @@ async function exchange(server: Server, key: string): Promise<number> {
 }
 
 /** Exchanges sequentially until the flood ends, at least twenty times. */
-async function exchangesDuring(server: Server, key: string, flood: Promise<unknown>): Promise<Set<number>> {
+async function exchangesDuring(
+  server: Server,
+  key: string,
+  pipelined: Promise<unknown>,
+): Promise<Set<number>> {
   let isOver = false
-  void flood.then(() => {
+  void pipelined.then(() => {
     isOver = true
   })
   const statuses = new Set<number>()

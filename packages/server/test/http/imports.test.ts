@@ -28,8 +28,8 @@ async function open(engine: EngineName, t: TestContext, overrides: Parameters<ty
   })
   const importKeys = (...keys: object[]) => call('/api-keys', { keys })
   const exchange = (key: string) => server.post('/auth/agent-token', { api_key: key })
-  const lastAct = async () => (await server.store.audit.list({}, { limit: 1, after: null })).rows[0]!
-  return { ...server, server, admin, ada, token, call, row, importKeys, exchange, lastAct }
+  const lastAuditEvent = async () => (await server.store.audit.list({}, { limit: 1, after: null })).rows[0]!
+  return { ...server, server, admin, ada, token, call, row, importKeys, exchange, lastAuditEvent }
 }
 
 forEachEngine(engine => {
@@ -60,20 +60,26 @@ forEachEngine(engine => {
     const active = await introspect()
     assert.deepEqual([active.active, active.key_id, active.type], [true, id, 'api_key'])
 
-    const hers = ada.tokens.accessToken
-    const shown = (await get(`/v1/api-keys/${id}`, { token: hers })).body
-    assert.deepEqual([shown.key_prefix, shown.name, shown.external_id], ['sk_live_', 'Old laptop', 'k-1'])
-    assert.ok(!JSON.stringify(shown).includes(key.slice(0, 13)))
+    const adaToken = ada.tokens.accessToken
+    const keyObject = (await get(`/v1/api-keys/${id}`, { token: adaToken })).body
+    assert.deepEqual(
+      [keyObject.key_prefix, keyObject.name, keyObject.external_id],
+      ['sk_live_', 'Old laptop', 'k-1'],
+    )
+    assert.ok(!JSON.stringify(keyObject).includes(key.slice(0, 13)))
     const found = await get('/v1/admin/api-keys?prefix=sk_li', { token })
     assert.deepEqual(
       found.body.data.map((each: { id: string }) => each.id),
       [id],
     )
-    assert.equal((await server.call('DELETE', `/v1/api-keys/${id}`, { token: hers })).status, 200)
+    assert.equal((await server.call('DELETE', `/v1/api-keys/${id}`, { token: adaToken })).status, 200)
     assert.equal((await exchange(key)).body.code, 'api_key_revoked')
     assert.equal((await introspect()).active, false)
-    const again = await importKeys(row(1))
-    assert.deepEqual([again.body.imported, again.body.skipped, again.body.data[0].id], [0, 1, id])
+    const secondImport = await importKeys(row(1))
+    assert.deepEqual(
+      [secondImport.body.imported, secondImport.body.skipped, secondImport.body.data[0].id],
+      [0, 1, id],
+    )
     assert.equal((await exchange(key)).body.code, 'api_key_revoked', 'a revoked one is never revived')
     assert.equal((await call('/api-keys', { keys: [] })).status, 400)
   })
@@ -93,9 +99,10 @@ forEachEngine(engine => {
     assert.match(rotated.body.key, /^svc_/)
     assert.equal((await exchange(foreignKey(2))).body.code, 'api_key_revoked')
     assert.ok(call)
-    const misses = []
-    for (let n = 0; n < 4; n++) misses.push((await get('/v1/me', { token: foreignKey(90 + n) })).body.code)
-    assert.deepEqual(misses.slice(-2), ['rate_limited', 'rate_limited'])
+    const refusalCodes = []
+    for (let n = 0; n < 4; n++)
+      refusalCodes.push((await get('/v1/me', { token: foreignKey(90 + n) })).body.code)
+    assert.deepEqual(refusalCodes.slice(-2), ['rate_limited', 'rate_limited'])
     assert.equal((await get('/v1/me', { token: foreignKey(3) })).status, 200, 'good keys are always served')
     assert.equal((await get('/v1/me', { token: 'eyJhbGciOiJFZERTQSJ9.e30.x' })).body.code, 'invalid_token')
   })
@@ -103,14 +110,14 @@ forEachEngine(engine => {
   test('a text that is no key of ours is looked up on every node while imported keys exist, and never otherwise', async t => {
     const { importKeys, row, opened, exchange, imported, ada, apiKeys, server } = await open(engine, t)
     const node = await opened.reopen()
-    const other = await openServer(engine, t, { on: { node, of: opened } })
-    other.imported.start()
-    t.after(() => other.imported.stop())
+    const otherNode = await openServer(engine, t, { on: { node, of: opened } })
+    otherNode.imported.start()
+    t.after(() => otherNode.imported.stop())
     assert.equal(imported.mayBeKey(foreignKey(1)), false)
     const { data } = (await importKeys(row(1))).body
-    if (engine === 'sqlite') await other.imported.load() // two nodes on SQLite have no events
-    await until('the other node looks them up', () => other.imported.mayBeKey(foreignKey(1)))
-    assert.equal((await other.post('/auth/agent-token', { api_key: foreignKey(1) })).status, 200)
+    if (engine === 'sqlite') await otherNode.imported.load() // two nodes on SQLite have no events
+    await until('the other node looks them up', () => otherNode.imported.mayBeKey(foreignKey(1)))
+    assert.equal((await otherNode.post('/auth/agent-token', { api_key: foreignKey(1) })).status, 200)
     for (const text of ['', 'x'.repeat(513), 'svr_x', 'sva_x', 'eyJhbGciOiJFZERTQSJ9.e30.x'])
       assert.equal(imported.mayBeKey(text), false, text.slice(0, 20))
     await apiKeys.revoke(ada.user.id, data[0].id, server.caller())
@@ -119,14 +126,18 @@ forEachEngine(engine => {
   })
 
   test('an import is refused as a whole: wrong fields, no account, the key of another, a policy, the key limit', async t => {
-    const { importKeys, row, store, ada, signIn, policies, clock, admin, lastAct } = await open(engine, t, {
-      maxActiveKeys: 3,
-    })
+    const { importKeys, row, store, ada, signIn, policies, clock, admin, lastAuditEvent } = await open(
+      engine,
+      t,
+      {
+        maxActiveKeys: 3,
+      },
+    )
     const bob = await signIn('bob@example.com')
     await importKeys(row(1, { email: undefined, user_id: bob.user.id }))
-    const act = await lastAct()
-    assert.deepEqual([act.type, act.after], ['api_key.imported', { imported: 1, skipped: 0 }])
-    const wrong: [object, string][] = [
+    const auditEvent = await lastAuditEvent()
+    assert.deepEqual([auditEvent.type, auditEvent.after], ['api_key.imported', { imported: 1, skipped: 0 }])
+    const invalidChanges: [object, string][] = [
       [{ sha256: 'abc' }, 'keys.1.sha256'],
       [{ prefix: 'much too long' }, 'keys.1.prefix'],
       [{ prefix: 'a b' }, 'keys.1.prefix'],
@@ -140,38 +151,38 @@ forEachEngine(engine => {
       [{ expires_at: '2020-01-01T00:00:00Z' }, 'keys.1.expires_at'],
       [{ expiresAt: '2090-01-01T00:00:00Z' }, 'keys.1'],
     ]
-    for (const [change, field] of wrong) {
+    for (const [change, field] of invalidChanges) {
       const refused = await importKeys(row(2), row(3, change))
       assert.deepEqual([refused.status, refused.body.errors?.[0].field], [400, field], refused.text)
     }
-    const foreign = await importKeys(row(2), row(1))
-    assert.deepEqual([foreign.status, foreign.body.code], [409, 'key_conflict'])
-    const many = await importKeys(row(2), row(3), row(4), row(5))
-    assert.deepEqual([many.status, many.body.code], [409, 'key_limit_reached'])
+    const keyOfOther = await importKeys(row(2), row(1))
+    assert.deepEqual([keyOfOther.status, keyOfOther.body.code], [409, 'key_conflict'])
+    const overLimit = await importKeys(row(2), row(3), row(4), row(5))
+    assert.deepEqual([overLimit.status, overLimit.body.code], [409, 'key_limit_reached'])
     await policies.change({ maxKeyLifetimeDays: 30 }, BY_COMMAND_LINE)
-    const endless = await importKeys(row(2))
-    assert.match(endless.body.detail, /keys\.0\.expires_at.*max_key_lifetime_days/)
+    const withoutExpiry = await importKeys(row(2))
+    assert.match(withoutExpiry.body.detail, /keys\.0\.expires_at.*max_key_lifetime_days/)
     assert.equal((await store.apiKeys.list(ada.user.id, null, 0, { limit: 9, after: null })).rows.length, 0)
     const expires_at = new Date(clock.now() + 30 * DAY).toISOString()
-    const twice = await importKeys(row(2, { expires_at }), row(2, { expires_at }))
-    assert.deepEqual([twice.body.imported, twice.body.skipped], [1, 1])
+    const repeatedKey = await importKeys(row(2, { expires_at }), row(2, { expires_at }))
+    assert.deepEqual([repeatedKey.body.imported, repeatedKey.body.skipped], [1, 1])
     const { rows } = await store.securityEvents.list(ada.user.id, { limit: 9, after: null })
     assert.equal(rows.filter(({ type }) => type === 'api_key_created').length, 1)
   })
 
   test('an administrator cannot import administrative keys of another administrator, and may import own ones', async t => {
     const { importKeys, row, signIn, users, get, apiKeys } = await open(engine, t)
-    const other = await signIn('grace@example.com')
-    await users.setRole(other.user.id, 'admin')
+    const grace = await signIn('grace@example.com')
+    await users.setRole(grace.user.id, 'admin')
     for (const scopes of [[], ['admin:write'], ['agent:connect', 'admin:read']]) {
       const refused = await importKeys(row(1), row(2, { email: 'grace@example.com', scopes }))
       assert.deepEqual([refused.status, refused.body.errors?.[0].field], [400, 'keys.1.scopes'], refused.text)
-      const own = await importKeys(row(3 + scopes.length, { email: 'admin@example.com', scopes }))
-      assert.equal(own.body.imported, 1, own.text)
+      const ownKeys = await importKeys(row(3 + scopes.length, { email: 'admin@example.com', scopes }))
+      assert.equal(ownKeys.body.imported, 1, ownKeys.text)
     }
     assert.equal((await get('/v1/admin/users', { token: foreignKey(2) })).status, 401)
     assert.equal((await importKeys(row(9, { email: 'grace@example.com' }))).body.imported, 1)
-    const keyOf = { userId: other.user.id }
+    const keyOf = { userId: grace.user.id }
     const key = { owner: keyOf, keyHash: 'x'.repeat(43), keyPrefix: 'x', name: null, scopes: null }
     const rest = { expiresAt: null, appId: 'service-sdk', externalId: null }
     assert.equal((await apiKeys.importKeys([{ ...key, ...rest }], BY_COMMAND_LINE)).length, 1)
@@ -180,12 +191,12 @@ forEachEngine(engine => {
   test('eight imports at once on two nodes import each key once', async t => {
     const { row, opened, server, token, store, ada } = await open(engine, t)
     const node = await opened.reopen()
-    const other = await openServer(engine, t, { on: { node, of: opened } })
-    await other.signingKeys.load()
+    const otherNode = await openServer(engine, t, { on: { node, of: opened } })
+    await otherNode.signingKeys.load()
     const keys = Array.from({ length: 10 }, (_, n) => row(n))
     const answers = await Promise.all(
       Array.from({ length: 8 }, (_, n) =>
-        (n % 2 ? server : other).call('POST', '/v1/admin/api-keys/import', { token, body: { keys } }),
+        (n % 2 ? server : otherNode).call('POST', '/v1/admin/api-keys/import', { token, body: { keys } }),
       ),
     )
     for (const { status, text } of answers) assert.equal(status, 200, text)
@@ -197,10 +208,8 @@ forEachEngine(engine => {
   })
 
   test('imported people have neither credit nor plan nor mail, and get all of it once with the first sign-in', async t => {
-    const { call, store, signIn, mailsTo, get, token, importKeys, row, accounts, lastAct } = await open(
-      engine,
-      t,
-    )
+    const { call, store, signIn, mailsTo, get, token, importKeys, row, accounts, lastAuditEvent } =
+      await open(engine, t)
     const users = [
       { email: 'Grace@example.com', name: 'Grace', external_id: 'c-42' },
       { email: 'ada@example.com', name: 'Other' },
@@ -208,7 +217,7 @@ forEachEngine(engine => {
     ]
     const made = await call('/users', { users })
     assert.deepEqual([made.status, made.body.imported, made.body.skipped], [200, 1, 2], made.text)
-    assert.deepEqual((await lastAct()).after, { imported: 1, skipped: 2 })
+    assert.deepEqual((await lastAuditEvent()).after, { imported: 1, skipped: 2 })
     const { id } = made.body.data[0]
     assert.equal(made.body.data[2].id, id)
     const person = (await get(`/v1/admin/users/${id}`, { token })).body

@@ -21,25 +21,28 @@ async function open(engine: EngineName, t: TestContext) {
   const invite = async (body: object) => (await call('POST', '', body)).body
   const states = async () =>
     (await call('GET', '')).body.data.map((each: { state: string }) => each.state) as string[]
-  const lastAct = async () => (await server.store.audit.list({}, { limit: 1, after: null })).rows[0]!
+  const lastAuditEvent = async () => (await server.store.audit.list({}, { limit: 1, after: null })).rows[0]!
   await server.policies.change({ signUp: 'invited' }, BY_COMMAND_LINE)
-  return { ...server, server, admin, token, call, invite, states, lastAct }
+  return { ...server, server, admin, token, call, invite, states, lastAuditEvent }
 }
 
 forEachEngine(engine => {
   test('an invited address gets a mail and signs up where nobody else may', async t => {
-    const { call, signIn, sendTo, mailsTo, store, states, admin, server, lastAct } = await open(engine, t)
+    const { call, signIn, sendTo, mailsTo, store, states, admin, server, lastAuditEvent } = await open(
+      engine,
+      t,
+    )
     const made = await call('POST', '', { email: GRACE })
     assert.equal(made.status, 201)
     const { id, state, role, invited_by, created_at, expires_at } = made.body
     assert.deepEqual([state, role, invited_by], ['pending', null, admin.user.id])
     assert.equal(Date.parse(expires_at) - Date.parse(created_at), 7 * DAY)
-    const act = await lastAct()
+    const auditEvent = await lastAuditEvent()
     assert.deepEqual(
-      [act.type, act.subject, act.after],
+      [auditEvent.type, auditEvent.subject, auditEvent.after],
       ['invitation.created', { type: 'invitation', id, user_id: null }, { role: null }],
     )
-    assert.ok(!JSON.stringify(act).includes(GRACE))
+    assert.ok(!JSON.stringify(auditEvent).includes(GRACE))
     const [mail] = await mailsTo(GRACE, 'invitation')
     assert.equal(mail!.link, `${server.publicUrl}/sign-in?email=grace%40example.com`)
 
@@ -47,15 +50,15 @@ forEachEngine(engine => {
     assert.deepEqual([grace.isNewUser, grace.user.role], [true, 'user'])
     assert.deepEqual(await states(), ['accepted'])
     assert.equal((await store.invitations.find(id))!.userId, grace.user.id)
-    const other = await sendTo('other@example.com')
+    const stranger = await sendTo('other@example.com')
     const verified = server.magicLinks.verify(
-      { token: other.token, email: address('other@example.com') },
+      { token: stranger.token, email: address('other@example.com') },
       'api',
       server.caller(),
     )
     assert.equal(await refusedWith(verified), 'forbidden')
-    const again = await call('POST', '', { email: GRACE })
-    assert.deepEqual([again.status, again.body.errors[0].field], [400, 'email'])
+    const secondInvitation = await call('POST', '', { email: GRACE })
+    assert.deepEqual([secondInvitation.status, secondInvitation.body.errors[0].field], [400, 'email'])
   })
 
   test('the mail of an invitation is in the requested language, otherwise in the inviter’s', async t => {
@@ -112,10 +115,10 @@ forEachEngine(engine => {
     assert.equal(await store.invitations.findPending(email, expiresAt), null)
     assert.equal(await server.storage.transaction(tx => tx.invitations.accept(email, id, expiresAt)), null)
     const node = await opened.reopen()
-    const other = await openServer(engine, t, { on: { node, of: opened } })
+    const otherNode = await openServer(engine, t, { on: { node, of: opened } })
     const links = await Promise.all(Array.from({ length: 20 }, () => sendTo(GRACE)))
     const { won } = await race(20, index =>
-      (index % 2 ? server : other).magicLinks.verify(
+      (index % 2 ? server : otherNode).magicLinks.verify(
         { token: links[index]!.token, email },
         'api',
         server.caller(),
@@ -133,8 +136,8 @@ forEachEngine(engine => {
   test('a role is given by a signed-in administrator only, who must still be one when it is accepted', async t => {
     const { call, createKey, token, invite, signIn, users, admin } = await open(engine, t)
     const { key } = await createKey(token)
-    const byKey = await call('POST', '', { email: GRACE, role: 'admin' }, key)
-    assert.deepEqual([byKey.status, byKey.body.code], [403, 'session_required'])
+    const invitedByKey = await call('POST', '', { email: GRACE, role: 'admin' }, key)
+    assert.deepEqual([invitedByKey.status, invitedByKey.body.code], [403, 'session_required'])
     assert.equal((await call('POST', '', { email: 'plain@example.com' }, key)).status, 201)
     for (const body of [
       { email: GRACE, role: 'user' },
@@ -147,8 +150,8 @@ forEachEngine(engine => {
     await invite({ email: 'late@example.com', role: 'admin' })
     assert.equal((await signIn(GRACE)).user.role, 'admin')
     await users.setRole(admin.user.id, 'user')
-    const late = await signIn('late@example.com')
-    assert.deepEqual([late.isNewUser, late.user.role], [true, 'user'])
+    const lateGuest = await signIn('late@example.com')
+    assert.deepEqual([lateGuest.isNewUser, lateGuest.user.role], [true, 'user'])
   })
 
   test('an administrator invites 120 addresses a minute, and no more', async t => {

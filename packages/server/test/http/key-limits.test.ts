@@ -96,16 +96,19 @@ forEachEngine(engine => {
       const refused = await key.patch(looser, key.key)
       assert.equal(refused.body.code, 'session_required', JSON.stringify(looser))
     }
-    const wider = await server.call('PATCH', key.path, { token: key.key, body: { allowed_networks: [] } })
-    assert.equal(wider.body.code, 'session_required')
+    const widerNetworks = await server.call('PATCH', key.path, {
+      token: key.key,
+      body: { allowed_networks: [] },
+    })
+    assert.equal(widerNetworks.body.code, 'session_required')
     assert.deepEqual((await server.get(key.path, { token: key.token })).body.limits, LIMITS)
-    const tighter = {
+    const tighterLimits = {
       requests: [{ limit: 9, per: 'second' }, requests[1], { limit: 1000, per: 'day' }],
       spend: [...spend, { amount: '9.00', per: 'total' }],
       quota: { remaining: 999 },
     }
-    const tightened = await key.patch(tighter, key.key)
-    assert.deepEqual(tightened.body.limits, tighter)
+    const tightened = await key.patch(tighterLimits, key.key)
+    assert.deepEqual(tightened.body.limits, tighterLimits)
     assert.equal((await key.patch(null)).status, 200)
   })
 
@@ -121,8 +124,8 @@ forEachEngine(engine => {
     const rotated = await server.post(`${key.path}/rotate`, {}, { token: key.token })
     assert.deepEqual(rotated.body.limits, LIMITS)
     assert.deepEqual(rotated.body.operator_limits, { requests: operator.requests, quota: { remaining: 3 } })
-    const again = await server.post(`/v1/api-keys/${rotated.body.id}/rotate`, {}, { token: key.token })
-    const keys = await server.apiKeys.findMany([key.id, rotated.body.id, again.body.id])
+    const rotatedAgain = await server.post(`/v1/api-keys/${rotated.body.id}/rotate`, {}, { token: key.token })
+    const keys = await server.apiKeys.findMany([key.id, rotated.body.id, rotatedAgain.body.id])
     assert.deepEqual(new Set([...keys.values()].map(({ lineageId }) => lineageId)), new Set([key.id]))
     const quotas = new Set([...keys.values()].map(({ limits }) => limits.quota!.id))
     assert.equal(quotas.size, 1)
@@ -136,8 +139,8 @@ forEachEngine(engine => {
     const patched = await key.patch(null)
     assert.deepEqual(patched.body.operator_limits, { requests })
     const body = { operator_limits: {} }
-    const sent = await server.call('PATCH', key.path, { token: key.token, body })
-    assert.equal(sent.status, 400)
+    const operatorChange = await server.call('PATCH', key.path, { token: key.token, body })
+    assert.equal(operatorChange.status, 400)
     assert.equal((await server.post('/v1/api-keys', body, { token: key.token })).status, 400)
     const cleared = await server.apiKeys.setOperatorLimits(key.id, { requests: [], spend: [], quota: null })
     assert.deepEqual(cleared.operatorLimits, { requests: [], spend: [], quota: null })
@@ -148,8 +151,8 @@ forEachEngine(engine => {
     const key = await openKey(server, { limits: { quota: { remaining: 100 } } })
     await Promise.all(Array.from({ length: 20 }, (_, number) => key.patch({ quota: { remaining: number } })))
     const { limits } = await server.apiKeys.get(key.user_id, key.id)
-    const left = await server.store.quotas.remaining([limits.quota!.id], server.clock.now())
-    assert.equal(left.get(limits.quota!.id), limits.quota!.granted)
+    const remaining = await server.store.quotas.remaining([limits.quota!.id], server.clock.now())
+    assert.equal(remaining.get(limits.quota!.id), limits.quota!.granted)
   })
 })
 

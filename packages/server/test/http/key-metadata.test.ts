@@ -10,83 +10,83 @@ async function withAda(engine: EngineName, t: TestContext) {
   const server = await openServer(engine, t)
   const { tokens } = await server.signIn('ada@example.com')
   const token = tokens.accessToken
-  const make = (body: object) => {
+  const createKey = (body: object) => {
     // Keys of the same millisecond have no order.
     server.clock.advance(1)
     return server.post('/v1/api-keys', body, { token })
   }
-  const change = (id: string, body: unknown) => server.call('PATCH', `/v1/api-keys/${id}`, { token, body })
+  const updateKey = (id: string, body: unknown) => server.call('PATCH', `/v1/api-keys/${id}`, { token, body })
   const list = async (query: string) => (await server.get(`/v1/api-keys?${query}`, { token })).body
-  return { server, token, make, change, list }
+  return { server, token, createKey, updateKey, list }
 }
 
-/** Metadata of exactly so many bytes as they are stored. */
-function ofSize(bytes: number): { text: string } {
+/** Metadata whose stored form has exactly this many bytes. */
+function metadataOfSize(bytes: number): { text: string } {
   return { text: 'x'.repeat(bytes - JSON.stringify({ text: '' }).length) }
 }
 
 /** An object with this nesting. */
-function nested(levels: number): object {
-  return levels === 1 ? {} : { in: nested(levels - 1) }
+function nestedObject(levels: number): object {
+  return levels === 1 ? {} : { in: nestedObject(levels - 1) }
 }
 
-/** Introspects as the app. */
-function asking(server: Awaited<ReturnType<typeof openServer>>, id: string, secret: string) {
+/** Returns a function that introspects a token as this app. */
+function introspectAs(server: Awaited<ReturnType<typeof openServer>>, id: string, secret: string) {
   const headers = { Authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}` }
   return async (token: string) => (await server.post('/auth/introspect', { token }, { headers })).body
 }
 
 forEachEngine(engine => {
   test('every response with a key object has its metadata and external id as they were sent', async t => {
-    const { server, token, make, change, list } = await withAda(engine, t)
+    const { server, token, createKey, updateKey, list } = await withAda(engine, t)
     const metadata = { plan: 'pro', seats: 3, ratio: 0.1, ü: [null, true, { __proto__x: '🔑' }] }
-    const made = await make({ external_id: 'customer-42', metadata })
+    const made = await createKey({ external_id: 'customer-42', metadata })
     assert.equal(made.status, 201)
     const { id } = made.body
-    const attached = (body: Record<string, unknown>) => [body.external_id, body.metadata]
-    assert.deepEqual(attached(made.body), ['customer-42', metadata])
-    assert.deepEqual(attached((await server.get(`/v1/api-keys/${id}`, { token })).body), [
+    const storedData = (body: Record<string, unknown>) => [body.external_id, body.metadata]
+    assert.deepEqual(storedData(made.body), ['customer-42', metadata])
+    assert.deepEqual(storedData((await server.get(`/v1/api-keys/${id}`, { token })).body), [
       'customer-42',
       metadata,
     ])
-    assert.deepEqual(attached((await list('limit=10')).data[0]), ['customer-42', metadata])
-    assert.deepEqual(attached((await change(id, { name: 'Laptop' })).body), ['customer-42', metadata])
+    assert.deepEqual(storedData((await list('limit=10')).data[0]), ['customer-42', metadata])
+    assert.deepEqual(storedData((await updateKey(id, { name: 'Laptop' })).body), ['customer-42', metadata])
     const rotated = await server.post(`/v1/api-keys/${id}/rotate`, {}, { token })
-    assert.deepEqual(attached(rotated.body), ['customer-42', metadata])
+    assert.deepEqual(storedData(rotated.body), ['customer-42', metadata])
     const revoked = await server.call('DELETE', `/v1/api-keys/${id}`, { token })
-    assert.deepEqual(attached(revoked.body), ['customer-42', metadata])
-    assert.deepEqual(attached((await make({})).body), [null, null])
+    assert.deepEqual(storedData(revoked.body), ['customer-42', metadata])
+    assert.deepEqual(storedData((await createKey({})).body), [null, null])
   })
 
   test('metadata may have a member named __proto__', async t => {
     const { server, token } = await withAda(engine, t)
     const body = '{"metadata":{"__proto__":{"admin":true},"plan":"pro"}}'
-    const made = await server.post('/v1/api-keys', body, { token })
-    assert.match(made.text, /"metadata":\{"__proto__":\{"admin":true\},"plan":"pro"\}/)
+    const createdId = await server.post('/v1/api-keys', body, { token })
+    assert.match(createdId.text, /"metadata":\{"__proto__":\{"admin":true\},"plan":"pro"\}/)
     assert.match(
-      (await server.get(`/v1/api-keys/${made.body.id}`, { token })).text,
+      (await server.get(`/v1/api-keys/${createdId.body.id}`, { token })).text,
       /"__proto__":\{"admin":true\}/,
     )
   })
 
   test('a change replaces metadata as a whole; null or an empty value removes metadata or external id', async t => {
-    const { make, change } = await withAda(engine, t)
+    const { createKey, updateKey } = await withAda(engine, t)
     for (const nothing of [
       { external_id: null, metadata: null },
       { external_id: '', metadata: {} },
     ]) {
-      const { id } = (await make({ external_id: 'a', metadata: { a: 1, b: 2 } })).body
-      const replaced = await change(id, { metadata: { c: 3 } })
+      const { id } = (await createKey({ external_id: 'a', metadata: { a: 1, b: 2 } })).body
+      const replaced = await updateKey(id, { metadata: { c: 3 } })
       assert.deepEqual([replaced.body.external_id, replaced.body.metadata], ['a', { c: 3 }])
-      const removed = await change(id, nothing)
+      const removed = await updateKey(id, nothing)
       assert.deepEqual([removed.body.external_id, removed.body.metadata], [null, null])
     }
   })
 
   test('metadata are limited to 16 KiB as stored, whatever their escapes, and to 32 levels', async t => {
-    const { server, token, make, change } = await withAda(engine, t)
-    assert.equal((await make({ metadata: ofSize(MAX_METADATA_BYTES) })).status, 201)
-    const tooLarge = await make({ metadata: ofSize(MAX_METADATA_BYTES + 1) })
+    const { server, token, createKey, updateKey } = await withAda(engine, t)
+    assert.equal((await createKey({ metadata: metadataOfSize(MAX_METADATA_BYTES) })).status, 201)
+    const tooLarge = await createKey({ metadata: metadataOfSize(MAX_METADATA_BYTES + 1) })
     assert.deepEqual([tooLarge.status, tooLarge.body.errors[0].field], [400, 'metadata'])
     const escaped = `{"metadata":{"text":"${'\\u00e9'.repeat(5_000)}"}}`
     assert.equal(
@@ -94,18 +94,18 @@ forEachEngine(engine => {
       'é'.repeat(5_000),
     )
     const values = { list: Array.from({ length: 8_000 }, () => 0) }
-    const { id } = (await make({ metadata: values })).body
-    assert.equal((await change(id, { metadata: nested(MAX_METADATA_DEPTH) })).status, 200)
+    const { id } = (await createKey({ metadata: values })).body
+    assert.equal((await updateKey(id, { metadata: nestedObject(MAX_METADATA_DEPTH) })).status, 200)
     assert.equal(
-      (await change(id, { metadata: nested(MAX_METADATA_DEPTH + 1) })).body.code,
+      (await updateKey(id, { metadata: nestedObject(MAX_METADATA_DEPTH + 1) })).body.code,
       'invalid_request',
     )
-    assert.equal((await make({ name: ofSize(33 * 1024).text })).status, 413)
+    assert.equal((await createKey({ name: metadataOfSize(33 * 1024).text })).status, 413)
   })
 
   test('metadata that could not be returned unchanged are refused', async t => {
-    const { server, token, make } = await withAda(engine, t)
-    const attempt = (metadata: string) =>
+    const { server, token, createKey } = await withAda(engine, t)
+    const statusOfCreate = (metadata: string) =>
       server.post('/v1/api-keys', `{"metadata":${metadata}}`, { token }).then(answer => answer.status)
     for (const metadata of [
       '{"n":9007199254740993}',
@@ -117,21 +117,24 @@ forEachEngine(engine => {
       '"text"',
       '1',
     ])
-      assert.equal(await attempt(metadata), 400, metadata)
+      assert.equal(await statusOfCreate(metadata), 400, metadata)
     for (const metadata of ['{"n":9007199254740991}', '{"n":-1.5e-300}', '{"":""}', 'null', '{}'])
-      assert.equal(await attempt(metadata), 201, metadata)
+      assert.equal(await statusOfCreate(metadata), 201, metadata)
     for (const external_id of ['x'.repeat(129), 'a\u0000b', 'a\nb', 7])
-      assert.equal((await make({ external_id })).status, 400)
-    assert.equal((await make({ external_id: '🔑'.repeat(128) })).status, 201)
-    assert.equal((await make({ externalid: 'x' })).body.errors[0].message.includes('"external_id"'), true)
+      assert.equal((await createKey({ external_id })).status, 400)
+    assert.equal((await createKey({ external_id: '🔑'.repeat(128) })).status, 201)
+    assert.equal(
+      (await createKey({ externalid: 'x' })).body.errors[0].message.includes('"external_id"'),
+      true,
+    )
   })
 
   test('external_id filters the list of the user’s own keys, also with a status and in pages', async t => {
-    const { server, make, list } = await withAda(engine, t)
+    const { server, createKey, list } = await withAda(engine, t)
     const ids: string[] = []
-    for (let n = 0; n < 5; n++) ids.unshift((await make({ external_id: 'customer 42/ü' })).body.id)
-    await make({ external_id: 'another' })
-    await make({})
+    for (let n = 0; n < 5; n++) ids.unshift((await createKey({ external_id: 'customer 42/ü' })).body.id)
+    await createKey({ external_id: 'another' })
+    await createKey({})
     const eve = await server.signIn('eve@example.com')
     await server.createKey(eve.tokens.accessToken, { external_id: 'customer 42/ü' })
     await server.apiKeys.revokeById(ids[1]!)
@@ -144,57 +147,59 @@ forEachEngine(engine => {
     )
     assert.deepEqual(idsOf(await list(`${query}&status=revoked`)), [ids[1]])
     assert.deepEqual(idsOf(await list(`${query}&status=expired`)), [])
-    const first = await list(`${query}&limit=3`)
-    const rest = await list(`${query}&limit=3&cursor=${first.next_cursor}`)
-    assert.deepEqual([...idsOf(first), ...idsOf(rest)], ids)
+    const firstPage = await list(`${query}&limit=3`)
+    const secondPage = await list(`${query}&limit=3&cursor=${firstPage.next_cursor}`)
+    assert.deepEqual([...idsOf(firstPage), ...idsOf(secondPage)], ids)
     assert.deepEqual((await list('external_id=nothing')).data, [])
     assert.equal((await list(`external_id=${'x'.repeat(129)}`)).code, 'invalid_request')
     assert.equal((await list('external_id=%00')).code, 'invalid_request')
   })
 
   test('a page ends before its metadata exceed 256 KiB, and the next page continues', async t => {
-    const { make, list } = await withAda(engine, t)
+    const { createKey, list } = await withAda(engine, t)
     const ids: string[] = []
-    for (let n = 0; n < 20; n++) ids.unshift((await make({ metadata: ofSize(MAX_METADATA_BYTES) })).body.id)
-    const first = await list('limit=100')
-    assert.deepEqual([first.data.length, first.has_more], [16, true])
-    const second = await list(`limit=100&cursor=${first.next_cursor}`)
+    for (let n = 0; n < 20; n++)
+      ids.unshift((await createKey({ metadata: metadataOfSize(MAX_METADATA_BYTES) })).body.id)
+    const firstPage = await list('limit=100')
+    assert.deepEqual([firstPage.data.length, firstPage.has_more], [16, true])
+    const second = await list(`limit=100&cursor=${firstPage.next_cursor}`)
     assert.deepEqual([second.data.length, second.has_more], [4, false])
     assert.deepEqual(
-      [...first.data, ...second.data].map(({ id }: { id: string }) => id),
+      [...firstPage.data, ...second.data].map(({ id }: { id: string }) => id),
       ids,
     )
   })
 
   test('introspection of a key or its agent token shows metadata only to the app of the key and first-party apps', async t => {
-    const { server, make } = await withAda(engine, t)
-    const before = (await make({ app_id: 'shop', external_id: 'early' })).body
+    const { server, createKey } = await withAda(engine, t)
+    const keyBeforeRegistration = (await createKey({ app_id: 'shop', external_id: 'early' })).body
     server.clock.advance(1)
-    const shop = asking(server, 'shop', await server.registerApp('shop'))
-    const other = asking(server, 'other', await server.registerApp('other'))
-    const firstParty = asking(server, 'hub', (await server.apps.newSecret('hub')).secret)
-    const { key } = (await make({ app_id: 'shop', external_id: 'customer', metadata: { plan: 'pro' } })).body
+    const shop = introspectAs(server, 'shop', await server.registerApp('shop'))
+    const otherApp = introspectAs(server, 'other', await server.registerApp('other'))
+    const firstParty = introspectAs(server, 'hub', (await server.apps.newSecret('hub')).secret)
+    const { key } = (await createKey({ app_id: 'shop', external_id: 'customer', metadata: { plan: 'pro' } }))
+      .body
     const { token } = (await server.post('/auth/agent-token', { api_key: key })).body
     for (const credential of [key, token]) {
       for (const ask of [shop, firstParty]) {
         const { external_id, metadata } = await ask(credential)
         assert.deepEqual({ external_id, metadata }, { external_id: 'customer', metadata: { plan: 'pro' } })
       }
-      const answer = await other(credential)
+      const answer = await otherApp(credential)
       assert.equal(answer.active, true)
       assert.equal('external_id' in answer || 'metadata' in answer, false)
     }
     // Made under the label before the app was registered: not its own (decision 14).
-    assert.equal('external_id' in (await shop(before.key)), false)
-    const bare = await shop((await make({ app_id: 'shop' })).body.key)
-    assert.deepEqual([bare.external_id, bare.metadata], [null, null])
+    assert.equal('external_id' in (await shop(keyBeforeRegistration.key)), false)
+    const keyWithoutMetadata = await shop((await createKey({ app_id: 'shop' })).body.key)
+    assert.deepEqual([keyWithoutMetadata.external_id, keyWithoutMetadata.metadata], [null, null])
   })
 
   test('metadata of a key that ended are removed after a week, and the external id stays', async t => {
-    const { server, make } = await withAda(engine, t)
+    const { server, createKey } = await withAda(engine, t)
     const { clock } = server
-    const attached = { external_id: 'a', metadata: { a: 1 } }
-    const made = async (body: object) => (await make({ ...attached, ...body })).body.id as string
+    const storedData = { external_id: 'a', metadata: { a: 1 } }
+    const made = async (body: object) => (await createKey({ ...storedData, ...body })).body.id as string
     const [kept, revoked] = [await made({}), await made({})]
     const expires_at = new Date(clock.now() + 1 + DAY).toISOString()
     const expired = await made({ expires_at })
@@ -202,16 +207,16 @@ forEachEngine(engine => {
     await server.apiKeys.revokeById(revoked)
     const housekeeping = createHousekeeping(server)
     const { user } = await server.signIn('ada@example.com')
-    const left = async () => {
+    const keysWithMetadata = async () => {
       const { rows } = await server.apiKeys.list(user.id, null, { limit: 10, after: null })
       return [...(await server.apiKeys.metadataOf(rows)).keys()].sort()
     }
     clock.advance(KEPT_FOR.metadataOfEndedKeys)
     await housekeeping.run()
-    assert.deepEqual(await left(), [kept, expired, revoked].sort())
+    assert.deepEqual(await keysWithMetadata(), [kept, expired, revoked].sort())
     clock.advance(1)
     await housekeeping.run()
-    assert.deepEqual(await left(), [kept])
+    assert.deepEqual(await keysWithMetadata(), [kept])
     assert.equal((await server.apiKeys.get(user.id, revoked)).externalId, 'a')
   })
 })

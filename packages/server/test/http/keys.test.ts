@@ -36,8 +36,8 @@ forEachEngine(engine => {
     assert.equal((await server.post('/auth/agent-token', { api_key: key })).body.code, 'api_key_revoked')
     const ended = await server.call('DELETE', `/v1/api-keys/${rotated.body.id}`, { token })
     assert.equal(ended.body.status, 'revoked')
-    const again = await server.call('DELETE', `/v1/api-keys/${rotated.body.id}`, { token })
-    assert.deepEqual(again.body, ended.body)
+    const secondDelete = await server.call('DELETE', `/v1/api-keys/${rotated.body.id}`, { token })
+    assert.deepEqual(secondDelete.body, ended.body)
     assert.equal((await server.get('/v1/api-keys?status=active', { token })).body.data.length, 0)
     assert.equal((await server.get('/v1/api-keys?status=revoked', { token })).body.data.length, 2)
   })
@@ -55,10 +55,10 @@ forEachEngine(engine => {
       ['DELETE', ''],
     ] as const) {
       const body = method === 'GET' || method === 'DELETE' ? undefined : {}
-      const others = await server.call(method, `/v1/api-keys/${id}${tail}`, { token, body })
-      const unknown = await server.call(method, `/v1/api-keys/${UNKNOWN_ID}${tail}`, { token, body })
-      assert.equal(others.status, 404)
-      assert.deepEqual({ ...others.body, request_id: '' }, { ...unknown.body, request_id: '' })
+      const ofOtherUser = await server.call(method, `/v1/api-keys/${id}${tail}`, { token, body })
+      const ofUnknownKey = await server.call(method, `/v1/api-keys/${UNKNOWN_ID}${tail}`, { token, body })
+      assert.equal(ofOtherUser.status, 404)
+      assert.deepEqual({ ...ofOtherUser.body, request_id: '' }, { ...ofUnknownKey.body, request_id: '' })
     }
     assert.equal((await server.post('/auth/agent-token', { api_key: key })).status, 200)
   })
@@ -85,14 +85,14 @@ test('malformed and wrong keys are refused with the same problem', async t => {
   const server = await openServer('sqlite', t)
   const { tokens } = await server.signIn('ada@example.com')
   const { key } = await server.createKey(tokens.accessToken)
-  const last = key.endsWith('a') ? 'b' : 'a'
-  const misses = [
+  const otherCharacter = key.endsWith('a') ? 'b' : 'a'
+  const wrongKeys = [
     `${key}\n`,
     ` ${key}`,
     `${key}\0`,
     `${key}\0x`,
     key.replace('svc_', 'SVC_'),
-    key.slice(0, -1) + last,
+    key.slice(0, -1) + otherCharacter,
     key.slice(0, 12),
     key.slice(0, 12) + '0'.repeat(24),
     key.replace('s', 'ｓ'),
@@ -100,14 +100,19 @@ test('malformed and wrong keys are refused with the same problem', async t => {
     '',
     'x'.repeat(10_000),
   ]
-  const answers = await Promise.all(misses.map(miss => server.post('/auth/agent-token', { api_key: miss })))
+  const answers = await Promise.all(
+    wrongKeys.map(miss => server.post('/auth/agent-token', { api_key: miss })),
+  )
   const texts = new Set(
     answers.map(({ status, text, body }) => `${status} ${text.replace(body.request_id, '')}`),
   )
   assert.deepEqual([...texts].length, 1, [...texts].join('\n'))
   assert.match([...texts][0]!, /^401 .*invalid_api_key/)
-  for (const wrong of [[key], { toString: key }, 1, null, true]) {
-    assert.equal((await server.post('/auth/agent-token', { api_key: wrong })).body.code, 'invalid_request')
+  for (const invalidValue of [[key], { toString: key }, 1, null, true]) {
+    assert.equal(
+      (await server.post('/auth/agent-token', { api_key: invalidValue })).body.code,
+      'invalid_request',
+    )
   }
   assert.equal((await server.post('/auth/agent-token', { api_key: 'x'.repeat(100_000) })).status, 413)
 })
@@ -116,7 +121,7 @@ test('malformed ids in a path are 404', async t => {
   const server = await openServer('sqlite', t)
   const { tokens } = await server.signIn('ada@example.com')
   const { id } = await server.createKey(tokens.accessToken)
-  for (const bad of [
+  for (const malformedId of [
     `{${id}}`,
     `urn:uuid:${id}`,
     id.replaceAll('-', ''),
@@ -127,8 +132,8 @@ test('malformed ids in a path are 404', async t => {
     `${id}%00`,
     `${id}%20`,
   ]) {
-    const answer = await server.call('DELETE', `/v1/api-keys/${bad}`, { token: tokens.accessToken })
-    assert.equal(answer.status, 404, bad)
+    const answer = await server.call('DELETE', `/v1/api-keys/${malformedId}`, { token: tokens.accessToken })
+    assert.equal(answer.status, 404, malformedId)
   }
   assert.equal((await server.get(`/v1/api-keys/${id}`, { token: tokens.accessToken })).body.status, 'active')
 })
@@ -138,13 +143,15 @@ test('pages of lists are bounded, and a cursor reveals no rows of other users', 
   const ada = await server.signIn('ada@example.com')
   const bob = await server.signIn('bob@example.com')
   for (let count = 0; count < 3; count++) await server.createKey(ada.tokens.accessToken)
-  const first = await server.get('/v1/api-keys?limit=2', { token: ada.tokens.accessToken })
-  assert.equal(first.body.data.length, 2)
-  assert.equal(first.body.has_more, true)
-  const cursor = first.body.next_cursor
-  const second = await server.get(`/v1/api-keys?limit=2&cursor=${cursor}`, { token: ada.tokens.accessToken })
-  assert.equal(second.body.data.length, 1)
-  assert.equal(second.body.next_cursor, null)
+  const firstPage = await server.get('/v1/api-keys?limit=2', { token: ada.tokens.accessToken })
+  assert.equal(firstPage.body.data.length, 2)
+  assert.equal(firstPage.body.has_more, true)
+  const cursor = firstPage.body.next_cursor
+  const secondPage = await server.get(`/v1/api-keys?limit=2&cursor=${cursor}`, {
+    token: ada.tokens.accessToken,
+  })
+  assert.equal(secondPage.body.data.length, 1)
+  assert.equal(secondPage.body.next_cursor, null)
   assert.deepEqual(
     (await server.get(`/v1/api-keys?cursor=${cursor}`, { token: bob.tokens.accessToken })).body.data,
     [],
@@ -207,29 +214,29 @@ test('each problem of a field is reported once, also host bits of a network', as
   const { tokens } = await server.signIn('ada@example.com')
   const token = tokens.accessToken
   const { id } = await server.createKey(token)
-  const huge = await server.post(`/v1/api-keys/${id}/rotate`, { overlap_seconds: 1e300 }, { token })
-  assert.equal(huge.body.errors.length, 1)
-  const bits = await server.post('/v1/api-keys', { allowed_networks: ['10.1.2.3/8'] }, { token })
-  assert.match(bits.body.errors[0].message, /no address bits after the prefix/)
+  const hugeOverlap = await server.post(`/v1/api-keys/${id}/rotate`, { overlap_seconds: 1e300 }, { token })
+  assert.equal(hugeOverlap.body.errors.length, 1)
+  const hostBits = await server.post('/v1/api-keys', { allowed_networks: ['10.1.2.3/8'] }, { token })
+  assert.match(hostBits.body.errors[0].message, /no address bits after the prefix/)
 })
 
 test('only a successful use updates last_used_at', async t => {
   const server = await openServer('sqlite', t)
   const { tokens } = await server.signIn('ada@example.com')
   const token = tokens.accessToken
-  const make = async (body: object) => (await server.post('/v1/api-keys', body, { token })).body
+  const createKey = async (body: object) => (await server.post('/v1/api-keys', body, { token })).body
   const lastUseOf = async (id: string) =>
     (await server.get(`/v1/api-keys/${id}`, { token })).body.last_used_at
-  const narrow = await make({ scopes: ['account:read'] })
-  const wide = await make({})
-  assert.equal((await server.get('/v1/agents', { token: narrow.key })).status, 403)
-  assert.equal((await server.get('/v1/api-keys', { token: narrow.key })).status, 403)
-  assert.equal((await server.post('/auth/agent-token', { api_key: narrow.key })).status, 403)
-  assert.equal((await server.post('/v1/api-keys', {}, { token: wide.key })).status, 403)
-  assert.equal(await lastUseOf(narrow.id), null)
-  assert.equal(await lastUseOf(wide.id), null)
-  assert.equal((await server.get('/v1/me', { token: narrow.key })).status, 200)
-  assert.notEqual(await lastUseOf(narrow.id), null)
+  const scopedKey = await createKey({ scopes: ['account:read'] })
+  const unrestrictedKey = await createKey({})
+  assert.equal((await server.get('/v1/agents', { token: scopedKey.key })).status, 403)
+  assert.equal((await server.get('/v1/api-keys', { token: scopedKey.key })).status, 403)
+  assert.equal((await server.post('/auth/agent-token', { api_key: scopedKey.key })).status, 403)
+  assert.equal((await server.post('/v1/api-keys', {}, { token: unrestrictedKey.key })).status, 403)
+  assert.equal(await lastUseOf(scopedKey.id), null)
+  assert.equal(await lastUseOf(unrestrictedKey.id), null)
+  assert.equal((await server.get('/v1/me', { token: scopedKey.key })).status, 200)
+  assert.notEqual(await lastUseOf(scopedKey.id), null)
 })
 
 test('the whole key is only in the response that creates it', async t => {
@@ -250,8 +257,8 @@ test('the whole key is only in the response that creates it', async t => {
     await server.get('/v1/me', { token: key }),
   ]
   for (const { text, headers } of answers) {
-    const everything = text + JSON.stringify([...headers])
-    for (let at = 0; at + 13 <= key.length; at++) assert.ok(!everything.includes(key.slice(at, at + 13)))
+    const wholeAnswer = text + JSON.stringify([...headers])
+    for (let at = 0; at + 13 <= key.length; at++) assert.ok(!wholeAnswer.includes(key.slice(at, at + 13)))
   }
 })
 
@@ -261,21 +268,21 @@ forEachEngine(engine => {
     const { tokens } = await server.signIn('ada@example.com')
     const token = tokens.accessToken
     const { id } = await server.createKey(token, { name: 'Laptop' })
-    const made = (body: object) => server.post('/v1/api-keys', body, { token })
-    const changed = (body: object) => server.call('PATCH', `/v1/api-keys/${id}`, { token, body })
-    const rotated = (body: object) => server.post(`/v1/api-keys/${id}/rotate`, body, { token })
+    const create = (body: object) => server.post('/v1/api-keys', body, { token })
+    const update = (body: object) => server.call('PATCH', `/v1/api-keys/${id}`, { token, body })
+    const rotate = (body: object) => server.post(`/v1/api-keys/${id}/rotate`, body, { token })
     const cases: [call: (body: object) => Promise<CallAnswer>, body: object, field: string, meant: RegExp][] =
       [
-        [made, { scope: ['agent:connect'] }, 'scope', /"scopes"/],
-        [made, { Scopes: ['agent:connect'] }, 'Scopes', /"scopes"/],
-        [made, { expiresAt: '2030-01-01T00:00:00Z' }, 'expiresAt', /"expires_at"/],
-        [made, { allowed_network: ['10.0.0.0/8'] }, 'allowed_network', /"allowed_networks"/],
-        [made, { permissions: ['agent:connect'] }, 'permissions', /name, scopes, expires_at/],
-        [made, JSON.parse('{"__proto__": {"scopes": []}}'), '__proto__', /name, scopes, expires_at/],
-        [made, { ['x'.repeat(9000)]: 1 }, 'x'.repeat(64), /name, scopes/],
-        [changed, { expires_at: '2030-01-01T00:00:00Z' }, 'expires_at', /name, allowed_networks/],
-        [changed, { scopes: [] }, 'scopes', /name, allowed_networks/],
-        [rotated, { overlap: 0 }, 'overlap', /overlap_seconds/],
+        [create, { scope: ['agent:connect'] }, 'scope', /"scopes"/],
+        [create, { Scopes: ['agent:connect'] }, 'Scopes', /"scopes"/],
+        [create, { expiresAt: '2030-01-01T00:00:00Z' }, 'expiresAt', /"expires_at"/],
+        [create, { allowed_network: ['10.0.0.0/8'] }, 'allowed_network', /"allowed_networks"/],
+        [create, { permissions: ['agent:connect'] }, 'permissions', /name, scopes, expires_at/],
+        [create, JSON.parse('{"__proto__": {"scopes": []}}'), '__proto__', /name, scopes, expires_at/],
+        [create, { ['x'.repeat(9000)]: 1 }, 'x'.repeat(64), /name, scopes/],
+        [update, { expires_at: '2030-01-01T00:00:00Z' }, 'expires_at', /name, allowed_networks/],
+        [update, { scopes: [] }, 'scopes', /name, allowed_networks/],
+        [rotate, { overlap: 0 }, 'overlap', /overlap_seconds/],
       ]
     for (const [call, body, field, meant] of cases) {
       const answer = await call(body)
@@ -283,8 +290,10 @@ forEachEngine(engine => {
       assert.equal(answer.body.errors[0].field, field)
       assert.match(answer.body.errors[0].message, meant)
     }
-    const many = await made(Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`f${index}`, 1])))
-    assert.equal(many.body.errors.length, 20)
+    const manyFields = await create(
+      Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`f${index}`, 1])),
+    )
+    assert.equal(manyFields.body.errors.length, 20)
     const { data } = (await server.get('/v1/api-keys', { token })).body
     assert.deepEqual(
       data.map((key: { name: string; scopes: string[] }) => [key.name, key.scopes]),
@@ -296,9 +305,9 @@ forEachEngine(engine => {
 test('null means no expiry of a key, but is refused for its scopes', async t => {
   const server = await openServer('sqlite', t)
   const { tokens } = await server.signIn('ada@example.com')
-  const made = (body: object) => server.post('/v1/api-keys', body, { token: tokens.accessToken })
-  assert.equal((await made({ expires_at: null })).body.expires_at, null)
-  const refused = await made({ scopes: null })
+  const create = (body: object) => server.post('/v1/api-keys', body, { token: tokens.accessToken })
+  assert.equal((await create({ expires_at: null })).body.expires_at, null)
+  const refused = await create({ scopes: null })
   assert.deepEqual([refused.status, refused.body.errors[0].field], [400, 'scopes'])
 })
 
@@ -316,8 +325,11 @@ test('too many created keys are refused with 429, the window and the wait', asyn
     assert.equal(body.setting, 'KEYWAY_KEY_CREATION_LIMITS')
   }
   server.clock.advance(3_540_000)
-  const again = await server.signIn('ada@example.com')
-  assert.equal((await server.post('/v1/api-keys', {}, { token: again.tokens.accessToken })).status, 201)
+  const secondDelete = await server.signIn('ada@example.com')
+  assert.equal(
+    (await server.post('/v1/api-keys', {}, { token: secondDelete.tokens.accessToken })).status,
+    201,
+  )
 })
 
 test('problems name the setting behind a refusal only with the local inbox', async t => {
@@ -338,7 +350,7 @@ test('EXC-06: 2,000 exchanges of one key are bounded with 429 and Retry-After; r
   const ada = await server.signIn('ada@example.com')
   const bob = await server.signIn('bob@example.com')
   const { id, key } = await server.createKey(ada.tokens.accessToken)
-  const other = await server.createKey(bob.tokens.accessToken)
+  const otherKey = await server.createKey(bob.tokens.accessToken)
   const exchange = (api_key: string) => server.post('/auth/agent-token', { api_key })
   const answers: CallAnswer[] = []
   for (let sent = 0; sent < 2000; sent += 100) {
@@ -351,7 +363,7 @@ test('EXC-06: 2,000 exchanges of one key are bounded with 429 and Retry-After; r
     assert.deepEqual([body.code, body.window, body.retry_after], ['rate_limited', 'minute', 60])
     assert.equal(headers.get('retry-after'), '60')
   }
-  assert.equal((await exchange(other.key)).status, 200)
+  assert.equal((await exchange(otherKey.key)).status, 200)
   assert.equal((await exchange(`svc_${'0'.repeat(32)}`)).body.code, 'invalid_api_key')
   assert.equal((await server.get('/v1/me', { token: key })).status, 200, 'the key works elsewhere')
   server.clock.advance(60_000)

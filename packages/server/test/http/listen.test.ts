@@ -10,7 +10,7 @@ import { ConfigError, loadConfig } from '../../src/config.ts'
 import { holdFreePort, listen } from '../../src/http/listen.ts'
 
 test('a port picked by the system is bound before and after the service listens on it', async t => {
-  const { config, holder } = await holdFreePort(configFor(t))
+  const { config, holder } = await holdFreePort(testConfig(t))
   t.after(() => holder.close())
   assert.equal(await errorOfListening(config.port), 'EADDRINUSE')
   const server = createServer((_, response) => response.end('served'))
@@ -22,39 +22,39 @@ test('a port picked by the system is bound before and after the service listens 
 })
 
 test('a connection before the service is ready is closed, and the port is released after a failed start', async t => {
-  const { config, holder } = await holdFreePort(configFor(t))
-  const early = connect(config.port, '127.0.0.1')
-  early.on('error', () => {})
-  await once(early, 'close')
+  const { config, holder } = await holdFreePort(testConfig(t))
+  const earlyClient = connect(config.port, '127.0.0.1')
+  earlyClient.on('error', () => {})
+  await once(earlyClient, 'close')
   holder.close()
   await once(holder, 'close')
   const { port, host } = config
-  const next = createNetServer().listen(port, host)
-  await once(next, 'listening')
-  t.after(() => next.close())
+  const nextServer = createNetServer().listen(port, host)
+  await once(nextServer, 'listening')
+  t.after(() => nextServer.close())
 })
 
 test('the public URL and the verify URL have the port picked by the system', async t => {
-  const { config, holder } = await holdFreePort(configFor(t))
+  const { config, holder } = await holdFreePort(testConfig(t))
   t.after(() => holder.close())
   assert.equal(new URL(config.publicUrl).port, String(config.port))
   assert.equal(new URL(config.verifyUrl).port, String(config.port))
 })
 
 test('a port in use is refused with the steps that resolve it', async t => {
-  const other = createNetServer().listen(0, '127.0.0.1')
-  await once(other, 'listening')
-  t.after(() => other.close())
-  const { port } = other.address() as AddressInfo
-  const refused = listen(createServer(), { ...configFor(t), port })
-  await assert.rejects(refused, (error: unknown) => {
+  const occupyingServer = createNetServer().listen(0, '127.0.0.1')
+  await once(occupyingServer, 'listening')
+  t.after(() => occupyingServer.close())
+  const { port } = occupyingServer.address() as AddressInfo
+  const listening = listen(createServer(), { ...testConfig(t), port })
+  await assert.rejects(listening, (error: unknown) => {
     assert(error instanceof ConfigError)
     assert.match(error.message, new RegExp(`Port ${port} on 127\\.0\\.0\\.1 is in use`))
     return true
   })
 })
 
-function configFor(t: TestContext) {
+function testConfig(t: TestContext) {
   const folder = mkdtempSync(join(tmpdir(), 'keyway-listen-'))
   t.after(() => rmSync(folder, { recursive: true }))
   return loadConfig({ KEYWAY_PORT: '0', KEYWAY_DATA_DIR: folder })

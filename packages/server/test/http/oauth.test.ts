@@ -17,7 +17,7 @@ const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
 const UNKNOWN_ID = '019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11'
 const UNKNOWN_KEY = `svc_${'0'.repeat(32)}`
 
-/** A key, an app with a secret, a public app, and an app whose audience may be asked for. */
+/** A server with a key, an app with a secret, a public app, and an app whose audience may be requested. */
 async function openWorld(engine: EngineName, t: TestContext, overrides: ServerOverrides = {}) {
   const server = await openServer(engine, t, overrides)
   const { tokens, user } = await server.signIn('ada@example.com')
@@ -28,10 +28,10 @@ async function openWorld(engine: EngineName, t: TestContext, overrides: ServerOv
   await server.apps.register({ id: 'spa', name: 'Page', isPublic: true, redirectUris })
   const token = (fields: Record<string, string>, headers: Record<string, string> = {}) =>
     server.form('/oauth/token', fields, headers)
-  const ofKey = ({ id, key }: { id: string; key: string }, more: Record<string, string> = {}) =>
-    token({ grant_type: 'client_credentials', client_id: id, client_secret: key, ...more })
-  const exchanged = (key: string, more: Record<string, string> = {}) =>
-    token({ grant_type: EXCHANGE, subject_token: key, subject_token_type: API_KEY_TOKEN_TYPE, ...more })
+  const ofKey = ({ id, key }: { id: string; key: string }, fields: Record<string, string> = {}) =>
+    token({ grant_type: 'client_credentials', client_id: id, client_secret: key, ...fields })
+  const exchangeKey = (key: string, fields: Record<string, string> = {}) =>
+    token({ grant_type: EXCHANGE, subject_token: key, subject_token_type: API_KEY_TOKEN_TYPE, ...fields })
   const claimsOf = async (jwt: string) => {
     const options = { currentDate: new Date(server.clock.now()) }
     return (await jwtVerify(jwt, createLocalJWKSet(server.signingKeys.jwks()), options)).payload
@@ -43,7 +43,7 @@ async function openWorld(engine: EngineName, t: TestContext, overrides: ServerOv
     const session = await server.storage.transaction(tx => server.sessions.open(tx, user, prepared))
     return { session, tokens: await server.sessions.appTokens(user, session) }
   }
-  return { server, user, tokens, makeKey, secret, token, ofKey, exchanged, claimsOf, openSession }
+  return { server, user, tokens, makeKey, secret, token, ofKey, exchangeKey, claimsOf, openSession }
 }
 
 const errorOf = ({ status, body }: CallAnswer) => [status, body.error]
@@ -64,20 +64,26 @@ forEachEngine(engine => {
       )
       assert.equal(answer.headers.get('cache-control'), 'no-store')
     }
-    const whole = await ofKey(await makeKey())
-    assert.equal(whole.body.scope, undefined)
-    assert.ok(await server.agentTokens.verify(whole.body.access_token))
+    const unrestrictedToken = await ofKey(await makeKey())
+    assert.equal(unrestrictedToken.body.scope, undefined)
+    assert.ok(await server.agentTokens.verify(unrestrictedToken.body.access_token))
   })
 
   test('scope narrows a token of a key, and resource names the audience of an app', async t => {
-    const { makeKey, ofKey, exchanged, claimsOf } = await openWorld(engine, t)
+    const { makeKey, ofKey, exchangeKey, claimsOf } = await openWorld(engine, t)
     const key = await makeKey({ scopes: ['agent:connect', 'orders:read'] })
-    const whole = await makeKey()
-    const narrow = await ofKey(key, { scope: 'orders:read', resource: AUDIENCE })
-    const claims = await claimsOf(narrow.body.access_token)
-    assert.deepEqual([claims.aud, claims.scope, narrow.body.scope], [AUDIENCE, 'orders:read', 'orders:read'])
-    assert.equal((await ofKey(whole, { scope: 'agent:connect' })).body.scope, 'agent:connect')
-    assert.equal((await exchanged(whole.key, { audience: AUDIENCE, resource: AUDIENCE })).status, 200)
+    const unrestrictedKey = await makeKey()
+    const narrowToken = await ofKey(key, { scope: 'orders:read', resource: AUDIENCE })
+    const claims = await claimsOf(narrowToken.body.access_token)
+    assert.deepEqual(
+      [claims.aud, claims.scope, narrowToken.body.scope],
+      [AUDIENCE, 'orders:read', 'orders:read'],
+    )
+    assert.equal((await ofKey(unrestrictedKey, { scope: 'agent:connect' })).body.scope, 'agent:connect')
+    assert.equal(
+      (await exchangeKey(unrestrictedKey.key, { audience: AUDIENCE, resource: AUDIENCE })).status,
+      200,
+    )
     for (const [fields, error] of [
       [{ scope: 'agent:connect agents:send' }, 'invalid_scope'],
       [{ scope: 'orders:read' }, 'invalid_scope'],
@@ -88,16 +94,16 @@ forEachEngine(engine => {
       [{ resource: AUDIENCE, audience: HUB }, 'invalid_target'],
     ] as [Record<string, string>, string][]) {
       assert.deepEqual(errorOf(await ofKey(key, fields)), [400, error], JSON.stringify(fields))
-      assert.deepEqual(errorOf(await exchanged(key.key, fields)), [400, error], JSON.stringify(fields))
+      assert.deepEqual(errorOf(await exchangeKey(key.key, fields)), [400, error], JSON.stringify(fields))
     }
-    const weak = await makeKey({ scopes: ['agents:read'] })
-    assert.deepEqual(errorOf(await ofKey(weak)), [400, 'invalid_scope'])
+    const withoutScope = await makeKey({ scopes: ['agents:read'] })
+    assert.deepEqual(errorOf(await ofKey(withoutScope)), [400, 'invalid_scope'])
   })
 
   test('RFC 8693: a key is exchanged without client authentication', async t => {
-    const { makeKey, exchanged, token, claimsOf } = await openWorld(engine, t)
+    const { makeKey, exchangeKey, token, claimsOf } = await openWorld(engine, t)
     const { id, key } = await makeKey()
-    const { body } = await exchanged(key)
+    const { body } = await exchangeKey(key)
     const { access_token, ...rest } = body
     const type = 'urn:ietf:params:oauth:token-type:jwt'
     assert.deepEqual(rest, { token_type: 'Bearer', expires_in: 900, issued_token_type: type })
@@ -110,22 +116,22 @@ forEachEngine(engine => {
       [{ requested_token_type: 'urn:ietf:params:oauth:token-type:refresh_token' }, 'invalid_request'],
       [{ actor_token: key }, 'invalid_request'],
     ] as [Record<string, string>, string][])
-      assert.deepEqual(errorOf(await exchanged(key, fields)), [400, error], JSON.stringify(fields))
+      assert.deepEqual(errorOf(await exchangeKey(key, fields)), [400, error], JSON.stringify(fields))
     assert.deepEqual(errorOf(await token({ grant_type: EXCHANGE })), [400, 'invalid_request'])
   })
 
   test('an unknown key, a wrong one, and one with the id of another are refused alike', async t => {
     const { server, makeKey, ofKey } = await openWorld(engine, t)
-    const [one, two] = [await makeKey(), await makeKey()]
+    const [firstKey, secondKey] = [await makeKey(), await makeKey()]
     const bob = await server.createKey((await server.signIn('bob@example.com')).tokens.accessToken)
     const refusals = [
       { id: UNKNOWN_ID, key: UNKNOWN_KEY },
-      { id: one.id, key: UNKNOWN_KEY },
-      { id: one.id, key: two.key },
-      { id: one.id, key: bob.key },
-      { id: UNKNOWN_ID, key: one.key },
-      { id: one.id, key: 'not a key' },
-      { id: one.id, key: one.key.slice(0, 12) },
+      { id: firstKey.id, key: UNKNOWN_KEY },
+      { id: firstKey.id, key: secondKey.key },
+      { id: firstKey.id, key: bob.key },
+      { id: UNKNOWN_ID, key: firstKey.key },
+      { id: firstKey.id, key: 'not a key' },
+      { id: firstKey.id, key: firstKey.key.slice(0, 12) },
     ]
     const answers = await Promise.all(refusals.map(pair => ofKey(pair)))
     for (const answer of answers) {
@@ -136,23 +142,23 @@ forEachEngine(engine => {
   })
 
   test('a revoked key is invalid_client as a client, and invalid_grant as a token', async t => {
-    const { server, tokens, makeKey, ofKey, exchanged, user } = await openWorld(engine, t)
-    const revoked = await makeKey()
-    const expired = await makeKey({ expires_at: new Date(server.clock.now() + 1000).toISOString() })
-    const elsewhere = await makeKey({ allowed_networks: ['203.0.113.0/24'] })
-    const alive = await makeKey()
-    await server.call('DELETE', `/v1/api-keys/${revoked.id}`, { token: tokens.accessToken })
+    const { server, tokens, makeKey, ofKey, exchangeKey, user } = await openWorld(engine, t)
+    const revokedKey = await makeKey()
+    const expiredKey = await makeKey({ expires_at: new Date(server.clock.now() + 1000).toISOString() })
+    const otherNetworkKey = await makeKey({ allowed_networks: ['203.0.113.0/24'] })
+    const activeKey = await makeKey()
+    await server.call('DELETE', `/v1/api-keys/${revokedKey.id}`, { token: tokens.accessToken })
     server.clock.advance(1000)
     const refusedBoth = async (key: { id: string; key: string }) => {
       assert.deepEqual(errorOf(await ofKey(key)), [401, 'invalid_client'])
-      assert.deepEqual(errorOf(await exchanged(key.key)), [400, 'invalid_grant'])
+      assert.deepEqual(errorOf(await exchangeKey(key.key)), [400, 'invalid_grant'])
     }
-    for (const key of [revoked, expired, elsewhere]) await refusedBoth(key)
+    for (const key of [revokedKey, expiredKey, otherNetworkKey]) await refusedBoth(key)
     await server.users.suspend(user.id)
-    await refusedBoth(alive)
+    await refusedBoth(activeKey)
     // With a wrong id, a revoked key is answered like an unknown one.
     const unknown = await ofKey({ id: UNKNOWN_ID, key: UNKNOWN_KEY })
-    assert.equal((await ofKey({ id: UNKNOWN_ID, key: revoked.key })).text, unknown.text)
+    assert.equal((await ofKey({ id: UNKNOWN_ID, key: revokedKey.key })).text, unknown.text)
   })
 
   test('an app gets a token of its own for a registered audience, which grants nothing here', async t => {
@@ -171,8 +177,8 @@ forEachEngine(engine => {
       scope: 'orders:read',
     })
     assert.deepEqual([exp! - iat!, typeof jti], [900, 'string'])
-    const plain = await token({ ...grant, client_id: 'shop', client_secret: secret, audience: AUDIENCE })
-    assert.equal(plain.body.scope, '')
+    const byForm = await token({ ...grant, client_id: 'shop', client_secret: secret, audience: AUDIENCE })
+    assert.equal(byForm.body.scope, '')
     assert.equal((await server.get('/v1/me', { token: body.access_token })).status, 401)
     for (const [fields, error] of [
       [{}, 'invalid_target'],
@@ -184,9 +190,9 @@ forEachEngine(engine => {
     ] as [Record<string, string>, string][])
       assert.deepEqual(errorOf(await token({ ...grant, ...fields }, header)), [400, error])
 
-    const introspected = async () =>
+    const introspect = async () =>
       (await server.form('/oauth/introspect', { token: body.access_token }, header)).body
-    const { active, type, sub, aud, scope } = await introspected()
+    const { active, type, sub, aud, scope } = await introspect()
     assert.deepEqual([active, type, sub, aud, scope], [true, 'app', 'shop', AUDIENCE, 'orders:read'])
   })
 
@@ -215,18 +221,21 @@ forEachEngine(engine => {
       [await token({ ...grant, scope: '\ufffd' }, basic('shop', secret)), 400, 'invalid_request'],
     ] as [CallAnswer, number, string][])
       assert.deepEqual(errorOf(answer), [status, error], answer.text)
-    const raw = (body: string, type = 'application/x-www-form-urlencoded') =>
+    const postRaw = (body: string, type = 'application/x-www-form-urlencoded') =>
       server.call('POST', '/oauth/token', { body, headers: { 'Content-Type': type } })
-    assert.deepEqual(errorOf(await raw('grant_type=a&grant_type=a')), [400, 'invalid_request'])
-    assert.deepEqual(errorOf(await raw('grant_type=a&scope=&scope=')), [400, 'invalid_request'])
-    assert.deepEqual(errorOf(await raw('resource=a&resource=b')), [400, 'invalid_target'])
-    assert.deepEqual(errorOf(await raw('grant_type=%ff')), [400, 'invalid_request'])
-    assert.deepEqual(errorOf(await raw('grant_type=%00')), [400, 'invalid_request'])
-    assert.deepEqual(errorOf(await raw(`${'a=b&c=d&'.repeat(40)}`)), [400, 'invalid_request'])
-    const many = Array.from({ length: 65 }, (_, at) => `p${at}=1`).join('&')
-    assert.deepEqual(errorOf(await raw(many)), [400, 'invalid_request'])
-    assert.deepEqual(errorOf(await raw('x'.repeat(17_000))), [413, 'invalid_request'])
-    assert.deepEqual(errorOf(await raw('{"grant_type":"x"}', 'application/json')), [415, 'invalid_request'])
+    assert.deepEqual(errorOf(await postRaw('grant_type=a&grant_type=a')), [400, 'invalid_request'])
+    assert.deepEqual(errorOf(await postRaw('grant_type=a&scope=&scope=')), [400, 'invalid_request'])
+    assert.deepEqual(errorOf(await postRaw('resource=a&resource=b')), [400, 'invalid_target'])
+    assert.deepEqual(errorOf(await postRaw('grant_type=%ff')), [400, 'invalid_request'])
+    assert.deepEqual(errorOf(await postRaw('grant_type=%00')), [400, 'invalid_request'])
+    assert.deepEqual(errorOf(await postRaw(`${'a=b&c=d&'.repeat(40)}`)), [400, 'invalid_request'])
+    const manyParameters = Array.from({ length: 65 }, (_, at) => `p${at}=1`).join('&')
+    assert.deepEqual(errorOf(await postRaw(manyParameters)), [400, 'invalid_request'])
+    assert.deepEqual(errorOf(await postRaw('x'.repeat(17_000))), [413, 'invalid_request'])
+    assert.deepEqual(errorOf(await postRaw('{"grant_type":"x"}', 'application/json')), [
+      415,
+      'invalid_request',
+    ])
     assert.equal((await server.call('GET', '/oauth/token')).status, 405)
     assert.equal((await server.form('/oauth/token?api_key=x', grant)).body.error, 'invalid_request')
   })
@@ -240,21 +249,21 @@ forEachEngine(engine => {
       basic('%73hop', encoded),
     )
     assert.equal(answer.status, 200, answer.text)
-    const broken = await token({ grant_type: 'client_credentials' }, basic('shop', '%zz'))
-    assert.deepEqual(errorOf(broken), [401, 'invalid_client'])
+    const malformedHeader = await token({ grant_type: 'client_credentials' }, basic('shop', '%zz'))
+    assert.deepEqual(errorOf(malformedHeader), [401, 'invalid_client'])
   })
 
   test('failures count in the limits of their network, and good clients are served beyond them', async t => {
     const failureLimits = [{ window: 'minute', limit: 3 }] as const
-    const { makeKey, ofKey, exchanged, token, secret } = await openWorld(engine, t, { failureLimits })
+    const { makeKey, ofKey, exchangeKey, token, secret } = await openWorld(engine, t, { failureLimits })
     const key = await makeKey()
     assert.deepEqual(errorOf(await ofKey({ id: key.id, key: UNKNOWN_KEY })), [401, 'invalid_client'])
-    assert.deepEqual(errorOf(await exchanged(UNKNOWN_KEY)), [400, 'invalid_grant'])
+    assert.deepEqual(errorOf(await exchangeKey(UNKNOWN_KEY)), [400, 'invalid_grant'])
     const grant = { grant_type: 'client_credentials', resource: AUDIENCE }
     assert.deepEqual(errorOf(await token(grant, basic('shop', 'wrong'))), [401, 'invalid_client'])
     for (const answer of [
       await ofKey({ id: key.id, key: UNKNOWN_KEY }),
-      await exchanged(UNKNOWN_KEY),
+      await exchangeKey(UNKNOWN_KEY),
       await token(grant, basic('shop', 'wrong')),
     ]) {
       assert.deepEqual(errorOf(answer), [429, 'temporarily_unavailable'])
@@ -265,11 +274,11 @@ forEachEngine(engine => {
   })
 
   test('exchanges of a key count towards its limits, whichever endpoint makes them', async t => {
-    const { server, makeKey, ofKey, exchanged } = await openWorld(engine, t)
+    const { server, makeKey, ofKey, exchangeKey } = await openWorld(engine, t)
     const key = await makeKey({ limits: { requests: [{ limit: 3, per: 'minute' }] } })
     assert.equal((await server.post('/auth/agent-token', { api_key: key.key })).status, 200)
     assert.match((await ofKey(key)).headers.get('ratelimit')!, /"minute";r=1;/)
-    assert.equal((await exchanged(key.key)).status, 200)
+    assert.equal((await exchangeKey(key.key)).status, 200)
     const refused = await ofKey(key)
     assert.deepEqual(errorOf(refused), [429, 'temporarily_unavailable'])
     assert.ok(refused.headers.get('retry-after') && refused.headers.get('ratelimit'))
@@ -278,30 +287,31 @@ forEachEngine(engine => {
   test('an app gets as many tokens for itself as a key, and is told how long to wait', async t => {
     const exchangeLimits = [{ window: 'minute', limit: 2 }] as const
     const { server, secret, token } = await openWorld(engine, t, { exchangeLimits: [...exchangeLimits] })
-    const ask = () => token({ grant_type: 'client_credentials', resource: AUDIENCE }, basic('shop', secret))
-    assert.deepEqual([(await ask()).status, (await ask()).status], [200, 200])
-    const refused = await ask()
+    const requestToken = () =>
+      token({ grant_type: 'client_credentials', resource: AUDIENCE }, basic('shop', secret))
+    assert.deepEqual([(await requestToken()).status, (await requestToken()).status], [200, 200])
+    const refused = await requestToken()
     assert.deepEqual(errorOf(refused), [429, 'temporarily_unavailable'])
     const wait = Number(refused.headers.get('retry-after'))
     assert.ok(wait > 0 && wait <= 66, String(wait))
     server.clock.advance(wait * 1000)
-    assert.equal((await ask()).status, 200)
+    assert.equal((await requestToken()).status, 200)
   })
 
   test('RFC 7662: introspection takes forms and JSON, on both addresses', async t => {
     const { server, secret, makeKey, user } = await openWorld(engine, t)
     const key = await makeKey({ app_id: 'shop', limits: { requests: [{ limit: 9, per: 'minute' }] } })
     const header = basic('shop', secret)
-    const asForm = await server.form('/auth/introspect', { token: key.key, token_type_hint: 'x' }, header)
-    assert.deepEqual([asForm.status, asForm.body.active, asForm.body.sub], [200, true, user.id])
-    const asJson = await server.post('/auth/introspect', { token: key.key }, { headers: header })
-    assert.deepEqual(asJson.body, asForm.body)
+    const formAnswer = await server.form('/auth/introspect', { token: key.key, token_type_hint: 'x' }, header)
+    assert.deepEqual([formAnswer.status, formAnswer.body.active, formAnswer.body.sub], [200, true, user.id])
+    const jsonAnswer = await server.post('/auth/introspect', { token: key.key }, { headers: header })
+    assert.deepEqual(jsonAnswer.body, formAnswer.body)
     for (const answer of [
       await server.form('/oauth/introspect', { token: key.key }, header),
       await server.form('/oauth/introspect', { token: key.key, client_id: 'shop', client_secret: secret }),
       await server.post('/oauth/introspect', { token: key.key }, { headers: header }),
     ])
-      assert.deepEqual(answer.body, asForm.body)
+      assert.deepEqual(answer.body, formAnswer.body)
     const consumed = await server.form('/oauth/introspect', { token: key.key, consume: '2' }, header)
     assert.equal(consumed.body.limits.requests[0].remaining, 7)
     assert.deepEqual((await server.form('/oauth/introspect', { token: 'x' }, header)).body, { active: false })
@@ -321,7 +331,7 @@ forEachEngine(engine => {
     const { server, secret, makeKey, openSession, tokens } = await openWorld(engine, t)
     const revoke = (fields: Record<string, string>, headers = {}) =>
       server.form('/oauth/revoke', fields, headers)
-    const works = async (token: string) => (await server.get('/v1/me', { token })).status === 200
+    const isAccepted = async (token: string) => (await server.get('/v1/me', { token })).status === 200
     for (const token of ['unknown', UNKNOWN_KEY, `svr_${'A'.repeat(72)}`]) {
       const { status, text } = await revoke({ token })
       assert.deepEqual([status, text], [200, ''])
@@ -329,33 +339,36 @@ forEachEngine(engine => {
     const key = await makeKey()
     assert.equal((await revoke({ token: key.key, token_type_hint: 'access_token' })).status, 200)
     assert.equal((await server.post('/auth/agent-token', { api_key: key.key })).body.code, 'api_key_revoked')
-    const own = await makeKey()
-    assert.equal((await revoke({ token: own.key }, basic(own.id, own.key))).status, 200)
+    const ownKey = await makeKey()
+    assert.equal((await revoke({ token: ownKey.key }, basic(ownKey.id, ownKey.key))).status, 200)
 
-    const one = await openSession('shop')
-    const stranger = await revoke({ token: one.tokens.refreshToken, client_id: 'spa' })
-    assert.deepEqual(errorOf(stranger), [400, 'invalid_grant'])
-    assert.deepEqual(errorOf(await revoke({ token: one.tokens.accessToken, client_id: 'spa' })), [
+    const shopSession = await openSession('shop')
+    const foreignRevocation = await revoke({ token: shopSession.tokens.refreshToken, client_id: 'spa' })
+    assert.deepEqual(errorOf(foreignRevocation), [400, 'invalid_grant'])
+    assert.deepEqual(errorOf(await revoke({ token: shopSession.tokens.accessToken, client_id: 'spa' })), [
       400,
       'invalid_grant',
     ])
-    assert.ok(await works(one.tokens.accessToken))
-    assert.equal((await revoke({ token: one.tokens.refreshToken }, basic('shop', secret))).status, 200)
-    assert.ok(!(await works(one.tokens.accessToken)))
-    const two = await openSession('spa')
-    assert.equal((await revoke({ token: two.tokens.accessToken, client_id: 'spa' })).status, 200)
-    assert.ok(!(await works(two.tokens.accessToken)))
+    assert.ok(await isAccepted(shopSession.tokens.accessToken))
+    assert.equal(
+      (await revoke({ token: shopSession.tokens.refreshToken }, basic('shop', secret))).status,
+      200,
+    )
+    assert.ok(!(await isAccepted(shopSession.tokens.accessToken)))
+    const spaSession = await openSession('spa')
+    assert.equal((await revoke({ token: spaSession.tokens.accessToken, client_id: 'spa' })).status, 200)
+    assert.ok(!(await isAccepted(spaSession.tokens.accessToken)))
     const wrong = await revoke({ token: 'unknown' }, basic('shop', 'wrong'))
     assert.deepEqual(errorOf(wrong), [401, 'invalid_client'])
 
-    const person = await revoke({ token: tokens.accessToken })
-    assert.deepEqual(errorOf(person), [400, 'unsupported_token_type'])
-    assert.ok(await works(tokens.accessToken))
-    const three = await openSession('shop')
-    assert.equal((await server.form('/auth/revoke', { token: three.tokens.refreshToken })).status, 204)
-    assert.ok(!(await works(three.tokens.accessToken)))
+    const personToken = await revoke({ token: tokens.accessToken })
+    assert.deepEqual(errorOf(personToken), [400, 'unsupported_token_type'])
+    assert.ok(await isAccepted(tokens.accessToken))
+    const otherSession = await openSession('shop')
+    assert.equal((await server.form('/auth/revoke', { token: otherSession.tokens.refreshToken })).status, 204)
+    assert.ok(!(await isAccepted(otherSession.tokens.accessToken)))
     assert.equal((await server.post('/oauth/revoke', { token: tokens.refreshToken })).status, 200)
-    assert.ok(!(await works(tokens.accessToken)))
+    assert.ok(!(await isAccepted(tokens.accessToken)))
   })
 
   test('an app that is removed gets no more tokens, on any node', async t => {
@@ -402,9 +415,9 @@ test('docs/oauth.md names every grant and endpoint of the discovery document', a
   for (const name of [...body.grant_types_supported, ...paths]) assert.ok(text.includes(`${name}\``), name)
 })
 
-const noCurl = skipWithout(spawnSync('curl', ['--version']).status === 0, 'curl is not installed here')
+const curlMissing = skipWithout(spawnSync('curl', ['--version']).status === 0, 'curl is not installed here')
 
-test('the commands of docs/oauth.md work as printed', { skip: noCurl }, async t => {
+test('the commands of docs/oauth.md work as printed', { skip: curlMissing }, async t => {
   const { server, secret, makeKey } = await openWorld('sqlite', t)
   const text = await readFile(GUIDE, 'utf8')
   const { id, key } = await makeKey()

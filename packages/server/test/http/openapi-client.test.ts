@@ -13,7 +13,7 @@ import { openServer } from '../support/http.ts'
 const run = promisify(execFile)
 const TSC = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc')
 
-/** What a TypeScript project without code of ours writes. The lines below `@ts-expect-error` must not compile. */
+/** A client as a project without our SDK would write it. The lines below `@ts-expect-error` must not compile. */
 const CLIENT = `
 import createClient from 'openapi-fetch'
 import type { paths } from './schema.d.ts'

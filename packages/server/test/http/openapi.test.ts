@@ -66,7 +66,7 @@ describe('the API document', () => {
     assert.equal(example.id, parameter.example)
     assert.notEqual(example.user_id, parameter.example)
     const kindsOf = new Map<string, Set<string>>()
-    const note = (name: string, id: unknown) => {
+    const recordId = (name: string, id: unknown) => {
       // A subject or a client is of several kinds.
       if (!/^019aa2c4-/.test(String(id)) || !/(?<!subject|client)_id$/.test(name)) return
       // An agent's `agent_id` is the id of its owner.
@@ -74,7 +74,7 @@ describe('the API document', () => {
       kindsOf.set(String(id), (kindsOf.get(String(id)) ?? new Set()).add(kind))
     }
     JSON.stringify(document, function (this: { name?: string; in?: string }, name, value) {
-      note(name === 'example' && this.in === 'path' ? String(this.name) : name, value)
+      recordId(name === 'example' && this.in === 'path' ? String(this.name) : name, value)
       return value
     })
     assert.ok(kindsOf.size > 5)
@@ -84,12 +84,12 @@ describe('the API document', () => {
   test('marks the bodies that refuse unknown fields: those that create or change a credential', async t => {
     const { app } = await openServer('sqlite', t)
     const document = createOpenApi(app.routes, { publicUrl: 'https://keyway.test', version: '0.0.0' })
-    const strict = app.routes.filter(({ path, method }) => {
+    const strictRoutes = app.routes.filter(({ path, method }) => {
       const body = (document.paths[path]![method.toLowerCase()] as { requestBody?: Body }).requestBody
       return body?.content['application/json']?.schema.additionalProperties === false
     })
     assert.deepEqual(
-      strict.map(({ operation }) => operation),
+      strictRoutes.map(({ operation }) => operation),
       [
         'createApiKey',
         'updateApiKey',
@@ -123,13 +123,13 @@ describe('the API document', () => {
   })
 
   test('its example requests succeed, and responses match the schemas', async t => {
-    const world = await openWorld(t)
+    const fixture = await openWorld(t)
     // Routes that end sessions come last, since the others need the session.
-    const routes = world.server.app.routes.toSorted((a, b) => order(a) - order(b))
-    const { body: document } = await world.server.get('/openapi.json')
+    const routes = fixture.server.app.routes.toSorted((a, b) => endingOrder(a) - endingOrder(b))
+    const { body: document } = await fixture.server.get('/openapi.json')
     const validator = createDocumentValidator(document)
     for (const route of routes) {
-      const answer = await world.callExample(route)
+      const answer = await fixture.callExample(route)
       assert.equal(
         validator.problemOf(route.method, route.path, answer),
         null,
@@ -184,9 +184,9 @@ test('every refusal is a problem document without internal details', async t => 
     await call('GET', '/v1/nowhere'),
     await callExample(app.routes[0]!),
   )
-  const refused = refusals.filter(({ status }) => status >= 400)
-  assert.ok(refused.length > 50)
-  for (const { status, headers, body, text } of refused) {
+  const problemAnswers = refusals.filter(({ status }) => status >= 400)
+  assert.ok(problemAnswers.length > 50)
+  for (const { status, headers, body, text } of problemAnswers) {
     assertRefusal(body, status)
     assert.ok(status < 500, text)
     assert.match(headers.get('x-request-id')!, /^[0-9a-f-]{36}$/)
@@ -217,11 +217,11 @@ function assertRefusal(body: CallAnswer['body'], status: number): void {
 
 /** A webhook whose endpoint does not answer, with two secrets and a failed delivery. */
 async function webhookIds({ webhooks }: Awaited<ReturnType<typeof openServer>>) {
-  const nouns = await webhooks()
-  const wanted = { url: 'http://127.0.0.1:1/', events: [] }
-  const { webhook } = await nouns.create(wanted, BY_COMMAND_LINE)
-  const secret = await nouns.addSecret(webhook.id, BY_COMMAND_LINE)
-  const { id } = await nouns.test(webhook.id, BY_COMMAND_LINE)
+  const webhookOperations = await webhooks()
+  const endpoint = { url: 'http://127.0.0.1:1/', events: [] }
+  const { webhook } = await webhookOperations.create(endpoint, BY_COMMAND_LINE)
+  const secret = await webhookOperations.addSecret(webhook.id, BY_COMMAND_LINE)
+  const { id } = await webhookOperations.test(webhook.id, BY_COMMAND_LINE)
   return { '{webhook_id}': webhook.id, '{delivery_id}': id, '{secret_id}': secret.id }
 }
 
@@ -252,8 +252,8 @@ async function openWorld(t: TestContext) {
   async function appToken(): Promise<string> {
     const grant = { scopes: ['openid', 'email'], audience: null }
     const prepared = server.sessions.prepareForApp('shop', grant, now, server.caller())
-    const opened = await server.storage.transaction(tx => server.sessions.open(tx, user, prepared))
-    return (await server.sessions.appTokens(user, opened)).accessToken
+    const appSession = await server.storage.transaction(tx => server.sessions.open(tx, user, prepared))
+    return (await server.sessions.appTokens(user, appSession)).accessToken
   }
 
   async function callExample(route: Route): Promise<CallAnswer> {
@@ -261,24 +261,24 @@ async function openWorld(t: TestContext) {
     const person = await server.signIn(`${newId(server.clock.now())}@example.com`)
     const mailId = newId(server.clock.now())
     await insertFailedNotice(server.store, mailId, user.id)
-    const other = await server.signIn('ada@example.com')
+    const otherSession = await server.signIn('ada@example.com')
     const link = await server.sendTo('ada@example.com')
     const guest = { email: `${newId(server.clock.now())}@example.net` as never, role: null }
     const invitation = await server.invitations.invite(guest, BY_COMMAND_LINE)
     const example = route.example as Record<string, unknown> | undefined
-    const replaced: Record<string, unknown> = {
+    const replacements: Record<string, unknown> = {
       api_key: key.key,
-      refresh_token: other.tokens.refreshToken,
+      refresh_token: otherSession.tokens.refreshToken,
       user_id: user.id,
       token: route.operation === 'verifyMagicLink' ? link.token : key.key,
       ...(example?.client_secret !== undefined && { client_id: key.id, client_secret: key.key }),
     }
     const body =
       example &&
-      Object.fromEntries(Object.entries(example).map(([name, value]) => [name, replaced[name] ?? value]))
+      Object.fromEntries(Object.entries(example).map(([name, value]) => [name, replacements[name] ?? value]))
     const ids: Record<string, string> = {
       '{key_id}': key.id,
-      '{session_id}': other.session.id,
+      '{session_id}': otherSession.session.id,
       '{app_id}':
         ({ removeApp: 'reports', removeAppSecret: 'hub' } as Record<string, string>)[route.operation] ??
         'console',
@@ -343,6 +343,6 @@ function insertFailedNotice({ outbox }: Store, id: string, userId: string): Prom
   })
 }
 
-function order({ operation }: Route): number {
+function endingOrder({ operation }: Route): number {
   return ['withdrawCharges', 'removeApp', 'endOtherSessions', 'logOut'].indexOf(operation)
 }

@@ -6,11 +6,11 @@ const EXCHANGE = { api_key: `svc_${'a'.repeat(32)}` }
 
 test('calls beyond the limit of concurrent calls are refused immediately with Retry-After, and probes are answered', async t => {
   const server = await openServer('sqlite', t, { maxConcurrentCalls: 5, failureLimits: [] })
-  const held = Promise.withResolvers<void>()
+  const release = Promise.withResolvers<void>()
   const { transaction } = server.storage
-  server.storage.transaction = (work, landed) => held.promise.then(() => transaction(work, landed))
+  server.storage.transaction = (work, landed) => release.promise.then(() => transaction(work, landed))
   const send = (n: number) => server.post('/auth/send-magic-link', { email: `n${n}@example.com` })
-  const waiting = Array.from({ length: 5 }, (_, n) => send(n))
+  const pendingCalls = Array.from({ length: 5 }, (_, n) => send(n))
   let refused = await send(5)
   while (refused.status === 200) refused = await send(6)
   assert.equal(refused.status, 503)
@@ -18,30 +18,30 @@ test('calls beyond the limit of concurrent calls are refused immediately with Re
   assert.equal(refused.headers.get('retry-after'), '1')
   assert.equal((await server.get('/livez')).status, 200)
   assert.equal((await server.get('/readyz')).status, 200)
-  held.resolve()
-  for (const answer of await Promise.all(waiting)) assert.equal(answer.status, 200)
+  release.resolve()
+  for (const answer of await Promise.all(pendingCalls)) assert.equal(answer.status, 200)
   assert.equal((await send(7)).status, 200, 'and when they are done there is room again')
 })
 
 test('a network that uses all concurrent calls is refused, and others are served', async t => {
   const server = await openServer('sqlite', t, { maxConcurrentCalls: 5, trustedProxies: ['127.0.0.0/8'] })
-  const held = Promise.withResolvers<void>()
+  const release = Promise.withResolvers<void>()
   const { transaction } = server.storage
-  server.storage.transaction = (work, landed) => held.promise.then(() => transaction(work, landed))
+  server.storage.transaction = (work, landed) => release.promise.then(() => transaction(work, landed))
   const sendFrom = (network: string, n: number) =>
     server.post(
       '/auth/send-magic-link',
       { email: `n${n}@example.com` },
       { headers: { 'X-Forwarded-For': network } },
     )
-  const waiting = Array.from({ length: 5 }, (_, n) => sendFrom('192.0.2.1', n))
-  let refused = await Promise.race([sendFrom('192.0.2.1', 5), ...waiting])
+  const pendingCalls = Array.from({ length: 5 }, (_, n) => sendFrom('192.0.2.1', n))
+  let refused = await Promise.race([sendFrom('192.0.2.1', 5), ...pendingCalls])
   while (refused.status === 200) refused = await sendFrom('192.0.2.1', 6)
   assert.equal(refused.status, 503)
   const other = await server.post('/auth/agent-token', EXCHANGE, {
     headers: { 'X-Forwarded-For': '198.51.100.1' },
   })
   assert.equal(other.status, 401)
-  held.resolve()
-  await Promise.all(waiting)
+  release.resolve()
+  await Promise.all(pendingCalls)
 })

@@ -15,12 +15,13 @@ async function open(engine: EngineName, t: TestContext, overrides: Parameters<ty
   await server.users.setRole(admin.user.id, 'admin')
   const ada = await server.signIn('ada@example.com')
   const token = admin.tokens.accessToken
-  const hers = ada.tokens.accessToken
+  const adaToken = ada.tokens.accessToken
   const patch = (body: object) => server.call('PATCH', '/v1/admin/policies', { token, body })
-  const set = async (body: object) => assert.equal((await patch(body)).status, 200, JSON.stringify(body))
-  const read = async () => (await server.call('GET', '/v1/admin/policies', { token })).body
-  const make = (body: object) => server.call('POST', '/v1/api-keys', { token: hers, body })
-  return { ...server, admin, ada, token, hers, patch, set, read, make, server }
+  const setPolicies = async (body: object) =>
+    assert.equal((await patch(body)).status, 200, JSON.stringify(body))
+  const readPolicies = async () => (await server.call('GET', '/v1/admin/policies', { token })).body
+  const createKey = (body: object) => server.call('POST', '/v1/api-keys', { token: adaToken, body })
+  return { ...server, admin, ada, token, adaToken, patch, setPolicies, readPolicies, createKey, server }
 }
 
 const DEFAULTS = {
@@ -44,11 +45,11 @@ function assertRefused(answer: { status: number; body: { code: string; detail: s
 
 forEachEngine(engine => {
   test('policies have the defaults and the limits of the settings until they are set, and null returns to them', async t => {
-    const { patch, read, store, admin } = await open(engine, t, {
+    const { patch, readPolicies, store, admin } = await open(engine, t, {
       keyLimits: [{ limit: 50, per: 'second' }],
     })
-    assert.deepEqual(await read(), DEFAULTS)
-    const wanted = {
+    assert.deepEqual(await readPolicies(), DEFAULTS)
+    const newPolicies = {
       max_key_lifetime_days: 365,
       key_expiry_required: true,
       default_key_lifetime_days: 30,
@@ -63,27 +64,30 @@ forEachEngine(engine => {
       },
       person_limits: { requests: [{ limit: 5000, per: 'day' }] },
     }
-    const changed = await patch({ ...wanted, sign_up_domains: ['EXAMPLE.com', 'example.org', 'example.com'] })
-    assert.deepEqual(changed.body, wanted)
-    assert.deepEqual(await read(), wanted)
-    const [act] = (await store.audit.list({}, { limit: 1, after: null })).rows
-    assert.deepEqual([act!.type, act!.actor.id], ['policies.changed', admin.user.id])
+    const changed = await patch({
+      ...newPolicies,
+      sign_up_domains: ['EXAMPLE.com', 'example.org', 'example.com'],
+    })
+    assert.deepEqual(changed.body, newPolicies)
+    assert.deepEqual(await readPolicies(), newPolicies)
+    const [auditEvent] = (await store.audit.list({}, { limit: 1, after: null })).rows
+    assert.deepEqual([auditEvent!.type, auditEvent!.actor.id], ['policies.changed', admin.user.id])
     assert.deepEqual(
-      [act!.before!.trial_credit, act!.after!.trial_credit, act!.after!.person_limits],
+      [auditEvent!.before!.trial_credit, auditEvent!.after!.trial_credit, auditEvent!.after!.person_limits],
       ['2.00', '0.50', ['5000/day']],
     )
     await patch({ key_limits: null, reason: 'settings again' })
-    assert.deepEqual((await read()).key_limits, DEFAULTS.key_limits)
-    const nothing = Object.fromEntries(Object.keys(DEFAULTS).map(name => [name, null]))
-    assert.deepEqual((await patch(nothing)).body, DEFAULTS)
-    const before = (await store.audit.list({}, { limit: 100, after: null })).rows.length
+    assert.deepEqual((await readPolicies()).key_limits, DEFAULTS.key_limits)
+    const allNull = Object.fromEntries(Object.keys(DEFAULTS).map(name => [name, null]))
+    assert.deepEqual((await patch(allNull)).body, DEFAULTS)
+    const auditEventsBefore = (await store.audit.list({}, { limit: 100, after: null })).rows.length
     assert.equal((await patch({})).status, 200)
-    assert.equal((await store.audit.list({}, { limit: 100, after: null })).rows.length, before)
+    assert.equal((await store.audit.list({}, { limit: 100, after: null })).rows.length, auditEventsBefore)
   })
 
   test('a policy that is mistyped, out of range or contradicts another is refused and changes nothing', async t => {
-    const { patch, read } = await open(engine, t, { keyLimits: [{ limit: 50, per: 'second' }] })
-    const wrong = [
+    const { patch, readPolicies } = await open(engine, t, { keyLimits: [{ limit: 50, per: 'second' }] })
+    const invalidBodies = [
       { sign_upp: 'open' },
       { sign_up: 'everybody' },
       { sign_up: 'domains' },
@@ -104,34 +108,36 @@ forEachEngine(engine => {
       { key_limits: { defaults: { requests: [{ limit: 51, per: 'second' }] } } },
       { person_limits: [] },
     ]
-    for (const body of wrong) {
+    for (const body of invalidBodies) {
       const answer = await patch(body)
       assert.deepEqual([answer.status, answer.body.code], [400, 'invalid_request'], JSON.stringify(body))
     }
     assert.match((await patch({ sign_upp: 'open' })).body.detail, /sign_up/)
-    assert.deepEqual(await read(), DEFAULTS)
+    assert.deepEqual(await readPolicies(), DEFAULTS)
   })
 
   test('policies apply to every new key by the API, a rotation and a device, and older keys stay and are listed', async t => {
-    const { set, make, call, hers, token, clock, post, server } = await open(engine, t)
-    const old = (await make({})).body
+    const { setPolicies, createKey, call, adaToken, token, clock, post, server } = await open(engine, t)
+    const oldKey = (await createKey({})).body
     clock.advance(1)
-    const older = (await make({ scopes: ['account:read'] })).body
-    const fine = (await make({ scopes: ['agent:connect'], expires_at: iso(clock.now() + 30 * DAY) })).body
-    await set({ max_key_lifetime_days: 30, allowed_scopes: ['agent:connect'] })
-    await set({ unrestricted_keys_allowed: false })
-    const within = iso(clock.now() + 30 * DAY)
-    assertRefused(await make({ scopes: ['agent:connect'] }), 'max_key_lifetime_days')
-    const late = { scopes: ['agent:connect'], expires_at: iso(clock.now() + 30 * DAY + 1) }
-    assertRefused(await make(late), 'max_key_lifetime_days')
-    assertRefused(await make({ expires_at: within }), 'unrestricted_keys_allowed')
-    assertRefused(await make({ scopes: ['account:read'], expires_at: within }), 'allowed_scopes')
-    assert.equal((await make({ scopes: ['agent:connect'], expires_at: within })).status, 201)
+    const olderKey = (await createKey({ scopes: ['account:read'] })).body
+    const compliantKey = (
+      await createKey({ scopes: ['agent:connect'], expires_at: iso(clock.now() + 30 * DAY) })
+    ).body
+    await setPolicies({ max_key_lifetime_days: 30, allowed_scopes: ['agent:connect'] })
+    await setPolicies({ unrestricted_keys_allowed: false })
+    const allowedExpiry = iso(clock.now() + 30 * DAY)
+    assertRefused(await createKey({ scopes: ['agent:connect'] }), 'max_key_lifetime_days')
+    const tooLate = { scopes: ['agent:connect'], expires_at: iso(clock.now() + 30 * DAY + 1) }
+    assertRefused(await createKey(tooLate), 'max_key_lifetime_days')
+    assertRefused(await createKey({ expires_at: allowedExpiry }), 'unrestricted_keys_allowed')
+    assertRefused(await createKey({ scopes: ['account:read'], expires_at: allowedExpiry }), 'allowed_scopes')
+    assert.equal((await createKey({ scopes: ['agent:connect'], expires_at: allowedExpiry })).status, 201)
 
-    const rotate = (id: string) => call('POST', `/v1/api-keys/${id}/rotate`, { token: hers, body: {} })
-    assertRefused(await rotate(old.id), 'max_key_lifetime_days')
-    assert.equal((await rotate(fine.id)).status, 201)
-    assert.equal((await post('/auth/agent-token', { api_key: old.key })).status, 200, 'older keys stay')
+    const rotate = (id: string) => call('POST', `/v1/api-keys/${id}/rotate`, { token: adaToken, body: {} })
+    assertRefused(await rotate(oldKey.id), 'max_key_lifetime_days')
+    assert.equal((await rotate(compliantKey.id)).status, 201)
+    assert.equal((await post('/auth/agent-token', { api_key: oldKey.key })).status, 200, 'older keys stay')
 
     const device = await approvedDevice(server, ['agent:connect', 'agents:read'])
     const ofDevice = (body: object) => call('POST', '/v1/api-keys', { token: device, body })
@@ -140,64 +146,67 @@ forEachEngine(engine => {
     assert.equal(made.status, 201, made.text)
     assert.equal(Date.parse(made.body.expires_at), clock.now() + 30 * DAY, 'the longest that is allowed')
 
-    await set({ max_key_lifetime_days: null, key_expiry_required: true })
-    assertRefused(await make({ scopes: ['agent:connect'] }), 'key_expiry_required')
+    await setPolicies({ max_key_lifetime_days: null, key_expiry_required: true })
+    assertRefused(await createKey({ scopes: ['agent:connect'] }), 'key_expiry_required')
     const violating = await call('GET', '/v1/admin/api-keys?violates_policy=true', { token })
     assert.deepEqual(
       violating.body.data.map(({ id }: { id: string }) => id),
-      [older.id, old.id],
+      [olderKey.id, oldKey.id],
     )
-    assert.equal((await call('DELETE', `/v1/admin/api-keys/${old.id}`, { token })).status, 200)
-    const left = await call('GET', '/v1/admin/api-keys?violates_policy=true', { token })
-    assert.equal(left.body.data.length, 1)
+    assert.equal((await call('DELETE', `/v1/admin/api-keys/${oldKey.id}`, { token })).status, 200)
+    const remainingViolations = await call('GET', '/v1/admin/api-keys?violates_policy=true', { token })
+    assert.equal(remainingViolations.body.data.length, 1)
   })
 
   test('a policy applies on every node once its change was answered, and limits within moments', async t => {
-    const { set, opened, hers, make, post } = await open(engine, t)
+    const { setPolicies, opened, adaToken, createKey, post } = await open(engine, t)
     const node = await opened.reopen()
-    const other = await openServer(engine, t, { on: { node, of: opened } })
-    await other.policies.load()
-    other.policies.start()
-    t.after(() => other.policies.stop())
-    const { key } = (await make({})).body
+    const otherNode = await openServer(engine, t, { on: { node, of: opened } })
+    await otherNode.policies.load()
+    otherNode.policies.start()
+    t.after(() => otherNode.policies.stop())
+    const { key } = (await createKey({})).body
     for (let round = 0; round < 5; round++) {
-      await set({ unrestricted_keys_allowed: false })
-      const refused = await other.call('POST', '/v1/api-keys', { token: hers, body: {} })
+      await setPolicies({ unrestricted_keys_allowed: false })
+      const refused = await otherNode.call('POST', '/v1/api-keys', { token: adaToken, body: {} })
       assertRefused(refused, 'unrestricted_keys_allowed')
-      await set({ unrestricted_keys_allowed: true })
-      assert.equal((await other.call('POST', '/v1/api-keys', { token: hers, body: {} })).status, 201)
+      await setPolicies({ unrestricted_keys_allowed: true })
+      assert.equal((await otherNode.call('POST', '/v1/api-keys', { token: adaToken, body: {} })).status, 201)
     }
-    await set({ person_limits: { requests: [{ limit: 1, per: 'day' }] } })
-    if (engine === 'sqlite') await other.policies.load() // two nodes on SQLite have no events
-    await until('the other node has the limit', () => other.policies.current().personLimits.length === 1)
+    await setPolicies({ person_limits: { requests: [{ limit: 1, per: 'day' }] } })
+    if (engine === 'sqlite') await otherNode.policies.load() // two nodes on SQLite have no events
+    await until('the other node has the limit', () => otherNode.policies.current().personLimits.length === 1)
     assert.equal((await post('/auth/agent-token', { api_key: key })).status, 200)
-    assert.equal((await other.post('/auth/agent-token', { api_key: key })).body.code, 'rate_limited')
+    assert.equal((await otherNode.post('/auth/agent-token', { api_key: key })).body.code, 'rate_limited')
   })
 
   test('new accounts get the trial credit of the policy, or none', async t => {
-    const { set, signIn, store, mailsTo } = await open(engine, t)
-    await set({ trial_credit: '0.25' })
+    const { setPolicies, signIn, store, mailsTo } = await open(engine, t)
+    await setPolicies({ trial_credit: '0.25' })
     const bob = await signIn('bob@example.com')
     assert.equal(await store.billing.balance(bob.user.id), 250_000)
     assert.equal((await mailsTo('bob@example.com', 'welcome'))[0]!.trialCredit, '0.25')
-    await set({ trial_credit: '0' })
+    await setPolicies({ trial_credit: '0' })
     const cat = await signIn('cat@example.com')
     assert.equal(await store.billing.balance(cat.user.id), 0)
     assert.equal((await store.billing.ledger(cat.user.id, { limit: 9, after: null })).rows.length, 0)
   })
 
   test('where sign-up is not open a stranger is answered like everybody, gets no mail, and cannot sign up by link or code', async t => {
-    const { set, post, server, store, sendTo } = await open(engine, t)
-    const { drain, sent } = mailing(server)
-    const early = await sendTo('early@example.com')
+    const { setPolicies, post, server, store, sendTo } = await open(engine, t)
+    const { drain, sent } = createTestDispatcher(server)
+    const earlyLink = await sendTo('early@example.com')
     await drain()
-    await set({ sign_up: 'domains', sign_up_domains: ['example.org'] })
-    const ask = (email: string) => post('/auth/send-magic-link', { email })
-    const [known, stranger] = [await ask('ada@example.com'), await ask('stranger@example.com')]
+    await setPolicies({ sign_up: 'domains', sign_up_domains: ['example.org'] })
+    const requestLink = (email: string) => post('/auth/send-magic-link', { email })
+    const [known, stranger] = [
+      await requestLink('ada@example.com'),
+      await requestLink('stranger@example.com'),
+    ]
     assert.deepEqual(Object.keys(stranger.body), Object.keys(known.body))
     assert.deepEqual([stranger.status, stranger.body.status, stranger.body.expires_in], [200, 'sent', 300])
     assert.deepEqual([...stranger.headers.keys()], [...known.headers.keys()])
-    for (const email of ['someone@example.org', 'someone@sub.example.org']) await ask(email)
+    for (const email of ['someone@example.org', 'someone@sub.example.org']) await requestLink(email)
     sent.length = 0
     await drain()
     assert.deepEqual(sent.map(({ to }) => to).toSorted(), ['ada@example.com', 'someone@example.org'])
@@ -206,25 +215,25 @@ forEachEngine(engine => {
     assert.match(mail!.lastError!, /sign-up is not open/)
 
     // The mail was delivered before.
-    for (const proof of [{ token: early.token }, { login_id: early.loginId, code: early.code }]) {
+    for (const proof of [{ token: earlyLink.token }, { login_id: earlyLink.loginId, code: earlyLink.code }]) {
       const refused = await post('/auth/verify-magic-link', { ...proof, email: 'early@example.com' })
       assert.deepEqual([refused.status, refused.body.code], [403, 'forbidden'], refused.text)
     }
     const guess = { login_id: stranger.body.login_id, code: '00000000', email: 'stranger@example.com' }
     assert.equal((await post('/auth/verify-magic-link', guess)).body.code, 'magic_link_invalid')
     assert.equal(await store.users.findByEmail(address('early@example.com')), null)
-    await set({ sign_up: 'open' })
+    await setPolicies({ sign_up: 'open' })
     const accepted = await post('/auth/verify-magic-link', {
-      token: early.token,
+      token: earlyLink.token,
       email: 'early@example.com',
     })
     assert.equal(accepted.status, 200, 'nothing was used up')
   })
 
   test('an address of KEYWAY_ADMIN_EMAILS may always sign up', async t => {
-    const { set, signIn, listed } = await open(engine, t, { adminEmails: ['boss@example.com'] })
+    const { setPolicies, signIn, listed } = await open(engine, t, { adminEmails: ['boss@example.com'] })
     await listed.apply()
-    await set({ sign_up: 'invited' })
+    await setPolicies({ sign_up: 'invited' })
     const boss = await signIn('boss@example.com')
     assert.deepEqual([boss.isNewUser, boss.user.role], [true, 'admin'])
   })
@@ -234,7 +243,7 @@ function iso(at: number): string {
   return new Date(at).toISOString()
 }
 
-function mailing(server: Awaited<ReturnType<typeof openServer>>) {
+function createTestDispatcher(server: Awaited<ReturnType<typeof openServer>>) {
   const sent: Mail[] = []
   const dispatcher = createDispatcher({
     ...server,
@@ -249,13 +258,13 @@ async function approvedDevice(server: Awaited<ReturnType<typeof openServer>>, sc
   const email = address('ada@example.com')
   const { token: link } = await server.sendTo(email)
   const person = await server.magicLinks.verify({ token: link, email }, 'page', server.caller())
-  const wanted = {
+  const newPolicies = {
     clientId: 'keyway-cli',
     scopes: ['keys:create', ...scopes],
     resource: null,
     deviceName: null,
   }
-  const codes = await server.deviceAuthorizations.request(wanted, server.caller())
+  const codes = await server.deviceAuthorizations.request(newPolicies, server.caller())
   const found = await server.deviceAuthorizations.ofLink(codes.ticket, codes.userCode)
   await server.deviceAuthorizations.decide(found!.id, 'approved', person, server.caller())
   const app = await server.apps.find('keyway-cli')

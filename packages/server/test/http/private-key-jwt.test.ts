@@ -81,7 +81,7 @@ forEachEngine(engine => {
       new SignJWT({ ...claims(), ...changes })
         .setProtectedHeader({ alg: 'ES256', kid: 'one', ...header })
         .sign(by)
-    const ask = async (client_assertion: string, fields: Record<string, string> = {}) =>
+    const requestToken = async (client_assertion: string, fields: Record<string, string> = {}) =>
       (
         await server.form('/oauth/token', {
           grant_type: 'client_credentials',
@@ -92,15 +92,15 @@ forEachEngine(engine => {
         })
       ).body.error ?? 'none'
 
-    const one = await sign()
-    assert.equal(await ask(one, { client_id: 'shop' }), 'none')
-    assert.equal(await ask(one), 'invalid_client', 'once')
+    const validAssertion = await sign()
+    assert.equal(await requestToken(validAssertion, { client_id: 'shop' }), 'none')
+    assert.equal(await requestToken(validAssertion), 'invalid_client', 'once')
     assert.equal(
-      await ask(await sign({ aud: ['https://x.test', `${server.publicUrl}/oauth/token`] })),
+      await requestToken(await sign({ aud: ['https://x.test', `${server.publicUrl}/oauth/token`] })),
       'none',
     )
-    const another = await generateKeyPair('ES256')
-    const wrong = [
+    const otherKeyPair = await generateKeyPair('ES256')
+    const invalidAssertions = [
       await sign({ iss: 'other' }),
       await sign({ iss: 'other', sub: 'other' }),
       await sign({ iss: 'unknown', sub: 'unknown' }),
@@ -113,27 +113,34 @@ forEachEngine(engine => {
       await sign({ jti: undefined }),
       await sign({ jti: '' }),
       await sign({}, { kid: 'two' }),
-      await sign({}, {}, another.privateKey),
+      await sign({}, {}, otherKeyPair.privateKey),
       altered(await sign()),
       unsigned(claims()),
       'not.a.jwt',
       'x'.repeat(5000),
     ]
-    for (const [at, assertion] of wrong.entries())
-      assert.equal(await ask(assertion), 'invalid_client', `wrong ${at}`)
-    assert.equal(await ask(await sign(), { client_id: 'other' }), 'invalid_client')
-    assert.equal(await ask(await sign(), { client_secret: 'sva_x', client_id: 'shop' }), 'invalid_request')
-    assert.equal(await ask(await sign(), { client_assertion_type: 'other' }), 'invalid_request')
+    for (const [at, assertion] of invalidAssertions.entries())
+      assert.equal(await requestToken(assertion), 'invalid_client', `wrong ${at}`)
+    assert.equal(await requestToken(await sign(), { client_id: 'other' }), 'invalid_client')
+    assert.equal(
+      await requestToken(await sign(), { client_secret: 'sva_x', client_id: 'shop' }),
+      'invalid_request',
+    )
+    assert.equal(await requestToken(await sign(), { client_assertion_type: 'other' }), 'invalid_request')
 
     const reads = keys.reads()
     const second = await keys.add('ES256', 'two')
-    assert.equal(await ask(await sign({}, { kid: 'two' }, second)), 'invalid_client', 'the set was just read')
+    assert.equal(
+      await requestToken(await sign({}, { kid: 'two' }, second)),
+      'invalid_client',
+      'the set was just read',
+    )
     server.clock.advance(31 * SECOND)
-    assert.equal(await ask(await sign({}, { kid: 'two' }, second)), 'none')
+    assert.equal(await requestToken(await sign({}, { kid: 'two' }, second)), 'none')
     assert.equal(keys.reads(), reads + 1)
 
-    const twenty = await sign()
-    const outcomes = await Promise.all(Array.from({ length: 20 }, () => ask(twenty)))
+    const assertion20 = await sign()
+    const outcomes = await Promise.all(Array.from({ length: 20 }, () => requestToken(assertion20)))
     assert.equal(outcomes.filter(outcome => outcome === 'none').length, 1)
   })
 })
@@ -147,10 +154,10 @@ test('an RSA key whose signatures take long to check authenticates nobody', asyn
   const { privateKey } = await generateKeyPair('RS256', { extractable: true })
   const { n, e, p, q } = await exportJWK(privateKey)
   // Such an exponent verifies the same signatures, with as many multiplications as signing takes.
-  const slow = numberOf(e!) + (numberOf(p!) - 1n) * (numberOf(q!) - 1n)
-  keys.put({ kty: 'RSA', kid: 'slow', n, e: Buffer.from(hexOf(slow), 'hex').toString('base64url') })
+  const slowExponent = numberOf(e!) + (numberOf(p!) - 1n) * (numberOf(q!) - 1n)
+  keys.put({ kty: 'RSA', kid: 'slow', n, e: Buffer.from(hexOf(slowExponent), 'hex').toString('base64url') })
   keys.put({ kty: 'RSA', kid: 'usual', n, e })
-  const ask = async (kid: string) => {
+  const requestToken = async (kid: string) => {
     const client_assertion = await new SignJWT({ iss: 'shop', sub: 'shop', aud: web.url, jti: kid })
       .setExpirationTime('1m')
       .setProtectedHeader({ alg: 'RS256', kid })
@@ -159,8 +166,8 @@ test('an RSA key whose signatures take long to check authenticates nobody', asyn
     const body = new URLSearchParams({ ...fields, client_assertion_type: ASSERTION_TYPE })
     return (await fetch(`${web.url}/oauth/token`, { method: 'POST', body })).status
   }
-  assert.equal(await ask('slow'), 401)
-  assert.equal(await ask('usual'), 200)
+  assert.equal(await requestToken('slow'), 401)
+  assert.equal(await requestToken('usual'), 200)
 })
 
 function numberOf(base64url: string): bigint {

@@ -46,8 +46,8 @@ forEachEngine(engine => {
     assert.equal(listed.headers.get('ratelimit'), '"minute";r=8;t=60')
     const consumed = await introspect(key.key, 7)
     assert.deepEqual(consumed.body.limits, { requests: [{ limit: 10, remaining: 1, reset_seconds: 60 }] })
-    const asked = await introspect(key.key)
-    assert.deepEqual(asked.body.limits, consumed.body.limits)
+    const readOnly = await introspect(key.key)
+    assert.deepEqual(readOnly.body.limits, consumed.body.limits)
     server.clock.advance(2000)
     assert.equal((await key.exchange()).status, 200)
     for (const refused of [
@@ -103,7 +103,7 @@ forEachEngine(engine => {
       keyLimits: [{ limit: 8, per: 'minute' }],
       personLimits: [{ limit: 10, per: 'minute' }],
     })
-    const passes = async (key: { exchange: Awaited<ReturnType<typeof openKey>>['exchange'] }) => {
+    const countAccepted = async (key: { exchange: Awaited<ReturnType<typeof openKey>>['exchange'] }) => {
       let passed = 0
       while ((await key.exchange()).status === 200) passed++
       return passed
@@ -114,16 +114,16 @@ forEachEngine(engine => {
       spend: [],
       quota: null,
     })
-    assert.equal(await passes(key), 3)
+    assert.equal(await countAccepted(key), 3)
     await server.apiKeys.setOperatorLimits(key.id, { requests: [], spend: [], quota: null })
-    assert.equal(await passes(key), 2)
+    assert.equal(await countAccepted(key), 2)
     await key.patch({})
-    assert.equal(await passes(key), 3)
-    const other = await openKey(server, {}, 'ada@example.com')
-    assert.equal(await passes(other), 2)
-    const beyond = await key.patch(PER_MINUTE(9))
-    assert.equal(beyond.status, 400)
-    assert.match(beyond.body.errors[0].message, /at most 8 per minute by the policy key_limits/)
+    assert.equal(await countAccepted(key), 3)
+    const otherKey = await openKey(server, {}, 'ada@example.com')
+    assert.equal(await countAccepted(otherKey), 2)
+    const overPolicy = await key.patch(PER_MINUTE(9))
+    assert.equal(overPolicy.status, 400)
+    assert.match(overPolicy.body.errors[0].message, /at most 8 per minute by the policy key_limits/)
     const bob = await openKey(server, {}, 'bob@example.com')
     assert.match(
       (await bob.exchange()).headers.get('ratelimit')!,
@@ -145,9 +145,9 @@ forEachEngine(engine => {
     const introspect = await openApp(server, 'shop')
     await introspect(key.key, 3)
     const rotated = await server.post(`/v1/api-keys/${key.id}/rotate`, {}, { token: key.token })
-    const left = await introspect(rotated.body.key, 1)
-    assert.deepEqual(left.body.limits.requests[0].remaining, 1)
-    assert.deepEqual(left.body.limits.quota, { remaining: 96 })
+    const afterRotation = await introspect(rotated.body.key, 1)
+    assert.deepEqual(afterRotation.body.limits.requests[0].remaining, 1)
+    assert.deepEqual(afterRotation.body.limits.quota, { remaining: 96 })
     assert.equal((await introspect(key.key, 1)).status, 200)
     assert.equal((await introspect(rotated.body.key, 1)).status, 429)
   })
@@ -184,30 +184,31 @@ forEachEngine(engine => {
   test('calls are consumed by the app that the key is for and by first-party apps; others read no limits', async t => {
     const server = await open(t)
     const shop = await openApp(server, 'shop')
-    const other = await openApp(server, 'other')
+    const otherApp = await openApp(server, 'other')
     const key = await openKey(server, PER_MINUTE(5))
-    assert.equal((await other(key.key, 1)).body.code, 'forbidden')
-    assert.equal((await other(key.key)).body.limits, undefined)
-    assert.equal((await other(key.key)).body.active, true)
+    assert.equal((await otherApp(key.key, 1)).body.code, 'forbidden')
+    assert.equal((await otherApp(key.key)).body.limits, undefined)
+    assert.equal((await otherApp(key.key)).body.active, true)
     assert.equal((await shop(key.key, 1)).status, 200)
     assert.ok(coversKey({ id: 'console', firstParty: true, coversFrom: 0 }, { appId: 'shop', createdAt: 0 }))
     const { token } = (await key.exchange()).body
     assert.equal((await shop(token, 1)).body.limits.requests[0].remaining, 2)
-    assert.equal((await other(token, 1)).body.code, 'forbidden')
+    assert.equal((await otherApp(token, 1)).body.code, 'forbidden')
     assert.equal((await shop(key.token, 1)).body.code, 'forbidden', 'an access token is no key')
     assert.deepEqual((await shop('svc_00000000000000000000000000000000', 1)).body, { active: false })
     await server.call('DELETE', `/v1/api-keys/${key.id}`, { token: key.token })
     assert.deepEqual((await shop(key.key, 1)).body, { active: false })
-    for (const wrong of [-1, 1.5, '1', 1_000_001])
-      assert.equal((await shop(key.key, wrong as number)).status, 400)
+    for (const invalidConsume of [-1, 1.5, '1', 1_000_001])
+      assert.equal((await shop(key.key, invalidConsume as number)).status, 400)
   })
 
   test('several credentials are introspected by one request, each as it would be alone', async t => {
     const server = await open(t)
     const headers = await registerApp(server, 'shop')
-    const alone = async (token: string, consume?: number) =>
+    const introspectAlone = async (token: string, consume?: number) =>
       (await server.post('/auth/introspect', { token, consume }, { headers })).body
-    const together = (tokens: object[]) => server.post('/auth/introspections', { tokens }, { headers })
+    const introspectTogether = (tokens: object[]) =>
+      server.post('/auth/introspections', { tokens }, { headers })
     const [plain, limited, revoked] = [
       await openKey(server, {}),
       await openKey(server, { ...PER_MINUTE(5), spend: [{ amount: '2.00', per: 'day' }] }),
@@ -220,12 +221,12 @@ forEachEngine(engine => {
     await server.call('DELETE', `/v1/api-keys/${revoked.id}`, { token: revoked.token })
     const { token: agentToken } = (await plain.exchange()).body
     const credentials = [plain.key, limited.key, revoked.key, agentToken, plain.token, 'nonsense', plain.key]
-    const answered = await together(credentials.map(token => ({ token })))
-    assert.deepEqual(answered.body.data, await Promise.all(credentials.map(token => alone(token))))
+    const answered = await introspectTogether(credentials.map(token => ({ token })))
+    assert.deepEqual(answered.body.data, await Promise.all(credentials.map(token => introspectAlone(token))))
     assert.deepEqual(answered.body.data[1].metadata, { plan: 'pro' })
     assert.deepEqual(answered.body.data[1].limits.spend[0].amount, '2.00')
 
-    const consumed = await together([
+    const consumed = await introspectTogether([
       { token: limited.key, consume: 3 },
       { token: limited.key, consume: 3 },
       { token: plain.token, consume: 1 },
@@ -238,16 +239,16 @@ forEachEngine(engine => {
     assert.ok(over.error.retry_after > 0)
     assert.equal(session.error.code, 'forbidden')
     assert.equal(last.active, true)
-    assert.equal((await alone(limited.key)).limits.requests[0].remaining, 2)
+    assert.equal((await introspectAlone(limited.key)).limits.requests[0].remaining, 2)
   })
 
   test('a request introspects from one to thirty-two credentials, and no unknown field', async t => {
     const server = await open(t)
     const headers = await registerApp(server, 'shop')
-    const ask = (body: object) => server.post('/auth/introspections', body, { headers })
+    const introspectMany = (body: object) => server.post('/auth/introspections', body, { headers })
     const many = (count: number) => ({ tokens: Array.from({ length: count }, () => ({ token: 'x' })) })
-    assert.equal((await ask(many(32))).status, 200)
-    for (const wrong of [
+    assert.equal((await introspectMany(many(32))).status, 200)
+    for (const invalidBody of [
       many(0),
       many(33),
       {},
@@ -256,11 +257,11 @@ forEachEngine(engine => {
       { tokens: [{ token: 'x', consumes: 1 }] },
       { tokens: [{ token: 'x', consume: -1 }] },
     ]) {
-      const { status, body } = await ask(wrong)
-      assert.equal(status, 400, JSON.stringify(wrong))
+      const { status, body } = await introspectMany(invalidBody)
+      assert.equal(status, 400, JSON.stringify(invalidBody))
       assert.match(body.errors[0].field, /^tokens/)
     }
-    assert.equal((await ask({ tokens: [{ token: 'x'.repeat(25_000) }] })).status, 413)
+    assert.equal((await introspectMany({ tokens: [{ token: 'x'.repeat(25_000) }] })).status, 413)
   })
 
   test('a refused call counts nothing, whatever refuses it', async t => {

@@ -14,7 +14,7 @@ forEachEngine(engine => {
     const { tokens } = await server.signIn('ada@example.com')
     const { id } = await server.createKey(tokens.accessToken)
     const stream = await follow(secret)
-    const other = await follow(await replaceSecret())
+    const otherStream = await follow(await replaceSecret())
     // Only the newest two secrets are valid, so this ends the first.
     await replaceSecret()
     await server.call('DELETE', `/v1/api-keys/${id}`, { token: tokens.accessToken })
@@ -22,7 +22,7 @@ forEachEngine(engine => {
     const text = await stream.rest()
     assert.ok(performance.now() - startedAt < patienceMs(SWEEP_MS))
     assert.doesNotMatch(text, new RegExp(id))
-    assert.match(await other.until(id), /event: revocation/)
+    assert.match(await otherStream.until(id), /event: revocation/)
     assert.equal((await follow(secret)).status, 401)
   })
 })
@@ -36,9 +36,9 @@ test('the number of revocation streams of one app is limited, closed streams no 
   assert.equal((await follow(await server.registerApp('other'), 'other')).status, 200)
   assert.equal((await server.get('/v1/revocations', { headers: basic('follower', secret) })).status, 200)
   streams[0]!.leave()
-  let again = await follow(secret)
-  while (again.status === 429) again = await follow(secret) // Ends once the server has noticed the disconnect.
-  assert.equal(again.status, 200)
+  let nextStream = await follow(secret)
+  while (nextStream.status === 429) nextStream = await follow(secret) // Ends once the server has noticed the disconnect.
+  assert.equal(nextStream.status, 200)
 })
 
 async function openFollowers(engine: EngineName, t: TestContext) {
@@ -46,27 +46,27 @@ async function openFollowers(engine: EngineName, t: TestContext) {
   const secret = await server.registerApp('follower')
 
   async function follow(withSecret: string, app = 'follower') {
-    const gone = new AbortController()
-    t.after(() => gone.abort())
+    const abort = new AbortController()
+    t.after(() => abort.abort())
     const headers = { ...basic(app, withSecret), Accept: 'text/event-stream' }
-    const answer = await fetch(`${server.url}/v1/revocations`, { headers, signal: gone.signal })
+    const answer = await fetch(`${server.url}/v1/revocations`, { headers, signal: abort.signal })
     const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader()
     let text = ''
-    const readOn = async () => {
+    const readChunk = async () => {
       const { done, value } = await reader.read()
       text += value ?? ''
       return !done
     }
     return {
       status: answer.status,
-      leave: () => gone.abort(),
+      leave: () => abort.abort(),
       /** The remaining text, once the stream has ended. */
       async rest() {
-        while (await readOn());
+        while (await readChunk());
         return text
       },
       async until(part: string) {
-        while (!text.includes(part) && (await readOn()));
+        while (!text.includes(part) && (await readChunk()));
         return text
       },
     }

@@ -68,13 +68,13 @@ forEachEngine(engine => {
 test('an export of security events breaks off once the reader may no longer read', async () => {
   const event = securityEvent('sign_in', 'user', 1, null)
   const next = { at: 1, id: event.id }
-  const ended = new Error('the session ended')
+  const sessionEnded = new Error('the session ended')
   const stream = securityEventExport(
     'jsonl',
     async () => ({ rows: [event], next }),
-    () => Promise.reject(ended),
+    () => Promise.reject(sessionEnded),
   )
   const reader = stream.getReader()
   assert.equal((await reader.read()).done, false)
-  await assert.rejects(reader.read(), ended)
+  await assert.rejects(reader.read(), sessionEnded)
 })

@@ -16,7 +16,7 @@ const JSON_TYPE = { 'Content-Type': 'application/json' }
 const FORM_TYPE = { 'Content-Type': 'application/x-www-form-urlencoded' }
 const ID = '019aa2c4-6f00-7c1a-9d55-0a8b6b9d2f11'
 const PARAMS: Record<string, string> = { provider: 'resend', app_id: 'hub' }
-const WORKED_ON = 2
+const MAX_CONCURRENT_CALLS = 2
 
 type Server = Awaited<ReturnType<typeof openServer>>
 
@@ -31,7 +31,10 @@ const WITHOUT_BODY = [
 ]
 
 test('a slow body does not count as a concurrent call, on any API route with a body', async t => {
-  const server = await openServer('sqlite', t, { maxConcurrentCalls: WORKED_ON, failureLimits: [] })
+  const server = await openServer('sqlite', t, {
+    maxConcurrentCalls: MAX_CONCURRENT_CALLS,
+    failureLimits: [],
+  })
   const { user, tokens } = await server.signIn('ada@example.com')
   // Callers without the right to use a route are refused before their body is read.
   await server.users.setRole(user.id, 'admin')
@@ -45,18 +48,22 @@ test('a slow body does not count as a concurrent call, on any API route with a b
   )
   for (const route of withBody) {
     const headers = { ...JSON_TYPE, ...credentialsFor(route, tokens.accessToken, app) }
-    await assertTakesNoPlace(t, server, route.method, pathOf(route), headers)
+    await assertNoConcurrentCallUsed(t, server, route.method, pathOf(route), headers)
   }
 })
 
 test('a slow form does not count as a concurrent call, on any page with a form', async t => {
   const pages = await openPages(t)
-  const server = await openServer('sqlite', t, { maxConcurrentCalls: WORKED_ON, failureLimits: [], pages })
+  const server = await openServer('sqlite', t, {
+    maxConcurrentCalls: MAX_CONCURRENT_CALLS,
+    failureLimits: [],
+    pages,
+  })
   const forms = pages.routes.filter(({ method }) => method === 'POST').map(({ path }) => path)
   assert.ok(forms.includes('/sign-in') && forms.length > 10, 'the pages were found')
   for (const path of forms) {
     const headers = { ...FORM_TYPE, 'Sec-Fetch-Site': 'same-origin' }
-    await assertTakesNoPlace(t, server, 'POST', path.replaceAll(/:\w+/g, ID), headers)
+    await assertNoConcurrentCallUsed(t, server, 'POST', path.replaceAll(/:\w+/g, ID), headers)
   }
 })
 
@@ -66,7 +73,7 @@ test('with too many slow bodies the oldest is closed and a new one accepted', as
   const senders = []
   for (let n = 1; n <= 4; n++) senders.push(await startBody(t, server, `192.0.2.${n}`))
   const [first, ...others] = senders
-  await closed(first!)
+  await untilClosed(first!)
   assert.deepEqual(
     others.map(({ destroyed }) => destroyed),
     [false, false, false],
@@ -81,23 +88,23 @@ test('with too many slow bodies the network with the most loses one, and a netwo
     { bodies: 100, bodiesPerNetwork: 100, bytes: 5000 },
   ]) {
     const server = await openServer('sqlite', t, { intake, trustedProxies })
-    const honest = await startBody(t, server, '198.51.100.1')
-    const greedy = []
-    for (let n = 0; n < 6; n++) greedy.push(await startBody(t, server, `192.0.2.${1 + (n % 2)}`))
-    await closed(greedy[0]!)
-    assert.equal(honest.destroyed, false)
+    const honestSocket = await startBody(t, server, '198.51.100.1')
+    const greedySockets = []
+    for (let n = 0; n < 6; n++) greedySockets.push(await startBody(t, server, `192.0.2.${1 + (n % 2)}`))
+    await untilClosed(greedySockets[0]!)
+    assert.equal(honestSocket.destroyed, false)
   }
 })
 
 test('with too many slow bodies of one network only bodies of that network are closed', async t => {
   const intake = { bodies: 100, bodiesPerNetwork: 2, bytes: 1e6 }
   const server = await openServer('sqlite', t, { intake, trustedProxies: ['127.0.0.0/8'] })
-  const other = await startBody(t, server, '198.51.100.1')
-  const own = []
-  for (let n = 0; n < 3; n++) own.push(await startBody(t, server, '192.0.2.1'))
-  await closed(own[0]!)
+  const otherSocket = await startBody(t, server, '198.51.100.1')
+  const ownSockets = []
+  for (let n = 0; n < 3; n++) ownSockets.push(await startBody(t, server, '192.0.2.1'))
+  await untilClosed(ownSockets[0]!)
   assert.deepEqual(
-    [other, own[1]!, own[2]!].map(({ destroyed }) => destroyed),
+    [otherSocket, ownSockets[1]!, ownSockets[2]!].map(({ destroyed }) => destroyed),
     [false, false, false],
   )
 })
@@ -108,7 +115,7 @@ test('the memory of incomplete bodies is limited', async t => {
   const part = `{"api_key": "${'x'.repeat(12_000)}`
   const senders = []
   for (let n = 0; n < 4; n++) senders.push(await startBody(t, server, '192.0.2.1', part))
-  await closed(senders[0]!)
+  await untilClosed(senders[0]!)
   assert.equal(senders[3]!.destroyed, false)
 })
 
@@ -116,8 +123,8 @@ test('a closed body no longer counts, and a body in a thousand chunks of one byt
   const intake = { bodies: 1, bodiesPerNetwork: 1, bytes: 1e6 }
   const server = await openServer('sqlite', t, { intake })
   for (let n = 0; n < 5; n++) {
-    const left = await startBody(t, server, '192.0.2.1')
-    left.resetAndDestroy()
+    const abandoned = await startBody(t, server, '192.0.2.1')
+    abandoned.resetAndDestroy()
   }
   const body = JSON.stringify(EXCHANGE).padEnd(1000)
   const chunks = [...body].map(character => `1\r\n${character}\r\n`)
@@ -126,9 +133,9 @@ test('a closed body no longer counts, and a body in a thousand chunks of one byt
   const head = `POST /auth/agent-token HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`
   await new Promise(resolve => socket.write(head, resolve))
   for (const chunk of chunks.slice(0, 20)) await new Promise(resolve => socket.write(chunk, resolve))
-  const answered = once(socket, 'data')
+  const answer = once(socket, 'data')
   socket.write(`${chunks.slice(20).join('')}0\r\nX-Trailer: y\r\n\r\n`)
-  assert.match(String((await answered)[0]), /^HTTP\/1\.1 401 .*invalid_api_key/s)
+  assert.match(String((await answer)[0]), /^HTTP\/1\.1 401 .*invalid_api_key/s)
 })
 
 test('a mail report with invalid headers is refused before its body is read', async t => {
@@ -155,7 +162,7 @@ test('a report of a mail provider has at most 256 KiB', async t => {
 })
 
 /** Sends twenty incomplete bodies, and meanwhile a call of another client. */
-async function assertTakesNoPlace(
+async function assertNoConcurrentCallUsed(
   t: TestContext,
   server: Server,
   method: string,
@@ -164,15 +171,17 @@ async function assertTakesNoPlace(
 ): Promise<void> {
   const lines = Object.entries({ Host: 'x', ...headers, 'Content-Length': '50' })
   const head = `${method} ${path} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n{`
-  const slow = Array.from({ length: 20 }, () => connect(server.port, '127.0.0.1').on('error', () => {}))
-  t.after(() => slow.forEach(socket => void socket.destroy()))
+  const slowSockets = Array.from({ length: 20 }, () =>
+    connect(server.port, '127.0.0.1').on('error', () => {}),
+  )
+  t.after(() => slowSockets.forEach(socket => void socket.destroy()))
   const refusals: string[] = []
-  for (const socket of slow) socket.on('data', data => refusals.push(data.toString()))
-  await Promise.all(slow.map(socket => new Promise(resolve => socket.write(head, resolve))))
+  for (const socket of slowSockets) socket.on('data', data => refusals.push(data.toString()))
+  await Promise.all(slowSockets.map(socket => new Promise(resolve => socket.write(head, resolve))))
   const answer = await server.post('/auth/agent-token', EXCHANGE)
   assert.equal(answer.status, 401, `${method} ${path}`)
   assert.deepEqual(refusals, [], `${method} ${path} waits for its body`)
-  for (const socket of slow) socket.destroy()
+  for (const socket of slowSockets) socket.destroy()
 }
 
 async function startBody(t: TestContext, server: Server, from: string, part = '{'): Promise<Socket> {
@@ -187,7 +196,7 @@ async function startBody(t: TestContext, server: Server, from: string, part = '{
   return socket
 }
 
-async function closed(socket: Socket): Promise<void> {
+async function untilClosed(socket: Socket): Promise<void> {
   if (!socket.closed) await once(socket, 'close')
 }
 

@@ -9,22 +9,22 @@ import { Client, makeKey, tokenOf } from '../hub/fixture.ts'
 import { basic, openServer } from '../support/http.ts'
 import { until } from '../support/patience.ts'
 
-const LIVE = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'
-const POST = 'POST /auth/logout HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
+const LIVEZ_REQUEST = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n'
+const LOGOUT_HEAD = 'POST /auth/logout HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
 
 const SMUGGLING: Record<string, string> = {
-  'length and chunks': `${POST}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${LIVE}`,
-  'an unknown transfer coding': `${POST}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${LIVE}`,
-  'a space before the colon': `${POST}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n${LIVE}`,
-  'two lengths': `${POST}Content-Length: 2\r\nContent-Length: 40\r\n\r\n{}${LIVE}`,
-  'a signed length': `${POST}Content-Length: +5\r\n\r\n{}   ${LIVE}`,
-  'bare line feeds': `GET /livez HTTP/1.1\nHost: x\n\n${LIVE}`,
-  'a bare carriage return': `GET /livez HTTP/1.1\r\nHost: x\r\nA: b\rC: d\r\n\r\n${LIVE}`,
-  'a folded header': `GET /livez HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n${LIVE}`,
-  'a NUL in a header': `GET /livez HTTP/1.1\r\nHost: x\r\nA: b\0c\r\n\r\n${LIVE}`,
+  'length and chunks': `${LOGOUT_HEAD}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${LIVEZ_REQUEST}`,
+  'an unknown transfer coding': `${LOGOUT_HEAD}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${LIVEZ_REQUEST}`,
+  'a space before the colon': `${LOGOUT_HEAD}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n${LIVEZ_REQUEST}`,
+  'two lengths': `${LOGOUT_HEAD}Content-Length: 2\r\nContent-Length: 40\r\n\r\n{}${LIVEZ_REQUEST}`,
+  'a signed length': `${LOGOUT_HEAD}Content-Length: +5\r\n\r\n{}   ${LIVEZ_REQUEST}`,
+  'bare line feeds': `GET /livez HTTP/1.1\nHost: x\n\n${LIVEZ_REQUEST}`,
+  'a bare carriage return': `GET /livez HTTP/1.1\r\nHost: x\r\nA: b\rC: d\r\n\r\n${LIVEZ_REQUEST}`,
+  'a folded header': `GET /livez HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n${LIVEZ_REQUEST}`,
+  'a NUL in a header': `GET /livez HTTP/1.1\r\nHost: x\r\nA: b\0c\r\n\r\n${LIVEZ_REQUEST}`,
   'two Hosts': `GET /livez HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n`,
-  'no Host': `GET /livez HTTP/1.1\r\n\r\n${LIVE}`,
-  'a chunk size that lies': `${POST}Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n${LIVE}`,
+  'no Host': `GET /livez HTTP/1.1\r\n\r\n${LIVEZ_REQUEST}`,
+  'a chunk size that lies': `${LOGOUT_HEAD}Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n${LIVEZ_REQUEST}`,
 }
 
 for (const [name, bytes] of Object.entries(SMUGGLING)) {
@@ -68,23 +68,23 @@ test('a body that arrived in several parts while its request waited is read whol
 test('CONNECT is refused with a response, and a request after it is not handled', async t => {
   const server = await openServer('sqlite', t)
   for (const target of ['example.com:443', '127.0.0.1:22', 'x:1']) {
-    const answer = await server.raw(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n\r\n${LIVE}`)
+    const answer = await server.raw(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n\r\n${LIVEZ_REQUEST}`)
     assert.match(answer, /^HTTP\/1\.1 405 Method Not Allowed\r\n/)
     assert.match(answer, /\r\nAllow: GET, HEAD, .*\r\n(.*\r\n)*Connection: close\r\n\r\n/)
     const problem = JSON.parse(answer.slice(answer.indexOf('\r\n\r\n')))
     assert.deepEqual([problem.status, problem.code], [405, 'method_not_allowed'])
     assert.equal((await server.get(new URL(problem.type).pathname)).status, 200)
   }
-  const gone = connect(server.port, '127.0.0.1')
-  gone.write('CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n')
-  gone.resetAndDestroy()
+  const resetClient = connect(server.port, '127.0.0.1')
+  resetClient.write('CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n')
+  resetClient.resetAndDestroy()
   assert.equal((await server.get('/livez')).status, 200)
 })
 
 test('a connection with a slow body is closed', async t => {
   const timeouts = { headersMs: 300, requestMs: 400, checkMs: 50 }
   const server = await openServer('sqlite', t, { timeouts })
-  const answer = await server.raw(`${POST}Content-Length: 100\r\n\r\n{`)
+  const answer = await server.raw(`${LOGOUT_HEAD}Content-Length: 100\r\n\r\n{`)
   assert.ok(answer === '' || /^HTTP\/1\.1 408 /.test(answer), answer)
   assert.equal((await server.get('/livez')).status, 200)
 })
@@ -121,9 +121,9 @@ test('a missing Host and an unknown expectation are answered with a problem docu
 
 test('a request with 300 headers and an 8 KB cookie is answered', async t => {
   const server = await openServer('sqlite', t)
-  const many = Array.from({ length: 300 }, (_, index) => `A${index}: b\r\n`).join('')
+  const manyHeaders = Array.from({ length: 300 }, (_, index) => `A${index}: b\r\n`).join('')
   assert.match(
-    await server.raw(`GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${many}\r\n`),
+    await server.raw(`GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${manyHeaders}\r\n`),
     /^HTTP\/1\.1 (200|431)/,
   )
   const cookie = `Cookie: a=${'b'.repeat(8000)}\r\n`
@@ -178,7 +178,7 @@ test('a client that disconnects during its body does not affect others', async t
   const server = await openServer('sqlite', t)
   const socket = connect(server.port, '127.0.0.1')
   await once(socket, 'connect')
-  socket.write(`${POST}Content-Length: 100\r\n\r\n{`)
+  socket.write(`${LOGOUT_HEAD}Content-Length: 100\r\n\r\n{`)
   socket.resetAndDestroy()
   await once(socket, 'close')
   assert.equal((await server.get('/livez')).status, 200)
@@ -186,31 +186,31 @@ test('a client that disconnects during its body does not affect others', async t
 
 test('with too many connections the longest idle one is closed, and busy ones stay open', async t => {
   const server = await openServer('sqlite', t, { socketLimits: { sockets: 3 } })
-  const silent = await connected(t, server.port)
-  const streaming = await connected(t, server.port)
+  const silent = await openSocket(t, server.port)
+  const streaming = await openSocket(t, server.port)
   const headers = Object.entries(basic('shop', await server.registerApp('shop')))
   streaming.write(
     `GET /v1/revocations HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n${headers.map(pair => pair.join(': ')).join('\r\n')}\r\n\r\n`,
   )
   await once(streaming, 'data')
   for (let n = 0; n < 10; n++) {
-    const socket = await connected(t, server.port)
-    socket.write(LIVE)
+    const socket = await openSocket(t, server.port)
+    socket.write(LIVEZ_REQUEST)
     assert.match(String((await once(socket, 'data'))[0]), /^HTTP\/1\.1 200/)
   }
-  await closed(silent)
+  await untilClosed(silent)
   assert.equal(streaming.destroyed, false)
 })
 
 test('connections that were upgraded after another request do not count, and are not subtracted twice', async t => {
   const server = await openServer('sqlite', t, { socketLimits: { sockets: 3 } })
   const upgrade = 'GET /hub HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
-  const slow = 'GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n'
-  for (let n = 0; n < 5; n++) assert.match(await server.raw(slow + upgrade), /^HTTP\/1\.1 (200|426)/)
+  const slowRequest = 'GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n'
+  for (let n = 0; n < 5; n++) assert.match(await server.raw(slowRequest + upgrade), /^HTTP\/1\.1 (200|426)/)
   const accepted = []
   for (let n = 0; n < 6; n++) {
     const next = once(server.server, 'connection')
-    await connected(t, server.port)
+    await openSocket(t, server.port)
     accepted.push((await next)[0] as Socket)
   }
   assert.deepEqual(
@@ -246,26 +246,26 @@ const pages = { fetch: () => new Response('x'.repeat(30_000_000)) }
 /** The server's socket of a client that sends a request and never reads. */
 async function askWithoutReading(t: TestContext, { server, port }: Server): Promise<Socket> {
   const accepted = once(server, 'connection')
-  const socket = await connected(t, port)
+  const socket = await openSocket(t, port)
   socket.pause()
-  const asked = once(server, 'request')
+  const received = once(server, 'request')
   socket.write('GET /large HTTP/1.1\r\nHost: x\r\n\r\n')
-  await asked
+  await received
   return (await accepted)[0]
 }
 
 test('a connection with an unread response is closed in time', async t => {
   const limits = { timeouts: { checkMs: 50 }, socketLimits: { unreadMs: 200 } }
-  await closed(await askWithoutReading(t, await openServer('sqlite', t, { ...limits, pages })))
+  await untilClosed(await askWithoutReading(t, await openServer('sqlite', t, { ...limits, pages })))
 })
 
 test('a connection that is inactive during a response is closed', async t => {
-  const silent = { fetch: () => new Response(new ReadableStream({ start() {} })) }
-  const server = await openServer('sqlite', t, { timeouts: { inactivityMs: 200 }, pages: silent })
-  const socket = await connected(t, server.port)
+  const silentPages = { fetch: () => new Response(new ReadableStream({ start() {} })) }
+  const server = await openServer('sqlite', t, { timeouts: { inactivityMs: 200 }, pages: silentPages })
+  const socket = await openSocket(t, server.port)
   socket.write('GET /silent HTTP/1.1\r\nHost: x\r\n\r\n')
   socket.resume()
-  await closed(socket)
+  await untilClosed(socket)
 })
 
 test('with too many unread bytes the connection with the most is closed', async t => {
@@ -278,17 +278,17 @@ test('with too many unread bytes the connection with the most is closed', async 
     await askWithoutReading(t, server),
     await askWithoutReading(t, server),
   ]
-  await closed(largest!)
+  await untilClosed(largest!)
   assert.deepEqual([first!.destroyed, last!.destroyed], [false, false])
 })
 
-async function connected(t: TestContext, port: number): Promise<Socket> {
+async function openSocket(t: TestContext, port: number): Promise<Socket> {
   const socket = connect(port, '127.0.0.1').on('error', () => {})
   t.after(() => void socket.destroy())
   await once(socket, 'connect')
   return socket
 }
 
-async function closed(socket: Socket): Promise<void> {
+async function untilClosed(socket: Socket): Promise<void> {
   if (!socket.closed) await once(socket, 'close')
 }

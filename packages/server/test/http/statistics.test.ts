@@ -80,7 +80,7 @@ forEachEngine(engine => {
     const server = await openServer(engine, t)
     const { clock, storage } = server
     let isCut = true
-    const other = createStatistics({
+    const otherNode = createStatistics({
       clock,
       storage: {
         ...storage,
@@ -91,17 +91,17 @@ forEachEngine(engine => {
         },
       },
     })
-    const before = (await server.statistics.report()).at(-1)!
+    const reportBefore = (await server.statistics.report()).at(-1)!
     server.statistics.count('sign_ins', 5)
-    other.count('sign_ins', 3)
-    other.count('refused:rate_limited', 2)
-    await assert.rejects(other.flush())
-    other.count('sign_ins')
+    otherNode.count('sign_ins', 3)
+    otherNode.count('refused:rate_limited', 2)
+    await assert.rejects(otherNode.flush())
+    otherNode.count('sign_ins')
     isCut = false
-    await Promise.all([other.flush(), server.statistics.flush()])
-    await other.flush()
+    await Promise.all([otherNode.flush(), server.statistics.flush()])
+    await otherNode.flush()
     const { sign_ins, refused } = (await server.statistics.report()).at(-1)!
-    assert.equal(sign_ins - before.sign_ins, 9)
+    assert.equal(sign_ins - reportBefore.sign_ins, 9)
     assert.deepEqual(refused, { rate_limited: 2 })
   })
 
@@ -115,23 +115,23 @@ forEachEngine(engine => {
     await server.signIn('bob@example.com')
     await statistics.measure(1)
     await statistics.flush()
-    const last = async () => (await statistics.report({ bucket: 'hour' })).at(-1)!.people
-    assert.equal(await last(), 1)
+    const lastPeople = async () => (await statistics.report({ bucket: 'hour' })).at(-1)!.people
+    assert.equal(await lastPeople(), 1)
     clock.advance(HOUR)
     await statistics.measure(1)
     await statistics.flush()
-    assert.equal(await last(), 2)
-    const stored = async (unit: 'hour' | 'day') =>
+    assert.equal(await lastPeople(), 2)
+    const storedCount = async (unit: 'hour' | 'day') =>
       (await store.statistics.read(unit, 0, Number.MAX_SAFE_INTEGER)).length
     clock.advance(90 * DAY)
     await housekeeping.run()
-    assert.ok((await stored('hour')) > 0)
+    assert.ok((await storedCount('hour')) > 0)
     clock.advance(2 * HOUR)
     await housekeeping.run()
-    assert.equal(await stored('hour'), 0)
-    assert.ok((await stored('day')) > 0)
+    assert.equal(await storedCount('hour'), 0)
+    assert.ok((await storedCount('day')) > 0)
     clock.advance(311 * DAY)
     await housekeeping.run()
-    assert.equal(await stored('day'), 0)
+    assert.equal(await storedCount('day'), 0)
   })
 })

@@ -37,9 +37,9 @@ forEachEngine(engine => {
       const { start, ...counts } = body.data.at(-1)
       assert.deepEqual(counts, expected)
       assert.equal(start, bucket === 'hour' ? '2026-11-20T12:00:00.000Z' : '2026-11-20T00:00:00.000Z')
-      const mine = (await server.get(`/v1/usage?bucket=${bucket}`, { token })).body.data.at(-1)
-      assert.equal(mine.api_calls, 2, 'one with the key, one to make it')
-      assert.deepEqual(mine.refused, expected.refused)
+      const ofOwner = (await server.get(`/v1/usage?bucket=${bucket}`, { token })).body.data.at(-1)
+      assert.equal(ofOwner.api_calls, 2, 'one with the key, one to make it')
+      assert.deepEqual(ofOwner.refused, expected.refused)
     }
     assert.ok(user.id)
   })
@@ -65,9 +65,11 @@ forEachEngine(engine => {
         ['13:00', 0],
       ],
     )
-    const now = await server.get(`/v1/api-keys/${id}/usage?from=2026-11-20T13:00:00Z&bucket=hour`, { token })
+    const untilNow = await server.get(`/v1/api-keys/${id}/usage?from=2026-11-20T13:00:00Z&bucket=hour`, {
+      token,
+    })
     assert.deepEqual(
-      now.body.data.map((bucket: { exchanges: number }) => bucket.exchanges),
+      untilNow.body.data.map((bucket: { exchanges: number }) => bucket.exchanges),
       [0, 1],
     )
   })
@@ -75,7 +77,7 @@ forEachEngine(engine => {
   test('an invalid range is refused with its field', async t => {
     const server = await openServer(engine, t)
     const { tokens } = await server.signIn('ada@example.com')
-    const wrong: [string, string][] = [
+    const invalidQueries: [string, string][] = [
       ['bucket=week', 'bucket'],
       ['from=yesterday', 'from'],
       ['to=2026-11-20', 'to'],
@@ -85,7 +87,7 @@ forEachEngine(engine => {
       ['from=2020-01-01T00:00:00Z', 'from'],
       ['from=2026-11-19T00:00:00Z&from=2026-11-18T00:00:00Z', 'from'],
     ]
-    for (const [query, field] of wrong) {
+    for (const [query, field] of invalidQueries) {
       const { status, body } = await server.get(`/v1/usage?${query}`, { token: tokens.accessToken })
       assert.deepEqual([status, body.code, body.errors[0].field], [400, 'invalid_request', field], query)
     }

@@ -13,20 +13,20 @@ async function open(engine: EngineName, t: TestContext) {
   const token = tokens.accessToken
   const call = (method: string, path: string, body?: object, options: CallOptions = {}) =>
     server.call(method, `/v1/admin${path}`, { token, body, ...options })
-  const lastAct = async () => (await server.store.audit.list({}, { limit: 1, after: null })).rows[0]!
-  return { ...server, server, user, token, endpoint, call, lastAct }
+  const lastAuditEvent = async () => (await server.store.audit.list({}, { limit: 1, after: null })).rows[0]!
+  return { ...server, server, user, token, endpoint, call, lastAuditEvent }
 }
 
 forEachEngine(engine => {
   test('a webhook is created, listed, changed, tested, rotated and removed by the API', async t => {
-    const { server, user, endpoint, call, lastAct, clock } = await open(engine, t)
-    const made = await call('POST', '/webhooks', {
+    const { server, user, endpoint, call, lastAuditEvent, clock } = await open(engine, t)
+    const created = await call('POST', '/webhooks', {
       url: endpoint.url,
       events: ['user.updated'],
       reason: 'crm',
     })
-    assert.equal(made.status, 201)
-    const { secret, ...webhook } = made.body
+    assert.equal(created.status, 201)
+    const { secret, ...webhook } = created.body
     assert.match(secret, /^whsec_/)
     assert.deepEqual(webhook, {
       id: webhook.id,
@@ -41,7 +41,7 @@ forEachEngine(engine => {
       oldest_waiting_at: null,
       dropped: 0,
     })
-    assert.equal((await lastAct()).reason?.text, 'crm')
+    assert.equal((await lastAuditEvent()).reason?.text, 'crm')
     const path = `/webhooks/${webhook.id}`
     assert.deepEqual((await call('GET', '/webhooks')).body, { data: [webhook] })
     assert.deepEqual((await call('GET', path)).body, webhook)
@@ -57,9 +57,9 @@ forEachEngine(engine => {
       ['user.updated', 1, 200, 1, null],
     )
     assert.deepEqual(delivery.data, { user_id: user.id, changed: ['name'] })
-    const again = `/deliveries/${delivery.id}/send-again`
-    assert.equal((await call('POST', again)).body.state, 'waiting')
-    assert.equal((await call('POST', again)).status, 400)
+    const sendAgainPath = `/deliveries/${delivery.id}/send-again`
+    assert.equal((await call('POST', sendAgainPath)).body.state, 'waiting')
+    assert.equal((await call('POST', sendAgainPath)).status, 400)
 
     const second = await call('POST', `${path}/secrets`)
     assert.deepEqual(Object.keys(second.body), ['id', 'secret'])
@@ -74,11 +74,11 @@ forEachEngine(engine => {
 
     const disabled = (await call('PATCH', path, { enabled: false, events: [] })).body
     assert.deepEqual([disabled.enabled, disabled.disabled_by, disabled.events], [false, 'person', []])
-    assert.deepEqual((await lastAct()).after, { events: [], enabled: false, disabled_by: 'person' })
+    assert.deepEqual((await lastAuditEvent()).after, { events: [], enabled: false, disabled_by: 'person' })
     assert.equal((await call('PATCH', path, { enabled: true })).body.disabled_at, null)
-    const moved = await call('PATCH', path, { url: `${endpoint.url}/other` })
-    assert.equal(moved.body.url, `${endpoint.url}/other`)
-    assert.equal((await lastAct()).after!.url, 'changed')
+    const changedUrl = await call('PATCH', path, { url: `${endpoint.url}/other` })
+    assert.equal(changedUrl.body.url, `${endpoint.url}/other`)
+    assert.equal((await lastAuditEvent()).after!.url, 'changed')
     assert.equal((await call('DELETE', path)).status, 204)
     for (const [method, missing] of [
       ['GET', path],
@@ -87,7 +87,7 @@ forEachEngine(engine => {
       ['POST', `${path}/test`],
       ['POST', `${path}/secrets`],
       ['GET', `${path}/deliveries`],
-      ['POST', again],
+      ['POST', sendAgainPath],
       ['GET', `/webhooks/${newId(0)}`],
       ['GET', '/webhooks/nonsense'],
     ] as const)
@@ -96,7 +96,7 @@ forEachEngine(engine => {
 
   test('bad input names the field, and unknown kinds of events the nearest known one', async t => {
     const { call, endpoint } = await open(engine, t)
-    const problem = async (body: object) => {
+    const problemsOf = async (body: object) => {
       const { status, body: answer } = await call('POST', '/webhooks', body)
       assert.equal(status, 400, JSON.stringify(body))
       return answer.errors
@@ -104,14 +104,14 @@ forEachEngine(engine => {
         .join()
     }
     const url = endpoint.url
-    assert.match(await problem({}), /^url: is required/)
-    assert.match(await problem({ url: 'http://8.8.8.8/' }), /^url: .*may not be called/)
-    assert.match(await problem({ url: `https://x.example/${'x'.repeat(2048)}` }), /^url: .*2048/)
-    assert.match(await problem({ url, events: ['user.create'] }), /^events.*did you mean "user.created"\?/)
-    assert.match(await problem({ url, events: 'user.created' }), /^events: /)
-    assert.match(await problem({ url, event: ['user.created'] }), /did you mean "events"\?/)
+    assert.match(await problemsOf({}), /^url: is required/)
+    assert.match(await problemsOf({ url: 'http://8.8.8.8/' }), /^url: .*may not be called/)
+    assert.match(await problemsOf({ url: `https://x.example/${'x'.repeat(2048)}` }), /^url: .*2048/)
+    assert.match(await problemsOf({ url, events: ['user.create'] }), /^events.*did you mean "user.created"\?/)
+    assert.match(await problemsOf({ url, events: 'user.created' }), /^events: /)
+    assert.match(await problemsOf({ url, event: ['user.created'] }), /did you mean "events"\?/)
     assert.match(
-      await problem({ url, events: Array.from({ length: 22 }, () => 'user.created') }),
+      await problemsOf({ url, events: Array.from({ length: 22 }, () => 'user.created') }),
       /^events: .*most/,
     )
     const { id } = (await call('POST', '/webhooks', { url })).body
@@ -122,20 +122,20 @@ forEachEngine(engine => {
   test('a key of an administrator changes webhooks, and gets no secret of one', async t => {
     const { server, call, token, endpoint } = await open(engine, t)
     const { key } = await server.createKey(token)
-    const own = { token: key }
-    const refused = await call('POST', '/webhooks', { url: endpoint.url }, own)
+    const byKey = { token: key }
+    const refused = await call('POST', '/webhooks', { url: endpoint.url }, byKey)
     assert.deepEqual([refused.status, refused.body.code], [403, 'session_required'])
     const { id } = (await call('POST', '/webhooks', { url: endpoint.url })).body
-    assert.equal((await call('POST', `/webhooks/${id}/secrets`, {}, own)).body.code, 'session_required')
-    const elsewhere = { url: `${endpoint.url}/elsewhere` }
-    assert.equal((await call('PATCH', `/webhooks/${id}`, elsewhere, own)).body.code, 'session_required')
+    assert.equal((await call('POST', `/webhooks/${id}/secrets`, {}, byKey)).body.code, 'session_required')
+    const otherUrl = { url: `${endpoint.url}/elsewhere` }
+    assert.equal((await call('PATCH', `/webhooks/${id}`, otherUrl, byKey)).body.code, 'session_required')
     assert.equal((await call('GET', `/webhooks/${id}`)).body.url, endpoint.url)
-    assert.equal((await call('PATCH', `/webhooks/${id}`, { enabled: false }, own)).status, 200)
-    assert.equal((await call('PATCH', `/webhooks/${id}`, elsewhere)).status, 200)
-    assert.equal((await call('POST', `/webhooks/${id}/test`, undefined, own)).status, 200)
+    assert.equal((await call('PATCH', `/webhooks/${id}`, { enabled: false }, byKey)).status, 200)
+    assert.equal((await call('PATCH', `/webhooks/${id}`, otherUrl)).status, 200)
+    assert.equal((await call('POST', `/webhooks/${id}/test`, undefined, byKey)).status, 200)
     const text = [
-      (await call('GET', '/webhooks', undefined, own)).text,
-      (await call('GET', `/webhooks/${id}/deliveries`, undefined, own)).text,
+      (await call('GET', '/webhooks', undefined, byKey)).text,
+      (await call('GET', `/webhooks/${id}/deliveries`, undefined, byKey)).text,
     ].join()
     assert.doesNotMatch(text, /whsec_/)
   })

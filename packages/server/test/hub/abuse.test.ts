@@ -61,8 +61,8 @@ describe('malformed WebSocket frames', () => {
     socket.write(Buffer.concat(Array.from({ length: 133 }, () => [ping, pong, text]).flat()))
     await received(Buffer.from('rate_limited'))
     await later(3000)
-    const last = '{"type":"ping"}'
-    socket.write(Buffer.concat([Buffer.from([0x81, 0x80 | last.length, ...MASK]), Buffer.from(last)]))
+    const pingText = '{"type":"ping"}'
+    socket.write(Buffer.concat([Buffer.from([0x81, 0x80 | pingText.length, ...MASK]), Buffer.from(pingText)]))
     await received(Buffer.from('{"type":"pong"}'))
     socket.write(Buffer.from([0x88, 0x82, ...MASK, 0x03, 0xe8]))
     assert.equal(await closed, 1000)

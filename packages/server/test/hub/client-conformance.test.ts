@@ -10,12 +10,12 @@ import { PYTHON, packageMissing } from '../support/missing-servers.ts'
 import { until } from '../support/patience.ts'
 import { CLIENT_CHECKS, type ClientCheckResult, runClientConformance } from './client-conformance.ts'
 
-const noPython = packageMissing('python3-websockets', [PYTHON, '-c', 'import websockets, httpx'])
-const noGo = packageMissing('golang-github-gorilla-websocket-dev', [
+const pythonMissing = packageMissing('python3-websockets', [PYTHON, '-c', 'import websockets, httpx'])
+const goMissing = packageMissing('golang-github-gorilla-websocket-dev', [
   'ls',
   `${GO_LIBRARIES}/src/github.com/gorilla/websocket`,
 ])
-/** Each check starts a process. */
+/** For tests of many checks, each of which starts a process. */
 const SLOW = { timeout: 900_000 }
 
 function assertConforms(results: ClientCheckResult[]): void {
@@ -31,7 +31,7 @@ test('an agent of the npm package passes the conformance checks for clients', SL
 })
 
 test('an agent of the Python package passes the conformance checks for clients, all of them', {
-  skip: noPython,
+  skip: pythonMissing,
   ...SLOW,
 }, async () => {
   const path = `PYTHONPATH=${join(root, 'packages/python/src')}`
@@ -42,10 +42,10 @@ test('an agent of the Python package passes the conformance checks for clients, 
 })
 
 test('a small agent in Go, written from the document, passes the conformance checks for clients, all of them', {
-  skip: noGo,
+  skip: goMissing,
   ...SLOW,
 }, async t => {
-  const results = await runClientConformance([await compiled(t)])
+  const results = await runClientConformance([await buildGoAgent(t)])
   assertConforms(results)
   assert.ok(results.every(({ outcome }) => outcome === 'ok'))
 })
@@ -111,7 +111,7 @@ async function connect() {
 connect()
 `
 
-async function compiled(t: TestContext): Promise<string> {
+async function buildGoAgent(t: TestContext): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'keyway-go-agent-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
   const program = join(folder, 'agent')

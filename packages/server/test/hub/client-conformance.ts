@@ -12,7 +12,7 @@ import { timeChecks } from './client-conformance/time-checks.ts'
  *     npm run conformance:client -- COMMAND [WORDS…]
  *
  * The command reads KEYWAY_URL and KEYWAY_API_KEY, connects, and answers each message to its sender with
- * {"echo": <data>}. It ends by itself, with a status that is not 0, when it is stopped permanently.
+ * {"echo": <data>}. After a permanent refusal or close it exits by itself, with a status that is not 0.
  */
 
 export interface ClientCheckResult {
@@ -35,11 +35,11 @@ export async function runClientConformance(
   }: { checks?: ClientCheck[]; report?: (result: ClientCheckResult) => void } = {},
 ): Promise<ClientCheckResult[]> {
   const results: Promise<ClientCheckResult>[] = []
-  const free = Array.from({ length: CONCURRENCY }, () => Promise.resolve())
+  const slots = Array.from({ length: CONCURRENCY }, () => Promise.resolve())
   for (const [index, check] of checks.entries()) {
-    const before = free[index % CONCURRENCY]!
-    const result = before.then(() => runCheck(check, command))
-    free[index % CONCURRENCY] = result.then(() => {})
+    const slotIsFree = slots[index % CONCURRENCY]!
+    const result = slotIsFree.then(() => runCheck(check, command))
+    slots[index % CONCURRENCY] = result.then(() => {})
     results.push(result)
   }
   for (const result of results) report(await result)

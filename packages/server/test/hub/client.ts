@@ -4,16 +4,17 @@ import WebSocket from 'ws'
 import { inTime } from '../support/patience.ts'
 
 export interface ConnectOptions {
+  /** How the token is sent; `header` by default. */
   way?: 'header' | 'subprotocol'
   headers?: Record<string, string>
   protocols?: string[]
   path?: string
-  /** False: pings of the server are not answered. */
+  /** If false, pings of the server are not answered. */
   autoPong?: boolean
 }
 
 /** The HTTP response of a refused handshake. */
-export interface Refused {
+export interface RefusedHandshake {
   status: number
   problem: { code: string; detail: string; title?: string; errors?: { field: string; message: string }[] }
   headers: IncomingHttpHeaders
@@ -24,7 +25,7 @@ export class Client {
   readonly socket: WebSocket
   readonly received: ServerFrame[] = []
   closed: { code: number; reason: string } | null = null
-  refused: Refused | null = null
+  refused: RefusedHandshake | null = null
   #wake: (() => void)[] = []
 
   constructor(url: string, token: string | null, options: ConnectOptions = {}) {
@@ -81,7 +82,7 @@ export class Client {
     return `${code} ${reason}`.trim()
   }
 
-  async refusal(): Promise<Refused> {
+  async refusal(): Promise<RefusedHandshake> {
     return this.until(() => {
       if (this.socket.readyState === WebSocket.OPEN) throw new Error('the handshake was accepted')
       return this.refused ?? undefined
@@ -101,8 +102,8 @@ export class Client {
   /** @throws Error if nothing arrives in time */
   async until<Value>(find: () => Value | undefined): Promise<Value> {
     for (;;) {
-      const found = find()
-      if (found !== undefined) return found
+      const value = find()
+      if (value !== undefined) return value
       await inTime(`anything after ${this.#last()}`, new Promise<void>(resolve => this.#wake.push(resolve)))
     }
   }
@@ -118,7 +119,7 @@ export class Client {
 }
 
 /** A hub of another implementation may answer without a problem document. */
-function parse(body: string): Refused['problem'] {
+function parse(body: string): RefusedHandshake['problem'] {
   try {
     return JSON.parse(body)
   } catch {

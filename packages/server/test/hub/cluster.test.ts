@@ -10,54 +10,58 @@ import { connect, makeKey, open, openHub } from './fixture.ts'
 
 describe('two nodes on one PostgreSQL', { skip: postgresMissing() }, () => {
   test('messages, lists, disconnects and revocations work across nodes, and a dead node’s connections are not listed', async t => {
-    const first = await open('postgres', t)
-    const { services, key, userId } = first
+    const firstNode = await open('postgres', t)
+    const { services, key, userId } = firstNode
     const storage = await createStorage(services.opened.config, services.log)
-    const second = await openHub(services, t, {}, storage)
-    const here = await connect(services, first.url, key)
-    const there = await connect(services, second.url, key)
-    const other = await makeKey(services, userId)
-    const third = await connect(services, second.url, other)
+    const secondNode = await openHub(services, t, {}, storage)
+    const firstAgent = await connect(services, firstNode.url, key)
+    const secondAgent = await connect(services, secondNode.url, key)
+    const otherKey = await makeKey(services, userId)
+    const thirdAgent = await connect(services, secondNode.url, otherKey)
 
-    here.send({ type: 'send', id: '1', to: 'all', data: 'x'.repeat(30_000) })
-    assert.equal((await here.next('sent')).delivered, 2)
-    assert.equal((await there.next('message')).from, here.id)
-    third.send({ type: 'send', id: '2', to: here.id, data: 2 })
-    assert.equal((await third.next('sent')).delivered, 1)
-    for (let n = 0; n < 50; n++) here.send({ type: 'send', id: `${n}`, to: there.id, data: n })
-    for (let n = 0; n < 50; n++) assert.equal((await there.next('message')).data, n)
-    assert.equal((await first.hub.sendTo(userId, other.id, 'hello'))?.delivered, 1)
+    firstAgent.send({ type: 'send', id: '1', to: 'all', data: 'x'.repeat(30_000) })
+    assert.equal((await firstAgent.next('sent')).delivered, 2)
+    assert.equal((await secondAgent.next('message')).from, firstAgent.id)
+    thirdAgent.send({ type: 'send', id: '2', to: firstAgent.id, data: 2 })
+    assert.equal((await thirdAgent.next('sent')).delivered, 1)
+    for (let n = 0; n < 50; n++) firstAgent.send({ type: 'send', id: `${n}`, to: secondAgent.id, data: n })
+    for (let n = 0; n < 50; n++) assert.equal((await secondAgent.next('message')).data, n)
+    assert.equal((await firstNode.hub.sendTo(userId, otherKey.id, 'hello'))?.delivered, 1)
 
     const listed = await until('three connections are listed', async () => {
-      const found = await first.hub.connections(userId)
+      const found = await firstNode.hub.connections(userId)
       return found.length >= 3 ? found : undefined
     })
-    assert.deepEqual(listed.map(row => row.connectionId).sort(), [here.id, there.id, third.id].sort())
+    assert.deepEqual(
+      listed.map(row => row.connectionId).sort(),
+      [firstAgent.id, secondAgent.id, thirdAgent.id].sort(),
+    )
 
-    assert.equal(await first.hub.disconnect(userId, third.id), true)
-    assert.equal(await third.end(), '1001 going_away')
+    assert.equal(await firstNode.hub.disconnect(userId, thirdAgent.id), true)
+    assert.equal(await thirdAgent.end(), '1001 going_away')
     await services.apiKeys.revoke(userId, key.id, caller())
-    assert.equal(await here.end(), '4410 revoked')
-    assert.equal(await there.end(), '4410 revoked')
+    assert.equal(await firstAgent.end(), '4410 revoked')
+    assert.equal(await secondAgent.end(), '4410 revoked')
 
-    await connect(services, second.url, other)
-    await until('one is listed', async () => (await first.hub.connections(userId)).length === 1)
+    await connect(services, secondNode.url, otherKey)
+    await until('one is listed', async () => (await firstNode.hub.connections(userId)).length === 1)
     await storage.close() // the second node can no longer deregister itself
     services.clock.advance(10_001)
-    assert.deepEqual(await first.hub.connections(userId), [])
+    assert.deepEqual(await firstNode.hub.connections(userId), [])
   })
 })
 
 test('a node accepts agents only after the other nodes know it', async t => {
   const services = await openServices('sqlite', t)
   const { publish, subscribe } = services.storage.events
-  const late = (listener: (event: Event) => void) => subscribe(event => setTimeout(listener, 50, event))
-  const old = await openHub(services, t, { events: { publish, subscribe: late } })
+  const delayedSubscribe = (listener: (event: Event) => void) =>
+    subscribe(event => setTimeout(listener, 50, event))
+  const old = await openHub(services, t, { events: { publish, subscribe: delayedSubscribe } })
   await openHub(services, t)
   assert.equal(old.hub.health().otherNodes, 1)
 })
 
-/** Events that can be held back until `release()`, as by a slow carrier; `published` has those of this node. */
+/** Events that can be held back until `release()`, as by a slow carrier. `published` has those that this node sent. */
 function heldEvents(events: Events) {
   const published: Event[] = []
   let held: (() => void)[] | null = null
@@ -86,9 +90,9 @@ describe('an agent on a draining node', () => {
     const key = await makeKey(services, user.id)
     const events = heldEvents(services.storage.events)
     const old = await openHub(services, t, { events })
-    const other = await openHub(services, t)
+    const otherNode = await openHub(services, t)
     const receiver = await connect(services, old.url, key)
-    const sender = await connect(services, other.url, key)
+    const sender = await connect(services, otherNode.url, key)
     const draining = old.hub.drain(4_000)
     await receiver.next('draining')
 
@@ -98,11 +102,11 @@ describe('an agent on a draining node', () => {
     for (let pings = 0; pings < 20; pings++) receiver.send({ type: 'ping' })
     receiver.socket.ping()
     await once(receiver.socket, 'pong') // of RFC 6455: the frames before it have been read
-    const before = receiver.received.length
+    const receivedBefore = receiver.received.length
     events.release()
     await receiver.until(() => (receiver.received.length > 20 ? true : undefined))
     const types = receiver.received.map(({ type }) => type)
-    assert.equal(before, 0)
+    assert.equal(receivedBefore, 0)
     assert.deepEqual(types, ['message', ...Array.from({ length: 20 }, () => 'pong')])
     const requests = events.published.filter(
       event => event.type === 'hub.relay' && JSON.stringify(event).includes('"ping"'),

@@ -51,11 +51,11 @@ async function runCheck(check: Check, hub: HubUnderTest, options: ConformanceOpt
   if (check.needsOwner && !options.accessToken)
     return { check, outcome: 'skipped', why: 'needs --access-token' }
   const deadline = AbortSignal.timeout(check.slow ? SLOW_DEADLINE_MS : (options.deadlineMs ?? DEADLINE_MS))
-  const late = new Promise<never>((_, reject) =>
+  const timedOut = new Promise<never>((_, reject) =>
     deadline.addEventListener('abort', () => reject(new Error('no answer in time'))),
   )
   try {
-    await Promise.race([check.run(hub), late])
+    await Promise.race([check.run(hub), timedOut])
     return { check, outcome: 'ok' }
   } catch (error) {
     return { check, outcome: 'failed', why: (error as Error).message }

@@ -8,7 +8,7 @@ import {
 } from '../../src/hub/connection-moves.ts'
 
 const TIMEOUT_MS = 2000
-const WANTED: MoveRequest = { connectionId: 'c', userId: 'u', keyId: 'k', secretHash: null, lastSeq: 0 }
+const REQUEST: MoveRequest = { connectionId: 'c', userId: 'u', keyId: 'k', secretHash: null, lastSeq: 0 }
 
 type Release = (request: MoveRequest, isAwaited: () => boolean) => Promise<object | null> | null
 
@@ -23,11 +23,11 @@ function openNodes(t: TestContext, releases: Record<string, Release>): TestNodes
   t.after(() => mock.timers.reset())
   mock.timers.enable({ apis: ['setTimeout'] })
   const nodes = new Map<string, ConnectionMoves>()
-  const left = new Set<string>()
+  const departedIds = new Set<string>()
   const ids = Object.keys(releases)
   for (const nodeId of ids) {
     const relay = {
-      peers: () => ids.filter(id => id !== nodeId && !left.has(id)),
+      peers: () => ids.filter(id => id !== nodeId && !departedIds.has(id)),
       responsivePeers: () => [],
       publish(to: readonly string[], message: unknown) {
         queueMicrotask(() => {
@@ -42,7 +42,7 @@ function openNodes(t: TestContext, releases: Record<string, Release>): TestNodes
   return Object.assign((id: string) => nodes.get(id)!, {
     leave(id: string) {
       nodes.get(id)!.announce('left')
-      left.add(id)
+      departedIds.add(id)
     },
   })
 }
@@ -60,13 +60,17 @@ function waitingNode() {
   return { release, awaited, arrive: arrival.resolve }
 }
 
-const nobody: Release = () => null
+const hasNoConnection: Release = () => null
 
 describe('a request for a connection', () => {
   test('is withdrawn when another node handed the connection over', async t => {
     const waiting = waitingNode()
-    const node = openNodes(t, { asking: nobody, giving: async () => ({ seq: 1 }), waiting: waiting.release })
-    assert.deepEqual(await node('asking').request('gone', WANTED, () => {}), { seq: 1 })
+    const node = openNodes(t, {
+      asking: hasNoConnection,
+      giving: async () => ({ seq: 1 }),
+      waiting: waiting.release,
+    })
+    assert.deepEqual(await node('asking').request('gone', REQUEST, () => {}), { seq: 1 })
     await new Promise(setImmediate)
     waiting.arrive()
     await node('waiting').released()
@@ -75,11 +79,11 @@ describe('a request for a connection', () => {
 
   test('is withdrawn when nobody answered in time', async t => {
     const waiting = waitingNode()
-    const node = openNodes(t, { asking: nobody, waiting: waiting.release })
-    const asked = node('asking').request('waiting', WANTED, () => {})
+    const node = openNodes(t, { asking: hasNoConnection, waiting: waiting.release })
+    const pendingRequest = node('asking').request('waiting', REQUEST, () => {})
     await new Promise(setImmediate)
     mock.timers.tick(TIMEOUT_MS)
-    assert.equal(await asked, null)
+    assert.equal(await pendingRequest, null)
     await new Promise(setImmediate)
     waiting.arrive()
     await node('waiting').released()
@@ -88,8 +92,8 @@ describe('a request for a connection', () => {
 
   test('is not answered once the asking node has left', async t => {
     const waiting = waitingNode()
-    const node = openNodes(t, { asking: nobody, waiting: waiting.release })
-    void node('asking').request('waiting', WANTED, () => {})
+    const node = openNodes(t, { asking: hasNoConnection, waiting: waiting.release })
+    void node('asking').request('waiting', REQUEST, () => {})
     await new Promise(setImmediate)
     node.leave('asking')
     await new Promise(setImmediate)
@@ -100,11 +104,11 @@ describe('a request for a connection', () => {
 
   test('does not wait for a node that has left', async t => {
     const waiting = waitingNode()
-    const node = openNodes(t, { asking: nobody, waiting: waiting.release })
-    const asked = node('asking').request('waiting', WANTED, () => {})
+    const node = openNodes(t, { asking: hasNoConnection, waiting: waiting.release })
+    const pendingRequest = node('asking').request('waiting', REQUEST, () => {})
     await new Promise(setImmediate)
     node.leave('waiting')
-    assert.equal(await asked, null)
+    assert.equal(await pendingRequest, null)
     waiting.arrive()
   })
 })

@@ -12,7 +12,7 @@ describe('frames', () => {
   test('`ping` is answered with `pong`, and an unknown or invalid frame with an error that leaves the connection open', async t => {
     const { services, url, key } = await open('sqlite', t)
     const client = await connect(services, url, key)
-    const wrong: [Json, string][] = [
+    const invalidFrames: [Json, string][] = [
       [{ type: 'dance', id: 'a' }, 'unknown_type'],
       [{ typ: 'ping' }, 'invalid_frame'],
       [{ type: 7 }, 'invalid_frame'],
@@ -26,7 +26,7 @@ describe('frames', () => {
       [{ type: 'send', id: 'a', to: 'all' }, 'invalid_frame'],
       [{ type: 'send', id: 'a', to: 'all', data: 'x'.repeat(65_450) }, 'invalid_frame'],
     ]
-    for (const [frame, code] of wrong) {
+    for (const [frame, code] of invalidFrames) {
       client.send(frame)
       const error = await client.next('error')
       assert.equal(error.code, code, JSON.stringify(frame).slice(0, 80))
@@ -42,17 +42,17 @@ describe('frames', () => {
       client.socket.send(text)
       assert.equal(await client.end(), '4400 bad_message', text)
     }
-    const big = await connect(services, url, key)
-    big.socket.send(' '.repeat(65_537))
-    assert.match(await big.end(), /^1009/)
+    const oversized = await connect(services, url, key)
+    oversized.socket.send(' '.repeat(65_537))
+    assert.match(await oversized.end(), /^1009/)
   })
 
   test('a message reaches the owner’s other connections by connection id, key id or `all`, in order, and no other owner’s', async t => {
     const { services, url, key, userId } = await open('sqlite', t)
-    const other = await makeKey(services, userId)
+    const otherKey = await makeKey(services, userId)
     const { user } = await services.signIn('eve@example.com')
     const sender = await connect(services, url, key)
-    const [a, b] = [await connect(services, url, other), await connect(services, url, other)]
+    const [a, b] = [await connect(services, url, otherKey), await connect(services, url, otherKey)]
     const stranger = await connect(services, url, await makeKey(services, user.id))
     const delivered = async (to: string, data: Json) => {
       sender.send({ type: 'send', id: `to ${to}`, to, data, from: stranger.id, agent_id: user.id })
@@ -61,7 +61,7 @@ describe('frames', () => {
       return sent.delivered
     }
     assert.equal(await delivered(a.id, { n: 1 }), 1)
-    assert.equal(await delivered(other.id, 2), 2)
+    assert.equal(await delivered(otherKey.id, 2), 2)
     assert.equal(await delivered('all', null), 2)
     assert.equal(await delivered(sender.id, 0), 0)
     assert.equal(await delivered(key.id, 0), 0)
@@ -105,20 +105,20 @@ describe('frames', () => {
 
   test('a client that does not read is closed with 4429 slow_consumer while others are served', async t => {
     const { services, url, key, hub, userId, later } = await open('sqlite', t)
-    const slow = await connect(services, url, key)
-    const quick = await connect(services, url, key)
-    slow.socket.pause()
-    let isThere = true
-    for (let n = 0; isThere && n < 2000; n++) {
-      const sent = hub.sendTo(userId, slow.id, 'x'.repeat(60_000))
-      isThere = await sent.then(
+    const slowClient = await connect(services, url, key)
+    const fastClient = await connect(services, url, key)
+    slowClient.socket.pause()
+    let isConnected = true
+    for (let n = 0; isConnected && n < 2000; n++) {
+      const sent = hub.sendTo(userId, slowClient.id, 'x'.repeat(60_000))
+      isConnected = await sent.then(
         outcome => (outcome?.delivered ?? 0) > 0,
         () => later(5000).then(() => true),
       )
     }
-    slow.socket.resume()
-    assert.equal(await slow.end(), '4429 slow_consumer')
-    await quick.flush()
+    slowClient.socket.resume()
+    assert.equal(await slowClient.end(), '4429 slow_consumer')
+    await fastClient.flush()
   })
 
   test('generated frames never crash the hub, and each is answered or closes its connection', async t => {
@@ -147,11 +147,11 @@ describe('frames', () => {
           for (const text of texts) client.socket.send(text)
           client.socket.send('['.repeat(60_000))
           assert.equal(await client.end(), '4400 bad_message')
-          const raw = await connect(services, url, key)
-          const line = (raw.socket as unknown as { _socket: import('node:net').Socket })._socket
-          line.write(bytes)
-          line.end()
-          await raw.end()
+          const rawClient = await connect(services, url, key)
+          const tcpSocket = (rawClient.socket as unknown as { _socket: import('node:net').Socket })._socket
+          tcpSocket.write(bytes)
+          tcpSocket.end()
+          await rawClient.end()
         },
       ),
       { numRuns: 100 },
@@ -165,17 +165,17 @@ describe('the end of a connection', () => {
   test('a token that is not renewed closes its connection with 4408, after `token_expiring` 60 s before', async t => {
     const { services, url, key, later } = await open('sqlite', t)
     const client = await connect(services, url, key)
-    const stay = async (ms: number) => {
+    const advanceWithTraffic = async (ms: number) => {
       for (let left = ms; left > 0; left -= 5000) {
         await later(Math.min(5000, left))
         await client.flush()
       }
     }
-    await stay(839_999)
+    await advanceWithTraffic(839_999)
     assert.deepEqual(client.received, [])
-    await stay(1)
+    await advanceWithTraffic(1)
     assert.equal((await client.next('token_expiring')).expires_in, 60)
-    await stay(59_999)
+    await advanceWithTraffic(59_999)
     await later(1)
     assert.equal(await client.end(), '4408 token_expired')
   })
@@ -189,16 +189,16 @@ describe('the end of a connection', () => {
     await later(9000)
     client.send({ type: 'token', token: await tokenOf(services, key) })
     assert.equal((await client.next('token_accepted')).expires_in, 900)
-    const second = await makeKey(services, userId)
-    client.send({ type: 'token', token: await tokenOf(services, second) })
+    const secondKey = await makeKey(services, userId)
+    client.send({ type: 'token', token: await tokenOf(services, secondKey) })
     await client.next('token_accepted')
-    assert.equal((await hub.connections(userId))[0]?.keyId, second.id)
+    assert.equal((await hub.connections(userId))[0]?.keyId, secondKey.id)
     await services.apiKeys.revoke(userId, key.id, caller())
     await client.flush()
-    const stale = await tokenOf(services, second)
-    await services.apiKeys.revoke(userId, second.id, caller())
+    const staleToken = await tokenOf(services, secondKey)
+    await services.apiKeys.revoke(userId, secondKey.id, caller())
     assert.equal(await client.end(), '4410 revoked')
-    assert.equal(await new Client(url, stale).end(), '4410 revoked')
+    assert.equal(await new Client(url, staleToken).end(), '4410 revoked')
   })
 
   test('the expiry of a key closes its connections with 4408, also when a rotation brings it forward', async t => {
@@ -224,28 +224,30 @@ describe('the end of a connection', () => {
   test('revoking a key closes its connections with 4410 within a second, 200 times, and no other key’s', async t => {
     const { services, url, key, userId } = await open('sqlite', t)
     const witness = await connect(services, url, key)
-    const took: number[] = []
+    const durationsMs: number[] = []
     // No clock advances and nothing polls, so only the event can close the connection.
     for (let round = 0; round < 200; round++) {
-      const doomed = await makeKey(services, userId)
-      const client = await connect(services, url, doomed)
-      const began = performance.now()
-      await services.apiKeys.revoke(userId, doomed.id, caller())
+      const keyToRevoke = await makeKey(services, userId)
+      const client = await connect(services, url, keyToRevoke)
+      const startedAt = performance.now()
+      await services.apiKeys.revoke(userId, keyToRevoke.id, caller())
       assert.equal(await client.end(), '4410 revoked')
-      took.push(performance.now() - began)
+      durationsMs.push(performance.now() - startedAt)
     }
-    took.sort((a, b) => a - b)
-    t.diagnostic(`revoke to 4410: p50 ${took[100]!.toFixed(1)} ms, p99 ${took[197]!.toFixed(1)} ms`)
+    durationsMs.sort((a, b) => a - b)
+    t.diagnostic(
+      `revoke to 4410: p50 ${durationsMs[100]!.toFixed(1)} ms, p99 ${durationsMs[197]!.toFixed(1)} ms`,
+    )
     await witness.flush()
   })
 
   test('a connect that races the revocation of its key is closed with 4410', async t => {
     const { services, url, userId, hub } = await open('sqlite', t)
     for (let round = 0; round < 100; round++) {
-      const doomed = await makeKey(services, userId)
-      const client = new Client(url, await tokenOf(services, doomed))
+      const keyToRevoke = await makeKey(services, userId)
+      const client = new Client(url, await tokenOf(services, keyToRevoke))
       if (round % 2) await new Promise(resolve => setTimeout(resolve, round / 20))
-      await services.apiKeys.revoke(userId, doomed.id, caller())
+      await services.apiKeys.revoke(userId, keyToRevoke.id, caller())
       assert.equal(await client.end(), '4410 revoked')
     }
     assert.equal(hub.connectionCount, 0)
@@ -261,61 +263,65 @@ describe('the end of a connection', () => {
   })
 
   test('a node without its database for 10 s closes all connections with 1013, refuses new ones, and recovers', async t => {
-    let away = false
+    let databaseIsDown = false
     const { services, url, key, hub, later } = await open('sqlite', t)
-    const cut = await import('./fixture.ts').then(({ openHub }) =>
+    const isolatedHub = await import('./fixture.ts').then(({ openHub }) =>
       openHub(services, t, {
         ports: {
           meter: services.meter,
           verifyToken: services.agentTokens.verify,
-          keyStatus: ids => (away ? Promise.reject(new Error('away')) : services.apiKeys.findMany(ids)),
+          keyStatus: ids =>
+            databaseIsDown ? Promise.reject(new Error('away')) : services.apiKeys.findMany(ids),
           endingsSince: (...since) =>
-            away ? Promise.reject(new Error('away')) : services.store.endings.since(...since),
+            databaseIsDown ? Promise.reject(new Error('away')) : services.store.endings.since(...since),
         },
       }),
     )
-    const sound = await connect(services, url, key)
-    const client = await connect(services, cut.url, key)
-    away = true
+    const healthyClient = await connect(services, url, key)
+    const client = await connect(services, isolatedHub.url, key)
+    databaseIsDown = true
     services.clock.advance(9999)
-    await cut.hub.sweep()
-    cut.hub.tick()
+    await isolatedHub.hub.sweep()
+    isolatedHub.hub.tick()
     await client.flush()
     await later(1)
-    cut.hub.tick()
+    isolatedHub.hub.tick()
     assert.equal(await client.end(), '1013 try_again_later')
-    assert.equal(await new Client(cut.url, await tokenOf(services, key)).end(), '1013 try_again_later')
-    assert.equal(cut.hub.health().databaseFresh, false)
-    away = false
-    await cut.hub.sweep()
-    await connect(services, cut.url, key)
-    await sound.flush()
+    assert.equal(
+      await new Client(isolatedHub.url, await tokenOf(services, key)).end(),
+      '1013 try_again_later',
+    )
+    assert.equal(isolatedHub.hub.health().databaseFresh, false)
+    databaseIsDown = false
+    await isolatedHub.hub.sweep()
+    await connect(services, isolatedHub.url, key)
+    await healthyClient.flush()
     assert.equal(hub.connectionCount, 1)
   })
 
   test('a silent connection is terminated after 60 s, and one that answers pings stays open', async t => {
     const { services, url, key, later, hub } = await open('sqlite', t)
-    const alive = await connect(services, url, key)
-    const dead = await connect(services, url, key)
-    dead.socket.pause()
+    const answeringClient = await connect(services, url, key)
+    const silentClient = await connect(services, url, key)
+    silentClient.socket.pause()
     for (let passed = 0; passed < 60; passed += 5) {
       await later(5000)
-      await alive.flush()
+      await answeringClient.flush()
     }
     assert.equal(hub.connectionCount, 1)
-    dead.socket.resume()
-    assert.match(await dead.end(), /^1006/)
+    silentClient.socket.resume()
+    assert.match(await silentClient.end(), /^1006/)
   })
 
   test('a connection on which the agent only answers protocol pings stays open', async t => {
     const { services, url, key, later } = await open('sqlite', t)
     const client = await connect(services, url, key)
-    const other = await connect(services, url, key)
+    const otherClient = await connect(services, url, key)
     for (let pings = 0; pings < 5; pings++) {
       const pinged = once(client.socket, 'ping')
       await later(HEARTBEAT_SECONDS * SECOND)
       await pinged // The client has sent its pong before the other connection sends.
-      await other.flush()
+      await otherClient.flush()
     }
     await client.flush()
   })
@@ -380,11 +386,11 @@ describe('the end of a connection', () => {
     const { services, url, key, hub } = await open('sqlite', t)
     const client = await connect(services, url, key)
     const token = await tokenOf(services, key)
-    const drained = hub.drain(1500)
+    const draining = hub.drain(1500)
     assert.equal(typeof (await client.next('draining')).close_in_seconds, 'number')
     assert.equal((await new Client(url, token).refusal()).status, 503)
     assert.equal(await client.end(), '1012 restarting')
-    await drained
+    await draining
     assert.equal(hub.connectionCount, 0)
   })
 

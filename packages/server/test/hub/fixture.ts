@@ -29,7 +29,7 @@ export interface TestKey {
   userId: string
 }
 
-/** A hub on a real HTTP server over real storage; the test's clock and the test's ticks. */
+/** Opens a hub on a real HTTP server over real storage. The test advances its clock and calls its `tick`. */
 export async function openHub(
   services: Services,
   t: TestContext,
@@ -91,16 +91,16 @@ export async function open(engine: EngineName, t: TestContext, overrides: Partia
 export async function makeKey(
   services: Services,
   userId: string,
-  wanted: { scopes?: string[]; expiresAt?: number; allowedNetworks?: string[]; name?: string } = {},
+  attributes: { scopes?: string[]; expiresAt?: number; allowedNetworks?: string[]; name?: string } = {},
 ): Promise<TestKey> {
   const { key, apiKey } = await services.apiKeys.create(
     userId,
     {
-      name: wanted.name ?? 'robot',
-      scopes: toScopes(wanted.scopes ?? []),
-      expiresAt: wanted.expiresAt ?? null,
+      name: attributes.name ?? 'robot',
+      scopes: toScopes(attributes.scopes ?? []),
+      expiresAt: attributes.expiresAt ?? null,
       appId: 'service-sdk',
-      allowedNetworks: wanted.allowedNetworks ?? [],
+      allowedNetworks: attributes.allowedNetworks ?? [],
     },
     caller(),
   )

@@ -22,26 +22,26 @@ test(`fuzzed frames for ${SECONDS} s neither crash the hub nor leak memory or so
   const attack = (seconds: number) => fuzzFrames({ port: hub.port, tokens, witness, seconds, seed })
 
   await attack(WARM_UP_SECONDS) // compiles the code and fills pools and caches
-  const before = await settled(hub)
+  const measuredBefore = await measureAfterCleanup(hub)
   const report = await attack(SECONDS)
-  const after = await settled(hub)
+  const measuredAfter = await measureAfterCleanup(hub)
 
   t.diagnostic(
     `${report.connections} connections, ${report.writes} writes, ${(report.bytes / 2 ** 20).toFixed(0)} MiB`,
   )
   t.diagnostic(`closes ${JSON.stringify(report.closes)}`)
   t.diagnostic(`the honest connection waited ${report.slowestPong.toFixed(0)} ms at most`)
-  t.diagnostic(`before ${JSON.stringify(before)}`)
-  t.diagnostic(`after  ${JSON.stringify(after)}`)
-  assert.equal(after.connections, 1)
-  assert.ok(after.resources <= before.resources, 'sockets or timers were left')
-  assert.ok(after.heapBytes - before.heapBytes < HEAP_SLACK_BYTES, 'the heap grew')
+  t.diagnostic(`before ${JSON.stringify(measuredBefore)}`)
+  t.diagnostic(`after  ${JSON.stringify(measuredAfter)}`)
+  assert.equal(measuredAfter.connections, 1)
+  assert.ok(measuredAfter.resources <= measuredBefore.resources, 'sockets or timers were left')
+  assert.ok(measuredAfter.heapBytes - measuredBefore.heapBytes < HEAP_SLACK_BYTES, 'the heap grew')
   assert.ok(!witness.closed)
   witness.socket.terminate()
 })
 
 /** Measures after the last hostile socket has closed and its presence row was written. */
-async function settled(hub: HubProcess) {
+async function measureAfterCleanup(hub: HubProcess) {
   await wait(4000)
   await hub.measure()
   await wait(500)

@@ -36,9 +36,9 @@ describe('the handshake', () => {
         resumed: false,
       })
     }
-    const bare = new Client(url, await tokenOf(services, key), { protocols: [] })
-    await bare.next('ready')
-    assert.equal(bare.socket.protocol, '')
+    const withoutSubprotocol = new Client(url, await tokenOf(services, key), { protocols: [] })
+    await withoutSubprotocol.next('ready')
+    assert.equal(withoutSubprotocol.socket.protocol, '')
   })
 
   test('an invalid agent token is refused with 401 as header, and closed with 4401 as subprotocol', async t => {
@@ -52,10 +52,10 @@ describe('the handshake', () => {
       assert.equal(byHeader.problem.code, 'invalid_token')
       assert.equal(await new Client(url, bad, { way: 'subprotocol' }).end(), '4401 invalid_token')
     }
-    const nothing = await new Client(url, null).refusal()
-    assert.equal(nothing.problem.code, 'authentication_required')
-    const cookie = await new Client(url, null, { headers: { cookie: 'keyway_session=x' } }).refusal()
-    assert.equal(cookie.status, 401)
+    const withoutCredential = await new Client(url, null).refusal()
+    assert.equal(withoutCredential.problem.code, 'authentication_required')
+    const withCookie = await new Client(url, null, { headers: { cookie: 'keyway_session=x' } }).refusal()
+    assert.equal(withCookie.status, 401)
   })
 
   test('a token in the query is refused with 401, and the answer shows both accepted ways', async t => {
@@ -79,26 +79,26 @@ describe('the handshake', () => {
       `&${'_-'.repeat(7000)}`,
       'a?'.repeat(7000),
     ]
-    const before = process.threadCpuUsage()
+    const cpuBefore = process.threadCpuUsage()
     for (let round = 0; round < 40; round++) {
       for (const query of queries) {
         const head = `GET /hub?${query} HTTP/1.1\r\nHost: x\r\n${UPGRADE}\r\n`
-        assert.match(await raw(port, head), /^HTTP\/1\.1 401 /)
+        assert.match(await sendRaw(port, head), /^HTTP\/1\.1 401 /)
       }
     }
     // CPU time, so that the load of the machine does not matter; a quadratic search took 100 ms for each query.
-    const { user, system } = process.threadCpuUsage(before)
+    const { user, system } = process.threadCpuUsage(cpuBefore)
     assert.ok(user + system < 2_000_000, `${(user + system) / 1000} ms of processor time`)
   })
 
   test('two credentials, or subprotocols without keyway.hub.v1, are refused with 400', async t => {
     const { services, url, key } = await open('sqlite', t)
     const token = await tokenOf(services, key)
-    const both = { protocols: [HUB_PROTOCOL, `bearer.${token}`] }
-    assert.equal((await new Client(url, token, both).refusal()).status, 400)
+    const twoCredentials = { protocols: [HUB_PROTOCOL, `bearer.${token}`] }
+    assert.equal((await new Client(url, token, twoCredentials).refusal()).status, 400)
     assert.equal((await new Client(url, token, { protocols: ['chat'] }).refusal()).status, 400)
-    const lonely = { protocols: [`bearer.${token}`] }
-    assert.equal((await new Client(url, null, lonely).refusal()).status, 400)
+    const tokenOnly = { protocols: [`bearer.${token}`] }
+    assert.equal((await new Client(url, null, tokenOnly).refusal()).status, 400)
   })
 
   test('a refused handshake has the same problem document as the API, and names the invalid header', async t => {
@@ -118,10 +118,10 @@ describe('the handshake', () => {
       assert.equal(headers['x-content-type-options'], 'nosniff')
       if (code === 'not_found') assert.match(problem.detail, /\/docs/)
     }
-    const both = { protocols: [HUB_PROTOCOL, `bearer.${token}`] }
+    const twoCredentials = { protocols: [HUB_PROTOCOL, `bearer.${token}`] }
     for (const [client, field] of [
       [refusals.invalid_request, 'Sec-WebSocket-Protocol'],
-      [new Client(url, token, both), 'Authorization'],
+      [new Client(url, token, twoCredentials), 'Authorization'],
     ] as const) {
       const { problem } = await client.refusal()
       assert.equal(problem.errors?.[0]?.field, field)
@@ -150,7 +150,7 @@ describe('the handshake', () => {
 
   test('a revoked, expired or restricted key closes with its own code before `ready`', async t => {
     const { services, url, userId, later } = await open('sqlite', t)
-    const refused = async (
+    const closeReason = async (
       key: Awaited<ReturnType<typeof makeKey>>,
       ip: string,
       change: () => Promise<unknown>,
@@ -163,20 +163,20 @@ describe('the handshake', () => {
       return end
     }
     const withoutChanges = async () => {}
-    const revoked = await makeKey(services, userId)
-    const revoke = () => services.apiKeys.revoke(userId, revoked.id, caller())
-    assert.equal(await refused(revoked, '127.0.0.1', revoke), '4410 revoked')
-    const elsewhere = await makeKey(services, userId, { allowedNetworks: ['192.0.2.0/24'] })
-    assert.equal(await refused(elsewhere, '192.0.2.1', withoutChanges), '4403 network_not_allowed')
-    const rotated = await makeKey(services, userId)
+    const revokedKey = await makeKey(services, userId)
+    const revoke = () => services.apiKeys.revoke(userId, revokedKey.id, caller())
+    assert.equal(await closeReason(revokedKey, '127.0.0.1', revoke), '4410 revoked')
+    const otherNetworkKey = await makeKey(services, userId, { allowedNetworks: ['192.0.2.0/24'] })
+    assert.equal(await closeReason(otherNetworkKey, '192.0.2.1', withoutChanges), '4403 network_not_allowed')
+    const rotatedKey = await makeKey(services, userId)
     const rotate = async () => {
-      await services.apiKeys.rotate(userId, rotated.id, 10, caller())
+      await services.apiKeys.rotate(userId, rotatedKey.id, 10, caller())
       await later(10_000)
     }
-    assert.equal(await refused(rotated, '127.0.0.1', rotate), '4408 token_expired')
-    const asleep = await makeKey(services, userId)
+    assert.equal(await closeReason(rotatedKey, '127.0.0.1', rotate), '4408 token_expired')
+    const suspendedKey = await makeKey(services, userId)
     assert.equal(
-      await refused(asleep, '127.0.0.1', () => services.users.suspend(userId)),
+      await closeReason(suspendedKey, '127.0.0.1', () => services.users.suspend(userId)),
       '4403 account_suspended',
     )
   })
@@ -206,11 +206,11 @@ describe('the handshake', () => {
   })
 
   test('a handshake above the limit of concurrent token checks is refused with `unavailable`', async t => {
-    const never = new Promise<never>(() => {})
+    const neverSettles = new Promise<never>(() => {})
     const { hub } = await open('sqlite', t, {
       ports: {
         meter: { count() {}, countRefusal() {} },
-        verifyToken: () => never,
+        verifyToken: () => neverSettles,
         keyStatus: async () => new Map(),
         endingsSince: async () => [],
       },
@@ -228,7 +228,7 @@ describe('the handshake', () => {
 
   test('a network with too many failed handshakes is refused with 429, for a minute at most', async t => {
     const { services, url, port, key, later } = await open('sqlite', t)
-    const statuses = await Promise.all(Array.from({ length: 10 }, () => floodOnce(port, 101)))
+    const statuses = await Promise.all(Array.from({ length: 10 }, () => failHandshakes(port, 101)))
     assert.ok(statuses.flat().includes(429))
     await later(60_000)
     await connect(services, url, key)
@@ -247,19 +247,19 @@ describe('the handshake', () => {
 
   test('malformed handshakes are answered with 4xx, and others still connect', async t => {
     const { services, url, port, key } = await open('sqlite', t)
-    const good =
+    const validRequest =
       'GET /hub HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
     const attempts = [
-      good.replace('13', '8'),
-      good.replace('dGhlIHNhbXBsZSBub25jZQ==', 'short'),
-      good.replace('websocket\r', 'h2c\r'),
-      good.replace('GET', 'POST'),
-      good.replace('/hub', '/elsewhere'),
-      `${good}Sec-WebSocket-Extensions: constructor\r\n`,
-      `${good}Sec-WebSocket-Protocol: ,,,${' '.repeat(60_000)}\r\n`,
-      `${good}Sec-WebSocket-Protocol: keyway.hub.v1, keyway.hub.v1\r\nAuthorization: Bearer ${await tokenOf(services, key)}\r\n`,
+      validRequest.replace('13', '8'),
+      validRequest.replace('dGhlIHNhbXBsZSBub25jZQ==', 'short'),
+      validRequest.replace('websocket\r', 'h2c\r'),
+      validRequest.replace('GET', 'POST'),
+      validRequest.replace('/hub', '/elsewhere'),
+      `${validRequest}Sec-WebSocket-Extensions: constructor\r\n`,
+      `${validRequest}Sec-WebSocket-Protocol: ,,,${' '.repeat(60_000)}\r\n`,
+      `${validRequest}Sec-WebSocket-Protocol: keyway.hub.v1, keyway.hub.v1\r\nAuthorization: Bearer ${await tokenOf(services, key)}\r\n`,
     ]
-    for (const attempt of attempts) assert.match(await raw(port, `${attempt}\r\n`), /^HTTP\/1\.1 4\d\d /)
+    for (const attempt of attempts) assert.match(await sendRaw(port, `${attempt}\r\n`), /^HTTP\/1\.1 4\d\d /)
     await connect(services, url, key)
   })
 })
@@ -267,7 +267,7 @@ describe('the handshake', () => {
 const UPGRADE =
   'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
 
-function raw(port: number, text: string): Promise<string> {
+function sendRaw(port: number, text: string): Promise<string> {
   return new Promise(resolve => {
     let answer = ''
     const socket = dial(port, '127.0.0.1', () => socket.write(text))
@@ -279,11 +279,11 @@ function raw(port: number, text: string): Promise<string> {
   })
 }
 
-async function floodOnce(port: number, count: number): Promise<number[]> {
+async function failHandshakes(port: number, count: number): Promise<number[]> {
   const request =
     'GET /hub HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'
   const statuses: number[] = []
-  for (let sent = 0; sent < count; sent++) statuses.push(Number((await raw(port, request)).slice(9, 12)))
+  for (let sent = 0; sent < count; sent++) statuses.push(Number((await sendRaw(port, request)).slice(9, 12)))
   return statuses
 }
 

@@ -31,11 +31,11 @@ describe('the delivery limits of one owner', () => {
     await connectMany(services, url, key, 50)
     const sender = await connect(services, url, key)
     assert.deepEqual(await sendUntilRefused(sender, 'x'), { passed: 100, refused: 'send 100' })
-    const tooLong = 'x'.repeat(65_400)
-    for (const data of ['x', tooLong])
+    const oversizedData = 'x'.repeat(65_400)
+    for (const data of ['x', oversizedData])
       await assert.rejects(hub.sendTo(userId, 'all', data), { code: 'rate_limited' })
     // A message is encoded, and its length known, only if it may be delivered.
-    sender.send({ type: 'send', id: 'too long', to: 'all', data: tooLong })
+    sender.send({ type: 'send', id: 'too long', to: 'all', data: oversizedData })
     assert.equal((await sender.next('error')).code, 'rate_limited')
 
     const { user } = await services.signIn('eve@example.com')
@@ -88,8 +88,8 @@ test('the settings of connections, deliveries and MiB are those of a running hub
   const key = await makeKey(server, user.id)
   const url = `${server.url.replace('http', 'ws')}/hub`
   await connect(server, url, key)
-  const another = new Client(url, await tokenOf(server, key))
-  assert.equal(await another.end(), '4429 too_many_connections')
+  const secondClient = new Client(url, await tokenOf(server, key))
+  assert.equal(await secondClient.end(), '4429 too_many_connections')
 })
 
 test('a message without a receiver counts as one delivery', async t => {
@@ -153,10 +153,10 @@ describe('limits over all connections of one owner', () => {
     const token = await tokenOf(services, key)
     const connectOnce = async () => {
       const client = new Client(url, token)
-      const first = await client.until(() => client.received[0] ?? client.closed ?? undefined)
+      const firstFrame = await client.until(() => client.received[0] ?? client.closed ?? undefined)
       client.socket.terminate()
       await client.end()
-      return 'code' in first ? first.code : 'ready'
+      return 'code' in firstFrame ? firstFrame.code : 'ready'
     }
     for (let n = 0; n < 500; n++) assert.equal(await connectOnce(), 'ready', `connect ${n}`)
     assert.equal(await connectOnce(), 4429)
@@ -175,16 +175,16 @@ test('a node whose database is closed renews no token, and closes all connection
   await services.opened.close()
   await later(5000)
   client.send({ type: 'token', token: renewed })
-  const waiting = new Client(url, held)
+  const waitingClient = new Client(url, held)
   await client.flush()
   await later(4999)
   await client.flush()
-  assert.deepEqual([client.received, waiting.received], [[], []])
+  assert.deepEqual([client.received, waitingClient.received], [[], []])
   await later(1)
   assert.equal(await client.end(), '1013 try_again_later')
-  assert.equal(await waiting.end(), '1013 try_again_later')
-  const late = new Client(url, held)
-  await late.until(() => late.closed ?? late.refused ?? undefined)
-  assert.ok(late.closed?.code === 1013 || late.refused?.status === 503)
+  assert.equal(await waitingClient.end(), '1013 try_again_later')
+  const lateClient = new Client(url, held)
+  await lateClient.until(() => lateClient.closed ?? lateClient.refused ?? undefined)
+  assert.ok(lateClient.closed?.code === 1013 || lateClient.refused?.status === 503)
   assert.equal(hub.connectionCount, 0)
 })

@@ -53,26 +53,26 @@ describe('messages between nodes', { skip: postgresMissing() }, () => {
       const [first, second, third, api] = nodes as [Node, Node, Node, Node]
       const sender = await connect(services, first.url, key)
       const receiver = await connect(services, second.url, key)
-      const other = await services.signIn('eve@example.com')
-      const stranger = await makeKey(services, other.user.id)
+      const eve = await services.signIn('eve@example.com')
+      const stranger = await makeKey(services, eve.user.id)
       await connect(services, third.url, stranger)
       for (let n = 0; n < 20; n++) {
         assert.equal((await send(sender, 'all', `${n}`)).delivered, 1)
         assert.equal((await receiver.next('message')).data, `${n}`)
       }
       assert.equal((await api.hub.sendTo(key.userId, receiver.id, 'by HTTP'))?.delivered, 1)
-      assert.equal((await api.hub.sendTo(other.user.id, 'all', 'theirs'))?.delivered, 1)
+      assert.equal((await api.hub.sendTo(eve.user.id, 'all', 'theirs'))?.delivered, 1)
       assert.deepEqual(
         nodes.map(({ delivered }) => delivered.length),
         [1, 21, 1, 0],
         'of HTTP, and the sender’s own node only of that',
       )
-      const late = await connect(services, third.url, key)
+      const lateAgent = await connect(services, third.url, key)
       assert.equal((await send(sender, 'all', 'to both')).delivered, 2)
-      assert.equal((await late.next('message')).data, 'to both')
-      assert.equal((await send(late, sender.id, 'back')).delivered, 1)
-      assert.equal(await api.hub.disconnect(key.userId, late.id), true)
-      assert.equal(await late.end(), '1001 going_away')
+      assert.equal((await lateAgent.next('message')).data, 'to both')
+      assert.equal((await send(lateAgent, sender.id, 'back')).delivered, 1)
+      assert.equal(await api.hub.disconnect(key.userId, lateAgent.id), true)
+      assert.equal(await lateAgent.end(), '1001 going_away')
     })
   }
 
@@ -82,33 +82,37 @@ describe('messages between nodes', { skip: postgresMissing() }, () => {
       skip,
     }, async t => {
       const { services, key, nodes } = await openNodes(t, 4, carrier)
-      const other = await makeKey(services, key.userId)
+      const otherKey = await makeKey(services, key.userId)
       const [first, second, third] = nodes as [Node, Node, Node, Node]
       const sender = await connect(services, first.url, key)
-      const receiver = await connect(services, second.url, other)
+      const receiver = await connect(services, second.url, otherKey)
       for (const { url } of nodes.slice(2)) await connect(services, url, key)
-      const arrived = () => nodes.map(({ delivered }) => delivered.splice(0).length)
-      for (const to of [receiver.id, other.id]) {
+      const takeDeliveredCounts = () => nodes.map(({ delivered }) => delivered.splice(0).length)
+      for (const to of [receiver.id, otherKey.id]) {
         assert.equal((await send(sender, to, 'first')).delivered, 1)
-        assert.deepEqual(arrived(), [0, 1, 1, 1], 'nobody has told where it is')
+        assert.deepEqual(takeDeliveredCounts(), [0, 1, 1, 1], 'nobody has told where it is')
         for (let n = 0; n < 20; n++) assert.equal((await send(sender, to, `${n}`)).delivered, 1)
-        assert.deepEqual(arrived(), [0, 20, 0, 0])
+        assert.deepEqual(takeDeliveredCounts(), [0, 20, 0, 0])
       }
-      const late = await connect(services, third.url, other)
-      assert.equal((await send(sender, other.id, 'to both')).delivered, 2)
-      assert.equal((await late.next('message')).data, 'to both')
-      late.send({ type: 'token', token: await tokenOf(services, key) })
-      await late.next('token_accepted')
-      assert.equal((await send(sender, other.id, 'it has another key')).delivered, 1)
-      late.send({ type: 'token', token: await tokenOf(services, other) })
-      await late.next('token_accepted')
-      assert.equal((await send(sender, other.id, 'and has it again')).delivered, 2)
-      arrived()
+      const lateAgent = await connect(services, third.url, otherKey)
+      assert.equal((await send(sender, otherKey.id, 'to both')).delivered, 2)
+      assert.equal((await lateAgent.next('message')).data, 'to both')
+      lateAgent.send({ type: 'token', token: await tokenOf(services, key) })
+      await lateAgent.next('token_accepted')
+      assert.equal((await send(sender, otherKey.id, 'it has another key')).delivered, 1)
+      lateAgent.send({ type: 'token', token: await tokenOf(services, otherKey) })
+      await lateAgent.next('token_accepted')
+      assert.equal((await send(sender, otherKey.id, 'and has it again')).delivered, 2)
+      takeDeliveredCounts()
       services.clock.advance(3000)
       await send(sender, receiver.id, 'after a silence')
-      assert.deepEqual(arrived(), [0, 1, 1, 1], 'what the others told meanwhile may be on its way')
+      assert.deepEqual(
+        takeDeliveredCounts(),
+        [0, 1, 1, 1],
+        'what the others told meanwhile may be on its way',
+      )
       await send(sender, receiver.id, 'heard again')
-      assert.deepEqual(arrived(), [0, 1, 0, 0])
+      assert.deepEqual(takeDeliveredCounts(), [0, 1, 0, 0])
     })
   }
 
@@ -132,13 +136,13 @@ describe('messages between nodes', { skip: postgresMissing() }, () => {
     const { services, key, nodes } = await openNodes(t, 2)
     const [first, second] = nodes as [Node, Node]
     const sender = await connect(services, first.url, key)
-    const gone = await connect(services, second.url, key)
-    gone.socket.close()
+    const closedAgent = await connect(services, second.url, key)
+    closedAgent.socket.close()
     await until('it is gone', () => second.hub.connectionCount === 0)
     services.clock.advance(5_000)
-    const quick = await connect(services, second.url, key)
+    const briefAgent = await connect(services, second.url, key)
     assert.equal((await send(sender, 'all', 'it stayed recorded')).delivered, 1)
-    quick.socket.close()
+    briefAgent.socket.close()
     await until('it is gone', () => second.hub.connectionCount === 0)
     const recorded = () => services.storage.store.locations.nodesOf(key.userId)
     await until('the node is no longer recorded', async () => {
@@ -146,27 +150,27 @@ describe('messages between nodes', { skip: postgresMissing() }, () => {
       services.clock.advance(50) // In small steps, so that the node can renew its lease.
       return false
     })
-    const before = second.delivered.length
+    const deliveredBefore = second.delivered.length
     assert.equal((await send(sender, 'all', 'nobody')).delivered, 0)
     assert.equal((await send(sender, 'all', 'nobody again')).delivered, 0)
-    assert.equal(second.delivered.length, before + 1, 'the first answer says that nobody is there')
-    const back = await connect(services, second.url, key)
+    assert.equal(second.delivered.length, deliveredBefore + 1, 'the first answer says that nobody is there')
+    const returnedAgent = await connect(services, second.url, key)
     assert.equal((await send(sender, 'all', 'welcome')).delivered, 1)
-    assert.equal((await back.next('message')).data, 'welcome')
+    assert.equal((await returnedAgent.next('message')).data, 'welcome')
   })
 })
 
 describe('a node', () => {
   test('that cannot record where its agents are still exchanges messages with all nodes', async t => {
     const { services, key, open } = await openInProcess(t)
-    const failing = async () => Promise.reject(new Error('the disk is full'))
-    const locations = { ...services.storage.store.locations, enter: failing }
-    const here = await open({ locations })
-    const there = await open({})
-    const before = await connect(services, there.url, key)
-    const agent = await connect(services, here.url, key)
+    const rejectWrite = async () => Promise.reject(new Error('the disk is full'))
+    const locations = { ...services.storage.store.locations, enter: rejectWrite }
+    const failingNode = await open({ locations })
+    const healthyNode = await open({})
+    const earlierAgent = await connect(services, healthyNode.url, key)
+    const agent = await connect(services, failingNode.url, key)
     assert.equal((await send(agent, 'all', '1')).delivered, 1)
-    assert.equal((await send(before, 'all', '2')).delivered, 1)
+    assert.equal((await send(earlierAgent, 'all', '2')).delivered, 1)
   })
 
   test('of the previous version gets all messages, over the channel of all nodes', async t => {
@@ -181,12 +185,12 @@ describe('a node', () => {
       events: withoutOwnChannel(services),
     })
     const current = await open({})
-    const old = await connect(services, previous.url, key)
+    const oldAgent = await connect(services, previous.url, key)
     const agent = await connect(services, current.url, key)
     await until('the row of the old node was read', () => current.hub.health().otherNodes === 1)
     assert.equal((await send(agent, 'all', '1')).delivered, 1)
-    assert.equal((await old.next('message')).data, '1')
-    assert.equal((await current.hub.sendTo(key.userId, old.id, 'by HTTP'))?.delivered, 1)
+    assert.equal((await oldAgent.next('message')).data, '1')
+    assert.equal((await current.hub.sendTo(key.userId, oldAgent.id, 'by HTTP'))?.delivered, 1)
   })
 })
 
@@ -201,7 +205,7 @@ async function openInProcess(t: TestContext): Promise<{
   return { services, key, open: overrides => openHub(services, t, overrides) }
 }
 
-/** As of a node that reads the channel of all nodes only. */
+/** The events of a node that reads only the channel of all nodes, not one of its own. */
 function withoutOwnChannel({ storage: { events } }: Services): HubDeps['events'] {
   return { publish: event => events.publish(event), subscribe: events.subscribe }
 }

@@ -5,7 +5,7 @@ import { KeptMessage } from '../../src/hub/message-log.ts'
 import { mergeInOrder } from '../../src/hub/message-order.ts'
 import { newId } from '../../src/ids.ts'
 
-const kept = (origins: string) =>
+const keptMessages = (origins: string) =>
   origins
     .split(' ')
     .filter(Boolean)
@@ -14,7 +14,7 @@ const kept = (origins: string) =>
 /** The origins in the joined order; null if it is uncertain. */
 function join(written: string, there: string, here: string): string | null {
   return (
-    mergeInOrder(kept(written), kept(there), kept(here))
+    mergeInOrder(keptMessages(written), keptMessages(there), keptMessages(here))
       ?.map(({ origin }) => origin)
       .join(' ') ?? null
   )

@@ -24,25 +24,25 @@ async function openPresence(t: TestContext, overrides: (store: HubPresence) => P
 }
 
 test('a node that announces itself while the list of nodes is being read is kept', async t => {
-  const read = Promise.withResolvers<void>()
+  const nodesWereRead = Promise.withResolvers<void>()
   const released = Promise.withResolvers<void>()
   const { presence, clock } = await openPresence(t, store => ({
     // Delays the result until the other node has announced itself.
     async nodes(since) {
       const rows = await store.nodes(since)
-      read.resolve()
+      nodesWereRead.resolve()
       await released.promise
       return rows
     },
   }))
-  const newcomer = newId(clock.now())
+  const newNodeId = newId(clock.now())
 
-  const beating = presence.heartbeat()
-  await read.promise
-  presence.markAlive(newcomer)
+  const heartbeat = presence.heartbeat()
+  await nodesWereRead.promise
+  presence.markAlive(newNodeId)
   released.resolve()
-  await beating
-  assert.deepEqual(presence.otherNodes(), [newcomer])
+  await heartbeat
+  assert.deepEqual(presence.otherNodes(), [newNodeId])
 
   await presence.heartbeat()
   assert.deepEqual(presence.otherNodes(), [], 'a node without a row is dropped by the next heartbeat')
@@ -56,9 +56,9 @@ test('a node that stops during its heartbeat is not registered again', async t =
       await store.heartbeat(node)
     },
   }))
-  const beating = presence.heartbeat()
+  const heartbeat = presence.heartbeat()
   const stopped = presence.deregister()
   released.resolve()
-  await Promise.all([beating, stopped])
+  await Promise.all([heartbeat, stopped])
   assert.deepEqual(await store.nodes(0), [])
 })

@@ -22,10 +22,10 @@ async function openGated(t: TestContext, overrides: Partial<HubDeps> = {}) {
       verifyToken: services.agentTokens.verify,
       async keyStatus(ids) {
         const found = await services.apiKeys.findMany(ids)
-        const held = gate
+        const currentGate = gate
         gate = null
-        held?.reached()
-        await held?.released
+        currentGate?.reached()
+        await currentGate?.released
         return found
       },
       async endingsSince(...since) {
@@ -91,13 +91,13 @@ describe('races with the loading of a key’s status', () => {
   test('a renewal whose new key is revoked meanwhile is refused, and revoking the old key still closes the connection', async t => {
     const { services, url, userId, key, hold } = await openGated(t)
     const client = await connect(services, url, key)
-    const next = await makeKey(services, userId)
-    const witness = await connect(services, url, next)
-    const token = await tokenOf(services, next)
+    const nextKey = await makeKey(services, userId)
+    const witness = await connect(services, url, nextKey)
+    const token = await tokenOf(services, nextKey)
     const { reached, release } = hold()
     client.send({ type: 'token', token })
     await reached
-    await services.apiKeys.revoke(userId, next.id, caller())
+    await services.apiKeys.revoke(userId, nextKey.id, caller())
     assert.equal(await witness.end(), '4410 revoked')
     release()
     const answer = await client.until(() => client.received[0])
@@ -123,24 +123,24 @@ describe('races with the loading of a key’s status', () => {
 test('a hub that has stopped no longer asks a database that fails for the status of a key', async t => {
   const services = await openServices('sqlite', t)
   const { user } = await services.signIn('ada@example.com')
-  let asked = 0
+  let queryCount = 0
   const { hub, url } = await openHub(services, t, {
     ports: {
       meter: services.meter,
       verifyToken: services.agentTokens.verify,
       async keyStatus() {
-        asked++
+        queryCount++
         throw new Error('the database is down')
       },
       endingsSince: services.store.endings.since,
     },
   })
   const client = new Client(url, await tokenOf(services, await makeKey(services, user.id)))
-  await until('the status was asked for again', () => asked === 2)
+  await until('the status was asked for again', () => queryCount === 2)
   await hub.stop()
   await client.end()
   await wait(600)
-  assert.equal(asked, 2)
+  assert.equal(queryCount, 2)
 })
 
 test('a message that is sent in the moment in which a connection is resumed reaches it', async t => {
@@ -160,7 +160,7 @@ test('a message that is sent in the moment in which a connection is resumed reac
     sent.push(hub.sendTo(userId, connection_id, n))
     await null
   }
-  for (const one of await Promise.all(sent)) assert.equal(one && one.delivered + one.held, 1)
+  for (const outcome of await Promise.all(sent)) assert.equal(outcome && outcome.delivered + outcome.held, 1)
   assert.equal((await second.next('ready')).resumed, true)
   for (let n = 0; n < 200; n++) {
     const { seq, data } = await second.next('message')
@@ -187,9 +187,9 @@ test('the sweep finds an ending that commits 30 s after its own timestamp', asyn
 test('a forged token is refused each time it is presented', async t => {
   const { services, url, key } = await openGated(t)
   const [head, payload] = (await tokenOf(services, key)).split('.')
-  const forged = `${head}.${payload}.${Buffer.alloc(64, 7).toString('base64url')}`
+  const forgedToken = `${head}.${payload}.${Buffer.alloc(64, 7).toString('base64url')}`
   for (let n = 0; n < 3; n++) {
-    assert.equal(await new Client(url, forged, { way: 'subprotocol' }).end(), '4401 invalid_token')
+    assert.equal(await new Client(url, forgedToken, { way: 'subprotocol' }).end(), '4401 invalid_token')
   }
 })
 

@@ -15,119 +15,119 @@ const [USER, OTHER_USER, KEY, ID, HERE] = [1, 2, 3, 4, 5].map(newId) as [
 ]
 const CONNECTION = { userId: USER, connectionId: ID, keyId: KEY }
 
-/** Node `me`, with two others. */
+/** The receivers of one node, which has the peers `a` and `b`. */
 function openReceivers(t: TestContext) {
   t.after(() => mock.timers.reset())
   mock.timers.enable({ apis: ['setTimeout'] })
   const clock = createTestClock()
-  const asked: [node: string, targets: readonly string[]][] = []
-  const world = { answers: 1, receivedUntil: clock.now() as Instant, peers: ['a', 'b'], has: [HERE] }
+  const queries: [node: string, targets: readonly string[]][] = []
+  const state = { answers: 1, receivedUntil: clock.now() as Instant, peers: ['a', 'b'], has: [HERE] }
   const receivers = createReceivers({
     clock,
-    presence: { peers: () => world.peers },
-    registry: { hasTarget: (userId, target) => userId === USER && world.has.includes(target) },
+    presence: { peers: () => state.peers },
+    registry: { hasTarget: (userId, target) => userId === USER && state.has.includes(target) },
     relay: {
       get receivedUntil() {
-        return world.receivedUntil
+        return state.receivedUntil
       },
     },
     async sendCommand(nodeId, { targets }) {
-      asked.push([nodeId, targets!])
-      return world.answers
+      queries.push([nodeId, targets!])
+      return state.answers
     },
   })
-  return { receivers, clock, asked, world }
+  return { receivers, clock, queries, state }
 }
 
-/** Until everything has happened that needs no time. */
-const turn = () => new Promise(resolve => setImmediate(() => setImmediate(resolve, 'later')))
+/** Resolves when all promises that wait for no timer have settled. */
+const settlePromises = () => new Promise(resolve => setImmediate(() => setImmediate(resolve, 'later')))
 
 async function isSettled(promise: Promise<unknown> | undefined): Promise<boolean> {
-  return (await Promise.race([promise, turn()])) !== 'later'
+  return (await Promise.race([promise, settlePromises()])) !== 'later'
 }
 
 describe('the nodes that hold a receiver', () => {
   test('are all but those that reported an absence, until it ends, events were lost or a minute has passed', t => {
-    const { receivers, clock, world } = openReceivers(t)
+    const { receivers, clock, state } = openReceivers(t)
     const nodes = () => receivers.filterNodes(USER, KEY, ['a', 'b'])
-    const lose = () => receivers.receiveAbsence('b', USER, KEY)
+    const reportAbsence = () => receivers.receiveAbsence('b', USER, KEY)
     assert.deepEqual(nodes(), ['a', 'b'])
-    lose()
+    reportAbsence()
     assert.deepEqual(nodes(), ['a'])
     assert.deepEqual(receivers.filterNodes(OTHER_USER, KEY, ['a', 'b']), ['a', 'b'], 'of another owner')
     assert.deepEqual(receivers.filterNodes(USER, ID, ['a', 'b']), ['a', 'b'], 'another target')
     receivers.receiveTargets('b', [USER], [KEY])
     assert.deepEqual(nodes(), ['a', 'b'])
-    lose()
+    reportAbsence()
     receivers.clearAbsences()
     assert.deepEqual(nodes(), ['a', 'b'])
-    lose()
+    reportAbsence()
     clock.advance(2000)
     assert.deepEqual(nodes(), ['a'])
     clock.advance(1)
     assert.deepEqual(nodes(), ['a', 'b'], 'nothing was heard for two seconds')
     clock.advance(RELIANCE_MS - 2001)
-    world.receivedUntil = clock.now()
+    state.receivedUntil = clock.now()
     assert.deepEqual(nodes(), ['a'])
     clock.advance(1)
-    world.receivedUntil = clock.now()
+    state.receivedUntil = clock.now()
     assert.deepEqual(nodes(), ['a', 'b'])
   })
 
   test('notify the nodes that rely on their absence before a connection is ready, and only those', async t => {
-    const { receivers, asked, world } = openReceivers(t)
+    const { receivers, queries, state } = openReceivers(t)
     assert.equal(receivers.promiseNotice('a', USER, HERE), false, 'it has one')
     assert.equal(receivers.promiseNotice('a', USER, 'all'), false)
     assert.equal(receivers.announce(CONNECTION), undefined, 'nobody relies on it')
     assert.equal(receivers.promiseNotice('a', USER, KEY), true)
     assert.equal(receivers.promiseNotice('b', OTHER_USER, KEY), true)
-    const [one, two] = [receivers.announce(CONNECTION), receivers.announce(CONNECTION)]
-    await Promise.all([one, two])
-    assert.deepEqual(asked, [['a', [KEY]]], 'once for connections of one turn')
+    const [firstNotice, secondNotice] = [receivers.announce(CONNECTION), receivers.announce(CONNECTION)]
+    await Promise.all([firstNotice, secondNotice])
+    assert.deepEqual(queries, [['a', [KEY]]], 'once for connections of one turn')
     assert.equal(receivers.announce(CONNECTION), undefined, 'it was told')
     receivers.promiseNotice('a', USER, ID)
-    world.peers = ['b']
+    state.peers = ['b']
     assert.equal(receivers.announce(CONNECTION), undefined, 'it is gone')
   })
 
   test('wait for a node that does not answer until it no longer relies on the absence, and notify it again', async t => {
-    const { receivers, asked, world } = openReceivers(t)
-    world.answers = 0
+    const { receivers, queries, state } = openReceivers(t)
+    state.answers = 0
     receivers.promiseNotice('a', USER, KEY)
-    const told = receivers.announce(CONNECTION)
-    assert.equal(await isSettled(told), false)
+    const announced = receivers.announce(CONNECTION)
+    assert.equal(await isSettled(announced), false)
     mock.timers.tick(2999)
-    assert.equal(await isSettled(told), false)
+    assert.equal(await isSettled(announced), false)
     mock.timers.tick(1)
-    assert.equal(await isSettled(told), true)
-    world.has.push(KEY)
+    assert.equal(await isSettled(announced), true)
+    state.has.push(KEY)
     receivers.tick()
-    await turn()
-    world.answers = 1
+    await settlePromises()
+    state.answers = 1
     receivers.tick()
-    await turn()
+    await settlePromises()
     receivers.tick()
-    await turn()
-    assert.equal(asked.length, 3, 'and not again after its answer')
+    await settlePromises()
+    assert.equal(queries.length, 3, 'and not again after its answer')
   })
 
   test('do not wait for a node that left before it answered', async t => {
-    const { receivers, world } = openReceivers(t)
-    world.answers = 0
+    const { receivers, state } = openReceivers(t)
+    state.answers = 0
     receivers.promiseNotice('a', USER, KEY)
-    const told = receivers.announce(CONNECTION)
-    world.peers = ['b']
-    assert.equal(await isSettled(told), true)
+    const announced = receivers.announce(CONNECTION)
+    state.peers = ['b']
+    assert.equal(await isSettled(announced), true)
   })
 
   test('do not treat an answer as confirming a promise that was made after the question', async t => {
-    const { receivers, world } = openReceivers(t)
+    const { receivers, state } = openReceivers(t)
     receivers.promiseNotice('a', USER, KEY)
-    const told = receivers.announce(CONNECTION)
+    const announced = receivers.announce(CONNECTION)
     receivers.promiseNotice('a', USER, KEY) // the connection is gone, and the node has asked once more
-    await told
+    await announced
     assert.notEqual(receivers.announce(CONNECTION), undefined)
-    assert.deepEqual(world.peers, ['a', 'b'])
+    assert.deepEqual(state.peers, ['a', 'b'])
   })
 
   test('keep a promise for longer than it is relied on', async t => {

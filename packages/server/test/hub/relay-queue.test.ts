@@ -15,12 +15,12 @@ const FRAME = 'x'.repeat(64 * 1024)
 function openRelay() {
   const published: Event[] = []
   let release = () => {}
-  const held = new Promise<void>(resolve => {
+  const untilReleased = new Promise<void>(resolve => {
     release = resolve
   })
   const events = {
     async publish(event) {
-      await held
+      await untilReleased
       published.push(event)
     },
   } as Events

@@ -11,17 +11,17 @@ import { connect, makeKey, openHub } from './fixture.ts'
 async function openTwo(t: Parameters<typeof openServices>[1] & object) {
   const services = await openServices('sqlite', t)
   const { user } = await services.signIn('ada@example.com')
-  const here = await openHub(services, t)
-  const there = await openHub(services, t)
-  const agent = await connect(services, there.url, await makeKey(services, user.id))
-  return { services, userId: user.id, here, there, agent }
+  const firstNode = await openHub(services, t)
+  const secondNode = await openHub(services, t)
+  const agent = await connect(services, secondNode.url, await makeKey(services, user.id))
+  return { services, userId: user.id, firstNode, there: secondNode, agent }
 }
 
 describe('the relay', () => {
   test('a few owners that flood while a node is dead do not delay another owner’s messages', async t => {
     const { services, userId, agent } = await openTwo(t)
     const now = services.clock.now()
-    const dead = {
+    const deadNode = {
       id: newId(now),
       startedAt: now,
       seenAt: now,
@@ -29,20 +29,20 @@ describe('the relay', () => {
       sealsEvents: true,
       relayVersion: 1,
     }
-    await services.storage.store.presence.heartbeat(dead)
-    const second = await openHub(services, t) // The new node reads the list of nodes, which has the dead one.
+    await services.storage.store.presence.heartbeat(deadNode)
+    const thirdNode = await openHub(services, t) // The new node reads the list of nodes, which has the dead one.
     const senders = Array.from({ length: 5 }, () => newId(now))
     const floods = senders.flatMap(sender =>
-      Array.from({ length: 1100 }, () => second.hub.sendTo(sender, 'all', 'flood').catch(() => null)),
+      Array.from({ length: 1100 }, () => thirdNode.hub.sendTo(sender, 'all', 'flood').catch(() => null)),
     )
-    assert.equal((await second.hub.sendTo(userId, agent.id, 'through'))?.delivered, 1)
+    assert.equal((await thirdNode.hub.sendTo(userId, agent.id, 'through'))?.delivered, 1)
     await Promise.all(floods)
   })
 
   test('a node that left a request unanswered is not awaited until it sends something', async t => {
     const { services, userId, agent } = await openTwo(t)
     const now = services.clock.now()
-    const dead = {
+    const deadNode = {
       id: newId(now),
       startedAt: now,
       seenAt: now,
@@ -50,7 +50,7 @@ describe('the relay', () => {
       sealsEvents: true,
       relayVersion: 1,
     }
-    await services.storage.store.presence.heartbeat(dead)
+    await services.storage.store.presence.heartbeat(deadNode)
     const hub = (await openHub(services, t)).hub // The dead node does not answer the announcement of the new one.
     const startedAt = performance.now()
     for (let n = 0; n < 20; n++) assert.equal((await hub.sendTo(userId, agent.id, n))?.delivered, 1)
@@ -61,31 +61,31 @@ describe('the relay', () => {
   })
 
   test('the delivery limit applies to owners without a connection on the node, and survives a reconnection', async t => {
-    const { services, userId, here, agent } = await openTwo(t)
+    const { services, userId, firstNode, agent } = await openTwo(t)
     const sends = Array.from({ length: 2 * DELIVERIES_PER_SECOND + 100 }, () =>
-      here.hub.sendTo(userId, newId(1), 'x').then(
+      firstNode.hub.sendTo(userId, newId(1), 'x').then(
         () => 'sent',
         (error: { code: string }) => error.code,
       ),
     )
-    const refused = (await Promise.all(sends)).filter(outcome => outcome === 'rate_limited')
-    assert.equal(refused.length, 100)
+    const refusedSends = (await Promise.all(sends)).filter(outcome => outcome === 'rate_limited')
+    assert.equal(refusedSends.length, 100)
     const key = await makeKey(services, userId)
-    const back = await connect(services, here.url, key)
-    back.send({ type: 'send', id: '1', to: agent.id, data: 'x' })
-    assert.equal((await back.next('error')).code, 'rate_limited')
+    const reconnected = await connect(services, firstNode.url, key)
+    reconnected.send({ type: 'send', id: '1', to: agent.id, data: 'x' })
+    assert.equal((await reconnected.next('error')).code, 'rate_limited')
     services.clock.advance(1000)
-    assert.equal((await here.hub.sendTo(userId, agent.id, 'a second later'))?.delivered, 1)
+    assert.equal((await firstNode.hub.sendTo(userId, agent.id, 'a second later'))?.delivered, 1)
   })
 
   test('a relay message that does not name this process has no effect, even if validly sealed', async t => {
     const { services, userId, agent } = await openTwo(t)
-    const order = { op: 'disconnect', userId, target: agent.id } as const
+    const command = { op: 'disconnect', userId, target: agent.id } as const
     const from = newId(1)
     const event: Event = {
       type: 'hub.relay',
       to: [newId(1)], // The id of a node before its restart.
-      message: { kind: 'order', from, question: 1, order },
+      message: { kind: 'order', from, question: 1, order: command },
     }
     await services.storage.events.publish(event)
     agent.send({ type: 'ping' })

@@ -8,9 +8,9 @@ const SEEDS = 40
  * Seeds that once found a defect: a message out of order after a partition, also after its sender had moved, a connection
  * given up for a node that no longer waited, and one that was lost while its new node waited for one that had left.
  */
-const FOUND = [2052, 2393, 2486, 2514, 3058, 3169, 3626, 3675, 3760, 18_937]
+const DEFECT_SEEDS = [2052, 2393, 2486, 2514, 3058, 3169, 3626, 3675, 3760, 18_937]
 
-// One seed again: npm run test:resume -- --seed n. All: npm run test:resume.
+// `npm run test:resume -- --seed n` repeats one seed, `npm run test:resume` runs all.
 describe('agents on several nodes', () => {
   test('get each message once and in order, or a `gap` event, whatever breaks, moves, dies or is cut off', async () => {
     const { received, gaps, held } = await checkSeeds(1, SEEDS)
@@ -24,7 +24,7 @@ describe('agents on several nodes', () => {
   })
 
   test('get each message once in the histories that once found defects', async () => {
-    for (const seed of FOUND) await checkSeeds(seed, 1)
+    for (const seed of DEFECT_SEEDS) await checkSeeds(seed, 1)
   })
 
   test('are checked by a checker that finds losses, duplicates and reordering', () => {

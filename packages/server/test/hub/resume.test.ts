@@ -50,8 +50,8 @@ async function openPair(t: TestContext, overrides: Partial<HubDeps> = {}) {
   let count = 0
   const send = async (data: string | number, to = receiver.ready.connection_id) => {
     sender.send({ type: 'send', id: `${++count}`, to, data })
-    const { delivered, held } = await sender.next('sent')
-    return { delivered, held }
+    const { delivered, held: untilHeld } = await sender.next('sent')
+    return { delivered, held: untilHeld }
   }
   return { ...node, sender, receiver, receiverKey, isListed, send }
 }
@@ -141,9 +141,9 @@ describe('a connection that broke', () => {
     assert.equal(again.ready.resumed, true)
     await cut(again, isListed)
     await later(RESUME_SECONDS * 1000)
-    const late = await connect(services, url, receiverKey, { ready: again.ready, lastSeq: 0 })
-    assert.equal(late.ready.resumed, false)
-    assert.notEqual(late.ready.connection_id, receiver.ready.connection_id)
+    const lateClient = await connect(services, url, receiverKey, { ready: again.ready, lastSeq: 0 })
+    assert.equal(lateClient.ready.resumed, false)
+    assert.notEqual(lateClient.ready.connection_id, receiver.ready.connection_id)
     assert.equal(await hub.sendTo(userId, receiver.ready.connection_id, 'x'), null)
   })
 
@@ -165,16 +165,16 @@ describe('a connection that broke', () => {
 
   test('ends with a violation of the protocol, and with a close by its owner', async t => {
     const { services, url, key, hub, userId } = await open('sqlite', t)
-    const clumsy = await connect(services, url, key)
-    clumsy.socket.send('no object')
-    assert.equal(await clumsy.end(), '4400 bad_message')
+    const badMessage = await connect(services, url, key)
+    badMessage.socket.send('no object')
+    assert.equal(await badMessage.end(), '4400 bad_message')
     const invalid = await connect(services, url, key)
     invalid.socket.send('{}', { mask: false })
     assert.match(await invalid.end(), /^1002/)
     const closed = await connect(services, url, key)
     await hub.disconnect(userId, closed.ready.connection_id)
     assert.equal(await closed.end(), '1001 going_away')
-    for (const { ready } of [clumsy, invalid, closed]) {
+    for (const { ready } of [badMessage, invalid, closed]) {
       assert.equal(await hub.sendTo(userId, ready.connection_id, 'x'), null)
       assert.equal((await connect(services, url, key, { ready, lastSeq: 0 })).ready.resumed, false)
     }
@@ -190,10 +190,10 @@ describe('a connection that broke', () => {
 
   test('ends when its owner is suspended, and when the networks of its key exclude it', async t => {
     const { services, userId, url, receiver, receiverKey, isListed, send } = await openPair(t)
-    const exclude = () =>
+    const excludeNetwork = () =>
       services.apiKeys.update(userId, receiverKey.id, { allowedNetworks: ['192.0.2.0/24'] }, 'person')
     await cut(receiver, isListed)
-    await exclude()
+    await excludeNetwork()
     await until('it ended', async () => (await send(1)).held === 0)
     const { user } = await services.signIn('grace@example.com')
     const key = await makeKey(services, user.id)
@@ -212,8 +212,8 @@ describe('a connection that broke', () => {
 
   test('is held when its token expires or it falls silent, and ends when its key expires', async t => {
     const { services, url, key, hub, userId, later } = await open('sqlite', t)
-    const short = await makeKey(services, userId, { expiresAt: services.clock.now() + 1_000_000 })
-    const expiring = await connect(services, url, short)
+    const expiringKey = await makeKey(services, userId, { expiresAt: services.clock.now() + 1_000_000 })
+    const expiring = await connect(services, url, expiringKey)
     const silent = new Client(url, await tokenOf(services, key), { autoPong: false })
     const { connection_id } = await silent.next('ready')
     for (let passed = 0; passed < 900_000; passed += 30_000) {
@@ -241,8 +241,8 @@ describe('a connection that broke', () => {
     await cut(full, isListed)
     for (let n = 0; n < MAX_KEPT_MESSAGES; n++) assert.equal((await hub.sendTo(userId, id, n))?.delivered, 0)
     assert.equal(await hub.sendTo(userId, id, 'too much'), null)
-    const over = await connect(services, url, receiverKey, { ready: full.ready, lastSeq: 256 })
-    assert.equal(over.ready.resumed, false)
+    const afterOverflow = await connect(services, url, receiverKey, { ready: full.ready, lastSeq: 256 })
+    assert.equal(afterOverflow.ready.resumed, false)
   })
 
   test('ends when more than a MiB arrives for it', async t => {
@@ -278,8 +278,8 @@ describe('a connection that broke', () => {
     await later(25_000)
     await receiver.flush() // The pong of the connection arrived before.
     await cut(receiver, isListed)
-    const wrong = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
-    assert.equal(wrong.ready.resumed, false)
+    const withOldNumber = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
+    assert.equal(withOldNumber.ready.resumed, false)
   })
 
   test('does not count towards the connection limit; of more held ones than that limit the oldest ends', async t => {
@@ -291,9 +291,9 @@ describe('a connection that broke', () => {
       client.socket.close(4000)
       await client.end()
     }
-    const held = await Promise.all(ids.map(id => hub.sendTo(userId, id, 'x')))
+    const untilHeld = await Promise.all(ids.map(id => hub.sendTo(userId, id, 'x')))
     assert.deepEqual(
-      held.map(outcome => outcome?.held),
+      untilHeld.map(outcome => outcome?.held),
       [undefined, 1, 1],
     )
   })
@@ -304,10 +304,10 @@ describe('a resume token', () => {
     const { services, url, userId, receiver, receiverKey, isListed } = await openPair(t)
     const { ready } = receiver
     const eve = await services.signIn('eve@example.com')
-    const strangers = await makeKey(services, eve.user.id)
-    const others = await makeKey(services, userId)
+    const strangersKey = await makeKey(services, eve.user.id)
+    const otherKey = await makeKey(services, userId)
     await cut(receiver, isListed)
-    for (const key of [strangers, others]) {
+    for (const key of [strangersKey, otherKey]) {
       assert.equal((await connect(services, url, key, { ready, lastSeq: 0 })).ready.resumed, false)
     }
     const forged = { ...ready, resume_token: altered(ready.resume_token!) }
@@ -315,10 +315,10 @@ describe('a resume token', () => {
       (await connect(services, url, receiverKey, { ready: forged, lastSeq: 0 })).ready.resumed,
       false,
     )
-    const once = await connect(services, url, receiverKey, { ready, lastSeq: 0 })
-    assert.equal(once.ready.resumed, true)
+    const resumedOnce = await connect(services, url, receiverKey, { ready, lastSeq: 0 })
+    assert.equal(resumedOnce.ready.resumed, true)
     assert.equal((await connect(services, url, receiverKey, { ready, lastSeq: 0 })).ready.resumed, false)
-    await once.flush()
+    await resumedOnce.flush()
   })
 
   test('resumes one connection in twenty concurrent uses', async t => {
@@ -336,26 +336,26 @@ describe('a resume token', () => {
     const { services, url, key } = await open('sqlite', t)
     const token = await tokenOf(services, key)
     const { ready } = await connect(services, url, key)
-    const good = `${ready.resume_token}.0`
+    const validOffer = `${ready.resume_token}.0`
     for (const text of [
       '',
       'x',
       `${ready.resume_token}`,
-      `${good}x`,
-      `${good}.1`,
-      `x${good}`,
-      `${good}${'1'.repeat(20)}`,
+      `${validOffer}x`,
+      `${validOffer}.1`,
+      `x${validOffer}`,
+      `${validOffer}${'1'.repeat(20)}`,
     ]) {
       const { status, problem } = await new Client(url, token, {
         headers: { 'keyway-resume': text },
       }).refusal()
       assert.deepEqual([status, problem.code], [400, 'invalid_request'], text)
     }
-    const twice = new Client(url, token, {
-      protocols: [HUB_PROTOCOL, `resume.${good}`],
-      headers: { 'keyway-resume': good },
+    const offeredTwice = new Client(url, token, {
+      protocols: [HUB_PROTOCOL, `resume.${validOffer}`],
+      headers: { 'keyway-resume': validOffer },
     })
-    assert.equal((await twice.refusal()).status, 400)
+    assert.equal((await offeredTwice.refusal()).status, 400)
   })
 
   test('resumes a connection that is still open: the old socket is closed with 4409 before `ready`', async t => {
@@ -437,17 +437,17 @@ describe('on two nodes, a connection', () => {
       sender.send({ type: 'send', id: `${data}`.slice(0, 20), to: receiver.ready.connection_id, data })
       return sender.next('sent')
     }
-    const held = () => until('it is held', async () => (await send('probe')).held === 1)
-    return { services, user, nodes, key, sender, receiver, send, held }
+    const untilHeld = () => until('it is held', async () => (await send('probe')).held === 1)
+    return { services, user, nodes, key, sender, receiver, send, held: untilHeld }
   }
 
   test('is resumed on the other one, with what was written before the break and held since', async t => {
-    const { services, nodes, key, receiver, send, held } = await openTwo(t)
+    const { services, nodes, key, receiver, send, held: untilHeld } = await openTwo(t)
     await send('x'.repeat(40_000))
     await send('2')
     await receiver.next('message')
     receiver.socket.terminate()
-    await held()
+    await untilHeld()
     await send('ü'.repeat(20_000))
     const next = await connect(services, nodes[1].url, key, { ready: receiver.ready, lastSeq: 1 })
     assert.equal(next.ready.resumed, true)
@@ -457,11 +457,11 @@ describe('on two nodes, a connection', () => {
     assert.equal(more.length, 1)
     while ((await next.next('message')).data === 'probe');
     assert.equal((await send('after')).delivered, 1)
-    const ended = await connect(services, nodes[0].url, key, { ready: receiver.ready, lastSeq: 1 })
-    assert.equal(ended.ready.resumed, false)
+    const secondUse = await connect(services, nodes[0].url, key, { ready: receiver.ready, lastSeq: 1 })
+    assert.equal(secondUse.ready.resumed, false)
   })
 
-  /** The first node does not give up the connection until `giveUp`. */
+  /** Two nodes, of which the first hands a connection over only after `giveUp()`. */
   async function openSlow(t: TestContext) {
     const services = await openServices('sqlite', t)
     const { user } = await services.signIn('ada@example.com')
@@ -478,7 +478,7 @@ describe('on two nodes, a connection', () => {
       },
     }
     const [from, to] = [await openHub(services, t, { events }), await openHub(services, t)]
-    const ask = async (key: TestKey, { ready }: Resumable, times: number) => {
+    const startResuming = async (key: TestKey, { ready }: Resumable, times: number) => {
       const asked = Array.from({ length: times }, () => connect(services, to.url, key, { ready, lastSeq: 0 }))
       await until('all ask', () => to.hub.connectionCount === times)
       await isAsked
@@ -489,13 +489,13 @@ describe('on two nodes, a connection', () => {
       await to.hub.sweep()
       to.hub.tick()
     }
-    return { services, user, from, to, giveUp, ask, later }
+    return { services, user, from, to, giveUp, startResuming, later }
   }
 
   test('that five agents ask for at once ends with its key like any other', async t => {
-    const { services, user, from, to, giveUp, ask, later } = await openSlow(t)
+    const { services, user, from, to, giveUp, startResuming, later } = await openSlow(t)
     const key = await makeKey(services, user.id, { expiresAt: services.clock.now() + 50_000 })
-    const asking = await ask(key, await connect(services, from.url, key), 5)
+    const asking = await startResuming(key, await connect(services, from.url, key), 5)
     giveUp()
     const asked = await Promise.all(asking)
     const [resumed, ...others] = asked.filter(({ ready }) => ready.resumed)
@@ -506,9 +506,9 @@ describe('on two nodes, a connection', () => {
   })
 
   test('whose key gets an earlier expiry while the connection moves ends with the key', async t => {
-    const { services, user, from, giveUp, ask, later } = await openSlow(t)
+    const { services, user, from, giveUp, startResuming, later } = await openSlow(t)
     const key = await makeKey(services, user.id)
-    const [asking] = await ask(key, await connect(services, from.url, key), 1)
+    const [asking] = await startResuming(key, await connect(services, from.url, key), 1)
     await services.apiKeys.rotate(user.id, key.id, 50, caller())
     await later(0)
     // The hub has read the change before the connection arrives.
@@ -532,12 +532,12 @@ describe('on two nodes, a connection', () => {
   })
 
   test('is handed over by a node that shuts down, and resumed on another', async t => {
-    const { services, nodes, key, receiver, send, held } = await openTwo(t)
-    const stays = await connect(services, nodes[0].url, key)
+    const { services, nodes, key, receiver, send, held: untilHeld } = await openTwo(t)
+    const openConnection = await connect(services, nodes[0].url, key)
     receiver.socket.terminate()
-    await held()
+    await untilHeld()
     const draining = nodes[0].hub.drain(1000)
-    assert.equal(await stays.end(), '1012 restarting')
+    assert.equal(await openConnection.end(), '1012 restarting')
     await draining
     await nodes[0].hub.stop()
     assert.deepEqual(await send('held elsewhere'), {
@@ -546,7 +546,7 @@ describe('on two nodes, a connection', () => {
       delivered: 0,
       held: 1,
     })
-    for (const { ready } of [receiver, stays]) {
+    for (const { ready } of [receiver, openConnection]) {
       const next = await connect(services, nodes[1].url, key, { ready, lastSeq: 0 })
       assert.equal(next.ready.resumed, true)
       assert.equal(next.ready.connection_id, ready.connection_id)
@@ -554,9 +554,9 @@ describe('on two nodes, a connection', () => {
   })
 
   test('is held for 120 seconds in all when the node that held it shuts down', async t => {
-    const { services, nodes, key, receiver, send, held } = await openTwo(t)
+    const { services, nodes, key, receiver, send, held: untilHeld } = await openTwo(t)
     receiver.socket.terminate()
-    await held()
+    await untilHeld()
     services.clock.advance(5000)
     await nodes[0].hub.drain(1000)
     await nodes[0].hub.stop()
@@ -585,22 +585,22 @@ describe('on two nodes, a connection', () => {
     const { user } = await services.signIn('ada@example.com')
     const { id: keyId } = await makeKey(services, user.id)
     const from = newId(services.clock.now())
-    const names = Array.from({ length: 300 }, () => newId(services.clock.now())).map(connectionId => ({
+    const connections = Array.from({ length: 300 }, () => newId(services.clock.now())).map(connectionId => ({
       ...{ connectionId, userId: user.id, keyId },
     }))
-    const say = (message: RelayMessage) => {
+    const deliverMessage = (message: RelayMessage) => {
       for (const listener of listeners) listener({ type: 'hub.relay', to: [nodeId], message })
     }
     const offer = () => {
-      for (let start = 0; start < names.length; start += MAX_ADOPTED)
-        say({ kind: 'adopt', from, connections: names.slice(start, start + MAX_ADOPTED) })
+      for (let start = 0; start < connections.length; start += MAX_ADOPTED)
+        deliverMessage({ kind: 'adopt', from, connections: connections.slice(start, start + MAX_ADOPTED) })
     }
     const requested = () => published.flatMap(message => (message.kind === 'release' ? message : []))
     offer()
     await until('they are requested', () => requested().length === MAX_ADOPTING)
     offer()
     for (const { question } of requested().slice(0, 60))
-      say({ kind: 'released', from, question, part: 0, parts: 0, text: '' })
+      deliverMessage({ kind: 'released', from, question, part: 0, parts: 0, text: '' })
     await setImmediate()
     offer()
     await until('the others too', () => requested().length === MAX_ADOPTING + 60)
@@ -615,9 +615,9 @@ describe('on two nodes, a connection', () => {
   })
 
   test('that moves after the revocation of its key ends on its new node', async t => {
-    const { services, user, nodes, key, receiver, send, held } = await openTwo(t)
+    const { services, user, nodes, key, receiver, send, held: untilHeld } = await openTwo(t)
     receiver.socket.terminate()
-    await held()
+    await untilHeld()
     const draining = nodes[0].hub.drain(1000)
     await services.apiKeys.revoke(user.id, key.id, caller())
     await draining
@@ -682,8 +682,8 @@ describe('numbered sends', () => {
     const to = receiver.ready.connection_id
     const answer = async (frame: object) => {
       sender.send({ type: 'send', id: 'x', to, ...frame } as never)
-      const got = await sender.until(() => sender.received.shift())
-      return got.type === 'error' ? got.code : got.type
+      const received = await sender.until(() => sender.received.shift())
+      return received.type === 'error' ? received.code : received.type
     }
     assert.equal(await answer({ seq: 1 }), 'invalid_frame') // without data
     assert.equal(await answer({ seq: 2, data: 'x'.repeat(65_400) }), 'invalid_frame')

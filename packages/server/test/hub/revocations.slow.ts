@@ -31,41 +31,41 @@ test('revoking a key closes its connections with 4410 in under 100 ms (p99 of 20
   const journey = createJourney(server.url)
   await journey.sendLink('ada@example.com')
   const { access_token } = await journey.verify('ada@example.com', await journey.readToken('ada@example.com'))
-  const spared = await journey.createKey(access_token, 'spared')
+  const bystandersKey = await journey.createKey(access_token, 'spared')
   const bystanders: WebSocket[] = []
   while (bystanders.length < BYSTANDERS)
-    bystanders.push(await journey.connect(await journey.exchange(spared.key)))
+    bystanders.push(await journey.connect(await journey.exchange(bystandersKey.key)))
 
-  const afterAsking: number[] = []
-  const afterAnswer: number[] = []
+  const msAfterRequest: number[] = []
+  const msAfterAnswer: number[] = []
   const outstanding: string[] = []
   for (let round = 0; round < ROUNDS; round++) {
     const { id, key } = await journey.createKey(access_token, `doomed ${round}`)
     const tokens = await Promise.all(Array.from({ length: TOKENS_EACH }, () => journey.exchange(key)))
     const sockets = await Promise.all(tokens.map(token => journey.connect(token)))
     outstanding.push(...tokens)
-    const asked = performance.now()
+    const requestedAt = performance.now()
     const closed = Promise.all(sockets.map(endOf))
     await journey.revoke(access_token, id)
-    const answered = performance.now()
+    const answeredAt = performance.now()
     for (const { code, at } of await closed) {
       assert.equal(code, 4410)
-      afterAsking.push(at - asked)
-      afterAnswer.push(Math.max(0, at - answered))
+      msAfterRequest.push(at - requestedAt)
+      msAfterAnswer.push(Math.max(0, at - answeredAt))
     }
     await assert.rejects(journey.exchange(key), /401/)
   }
-  report('from asking to 4410', afterAsking)
-  report('from the answer to 4410', afterAnswer)
+  report('from the request to 4410', msAfterRequest)
+  report('from the answer to 4410', msAfterAnswer)
 
-  assert.deepEqual(await verdicts(outstanding), ['4410 revoked'])
+  assert.deepEqual(await closesOf(outstanding), ['4410 revoked'])
   assert.ok(bystanders.every(({ readyState }) => readyState === WebSocket.OPEN))
   for (const socket of bystanders) socket.terminate()
   await server.end('SIGTERM')
   server = await serve(settings)
-  assert.deepEqual(await verdicts(outstanding), ['4410 revoked'])
+  assert.deepEqual(await closesOf(outstanding), ['4410 revoked'])
   t.diagnostic(`${outstanding.length} outstanding tokens were refused, before and after a restart`)
-  assert.ok(quantile(afterAsking, 0.99) < 100)
+  assert.ok(quantile(msAfterRequest, 0.99) < 100)
 
   function report(what: string, figures: number[]): void {
     const [p50, p99, worst] = [0.5, 0.99, 1].map(at => `${quantile(figures, at).toFixed(1)} ms`)
@@ -73,7 +73,7 @@ test('revoking a key closes its connections with 4410 in under 100 ms (p99 of 20
   }
 
   /** The distinct close codes and reasons of connections with these tokens. */
-  async function verdicts(tokens: readonly string[]): Promise<string[]> {
+  async function closesOf(tokens: readonly string[]): Promise<string[]> {
     const ends = new Set<string>()
     for (const token of tokens)
       ends.add(await new Client(`${server.url.replace('http', 'ws')}/hub`, token).end())

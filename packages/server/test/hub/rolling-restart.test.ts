@@ -12,9 +12,9 @@ const AGENTS = 20
 
 /** A round-robin TCP balancer in front of the nodes. */
 async function startBalancer(t: TestContext, nodes: { port: number }[]): Promise<string> {
-  let turn = 0
+  let connectionCount = 0
   const balancer = createServer(client => {
-    const node = connect(nodes[turn++ % nodes.length]!.port, '127.0.0.1')
+    const node = connect(nodes[connectionCount++ % nodes.length]!.port, '127.0.0.1')
     client.on('error', () => node.destroy()).pipe(node)
     node.on('error', () => client.destroy()).pipe(client)
   })
@@ -34,14 +34,14 @@ test('replacing nodes one after the other disconnects no agent, loses no message
   const person = await signIn(nodes[0]!.origin, links, 'rolling@example.com')
   const apiKey: string = (await createKey(nodes[0]!.origin, person.access_token)).body.key
 
-  const gone: AgentDisconnected[] = []
+  const disconnects: AgentDisconnected[] = []
   const gaps: unknown[] = []
   const received = Array.from({ length: AGENTS }, (): Json[] => [])
   const agents = received.map(messages => {
     const agent = new Agent({ url, apiKey })
     t.after(() => agent.close())
     return agent
-      .on('disconnected', event => gone.push(event))
+      .on('disconnected', event => disconnects.push(event))
       .on('gap', gap => gaps.push(gap))
       .on('message', ({ data }) => messages.push(data))
   })
@@ -49,10 +49,10 @@ test('replacing nodes one after the other disconnects no agent, loses no message
   const sender = agents[0]!
 
   let sent = 0
-  let replacing = true
-  const talking = (async () => {
+  let isReplacing = true
+  const sendingLoop = (async () => {
     const sending: Promise<unknown>[] = []
-    for (; replacing; sent++) {
+    for (; isReplacing; sent++) {
       sending.push(sender.send('all', sent))
       await wait(50)
     }
@@ -62,10 +62,10 @@ test('replacing nodes one after the other disconnects no agent, loses no message
     nodes.splice(nodes.indexOf(old), 1, await startNode(t, settings, links))
     await old.close()
   }
-  replacing = false
-  await talking
+  isReplacing = false
+  await sendingLoop
 
-  assert.deepEqual(gone, [])
+  assert.deepEqual(disconnects, [])
   assert.deepEqual(gaps, [])
   const all = Array.from({ length: sent }, (_, n) => n)
   for (const messages of received.slice(1)) {

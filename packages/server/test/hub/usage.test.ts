@@ -9,19 +9,23 @@ describe('usage of the hub', () => {
     const { services, url, key, later } = await open('sqlite', t)
     const client = await connect(services, url, key)
     await connect(services, url, key)
-    const used = async () => {
+    const usageOfKey = async () => {
       await services.meter.flush()
       const { connections, connectedMs } = (await services.usage.ofKey(key.userId, key.id)).at(-1)!
       return { connections, connectedMs }
     }
-    assert.deepEqual(await used(), { connections: 2, connectedMs: 0 })
+    assert.deepEqual(await usageOfKey(), { connections: 2, connectedMs: 0 })
     await later(2 * SECOND)
-    assert.deepEqual(await used(), { connections: 2, connectedMs: 4 * SECOND })
+    assert.deepEqual(await usageOfKey(), { connections: 2, connectedMs: 4 * SECOND })
     await later(1500)
-    assert.deepEqual(await used(), { connections: 2, connectedMs: 4 * SECOND }, 'counted every two seconds')
+    assert.deepEqual(
+      await usageOfKey(),
+      { connections: 2, connectedMs: 4 * SECOND },
+      'counted every two seconds',
+    )
     await services.apiKeys.revoke(key.userId, key.id, caller())
     assert.equal(await client.end(), '4410 revoked')
-    assert.deepEqual(await used(), { connections: 2, connectedMs: 7 * SECOND })
+    assert.deepEqual(await usageOfKey(), { connections: 2, connectedMs: 7 * SECOND })
   })
 
   test('the time of a connection goes to the hours in which it was open', async t => {
@@ -43,44 +47,47 @@ describe('usage of the hub', () => {
 
   test('messages count for the key that sends and for each that receives, on both nodes, and refused ones do not', async t => {
     const { services, url, key, userId } = await open('sqlite', t)
-    const there = await openHub(services, t)
-    const other = await makeKey(services, userId)
-    const mute = await makeKey(services, userId, { scopes: ['agent:connect'] })
+    const otherNode = await openHub(services, t)
+    const otherKey = await makeKey(services, userId)
+    const muteKey = await makeKey(services, userId, { scopes: ['agent:connect'] })
     const sender = await connect(services, url, key)
-    const receivers = [await connect(services, url, other), await connect(services, there.url, other)]
-    const silent = await connect(services, url, mute)
-    sender.send({ type: 'send', id: '1', to: other.id, data: 'both' })
+    const receivers = [
+      await connect(services, url, otherKey),
+      await connect(services, otherNode.url, otherKey),
+    ]
+    const mutedAgent = await connect(services, url, muteKey)
+    sender.send({ type: 'send', id: '1', to: otherKey.id, data: 'both' })
     assert.equal((await sender.next('sent')).delivered, 2)
     for (const receiver of receivers) await receiver.next('message')
     sender.send({ type: 'send', id: '2', to: receivers[0]!.id, data: 'one' })
     await sender.next('sent')
     sender.send({ type: 'send', id: '3', to: 'nowhere', data: 'none' })
     await sender.next('sent')
-    silent.send({ type: 'send', id: '4', to: 'all', data: 'refused' })
-    assert.equal((await silent.next('error')).code, 'insufficient_scope')
+    mutedAgent.send({ type: 'send', id: '4', to: 'all', data: 'refused' })
+    assert.equal((await mutedAgent.next('error')).code, 'insufficient_scope')
     await services.meter.flush()
-    const of = async (keyId: string | null) => {
+    const messageCounts = async (keyId: string | null) => {
       const buckets = keyId ? services.usage.ofKey(userId, keyId) : services.usage.ofUser(userId)
       const { messagesSent, messagesReceived } = (await buckets).at(-1)!
       return [messagesSent, messagesReceived]
     }
-    assert.deepEqual(await of(key.id), [3, 0])
-    assert.deepEqual(await of(other.id), [0, 3])
-    assert.deepEqual(await of(mute.id), [0, 0])
-    assert.deepEqual(await of(null), [3, 3])
+    assert.deepEqual(await messageCounts(key.id), [3, 0])
+    assert.deepEqual(await messageCounts(otherKey.id), [0, 3])
+    assert.deepEqual(await messageCounts(muteKey.id), [0, 0])
+    assert.deepEqual(await messageCounts(null), [3, 3])
   })
 
   test('after a renewal to another key the time counts for that one', async t => {
     const { services, url, key, userId, later } = await open('sqlite', t)
-    const next = await makeKey(services, userId)
+    const nextKey = await makeKey(services, userId)
     const client = await connect(services, url, key)
     await later(1000)
-    client.send({ type: 'token', token: await tokenOf(services, next) })
+    client.send({ type: 'token', token: await tokenOf(services, nextKey) })
     await client.next('token_accepted')
     await later(5000)
     await services.meter.flush()
     const msOf = async (id: string) => (await services.usage.ofKey(userId, id)).at(-1)!.connectedMs
-    assert.deepEqual([await msOf(key.id), await msOf(next.id)], [1000, 5000])
+    assert.deepEqual([await msOf(key.id), await msOf(nextKey.id)], [1000, 5000])
   })
 
   test('a connect that is refused for its key counts as a refusal, and as no connection', async t => {

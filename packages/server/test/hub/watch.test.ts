@@ -21,19 +21,19 @@ const idsOf = (connections: { connection_id: string }[]) => connections.map(each
 describe('watch', () => {
   test('gives all connections of the owner as GET /v1/agents does, and then each change with its reason', async t => {
     const { services, url, key, userId, hub } = await open('sqlite', t)
-    const named = await makeKey(services, userId, { name: 'pump 4' })
+    const namedKey = await makeKey(services, userId, { name: 'pump 4' })
     const stranger = await services.signIn('eve@example.com')
     await connect(services, url, await makeKey(services, stranger.user.id))
-    const there = await connect(services, url, named)
+    const namedAgent = await connect(services, url, namedKey)
     const watcher = await connect(services, url, key)
     const { connections, more } = await watch(watcher)
     assert.equal(more, undefined)
-    assert.deepEqual(idsOf(connections), [there.id, watcher.id].sort())
+    assert.deepEqual(idsOf(connections), [namedAgent.id, watcher.id].sort())
     assert.deepEqual(
-      connections.find(each => each.connection_id === there.id),
+      connections.find(each => each.connection_id === namedAgent.id),
       {
-        connection_id: there.id,
-        key_id: named.id,
+        connection_id: namedAgent.id,
+        key_id: namedKey.id,
         key_name: 'pump 4',
         connected_at: new Date(services.clock.now()).toISOString(),
         address: '127.0.0.1',
@@ -41,22 +41,22 @@ describe('watch', () => {
       },
     )
 
-    const gone = async (client: Client & { id: string }, end: () => unknown) => {
+    const reasonAfter = async (client: Client & { id: string }, end: () => unknown) => {
       assert.equal((await watcher.next('joined')).connection.connection_id, client.id)
       await end()
       const { connection_id, reason } = await watcher.next('left')
       assert.equal(connection_id, client.id)
       return reason
     }
-    const join = () => connect(services, url, named)
+    const join = () => connect(services, url, namedKey)
     const [a, b, c, d] = [await join(), await join(), await join(), await join()]
-    assert.equal(await gone(a, () => a.socket.close(1000)), 'closed')
-    assert.equal(await gone(b, () => b.socket.terminate()), 'away')
-    assert.equal(await gone(c, () => hub.disconnect(userId, c.id)), 'going_away')
+    assert.equal(await reasonAfter(a, () => a.socket.close(1000)), 'closed')
+    assert.equal(await reasonAfter(b, () => b.socket.terminate()), 'away')
+    assert.equal(await reasonAfter(c, () => hub.disconnect(userId, c.id)), 'going_away')
     await watcher.next('joined') // of d, which is revoked with the first
-    await services.apiKeys.revoke(userId, named.id, caller())
+    await services.apiKeys.revoke(userId, namedKey.id, caller())
     const revoked = [await watcher.next('left'), await watcher.next('left')]
-    assert.deepEqual(revoked.map(each => each.connection_id).sort(), [d.id, there.id].sort())
+    assert.deepEqual(revoked.map(each => each.connection_id).sort(), [d.id, namedAgent.id].sort())
     assert.deepEqual(new Set(revoked.map(each => each.reason)), new Set(['revoked']))
 
     watcher.send({ type: 'unwatch' })
@@ -82,19 +82,19 @@ describe('watch', () => {
     assert.deepEqual(resumed.received, [])
     const { connections } = await watch(resumed)
     assert.deepEqual(idsOf(connections), [connection_id, silent.id].sort())
-    const other = await connect(services, url, key)
-    assert.equal((await resumed.next('joined')).connection.connection_id, other.id)
+    const eve = await connect(services, url, key)
+    assert.equal((await resumed.next('joined')).connection.connection_id, eve.id)
     await resumed.flush()
     assert.deepEqual(resumed.received, [])
   })
 
   test('a connection that moves to another key by a renewal joins again, and one that renews its token does not', async t => {
     const { services, url, key, userId } = await open('sqlite', t)
-    const other = await makeKey(services, userId, { name: 'other' })
+    const eve = await makeKey(services, userId, { name: 'other' })
     const watcher = await connect(services, url, key)
     const agent = await connect(services, url, key)
     await watch(watcher)
-    for (const next of [key, other]) {
+    for (const next of [key, eve]) {
       agent.send({ type: 'token', token: await tokenOf(services, next) })
       await agent.next('token_accepted')
     }
@@ -106,22 +106,22 @@ describe('watch', () => {
 
   test('needs agents:read, and ends with a renewal by a token without it', async t => {
     const { services, url, userId } = await open('sqlite', t)
-    const reader = await makeKey(services, userId, { scopes: ['agent:connect', 'agents:read'] })
-    const deaf = await makeKey(services, userId, { scopes: ['agent:connect', 'agents:send'] })
-    const refused = await connect(services, url, deaf)
-    refused.send({ type: 'watch', id: 'mine' })
-    const { code, id } = await refused.next('error')
+    const readerKey = await makeKey(services, userId, { scopes: ['agent:connect', 'agents:read'] })
+    const senderKey = await makeKey(services, userId, { scopes: ['agent:connect', 'agents:send'] })
+    const refusedClient = await connect(services, url, senderKey)
+    refusedClient.send({ type: 'watch', id: 'mine' })
+    const { code, id } = await refusedClient.next('error')
     assert.deepEqual([code, id], ['insufficient_scope', 'mine'])
 
-    const watcher = await connect(services, url, reader)
+    const watcher = await connect(services, url, readerKey)
     await watch(watcher)
-    const joining = await connect(services, url, reader)
+    const joining = await connect(services, url, readerKey)
     assert.equal((await watcher.next('joined')).connection.connection_id, joining.id)
-    watcher.send({ type: 'token', token: await tokenOf(services, deaf) })
+    watcher.send({ type: 'token', token: await tokenOf(services, senderKey) })
     await watcher.next('token_accepted')
-    await connect(services, url, reader)
+    await connect(services, url, readerKey)
     assert.deepEqual((await watcher.next('error')).code, 'insufficient_scope')
-    await connect(services, url, reader)
+    await connect(services, url, readerKey)
     await watcher.flush()
     assert.deepEqual(
       watcher.received.filter(({ type }) => type === 'joined' || type === 'left'),
@@ -190,23 +190,23 @@ describe('watch over several nodes', () => {
     const services = await openServices('sqlite', t)
     const { user } = await services.signIn('ada@example.com')
     const key = await makeKey(services, user.id)
-    const here = await openHub(services, t)
-    const there = await openHub(services, t)
-    const before = await connect(services, there.url, key)
-    const watcher = await connect(services, here.url, key)
-    assert.deepEqual(idsOf((await watch(watcher)).connections), [before.id, watcher.id].sort())
-    before.socket.close(1000)
+    const firstNode = await openHub(services, t)
+    const secondNode = await openHub(services, t)
+    const earlierAgent = await connect(services, secondNode.url, key)
+    const watcher = await connect(services, firstNode.url, key)
+    assert.deepEqual(idsOf((await watch(watcher)).connections), [earlierAgent.id, watcher.id].sort())
+    earlierAgent.socket.close(1000)
     assert.equal((await watcher.next('left')).reason, 'closed')
 
     const dying = dyingEvents(services)
-    const later = await openHub(services, t, { events: dying.events, presence: dying.presence })
-    const last = await connect(services, later.url, key)
-    assert.equal((await watcher.next('joined')).connection.connection_id, last.id)
+    const laterNode = await openHub(services, t, { events: dying.events, presence: dying.presence })
+    const lastAgent = await connect(services, laterNode.url, key)
+    assert.equal((await watcher.next('joined')).connection.connection_id, lastAgent.id)
     dying.die()
     services.clock.advance(10_001)
     await until('the lease ended', async () => {
       await services.storage.store.presence.heartbeat({
-        id: there.nodeId,
+        id: secondNode.nodeId,
         startedAt: 1,
         seenAt: services.clock.now(),
         version: 'test',
@@ -216,7 +216,7 @@ describe('watch over several nodes', () => {
       return watcher.received.some(({ type }) => type === 'left')
     })
     const { connection_id, reason } = await watcher.next('left')
-    assert.deepEqual([connection_id, reason], [last.id, 'node_lost'])
+    assert.deepEqual([connection_id, reason], [lastAgent.id, 'node_lost'])
   })
 
   test('agents that watch and stop in a loop get the list of another node once', async t => {
@@ -255,20 +255,20 @@ describe('watch over several nodes', () => {
     const { user } = await services.signIn('ada@example.com')
     const key = await makeKey(services, user.id)
     const lossy = lossyEvents(services)
-    const here = await openHub(services, t)
-    const there = await openHub(services, t, { events: lossy.events })
-    const watcher = await connect(services, here.url, key)
+    const firstNode = await openHub(services, t)
+    const secondNode = await openHub(services, t, { events: lossy.events })
+    const watcher = await connect(services, firstNode.url, key)
     await watch(watcher)
-    const staying = await connect(services, there.url, key)
+    const staying = await connect(services, secondNode.url, key)
     await watcher.next('joined')
     lossy.lose = event => event.message.kind === 'notice'
-    const missed = await connect(services, there.url, key)
+    const missedAgent = await connect(services, secondNode.url, key)
     staying.socket.close()
     await until('both notices were lost', () => lossy.lost >= 1)
     lossy.lose = () => false
     services.clock.advance(5_000)
-    here.hub.tick()
-    assert.equal((await watcher.next('joined')).connection.connection_id, missed.id)
+    firstNode.hub.tick()
+    assert.equal((await watcher.next('joined')).connection.connection_id, missedAgent.id)
     assert.equal((await watcher.next('left')).connection_id, staying.id)
   })
 })
@@ -284,47 +284,50 @@ describe('watch over two storages', { skip: postgresMissing() }, () => {
       const config = { ...services.opened.config, ...(url && { events: { kind: 'redis' as const, url } }) }
       const storages = [await createStorage(config, services.log), await createStorage(config, services.log)]
       t.after(() => Promise.all(storages.map(storage => storage.close())))
-      const here = await openHub(services, t, {}, storages[0])
-      const there = await openHub(services, t, {}, storages[1])
-      await until('they know each other', () => here.hub.health().otherNodes >= 1)
-      const watcher = await connect(services, here.url, key)
+      const firstNode = await openHub(services, t, {}, storages[0])
+      const secondNode = await openHub(services, t, {}, storages[1])
+      await until('they know each other', () => firstNode.hub.health().otherNodes >= 1)
+      const watcher = await connect(services, firstNode.url, key)
       await watch(watcher)
-      const other = await connect(services, there.url, key)
-      assert.equal((await watcher.next('joined')).connection.connection_id, other.id)
-      other.socket.close(1000)
+      const eve = await connect(services, secondNode.url, key)
+      assert.equal((await watcher.next('joined')).connection.connection_id, eve.id)
+      eve.socket.close(1000)
       assert.deepEqual((await watcher.next('left')).reason, 'closed')
     })
   }
 
   test('connections on a node that sends no notices are read from the database', async t => {
-    const first = await open('postgres', t, { relayTimeoutMs: 100 }) // of the node that never answers
-    const { services, key } = first
+    const firstHub = await open('postgres', t, { relayTimeoutMs: 100 }) // of the node that never answers
+    const { services, key } = firstHub
     const storage = await createStorage(services.opened.config, services.log)
     t.after(() => storage.close())
     const mute: HubDeps['events'] = {
       subscribe: () => () => {},
       publish: async () => {},
     }
-    const second = await openHub(services, t, { events: mute }, storage)
+    const secondHub = await openHub(services, t, { events: mute }, storage)
     const recorded = (id: string) =>
       until('it is recorded', async () =>
-        (await first.hub.connections(first.userId)).some(row => row.connectionId === id),
+        (await firstHub.hub.connections(firstHub.userId)).some(row => row.connectionId === id),
       )
-    const there = await connect(services, second.url, key)
-    await recorded(there.id)
-    await until('the node is listed', () => first.hub.health().otherNodes === 1)
-    const watcher = await connect(services, first.url, key)
+    const secondNodeAgent = await connect(services, secondHub.url, key)
+    await recorded(secondNodeAgent.id)
+    await until('the node is listed', () => firstHub.hub.health().otherNodes === 1)
+    const watcher = await connect(services, firstHub.url, key)
     watcher.send({ type: 'watch' })
     await watcher.flush()
     assert.deepEqual(watcher.received, [], 'the list waits for the other node')
-    await first.later(1000)
-    assert.deepEqual(idsOf((await watcher.next('presence')).connections), [there.id, watcher.id].sort())
-    const next = await connect(services, second.url, key)
-    there.socket.close()
+    await firstHub.later(1000)
+    assert.deepEqual(
+      idsOf((await watcher.next('presence')).connections),
+      [secondNodeAgent.id, watcher.id].sort(),
+    )
+    const next = await connect(services, secondHub.url, key)
+    secondNodeAgent.socket.close()
     await recorded(next.id)
-    await first.later(4000)
+    await firstHub.later(4000)
     assert.equal((await watcher.next('joined')).connection.connection_id, next.id)
-    assert.equal((await watcher.next('left')).connection_id, there.id)
+    assert.equal((await watcher.next('left')).connection_id, secondNodeAgent.id)
   })
 })
 

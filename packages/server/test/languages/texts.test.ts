@@ -21,22 +21,42 @@ test('texts of a language compile only with every text, placeholder and plural f
     counted: { one: 'Ein Schlüssel von {name}', other: '{count} Schlüssel von {name}' },
   } as const satisfies Translation<typeof example, 'de'>
   // @ts-expect-error a text is missing
-  const missing = { named: german.named, counted: german.counted } satisfies Translation<typeof example, 'de'>
-  // @ts-expect-error there is no such text
-  const extra = { ...german, other: '' } satisfies Translation<typeof example, 'de'> as typeof german
-  const more = { ...german, more: '' } as const
-  // @ts-expect-error a placeholder is missing
-  const lost = { ...german, named: 'Um {time} anmelden' } satisfies Translation<typeof example, 'de'>
-  // @ts-expect-error a plural form is missing
-  const form = { ...german, counted: { other: '{count} {name}' } } satisfies Translation<typeof example, 'de'>
-  // @ts-expect-error Polish has more forms
-  const polish = german satisfies Translation<typeof example, 'pl'>
-  // @ts-expect-error the general form must count
-  const countless = { ...german, counted: { one: '{name}', other: '{name}' } } satisfies Translation<
+  const withoutText = { named: german.named, counted: german.counted } satisfies Translation<
     typeof example,
     'de'
   >
-  assert.ok([missing, extra, more, lost, form, polish, countless])
+  // @ts-expect-error there is no such text
+  const withUnknownText = { ...german, other: '' } satisfies Translation<
+    typeof example,
+    'de'
+  > as typeof german
+  const withMore = { ...german, more: '' } as const
+  // @ts-expect-error a placeholder is missing
+  const withoutPlaceholder = { ...german, named: 'Um {time} anmelden' } satisfies Translation<
+    typeof example,
+    'de'
+  >
+  // @ts-expect-error a plural form is missing
+  const withoutPluralForm = { ...german, counted: { other: '{count} {name}' } } satisfies Translation<
+    typeof example,
+    'de'
+  >
+  // @ts-expect-error Polish has more forms
+  const polish = german satisfies Translation<typeof example, 'pl'>
+  // @ts-expect-error the general form must count
+  const withoutCount = { ...german, counted: { one: '{name}', other: '{name}' } } satisfies Translation<
+    typeof example,
+    'de'
+  >
+  assert.ok([
+    withoutText,
+    withUnknownText,
+    withMore,
+    withoutPlaceholder,
+    withoutPluralForm,
+    polish,
+    withoutCount,
+  ])
 })
 
 test('a text with a placeholder that English does not have does not compile', () => {
@@ -49,21 +69,21 @@ test('a text with a placeholder that English does not have does not compile', ()
 for (const language of languages) {
   test(`the texts in ${LANGUAGES[language].name} have the shape, placeholders and plural forms of the language`, async () => {
     const forms = new Intl.PluralRules(language).resolvedOptions().pluralCategories.toSorted()
-    const wrong: string[] = []
+    const mismatches: string[] = []
     compare(english, await LANGUAGES[language].load(), '')
-    assert.deepEqual(wrong, [])
+    assert.deepEqual(mismatches, [])
 
-    function compare(ours: unknown, theirs: unknown, path: string): void {
-      if (typeof ours === 'string') compareTexts(ours, theirs as string, path)
-      else if (isPlural(ours as object)) compareForms(ours as Plural, theirs as Plural, path)
-      else if (keysOf(ours) !== keysOf(theirs)) wrong.push(`${path}: keys`)
+    function compare(englishTexts: unknown, theirs: unknown, path: string): void {
+      if (typeof englishTexts === 'string') compareTexts(englishTexts, theirs as string, path)
+      else if (isPlural(englishTexts as object)) compareForms(englishTexts as Plural, theirs as Plural, path)
+      else if (keysOf(englishTexts) !== keysOf(theirs)) mismatches.push(`${path}: keys`)
       else
-        for (const [key, value] of Object.entries(ours as object))
+        for (const [key, value] of Object.entries(englishTexts as object))
           compare(value, (theirs as Record<string, unknown>)[key], `${path}.${key}`)
     }
 
     function compareForms(ours: Plural, theirs: Plural, path: string): void {
-      if (keysOf(theirs) !== forms.join()) wrong.push(`${path}: forms`)
+      if (keysOf(theirs) !== forms.join()) mismatches.push(`${path}: forms`)
       for (const [form, text] of Object.entries(theirs))
         compareTexts(ours.other, text, `${path}.${form}`, form)
     }
@@ -71,18 +91,18 @@ for (const language of languages) {
     function compareTexts(ours: string, theirs: string, path: string, form?: string): void {
       const [wanted, found] = [placeholdersOf(ours), placeholdersOf(theirs)]
       if (form && form !== 'other' && !found.has('count')) wanted.delete('count')
-      if (wanted.symmetricDifference(found).size > 0) wrong.push(`${path}: placeholders`)
-      if (theirs.trim() !== theirs || theirs === '') wrong.push(`${path}: empty or with space around it`)
+      if (wanted.symmetricDifference(found).size > 0) mismatches.push(`${path}: placeholders`)
+      if (theirs.trim() !== theirs || theirs === '') mismatches.push(`${path}: empty or with space around it`)
     }
   })
 
   test(`numbers, dates and ages are written as in ${LANGUAGES[language].name}`, async () => {
     const { number, date, dateAndTime, ago, dollars, texts } = await localizations.in(language)
-    const at = Date.UTC(2026, 10, 20, 19, 22)
+    const instant = Date.UTC(2026, 10, 20, 19, 22)
     const { formats } = LANGUAGES[language]
     assert.equal(number(12_345), new Intl.NumberFormat(formats).format(12_345))
-    assert.match(date(at), /2026/)
-    assert.match(dateAndTime(at), /22.* UTC$/)
+    assert.match(date(instant), /2026/)
+    assert.match(dateAndTime(instant), /22.* UTC$/)
     assert.equal(ago(0), texts.units.justNow)
     assert.equal(ago(7300), new Intl.RelativeTimeFormat(formats).format(-2, 'hour'))
     assert.match(dollars('-0.000001'), /\$/)

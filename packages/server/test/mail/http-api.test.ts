@@ -7,7 +7,7 @@ import { type Mail, MailRejected } from '../../src/outbox/outbox.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 
 const from = { name: 'Keyway "Q"', address: 'no-reply@sender.test' }
-const never = new AbortController().signal
+const neverAborts = new AbortController().signal
 const mail: Mail = {
   messageId: '0190a5b8-7c3e-7abc-8def-0123456789ab',
   to: parseEmailAddress('ada@example.com')!,
@@ -38,9 +38,9 @@ async function startProvider(
     const { method = '', url = '', headers } = request
     const call = { method, url, headers, body: body ? JSON.parse(body) : null }
     calls.push(call)
-    const wanted = answer(call)
-    if (wanted === 'hang') return server.emit('hanging')
-    response.writeHead(wanted.status, wanted.headers).end(wanted.body ?? '{}')
+    const reply = answer(call)
+    if (reply === 'hang') return server.emit('hanging')
+    response.writeHead(reply.status, reply.headers).end(reply.body ?? '{}')
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   t.after(() => {
@@ -54,7 +54,7 @@ async function startProvider(
 describe('mail by Resend', () => {
   test('is one request with the message’s id as idempotency key', async t => {
     const { baseUrl, calls } = await startProvider(t, () => ({ status: 200, body: '{"id":"x"}' }))
-    await createResendMailer('re_key', { from, baseUrl }).deliver(mail, never)
+    await createResendMailer('re_key', { from, baseUrl }).deliver(mail, neverAborts)
     assert.equal(calls.length, 1)
     const { method, url, headers, body } = calls[0]!
     assert.deepEqual([method, url], ['POST', '/emails'])
@@ -78,7 +78,7 @@ describe('mail by Postmark', () => {
   test('is one request without tracking and with the Message-ID of the outbox', async t => {
     const { baseUrl, calls } = await startProvider(t, () => ({ status: 200, body: '{"ErrorCode":0}' }))
     const mailer = createPostmarkMailer('token', { from, baseUrl })
-    await mailer.deliver(mail, never)
+    await mailer.deliver(mail, neverAborts)
     await mailer.check()
     const { url, headers, body } = calls[0]!
     assert.equal(url, '/email')
@@ -86,11 +86,11 @@ describe('mail by Postmark', () => {
     assert.equal(body.To, 'ada@example.com')
     assert.equal(body.TrackOpens, false)
     assert.equal(body.TrackLinks, 'None')
-    const named = Object.fromEntries(
+    const headersByName = Object.fromEntries(
       body.Headers.map((header: { Name: string; Value: string }) => [header.Name, header.Value]),
     )
-    assert.equal(named['Message-ID'], `<${mail.messageId}@sender.test>`)
-    assert.equal(named['Auto-Submitted'], 'auto-generated')
+    assert.equal(headersByName['Message-ID'], `<${mail.messageId}@sender.test>`)
+    assert.equal(headersByName['Auto-Submitted'], 'auto-generated')
     assert.equal(calls[1]!.url, '/server')
   })
 })
@@ -104,9 +104,9 @@ for (const [name, create] of [
       let status = 0
       const { baseUrl } = await startProvider(t, () => ({ status, body: '{"message":"no"}' }))
       const mailer = create('secret-key', { from, baseUrl })
-      for (status of [400, 406, 422]) await assert.rejects(mailer.deliver(mail, never), MailRejected)
+      for (status of [400, 406, 422]) await assert.rejects(mailer.deliver(mail, neverAborts), MailRejected)
       for (status of [401, 403, 408, 409, 429, 500, 502, 503]) {
-        await assert.rejects(mailer.deliver(mail, never), error => {
+        await assert.rejects(mailer.deliver(mail, neverAborts), error => {
           assert.ok(error instanceof Error && !(error instanceof MailRejected))
           assert.doesNotMatch(error.message, /secret-key/)
           return true
@@ -116,13 +116,13 @@ for (const [name, create] of [
     })
 
     test('a redirect is not followed, so that the credential is not sent elsewhere', async t => {
-      const other = await startProvider(t, () => ({ status: 200 }))
+      const redirectTarget = await startProvider(t, () => ({ status: 200 }))
       const { baseUrl } = await startProvider(t, () => ({
         status: 307,
-        headers: { location: other.baseUrl },
+        headers: { location: redirectTarget.baseUrl },
       }))
-      await assert.rejects(create('key', { from, baseUrl }).deliver(mail, never))
-      assert.equal(other.calls.length, 0)
+      await assert.rejects(create('key', { from, baseUrl }).deliver(mail, neverAborts))
+      assert.equal(redirectTarget.calls.length, 0)
     })
 
     test('a request without a response ends when the signal aborts', async t => {
@@ -136,7 +136,7 @@ for (const [name, create] of [
 
     test('only the beginning of a huge response is kept in memory', async t => {
       const { baseUrl } = await startProvider(t, () => ({ status: 500, body: 'x'.repeat(5_000_000) }))
-      await assert.rejects(create('key', { from, baseUrl }).deliver(mail, never), error => {
+      await assert.rejects(create('key', { from, baseUrl }).deliver(mail, neverAborts), error => {
         assert.ok((error as Error).message.length < 3000)
         return true
       })

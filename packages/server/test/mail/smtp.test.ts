@@ -6,13 +6,13 @@ import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { startRawServer, startSmtpServer } from '../support/smtp.ts'
 
 const from = { name: 'Keyway', address: 'no-reply@sender.test' }
-const never = new AbortController().signal
+const neverAborts = new AbortController().signal
 
-const plain = { kind: 'smtp', host: '127.0.0.1', secure: false, requireTls: false } as const
-const anonymous = { user: null, password: null }
+const withoutTls = { kind: 'smtp', host: '127.0.0.1', secure: false, requireTls: false } as const
+const withoutCredentials = { user: null, password: null }
 
 function open(t: TestContext, settings: Partial<SmtpSettings> & { port: number }, ca?: string): Mailer {
-  const mailer = createSmtpMailer({ ...plain, ...anonymous, ...settings }, { from, ca })
+  const mailer = createSmtpMailer({ ...withoutTls, ...withoutCredentials, ...settings }, { from, ca })
   t.after(() => mailer.close())
   return mailer
 }
@@ -35,7 +35,7 @@ describe('mail by SMTP', () => {
   test('a mail has one recipient, the same in header and envelope', async t => {
     const server = await startSmtpServer(t)
     const mailer = open(t, { port: server.port })
-    await mailer.deliver(mailTo('ada@example.com'), never)
+    await mailer.deliver(mailTo('ada@example.com'), neverAborts)
     const [mail] = server.mails
     assert.deepEqual(server.recipients, ['ada@example.com'])
     assert.deepEqual(mail!.headers.get('to'), ['ada@example.com'])
@@ -53,7 +53,7 @@ describe('mail by SMTP', () => {
     const server = await startSmtpServer(t, { startTls: false })
     const mailer = open(t, { port: server.port })
     for (const address of ["o'brien+tag@example.com", 'a{b}|c@example.com', 'u=x@xn--mller-kva.test']) {
-      await mailer.deliver(mailTo(address), never)
+      await mailer.deliver(mailTo(address), neverAborts)
       assert.ok(server.wire.includes(`RCPT TO:<${address}>\r\n`), server.wire)
       assert.deepEqual(server.mails.at(-1)!.headers.get('to'), [address])
     }
@@ -64,7 +64,7 @@ describe('mail by SMTP', () => {
     const mailer = open(t, { port: server.port })
     await mailer.deliver(
       mailTo('ada@example.com', { subject: 'Hi\r\nBcc: eve@evil.test\r\n\r\nbody' }),
-      never,
+      neverAborts,
     )
     assert.deepEqual(server.recipients, ['ada@example.com'])
     assert.equal(server.mails[0]!.headers.has('bcc'), false)
@@ -75,7 +75,7 @@ describe('mail by SMTP', () => {
     const mailer = open(t, { port: server.port })
     for (const address of ['a@x.test, b@y.test', 'a@x.test\r\nRCPT TO:<b@y.test>', 'a@x.test>\r\nDATA']) {
       const mail = mailTo('ada@example.com', { to: address as Mail['to'] })
-      await assert.rejects(mailer.deliver(mail, never), MailRejected)
+      await assert.rejects(mailer.deliver(mail, neverAborts), MailRejected)
     }
     assert.deepEqual(server.recipients, [])
   })
@@ -84,10 +84,10 @@ describe('mail by SMTP', () => {
     const server = await startSmtpServer(t)
     const mailer = open(t, { port: server.port })
     server.behave(() => 550)
-    await assert.rejects(mailer.deliver(mailTo('gone@example.com'), never), MailRejected)
+    await assert.rejects(mailer.deliver(mailTo('gone@example.com'), neverAborts), MailRejected)
     for (const status of [421, 450, 451, 452]) {
       server.behave(() => status)
-      await assert.rejects(mailer.deliver(mailTo('later@example.com'), never), error => {
+      await assert.rejects(mailer.deliver(mailTo('later@example.com'), neverAborts), error => {
         assert.equal(error instanceof MailRejected, false)
         return true
       })
@@ -98,7 +98,7 @@ describe('mail by SMTP', () => {
     const server = await startSmtpServer(t, { auth: { user: 'keyway', password: 'right' } })
     const mailer = open(t, { port: server.port, user: 'keyway', password: 'wrong' })
     await assert.rejects(
-      mailer.deliver(mailTo('a@example.com'), never),
+      mailer.deliver(mailTo('a@example.com'), neverAborts),
       error => !(error instanceof MailRejected),
     )
     await assert.rejects(mailer.check())
@@ -109,24 +109,24 @@ describe('mail by SMTP', () => {
     const settings = { port: server.port, host: 'localhost', requireTls: true }
     const mailer = open(t, { ...settings, user: 'keyway', password: 'right' }, server.certificate)
     await mailer.check()
-    await mailer.deliver(mailTo('a@example.com'), never)
+    await mailer.deliver(mailTo('a@example.com'), neverAborts)
     assert.equal(server.mails[0]!.encrypted, true)
     assert.equal(server.mails[0]!.user, 'keyway')
   })
 
   test('no mail is sent to a server without STARTTLS, with an unknown certificate or a wrong name', async t => {
-    const bare = await startSmtpServer(t, { startTls: false })
-    const unknown = await startSmtpServer(t)
-    const misnamed = await startSmtpServer(t, { certificateFor: 'other.test' })
+    const withoutStartTls = await startSmtpServer(t, { startTls: false })
+    const unknownCertificate = await startSmtpServer(t)
+    const wrongName = await startSmtpServer(t, { certificateFor: 'other.test' })
     for (const [server, ca] of [
-      [bare, bare.certificate],
-      [unknown, undefined],
-      [misnamed, misnamed.certificate],
+      [withoutStartTls, withoutStartTls.certificate],
+      [unknownCertificate, undefined],
+      [wrongName, wrongName.certificate],
     ] as const) {
       const settings = { host: 'localhost', requireTls: true, user: 'keyway', password: 'secret' }
       const mailer = open(t, { port: server.port, ...settings }, ca)
       await assert.rejects(
-        mailer.deliver(mailTo('a@example.com'), never),
+        mailer.deliver(mailTo('a@example.com'), neverAborts),
         error => !(error instanceof MailRejected),
       )
       assert.deepEqual(server.recipients, [])
@@ -134,40 +134,40 @@ describe('mail by SMTP', () => {
   })
 
   test('credentials are not sent unencrypted when STARTTLS is stripped', async t => {
-    let heard = ''
+    let received = ''
     const port = await startRawServer(t, socket => {
       socket.write('220 stripped\r\n')
       socket.on('data', chunk => {
-        heard += chunk
+        received += chunk
         socket.write(String(chunk).startsWith('EHLO') ? '250-hi\r\n250 AUTH PLAIN LOGIN\r\n' : '502 no\r\n')
       })
     })
     const mailer = open(t, { port, requireTls: true, user: 'keyway', password: 'secret' })
-    await assert.rejects(mailer.deliver(mailTo('a@example.com'), never))
-    assert.doesNotMatch(heard, /AUTH/)
-    assert.doesNotMatch(heard, new RegExp(Buffer.from('\0keyway\0secret').toString('base64')))
+    await assert.rejects(mailer.deliver(mailTo('a@example.com'), neverAborts))
+    assert.doesNotMatch(received, /AUTH/)
+    assert.doesNotMatch(received, new RegExp(Buffer.from('\0keyway\0secret').toString('base64')))
   })
 
   test('an endless response of the server fails the attempt', async t => {
     const line = `220-${'x'.repeat(1000)}\r\n`.repeat(64)
     const port = await startRawServer(t, socket => {
-      const pour = () => {
+      const writeEndlessly = () => {
         while (!socket.destroyed && socket.write(line));
-        socket.once('drain', pour)
+        socket.once('drain', writeEndlessly)
       }
-      pour()
+      writeEndlessly()
     })
     await assert.rejects(
-      open(t, { port }).deliver(mailTo('a@example.com'), never),
+      open(t, { port }).deliver(mailTo('a@example.com'), neverAborts),
       error => !(error instanceof MailRejected),
     )
   })
 
   test('garbage followed by a reset fails the attempt', async t => {
-    const garbage = await startRawServer(t, socket => socket.end('\x00\xff\r\nHTTP/1.1 200 OK\r\n\r\n'))
-    const reset = await startRawServer(t, socket => socket.resetAndDestroy())
-    for (const port of [garbage, reset]) {
-      await assert.rejects(open(t, { port }).deliver(mailTo('a@example.com'), never))
+    const garbagePort = await startRawServer(t, socket => socket.end('\x00\xff\r\nHTTP/1.1 200 OK\r\n\r\n'))
+    const resetPort = await startRawServer(t, socket => socket.resetAndDestroy())
+    for (const port of [garbagePort, resetPort]) {
+      await assert.rejects(open(t, { port }).deliver(mailTo('a@example.com'), neverAborts))
     }
   })
 
@@ -176,11 +176,11 @@ describe('mail by SMTP', () => {
     server.behave(recipient => (recipient === 'slow@example.com' ? 'hang' : 'accept'))
     const mailer = open(t, { port: server.port })
     const abort = new AbortController()
-    const slow = mailer.deliver(mailTo('slow@example.com'), abort.signal)
-    await server.asked(1)
-    await mailer.deliver(mailTo('quick@example.com'), never)
+    const slowDelivery = mailer.deliver(mailTo('slow@example.com'), abort.signal)
+    await server.rcptCommands(1)
+    await mailer.deliver(mailTo('quick@example.com'), neverAborts)
     abort.abort(new Error('long enough'))
-    await assert.rejects(slow)
+    await assert.rejects(slowDelivery)
     assert.deepEqual(
       server.mails.map(mail => mail.recipients),
       [['quick@example.com']],
@@ -191,7 +191,7 @@ describe('mail by SMTP', () => {
     const server = await startSmtpServer(t)
     const mailer = open(t, { port: server.port })
     await Promise.all(
-      Array.from({ length: 60 }, (_, n) => mailer.deliver(mailTo(`u${n}@example.com`), never)),
+      Array.from({ length: 60 }, (_, n) => mailer.deliver(mailTo(`u${n}@example.com`), neverAborts)),
     )
     assert.equal(server.mails.length, 60)
     assert.ok(server.mostConnections <= 8, `${server.mostConnections}`)

@@ -14,15 +14,17 @@ const { brand } = loadConfig({})
 const localizations = createLocalizations()
 const write = createMailWriter({ localizations, productName: 'Acme & Co', supportEmail, publicUrl, brand })
 const recipient = parseEmailAddress('ada@example.com')!
-const written = async (content: MessageContent, hasAccount = true, locale: string | null = null) =>
+const writeMail = async (content: MessageContent, hasAccount = true, locale: string | null = null) =>
   write({ id: '0190a5b8-7c3e-7abc-8def-0123456789ab', recipient, content, locale }, hasAccount)
 
 const link = `${publicUrl}/verify?app_id=shop&token=${'a'.repeat(43)}&email=ada%40example.com`
 const signIn = { kind: 'sign_in', link, code: '04810937', expiresAt: Date.UTC(2026, 10, 20, 12, 5) } as const
-const all = await Promise.all(EXAMPLES.flatMap(content => [written(content, true), written(content, false)]))
+const allMails = await Promise.all(
+  EXAMPLES.flatMap(content => [writeMail(content, true), writeMail(content, false)]),
+)
 
 /** The visible text, without tags and with decoded entities. */
-function visible(html: string): string {
+function visibleText(html: string): string {
   const body = html.replace(/<(style|title)>[\s\S]*?<\/\1>/g, '').replace(/<[^>]*>/g, '')
   return decode(body).replace(/\s+/g, ' ')
 }
@@ -42,7 +44,7 @@ for (const [name, hasAccount] of [
   ['signup', false],
   ['login', true],
 ] as const) {
-  const mail = await written(signIn, hasAccount)
+  const mail = await writeMail(signIn, hasAccount)
   describe(`the ${name} mail`, () => {
     test('uses the template for a new or existing account', () => assert.equal(mail.template, name))
 
@@ -56,7 +58,7 @@ for (const [name, hasAccount] of [
     })
 
     for (const [part, words] of [
-      ['HTML', visible(mail.html)],
+      ['HTML', visibleText(mail.html)],
       ['text', mail.text.replace(/\s+/g, ' ')],
     ] as const) {
       test(`says in the ${part} part all that it must`, () => {
@@ -83,27 +85,27 @@ for (const [name, hasAccount] of [
 
 describe('every mail', () => {
   test('has a unique subject, so that mail programs do not group two mails', async () => {
-    const subjects = new Map(all.map(mail => [mail.template, mail.subject]))
+    const subjects = new Map(allMails.map(mail => [mail.template, mail.subject]))
     assert.equal(new Set(subjects.values()).size, subjects.size)
     for (const milliseconds of [1, 1000]) {
-      const later = await written({ ...signIn, expiresAt: signIn.expiresAt + milliseconds })
+      const laterMail = await writeMail({ ...signIn, expiresAt: signIn.expiresAt + milliseconds })
       assert.notEqual(
-        later.subject,
-        (await written(signIn)).subject,
+        laterMail.subject,
+        (await writeMail(signIn)).subject,
         `asked for again after ${milliseconds} ms`,
       )
     }
   })
 
   test('loads nothing from the network and has no scripts', () => {
-    for (const { html } of all) {
+    for (const { html } of allMails) {
       assert.doesNotMatch(html, /<(img|link|script|iframe|video|object|form|base)\b/i)
       assert.doesNotMatch(html, /url\(|@import|\bsrc=|background=|\son\w+="/i)
     }
   })
 
   test('has HTML for light and dark, for screen readers and for narrow screens', () => {
-    for (const { html } of all) {
+    for (const { html } of allMails) {
       assert.match(html, /<html lang="en"/)
       assert.match(html, /<meta name="color-scheme" content="light dark">/)
       assert.match(html, /prefers-color-scheme: dark/)
@@ -115,18 +117,18 @@ describe('every mail', () => {
   })
 
   test('is small enough not to be truncated by mail programs', () => {
-    for (const { html } of all) assert.ok(html.length < 20_000, `${html.length}`)
+    for (const { html } of allMails) assert.ok(html.length < 20_000, `${html.length}`)
   })
 
   test('has a plain-text part with short lines and the support address', () => {
-    for (const { text } of all) {
+    for (const { text } of allMails) {
       assert.ok(text.includes(supportEmail))
       for (const line of text.split('\n')) assert.ok(line.length <= 78 || line.startsWith('https://'), line)
     }
   })
 
   test('is the same on every attempt', async () => {
-    for (const content of EXAMPLES) assert.deepEqual(await written(content), await written(content))
+    for (const content of EXAMPLES) assert.deepEqual(await writeMail(content), await writeMail(content))
   })
 })
 
@@ -136,12 +138,12 @@ for (const language of Object.keys(LANGUAGES) as Language[]) {
     const { texts } = await localizations.in(language)
     for (const content of EXAMPLES) {
       for (const hasAccount of content.kind === 'sign_in' ? [true, false] : [true]) {
-        const { html, text, subject, template } = await written(content, hasAccount, tag)
+        const { html, text, subject, template } = await writeMail(content, hasAccount, tag)
         assert.ok(html.startsWith(`<!doctype html>\n<html lang="${tag}" dir="${direction}">`), template)
         assert.match(subject, /^[^\p{Cc}{}]+$/u, template)
         assert.ok([...subject].length <= 150, subject)
         for (const [part, words] of [
-          ['HTML', visible(html)],
+          ['HTML', visibleText(html)],
           ['text', text.replace(/\s+/g, ' ')],
         ] as const) {
           const needed = [supportEmail, ...neededOf(content, texts.mails, hasAccount)]
@@ -162,23 +164,23 @@ function neededOf(content: MessageContent, mails: Texts['mails'], hasAccount: bo
 }
 
 describe('user-supplied text', () => {
-  const hostile = '<a href="http://evil.test">x</a><img src=x> {{7*7}} \r\nBcc: e@evil.test'
+  const hostileText = '<a href="http://evil.test">x</a><img src=x> {{7*7}} \r\nBcc: e@evil.test'
 
   test('is escaped in a mail', async () => {
     const at = signIn.expiresAt
     const mails = await Promise.all([
-      written({ kind: 'refresh_token_reused', at, network: hostile, client: hostile }),
-      written({ kind: 'api_key_revoked_by_holder', at, keyPrefix: 'svc_x', keyName: hostile }),
-      written({
+      writeMail({ kind: 'refresh_token_reused', at, network: hostileText, client: hostileText }),
+      writeMail({ kind: 'api_key_revoked_by_holder', at, keyPrefix: 'svc_x', keyName: hostileText }),
+      writeMail({
         kind: 'api_key_created_by_device',
         at,
         keyPrefix: 'svc_x',
-        keyName: hostile,
-        deviceName: hostile,
+        keyName: hostileText,
+        deviceName: hostileText,
         network: 'n',
       }),
-      written({ kind: 'api_key_new_network', at, keyPrefix: 'svc_x', keyName: hostile, network: 'n' }),
-      written({ kind: 'api_key_used_again', at, keyPrefix: 'svc_x', keyName: hostile, network: 'n' }),
+      writeMail({ kind: 'api_key_new_network', at, keyPrefix: 'svc_x', keyName: hostileText, network: 'n' }),
+      writeMail({ kind: 'api_key_used_again', at, keyPrefix: 'svc_x', keyName: hostileText, network: 'n' }),
     ])
     for (const { html, subject } of mails) {
       assert.doesNotMatch(html, /<img/)
@@ -195,28 +197,28 @@ describe('user-supplied text', () => {
       network: '192.0.2.0/24',
       client: 'see https://evil.test/x or www.evil.test',
     } as const
-    const { html, text } = await written(content)
+    const { html, text } = await writeMail(content)
     for (const part of [html, text]) assert.doesNotMatch(part, /evil\.test|www\./)
   })
 
   test('in a link’s parameters is encoded', async () => {
-    const { html } = await written({ ...signIn, link: `${link}&x="><script>alert(1)</script>` })
+    const { html } = await writeMail({ ...signIn, link: `${link}&x="><script>alert(1)</script>` })
     assert.doesNotMatch(html, /<script/)
   })
 })
 
 describe('a mail about a key', () => {
-  const about = { at: 0, keyPrefix: 'svc_x', keyName: null, network: '192.0.2.0/24' } as const
+  const keyFields = { at: 0, keyPrefix: 'svc_x', keyName: null, network: '192.0.2.0/24' } as const
   const keyId = '0190a5b8-7c3e-7abc-8def-0123456789ab'
 
   test('leads to the page of that key', async () => {
-    const { html, text } = await written({ kind: 'api_key_new_network', keyId, ...about })
+    const { html, text } = await writeMail({ kind: 'api_key_new_network', keyId, ...keyFields })
     assert.ok(hrefs(html).includes(`${publicUrl}/keys/${keyId}`))
     assert.match(text, new RegExp(`/keys/${keyId}$`, 'm'))
   })
 
   test('leads to all keys if an earlier version queued it without the id of the key', async () => {
-    const { html } = await written({ kind: 'api_key_new_network', ...about })
+    const { html } = await writeMail({ kind: 'api_key_new_network', ...keyFields })
     assert.ok(hrefs(html).includes(`${publicUrl}/keys`))
   })
 })
@@ -224,8 +226,8 @@ describe('a mail about a key', () => {
 test('the mail about a token that was used twice names the browser as the pages do', async () => {
   const firefox = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
   const content = { kind: 'refresh_token_reused', at: 0, network: '192.0.2.0/24', client: firefox } as const
-  const { html, text } = await written(content)
-  for (const part of [visible(html), text]) {
+  const { html, text } = await writeMail(content)
+  for (const part of [visibleText(html), text]) {
     assert.match(part, /Firefox on Linux/)
     assert.doesNotMatch(part, /Mozilla/)
   }
@@ -234,21 +236,21 @@ test('the mail about a token that was used twice names the browser as the pages 
 test('a sign-in mail says when it was asked for, and names a browser but no other program', async () => {
   const firefox = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
   for (const hasAccount of [true, false]) {
-    const { html, text } = await written({ ...signIn, client: firefox }, hasAccount)
-    for (const part of [visible(html), text]) {
+    const { html, text } = await writeMail({ ...signIn, client: firefox }, hasAccount)
+    for (const part of [visibleText(html), text]) {
       assert.match(part, /Requested:?\s*20 Nov 2026, 12:00 UTC/)
       assert.match(part, /Program:?\s*Firefox on Linux/)
       assert.doesNotMatch(part, /Mozilla/)
     }
     for (const client of ['call 555-0100 to win', null, undefined]) {
-      const plain = await written({ ...signIn, ...(client !== undefined && { client }) }, hasAccount)
-      assert.doesNotMatch(`${plain.html} ${plain.text}`, /555|Program/)
+      const otherClient = await writeMail({ ...signIn, ...(client !== undefined && { client }) }, hasAccount)
+      assert.doesNotMatch(`${otherClient.html} ${otherClient.text}`, /555|Program/)
     }
   }
 })
 
 test('the mail about a limit says how much it allows and how much was used', async () => {
-  const about = {
+  const limitFields = {
     kind: 'api_key_limit',
     at: 0,
     per: 'month',
@@ -256,16 +258,16 @@ test('the mail about a limit says how much it allows and how much was used', asy
     keyPrefix: 'svc_x',
     keyName: null,
   } as const
-  const textOf = async (content: MessageContent) => visible((await written(content)).html)
-  const spend = await textOf({ ...about, limit: 'spend', allowed: 10_000_000, used: 8_120_000 })
+  const textOf = async (content: MessageContent) => visibleText((await writeMail(content)).html)
+  const spend = await textOf({ ...limitFields, limit: 'spend', allowed: 10_000_000, used: 8_120_000 })
   assert.match(spend, /Limit\s*\$10\.00\s*Used so far\s*\$8\.12/)
-  const quota = await textOf({ ...about, limit: 'quota', allowed: 10_000, used: 8_000 })
+  const quota = await textOf({ ...limitFields, limit: 'quota', allowed: 10_000, used: 8_000 })
   assert.match(quota, /Limit\s*10,000\s*Used so far\s*8,000/)
-  const refused = await textOf({ ...about, limit: 'quota', percent: 100, allowed: 10_000 })
+  const refused = await textOf({ ...limitFields, limit: 'quota', percent: 100, allowed: 10_000 })
   assert.match(refused, /Limit\s*10,000/)
   assert.doesNotMatch(refused, /Used so far/)
   assert.doesNotMatch(
-    await textOf({ ...about, limit: 'spend' }),
+    await textOf({ ...limitFields, limit: 'spend' }),
     /Used so far/,
     'queued by an earlier version',
   )
@@ -273,19 +275,19 @@ test('the mail about a limit says how much it allows and how much was used', asy
 
 test('the mail about a disabled webhook leads to that webhook', async () => {
   const webhookId = '0190a5b8-7c3e-7abc-8def-0123456789ab'
-  const about = {
+  const webhookFields = {
     kind: 'webhook_disabled',
     at: 0,
     webhookId,
     host: 'hooks.example.com',
     failure: 'status 500',
   } as const
-  assert.ok(hrefs((await written(about)).html).includes(`${publicUrl}/admin/webhooks/${webhookId}`))
+  assert.ok(hrefs((await writeMail(webhookFields)).html).includes(`${publicUrl}/admin/webhooks/${webhookId}`))
 })
 
 test('the mail about a changed address has a button that writes to support, and text without it', async () => {
   const content = { kind: 'email_changed', at: 0, newEmail: 'ada@example.org', network: 'n' } as const
-  const { html, text } = await written(content)
+  const { html, text } = await writeMail(content)
   assert.ok(hrefs(html).some(href => href.startsWith(`mailto:${supportEmail}?subject=`)))
   assert.doesNotMatch(text, /mailto:|\n\n\n/)
 })
@@ -298,25 +300,25 @@ test('the mail about a deletion names its date in its first sentence', async () 
     network: 'n',
   } as const
   assert.match(
-    (await written(content)).text,
+    (await writeMail(content)).text,
     /Until 20 Nov 2026, 12:05 UTC your\s+account\s+works\s+as\s+before/,
   )
 })
 
 describe('the welcome mail', () => {
   test('mentions the credit only if there is one', async () => {
-    assert.match((await written({ kind: 'welcome', trialCredit: '2.00' })).text, /\$2\.00 of trial credit/)
-    assert.doesNotMatch((await written({ kind: 'welcome', trialCredit: '0.00' })).text, /credit/)
+    assert.match((await writeMail({ kind: 'welcome', trialCredit: '2.00' })).text, /\$2\.00 of trial credit/)
+    assert.doesNotMatch((await writeMail({ kind: 'welcome', trialCredit: '0.00' })).text, /credit/)
   })
 })
 
 test('a mail in Arabic goes from right to left, with addresses and codes from left to right', async () => {
-  const mail = await written(signIn, true, 'ar')
+  const mail = await writeMail(signIn, true, 'ar')
   assert.match(mail.html, /<html lang="ar" dir="rtl">/)
   assert.match(mail.html, /<p [^>]*dir="ltr"[^>]*>https:\/\/keyway\.test\/verify/)
   assert.match(mail.html, /<p [^>]*dir="ltr"[^>]*><span>0481</)
   assert.deepEqual(mail.text.match(/https?:\/\/\S+/g), [link])
-  const { html } = await written(
+  const { html } = await writeMail(
     { kind: 'api_key_expiring', expiresAt: 0, keyPrefix: 'svc_1', keyName: null, days: 3 },
     true,
     'ar',

@@ -11,20 +11,20 @@ import { type EngineName, forEachEngine, openTestStorage } from '../support/engi
 
 forEachEngine(engine => {
   test('the service’s time advances after the database’s clock was stepped back by an hour', async t => {
-    const { clock } = await openedServices(engine, t)
-    const before = clock.now()
-    await clock.synchronize(async () => before - HOUR)
-    spin(50)
-    const passed = clock.now() - before
-    assert.ok(passed >= 20 && passed < MINUTE, `${passed} ms passed in 50`)
+    const { clock } = await openTestServices(engine, t)
+    const timeBefore = clock.now()
+    await clock.synchronize(async () => timeBefore - HOUR)
+    busyWait(50)
+    const elapsed = clock.now() - timeBefore
+    assert.ok(elapsed >= 20 && elapsed < MINUTE, `${elapsed} ms passed in 50`)
   })
 })
 
 test('a forward step of the system’s clock expires nothing on SQLite', async t => {
-  const { clock } = await openedServices('sqlite', t)
-  const before = clock.now()
-  await clock.synchronize(async () => before + HOUR)
-  assert.ok(clock.now() - before < MINUTE)
+  const { clock } = await openTestServices('sqlite', t)
+  const timeBefore = clock.now()
+  await clock.synchronize(async () => timeBefore + HOUR)
+  assert.ok(clock.now() - timeBefore < MINUTE)
 })
 
 test('each step of a clock is logged once, with at most one line a minute', async () => {
@@ -32,7 +32,7 @@ test('each step of a clock is logged once, with at most one line a minute', asyn
   const log = createLog('warn', { write: line => lines.push(line) })
   let monotonic = 0
   let system = Date.UTC(2026, 0)
-  const pass = (ms: number) => {
+  const advance = (ms: number) => {
     monotonic += ms
     system += ms
   }
@@ -42,21 +42,21 @@ test('each step of a clock is logged once, with at most one line a minute', asyn
     uptime: () => monotonic,
   })
   const sync = createClockSync({ clock, reference: 'system', readClock: async () => system, log })
-  const minutes = async (count: number) => {
+  const runForMinutes = async (count: number) => {
     for (let second = 0; second < count * 60; second++) {
-      pass(SECOND)
+      advance(SECOND)
       await sync.run()
     }
   }
-  await minutes(2)
+  await runForMinutes(2)
   assert.equal(lines.length, 0)
   system -= HOUR
-  await minutes(10)
+  await runForMinutes(10)
   assert.equal(lines.length, 1)
   assert.match(lines[0]!, /stepped and is 3600 s behind the service's/)
   for (let flap = 0; flap < 300; flap++) {
     system += flap % 2 === 0 ? HOUR : -HOUR
-    pass(SECOND)
+    advance(SECOND)
     await sync.run()
   }
   assert.ok(lines.length <= 1 + 6, `${lines.length} lines after five minutes of steps`)
@@ -67,12 +67,12 @@ test('/readyz reports a stepped clock and stays ready', async t => {
   const clockCheck = async () => (await checkHealth(services, hub)).find(({ name }) => name === 'clock')
   assert.deepEqual([(await clockCheck())?.ok, (await clockCheck())?.detail], [true, undefined])
   await services.clock.synchronize(async () => services.clock.now() - HOUR)
-  const stepped = await clockCheck()
-  assert.deepEqual([stepped?.ok, stepped?.required], [false, false])
-  assert.match(stepped!.detail!, /3600 s behind.*restart/)
+  const steppedCheck = await clockCheck()
+  assert.deepEqual([steppedCheck?.ok, steppedCheck?.required], [false, false])
+  assert.match(steppedCheck!.detail!, /3600 s behind.*restart/)
 })
 
-async function openedServices(engine: EngineName, t: TestContext) {
+async function openTestServices(engine: EngineName, t: TestContext) {
   const { config: storage } = await openTestStorage(engine, t)
   const { database } = storage
   const config = {
@@ -87,7 +87,7 @@ async function openedServices(engine: EngineName, t: TestContext) {
 }
 
 /** Busy-waits in real time, since a timer could be late on a busy machine. */
-function spin(ms: number): void {
-  const until = performance.now() + ms
-  while (performance.now() < until);
+function busyWait(ms: number): void {
+  const endsAt = performance.now() + ms
+  while (performance.now() < endsAt);
 }

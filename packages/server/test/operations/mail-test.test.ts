@@ -9,27 +9,27 @@ import { type EngineName, forEachEngine, openTestStorage } from '../support/engi
 forEachEngine(engine => {
   test('"mail test" waits for the attempt of a running server that leased the mail first', async t => {
     const server = await startKeyway(t, await settingsFor(engine, t))
-    const beside = await openServices(server.services.config, createLog('silent'))
-    t.after(() => beside.close())
-    const leased = Promise.withResolvers<void>()
-    const looked = Promise.withResolvers<void>()
+    const commandServices = await openServices(server.services.config, createLog('silent'))
+    t.after(() => commandServices.close())
+    const leaseEnds = Promise.withResolvers<void>()
+    const rowsWereRead = Promise.withResolvers<void>()
     const { settle } = server.services.storage.store.outbox
-    server.services.storage.store.outbox.settle = async (...order) => {
-      leased.resolve()
-      await looked.promise
-      return settle(...order)
+    server.services.storage.store.outbox.settle = async (...args) => {
+      leaseEnds.resolve()
+      await rowsWereRead.promise
+      return settle(...args)
     }
-    const { lease, recentFor } = beside.storage.store.outbox
-    beside.storage.store.outbox.lease = async (...order) => {
-      await leased.promise
-      return lease(...order)
+    const { lease, recentFor } = commandServices.storage.store.outbox
+    commandServices.storage.store.outbox.lease = async (...args) => {
+      await leaseEnds.promise
+      return lease(...args)
     }
-    beside.storage.store.outbox.recentFor = async (...order) => {
-      const rows = await recentFor(...order)
-      looked.resolve()
+    commandServices.storage.store.outbox.recentFor = async (...args) => {
+      const rows = await recentFor(...args)
+      rowsWereRead.resolve()
       return rows
     }
-    const { data } = await runCommand(beside, 'mail test', 'ada@example.com')
+    const { data } = await runCommand(commandServices, 'mail test', 'ada@example.com')
     assert.equal(data.state, 'sent')
   })
 })

@@ -6,7 +6,7 @@ import { createSealedStore } from '../../src/storage/reseal.ts'
 import { aMessage, insertUser, NOW } from '../contract/fixtures.ts'
 import { forEachEngine, openTestStorage } from '../support/engines.ts'
 
-/** Three batches of 200, the last one partly filled. */
+/** Fills two batches of 200 and a part of a third. */
 const ROWS = 450
 
 forEachEngine(engine => {
@@ -20,14 +20,16 @@ forEachEngine(engine => {
         await tx.outbox.insert({ ...message, sealedContent })
       }
     })
-    const fresh = createSecrets([Buffer.alloc(32, 9), Buffer.alloc(32, 7)])
+    const newAndOldSecrets = createSecrets([Buffer.alloc(32, 9), Buffer.alloc(32, 7)])
     const store = createSealedStore(storage.engine)
-    const report = await resealAll(store, fresh)
+    const report = await resealAll(store, newAndOldSecrets)
     assert.deepEqual(report, { resealed: ROWS, unopened: [] })
-    assert.deepEqual(await store.sealedByOthers('messages', fresh.fingerprint, '', 1), [])
-    const alone = createSecrets([Buffer.alloc(32, 9)])
+    assert.deepEqual(await store.sealedByOthers('messages', newAndOldSecrets.fingerprint, '', 1), [])
+    const newSecretOnly = createSecrets([Buffer.alloc(32, 9)])
     const rows = await storage.store.outbox.lease(NOW + ROWS, NOW + 2 * ROWS, ROWS)
-    const opened = rows.map(({ id, sealedContent }) => alone.open('mail', sealedContent!, id).toString())
-    assert.equal(new Set(opened).size, ROWS)
+    const openedContents = rows.map(({ id, sealedContent }) =>
+      newSecretOnly.open('mail', sealedContent!, id).toString(),
+    )
+    assert.equal(new Set(openedContents).size, ROWS)
   })
 })

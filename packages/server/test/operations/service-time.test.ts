@@ -3,14 +3,14 @@ import { type TestContext, test } from 'node:test'
 import { HOUR } from '../../src/clock.ts'
 import { holdDataDir, isDataDirHeld } from '../../src/storage/data-dir-lock.ts'
 import { connect, makeKey, openHub } from '../hub/fixture.ts'
-import { done, keyway } from '../support/command-line.ts'
+import { keyway, outputOf } from '../support/command-line.ts'
 import { openServices } from '../support/services.ts'
 
 test('a command closes agents of a server whose system clock was stepped back by an hour', async t => {
   const { services, settings, hub, ada, bob } = await serveAheadOfSystem(t)
   using _held = holdDataDir(settings.KEYWAY_DATA_DIR)
-  await done(keyway(settings, 'keys', 'revoke', ada.key.id))
-  await done(keyway(settings, 'users', 'suspend', 'bob@example.com'))
+  await outputOf(keyway(settings, 'keys', 'revoke', ada.key.id))
+  await outputOf(keyway(settings, 'users', 'suspend', 'bob@example.com'))
   await hub.sweep()
   assert.equal(await ada.agent.end(), '4410 revoked')
   assert.equal(await bob.agent.end(), '4403 account_suspended')
@@ -21,7 +21,7 @@ test('a command closes agents of a server whose system clock was stepped back by
 test('a heartbeat in the future does not change the time of a command without a running server', async t => {
   const { services, settings, ada } = await serveAheadOfSystem(t)
   const systemTime = await services.storage.readClock()
-  await done(keyway(settings, 'keys', 'revoke', ada.key.id))
+  await outputOf(keyway(settings, 'keys', 'revoke', ada.key.id))
   const { revokedAt } = (await services.store.apiKeys.findOwned(ada.key.userId, ada.key.id))!
   assert.ok(Math.abs(revokedAt! - systemTime) < 60_000)
 })

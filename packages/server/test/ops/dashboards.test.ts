@@ -5,8 +5,8 @@ import { test } from 'node:test'
 import { startKeyway } from './running.ts'
 
 const docs = join(import.meta.dirname, '../../../../docs')
-const read = (file: string) => readFileSync(join(docs, file), 'utf8')
-const NAME = /\b(?:keyway|nodejs|process)_[a-z0-9_]+\b/g
+const readDocument = (file: string) => readFileSync(join(docs, file), 'utf8')
+const METRIC_NAME = /\b(?:keyway|nodejs|process)_[a-z0-9_]+\b/g
 
 test('the dashboard, the alerts and the documented metrics match those of /metrics', async t => {
   const { url } = await startKeyway(t)
@@ -14,37 +14,38 @@ test('the dashboard, the alerts and the documented metrics match those of /metri
   await fetch(`${url}/v1/me`)
   const text = await (await fetch(`${url}/metrics`)).text()
   const served = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name!))
-  const plain = (name: string) => name.replace(/_(bucket|count|sum)$/, '')
+  const withoutSuffix = (name: string) => name.replace(/_(bucket|count|sum)$/, '')
   for (const file of ['grafana-dashboard.json', 'alerts.yaml']) {
-    const named = new Set([...read(file).matchAll(NAME)].map(([name]) => name))
+    const named = new Set([...readDocument(file).matchAll(METRIC_NAME)].map(([name]) => name))
     assert.ok(named.size >= 8, file)
-    for (const name of named) assert.ok(served.has(name) || served.has(plain(name)), `${file}: ${name}`)
+    for (const name of named)
+      assert.ok(served.has(name) || served.has(withoutSuffix(name)), `${file}: ${name}`)
   }
-  const own = [...served].filter(name => name.startsWith('keyway_') && name !== 'keyway_info')
-  for (const name of own) assert.ok(read('operations.md').includes(`\`${name}\``), name)
+  const ownMetrics = [...served].filter(name => name.startsWith('keyway_') && name !== 'keyway_info')
+  for (const name of ownMetrics) assert.ok(readDocument('operations.md').includes(`\`${name}\``), name)
 })
 
 test('every alert links to a section of the operations manual', () => {
-  const chapters = [...read('operations.md').matchAll(/^### (.+)$/gm)].map(([, title]) =>
+  const chapters = [...readDocument('operations.md').matchAll(/^### (.+)$/gm)].map(([, title]) =>
     title!
       .toLowerCase()
       .replaceAll(/[^a-z0-9 ]/g, '')
       .replaceAll(' ', '-'),
   )
-  const runbooks = [...read('alerts.yaml').matchAll(/runbook: docs\/operations\.md#(\S+)/g)]
+  const runbooks = [...readDocument('alerts.yaml').matchAll(/runbook: docs\/operations\.md#(\S+)/g)]
   assert.ok(runbooks.length >= 8)
   for (const [, anchor] of runbooks) assert.ok(chapters.includes(anchor!), `no chapter ${anchor}`)
-  assert.equal(runbooks.length, [...read('alerts.yaml').matchAll(/- alert:/g)].length)
+  assert.equal(runbooks.length, [...readDocument('alerts.yaml').matchAll(/- alert:/g)].length)
 })
 
 test('the dashboard is valid for Grafana: panels with queries that do not overlap', () => {
-  const { panels, uid } = JSON.parse(read('grafana-dashboard.json'))
+  const { panels, uid } = JSON.parse(readDocument('grafana-dashboard.json'))
   assert.equal(uid, 'keyway')
-  const places = new Set()
+  const positions = new Set()
   for (const { title, targets, gridPos, type } of panels) {
     assert.ok(title && type && targets.length > 0)
     for (const { expr } of targets) assert.equal(expr.split('(').length, expr.split(')').length, expr)
-    places.add(`${gridPos.x},${gridPos.y}`)
+    positions.add(`${gridPos.x},${gridPos.y}`)
   }
-  assert.equal(places.size, panels.length)
+  assert.equal(positions.size, panels.length)
 })

@@ -8,23 +8,23 @@ import { loadConfig } from '../../src/config.ts'
 const ROOT = join(import.meta.dirname, '../../../..')
 
 test('every setting in a deployment exists', () => {
-  const known = new Set(Object.entries(settings).flatMap(([name]) => [name, `${name}_FILE`]))
+  const knownSettings = new Set(Object.entries(settings).flatMap(([name]) => [name, `${name}_FILE`]))
   const files = globSync('deploy/**/*.{yaml,service,sh}', { cwd: ROOT })
   assert.ok(files.length >= 3)
   for (const file of files) {
     const text = readFileSync(join(ROOT, file), 'utf8')
     const named = [...text.matchAll(/^\s*(?:- )?#?\s*(KEYWAY_[A-Z_]+)[:=]/gm)].map(([, name]) => name!)
-    const unknown = named.filter(name => !known.has(name) && name !== 'KEYWAY_DOMAIN')
+    const unknown = named.filter(name => !knownSettings.has(name) && name !== 'KEYWAY_DOMAIN')
     assert.deepEqual(unknown, [], file)
   }
 })
 
 test('the settings of the example cluster are valid', () => {
   const text = readFileSync(join(ROOT, 'deploy/cluster/compose.yaml'), 'utf8')
-  const given = Object.fromEntries(
+  const exampleSettings = Object.fromEntries(
     [...text.matchAll(/^ {4}(KEYWAY_[A-Z_]+): (.+)$/gm)].map(([, name, value]) => [name!, value!]),
   )
-  const config = loadConfig({ ...given, KEYWAY_HOST: '0.0.0.0' })
+  const config = loadConfig({ ...exampleSettings, KEYWAY_HOST: '0.0.0.0' })
   assert.equal(config.events.kind, 'redis')
   assert.equal(config.secrets[0]!.length >= 32, true)
 })

@@ -20,20 +20,20 @@ interface Finding {
   detail: string
 }
 
-/** The findings of doctor after `change` has broken something. */
+/** Runs doctor on services in which `change` has replaced something, and returns its findings. */
 async function examine(t: TestContext, change: (services: Services) => Partial<Services> = () => ({})) {
   const { services, url } = await startKeyway(t)
   const { status, data, text } = await runCommand({ ...services, ...change(services) } as Services, 'doctor')
   const findings: Finding[] = data.findings
-  const wrong = findings.filter(({ ok }) => !ok)
-  return { status, text, findings, wrong, url }
+  const problems = findings.filter(({ ok }) => !ok)
+  return { status, text, findings, wrong: problems, url }
 }
 
 function withConfig(change: Partial<Services['config']>) {
   return ({ config }: Services) => ({ config: { ...config, ...change } })
 }
 
-/** Only in the settings that doctor checks; the service itself uses SQLite. */
+/** Sets the database only in the settings that doctor checks; the service itself uses SQLite. */
 function withDatabase(url: string) {
   return ({ config }: Services) => ({
     config: { ...config, database: { engine: 'postgres' as const, url } },
@@ -41,11 +41,11 @@ function withDatabase(url: string) {
 }
 
 test('doctor reports all checks and no problem on a healthy service', async t => {
-  const { status, findings, wrong, text } = await examine(t)
-  assert.deepEqual(wrong, [])
+  const { status, findings, wrong: problems, text } = await examine(t)
+  assert.deepEqual(problems, [])
   assert.equal(status, 0)
-  const looked = findings.map(({ check }) => check)
-  const wanted = [
+  const reportedChecks = findings.map(({ check }) => check)
+  const expectedChecks = [
     'data directory',
     'database',
     'clock',
@@ -56,36 +56,36 @@ test('doctor reports all checks and no problem on a healthy service', async t =>
     'proxies',
   ]
   assert.deepEqual(
-    wanted.filter(check => !looked.includes(check)),
+    expectedChecks.filter(check => !reportedChecks.includes(check)),
     [],
   )
   assert.match(text, /^ok {4}data directory: /)
 })
 
 test('doctor reports a public URL that does not answer or is another service', async t => {
-  const nothing = `http://localhost:${await freePort()}`
-  const dead = await examine(t, withConfig({ publicUrl: nothing }))
-  assert.equal(dead.status, 1)
+  const unusedUrl = `http://localhost:${await freePort()}`
+  const unreachable = await examine(t, withConfig({ publicUrl: unusedUrl }))
+  assert.equal(unreachable.status, 1)
   assert.deepEqual(
-    dead.wrong.map(({ check }) => check),
+    unreachable.wrong.map(({ check }) => check),
     ['public URL'],
   )
-  assert.match(dead.wrong[0]!.detail, /ECONNREFUSED.*service runs/)
+  assert.match(unreachable.wrong[0]!.detail, /ECONNREFUSED.*service runs/)
 
-  const stranger = await startKeyway(t)
-  const moved = await examine(t, withConfig({ publicUrl: stranger.url }))
-  assert.match(moved.wrong[0]!.detail, /another service/)
+  const otherService = await startKeyway(t)
+  const ofOtherService = await examine(t, withConfig({ publicUrl: otherService.url }))
+  assert.match(ofOtherService.wrong[0]!.detail, /another service/)
 
-  const other = createServer((_, response) => response.end('<h1>Welcome to nginx</h1>')).listen(0)
-  t.after(() => other.close())
-  const page = `http://localhost:${(other.address() as AddressInfo).port}`
-  const wrong = await examine(t, withConfig({ publicUrl: page }))
-  assert.match(wrong.wrong[0]!.detail, /not a response of this service/)
+  const otherServer = createServer((_, response) => response.end('<h1>Welcome to nginx</h1>')).listen(0)
+  t.after(() => otherServer.close())
+  const page = `http://localhost:${(otherServer.address() as AddressInfo).port}`
+  const problems = await examine(t, withConfig({ publicUrl: page }))
+  assert.match(problems.wrong[0]!.detail, /not a response of this service/)
 })
 
 test('doctor reports an unlisted proxy, by the settings and by requests', async t => {
-  const open = await examine(t, withConfig({ trustedProxies: ['0.0.0.0/0'] }))
-  assert.match(open.wrong[0]!.detail, /evade every limit/)
+  const trustingAll = await examine(t, withConfig({ trustedProxies: ['0.0.0.0/0'] }))
+  assert.match(trustingAll.wrong[0]!.detail, /evade every limit/)
   const https = await examine(t, withConfig({ publicUrl: 'https://keyway.example' }))
   assert.ok(
     https.wrong.some(({ check, detail }) => check === 'proxies' && /KEYWAY_TRUSTED_PROXIES/.test(detail)),
@@ -95,18 +95,18 @@ test('doctor reports an unlisted proxy, by the settings and by requests', async 
   for (let request = 0; request < FORWARDED_BY_A_PROXY; request++)
     await fetch(`${url}/v1/me`, { headers: { 'X-Forwarded-For': '203.0.113.9' } })
   const { data } = await runCommand(services, 'doctor')
-  const found = data.findings.find(({ check }: Finding) => check === 'readiness, trusted proxies')
-  assert.match(found.detail, /KEYWAY_TRUSTED_PROXIES/)
+  const readinessFinding = data.findings.find(({ check }: Finding) => check === 'readiness, trusted proxies')
+  assert.match(readinessFinding.detail, /KEYWAY_TRUSTED_PROXIES/)
 })
 
 test('doctor reports a remote database without TLS, which is no failure in a container network', async t => {
-  const open = await examine(t, withDatabase('postgres://me:pw@db.example.com/keyway'))
-  assert.match(open.wrong[0]!.detail, /KEYWAY_DATABASE_URL.*TLS/)
-  assert.equal(open.status, 1)
-  const inside = await examine(t, withDatabase('postgres://me:pw@postgres/keyway'))
-  assert.deepEqual(inside.wrong, [])
-  assert.match(inside.text, /^ok {4}settings: KEYWAY_DATABASE_URL.*TLS/m)
-  assert.equal(inside.status, 0)
+  const unencrypted = await examine(t, withDatabase('postgres://me:pw@db.example.com/keyway'))
+  assert.match(unencrypted.wrong[0]!.detail, /KEYWAY_DATABASE_URL.*TLS/)
+  assert.equal(unencrypted.status, 1)
+  const inContainerNetwork = await examine(t, withDatabase('postgres://me:pw@postgres/keyway'))
+  assert.deepEqual(inContainerNetwork.wrong, [])
+  assert.match(inContainerNetwork.text, /^ok {4}settings: KEYWAY_DATABASE_URL.*TLS/m)
+  assert.equal(inContainerNetwork.status, 0)
 })
 
 test('doctor reports a data directory that others can read, and differing clocks', async t => {
@@ -121,25 +121,25 @@ test('doctor reports a data directory that others can read, and differing clocks
     remainingOffset: 0,
     skew: -90_000,
   }
-  const skewed = await runCommand({ ...services, clock }, 'doctor')
-  assert.match(skewed.text, /LOOK {2}clock: .*90000 ms/)
+  const withSkew = await runCommand({ ...services, clock }, 'doctor')
+  assert.match(withSkew.text, /LOOK {2}clock: .*90000 ms/)
 })
 
 test('doctor counts values sealed with an older or an unknown secret, and says what to do', async t => {
   const { services, url } = await startKeyway(t)
   await createJourney(url).sendLink('ada@example.com')
-  const fresh = Buffer.alloc(32, 1)
-  const both = createSecrets([fresh, ...services.config.secrets])
-  const older = await runCommand({ ...services, secrets: both }, 'doctor')
-  assert.match(older.text, /LOOK {2}secrets: \d+ stored values .*keys reseal/)
-  const lost = await runCommand({ ...services, secrets: createSecrets([fresh]) }, 'doctor')
+  const newSecret = Buffer.alloc(32, 1)
+  const newAndOld = createSecrets([newSecret, ...services.config.secrets])
+  const sealedWithOlder = await runCommand({ ...services, secrets: newAndOld }, 'doctor')
+  assert.match(sealedWithOlder.text, /LOOK {2}secrets: \d+ stored values .*keys reseal/)
+  const sealedWithUnknown = await runCommand({ ...services, secrets: createSecrets([newSecret]) }, 'doctor')
   assert.match(
-    lost.text,
+    sealedWithUnknown.text,
     /LOOK {2}secrets: \d+ stored values were encrypted with a secret that KEYWAY_SECRET does not list/,
   )
-  const spare = createSecrets([...services.config.secrets, fresh])
-  const ready = await runCommand({ ...services, secrets: spare }, 'doctor')
-  assert.match(ready.text, /ok {4}secrets: .*can be removed/)
+  const oldAndNew = createSecrets([...services.config.secrets, newSecret])
+  const withSpare = await runCommand({ ...services, secrets: oldAndNew }, 'doctor')
+  assert.match(withSpare.text, /ok {4}secrets: .*can be removed/)
 })
 
 test('doctor reports a refused mail login and a stuck mail queue, without the password', async t => {
@@ -152,11 +152,11 @@ test('doctor reports a refused mail login and a stuck mail queue, without the pa
     user: 'keyway',
     password: 'smtp-pass-phrase',
   }
-  const { wrong, text } = await examine(t, withConfig({ mail }))
-  assert.match(wrong.find(({ check }) => check === 'mail')!.detail, /KEYWAY_MAIL_URL/)
+  const { wrong: problems, text } = await examine(t, withConfig({ mail }))
+  assert.match(problems.find(({ check }) => check === 'mail')!.detail, /KEYWAY_MAIL_URL/)
   assert.doesNotMatch(text, /smtp-pass-phrase/)
 
-  const late = await examine(t, services => ({
+  const lateMail = await examine(t, services => ({
     storage: {
       ...services.storage,
       store: {
@@ -168,7 +168,7 @@ test('doctor reports a refused mail login and a stuck mail queue, without the pa
       },
     },
   }))
-  assert.match(late.wrong[0]!.detail, /3 queued mails has waited for 120 s/)
+  assert.match(lateMail.wrong[0]!.detail, /3 queued mails has waited for 120 s/)
 })
 
 test('doctor reports an audit that somebody changed in the database', async t => {
@@ -203,8 +203,8 @@ test('doctor names a webhook that was disabled after failures, or for which even
   }
   assert.deepEqual(await check(), { check: 'webhooks', ok: true, detail: 'none' })
   const webhooks = await services.webhooks()
-  const wanted = { url: 'http://127.0.0.1:1/', events: ['user.updated' as const] }
-  const { webhook } = await webhooks.create(wanted, BY_COMMAND_LINE)
+  const newWebhook = { url: 'http://127.0.0.1:1/', events: ['user.updated' as const] }
+  const { webhook } = await webhooks.create(newWebhook, BY_COMMAND_LINE)
   assert.equal((await check()).detail, '1, 0 events waiting')
   await webhooks.change(webhook.id, { enabled: false }, BY_COMMAND_LINE)
   assert.equal((await check()).ok, true, 'somebody did that on purpose')
@@ -218,9 +218,9 @@ test('doctor names a webhook that was disabled after failures, or for which even
   await webhooks.change(webhook.id, { enabled: true }, BY_COMMAND_LINE)
   const subject = { type: 'user', id: newId(at) } as const
   await services.storage.transaction(async tx => tx.announce({ type: 'user.updated', subject, at, data: {} }))
-  const late = await check()
-  assert.equal(late.ok, false)
-  assert.match(late.detail, /^1 events wait .* the oldest for 61 minutes/)
+  const lateEvents = await check()
+  assert.equal(lateEvents.ok, false)
+  assert.match(lateEvents.detail, /^1 events wait .* the oldest for 61 minutes/)
 })
 
 async function createUser({ storage, clock }: Services): Promise<{ user: string }> {

@@ -7,7 +7,7 @@ import { environment, launcher, serve, temporaryFolder } from '../support/serve.
 import { startKeyway } from './running.ts'
 
 /** Paths that scanners request and that a careless set-up would expose. */
-const CURIOUS = [
+const SCANNED_PATHS = [
   '/.env',
   '/.git/config',
   '/.git/HEAD',
@@ -34,7 +34,7 @@ const CURIOUS = [
 
 test('LOG-04: undocumented paths are not served', async t => {
   const { url } = await startKeyway(t)
-  for (const path of CURIOUS) {
+  for (const path of SCANNED_PATHS) {
     const answer = await fetch(url + path, { redirect: 'manual' })
     assert.equal(answer.status, 404, path)
     assert.doesNotMatch(await answer.text(), /node_modules|\.ts\b|Error:|root:/, path)
@@ -79,14 +79,19 @@ test('every kind of response has the security headers for browsers', async t => 
   }
 })
 
-async function started(t: TestContext, settings: Record<string, string>) {
+async function launchSettings(t: TestContext, settings: Record<string, string>) {
   const folder = temporaryFolder()
   t.after(folder.remove)
   return { KEYWAY_DATA_DIR: folder.path, KEYWAY_PORT: '0', ...settings }
 }
 
 test('LOG-05: no debug header, environment variable or default credential gives access', async t => {
-  const settings = await started(t, { NODE_ENV: 'test', AUTH_TEST: '1', TEST_OTP: '00000000', DEBUG: '*' })
+  const settings = await launchSettings(t, {
+    NODE_ENV: 'test',
+    AUTH_TEST: '1',
+    TEST_OTP: '00000000',
+    DEBUG: '*',
+  })
   const server = await serve(settings)
   t.after(() => server.end('SIGKILL'))
   const post = (path: string, body: object, headers: Record<string, string> = {}) =>
@@ -95,35 +100,35 @@ test('LOG-05: no debug header, environment variable or default credential gives 
       headers: { 'Content-Type': 'application/json', ...headers },
       body: JSON.stringify(body),
     })
-  const sent = await post('/auth/send-magic-link', { email: 'ada@example.com' })
-  const { login_id: loginId } = (await sent.json()) as { login_id: string }
+  const response = await post('/auth/send-magic-link', { email: 'ada@example.com' })
+  const { login_id: loginId } = (await response.json()) as { login_id: string }
   for (const code of ['00000000', '12345678', '11111111', '99999999'])
     assert.equal(
       (await post('/auth/verify-magic-link', { email: 'ada@example.com', login_id: loginId, code })).status,
       400,
     )
-  const clocks = {
+  const testHeaders = {
     'X-Test-Clock': '2000-01-01T00:00:00Z',
     'X-Forwarded-User': 'admin',
     'X-Test-User': 'admin',
   }
-  const me = await fetch(`${server.url}/v1/me`, { headers: clocks })
+  const me = await fetch(`${server.url}/v1/me`, { headers: testHeaders })
   assert.equal(me.status, 401)
 
-  const unknown = await promisify(execFile)(process.execPath, [launcher, 'check-config'], {
+  const unknownSetting = await promisify(execFile)(process.execPath, [launcher, 'check-config'], {
     env: environment({ ...settings, KEYWAY_TEST_MODE: 'true' }),
   }).catch(error => error as { code: number; stderr: string })
   assert.equal(
-    (unknown as { code: number }).code,
+    (unknownSetting as { code: number }).code,
     78,
     'a setting that does not exist is refused, not ignored',
   )
 })
 
 test('LOG-06: the process survives a series of refused, broken and malformed requests', async t => {
-  const server = await serve(await started(t, { KEYWAY_LOG_LEVEL: 'warn' }))
+  const server = await serve(await launchSettings(t, { KEYWAY_LOG_LEVEL: 'warn' }))
   t.after(() => server.end('SIGKILL'))
-  const odd = ['{', '[]', 'null', '"x"', '{"api_key":{}}', '\u0000', '{"__proto__":{"admin":true}}']
+  const oddBodies = ['{', '[]', 'null', '"x"', '{"api_key":{}}', '\u0000', '{"__proto__":{"admin":true}}']
   for (const path of [
     '/auth/agent-token',
     '/auth/refresh',
@@ -132,7 +137,7 @@ test('LOG-06: the process survives a series of refused, broken and malformed req
     '/auth/revoke',
     '/hooks/mail/resend',
   ])
-    for (const body of odd) {
+    for (const body of oddBodies) {
       const answer = await fetch(server.url + path, {
         method: 'POST',
         headers: { 'Content-Type': 'application/json' },
@@ -146,7 +151,7 @@ test('LOG-06: the process survives a series of refused, broken and malformed req
 })
 
 test('the process survives a closed log output', async t => {
-  const env = environment(await started(t, {}))
+  const env = environment(await launchSettings(t, {}))
   const child = spawn(process.execPath, [launcher, 'serve'], { env, stdio: ['ignore', 'pipe', 'ignore'] })
   t.after(() => child.kill('SIGKILL'))
   let url = ''
@@ -158,8 +163,8 @@ test('the process survives a closed log output', async t => {
   for (const email of ['a@example.com', 'b@example.com']) {
     const body = JSON.stringify({ email })
     const headers = { 'Content-Type': 'application/json' }
-    const sent = await fetch(`${url}/auth/send-magic-link`, { method: 'POST', headers, body })
-    assert.equal(sent.status, 200)
+    const response = await fetch(`${url}/auth/send-magic-link`, { method: 'POST', headers, body })
+    assert.equal(response.status, 200)
     await inboxOf(url, email)
   }
   assert.equal((await fetch(`${url}/livez`)).status, 200)

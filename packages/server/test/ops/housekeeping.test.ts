@@ -43,34 +43,40 @@ forEachEngine(engine => {
     const opened = await open(engine, t)
     const { store, storage } = opened
     const user = await insertUser(store)
-    const kept = (duration: number) => NOW - duration
-    const gone = (duration: number) => NOW - duration - 1
-    const both = async (duration: number, insert: (at: Instant) => Promise<unknown>) => {
-      await insert(kept(duration))
-      await insert(gone(duration))
+    const lastKept = (duration: number) => NOW - duration
+    const firstPruned = (duration: number) => NOW - duration - 1
+    const insertAtBoundary = async (duration: number, insert: (at: Instant) => Promise<unknown>) => {
+      await insert(lastKept(duration))
+      await insert(firstPruned(duration))
     }
-    await both(DAY, at => store.magicLinks.insert(aLink({ expiresAt: at, usedAt: at - 1000 })))
-    await both(7 * DAY, at => store.outbox.insert(settled(at)))
-    await both(30 * DAY, at => store.sessions.insert(aSession(user.id, { endedAt: at, endedBy: 'logout' })))
-    await both(30 * DAY, at => store.sessions.insert(aSession(user.id, { expiresAt: at })))
-    await both(400 * DAY, at => store.securityEvents.insert(securityEvent('sign_in', user.id, at, null)))
-    await both(400 * DAY, at => store.apiKeys.insert(aKey(user.id, { expiresAt: at })))
-    await store.apiKeys.insert(aKey(user.id, { expiresAt: gone(400 * DAY), revokedAt: gone(500 * DAY) }))
-    await store.apiKeys.insert(aKey(user.id, { createdAt: gone(800 * DAY) }))
-    await both(DAY, at => store.inbox.insert(inboxMail(at), 200))
-    await both(HOUR, at =>
+    await insertAtBoundary(DAY, at => store.magicLinks.insert(aLink({ expiresAt: at, usedAt: at - 1000 })))
+    await insertAtBoundary(7 * DAY, at => store.outbox.insert(sentMessage(at)))
+    await insertAtBoundary(30 * DAY, at =>
+      store.sessions.insert(aSession(user.id, { endedAt: at, endedBy: 'logout' })),
+    )
+    await insertAtBoundary(30 * DAY, at => store.sessions.insert(aSession(user.id, { expiresAt: at })))
+    await insertAtBoundary(400 * DAY, at =>
+      store.securityEvents.insert(securityEvent('sign_in', user.id, at, null)),
+    )
+    await insertAtBoundary(400 * DAY, at => store.apiKeys.insert(aKey(user.id, { expiresAt: at })))
+    await store.apiKeys.insert(
+      aKey(user.id, { expiresAt: firstPruned(400 * DAY), revokedAt: firstPruned(500 * DAY) }),
+    )
+    await store.apiKeys.insert(aKey(user.id, { createdAt: firstPruned(800 * DAY) }))
+    await insertAtBoundary(DAY, at => store.inbox.insert(inboxMail(at), 200))
+    await insertAtBoundary(HOUR, at =>
       store.endings.insert([{ id: newId(at), kind: 'session', subjectId: newId(at), userId: user.id, at }]),
     )
-    await both(DAY, at => store.wrongCodes.insert(aWrongCode(at)))
-    await both(HOUR, at => store.deviceAuthorizations.insert(anAuthorization({ expiresAt: at })))
-    for (const at of [gone(DAY), kept(DAY)]) {
+    await insertAtBoundary(DAY, at => store.wrongCodes.insert(aWrongCode(at)))
+    await insertAtBoundary(HOUR, at => store.deviceAuthorizations.insert(anAuthorization({ expiresAt: at })))
+    for (const at of [firstPruned(DAY), lastKept(DAY)]) {
       await storage.transaction(async tx => {
         await tx.magicLinks.lockSendBuckets([`address:${at}@example.com`])
         await tx.magicLinks.recordSend([`address:${at}@example.com`], at)
       })
     }
-    await store.signingKeys.insertFirst(aSigningKey({ retiresAt: gone(DAY) }))
-    await store.signingKeys.insertNext(aSigningKey({ retiresAt: kept(DAY) }), NOW)
+    await store.signingKeys.insertFirst(aSigningKey({ retiresAt: firstPruned(DAY) }))
+    await store.signingKeys.insertNext(aSigningKey({ retiresAt: lastKept(DAY) }), NOW)
 
     assert.ok((await opened.run()) >= 8)
     const counts: Record<string, number> = {}
@@ -209,13 +215,13 @@ forEachEngine(engine => {
   test('a backlog of thousands of rows is pruned in small batches within one round', async t => {
     const opened = await open(engine, t)
     const user = await insertUser(opened.store)
-    const old = NOW - KEPT_FOR.securityEvents - 1
+    const expiredAt = NOW - KEPT_FOR.securityEvents - 1
     await opened.storage.transaction(async tx => {
       for (let row = 0; row < 1201; row++)
-        await tx.securityEvents.insert(securityEvent('sign_in', user.id, old, null))
+        await tx.securityEvents.insert(securityEvent('sign_in', user.id, expiredAt, null))
     })
     let largest = 0
-    const counting = {
+    const countingStore = {
       ...opened.store,
       securityEvents: {
         ...opened.store.securityEvents,
@@ -226,7 +232,7 @@ forEachEngine(engine => {
         },
       },
     }
-    const { run } = createHousekeeping({ ...opened, storage: { ...opened.storage, store: counting } })
+    const { run } = createHousekeeping({ ...opened, storage: { ...opened.storage, store: countingStore } })
     assert.equal(await run(), 1201)
     assert.equal(largest, 500)
   })
@@ -237,8 +243,8 @@ forEachEngine(engine => {
     for (let row = 0; row < 50; row++) {
       await opened.store.sessions.insert(aSession(user.id, { endedAt: NOW - 31 * DAY, endedBy: 'logout' }))
     }
-    const other = createHousekeeping({ ...opened, storage: await opened.reopen() })
-    const removed = await Promise.all([opened.run(), other.run()])
+    const otherNode = createHousekeeping({ ...opened, storage: await opened.reopen() })
+    const removed = await Promise.all([opened.run(), otherNode.run()])
     assert.equal(removed[0]! + removed[1]!, 50)
   })
 
@@ -246,8 +252,8 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { user } = await services.signIn('ada@example.com')
     const charges = createCharges(services)
-    const wanted = { userId: user.id, amount: 10_000, description: 'a day' }
-    const charge = () => charges.charge({ id: 'hub' }, wanted, 'one-key-for-two-days')
+    const chargeRequest = { userId: user.id, amount: 10_000, description: 'a day' }
+    const charge = () => charges.charge({ id: 'hub' }, chargeRequest, 'one-key-for-two-days')
     const first = await charge()
     services.clock.advance(IDEMPOTENCY_WINDOW - 1)
     assert.equal((await charge()).id, first.id)
@@ -269,7 +275,7 @@ function connectionOn(nodeId: string) {
   }
 }
 
-function settled(at: Instant) {
+function sentMessage(at: Instant) {
   return aMessage({ state: 'sent', settledAt: at, sealedContent: null })
 }
 

@@ -16,27 +16,27 @@ import { caller, openServices, refusedWith, type Services } from '../support/ser
 
 const ADA = 'ada@example.com'
 const CENT = MICROS_PER_DOLLAR / 100
-const WANTED = { name: 'Robot', scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
+const NEW_KEY = { name: 'Robot', scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 
 async function withKey(services: Services, spend: SpendLimit[] = []) {
   const { user } = await services.signIn(ADA)
-  const made = await services.apiKeys.create(
+  const createdKey = await services.apiKeys.create(
     user.id,
-    { ...WANTED, limits: { ...NO_LIMITS, spend } },
+    { ...NEW_KEY, limits: { ...NO_LIMITS, spend } },
     caller(),
   )
   const events = async (type: string) => {
     const { rows } = await services.store.securityEvents.list(user.id, { limit: 1000, after: null })
-    return rows.filter(event => event.type === type && event.keyId === made.apiKey.id)
+    return rows.filter(event => event.type === type && event.keyId === createdKey.apiKey.id)
   }
   const useFrom = async (address: string, node: Pick<Services, 'agentTokens' | 'apiKeys'> = services) => {
-    await node.agentTokens.exchange(made.key, undefined, caller(address))
+    await node.agentTokens.exchange(createdKey.key, undefined, caller(address))
     await node.apiKeys.flushUses()
   }
-  return { userId: user.id, ...made, events, useFrom }
+  return { userId: user.id, ...createdKey, events, useFrom }
 }
 
-/** Another node, with a memory of its own. */
+/** Opens another node, which has its own memory of what it alerted about. */
 async function anotherNode(services: Services, t: Parameters<typeof openServices>[1]) {
   const node = await services.opened.reopen()
   return openServices(services.opened.config.database.engine, t, { on: { node, of: services.opened } })
@@ -54,17 +54,17 @@ forEachEngine(engine => {
     await services.opened.storage.store.billing.post(
       anEntry(userId, 10 * MICROS_PER_DOLLAR, { createdAt: services.clock.now() }),
     )
-    const wanted = { userId, keyId: apiKey.id, amount: CENT, description: 'a call' }
+    const chargeRequest = { userId, keyId: apiKey.id, amount: CENT, description: 'a call' }
     const charge = (name: string, n = 0) =>
-      untilAnswered(nodes[n % 2]!, { id: 'hub' }, wanted, `${name}-${n}-0000000000`)
+      untilAnswered(nodes[n % 2]!, { id: 'hub' }, chargeRequest, `${name}-${n}-0000000000`)
     const percents = async () =>
       (await services.mailsTo(ADA, 'api_key_limit')).map(({ percent }) => percent).sort()
     await Promise.all(Array.from({ length: 7 }, (_, n) => charge('first', n)))
     assert.deepEqual(await percents(), [])
     await charge('eighth')
     assert.deepEqual(await percents(), [80])
-    const [near] = await services.mailsTo(ADA, 'api_key_limit')
-    assert.deepEqual([near!.allowed, near!.used], [10 * CENT, 8 * CENT])
+    const [atEightyPercent] = await services.mailsTo(ADA, 'api_key_limit')
+    assert.deepEqual([atEightyPercent!.allowed, atEightyPercent!.used], [10 * CENT, 8 * CENT])
     await Promise.all(Array.from({ length: 20 }, (_, n) => charge('raced', n)))
     assert.deepEqual(await percents(), [100, 80])
     assert.equal((await events('api_key_limit_near')).length, 1)
@@ -103,10 +103,10 @@ forEachEngine(engine => {
     const services = await openServices(engine, t)
     const { userId, apiKey } = await withKey(services, [{ amount: 10 * CENT, per: 'total' }])
     const charges = createCharges({ ...services, onSpend: services.apiKeys.alerts.onSpend })
-    const wanted = { userId, keyId: apiKey.id, amount: 11 * CENT, description: 'a call' }
+    const chargeRequest = { userId, keyId: apiKey.id, amount: 11 * CENT, description: 'a call' }
     for (const n of [1, 2])
       assert.equal(
-        await refusedWith(charges.charge({ id: 'hub' }, wanted, `too-much-${n}-0000000`)),
+        await refusedWith(charges.charge({ id: 'hub' }, chargeRequest, `too-much-${n}-0000000`)),
         'spend_limit_reached',
       )
     const mails = await services.mailsTo(ADA, 'api_key_limit')
@@ -118,23 +118,23 @@ forEachEngine(engine => {
 
   test('alerts about request limits and quotas are mailed with the next flush, once a day over all nodes', async t => {
     const services = await openServices(engine, t)
-    const second = await anotherNode(services, t)
+    const secondNode = await anotherNode(services, t)
     const { apiKey, events } = await withKey(services)
     const requests: LimitAlert = { limit: 'requests', per: 'second', percent: 100, allowed: 5, used: 5 }
     const quota: LimitAlert = { limit: 'quota', per: 'month', percent: 80, allowed: 10, used: 8 }
-    const note = async () => {
-      for (const { apiKeys } of [services, second]) {
+    const noteOnBothNodes = async () => {
+      for (const { apiKeys } of [services, secondNode]) {
         for (let n = 0; n < 100; n++) apiKeys.alerts.noteLimit(apiKey, requests)
         apiKeys.alerts.noteLimit(apiKey, quota)
       }
-      await Promise.all([services.apiKeys.flushUses(), second.apiKeys.flushUses()])
+      await Promise.all([services.apiKeys.flushUses(), secondNode.apiKeys.flushUses()])
     }
-    await note()
-    await note()
+    await noteOnBothNodes()
+    await noteOnBothNodes()
     assert.equal((await services.mailsTo(ADA, 'api_key_limit')).length, 2)
     assert.equal((await events('api_key_limit_reached')).length, 1)
     services.clock.advance(DAY)
-    await note()
+    await noteOnBothNodes()
     assert.equal((await services.mailsTo(ADA, 'api_key_limit')).length, 3, 'the month is the same')
   })
 
@@ -146,7 +146,7 @@ forEachEngine(engine => {
       spend: [],
       quota: { remaining: 10, refill: null },
     }
-    const { apiKey } = await services.apiKeys.create(user.id, { ...WANTED, limits }, caller())
+    const { apiKey } = await services.apiKeys.create(user.id, { ...NEW_KEY, limits }, caller())
     const mailed = async () => {
       await services.apiKeys.flushUses()
       const mails = await services.mailsTo(ADA, 'api_key_limit')
@@ -155,37 +155,42 @@ forEachEngine(engine => {
     await services.limiter.consume(apiKey, 7)
     assert.deepEqual(await mailed(), [])
     await services.limiter.consume(apiKey, 1)
-    const near = ['quota 80, 8 used', 'requests 80, 8 used']
-    assert.deepEqual(await mailed(), near)
+    const atEightyPercent = ['quota 80, 8 used', 'requests 80, 8 used']
+    assert.deepEqual(await mailed(), atEightyPercent)
     assert.equal(await refusedWith(services.limiter.consume(apiKey, 3)), 'quota_exhausted')
-    assert.deepEqual(await mailed(), ['quota 100, ? used', ...near])
+    assert.deepEqual(await mailed(), ['quota 100, ? used', ...atEightyPercent])
     await services.limiter.consume(apiKey, 2)
-    assert.deepEqual(await mailed(), ['quota 100, ? used', near[0], 'requests 100, 10 used', near[1]])
+    assert.deepEqual(await mailed(), [
+      'quota 100, ? used',
+      atEightyPercent[0],
+      'requests 100, 10 used',
+      atEightyPercent[1],
+    ])
   })
 
   test('a key that is used from a new network is a security event each time and a mail once a day', async t => {
     const services = await openServices(engine, t)
     const { useFrom, events } = await withKey(services)
-    const found = async () => [
+    const noticeCounts = async () => [
       (await services.mailsTo(ADA, 'api_key_new_network')).length,
       (await events('api_key_new_network')).length,
     ]
     await useFrom('192.0.2.1')
     await useFrom('192.0.2.200')
-    assert.deepEqual(await found(), [0, 0], 'its first network, and an address of the same')
+    assert.deepEqual(await noticeCounts(), [0, 0], 'its first network, and an address of the same')
     await useFrom('198.51.100.7')
-    assert.deepEqual(await found(), [1, 1])
+    assert.deepEqual(await noticeCounts(), [1, 1])
     assert.equal((await services.mailsTo(ADA, 'api_key_new_network'))[0]!.network, '198.51.100.7')
     assert.equal((await events('api_key_new_network'))[0]!.network, '198.51.100.7')
     await useFrom('198.51.100.8')
     await useFrom('2001:db8::1')
-    assert.deepEqual(await found(), [1, 2])
+    assert.deepEqual(await noticeCounts(), [1, 2])
     services.clock.advance(DAY)
     await useFrom('192.0.2.1')
     await useFrom('2001:db8:0:ffff::1')
-    assert.deepEqual(await found(), [1, 2])
+    assert.deepEqual(await noticeCounts(), [1, 2])
     await useFrom('203.0.113.9')
-    assert.deepEqual(await found(), [2, 3])
+    assert.deepEqual(await noticeCounts(), [2, 3])
   })
 
   test('a use from a new network is noticed between uses from a known one within one flush', async t => {
@@ -200,10 +205,10 @@ forEachEngine(engine => {
 
   test('a new network that two nodes see at once is announced once, and one that a restart forgot is known', async t => {
     const services = await openServices(engine, t)
-    const second = await anotherNode(services, t)
+    const secondNode = await anotherNode(services, t)
     const { useFrom, events } = await withKey(services)
     await useFrom('192.0.2.1')
-    await Promise.all([useFrom('198.51.100.7'), useFrom('198.51.100.8', second)])
+    await Promise.all([useFrom('198.51.100.7'), useFrom('198.51.100.8', secondNode)])
     await useFrom('192.0.2.1', await anotherNode(services, t))
     assert.equal((await services.mailsTo(ADA, 'api_key_new_network')).length, 1)
     assert.equal((await events('api_key_new_network')).length, 1)

@@ -11,7 +11,7 @@ async function open(engine: EngineName, t: TestContext) {
   const services = await openServices(engine, t)
   const { user } = await services.signIn('ada@example.com')
   const { clock, apiKeys } = services
-  const make = (lifeMs: number | null, name = 'build server') =>
+  const createKey = (lifeMs: number | null, name = 'build server') =>
     apiKeys.create(
       user.id,
       {
@@ -26,7 +26,7 @@ async function open(engine: EngineName, t: TestContext) {
   return {
     ...services,
     user,
-    make,
+    createKey,
     /** The days of the warnings mailed so far, in order. */
     warnings: async () =>
       (await services.mailsTo('ada@example.com', 'api_key_expiring')).map(mail => mail.days).reverse(),
@@ -38,9 +38,9 @@ const limits = { maxActiveKeys: 100, creationLimits: [], changeLimits: { count()
 
 forEachEngine(engine => {
   test('the owner is notified once 14, 7 and 1 days before a key expires, and not a millisecond early', async t => {
-    const { clock, apiKeys, make, warnings, mailsTo } = await open(engine, t)
-    const { apiKey } = await make(30 * DAY)
-    const look = async () => {
+    const { clock, apiKeys, createKey, warnings, mailsTo } = await open(engine, t)
+    const { apiKey } = await createKey(30 * DAY)
+    const warnThreeTimes = async () => {
       for (let again = 0; again < 3; again++) await apiKeys.warnOfExpiry()
       return warnings()
     }
@@ -50,12 +50,12 @@ forEachEngine(engine => {
       [1, [14, 7, 1]],
     ] as const) {
       clock.set(apiKey.expiresAt! - days * DAY - 1)
-      assert.deepEqual(await look(), told.slice(0, -1))
+      assert.deepEqual(await warnThreeTimes(), told.slice(0, -1))
       clock.advance(1)
-      assert.deepEqual(await look(), told)
+      assert.deepEqual(await warnThreeTimes(), told)
     }
     clock.set(apiKey.expiresAt! + DAY)
-    assert.deepEqual(await look(), [14, 7, 1])
+    assert.deepEqual(await warnThreeTimes(), [14, 7, 1])
     const [mail] = await mailsTo('ada@example.com', 'api_key_expiring')
     assert.deepEqual(
       [mail!.keyPrefix, mail!.keyName, mail!.expiresAt],
@@ -71,7 +71,7 @@ forEachEngine(engine => {
       meter,
       outbox,
       log,
-      make,
+      createKey,
       warnings,
       apiKeys,
       store,
@@ -81,7 +81,7 @@ forEachEngine(engine => {
       audit,
       knownNetworks,
     } = services
-    await make(30 * DAY)
+    await createKey(30 * DAY)
     clock.advance(16 * DAY)
     const nodes: Pick<ApiKeys, 'warnOfExpiry'>[] = [apiKeys]
     for (let restart = 0; restart < 3; restart++) {
@@ -115,8 +115,8 @@ forEachEngine(engine => {
   })
 
   test('after downtime only the latest due warning of expiry is sent', async t => {
-    const { clock, apiKeys, make, warnings } = await open(engine, t)
-    await make(30 * DAY)
+    const { clock, apiKeys, createKey, warnings } = await open(engine, t)
+    await createKey(30 * DAY)
     clock.advance(25 * DAY)
     assert.equal(await apiKeys.warnOfExpiry(), 1)
     assert.equal(await apiKeys.warnOfExpiry(), 0)
@@ -124,12 +124,12 @@ forEachEngine(engine => {
   })
 
   test('no warning is sent for keys that never expire, were rotated or revoked, are short-lived, or have a suspended owner', async t => {
-    const { clock, apiKeys, users, user, make, warnings } = await open(engine, t)
-    await make(null)
-    await make(12 * 60 * 60 * 1000, 'half a day')
-    const revoked = await make(20 * DAY, 'revoked')
+    const { clock, apiKeys, users, user, createKey, warnings } = await open(engine, t)
+    await createKey(null)
+    await createKey(12 * 60 * 60 * 1000, 'half a day')
+    const revoked = await createKey(20 * DAY, 'revoked')
     await apiKeys.revoke(user.id, revoked.apiKey.id, caller())
-    const rotated = await make(20 * DAY, 'rotated')
+    const rotated = await createKey(20 * DAY, 'rotated')
     const successor = await apiKeys.rotate(user.id, rotated.apiKey.id, 2_592_000, caller())
     clock.advance(DAY / 2 - 1)
     assert.equal(await apiKeys.warnOfExpiry(), 0)
@@ -137,7 +137,7 @@ forEachEngine(engine => {
     assert.equal(await apiKeys.warnOfExpiry(), 1, 'the successor alone')
     assert.deepEqual(await warnings(), [14])
     await apiKeys.revoke(user.id, successor.apiKey.id, caller())
-    await make(20 * DAY, 'of a suspended owner')
+    await createKey(20 * DAY, 'of a suspended owner')
     await users.suspend(user.id)
     clock.advance(19.5 * DAY)
     assert.equal(await apiKeys.warnOfExpiry(), 0)
@@ -147,21 +147,21 @@ forEachEngine(engine => {
 
   test('the owner is notified once, with the network, of the first use of a key after 90 days, also by two nodes', async t => {
     const services = await open(engine, t)
-    const { opened, clock, meter, outbox, log, make, wakings, apiKeys } = services
+    const { opened, clock, meter, outbox, log, createKey, wakings, apiKeys } = services
     const { limiter, policies, imported, audit, knownNetworks } = services
-    const { key, apiKey } = await make(null)
+    const { key, apiKey } = await createKey(null)
     await apiKeys.authenticate(key, caller('203.0.113.7'))
     await apiKeys.flushUses()
     const usedAt = clock.now()
     clock.set(usedAt + DORMANT_AFTER - 1)
     const ports = { limiter, policies, imported, audit, knownNetworks, alerts: apiKeys.alerts }
     const deps = { clock, meter, log, outbox, ...ports }
-    const other = createApiKeys({ ...limits, ...deps, storage: await opened.reopen() })
+    const otherNode = createApiKeys({ ...limits, ...deps, storage: await opened.reopen() })
     assert.equal((await wakings()).length, 0)
     clock.advance(1)
-    for (const node of [apiKeys, other, apiKeys]) await node.authenticate(key, caller('203.0.113.7'))
+    for (const node of [apiKeys, otherNode, apiKeys]) await node.authenticate(key, caller('203.0.113.7'))
     assert.equal((await wakings()).length, 0, 'a use itself writes nothing')
-    await Promise.all([apiKeys.flushUses(), other.flushUses()])
+    await Promise.all([apiKeys.flushUses(), otherNode.flushUses()])
     const mails = await wakings()
     assert.deepEqual(
       mails.map(({ at, network, keyPrefix }) => [at, network, keyPrefix]),
@@ -174,19 +174,19 @@ forEachEngine(engine => {
   })
 
   test('no notice is sent for a key used within 90 days, counted from its creation if it was never used', async t => {
-    const { clock, make, wakings, apiKeys } = await open(engine, t)
-    const used = await make(null, 'used')
-    await make(null, 'other')
-    const waiting = await make(null, 'never used')
-    await apiKeys.authenticate(used.key, caller())
+    const { clock, createKey, wakings, apiKeys } = await open(engine, t)
+    const usedKey = await createKey(null, 'used')
+    await createKey(null, 'other')
+    const unusedKey = await createKey(null, 'never used')
+    await apiKeys.authenticate(usedKey.key, caller())
     await apiKeys.flushUses()
     clock.advance(DORMANT_AFTER - 1)
-    await apiKeys.authenticate(used.key, caller())
+    await apiKeys.authenticate(usedKey.key, caller())
     await apiKeys.flushUses()
     assert.equal((await wakings()).length, 0)
     clock.advance(1)
-    await apiKeys.authenticate(waiting.key, caller())
-    await apiKeys.authenticate(used.key, caller())
+    await apiKeys.authenticate(unusedKey.key, caller())
+    await apiKeys.authenticate(usedKey.key, caller())
     await apiKeys.flushUses()
     assert.deepEqual(
       (await wakings()).map(({ keyName }) => keyName),

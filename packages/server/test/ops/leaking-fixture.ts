@@ -5,7 +5,7 @@ import { createLog } from '../../src/log.ts'
 /** Not a test of the service: secret-scan.test.ts runs it and expects the run to fail. */
 
 test('logs an API key below the log level', () => {
-  const wanted = { name: null, scopes: null, expiresAt: null, appId: 'shop', allowedNetworks: [] }
-  const { key } = newApiKey('nobody', wanted, 0)
+  const newKey = { name: null, scopes: null, expiresAt: null, appId: 'shop', allowedNetworks: [] }
+  const { key } = newApiKey('nobody', newKey, 0)
   createLog('silent').debug({ presented: key }, 'refused')
 })

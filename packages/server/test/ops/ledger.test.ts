@@ -7,7 +7,7 @@ import { forEachEngine } from '../support/engines.ts'
 import { openServices, refusedWith } from '../support/services.ts'
 import { raceCharges } from './raced-charges.ts'
 
-/** A part of the number in ledger.slow.ts. */
+/** Fewer than in ledger.slow.ts, to keep the test fast. */
 const CHARGES = 1500
 const CENT = MICROS_PER_DOLLAR / 100
 
@@ -18,12 +18,14 @@ forEachEngine(engine => {
   test('an idempotency key that is repeated on another node after a lost response charges once', async t => {
     const services = await openServices(engine, t)
     const { user } = await services.signIn('ada@example.com')
-    const other = createCharges({ storage: await services.opened.reopen(), clock: services.clock })
-    const wanted = { userId: user.id, amount: CENT, description: 'one call' }
-    const first = await createCharges(services).charge({ id: 'hub' }, wanted, 'lost-answer-0001')
-    assert.deepEqual(await other.charge({ id: 'hub' }, wanted, 'lost-answer-0001'), first)
+    const otherNode = createCharges({ storage: await services.opened.reopen(), clock: services.clock })
+    const chargeRequest = { userId: user.id, amount: CENT, description: 'one call' }
+    const first = await createCharges(services).charge({ id: 'hub' }, chargeRequest, 'lost-answer-0001')
+    assert.deepEqual(await otherNode.charge({ id: 'hub' }, chargeRequest, 'lost-answer-0001'), first)
     assert.equal(
-      await refusedWith(other.charge({ id: 'hub' }, { ...wanted, userId: newId(1) }, 'lost-answer-0001')),
+      await refusedWith(
+        otherNode.charge({ id: 'hub' }, { ...chargeRequest, userId: newId(1) }, 'lost-answer-0001'),
+      ),
       'idempotency_conflict',
     )
   })

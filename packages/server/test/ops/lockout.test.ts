@@ -53,28 +53,28 @@ forEachEngine(engine => {
 
 test('only a recognised browser may send while strangers have used up the sends of the address', async t => {
   const { url } = await startKeyway(t, { KEYWAY_MAGIC_LINK_LIMITS: '3/hour' })
-  const ask = (browser: ReturnType<typeof createFormBrowser>) =>
+  const requestLink = (browser: ReturnType<typeof createFormBrowser>) =>
     browser.submit('/sign-in', '/sign-in', { email: 'ada@example.com' })
-  const own = createFormBrowser(url)
-  assert.equal((await ask(own)).location, '/check-mail')
+  const ownBrowser = createFormBrowser(url)
+  assert.equal((await requestLink(ownBrowser)).location, '/check-mail')
   const { code } = await newestMail(url)
-  assert.match((await own.submit('/check-mail', '/check-mail', { code })).location!, /^\/keys/)
-  const marker = own.cookies.get('keyway_returning')!
+  assert.match((await ownBrowser.submit('/check-mail', '/check-mail', { code })).location!, /^\/keys/)
+  const marker = ownBrowser.cookies.get('keyway_returning')!
   assert.doesNotMatch(marker, /example/)
-  await own.submit('/keys', '/sign-out', {})
+  await ownBrowser.submit('/keys', '/sign-out', {})
 
   const stranger = createFormBrowser(url)
-  for (let sent = 0; sent < 2; sent++) assert.equal((await ask(stranger)).status, 303)
-  assert.equal((await ask(stranger)).status, 429)
-  assert.equal((await ask(own)).location, '/check-mail')
+  for (let sent = 0; sent < 2; sent++) assert.equal((await requestLink(stranger)).status, 303)
+  assert.equal((await requestLink(stranger)).status, 429)
+  assert.equal((await requestLink(ownBrowser)).location, '/check-mail')
 
   const forger = createFormBrowser(url)
   forger.cookies.set('keyway_returning', altered(marker))
-  assert.equal((await ask(forger)).status, 429)
+  assert.equal((await requestLink(forger)).status, 429)
   const thief = createFormBrowser(url)
   thief.cookies.set('keyway_returning', marker)
-  const other = await thief.submit('/sign-in', '/sign-in', { email: 'eve@example.com' })
-  assert.equal(other.status, 303, 'for another address the marker means nothing, and harms nothing')
+  const forEve = await thief.submit('/sign-in', '/sign-in', { email: 'eve@example.com' })
+  assert.equal(forEve.status, 303, 'for another address the marker means nothing, and harms nothing')
 })
 
 function newestMail(url: string): Promise<{ code: string }> {

@@ -17,19 +17,19 @@ test('requests that the client aborts are not logged', async t => {
     {},
     { log: createLog('info', { write: line => void lines.push(line) }) },
   )
-  const before = lines.length
+  const linesBefore = lines.length
   const json = 'POST /auth/agent-token HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n'
   for (const head of [FORM_HEAD, json]) {
     for (const body of ['Content-Length: 100\r\n\r\nemail=', 'Transfer-Encoding: chunked\r\n\r\n5\r\nema'])
-      await breakOff(port, head + body)
+      await sendAndReset(port, head + body)
   }
   for (const path of ['/inbox/events', '/docs', '/openapi.json', '/sign-in'])
-    await breakOff(
+    await sendAndReset(
       port,
       `GET ${path} HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n`.repeat(3),
     )
   assert.equal((await fetch(`${url}/livez`)).status, 200)
-  assert.deepEqual(lines.slice(before), [])
+  assert.deepEqual(lines.slice(linesBefore), [])
   assert.deepEqual([printed.mock.callCount(), failed.mock.callCount()], [0, 0])
 })
 
@@ -41,7 +41,7 @@ test('two hundred refusals write no more log lines than the limit', async t => {
     { KEYWAY_FAILURE_LIMITS: '10000/minute' },
     { log: createLog('info', { write: line => void lines.push(line) }, sameMinute) },
   )
-  const before = lines.length
+  const linesBefore = lines.length
   const body = JSON.stringify({ api_key: `svc_${'a'.repeat(32)}` })
   for (let round = 0; round < 40; round++) {
     const calls = Array.from({ length: 5 }, () =>
@@ -53,10 +53,10 @@ test('two hundred refusals write no more log lines than the limit', async t => {
     )
     for (const answer of await Promise.all(calls)) assert.equal(answer.status, 401)
   }
-  assert.equal(lines.length - before, MAX_LINES_A_MINUTE)
+  assert.equal(lines.length - linesBefore, MAX_LINES_A_MINUTE)
 })
 
-async function breakOff(port: number, bytes: string): Promise<void> {
+async function sendAndReset(port: number, bytes: string): Promise<void> {
   const socket = connect(port, '127.0.0.1').on('error', () => {})
   await new Promise(resolve => socket.write(bytes, resolve))
   await fetch(`http://127.0.0.1:${port}/livez`)

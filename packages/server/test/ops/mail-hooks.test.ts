@@ -15,8 +15,8 @@ import { startKeyway } from './running.ts'
 
 type Server = Awaited<ReturnType<typeof openServer>>
 
-/** Signed like a call of Resend; `falsified` replaces headers. */
-function signed(server: Server, event: unknown, falsified: Record<string, string> = {}) {
+/** A request signed as Resend signs it; `falsified` replaces headers. */
+function resendRequest(server: Server, event: unknown, falsified: Record<string, string> = {}) {
   const body = typeof event === 'string' ? event : JSON.stringify(event)
   const id = 'msg_2b6bQ5'
   const time = falsified['svix-timestamp'] ?? String(Math.floor(server.clock.now() / 1000))
@@ -32,7 +32,7 @@ function signed(server: Server, event: unknown, falsified: Record<string, string
   return { body, headers }
 }
 
-const bounced = (to: string, type = 'Permanent') => ({
+const bounceEvent = (to: string, type = 'Permanent') => ({
   type: 'email.bounced',
   created_at: '2026-11-20T12:00:00.000Z',
   data: { email_id: 'e1', to: [to], bounce: { type, subType: 'General', message: 'no such user' } },
@@ -56,7 +56,7 @@ async function open(engine: EngineName, t: TestContext) {
     sent,
     drain: () => dispatcher.drain(),
     resend: (event: unknown, falsified?: Record<string, string>) =>
-      server.call('POST', '/hooks/mail/resend', signed(server, event, falsified)),
+      server.call('POST', '/hooks/mail/resend', resendRequest(server, event, falsified)),
     postmark: (body: unknown, secret = MAIL_HOOK_SECRET) =>
       server.call('POST', '/hooks/mail/postmark', { body, headers: basic('keyway', secret) }),
     suppressed: (email: string) => server.store.suppressions.find(address(email), server.clock.now()),
@@ -66,9 +66,9 @@ async function open(engine: EngineName, t: TestContext) {
 forEachEngine(engine => {
   test('an address gets no mail for 7 days after a bounce', async t => {
     const { resend, post, drain, sent, clock, suppressed } = await open(engine, t)
-    assert.equal((await resend(bounced('Gone@example.com'))).status, 204)
-    const found = await suppressed('gone@example.com')
-    assert.deepEqual([found!.reason, found!.provider], ['bounce', 'resend'])
+    assert.equal((await resend(bounceEvent('Gone@example.com'))).status, 204)
+    const suppression = await suppressed('gone@example.com')
+    assert.deepEqual([suppression!.reason, suppression!.provider], ['bounce', 'resend'])
     await post('/auth/send-magic-link', { email: 'gone@example.com' })
     await post('/auth/send-magic-link', { email: 'there@example.com' })
     await drain()
@@ -86,7 +86,7 @@ forEachEngine(engine => {
 
   test('the response to a send is the same for a suppressed address', async t => {
     const { resend, post } = await open(engine, t)
-    await resend(bounced('gone@example.com'))
+    await resend(bounceEvent('gone@example.com'))
     const [gone, there] = await Promise.all([
       post('/auth/send-magic-link', { email: 'gone@example.com' }),
       post('/auth/send-magic-link', { email: 'there@example.com' }),
@@ -99,10 +99,10 @@ forEachEngine(engine => {
     const { resend, postmark, suppressed } = await open(engine, t)
     const answers = [
       await resend({ type: 'email.complained', data: { to: ['a@example.com'] } }),
-      await resend(bounced('soft@example.com', 'Transient')),
+      await resend(bounceEvent('soft@example.com', 'Transient')),
       await resend({ type: 'email.delivered', data: { to: ['soft@example.com'] } }),
       await resend({ type: 'something.new' }),
-      await resend(bounced('no address at all')),
+      await resend(bounceEvent('no address at all')),
       await postmark({ RecordType: 'Bounce', Type: 'HardBounce', TypeCode: 1, Email: 'b@example.com' }),
       await postmark({ RecordType: 'SpamComplaint', Email: 'c@example.com' }),
       await postmark({ RecordType: 'Bounce', Type: 'SoftBounce', Email: 'soft@example.com' }),
@@ -120,16 +120,16 @@ forEachEngine(engine => {
 
   test('reports with missing, wrong, old, future or moved signatures or wrong passwords are refused', async t => {
     const { server, resend, postmark, suppressed, post, clock } = await open(engine, t)
-    const event = bounced('victim@example.com')
-    const at = (ms: number) => String(Math.floor((clock.now() + ms) / 1000))
-    const other = signed(server, bounced('other@example.com'))
+    const event = bounceEvent('victim@example.com')
+    const timestampAt = (ms: number) => String(Math.floor((clock.now() + ms) / 1000))
+    const otherReport = resendRequest(server, bounceEvent('other@example.com'))
     const refused = [
       await post('/hooks/mail/resend', event),
       await resend(event, { 'svix-signature': 'v1,AAAA' }),
-      await resend(event, { 'svix-signature': other.headers['svix-signature'] }),
+      await resend(event, { 'svix-signature': otherReport.headers['svix-signature'] }),
       await resend(event, { 'svix-id': 'msg_another' }),
-      await resend(event, { 'svix-timestamp': at(-6 * MINUTE) }),
-      await resend(event, { 'svix-timestamp': at(6 * MINUTE) }),
+      await resend(event, { 'svix-timestamp': timestampAt(-6 * MINUTE) }),
+      await resend(event, { 'svix-timestamp': timestampAt(6 * MINUTE) }),
       await resend(event, { 'svix-timestamp': '1e9' }),
       await post('/hooks/mail/postmark', { RecordType: 'SpamComplaint', Email: 'victim@example.com' }),
       await postmark({ RecordType: 'SpamComplaint', Email: 'victim@example.com' }, 'wrong'),
@@ -144,7 +144,7 @@ forEachEngine(engine => {
 
   test('a secret that is not of Resend’s form authenticates no report of Resend, not even with an empty key', () => {
     const now = Date.UTC(2026, 10, 20)
-    const body = Buffer.from(JSON.stringify(bounced('victim@example.com')))
+    const body = Buffer.from(JSON.stringify(bounceEvent('victim@example.com')))
     const time = String(now / 1000)
     for (const secret of ['!!!!!!!!!!!!!!!!!!!!', '$%&/()=?$%&/()=?', 'a postmark password']) {
       const key = Buffer.from(secret, 'base64')
@@ -160,9 +160,9 @@ forEachEngine(engine => {
 
   test('a second report extends a suppression, and the operator can lift it', async t => {
     const { resend, suppressed, clock, store } = await open(engine, t)
-    await resend(bounced('gone@example.com'))
+    await resend(bounceEvent('gone@example.com'))
     clock.advance(DAY)
-    await resend(bounced('gone@example.com'))
+    await resend(bounceEvent('gone@example.com'))
     assert.equal((await suppressed('gone@example.com'))!.until, clock.now() + 7 * DAY)
     assert.equal(await store.suppressions.lift(address('gone@example.com')), true)
     assert.equal(await store.suppressions.lift(address('gone@example.com')), false)
@@ -179,13 +179,13 @@ test('reports are accepted only if a secret is set; otherwise the path is 404', 
       body: report,
     })
   const secret = 'a-random-text-of-ours-0123456789'
-  const open = await startKeyway(t, { KEYWAY_MAIL_HOOK_SECRET: secret })
-  assert.equal((await post(open.url, secret)).status, 204)
-  assert.ok(await open.services.suppressions.find(address('gone@example.com')))
-  assert.equal((await post(open.url, `${secret}x`)).status, 401)
-  const closed = await startKeyway(t)
-  assert.equal((await post(closed.url, secret)).status, 404)
-  assert.equal((await post(closed.url, '')).status, 404)
+  const configured = await startKeyway(t, { KEYWAY_MAIL_HOOK_SECRET: secret })
+  assert.equal((await post(configured.url, secret)).status, 204)
+  assert.ok(await configured.services.suppressions.find(address('gone@example.com')))
+  assert.equal((await post(configured.url, `${secret}x`)).status, 401)
+  const unconfigured = await startKeyway(t)
+  assert.equal((await post(unconfigured.url, secret)).status, 404)
+  assert.equal((await post(unconfigured.url, '')).status, 404)
 })
 
 test('a short hook secret is refused', () => {

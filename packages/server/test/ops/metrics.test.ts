@@ -11,7 +11,7 @@ import { startKeyway } from './running.ts'
 const scrape = async (url: string) => (await fetch(`${url}/metrics`)).text()
 
 /** The value of one series, by its name and some of its labels. */
-function figure(text: string, name: string, ...labels: string[]): number {
+function metricValue(text: string, name: string, ...labels: string[]): number {
   const line = text
     .split('\n')
     .find(each => each.startsWith(name) && labels.every(label => each.includes(label)))
@@ -25,8 +25,8 @@ test('metrics include requests by route and status, exchanges by outcome, mail, 
   const session = await journey.verify('ada@example.com', await journey.readToken('ada@example.com'))
   const { id, key } = await journey.createKey(session.access_token, 'one')
   const socket = await journey.connect(await journey.exchange(key))
-  const before = await scrape(url)
-  assert.equal(figure(before, 'keyway_hub_connections'), 1)
+  const scrapedBefore = await scrape(url)
+  assert.equal(metricValue(scrapedBefore, 'keyway_hub_connections'), 1)
   const closed = new Promise(resolve => socket.once('close', resolve))
   await journey.revoke(session.access_token, id)
   await closed
@@ -36,21 +36,21 @@ test('metrics include requests by route and status, exchanges by outcome, mail, 
 
   const text = await until('the welcome mail has left', async () => {
     const scraped = await scrape(url)
-    return figure(scraped, 'keyway_mail_queued') === 0 ? scraped : undefined
+    return metricValue(scraped, 'keyway_mail_queued') === 0 ? scraped : undefined
   })
   const route = 'keyway_http_request_duration_seconds_count'
-  assert.equal(figure(text, route, 'route="/auth/agent-token"', 'status="200"'), 1)
-  assert.equal(figure(text, route, 'route="/v1/api-keys/{key_id}"', 'method="DELETE"'), 1)
-  assert.equal(figure(text, route, 'route="unknown"', 'status="404"'), 1)
-  assert.equal(figure(text, 'keyway_exchanges_total', 'outcome="issued"'), 1)
-  assert.equal(figure(text, 'keyway_exchanges_total', 'outcome="api_key_revoked"'), 1)
-  assert.equal(figure(text, 'keyway_http_refusals_total', 'code="authentication_required"'), 1)
-  assert.equal(figure(text, 'keyway_mail_oldest_due_seconds'), 0)
-  assert.equal(figure(text, 'keyway_events_listening'), 1)
-  assert.equal(figure(text, 'keyway_hub_database_fresh'), 1)
-  assert.ok(figure(text, 'keyway_database_connections', 'state="idle"') >= 0)
-  assert.ok(figure(text, 'nodejs_eventloop_lag_p99_seconds') >= 0)
-  assert.ok(figure(text, 'process_resident_memory_bytes') > 0)
+  assert.equal(metricValue(text, route, 'route="/auth/agent-token"', 'status="200"'), 1)
+  assert.equal(metricValue(text, route, 'route="/v1/api-keys/{key_id}"', 'method="DELETE"'), 1)
+  assert.equal(metricValue(text, route, 'route="unknown"', 'status="404"'), 1)
+  assert.equal(metricValue(text, 'keyway_exchanges_total', 'outcome="issued"'), 1)
+  assert.equal(metricValue(text, 'keyway_exchanges_total', 'outcome="api_key_revoked"'), 1)
+  assert.equal(metricValue(text, 'keyway_http_refusals_total', 'code="authentication_required"'), 1)
+  assert.equal(metricValue(text, 'keyway_mail_oldest_due_seconds'), 0)
+  assert.equal(metricValue(text, 'keyway_events_listening'), 1)
+  assert.equal(metricValue(text, 'keyway_hub_database_fresh'), 1)
+  assert.ok(metricValue(text, 'keyway_database_connections', 'state="idle"') >= 0)
+  assert.ok(metricValue(text, 'nodejs_eventloop_lag_p99_seconds') >= 0)
+  assert.ok(metricValue(text, 'process_resident_memory_bytes') > 0)
   assert.doesNotMatch(text, new RegExp(`${key}|in-the-url|ada@|${id}|${session.user.id}`))
 })
 
@@ -59,8 +59,8 @@ test('metrics on the main port answer only this machine, and no request through 
   assert.equal((await fetch(`${url}/metrics`)).status, 200)
   const forwarded = await fetch(`${url}/metrics`, { headers: { 'X-Forwarded-For': '203.0.113.9' } })
   assert.equal(forwarded.status, 404)
-  const open = await startKeyway(t, { KEYWAY_HOST: '0.0.0.0' })
-  assert.equal((await fetch(`${open.url}/metrics`)).status, 404)
+  const onAllInterfaces = await startKeyway(t, { KEYWAY_HOST: '0.0.0.0' })
+  assert.equal((await fetch(`${onAllInterfaces.url}/metrics`)).status, 404)
 })
 
 test('metrics are only on KEYWAY_METRICS_PORT if it is set', async t => {
@@ -85,19 +85,19 @@ test('an unavailable database removes only metrics that are read from it', async
     '1.2.3',
   )
   const { body } = await metrics.render()
-  assert.equal(figure(body, 'keyway_metric_source_failures_total', 'source="mail"'), 1)
-  assert.equal(figure(body, 'keyway_hub_connections'), 3)
-  assert.equal(figure(body, 'keyway_hub_database_fresh'), 0)
-  assert.equal(figure(body, 'keyway_hub_sees_database'), 0, 'the old name, for one version more')
+  assert.equal(metricValue(body, 'keyway_metric_source_failures_total', 'source="mail"'), 1)
+  assert.equal(metricValue(body, 'keyway_hub_connections'), 3)
+  assert.equal(metricValue(body, 'keyway_hub_database_fresh'), 0)
+  assert.equal(metricValue(body, 'keyway_hub_sees_database'), 0, 'the old name, for one version more')
 })
 
 test('recording a response takes a few microseconds at most', () => {
-  const idle = { connections: 0, otherNodes: 0, databaseFresh: true, draining: false }
+  const idleHub = { connections: 0, otherNodes: 0, databaseFresh: true, draining: false }
   const metrics = createMetrics(
     {
       mail: async () => ({ queued: 0, oldestDueSeconds: 0 }),
       webhooks: async () => NO_EVENTS,
-      hub: () => idle,
+      hub: () => idleHub,
       events: () => ({ listening: true, lagSeconds: null }),
       database: () => null,
       clockSkewSeconds: () => 0,
@@ -117,7 +117,7 @@ test('recording a response takes a few microseconds at most', () => {
   console.log(`recording an answer: ${microseconds.toFixed(2)} µs`)
 })
 
-/** Like nginx with only `proxy_pass`: from this machine, with a local Host, without added headers. */
+/** The requests are like those of nginx with only `proxy_pass`: from this machine, with a local Host, nothing added. */
 test('metrics are not public behind a proxy that adds no headers', async t => {
   const server = await startKeyway(t, PUBLIC)
   assert.equal((await fetch(`http://127.0.0.1:${server.port}/metrics`)).status, 404)
@@ -130,9 +130,9 @@ test('metrics answer every client with KEYWAY_METRICS_TOKEN', async t => {
   assert.equal(await statusWith(url, `bearer ${TOKEN}`), 200)
   for (const wrong of [`Bearer ${TOKEN}x`, `Bearer ${TOKEN.slice(1)}`, `Basic ${TOKEN}`, 'Bearer', TOKEN])
     assert.equal(await statusWith(url, wrong), 401, wrong)
-  const without = await fetch(`${url}/metrics`)
-  assert.equal(without.status, 401)
-  assert.equal(without.headers.get('www-authenticate'), 'Bearer')
+  const withoutToken = await fetch(`${url}/metrics`)
+  assert.equal(withoutToken.status, 401)
+  assert.equal(withoutToken.headers.get('www-authenticate'), 'Bearer')
   assert.equal((await fetch(`${url}/metrics?access_token=${TOKEN}`)).status, 400)
 })
 
@@ -151,10 +151,10 @@ test('a KEYWAY_METRICS_TOKEN that is short or not a valid header value is refuse
 })
 
 test('concurrent scrapes share one rendering', async () => {
-  let asked = 0
+  let reads = 0
   const sources = {
     async mail() {
-      asked++
+      reads++
       return { queued: 0, oldestDueSeconds: 0 }
     },
     webhooks: async () => NO_EVENTS,
@@ -165,9 +165,9 @@ test('concurrent scrapes share one rendering', async () => {
   }
   const metrics = createMetrics(sources, createLog('silent'), '0.0.0')
   await Promise.all(Array.from({ length: 50 }, () => metrics.render()))
-  assert.equal(asked, 1)
+  assert.equal(reads, 1)
   await metrics.render()
-  assert.equal(asked, 2)
+  assert.equal(reads, 2)
 })
 
 const NO_EVENTS = { waiting: 0, oldestWaitingSeconds: 0, failed: 0, disabled: 0 }

@@ -25,12 +25,12 @@ test('behind the documented nginx neither a restart nor the death of a node fail
   const nodes = await Promise.all(ports.map(startNode))
   const person = await signIn(nodes[0]!.origin, links, 'ada@example.com')
   const { key } = (await createKey(nodes[0]!.origin, person.access_token)).body
-  const ask = await startProxy(t, ports)
+  const sendRequest = await startProxy(t, ports)
 
   const statuses = new Map<number, number>()
   const pending = new Set<Promise<number>>()
   let isOver = false
-  const count = async (answer: Promise<number>) => {
+  const countStatus = async (answer: Promise<number>) => {
     pending.add(answer)
     const status = await answer
     pending.delete(answer)
@@ -38,8 +38,8 @@ test('behind the documented nginx neither a restart nor the death of a node fail
   }
   const client = async () => {
     while (!isOver) {
-      await count(ask('/auth/agent-token', { api_key: key }))
-      await count(ask('/v1/me', undefined, person.access_token))
+      await countStatus(sendRequest('/auth/agent-token', { api_key: key }))
+      await countStatus(sendRequest('/v1/me', undefined, person.access_token))
     }
   }
   const load = Promise.all(Array.from({ length: CLIENTS }, client))
@@ -56,7 +56,7 @@ test('behind the documented nginx neither a restart nor the death of a node fail
   assert.deepEqual([...statuses.keys()], [200])
 })
 
-/** Runs nginx with the documented file before nodes on these ports; the result sends a request over TLS. */
+/** Runs nginx with the documented file in front of nodes on these ports. The result sends a request over TLS. */
 async function startProxy(t: TestContext, ports: readonly number[]) {
   const folder = temporaryFolder()
   t.after(folder.remove)
@@ -72,13 +72,13 @@ async function startProxy(t: TestContext, ports: readonly number[]) {
     .replaceAll('@DOMAIN@', 'localhost')
     .replace(/ssl_certificate .*/, 'ssl_certificate cert.pem;')
     .replace(/ssl_certificate_key .*/, 'ssl_certificate_key key.pem;')
-  const main = [
+  const nginxConf = [
     'daemon off; pid nginx.pid; worker_processes 1;',
     'events {}',
     'http { access_log off; include site.conf; }',
   ].join('\n')
   const files = {
-    'nginx.conf': main,
+    'nginx.conf': nginxConf,
     'site.conf': site,
     'cert.pem': certificate.cert,
     'key.pem': certificate.key,
@@ -99,11 +99,11 @@ async function startProxy(t: TestContext, ports: readonly number[]) {
       },
     }
     return new Promise((resolve, reject) => {
-      const sent = request(options, answer => {
+      const outgoing = request(options, answer => {
         text(answer).then(() => resolve(answer.statusCode!), reject)
       })
-      sent.on('error', reject)
-      sent.end(body && JSON.stringify(body))
+      outgoing.on('error', reject)
+      outgoing.end(body && JSON.stringify(body))
     })
   }
 }

@@ -19,7 +19,7 @@ const ROOT = join(import.meta.dirname, '../../../..')
 const SETUP = join(ROOT, 'deploy/production/setup.sh')
 const LAUNCHER = join(ROOT, 'packages/server/bin/keyway.js')
 const TEN_MINUTES = 10 * 60 * 1000
-const run = promisify(execFile)
+const execute = promisify(execFile)
 
 async function setUp(t: TestContext) {
   const folder = temporaryFolder()
@@ -45,30 +45,30 @@ async function setUp(t: TestContext) {
     etc,
     state: join(folder.path, 'state'),
   }
-  const words = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value])
-  const setup = (...more: string[]) =>
-    run(SETUP, [...words, '--no-install', '--no-service', ...more], { env: environment({}) })
+  const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value])
+  const setup = (...additionalArgs: string[]) =>
+    execute(SETUP, [...args, '--no-install', '--no-service', ...additionalArgs], { env: environment({}) })
   /** Parses the settings as systemd does. */
   const settings = () => {
-    const written = readFileSync(join(etc, 'keyway.env'), 'utf8').trim().split('\n')
-    const lines = written.filter(line => !line.startsWith('#'))
+    const envLines = readFileSync(join(etc, 'keyway.env'), 'utf8').trim().split('\n')
+    const lines = envLines.filter(line => !line.startsWith('#'))
     assert.equal(new Set(lines).size, lines.length, 'no line stands twice')
     return Object.fromEntries(lines.map(line => /^(\w+)='(.*)'$/.exec(line)!.slice(1, 3) as [string, string]))
   }
-  const trusting = { NODE_EXTRA_CA_CERTS: certificate.file }
-  return { etc, smtp, certificate, url: `https://localhost:${proxy.port}`, setup, settings, trusting }
+  const caSettings = { NODE_EXTRA_CA_CERTS: certificate.file }
+  return { etc, smtp, certificate, url: `https://localhost:${proxy.port}`, setup, settings, caSettings }
 }
 
 test('the documented production setup serves over TLS with PostgreSQL and SMTP in under ten minutes', {
   skip: postgresMissing(),
 }, async t => {
   const started = performance.now()
-  const { etc, smtp, certificate, url, setup, settings, trusting } = await setUp(t)
+  const { etc, smtp, certificate, url, setup, settings, caSettings } = await setUp(t)
   const { stdout } = await setup()
   assert.match(stdout, /Done/)
   assert.doesNotMatch(stdout, /mail pass|mail%20pass/)
 
-  const env = environment({ ...settings(), ...trusting })
+  const env = environment({ ...settings(), ...caSettings })
   const service = spawn(process.execPath, [LAUNCHER, 'serve'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
   t.after(() => service.kill('SIGKILL'))
   await once(service.stdout, 'data')
@@ -108,7 +108,7 @@ test('the documented production setup serves over TLS with PostgreSQL and SMTP i
   assert.equal((await closed)[0], 4410)
 
   // The installed command reads the settings itself.
-  const doctor = await run(join(etc, 'keyway'), ['doctor'], { env: environment(trusting) })
+  const doctor = await execute(join(etc, 'keyway'), ['doctor'], { env: environment(caSettings) })
   assert.doesNotMatch(doctor.stdout, /LOOK/)
   assert.match(doctor.stdout, /ok {4}public URL: https:\/\/localhost/)
   const { body: ready2 } = await call('GET', '/readyz')
@@ -127,12 +127,12 @@ test('the documented production setup serves over TLS with PostgreSQL and SMTP i
   assert.match(readFileSync(join(etc, 'nginx.conf'), 'utf8'), /server_name localhost;/)
   const secret = readFileSync(join(etc, 'secret'), 'utf8')
   appendFileSync(join(etc, 'keyway.env'), "# Sessions end sooner here.\nKEYWAY_SESSION_SECONDS='86400'\n")
-  const before = settings()
+  const settingsBefore = settings()
   await setup()
   assert.equal(readFileSync(join(etc, 'secret'), 'utf8'), secret, 'an existing secret is kept')
-  assert.deepEqual(settings(), before, 'settings that were added are kept, and none is doubled')
+  assert.deepEqual(settings(), settingsBefore, 'settings that were added are kept, and none is doubled')
   await setup('--support-email', 'help@example.com')
-  assert.deepEqual(settings(), { ...before, KEYWAY_SUPPORT_EMAIL: 'help@example.com' })
+  assert.deepEqual(settings(), { ...settingsBefore, KEYWAY_SUPPORT_EMAIL: 'help@example.com' })
 })
 
 test('an invalid setting stops the setup with its message before anything is changed', {
@@ -142,8 +142,8 @@ test('an invalid setting stops the setup with its message before anything is cha
   const failed = await setup('--mail-url', 'ftp://example.com').catch(error => error)
   assert.equal(failed.code, 78)
   assert.match(failed.stderr, /KEYWAY_MAIL_URL must be/)
-  const unknown = await setup('--wrong').catch(error => error)
-  assert.equal(unknown.code, 64)
+  const unknownOption = await setup('--wrong').catch(error => error)
+  assert.equal(unknownOption.code, 64)
 })
 
 test('the systemd units are valid', {
@@ -155,16 +155,16 @@ test('the systemd units are valid', {
   const state = join(folder.path, 'state')
   for (const name of names) {
     const unit = readFileSync(join(ROOT, 'deploy/systemd', name), 'utf8')
-    const placed = unit
+    const installedUnit = unit
       .replaceAll('@ROOT@', ROOT)
       .replaceAll('@ETC@', folder.path)
       .replaceAll('@STATE@', state)
-    writeFileSync(join(folder.path, name), placed)
+    writeFileSync(join(folder.path, name), installedUnit)
   }
   const files = names.map(name => join(folder.path, name))
-  const { stdout, stderr } = await run('systemd-analyze', ['verify', '--man=no', ...files]).catch(
+  const { stdout, stderr } = await execute('systemd-analyze', ['verify', '--man=no', ...files]).catch(
     error => error,
   )
-  const complaints = (stdout + stderr).split('\n').filter((line: string) => line.includes('keyway'))
-  assert.deepEqual(complaints, [])
+  const problems = (stdout + stderr).split('\n').filter((line: string) => line.includes('keyway'))
+  assert.deepEqual(problems, [])
 })

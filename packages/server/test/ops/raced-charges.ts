@@ -31,7 +31,7 @@ export async function raceCharges(engine: EngineName, t: TestContext, count: num
     await store.billing.post(anEntry(user.id, credit, { createdAt: clock.now() }))
     people.push(user.id)
   }
-  const wanted = Array.from({ length: count }, (_, number) => ({
+  const requests = Array.from({ length: count }, (_, number) => ({
     app: { id: number % 3 === 0 ? 'console' : 'hub' },
     charge: {
       userId: people[(number * 7) % PEOPLE]!,
@@ -40,15 +40,15 @@ export async function raceCharges(engine: EngineName, t: TestContext, count: num
     },
     key: `charge-${number}-of-this-run`,
   }))
-  const answers: (LedgerEntry | string)[][] = wanted.map(() => [])
-  const queue = wanted.flatMap((_, number) => (number % 2 === 0 ? [number, number] : [number]))
+  const answers: (LedgerEntry | string)[][] = requests.map(() => [])
+  const queue = requests.flatMap((_, number) => (number % 2 === 0 ? [number, number] : [number]))
 
   let next = 0
   await Promise.all(
     Array.from({ length: CALLERS }, async (_, caller) => {
       for (let at = next++; at < queue.length; at = next++) {
         const number = queue[at]!
-        const { app, charge, key } = wanted[number]!
+        const { app, charge, key } = requests[number]!
         const answer = await untilAnswered(nodes[(caller + at) % 2]!, app, charge, key)
         answers[number]!.push(answer)
       }
@@ -57,8 +57,8 @@ export async function raceCharges(engine: EngineName, t: TestContext, count: num
 
   const codes = new Set(answers.flat().filter(answer => typeof answer === 'string'))
   assert.deepEqual([...codes], ['insufficient_balance'])
-  for (const twice of answers) {
-    const entries = twice.filter(answer => typeof answer !== 'string')
+  for (const repeatedAnswers of answers) {
+    const entries = repeatedAnswers.filter(answer => typeof answer !== 'string')
     assert.ok(new Set(entries.map(({ id }) => id)).size <= 1, 'one key, one charge')
   }
   const charged = new Map(
@@ -70,7 +70,7 @@ export async function raceCharges(engine: EngineName, t: TestContext, count: num
   assert.ok(charged.size > count / 2)
   for (const userId of people) await assertExact(userId, charged)
 
-  async function assertExact(userId: string, all: ReadonlyMap<string, LedgerEntry>): Promise<void> {
+  async function assertExact(userId: string, allCharges: ReadonlyMap<string, LedgerEntry>): Promise<void> {
     const { rows } = await services.opened.storage.engine.connection.execute(
       `select amount, balance_after, kind from ledger_entries where user_id = '${userId}'`,
       [],
@@ -82,21 +82,21 @@ export async function raceCharges(engine: EngineName, t: TestContext, count: num
       balance,
     )
     assert.ok(balance >= 0 && entries.every(entry => entry.balance_after >= 0))
-    const charges = [...all.values()].filter(entry => entry.userId === userId)
+    const charges = [...allCharges.values()].filter(entry => entry.userId === userId)
     assert.equal(entries.filter(({ kind }) => kind === 'charge').length, charges.length)
     // The entries form a chain: each balance is that of another entry plus its own amount.
     const balances = new Set(entries.map(entry => entry.balance_after))
     assert.equal(balances.size, entries.length)
     for (const entry of entries) {
-      const before = entry.balance_after - entry.amount
-      assert.ok(before === 0 || balances.has(before))
+      const balanceBefore = entry.balance_after - entry.amount
+      assert.ok(balanceBefore === 0 || balances.has(balanceBefore))
     }
   }
 }
 
 type Charge = Parameters<Charges['charge']>
 
-/** Like an app: retries a charge without a response with the same idempotency key. */
+/** Retries a charge with the same idempotency key until it is answered, as an app does. */
 export async function untilAnswered(node: Charges, ...charge: Charge): Promise<LedgerEntry | string> {
   for (;;) {
     const answer = await node.charge(...charge).catch((error: { code: string }) => error.code)

@@ -19,14 +19,14 @@ test('mail whose deliveries fail is reported as late whenever its next attempt i
   const { url, services } = await startKeyway(t)
   const { storage, clock } = services
   const now = clock.now()
-  const queued = (message: object) => storage.transaction(tx => tx.outbox.insert(aMessage(message)))
-  const waiting = { nextAttemptAt: now + 10 * MINUTE, attempts: 4, lastError: 'connect ECONNREFUSED' }
-  await queued({ ...waiting, createdAt: now - MINUTE / 2 })
+  const queueMail = (message: object) => storage.transaction(tx => tx.outbox.insert(aMessage(message)))
+  const failingMail = { nextAttemptAt: now + 10 * MINUTE, attempts: 4, lastError: 'connect ECONNREFUSED' }
+  await queueMail({ ...failingMail, createdAt: now - MINUTE / 2 })
   assert.deepEqual(await mailCheck(url), { status: 200, name: 'mail', ok: true })
-  await queued({ ...waiting, createdAt: now - 2 * MINUTE })
-  const late = await mailCheck(url)
-  assert.deepEqual([late.status, late.ok], [200, false])
-  assert.match(late.detail!, /waited for 1\d\d s/)
+  await queueMail({ ...failingMail, createdAt: now - 2 * MINUTE })
+  const lateMail = await mailCheck(url)
+  assert.deepEqual([lateMail.status, lateMail.ok], [200, false])
+  assert.match(lateMail.detail!, /waited for 1\d\d s/)
 })
 
 test('a full disk is named by /readyz, which stays 200, until there is space again', async t => {
@@ -35,17 +35,17 @@ test('a full disk is named by /readyz, which stays 200, until there is space aga
   t.after(disk.unmount)
   const served = await serve({ KEYWAY_DATA_DIR: disk.path, KEYWAY_PORT: '0' })
   t.after(() => served.end('SIGKILL'))
-  const writes = async () => {
+  const writeCheck = async () => {
     const answer = await fetch(`${served.url}/readyz`)
     const { checks } = (await answer.json()) as { checks: { name: string; ok: boolean; detail?: string }[] }
     return { status: answer.status, ...checks.find(({ name }) => name === 'writes')! }
   }
   const filler = join(disk.path, 'filler')
   fill(filler)
-  await until('the full disk is named', async () => !(await writes()).ok)
-  const { status, detail } = await writes()
+  await until('the full disk is named', async () => !(await writeCheck()).ok)
+  const { status, detail } = await writeCheck()
   assert.equal(status, 200)
   assert.match(detail!, /disk is full/)
   rmSync(filler)
-  await until('writes succeed again', async () => (await writes()).ok)
+  await until('writes succeed again', async () => (await writeCheck()).ok)
 })

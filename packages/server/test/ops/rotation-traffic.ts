@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
 import { basic } from '../support/http.ts'
 import {
-  type Answered,
+  type CallResult,
   call,
   connectHub,
   exchange,
@@ -21,7 +21,7 @@ export interface Pair<Node extends BalancedNode> {
   /** The nodes that receive traffic; a node that is being stopped does not. */
   live(): Node[]
   /** Sends a request to each node in turn, except to one that is being stopped. */
-  through<Answer>(ask: (origin: string) => Promise<Answer>): Promise<Answer>
+  through<Answer>(request: (origin: string) => Promise<Answer>): Promise<Answer>
   /** For each node in turn: stops its traffic, waits for requests in progress, and restarts it with other secrets. */
   restartOneByOne(secrets: string): Promise<void>
 }
@@ -32,27 +32,28 @@ export async function startPair<Node extends BalancedNode>(
   secrets: string,
 ): Promise<Pair<Node>> {
   const nodes: (Node | null)[] = [await start(secrets), await start(secrets)]
-  const underWay = new Map<Node, number>()
+  const requestsInProgress = new Map<Node, number>()
   const live = () => nodes.filter(node => node !== null)
-  let turn = 0
+  let nextNode = 0
   return {
     live,
-    async through(ask) {
-      const node = live()[turn++ % live().length]!
-      underWay.set(node, (underWay.get(node) ?? 0) + 1)
+    async through(request) {
+      const node = live()[nextNode++ % live().length]!
+      requestsInProgress.set(node, (requestsInProgress.get(node) ?? 0) + 1)
       try {
-        return await ask(node.origin)
+        return await request(node.origin)
       } finally {
-        underWay.set(node, underWay.get(node)! - 1)
+        requestsInProgress.set(node, requestsInProgress.get(node)! - 1)
       }
     },
-    async restartOneByOne(listed) {
+    async restartOneByOne(newSecrets) {
       for (const index of nodes.keys()) {
-        const leaving = nodes[index]!
+        const stoppedNode = nodes[index]!
         nodes[index] = null
-        while ((underWay.get(leaving) ?? 0) > 0) await new Promise(resolve => setImmediate(resolve))
-        await leaving.stop()
-        nodes[index] = await start(listed)
+        while ((requestsInProgress.get(stoppedNode) ?? 0) > 0)
+          await new Promise(resolve => setImmediate(resolve))
+        await stoppedNode.stop()
+        nodes[index] = await start(newSecrets)
       }
     },
   }
@@ -73,8 +74,8 @@ export interface Traffic {
 }
 
 /**
- * Repeats every kind of call on any live node. Verifies each token like an app, with the published keys, which are
- * cached as long as their response allows, also for an unknown key.
+ * Repeats every kind of call on any live node. Verifies each token as an app does, with the published keys, and caches
+ * these as long as their response allows, even if a token names an unknown key.
  */
 export function startTraffic(
   pair: Pair<BalancedNode>,
@@ -85,7 +86,7 @@ export function startTraffic(
   const counts: Record<string, number> = {}
   const signers: Traffic['signers'] = new Map()
   const appSecret = { current: firstSecret }
-  const verifies = createVerifier(pair)
+  const verifyToken = createVerifier(pair)
   const waiting = new Set<() => void>()
   let stopped = false
   let total = 0
@@ -98,16 +99,16 @@ export function startTraffic(
     appSecret,
     signers,
     answered(calls) {
-      const enough = total + calls
-      const reached = new Promise<void>(resolve => {
-        const look = () => {
-          if (total < enough) return
-          waiting.delete(look)
+      const target = total + calls
+      const targetReached = new Promise<void>(resolve => {
+        const check = () => {
+          if (total < target) return
+          waiting.delete(check)
           resolve()
         }
-        waiting.add(look)
+        waiting.add(check)
       })
-      return Promise.race([reached, running.then(() => {})])
+      return Promise.race([targetReached, running.then(() => {})])
     },
     async stop() {
       stopped = true
@@ -118,11 +119,11 @@ export function startTraffic(
   async function person(email: string): Promise<void> {
     const first = await pair.through(origin => signIn(origin, links, email))
     let { access_token: access, refresh_token: token } = first
-    const made = await expect('create key', 201, origin =>
+    const createdKey = await expect('create key', 201, origin =>
       call(origin, 'POST', '/v1/api-keys', { token: access, body: {} }),
     )
     for (let round = 0; !stopped; round++) {
-      const agent = await exchanged(made.key)
+      const agent = await exchangeKey(createdKey.key)
       const next = await expect('refresh', 200, origin =>
         refresh(origin, token, randomBytes(12).toString('hex')),
       )
@@ -131,17 +132,17 @@ export function startTraffic(
       await expect('me', 200, origin => call(origin, 'GET', '/v1/me', { token: access }))
       await visitHub(agent)
       const headers = basic('shop', appSecret.current)
-      for (const presented of [made.key, access, agent]) {
+      for (const presented of [createdKey.key, access, agent]) {
         const answer = await expect('introspect', 200, origin =>
           call(origin, 'POST', '/auth/introspect', { body: { token: presented }, headers }),
         )
         if (answer.active !== true) failures.push('introspect: not active')
       }
-      if (round % 5 === 0) await signInAgain(email, first.user.id)
+      if (round % 5 === 0) await repeatSignIn(email, first.user.id)
     }
   }
 
-  async function exchanged(key: string): Promise<string> {
+  async function exchangeKey(key: string): Promise<string> {
     let from = ''
     const { token } = await expect('exchange', 200, origin => {
       from = origin
@@ -149,8 +150,8 @@ export function startTraffic(
     })
     await expectValid('agent token', token)
     const signer = `${from} ${decodeProtectedHeader(token).kid}`
-    const known = signers.get(signer) ?? { tokens: 0, since: performance.now() }
-    signers.set(signer, { ...known, tokens: known.tokens + 1 })
+    const signerBefore = signers.get(signer) ?? { tokens: 0, since: performance.now() }
+    signers.set(signer, { ...signerBefore, tokens: signerBefore.tokens + 1 })
     return token
   }
 
@@ -168,41 +169,41 @@ export function startTraffic(
     count('hub')
   }
 
-  async function signInAgain(email: string, userId: string): Promise<void> {
-    const again = await pair.through(origin => signIn(origin, links, email))
-    if (again.user.id !== userId) failures.push('sign in: another user')
+  async function repeatSignIn(email: string, userId: string): Promise<void> {
+    const secondSignIn = await pair.through(origin => signIn(origin, links, email))
+    if (secondSignIn.user.id !== userId) failures.push('sign in: another user')
     count('sign in')
   }
 
   async function expect(
     name: string,
     status: number,
-    ask: (origin: string) => Promise<Answered>,
-  ): Promise<Answered['body']> {
-    const answer = await pair.through(ask)
+    request: (origin: string) => Promise<CallResult>,
+  ): Promise<CallResult['body']> {
+    const answer = await pair.through(request)
     count(name)
     if (answer.status !== status) failures.push(`${name}: ${answer.status} ${JSON.stringify(answer.body)}`)
     return answer.body
   }
 
   async function expectValid(name: string, token: string): Promise<void> {
-    await verifies(token).catch(error => failures.push(`${name}: ${error}`))
+    await verifyToken(token).catch(error => failures.push(`${name}: ${error}`))
     count(`${name} verified`)
   }
 
   function count(name: string): void {
     counts[name] = (counts[name] ?? 0) + 1
     total++
-    for (const look of [...waiting]) look()
+    for (const check of [...waiting]) check()
   }
 }
 
 function createVerifier(pair: Pair<BalancedNode>): (token: string) => Promise<unknown> {
-  let copy: Promise<{ keys: ReturnType<typeof createLocalJWKSet>; until: number }> | undefined
+  let keySet: Promise<{ keys: ReturnType<typeof createLocalJWKSet>; until: number }> | undefined
   return async token => {
-    copy ??= fetchKeys()
-    if ((await copy).until <= performance.now()) copy = fetchKeys()
-    return jwtVerify(token, (await copy).keys, { issuer: SHARED_URL, algorithms: ['EdDSA'] })
+    keySet ??= fetchKeys()
+    if ((await keySet).until <= performance.now()) keySet = fetchKeys()
+    return jwtVerify(token, (await keySet).keys, { issuer: SHARED_URL, algorithms: ['EdDSA'] })
   }
 
   function fetchKeys() {

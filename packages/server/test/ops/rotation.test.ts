@@ -7,12 +7,12 @@ import { call, createPrintedLinks, freshPostgres, startNode } from '../support/n
 import { runCommand } from './command.ts'
 import { startPair, startTraffic } from './rotation-traffic.ts'
 
-const OLD = randomBytes(32).toString('base64')
-const NEW = randomBytes(32).toString('base64')
-/** Enough for every kind of call on both nodes. */
+const OLD_SECRET = randomBytes(32).toString('base64')
+const NEW_SECRET = randomBytes(32).toString('base64')
+/** Enough calls for every kind to be made on both nodes. */
 const SOME_CALLS = 200
 
-/** Only publishes the new signing key; rotation.slow.ts waits until it signs. */
+/** The new signing key is only published here; rotation.slow.ts waits until it signs. */
 test('KEYWAY_SECRET, signing keys and app secrets rotate on a running pair of nodes without a failed request', {
   skip: postgresMissing(),
 }, async t => {
@@ -21,7 +21,7 @@ test('KEYWAY_SECRET, signing keys and app secrets rotate on a running pair of no
   const pair = await startPair(async listed => {
     const node = await startNode(t, { KEYWAY_DATABASE_URL: url, KEYWAY_SECRET: listed }, links)
     return { ...node, stop: () => node.close() }
-  }, OLD)
+  }, OLD_SECRET)
   const services = () => pair.live()[0]!.services
   await services().apps.register({ id: 'shop', name: 'Shop', audience: null, verifyUrl: null })
   const traffic = startTraffic(pair, links, {
@@ -29,18 +29,18 @@ test('KEYWAY_SECRET, signing keys and app secrets rotate on a running pair of no
     appSecret: (await services().apps.newSecret('shop')).secret,
   })
 
-  await pair.restartOneByOne(`${OLD},${NEW}`)
-  await pair.restartOneByOne(`${NEW},${OLD}`)
+  await pair.restartOneByOne(`${OLD_SECRET},${NEW_SECRET}`)
+  await pair.restartOneByOne(`${NEW_SECRET},${OLD_SECRET}`)
   const { kid } = await services().signingKeys.rotate(BY_COMMAND_LINE)
-  const newer = (await services().apps.newSecret('shop')).secret
+  const newAppSecret = (await services().apps.newSecret('shop')).secret
   await traffic.answered(SOME_CALLS)
-  traffic.appSecret.current = newer
+  traffic.appSecret.current = newAppSecret
   await traffic.answered(SOME_CALLS)
   await runCommand(services(), 'keys reseal')
   const { secrets, storage } = services()
   const sealedBy = await storage.store.instance.sealedBy()
   assert.deepEqual([...sealedBy.keys()], [secrets.fingerprint])
-  await pair.restartOneByOne(NEW)
+  await pair.restartOneByOne(NEW_SECRET)
   const published = await Promise.all(
     pair.live().map(({ origin }) => call(origin, 'GET', '/.well-known/jwks.json')),
   )

@@ -183,7 +183,7 @@ test('the scan finds a code as a separate word after its creation, and not withi
 })
 
 /** How the scan observes the secrets of each file that uses randomness or creates a MAC. */
-const LEARNT: Record<string, string> = {
+const OBSERVED_BY: Record<string, string> = {
   'account-changes/email-changes.ts': 'randomToken',
   'api-keys/api-key.ts': 'newApiKey',
   'apps/app-secret.ts': 'newAppSecret',
@@ -226,11 +226,11 @@ const MAKES_SECRETS =
 
 test('every function that creates secrets is observed by the scan', async () => {
   const files = (await sourceFiles()).map(({ path, text }) => ({ path: relative(src, path), text }))
-  const makers = files.filter(({ text }) => MAKES_SECRETS.test(text)).map(({ path }) => path)
+  const secretMakers = files.filter(({ text }) => MAKES_SECRETS.test(text)).map(({ path }) => path)
   assert.deepEqual(
-    makers.sort(),
-    Object.keys(LEARNT).sort(),
-    'name in LEARNT how the scan knows their secrets; observe them in support/observed-modules.ts',
+    secretMakers.sort(),
+    Object.keys(OBSERVED_BY).sort(),
+    'name in OBSERVED_BY how the scan knows their secrets; observe them in support/observed-modules.ts',
   )
   for (const [path, names] of Object.entries(OBSERVED)) {
     const source = files.find(file => file.path === path)

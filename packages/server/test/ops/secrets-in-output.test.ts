@@ -51,7 +51,7 @@ async function wholeChain(engine: EngineName, t: TestContext) {
   }
   const server = await serve(settings)
   t.after(() => server.end('SIGKILL'))
-  const readable: string[] = []
+  const clientOutput: string[] = []
 
   async function call(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
     const response = await fetch(server.url + path, {
@@ -61,24 +61,25 @@ async function wholeChain(engine: EngineName, t: TestContext) {
     })
     const text = await response.text()
     // Responses that contain a secret on purpose are no leak; all others must contain none.
-    const handsOut = response.ok && /magic-link|refresh|agent-token|api-keys/.test(path) && method === 'POST'
-    if (!handsOut) readable.push(text)
+    const returnsSecret =
+      response.ok && /magic-link|refresh|agent-token|api-keys/.test(path) && method === 'POST'
+    if (!returnsSecret) clientOutput.push(text)
     return { status: response.status, body: text.startsWith('{') ? JSON.parse(text) : text }
   }
   const bearer = (token: string) => ({ Authorization: `Bearer ${token}` })
-  const keyway = (...words: string[]) => runHere(settings, ...words)
+  const keyway = (...args: string[]) => runHere(settings, ...args)
 
-  async function mailed() {
-    const before = smtp.mails.length
+  async function requestMail() {
+    const mailsBefore = smtp.mails.length
     const { body } = await call('POST', '/auth/send-magic-link', { email: ADA })
-    const mail = await signInMail(smtp, before)
+    const mail = await signInMail(smtp, mailsBefore)
     const [, token = ''] = /token=([\w-]{43})/.exec(mail.text)!
     const [code = ''] = /\b\d{4} ?\d{4}\b/.exec(mail.text.replace(/https?:\S+/g, ''))!
     for (const each of [token, code.replace(' ', ''), body.login_id]) secrets.add(each)
     return { token, code: code.replace(' ', ''), loginId: body.login_id as string }
   }
   async function signIn() {
-    const { token } = await mailed()
+    const { token } = await requestMail()
     const { body } = await call('POST', '/auth/verify-magic-link', { email: ADA, token })
     secrets.add(body.access_token).add(body.refresh_token)
     return { ...body, token }
@@ -88,7 +89,7 @@ async function wholeChain(engine: EngineName, t: TestContext) {
   const first = await signIn()
   await call('POST', '/auth/verify-magic-link', { email: ADA, token: first.token })
   await call('POST', '/auth/verify-magic-link', { email: 'other@example.com', token: first.token })
-  const byCode = await mailed()
+  const byCode = await requestMail()
   await call('POST', '/auth/verify-magic-link', { email: ADA, login_id: byCode.loginId, code: '00000000' })
   const second = await call('POST', '/auth/verify-magic-link', {
     email: ADA,
@@ -103,28 +104,28 @@ async function wholeChain(engine: EngineName, t: TestContext) {
   await call('POST', '/auth/refresh', { refresh_token: refreshed.body.refresh_token })
 
   // Keys, their exchange, the hub, apps.
-  const mine = bearer(first.access_token)
-  const made = await call('POST', '/v1/api-keys', { name: 'one' }, mine)
-  const rotated = await call('POST', `/v1/api-keys/${made.body.id}/rotate`, {}, mine)
-  secrets.add(made.body.key).add(rotated.body.key)
+  const adaHeaders = bearer(first.access_token)
+  const createdKey = await call('POST', '/v1/api-keys', { name: 'one' }, adaHeaders)
+  const rotated = await call('POST', `/v1/api-keys/${createdKey.body.id}/rotate`, {}, adaHeaders)
+  secrets.add(createdKey.body.key).add(rotated.body.key)
   const agent = await call('POST', '/auth/agent-token', { api_key: rotated.body.key })
   secrets.add(agent.body.token)
   await call('GET', '/v1/me', undefined, bearer(rotated.body.key))
   await call('GET', '/v1/me', undefined, bearer(agent.body.token))
-  await call('GET', `/v1/api-keys?token=${made.body.key}`, undefined, mine)
-  await call('GET', `/nowhere/${made.body.key}?access_token=${first.access_token}`)
-  await call('POST', '/auth/agent-token', { api_key: `${made.body.key}x` })
-  await call('POST', '/auth/agent-token', `{"api_key": "${made.body.key}"`)
-  await call('POST', '/auth/agent-token', { api_key: [made.body.key] })
-  await hubVisits(server.url, agent.body.token, made.body.key)
+  await call('GET', `/v1/api-keys?token=${createdKey.body.key}`, undefined, adaHeaders)
+  await call('GET', `/nowhere/${createdKey.body.key}?access_token=${first.access_token}`)
+  await call('POST', '/auth/agent-token', { api_key: `${createdKey.body.key}x` })
+  await call('POST', '/auth/agent-token', `{"api_key": "${createdKey.body.key}"`)
+  await call('POST', '/auth/agent-token', { api_key: [createdKey.body.key] })
+  await hubVisits(server.url, agent.body.token, createdKey.body.key)
   await keyway('apps', 'add', 'shop', '--name', 'Shop')
   const appSecret = (await keyway('apps', 'secret', 'shop')).out.trim()
   secrets.add(appSecret)
   await call('POST', '/auth/introspect', { token: rotated.body.key }, basic('shop', appSecret))
   await call('POST', '/auth/introspect', { token: first.access_token }, basic('shop', `${appSecret}x`))
-  const charge = { user_id: first.user.id, amount: '0.01', description: 'a call' }
+  const chargeBody = { user_id: first.user.id, amount: '0.01', description: 'a call' }
   const idempotency = { 'Idempotency-Key': 'u5d1Zp8yQm4kR0vT2xWc' }
-  await call('POST', '/v1/charges', charge, { ...basic('shop', appSecret), ...idempotency })
+  await call('POST', '/v1/charges', chargeBody, { ...basic('shop', appSecret), ...idempotency })
   await call('POST', '/hooks/mail/resend', { type: 'email.bounced' }, { 'svix-signature': 'v1,x' })
   const complaint = { RecordType: 'SpamComplaint', Email: 'gone@example.com' }
   await call('POST', '/hooks/mail/postmark', complaint, basic('keyway', hookSecret))
@@ -132,9 +133,9 @@ async function wholeChain(engine: EngineName, t: TestContext) {
 
   // Pages, with their cookies.
   const browser = createFormBrowser(server.url)
-  const before = smtp.mails.length
+  const mailsBefore = smtp.mails.length
   await browser.submit('/sign-in', '/sign-in', { email: ADA })
-  const [, pageToken = ''] = /token=([\w-]{43})/.exec((await signInMail(smtp, before)).text)!
+  const [, pageToken = ''] = /token=([\w-]{43})/.exec((await signInMail(smtp, mailsBefore)).text)!
   secrets.add(pageToken)
   await browser.submit(`/verify?token=${pageToken}&email=${encodeURIComponent(ADA)}`, '/verify', {})
   for (const value of browser.cookies.values()) secrets.add(value)
@@ -155,16 +156,16 @@ async function wholeChain(engine: EngineName, t: TestContext) {
     '/v1/me/ledger',
     '/v1/agents',
   ])
-    await call('GET', path, undefined, mine)
+    await call('GET', path, undefined, adaHeaders)
   for (const args of [['users', 'show', ADA], ['users', 'suspend', ADA], ['check-config'], ['doctor']]) {
     const { out, err } = await keyway(...args)
-    readable.push(out, err)
+    clientOutput.push(out, err)
   }
-  await call('GET', '/v1/me', undefined, mine)
+  await call('GET', '/v1/me', undefined, adaHeaders)
   await call('POST', '/auth/logout', { refresh_token: first.refresh_token })
-  readable.push((await (await fetch(`${server.url}/metrics`)).text()) ?? '')
+  clientOutput.push((await (await fetch(`${server.url}/metrics`)).text()) ?? '')
   await server.end('SIGTERM')
-  return { secrets, log: server.output(), readable, settings }
+  return { secrets, log: server.output(), clientOutput, settings }
 }
 
 /** The first sign-in mail after the first `before` mails; notices may come in between. */
@@ -181,7 +182,7 @@ function findSecret(text: string, secret: string): number {
   return /^\d+$/.test(secret) ? text.search(new RegExp(`(?<!\\d)${secret}(?!\\d)`)) : text.indexOf(secret)
 }
 
-/** The report, once it is complete. */
+/** Waits until the report file is complete, and returns its content. */
 async function untilWritten(file: string): Promise<{ header: { processId: number } }> {
   for await (const _ of watch(dirname(file), { signal: AbortSignal.timeout(20_000) })) {
     try {
@@ -191,28 +192,28 @@ async function untilWritten(file: string): Promise<{ header: { processId: number
   throw new Error(`${file} was not written`)
 }
 
-/** One accepted connection, and several refused ones. */
+/** Makes one accepted connection, and several that are refused. */
 async function hubVisits(url: string, token: string, key: string): Promise<void> {
   const hub = `${url.replace('http', 'ws')}/hub`
-  const visit = (socket: WebSocket) =>
+  const openAndClose = (socket: WebSocket) =>
     new Promise<void>(resolve => {
       socket.on('message', () => socket.close())
       socket.on('close', () => resolve())
       socket.on('error', () => resolve())
     })
-  await visit(new WebSocket(hub, ['keyway.hub.v1'], { headers: { Authorization: `Bearer ${token}` } }))
-  await visit(new WebSocket(hub, ['keyway.hub.v1', `bearer.${token}`]))
-  await visit(new WebSocket(hub, ['keyway.hub.v1', `bearer.${altered(token)}`]))
-  await visit(new WebSocket(`${hub}?token=${token}`))
-  await visit(new WebSocket(hub, { headers: { Authorization: `Bearer ${key}` } }))
+  await openAndClose(new WebSocket(hub, ['keyway.hub.v1'], { headers: { Authorization: `Bearer ${token}` } }))
+  await openAndClose(new WebSocket(hub, ['keyway.hub.v1', `bearer.${token}`]))
+  await openAndClose(new WebSocket(hub, ['keyway.hub.v1', `bearer.${altered(token)}`]))
+  await openAndClose(new WebSocket(`${hub}?token=${token}`))
+  await openAndClose(new WebSocket(hub, { headers: { Authorization: `Bearer ${key}` } }))
 }
 
 forEachEngine(engine => {
   test('LOG-01: logs, metrics, errors, lists and commands contain no issued secret and no whole address', async t => {
-    const { secrets, log, readable } = await wholeChain(engine, t)
+    const { secrets, log, clientOutput } = await wholeChain(engine, t)
     assert.ok(secrets.size > 20, `${secrets.size} secrets`)
     assert.ok(log.split('\n').length > 100, 'the log was at debug')
-    for (const text of [log, ...readable]) {
+    for (const text of [log, ...clientOutput]) {
       for (const secret of secrets) {
         const at = findSecret(text, secret)
         assert.equal(at, -1, `…${text.slice(Math.max(0, at - 200), at + secret.length + 20)}…`)
@@ -232,9 +233,9 @@ test('LOG-01: an unexpected error is logged and not shown to the client, and nei
   const answer = await server.post('/auth/agent-token', { api_key: key.key })
   assert.deepEqual([answer.status, answer.body.code], [500, 'internal_error'])
   assert.doesNotMatch(answer.text, /TypeError|undefined|\.ts/)
-  const failed = lines.find(line => line.includes('request failed'))!
-  assert.match(failed, /TypeError/)
-  assert.equal(JSON.parse(failed).request_id, answer.body.request_id)
+  const failureLine = lines.find(line => line.includes('request failed'))!
+  assert.match(failureLine, /TypeError/)
+  assert.equal(JSON.parse(failureLine).request_id, answer.body.request_id)
   assert.ok(!lines.join().includes(key.key) && !lines.join().includes(tokens.accessToken))
 })
 
@@ -267,9 +268,9 @@ test('LOG-01: a diagnostic report of Node contains no settings', async t => {
     NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --report-on-signal --report-dir=${folder.path} --report-filename=report.json`,
   })
   t.after(() => server.end('SIGKILL'))
-  const written = untilWritten(join(folder.path, 'report.json'))
+  const reportWritten = untilWritten(join(folder.path, 'report.json'))
   process.kill(server.pid, 'SIGUSR2')
-  const report = await written
+  const report = await reportWritten
   assert.equal(report.header.processId, server.pid)
   assert.ok(!JSON.stringify(report).includes(secret))
 })
@@ -278,15 +279,15 @@ test('LOG-02: no input in fields, paths or headers breaks the JSON lines of the 
   const lines: string[] = []
   const log = createLog('debug', { write: line => void lines.push(line) })
   const server = await openServer('sqlite', t, { log })
-  const nasty = 'x\r\n{"level":"error","msg":"forged"}\u001b[31m\u2028"}'
+  const injection = 'x\r\n{"level":"error","msg":"forged"}\u001b[31m\u2028"}'
   const { tokens } = await server.signIn('ada@example.com')
   const { call } = server
   const agent = { 'User-Agent': 'curl"}\t{"level":"error"' }
-  await call('POST', '/v1/api-keys', { token: tokens.accessToken, body: { name: nasty }, headers: agent })
-  await call('PATCH', '/v1/me', { token: tokens.accessToken, body: { name: nasty }, headers: agent })
-  await call('POST', '/auth/send-magic-link', { body: { email: `${nasty}@example.com` }, headers: agent })
-  await call('POST', '/auth/agent-token', { body: { api_key: nasty }, headers: agent })
-  await call('GET', `/${encodeURIComponent(nasty)}`, { headers: agent })
+  await call('POST', '/v1/api-keys', { token: tokens.accessToken, body: { name: injection }, headers: agent })
+  await call('PATCH', '/v1/me', { token: tokens.accessToken, body: { name: injection }, headers: agent })
+  await call('POST', '/auth/send-magic-link', { body: { email: `${injection}@example.com` }, headers: agent })
+  await call('POST', '/auth/agent-token', { body: { api_key: injection }, headers: agent })
+  await call('GET', `/${encodeURIComponent(injection)}`, { headers: agent })
   await server.raw(`GET /%0d%0a{"level":"error"} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: "}\r\n\r\n`)
   assert.ok(lines.length > 4)
   for (const line of lines) {
@@ -308,14 +309,14 @@ test('LOG-03: refused credentials, rights and limits are logged with time, opera
   for (let guess = 0; guess < 5; guess++)
     refused.push(await server.post('/auth/agent-token', { api_key: `svc_${'B'.repeat(32)}` }))
   await server.post('/auth/agent-token', { nonsense: true })
-  const told = lines.map(line => JSON.parse(line))
+  const logLines = lines.map(line => JSON.parse(line))
   assert.deepEqual(
-    told.map(({ code, request_id }) => [code, request_id]),
+    logLines.map(({ code, request_id }) => [code, request_id]),
     refused.map(({ body }) => [body.code, body.request_id]),
   )
-  assert.equal(told.at(-1).code, 'rate_limited')
+  assert.equal(logLines.at(-1).code, 'rate_limited')
   assert.deepEqual(
-    [told[0].route, told[0].network, told[0].level, Number.isNaN(Date.parse(told[0].time))],
+    [logLines[0].route, logLines[0].network, logLines[0].level, Number.isNaN(Date.parse(logLines[0].time))],
     ['exchangeApiKey', '127.0.0.1', 'info', false],
   )
   for (let guess = 0; guess < 200; guess++) await server.get('/v1/me', { token: 'x' })
@@ -343,8 +344,8 @@ test('LOG-03: security events are logged after their commit, at debug, and reuse
   await refresh()
   assert.equal((await refresh()).status, 401)
   await services.users.suspend(user.id, BY_COMMAND_LINE)
-  const told = lines.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'security event')
-  const types = told.map(({ type }) => type)
+  const securityEvents = lines.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'security event')
+  const types = securityEvents.map(({ type }) => type)
   for (const type of [
     'account_created',
     'sign_in',
@@ -354,14 +355,14 @@ test('LOG-03: security events are logged after their commit, at debug, and reuse
   ])
     assert.ok(types.includes(type), type)
   assert.deepEqual(
-    told.filter(({ level }) => level === 'warn').map(({ type }) => type),
+    securityEvents.filter(({ level }) => level === 'warn').map(({ type }) => type),
     ['refresh_token_reused'],
   )
-  for (const event of told) {
+  for (const event of securityEvents) {
     assert.equal(event.user_id, user.id)
     assert.ok(!Number.isNaN(Date.parse(event.time)))
   }
-  assert.equal(told.find(({ type }) => type === 'api_key_revoked').key_id, id)
+  assert.equal(securityEvents.find(({ type }) => type === 'api_key_revoked').key_id, id)
   const { rows } = await services.storage.store.securityEvents.list(user.id, { limit: 100, after: null })
   assert.deepEqual(rows.map(({ type }) => type).sort(), types.sort(), 'told as stored')
 })

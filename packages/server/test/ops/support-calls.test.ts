@@ -37,9 +37,9 @@ test('users show lists mails with their state, windows, keys, sessions and suppr
   )
   for (const words of ['SUPPRESSED\n  bounce', '3 of 3', 'full until', 'laptop'])
     assert.ok(text.includes(words), words)
-  const everything = text + JSON.stringify(data)
+  const wholeOutput = text + JSON.stringify(data)
   for (const secret of [key, token, session.access_token, session.refresh_token])
-    assert.ok(!everything.includes(secret))
+    assert.ok(!wholeOutput.includes(secret))
 })
 
 test('users show accepts an address without account if mail to it was requested', async t => {

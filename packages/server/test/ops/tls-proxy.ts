@@ -14,26 +14,26 @@ export async function startTlsProxy(
   certificate: { key: string; cert: string },
   target: () => number,
 ): Promise<{ port: number }> {
-  const forwarded = (incoming: IncomingMessage) => ({
+  const forwardedHeaders = (incoming: IncomingMessage) => ({
     ...incoming.headers,
     'x-forwarded-for': incoming.socket.remoteAddress,
   })
   const server = createServer(certificate, (incoming, outgoing) => {
     const { method, url } = incoming
-    const onward = request(
-      { port: target(), host: '127.0.0.1', method, path: url, headers: forwarded(incoming) },
+    const upstreamRequest = request(
+      { port: target(), host: '127.0.0.1', method, path: url, headers: forwardedHeaders(incoming) },
       answer => {
         const headers = { ...answer.headers, 'strict-transport-security': 'max-age=63072000' }
         outgoing.writeHead(answer.statusCode!, headers)
         answer.pipe(outgoing)
       },
     )
-    onward.on('error', () => outgoing.writeHead(502).end())
-    incoming.pipe(onward)
+    upstreamRequest.on('error', () => outgoing.writeHead(502).end())
+    incoming.pipe(upstreamRequest)
   })
   server.on('upgrade', (incoming, client, head) => {
     const service = connect(target(), '127.0.0.1')
-    const lines = Object.entries(forwarded(incoming)).map(([name, value]) => `${name}: ${value}`)
+    const lines = Object.entries(forwardedHeaders(incoming)).map(([name, value]) => `${name}: ${value}`)
     service.write(`GET ${incoming.url} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`)
     service.write(head)
     service.pipe(client).pipe(service)

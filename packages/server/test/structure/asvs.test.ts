@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { filesOf, root } from './source.ts'
 
-/** By section of ASVS 5.0.0: the number of its last requirement of levels 1 and 2, then the numbers of level 3 only. */
+/** For each chapter of ASVS 5.0.0 and each of its sections: the number of its last requirement of levels 1 and 2. */
 const SECTIONS: Record<string, number[]> = {
   '1': [2, 9, 11, 3, 2],
   '2': [3, 3, 4, 1],
@@ -33,14 +33,14 @@ test('docs/asvs.md has every requirement of levels 1 and 2 once', async () => {
   )
   assert.equal(required.length, 253)
   const [, chapters = ''] = (await readFile(join(root, 'docs/asvs.md'), 'utf8')).split('\n## V1 ')
-  const named = [...chapters.matchAll(/^\| ([\d., ]+) \|/gm)].flatMap(([, ids]) => ids!.split(', '))
+  const namedIds = [...chapters.matchAll(/^\| ([\d., ]+) \|/gm)].flatMap(([, ids]) => ids!.split(', '))
   assert.deepEqual(
-    required.filter(id => !named.includes(id)),
+    required.filter(id => !namedIds.includes(id)),
     [],
     'missing',
   )
   assert.deepEqual(
-    named.filter((id, at) => named.indexOf(id) !== at || !required.includes(id)),
+    namedIds.filter((id, at) => namedIds.indexOf(id) !== at || !required.includes(id)),
     [],
     'twice or unknown',
   )
@@ -49,18 +49,18 @@ test('docs/asvs.md has every requirement of levels 1 and 2 once', async () => {
 test('docs/asvs.md names tests that exist', async () => {
   const text = await readFile(join(root, 'docs/asvs.md'), 'utf8')
   const tests = await filesOf(join(root, 'packages'), '*/test/**/*.test.ts')
-  const wrong: string[] = []
+  const unknownNames: string[] = []
   let count = 0
   for (const line of text.split('\n')) {
     let file: string | undefined
     for (const [, name, title] of line.matchAll(/`([\w/-]+\.test\.ts)`|“([^”]+)”/g)) {
       if (name) {
         file = tests.find(each => each.path.endsWith(`/test/${name}`))?.text
-        if (file === undefined) wrong.push(name)
+        if (file === undefined) unknownNames.push(name)
         count++
-      } else if (title && file !== undefined && !file.includes(title)) wrong.push(title)
+      } else if (title && file !== undefined && !file.includes(title)) unknownNames.push(title)
     }
   }
   assert.ok(count > 80, `${count} tests are named`)
-  assert.deepEqual(wrong, [])
+  assert.deepEqual(unknownNames, [])
 })

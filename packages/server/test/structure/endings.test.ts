@@ -12,8 +12,8 @@ import { sourceFiles, src } from './source.ts'
 test('an ending operation without facts, or outside a transaction, does not compile', () => {
   const { end, ...without } = FACTS.sessions
   // @ts-expect-error: no facts of `sessions.end`
-  const forgotten: FactTable = { ...FACTS, sessions: without }
-  assert.notDeepEqual(Object.keys(forgotten.sessions), Object.keys(FACTS.sessions))
+  const incompleteTable: FactTable = { ...FACTS, sessions: without }
+  assert.notDeepEqual(Object.keys(incompleteTable.sessions), Object.keys(FACTS.sessions))
 
   const callers = {
     // @ts-expect-error: an ending outside of a transaction
@@ -42,17 +42,17 @@ test('an administrative operation that is not audited, or reports no changes, do
 
 test('only audit.ts turns a transaction into an audited one', async () => {
   const files = await sourceFiles()
-  const casting = files.filter(({ text }) => /as AuditedTransaction|\.audit\.append\(/.test(text))
+  const castingFiles = files.filter(({ text }) => /as AuditedTransaction|\.audit\.append\(/.test(text))
   assert.deepEqual(
-    casting.map(({ path }) => relative(src, path)),
+    castingFiles.map(({ path }) => relative(src, path)),
     ['audit/audit.ts'],
   )
 })
 
 test('a kind of ending without a journal entry does not compile', () => {
-  const none = async () => []
-  const complete: SubjectStates = { api_key: none, session: none, user: none }
+  const noSubjects = async () => []
+  const complete: SubjectStates = { api_key: noSubjects, session: noSubjects, user: noSubjects }
   // @ts-expect-error: `npm run check` fails here when this compiles
-  const incomplete: SubjectStates = { api_key: none, session: none }
+  const incomplete: SubjectStates = { api_key: noSubjects, session: noSubjects }
   assert.notDeepEqual(Object.keys(incomplete), Object.keys(complete))
 })

@@ -191,13 +191,13 @@ const MAY_IMPORT: Record<string, string[]> = {
 }
 
 test('every file imports only what the rule of its folder allows', async () => {
-  const wrong: string[] = []
+  const violations: string[] = []
   for (const file of await sourceFiles()) {
-    const from = relative(src, file.path)
-    const folder = from.includes('/') ? from.split('/')[0]! : from
+    const importer = relative(src, file.path)
+    const folder = importer.includes('/') ? importer.split('/')[0]! : importer
     const allowed = MAY_IMPORT[folder] ?? (KERNEL.includes(folder) ? [] : null)
     if (!allowed) {
-      wrong.push(`${from} has no rule here: what may it import?`)
+      violations.push(`${importer} has no rule here: what may it import?`)
       continue
     }
     for (const { target, typeOnly } of localImports(file)) {
@@ -205,10 +205,10 @@ test('every file imports only what the rule of its folder allows', async () => {
       if (typeOnly && target.split('/').at(-1)!.endsWith('-store.ts')) continue
       if (typeOnly && NOUNS.includes(target.split('/')[0]!) && isNounFile(target)) continue
       if (allowed.some(each => target === each || target.startsWith(`${each}/`))) continue
-      wrong.push(`${from} must not import ${target}`)
+      violations.push(`${importer} must not import ${target}`)
     }
   }
-  assert.deepEqual(wrong, [])
+  assert.deepEqual(violations, [])
 })
 
 test('there are no import circles, neither by value nor by type', async () => {
@@ -241,8 +241,8 @@ function localImports(file: { path: string; text: string }): { target: string; t
 /** `{ type A, type B }` */
 function areTypes(names: string): boolean {
   const listed = /^\{([^}]*)\}$/.exec(names.trim())?.[1]?.split(',') ?? []
-  const given = listed.map(name => name.trim()).filter(Boolean)
-  return given.length > 0 && given.every(name => name.startsWith('type '))
+  const memberNames = listed.map(name => name.trim()).filter(Boolean)
+  return memberNames.length > 0 && memberNames.every(name => name.startsWith('type '))
 }
 
 /** The strongly connected components of more than one file (Tarjan 1972), each sorted. */

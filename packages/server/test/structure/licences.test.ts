@@ -22,9 +22,11 @@ test('no shipped package runs a script when it is installed, node excepted', asy
   const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, { hasInstallScript?: boolean }>
   }
-  const scripted = Object.entries(lock.packages).filter(([, { hasInstallScript }]) => hasInstallScript)
+  const withInstallScript = Object.entries(lock.packages).filter(
+    ([, { hasInstallScript }]) => hasInstallScript,
+  )
   assert.deepEqual(
-    scripted.map(([path]) => path),
+    withInstallScript.map(([path]) => path),
     ['node_modules/node'],
   )
 })
@@ -33,11 +35,11 @@ test('installing with the oldest supported Node 20 warns of no engine, since the
   const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, { engines?: { node?: string } }>
   }
-  const newer = Object.entries(lock.packages).filter(([, { engines }]) =>
+  const needingNewerNode = Object.entries(lock.packages).filter(([, { engines }]) =>
     />=? ?2[1-9]/.test(engines?.node ?? ''),
   )
   assert.deepEqual(
-    newer.map(([path]) => `remove "engines" of ${path} from package-lock.json (decision 1)`),
+    needingNewerNode.map(([path]) => `remove "engines" of ${path} from package-lock.json (decision 1)`),
     [],
   )
 })

@@ -7,7 +7,7 @@ import { type Setting, settings } from '../../src/config/settings.ts'
 import { filesOf, root, sourceFiles, src } from './source.ts'
 
 /** Files whose code, without comments, matches `pattern`, except those in `mayMatch`. */
-async function breaches(pattern: RegExp, mayMatch: RegExp): Promise<string[]> {
+async function violations(pattern: RegExp, mayMatch: RegExp): Promise<string[]> {
   const files = await sourceFiles()
   return files
     .filter(file => !mayMatch.test(relative(src, file.path)) && pattern.test(withoutComments(file.text)))
@@ -18,23 +18,23 @@ function withoutComments(text: string): string {
   return text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/^\s*\/\/.*$/gm, '')
 }
 
-// web/docs/examples.ts has code that is shown.
+// Exceptions for web/docs/examples.ts are there because it has code that pages show and the server does not run.
 describe('forbidden constructs', () => {
   test('only clock.ts reads the time of day', async () => {
-    assert.deepEqual(await breaches(/\bDate\.now\(\)|new Date\(\)/, /^clock\.ts$/), [])
+    assert.deepEqual(await violations(/\bDate\.now\(\)|new Date\(\)/, /^clock\.ts$/), [])
   })
 
   test('only config.ts reads the environment', async () => {
-    assert.deepEqual(await breaches(/process\.env\b/, /^(config|web\/docs\/examples)\.ts$/), [])
+    assert.deepEqual(await violations(/process\.env\b/, /^(config|web\/docs\/examples)\.ts$/), [])
   })
 
   test('only storage/ uses a database', async () => {
-    assert.deepEqual(await breaches(/from '(kysely|pg|node:sqlite)|sql`/, /^storage\//), [])
+    assert.deepEqual(await violations(/from '(kysely|pg|node:sqlite)|sql`/, /^storage\//), [])
   })
 
   test('only mail/ sends mail', async () => {
     assert.deepEqual(
-      await breaches(
+      await violations(
         /from 'nodemailer|(?:await|return) fetch\(/,
         /^(mail\/|operations\/installation-checks|web\/docs\/examples)/,
       ),
@@ -43,11 +43,14 @@ describe('forbidden constructs', () => {
   })
 
   test('log messages are constant, so that lines of one kind can be counted', async () => {
-    assert.deepEqual(await breaches(/\blog\.(?:info|warn|error)\((?:[^()]|\([^()]*\))*?,\s*`/, /^cli\//), [])
+    assert.deepEqual(
+      await violations(/\blog\.(?:info|warn|error)\((?:[^()]|\([^()]*\))*?,\s*`/, /^cli\//),
+      [],
+    )
   })
 
   test('no file has a default export', async () => {
-    assert.deepEqual(await breaches(/^export default\b/m, /^$/), [])
+    assert.deepEqual(await violations(/^export default\b/m, /^$/), [])
   })
 })
 
@@ -91,9 +94,10 @@ test('every decision that code or a document refers to has a record', async () =
 })
 
 test('files of the project are read through own-files.ts, since the single executable has them inside', async () => {
-  const rewritten = /createRequire\(import\.meta\.url\)\(|new Worker\(new URL\('[^']+', import\.meta\.url\)/g
+  const rewrittenByBundler =
+    /createRequire\(import\.meta\.url\)\(|new Worker\(new URL\('[^']+', import\.meta\.url\)/g
   const files = (await sourceFiles()).filter(({ text }) =>
-    text.replaceAll(rewritten, '').includes('import.meta'),
+    text.replaceAll(rewrittenByBundler, '').includes('import.meta'),
   )
   assert.deepEqual(
     files.map(({ path }) => path.slice(src.length)),
@@ -120,14 +124,14 @@ for (const [document, least] of [
   test(`${document} names tests that exist`, async () => {
     const text = await readFile(join(root, document), 'utf8')
     const tests = await filesOf(join(root, 'packages'), '*/test/**/*.{test,slow}.ts')
-    const named = [...text.matchAll(/`([\w/.-]+\.(?:test|slow)\.ts)`(?: “([^”]+)”)?/g)]
-    assert.ok(named.length >= least, `only ${named.length} tests are named`)
-    const wrong = named.filter(([, file, title]) => {
+    const namedTests = [...text.matchAll(/`([\w/.-]+\.(?:test|slow)\.ts)`(?: “([^”]+)”)?/g)]
+    assert.ok(namedTests.length >= least, `only ${namedTests.length} tests are named`)
+    const unknownTests = namedTests.filter(([, file, title]) => {
       const found = tests.find(each => each.path.endsWith(`/test/${file}`))
       return !found || (title !== undefined && !found.text.includes(title))
     })
     assert.deepEqual(
-      wrong.map(([whole]) => whole),
+      unknownTests.map(([whole]) => whole),
       [],
     )
   })

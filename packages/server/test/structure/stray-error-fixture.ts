@@ -5,11 +5,11 @@ import { setTimeout as wait } from 'node:timers/promises'
 
 test('passes, although it leaves an unhandled rejection behind', async () => {
   await wait(1)
-  leave(process.env.STRAY_ERROR)
+  raiseError(process.env.STRAY_ERROR)
   if (process.env.STRAY_ERROR !== 'a late rejection') await wait(50)
 })
 
-function leave(what: string | undefined): void {
+function raiseError(what: string | undefined): void {
   if (what === 'a rejection') void Promise.reject(new Error(what))
   else if (what === 'a throw') setTimeout(fail, 1, what)
   else if (what === 'a late rejection') setTimeout(() => void Promise.reject(new Error(what)), 10)

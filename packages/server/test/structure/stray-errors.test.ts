@@ -7,21 +7,24 @@ import { root } from './source.ts'
 const RUNNER = join(root, 'packages/server/test/support/run-tests.ts')
 const FIXTURE = 'packages/server/test/structure/stray-error-fixture.ts'
 
-function run(stray: string): Promise<{ failed: boolean; stdout: string }> {
+function runFixture(kindOfError: string): Promise<{ failed: boolean; stdout: string }> {
   // Otherwise the inner runner would report as part of this test.
   const { NODE_TEST_CONTEXT, ...env } = process.env
   return new Promise(resolve =>
-    execFile(process.execPath, [RUNNER, FIXTURE], { env: { ...env, STRAY_ERROR: stray } }, (error, stdout) =>
-      resolve({ failed: error !== null, stdout }),
+    execFile(
+      process.execPath,
+      [RUNNER, FIXTURE],
+      { env: { ...env, STRAY_ERROR: kindOfError } },
+      (error, stdout) => resolve({ failed: error !== null, stdout }),
     ),
   )
 }
 
 test('an unhandled error outside any test fails the run', async () => {
-  const strays = ['a rejection', 'a throw', 'a late rejection', '']
-  const runs = await Promise.all(strays.map(run))
+  const kindsOfErrors = ['a rejection', 'a throw', 'a late rejection', '']
+  const runs = await Promise.all(kindsOfErrors.map(runFixture))
   for (const [index, { failed, stdout }] of runs.entries()) {
-    const stray = strays[index]!
+    const stray = kindsOfErrors[index]!
     assert.equal(failed, stray !== '', `${stray || 'none'}: ${stdout}`)
     assert.ok(stdout.includes(stray), stdout)
   }

@@ -18,19 +18,26 @@ export async function openAdministration(t: TestContext, settings: Record<string
     if (role !== 'user') await services.users.setRole(id, role, BY_COMMAND_LINE)
     return { client, id, email }
   }
-  /** Sends a form of the page. */
+  /** Posts `fields` to `path`, with the form token of `page`. */
   const post = async (client: Client, page: string, path: string, fields: Record<string, string> = {}) => {
     const form_token = await client.formToken(page)
     return client.post(path, { form_token, ...fields })
   }
-  const acts = async () => (await store.audit.list({}, { limit: 50, after: null })).rows
-  const createKey = (userId: string, more: { name?: string; externalId?: string } = {}) => {
-    const wanted = { appId: 'x', allowedNetworks: [], scopes: null, name: 'robot', expiresAt: null, ...more }
-    return services.apiKeys.create(userId, wanted, {
+  const auditEvents = async () => (await store.audit.list({}, { limit: 50, after: null })).rows
+  const createKey = (userId: string, overrides: { name?: string; externalId?: string } = {}) => {
+    const newKey = {
+      appId: 'x',
+      allowedNetworks: [],
+      scopes: null,
+      name: 'robot',
+      expiresAt: null,
+      ...overrides,
+    }
+    return services.apiKeys.create(userId, newKey, {
       address: '127.0.0.1',
       network: '127.0.0.1',
       client: null,
     })
   }
-  return { web, services, store, person, post, acts, createKey }
+  return { web, services, store, person, post, auditEvents, createKey }
 }

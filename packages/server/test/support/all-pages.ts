@@ -4,7 +4,7 @@ import { toScopes } from '../../src/api-keys/api-key.ts'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { LANGUAGES, type Language } from '../../src/languages/languages.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
-import { newVerifier, registerShop, requestOf } from './authorize.ts'
+import { authorizePath, newVerifier, registerShop } from './authorize.ts'
 import type { Browser, Page } from './browser.ts'
 import { createJourney } from './journey.ts'
 import { SAME_ORIGIN } from './page-client.ts'
@@ -16,16 +16,16 @@ const ADA = 'ada@example.com'
 /** The pages of one test in one browser. */
 export interface OpenPages {
   page: Page
-  /** URLs; those of administrators are always in English. */
+  /** Absolute URLs; administrators' pages are always in English. */
   paths: string[]
   /** Sets the language of the following pages. */
-  speak(language: Language): Promise<void>
+  setLanguage(language: Language): Promise<void>
 }
 
-/** Stands for the answer to the form of a new key, the only page that shows a key itself. */
+/** Pseudo-path of the page that answers the form of a new key: the only page that shows a whole key. */
 export const NEW_KEY = '/keys/new#created'
 
-/** Goes to one of the pages, by its form where it is the answer to one. */
+/** Opens a page; for `NEW_KEY` it submits the form on /keys/new. */
 export async function visit(page: Page, path: string): Promise<void> {
   await page.goto(path)
   if (!path.endsWith(NEW_KEY)) return
@@ -33,15 +33,15 @@ export async function visit(page: Page, path: string): Promise<void> {
   await page.locator('#new-key').waitFor()
 }
 
-/** A page as it is sent, before a browser mends it. */
+/** The HTML of a page as the server sends it, before a browser's parser corrects it. */
 export async function sourceOf(path: string, headers: Record<string, string>): Promise<string> {
   const source = await (await fetch(path, { headers })).text()
   if (!path.endsWith(NEW_KEY)) return source
   const hidden = [...source.matchAll(/<input type="hidden" name="(\w+)" value="([^"]+)">/g)]
   const fields = hidden.map(([, name, value]) => [name!, value!])
   const body = new URLSearchParams([...fields, ['access', 'all'], ['expiry', '90']])
-  const sent = { method: 'POST', body, headers: { ...headers, ...SAME_ORIGIN } }
-  const answer = await fetch(new URL('/keys', path), sent)
+  const request = { method: 'POST', body, headers: { ...headers, ...SAME_ORIGIN } }
+  const answer = await fetch(new URL('/keys', path), request)
   assert.equal(answer.status, 201)
   return answer.text()
 }
@@ -67,27 +67,27 @@ export async function openPages(t: TestContext, browser: Browser): Promise<OpenP
   const user = (await services.storage.store.users.findByEmail(parseEmailAddress(ADA)!))!
   await services.users.setRole(user.id, 'admin', BY_COMMAND_LINE)
   await services.suppressions.record({ addresses: [ADA], reason: 'bounce' }, 'resend')
-  const wanted = { appId: 'service-sdk', allowedNetworks: [], scopes: null, name: 'robot', expiresAt: null }
-  const live = await services.apiKeys.create(user.id, wanted, caller())
-  const dead = await services.apiKeys.create(
+  const newKey = { appId: 'service-sdk', allowedNetworks: [], scopes: null, name: 'robot', expiresAt: null }
+  const activeKey = await services.apiKeys.create(user.id, newKey, caller())
+  const revokedKey = await services.apiKeys.create(
     user.id,
-    { ...wanted, name: null, scopes: toScopes(['agents:read']) },
+    { ...newKey, name: null, scopes: toScopes(['agents:read']) },
     caller(),
   )
-  await services.apiKeys.rotate(user.id, live.apiKey.id, 3600, caller())
-  await services.apiKeys.revoke(user.id, dead.apiKey.id, caller())
+  await services.apiKeys.rotate(user.id, activeKey.apiKey.id, 3600, caller())
+  await services.apiKeys.revoke(user.id, revokedKey.apiKey.id, caller())
   const journey = createJourney(web.url)
-  const socket = await journey.connect(await journey.exchange(live.key))
+  const socket = await journey.connect(await journey.exchange(activeKey.key))
   t.after(() => socket.terminate())
   const webhooks = await services.webhooks()
   const endpoint = { url: `http://127.0.0.1:1/${'long'.repeat(40)}`, events: [] }
   const { webhook } = await webhooks.create(endpoint, BY_COMMAND_LINE)
   await services.users.rename(user.id, 'Ada')
   const { id: mailId } = (await web.mails(ADA))[0]!
-  const key = `/keys/${live.apiKey.id}`
+  const key = `/keys/${activeKey.apiKey.id}`
   await registerShop(web)
-  const consent = requestOf(newVerifier().challenge)
-  const approval = await devicePath(web)
+  const consentPath = authorizePath(newVerifier().challenge)
+  const approvalPath = await devicePath(web)
   const paths = [
     ...[
       '/keys',
@@ -98,7 +98,7 @@ export async function openPages(t: TestContext, browser: Browser): Promise<OpenP
       `${key}/live`,
       '/keys?status=expired',
       '/keys?query=robot&sort=name',
-      `/keys/revoke?id=${live.apiKey.id}`,
+      `/keys/revoke?id=${activeKey.apiKey.id}`,
       '/account/events',
       '/account/events?group=apps',
       '/agents',
@@ -109,8 +109,8 @@ export async function openPages(t: TestContext, browser: Browser): Promise<OpenP
       '/account/apps',
       '/account/delete',
       '/device',
-      approval,
-      consent,
+      approvalPath,
+      consentPath,
       '/language',
       '/account/email?token=x',
     ],
@@ -123,7 +123,7 @@ export async function openPages(t: TestContext, browser: Browser): Promise<OpenP
       `/users/${user.id}?show=ledger`,
       `/users/${user.id}/revoke-keys`,
       '/keys',
-      `/keys/${live.apiKey.id}`,
+      `/keys/${activeKey.apiKey.id}`,
       '/keys?filter=unused',
       '/agents',
     ]
@@ -148,10 +148,10 @@ export async function openPages(t: TestContext, browser: Browser): Promise<OpenP
     ...['/docs/operations', '/docs/call/listUsers'],
     ...['/inbox', `/inbox/${mailId}`, `/inbox/${mailId}?view=text`, '/nowhere'],
   ]
-  const speak = async (language: Language) => {
+  const setLanguage = async (language: Language) => {
     await services.users.setLocale(user.id, LANGUAGES[language].tag)
   }
-  return { page, paths: paths.map(path => web.url + path), speak }
+  return { page, paths: paths.map(path => web.url + path), setLanguage }
 }
 
 /** The path of the verification link that a device shows, valid for ten minutes. */
@@ -166,7 +166,7 @@ export async function devicePath({ server }: WebServer): Promise<string> {
   return `/device?${new URLSearchParams({ user_code: userCode, ticket })}`
 }
 
-/** The pages before sign-in, and those with empty lists. */
+/** Opens the pages that people see before they sign in. */
 export async function openFirstPages(t: TestContext, browser: Browser): Promise<OpenPages> {
   const web = await startWeb(t)
   const { page } = await newPerson(browser)
@@ -178,7 +178,7 @@ export async function openFirstPages(t: TestContext, browser: Browser): Promise<
     ...['/sign-in', '/check-mail', '/inbox', link!.slice(web.url.length), '/verify?token=x&email=y'],
     ...DOCUMENTS.slice(0, 1),
   ]
-  const speak = (value: Language) =>
+  const setLanguage = (value: Language) =>
     stranger.context().addCookies([{ name: 'keyway_language', value, url: web.url }])
-  return { page: stranger, paths: paths.map(path => web.url + path), speak }
+  return { page: stranger, paths: paths.map(path => web.url + path), setLanguage }
 }

@@ -6,13 +6,13 @@ import type { WebServer } from './web.ts'
 
 export const CALLBACK = 'https://shop.example.com/callback'
 
-/** An app that keeps a secret, registered unless `wanted` says otherwise as `shop`. */
-export async function registerShop(web: WebServer, wanted: Partial<NewApp> = {}): Promise<string> {
+/** Registers an app, by default the confidential client `shop`. Returns its secret, empty if it has none. */
+export async function registerShop(web: WebServer, overrides: Partial<NewApp> = {}): Promise<string> {
   const { secret } = await web.server.services.apps.register({
     id: 'shop',
     name: 'The Shop',
     redirectUris: [CALLBACK],
-    ...wanted,
+    ...overrides,
   })
   return secret ?? ''
 }
@@ -24,8 +24,8 @@ export function newVerifier(): { verifier: string; challenge: string } {
 
 export type Parameters = Record<string, string | undefined>
 
-/** The query of a valid request of `shop`, with changes; undefined leaves a parameter out. */
-export function requestOf(challenge: string, changes: Parameters = {}): string {
+/** Path and query of a valid authorization request of `shop`. In `changes`, undefined leaves a parameter out. */
+export function authorizePath(challenge: string, changes: Parameters = {}): string {
   const params = {
     client_id: 'shop',
     redirect_uri: CALLBACK,
@@ -42,15 +42,15 @@ export function requestOf(challenge: string, changes: Parameters = {}): string {
   return `/oauth/authorize?${query}`
 }
 
-/** Where an answer leads. */
+/** The URL that a response redirects to. */
 export function locationOf(answer: Response): URL {
   const location = answer.headers.get('location')
   assert.ok(location, `${answer.status} leads nowhere`)
   return new URL(location, 'https://this.server')
 }
 
-/** The answer of an app's redirect URI as its parameters. */
-export function answerOf(answer: Response): Record<string, string> {
+/** The query parameters with which a response redirects to the app. */
+export function callbackParameters(answer: Response): Record<string, string> {
   return Object.fromEntries(locationOf(answer).searchParams)
 }
 
@@ -82,12 +82,14 @@ export function decideConsent(
   return client.post('/oauth/consent', { form_token, request, user, decision }, headers)
 }
 
-/** Signs a person in to the app in this browser: the code that the app gets. */
+/** Makes the authorization request at `path`, and consents if asked. Returns the code that the app gets. */
 export async function codeOf(client: Client, path: string): Promise<string> {
   const answer = await client.get(path)
-  const isAsked = answer.status === 200
-  const answered = isAsked ? await decideConsent(client, await consentForm(client, path), 'allow') : answer
-  const { code } = answerOf(answered)
-  assert.ok(code, `no code: ${answered.headers.get('location')}`)
+  const asksConsent = answer.status === 200
+  const redirect = asksConsent
+    ? await decideConsent(client, await consentForm(client, path), 'allow')
+    : answer
+  const { code } = callbackParameters(redirect)
+  assert.ok(code, `no code: ${redirect.headers.get('location')}`)
   return code
 }

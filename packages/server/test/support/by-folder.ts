@@ -2,11 +2,11 @@ import { writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
-/** Files that take as long as other folders do, and have a process of their own. */
-const ALONE = ['web/looks.test.ts']
+/** Files that take as long as whole folders do, so each has a process of its own. */
+const OWN_PROCESS = ['web/looks.test.ts']
 /** Folders in the order in which they are started, the slowest first. */
-const LONGEST = [
-  ...ALONE,
+const SLOWEST_FIRST = [
+  ...OWN_PROCESS,
   'cluster',
   'flows',
   'sdk/test',
@@ -30,20 +30,20 @@ const LONGEST = [
  */
 export function byFolder(files: readonly string[], root: string, into: string): string[] {
   const isTest = (file: string) => file.endsWith('.test.ts')
-  const isAlone = (file: string) => ALONE.some(name => file.endsWith(name))
-  const groups = Map.groupBy(files.filter(isTest), file => (isAlone(file) ? file : dirname(file)))
+  const hasOwnProcess = (file: string) => OWN_PROCESS.some(name => file.endsWith(name))
+  const groups = Map.groupBy(files.filter(isTest), file => (hasOwnProcess(file) ? file : dirname(file)))
   const programs = [...groups].map(([group, members]) => {
-    const program = join(into, `${place(group)}-${group.replaceAll('/', '-')}.mjs`)
+    const program = join(into, `${startPosition(group)}-${group.replaceAll('/', '-')}.mjs`)
     writeFileSync(program, members.map(file => importOf(join(root, file))).join(''))
     return program
   })
   return [...programs, ...files.filter(file => !isTest(file))]
 }
 
-/** The runner starts programs in the order of their names. */
-function place(group: string): string {
-  const found = LONGEST.findIndex(name => group.endsWith(name))
-  return String(found < 0 ? LONGEST.length : found).padStart(2, '0')
+/** The prefix of a program's name, since the runner starts programs in the order of their names. */
+function startPosition(group: string): string {
+  const position = SLOWEST_FIRST.findIndex(name => group.endsWith(name))
+  return String(position < 0 ? SLOWEST_FIRST.length : position).padStart(2, '0')
 }
 
 function importOf(path: string): string {

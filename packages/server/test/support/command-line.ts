@@ -4,7 +4,7 @@ import { run } from '../../src/cli.ts'
 import { loadConfig } from '../../src/config.ts'
 import { environment, launcher } from './serve.ts'
 
-export interface Finished {
+export interface CommandResult {
   status: number
   out: string
   err: string
@@ -14,10 +14,10 @@ export interface Finished {
  * Runs `keyway` with these arguments and settings in this process, since a start of Node takes longer than most
  * commands.
  */
-export async function keyway(settings: Record<string, string>, ...words: string[]): Promise<Finished> {
+export async function keyway(settings: Record<string, string>, ...args: string[]): Promise<CommandResult> {
   const out: string[] = []
   const err: string[] = []
-  const status = await run(words, {
+  const status = await run(args, {
     loadConfig: () => loadConfig(environment(settings)),
     print: text => void out.push(`${text}\n`),
     printError: text => void err.push(`${text}\n`),
@@ -26,16 +26,16 @@ export async function keyway(settings: Record<string, string>, ...words: string[
 }
 
 /** Runs `keyway` in a process of its own. */
-export function keywayProcess(settings: Record<string, string>, ...words: string[]): Promise<Finished> {
+export function keywayProcess(settings: Record<string, string>, ...args: string[]): Promise<CommandResult> {
   return new Promise(resolve =>
-    execFile(process.execPath, [launcher, ...words], { env: environment(settings) }, (error, out, err) =>
+    execFile(process.execPath, [launcher, ...args], { env: environment(settings) }, (error, out, err) =>
       resolve({ status: error ? Number(error.code) : 0, out, err }),
     ),
   )
 }
 
 /** Standard output of a command that must succeed. */
-export async function done(running: Promise<Finished>): Promise<string> {
+export async function outputOf(running: Promise<CommandResult>): Promise<string> {
   const { status, out, err } = await running
   assert.equal(status, 0, err)
   return out

@@ -34,8 +34,8 @@ export function forEachEngine(define: (engine: EngineName) => void): void {
 }
 
 export function postgresMissing(): string | false {
-  const isThere = Boolean(process.env[POSTGRES_URL_VARIABLE] || findPostgresBinaries())
-  return skipWithout(isThere, 'PostgreSQL is not installed here')
+  const isInstalled = Boolean(process.env[POSTGRES_URL_VARIABLE] || findPostgresBinaries())
+  return skipWithout(isInstalled, 'PostgreSQL is not installed here')
 }
 
 /** Opens an empty, migrated database, closed after the test. */

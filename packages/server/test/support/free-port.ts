@@ -3,24 +3,24 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 
-const LOWEST = 10_000
+const LOWEST_PORT = 10_000
 /** The first ephemeral port of most systems. */
-const USUAL_EPHEMERAL = 32_768
+const USUAL_FIRST_EPHEMERAL = 32_768
 const EPHEMERAL_RANGE = '/proc/sys/net/ipv4/ip_local_port_range'
 
-/** One for each port that this process reserved. */
+/** One socket for each port that this process reserved. */
 const reservations: Socket[] = []
 
 /**
- * A free port of this machine, for a server that must know its port before it starts, and keep it over restarts. Below
- * the ephemeral ports, which the system assigns to connections, and reserved for the life of this process by a UDP
- * socket with the same number, so that no other test process chooses it.
+ * A free port of this machine, for a server that must know its port before it starts, and keep it over restarts. It is
+ * below the ephemeral ports, which the system assigns to connections, and reserved for the life of this process by a
+ * UDP socket on the same port number, so that no other test process chooses it.
  */
 export async function freePort(): Promise<number> {
-  const end = Math.max(firstEphemeral(), 2 * LOWEST)
+  const end = Math.max(firstEphemeral(), 2 * LOWEST_PORT)
   for (;;) {
-    const port = LOWEST + Math.floor(Math.random() * (end - LOWEST))
-    if ((await isReserved(port)) && (await isFree(port))) return port
+    const port = LOWEST_PORT + Math.floor(Math.random() * (end - LOWEST_PORT))
+    if ((await reserve(port)) && (await isFree(port))) return port
   }
 }
 
@@ -28,12 +28,12 @@ function firstEphemeral(): number {
   try {
     return Number(readFileSync(EPHEMERAL_RANGE, 'utf8').split('\t')[0])
   } catch {
-    return USUAL_EPHEMERAL
+    return USUAL_FIRST_EPHEMERAL
   }
 }
 
-/** Whether the port is ours now. */
-async function isReserved(port: number): Promise<boolean> {
+/** Reserves the port for this process; false if another process has it. */
+async function reserve(port: number): Promise<boolean> {
   const socket = createSocket('udp4').unref()
   const bound = once(socket, 'listening')
   socket.bind({ port, address: '127.0.0.1', exclusive: true })

@@ -13,7 +13,7 @@ export async function openHttpPorts(engine: EngineName, t: TestContext, override
   const hub = composeHub(services, newId(services.clock.now()), { tickMs: null })
   await hub.start()
   t.after(() => hub.stop())
-  const edge = composeHttpPorts(services, hub)
+  const ports = composeHttpPorts(services, hub)
   const { apps } = services
 
   /** Registers an app and returns its secret. */
@@ -21,5 +21,5 @@ export async function openHttpPorts(engine: EngineName, t: TestContext, override
     return (await apps.register({ id, name: id })).secret!
   }
 
-  return { ...edge, registerApp }
+  return { ...ports, registerApp }
 }

@@ -41,8 +41,8 @@ export interface CallAnswer {
 }
 
 /**
- * All clients of a test are one network, so a burst of refused requests makes it noisy: its new connections would be reset by
- * chance. Tests of that rule set the limit.
+ * All clients of a test share one network, which a burst of refused requests would make noisy: new connections would be
+ * reset at random. Tests of that rule set the limit themselves.
  */
 const TEST_SOCKET_LIMITS: SocketLimits = { ...SOCKET_LIMITS, noisyRefusedAbove: Number.MAX_SAFE_INTEGER }
 
@@ -130,7 +130,7 @@ export async function openServer(engine: EngineName, t: TestContext, overrides: 
         headers: { 'Content-Type': 'application/x-www-form-urlencoded', ...headers },
       }),
     post: (path: string, body?: unknown, options?: CallOptions) => call('POST', path, { ...options, body }),
-    /** Signs in and makes a key, over HTTP. */
+    /** Creates a key over HTTP. */
     async createKey(token: string, body: object = {}): Promise<{ id: string; key: string }> {
       const answer = await call('POST', '/v1/api-keys', { token, body })
       if (answer.status !== 201) throw new Error(`creating a key failed: ${answer.text}`)

@@ -16,11 +16,11 @@ export function pngOf(width: number, height: number): Buffer<ArrayBuffer> {
 }
 
 function chunk(name: string, content: Buffer): Buffer {
-  const named = Buffer.concat([Buffer.from(name, 'latin1'), content])
+  const nameAndContent = Buffer.concat([Buffer.from(name, 'latin1'), content])
   const [length, checksum] = [Buffer.alloc(4), Buffer.alloc(4)]
   length.writeUInt32BE(content.length)
-  checksum.writeUInt32BE(crc32(named))
-  return Buffer.concat([length, named, checksum])
+  checksum.writeUInt32BE(crc32(nameAndContent))
+  return Buffer.concat([length, nameAndContent, checksum])
 }
 
 export function svgOf(content = '<rect width="40" height="10" fill="#b00"/>', box = '0 0 40 10'): string {

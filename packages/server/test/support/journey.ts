@@ -5,7 +5,7 @@ import { inTime, until } from './patience.ts'
 /** The main use case over HTTP and WebSocket, one function per step, without the SDK. */
 export interface Journey {
   sendLink(email: string, appId?: string): Promise<void>
-  /** The token of a mail in the local inbox that was not read before; waits for it. */
+  /** Waits for a mail in the local inbox whose token was not returned before, and returns that token. */
   readToken(email: string): Promise<string>
   verify(email: string, token: string): Promise<SignIn>
   me(accessToken: string): Promise<Me>
@@ -29,7 +29,7 @@ export interface Me {
 }
 
 export function createJourney(url: string): Journey {
-  const read = new Set<string>()
+  const readTokens = new Set<string>()
   return {
     async sendLink(email, appId) {
       await call('POST', '/auth/send-magic-link', { email, app_id: appId })
@@ -43,8 +43,8 @@ export function createJourney(url: string): Journey {
         const tokens = inbox.data.flatMap(mail =>
           mail.link ? [new URL(mail.link).searchParams.get('token')!] : [],
         )
-        const token = tokens.find(each => !read.has(each))
-        if (token) read.add(token)
+        const token = tokens.find(each => !readTokens.has(each))
+        if (token) readTokens.add(token)
         return token
       })
     },

@@ -21,7 +21,7 @@ export interface ShippedPackage {
   licence: string
 }
 
-interface Locked {
+interface LockedPackage {
   version?: string
   license?: string
   dev?: boolean
@@ -31,7 +31,7 @@ interface Locked {
 /** The packages that `npm ci --omit=dev` installs, from the lock file, without this project's own. */
 export function shippedPackages(): ShippedPackage[] {
   const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
-    packages: Record<string, Locked>
+    packages: Record<string, LockedPackage>
   }
   return Object.entries(lock.packages)
     .filter(([path, { dev, link }]) => path.startsWith('node_modules/') && !dev && !link)

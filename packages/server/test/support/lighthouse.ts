@@ -14,7 +14,7 @@ import { installOnce } from '../../../../tools/npm-folder.ts'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { root } from '../structure/source.ts'
 import { devicePath, NEW_KEY, sourceOf } from './all-pages.ts'
-import { newVerifier, registerShop, requestOf } from './authorize.ts'
+import { authorizePath, newVerifier, registerShop } from './authorize.ts'
 import { ADA, createClient, signedIn } from './page-client.ts'
 import { until } from './patience.ts'
 import { address, caller } from './services.ts'
@@ -26,10 +26,10 @@ import { startWeb, type WebServer } from './web.ts'
  */
 
 const FOLDER = join(root, 'tools/lighthouse')
-const LEAST = { performance: 95, accessibility: 100, 'best-practices': 100 } as const
-type Category = keyof typeof LEAST
-const wanted = process.argv[2] ?? ''
-const MISSING = '/nowhere'
+const MINIMUM_SCORES = { performance: 95, accessibility: 100, 'best-practices': 100 } as const
+type Category = keyof typeof MINIMUM_SCORES
+const pathFilter = process.argv[2] ?? ''
+const MISSING_PAGE = '/nowhere'
 
 interface Result {
   lhr: {
@@ -58,7 +58,7 @@ try {
 }
 
 async function measureAll(web: WebServer): Promise<boolean> {
-  const kinds = (await everyKind(web)).filter(({ name }) => name.includes(wanted))
+  const kinds = (await everyKind(web)).filter(({ name }) => name.includes(pathFilter))
   let isGood = true
   console.log(`${'page'.padEnd(34)}performance  accessibility  best practices`)
   for (const { name, open, cookie } of kinds) {
@@ -67,32 +67,46 @@ async function measureAll(web: WebServer): Promise<boolean> {
       String(score).padEnd(category === 'performance' ? 13 : 15),
     )
     console.log(`${name.replace(/[0-9a-f-]{36}/, '{id}').padEnd(34)}${row.join('')}${failed.join('; ')}`)
-    for (const [category, score] of Object.entries(scores)) isGood &&= score >= LEAST[category as Category]
+    for (const [category, score] of Object.entries(scores))
+      isGood &&= score >= MINIMUM_SCORES[category as Category]
   }
   return isGood
 }
 
 /** One kind of page. */
-interface Kind {
+interface PageKind {
   name: string
-  /** Its URL, which may be valid for some minutes only. */
+  /** Returns a URL of such a page, which may be valid for some minutes only. */
   open(): Promise<string>
-  /** Of who is signed in there; empty: nobody. */
+  /** The cookies of the signed-in person; empty if the page is opened without signing in. */
   cookie: string
 }
 
-async function everyKind(web: WebServer): Promise<Kind[]> {
+async function everyKind(web: WebServer): Promise<PageKind[]> {
   const client = await signedIn(web)
   const { services } = web.server
   const user = (await services.storage.store.users.findByEmail(address(ADA)))!
   await services.users.setRole(user.id, 'admin', BY_COMMAND_LINE)
-  const made = { appId: 'service-sdk', allowedNetworks: [], scopes: null, name: 'robot', expiresAt: null }
-  const { id } = (await services.apiKeys.create(user.id, made, caller())).apiKey
+  const keyAttributes = {
+    appId: 'service-sdk',
+    allowedNetworks: [],
+    scopes: null,
+    name: 'robot',
+    expiresAt: null,
+  }
+  const { id } = (await services.apiKeys.create(user.id, keyAttributes, caller())).apiKey
   await registerShop(web)
   const cookie = [...client.jar].map(([name, value]) => `${name}=${value}`).join('; ')
-  const at = (path: string) => async () => web.url + path
-  const open = ['/sign-in', '/docs', '/docs/agents', '/docs/api/api-keys', '/errors/rate_limited', MISSING]
-  const own = [
+  const urlOf = (path: string) => async () => web.url + path
+  const open = [
+    '/sign-in',
+    '/docs',
+    '/docs/agents',
+    '/docs/api/api-keys',
+    '/errors/rate_limited',
+    MISSING_PAGE,
+  ]
+  const signedInPaths = [
     ...['/keys', '/keys/new', `/keys/${id}`, `/keys/${id}/live`, `/keys/${id}/revoke`],
     ...[
       '/agents',
@@ -117,25 +131,28 @@ async function everyKind(web: WebServer): Promise<Kind[]> {
     ].map(path => `/admin${path}`),
   ]
   return [
-    ...open.map(path => ({ name: path, open: at(path), cookie: '' })),
+    ...open.map(path => ({ name: path, open: urlOf(path), cookie: '' })),
     { name: '/verify', open: () => freshLink(web), cookie: '' },
-    ...own.map(path => ({ name: path, open: at(path), cookie })),
+    ...signedInPaths.map(path => ({ name: path, open: urlOf(path), cookie })),
     { name: '/keys (a new key)', open: async () => newKey.url, cookie },
     { name: '/device (approval)', open: async () => web.url + (await devicePath(web)), cookie },
-    { name: '/oauth/authorize (consent)', open: at(requestOf(newVerifier().challenge)), cookie },
+    { name: '/oauth/authorize (consent)', open: urlOf(authorizePath(newVerifier().challenge)), cookie },
   ]
 }
 
 /** A link that nobody has used. */
 async function freshLink(web: WebServer): Promise<string> {
   const email = 'bob@example.com'
-  const before = (await web.mails(email, 0)).length
+  const mailsBefore = (await web.mails(email, 0)).length
   const client = createClient(web.url)
   await client.post('/sign-in', { form_token: await client.formToken('/sign-in'), email })
-  return (await web.mails(email, before + 1))[0]!.link!
+  return (await web.mails(email, mailsBefore + 1))[0]!.link!
 }
 
-/** Serves the same pages at a port of its own, where a GET of / is answered as the form of a new key is: Lighthouse sends no forms. */
+/**
+ * Proxies the pages on another port, where GET / submits the form of a new key and returns the page that answers it,
+ * since Lighthouse submits no forms.
+ */
 async function serveNewKey(web: WebServer): Promise<{ url: string; close(): void }> {
   const server = createHttpServer(async (incoming, outgoing) => {
     const { cookie = '', accept = '' } = incoming.headers
@@ -160,32 +177,32 @@ async function serveNewKey(web: WebServer): Promise<{ url: string; close(): void
 }
 
 async function measure(url: string, cookie: string) {
-  const found = await run(url, {
+  const result = await run(url, {
     port: chromium.port,
-    onlyCategories: Object.keys(LEAST),
+    onlyCategories: Object.keys(MINIMUM_SCORES),
     logLevel: 'silent',
     output: 'json',
-    // A missing page is a page too.
+    // The page that answers 404 is measured too.
     ignoreStatusCode: true,
     // The browser logs the error status of this page on purpose.
-    skipAudits: url.endsWith(MISSING) ? ['errors-in-console'] : [],
+    skipAudits: url.endsWith(MISSING_PAGE) ? ['errors-in-console'] : [],
     disableStorageReset: true,
     extraHeaders: cookie ? { Cookie: cookie } : {},
   })
-  const { categories, audits } = found
-  const names = Object.keys(LEAST) as Category[]
+  const { categories, audits } = result
+  const names = Object.keys(MINIMUM_SCORES) as Category[]
   const scores = Object.fromEntries(
     names.map(name => [name, Math.round((categories[name].score ?? 0) * 100)]),
   )
   const failed = names
-    .filter(name => scores[name]! < LEAST[name])
+    .filter(name => scores[name]! < MINIMUM_SCORES[name])
     .flatMap(name => categories[name].auditRefs)
     .filter(({ id, weight }) => weight > 0 && (audits[id]?.score ?? 1) < 0.9)
     .map(({ id }) => `${id}: ${audits[id]!.title}`)
   return { scores, failed }
 }
 
-/** Once more where the machine was too busy for the browser to answer in time. */
+/** Runs Lighthouse, and a second time after a runtime error: on a busy machine the browser may not answer in time. */
 async function run(url: string, flags: object): Promise<Result['lhr']> {
   const { lhr } = (await lighthouse(url, flags))!
   return lhr.runtimeError ? (await lighthouse(url, flags))!.lhr : lhr
@@ -205,13 +222,13 @@ async function startChromium(): Promise<{ port: number; stop(): Promise<void> }>
   const child = spawn(
     await requireTool('chromium'),
     [...flags, `--remote-debugging-port=${port}`, 'about:blank'],
-    // In a process group of its own: what is started may be a shell around the browser.
+    // In a process group of its own, which is killed as a whole: the program may be a shell script around the browser.
     { stdio: 'ignore', detached: true },
   )
   const exited = once(child, 'exit')
   const kill = () => void process.kill(-child.pid!, 'SIGKILL')
   process.once('exit', kill)
-  // Ctrl-C does not reach another group.
+  // Ctrl-C does not reach another process group.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
   await until('Chromium answers', () =>
     fetch(`http://127.0.0.1:${port}/json/version`).then(

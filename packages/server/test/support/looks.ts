@@ -8,14 +8,14 @@ export interface Findings {
   axe: string[]
   tooWide: string[]
   /** Pages with layout shift. */
-  moved: string[]
+  shifted: string[]
   /** Controls that the keyboard does not reach, or that have no visible focus. */
   unreached: string[]
   /** The size of each page in bytes, with all that it loads. */
   weights: Map<string, number>
 }
 
-export interface Looking {
+export interface CheckOptions {
   language: Language
   /** The source of axe-core; without it axe is not run. */
   axe: string | null
@@ -31,45 +31,52 @@ const HEIGHT = 800
 const MAX_SHIFT = 0.001
 
 /** Loads each page once and checks it at several widths and in both modes, since loading is the expensive part. */
-export async function lookAt(opened: readonly OpenPages[], looking: Looking): Promise<Findings> {
-  const found: Findings = { pages: 0, axe: [], tooWide: [], moved: [], unreached: [], weights: new Map() }
+export async function checkPages(opened: readonly OpenPages[], options: CheckOptions): Promise<Findings> {
+  const findings: Findings = {
+    pages: 0,
+    axe: [],
+    tooWide: [],
+    shifted: [],
+    unreached: [],
+    weights: new Map(),
+  }
   for (const pages of opened) {
-    await pages.speak(looking.language)
-    const weigh = looking.everything ? await weighing(pages.page) : null
-    for (const path of pathsIn(looking.language, pages.paths)) {
-      found.pages++
-      await lookAtPage(pages.page, path, looking, weigh, found)
+    await pages.setLanguage(options.language)
+    const measureLoad = options.everything ? await watchLoads(pages.page) : null
+    for (const path of pathsIn(options.language, pages.paths)) {
+      findings.pages++
+      await checkPage(pages.page, path, options, measureLoad, findings)
     }
   }
-  return found
+  return findings
 }
 
-async function lookAtPage(
+async function checkPage(
   page: Page,
   path: string,
-  { language, axe, everything }: Looking,
-  weigh: Weigh | null,
-  found: Findings,
+  { language, axe, everything }: CheckOptions,
+  measureLoad: MeasureLoad | null,
+  findings: Findings,
 ): Promise<void> {
   await resize(page, everything ? DESKTOP : NARROWEST)
   await visit(page, path)
-  if (weigh) {
-    const { bytes, shifts } = await weigh()
-    found.weights.set(path, bytes)
-    if (shifts >= MAX_SHIFT) found.moved.push(`${path} moves by ${shifts}`)
-    found.unreached.push(...(await unreachedBy(page)).map(text => `${path}: ${text}`))
+  if (measureLoad) {
+    const { bytes, shifts } = await measureLoad()
+    findings.weights.set(path, bytes)
+    if (shifts >= MAX_SHIFT) findings.shifted.push(`${path} moves by ${shifts}`)
+    findings.unreached.push(...(await keyboardFindings(page)).map(text => `${path}: ${text}`))
   }
   await page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
   if (axe) await page.evaluate(axe)
   for (const width of [NARROWEST, PHONE, DESKTOP]) {
     await resize(page, width)
     const wide = await page.evaluate<string[]>(TOO_WIDE)
-    found.tooWide.push(...wide.map(text => `${path} in ${language} at ${width}: ${text}`))
+    findings.tooWide.push(...wide.map(text => `${path} in ${language} at ${width}: ${text}`))
     if (!axe || width === NARROWEST) continue
     const colorScheme = width === PHONE ? 'dark' : 'light'
     await page.emulateMedia({ colorScheme })
     const violations = await violationsOf(page)
-    found.axe.push(...violations.map(text => `${path} ${colorScheme} ${width}: ${text}`))
+    findings.axe.push(...violations.map(text => `${path} ${colorScheme} ${width}: ${text}`))
   }
 }
 
@@ -93,7 +100,7 @@ interface Axe {
 
 async function violationsOf(page: Page): Promise<string[]> {
   const { violations, passes } = await page.evaluate<Axe>(RUN_AXE)
-  if (passes.length <= 10) return [`axe looked at nothing but ${passes.length} rules`]
+  if (passes.length <= 10) return [`axe passed only ${passes.length} rules`]
   return violations.map(({ id, nodes }) => `${id}: ${nodes.map(node => node.html).join(' ')}`)
 }
 
@@ -138,9 +145,9 @@ window.settled = async () => {
 }`
 
 /** Measures the size of the last page load, and its layout shift. */
-type Weigh = () => Promise<{ bytes: number; shifts: number }>
+type MeasureLoad = () => Promise<{ bytes: number; shifts: number }>
 
-async function weighing(page: Page): Promise<Weigh> {
+async function watchLoads(page: Page): Promise<MeasureLoad> {
   let bodies: Promise<number>[] = []
   await page.addInitScript({ content: WATCH_SHIFTS })
   page.on('response', answer => {
@@ -188,7 +195,7 @@ const WATCH_FOCUS = `(() => {
   return controls().length
 })()`
 
-async function unreachedBy(page: Page): Promise<string[]> {
+async function keyboardFindings(page: Page): Promise<string[]> {
   const count = await page.evaluate<number>(WATCH_FOCUS)
   for (let pressed = 0; pressed < count + 6; pressed++) await page.keyboard.press('Tab')
   const { hidden, reached } = await page.evaluate<{ hidden: string[]; reached: number }>('window.focused()')

@@ -4,7 +4,7 @@ import { until } from './patience.ts'
 export interface Mailbox {
   /** The value of KEYWAY_MAIL_URL. */
   url: string
-  /** The token of the link in the newest mail to this address; waits for it. */
+  /** Waits for a mail to this address, and returns the token of the link in the newest. */
   readToken(email: string): Promise<string>
   close(): Promise<void>
 }
@@ -32,7 +32,7 @@ export async function createMailbox(): Promise<Mailbox> {
     readToken(email) {
       return until(`a mail for ${email}`, () => {
         const mail = mails.findLast(each => each.to.includes(email))
-        return mail && /[?&]token=([\w-]{43})/.exec(unfolded(mail.raw))?.[1]
+        return mail && /[?&]token=([\w-]{43})/.exec(decodeQuotedPrintable(mail.raw))?.[1]
       })
     },
     close: () => new Promise(resolve => server.close(() => resolve())),
@@ -40,7 +40,7 @@ export async function createMailbox(): Promise<Mailbox> {
 }
 
 /** Decodes quoted-printable, as far as links need it (RFC 2045 section 6.7). */
-function unfolded(raw: string): string {
+function decodeQuotedPrintable(raw: string): string {
   return raw
     .replace(/=\r\n/g, '')
     .replace(/=([0-9A-F]{2})/g, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)))

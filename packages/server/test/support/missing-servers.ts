@@ -7,14 +7,14 @@ import { spawnSync } from 'node:child_process'
 export const MUST_HAVE_ALL = process.env.CI === 'true'
 
 /** The value of `skip` for tests of this server: the reason, or false if they must run. */
-export function skipWithout(isThere: boolean, why: string): string | false {
-  return isThere || MUST_HAVE_ALL ? false : why
+export function skipWithout(isInstalled: boolean, reason: string): string | false {
+  return isInstalled || MUST_HAVE_ALL ? false : reason
 }
 
-/** The value of `skip` for tests of a Debian package: whether a program of it runs. */
-export function packageMissing(name: string, [program, ...words]: [string, ...string[]]): string | false {
-  return skipWithout(spawnSync(program, words).status === 0, `${name} is not installed here`)
+/** The value of `skip` for tests that need a Debian package: false if its program runs. */
+export function packageMissing(name: string, [program, ...args]: [string, ...string[]]): string | false {
+  return skipWithout(spawnSync(program, args).status === 0, `${name} is not installed here`)
 }
 
-/** Debian's Python, since others do not see its packages; or another one with packages of its own. */
+/** By default Debian's Python, since no other sees Debian's Python packages. */
 export const PYTHON = process.env.KEYWAY_TEST_PYTHON ?? '/usr/bin/python3'

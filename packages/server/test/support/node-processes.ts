@@ -17,12 +17,12 @@ export async function startNodeProcess(
   const port = settings.KEYWAY_PORT ?? String(await freePort())
   const served = await serve({ ...NODE_SETTINGS, ...settings, KEYWAY_PORT: port })
   t.after(() => served.end('SIGKILL').catch(() => {}))
-  let read = 0
-  const reading = setInterval(() => {
-    const lines = served.output().slice(read).split('\n')
-    read = served.output().length - lines.pop()!.length
+  let readLength = 0
+  const outputPoll = setInterval(() => {
+    const lines = served.output().slice(readLength).split('\n')
+    readLength = served.output().length - lines.pop()!.length
     for (const line of lines) if (line.startsWith('Sign-in link')) links.announce(line)
   }, 20)
-  t.after(() => clearInterval(reading))
+  t.after(() => clearInterval(outputPoll))
   return { origin: `http://127.0.0.1:${port}`, served }
 }

@@ -15,8 +15,8 @@ import { closeAtOnce } from './serve.ts'
 export const SHARED_URL = 'http://localhost:9'
 export const NODE_SECRET = Buffer.alloc(32, 5).toString('base64')
 
-/** Includes the lease of a node that was killed while it delivered the mail. */
-const MAIL_MS = 30_000
+/** Longer than a mail's lease, which must expire if a node was killed while it delivered the mail. */
+const MAIL_TIMEOUT_MS = 30_000
 
 /** Settings of all nodes of a test: high limits, silent log. */
 export const NODE_SETTINGS: Record<string, string> = {
@@ -40,7 +40,7 @@ export interface TestNode extends RunningServer {
 /** The sign-in links that the nodes of one test mailed, by address. */
 export interface PrintedLinks {
   announce(line: string): void
-  /** The token of the next link to this address that was not returned yet. */
+  /** Waits for a link to this address that was not returned yet, and returns its token. */
   next(email: string): Promise<string>
 }
 
@@ -72,22 +72,22 @@ export function createPrintedLinks(): PrintedLinks {
   return {
     announce(line) {
       const [, email = '', token = ''] = /for (\S+): \S*[?&]token=([\w-]{43})/.exec(line) ?? []
-      const asking = waiting.get(email)?.shift()
-      if (asking) asking(token)
+      const resolveNext = waiting.get(email)?.shift()
+      if (resolveNext) resolveNext(token)
       else tokens.set(email, [...(tokens.get(email) ?? []), token])
     },
     next(email) {
       const token = tokens.get(email)?.shift()
       if (token) return Promise.resolve(token)
-      const asking = new Promise<string>(resolve =>
+      const nextToken = new Promise<string>(resolve =>
         waiting.set(email, [...(waiting.get(email) ?? []), resolve]),
       )
-      return inTime(`a mail for ${email}`, asking, MAIL_MS)
+      return inTime(`a mail for ${email}`, nextToken, MAIL_TIMEOUT_MS)
     },
   }
 }
 
-export interface Answered {
+export interface CallResult {
   status: number
   // biome-ignore lint/suspicious/noExplicitAny: an answer is whatever the test says it must be
   body: any
@@ -99,7 +99,7 @@ export async function call(
   path: string,
   { body, token, headers }: { body?: object; token?: string; headers?: Record<string, string> } = {},
   withinMs = patienceMs(20_000),
-): Promise<Answered> {
+): Promise<CallResult> {
   const response = await fetch(origin + path, {
     method,
     headers: {
@@ -155,7 +155,7 @@ export interface HubSocket {
   send(frame: object): void
   /** Waits for the first frame that `fits` accepts. */
   // biome-ignore lint/suspicious/noExplicitAny: see above
-  next(fits: (frame: any) => boolean): Promise<any>
+  next(matches: (frame: any) => boolean): Promise<any>
 }
 
 /** Connects to the hub of a node and waits for `ready`. */
@@ -166,7 +166,7 @@ export function connectHub(origin: string, agentToken: string): Promise<HubSocke
     })
     // biome-ignore lint/suspicious/noExplicitAny: see above
     const frames: any[] = []
-    const looking = new Set<() => void>()
+    const checks = new Set<() => void>()
     const closed = new Promise<{ code: number; at: number }>(done =>
       socket.once('close', code => done({ code, at: performance.now() })),
     )
@@ -179,23 +179,23 @@ export function connectHub(origin: string, agentToken: string): Promise<HubSocke
         return
       }
       frames.push(frame)
-      for (const look of [...looking]) look()
+      for (const check of [...checks]) check()
     })
     const send = (frame: object) => socket.send(JSON.stringify(frame))
     // biome-ignore lint/suspicious/noExplicitAny: see above
-    const next = (fits: (frame: any) => boolean) =>
+    const next = (matches: (frame: any) => boolean) =>
       inTime(
-        `a frame that fits ${fits}`,
+        `a frame that fits ${matches}`,
         // biome-ignore lint/suspicious/noExplicitAny: see above
         new Promise<any>(found => {
-          const look = () => {
-            const frame = frames.find(fits)
+          const check = () => {
+            const frame = frames.find(matches)
             if (!frame) return
-            looking.delete(look)
+            checks.delete(check)
             found(frame)
           }
-          looking.add(look)
-          look()
+          checks.add(check)
+          check()
         }),
       )
   })

@@ -23,8 +23,8 @@ import type { Journal } from './recording.ts'
  * redirected by Node's resolver, without changes to the product. Calls within a module are not observed, so these must
  * be functions that other modules call.
  *
- * One function is changed instead: servers turn no connections away, unless a test sets the limit. All clients of a test are one
- * network, so after a burst of refused requests its new connections would be reset by chance.
+ * One function is changed instead (`guardConnections`): servers refuse no connections, unless a test sets the limit.
+ * All clients of a test share one network, whose new connections would be reset at random after a burst of refusals.
  */
 
 /** Paths below `src/`, with their observed functions; a test compares them with the sources. */
@@ -46,8 +46,8 @@ export const OBSERVED: Readonly<Record<string, readonly string[]>> = {
 
 const SOURCE = /\/packages\/server\/src\/(.+\.ts)$/
 const OBSERVERS = Symbol.for('keyway.test.observers')
-/** Timeout of a scrape, which reads the database; some tests have closed it. */
-const SCRAPE_PATIENCE_MS = 500
+/** Timeout of a scrape, which reads the database: some tests have stopped that database before. */
+const SCRAPE_TIMEOUT_MS = 500
 /**
  * Purposes whose sealed content is a secret itself; other sealed content (mails) contains secrets recorded elsewhere.
  */
@@ -59,7 +59,7 @@ const SEALED_SECRETS: readonly Purpose[] = [
 ]
 /** Purposes of MACs that are shown: in place of erased addresses, and with the head of the audit in the log. */
 const PUBLIC_MACS: readonly Purpose[] = ['erased-address', 'audit']
-const later = setTimeout
+const unmockedSetTimeout = setTimeout
 
 export function observeModules(journal: Journal): void {
   recordSettings(journal, process.env)
@@ -88,24 +88,24 @@ function observedModule(url: string, names: readonly string[]): string {
 type Observer<Original> = (original: Original) => Original
 
 function observers(journal: Journal) {
-  const starting = new AsyncLocalStorage<{ metrics?: Metrics }>()
+  const startContext = new AsyncLocalStorage<{ metrics?: Metrics }>()
   return {
-    generateCode: returning<typeof generateCode>('login code'),
-    refreshToken: returning<typeof refreshToken>('refresh token'),
-    pageCookie: returning<typeof pageCookie>('session cookie'),
-    newAppSecret: returning<typeof newAppSecret>('app secret'),
-    randomToken: returning<typeof randomToken>('random token'),
+    generateCode: recordResult<typeof generateCode>('login code'),
+    refreshToken: recordResult<typeof refreshToken>('refresh token'),
+    pageCookie: recordResult<typeof pageCookie>('session cookie'),
+    newAppSecret: recordResult<typeof newAppSecret>('app secret'),
+    randomToken: recordResult<typeof randomToken>('random token'),
 
     newApiKey: ((original: typeof newApiKey) =>
-      (...wanted) => {
-        const made = original(...wanted)
+      (...args) => {
+        const made = original(...args)
         journal.secret('API key', made.key)
         return made
       }) satisfies Observer<typeof newApiKey>,
 
-    mailedLink: ((original: typeof mailedLink) => (url, wanted) => {
-      journal.secret('link token', wanted.token)
-      return original(url, wanted)
+    mailedLink: ((original: typeof mailedLink) => (url, args) => {
+      journal.secret('link token', args.token)
+      return original(url, args)
     }) satisfies Observer<typeof mailedLink>,
 
     createSend: ((original: typeof createSend) => deps => {
@@ -124,9 +124,9 @@ function observers(journal: Journal) {
         journal.secret(typ === 'agent_ws' ? 'agent token' : 'access token', token)
         return token
       }
-      const signAs: typeof jwt.signAs = async (...wanted) => {
-        const token = await jwt.signAs(...wanted)
-        journal.secret(`token of the type ${wanted[1]}`, token)
+      const signAs: typeof jwt.signAs = async (...args) => {
+        const token = await jwt.signAs(...args)
+        journal.secret(`token of the type ${args[1]}`, token)
         return token
       }
       return { ...jwt, sign, signAs }
@@ -178,14 +178,14 @@ function observers(journal: Journal) {
     createMetrics: ((original: typeof createMetrics) =>
       (...deps) => {
         const metrics = original(...deps)
-        const server = starting.getStore()
+        const server = startContext.getStore()
         if (server) server.metrics = metrics
         return metrics
       }) satisfies Observer<typeof createMetrics>,
 
     startServer: ((original: typeof startServer) => (config, options) => {
       const started: { metrics?: Metrics } = {}
-      return starting.run(started, async () => {
+      return startContext.run(started, async () => {
         const server = await original(config, options)
         let closed: Promise<void> | undefined
         const close = () => {
@@ -197,7 +197,7 @@ function observers(journal: Journal) {
     }) satisfies Observer<typeof startServer>,
   }
 
-  function returning<Make extends (...args: never[]) => string>(kind: string) {
+  function recordResult<Make extends (...args: never[]) => string>(kind: string) {
     return (original: Make) =>
       ((...args) => {
         const made = original(...args)
@@ -211,7 +211,10 @@ function observers(journal: Journal) {
       ({ body }) => journal.output('metrics', body),
       () => {},
     )
-    await Promise.race([rendered, new Promise(resolve => later(resolve, SCRAPE_PATIENCE_MS).unref())])
+    await Promise.race([
+      rendered,
+      new Promise(resolve => unmockedSetTimeout(resolve, SCRAPE_TIMEOUT_MS).unref()),
+    ])
   }
 }
 

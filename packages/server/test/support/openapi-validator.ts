@@ -1,7 +1,7 @@
 import Ajv2020 from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 
-interface Answered {
+interface DocumentedResponse {
   status: number
   headers: Headers
   body: unknown
@@ -12,8 +12,8 @@ export function createDocumentValidator(document: object) {
   const ajv = new Ajv2020.default({ strict: false, allErrors: true })
   addFormats.default(ajv)
   return {
-    /** How a response violates the document, or null. */
-    problemOf(method: string, path: string, { status, headers, body }: Answered): string | null {
+    /** Describes how a response violates the document; null if it does not. */
+    problemOf(method: string, path: string, { status, headers, body }: DocumentedResponse): string | null {
       const responses = pick(document, ['paths', path, method.toLowerCase(), 'responses'])
       const declared = responses && pick(responses, [String(status)])
       if (!declared) return `${status} is not documented`
@@ -31,7 +31,7 @@ export function createDocumentValidator(document: object) {
 }
 
 function pick(from: object, names: string[]): object | undefined {
-  let at: object | undefined = from
-  for (const name of names) at = (at as Record<string, object> | undefined)?.[name]
-  return at
+  let node: object | undefined = from
+  for (const name of names) node = (node as Record<string, object> | undefined)?.[name]
+  return node
 }

@@ -40,12 +40,12 @@ export async function signedIn(web: WebServer, email = ADA): Promise<Client> {
   return client
 }
 
-/** Signs in with the link of a mail; returns the answer, which leads to the first page. */
+/** Signs in with the link of a mail; returns the response, which redirects to the first page. */
 export async function signIn(client: Client, web: WebServer, email = ADA): Promise<Response> {
   const token = await client.formToken('/sign-in')
-  const before = (await web.mails(email, 0)).length
+  const mailsBefore = (await web.mails(email, 0)).length
   await client.post('/sign-in', { form_token: token, email })
-  const [mail] = await web.mails(email, before + 1)
+  const [mail] = await web.mails(email, mailsBefore + 1)
   const { searchParams } = new URL(mail!.link!)
   return client.post('/verify', { form_token: token, token: searchParams.get('token')!, email })
 }

@@ -9,8 +9,8 @@ import { until } from './patience.ts'
 import { unprivilegedIdentity } from './postgres.ts'
 
 const PROGRAM = '/usr/sbin/pgbouncer'
-/** As docs/operations.md has it. */
-const IGNORED = 'statement_timeout, lock_timeout, idle_in_transaction_session_timeout'
+/** As docs/operations.md recommends. */
+const IGNORED_PARAMETERS = 'statement_timeout, lock_timeout, idle_in_transaction_session_timeout'
 
 export interface Pooler extends Disposable {
   /** The database, through the pooler. */
@@ -22,8 +22,8 @@ export function poolerMissing(): string | false {
   return skipWithout(existsSync(PROGRAM), 'PgBouncer is not installed here')
 }
 
-/** PgBouncer in transaction mode before a database. @param ignored parameters of connections that it ignores */
-export async function startPooler(databaseUrl: string, ignored = IGNORED): Promise<Pooler> {
+/** Starts PgBouncer in transaction mode in front of a database. @param ignored startup parameters that it ignores */
+export async function startPooler(databaseUrl: string, ignored = IGNORED_PARAMETERS): Promise<Pooler> {
   const { hostname, port, username, pathname } = new URL(databaseUrl)
   const folder = mkdtempSync(join(tmpdir(), 'keyway-pooler-'))
   const listening = await freePort()

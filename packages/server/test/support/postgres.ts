@@ -124,14 +124,14 @@ async function untilReady(url: string): Promise<void> {
   )
 }
 
-let lazily: Promise<Cluster> | undefined
+let ownCluster: Promise<Cluster> | undefined
 
 /** The URL of the test run's cluster, or of one that this process starts. */
 export async function clusterUrl(): Promise<string> {
   const shared = process.env[POSTGRES_URL_VARIABLE]
   if (shared) return shared
-  lazily ??= startCluster()
-  return (await lazily).url
+  ownCluster ??= startCluster()
+  return (await ownCluster).url
 }
 
 /**
@@ -139,20 +139,20 @@ export async function clusterUrl(): Promise<string> {
  * two to five.
  */
 const TIMEOUT_SECONDS = 20
-const IN_MILLISECONDS = ['lock_timeout', 'statement_timeout', 'query_timeout']
+const MILLISECOND_PARAMETERS = ['lock_timeout', 'statement_timeout', 'query_timeout']
 
 export function databaseUrl(cluster: string, database: string): string {
   const url = new URL(cluster)
   url.pathname = `/${database}`
   url.searchParams.set('connect_timeout', String(TIMEOUT_SECONDS))
-  for (const name of IN_MILLISECONDS) url.searchParams.set(name, String(1000 * TIMEOUT_SECONDS))
+  for (const name of MILLISECOND_PARAMETERS) url.searchParams.set(name, String(1000 * TIMEOUT_SECONDS))
   return url.href
 }
 
 /** The URL of a test's database with the service's own timeouts. */
 export function withOwnTimeouts(database: string): string {
   const url = new URL(database)
-  for (const name of ['connect_timeout', ...IN_MILLISECONDS]) url.searchParams.delete(name)
+  for (const name of ['connect_timeout', ...MILLISECOND_PARAMETERS]) url.searchParams.delete(name)
   return url.href
 }
 
@@ -166,7 +166,7 @@ export async function createDatabase(
 ): Promise<{ url: string; drop(): Promise<void> }> {
   const cluster = await clusterUrl()
   await ensureTemplate(cluster, migrate)
-  return create(` template ${TEMPLATE}${await copying()}`)
+  return create(` template ${TEMPLATE}${await copyStrategyClause()}`)
 }
 
 /** Creates a database without tables. */
@@ -174,10 +174,10 @@ export async function createEmptyDatabase(): Promise<{ url: string; drop(): Prom
   return create('')
 }
 
-async function create(how: string): Promise<{ url: string; drop(): Promise<void> }> {
+async function create(options: string): Promise<{ url: string; drop(): Promise<void> }> {
   const name = `test_${randomBytes(6).toString('hex')}`
   const maintenance = await maintenancePool()
-  await maintenance.query(`create database ${name}${how}`)
+  await maintenance.query(`create database ${name}${options}`)
   return {
     url: databaseUrl(await clusterUrl(), name),
     async drop() {
@@ -189,7 +189,7 @@ async function create(how: string): Promise<{ url: string; drop(): Promise<void>
 let strategy: string | undefined
 
 /** The clause that copies a template as files, in half the time; servers before 15 have no other way. */
-async function copying(): Promise<string> {
+async function copyStrategyClause(): Promise<string> {
   if (strategy === undefined) {
     const maintenance = await maintenancePool()
     const { rows } = await maintenance.query(`select current_setting('server_version_num')::int as version`)
@@ -198,15 +198,15 @@ async function copying(): Promise<string> {
   return strategy
 }
 
-let kept: Promise<pg.Pool> | undefined
+let sharedPool: Promise<pg.Pool> | undefined
 
 /** The pool that creates and drops databases; a new connection for each would take as long as the work. */
 function maintenancePool(): Promise<pg.Pool> {
-  kept ??= clusterUrl().then(url => {
+  sharedPool ??= clusterUrl().then(url => {
     const pool = new pg.Pool({ connectionString: url, max: 2, allowExitOnIdle: true })
-    return pool.on('error', () => {}) // the cluster ends before it
+    return pool.on('error', () => {}) // the cluster stops before the pool is closed
   })
-  return kept
+  return sharedPool
 }
 
 let templateReady: Promise<void> | undefined
@@ -214,8 +214,8 @@ let templateReady: Promise<void> | undefined
 function ensureTemplate(cluster: string, migrate: (url: string) => Promise<void>): Promise<void> {
   templateReady ??= withClient(cluster, async client => {
     await client.query('select pg_advisory_lock(20261120)')
-    const found = await client.query('select 1 from pg_database where datname = $1', [TEMPLATE])
-    if (found.rowCount) return
+    const existing = await client.query('select 1 from pg_database where datname = $1', [TEMPLATE])
+    if (existing.rowCount) return
     const building = `${TEMPLATE}_building`
     await client.query(`drop database if exists ${building} with (force)`)
     await client.query(`create database ${building}`)

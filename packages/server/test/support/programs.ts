@@ -7,14 +7,14 @@ export interface RunningProgram {
   stop(): Promise<void>
 }
 
-/** Starts a program, and resolves when it says `ready`. It is stopped after the test. */
+/** Starts a program, and resolves when its output matches `ready`. It is stopped after the test. */
 export async function startProgram(
   t: TestContext,
-  [program, ...words]: [string, ...string[]],
+  [program, ...args]: [string, ...string[]],
   env: Record<string, string>,
   ready: RegExp,
 ): Promise<RunningProgram> {
-  const child = spawn(program, words, { env: { ...process.env, ...env } })
+  const child = spawn(program, args, { env: { ...process.env, ...env } })
   let output = ''
   const running = { output: () => output, stop: () => end(child) }
   t.after(running.stop)

@@ -35,40 +35,40 @@ const COMMIT = Buffer.from('Q\0\0\0\x0bcommit\0', 'latin1')
 const GARBAGE = Buffer.from(Array.from({ length: 4096 }, (_, n) => (n * 151) % 256))
 
 export async function startProxy(target: string, t?: TestContext): Promise<FaultProxy> {
-  let end = new URL(target)
+  let upstream = new URL(target)
   const pairs = new Set<{ client: Socket; server: Socket }>()
   let mode: 'open' | 'cut' | 'hole' | 'garbage' = 'open'
   let delay = 0
   let commitsToCut = 0
   let cutWhen: 'unreceived' | 'unanswered' = 'unreceived'
   let commitsCut = 0
-  let refusing: RegExp | null = null
+  let refusedStatements: RegExp | null = null
   let refused = 0
 
   const listener = createServer(client => {
     client.on('error', () => client.destroy())
     if (mode === 'cut') return void reset(client)
     if (mode === 'garbage') return void client.end(GARBAGE)
-    const server = connect(Number(end.port), end.hostname)
+    const server = connect(Number(upstream.port), upstream.hostname)
     server.on('error', () => server.destroy())
     const pair = { client, server }
     pairs.add(pair)
-    const over = () => {
+    const closePair = () => {
       pairs.delete(pair)
       client.destroy()
       server.destroy()
     }
     client.on('data', (chunk: Buffer) => fromClient(pair, chunk))
-    server.on('data', (chunk: Buffer) => pass(client, chunk))
+    server.on('data', (chunk: Buffer) => forward(client, chunk))
     // A black hole does not forward the end of a connection either.
-    client.on('close', () => mode !== 'hole' && over())
-    server.on('close', () => mode !== 'hole' && over())
+    client.on('close', () => mode !== 'hole' && closePair())
+    server.on('close', () => mode !== 'hole' && closePair())
   })
   listener.listen(0, '127.0.0.1')
   await once(listener, 'listening')
   const { port } = listener.address() as AddressInfo
 
-  function pass(to: Socket, chunk: Buffer): void {
+  function forward(to: Socket, chunk: Buffer): void {
     if (mode !== 'open') return
     if (delay > 0) setTimeout(() => to.writable && to.write(chunk), delay)
     else if (to.writable) to.write(chunk)
@@ -76,7 +76,7 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
 
   function fromClient({ client, server }: { client: Socket; server: Socket }, chunk: Buffer): void {
     if (mode !== 'open') return
-    if (refusing?.test(chunk.toString('latin1'))) {
+    if (refusedStatements?.test(chunk.toString('latin1'))) {
       refused++
       client.write(refusal())
       return
@@ -95,7 +95,7 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
       }
       return
     }
-    pass(server, chunk)
+    forward(server, chunk)
   }
 
   const cutAll = () => {
@@ -109,13 +109,13 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
     port,
     through(url) {
       // Faults are noticed as fast as in production.
-      const via = new URL(withOwnTimeouts(url))
-      via.hostname = '127.0.0.1'
-      via.port = String(port)
-      return via.href
+      const proxied = new URL(withOwnTimeouts(url))
+      proxied.hostname = '127.0.0.1'
+      proxied.port = String(port)
+      return proxied.href
     },
     forwardTo(url) {
-      end = new URL(url)
+      upstream = new URL(url)
       cutAll()
     },
     delay(ms) {
@@ -147,7 +147,7 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
       return commitsCut
     },
     refuse(statements) {
-      refusing = statements
+      refusedStatements = statements
     },
     get refused() {
       return refused

@@ -49,21 +49,22 @@ function openJournal(folder: string): Journal {
   const secrets = openSync(`${name}.secrets`, 'a', 0o600)
   const head = `${PROGRAM}${programName(process.argv)}\n`
   writeSync(output, head)
-  let said = Buffer.byteLength(head)
+  let outputLength = Buffer.byteLength(head)
   let lastSource = ''
   return {
     output(source, text) {
-      if (source !== lastSource) said += writeSync(output, `\n${SOURCE_MARK}${source}\n`)
+      if (source !== lastSource) outputLength += writeSync(output, `\n${SOURCE_MARK}${source}\n`)
       lastSource = source
-      said += typeof text === 'string' ? writeSync(output, text) : writeSync(output, text)
+      outputLength += typeof text === 'string' ? writeSync(output, text) : writeSync(output, text)
     },
     secret(kind, value) {
-      for (const text of spellings(value)) writeSync(secrets, `${kind}\t${said}\t${JSON.stringify(text)}\n`)
+      for (const text of encodings(value))
+        writeSync(secrets, `${kind}\t${outputLength}\t${JSON.stringify(text)}\n`)
     },
   }
 }
 
-function spellings(value: string | Uint8Array): string[] {
+function encodings(value: string | Uint8Array): string[] {
   if (typeof value === 'string') return [value]
   const bytes = Buffer.from(value)
   return [bytes.toString('base64'), bytes.toString('base64url'), bytes.toString('hex')]
@@ -85,14 +86,14 @@ function programName([, ...args]: readonly string[]): string {
 /** Node creates streams lazily; recording must not create them earlier. */
 function recordStream(journal: Journal, name: 'stdout' | 'stderr'): void {
   const { get } = Object.getOwnPropertyDescriptor(process, name)!
-  let known: NodeJS.WriteStream | undefined
+  let observed: NodeJS.WriteStream | undefined
   Object.defineProperty(process, name, {
     configurable: true,
     enumerable: true,
     get() {
       const stream: NodeJS.WriteStream = get!.call(process)
-      if (stream !== known) tee(stream, journal, name)
-      known = stream
+      if (stream !== observed) tee(stream, journal, name)
+      observed = stream
       return stream
     },
   })
@@ -114,7 +115,7 @@ function recordChildren(journal: Journal): void {
     const { process: child } = message as { process: ChildProcess }
     // The streams exist once spawn has returned, before any output.
     process.nextTick(() => {
-      if (!isOurs(child)) return
+      if (!isKeyway(child)) return
       const program = programName(child.spawnargs)
       for (const name of ['stdout', 'stderr'] as const) {
         const stream = child[name]
@@ -131,16 +132,16 @@ function recordChildren(journal: Journal): void {
 }
 
 /** Whether the child is this project's program; others are clients (curl, browsers), which receive secrets. */
-function isOurs({ spawnfile = '', spawnargs = [] }: ChildProcess): boolean {
+function isKeyway({ spawnfile = '', spawnargs = [] }: ChildProcess): boolean {
   return spawnfile === process.execPath || spawnargs.some(arg => arg.includes('keyway.js'))
 }
 
-const HTTP = /^HTTP\/1\.1 (\d)/
-/** After the header of its frame, which is written together with it. */
+const HTTP_STATUS = /^HTTP\/1\.1 (\d)/
+/** An error message of the hub, with the WebSocket frame header that is written in the same chunk. */
 const HUB_ERROR = /^\x81.{1,9}?\{"type":"error"/s
 const CLOSE_FRAME = 0x88
 /** Sockets whose last response was an error; its body may follow in later writes. */
-const inError = new WeakSet<Socket>()
+const socketsInError = new WeakSet<Socket>()
 
 /** Recorded at the socket, since some refusals are written without a `ServerResponse`. */
 function recordErrorAnswers(journal: Journal): void {
@@ -152,20 +153,21 @@ function recordErrorAnswers(journal: Journal): void {
       ...rest: unknown[]
     ) {
       // Only sockets of servers have `server`.
-      if (this.server && (typeof chunk === 'string' || chunk instanceof Uint8Array)) look(this, chunk)
+      if (this.server && (typeof chunk === 'string' || chunk instanceof Uint8Array))
+        recordIfError(this, chunk)
       return original.call(this, chunk as string, ...rest)
     } as never
   }
 
-  function look(socket: Socket, chunk: string | Uint8Array): void {
+  function recordIfError(socket: Socket, chunk: string | Uint8Array): void {
     const start =
       typeof chunk === 'string' ? chunk.slice(0, 32) : Buffer.from(chunk.subarray(0, 32)).toString('latin1')
-    const status = HTTP.exec(start)?.[1]
+    const status = HTTP_STATUS.exec(start)?.[1]
     if (status) {
-      if (status >= '4') inError.add(socket)
-      else inError.delete(socket)
+      if (status >= '4') socketsInError.add(socket)
+      else socketsInError.delete(socket)
     }
-    if (inError.has(socket)) journal.output('error answer', chunk)
+    if (socketsInError.has(socket)) journal.output('error answer', chunk)
     else if (HUB_ERROR.test(start) || start.charCodeAt(0) === CLOSE_FRAME) journal.output('hub error', chunk)
   }
 }

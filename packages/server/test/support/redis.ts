@@ -24,7 +24,7 @@ export function redisMissing(): string | false {
   return skipWithout(findServer() !== null, 'neither redis-server nor valkey-server is installed here')
 }
 
-/** Starts a server without files, stopped after the test. */
+/** Starts a server without persistence, stopped after the test. */
 export async function startRedis(t?: TestContext): Promise<TestRedis> {
   const program = findServer()
   if (!program) throw new Error('redis-server is not installed')
@@ -41,7 +41,7 @@ export async function startRedis(t?: TestContext): Promise<TestRedis> {
     async start() {
       const settings = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']
       server = spawn(program, settings, { stdio: 'ignore' })
-      await until('redis-server answers', () => answers(port))
+      await until('redis-server answers', () => acceptsConnections(port))
     },
   }
   await redis.start()
@@ -49,7 +49,7 @@ export async function startRedis(t?: TestContext): Promise<TestRedis> {
   return redis
 }
 
-async function answers(port: number): Promise<boolean> {
+async function acceptsConnections(port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1')
   try {
     await once(socket, 'connect')

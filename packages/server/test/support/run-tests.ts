@@ -22,7 +22,7 @@ const CONCURRENCY = availableParallelism() + 1
 const LONGEST_TEST_MS = 300_000
 const DEFAULTS = [`--test-concurrency=${CONCURRENCY}`, `--test-timeout=${LONGEST_TEST_MS}`]
 const SHOWN_LEAKS = 40
-/** Options of the runner that need a value, which would be taken for a path if it came as a word of its own. */
+/** Options of the runner that need a value, which would be mistaken for a path if it were an argument of its own. */
 const NEEDS_VALUE =
   /^--test-(?:name-pattern|skip-pattern|concurrency|timeout|shard|reporter(?:-destination)?)$/
 const PRELOADS = ['record.cjs', 'untracked-promises.cjs']
@@ -31,9 +31,9 @@ process.exitCode = await runTests(process.argv.slice(2))
 
 async function runTests(args: string[]): Promise<number> {
   const options = args.filter(arg => arg.startsWith('-'))
-  const split = options.find(option => NEEDS_VALUE.test(option))
-  if (split) {
-    console.error(`Write the value behind an equals sign: ${split}=VALUE`)
+  const optionWithoutValue = options.find(option => NEEDS_VALUE.test(option))
+  if (optionWithoutValue) {
+    console.error(`Write the value behind an equals sign: ${optionWithoutValue}=VALUE`)
     return 1
   }
   const paths = args.filter(arg => !arg.startsWith('-'))
@@ -42,8 +42,8 @@ async function runTests(args: string[]): Promise<number> {
     console.error(`No test file matches ${paths.join(' ') || ALL_TESTS}.`)
     return 1
   }
-  const given = process.env[POSTGRES_URL_VARIABLE]
-  const cluster = given || !findPostgresBinaries() ? null : await startCluster()
+  const givenUrl = process.env[POSTGRES_URL_VARIABLE]
+  const cluster = givenUrl || !findPostgresBinaries() ? null : await startCluster()
   const recording = mkdtempSync(join(tmpdir(), 'keyway-run-'))
   const environment = {
     ...process.env,

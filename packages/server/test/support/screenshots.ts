@@ -10,7 +10,7 @@ import { createLocalizations } from '../../src/languages/localization.ts'
 import { createMailWriter } from '../../src/mail/templates/mail-writer.ts'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
 import { devicePath } from './all-pages.ts'
-import { newVerifier, registerShop, requestOf } from './authorize.ts'
+import { authorizePath, newVerifier, registerShop } from './authorize.ts'
 import { type BrowserContext, launch, type Page } from './browser.ts'
 import { createJourney } from './journey.ts'
 import { EXAMPLES } from './mail-previews.ts'
@@ -19,19 +19,19 @@ import { askForLink, startWeb, type WebServer } from './web.ts'
 
 /*
  * `npm run screenshots`: screenshots of every page and mail, at phone and desktop size, in light and dark mode, into
- * /screenshots (ignored by git). An argument selects those whose name contains it; `readme` renews those of README.md in
- * docs/images.
+ * /screenshots (ignored by git). An argument selects those whose name contains it; `readme` renews those of README.md
+ * in docs/images.
  */
 
 const FOLDER = fileURLToPath(new URL('../../../../screenshots', import.meta.url))
 const SIZES = { phone: { width: 390, height: 844 }, desktop: { width: 1280, height: 800 } }
 const SCHEMES = ['light', 'dark'] as const
-/** Resolves when the page was drawn at its size, so that navigations have scrolled. */
+/** Resolves when the page was drawn at its new size and has scrolled to its place. */
 const DRAWN = 'new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))'
 const ADA = 'ada@example.com'
-const wanted = process.argv[2] ?? ''
+const nameFilter = process.argv[2] ?? ''
 const IMAGES = fileURLToPath(new URL('../../../../docs/images', import.meta.url))
-const README: Readonly<Record<string, string>> = {
+const README_IMAGES: Readonly<Record<string, string>> = {
   '10-key-live-desktop-light.png': 'new-key.png',
   '13-keys-desktop-light.png': 'keys.png',
   'mail-login-desktop-light.png': 'mail.png',
@@ -40,10 +40,10 @@ const README: Readonly<Record<string, string>> = {
 await run()
 
 async function run(): Promise<void> {
-  const unavailable = { skip: (why: string) => Promise.reject(new Error(why)) } as unknown as TestContext
-  await tool(unavailable, 'playwright-core')
-  const browser = await launch((await tool(unavailable, 'chromium'))!)
-  if (!wanted) await rm(FOLDER, { recursive: true, force: true })
+  const throwingContext = { skip: (why: string) => Promise.reject(new Error(why)) } as unknown as TestContext
+  await tool(throwingContext, 'playwright-core')
+  const browser = await launch((await tool(throwingContext, 'chromium'))!)
+  if (!nameFilter) await rm(FOLDER, { recursive: true, force: true })
   await mkdir(FOLDER, { recursive: true })
   const web = await startWeb(null, { KEYWAY_MAGIC_LINK_LIMITS: '4/minute' })
   try {
@@ -54,7 +54,7 @@ async function run(): Promise<void> {
     })
     context.setDefaultTimeout(10_000)
     const page = await context.newPage()
-    await takePages(page, context, web)
+    await capturePages(page, context, web)
     await captureMails(await context.newPage())
   } finally {
     await browser.close()
@@ -62,62 +62,62 @@ async function run(): Promise<void> {
   }
 }
 
-async function takePages(page: Page, context: BrowserContext, web: WebServer): Promise<void> {
+async function capturePages(page: Page, context: BrowserContext, web: WebServer): Promise<void> {
   const open = (path: string) => page.goto(web.url + path)
   await open('/sign-in')
-  await take(page, '01-sign-in')
+  await capture(page, '01-sign-in')
   await page.getByLabel('E-mail address').fill('ada')
   await page.evaluate('document.querySelector("form").noValidate = true')
   await page.getByLabel('E-mail address').press('Enter')
   await page.waitForLoadState('load')
-  await take(page, '02-sign-in-problem')
+  await capture(page, '02-sign-in-problem')
 
-  const used = await askForLink(page, web, ADA)
-  await take(page, '03-check-mail')
-  await page.goto(`${used.link!}`.replace(/token=./, 'token=_'))
-  await take(page, '04-verify-invalid')
+  const firstMail = await askForLink(page, web, ADA)
+  await capture(page, '03-check-mail')
+  await page.goto(`${firstMail.link!}`.replace(/token=./, 'token=_'))
+  await capture(page, '04-verify-invalid')
 
-  const elsewhere = await context.browser().newContext({ viewport: SIZES.desktop })
-  elsewhere.setDefaultTimeout(10_000)
-  const other = await elsewhere.newPage()
-  await other.goto(used.link!)
-  await take(other, '05-verify-elsewhere')
-  await page.goto(used.link!)
+  const otherContext = await context.browser().newContext({ viewport: SIZES.desktop })
+  otherContext.setDefaultTimeout(10_000)
+  const otherBrowserPage = await otherContext.newPage()
+  await otherBrowserPage.goto(firstMail.link!)
+  await capture(otherBrowserPage, '05-verify-elsewhere')
+  await page.goto(firstMail.link!)
   await page.waitForURL(/\/keys/)
-  await take(page, '06-keys-empty')
-  await other.goto(used.link!)
-  await take(other, '07-verify-used')
-  for (let sent = 1; sent < 4; sent++) await askForLink(other, web, ADA)
-  await other.goto(`${web.url}/check-mail`)
+  await capture(page, '06-keys-empty')
+  await otherBrowserPage.goto(firstMail.link!)
+  await capture(otherBrowserPage, '07-verify-used')
+  for (let sent = 1; sent < 4; sent++) await askForLink(otherBrowserPage, web, ADA)
+  await otherBrowserPage.goto(`${web.url}/check-mail`)
   // The button is disabled by the countdown until the wait is over.
-  await other.evaluate('document.querySelector("#resend").form.requestSubmit()')
-  await other.getByRole('alert').waitFor()
-  await take(other, '08-check-mail-limited')
-  await elsewhere.close()
+  await otherBrowserPage.evaluate('document.querySelector("#resend").form.requestSubmit()')
+  await otherBrowserPage.getByRole('alert').waitFor()
+  await capture(otherBrowserPage, '08-check-mail-limited')
+  await otherContext.close()
 
-  await takeKeys(page, web)
+  await captureKeys(page, web)
   await open('/sessions')
-  await take(page, '20-sessions')
-  await takeApps(page, web)
+  await capture(page, '20-sessions')
+  await captureApps(page, web)
   for (const section of ['', '/balance', '/usage', '/apps', '/events']) {
     await open(`/account${section}`)
-    await take(page, `21-account${section.replace('/', '-')}`)
+    await capture(page, `21-account${section.replace('/', '-')}`)
   }
   await open('/account/delete')
-  await take(page, '21-account-delete')
-  await takeAdministration(page, web)
+  await capture(page, '21-account-delete')
+  await captureAdministration(page, web)
   await open('/inbox')
-  await take(page, '22-inbox')
+  await capture(page, '22-inbox')
   await page
     .getByRole('link', { name: /Create your/ })
     .first()
     .click()
   await page.waitForLoadState('networkidle')
-  await take(page, '23-mail')
+  await capture(page, '23-mail')
   await page.getByRole('link', { name: 'Text', exact: true }).click()
-  await take(page, '24-mail-text')
+  await capture(page, '24-mail-text')
   await open('/nothing-here')
-  await take(page, '25-not-found')
+  await capture(page, '25-not-found')
   for (const [name, path] of [
     ['quickstart', '/docs'],
     ['guide', '/docs/agents'],
@@ -126,21 +126,21 @@ async function takePages(page: Page, context: BrowserContext, web: WebServer): P
     ['error', '/errors/rate_limited'],
   ] as const) {
     await open(path)
-    await take(page, `60-docs-${name}`)
+    await capture(page, `60-docs-${name}`)
   }
 }
 
-async function takeApps(page: Page, web: WebServer): Promise<void> {
+async function captureApps(page: Page, web: WebServer): Promise<void> {
   await registerShop(web)
-  await page.goto(web.url + requestOf(newVerifier().challenge))
-  await take(page, '30-consent')
+  await page.goto(web.url + authorizePath(newVerifier().challenge))
+  await capture(page, '30-consent')
   await page.goto(`${web.url}/device`)
-  await take(page, '31-device')
+  await capture(page, '31-device')
   await page.goto(web.url + (await devicePath(web)))
-  await take(page, '32-device-approve')
+  await capture(page, '32-device-approve')
 }
 
-async function takeAdministration(page: Page, web: WebServer): Promise<void> {
+async function captureAdministration(page: Page, web: WebServer): Promise<void> {
   const { services } = web.server
   const user = (await services.storage.store.users.findByEmail(parseEmailAddress(ADA)!))!
   await services.users.setRole(user.id, 'admin', BY_COMMAND_LINE)
@@ -161,16 +161,16 @@ async function takeAdministration(page: Page, web: WebServer): Promise<void> {
     `users/${user.id}`,
   ]) {
     await page.goto(`${web.url}/admin/${name}`.replace(/\/$/, ''))
-    await take(
+    await capture(
       page,
       `40-admin-${name.startsWith('users/') ? 'person' : name.replace('/', '-') || 'overview'}`,
     )
   }
   for (const task of SUPPORT_TASKS)
-    await playTask(createWorld(web), page, task, (at, name) => take(at, `50-${name}`))
+    await playTask(createWorld(web), page, task, (at, name) => capture(at, `50-${name}`))
 }
 
-async function takeKeys(page: Page, web: WebServer): Promise<void> {
+async function captureKeys(page: Page, web: WebServer): Promise<void> {
   const { services } = web.server
   const user = (await services.storage.store.users.findByEmail(parseEmailAddress(ADA)!))!
   const caller = { address: '127.0.0.1', network: '127.0.0.1', client: null }
@@ -191,15 +191,15 @@ async function takeKeys(page: Page, web: WebServer): Promise<void> {
   await page.getByRole('button', { name: 'Create key' }).click()
   await page.waitForURL(/\/keys/)
   await page.locator('#new-key').waitFor()
-  await take(page, '10-key-created')
+  await capture(page, '10-key-created')
   const key = (await page.locator('#new-key').textContent())!
   const journey = createJourney(web.url)
   const sockets = [await journey.connect(await journey.exchange(key))]
   await page.locator('.live.on').waitFor()
-  await take(page, '10-key-live')
+  await capture(page, '10-key-live')
   for (const socket of sockets.splice(0)) socket.terminate()
   await page.goto(`${web.url}/agents`)
-  await take(page, '11-agents-empty')
+  await capture(page, '11-agents-empty')
 
   const robot = await create(
     'Warehouse picker, aisle 12',
@@ -211,28 +211,28 @@ async function takeKeys(page: Page, web: WebServer): Promise<void> {
     ['agent:connect'],
   )
   await create(null, ['account:read', 'billing.invoices:read'])
-  const dead = await create('Old laptop')
-  await services.apiKeys.revoke(user.id, dead.apiKey.id, caller)
+  const revokedKey = await create('Old laptop')
+  await services.apiKeys.revoke(user.id, revokedKey.apiKey.id, caller)
   const rotated = await create('Build server')
   await services.apiKeys.rotate(user.id, rotated.apiKey.id, 86_400, caller)
   for (const each of [key, key, robot.key]) sockets.push(await journey.connect(await journey.exchange(each)))
   await page.goto(`${web.url}/agents`)
-  await take(page, '12-agents')
+  await capture(page, '12-agents')
   await page.goto(`${web.url}/keys`)
-  await take(page, '13-keys')
+  await capture(page, '13-keys')
   await page.goto(`${web.url}/keys/new`)
   await page.getByLabel('Only what I choose').check()
   await page.getByLabel('On a date').focus()
   await page.keyboard.press('Space')
-  await take(page, '14-keys-create')
+  await capture(page, '14-keys-create')
   await page.goto(`${web.url}/keys/${robot.apiKey.id}`)
-  await take(page, '15-key')
+  await capture(page, '15-key')
   await page.goto(`${web.url}/keys/${robot.apiKey.id}/revoke`)
-  await take(page, '16-key-revoke')
+  await capture(page, '16-key-revoke')
   for (let made = 0; made < 92; made++)
     await create(`Robot ${String(made + 1).padStart(3, '0')}`, made % 3 ? ['agent:connect'] : [])
   await page.goto(`${web.url}/keys`)
-  await take(page, '17-keys-hundred')
+  await capture(page, '17-keys-hundred')
   for (const socket of sockets) socket.terminate()
 }
 
@@ -251,12 +251,12 @@ async function captureMails(page: Page): Promise<void> {
       const id = '0190a5b8-7c3e-7abc-8def-0123456789ab'
       const mail = await write({ id, recipient, content, locale: null }, hasAccount)
       await page.setContent(mail.html)
-      await take(page, `mail-${mail.template}`)
+      await capture(page, `mail-${mail.template}`)
     }
   }
 }
 
-async function take(page: Page, name: string): Promise<void> {
+async function capture(page: Page, name: string): Promise<void> {
   for (const [sizeName, size] of Object.entries(SIZES)) {
     for (const colorScheme of SCHEMES) {
       const file = `${name}-${sizeName}-${colorScheme}.png`
@@ -270,8 +270,8 @@ async function take(page: Page, name: string): Promise<void> {
   }
 }
 
-/** Null if the screenshot is not wanted. */
+/** Where to write a screenshot; null if the argument does not select it. */
 function pathOf(file: string): string | null {
-  if (wanted === 'readme') return README[file] ? join(IMAGES, README[file]) : null
-  return file.includes(wanted) ? join(FOLDER, file) : null
+  if (nameFilter === 'readme') return README_IMAGES[file] ? join(IMAGES, README_IMAGES[file]) : null
+  return file.includes(nameFilter) ? join(FOLDER, file) : null
 }

@@ -38,9 +38,9 @@ interface Secret {
   offset: number
 }
 
-const TAIL = 20
-const SHORTEST = 12
-const CODE = /^\d{8}$/
+const TAIL_LENGTH = 20
+const MIN_LENGTH = 12
+const LOGIN_CODE = /^\d{8}$/
 
 export function scanRecording(folder: string): ScanResult {
   const names = readdirSync(folder)
@@ -57,9 +57,9 @@ export function scanRecording(folder: string): ScanResult {
     const file = join(folder, `${name}.output`)
     const output = readFileSync(file)
     bytes += output.length
-    const codes = secrets.get(name)!.filter(({ value }) => CODE.test(value))
-    const found = [...search(output), ...findCodes(output, codes)]
-    if (found.length > 0) leaks.push(...leaksAmong(found, output.toString('latin1'), file))
+    const codes = secrets.get(name)!.filter(({ value }) => LOGIN_CODE.test(value))
+    const matches = [...search(output), ...findCodes(output, codes)]
+    if (matches.length > 0) leaks.push(...leaksAmong(matches, output.toString('latin1'), file))
   }
   const processes = new Set(outputs.map(name => name.split('.')[0])).size
   return { secrets: kinds.size, processes, bytes, leaks }
@@ -73,7 +73,7 @@ function readSecrets(file: string): Secret[] {
   })
 }
 
-interface Found {
+interface Match {
   kind: string
   /** Position of its last character. */
   at: number
@@ -82,35 +82,36 @@ interface Found {
 const BASE = 0x01000193
 const FILTER_BITS = 24
 
-/** Rabin-Karp search for many texts, by the last `SHORTEST` characters of each. */
-function createSearch(kinds: ReadonlyMap<string, string>): (text: Buffer) => Found[] {
+/** Rabin-Karp search for many texts, by the last `MIN_LENGTH` characters of each. */
+function createSearch(kinds: ReadonlyMap<string, string>): (text: Buffer) => Match[] {
   const kindOf = new Map<string, string>()
   for (const [value, kind] of kinds)
-    if (value.length >= SHORTEST) for (const text of spellings(value)) kindOf.set(text.slice(-TAIL), kind)
+    if (value.length >= MIN_LENGTH)
+      for (const text of encodings(value)) kindOf.set(text.slice(-TAIL_LENGTH), kind)
   const byHash = new Map<number, { tail: Buffer; kind: string }[]>()
   const filter = new Uint8Array(1 << (FILTER_BITS - 3))
   for (const [text, kind] of kindOf) {
     const tail = Buffer.from(text)
-    const hash = hashOf(tail.subarray(-SHORTEST))
+    const hash = hashOf(tail.subarray(-MIN_LENGTH))
     byHash.set(hash, [...(byHash.get(hash) ?? []), { tail, kind }])
     const bit = hash >>> (32 - FILTER_BITS)
     filter[bit >> 3]! |= 1 << (bit & 7)
   }
-  let leaving = 1
-  for (let power = 0; power < SHORTEST; power++) leaving = Math.imul(leaving, BASE)
+  let leavingFactor = 1
+  for (let power = 0; power < MIN_LENGTH; power++) leavingFactor = Math.imul(leavingFactor, BASE)
 
   return text => {
-    const found: Found[] = []
+    const matches: Match[] = []
     let hash = 0
     for (let at = 0; at < text.length; at++) {
       hash = (Math.imul(hash, BASE) + text[at]!) | 0
-      if (at >= SHORTEST) hash = (hash - Math.imul(text[at - SHORTEST]!, leaving)) | 0
+      if (at >= MIN_LENGTH) hash = (hash - Math.imul(text[at - MIN_LENGTH]!, leavingFactor)) | 0
       const bit = hash >>> (32 - FILTER_BITS)
       if ((filter[bit >> 3]! & (1 << (bit & 7))) === 0) continue
       const hit = byHash.get(hash)?.find(({ tail }) => endsWith(text, at + 1, tail))
-      if (hit) found.push({ kind: hit.kind, at })
+      if (hit) matches.push({ kind: hit.kind, at })
     }
-    return found
+    return matches
   }
 }
 
@@ -122,8 +123,8 @@ function endsWith(text: Buffer, end: number, tail: Buffer): boolean {
   return end >= tail.length && text.compare(tail, 0, tail.length, end - tail.length, end) === 0
 }
 
-function spellings(value: string): Set<string> {
-  return new Set([value, encodeURIComponent(value), ...inBase64(value.slice(-2 * TAIL))])
+function encodings(value: string): Set<string> {
+  return new Set([value, encodeURIComponent(value), ...inBase64(value.slice(-2 * TAIL_LENGTH))])
 }
 
 /** The part of a text's base64 that does not depend on its surroundings, for each of the three offsets. */
@@ -131,13 +132,13 @@ function inBase64(text: string): string[] {
   return [0, 1, 2].flatMap(before => {
     const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(text)])
     const whole = bytes.subarray(0, bytes.length - (bytes.length % 3)).subarray(before === 0 ? 0 : 3)
-    return whole.length * 4 < SHORTEST * 3 ? [] : [whole.toString('base64'), whole.toString('base64url')]
+    return whole.length * 4 < MIN_LENGTH * 3 ? [] : [whole.toString('base64'), whole.toString('base64url')]
   })
 }
 
 const EIGHT_DIGITS = /(?<!\w|\w[.-])(\d{4}) ?(\d{4})(?!\w|[.-]\w)/g
 
-function findCodes(output: Buffer, codes: readonly Secret[]): Found[] {
+function findCodes(output: Buffer, codes: readonly Secret[]): Match[] {
   if (codes.length === 0) return []
   const offsets = new Map(codes.map(({ value, offset }) => [value, offset]))
   const text = output.toString('latin1')
@@ -153,11 +154,11 @@ function lineUpTo(text: string, at: number): string {
   return text.slice(text.lastIndexOf('\n', at - 1) + 1, at)
 }
 
-function leaksAmong(found: readonly Found[], text: string, file: string): Leak[] {
+function leaksAmong(matches: readonly Match[], text: string, file: string): Leak[] {
   const program = text.slice(PROGRAM.length, text.indexOf('\n'))
-  return found.flatMap(({ kind, at }) => {
-    const marked = text.lastIndexOf(SOURCE_MARK, at)
-    const source = text.slice(marked + 1, text.indexOf('\n', marked))
+  return matches.flatMap(({ kind, at }) => {
+    const markAt = text.lastIndexOf(SOURCE_MARK, at)
+    const source = text.slice(markAt + 1, text.indexOf('\n', markAt))
     const place = `${source} of ${program}`
     if (isHandedOut({ kind, place, before: lineUpTo(text, at + 1) })) return []
     return [{ kind, place, file, line: text.slice(0, at).split('\n').length }]

@@ -25,14 +25,14 @@ export function serve(settings: Record<string, string> = {}, program = launcher)
   return serveBy(process.execPath, [program, 'serve'], { env: environment(settings) })
 }
 
-/** Runs this command, which serves, and waits until it is ready. */
+/** Runs a command that starts the server, and waits for its ready line. */
 export async function serveBy(
   command: string,
-  words: string[],
+  args: string[],
   options: { env: NodeJS.ProcessEnv; cwd?: string },
 ): Promise<ServedProcess> {
   const started = performance.now()
-  const child = spawn(command, words, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(command, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })
   const exited = new Promise<number | string>(resolve =>
     child.once('exit', (code, by) => resolve(code ?? by!)),
   )
@@ -64,18 +64,20 @@ export async function closeAtOnce(server: RunningServer): Promise<void> {
 
 /** The environment without settings of the service, plus the given ones, so that tests do not depend on the machine. */
 export function environment(settings: Record<string, string>): NodeJS.ProcessEnv {
-  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('KEYWAY_') && name !== 'PORT')
-  return { ...Object.fromEntries(own), ...settings }
+  const inherited = Object.entries(process.env).filter(
+    ([name]) => !name.startsWith('KEYWAY_') && name !== 'PORT',
+  )
+  return { ...Object.fromEntries(inherited), ...settings }
 }
 
 function readyUrl(child: ChildProcess, output: () => string): Promise<string> {
   return new Promise((resolve, reject) => {
-    const look = () => {
+    const checkOutput = () => {
       // The second form is that of older programs, which the tests of upgrades run.
       const ready = /"url":"([^"]+)","msg":"Keyway is ready"|Keyway is ready on (\S+)/.exec(output())
       if (ready) resolve((ready[1] ?? ready[2])!)
     }
-    child.stdout!.on('data', look)
+    child.stdout!.on('data', checkOutput)
     child.once('error', reject)
     child.once('exit', code => reject(new Error(`keyway serve ended with ${code}:\n${output()}`)))
   })

@@ -23,7 +23,7 @@ import { type EngineName, openTestStorage, type TestStorage } from './engines.ts
 import { quickFolder } from './quick-folder.ts'
 
 export const PUBLIC_URL = 'https://keyway.test'
-/** Acts of tests that do not check who acts. */
+/** The actor of administrative acts in tests that do not check the actor. */
 const BY_TEST = BY_COMMAND_LINE
 
 export const LIFETIMES: SessionLifetimes = {
@@ -52,7 +52,7 @@ export interface ServiceOverrides {
   adminEmails?: string[]
   /** Maximum number of connections to PostgreSQL. */
   poolSize?: number
-  /** Opens another node on the same database: its storage, and the test storage that it came from. */
+  /** Composes another node on the same database: `node` was opened by `of.reopen()`. */
   on?: { node: DatabaseStorage; of: TestStorage }
 }
 
@@ -73,17 +73,17 @@ export async function openServices(engine: EngineName, t: TestContext, overrides
   const { clock, secrets } = opened
   const log = overrides.log ?? opened.log
   const config = configOf(overrides)
-  const plain = overrides.on?.node ?? opened.storage
-  const instance = instanceOf(await openPepper(plain, secrets))
+  const undecorated = overrides.on?.node ?? opened.storage
+  const instance = instanceOf(await openPepper(undecorated, secrets))
   const journalDir = mkdtempSync(join(quickFolder(), 'keyway-journal-'))
   const journal = await openJournal(journalDir, { clock, secrets, instance })
   t.after(async () => {
     await journal.close()
     rmSync(journalDir, { recursive: true })
   })
-  const nouns = compose(config, log, { storage: plain, clock, secrets, instance, journal })
-  await nouns.signingKeys.load()
-  const { storage, magicLinks, users, apiKeys, signingKeys } = nouns
+  const composed = compose(config, log, { storage: undecorated, clock, secrets, instance, journal })
+  await composed.signingKeys.load()
+  const { storage, magicLinks, users, apiKeys, signingKeys } = composed
 
   /** The contents of all mails of one kind to one address, newest first. */
   async function mailsTo<Kind extends MessageContent['kind']>(email: string, kind: Kind) {
@@ -99,11 +99,11 @@ export async function openServices(engine: EngineName, t: TestContext, overrides
     const mail = mails.find(({ code }) =>
       secrets.verifyMac('login-code', `${loginId}:${code}`, row!.codeHash),
     )!
-    return { ...mailed(mail), loginId }
+    return { ...linkOf(mail), loginId }
   }
 
   return {
-    ...nouns,
+    ...composed,
     users: {
       ...users,
       suspend: (id: string, by = BY_TEST) => users.suspend(id, by),
@@ -130,7 +130,7 @@ export async function openServices(engine: EngineName, t: TestContext, overrides
     async lastLink(email: string): Promise<Omit<MailedLink, 'loginId'>> {
       const [mail] = await mailsTo(email, 'sign_in')
       if (!mail) throw new Error(`no sign-in mail to ${email} is queued`)
-      return mailed(mail)
+      return linkOf(mail)
     },
     /** Sends a link, verifies it, and returns an API session. */
     async signIn(email: string): Promise<SignedInUser> {
@@ -192,7 +192,7 @@ function openMail(secrets: Secrets, row: OutboxMessage): MessageContent {
   return JSON.parse(secrets.open('mail', row.sealedContent, row.id).toString())
 }
 
-function mailed({ link, code }: ContentOf<'sign_in'>): Omit<MailedLink, 'loginId'> {
+function linkOf({ link, code }: ContentOf<'sign_in'>): Omit<MailedLink, 'loginId'> {
   return { link, code, token: new URL(link).searchParams.get('token')! }
 }
 

@@ -12,7 +12,7 @@ export type SmtpBehaviour =
   | 'accept'
   /** Never answers RCPT. */
   | 'hang'
-  /** Takes the data and then drops the connection without an answer. */
+  /** Receives the data and then drops the connection without an answer. */
   | 'die-after-data'
   /** Answers RCPT with this status. */
   | number
@@ -45,7 +45,7 @@ export interface TestSmtpServer {
   /** Resolves once `count` mails were received. */
   received(count: number): Promise<void>
   /** Resolves once `count` RCPT commands were seen. */
-  asked(count: number): Promise<void>
+  rcptCommands(count: number): Promise<void>
   /** Sets the behaviour by recipient and attempt (from 1). */
   behave(decide: (recipient: string, attempt: number) => SmtpBehaviour): void
   close(): Promise<void>
@@ -96,15 +96,15 @@ export async function startSmtpServer(
 
 function createRecorder(certificate: string) {
   const waiting = new Set<() => void>()
-  const untilSo = (done: () => boolean) =>
+  const waitUntil = (done: () => boolean) =>
     new Promise<void>(resolve => {
-      const look = () => {
+      const check = () => {
         if (!done()) return
-        waiting.delete(look)
+        waiting.delete(check)
         resolve()
       }
-      waiting.add(look)
-      look()
+      waiting.add(check)
+      check()
     })
   const state = {
     port: 0,
@@ -118,17 +118,17 @@ function createRecorder(certificate: string) {
     mostConnections: 0,
     decide: (() => 'accept') as (recipient: string, attempt: number) => SmtpBehaviour,
     changed: () => {
-      for (const look of [...waiting]) look()
+      for (const check of [...waiting]) check()
     },
     received: (count: number): Promise<void> =>
       inTime(
         `mail number ${count}`,
-        untilSo(() => state.mails.length >= count),
+        waitUntil(() => state.mails.length >= count),
       ),
-    asked: (count: number): Promise<void> =>
+    rcptCommands: (count: number): Promise<void> =>
       inTime(
         `recipient number ${count}`,
-        untilSo(() => state.recipients.length >= count),
+        waitUntil(() => state.recipients.length >= count),
       ),
     behave(decide: (recipient: string, attempt: number) => SmtpBehaviour) {
       state.decide = decide
@@ -156,7 +156,7 @@ function handlers(state: Recorder, { auth }: TestSmtpOptions): SMTPServerOptions
     },
     onRcptTo({ address }, _session, callback) {
       state.recipients.push(address)
-      const attempt = state.recipients.filter(one => one === address).length
+      const attempt = state.recipients.filter(recipient => recipient === address).length
       const behaviour = state.decide(address, attempt)
       if (typeof behaviour === 'number') {
         callback(Object.assign(new Error(`refused <${address}>`), { responseCode: behaviour }))
@@ -167,12 +167,12 @@ function handlers(state: Recorder, { auth }: TestSmtpOptions): SMTPServerOptions
       const chunks: Buffer[] = []
       stream.on('data', chunk => chunks.push(chunk))
       stream.on('end', () => {
-        const recipients = session.envelope.rcptTo.map(one => one.address)
+        const recipients = session.envelope.rcptTo.map(recipient => recipient.address)
         const from = session.envelope.mailFrom ? session.envelope.mailFrom.address : ''
         const user = session.user ?? null
         const raw = Buffer.concat(chunks).toString()
         state.mails.push({ from, recipients, encrypted: session.secure, user, ...parseMail(raw) })
-        const attempt = state.recipients.filter(one => one === recipients[0]).length
+        const attempt = state.recipients.filter(recipient => recipient === recipients[0]).length
         if (state.decide(recipients[0]!, attempt) === 'die-after-data') {
           // No answer is sent, so the client cannot know whether the mail was accepted.
           state.sockets.get(session.remotePort)?.destroy()
@@ -183,7 +183,7 @@ function handlers(state: Recorder, { auth }: TestSmtpOptions): SMTPServerOptions
   }
 }
 
-/** A TCP server whose answers `talk` writes, for tests with invalid responses. */
+/** A TCP server whose responses `talk` writes, for tests with invalid SMTP. */
 export async function startRawServer(t: TestContext, talk: (socket: Socket) => void): Promise<number> {
   const sockets = new Set<Socket>()
   const server: Server = createServer(socket => {
@@ -225,13 +225,13 @@ export function selfSignedCertificate(name: string): { key: string; certificate:
   }
 }
 
-/** Enough of RFC 5322 and 2045 for the mails of this service. */
+/** Parses as much of RFC 5322 and 2045 as the mails of this service need. */
 export function parseMail(raw: string): Pick<ReceivedMail, 'raw' | 'headers' | 'text' | 'html'> {
   const { headers, body } = splitPart(raw)
   const boundary = /boundary="?([^";]+)/.exec(headers.get('content-type')?.[0] ?? '')?.[1]
   const parts = boundary ? body.split(`--${boundary}`).slice(1, -1).map(splitPart) : [{ headers, body }]
   const read = (type: string) => {
-    const part = parts.find(one => one.headers.get('content-type')?.[0]?.startsWith(type))
+    const part = parts.find(recipient => recipient.headers.get('content-type')?.[0]?.startsWith(type))
     return part ? decodeBody(part.body, part.headers.get('content-transfer-encoding')?.[0]) : ''
   }
   return { raw, headers, text: read('text/plain'), html: read('text/html') }

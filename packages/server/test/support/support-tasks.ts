@@ -6,8 +6,8 @@ import { createClient, signedIn } from './page-client.ts'
 import { until } from './patience.ts'
 import type { WebServer } from './web.ts'
 
-/** Plays a support person, and counts clicks and typed fields. */
-export interface Hands {
+/** Operates the pages like a support person, and counts clicks and typed fields. */
+export interface TaskDriver {
   page: Page
   clicks: number
   typed: number
@@ -15,18 +15,18 @@ export interface Hands {
   click(role: 'link' | 'button', name: string | RegExp, which?: 'first' | 'last'): Promise<void>
   type(label: string | RegExp, text: string): Promise<void>
   /** Types the reason into the form with this button. */
-  say(reason: string, button: string): Promise<void>
+  typeReason(reason: string, button: string): Promise<void>
   /** Takes a screenshot of the page where the task is decided. */
-  show(name: string): Promise<void>
+  screenshot(name: string): Promise<void>
 }
 
 export interface Task {
   title: string
   /**
-   * Creates the situation before the call of a customer. Returns the task itself, which begins on the overview, and its
-   * check.
+   * Creates the situation in which a customer calls. Returns the steps of the task, which begin on the overview, and
+   * the check of their result.
    */
-  prepare(world: World): Promise<{ play(hands: Hands): Promise<void>; check(): Promise<void> }>
+  prepare(world: World): Promise<{ play(driver: TaskDriver): Promise<void>; check(): Promise<void> }>
 }
 
 export type World = ReturnType<typeof createWorld>
@@ -55,7 +55,7 @@ export function createWorld(web: WebServer) {
 }
 
 /** Looks a person up by address, as each of these tasks begins. */
-async function find({ type, click }: Hands, email: string): Promise<void> {
+async function openPerson({ type, click }: TaskDriver, email: string): Promise<void> {
   await type('Search', email)
   await click('button', 'Search')
   await click('link', email)
@@ -68,10 +68,10 @@ export const SUPPORT_TASKS: readonly Task[] = [
       const { email } = await customer('nomail@example.com')
       await services.suppressions.record({ addresses: [email], reason: 'bounce' }, 'resend')
       return {
-        async play(hands) {
-          await find(hands, email)
-          await hands.show('person')
-          await hands.click('button', 'Allow mail again')
+        async play(driver) {
+          await openPerson(driver, email)
+          await driver.screenshot('person')
+          await driver.click('button', 'Allow mail again')
         },
         check: async () =>
           assert.equal(await store.suppressions.find(parseEmailAddress(email)!, services.clock.now()), null),
@@ -84,13 +84,13 @@ export const SUPPORT_TASKS: readonly Task[] = [
       const { id } = await customer('leak@example.com')
       const { key, apiKey } = await createKey(id, 'build server')
       return {
-        async play({ click, type, show }) {
+        async play({ click, type, screenshot }) {
           await click('link', 'Keys')
           await type(/Beginning of a key/, key.slice(0, 12))
           await click('button', 'Search')
           await click('link', 'build server')
           await type(/Reason/, 'found in a public repository')
-          await show('key')
+          await screenshot('key')
           await click('button', 'Revoke the key')
         },
         check: async () => assert.notEqual((await services.apiKeys.get(id, apiKey.id)).revokedAt, null),
@@ -102,13 +102,13 @@ export const SUPPORT_TASKS: readonly Task[] = [
     async prepare({ customer, store }) {
       const { email, id } = await customer('charged@example.com')
       return {
-        async play(hands) {
-          await find(hands, email)
-          await hands.click('link', 'Ledger')
-          await hands.show('ledger')
-          await hands.type('Amount in dollars', '0.50')
-          await hands.type('Note in the ledger of the person', 'Refund of a double charge')
-          await hands.click('button', 'Add credit')
+        async play(driver) {
+          await openPerson(driver, email)
+          await driver.click('link', 'Ledger')
+          await driver.screenshot('ledger')
+          await driver.type('Amount in dollars', '0.50')
+          await driver.type('Note in the ledger of the person', 'Refund of a double charge')
+          await driver.click('button', 'Add credit')
         },
         check: async () => assert.equal(await store.billing.balance(id), 2_500_000),
       }
@@ -120,11 +120,11 @@ export const SUPPORT_TASKS: readonly Task[] = [
       const { email, id } = await customer('leaver@example.com')
       await createKey(id, 'laptop')
       return {
-        async play(hands) {
-          await find(hands, email)
-          await hands.say('left the company', 'Suspend the account')
-          await hands.show('person')
-          await hands.click('button', 'Suspend the account')
+        async play(driver) {
+          await openPerson(driver, email)
+          await driver.typeReason('left the company', 'Suspend the account')
+          await driver.screenshot('person')
+          await driver.click('button', 'Suspend the account')
         },
         check: async () => assert.equal((await store.users.find(id))!.status, 'suspended'),
       }
@@ -136,10 +136,10 @@ export const SUPPORT_TASKS: readonly Task[] = [
       const { email, id } = await customer('hijacked@example.com')
       await signedIn(web, email)
       return {
-        async play(hands) {
-          await find(hands, email)
-          await hands.show('events')
-          await hands.click('button', 'End all sessions')
+        async play(driver) {
+          await openPerson(driver, email)
+          await driver.screenshot('events')
+          await driver.click('button', 'End all sessions')
         },
         check: async () =>
           assert.equal((await services.sessions.list(id, { limit: 10, after: null })).rows.length, 0),
@@ -151,16 +151,16 @@ export const SUPPORT_TASKS: readonly Task[] = [
     async prepare({ services }) {
       const { secret } = await services.apps.register({ id: 'bakery', name: 'The bakery' })
       return {
-        async play({ page, click, type, show }) {
+        async play({ page, click, type, screenshot }) {
           await click('link', 'Apps')
           await click('link', 'The bakery')
           await click('link', 'New secret')
           await type(/Reason/, 'the other one leaked')
           await click('button', 'Create the secret')
           await page.locator('#client-secret').waitFor()
-          await show('secret')
+          await screenshot('secret')
           await click('link', 'To the app')
-          await show('app')
+          await screenshot('app')
           // The newest is the first.
           await click('link', /^Remove [0-9a-f-]{36}$/, 'last')
           await type(/Reason/, 'leaked')
@@ -178,19 +178,19 @@ export const SUPPORT_TASKS: readonly Task[] = [
     async prepare({ customer, web }) {
       const { email } = await customer('locked@example.com')
       // A new browser, so that the separate limits of a recognised one do not apply.
-      const ask = async () => {
+      const requestLink = async () => {
         const stranger = createClient(web.url)
         const form_token = await stranger.formToken('/sign-in')
         return (await stranger.post('/sign-in', { form_token, email })).status
       }
-      await until('the address is locked out', async () => ((await ask()) === 429 ? true : undefined))
+      await until('the address is locked out', async () => ((await requestLink()) === 429 ? true : undefined))
       return {
-        async play(hands) {
-          await find(hands, email)
-          await hands.click('button', 'Clear sign-in limits')
-          await hands.show('cleared')
+        async play(driver) {
+          await openPerson(driver, email)
+          await driver.click('button', 'Clear sign-in limits')
+          await driver.screenshot('cleared')
         },
-        check: async () => assert.equal(await ask(), 303),
+        check: async () => assert.equal(await requestLink(), 303),
       }
     },
   },
@@ -206,12 +206,12 @@ export const SUPPORT_TASKS: readonly Task[] = [
       })
       let found = ''
       return {
-        async play(hands) {
-          await find(hands, email)
+        async play(driver) {
+          await openPerson(driver, email)
           // The tab of the person, not of the section.
-          await hands.click('link', 'Audit of this account')
-          found = await hands.page.content()
-          await hands.show('audit')
+          await driver.click('link', 'Audit of this account')
+          found = await driver.page.content()
+          await driver.screenshot('audit')
         },
         check: async () => assert.match(found, /helps out in November/),
       }
@@ -227,9 +227,9 @@ export const SUPPORT_TASKS: readonly Task[] = [
       const closed = new Promise(resolve => socket.once('close', resolve))
       await until('it is listed', async () => (await store.presence.listOf(id, 0))[0])
       return {
-        async play({ click, type, show }) {
+        async play({ click, type, screenshot }) {
           await click('link', 'Agents')
-          await show('agents')
+          await screenshot('agents')
           await click('link', 'noisy robot')
           await type('Operator request limits', '10/minute')
           await click('button', 'Set the limits')
@@ -250,12 +250,12 @@ export const SUPPORT_TASKS: readonly Task[] = [
       const { email, id } = await customer('goodbye@example.com')
       await createKey(id, 'old robot')
       return {
-        async play(hands) {
-          await find(hands, email)
-          await hands.type(`Type ${email} to confirm`, email)
-          await hands.say('asked for by mail', 'Delete the account')
-          await hands.show('person')
-          await hands.click('button', 'Delete the account')
+        async play(driver) {
+          await openPerson(driver, email)
+          await driver.type(`Type ${email} to confirm`, email)
+          await driver.typeReason('asked for by mail', 'Delete the account')
+          await driver.screenshot('person')
+          await driver.click('button', 'Delete the account')
         },
         check: async () => assert.equal((await store.users.find(id))!.status, 'deleted'),
       }
@@ -263,7 +263,7 @@ export const SUPPORT_TASKS: readonly Task[] = [
   },
 ]
 
-export interface Played {
+export interface TaskResult {
   task: string
   clicks: number
   typed: number
@@ -275,43 +275,43 @@ export async function playTask(
   world: World,
   page: Page,
   task: Task,
-  take: (page: Page, name: string) => Promise<void> = async () => {},
-): Promise<Played> {
+  capture: (page: Page, name: string) => Promise<void> = async () => {},
+): Promise<TaskResult> {
   const { play, check } = await task.prepare(world)
   await page.goto(`${world.web.url}/admin`)
-  let shooting = 0
+  let screenshotMs = 0
   const main = page.locator('main')
-  const hands: Hands = {
+  const driver: TaskDriver = {
     page,
     clicks: 0,
     typed: 0,
     async click(role, name, which = 'first') {
-      hands.clicks++
+      driver.clicks++
       const found = main.getByRole(role, { name, exact: typeof name === 'string' })
       await (which === 'first' ? found.first() : found.last()).click()
       await page.waitForLoadState('load')
     },
     async type(label, text) {
-      hands.typed++
+      driver.typed++
       await page
         .getByLabel(label, { exact: typeof label === 'string' })
         .last()
         .fill(text)
     },
-    async say(reason, button) {
-      hands.typed++
+    async typeReason(reason, button) {
+      driver.typed++
       await page.locator(`form:has(button:text-is("${button}")) [name="reason"]`).fill(reason)
     },
-    async show(name) {
-      const began = performance.now()
-      await take(page, `${task.title.replaceAll(' ', '-')}-${name}`)
-      shooting += performance.now() - began
+    async screenshot(name) {
+      const startedAt = performance.now()
+      await capture(page, `${task.title.replaceAll(' ', '-')}-${name}`)
+      screenshotMs += performance.now() - startedAt
     },
   }
-  const began = performance.now()
-  await play(hands)
-  const seconds = (performance.now() - began - shooting) / 1000
-  await hands.show('done')
+  const startedAt = performance.now()
+  await play(driver)
+  const seconds = (performance.now() - startedAt - screenshotMs) / 1000
+  await driver.screenshot('done')
   await check()
-  return { task: task.title, clicks: hands.clicks, typed: hands.typed, seconds }
+  return { task: task.title, clicks: driver.clicks, typed: driver.typed, seconds }
 }

@@ -5,13 +5,13 @@ import type { TestClock } from './clock.ts'
 export interface TestTimers {
   schedule: Schedule
   advance(ms: number): void
-  /** Milliseconds from now, soonest first. */
+  /** Milliseconds from now until each pending timer is due, soonest first. */
   pending(): number[]
 }
 
 export function createTestTimers(clock: TestClock): TestTimers {
   const timers = new Set<{ due: number; callback: () => void }>()
-  const soonest = () => [...timers].sort((a, b) => a.due - b.due)
+  const byDueTime = () => [...timers].sort((a, b) => a.due - b.due)
   return {
     schedule(callback, delay) {
       const timer = { due: clock.now() + delay, callback }
@@ -20,13 +20,13 @@ export function createTestTimers(clock: TestClock): TestTimers {
     },
     advance(ms) {
       const until = clock.now() + ms
-      for (let next = soonest()[0]; next && next.due <= until; next = soonest()[0]) {
+      for (let next = byDueTime()[0]; next && next.due <= until; next = byDueTime()[0]) {
         timers.delete(next)
         clock.set(Math.max(clock.now(), next.due))
         next.callback()
       }
       clock.set(until)
     },
-    pending: () => soonest().map(timer => timer.due - clock.now()),
+    pending: () => byDueTime().map(timer => timer.due - clock.now()),
   }
 }

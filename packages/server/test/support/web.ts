@@ -20,7 +20,7 @@ export interface Mail {
 export interface WebServer {
   url: string
   server: RunningServer
-  /** The sign-in mails of an address that have come, waiting until there are that many. Newest first. */
+  /** Waits for at least this many sign-in mails to an address; returns all, newest first. */
   mails(to: string, atLeast?: number): Promise<Mail[]>
   close(): Promise<void>
 }
@@ -65,29 +65,29 @@ function mailsOf(url: string, to: string, atLeast: number): Promise<Mail[]> {
   })
 }
 
-/** Types the address into /sign-in and comes to /check-mail. */
+/** Requests a link on /sign-in, and waits for /check-mail and the mail. */
 export async function askForLink(page: Page, web: WebServer, email: string): Promise<Mail> {
-  const before = (await web.mails(email, 0)).length
+  const mailsBefore = (await web.mails(email, 0)).length
   await page.goto(`${web.url}/sign-in`)
   await page.getByLabel('E-mail address').fill(email)
   await page.getByRole('button', { name: 'Send me a link' }).click()
   await page.waitForURL('**/check-mail')
-  const [mail] = await web.mails(email, before + 1)
+  const [mail] = await web.mails(email, mailsBefore + 1)
   return mail!
 }
 
-/** A page that is signed in, as a person would get there. */
+/** Signs in through the pages, as a person would. */
 export async function signIn(page: Page, web: WebServer, email: string): Promise<void> {
   const { code } = await askForLink(page, web, email)
   await typeCode(page, code!)
   await page.waitForURL(/\/keys/)
 }
 
-/** Types the code of a mail on /check-mail, which the page sends by itself if scripts run. */
+/** Types the code of a mail on /check-mail, which the page submits by itself if scripts run. */
 export async function typeCode(page: Page, code: string): Promise<void> {
-  const sendsItself = (await page.locator('html.js').count()) > 0
+  const submitsItself = (await page.locator('html.js').count()) > 0
   await page.getByLabel('Code from the mail').fill(code)
-  if (!sendsItself) await page.getByRole('button', { name: 'Sign in' }).click()
+  if (!submitsItself) await page.getByRole('button', { name: 'Sign in' }).click()
 }
 
 /** A new browser context for one person, which shares nothing with other tests. */

@@ -22,9 +22,9 @@ export interface ReceivedEvent {
 
 export interface Endpoint {
   url: string
-  /** All that came, in its order, refused or not. */
+  /** All events in the order of their arrival, including those answered with an error. */
   received: ReceivedEvent[]
-  /** The status of the next answers; 200 unless set. */
+  /** Decides the answer to an event, or its status alone; by default 200. */
   answer: (
     event: ReceivedEvent,
   ) => { status: number; text?: string; headers?: Record<string, string> } | number
@@ -62,7 +62,7 @@ export function isSignedBy({ headers, raw }: ReceivedEvent, secret: string): boo
   return headers['webhook-signature']!.split(' ').includes(`v1,${signature}`)
 }
 
-/** The worker of one node, which the test drains. */
+/** The webhook delivery of one node, which works only when the test calls `drain`. */
 export function deliveryOf(services: Services, overrides: Partial<WebhookDeliveryDeps> = {}) {
   const call = createOutgoing(LOCAL_NETWORKS)
   return createWebhookDelivery({ ...services, call, random: () => 1, ...overrides })

@@ -54,30 +54,33 @@ describe('an instrumented module', () => {
     const { instrument } = await import('../../../../tools/mutants/schemata.ts')
     const { mutantsOf } = await import('../../../../tools/mutants/operators.ts')
     const { stripTypeScriptTypes } = await import('node:module')
-    const plain = stripTypeScriptTypes(SOURCE)
+    const javaScript = stripTypeScriptTypes(SOURCE)
     const mutants = mutantsOf(SOURCE)
     const { code, statics } = instrument(SOURCE, mutants, mutant => mutants.indexOf(mutant))
-    const original = await resultOf(plain, -1)
+    const original = await resultOf(javaScript, -1)
     assert.deepEqual(await resultOf(code, -1), original)
     let differing = 0
     for (const [id, { start, end, text, key }] of mutants.entries()) {
-      const alone = await resultOf(plain.slice(0, start) + text + plain.slice(end), -1)
-      assert.deepEqual(await resultOf(code, id), alone, key)
-      if (String(alone) !== String(original)) differing++
+      const withoutInstrumentation = await resultOf(
+        javaScript.slice(0, start) + text + javaScript.slice(end),
+        -1,
+      )
+      assert.deepEqual(await resultOf(code, id), withoutInstrumentation, key)
+      if (String(withoutInstrumentation) !== String(original)) differing++
     }
     assert.ok(mutants.length > 90 && differing > mutants.length / 2, `${differing} of ${mutants.length}`)
     const operators = new Set(mutants.map(({ operator }) => operator))
     assert.equal(operators.size, 16, [...operators].join())
-    const atLoad = mutants.filter((_, id) => statics.has(id)).map(({ key }) => key)
-    assert.ok(atLoad.includes('LIMITS: 60 * 1000: * → /'), atLoad.join())
-    assert.ok(!atLoad.some(key => key.startsWith('judge')), atLoad.join())
+    const loadTimeKeys = mutants.filter((_, id) => statics.has(id)).map(({ key }) => key)
+    assert.ok(loadTimeKeys.includes('LIMITS: 60 * 1000: * → /'), loadTimeKeys.join())
+    assert.ok(!loadTimeKeys.some(key => key.startsWith('judge')), loadTimeKeys.join())
   })
 })
 
 /** The result of the module, or the error of loading it. */
-async function resultOf(code: string, on: number): Promise<unknown> {
+async function resultOf(code: string, activeMutant: number): Promise<unknown> {
   const name = `${SWITCH}${modules++}`
-  Reflect.set(globalThis, name, (id: number) => id === on)
+  Reflect.set(globalThis, name, (id: number) => id === activeMutant)
   try {
     const url = `data:text/javascript,${encodeURIComponent(code.replaceAll(SWITCH, name))}//${name}`
     return (await import(url)).run()

@@ -37,57 +37,57 @@ describe('packages needed by several processes', () => {
   test('are installed by one of twelve processes, and all run a complete program', async t => {
     const { folder, downloads } = await npmFolder(t, (tarball, response) => response.end(tarball))
     const programs = [...Array(10).fill(CLIENT), WATCHER, WATCHER]
-    const said = await Promise.all(programs.map(program => output(start(t, folder, program))))
-    assert.deepEqual(said, Array(12).fill('whole'))
+    const outputs = await Promise.all(programs.map(program => output(startProgram(t, folder, program))))
+    assert.deepEqual(outputs, Array(12).fill('whole'))
     assert.equal(downloads(), 1)
   })
 
   test('are installed by another process if the installing one is killed', async t => {
     const killed = Promise.withResolvers<void>()
-    const asked = Promise.withResolvers<void>()
+    const downloadRequested = Promise.withResolvers<void>()
     const { folder } = await npmFolder(t, (tarball, response) => {
-      asked.resolve()
+      downloadRequested.resolve()
       void killed.promise.then(() => response.end(tarball))
     })
-    const holder = start(t, folder, CLIENT)
-    await asked.promise
-    const waiting = [1, 2, 3].map(() => start(t, folder, CLIENT))
+    const holder = startProgram(t, folder, CLIENT)
+    await downloadRequested.promise
+    const waitingProcesses = [1, 2, 3].map(() => startProgram(t, folder, CLIENT))
     holder.kill('SIGKILL')
     await once(holder, 'exit')
     killed.resolve() // the npm of the killed process continues, concurrently with that of its successor
-    assert.deepEqual(await Promise.all(waiting.map(output)), Array(3).fill('whole'))
+    assert.deepEqual(await Promise.all(waitingProcesses.map(output)), Array(3).fill('whole'))
   })
 
   test('are not retried by processes that waited for a failed installation, but by the next one', async t => {
-    const waiting = Promise.withResolvers<void>()
+    const releaseAnswer = Promise.withResolvers<void>()
     const { folder, downloads } = await npmFolder(t, async (_, response) => {
-      await waiting.promise
+      await releaseAnswer.promise
       response.writeHead(404).end()
     })
-    const first = start(t, folder, CLIENT)
-    const others = [1, 2, 3].map(() => start(t, folder, `console.error('started')\n${CLIENT}`))
+    const first = startProgram(t, folder, CLIENT)
+    const others = [1, 2, 3].map(() => startProgram(t, folder, `console.error('started')\n${CLIENT}`))
     await Promise.all(others.map(child => once(child.stderr!, 'data')))
-    waiting.resolve()
+    releaseAnswer.resolve()
     assert.deepEqual(await Promise.all([first, ...others].map(output)), Array(4).fill('nothing'))
-    const tries = downloads()
-    assert.equal(await output(start(t, folder, CLIENT)), 'nothing')
-    assert.equal(downloads(), tries * 2)
+    const downloadsBefore = downloads()
+    assert.equal(await output(startProgram(t, folder, CLIENT)), 'nothing')
+    assert.equal(downloads(), downloadsBefore * 2)
   })
 
   test('are installed again when the lock file has another version', async t => {
     const { folder } = await npmFolder(t, (tarball, response) => response.end(tarball))
-    assert.equal(await output(start(t, folder, CLIENT)), 'whole')
+    assert.equal(await output(startProgram(t, folder, CLIENT)), 'whole')
     const list = join(folder, 'node_modules/.package-lock.json')
     writeFileSync(list, readFileSync(list, 'utf8').replace('"1.0.0"', '"0.9.0"'))
     writeFileSync(join(folder, 'node_modules/program/program'), '#!/bin/sh\necho old\n')
-    assert.equal(await output(start(t, folder, CLIENT)), 'whole')
+    assert.equal(await output(startProgram(t, folder, CLIENT)), 'whole')
   })
 
   test('leave no staging folder behind', async t => {
     const { folder } = await npmFolder(t, (tarball, response) => response.end(tarball))
     mkdirSync(join(folder, '.installing-killed'))
     mkdirSync(join(folder, 'node_modules')) // incomplete, as after a killed npm
-    assert.equal(await output(start(t, folder, CLIENT)), 'whole')
+    assert.equal(await output(startProgram(t, folder, CLIENT)), 'whole')
     assert.deepEqual(
       readdirSync(folder).filter(name => name.startsWith('.installing')),
       [],
@@ -120,16 +120,19 @@ async function npmFolder(t: TestContext, answer: (tarball: Buffer, response: Ser
   return { folder, downloads: () => count }
 }
 
-function packProgram(at: string): Buffer {
-  mkdirSync(join(at, 'package'), { recursive: true })
-  writeFileSync(join(at, 'package/package.json'), JSON.stringify({ name: 'program', version: '1.0.0' }))
-  writeFileSync(join(at, 'package/program'), PROGRAM)
-  chmodSync(join(at, 'package/program'), 0o755)
-  execFileSync('tar', ['czf', 'program.tgz', 'package'], { cwd: at })
-  return readFileSync(join(at, 'program.tgz'))
+function packProgram(packFolder: string): Buffer {
+  mkdirSync(join(packFolder, 'package'), { recursive: true })
+  writeFileSync(
+    join(packFolder, 'package/package.json'),
+    JSON.stringify({ name: 'program', version: '1.0.0' }),
+  )
+  writeFileSync(join(packFolder, 'package/program'), PROGRAM)
+  chmodSync(join(packFolder, 'package/program'), 0o755)
+  execFileSync('tar', ['czf', 'program.tgz', 'package'], { cwd: packFolder })
+  return readFileSync(join(packFolder, 'program.tgz'))
 }
 
-function start(t: TestContext, folder: string, program: string): ChildProcess {
+function startProgram(t: TestContext, folder: string, program: string): ChildProcess {
   const child = spawn(process.execPath, ['--input-type=module', '--eval', program], { cwd: folder })
   t.after(() => child.kill('SIGKILL'))
   return child

@@ -8,14 +8,14 @@ import { caller } from '../support/services.ts'
 import { newPerson, signIn, startWeb, type WebServer } from '../support/web.ts'
 
 const openBrowser = sharedBrowser()
-const NEW = 'ada@example.org'
+const NEW_ADDRESS = 'ada@example.org'
 
 /** Posts a form of a page without running scripts. */
 async function post(client: Client, page: string, path: string, fields: Record<string, string> = {}) {
   return client.post(path, { form_token: await client.formToken(page), ...fields })
 }
 
-/** The path of the newest mailed link that leads to the page for confirmations. */
+/** The path of the newest mailed link to the page that confirms a change of address. */
 async function linkTo(web: WebServer, email: string): Promise<string> {
   const mails = await web.mails(email)
   const link = mails.map(mail => mail.link!).find(each => each.includes('/account/email?'))
@@ -38,57 +38,59 @@ async function open(t: TestContext) {
 test('a person changes the address on the page of the account, without scripts', async t => {
   const { web, client, idOf } = await open(t)
   const id = await idOf(ADA)
-  const asked = await post(client, '/account', '/account/email', { new_email: NEW })
-  assert.equal(asked.headers.get('location'), '/account?done=email_asked')
+  const requested = await post(client, '/account', '/account/email', { new_email: NEW_ADDRESS })
+  assert.equal(requested.headers.get('location'), '/account?done=email_asked')
   const pending = await (await client.get('/account')).text()
   assert.match(pending, /still waits for/)
   assert.match(pending, /the link in the mail to ada@example\.com/)
 
-  const toNew = await linkTo(web, NEW)
-  const page = await (await client.get(toNew)).text()
+  const linkToNew = await linkTo(web, NEW_ADDRESS)
+  const page = await (await client.get(linkToNew)).text()
   assert.match(page, /changes from <strong>ada@example\.com<\/strong> to <strong>ada@example\.org<\/strong>/)
-  assert.equal(await idOf(NEW), null, 'opening a link confirms nothing')
-  const first = await post(client, toNew, '/account/email/confirm', { token: tokenOf(toNew) })
+  assert.equal(await idOf(NEW_ADDRESS), null, 'opening a link confirms nothing')
+  const first = await post(client, linkToNew, '/account/email/confirm', { token: tokenOf(linkToNew) })
   assert.equal(first.headers.get('location'), '/account#address')
-  const toOld = await linkTo(web, ADA)
-  const second = await post(client, toOld, '/account/email/confirm', { token: tokenOf(toOld) })
+  const linkToOld = await linkTo(web, ADA)
+  const second = await post(client, linkToOld, '/account/email/confirm', { token: tokenOf(linkToOld) })
   assert.equal(second.headers.get('location'), '/account?done=email_changed')
-  assert.equal(await idOf(NEW), id)
+  assert.equal(await idOf(NEW_ADDRESS), id)
   assert.match(await (await client.get('/account')).text(), /You sign in as <strong>ada@example\.org/)
-  const again = await client.get(toOld)
-  assert.equal(again.status, 400)
-  assert.match(await again.text(), /This link does not work/)
+  const reopened = await client.get(linkToOld)
+  assert.equal(reopened.status, 400)
+  assert.match(await reopened.text(), /This link does not work/)
 })
 
 test('the links of a change work for nobody who is signed in to another account, and lead through a sign-in where nobody is', async t => {
   const { web, client, idOf } = await open(t)
-  await post(client, '/account', '/account/email', { new_email: NEW })
-  const path = await linkTo(web, NEW)
+  await post(client, '/account', '/account/email', { new_email: NEW_ADDRESS })
+  const path = await linkTo(web, NEW_ADDRESS)
   const eve = await signedIn(web, 'eve@example.com')
   assert.equal((await eve.get(path)).status, 400)
   assert.equal((await post(eve, '/account', '/account/email/confirm', { token: tokenOf(path) })).status, 400)
 
-  const elsewhere = createClient(web.url)
-  assert.equal((await elsewhere.get(path)).headers.get('location'), '/sign-in')
-  const before = (await web.mails(ADA)).length
-  await post(elsewhere, '/sign-in', '/sign-in', { email: ADA })
-  const [mail] = await web.mails(ADA, before + 1)
+  const otherBrowser = createClient(web.url)
+  assert.equal((await otherBrowser.get(path)).headers.get('location'), '/sign-in')
+  const mailsBefore = (await web.mails(ADA)).length
+  await post(otherBrowser, '/sign-in', '/sign-in', { email: ADA })
+  const [mail] = await web.mails(ADA, mailsBefore + 1)
   const { searchParams } = new URL(mail!.link!)
-  const signedInThere = await post(elsewhere, '/check-mail', '/verify', {
+  const signedInAgain = await post(otherBrowser, '/check-mail', '/verify', {
     token: searchParams.get('token')!,
     email: ADA,
   })
-  assert.equal(signedInThere.headers.get('location'), path)
-  await post(elsewhere, path, '/account/email/confirm', { token: tokenOf(path) })
-  const toOld = await linkTo(web, ADA)
-  const done = await post(elsewhere, toOld, '/account/email/confirm', { token: tokenOf(toOld) })
+  assert.equal(signedInAgain.headers.get('location'), path)
+  await post(otherBrowser, path, '/account/email/confirm', { token: tokenOf(path) })
+  const linkToOld = await linkTo(web, ADA)
+  const confirmed = await post(otherBrowser, linkToOld, '/account/email/confirm', {
+    token: tokenOf(linkToOld),
+  })
   assert.equal(
-    done.headers.get('location'),
+    confirmed.headers.get('location'),
     '/sign-in?done=email_changed',
     'the asking session stays, this one ends',
   )
   assert.equal((await client.get('/account')).status, 200)
-  assert.notEqual(await idOf(NEW), null)
+  assert.notEqual(await idOf(NEW_ADDRESS), null)
 })
 
 test('a refused address is shown at its field with what was typed, and a pending change is cancelled', async t => {
@@ -106,7 +108,7 @@ test('a refused address is shown at its field with what was typed, and a pending
       new RegExp(`value="${typed}" aria-describedby="new_email-problem new-email-hint" aria-invalid="true"`),
     )
   }
-  await post(client, '/account', '/account/email', { new_email: NEW })
+  await post(client, '/account', '/account/email', { new_email: NEW_ADDRESS })
   const cancelled = await post(client, '/account', '/account/email/cancel')
   assert.equal(cancelled.headers.get('location'), '/account?done=email_cancelled')
   assert.match(await (await client.get('/account')).text(), /name="new_email"/)
@@ -119,16 +121,16 @@ test('the token of a link leaves the address bar, and the button still works', a
   const { page } = await newPerson(browser)
   await signIn(page, web, ADA)
   await page.goto(`${web.url}/account`)
-  await page.getByLabel('New address').fill(NEW)
+  await page.getByLabel('New address').fill(NEW_ADDRESS)
   await page.getByRole('button', { name: 'Change the address' }).click()
   await page.waitForURL(/\/account\?done=email_asked$|\/account$/)
-  for (const email of [NEW, ADA]) {
+  for (const email of [NEW_ADDRESS, ADA]) {
     await page.goto(web.url + (await linkTo(web, email)))
     await page.waitForURL(/\/account\/email$/)
     await page.getByRole('button', { name: 'Confirm' }).click()
     await page.waitForURL(/\/account(?:\?done=email_changed|#address)?$/)
   }
-  await page.getByText(`You sign in as ${NEW}`).waitFor()
+  await page.getByText(`You sign in as ${NEW_ADDRESS}`).waitFor()
 })
 
 test('deletion is asked once more, shows its day, and is taken back by one button', async t => {
@@ -140,12 +142,16 @@ test('deletion is asked once more, shows its day, and is taken back by one butto
   await page.goto(`${web.url}/account`)
   await page.getByRole('link', { name: 'Delete my account' }).click()
   await page.waitForURL(/\/account\/delete$/)
-  const goes = (await page.locator('.facts').textContent()) ?? ''
-  assert.match(goes, /^Sessions1Apps that may charge you2Balance\$\d+\.\d\d$/, 'only what there is')
+  const deletedData = (await page.locator('.facts').textContent()) ?? ''
+  assert.match(deletedData, /^Sessions1Apps that may charge you2Balance\$\d+\.\d\d$/, 'only what there is')
   assert.equal(await page.getByText('No app has access to your account.').count(), 0, 'two apps may charge')
-  const until = await page.locator('.ask li time').getAttribute('datetime')
-  const onButton = await page.locator('.ask button time').getAttribute('datetime')
-  assert.equal(onButton?.slice(0, 16), until?.slice(0, 16), 'both show the same instant in the same zone')
+  const deletionTime = await page.locator('.ask li time').getAttribute('datetime')
+  const timeOnButton = await page.locator('.ask button time').getAttribute('datetime')
+  assert.equal(
+    timeOnButton?.slice(0, 16),
+    deletionTime?.slice(0, 16),
+    'both show the same instant in the same zone',
+  )
   await page.getByRole('button', { name: /^Delete my account on / }).click()
   await page.getByText(/Your account will be deleted .*\. Until then everything goes on\./).waitFor()
   await page.getByRole('button', { name: 'Keep my account' }).click()
@@ -160,7 +166,7 @@ test('an old sign-in deletes nothing and changes no address: it leads to a new o
   const now = clock.now()
   t.mock.method(clock, 'now', () => now + 31 * 60_000)
   for (const [path, fields] of [
-    ['/account/email', { new_email: NEW }],
+    ['/account/email', { new_email: NEW_ADDRESS }],
     ['/account/delete', {}],
     ['/account/restore', {}],
   ] as [string, Record<string, string>][]) {
@@ -171,7 +177,10 @@ test('an old sign-in deletes nothing and changes no address: it leads to a new o
   assert.equal((await client.get('/account/export')).headers.get('location'), '/sign-in?again=1')
   const user = (await web.server.services.users.get((await idOf(ADA))!))!
   assert.equal(user.deletesAt, null)
-  assert.match(await (await client.get(`/account?new_email=${NEW}`)).text(), /value="ada@example\.org"/)
+  assert.match(
+    await (await client.get(`/account?new_email=${NEW_ADDRESS}`)).text(),
+    /value="ada@example\.org"/,
+  )
 })
 
 test('the download of a person’s data ends when the session does', async t => {
@@ -179,7 +188,7 @@ test('the download of a person’s data ends when the session does', async t => 
   const { storage, clock } = web.server.services
   const userId = (await idOf(ADA))!
   const now = clock.now()
-  // More than what the sockets on the way hold.
+  // More than the buffers of the sockets hold, so that the download is still running when the session ends.
   await storage.transaction(async tx => {
     for (let n = 0; n < 60_000; n++)
       await tx.securityEvents.insert(securityEvent('sign_in', userId, now - n, caller()))

@@ -18,13 +18,16 @@ test('an administrator registers an app, changes it, replaces its secret with an
     admin.post(path, { form_token: await admin.formToken('/admin/register-app'), ...fields })
   const signsIn = async (secret: string) => (await services.apps.authenticate('shop', secret)) !== null
 
-  const typed = { id: 'shop', name: '<i>Shop</i>', redirect_uris: 'http://evil.example\n' }
-  const refused = await send('/admin/apps', typed)
+  const typedFields = { id: 'shop', name: '<i>Shop</i>', redirect_uris: 'http://evil.example\n' }
+  const refused = await send('/admin/apps', typedFields)
   assert.equal(refused.status, 400)
-  const again = await refused.text()
-  assert.ok(again.includes('redirect_uris: must not contain') && again.includes('&lt;i&gt;Shop'), 'refilled')
+  const refilledForm = await refused.text()
+  assert.ok(
+    refilledForm.includes('redirect_uris: must not contain') && refilledForm.includes('&lt;i&gt;Shop'),
+    'refilled',
+  )
   const redirect_uris = 'https://shop.example.com/callback\r\nhttps://shop.example.com/other'
-  const made = await send('/admin/apps', { ...typed, redirect_uris, trusted: 'true' })
+  const made = await send('/admin/apps', { ...typedFields, redirect_uris, trusted: 'true' })
   assert.equal(made.status, 201)
   assert.equal(made.headers.get('referrer-policy'), 'no-referrer')
   const first = SECRET.exec(await made.text())![0]
@@ -47,20 +50,21 @@ test('an administrator registers an app, changes it, replaces its secret with an
   assert.match(page, /newest.*by <a [^>]*>admin@example\.com<\/a>: <q>every year<.*older.*with the app/s)
   const ids = [...page.matchAll(/remove-secret\?secret=([^"]+)"/g)].map(([, value]) => value!)
   assert.equal(ids.length, 2)
-  const question = await (await admin.get('/admin/apps/shop/new-secret')).text()
+  const replacementQuestion = await (await admin.get('/admin/apps/shop/new-secret')).text()
   assert.ok(
-    question.includes(`name="removes" value="${ids[1]}"`) && question.includes('removes this one at once'),
+    replacementQuestion.includes(`name="removes" value="${ids[1]}"`) &&
+      replacementQuestion.includes('removes this one at once'),
   )
-  const stale = await send('/admin/apps/shop/new-secret', { reason, removes: ids[0]! })
-  assert.equal(stale.status, 400, 'another would be removed')
+  const staleRemoval = await send('/admin/apps/shop/new-secret', { reason, removes: ids[0]! })
+  assert.equal(staleRemoval.status, 400, 'another would be removed')
   assert.ok((await signsIn(first)) && (await signsIn(second)))
-  const asked = await (await admin.get(`/admin/apps/shop/remove-secret?secret=${ids[1]}`)).text()
-  assert.match(asked, /The other secret keeps working/)
-  const leaked = { secret: ids[1]!, reason: 'leaked' }
+  const removalQuestion = await (await admin.get(`/admin/apps/shop/remove-secret?secret=${ids[1]}`)).text()
+  assert.match(removalQuestion, /The other secret keeps working/)
+  const removal = { secret: ids[1]!, reason: 'leaked' }
   assert.equal((await send('/admin/apps/shop/remove-secret', { secret: ids[1]! })).status, 400)
-  assert.equal((await send('/admin/apps/shop/remove-secret', leaked)).status, 303)
+  assert.equal((await send('/admin/apps/shop/remove-secret', removal)).status, 303)
   assert.deepEqual([await signsIn(first), await signsIn(second)], [false, true])
-  assert.equal((await send('/admin/apps/shop/remove-secret', leaked)).status, 404)
+  assert.equal((await send('/admin/apps/shop/remove-secret', removal)).status, 404)
   assert.equal((await admin.get(`/admin/apps/shop/remove-secret?secret=${ids[1]}`)).status, 404)
   assert.match(
     await (await admin.get(`/admin/apps/shop/remove-secret?secret=${ids[0]}`)).text(),

@@ -9,7 +9,7 @@ import { signedIn } from '../support/page-client.ts'
 import { until } from '../support/patience.ts'
 
 test('a key of anybody has a page with its use, is limited by the operator, and is revoked with a reason', async t => {
-  const { web, services, person, post, acts, createKey } = await openAdministration(t)
+  const { web, services, person, post, auditEvents, createKey } = await openAdministration(t)
   const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
   const { apiKey, key } = await createKey(ada.id)
   await createJourney(web.url).exchange(key)
@@ -35,17 +35,17 @@ test('a key of anybody has a page with its use, is limited by the operator, and 
   assert.deepEqual(await limits(), [])
   assert.equal((await send('revoke', { reason: 'leaked' })).status, 303)
   assert.notEqual((await services.apiKeys.get(ada.id, apiKey.id)).revokedAt, null)
-  assert.equal((await acts())[0]!.reason?.text, 'leaked')
+  assert.equal((await auditEvents())[0]!.reason?.text, 'leaked')
   assert.ok(!(await (await admin.client.get(path)).text()).includes('/revoke"'))
 })
 
 test('keys of everybody are found by their beginning or external id, and the page says how many it revoked', async t => {
   const { person, post, createKey } = await openAdministration(t)
   const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
-  const one = await createKey(ada.id, { name: 'first robot', externalId: 'customer-1' })
-  const two = await createKey(ada.id, { name: 'second robot' })
+  const firstKey = await createKey(ada.id, { name: 'first robot', externalId: 'customer-1' })
+  const secondKey = await createKey(ada.id, { name: 'second robot' })
   const pageOf = async (query: string) => (await admin.client.get(`/admin/keys?${query}`)).text()
-  for (const query of [`query=${one.key.slice(0, 12)}`, 'query=customer-1']) {
+  for (const query of [`query=${firstKey.key.slice(0, 12)}`, 'query=customer-1']) {
     const text = await pageOf(query)
     assert.ok(text.includes('first robot') && !text.includes('second robot'), query)
   }
@@ -53,45 +53,49 @@ test('keys of everybody are found by their beginning or external id, and the pag
   assert.match(await pageOf('filter=unused'), /aria-current="true">90 days</)
   assert.match(await pageOf('filter=unused&days=30'), /aria-current="true">30 days</)
   assert.match(await pageOf(''), /<form method="get" action="\/admin\/keys\/revoke"/)
-  const asked = await admin.client.get(`/admin/keys/revoke?id=${one.apiKey.id}&id=${two.apiKey.id}`)
-  const question = await asked.text()
+  const confirmation = await admin.client.get(
+    `/admin/keys/revoke?id=${firstKey.apiKey.id}&id=${secondKey.apiKey.id}`,
+  )
+  const question = await confirmation.text()
   assert.match(question, /<h1>Revoke 2 keys\?<\/h1>/)
   assert.ok(question.includes('first robot') && question.includes(ada.email))
-  assert.equal((await ada.client.get(`/admin/keys/revoke?id=${one.apiKey.id}`)).status, 404)
-  for (const none of ['', '?id=x', `?id=${admin.id}`])
-    assert.equal((await admin.client.get(`/admin/keys/revoke${none}`)).status, 400, none)
-  const form_token = await admin.client.formToken(`/admin/keys/revoke?id=${one.apiKey.id}`)
+  assert.equal((await ada.client.get(`/admin/keys/revoke?id=${firstKey.apiKey.id}`)).status, 404)
+  for (const withoutKeys of ['', '?id=x', `?id=${admin.id}`])
+    assert.equal((await admin.client.get(`/admin/keys/revoke${withoutKeys}`)).status, 400, withoutKeys)
+  const form_token = await admin.client.formToken(`/admin/keys/revoke?id=${firstKey.apiKey.id}`)
   const fields = new URLSearchParams([
     ['form_token', form_token],
     ['reason', 'leaked'],
-    ['id', one.apiKey.id],
-    ['id', two.apiKey.id],
+    ['id', firstKey.apiKey.id],
+    ['id', secondKey.apiKey.id],
   ])
   const revoked = await admin.client.post('/admin/keys/revoke', fields as never)
   assert.equal(revoked.headers.get('location'), '/admin/keys?revoked=2')
   assert.match(await pageOf('revoked=2'), /role="status">2 keys are revoked\./)
   assert.doesNotMatch(await pageOf('revoked=<b>'), /role="status"/)
-  const again = await post(admin.client, '/admin/keys', '/admin/keys/revoke', { id: one.apiKey.id })
-  assert.equal(again.status, 400, 'it is no active key any more')
+  const secondRevocation = await post(admin.client, '/admin/keys', '/admin/keys/revoke', {
+    id: firstKey.apiKey.id,
+  })
+  assert.equal(secondRevocation.status, 400, 'it is no active key any more')
 })
 
 test('all keys of a person are revoked at once, the name is set, and what apps may do is listed', async t => {
-  const { services, person, post, createKey, acts } = await openAdministration(t)
+  const { services, person, post, createKey, auditEvents } = await openAdministration(t)
   const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
   for (let made = 0; made < 3; made++) await createKey(ada.id)
   const path = `/admin/users/${ada.id}`
   const send = (act: string, fields: Record<string, string> = {}) =>
     post(admin.client, path, `${path}/${act}`, fields)
-  const asked = await (await admin.client.get(`${path}/revoke-keys`)).text()
-  assert.match(asked, /<h1>Revoke 3 keys\?<\/h1>/)
-  assert.match(asked, /for the audit<\/label><input [^>]* required>/)
+  const revokePage = await (await admin.client.get(`${path}/revoke-keys`)).text()
+  assert.match(revokePage, /<h1>Revoke 3 keys\?<\/h1>/)
+  assert.match(revokePage, /for the audit<\/label><input [^>]* required>/)
   assert.match(await (await admin.client.get(path)).text(), /class="button danger" href="[^"]*\/revoke-keys"/)
   assert.equal((await ada.client.get(`${path}/revoke-keys`)).status, 404)
   assert.equal((await send('revoke-keys', { reason: ' ' })).status, 400)
   assert.equal((await send('revoke-keys', { reason: 'left' })).status, 303)
   const active = await services.apiKeys.list(ada.id, 'active', { limit: 10, after: null })
   assert.equal(active.rows.length, 0)
-  assert.equal((await acts()).filter(({ type }) => type === 'api_key.revoked').length, 3)
+  assert.equal((await auditEvents()).filter(({ type }) => type === 'api_key.revoked').length, 3)
   assert.doesNotMatch(await (await admin.client.get(path)).text(), /Revoke all keys/)
   const none = await admin.client.get(`${path}/revoke-keys`)
   assert.equal(none.headers.get('location'), path)
@@ -110,11 +114,11 @@ test('a suppressed address is shown with the mails of the person, and allowed ag
   const back = `/admin/users/${ada.id}`
   const shown = await (await admin.client.get(`${back}?show=mails`)).text()
   assert.match(shown, /suppressed<\/span><p>It bounced · reported by resend/)
-  const lifted = await post(admin.client, back, '/admin/mails/lift', { address, back })
-  assert.equal(lifted.headers.get('location'), `${back}?done=mail_allowed`)
+  const suppressionLifted = await post(admin.client, back, '/admin/mails/lift', { address, back })
+  assert.equal(suppressionLifted.headers.get('location'), `${back}?done=mail_allowed`)
   assert.equal(await store.suppressions.find(address, services.clock.now()), null)
-  const elsewhere = await post(admin.client, back, '/admin/mails/lift', { address, back: '//evil.example' })
-  assert.equal(elsewhere.headers.get('location'), '/admin?done=mail_allowed')
+  const toOtherSite = await post(admin.client, back, '/admin/mails/lift', { address, back: '//evil.example' })
+  assert.equal(toOtherSite.headers.get('location'), '/admin?done=mail_allowed')
 })
 
 test('the audit is filtered by person, act and day, and exported whole as CSV and JSON lines', async t => {
@@ -193,9 +197,9 @@ test('people are shown by their addresses in lists and in the audit, a deleted o
   const keys = await textOf('/admin/keys')
   assert.ok(keys.includes(link(ada, ada.email)) && keys.includes(link(gone, 'Deleted account')))
 
-  const asked = t.mock.method(store.users, 'findMany')
+  const userQueries = t.mock.method(store.users, 'findMany')
   await textOf('/admin/keys')
-  assert.equal(asked.mock.callCount(), 1, 'one query for all rows')
+  assert.equal(userQueries.mock.callCount(), 1, 'one query for all rows')
 })
 
 test('lists say which rows of how many they show, and lead to the next and the first page with the filters', async t => {
@@ -230,7 +234,7 @@ test('lists say which rows of how many they show, and lead to the next and the f
 })
 
 test('the page of a person shows first what support needs, ends one session, and has harmful acts at its end', async t => {
-  const { web, services, store, person, post, acts, createKey } = await openAdministration(t)
+  const { web, services, store, person, post, auditEvents, createKey } = await openAdministration(t)
   const [admin, ada] = [await person('admin', 'admin'), await person('ada', 'user')]
   const { apiKey } = await createKey(ada.id)
   await signedIn(web, ada.email)
@@ -253,17 +257,18 @@ test('the page of a person shows first what support needs, ends one session, and
   assert.match(await textOf('?show=mails'), /<p>Welcome · one attempt/)
 
   const sessions = async () => (await services.sessions.list(ada.id, { limit: 9, after: null })).rows
-  const [one, other] = await sessions()
-  const ended = await send('end-session', { session: one!.id })
+  const [firstKey, other] = await sessions()
+  const ended = await send('end-session', { session: firstKey!.id })
   assert.equal(ended.headers.get('location'), `${path}?done=session_ended`)
   assert.match(await textOf('?done=session_ended'), /role="status">The session was ended\./)
   assert.deepEqual(
     (await sessions()).map(({ id }) => id),
     [other!.id],
   )
-  assert.deepEqual((await acts())[0]!.after, { session_id: one!.id })
-  const theirs = (await services.sessions.list(admin.id, { limit: 1, after: null })).rows[0]!.id
-  for (const session of [theirs, 'x']) assert.equal((await send('end-session', { session })).status, 404)
+  assert.deepEqual((await auditEvents())[0]!.after, { session_id: firstKey!.id })
+  const sessionOfAdmin = (await services.sessions.list(admin.id, { limit: 1, after: null })).rows[0]!.id
+  for (const session of [sessionOfAdmin, 'x'])
+    assert.equal((await send('end-session', { session })).status, 404)
 
   await send('suspend', { reason: 'spam' })
   assert.match(await textOf(), /This account is suspended.*Lift the suspension.*its keys are refused/s)
@@ -275,7 +280,7 @@ test('the page of a person shows first what support needs, ends one session, and
 })
 
 test('the page of nodes has the findings, problems first, on request all that doctor checks, and rotates signing keys', async t => {
-  const { services, person, post, acts } = await openAdministration(t)
+  const { services, person, post, auditEvents } = await openAdministration(t)
   const admin = await person('admin', 'admin')
   const support = await person('support', 'support')
   const findingsOf = async (query: string, headers = {}) => {
@@ -286,31 +291,31 @@ test('the page of nodes has the findings, problems first, on request all that do
       ),
     ].map(([, kind, check, detail]) => ({ kind, check, detail: detail! }))
   }
-  const quick = await findingsOf('')
+  const quickFindings = await findingsOf('')
   assert.deepEqual(
     ['database', 'writes', 'hub', 'events', 'mail', 'clock', 'proxies'].filter(
-      name => !quick.some(({ check }) => check === name),
+      name => !quickFindings.some(({ check }) => check === name),
     ),
     [],
   )
-  assert.ok(quick.every(({ kind }) => kind === 'active'))
+  assert.ok(quickFindings.every(({ kind }) => kind === 'active'))
   await services.storage.engine.connection.execute("update audit_chain set hash = 'x'", [])
-  const whole = await findingsOf('?check=all')
-  assert.deepEqual([whole[0]!.check, whole[0]!.kind], ['audit', 'revoked'])
-  assert.match(whole[0]!.detail, /Somebody changed the database directly/)
-  assert.ok(whole.some(({ check, kind }) => check === 'public URL' && kind === 'active'))
-  const foreign = await findingsOf('?check=all', { 'sec-fetch-site': 'cross-site' })
-  assert.ok(!foreign.some(({ check }) => check === 'audit'), 'a link on another site runs nothing')
+  const allFindings = await findingsOf('?check=all')
+  assert.deepEqual([allFindings[0]!.check, allFindings[0]!.kind], ['audit', 'revoked'])
+  assert.match(allFindings[0]!.detail, /Somebody changed the database directly/)
+  assert.ok(allFindings.some(({ check, kind }) => check === 'public URL' && kind === 'active'))
+  const crossSiteFindings = await findingsOf('?check=all', { 'sec-fetch-site': 'cross-site' })
+  assert.ok(!crossSiteFindings.some(({ check }) => check === 'audit'), 'a link on another site runs nothing')
 
-  const before = services.signingKeys.jwks().keys.length
+  const keysBefore = services.signingKeys.jwks().keys.length
   const path = '/admin/nodes/rotate-signing-keys'
   assert.equal((await post(support.client, '/account', path)).status, 404)
   assert.equal((await support.client.get(path)).status, 404)
   assert.match(await (await admin.client.get(path)).text(), /<h1>Rotate the signing keys\?<\/h1>/)
   assert.equal((await post(admin.client, path, path, { reason: 'yearly' })).status, 303)
-  assert.ok(services.signingKeys.jwks().keys.length > before)
+  assert.ok(services.signingKeys.jwks().keys.length > keysBefore)
   assert.deepEqual(
-    [(await acts())[0]!.type, (await acts())[0]!.reason?.text],
+    [(await auditEvents())[0]!.type, (await auditEvents())[0]!.reason?.text],
     ['signing_key.rotated', 'yearly'],
   )
 })

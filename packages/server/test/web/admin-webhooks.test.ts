@@ -8,12 +8,12 @@ import { until } from '../support/patience.ts'
 import { newPerson, signIn, startWeb } from '../support/web.ts'
 import { isSignedBy, openEndpoint } from '../support/webhook-endpoint.ts'
 
-const browser = sharedBrowser()
+const openBrowser = sharedBrowser()
 const SECRET = /whsec_[A-Za-z0-9+/]{43}=/
-const LOCAL = { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' }
+const LOCAL_NETWORKS = { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8' }
 
 test('an administrator creates a webhook, tests it, replaces its secret, sends again, disables and removes it', async t => {
-  const web = await startWeb(t, LOCAL)
+  const web = await startWeb(t, LOCAL_NETWORKS)
   const { services } = web.server
   const { store } = services.storage
   const endpoint = await openEndpoint(t)
@@ -26,8 +26,11 @@ test('an administrator creates a webhook, tests it, replaces its secret, sends a
 
   const refused = await send('/admin/webhooks', { url: 'ftp://<i>x</i>' })
   assert.equal(refused.status, 400)
-  const again = await refused.text()
-  assert.ok(again.includes('must be an https URL') && again.includes('ftp://&lt;i&gt;'), 'refilled')
+  const refilledForm = await refused.text()
+  assert.ok(
+    refilledForm.includes('must be an https URL') && refilledForm.includes('ftp://&lt;i&gt;'),
+    'refilled',
+  )
   const made = await send('/admin/webhooks', { url: endpoint.url, events: 'user.updated' })
   assert.equal(made.status, 201)
   assert.equal(made.headers.get('referrer-policy'), 'no-referrer')
@@ -98,8 +101,8 @@ test('support sees webhooks and their deliveries without a form, and everybody e
   const web = await startWeb(t)
   const { services } = web.server
   const webhooks = await services.webhooks()
-  const wanted = { url: 'https://hooks.example.com/keyway', events: ['audit.recorded' as const] }
-  const { webhook } = await webhooks.create(wanted, BY_COMMAND_LINE)
+  const newWebhook = { url: 'https://hooks.example.com/keyway', events: ['audit.recorded' as const] }
+  const { webhook } = await webhooks.create(newWebhook, BY_COMMAND_LINE)
   const [support, user] = [
     await signedIn(web, 'support@example.com'),
     await signedIn(web, 'user@example.com'),
@@ -114,15 +117,15 @@ test('support sees webhooks and their deliveries without a form, and everybody e
   }
   const form_token = await support.formToken('/account')
   for (const path of ['/admin/webhooks', `/admin/webhooks/${webhook.id}/remove`])
-    assert.equal((await support.post(path, { form_token, url: wanted.url })).status, 404)
+    assert.equal((await support.post(path, { form_token, url: newWebhook.url })).status, 404)
 })
 
 test('in a browser an administrator ticks the events of a new webhook and sees its secret', async t => {
-  const opened = await browser(t)
-  if (!opened) return
-  const web = await startWeb(t, LOCAL)
+  const browser = await openBrowser(t)
+  if (!browser) return
+  const web = await startWeb(t, LOCAL_NETWORKS)
   const { services } = web.server
-  const { page } = await newPerson(opened)
+  const { page } = await newPerson(browser)
   await signIn(page, web, 'admin@example.com')
   const { id } = (await services.storage.store.users.findByEmail(parseEmailAddress('admin@example.com')!))!
   await services.users.setRole(id, 'admin', BY_COMMAND_LINE)

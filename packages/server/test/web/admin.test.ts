@@ -49,15 +49,15 @@ test('the overview draws what happened in the chosen period, with a title, a des
 test('for everybody but administrators and support the pages do not exist, also after a role was withdrawn', async t => {
   const { person, services } = await openAdministration(t)
   const admin = await person('admin', 'admin')
-  const former = await person('former', 'admin')
+  const formerAdmin = await person('former', 'admin')
   const user = await person('user', 'user')
   const paths = [...PATHS, `/users/${user.id}`]
   for (const path of paths) {
-    assert.equal((await former.client.get(`/admin${path}`)).status, 200, path)
+    assert.equal((await formerAdmin.client.get(`/admin${path}`)).status, 200, path)
     assert.equal((await user.client.get(`/admin${path}`)).status, 404, path)
   }
-  await services.users.setRole(former.id, 'user', BY_COMMAND_LINE)
-  for (const path of paths) assert.equal((await former.client.get(`/admin${path}`)).status, 404, path)
+  await services.users.setRole(formerAdmin.id, 'user', BY_COMMAND_LINE)
+  for (const path of paths) assert.equal((await formerAdmin.client.get(`/admin${path}`)).status, 404, path)
   const text = await (await user.client.get('/keys')).text()
   assert.ok(!text.includes('/admin'))
   assert.match(await (await admin.client.get('/keys')).text(), /href="\/admin"/)
@@ -83,12 +83,12 @@ test('support sees every page and no form that changes anything, and a forged on
 })
 
 test('an administrator searches, suspends, credits and deletes a person on the pages, and each act is recorded', async t => {
-  const { person, post, store, acts } = await openAdministration(t)
+  const { person, post, store, auditEvents } = await openAdministration(t)
   const admin = await person('admin', 'admin')
   const ada = await person('ada', 'user')
   const path = `/admin/users/${ada.id}`
-  const found = await (await admin.client.get('/admin/users?query=ada@')).text()
-  assert.ok(found.includes(`href="${path}"`) && !found.includes(admin.email.concat('</a>')))
+  const searchPage = await (await admin.client.get('/admin/users?query=ada@')).text()
+  assert.ok(searchPage.includes(`href="${path}"`) && !searchPage.includes(admin.email.concat('</a>')))
   const send = (act: string, fields?: Record<string, string>) =>
     post(admin.client, path, `${path}/${act}`, fields)
   assert.equal((await send('suspend', { reason: ' ' })).status, 400)
@@ -116,7 +116,7 @@ test('an administrator searches, suspends, credits and deletes a person on the p
     await (await admin.client.get(path)).text(),
     /Deleted by <a [^>]*>admin@example\.com<.*?<q>asked for</s,
   )
-  const recorded = (await acts()).filter(({ actor }) => actor.id === admin.id).map(({ type }) => type)
+  const recorded = (await auditEvents()).filter(({ actor }) => actor.id === admin.id).map(({ type }) => type)
   assert.deepEqual(recorded.toReversed(), [
     'user.suspended',
     'user.activated',
@@ -161,9 +161,9 @@ test('the page of a person and the search for an address say why mail is suppres
   const ada = await person('ada', 'user')
   const path = `/admin/users/${ada.id}`
   const textOf = async (at: string) => (await admin.client.get(at)).text()
-  const fine =
+  const notBlocked =
     /Mail<\/dt><dd><span class="tag active">Allowed.*Sign-in limits<\/dt><dd><span class="tag active">OK/s
-  assert.match(await textOf(path), fine)
+  assert.match(await textOf(path), notBlocked)
   assert.doesNotMatch(await textOf(path), /Why sign-in may fail/)
 
   const stranger = createClient(web.url)
@@ -187,11 +187,11 @@ test('the page of a person and the search for an address say why mail is suppres
     assert.match(text, /a new browser asks for are refused for another \d+ (?:minutes|hour): /, at)
     const back = at.split('?')[0]!
     for (const act of ['lift', 'clear-limits']) {
-      const done = await post(admin.client, at, `/admin/mails/${act}`, { address, back })
-      assert.equal(done.status, 303)
-      assert.ok(done.headers.get('location')!.startsWith(at))
+      const response = await post(admin.client, at, `/admin/mails/${act}`, { address, back })
+      assert.equal(response.status, 303)
+      assert.ok(response.headers.get('location')!.startsWith(at))
     }
-    assert.match(await textOf(at), fine)
+    assert.match(await textOf(at), notBlocked)
   }
   assert.match(
     await textOf(search),
@@ -229,7 +229,7 @@ test('a revoked key says who revoked it and why, and the active key of a suspend
 })
 
 test('policies are changed on their page, a mistake is shown on the filled form, and new keys follow them', async t => {
-  const { person, post, services, acts } = await openAdministration(t)
+  const { person, post, services, auditEvents } = await openAdministration(t)
   const admin = await person('admin', 'admin')
   const ada = await person('ada', 'user')
   const page = '/admin/policies'
@@ -250,15 +250,21 @@ test('policies are changed on their page, a mistake is shown on the filled form,
     assert.match(shown, /role="alert"/)
     assert.match(shown, /name="default_lifetime" value="30"/, 'what was typed is kept')
   }
-  const wanted = { ...fields, unrestricted: '', max_lifetime: '60', scopes: 'agent:connect', reason: 'audit' }
-  const changed = await post(admin.client, page, page, wanted)
+  const policyFields = {
+    ...fields,
+    unrestricted: '',
+    max_lifetime: '60',
+    scopes: 'agent:connect',
+    reason: 'audit',
+  }
+  const changed = await post(admin.client, page, page, policyFields)
   assert.equal(changed.headers.get('location'), `${page}?done=policies_saved`)
   const { maxKeyLifetimeDays, allowedScopes, unrestrictedKeysAllowed } = services.policies.current()
   assert.deepEqual(
     [maxKeyLifetimeDays, allowedScopes, unrestrictedKeysAllowed],
     [60, ['agent:connect'], false],
   )
-  const [act] = await acts()
+  const [act] = await auditEvents()
   assert.deepEqual(
     [act!.type, act!.reason?.text, Object.keys(act!.after!).toSorted()],
     [
@@ -309,48 +315,48 @@ test('an administrator invites and revokes on the page, and the link of the mail
 })
 
 test('a person downloads the own data after a recent sign-in, and support that of a person, which is recorded', async t => {
-  const { person, acts, web } = await openAdministration(t)
+  const { person, auditEvents, web } = await openAdministration(t)
   const support = await person('support', 'support')
   const ada = await person('ada', 'user')
   assert.match(await (await ada.client.get('/account')).text(), /href="\/account\/export"/)
-  const own = await ada.client.get('/account/export')
-  assert.equal(own.headers.get('content-disposition'), `attachment; filename="keyway-${ada.id}.json"`)
-  const data = (await own.json()) as { user: { email: string }; audit_events?: unknown }
+  const ownExport = await ada.client.get('/account/export')
+  assert.equal(ownExport.headers.get('content-disposition'), `attachment; filename="keyway-${ada.id}.json"`)
+  const data = (await ownExport.json()) as { user: { email: string }; audit_events?: unknown }
   assert.deepEqual([data.user.email, data.audit_events], [ada.email, undefined])
   assert.equal((await fetch(`${web.url}/account/export`, { redirect: 'manual' })).status, 303)
   const path = `/admin/users/${ada.id}/export`
   assert.equal((await ada.client.get(path)).status, 404)
-  const foreign = await support.client.get(path, { 'Sec-Fetch-Site': 'cross-site' })
-  assert.equal(foreign.status, 404)
-  assert.equal((await acts()).filter(({ type }) => type === 'user.read').length, 0)
-  const theirs = (await (await support.client.get(path)).json()) as { audit_events: unknown[] }
-  assert.ok(Array.isArray(theirs.audit_events))
-  assert.deepEqual((await acts())[0]!.after, { read: 'export' })
+  const crossSiteExport = await support.client.get(path, { 'Sec-Fetch-Site': 'cross-site' })
+  assert.equal(crossSiteExport.status, 404)
+  assert.equal((await auditEvents()).filter(({ type }) => type === 'user.read').length, 0)
+  const exportBySupport = (await (await support.client.get(path)).json()) as { audit_events: unknown[] }
+  assert.ok(Array.isArray(exportBySupport.audit_events))
+  assert.deepEqual((await auditEvents())[0]!.after, { read: 'export' })
 })
 
 test('a link from another site makes no administrator read what is recorded', async t => {
-  const { person, acts } = await openAdministration(t)
+  const { person, auditEvents } = await openAdministration(t)
   const support = await person('support', 'support')
   const ada = await person('ada', 'user')
-  const reads = async () => (await acts()).filter(({ type }) => type === 'user.read').length
+  const reads = async () => (await auditEvents()).filter(({ type }) => type === 'user.read').length
   for (const show of ['ledger', 'mails']) {
     const path = `/admin/users/${ada.id}?show=${show}`
-    const before = await reads()
+    const readsBefore = await reads()
     for (const from of ['cross-site', 'same-site'])
       assert.equal((await support.client.get(path, { 'sec-fetch-site': from })).status, 200)
-    assert.equal(await reads(), before)
+    assert.equal(await reads(), readsBefore)
     await support.client.get(path, { 'sec-fetch-site': 'same-origin' })
-    assert.equal(await reads(), before + 1)
+    assert.equal(await reads(), readsBefore + 1)
   }
 })
 
 test('keys are found by their beginning and revoked together', async t => {
-  const { person, post, services, acts } = await openAdministration(t)
+  const { person, post, services, auditEvents } = await openAdministration(t)
   const admin = await person('admin', 'admin')
   const ada = await person('ada', 'user')
   const caller = { address: '127.0.0.1', network: '127.0.0.1', client: null }
-  const wanted = { appId: 'x', allowedNetworks: [], scopes: null, name: '<b>robot</b>', expiresAt: null }
-  const { apiKey, key } = await services.apiKeys.create(ada.id, wanted, caller)
+  const newKey = { appId: 'x', allowedNetworks: [], scopes: null, name: '<b>robot</b>', expiresAt: null }
+  const { apiKey, key } = await services.apiKeys.create(ada.id, newKey, caller)
   const text = await (await admin.client.get(`/admin/keys?prefix=${key.slice(0, 9)}`)).text()
   assert.ok(text.includes('&lt;b&gt;robot') && !text.includes('<b>robot') && !text.includes(key))
   assert.equal((await post(admin.client, '/admin/keys', '/admin/keys/revoke')).status, 400)
@@ -360,7 +366,7 @@ test('keys are found by their beginning and revoked together', async t => {
   })
   assert.equal(revoked.status, 303)
   assert.notEqual((await services.apiKeys.get(ada.id, apiKey.id)).revokedAt, null)
-  assert.equal((await acts())[0]!.reason?.text, 'leaked')
+  assert.equal((await auditEvents())[0]!.reason?.text, 'leaked')
 })
 
 test('an old sign-in reads and is asked to confirm before it changes anything, and comes back', async t => {
@@ -369,9 +375,9 @@ test('an old sign-in reads and is asked to confirm before it changes anything, a
   const ada = await person('ada', 'user')
   const path = `/admin/users/${ada.id}`
   const cookieSession = (await services.sessions.list(admin.id, { limit: 1, after: null })).rows[0]!
-  const before = cookieSession.authTime - REAUTHENTICATION_WINDOW
+  const authTime = cookieSession.authTime - REAUTHENTICATION_WINDOW
   await web.server.services.storage.engine.connection.execute(
-    `update sessions set created_at = ${before}, auth_time = ${before} where id = '${cookieSession.id}'`,
+    `update sessions set created_at = ${authTime}, auth_time = ${authTime} where id = '${cookieSession.id}'`,
     [],
   )
   const text = await (await admin.client.get(path)).text()
@@ -381,8 +387,8 @@ test('an old sign-in reads and is asked to confirm before it changes anything, a
   assert.equal(refused.headers.get('location'), `/admin/confirm?to=${encodeURIComponent(path)}`)
   assert.equal((await store.users.find(ada.id))!.status, 'active')
 
-  const wanted = { name: 'x', scopes: null, expiresAt: null, appId: 'x', allowedNetworks: [] }
-  const { apiKey } = await services.apiKeys.create(admin.id, wanted, null as never)
+  const newKey = { name: 'x', scopes: null, expiresAt: null, appId: 'x', allowedNetworks: [] }
+  const { apiKey } = await services.apiKeys.create(admin.id, newKey, null as never)
   const replaced = await post(admin.client, '/account', `/keys/${apiKey.id}/rotate`)
   assert.equal(replaced.headers.get('location'), '/admin/confirm', 'a key that administers is no way around')
   const made = await post(admin.client, '/account', '/keys', { access: 'all' })
@@ -393,8 +399,8 @@ test('an old sign-in reads and is asked to confirm before it changes anything, a
   await admin.client.post('/sign-in', { form_token, email: admin.email })
   const [mail] = await web.mails(admin.email, count + 1)
   const token = new URL(mail!.link!).searchParams.get('token')!
-  const back = await admin.client.post('/verify', { form_token, token, email: admin.email })
-  assert.equal(back.headers.get('location'), path)
+  const returned = await admin.client.post('/verify', { form_token, token, email: admin.email })
+  assert.equal(returned.headers.get('location'), path)
   assert.equal((await post(admin.client, path, `${path}/suspend`, { reason: 'spam' })).status, 303)
 })
 
@@ -413,7 +419,7 @@ test('the confirmation leads to pages of the administration only', async t => {
     await admin.client.post('/sign-in', { form_token, email: admin.email })
     const [mail] = await web.mails(admin.email, count + 1)
     const token = new URL(mail!.link!).searchParams.get('token')!
-    const back = await admin.client.post('/verify', { form_token, token, email: admin.email })
-    assert.equal(back.headers.get('location'), '/admin', to)
+    const returned = await admin.client.post('/verify', { form_token, token, email: admin.email })
+    assert.equal(returned.headers.get('location'), '/admin', to)
   }
 })

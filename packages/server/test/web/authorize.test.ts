@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
-  answerOf,
+  authorizePath,
   CALLBACK,
+  callbackParameters,
   codeOf,
   consentForm,
   decideConsent,
   locationOf,
   newVerifier,
   registerShop,
-  requestOf,
 } from '../support/authorize.ts'
 import { ADA, createClient, signedIn } from '../support/page-client.ts'
 import { startWeb } from '../support/web.ts'
@@ -20,8 +20,8 @@ test('a person who is not signed in signs in first, agrees once, and the app get
   const web = await startWeb(t)
   await registerShop(web)
   const client = createClient(web.url)
-  const asked = await client.get(requestOf(challenge, { login_hint: ADA }))
-  assert.equal(locationOf(asked).pathname, '/sign-in')
+  const signInRedirect = await client.get(authorizePath(challenge, { login_hint: ADA }))
+  assert.equal(locationOf(signInRedirect).pathname, '/sign-in')
   const page = await (await client.get('/sign-in')).text()
   assert.match(page, /to continue to The Shop/)
   assert.match(page, /value="ada@example\.com"/)
@@ -29,22 +29,22 @@ test('a person who is not signed in signs in first, agrees once, and the app get
   await client.post('/sign-in', { form_token, email: ADA })
   const [mail] = await web.mails(ADA)
   const token = new URL(mail!.link!).searchParams.get('token')!
-  const signedInNow = await client.post('/verify', { form_token, token, email: ADA })
-  const path = signedInNow.headers.get('location')!
+  const signedInResponse = await client.post('/verify', { form_token, token, email: ADA })
+  const path = signedInResponse.headers.get('location')!
   assert.match(path, /^\/oauth\/consent\?request=/)
 
   const form = await consentForm(client, path)
   for (const text of ['The Shop asks', ADA, 'see your e-mail address', 'see your name', 'shop.example.com'])
     assert.ok(form.page.includes(text), text)
-  const answered = await decideConsent(client, form, 'allow')
-  assert.equal(answered.status, 303)
-  assert.ok(answered.headers.get('location')!.startsWith(`${CALLBACK}?code=svo_`))
-  const { state, iss } = answerOf(answered)
+  const consentResponse = await decideConsent(client, form, 'allow')
+  assert.equal(consentResponse.status, 303)
+  assert.ok(consentResponse.headers.get('location')!.startsWith(`${CALLBACK}?code=svo_`))
+  const { state, iss } = callbackParameters(consentResponse)
   assert.deepEqual([state, iss], ['a state', web.url])
 
   // Neither the sign-in nor the consent is asked for again.
-  const again = await client.get(requestOf(challenge))
-  assert.ok(again.headers.get('location')!.startsWith(`${CALLBACK}?code=svo_`))
+  const secondRequest = await client.get(authorizePath(challenge))
+  assert.ok(secondRequest.headers.get('location')!.startsWith(`${CALLBACK}?code=svo_`))
   assert.equal((await client.get(path)).status, 410)
 })
 
@@ -52,16 +52,19 @@ test('an app that asks for more scopes later asks for consent again, and a perso
   const web = await startWeb(t)
   await registerShop(web)
   const client = await signedIn(web)
-  await codeOf(client, requestOf(challenge))
-  const more = requestOf(challenge, { scope: 'openid account:read' })
-  const form = await consentForm(client, more)
+  await codeOf(client, authorizePath(challenge))
+  const requestWithMore = authorizePath(challenge, { scope: 'openid account:read' })
+  const form = await consentForm(client, requestWithMore)
   assert.match(form.page, /see your profile, balance and ledger/)
-  const denied = await decideConsent(client, form, 'deny')
-  const { error, state, iss } = answerOf(denied)
+  const denial = await decideConsent(client, form, 'deny')
+  const { error, state, iss } = callbackParameters(denial)
   assert.deepEqual([error, state, iss], ['access_denied', 'a state', web.url])
-  await consentForm(client, more)
-  await codeOf(client, more)
-  assert.equal((await client.get(requestOf(challenge, { scope: 'openid email account:read' }))).status, 303)
+  await consentForm(client, requestWithMore)
+  await codeOf(client, requestWithMore)
+  assert.equal(
+    (await client.get(authorizePath(challenge, { scope: 'openid email account:read' }))).status,
+    303,
+  )
 })
 
 test('first-party and trusted apps ask for no consent', async t => {
@@ -70,87 +73,88 @@ test('first-party and trusted apps ask for no consent', async t => {
   await registerShop(web, { trusted: true })
   await apps.change('console', { redirectUris: ['https://console.example.com/'] })
   const client = await signedIn(web)
-  const shop = await client.get(requestOf(challenge))
-  const own = await client.get(
-    requestOf(challenge, { client_id: 'console', redirect_uri: 'https://console.example.com/' }),
+  const trustedApp = await client.get(authorizePath(challenge))
+  const firstPartyApp = await client.get(
+    authorizePath(challenge, { client_id: 'console', redirect_uri: 'https://console.example.com/' }),
   )
-  for (const answer of [shop, own]) assert.match(answer.headers.get('location')!, /\?code=svo_/)
-  const silent = await client.get(requestOf(challenge, { prompt: 'none' }))
-  assert.match(silent.headers.get('location')!, /\?code=svo_/)
+  for (const answer of [trustedApp, firstPartyApp])
+    assert.match(answer.headers.get('location')!, /\?code=svo_/)
+  const withoutPrompt = await client.get(authorizePath(challenge, { prompt: 'none' }))
+  assert.match(withoutPrompt.headers.get('location')!, /\?code=svo_/)
 })
 
 test('with prompt=none nothing is shown: the app learns what would be asked', async t => {
   const web = await startWeb(t)
   await registerShop(web)
-  const path = requestOf(challenge, { prompt: 'none' })
+  const path = authorizePath(challenge, { prompt: 'none' })
   const stranger = createClient(web.url)
-  assert.equal(answerOf(await stranger.get(path)).error, 'login_required')
+  assert.equal(callbackParameters(await stranger.get(path)).error, 'login_required')
   const client = await signedIn(web)
-  assert.equal(answerOf(await client.get(path)).error, 'consent_required')
-  await codeOf(client, requestOf(challenge))
-  assert.ok(answerOf(await client.get(path)).code)
+  assert.equal(callbackParameters(await client.get(path)).error, 'consent_required')
+  await codeOf(client, authorizePath(challenge))
+  assert.ok(callbackParameters(await client.get(path)).code)
 })
 
 test('prompt=login, prompt=select_account and an exceeded max_age ask a signed-in person to sign in again', async t => {
   const web = await startWeb(t)
   await registerShop(web, { trusted: true })
   const client = await signedIn(web)
-  assert.ok(answerOf(await client.get(requestOf(challenge, { max_age: '3600' }))).code)
+  assert.ok(callbackParameters(await client.get(authorizePath(challenge, { max_age: '3600' }))).code)
   for (const changes of [{ prompt: 'login' }, { prompt: 'select_account' }, { max_age: '0' }]) {
-    const asked = await client.get(requestOf(challenge, changes))
-    assert.equal(asked.headers.get('location'), '/sign-in?again=1')
+    const redirect = await client.get(authorizePath(challenge, changes))
+    assert.equal(redirect.headers.get('location'), '/sign-in?again=1')
     const form_token = await client.formToken('/sign-in?again=1')
-    const before = (await web.mails(ADA)).length
+    const mailsBefore = (await web.mails(ADA)).length
     await client.post('/sign-in', { form_token, email: ADA })
     assert.equal((await client.get('/check-mail')).status, 200, 'the old session is not enough')
-    const [mail] = await web.mails(ADA, before + 1)
+    const [mail] = await web.mails(ADA, mailsBefore + 1)
     const token = new URL(mail!.link!).searchParams.get('token')!
     const answer = await client.post('/verify', { form_token, token, email: ADA })
-    assert.ok(answerOf(await client.get(answer.headers.get('location')!)).code)
+    assert.ok(callbackParameters(await client.get(answer.headers.get('location')!)).code)
   }
-  const silent = await client.get(requestOf(challenge, { prompt: 'none', max_age: '0' }))
-  assert.equal(answerOf(silent).error, 'login_required')
+  const withoutPrompt = await client.get(authorizePath(challenge, { prompt: 'none', max_age: '0' }))
+  assert.equal(callbackParameters(withoutPrompt).error, 'login_required')
 })
 
 test('prompt=consent asks again for what was granted', async t => {
   const web = await startWeb(t)
   await registerShop(web)
   const client = await signedIn(web)
-  await codeOf(client, requestOf(challenge))
-  await consentForm(client, requestOf(challenge, { prompt: 'consent' }))
+  await codeOf(client, authorizePath(challenge))
+  await consentForm(client, authorizePath(challenge, { prompt: 'consent' }))
 })
 
 test('a request goes on only in the browser where it began: a link opened elsewhere signs in there and nothing more', async t => {
   const web = await startWeb(t)
   await registerShop(web, { trusted: true })
-  const first = createClient(web.url)
-  await first.get(requestOf(challenge))
-  const form_token = await first.formToken('/sign-in')
-  await first.post('/sign-in', { form_token, email: ADA })
+  const firstBrowser = createClient(web.url)
+  await firstBrowser.get(authorizePath(challenge))
+  const form_token = await firstBrowser.formToken('/sign-in')
+  await firstBrowser.post('/sign-in', { form_token, email: ADA })
   const [mail] = await web.mails(ADA)
   const token = new URL(mail!.link!).searchParams.get('token')!
 
   const phone = createClient(web.url)
-  const ofPhone = await phone.formToken(new URL(mail!.link!).pathname + new URL(mail!.link!).search)
-  const opened = await phone.post('/verify', { form_token: ofPhone, token, email: ADA })
-  assert.match(opened.headers.get('location')!, /^\/keys/)
-  const elsewhere = first.jar.get('keyway_destination')!
-  assert.ok(elsewhere, 'the first browser still waits')
+  const phoneToken = await phone.formToken(new URL(mail!.link!).pathname + new URL(mail!.link!).search)
+  const phoneResponse = await phone.post('/verify', { form_token: phoneToken, token, email: ADA })
+  assert.match(phoneResponse.headers.get('location')!, /^\/keys/)
+  const destinationCookie = firstBrowser.jar.get('keyway_destination')!
+  assert.ok(destinationCookie, 'the first browser still waits')
 
   // The first browser signs in by the code of another mail, and continues its request.
-  await first.post('/sign-in', { form_token, email: ADA, again: '1' })
+  await firstBrowser.post('/sign-in', { form_token, email: ADA, again: '1' })
   const [second] = await web.mails(ADA, 2)
-  const page = await (await first.get('/check-mail')).text()
+  const page = await (await firstBrowser.get('/check-mail')).text()
   const login_id = /name="login_id" value="([^"]+)"/.exec(page)![1]!
-  const typed = await first.post('/check-mail', { form_token, login_id, code: second!.code! })
-  assert.ok(answerOf(await first.get(typed.headers.get('location')!)).code)
+  const codeResponse = await firstBrowser.post('/check-mail', { form_token, login_id, code: second!.code! })
+  assert.ok(callbackParameters(await firstBrowser.get(codeResponse.headers.get('location')!)).code)
 })
 
 test('a request of another browser, a forged cookie and an old id lead to a page that says so', async t => {
   const web = await startWeb(t)
   await registerShop(web)
   const [ada, eve] = [await signedIn(web), await signedIn(web, 'eve@example.com')]
-  const form = await consentForm(ada, requestOf(challenge))
+  const form = await consentForm(ada, authorizePath(challenge))
   assert.equal((await eve.get(`/oauth/consent?request=${form.request}`)).status, 410)
   eve.jar.set('keyway_requests', 'forged.cookie')
   assert.equal((await eve.get(`/oauth/consent?request=${form.request}`)).status, 410)
@@ -162,12 +166,12 @@ test('a form of another site at the authorization endpoint becomes a navigation 
   const web = await startWeb(t)
   await registerShop(web, { trusted: true })
   const client = await signedIn(web)
-  const fields = Object.fromEntries(new URL(web.url + requestOf(challenge)).searchParams)
+  const fields = Object.fromEntries(new URL(web.url + authorizePath(challenge)).searchParams)
   const posted = await client.post('/oauth/authorize', fields, { 'sec-fetch-site': 'cross-site' })
   assert.equal(posted.status, 303)
-  assert.ok(answerOf(await client.get(posted.headers.get('location')!)).code)
-  const long = await client.post('/oauth/authorize', { ...fields, state: 'x'.repeat(9000) })
-  assert.equal(long.status, 413)
+  assert.ok(callbackParameters(await client.get(posted.headers.get('location')!)).code)
+  const tooLong = await client.post('/oauth/authorize', { ...fields, state: 'x'.repeat(9000) })
+  assert.equal(tooLong.status, 413)
 })
 
 test('the account lists the apps with access and withdraws it', async t => {
@@ -175,7 +179,7 @@ test('the account lists the apps with access and withdraws it', async t => {
   await registerShop(web)
   const client = await signedIn(web)
   assert.match(await (await client.get('/account/apps')).text(), /No app has access/)
-  await codeOf(client, requestOf(challenge))
+  await codeOf(client, authorizePath(challenge))
   const page = await (await client.get('/account/apps')).text()
   assert.doesNotMatch(page, /No app has access/)
   assert.match(page, /The Shop/)
@@ -185,5 +189,5 @@ test('the account lists the apps with access and withdraws it', async t => {
   assert.match(await (await client.get('/account/apps')).text(), /No app has access/)
   assert.equal((await client.post('/account/apps/shop/withdraw', { form_token })).status, 404)
   assert.equal((await client.post('/account/apps/%00/withdraw', { form_token })).status, 404)
-  await consentForm(client, requestOf(challenge))
+  await consentForm(client, authorizePath(challenge))
 })

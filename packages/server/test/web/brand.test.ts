@@ -23,7 +23,7 @@ function brandFolder(t: TestContext): string {
   return folder
 }
 
-/** With the headers as the server sends them: fetch would decode the body and hide its coding. */
+/** Requests a URL without decoding the body, since fetch would decode it and hide its coding. */
 function getRaw(url: string, headers: Record<string, string>) {
   return new Promise<{ status: number; headers: Record<string, string>; body: Buffer }>((resolve, reject) => {
     request(url, { headers }, answer => {
@@ -104,8 +104,8 @@ test('mails have the colours, the links and a PNG logo of the operator, and show
   const client = createClient(web.url)
   await client.post('/sign-in', { form_token: await client.formToken('/sign-in'), email: ADA })
   const [mail] = await web.mails(ADA)
-  const shown = await client.get(`/inbox/${mail!.id}/html`)
-  const html = await shown.text()
+  const mailFrame = await client.get(`/inbox/${mail!.id}/html`)
+  const html = await mailFrame.text()
   const [image] = /<img [^>]*>/.exec(html)!
   assert.match(
     image,
@@ -118,7 +118,7 @@ test('mails have the colours, the links and a PNG logo of the operator, and show
   assert.match(html, /background-color:#0b6b50/)
   assert.match(html, /href="https:\/\/example\.com\/terms"/)
   assert.doesNotMatch(html, /3a4fcb/)
-  assert.match(shown.headers.get('content-security-policy')!, new RegExp(`img-src ${web.url}/assets/`))
+  assert.match(mailFrame.headers.get('content-security-policy')!, new RegExp(`img-src ${web.url}/assets/`))
   const { data } = (await (await client.get(`/inbox?to=${ADA}`, { accept: 'application/json' })).json()) as {
     data: { text: string }[]
   }
@@ -145,17 +145,17 @@ test('a chosen theme comes with the first byte of the next page, without scripts
   assert.match(first, /<html lang="en" dir="ltr">/)
   assert.match(first, /name="return_to" value="\/sign-in\?app_id=console"/)
   const form_token = await client.formToken('/sign-in')
-  const chosen = await client.post('/theme', {
+  const themeResponse = await client.post('/theme', {
     form_token,
     theme: 'dark',
     return_to: '/sign-in?app_id=console',
   })
-  assert.equal(chosen.status, 303)
-  assert.equal(chosen.headers.get('location'), '/sign-in?app_id=console')
-  const dark = await (await client.get('/sign-in')).text()
-  assert.match(dark, /<html lang="en" dir="ltr" data-theme="dark">/)
-  assert.match(dark, /<meta name="color-scheme" content="dark">/)
-  assert.match(dark, /value="dark" aria-pressed="true"/)
+  assert.equal(themeResponse.status, 303)
+  assert.equal(themeResponse.headers.get('location'), '/sign-in?app_id=console')
+  const darkPage = await (await client.get('/sign-in')).text()
+  assert.match(darkPage, /<html lang="en" dir="ltr" data-theme="dark">/)
+  assert.match(darkPage, /<meta name="color-scheme" content="dark">/)
+  assert.match(darkPage, /value="dark" aria-pressed="true"/)
   await client.post('/theme', { form_token, theme: 'system', return_to: '/sign-in' })
   assert.equal(client.jar.has('keyway_theme'), false)
 })
@@ -203,9 +203,9 @@ test("a page's colours follow the chosen theme whatever the system says", async 
 test('what is static is compressed as the client asks, with a tag for each coding', async t => {
   const web = await startWeb(t)
   const url = `${web.url}/assets/style.css`
-  const plain = await getRaw(url, {})
-  assert.equal(plain.headers['content-encoding'], undefined)
-  const tags = new Set([plain.headers.etag])
+  const uncompressed = await getRaw(url, {})
+  assert.equal(uncompressed.headers['content-encoding'], undefined)
+  const tags = new Set([uncompressed.headers.etag])
   for (const [accepted, coding, decode] of [
     ['gzip, deflate, br', 'br', brotliDecompressSync],
     ['gzip;q=1.0, br;q=0.5', 'gzip', gunzipSync],
@@ -215,16 +215,16 @@ test('what is static is compressed as the client asks, with a tag for each codin
     const answer = await getRaw(url, { 'accept-encoding': accepted })
     assert.equal(answer.headers['content-encoding'], coding, accepted)
     assert.equal(answer.headers.vary, 'Accept-Encoding')
-    assert.ok(decode(answer.body).equals(plain.body), accepted)
-    if (coding) assert.ok(answer.body.length < plain.body.length / 3)
+    assert.ok(decode(answer.body).equals(uncompressed.body), accepted)
+    if (coding) assert.ok(answer.body.length < uncompressed.body.length / 3)
     tags.add(answer.headers.etag)
-    const again = await getRaw(url, {
+    const notModified = await getRaw(url, {
       'accept-encoding': accepted,
       'if-none-match': `"x", W/${answer.headers.etag}`,
     })
-    assert.equal(again.status, 304)
-    assert.equal(again.body.length, 0)
-    assert.equal(again.headers.etag, answer.headers.etag)
+    assert.equal(notModified.status, 304)
+    assert.equal(notModified.body.length, 0)
+    assert.equal(notModified.headers.etag, answer.headers.etag)
   }
   assert.equal(tags.size, 3)
   assert.equal(
@@ -259,11 +259,11 @@ test('the page of an internal error shows the request id and the support contact
   const web = await startWeb(t, { KEYWAY_LOG_LEVEL: 'silent', KEYWAY_SUPPORT_EMAIL: 'help@example.com' })
   const client = await signedIn(web)
   const { accounts } = web.server.services
-  const broken = t.mock.method(accounts, 'get', () => {
+  const failingGet = t.mock.method(accounts, 'get', () => {
     throw new TypeError('broken')
   })
   const answer = await client.get('/account/balance')
-  assert.ok(broken.mock.callCount() > 0)
+  assert.ok(failingGet.mock.callCount() > 0)
   assert.equal(answer.status, 500)
   const text = await answer.text()
   assert.match(text, new RegExp(`<code>${answer.headers.get('x-request-id')}</code>`))

@@ -6,8 +6,8 @@ import { type Client, createClient, signedIn } from '../support/page-client.ts'
 import { caller } from '../support/services.ts'
 import { newPerson, signIn, startWeb, typeCode, type WebServer } from '../support/web.ts'
 
-const browser = sharedBrowser()
-const WANTED = {
+const openBrowser = sharedBrowser()
+const DEVICE_REQUEST = {
   clientId: 'keyway-cli',
   scopes: ['keys:create', 'agent:connect', 'shop:buy'],
   resource: null,
@@ -15,12 +15,12 @@ const WANTED = {
 }
 
 test('a person who opens the link of a device signs in, compares its code and approves', async t => {
-  const opened = await browser(t)
-  const axe = opened && (await axeSource(t))
-  if (!opened || !axe) return
+  const browser = await openBrowser(t)
+  const axe = browser && (await axeSource(t))
+  if (!browser || !axe) return
   const web = await startWeb(t)
-  const { page } = await newPerson(opened)
-  const codes = await ask(web)
+  const { page } = await newPerson(browser)
+  const codes = await requestCodes(web)
   await page.goto(web.url + linkOf(codes))
   await page.waitForURL('**/sign-in')
   await page.getByLabel('E-mail address').fill('dora@example.com')
@@ -44,12 +44,12 @@ test('a person who opens the link of a device signs in, compares its code and ap
 })
 
 test('a person types the code of a device and denies it', async t => {
-  const opened = await browser(t)
-  const axe = opened && (await axeSource(t))
-  if (!opened || !axe) return
+  const browser = await openBrowser(t)
+  const axe = browser && (await axeSource(t))
+  if (!browser || !axe) return
   const web = await startWeb(t)
-  const { page } = await newPerson(opened)
-  const codes = await ask(web)
+  const { page } = await newPerson(browser)
+  const codes = await requestCodes(web)
   await signIn(page, web, 'dora@example.com')
   await page.goto(`${web.url}/device`)
   assert.deepEqual(await violations(page, axe), [])
@@ -66,7 +66,7 @@ test('a person types the code of a device and denies it', async t => {
 test('opening the link of a device decides nothing, and a decided one is gone', async t => {
   const web = await startWeb(t)
   const client = await signedIn(web)
-  const codes = await ask(web)
+  const codes = await requestCodes(web)
   for (let visits = 0; visits < 3; visits++) assert.equal((await client.get(linkOf(codes))).status, 200)
   assert.equal((await stateOf(web, codes))?.decision, null)
   const form = await formOf(client, linkOf(codes))
@@ -79,39 +79,39 @@ test('opening the link of a device decides nothing, and a decided one is gone', 
 test('a decision needs the form of the same session: another one, a changed one and a foreign site are refused', async t => {
   const web = await startWeb(t)
   const [ada, eve] = [await signedIn(web), await signedIn(web, 'eve@example.com')]
-  const [codes, ofEve] = [await ask(web), await ask(web)]
+  const [codes, eveCodes] = [await requestCodes(web), await requestCodes(web)]
   const form = await formOf(ada, linkOf(codes))
-  const stolen = await formOf(eve, linkOf(ofEve))
+  const eveForm = await formOf(eve, linkOf(eveCodes))
   const decision = { ...form, decision: 'approve', compared: 'yes' }
   const [id, , code, mac] = form.proof.split('~')
-  for (const proof of ['', stolen.proof, `${id}~typed~${code}~${mac}`, form.proof.slice(0, -2)])
+  for (const proof of ['', eveForm.proof, `${id}~typed~${code}~${mac}`, form.proof.slice(0, -2)])
     assert.equal((await decide(ada, { ...decision, proof })).status, 410, proof)
-  const foreign: Record<string, string>[] = [
+  const crossSiteHeaders: Record<string, string>[] = [
     { 'sec-fetch-site': 'cross-site' },
     { origin: 'https://evil.test' },
   ]
-  for (const headers of foreign)
+  for (const headers of crossSiteHeaders)
     assert.equal((await ada.post('/device/decision', decision, headers)).status, 403)
   assert.equal((await decide(ada, { ...decision, form_token: 'x' })).status, 403)
-  for (const each of [codes, ofEve]) assert.equal((await stateOf(web, each))?.decision, null)
+  for (const each of [codes, eveCodes]) assert.equal((await stateOf(web, each))?.decision, null)
 })
 
 test('a sign-in of more than 30 minutes ago is repeated, and leads back to the device', async t => {
   const web = await startWeb(t)
   const client = await signedIn(web)
-  const codes = await ask(web)
+  const codes = await requestCodes(web)
   const form = await formOf(client, linkOf(codes))
   await ageSessions(web)
-  const late = await decide(client, { ...form, decision: 'approve', compared: 'yes' })
-  assert.deepEqual([late.status, late.headers.get('location')], [303, '/sign-in?again=1'])
+  const lateDecision = await decide(client, { ...form, decision: 'approve', compared: 'yes' })
+  assert.deepEqual([lateDecision.status, lateDecision.headers.get('location')], [303, '/sign-in?again=1'])
   assert.equal((await stateOf(web, codes))?.decision, null)
   assert.equal((await client.get(linkOf(codes))).headers.get('location'), '/sign-in?again=1')
 
   const form_token = await client.formToken('/sign-in?again=1')
-  const before = (await web.mails('ada@example.com')).length
+  const mailsBefore = (await web.mails('ada@example.com')).length
   await client.post('/sign-in', { form_token, email: 'ada@example.com' })
   assert.equal((await client.get('/check-mail')).status, 200, 'the old session is not enough')
-  const [mail] = await web.mails('ada@example.com', before + 1)
+  const [mail] = await web.mails('ada@example.com', mailsBefore + 1)
   const token = new URL(mail!.link!).searchParams.get('token')!
   const answer = await client.post('/verify', { form_token, token, email: 'ada@example.com' })
   assert.equal(answer.headers.get('location'), linkOf(codes))
@@ -130,8 +130,8 @@ test('a forged destination cookie leads nowhere', async t => {
   assert.equal(answer.headers.get('location'), '/keys?done=welcome')
 })
 
-function ask({ server }: WebServer) {
-  return server.services.deviceAuthorizations.request(WANTED, caller())
+function requestCodes({ server }: WebServer) {
+  return server.services.deviceAuthorizations.request(DEVICE_REQUEST, caller())
 }
 
 function linkOf({ ticket, userCode }: { ticket: string; userCode: string }): string {

@@ -33,14 +33,14 @@ async function makeAdmin(web: WebServer): Promise<void> {
 
 async function makeKey(web: WebServer, email = ADA) {
   const user = (await web.server.services.storage.store.users.findByEmail(address(email)))!
-  const wanted = { appId: 'service-sdk', allowedNetworks: [], scopes: null, name: 'robot', expiresAt: null }
-  return (await web.server.services.apiKeys.create(user.id, wanted, caller())).apiKey
+  const newKey = { appId: 'service-sdk', allowedNetworks: [], scopes: null, name: 'robot', expiresAt: null }
+  return (await web.server.services.apiKeys.create(user.id, newKey, caller())).apiKey
 }
 
 const text = async (client: Client, path: string) => (await client.get(path)).text()
 
-/** A page as it reads, without the colours of its code. */
-const plain = (page: string) =>
+/** A page without the markup that colours its code. */
+const withoutHighlighting = (page: string) =>
   page.replace(/<span class="(?:comment|string|keyword|variable)">([^<]*)<\/span>/g, '$1')
 
 describe('the documents', () => {
@@ -189,17 +189,20 @@ describe('the reference', () => {
       ['json', '{"a": [null, "b&"]}', ['variable', 'keyword', 'string']],
       ['', '<b>"as it is"</b>', []],
     ] as const) {
-      const shown = String(highlighted(language, code))
+      const html = String(highlighted(language, code))
       assert.deepEqual(
-        [...shown.matchAll(/<span class="(\w+)">/g)].map(([, kind]) => kind),
+        [...html.matchAll(/<span class="(\w+)">/g)].map(([, kind]) => kind),
         parts,
         code,
       )
-      const read = shown
+      const unescapedText = html
         .replace(/<[^>]*>/g, '')
         .replaceAll('&lt;', '<')
         .replaceAll('&gt;', '>')
-      assert.equal(read.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&amp;', '&'), code)
+      assert.equal(
+        unescapedText.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&amp;', '&'),
+        code,
+      )
     }
   })
 
@@ -246,7 +249,7 @@ describe('a call that is tried in the documents', () => {
     const form_token = await client.formToken('/docs/call/getApiKey')
     const answer = await client.post('/docs/call/getApiKey', { form_token, 'path.key_id': key.id })
     assert.equal(answer.status, 200)
-    const page = plain(await answer.text())
+    const page = withoutHighlighting(await answer.text())
     assert.match(page, /Answer 200/)
     assert.match(page, new RegExp(`&quot;id&quot;: &quot;${key.id}&quot;`))
     assert.doesNotMatch(page, /eyJ|svc_\w{32}/)
@@ -263,17 +266,17 @@ describe('a call that is tried in the documents', () => {
     const web = await startWeb(t)
     const client = await signedIn(web)
     await signedIn(web, 'bob@example.com')
-    const other = await makeKey(web, 'bob@example.com')
+    const bobsKey = await makeKey(web, 'bob@example.com')
     const form_token = await client.formToken('/docs/call/getApiKey')
     for (const [operation, fields, status, code] of [
-      ['getApiKey', { 'path.key_id': other.id }, 404, 'not_found'],
+      ['getApiKey', { 'path.key_id': bobsKey.id }, 404, 'not_found'],
       ['getApiKey', { 'path.key_id': 'x' }, 404, 'not_found'],
       ['listApiKeys', { 'query.limit': '1000' }, 400, 'invalid_request'],
       ['listApiKeys', { 'query.access_token': 'x' }, 400, 'invalid_request'],
       ['updateAccount', { body: '{' }, 400, 'invalid_json'],
       ['updateAccount', { body: '{"name":5}' }, 400, 'invalid_request'],
     ] as const) {
-      const page = plain(
+      const page = withoutHighlighting(
         await (await client.post(`/docs/call/${operation}`, { form_token, ...fields })).text(),
       )
       assert.match(page, new RegExp(`Answer ${status}`), operation)
@@ -362,7 +365,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByLabel('Search the documentation').press('Enter')
     await page.getByRole('link', { name: 'Replace a key' }).click()
     await page.waitForURL('**/docs/call/rotateApiKey')
-    const copies = await page.getByRole('button', { name: 'Copy' }).count()
-    assert.equal(copies > 0, javaScriptEnabled)
+    const copyButtons = await page.getByRole('button', { name: 'Copy' }).count()
+    assert.equal(copyButtons > 0, javaScriptEnabled)
   })
 }

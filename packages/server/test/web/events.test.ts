@@ -12,13 +12,16 @@ test('security events name their key and their session, and are filtered by what
   const form_token = await client.formToken('/keys')
   await client.post('/keys', { form_token, name: 'robot', access: 'agent' })
   await client.post('/keys', { form_token, name: 'other', access: 'agent' })
-  const whole = await (await client.get('/account/events')).text()
-  assert.match(whole, /Key created <span class="about"><a href="(\/keys\/[0-9a-f-]+)"><bdi>robot<\/bdi><\/a>/)
-  const other = await signedIn(web)
+  const allEvents = await (await client.get('/account/events')).text()
+  assert.match(
+    allEvents,
+    /Key created <span class="about"><a href="(\/keys\/[0-9a-f-]+)"><bdi>robot<\/bdi><\/a>/,
+  )
+  const otherBrowser = await signedIn(web)
   await client.post('/sessions/end-others', { form_token })
-  assert.equal((await other.get('/keys')).status, 303)
-  const ended = await (await client.get('/account/events?group=sign_ins')).text()
-  assert.match(ended, /Session ended <span class="about">Session: Node\.js</)
+  assert.equal((await otherBrowser.get('/keys')).status, 303)
+  const signInEvents = await (await client.get('/account/events?group=sign_ins')).text()
+  assert.match(signInEvents, /Session ended <span class="about">Session: Node\.js</)
   const groups = async (group: string) =>
     [
       ...(await (await client.get(`/account/events?group=${group}`)).text()).matchAll(
@@ -28,10 +31,10 @@ test('security events name their key and their session, and are filtered by what
   assert.deepEqual(await groups('keys'), ['Key created', 'Key created'])
   assert.deepEqual(await groups('sign_ins'), ['Session ended', 'Signed in', 'Signed in'])
   assert.deepEqual(await groups('apps'), [])
-  const id = /\/keys\/([0-9a-f-]{36})"><bdi>robot/.exec(whole)![1]!
-  const ofKey = await (await client.get(`/account/events?key=${id}`)).text()
-  assert.match(ofKey, /Only of the key <a href="[^"]+"><bdi>robot<\/bdi><\/a>\./)
-  assert.equal(ofKey.match(/class="item event"/g)?.length, 1)
+  const id = /\/keys\/([0-9a-f-]{36})"><bdi>robot/.exec(allEvents)![1]!
+  const keyEvents = await (await client.get(`/account/events?key=${id}`)).text()
+  assert.match(keyEvents, /Only of the key <a href="[^"]+"><bdi>robot<\/bdi><\/a>\./)
+  assert.equal(keyEvents.match(/class="item event"/g)?.length, 1)
   const eve = await signedIn(web, 'eve@example.com')
   assert.equal((await eve.get(`/account/events?key=${id}`)).status, 404)
   assert.match(
@@ -50,8 +53,8 @@ test('a revoked key says who revoked it: its owner’s program and network, or t
     [owner, '<bdi>curl/8</bdi> <code>203.0.113.7</code>'],
     [null, 'by the operator'],
   ] as const) {
-    const wanted = { name: null, scopes: null, allowedNetworks: [], appId: 'service-sdk', expiresAt: null }
-    const { apiKey } = await services.apiKeys.create(user.id, wanted, owner)
+    const newKey = { name: null, scopes: null, allowedNetworks: [], appId: 'service-sdk', expiresAt: null }
+    const { apiKey } = await services.apiKeys.create(user.id, newKey, owner)
     await services.apiKeys.revoke(user.id, apiKey.id, by)
     const [, revoked] = /<dt>Revoked<\/dt><dd>(.*?)<\/dd>/.exec(
       await (await client.get(`/keys/${apiKey.id}`)).text(),
@@ -86,8 +89,10 @@ test('ten thousand security events are paged and exported as a whole or filtered
   const csv = await client.get('/account/events/export.csv?group=apps')
   assert.equal(csv.headers.get('content-disposition'), 'attachment; filename="security-events.csv"')
   assert.equal((await csv.text()).trimEnd().split('\r\n').length, 5001)
-  const all = (await (await client.get('/account/events/export.jsonl')).text()).trimEnd().split('\n')
-  assert.equal(all.length, 10_000 + 2)
+  const exportedLines = (await (await client.get('/account/events/export.jsonl')).text())
+    .trimEnd()
+    .split('\n')
+  assert.equal(exportedLines.length, 10_000 + 2)
   assert.equal((await client.get('/account/events/export.xml')).status, 404)
   assert.equal((await createClient(web.url).get('/account/events/export.csv')).status, 303)
 })

@@ -25,18 +25,18 @@ test('a new user signs in, creates a key, connects an agent and revokes the key'
   if (!browser) return
   const web = await startWeb(t)
   const { context, page } = await newPerson(browser, { permissions: ['clipboard-write'] })
-  const complaints: string[] = []
-  page.on('console', message => message.type() === 'error' && complaints.push(message.text()))
-  page.on('pageerror', error => complaints.push(error.message))
+  const pageErrors: string[] = []
+  page.on('console', message => message.type() === 'error' && pageErrors.push(message.text()))
+  page.on('pageerror', error => pageErrors.push(error.message))
 
   const mail = await askForLink(page, web, 'ada@example.com')
   assert.match(await page.content(), /ada@example\.com/)
-  const fromMail = await context.newPage()
-  await fromMail.goto(mail.link!)
-  await fromMail.waitForURL(/\/keys$/)
-  assert.ok(await fromMail.getByText('Your account is ready').isVisible())
+  const mailTab = await context.newPage()
+  await mailTab.goto(mail.link!)
+  await mailTab.waitForURL(/\/keys$/)
+  assert.ok(await mailTab.getByText('Your account is ready').isVisible())
   await page.waitForURL(/\/keys$/) // the waiting tab continues by itself
-  await fromMail.close()
+  await mailTab.close()
 
   const key = await createKey(page, 'living-room robot')
   assert.match(key, /^svc_[0-9A-Za-z]{32}$/)
@@ -62,7 +62,7 @@ test('a new user signs in, creates a key, connects an agent and revokes the key'
   assert.equal(await closed, 4410)
   await page.getByText('The key was revoked.').waitFor()
   assert.ok(await page.locator('tr.key.revoked').isVisible())
-  assert.deepEqual(complaints, [])
+  assert.deepEqual(pageErrors, [])
 })
 
 test('a user without scripts signs in, creates a key and revokes it', async t => {
@@ -168,10 +168,10 @@ test('a printed page contains no key, and scripts cannot read the session token'
 
   await page.emulateMedia({ media: 'print' })
   assert.ok(!(await page.evaluate<string>('document.body.innerText')).includes(key))
-  const readable = await page.evaluate<string>(
+  const scriptReadable = await page.evaluate<string>(
     'JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])',
   )
-  assert.equal(readable, '[{},{},""]')
+  assert.equal(scriptReadable, '[{},{},""]')
   for (const cookie of await context.cookies()) {
     assert.ok(cookie.httpOnly && cookie.sameSite === 'Lax', cookie.name)
   }

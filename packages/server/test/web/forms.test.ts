@@ -8,20 +8,20 @@ test('a form is accepted only from this origin with its form token', async t => 
   const web = await startWeb(t)
   const client = createClient(web.url)
   const form_token = await client.formToken('/sign-in')
-  const wanted = { form_token, email: ADA }
-  const foreign = await createClient(web.url).formToken('/sign-in')
+  const validFields = { form_token, email: ADA }
+  const otherFormToken = await createClient(web.url).formToken('/sign-in')
 
   for (const [fields, headers] of [
-    [wanted, { 'sec-fetch-site': 'cross-site' }],
-    [wanted, { 'sec-fetch-site': 'same-site' }],
-    [wanted, { 'sec-fetch-site': 'none' }],
-    [wanted, { 'sec-fetch-site': 'cross-site', origin: web.url }],
-    [wanted, { origin: 'https://evil.example' }],
-    [wanted, { origin: 'null' }],
-    [wanted, {}],
+    [validFields, { 'sec-fetch-site': 'cross-site' }],
+    [validFields, { 'sec-fetch-site': 'same-site' }],
+    [validFields, { 'sec-fetch-site': 'none' }],
+    [validFields, { 'sec-fetch-site': 'cross-site', origin: web.url }],
+    [validFields, { origin: 'https://evil.example' }],
+    [validFields, { origin: 'null' }],
+    [validFields, {}],
     [{ email: ADA }, SAME_ORIGIN],
     [{ email: ADA, form_token: 'x' }, SAME_ORIGIN],
-    [{ email: ADA, form_token: foreign }, SAME_ORIGIN],
+    [{ email: ADA, form_token: otherFormToken }, SAME_ORIGIN],
   ] as [Record<string, string>, Record<string, string>][]) {
     const refused = await client.post('/sign-in', fields, headers)
     assert.equal(refused.status, 403, JSON.stringify([fields, headers]))
@@ -29,8 +29,8 @@ test('a form is accepted only from this origin with its form token', async t => 
   }
   assert.equal((await web.mails(ADA, 0)).length, 0)
 
-  assert.equal((await client.post('/sign-in', wanted)).status, 303)
-  assert.equal((await client.post('/sign-in', wanted, { origin: web.url })).status, 303)
+  assert.equal((await client.post('/sign-in', validFields)).status, 303)
+  assert.equal((await client.post('/sign-in', validFields, { origin: web.url })).status, 303)
 })
 
 test('every form that changes something needs its form token', async t => {
@@ -58,8 +58,8 @@ test('every form that changes something needs its form token', async t => {
   const withId = ['rename', 'rotate', 'revoke', 'live/hello', 'live/end', 'networks', 'limits'].map(
     verb => `/keys/${id}/${verb}`,
   )
-  const rest = [`/sessions/${id}/end`, `/agents/${id}/test`, `/agents/${id}/disconnect`]
-  for (const path of [...paths, ...withId, ...rest, '/account/charging/hub/withdraw']) {
+  const otherPaths = [`/sessions/${id}/end`, `/agents/${id}/test`, `/agents/${id}/disconnect`]
+  for (const path of [...paths, ...withId, ...otherPaths, '/account/charging/hub/withdraw']) {
     assert.equal((await client.post(path, {})).status, 403, path)
   }
   assert.equal((await client.get('/keys')).status, 200)
@@ -69,15 +69,15 @@ test('a large body or one of another type is refused with an error page', async 
   const web = await startWeb(t)
   const client = createClient(web.url)
   const form_token = await client.formToken('/sign-in')
-  const big = await client.post('/sign-in', { form_token, email: 'a'.repeat(20_000) })
-  assert.equal(big.status, 413)
-  const json = await fetch(`${web.url}/sign-in`, {
+  const oversized = await client.post('/sign-in', { form_token, email: 'a'.repeat(20_000) })
+  assert.equal(oversized.status, 413)
+  const plainText = await fetch(`${web.url}/sign-in`, {
     method: 'POST',
     headers: { ...SAME_ORIGIN, 'content-type': 'text/plain' },
     body: 'email=ada@example.com',
   })
-  assert.equal(json.status, 415)
-  assert.match(json.headers.get('content-type')!, /^text\/html/)
+  assert.equal(plainText.status, 415)
+  assert.match(plainText.headers.get('content-type')!, /^text\/html/)
 })
 
 test('the session cookie authenticates pages but not the API', async t => {
@@ -153,77 +153,86 @@ test('failed links and codes on the pages count in the same limit as those of th
     body: JSON.stringify({ token: 'x'.repeat(43), email: ADA }),
   })
   assert.equal(api.status, 400)
-  const slowed = await client.post('/verify', guess)
-  assert.equal(slowed.status, 429)
-  assert.ok(Number(slowed.headers.get('retry-after')) > 0)
+  const limitedLink = await client.post('/verify', guess)
+  assert.equal(limitedLink.status, 429)
+  assert.ok(Number(limitedLink.headers.get('retry-after')) > 0)
 
   const login_id = /name="login_id" value="([^"]+)"/.exec(await (await client.get('/check-mail')).text())![1]!
-  const wrong = await client.post('/check-mail', { form_token, login_id, code: '00000000' })
-  assert.equal(wrong.status, 429)
+  const wrongCode = await client.post('/check-mail', { form_token, login_id, code: '00000000' })
+  assert.equal(wrongCode.status, 429)
 })
 
 test('a code works only in the browser that requested it, and a wrong one is reported', async t => {
   const web = await startWeb(t)
-  const asker = createClient(web.url)
-  const form_token = await asker.formToken('/sign-in')
-  await asker.post('/sign-in', { form_token, email: ADA })
+  const requestingBrowser = createClient(web.url)
+  const form_token = await requestingBrowser.formToken('/sign-in')
+  await requestingBrowser.post('/sign-in', { form_token, email: ADA })
   const [mail] = await web.mails(ADA)
-  const login_id = /name="login_id" value="([^"]+)"/.exec(await (await asker.get('/check-mail')).text())![1]!
+  const login_id = /name="login_id" value="([^"]+)"/.exec(
+    await (await requestingBrowser.get('/check-mail')).text(),
+  )![1]!
 
-  const thief = createClient(web.url)
-  const stolen = { form_token: await thief.formToken('/sign-in'), login_id, code: mail!.code! }
-  assert.equal((await thief.post('/check-mail', stolen)).headers.get('location'), '/sign-in')
-  thief.jar.set('keyway_asked', altered(asker.jar.get('keyway_asked')!))
-  assert.equal((await thief.post('/check-mail', stolen)).headers.get('location'), '/sign-in')
+  const otherBrowser = createClient(web.url)
+  const stolenCode = { form_token: await otherBrowser.formToken('/sign-in'), login_id, code: mail!.code! }
+  assert.equal((await otherBrowser.post('/check-mail', stolenCode)).headers.get('location'), '/sign-in')
+  otherBrowser.jar.set('keyway_asked', altered(requestingBrowser.jar.get('keyway_asked')!))
+  assert.equal((await otherBrowser.post('/check-mail', stolenCode)).headers.get('location'), '/sign-in')
 
-  const wrong = mail!.code === '00000000' ? '11111111' : '00000000'
-  const refused = await asker.post('/check-mail', { form_token, login_id, code: wrong })
+  const wrongCode = mail!.code === '00000000' ? '11111111' : '00000000'
+  const refused = await requestingBrowser.post('/check-mail', { form_token, login_id, code: wrongCode })
   assert.equal(refused.status, 400)
   assert.match(await refused.text(), /That code is not right/)
-  const spaced = `${mail!.code!.slice(0, 4)} ${mail!.code!.slice(4)}`
-  const entered = await asker.post('/check-mail', { form_token, login_id, code: spaced })
-  assert.equal(entered.headers.get('location'), '/keys?done=welcome')
+  const codeWithSpace = `${mail!.code!.slice(0, 4)} ${mail!.code!.slice(4)}`
+  const signInResponse = await requestingBrowser.post('/check-mail', {
+    form_token,
+    login_id,
+    code: codeWithSpace,
+  })
+  assert.equal(signInResponse.headers.get('location'), '/keys?done=welcome')
 })
 
 test('after too many wrong codes the page refers to the button in the mail, which works', async t => {
   const web = await startWeb(t)
-  const asker = createClient(web.url)
-  const { typeCode, mail } = await askFor(web, asker)
+  const requestingBrowser = createClient(web.url)
+  const { typeCode, mail } = await requestLink(web, requestingBrowser)
   for (let tries = 0; tries < 5; tries++) assert.equal((await typeCode(wrong(mail.code!))).status, 400)
   const refused = await typeCode(mail.code!)
   assert.equal(refused.status, 429)
   assert.ok(Number(refused.headers.get('retry-after')) > 0)
   assert.match(await refused.text(), /Use the button in the mail: it works/)
   const token = new URL(mail.link!).searchParams.get('token')!
-  const entered = await asker.post('/verify', {
-    form_token: await asker.formToken('/sign-in'),
+  const signInResponse = await requestingBrowser.post('/verify', {
+    form_token: await requestingBrowser.formToken('/sign-in'),
     token,
     email: ADA,
   })
-  assert.equal(entered.headers.get('location'), '/keys?done=welcome')
+  assert.equal(signInResponse.headers.get('location'), '/keys?done=welcome')
 })
 
 test('wrong codes of a recognised browser are counted apart from those of strangers', async t => {
   const web = await startWeb(t)
-  const known = createClient(web.url)
-  const first = await askFor(web, known)
+  const recognisedBrowser = createClient(web.url)
+  const first = await requestLink(web, recognisedBrowser)
   assert.equal((await first.typeCode(first.mail.code!)).status, 303)
-  await known.post('/sign-out', { form_token: await known.formToken('/keys') })
-  const second = await askFor(web, known)
+  await recognisedBrowser.post('/sign-out', { form_token: await recognisedBrowser.formToken('/keys') })
+  const second = await requestLink(web, recognisedBrowser)
   for (let tries = 0; tries < 5; tries++) await second.typeCode(wrong(second.mail.code!))
-  const third = await askFor(web, known)
+  const third = await requestLink(web, recognisedBrowser)
   assert.equal((await third.typeCode(third.mail.code!)).status, 429, 'five of its own')
-  const other = await askFor(web, createClient(web.url))
-  assert.equal((await other.typeCode(other.mail.code!)).status, 303, 'none of strangers')
+  const unknownBrowser = await requestLink(web, createClient(web.url))
+  assert.equal((await unknownBrowser.typeCode(unknownBrowser.mail.code!)).status, 303, 'none of strangers')
 })
 
-async function askFor(web: Awaited<ReturnType<typeof startWeb>>, browser: ReturnType<typeof createClient>) {
-  const before = (await web.mails(ADA, 0)).length
+async function requestLink(
+  web: Awaited<ReturnType<typeof startWeb>>,
+  browser: ReturnType<typeof createClient>,
+) {
+  const mailsBefore = (await web.mails(ADA, 0)).length
   const form_token = await browser.formToken('/sign-in')
   await browser.post('/sign-in', { form_token, email: ADA })
   const page = await (await browser.get('/check-mail')).text()
   const login_id = /name="login_id" value="([^"]+)"/.exec(page)![1]!
-  const [mail] = await web.mails(ADA, before + 1)
+  const [mail] = await web.mails(ADA, mailsBefore + 1)
   return {
     mail: mail!,
     typeCode: (code: string) => browser.post('/check-mail', { form_token, login_id, code }),
@@ -258,22 +267,22 @@ test('a form that is submitted twice without scripts creates one key', async t =
   const ada = await signedIn(web)
   const bob = await signedIn(web, 'bob@example.com')
   const form = await (await ada.get('/keys')).text()
-  const once = /name="once" value="([^"]+)"/.exec(form)![1]!
-  const fields = { form_token: await ada.formToken('/keys'), once, name: 'hers', access: 'all' }
-  const taps = await Promise.all(Array.from({ length: 5 }, () => ada.post('/keys', fields)))
-  assert.deepEqual(taps.map(({ status }) => status).sort(), [201, 303, 303, 303, 303])
-  const late = await ada.post('/keys', { ...fields, name: 'again' })
-  assert.match(late.headers.get('location')!, /^\/keys\/[0-9a-f-]{36}\?done=made_before$/)
-  const shown = await (await ada.get(late.headers.get('location')!)).text()
-  assert.match(shown, /That key was created already/)
+  const newKeyId = /name="once" value="([^"]+)"/.exec(form)![1]!
+  const fields = { form_token: await ada.formToken('/keys'), once: newKeyId, name: 'hers', access: 'all' }
+  const submissions = await Promise.all(Array.from({ length: 5 }, () => ada.post('/keys', fields)))
+  assert.deepEqual(submissions.map(({ status }) => status).sort(), [201, 303, 303, 303, 303])
+  const resubmission = await ada.post('/keys', { ...fields, name: 'again' })
+  assert.match(resubmission.headers.get('location')!, /^\/keys\/[0-9a-f-]{36}\?done=made_before$/)
+  const resubmittedPage = await (await ada.get(resubmission.headers.get('location')!)).text()
+  assert.match(resubmittedPage, /That key was created already/)
   const listed = await (await ada.get('/keys')).text()
   assert.equal(listed.match(/class="key active"/g)?.length, 1)
 
   // The hidden key id is bound to its user, and cannot be replaced.
-  const his = { ...fields, form_token: await bob.formToken('/keys') }
-  assert.equal((await bob.post('/keys', his)).status, 201)
-  const forged = once.replace(/^.{8}/, '01234567')
-  assert.equal((await ada.post('/keys', { ...fields, once: forged })).status, 201)
+  const bobsFields = { ...fields, form_token: await bob.formToken('/keys') }
+  assert.equal((await bob.post('/keys', bobsFields)).status, 201)
+  const forgedId = newKeyId.replace(/^.{8}/, '01234567')
+  assert.equal((await ada.post('/keys', { ...fields, once: forgedId })).status, 201)
   assert.ok(!(await (await ada.get('/keys')).text()).includes('/keys/01234567'))
 })
 
@@ -303,19 +312,30 @@ test('no input to a page is answered with 5xx', async t => {
   const client = await signedIn(web)
   const form_token = await client.formToken('/keys')
   const id = '0190a5b8-7c3e-7abc-8def-0123456789ab'
-  const gets = [
+  const getPaths = [
     '/keys?cursor=%00&status=%00',
     '/account/balance?cursor=zzz',
     '/keys/%00',
     '/keys/%ff',
     '/inbox/%00',
   ]
-  for (const path of [...gets, '/inbox?to=%00', '/verify?token=%00&email=a%40b.c', '/keys/..%2f', '/%00']) {
+  for (const path of [
+    ...getPaths,
+    '/inbox?to=%00',
+    '/verify?token=%00&email=a%40b.c',
+    '/keys/..%2f',
+    '/%00',
+  ]) {
     assert.ok((await client.get(path)).status < 500, path)
   }
   const ofKey = ['rename', 'rotate', 'revoke'].map(verb => `/keys/${id}/${verb}`)
   const ofAgent = ['/agents/%00/disconnect', `/agents/${id}/test`]
-  const rest = ['/sessions/x/end', `/sessions/${id}/end`, '/account/name', '/account/charging/%00/grant']
+  const otherPaths = [
+    '/sessions/x/end',
+    `/sessions/${id}/end`,
+    '/account/name',
+    '/account/charging/%00/grant',
+  ]
   const fields = [
     'email',
     'app_id',
@@ -330,9 +350,9 @@ test('no input to a page is answered with 5xx', async t => {
   ]
   const rareFields = ['expiry_date', 'own_scopes', 'networks', 'overlap', 'once']
   for (const value of ['\0', '\ud800', 'x'.repeat(300), '’"<', '-1', '1e9', '9999-99-99', 'date', '::/0']) {
-    const junk = Object.fromEntries([...fields, ...rareFields].map(name => [name, value]))
-    for (const path of ['/sign-in', '/check-mail', '/verify', '/keys', ...ofKey, ...ofAgent, ...rest]) {
-      const answer = await client.post(path, { ...junk, form_token })
+    const invalidFields = Object.fromEntries([...fields, ...rareFields].map(name => [name, value]))
+    for (const path of ['/sign-in', '/check-mail', '/verify', '/keys', ...ofKey, ...ofAgent, ...otherPaths]) {
+      const answer = await client.post(path, { ...invalidFields, form_token })
       assert.ok(answer.status < 500, `${path} ${JSON.stringify(value)}: ${answer.status}`)
     }
   }

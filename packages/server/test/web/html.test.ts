@@ -58,13 +58,13 @@ test('html-validate finds nothing on any page', async t => {
     'html-validate',
   ) as Library
   const validator = new HtmlValidate(new StaticConfigLoader(CONFIG))
-  const found: string[] = []
+  const findings: string[] = []
   for (const opened of [await openFirstPages(t, browser), await openPages(t, browser)]) {
     for (const [path, html] of await sourcesOf(opened)) {
       const { results } = await validator.validateString(html)
       for (const { ruleId, line, message } of results.flatMap(({ messages }) => messages))
-        found.push(`${new URL(path).pathname}:${line} ${ruleId}: ${message}`)
+        findings.push(`${new URL(path).pathname}:${line} ${ruleId}: ${message}`)
     }
   }
-  assert.deepEqual(found, [])
+  assert.deepEqual(findings, [])
 })

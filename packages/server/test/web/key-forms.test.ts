@@ -53,8 +53,8 @@ test('the form of a key offers no preset with a scope that the policies forbid',
     BY_COMMAND_LINE,
   )
   const form = await (await client.get('/keys/new')).text()
-  const offered = [...form.matchAll(/name="access" value="(\w+)"/g)].map(([, value]) => value)
-  assert.deepEqual(offered, ['agent', 'some'])
+  const offeredPresets = [...form.matchAll(/name="access" value="(\w+)"/g)].map(([, value]) => value)
+  assert.deepEqual(offeredPresets, ['agent', 'some'])
 })
 
 test('what was refused is shown at its field, which is marked and has the focus', async t => {
@@ -113,10 +113,10 @@ test('networks and limits of a key are changed on its page, which keeps what was
 
   const limits = { requests_minute: '100', spend_day: '2.50', quota: '5000', quota_every: 'day' }
   assert.equal((await send('limits', limits)).status, 303)
-  const set = (await keysOf(web))[0]!.limits
-  assert.deepEqual(set.requests, [{ limit: 100, per: 'minute' }])
-  assert.deepEqual(set.spend, [{ amount: 2_500_000, per: 'day' }])
-  assert.deepEqual(set.quota?.refill, { amount: 5000, every: 'day' })
+  const savedLimits = (await keysOf(web))[0]!.limits
+  assert.deepEqual(savedLimits.requests, [{ limit: 100, per: 'minute' }])
+  assert.deepEqual(savedLimits.spend, [{ amount: 2_500_000, per: 'day' }])
+  assert.deepEqual(savedLimits.quota?.refill, { amount: 5000, every: 'day' })
   assert.match(
     await (await client.get(`/keys/${id}`)).text(),
     /<p>100 requests per minute, \$2\.50 per day, 5,000 calls every day<\/p>/,
@@ -130,7 +130,7 @@ test('networks and limits of a key are changed on its page, which keeps what was
     const text = await (await send('limits', { ...limits, [field]: value })).text()
     assert.match(text, new RegExp(`<details open>.*name="${field}" value="${value}"[^>]*aria-invalid`, 's'))
   }
-  assert.deepEqual((await keysOf(web))[0]!.limits, set)
+  assert.deepEqual((await keysOf(web))[0]!.limits, savedLimits)
   await send('limits', {})
   assert.deepEqual((await keysOf(web))[0]!.limits, { requests: [], spend: [], quota: null })
 })

@@ -10,7 +10,7 @@ import { newPerson, signIn, startWeb } from '../support/web.ts'
 
 const openBrowser = sharedBrowser()
 
-interface Wanted {
+interface NewKey {
   name?: string | null
   expiresIn?: number
   usedAgo?: number
@@ -23,7 +23,7 @@ async function open(t: TestContext) {
   const { store } = services.storage
   const idOf = async (email: string) => (await store.users.findByEmail(parseEmailAddress(email)!))!.id
   /** Adds keys, the first one the newest. */
-  const addKeys = async (email: string, keys: readonly Wanted[]) => {
+  const addKeys = async (email: string, keys: readonly NewKey[]) => {
     const userId = await idOf(email)
     const now = services.clock.now()
     const rows = keys.map(({ name = null, expiresIn, usedAgo, isRevoked }, at) =>
@@ -56,10 +56,10 @@ async function namesOn(client: Client, path: string): Promise<string[]> {
 test('keys are found by a part of their name, by the beginning of the key and by their id', async t => {
   const { web, addKeys } = await open(t)
   const client = await signedIn(web)
-  const [robot] = await addKeys(ADA, [{ name: 'Living-room Robot' }, { name: 'CI' }, { name: null }])
+  const [robotId] = await addKeys(ADA, [{ name: 'Living-room Robot' }, { name: 'CI' }, { name: null }])
   await signedIn(web, 'eve@example.com')
   await addKeys('eve@example.com', [{ name: 'robot of somebody else' }])
-  for (const query of ['ROBOT', 'room', robot!, robot!.toUpperCase(), ' living '])
+  for (const query of ['ROBOT', 'room', robotId!, robotId!.toUpperCase(), ' living '])
     assert.deepEqual(
       await namesOn(client, `/keys?query=${encodeURIComponent(query)}`),
       ['Living-room Robot'],
@@ -110,21 +110,25 @@ test('with a hundred keys every page has twenty, and sorted or searched pages co
     Array.from({ length: 100 }, (_, n) => ({ name: `key ${n}` })),
   )
   for (const start of ['/keys', '/keys?sort=name', '/keys?query=key']) {
-    const seen: string[] = []
+    const seenNames: string[] = []
     let path: string | null = start
     let pages = 0
     while (path) {
       const text: string = await (await client.get(path)).text()
       const names = [...text.matchAll(/<a class="name" href="[^"]+"><bdi>([^<]*)</g)].map(([, name]) => name!)
       assert.ok(names.length <= 20)
-      assert.match(text, new RegExp(`>${seen.length + 1}–${seen.length + names.length} of 100<`), path)
-      seen.push(...names)
+      assert.match(
+        text,
+        new RegExp(`>${seenNames.length + 1}–${seenNames.length + names.length} of 100<`),
+        path,
+      )
+      seenNames.push(...names)
       const next: RegExpExecArray | null = /href="(\/keys\?[^"]+)">(?:Next page|Older keys)</.exec(text)
       path = next && next[1]!.replaceAll('&amp;', '&')
       pages++
     }
     assert.equal(pages, 5, start)
-    assert.equal(new Set(seen).size, 100, start)
+    assert.equal(new Set(seenNames).size, 100, start)
   }
 })
 
@@ -138,8 +142,8 @@ test('a search among thousands of keys considers the newest thousand, says so, a
   const first = await (await client.get('/keys?query=needle')).text()
   assert.match(first, /Of the 1,000 newest keys only/)
   assert.match(first, /All <span class="count">1,000\+</)
-  const older = /href="(\/keys\?[^"]+)">Search older keys</.exec(first)![1]!.replaceAll('&amp;', '&')
-  assert.deepEqual(await namesOn(client, older), ['needle'])
+  const olderPath = /href="(\/keys\?[^"]+)">Search older keys</.exec(first)![1]!.replaceAll('&amp;', '&')
+  assert.deepEqual(await namesOn(client, olderPath), ['needle'])
 })
 
 test('several keys are revoked together after one question, without scripts, and never those of others', async t => {
@@ -152,18 +156,18 @@ test('several keys are revoked together after one question, without scripts, and
     { name: 'old', isRevoked: true },
   ])
   await signedIn(web, 'eve@example.com')
-  const [hers] = await addKeys('eve@example.com', [{ name: 'hers' }])
-  const wanted = [ids[0]!, ids[1]!, ids[3]!, hers!, 'nonsense']
-  const page = await (await client.get(`/keys/revoke?${wanted.map(id => `id=${id}`).join('&')}`)).text()
+  const [evesKey] = await addKeys('eve@example.com', [{ name: 'hers' }])
+  const selectedIds = [ids[0]!, ids[1]!, ids[3]!, evesKey!, 'nonsense']
+  const page = await (await client.get(`/keys/revoke?${selectedIds.map(id => `id=${id}`).join('&')}`)).text()
   assert.match(page, /Revoke 2 keys\?/)
   assert.match(page, /<li><bdi>one<\/bdi> <code>/)
   assert.doesNotMatch(page, /hers|old<\/bdi> <code>/)
 
   const form_token = await client.formToken('/keys')
-  const body = new URLSearchParams([['form_token', form_token], ...wanted.map(id => ['id', id])])
+  const body = new URLSearchParams([['form_token', form_token], ...selectedIds.map(id => ['id', id])])
   const answer = await client.post('/keys/revoke', Object.fromEntries(body))
   assert.equal(answer.status, 303)
-  const fields = [['form_token', form_token], ...wanted.map(id => ['id', id])] as [string, string][]
+  const fields = [['form_token', form_token], ...selectedIds.map(id => ['id', id])] as [string, string][]
   const cookie = [...client.jar].map(([name, value]) => `${name}=${value}`).join('; ')
   const revoked = await fetch(`${web.url}/keys/revoke`, {
     method: 'POST',
@@ -172,14 +176,14 @@ test('several keys are revoked together after one question, without scripts, and
     body: new URLSearchParams(fields),
   })
   assert.equal(revoked.headers.get('location'), '/keys?done=keys_revoked')
-  const states = await services.apiKeys.findMany([...ids, hers!])
+  const states = await services.apiKeys.findMany([...ids, evesKey!])
   assert.deepEqual(
-    [...ids, hers!].map(id => states.get(id)!.revokedAt !== null),
+    [...ids, evesKey!].map(id => states.get(id)!.revokedAt !== null),
     [true, true, false, true, false],
   )
-  const none = await client.get('/keys/revoke')
-  assert.equal(none.status, 400)
-  assert.match(await none.text(), /Select at least one active key/)
+  const withoutSelection = await client.get('/keys/revoke')
+  assert.equal(withoutSelection.status, 400)
+  assert.match(await withoutSelection.text(), /Select at least one active key/)
 })
 
 test('the bar of selected keys counts them, stays in the window while some are, and revokes them', async t => {
@@ -193,20 +197,20 @@ test('the bar of selected keys counts them, stays in the window while some are, 
     ADA,
     names.map(name => ({ name })),
   )
-  const bar = `(() => {
+  const barExpression = `(() => {
     const bar = document.querySelector('.bar')
     const { top, bottom, height } = bar.getBoundingClientRect()
     return { isInWindow: bar.checkVisibility() && top >= 0 && bottom <= innerHeight, height }
   })()`
-  const place = () => page.evaluate<{ isInWindow: boolean; height: number }>(bar)
+  const barPosition = () => page.evaluate<{ isInWindow: boolean; height: number }>(barExpression)
   const selected = page.locator('tbody input.select:checked')
   for (const width of [1280, 390]) {
     await page.setViewportSize({ width, height: 800 })
     await page.goto(`${web.url}/keys`)
-    assert.equal((await place()).isInWindow, false, `${width}`)
+    assert.equal((await barPosition()).isInWindow, false, `${width}`)
     await page.getByRole('checkbox', { name: 'Select robot 20' }).check()
     await page.getByText('Selected: 1').waitFor()
-    const { isInWindow, height } = await place()
+    const { isInWindow, height } = await barPosition()
     assert.ok(isInWindow && height < 160, `${width}: ${height}`)
     await page.getByRole(width > 1000 ? 'checkbox' : 'button', { name: 'Select all on this page' }).click()
     await page.getByText('Selected: 20').waitFor()

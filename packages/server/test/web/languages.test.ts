@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseEmailAddress } from '../../src/users/email-address.ts'
-import { newVerifier, registerShop, requestOf } from '../support/authorize.ts'
+import { authorizePath, newVerifier, registerShop } from '../support/authorize.ts'
 import { freshPostgres, startNode } from '../support/nodes.ts'
 import { ADA, createClient, SAME_ORIGIN, signedIn } from '../support/page-client.ts'
 import { startSmtpServer } from '../support/smtp.ts'
@@ -78,23 +78,23 @@ test('the language is chosen in the foot of a page without scripts, and kept in 
   const token = /name="form_token" value="([^"]+)"/.exec(page)![1]!
   const [, return_to = ''] = /name="return_to" value="([^"]+)"/.exec(page)!
   const fields = { form_token: token, return_to }
-  const chosen = await client.post('/language', { ...fields, language: 'de' })
-  assert.equal(chosen.status, 303)
-  assert.equal(chosen.headers.get('location'), '/sign-in?app_id=console')
+  const languageResponse = await client.post('/language', { ...fields, language: 'de' })
+  assert.equal(languageResponse.status, 303)
+  assert.equal(languageResponse.headers.get('location'), '/sign-in?app_id=console')
   assert.match(client.attributes.get('keyway_language')!, /HttpOnly.*SameSite=Lax/i)
-  const after = { 'accept-language': 'en' }
-  assert.match(await (await client.get('/sign-in', after)).text(), /Bei Keyway anmelden/)
+  const englishBrowser = { 'accept-language': 'en' }
+  assert.match(await (await client.get('/sign-in', englishBrowser)).text(), /Bei Keyway anmelden/)
   for (const language of ['', 'xx', '__proto__', 'toString']) {
     const answer = await client.post('/language', { ...fields, return_to: '//evil.test', language })
     assert.equal(answer.headers.get('location'), '/')
-    assert.match(await (await client.get('/sign-in', after)).text(), /Bei Keyway anmelden/)
+    assert.match(await (await client.get('/sign-in', englishBrowser)).text(), /Bei Keyway anmelden/)
   }
-  const foreign = await client.post(
+  const crossSite = await client.post(
     '/language',
     { ...fields, language: 'en' },
     { 'sec-fetch-site': 'cross-site' },
   )
-  assert.equal(foreign.status, 403)
+  assert.equal(crossSite.status, 403)
 })
 
 test('the language of a person is chosen in the account and read on every node', async t => {
@@ -111,16 +111,17 @@ test('the language of a person is chosen in the account and read on every node',
   await client.post('/sign-in', { form_token: token, email: ADA }, { ...SAME_ORIGIN, ...GERMAN })
   await smtp.received(1)
   await client.post('/verify', { form_token: token, email: ADA, token: tokenIn(smtp.mails[0]!.text) })
-  const elsewhere = createClient(second.origin)
+  const secondNodeClient = createClient(second.origin)
   const session = [...client.jar].filter(([name]) => name.endsWith('keyway_session'))
-  for (const [name, value] of session) elsewhere.jar.set(name, value)
-  const shown = async () => /<html lang="([^"]+)"/.exec(await (await elsewhere.get('/account')).text())?.[1]
-  assert.equal(await shown(), 'de', 'a new account has the language of its sign-in')
+  for (const [name, value] of session) secondNodeClient.jar.set(name, value)
+  const shownLanguage = async () =>
+    /<html lang="([^"]+)"/.exec(await (await secondNodeClient.get('/account')).text())?.[1]
+  assert.equal(await shownLanguage(), 'de', 'a new account has the language of its sign-in')
   const account = await (await client.get('/account')).text()
   assert.match(account, /<option value="de" lang="de" selected>Deutsch<\/option>/)
   await client.post('/language', { form_token: await client.formToken('/account'), language: 'en' })
-  assert.equal(await shown(), 'en')
-  assert.match(await (await elsewhere.get('/account', GERMAN)).text(), /<h1>Account<\/h1>/)
+  assert.equal(await shownLanguage(), 'en')
+  assert.match(await (await secondNodeClient.get('/account', GERMAN)).text(), /<h1>Account<\/h1>/)
 })
 
 test('pages of administrators are in English', async t => {
@@ -139,16 +140,16 @@ test('an app asks for the language of a sign-in to it', async t => {
   const answer = await client.get('/oauth/authorize?client_id=nobody&ui_locales=fi+de-AT+en')
   assert.match(await answer.text(), /<html lang="de"/)
   assert.match(await (await client.get('/sign-in')).text(), /Bei Keyway anmelden/)
-  const plain = await createClient(web.url).get(
+  const tooManyTags = await createClient(web.url).get(
     `/oauth/authorize?client_id=nobody&ui_locales=${'fi+'.repeat(20)}de`,
   )
-  assert.match(await plain.text(), /<html lang="en"/)
+  assert.match(await tooManyTags.text(), /<html lang="en"/)
 })
 
 test('an app asks for it in a pushed request too, and where it signs a person out', async t => {
   const web = await startWeb(t)
   const secret = await registerShop(web)
-  const request = new URL(requestOf(newVerifier().challenge, { ui_locales: 'fi de-AT en' }), web.url)
+  const request = new URL(authorizePath(newVerifier().challenge, { ui_locales: 'fi de-AT en' }), web.url)
   const authorization = `Basic ${Buffer.from(`shop:${secret}`).toString('base64')}`
   const pushed = await fetch(`${web.url}/oauth/par`, {
     method: 'POST',
@@ -161,8 +162,8 @@ test('an app asks for it in a pushed request too, and where it signs a person ou
   await client.get(`/oauth/authorize?${query}`)
   assert.match(await (await client.get('/sign-in')).text(), /Bei Keyway anmelden/, 'what was pushed counts')
 
-  const leaving = await createClient(web.url).get('/oauth/logout?post_logout_redirect_uri=x&ui_locales=fr')
-  assert.match(await leaving.text(), /<html lang="fr"/)
+  const logoutPage = await createClient(web.url).get('/oauth/logout?post_logout_redirect_uri=x&ui_locales=fr')
+  assert.match(await logoutPage.text(), /<html lang="fr"/)
   const discovery = await fetch(`${web.url}/.well-known/openid-configuration`)
   const { ui_locales_supported } = (await discovery.json()) as { ui_locales_supported: string[] }
   assert.ok(['en', 'de', 'ar'].every(tag => ui_locales_supported.includes(tag)))
@@ -175,38 +176,38 @@ test('a mail by SMTP is in the chosen language of the person, else the one that 
     KEYWAY_MAIL_FROM: 'Grüße <no-reply@keyway.test>',
     KEYWAY_SUPPORT_EMAIL: 'help@keyway.test',
   })
-  const ask = (body: object, headers: Record<string, string> = {}) =>
+  const requestLink = (body: object, headers: Record<string, string> = {}) =>
     fetch(`${web.url}/auth/send-magic-link`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...headers },
       body: JSON.stringify({ email: ADA, ...body }),
     })
-  const mailOf = async (...asked: Parameters<typeof ask>) => {
-    const before = smtp.mails.length
-    assert.equal((await ask(...asked)).status, 200)
-    await smtp.received(before + 1)
-    return smtp.mails[before]!
+  const mailOf = async (...asked: Parameters<typeof requestLink>) => {
+    const mailsBefore = smtp.mails.length
+    assert.equal((await requestLink(...asked)).status, 200)
+    await smtp.received(mailsBefore + 1)
+    return smtp.mails[mailsBefore]!
   }
-  const german = await mailOf({ locale: 'DE-at' })
-  const [subject] = german.headers.get('subject')!
+  const germanMail = await mailOf({ locale: 'DE-at' })
+  const [subject] = germanMail.headers.get('subject')!
   assert.match(subject!, /^[\x20-\x7e]+$/, 'a header is ASCII')
   assert.match(decoded(subject!), /^Legen Sie Ihr Konto bei Grüße an \(\d\d:\d\d:\d\d UTC, \w\w\)$/)
-  assert.match(german.html, /<html lang="de" dir="ltr">/)
-  const words = german.text.replace(/\s+/g, ' ')
+  assert.match(germanMail.html, /<html lang="de" dir="ltr">/)
+  const collapsedText = germanMail.text.replace(/\s+/g, ' ')
   for (const needed of ['laufen in 5 Minuten ab', 'können Sie diese E-Mail ignorieren', 'help@keyway.test'])
-    assert.ok(words.includes(needed), needed)
+    assert.ok(collapsedText.includes(needed), needed)
 
   assert.match((await mailOf({}, GERMAN)).html, /lang="de"/, 'as the browser asks')
   assert.match((await mailOf({ locale: 'fi' }, GERMAN)).html, /lang="en"/, 'there is no Finnish')
   for (const malformed of ['de_AT', '', 5, 'x'.repeat(100)]) {
-    const refused = await ask({ locale: malformed })
+    const refused = await requestLink({ locale: malformed })
     assert.equal(refused.status, 400)
     assert.deepEqual(((await refused.json()) as { errors: { field: string }[] }).errors[0]!.field, 'locale')
   }
 
   const { services } = web.server
   const email = parseEmailAddress(ADA)!
-  const { user } = await services.magicLinks.verify({ token: tokenIn(german.text), email }, 'api', CALLER)
+  const { user } = await services.magicLinks.verify({ token: tokenIn(germanMail.text), email }, 'api', CALLER)
   assert.equal(user.locale, 'de-AT')
   await smtp.received(smtp.mails.length + 1)
   assert.match(smtp.mails.at(-1)!.html, /Willkommen bei Grüße/)
@@ -223,7 +224,7 @@ test('the API reads and changes the language of an account', async t => {
   const [mail] = await web.mails(ADA)
   const token = new URL(mail!.link!).searchParams.get('token')!
   const { tokens } = await services.magicLinks.verify({ token, email }, 'api', CALLER)
-  const me = async (change?: object) => {
+  const localeOfAccount = async (change?: object) => {
     const answer = await fetch(`${web.url}/v1/me`, {
       headers: { authorization: `Bearer ${tokens.accessToken}`, 'content-type': 'application/json' },
       ...(change && { method: 'PATCH', body: JSON.stringify(change) }),
@@ -231,11 +232,11 @@ test('the API reads and changes the language of an account', async t => {
     const { user } = (await answer.json()) as { user?: { locale: string | null; name: string | null } }
     return user ? user.locale : answer.status
   }
-  assert.equal(await me(), null)
-  assert.equal(await me({ locale: 'pt-br' }), 'pt-BR')
-  assert.equal(await me({ name: 'Ada' }), 'pt-BR')
-  assert.equal(await me({ locale: 'deutsch!' }), 400)
-  assert.equal(await me({ locale: '' }), null)
+  assert.equal(await localeOfAccount(), null)
+  assert.equal(await localeOfAccount({ locale: 'pt-br' }), 'pt-BR')
+  assert.equal(await localeOfAccount({ name: 'Ada' }), 'pt-BR')
+  assert.equal(await localeOfAccount({ locale: 'deutsch!' }), 400)
+  assert.equal(await localeOfAccount({ locale: '' }), null)
 })
 
 const CALLER = { address: '127.0.0.1', network: '127.0.0.1', client: null }

@@ -33,28 +33,28 @@ async function playFirstMinute(
   const { context, page } = await newPerson(browser, { javaScriptEnabled, viewport })
   const startedAt = performance.now()
   const key = await openNewKey(web, page)
-  let live = page
+  let liveTab = page
   if (!javaScriptEnabled) {
     // The browser's own setting covers tabs that a script opens, that of the test only tabs that the test opens.
     const path = await page.getByRole('link', { name: 'Open the live view' }).getAttribute('href')
-    live = await context.newPage()
-    await live.goto(web.url + path)
+    liveTab = await context.newPage()
+    await liveTab.goto(web.url + path)
   }
-  await live.getByText('Waiting for your first agent').waitFor()
+  await liveTab.getByText('Waiting for your first agent').waitFor()
 
   const agent = new Agent({ url: web.url, apiKey: key })
   agent.onRequest(() => 'Hello from the test bench')
   t.after(() => agent.close())
   const stopped = new Promise(resolve => agent.on('stopped', ({ error }) => resolve(error?.code)))
-  const card = live.locator('#live-card')
+  const card = liveTab.locator('#live-card')
   await card.getByText('Connected. Your agent is live.').waitFor()
   assert.match((await card.textContent())!, /Host(127\.0\.0\.1|::1)Programkeyway-sdk\/[\d.]+Connected/)
 
-  await live.getByRole('button', { name: 'Say hello' }).click()
+  await liveTab.getByRole('button', { name: 'Say hello' }).click()
   await card.getByText('Hello from the test bench').waitFor()
   assert.match((await card.textContent())!, /Latency\d+ ms/)
-  await live.locator('summary').filter({ hasText: 'Revoke' }).click()
-  await live.getByRole('button', { name: 'Revoke this key' }).click()
+  await liveTab.locator('summary').filter({ hasText: 'Revoke' }).click()
+  await liveTab.getByRole('button', { name: 'Revoke this key' }).click()
   await card.getByText(/Revoked\. The connection was closed after \d+ ms\./).waitFor()
   assert.equal(await stopped, 'revoked')
   t.diagnostic(`${((performance.now() - startedAt) / 1000).toFixed(1)} s`)
@@ -77,9 +77,9 @@ test('leaving the page of a new key asks until the key was copied, and Back open
   if (!browser) return
   const web = await startWeb(t)
   const { page } = await newPerson(browser, { permissions: CLIPBOARD })
-  const asked: string[] = []
+  const dialogs: string[] = []
   page.on('dialog', dialog => {
-    asked.push(dialog.type())
+    dialogs.push(dialog.type())
     void dialog.dismiss()
   })
   const key = await openNewKey(web, page)
@@ -87,7 +87,7 @@ test('leaving the page of a new key asks until the key was copied, and Back open
 
   await page.getByRole('link', { name: 'Account' }).click()
   await page.waitForFunction('true')
-  assert.deepEqual(asked, ['beforeunload'])
+  assert.deepEqual(dialogs, ['beforeunload'])
   assert.equal(await page.locator('#new-key').textContent(), key)
 
   await page.getByRole('button', { name: 'Copy', exact: true }).first().click()
@@ -95,7 +95,7 @@ test('leaving the page of a new key asks until the key was copied, and Back open
   assert.equal(await page.evaluate<string>('navigator.clipboard.readText()'), key)
   await page.getByRole('link', { name: 'Account' }).click()
   await page.waitForURL(/\/account$/)
-  assert.equal(asked.length, 1)
+  assert.equal(dialogs.length, 1)
 
   await page.goBack()
   await page.getByText('The key itself was shown once').waitFor()
@@ -114,18 +114,18 @@ test('after 20 seconds without an agent the page of a new key says what to check
   await signIn(page, web, 'ada@example.com')
   await page.clock.install()
   const key = await createKey(page, 'robot')
-  const check = page.getByText('Was the whole line pasted')
+  const hint = page.getByText('Was the whole line pasted')
   await page.clock.runFor(19_000)
-  assert.equal(await check.isVisible(), false)
+  assert.equal(await hint.isVisible(), false)
   await page.clock.runFor(1500)
-  await check.waitFor()
+  await hint.waitFor()
   assert.match((await page.locator('[data-announce]').textContent())!, /No agent has connected yet/)
   await page.getByRole('button', { name: 'Copy the line again' }).waitFor()
   const journey = createJourney(web.url)
   const socket = await journey.connect(await journey.exchange(key))
   t.after(() => socket.terminate())
   await page.locator('#live-card').getByText('Connected. Your agent is live.').waitFor()
-  assert.equal(await check.isVisible(), false)
+  assert.equal(await hint.isVisible(), false)
 })
 
 test('each way to run an agent is shown by its tab, without scripts too', async t => {
@@ -184,10 +184,10 @@ test('axe finds no violation on the page of a new key, while it waits and with a
     ] as const) {
       await page.emulateMedia({ colorScheme })
       await page.setViewportSize(viewport)
-      const found = await page.evaluate<string[]>(
+      const violations = await page.evaluate<string[]>(
         'axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations.map(({ id, nodes }) => id + nodes[0].html))',
       )
-      assert.deepEqual(found, [])
+      assert.deepEqual(violations, [])
       const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
       assert.ok(overflow <= 0, `${overflow} px wider than ${viewport.width}`)
     }

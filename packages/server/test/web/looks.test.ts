@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test'
 import { LANGUAGES, type Language } from '../../src/languages/languages.ts'
 import { openFirstPages, openPages } from '../support/all-pages.ts'
 import { axeSource, sharedBrowser } from '../support/browser.ts'
-import { type Findings, lookAt } from '../support/looks.ts'
+import { checkPages, type Findings } from '../support/looks.ts'
 import { newPerson, startWeb } from '../support/web.ts'
 
 const openBrowser = sharedBrowser()
@@ -16,55 +16,55 @@ const MAX_DOCUMENT_BYTES = 130 * 1024
 const AXE_LANGUAGES = ['en', 'de', 'ar'] as const satisfies Language[]
 const ALL_LANGUAGES = Object.keys(LANGUAGES) as Language[]
 
-const looked = new Map<Language, Promise<Findings>>()
+const findingsByLanguage = new Map<Language, Promise<Findings>>()
 
 /**
- * The findings on all pages in this language, with and without data. The pages are checked when the first test asks.
+ * The findings on all pages in this language, with and without data. The pages are checked once, for the first test.
  */
 async function findingsIn(t: TestContext, language: Language): Promise<Findings | undefined> {
   const browser = await openBrowser(t)
   const axe = browser && (await axeSource(t))
   if (!axe) return undefined
-  const present = looked.get(language)
-  if (present) return present
-  const looking = (async () => {
+  const existing = findingsByLanguage.get(language)
+  if (existing) return existing
+  const checking = (async () => {
     const opened = [await openFirstPages(t, browser), await openPages(t, browser)]
     const isEnglish = language === 'en'
     const isForAxe = AXE_LANGUAGES.some(each => each === language)
-    return await lookAt(opened, { language, axe: isForAxe ? axe : null, everything: isEnglish })
+    return await checkPages(opened, { language, axe: isForAxe ? axe : null, everything: isEnglish })
   })()
-  looked.set(language, looking)
-  return looking
+  findingsByLanguage.set(language, checking)
+  return checking
 }
 
 for (const language of AXE_LANGUAGES) {
   test(`axe finds no violation on any page, in light mode on a desktop and in dark mode on a phone, in ${LANGUAGES[language].name}`, async t => {
-    const found = await findingsIn(t, language)
-    if (found) assert.deepEqual(found.axe, [])
+    const findings = await findingsIn(t, language)
+    if (findings) assert.deepEqual(findings.axe, [])
   })
 }
 
 for (const language of ALL_LANGUAGES) {
   test(`no page is wider than its window and no cell narrower than its content, from 320 pixels on, in ${LANGUAGES[language].name}`, async t => {
-    const found = await findingsIn(t, language)
-    if (found) assert.deepEqual(found.tooWide, [])
+    const findings = await findingsIn(t, language)
+    if (findings) assert.deepEqual(findings.tooWide, [])
   })
 }
 
 test('each page loads under 60 KB, a document under 130 KB, and without layout shift', async t => {
-  const found = await findingsIn(t, 'en')
-  if (!found) return
-  for (const [path, bytes] of found.weights) {
-    const most = path.includes('/docs') ? MAX_DOCUMENT_BYTES : MAX_PAGE_BYTES
-    assert.ok(bytes > 0 && bytes < most, `${path} weighs ${bytes} bytes`)
+  const findings = await findingsIn(t, 'en')
+  if (!findings) return
+  for (const [path, bytes] of findings.weights) {
+    const maxBytes = path.includes('/docs') ? MAX_DOCUMENT_BYTES : MAX_PAGE_BYTES
+    assert.ok(bytes > 0 && bytes < maxBytes, `${path} weighs ${bytes} bytes`)
   }
-  assert.equal(found.weights.size, found.pages)
-  assert.deepEqual(found.moved, [])
+  assert.equal(findings.weights.size, findings.pages)
+  assert.deepEqual(findings.shifted, [])
 })
 
 test('every control can be reached by the keyboard, with a visible focus', async t => {
-  const found = await findingsIn(t, 'en')
-  if (found) assert.deepEqual(found.unreached, [])
+  const findings = await findingsIn(t, 'en')
+  if (findings) assert.deepEqual(findings.unreached, [])
 })
 
 test('a page is painted before its script is loaded', async t => {

@@ -10,57 +10,72 @@ import { startWeb } from '../support/web.ts'
 test('a page refuses other methods with 405 and Allow, for browsers and programs', async t => {
   const web = await startWeb(t)
   const id = '0190a5b8-7c3e-7abc-8def-0123456789ab'
-  const read = 'GET, HEAD, OPTIONS'
-  const both = 'GET, HEAD, POST, OPTIONS'
+  const readOnly = 'GET, HEAD, OPTIONS'
+  const readAndPost = 'GET, HEAD, POST, OPTIONS'
   for (const [method, path, allow] of [
-    ['PUT', '/sign-in', both],
-    ['DELETE', '/keys', both],
-    ['PATCH', '/verify', both],
-    ['POST', `/keys/${id}`, read],
-    ['POST', '/inbox', read],
-    ['POST', '/assets/style.css', read],
+    ['PUT', '/sign-in', readAndPost],
+    ['DELETE', '/keys', readAndPost],
+    ['PATCH', '/verify', readAndPost],
+    ['POST', `/keys/${id}`, readOnly],
+    ['POST', '/inbox', readOnly],
+    ['POST', '/assets/style.css', readOnly],
     ['GET', '/sign-out', 'POST, OPTIONS'],
     ['GET', `/keys/${id}/rotate`, 'POST, OPTIONS'],
     ['HEAD', '/account/charging/hub/grant', 'POST, OPTIONS'],
   ] as const) {
-    const page = await fetch(web.url + path, { method, headers: { accept: 'text/html' } })
-    assert.deepEqual([page.status, page.headers.get('allow')], [405, allow], `${method} ${path}`)
-    assert.match(page.headers.get('content-type')!, /^text\/html/)
-    const told = await fetch(web.url + path, { method, headers: { accept: 'application/json' } })
-    assert.deepEqual([told.status, told.headers.get('allow')], [405, allow], `${method} ${path}`)
-    assert.equal(told.headers.get('content-type'), 'application/problem+json')
-    if (method !== 'HEAD') assert.equal((await told.json()).code, 'method_not_allowed')
+    const forBrowsers = await fetch(web.url + path, { method, headers: { accept: 'text/html' } })
+    assert.deepEqual(
+      [forBrowsers.status, forBrowsers.headers.get('allow')],
+      [405, allow],
+      `${method} ${path}`,
+    )
+    assert.match(forBrowsers.headers.get('content-type')!, /^text\/html/)
+    const forPrograms = await fetch(web.url + path, { method, headers: { accept: 'application/json' } })
+    assert.deepEqual(
+      [forPrograms.status, forPrograms.headers.get('allow')],
+      [405, allow],
+      `${method} ${path}`,
+    )
+    assert.equal(forPrograms.headers.get('content-type'), 'application/problem+json')
+    if (method !== 'HEAD') assert.equal((await forPrograms.json()).code, 'method_not_allowed')
     const options = await fetch(web.url + path, { method: 'OPTIONS' })
     assert.deepEqual([options.status, options.headers.get('allow')], [204, allow])
   }
   for (const method of ['PUT', 'OPTIONS'])
     assert.equal((await fetch(`${web.url}/nothing`, { method })).status, 404)
-  const hidden = await fetch(`${web.url}/inbox`, {
+  const remoteInbox = await fetch(`${web.url}/inbox`, {
     method: 'POST',
     headers: { 'x-forwarded-for': '192.0.2.1' },
   })
-  assert.equal(hidden.status, 404)
+  assert.equal(remoteInbox.status, 404)
 })
 
 /** The headers without those that differ per response or connection. */
-function said({ headers }: Response): Record<string, string> {
-  const passing = ['x-request-id', 'date', 'connection', 'keep-alive', 'content-length', 'transfer-encoding']
-  return Object.fromEntries([...headers].filter(([name]) => !passing.includes(name)))
+function stableHeaders({ headers }: Response): Record<string, string> {
+  const varyingHeaders = [
+    'x-request-id',
+    'date',
+    'connection',
+    'keep-alive',
+    'content-length',
+    'transfer-encoding',
+  ]
+  return Object.fromEntries([...headers].filter(([name]) => !varyingHeaders.includes(name)))
 }
 
 test('HEAD of a page has the status and headers of GET, and opens no stream', async t => {
   const web = await startWeb(t)
   const client = await signedIn(web)
   const cookie = [...client.jar].map(([name, value]) => `${name}=${value}`).join('; ')
-  const ask = (method: string, path: string) =>
+  const request = (method: string, path: string) =>
     fetch(web.url + path, { method, redirect: 'manual', headers: { accept: 'text/html', cookie } })
   for (const path of ['/keys', '/sign-in', '/inbox', '/nothing', '/assets/script.js']) {
-    const [head, get] = await Promise.all([ask('HEAD', path), ask('GET', path)])
-    assert.deepEqual([head.status, said(head)], [get.status, said(get)], path)
+    const [head, get] = await Promise.all([request('HEAD', path), request('GET', path)])
+    assert.deepEqual([head.status, stableHeaders(head)], [get.status, stableHeaders(get)], path)
     assert.equal(await head.text(), '')
   }
   for (let asked = 0; asked < 2 * MAX_STREAMS_PER_OWNER; asked++) {
-    const head = await ask('HEAD', '/agents/events')
+    const head = await request('HEAD', '/agents/events')
     assert.deepEqual([head.status, head.headers.get('content-type')], [200, 'text/event-stream'])
   }
 })
@@ -69,16 +84,22 @@ test('errors are a problem document for programs and a page for browsers, also w
   skip: postgresMissing(),
 }, async t => {
   const url = await freshPostgres(t)
-  const wire = await startProxy(url, t)
+  const proxy = await startProxy(url, t)
   const web = await startWeb(t, {
-    KEYWAY_DATABASE_URL: wire.through(url),
+    KEYWAY_DATABASE_URL: proxy.through(url),
     KEYWAY_SECRET: Buffer.alloc(32, 1).toString('base64'),
   })
-  wire.cut()
-  const told = await fetch(`${web.url}/inbox`, { headers: { accept: 'application/json' } })
-  assert.deepEqual([told.status, told.headers.get('content-type')], [503, 'application/problem+json'])
-  assert.ok(Number(told.headers.get('retry-after')) > 0)
-  assert.equal((await told.json()).code, 'unavailable')
-  const shown = await fetch(`${web.url}/inbox`, { headers: { accept: 'text/html' } })
-  assert.deepEqual([shown.status, shown.headers.get('content-type')], [503, 'text/html; charset=UTF-8'])
+  proxy.cut()
+  const forPrograms = await fetch(`${web.url}/inbox`, { headers: { accept: 'application/json' } })
+  assert.deepEqual(
+    [forPrograms.status, forPrograms.headers.get('content-type')],
+    [503, 'application/problem+json'],
+  )
+  assert.ok(Number(forPrograms.headers.get('retry-after')) > 0)
+  assert.equal((await forPrograms.json()).code, 'unavailable')
+  const forBrowsers = await fetch(`${web.url}/inbox`, { headers: { accept: 'text/html' } })
+  assert.deepEqual(
+    [forBrowsers.status, forBrowsers.headers.get('content-type')],
+    [503, 'text/html; charset=UTF-8'],
+  )
 })

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { altered } from '../support/altered.ts'
 import {
-  answerOf,
+  authorizePath,
   CALLBACK,
+  callbackParameters,
   codeOf,
   consentForm,
   decideConsent,
   newVerifier,
   registerShop,
-  requestOf,
 } from '../support/authorize.ts'
 import { createClient, signedIn } from '../support/page-client.ts'
 import { startWeb, type WebServer } from '../support/web.ts'
@@ -26,8 +26,13 @@ async function redeem(web: WebServer, code: string, changes: Record<string, stri
     client_id: 'shop',
     ...changes,
   }
-  const given = Object.entries(fields).filter((entry): entry is [string, string] => entry[1] !== undefined)
-  const answer = await fetch(`${web.url}/oauth/token`, { method: 'POST', body: new URLSearchParams(given) })
+  const formFields = Object.entries(fields).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined,
+  )
+  const answer = await fetch(`${web.url}/oauth/token`, {
+    method: 'POST',
+    body: new URLSearchParams(formFields),
+  })
   return { status: answer.status, body: (await answer.json()) as Record<string, string> }
 }
 
@@ -35,7 +40,7 @@ test('RFC 9700 4.1 and 4.11: a redirect URI that is not exactly a registered one
   const web = await startWeb(t)
   await registerShop(web, { redirectUris: [CALLBACK, 'https://shop.example.com/other?tab=1'] })
   const client = await signedIn(web)
-  const tricks = [
+  const badRedirectUris = [
     'https://evil.example.com/callback',
     'https://shop.example.com/callback/',
     'https://shop.example.com/callback?next=https://evil.example.com',
@@ -59,14 +64,16 @@ test('RFC 9700 4.1 and 4.11: a redirect URI that is not exactly a registered one
     ' ',
     undefined,
   ]
-  for (const redirect_uri of tricks) {
+  for (const redirect_uri of badRedirectUris) {
     for (const changes of [{}, { prompt: 'none' }, { response_type: 'token' }]) {
-      const answer = await client.get(requestOf(challenge, { ...changes, redirect_uri }))
+      const answer = await client.get(authorizePath(challenge, { ...changes, redirect_uri }))
       assert.deepEqual([answer.status, answer.headers.get('location')], [400, null], `${redirect_uri}`)
     }
   }
-  const two = await client.get(`${requestOf(challenge)}&redirect_uri=https://evil.example.com/`)
-  assert.deepEqual([two.status, two.headers.get('location')], [400, null])
+  const twoRedirectUris = await client.get(
+    `${authorizePath(challenge)}&redirect_uri=https://evil.example.com/`,
+  )
+  assert.deepEqual([twoRedirectUris.status, twoRedirectUris.headers.get('location')], [400, null])
   for (const client_id of [
     'unknown',
     'SHOP',
@@ -75,7 +82,7 @@ test('RFC 9700 4.1 and 4.11: a redirect URI that is not exactly a registered one
     '0190a5b8-7c3e-7abc-8def-0123456789ab',
     undefined,
   ]) {
-    const answer = await client.get(requestOf(challenge, { client_id }))
+    const answer = await client.get(authorizePath(challenge, { client_id }))
     assert.deepEqual([answer.status, answer.headers.get('location')], [400, null], `${client_id}`)
   }
 })
@@ -84,7 +91,7 @@ test('RFC 9700 4.1.3: a code is redeemed only at the redirect URI of its request
   const web = await startWeb(t)
   await registerShop(web, { isPublic: true, redirectUris: [CALLBACK, `${CALLBACK}-2`] })
   const client = await signedIn(web)
-  const code = await codeOf(client, requestOf(challenge))
+  const code = await codeOf(client, authorizePath(challenge))
   const refused = await redeem(web, code, { redirect_uri: `${CALLBACK}-2` })
   assert.deepEqual([refused.status, refused.body.error], [400, 'invalid_grant'])
   assert.equal((await redeem(web, code)).status, 200)
@@ -94,26 +101,30 @@ test('RFC 9700 4.2 and 4.3: the pages of a request send no referrer to other sit
   const web = await startWeb(t)
   await registerShop(web)
   const client = await signedIn(web)
-  const page = await client.get(requestOf(challenge))
+  const page = await client.get(authorizePath(challenge))
   assert.equal(page.headers.get('referrer-policy'), 'same-origin')
   assert.equal(page.headers.get('cache-control'), 'no-store')
-  const answered = await decideConsent(client, await consentForm(client, requestOf(challenge)), 'allow')
-  assert.equal(answered.headers.get('referrer-policy'), 'same-origin')
-  assert.equal(answered.headers.get('cache-control'), 'no-store')
+  const consentResponse = await decideConsent(
+    client,
+    await consentForm(client, authorizePath(challenge)),
+    'allow',
+  )
+  assert.equal(consentResponse.headers.get('referrer-policy'), 'same-origin')
+  assert.equal(consentResponse.headers.get('cache-control'), 'no-store')
 })
 
 test('RFC 9700 4.4: every answer names its issuer, so that a client of two servers detects a mix-up', async t => {
   const web = await startWeb(t)
   await registerShop(web)
   const client = await signedIn(web)
-  const failed = await client.get(requestOf(challenge, { scope: 'admin:read' }))
-  const denied = await decideConsent(client, await consentForm(client, requestOf(challenge)), 'deny')
-  const allowed = await decideConsent(client, await consentForm(client, requestOf(challenge)), 'allow')
+  const failed = await client.get(authorizePath(challenge, { scope: 'admin:read' }))
+  const denied = await decideConsent(client, await consentForm(client, authorizePath(challenge)), 'deny')
+  const allowed = await decideConsent(client, await consentForm(client, authorizePath(challenge)), 'allow')
   for (const answer of [failed, denied, allowed]) {
-    const { iss, state } = answerOf(answer)
+    const { iss, state } = callbackParameters(answer)
     assert.deepEqual([iss, state], [web.url, 'a state'])
   }
-  assert.equal(answerOf(failed).error, 'invalid_scope')
+  assert.equal(callbackParameters(failed).error, 'invalid_scope')
 })
 
 test('RFC 9700 4.5: an injected code is useless without the verifier of its request, and to every other client', async t => {
@@ -124,7 +135,7 @@ test('RFC 9700 4.5: an injected code is useless without the verifier of its requ
     name: 'Thief',
     redirectUris: [CALLBACK],
   })
-  const code = await codeOf(await signedIn(web), requestOf(challenge))
+  const code = await codeOf(await signedIn(web), authorizePath(challenge))
   const attacks = [
     { code_verifier: newVerifier().verifier },
     { code_verifier: undefined },
@@ -148,7 +159,7 @@ test('RFC 9700 4.6 and 4.9: tokens are for one audience: id tokens, and access t
   const client = await signedIn(web)
   const code = await codeOf(
     client,
-    requestOf(challenge, { resource: audience, scope: 'openid account:read' }),
+    authorizePath(challenge, { resource: audience, scope: 'openid account:read' }),
   )
   assert.equal(
     (await redeem(web, code, { resource: 'https://other.example.com' })).body.error,
@@ -161,26 +172,26 @@ test('RFC 9700 4.6 and 4.9: tokens are for one audience: id tokens, and access t
       assert.equal(refused.status, 401)
     }
   }
-  const unknown = await client.get(requestOf(challenge, { resource: 'https://unknown.example.com' }))
-  assert.equal(answerOf(unknown).error, 'invalid_target')
+  const unknown = await client.get(authorizePath(challenge, { resource: 'https://unknown.example.com' }))
+  assert.equal(callbackParameters(unknown).error, 'invalid_target')
 })
 
 test('RFC 9700 4.7: consent is given only by the form that this person was shown in this browser', async t => {
   const web = await startWeb(t)
   await registerShop(web)
   const [ada, eve] = [await signedIn(web), await signedIn(web, 'eve@example.com')]
-  const form = await consentForm(ada, requestOf(challenge))
-  const ofEve = await consentForm(eve, requestOf(challenge))
+  const form = await consentForm(ada, authorizePath(challenge))
+  const eveForm = await consentForm(eve, authorizePath(challenge))
   for (const headers of [{ 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'same-site' }])
     assert.equal((await decideConsent(ada, form, 'allow', headers)).status, 403)
   assert.equal((await decideConsent(ada, form, 'allow', { origin: 'https://evil.test' })).status, 403)
-  assert.equal((await decideConsent(ada, { ...form, form_token: ofEve.form_token }, 'allow')).status, 403)
+  assert.equal((await decideConsent(ada, { ...form, form_token: eveForm.form_token }, 'allow')).status, 403)
   assert.equal((await decideConsent(ada, { ...form, form_token: '' }, 'allow')).status, 403)
-  assert.equal((await decideConsent(ada, { ...form, request: ofEve.request }, 'allow')).status, 410)
+  assert.equal((await decideConsent(ada, { ...form, request: eveForm.request }, 'allow')).status, 410)
   // Another person has signed in meanwhile: that person is asked, and nothing is granted.
-  const asked = await decideConsent(ada, { ...form, user: ofEve.user }, 'allow')
-  assert.equal(asked.status, 200)
-  assert.match(await asked.text(), /The Shop asks for access/)
+  const answeredForOther = await decideConsent(ada, { ...form, user: eveForm.user }, 'allow')
+  assert.equal(answeredForOther.status, 200)
+  assert.match(await answeredForOther.text(), /The Shop asks for access/)
   const { data } = await consents(web, ada)
   assert.deepEqual(data, [])
 })
@@ -197,24 +208,31 @@ test('RFC 9700 4.8: a request without PKCE is no way around it', async t => {
   const secret = await registerShop(web, { trusted: true })
   const client = await signedIn(web)
   const errorOf = async (changes: Record<string, string | undefined>) =>
-    answerOf(await client.get(requestOf(challenge, changes))).error
-  const without = { code_challenge: undefined, code_challenge_method: undefined }
+    callbackParameters(await client.get(authorizePath(challenge, changes))).error
+  const withoutPkce = { code_challenge: undefined, code_challenge_method: undefined }
   assert.equal(await errorOf({ code_challenge_method: 'plain' }), 'invalid_request')
   assert.equal(await errorOf({ code_challenge_method: undefined }), 'invalid_request')
   assert.equal(await errorOf({ code_challenge: undefined }), 'invalid_request')
   assert.equal(await errorOf({ code_challenge: verifier.slice(1) }), 'invalid_request')
-  assert.equal(await errorOf({ ...without, nonce: undefined }), 'invalid_request')
-  assert.equal(await errorOf({ ...without, scope: 'email' }), 'invalid_request', 'no id token has the nonce')
+  assert.equal(await errorOf({ ...withoutPkce, nonce: undefined }), 'invalid_request')
+  assert.equal(
+    await errorOf({ ...withoutPkce, scope: 'email' }),
+    'invalid_request',
+    'no id token has the nonce',
+  )
 
-  const plain = answerOf(await client.get(requestOf(challenge, without))).code!
-  const downgraded = await redeem(web, plain, { client_secret: secret })
+  const codeWithoutPkce = callbackParameters(await client.get(authorizePath(challenge, withoutPkce))).code!
+  const downgraded = await redeem(web, codeWithoutPkce, { client_secret: secret })
   assert.deepEqual([downgraded.status, downgraded.body.error], [400, 'invalid_grant'])
-  assert.equal((await redeem(web, plain, { client_secret: secret, code_verifier: undefined })).status, 200)
+  assert.equal(
+    (await redeem(web, codeWithoutPkce, { client_secret: secret, code_verifier: undefined })).status,
+    200,
+  )
 
   await web.server.services.apps.change('shop', { requirePkce: true })
-  assert.equal(await errorOf(without), 'invalid_request')
+  assert.equal(await errorOf(withoutPkce), 'invalid_request')
   await web.server.services.apps.change('shop', { requirePkce: false, isPublic: true })
-  assert.equal(await errorOf(without), 'invalid_request')
+  assert.equal(await errorOf(withoutPkce), 'invalid_request')
 })
 
 test('RFC 9700 4.12: a form that was posted is never posted on to the app', async t => {
@@ -222,8 +240,12 @@ test('RFC 9700 4.12: a form that was posted is never posted on to the app', asyn
   await registerShop(web)
   const client = await signedIn(web)
   for (const decision of ['deny', 'allow']) {
-    const answered = await decideConsent(client, await consentForm(client, requestOf(challenge)), decision)
-    assert.equal(answered.status, 303)
+    const consentResponse = await decideConsent(
+      client,
+      await consentForm(client, authorizePath(challenge)),
+      decision,
+    )
+    assert.equal(consentResponse.status, 303)
   }
   assert.equal((await client.post('/oauth/authorize', { client_id: 'shop' })).status, 303)
 })
@@ -235,7 +257,7 @@ test('RFC 9700 4.14: a refresh token works for its client only, and its reuse en
   await apps.register({ id: 'thief', name: 'Thief', isPublic: true, redirectUris: [CALLBACK] })
   const client = await signedIn(web)
   const scope = 'openid offline_access'
-  const code = await codeOf(client, requestOf(challenge, { scope, prompt: 'consent' }))
+  const code = await codeOf(client, authorizePath(challenge, { scope, prompt: 'consent' }))
   const { body } = await redeem(web, code)
   const refresh = async (refresh_token: string, client_id = 'shop', key?: string) => {
     const answer = await fetch(`${web.url}/oauth/token`, {
@@ -246,12 +268,12 @@ test('RFC 9700 4.14: a refresh token works for its client only, and its reuse en
     return (await answer.json()) as Record<string, string>
   }
   assert.equal((await refresh(body.refresh_token!, 'thief')).error, 'invalid_grant')
-  const inline = await fetch(`${web.url}/auth/refresh`, {
+  const atOwnEndpoint = await fetch(`${web.url}/auth/refresh`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ refresh_token: body.refresh_token }),
   })
-  assert.equal(inline.status, 401, 'nor outside of its client')
+  assert.equal(atOwnEndpoint.status, 401, 'nor outside of its client')
 
   const key = 'an-honest-retry-0123456789'
   const fresh = await refresh(body.refresh_token!, 'shop', key)
@@ -275,10 +297,10 @@ test('RFC 9700 4.16: no page of a request can be framed', async t => {
   const web = await startWeb(t)
   await registerShop(web)
   const stranger = createClient(web.url)
-  await stranger.get(requestOf(challenge))
+  await stranger.get(authorizePath(challenge))
   const client = await signedIn(web)
   const pages = [
-    await client.get(requestOf(challenge)),
+    await client.get(authorizePath(challenge)),
     await stranger.get('/sign-in'),
     await client.get('/oauth/logout'),
     await client.get('/oauth/authorize'),
@@ -287,8 +309,8 @@ test('RFC 9700 4.16: no page of a request can be framed', async t => {
     assert.match(page.headers.get('content-security-policy')!, /frame-ancestors 'none'/)
     assert.equal(page.headers.get('x-frame-options'), 'DENY')
   }
-  const asked = pages[0]!.headers.get('content-security-policy')!
-  assert.match(asked, /form-action 'self' https:;/, 'the form may lead on to the app')
+  const consentPolicy = pages[0]!.headers.get('content-security-policy')!
+  assert.match(consentPolicy, /form-action 'self' https:;/, 'the form may lead on to the app')
 })
 
 test('a repeated, too long or unsupported parameter is refused with a reason', async t => {
@@ -296,7 +318,7 @@ test('a repeated, too long or unsupported parameter is refused with a reason', a
   await registerShop(web, { trusted: true })
   const client = await signedIn(web)
   const errorOf = async (changes: Record<string, string | undefined>) =>
-    answerOf(await client.get(requestOf(challenge, changes))).error
+    callbackParameters(await client.get(authorizePath(challenge, changes))).error
   assert.equal(await errorOf({ response_type: 'token' }), 'unsupported_response_type')
   assert.equal(await errorOf({ response_type: 'code id_token' }), 'unsupported_response_type')
   assert.equal(await errorOf({ response_type: undefined }), 'invalid_request')
@@ -308,25 +330,25 @@ test('a repeated, too long or unsupported parameter is refused with a reason', a
   assert.equal(await errorOf({ max_age: '-1' }), 'invalid_request')
   for (const scope of ['admin:read', 'account:write', 'keys:create', 'own:scope', 'openid\u00e9'])
     assert.equal(await errorOf({ scope }), 'invalid_scope', scope)
-  assert.equal((await client.get(requestOf(challenge, { state: 'x'.repeat(2049) }))).status, 400)
-  const long = requestOf(challenge, { state: 'x'.repeat(1500), nonce: 'y'.repeat(1500) })
-  assert.equal((await client.get(long)).status, 400)
-  assert.equal((await client.get(`${requestOf(challenge)}&state=again`)).status, 400)
-  const given = await client.get(requestOf(challenge, { scope: 'openid address phone email' }))
-  assert.ok(answerOf(given).code, 'scopes of claims that no account has are left out')
+  assert.equal((await client.get(authorizePath(challenge, { state: 'x'.repeat(2049) }))).status, 400)
+  const longRequest = authorizePath(challenge, { state: 'x'.repeat(1500), nonce: 'y'.repeat(1500) })
+  assert.equal((await client.get(longRequest)).status, 400)
+  assert.equal((await client.get(`${authorizePath(challenge)}&state=again`)).status, 400)
+  const consentRedirect = await client.get(authorizePath(challenge, { scope: 'openid address phone email' }))
+  assert.ok(callbackParameters(consentRedirect).code, 'scopes of claims that no account has are left out')
 })
 
 test('a pushed request is that of its client, and is good for one code', async t => {
   const web = await startWeb(t)
   const secret = await registerShop(web, { trusted: true })
-  const other = await web.server.services.apps.register({
+  const otherApp = await web.server.services.apps.register({
     id: 'other',
     name: 'Other',
     redirectUris: [CALLBACK],
     trusted: true,
   })
   const push = async (changes: Record<string, string> = {}, id = 'shop', given = secret) => {
-    const fields = Object.fromEntries(new URL(web.url + requestOf(challenge)).searchParams)
+    const fields = Object.fromEntries(new URL(web.url + authorizePath(challenge)).searchParams)
     const answer = await fetch(`${web.url}/oauth/par`, {
       method: 'POST',
       headers: { authorization: `Basic ${btoa(`${id}:${given}`)}` },
@@ -343,17 +365,20 @@ test('a pushed request is that of its client, and is good for one code', async t
     [refused.body.error, refused.body.error_description],
     ['invalid_scope', "The app may not ask for the scope 'admin:read'."],
   )
-  const misplaced = await push({ scope: `sva_${'x'.repeat(20)}Y` })
-  assert.equal(misplaced.body.error_description, 'The app may not ask for this scope.')
+  const secretAsScope = await push({ scope: `sva_${'x'.repeat(20)}Y` })
+  assert.equal(secretAsScope.body.error_description, 'The app may not ask for this scope.')
   assert.equal((await push({ code_challenge_method: 'plain' })).body.error, 'invalid_request')
   const { status, body } = await push()
   assert.equal(status, 201)
-  const path = (client_id: string, request_uri = body.request_uri!) =>
+  const authorizePathOf = (client_id: string, request_uri = body.request_uri!) =>
     `/oauth/authorize?${new URLSearchParams({ client_id, request_uri })}`
   const client = await signedIn(web)
-  assert.equal((await client.get(path('other'))).status, 400)
-  assert.equal((await client.get(path('shop', altered(body.request_uri!)))).status, 400)
-  assert.equal((await client.get(`${path('shop')}&redirect_uri=https://evil.example.com`)).status, 303)
-  assert.equal((await client.get(path('shop'))).status, 410, 'once')
-  assert.ok(other.secret)
+  assert.equal((await client.get(authorizePathOf('other'))).status, 400)
+  assert.equal((await client.get(authorizePathOf('shop', altered(body.request_uri!)))).status, 400)
+  assert.equal(
+    (await client.get(`${authorizePathOf('shop')}&redirect_uri=https://evil.example.com`)).status,
+    303,
+  )
+  assert.equal((await client.get(authorizePathOf('shop'))).status, 410, 'once')
+  assert.ok(otherApp.secret)
 })

@@ -14,10 +14,10 @@ const SCOPE = 'openid email profile offline_access account:read'
 const LOCAL = '127.0.0.0/8,::1/128'
 const AFTER_LOGOUT = 'https://shop.example.com/bye'
 
-async function open(engine: EngineName, t: TestContext, wanted: Parameters<typeof registerShop>[1] = {}) {
+async function open(engine: EngineName, t: TestContext, overrides: Parameters<typeof registerShop>[1] = {}) {
   const settings = { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: LOCAL, ...(await engineSettings(engine, t)) }
   const web = await startWeb(t, settings)
-  const secret = await registerShop(web, { logoutUris: [AFTER_LOGOUT], ...wanted })
+  const secret = await registerShop(web, { logoutUris: [AFTER_LOGOUT], ...overrides })
   const config = await client.discovery(
     new URL(web.url),
     'shop',
@@ -28,9 +28,9 @@ async function open(engine: EngineName, t: TestContext, wanted: Parameters<typeo
   return { web, secret, config, browser: await signedIn(web) }
 }
 
-/** Agrees for a person who is signed in; returns the URL to which the browser then goes. */
-async function agree(browser: Client, web: WebServer, to: URL): Promise<URL> {
-  const path = to.href.slice(web.url.length)
+/** Consents for a person who is signed in; returns the URL to which the browser is then redirected. */
+async function consentAt(browser: Client, web: WebServer, authorizationUrl: URL): Promise<URL> {
+  const path = authorizationUrl.href.slice(web.url.length)
   const form = await consentForm(browser, path)
   return locationOf(await decideConsent(browser, form, 'allow'))
 }
@@ -47,11 +47,15 @@ async function signInWith(config: client.Configuration, browser: Client, web: We
     code_challenge: await client.calculatePKCECodeChallenge(pkceCodeVerifier),
     code_challenge_method: 'S256',
   }
-  const to = pushed
+  const authorizationUrl = pushed
     ? await client.buildAuthorizationUrlWithPAR(config, parameters)
     : client.buildAuthorizationUrl(config, parameters)
-  const back = await agree(browser, web, to)
-  return client.authorizationCodeGrant(config, back, { pkceCodeVerifier, expectedState, expectedNonce })
+  const callbackUrl = await consentAt(browser, web, authorizationUrl)
+  return client.authorizationCodeGrant(config, callbackUrl, {
+    pkceCodeVerifier,
+    expectedState,
+    expectedNonce,
+  })
 }
 
 forEachEngine(engine => {
@@ -82,13 +86,13 @@ forEachEngine(engine => {
     })
     assert.equal(me.status, 403, 'a narrowed token does not act with the scopes of its session')
 
-    const end = client.buildEndSessionUrl(config, {
+    const endSessionUrl = client.buildEndSessionUrl(config, {
       post_logout_redirect_uri: AFTER_LOGOUT,
       id_token_hint: narrow.id_token!,
       state: 'after',
     })
-    const left = await browser.get(end.href.slice(web.url.length))
-    assert.equal(left.headers.get('location'), `${AFTER_LOGOUT}?state=after`)
+    const loggedOut = await browser.get(endSessionUrl.href.slice(web.url.length))
+    assert.equal(loggedOut.headers.get('location'), `${AFTER_LOGOUT}?state=after`)
     assert.equal((await browser.get('/keys')).status, 303, 'the person is signed out here too')
     await assert.rejects(client.refreshTokenGrant(config, narrow.refresh_token!), { error: 'invalid_grant' })
     const refused = fetch(`${web.url}/oauth/userinfo`, {
@@ -111,12 +115,12 @@ forEachEngine(engine => {
     const { web, secret, browser } = await open(engine, t)
     const insecure = { [oauth.allowInsecureRequests]: true }
     const issuer = new URL(web.url)
-    const found = await oauth.discoveryRequest(issuer, { algorithm: 'oauth2', ...insecure })
-    const server = await oauth.processDiscoveryResponse(issuer, found)
+    const discovered = await oauth.discoveryRequest(issuer, { algorithm: 'oauth2', ...insecure })
+    const server = await oauth.processDiscoveryResponse(issuer, discovered)
     assert.equal(server.authorization_response_iss_parameter_supported, true)
     const verifier = oauth.generateRandomCodeVerifier()
-    const to = new URL(server.authorization_endpoint!)
-    to.search = new URLSearchParams({
+    const authorizationUrl = new URL(server.authorization_endpoint!)
+    authorizationUrl.search = new URLSearchParams({
       client_id: 'shop',
       redirect_uri: CALLBACK,
       response_type: 'code',
@@ -127,7 +131,7 @@ forEachEngine(engine => {
     }).toString()
     const app: oauth.Client = { client_id: 'shop' }
     const auth = oauth.ClientSecretPost(secret)
-    const params = oauth.validateAuthResponse(server, app, await agree(browser, web, to))
+    const params = oauth.validateAuthResponse(server, app, await consentAt(browser, web, authorizationUrl))
     const answer = await oauth.authorizationCodeGrantRequest(
       server,
       app,
@@ -147,7 +151,7 @@ forEachEngine(engine => {
 
   test('an app is told by back-channel logout when its session ends, and again if it did not answer', async t => {
     const received: string[] = []
-    const rp = createServer((request, response) => {
+    const relyingParty = createServer((request, response) => {
       let body = ''
       request.on('data', chunk => {
         body += chunk
@@ -157,9 +161,9 @@ forEachEngine(engine => {
         response.writeHead(received.length === 1 ? 503 : 200).end()
       })
     })
-    await new Promise<void>(resolve => rp.listen(0, '127.0.0.1', resolve))
-    t.after(() => rp.close())
-    const address = rp.address()
+    await new Promise<void>(resolve => relyingParty.listen(0, '127.0.0.1', resolve))
+    t.after(() => relyingParty.close())
+    const address = relyingParty.address()
     assert.ok(address && typeof address === 'object')
     const backchannelLogoutUri = `http://127.0.0.1:${address.port}/logout`
     const { web, config, browser } = await open(engine, t, { backchannelLogoutUri })
@@ -190,25 +194,25 @@ forEachEngine(engine => {
   test('signing out ends what apps got in this browser without offline access, and nothing else', async t => {
     const { web, config, browser } = await open(engine, t)
     const offline = await signInWith(config, browser, web)
-    const elsewhere = await signedIn(web)
-    const there = await signInWith(config, elsewhere, web)
+    const otherBrowser = await signedIn(web)
+    const otherSession = await signInWith(config, otherBrowser, web)
     const { verifier, challenge } = await pkce()
-    const to = client.buildAuthorizationUrl(config, {
+    const authorizationUrl = client.buildAuthorizationUrl(config, {
       redirect_uri: CALLBACK,
       scope: 'openid',
       code_challenge: challenge,
       code_challenge_method: 'S256',
     })
-    const back = locationOf(await browser.get(to.href.slice(web.url.length)))
-    const online = await client.authorizationCodeGrant(config, back, { pkceCodeVerifier: verifier })
+    const callbackUrl = locationOf(await browser.get(authorizationUrl.href.slice(web.url.length)))
+    const online = await client.authorizationCodeGrant(config, callbackUrl, { pkceCodeVerifier: verifier })
     assert.equal(online.refresh_token, undefined)
-    const works = async ({ access_token }: { access_token: string }) =>
+    const userInfoStatus = async ({ access_token }: { access_token: string }) =>
       (await fetch(`${web.url}/oauth/userinfo`, { headers: { authorization: `Bearer ${access_token}` } }))
         .status
-    assert.deepEqual(await Promise.all([online, offline, there].map(works)), [200, 200, 200])
+    assert.deepEqual(await Promise.all([online, offline, otherSession].map(userInfoStatus)), [200, 200, 200])
     const form_token = await browser.formToken('/account')
     await browser.post('/sign-out', { form_token })
-    assert.deepEqual(await Promise.all([online, offline, there].map(works)), [401, 200, 200])
+    assert.deepEqual(await Promise.all([online, offline, otherSession].map(userInfoStatus)), [401, 200, 200])
   })
 })
 
@@ -219,9 +223,9 @@ for (const idTokenAlg of ['EdDSA', 'ES256'] as const)
     const jwks = createRemoteJWKSet(new URL(config.serverMetadata().jwks_uri!))
     const { protectedHeader } = await jwtVerify(tokens.id_token!, jwks, { issuer: web.url, audience: 'shop' })
     assert.equal(protectedHeader.alg, idTokenAlg)
-    const end = client.buildEndSessionUrl(config, { id_token_hint: tokens.id_token! })
-    const left = await browser.get(end.href.slice(web.url.length))
-    assert.equal(left.headers.get('location'), '/sign-in?done=signed_out')
+    const endSessionUrl = client.buildEndSessionUrl(config, { id_token_hint: tokens.id_token! })
+    const loggedOut = await browser.get(endSessionUrl.href.slice(web.url.length))
+    assert.equal(loggedOut.headers.get('location'), '/sign-in?done=signed_out')
   })
 
 async function pkce() {
@@ -233,16 +237,16 @@ test('a request to sign out is confirmed unless it brings the id token of the pe
   const { web, config, browser } = await open('sqlite', t)
   const tokens = await signInWith(config, browser, web)
   const eve = await signedIn(web, 'eve@example.com')
-  const plain = await browser.get('/oauth/logout')
-  assert.equal(plain.status, 200)
-  assert.match(await plain.text(), /Do you want to sign out\?/)
+  const logoutWithoutHint = await browser.get('/oauth/logout')
+  assert.equal(logoutWithoutHint.status, 200)
+  assert.match(await logoutWithoutHint.text(), /Do you want to sign out\?/)
   const hint = new URLSearchParams({ id_token_hint: tokens.id_token! })
   assert.equal((await eve.get(`/oauth/logout?${hint}`)).status, 200, 'another person is asked')
-  for (const one of [browser, eve]) assert.equal((await one.get('/keys')).status, 200)
+  for (const signedInBrowser of [browser, eve]) assert.equal((await signedInBrowser.get('/keys')).status, 200)
   const query = new URLSearchParams({ client_id: 'shop', post_logout_redirect_uri: AFTER_LOGOUT, state: 's' })
-  const asked = await (await browser.get(`/oauth/logout?${query}`)).text()
-  assert.match(asked, /The Shop asks you to sign out/)
-  const form_token = /name="form_token" value="([^"]+)"/.exec(asked)![1]!
+  const confirmationPage = await (await browser.get(`/oauth/logout?${query}`)).text()
+  assert.match(confirmationPage, /The Shop asks you to sign out/)
+  const form_token = /name="form_token" value="([^"]+)"/.exec(confirmationPage)![1]!
   const fields = { ...Object.fromEntries(query), form_token }
   const foreign = await browser.post('/oauth/logout', fields, { 'sec-fetch-site': 'cross-site' })
   assert.equal(foreign.status, 403)

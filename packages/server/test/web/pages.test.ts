@@ -9,14 +9,14 @@ const ENTITIES: Record<string, string> = { lt: '<', gt: '>', quot: '"', amp: '&'
 test('signing out ends the session itself, not only the cookie', async t => {
   const web = await startWeb(t)
   const client = await signedIn(web)
-  const kept = client.jar.get('keyway_session')!
+  const sessionCookie = client.jar.get('keyway_session')!
   const form_token = await client.formToken('/keys')
   assert.equal(
     (await client.post('/sign-out', { form_token })).headers.get('location'),
     '/sign-in?done=signed_out',
   )
   assert.equal(client.jar.has('keyway_session'), false)
-  client.jar.set('keyway_session', kept)
+  client.jar.set('keyway_session', sessionCookie)
   assert.equal((await client.get('/keys')).status, 303)
 })
 
@@ -79,12 +79,12 @@ test('a sign-in page after too many mails says when to try again', async t => {
   const text = await refused.text()
   assert.match(text, new RegExp(`data-countdown="${seconds}"`))
   assert.match(text, /KEYWAY_MAGIC_LINK_LIMITS/)
-  const elsewhere = { ...SAME_ORIGIN, 'x-forwarded-for': '203.0.113.7' }
-  const again = { form_token: await client.formToken('/sign-in'), email: ADA, again: '1' }
-  const remote = await client.post('/sign-in', again, elsewhere)
-  assert.equal(remote.status, 429)
+  const remoteHeaders = { ...SAME_ORIGIN, 'x-forwarded-for': '203.0.113.7' }
+  const secondRequest = { form_token: await client.formToken('/sign-in'), email: ADA, again: '1' }
+  const remoteAnswer = await client.post('/sign-in', secondRequest, remoteHeaders)
+  assert.equal(remoteAnswer.status, 429)
   assert.doesNotMatch(
-    await remote.text(),
+    await remoteAnswer.text(),
     /KEYWAY_/,
     'settings are named to who runs the service on this machine',
   )
@@ -110,15 +110,18 @@ test('the inbox answers only this machine', async t => {
 test('pages link to the inbox only for clients that may open it, and otherwise name the inbox command', async t => {
   const web = await startWeb(t)
   const client = await signedIn(web)
-  const elsewhere = { 'x-forwarded-for': '203.0.113.7' }
+  const remoteHeaders = { 'x-forwarded-for': '203.0.113.7' }
   await client.post('/sign-in', { form_token: await client.formToken('/keys'), email: 'bob@example.com' })
   for (const path of ['/check-mail', '/keys', '/nothing']) {
     assert.match(await (await client.get(path)).text(), /href="\/inbox"/, path)
-    assert.doesNotMatch(await (await client.get(path, elsewhere)).text(), /href="\/inbox"/, path)
+    assert.doesNotMatch(await (await client.get(path, remoteHeaders)).text(), /href="\/inbox"/, path)
   }
   assert.match(await (await createClient(web.url).get('/sign-in')).text(), /href="\/inbox"/)
-  assert.doesNotMatch(await (await createClient(web.url).get('/sign-in', elsewhere)).text(), /\/inbox/)
-  assert.match(await (await client.get('/check-mail', elsewhere)).text(), /<code>npx keyway inbox<\/code>/)
+  assert.doesNotMatch(await (await createClient(web.url).get('/sign-in', remoteHeaders)).text(), /\/inbox/)
+  assert.match(
+    await (await client.get('/check-mail', remoteHeaders)).text(),
+    /<code>npx keyway inbox<\/code>/,
+  )
 })
 
 test('a mail is shown in a sandboxed frame without scripts and requests', async t => {
@@ -141,12 +144,12 @@ test('the source of a mail is the message as it would be sent, and does not chan
   const client = createClient(web.url)
   await client.post('/sign-in', { form_token: await client.formToken('/sign-in'), email: ADA })
   const [mail] = await web.mails(ADA)
-  const read = async () => {
+  const readSource = async () => {
     const page = await (await client.get(`/inbox/${mail!.id}?view=source`)).text()
     const shown = /<pre class="source"[^>]*>(.*?)<\/pre>/s.exec(page)![1]!
     return shown.replace(/&(lt|gt|quot|amp|#39);/g, (_, name) => ENTITIES[name]!)
   }
-  const source = await read()
+  const source = await readSource()
   const head = source.slice(0, source.indexOf('\n\n'))
   for (const header of [
     /^From: =\?UTF-8\?Q\?.+ <no-reply@example\.com>$/m,
@@ -168,7 +171,7 @@ test('the source of a mail is the message as it would be sent, and does not chan
   const { searchParams } = new URL(mail!.link!)
   for (const part of parts)
     assert.ok(part.replaceAll('=\n', '').includes(`token=3D${searchParams.get('token')}`))
-  assert.equal(await read(), source)
+  assert.equal(await readSource(), source)
   assert.equal((await client.get('/inbox/none?view=source')).status, 404)
 })
 
@@ -199,9 +202,9 @@ test('a hundred keys are listed in pages, newest first, each under 60 KB', async
   for (let made = 1; made <= 100; made++) {
     await client.post('/keys', { form_token, name: `Robot ${made}`, access: 'all', expiry: '7' })
   }
-  const full = await client.post('/keys', { form_token, name: 'one too many', access: 'all' })
-  assert.equal(full.status, 409)
-  assert.match(await full.text(), /You have 100 active keys/)
+  const overLimit = await client.post('/keys', { form_token, name: 'one too many', access: 'all' })
+  assert.equal(overLimit.status, 409)
+  assert.match(await overLimit.text(), /You have 100 active keys/)
 
   const assets = await Promise.all(
     ['style.css', 'script.js'].map(
@@ -225,22 +228,22 @@ test('a hundred keys are listed in pages, newest first, each under 60 KB', async
 
 test('ending all other sessions signs out the other browsers and keeps this one', async t => {
   const web = await startWeb(t)
-  const here = await signedIn(web)
-  const there = createClient(web.url)
-  const token = await there.formToken('/sign-in')
-  await there.post('/sign-in', { form_token: token, email: ADA })
+  const keptBrowser = await signedIn(web)
+  const endedBrowser = createClient(web.url)
+  const token = await endedBrowser.formToken('/sign-in')
+  await endedBrowser.post('/sign-in', { form_token: token, email: ADA })
   const { searchParams } = new URL((await web.mails(ADA, 2))[0]!.link!)
-  await there.post('/verify', { form_token: token, token: searchParams.get('token')!, email: ADA })
-  assert.equal((await there.get('/keys')).status, 200)
-  const [, first] = (await (await here.get('/sessions')).text()).split('<li class="item">')
+  await endedBrowser.post('/verify', { form_token: token, token: searchParams.get('token')!, email: ADA })
+  assert.equal((await endedBrowser.get('/keys')).status, 200)
+  const [, first] = (await (await keptBrowser.get('/sessions')).text()).split('<li class="item">')
   assert.match(first!, /This browser/)
 
-  const listed = await (await here.get('/sessions')).text()
+  const listed = await (await keptBrowser.get('/sessions')).text()
   assert.equal(listed.match(/\/sessions\/[0-9a-f-]{36}\/end/g)?.length, 2)
-  const form_token = await here.formToken('/sessions')
-  await here.post('/sessions/end-others', { form_token })
-  assert.equal((await there.get('/keys')).headers.get('location'), '/sign-in?done=ended')
-  assert.equal((await here.get('/keys')).status, 200)
+  const form_token = await keptBrowser.formToken('/sessions')
+  await keptBrowser.post('/sessions/end-others', { form_token })
+  assert.equal((await endedBrowser.get('/keys')).headers.get('location'), '/sign-in?done=ended')
+  assert.equal((await keptBrowser.get('/keys')).status, 200)
 })
 
 test('the sessions page names the app for which a session was opened, and ends it', async t => {
@@ -273,9 +276,9 @@ test('the pages of the account withdraw and grant an authorisation to charge, an
   assert.equal((await client.post('/account/charging/no%00app/grant', { form_token })).status, 404)
   assert.equal((await client.post('/account/charging/unheard-of/grant', { form_token })).status, 404)
 
-  const renamed = await client.post('/account/name', { form_token, name: '  Ada\u0000 Lovelace ' })
-  const said = await (await client.get(renamed.headers.get('location')!)).text()
-  assert.match(said, /role="status">Your name was changed\./)
+  const renameResponse = await client.post('/account/name', { form_token, name: '  Ada\u0000 Lovelace ' })
+  const confirmationPage = await (await client.get(renameResponse.headers.get('location')!)).text()
+  assert.match(confirmationPage, /role="status">Your name was changed\./)
   assert.match(await (await client.get('/account')).text(), /value="Ada {2}Lovelace"/)
 })
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { decodeJwt } from 'jose'
-import { codeOf, newVerifier, registerShop, requestOf } from '../support/authorize.ts'
+import { authorizePath, codeOf, newVerifier, registerShop } from '../support/authorize.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { signedIn } from '../support/page-client.ts'
 import { engineSettings, startWeb } from '../support/web.ts'
@@ -16,15 +16,15 @@ forEachEngine(engine => {
     await registerShop(web, { id: 'files', audience: AUDIENCE })
     const { verifier, challenge } = newVerifier()
     const scope = 'offline_access files:read files:write'
-    const wanted = { scope, prompt: 'consent', resource: AUDIENCE }
-    const code = await codeOf(await signedIn(web), requestOf(challenge, wanted))
-    const ask = async (fields: Record<string, string>) => {
+    const parameters = { scope, prompt: 'consent', resource: AUDIENCE }
+    const code = await codeOf(await signedIn(web), authorizePath(challenge, parameters))
+    const requestToken = async (fields: Record<string, string>) => {
       const body = new URLSearchParams({ client_id: 'shop', ...fields })
       const answer = await fetch(`${web.url}/oauth/token`, { method: 'POST', body })
       return (await answer.json()) as Record<string, string>
     }
-    const refresh = (refresh_token: string) => ask({ grant_type: 'refresh_token', refresh_token })
-    const first = await ask({ grant_type: 'authorization_code', code, code_verifier: verifier })
+    const refresh = (refresh_token: string) => requestToken({ grant_type: 'refresh_token', refresh_token })
+    const first = await requestToken({ grant_type: 'authorization_code', code, code_verifier: verifier })
     assert.equal(decodeJwt(first.access_token!).scope, scope)
     await apps.change('shop', { scopes: ['files:read'] })
     const second = await refresh(first.refresh_token!)

@@ -4,12 +4,12 @@ import { type TestContext, test } from 'node:test'
 import * as client from 'openid-client'
 import { DAY } from '../../src/clock.ts'
 import {
+  authorizePath,
   CALLBACK,
   consentForm,
   decideConsent,
   locationOf,
   newVerifier,
-  requestOf,
 } from '../support/authorize.ts'
 import { forEachEngine } from '../support/engines.ts'
 import { type Client, signedIn } from '../support/page-client.ts'
@@ -18,20 +18,20 @@ import { engineSettings, startWeb, type WebServer } from '../support/web.ts'
 const LOCAL = { KEYWAY_WEBHOOK_PRIVATE_NETWORKS: '127.0.0.0/8,::1/128' }
 const insecure = { execute: [client.allowInsecureRequests] }
 
-/** A person agrees, in a browser that is signed in, and the client gets its tokens. */
-async function complete(config: client.Configuration, browser: Client, web: WebServer) {
+/** A person who is signed in consents, and the client gets its tokens. */
+async function signInWith(config: client.Configuration, browser: Client, web: WebServer) {
   const pkceCodeVerifier = client.randomPKCECodeVerifier()
-  const to = client.buildAuthorizationUrl(config, {
+  const authorizationUrl = client.buildAuthorizationUrl(config, {
     redirect_uri: CALLBACK,
     scope: 'openid email offline_access',
     prompt: 'consent',
     code_challenge: await client.calculatePKCECodeChallenge(pkceCodeVerifier),
     code_challenge_method: 'S256',
   })
-  const form = await consentForm(browser, to.href.slice(web.url.length))
+  const form = await consentForm(browser, authorizationUrl.href.slice(web.url.length))
   assert.match(form.page, /Nobody checked who runs this app/)
-  const back = locationOf(await decideConsent(browser, form, 'allow'))
-  return client.authorizationCodeGrant(config, back, { pkceCodeVerifier })
+  const callbackUrl = locationOf(await decideConsent(browser, form, 'allow'))
+  return client.authorizationCodeGrant(config, callbackUrl, { pkceCodeVerifier })
 }
 
 function post(web: WebServer, body: unknown) {
@@ -57,7 +57,7 @@ forEachEngine(engine => {
         insecure,
       )
       const browser = await signedIn(web)
-      const tokens = await complete(config, browser, web)
+      const tokens = await signInWith(config, browser, web)
       const fresh = await client.refreshTokenGrant(config, tokens.refresh_token!)
       assert.equal(fresh.claims()!.aud, config.clientMetadata().client_id)
     })
@@ -73,7 +73,7 @@ forEachEngine(engine => {
     const config = await client.discovery(new URL(web.url), id, undefined, client.None(), insecure)
     assert.equal(config.serverMetadata().client_id_metadata_document_supported, true)
     const browser = await signedIn(web)
-    const tokens = await complete(config, browser, web)
+    const tokens = await signInWith(config, browser, web)
     assert.equal(tokens.claims()!.aud, id)
     const fresh = await client.refreshTokenGrant(config, tokens.refresh_token!)
     assert.equal(documents.reads(), 1)
@@ -103,7 +103,7 @@ test('registration refuses what no client can be, with the reason', async t => {
     Array.from({ length: 3 }, (_, at) => `${CALLBACK}/${at}${'x'.repeat(700)}`),
   ])
     assert.equal(await errorOf({ redirect_uris }), 'invalid_redirect_uri', JSON.stringify(redirect_uris))
-  const wrong = [
+  const invalidMetadata = [
     { token_endpoint_auth_method: 'tls_client_auth' },
     { token_endpoint_auth_method: 'private_key_jwt' },
     { token_endpoint_auth_method: 'private_key_jwt', jwks_uri: 'http://shop.example.com/jwks' },
@@ -114,7 +114,7 @@ test('registration refuses what no client can be, with the reason', async t => {
     { post_logout_redirect_uris: ['javascript:alert(1)'] },
     { backchannel_logout_uri: 'ftp://x' },
   ]
-  for (const metadata of wrong)
+  for (const metadata of invalidMetadata)
     assert.equal(await errorOf(metadata), 'invalid_client_metadata', JSON.stringify(metadata))
   assert.equal(
     await errorOf({ client_name: 'Evil\u202e name\n', unknown: true, scope: 'admin:write' }),
@@ -166,21 +166,27 @@ test('neither way exists unless the operator allows it', async t => {
 test('a document counts only if it names its own address, and unusual URLs are not read', async t => {
   const web = await startWeb(t, { KEYWAY_CLIENT_METADATA_DOCUMENTS: 'true', ...LOCAL })
   const documents = await serveDocuments(t)
-  const good = { client_name: 'Tool', redirect_uris: [CALLBACK] }
-  const other = documents.add('/other.json', { ...good, client_id: 'https://shop.example.com/client.json' })
-  const secret = documents.add('/secret.json', { ...good, token_endpoint_auth_method: 'client_secret_basic' })
-  const broken = documents.add('/broken.json', { ...good, redirect_uris: [] })
+  const validMetadata = { client_name: 'Tool', redirect_uris: [CALLBACK] }
+  const foreignDocument = documents.add('/other.json', {
+    ...validMetadata,
+    client_id: 'https://shop.example.com/client.json',
+  })
+  const documentWithSecret = documents.add('/secret.json', {
+    ...validMetadata,
+    token_endpoint_auth_method: 'client_secret_basic',
+  })
+  const invalidDocument = documents.add('/broken.json', { ...validMetadata, redirect_uris: [] })
   const browser = await signedIn(web)
   const open = async (client_id: string) => {
     const query = new URLSearchParams({ client_id, redirect_uri: CALLBACK, response_type: 'code' })
     return (await browser.get(`/oauth/authorize?${query}`)).status
   }
-  for (const id of [other, secret, broken, documents.url('/missing.json')])
+  for (const id of [foreignDocument, documentWithSecret, invalidDocument, documents.url('/missing.json')])
     assert.equal(await open(id), 400, id)
   assert.equal(documents.reads(), 4)
-  assert.equal(await open(other), 400)
+  assert.equal(await open(foreignDocument), 400)
   assert.equal(documents.reads(), 4, 'for a minute')
-  const unread = [
+  const unreadUrls = [
     documents.url('/'),
     documents.url('/a/../client.json'),
     `${documents.url('/client.json')}?x=1`,
@@ -189,15 +195,17 @@ test('a document counts only if it names its own address, and unusual URLs are n
     'https://localhost.evil.invalid/client.json',
     'ftp://shop.example.com/client.json',
   ]
-  for (const id of unread) assert.equal(await open(id), 400, id)
+  for (const id of unreadUrls) assert.equal(await open(id), 400, id)
   assert.equal(documents.reads(), 4)
 
-  const fine = requestOf(newVerifier().challenge, { client_id: documents.add('/fine.json', good) })
+  const validPath = authorizePath(newVerifier().challenge, {
+    client_id: documents.add('/fine.json', validMetadata),
+  })
   const { apps } = web.server.services.storage.store
-  const failing = t.mock.method(apps, 'find', () => Promise.reject(new Error('no database for a moment')))
-  assert.equal((await browser.get(fine)).status, 500)
-  failing.mock.restore()
-  assert.equal((await browser.get(fine)).status, 200)
+  const failingFind = t.mock.method(apps, 'find', () => Promise.reject(new Error('no database for a moment')))
+  assert.equal((await browser.get(validPath)).status, 500)
+  failingFind.mock.restore()
+  assert.equal((await browser.get(validPath)).status, 200)
 })
 
 test('a network that names many documents uses up only its own reads, and strangers not those of known networks', async t => {
@@ -212,22 +220,22 @@ test('a network that names many documents uses up only its own reads, and strang
     return () => documents.add(`/${count++}.json`, { client_name: 'Tool', redirect_uris: [CALLBACK] })
   })()
   const open = async (client_id: string, network: string) => {
-    const path = requestOf(newVerifier().challenge, { client_id })
+    const path = authorizePath(newVerifier().challenge, { client_id })
     const headers = { 'X-Forwarded-For': network }
     return (await fetch(web.url + path, { headers, redirect: 'manual' })).status
   }
   for (let count = 0; count < 10; count++) assert.equal(await open(newDocument(), '192.0.2.1'), 303)
-  const wanted = newDocument()
-  assert.equal(await open(wanted, '192.0.2.1'), 400)
+  const limitedDocument = newDocument()
+  assert.equal(await open(limitedDocument, '192.0.2.1'), 400)
   assert.equal(documents.reads(), 10)
-  assert.equal(await open(wanted, '192.0.2.2'), 303, 'the refusal is not remembered')
+  assert.equal(await open(limitedDocument, '192.0.2.2'), 303, 'the refusal is not remembered')
 
   for (let count = 11; count < 60; count++)
     assert.equal(await open(newDocument(), `198.51.100.${count >> 2}`), 303)
-  const last = newDocument()
-  assert.equal(await open(last, '192.0.2.3'), 400)
+  const lastDocument = newDocument()
+  assert.equal(await open(lastDocument, '192.0.2.3'), 400)
   web.server.services.knownNetworks.noteUse('ada', '192.0.2.3')
-  assert.equal(await open(last, '192.0.2.3'), 303)
+  assert.equal(await open(lastDocument, '192.0.2.3'), 303)
 })
 
 test('the keys of clients that registered themselves are read within the same limits, those of other clients always', async t => {

@@ -16,8 +16,8 @@ test('the field of the code has the focus, and a complete code is sent by itself
   const { code } = await askForLink(page, web, ADA)
   const focused = () => page.waitForFunction('document.activeElement.id === "code"')
   await focused()
-  const wrong = code!.replace(/.$/, last => String((Number(last) + 1) % 10))
-  await page.keyboard.type(wrong)
+  const wrongCode = code!.replace(/.$/, last => String((Number(last) + 1) % 10))
+  await page.keyboard.type(wrongCode)
   await page.getByText('That code is not right').waitFor()
   assert.equal(await page.locator('#code').getAttribute('aria-invalid'), 'true')
   await focused()
@@ -29,21 +29,21 @@ test('a refused address and a refused code are shown at their field, and the ans
   const web = await startWeb(t)
   const client = createClient(web.url)
   const form_token = await client.formToken('/sign-in')
-  const described = (name: string) =>
+  const markedField = (name: string) =>
     new RegExp(
       `id="${name}"[^>]*aria-describedby="${name}-problem[^>]*aria-invalid="true" autofocus>\\s*<p class="wrong" id="${name}-problem" role="alert">That `,
     )
   const address = await (await client.post('/sign-in', { form_token, email: 'ada' })).text()
-  assert.match(address, described('email'))
+  assert.match(address, markedField('email'))
   assert.match(address, /<title>Problem: Sign in/)
   assert.match(address, /name="return_to" value="\/sign-in"/)
   assert.match(address, /href="\/language\?return_to=%2Fsign-in"/)
   await client.post('/sign-in', { form_token, email: ADA })
-  const asked = await (await client.get('/check-mail')).text()
-  const login_id = /name="login_id" value="([^"]+)"/.exec(asked)![1]!
+  const checkMailPage = await (await client.get('/check-mail')).text()
+  const login_id = /name="login_id" value="([^"]+)"/.exec(checkMailPage)![1]!
   for (const wrong of ['1234', '12345678']) {
     const code = await (await client.post('/check-mail', { form_token, login_id, code: wrong })).text()
-    assert.match(code, described('code'), wrong)
+    assert.match(code, markedField('code'), wrong)
     assert.match(code, /name="return_to" value="\/check-mail"/)
   }
 })
@@ -53,9 +53,9 @@ test('at a limit, whoever asked for a mail before is told that its link and code
   const client = createClient(web.url)
   const form_token = await client.formToken('/sign-in')
   assert.equal((await client.post('/sign-in', { form_token, email: ADA })).status, 303)
-  const again = await client.post('/sign-in', { form_token, email: ADA, again: '1' })
-  assert.equal(again.status, 429)
-  assert.match(await again.text(), /No new mail was sent.+ The last link and code still work/)
+  const secondRequest = await client.post('/sign-in', { form_token, email: ADA, again: '1' })
+  assert.equal(secondRequest.status, 429)
+  assert.match(await secondRequest.text(), /No new mail was sent.+ The last link and code still work/)
 })
 
 test('a sign-in page at a limit counts down until mail can be sent again', async t => {
@@ -70,14 +70,14 @@ test('a sign-in page at a limit counts down until mail can be sent again', async
   const submit = page.getByRole('button', { name: 'Send me a link' })
   await submit.click()
   await page.getByText('Too many mails were sent').waitFor()
-  const line = page.locator('.countdown')
-  assert.match((await line.textContent())!, /^You can send again in (1:00:00|59:\d\d)\.$/)
+  const countdown = page.locator('.countdown')
+  assert.match((await countdown.textContent())!, /^You can send again in (1:00:00|59:\d\d)\.$/)
   assert.ok(await submit.isDisabled())
   assert.equal(await page.getByLabel('E-mail address').inputValue(), ADA)
   await page.clock.runFor(30 * 60_000)
-  assert.match((await line.textContent())!, /in (30:00|29:\d\d)\.$/)
+  assert.match((await countdown.textContent())!, /in (30:00|29:\d\d)\.$/)
   await page.clock.runFor(31 * 60_000)
-  assert.equal(await line.textContent(), '')
+  assert.equal(await countdown.textContent(), '')
   assert.equal(await submit.isDisabled(), false)
 })
 

@@ -4,7 +4,7 @@ import { type TestContext, test } from 'node:test'
 import { axeSource, sharedBrowser } from '../support/browser.ts'
 import { newPerson, startWeb, typeCode } from '../support/web.ts'
 
-const browser = sharedBrowser()
+const openBrowser = sharedBrowser()
 
 /** A single-page app without any library: PKCE by the browser's own cryptography, tokens by fetch. */
 const SCRIPT = `
@@ -71,9 +71,9 @@ async function serveApp(t: TestContext) {
 }
 
 test('a single-page app on another origin signs a person in with PKCE, in a real browser', async t => {
-  const opened = await browser(t)
-  const axe = opened && (await axeSource(t))
-  if (!opened || !axe) return
+  const browser = await openBrowser(t)
+  const axe = browser && (await axeSource(t))
+  if (!browser || !axe) return
   const [web, app] = [await startWeb(t), await serveApp(t)]
   app.trust(web.url)
   await web.server.services.apps.register({
@@ -82,7 +82,7 @@ test('a single-page app on another origin signs a person in with PKCE, in a real
     isPublic: true,
     redirectUris: [`${app.origin}/`],
   })
-  const { page } = await newPerson(opened)
+  const { page } = await newPerson(browser)
   await page.goto(`${app.origin}/`)
   await page.getByRole('button', { name: 'Sign in with Keyway' }).click()
   await page.waitForURL('**/sign-in')
@@ -94,8 +94,8 @@ test('a single-page app on another origin signs a person in with PKCE, in a real
   await typeCode(page, mail!.code!)
   await page.waitForURL('**/oauth/consent?**')
   await page.evaluate(axe)
-  const found = await page.evaluate('axe.run().then(({ violations }) => violations.map(({ id }) => id))')
-  assert.deepEqual(found, [])
+  const violations = await page.evaluate('axe.run().then(({ violations }) => violations.map(({ id }) => id))')
+  assert.deepEqual(violations, [])
   await page.getByRole('button', { name: 'Allow', exact: true }).click()
   await page.getByText('Hello spa@example.com').waitFor()
 
@@ -106,8 +106,8 @@ test('a single-page app on another origin signs a person in with PKCE, in a real
 })
 
 test('the consent page works without scripts, and a person who refuses is sent back', async t => {
-  const opened = await browser(t)
-  if (!opened) return
+  const browser = await openBrowser(t)
+  if (!browser) return
   const [web, app] = [await startWeb(t), await serveApp(t)]
   app.trust(web.url)
   await web.server.services.apps.register({
@@ -115,7 +115,7 @@ test('the consent page works without scripts, and a person who refuses is sent b
     name: 'Single Page',
     redirectUris: [`${app.origin}/`],
   })
-  const { page } = await newPerson(opened, { javaScriptEnabled: false })
+  const { page } = await newPerson(browser, { javaScriptEnabled: false })
   const query = new URLSearchParams({
     client_id: 'spa',
     redirect_uri: `${app.origin}/`,

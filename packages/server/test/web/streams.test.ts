@@ -11,9 +11,9 @@ import { askForLink, newPerson, signIn, startWeb } from '../support/web.ts'
 const openBrowser = sharedBrowser()
 
 async function openStream(url: string) {
-  const gone = new AbortController()
-  const answer = await fetch(url, { signal: gone.signal, headers: { accept: 'text/event-stream' } })
-  return { answer, gone }
+  const abort = new AbortController()
+  const answer = await fetch(url, { signal: abort.signal, headers: { accept: 'text/event-stream' } })
+  return { answer, gone: abort }
 }
 
 test('the inbox shows new mail and the agents page new connections without a reload', async t => {
@@ -55,9 +55,9 @@ test('the link of a mail in the inbox opens a new tab and signs in there', async
   await askForLink(page, web, 'ada@example.com')
   await page.goto(`${web.url}/inbox`)
   await page.getByRole('link', { name: /^Create your Keyway account/ }).click()
-  const opened = context.waitForEvent('page')
+  const newTab = context.waitForEvent('page')
   await page.frameLocator('iframe.mail').getByRole('link', { name: 'Create account' }).click()
-  await (await opened).waitForURL(/\/keys/)
+  await (await newTab).waitForURL(/\/keys/)
 })
 
 test('a page whose session was ended elsewhere redirects to the sign-in by itself', async t => {
@@ -81,15 +81,15 @@ test('a page whose session was ended elsewhere redirects to the sign-in by itsel
 test('streams are limited, are released when closed, and end at shutdown', async () => {
   const web = await startWeb(null)
   const url = `${web.url}/inbox/events`
-  const open = []
-  for (let count = 0; count < MAX_STREAMS_PER_OWNER; count++) open.push(await openStream(url))
+  const streams = []
+  for (let count = 0; count < MAX_STREAMS_PER_OWNER; count++) streams.push(await openStream(url))
   assert.equal((await openStream(url)).answer.status, 204)
-  open.pop()!.gone.abort()
-  let again = await openStream(url)
+  streams.pop()!.gone.abort()
+  let replacement = await openStream(url)
   // Succeeds as soon as the server has noticed the disconnect.
-  while (again.answer.status === 204) again = await openStream(url)
+  while (replacement.answer.status === 204) replacement = await openStream(url)
 
-  const ended = Promise.all([...open, again].map(({ answer }) => answer.text()))
+  const ended = Promise.all([...streams, replacement].map(({ answer }) => answer.text()))
   await web.close()
   await ended // a stream that was still open would have been aborted
 })
@@ -97,12 +97,12 @@ test('streams are limited, are released when closed, and end at shutdown', async
 test('the streams of one user are limited over all sessions, and an unauthenticated client holds none', async t => {
   const web = await startWeb(t)
   const sessions = [await signedIn(web), await signedIn(web)]
-  const gone = new AbortController()
-  t.after(() => gone.abort())
+  const abort = new AbortController()
+  t.after(() => abort.abort())
   const statuses = []
   for (let count = 0; count <= MAX_STREAMS_PER_OWNER; count++) {
     const cookie = `keyway_session=${sessions[count % 2]!.jar.get('keyway_session')}`
-    const answer = await fetch(`${web.url}/agents/events`, { headers: { cookie }, signal: gone.signal })
+    const answer = await fetch(`${web.url}/agents/events`, { headers: { cookie }, signal: abort.signal })
     statuses.push(answer.status)
   }
   assert.deepEqual(statuses, [...Array(MAX_STREAMS_PER_OWNER).fill(200), 204])
@@ -114,12 +114,12 @@ test('with too many streams the oldest ends and a new one is served', async t =>
   const stopping = new AbortController()
   t.after(() => stopping.abort())
   const streams = createStreams({ stopping: stopping.signal, log: createLog('silent'), maxStreams: 2 })
-  const look = async (send: Send) => {
+  const check = async (send: Send) => {
     await send('x', 'y')
     return true
   }
   const app = new Hono()
-  app.get('/:owner', c => streams.serve(c, c.req.param('owner'), look))
+  app.get('/:owner', c => streams.serve(c, c.req.param('owner'), check))
   const [first, second, third] = [await app.request('/a'), await app.request('/b'), await app.request('/c')]
   assert.match(await first.text(), /event: x/)
   stopping.abort()

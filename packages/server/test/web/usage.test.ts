@@ -8,8 +8,8 @@ test('the pages show time, network and client of a key’s last use, and its day
   const web = await startWeb(t)
   const client = await signedIn(web)
   const form_token = await client.formToken('/keys')
-  const made = await (await client.post('/keys', { form_token, name: 'robot', access: 'all' })).text()
-  const key = /svc_[0-9A-Za-z]{32}/.exec(made)![0]
+  const keyPage = await (await client.post('/keys', { form_token, name: 'robot', access: 'all' })).text()
+  const key = /svc_[0-9A-Za-z]{32}/.exec(keyPage)![0]
   const page = /href="(\/keys\/[0-9a-f-]{36})"/.exec(await (await client.get('/keys')).text())![1]!
   assert.match(
     await (await client.get(page)).text(),
@@ -18,16 +18,16 @@ test('the pages show time, network and client of a key’s last use, and its day
 
   await createJourney(web.url).exchange(key)
   await web.server.services.apiKeys.flushUses()
-  const justUsed = await (await client.get(page)).text()
-  assert.match(justUsed, /It was used just now\. The use is counted here within seconds\./)
-  assert.doesNotMatch(justUsed, /Nothing in the last/, 'as the last use on the same page says')
+  const afterUse = await (await client.get(page)).text()
+  assert.match(afterUse, /It was used just now\. The use is counted here within seconds\./)
+  assert.doesNotMatch(afterUse, /Nothing in the last/, 'as the last use on the same page says')
   await fetch(`${web.url}/auth/agent-token`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', 'User-Agent': '<b>robot</b>/1.0' },
     body: JSON.stringify({ api_key: key }),
   })
-  const api = { headers: { Authorization: `Bearer ${key}` } }
-  assert.equal((await fetch(`${web.url}/v1/api-keys`, { ...api, method: 'POST' })).status, 403)
+  const asKey = { headers: { Authorization: `Bearer ${key}` } }
+  assert.equal((await fetch(`${web.url}/v1/api-keys`, { ...asKey, method: 'POST' })).status, 403)
   await web.server.services.meter.flush()
 
   const text = await (await client.get(page)).text()

@@ -48,11 +48,11 @@ test('the requesting browser signs in automatically, and the token is removed fr
 
   // The marker names Ada's link, so a link for another address is not confirmed automatically.
   const { page: elsewhere } = await newPerson(browser)
-  const stranger = await askForLink(elsewhere, web, 'eve@example.com')
-  await page.goto(stranger.link!)
+  const evesLink = await askForLink(elsewhere, web, 'eve@example.com')
+  await page.goto(evesLink.link!)
   await page.getByRole('button', { name: 'Sign in' }).waitFor()
   await page.waitForLoadState('networkidle')
-  assert.equal(await stateOf(web, stranger.link!), 'live')
+  assert.equal(await stateOf(web, evesLink.link!), 'live')
 
   await page.goto(link!)
   await page.waitForURL(/\/keys/)

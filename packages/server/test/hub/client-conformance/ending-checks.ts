@@ -25,7 +25,7 @@ const FINAL_REFUSALS = [
   [403, 'network_not_allowed'],
 ] as const
 
-const CLOSES_TO_RETURN_FROM = [
+const RECONNECT_CLOSES = [
   [1001, 'going_away'],
   [1012, 'restarting'],
   [1011, 'internal'],
@@ -60,7 +60,7 @@ const finalRefusals: ClientCheck[] = FINAL_REFUSALS.map(([status, code]) => ({
   },
 }))
 
-const returns: ClientCheck[] = CLOSES_TO_RETURN_FROM.map(([code, reason]) => ({
+const reconnects: ClientCheck[] = RECONNECT_CLOSES.map(([code, reason]) => ({
   section: '5',
   promise: `after ${code} ${reason} the client reconnects`,
   async run({ hub }) {
@@ -71,7 +71,7 @@ const returns: ClientCheck[] = CLOSES_TO_RETURN_FROM.map(([code, reason]) => ({
   },
 }))
 
-const exchangesFirst: ClientCheck[] = (
+const exchangesBeforeReconnect: ClientCheck[] = (
   [
     [4401, 'invalid_token'],
     [4408, 'token_expired'],
@@ -117,8 +117,8 @@ export const endingChecks: ClientCheck[] = [
     },
   },
   ...finalCloses,
-  ...returns,
-  ...exchangesFirst,
+  ...reconnects,
+  ...exchangesBeforeReconnect,
   {
     section: '5',
     promise: 'after a connection that was lost the client reconnects, with the token while it is good',

@@ -8,14 +8,14 @@ import type { ScriptedHub } from './scripted-hub.ts'
 const QUIET_MS = 1_000
 const DRAINING = { type: 'draining', close_in_seconds: 10 } as const
 
-/** The connection after a break; it must offer to resume. */
-async function resuming(hub: ScriptedHub): Promise<ScriptedConnection> {
+/** The next connection of the client, which must offer to resume the one before. */
+async function nextResuming(hub: ScriptedHub): Promise<ScriptedConnection> {
   const next = await hub.arrived()
   if (!next.resume) throw new NotSupported('it does not resume connections')
   return next
 }
 
-function numberOf(frame: Frame): number {
+function seqOf(frame: Frame): number {
   if (typeof frame.seq !== 'number') throw new NotSupported('it does not number its sends')
   return frame.seq
 }
@@ -30,17 +30,17 @@ export const movingChecks: ClientCheck[] = [
       old.send(DRAINING)
       const next = await hub.arrived()
       assert.ok(old.isOpen, 'the old connection is open until the new one is ready')
-      const early = await old.works('before the other is ready')
+      const earlyEcho = await old.works('before the other is ready')
       next.ready()
       next.message('m1', 'on the new one')
-      await next.echoes('on the new one', { repeated: early })
+      await next.echoes('on the new one', { repeated: earlyEcho })
       old.message('m1', 'on the new one') // both receive for a moment
       old.close(1012, 'restarting')
       await next.works()
       await wait(QUIET_MS)
       assert.equal(hub.connectionCount, 2)
-      const twice = [...old.frames.rest, ...next.frames.rest].filter(({ type }) => type === 'send')
-      assert.deepEqual(twice, [], 'a message that arrives over both is handled once')
+      const unexpectedSends = [...old.frames.rest, ...next.frames.rest].filter(({ type }) => type === 'send')
+      assert.deepEqual(unexpectedSends, [], 'a message that arrives over both is handled once')
     },
   },
   {
@@ -50,7 +50,7 @@ export const movingChecks: ClientCheck[] = [
       const old = await hub.connected()
       await old.works()
       old.send(DRAINING)
-      const next = await resuming(hub)
+      const next = await nextResuming(hub)
       old.close(4409, 'resumed_elsewhere')
       await inTime('the old connection closes', old.closed)
       next.ready({ connection_id: old.id, resumed: true })
@@ -66,9 +66,9 @@ export const movingChecks: ClientCheck[] = [
       const old = await hub.connected()
       await old.works()
       old.send(DRAINING)
-      const lost = await resuming(hub)
-      lost.cut()
-      await inTime('the attempt is lost', lost.closed)
+      const lostAttempt = await nextResuming(hub)
+      lostAttempt.cut()
+      await inTime('the attempt is lost', lostAttempt.closed)
       old.close(4409, 'resumed_elsewhere')
       await (await hub.connected()).works()
     },
@@ -83,14 +83,14 @@ export const movingChecks: ClientCheck[] = [
         await first.echoes(seq)
       }
       first.cut()
-      const second = await resuming(hub)
+      const second = await nextResuming(hub)
       assert.deepEqual(second.resume, { token: `resume-${first.id}`, lastSeq: 3 })
       second.ready({ connection_id: first.id, resumed: true })
       for (const seq of [3, 4, 5]) second.message(`again-${seq}`, seq, { seq })
       await second.echoes(4)
       await second.echoes(5)
       second.cut()
-      const third = await resuming(hub)
+      const third = await nextResuming(hub)
       assert.deepEqual(third.resume, { token: `resume-${second.id}`, lastSeq: 5 })
     },
   },
@@ -104,12 +104,12 @@ export const movingChecks: ClientCheck[] = [
         await first.echoes(seq)
       }
       first.cut()
-      const second = await resuming(hub)
+      const second = await nextResuming(hub)
       second.ready()
       second.message('new', 'new', { seq: 1 })
       await second.echoes('new')
       second.cut()
-      assert.deepEqual((await resuming(hub)).resume, { token: `resume-${second.id}`, lastSeq: 1 })
+      assert.deepEqual((await nextResuming(hub)).resume, { token: `resume-${second.id}`, lastSeq: 1 })
     },
   },
   {
@@ -118,15 +118,15 @@ export const movingChecks: ClientCheck[] = [
     async run({ hub }) {
       const first = await hub.connected()
       first.message('a', 'a', { seq: 1 })
-      assert.equal(numberOf(await first.echoes('a')), 1)
+      assert.equal(seqOf(await first.echoes('a')), 1)
       first.message('b', 'b', { seq: 2 })
-      const before = await first.echoes('b', { acknowledges: false })
-      assert.equal(numberOf(before), 2)
+      const firstEcho = await first.echoes('b', { acknowledges: false })
+      assert.equal(seqOf(firstEcho), 2)
       first.cut()
-      const second = await resuming(hub)
+      const second = await nextResuming(hub)
       second.ready({ connection_id: first.id, resumed: true })
-      const again = await second.echoes('b')
-      assert.deepEqual([again.seq, again.id], [2, before.id])
+      const repeatedEcho = await second.echoes('b')
+      assert.deepEqual([repeatedEcho.seq, repeatedEcho.id], [2, firstEcho.id])
       second.message('c', 'c', { seq: 3 })
       assert.equal((await second.echoes('c')).seq, 3)
     },
@@ -137,13 +137,13 @@ export const movingChecks: ClientCheck[] = [
     async run({ hub }) {
       const first = await hub.connected()
       first.message('a', 'a')
-      numberOf(await first.echoes('a'))
+      seqOf(await first.echoes('a'))
       first.message('b', 'b')
-      const before = await first.echoes('b', { acknowledges: false })
+      const firstEcho = await first.echoes('b', { acknowledges: false })
       first.cut()
       const second = await hub.connected()
-      const again = await second.echoes('b')
-      assert.deepEqual([again.seq, again.id], [1, before.id])
+      const repeatedEcho = await second.echoes('b')
+      assert.deepEqual([repeatedEcho.seq, repeatedEcho.id], [1, firstEcho.id])
       second.message('c', 'c')
       assert.equal((await second.echoes('c')).seq, 2)
     },
@@ -157,13 +157,13 @@ export const movingChecks: ClientCheck[] = [
       const sent = [] as Frame[]
       for (const name of ['a', 'b', 'c']) sent.push(await connection.echoes(name, { acknowledges: false }))
       const [a, b, c] = sent as [Frame, Frame, Frame]
-      assert.deepEqual([numberOf(a), b.seq, c.seq], [1, 2, 3])
+      assert.deepEqual([seqOf(a), b.seq, c.seq], [1, 2, 3])
       connection.acknowledge(a)
       connection.send({ type: 'error', code: 'rate_limited', detail: 'Wait.', id: b.id! })
       connection.send({ type: 'error', code: 'out_of_order', detail: 'Wait.', id: c.id! })
-      for (const before of [b, c]) {
-        const again = await connection.echoes(before === b ? 'b' : 'c')
-        assert.deepEqual([again.seq, again.id], [before.seq, before.id])
+      for (const firstEcho of [b, c]) {
+        const repeatedEcho = await connection.echoes(firstEcho === b ? 'b' : 'c')
+        assert.deepEqual([repeatedEcho.seq, repeatedEcho.id], [firstEcho.seq, firstEcho.id])
       }
       await connection.works('d')
     },

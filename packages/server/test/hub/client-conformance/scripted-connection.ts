@@ -32,18 +32,19 @@ export class ScriptedConnection {
     this.#socket = socket
     this.#violated = violated
     this.id = id
-    const offered = (headers['sec-websocket-protocol'] ?? '').split(',').map(text => text.trim())
+    const subprotocols = (headers['sec-websocket-protocol'] ?? '').split(',').map(text => text.trim())
     const byHeader = /^Bearer (\S+)$/i.exec(headers.authorization ?? '')?.[1]
-    const bySubprotocol = offered.find(text => text.startsWith('bearer.'))?.slice('bearer.'.length)
+    const bySubprotocol = subprotocols.find(text => text.startsWith('bearer.'))?.slice('bearer.'.length)
     if ((byHeader === undefined) === (bySubprotocol === undefined))
       violated('the token comes as header or as subprotocol, and not as both')
-    if (bySubprotocol !== undefined && !offered.includes('keyway.hub.v1'))
+    if (bySubprotocol !== undefined && !subprotocols.includes('keyway.hub.v1'))
       violated('subprotocols include keyway.hub.v1')
     this.token = byHeader ?? bySubprotocol ?? ''
-    const toResume =
-      headers['keyway-resume'] ?? offered.find(text => text.startsWith('resume.'))?.slice('resume.'.length)
-    const [, token, seq] = /^([\w-]+)\.(\d+)$/.exec(String(toResume ?? '')) ?? []
-    if (toResume !== undefined && token === undefined) violated(`${toResume} resumes nothing`)
+    const resumeOffer =
+      headers['keyway-resume'] ??
+      subprotocols.find(text => text.startsWith('resume.'))?.slice('resume.'.length)
+    const [, token, seq] = /^([\w-]+)\.(\d+)$/.exec(String(resumeOffer ?? '')) ?? []
+    if (resumeOffer !== undefined && token === undefined) violated(`${resumeOffer} resumes nothing`)
     this.resume = token === undefined ? null : { token, lastSeq: Number(seq) }
     this.closed = once(socket, 'close').then(([code]) => Number(code))
     socket.on('message', data => this.#received(String(data)))
@@ -91,7 +92,7 @@ export class ScriptedConnection {
   }
 
   /**
-   * The next `send`, which must echo this. It is acknowledged unless told otherwise.
+   * Waits for the next `send`, which must echo `data`, and acknowledges it unless `acknowledges` is false.
    *
    * @param repeated a frame of another connection that may come again first, if its acknowledgement was not read yet
    */
@@ -115,7 +116,7 @@ export class ScriptedConnection {
     this.send({ type: 'sent', id: id!, delivered: 1, held: 0 })
   }
 
-  /** Sends a message and waits for its echo: the client works on this connection. */
+  /** Sends a message and waits for its echo, which shows that the client works on this connection. */
   async works(data: Json = 'still there?'): Promise<Frame> {
     this.message(`works-${performance.now()}`, data)
     return this.echoes(data)

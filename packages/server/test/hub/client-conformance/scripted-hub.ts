@@ -48,7 +48,7 @@ export class ScriptedHub {
     this.violation.catch(() => {})
   }
 
-  /** The client was stopped permanently: another exchange or connection is a violation. */
+  /** Call it when the client is stopped permanently: from then on an exchange or a connection is a violation. */
   expectsNoReturn(): void {
     this.maxCounts = { exchanges: this.exchanges.length, connections: this.connectionCount }
   }

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import type { Check, HubUnderTest, MadeKey, ReadyClient } from './hub-under-test.ts'
 
-/** Lifetime of a key that is to expire: enough to connect with it. */
-const LIFE_MS = 5000
+/** Lifetime of a key that expires during a check: long enough to connect with it. */
+const KEY_LIFETIME_MS = 5000
 /** Tolerance for the network and a busy machine. */
-const SLACK_MS = 5000
+const TOLERANCE_MS = 5000
 
 async function connectWith(hub: HubUnderTest, made: MadeKey): Promise<ReadyClient & { token: string }> {
   const { token } = await hub.exchange(made.key)
@@ -17,10 +17,10 @@ export const endingChecks: Check[] = [
     promise: 'revoking a key closes all its connections with 4410, and no others',
     needsOwner: true,
     async run(hub) {
-      const doomed = await hub.makeKey()
+      const keyToRevoke = await hub.makeKey()
       const witness = await hub.connect()
-      const clients = [await connectWith(hub, doomed), await connectWith(hub, doomed)]
-      await hub.revoke(doomed)
+      const clients = [await connectWith(hub, keyToRevoke), await connectWith(hub, keyToRevoke)]
+      await hub.revoke(keyToRevoke)
       for (const client of clients) assert.equal(await client.end(), '4410 revoked')
       await witness.flush()
     },
@@ -30,9 +30,9 @@ export const endingChecks: Check[] = [
     promise: 'a revoked key’s outstanding token is accepted and closed with 4410 before `ready`',
     needsOwner: true,
     async run(hub) {
-      const doomed = await hub.makeKey()
-      const { token } = await hub.exchange(doomed.key)
-      await hub.revoke(doomed)
+      const keyToRevoke = await hub.makeKey()
+      const { token } = await hub.exchange(keyToRevoke.key)
+      await hub.revoke(keyToRevoke)
       for (const way of ['header', 'subprotocol'] as const) {
         const client = hub.dial(token, { way })
         assert.equal(await client.end(), '4410 revoked')
@@ -66,13 +66,13 @@ export const endingChecks: Check[] = [
       'a key that expires soon gives a shorter lifetime, `token_expiring` at once, and 4408 within a second of its expiry',
     needsOwner: true,
     async run(hub) {
-      const made = await hub.makeKey({ expires_at: new Date(Date.now() + LIFE_MS).toISOString() })
+      const made = await hub.makeKey({ expires_at: new Date(Date.now() + KEY_LIFETIME_MS).toISOString() })
       const client = await connectWith(hub, made)
-      assert.ok(client.ready.expires_in <= LIFE_MS / 1000)
-      const began = performance.now()
-      assert.ok((await client.next('token_expiring')).expires_in <= LIFE_MS / 1000)
+      assert.ok(client.ready.expires_in <= KEY_LIFETIME_MS / 1000)
+      const startedAt = performance.now()
+      assert.ok((await client.next('token_expiring')).expires_in <= KEY_LIFETIME_MS / 1000)
       assert.equal(await client.end(), '4408 token_expired')
-      assert.ok(performance.now() - began < LIFE_MS + 1000 + SLACK_MS)
+      assert.ok(performance.now() - startedAt < KEY_LIFETIME_MS + 1000 + TOLERANCE_MS)
     },
   },
   {

@@ -79,11 +79,11 @@ export const frameChecks: Check[] = [
     promise: 'a fragmented message is one frame, also with protocol pings in between',
     async run(hub) {
       const { socket } = await hub.connect()
-      const answered = once(socket, 'message')
+      const answer = once(socket, 'message')
       socket.send('{"type":', { fin: false })
       socket.ping()
       socket.send('"ping"}', { fin: true })
-      assert.equal(String((await answered)[0]), '{"type":"pong"}')
+      assert.equal(String((await answer)[0]), '{"type":"pong"}')
     },
   },
   {
@@ -176,16 +176,16 @@ export const frameChecks: Check[] = [
         more = frame.more === true
       }
       assert.ok(listed.includes(client.ready.connection_id))
-      const other = await hub.connect()
-      const id = other.ready.connection_id
+      const otherClient = await hub.connect()
+      const id = otherClient.ready.connection_id
       await client.until(() =>
         client.received.find(frame => frame.type === 'joined' && frame.connection.connection_id === id),
       )
-      other.socket.close(1000)
-      const left = await client.until(() =>
+      otherClient.socket.close(1000)
+      const leftFrame = await client.until(() =>
         client.received.find(frame => frame.type === 'left' && frame.connection_id === id),
       )
-      assert.equal(left.type === 'left' && left.reason, 'closed')
+      assert.equal(leftFrame.type === 'left' && leftFrame.reason, 'closed')
     },
   },
   {
@@ -226,10 +226,10 @@ export const frameChecks: Check[] = [
     slow: true,
     async run(hub) {
       const client = await hub.connect()
-      const began = performance.now()
+      const startedAt = performance.now()
       await once(client.socket, 'ping')
-      const took = (performance.now() - began) / 1000
-      assert.ok(took > 20 && took < 28, `after ${took} s`)
+      const seconds = (performance.now() - startedAt) / 1000
+      assert.ok(seconds > 20 && seconds < 28, `after ${seconds} s`)
     },
   },
 ]

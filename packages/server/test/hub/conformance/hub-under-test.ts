@@ -86,10 +86,13 @@ export class HubUnderTest {
     })
   }
 
-  async makeKey(wanted: object = {}): Promise<MadeKey> {
-    const made = await this.owner<MadeKey>('POST', '/v1/api-keys', { name: 'conformance', ...wanted })
-    this.#made.push(made)
-    return made
+  async makeKey(attributes: object = {}): Promise<MadeKey> {
+    const createdKey = await this.owner<MadeKey>('POST', '/v1/api-keys', {
+      name: 'conformance',
+      ...attributes,
+    })
+    this.#made.push(createdKey)
+    return createdKey
   }
 
   revoke({ id }: MadeKey): Promise<unknown> {
@@ -114,6 +117,6 @@ export class HubUnderTest {
   /** Terminates the connections of a check, and revokes its keys. */
   async clear(): Promise<void> {
     for (const client of this.#clients.splice(0)) client.socket.terminate()
-    for (const made of this.#made.splice(0)) await this.revoke(made).catch(() => {}) // The key may have expired.
+    for (const createdKey of this.#made.splice(0)) await this.revoke(createdKey).catch(() => {}) // The key may have expired.
   }
 }

@@ -10,11 +10,11 @@ async function resume(hub: HubUnderTest, client: ReadyClient, lastSeq: number): 
   return hub.connect({ headers: { 'keyway-resume': `${client.ready.resume_token}.${lastSeq}` } })
 }
 
-/** Breaks a connection, and resolves when the hub keeps messages for it; returns how many it was sent meanwhile. */
+/** Breaks a connection and sends to it until the hub holds a message for it; returns the number of messages sent. */
 async function breakOff(client: ReadyClient, sender: ReadyClient): Promise<number> {
   client.socket.terminate()
-  const began = performance.now()
-  for (let probes = 1; performance.now() - began < NOTICE_MS; probes++) {
+  const startedAt = performance.now()
+  for (let probes = 1; performance.now() - startedAt < NOTICE_MS; probes++) {
     sender.send({ type: 'send', id: `probe-${probes}`, to: client.ready.connection_id, data: 'probe' })
     if ((await sender.next('sent')).held === 1) return probes
     await new Promise(resolve => setTimeout(resolve, PAUSE_MS))
@@ -48,9 +48,9 @@ export const resumeChecks: Check[] = [
       const [sender, first] = [await hub.connect(), await hub.connect()]
       await breakOff(first, sender)
       assert.equal((await resume(hub, first, 0)).ready.resumed, true)
-      const again = await resume(hub, first, 0)
-      assert.equal(again.ready.resumed, false)
-      assert.notEqual(again.ready.connection_id, first.ready.connection_id)
+      const secondUse = await resume(hub, first, 0)
+      assert.equal(secondUse.ready.resumed, false)
+      assert.notEqual(secondUse.ready.connection_id, first.ready.connection_id)
     },
   },
   {

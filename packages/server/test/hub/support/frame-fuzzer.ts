@@ -36,26 +36,26 @@ export interface FuzzReport {
 
 const CONCURRENCY = 16
 /** The fuzzer closes a connection that the hub has not closed this long after the last write. */
-const PATIENCE_MS = 150
+const CLOSE_TIMEOUT_MS = 150
 
 /** Writes malformed, huge, fragmented and interleaved frames over many connections, in pieces of random length. */
 export async function fuzzFrames(options: FuzzOptions): Promise<FuzzReport> {
   const report: FuzzReport = { connections: 0, writes: 0, bytes: 0, closes: {}, slowestPong: 0 }
-  const until = performance.now() + options.seconds * 1000
+  const endsAt = performance.now() + options.seconds * 1000
   const attacks = Array.from({ length: CONCURRENCY }, async (_, n) => {
     const random = new Random(options.seed + n)
-    while (performance.now() < until) await attack(options, random, report)
+    while (performance.now() < endsAt) await attack(options, random, report)
   })
-  const watching = watch(options.witness, until, report)
-  await Promise.all([...attacks, watching])
+  const witnessWatch = watch(options.witness, endsAt, report)
+  await Promise.all([...attacks, witnessWatch])
   return report
 }
 
-async function watch(witness: Client, until: number, report: FuzzReport): Promise<void> {
-  while (performance.now() < until) {
-    const asked = performance.now()
+async function watch(witness: Client, endsAt: number, report: FuzzReport): Promise<void> {
+  while (performance.now() < endsAt) {
+    const sentAt = performance.now()
     await witness.flush()
-    report.slowestPong = Math.max(report.slowestPong, performance.now() - asked)
+    report.slowestPong = Math.max(report.slowestPong, performance.now() - sentAt)
     await wait(100)
   }
 }
@@ -66,7 +66,9 @@ async function attack({ port, tokens }: FuzzOptions, random: Random, report: Fuz
   const received: Buffer[] = []
   socket.on('data', chunk => received.push(Buffer.from(chunk)))
   const closed = new Promise(resolve => socket.once('close', resolve))
-  const bytes = Buffer.concat(Array.from({ length: random.between(1, 12) }, () => strike(random, tokens)))
+  const bytes = Buffer.concat(
+    Array.from({ length: random.between(1, 12) }, () => randomInput(random, tokens)),
+  )
   // In one of ten cases the frames are sent before the handshake is answered.
   if (random.next() < 0.9) await Promise.race([new Promise(resolve => socket.once('data', resolve)), closed])
   for (const piece of pieces(bytes, random)) {
@@ -76,16 +78,16 @@ async function attack({ port, tokens }: FuzzOptions, random: Random, report: Fuz
     report.bytes += piece.length
     if (random.next() < 0.3) await new Promise(resolve => setImmediate(resolve))
   }
-  await leave(socket, closed, random)
+  await endConnection(socket, closed, random)
   const code = String(closeCodeIn(Buffer.concat(received)) ?? 'none')
   report.closes[code] = (report.closes[code] ?? 0) + 1
 }
 
-async function leave(socket: Socket, closed: Promise<unknown>, random: Random): Promise<void> {
-  const manner = random.between(0, 3)
-  if (manner === 0) socket.resetAndDestroy()
-  if (manner === 1) socket.end()
-  await Promise.race([closed, wait(PATIENCE_MS, undefined, { ref: false })])
+async function endConnection(socket: Socket, closed: Promise<unknown>, random: Random): Promise<void> {
+  const endKind = random.between(0, 3)
+  if (endKind === 0) socket.resetAndDestroy()
+  if (endKind === 1) socket.end()
+  await Promise.race([closed, wait(CLOSE_TIMEOUT_MS, undefined, { ref: false })])
   socket.destroy()
   await closed
 }
@@ -100,13 +102,13 @@ function* pieces(bytes: Buffer, random: Random): Generator<Buffer> {
   }
 }
 
-function strike(random: Random, tokens: readonly string[]): Buffer {
-  return random.pick(STRIKES)(random, tokens)
+function randomInput(random: Random, tokens: readonly string[]): Buffer {
+  return random.pick(INPUT_GENERATORS)(random, tokens)
 }
 
-type Strike = (random: Random, tokens: readonly string[]) => Buffer
+type InputGenerator = (random: Random, tokens: readonly string[]) => Buffer
 
-const STRIKES: Strike[] = [
+const INPUT_GENERATORS: InputGenerator[] = [
   // valid frames
   () => text('{"type":"ping"}'),
   (random, tokens) => text(JSON.stringify({ type: 'token', token: random.pick(tokens) })),
@@ -121,7 +123,7 @@ const STRIKES: Strike[] = [
     ),
   random => text(JSON.stringify({ type: 'token', token: 'e'.repeat(random.between(8190, 8194)) })),
   // a valid frame with random bytes replaced
-  random => text(flipped('{"type":"send","id":"x","to":"all","data":{"a":[1,2,"\u00e9"]}}', random)),
+  random => text(withRandomBytes('{"type":"send","id":"x","to":"all","data":{"a":[1,2,"\u00e9"]}}', random)),
   // frames that RFC 6455 forbids
   random => encodeFrame({ opcode: random.between(0, 15), payload: random.bytes(random.between(0, 200)) }),
   random => encodeFrame({ opcode: TEXT, payload: Buffer.from('{}'), reserved: random.between(1, 7) }),
@@ -131,7 +133,8 @@ const STRIKES: Strike[] = [
   random => encodeFrame({ opcode: CLOSE, payload: random.bytes(random.between(0, 4)) }),
   // oversized: in fact, and by the claimed length only
   random => text(' '.repeat(random.between(65_530, 65_540))),
-  random => encodeFrame({ opcode: BINARY, payload: random.bytes(100), claimedLength: random.pick(CLAIMS) }),
+  random =>
+    encodeFrame({ opcode: BINARY, payload: random.bytes(100), claimedLength: random.pick(CLAIMED_LENGTHS) }),
   // fragmented, with control frames in between, some without a last fragment
   random => fragmented('{"type":"ping"}', random, random.next() < 0.7),
   random => fragmented('x'.repeat(60_000), random, false),
@@ -150,19 +153,19 @@ const STRIKES: Strike[] = [
   random => random.bytes(random.between(1, 5000)),
 ]
 
-const CLAIMS = [65_537n, 2n ** 31n, 2n ** 32n, 2n ** 53n, 2n ** 62n, 2n ** 63n, 2n ** 64n - 1n]
+const CLAIMED_LENGTHS = [65_537n, 2n ** 31n, 2n ** 32n, 2n ** 53n, 2n ** 62n, 2n ** 63n, 2n ** 64n - 1n]
 const EMPTY_PIECE = encodeFrame({ opcode: CONTINUATION, payload: Buffer.alloc(0), fin: false })
 
 function text(value: string | Buffer): Buffer {
   return encodeFrame({ opcode: TEXT, payload: Buffer.from(value) })
 }
 
-function fragmented(message: string, random: Random, finished: boolean): Buffer {
+function fragmented(message: string, random: Random, isComplete: boolean): Buffer {
   const payload = Buffer.from(message)
   const frames: Buffer[] = []
   for (let at = 0; at < payload.length; ) {
     const end = Math.min(payload.length, at + random.between(1, Math.ceil(payload.length / 3)))
-    const fin = finished && end === payload.length
+    const fin = isComplete && end === payload.length
     frames.push(
       encodeFrame({ opcode: at === 0 ? TEXT : CONTINUATION, payload: payload.subarray(at, end), fin }),
     )
@@ -172,7 +175,7 @@ function fragmented(message: string, random: Random, finished: boolean): Buffer 
   return Buffer.concat(frames)
 }
 
-function flipped(message: string, random: Random): Buffer {
+function withRandomBytes(message: string, random: Random): Buffer {
   const bytes = Buffer.from(message)
   for (let turn = random.between(1, 4); turn > 0; turn--) {
     bytes[random.between(0, bytes.length - 1)] = random.between(0, 255)

@@ -2,7 +2,7 @@ import type { TestContext } from 'node:test'
 import { openServices } from '../../support/services.ts'
 import { makeKey, openHub, type TestKey, tokenOf } from '../fixture.ts'
 
-export interface Measured {
+export interface Measurement {
   connections: number
   /** Open handles and timers of the process, including sockets. */
   resources: number
@@ -14,15 +14,15 @@ export interface Measured {
 
 export type Commands = typeof commands
 
-const ends: (() => unknown)[] = []
-const context = { after: (end: () => unknown) => ends.unshift(end) } as unknown as TestContext
+const cleanups: (() => unknown)[] = []
+const context = { after: (end: () => unknown) => cleanups.unshift(end) } as unknown as TestContext
 const services = await openServices('sqlite', context)
 const { hub, port } = await openHub(services, context, { tickMs: undefined, maxConnectionsPerUser: 10_000 })
 const keys: TestKey[] = []
 /** Shorter than the time without a poll of the database after which a hub closes all connections. */
 const STEP_MS = 5_000
-let running = performance.now()
-setInterval(run, 20).unref()
+let lastRunAt = performance.now()
+setInterval(followRealTime, 20).unref()
 
 const commands = {
   async tokens(count: number, users: number): Promise<string[]> {
@@ -40,13 +40,13 @@ const commands = {
       await hub.sweep()
     }
   },
-  measure(): Measured {
+  measure(): Measurement {
     globalThis.gc?.()
     globalThis.gc?.() // The second call collects what the first one only marked.
     const { heapUsed, external, rss } = process.memoryUsage()
-    const began = performance.now()
+    const startedAt = performance.now()
     hub.tick()
-    const tickMs = performance.now() - began
+    const tickMs = performance.now() - startedAt
     return {
       connections: hub.connectionCount,
       resources: process.getActiveResourcesInfo().length,
@@ -57,10 +57,10 @@ const commands = {
   },
 }
 
-function run(): void {
+function followRealTime(): void {
   const now = performance.now()
-  services.clock.advance(Math.floor(now) - Math.floor(running))
-  running = now
+  services.clock.advance(Math.floor(now) - Math.floor(lastRunAt))
+  lastRunAt = now
 }
 
 process.on('message', async ({ id, name, input }: { id: number; name: keyof Commands; input: never[] }) => {
@@ -68,7 +68,7 @@ process.on('message', async ({ id, name, input }: { id: number; name: keyof Comm
   process.send!({ id, answer: await command(...input) })
 })
 process.on('disconnect', async () => {
-  for (const end of ends) await end()
+  for (const end of cleanups) await end()
   process.exit()
 })
 process.send!({ port })

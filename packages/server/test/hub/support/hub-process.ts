@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import type { Commands, Measured } from './hub-process-child.ts'
+import type { Commands, Measurement } from './hub-process-child.ts'
 
 /** A hub in a process of its own, so that heap and open files of the clients are not counted. */
 export interface HubProcess extends AsyncDisposable {
@@ -11,7 +11,7 @@ export interface HubProcess extends AsyncDisposable {
   /** Advances the hub's clock, which also runs by itself. */
   advance(ms: number): Promise<void>
   /** Measures after a garbage collection. */
-  measure(): Promise<Measured>
+  measure(): Promise<Measurement>
 }
 
 export async function startHubProcess(): Promise<HubProcess> {

@@ -8,7 +8,7 @@ import { Random } from './random.ts'
  * How late a watcher may be, in milliseconds: the lease of a dead node and a heartbeat, or two `watch` queries to a
  * node that is cut off and is then read from the database (docs/hub-protocol.md, section 4).
  */
-const LATEST_MS = 15_000
+const MAX_WATCHER_DELAY_MS = 15_000
 const ROUNDS = 4
 const MAX_ACTIONS = 60
 
@@ -26,12 +26,12 @@ export async function checkPresence(seed: number): Promise<{ frames: number; lef
     const summary = { frames: 0, left: new Set<string>() }
     for (let round = 0; round < ROUNDS; round++) {
       for (let n = random.between(5, MAX_ACTIONS); n > 0; n--) {
-        act(world, random)
+        performRandomAction(world, random)
         if (random.next() < 0.7) await world.run(random.pick([10, 30, 100, 700]))
       }
       world.loss = 0
       world.cut.clear()
-      await world.run(LATEST_MS)
+      await world.run(MAX_WATCHER_DELAY_MS)
       for (const { frames } of world.watchers) {
         check(frames, world.truth, `seed ${seed}, round ${round}`)
         summary.frames += frames.length
@@ -44,7 +44,7 @@ export async function checkPresence(seed: number): Promise<{ frames: number; lef
   }
 }
 
-function act(world: PresenceWorld, random: Random): void {
+function performRandomAction(world: PresenceWorld, random: Random): void {
   const nodes = [...world.nodes.keys()]
   const ids = world.truth
   const [node, id] = [random.pick(nodes), ids.length > 0 ? random.pick(ids) : null]
@@ -63,24 +63,31 @@ function act(world: PresenceWorld, random: Random): void {
 
 /** Every list is complete, every change fits the state before it, and the final state is the actual one. */
 export function check(frames: readonly ServerFrame[], truth: readonly string[], where: string): void {
-  let known = null as Map<string, string> | null
+  let knownConnections = null as Map<string, string> | null
   let list: [string, string][] = []
   for (const frame of frames) {
     if (frame.type === 'presence') {
       for (const each of frame.connections) list.push([each.connection_id, each.key_id])
       if (frame.more) continue
-      known = new Map(list)
-      assert.equal(known.size, list.length, `${where}: a connection is twice in a list`)
+      knownConnections = new Map(list)
+      assert.equal(knownConnections.size, list.length, `${where}: a connection is twice in a list`)
       list = []
     } else if (frame.type === 'joined') {
       const { connection_id, key_id } = frame.connection
-      assert.ok(known, `${where}: joined before the list`)
-      assert.notEqual(known.get(connection_id), key_id, `${where}: joined twice, ${connection_id}`)
-      known.set(connection_id, key_id)
+      assert.ok(knownConnections, `${where}: joined before the list`)
+      assert.notEqual(knownConnections.get(connection_id), key_id, `${where}: joined twice, ${connection_id}`)
+      knownConnections.set(connection_id, key_id)
     } else if (frame.type === 'left') {
-      assert.ok(known?.delete(frame.connection_id), `${where}: left without joining, ${frame.connection_id}`)
-    } else if (frame.type === 'pong') known = null
+      assert.ok(
+        knownConnections?.delete(frame.connection_id),
+        `${where}: left without joining, ${frame.connection_id}`,
+      )
+    } else if (frame.type === 'pong') knownConnections = null
     else assert.equal(frame.type, 'error', where)
   }
-  assert.deepEqual([...(known?.keys() ?? [])].sort(), known ? truth : [], `${where}: a gap or a ghost`)
+  assert.deepEqual(
+    [...(knownConnections?.keys() ?? [])].sort(),
+    knownConnections ? truth : [],
+    `${where}: a gap or a ghost`,
+  )
 }

@@ -155,7 +155,7 @@ export class PresenceWorld {
     this.#find(id).connection.end('closed')
   }
 
-  /** As when it is resumed on another node, whose notice may arrive before that of the first one. */
+  /** Moves a connection as a resumption on another node does; the notice of either node may arrive first. */
   move(id: string, to: string): void {
     this.disconnect(id)
     this.connect(to, id)
@@ -218,8 +218,8 @@ export class PresenceWorld {
 
   #publish(from: string, to: string, notice: RelayNotice): void {
     if (this.cut.has(`${from} ${to}`) || this.#random.next() < this.loss) return
-    const before = this.#wire.findLast(each => each.from === from && each.to === to)?.at ?? 0
-    const at = Math.max(before, this.clock.now() + this.#random.between(0, MAX_DELAY_MS))
+    const lastArrival = this.#wire.findLast(each => each.from === from && each.to === to)?.at ?? 0
+    const at = Math.max(lastArrival, this.clock.now() + this.#random.between(0, MAX_DELAY_MS))
     this.#wire.push({ from, to, notice: JSON.parse(JSON.stringify(notice)), at })
   }
 

@@ -5,7 +5,7 @@ const STALE_MS = 130_000
 
 export interface SentMessage {
   n: number
-  /** The index of the receiver; null: all. */
+  /** The index of the receiver, or null if it was sent to all. */
   to: number | null
   at: number
   outcome: { delivered: number; held: number; error?: string } | null
@@ -18,7 +18,7 @@ export interface AgentHistory {
   keyId: string
   received: [sender: number, n: number, padding: string][]
   sent: SentMessage[]
-  /** When it got `resumed: false`. */
+  /** The times at which the agent got `resumed: false`. */
   gaps: number[]
   stopped?: string
   isConnected(): boolean
@@ -28,7 +28,7 @@ export interface AgentHistory {
  * Checks that each receiver got each sender's messages once and in order, and that a message that was acknowledged and
  * did not arrive belongs to a receiver that got a `gap` event.
  *
- * @param isGentle nothing happened that loses a message: then there is no gap either
+ * @param isGentle whether no fault could lose a message, so that there must be no gap either
  * @throws AssertionError
  */
 export function checkHistories(histories: readonly AgentHistory[], isGentle: boolean): void {
@@ -44,12 +44,12 @@ export function checkHistories(histories: readonly AgentHistory[], isGentle: boo
 }
 
 function checkOrder(receiver: number, sender: number, history: AgentHistory, sent: readonly SentMessage[]) {
-  let last = -1
+  let lastNumber = -1
   for (const [from, n] of history.received) {
     if (from !== sender || sent[n]!.isUncertain) continue
     assert.notEqual(sender, receiver, `agent ${sender} got its own message ${n}`)
-    assert.ok(n > last, `agent ${receiver} got ${n} of agent ${sender} after ${last}`)
-    last = n
+    assert.ok(n > lastNumber, `agent ${receiver} got ${n} of agent ${sender} after ${lastNumber}`)
+    lastNumber = n
   }
 }
 
@@ -61,18 +61,18 @@ function checkArrival(
 ): void {
   const name = `message ${n} of agent ${sender}`
   assert.ok(outcome, `${name} was neither acknowledged nor refused`)
-  const got = (index: number) =>
+  const hasReceived = (index: number) =>
     histories[index]!.received.some(([from, each]) => from === sender && each === n)
-  const reached = outcome.delivered + outcome.held
+  const receiverCount = outcome.delivered + outcome.held
   if (to === null) {
-    const missing = [...histories.keys()].filter(index => index !== sender && !got(index))
+    const missing = [...histories.keys()].filter(index => index !== sender && !hasReceived(index))
     if (isGentle && !outcome.error) assert.deepEqual(missing, [], `${name} did not reach all`)
     return
   }
-  if (isGentle && !outcome.error) assert.ok(got(to), `${name} did not reach agent ${to}`)
+  if (isGentle && !outcome.error) assert.ok(hasReceived(to), `${name} did not reach agent ${to}`)
   const isExplained = histories[to]!.gaps.some(gap => gap >= at - STALE_MS)
   assert.ok(
-    reached === 0 || got(to) || isUncertain || isExplained,
+    receiverCount === 0 || hasReceived(to) || isUncertain || isExplained,
     `${name} was lost, and agent ${to} not told`,
   )
 }

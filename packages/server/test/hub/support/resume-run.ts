@@ -7,7 +7,7 @@ const [START_MS, LONGEST_MS, SETTLE_MS] = [2000, 15_000, 45_000]
 /** From this seed on, agents that send also move between nodes during partitions. */
 export const FIRST_WITH_MOVES = 10_001
 const MOVE_SHARE = 0.05
-/** From this seed on messages name connections, too. */
+/** From this seed on, messages are addressed to connections, too. */
 export const FIRST_WITH_IDS = 20_001
 
 export interface Summary {
@@ -44,8 +44,8 @@ export async function checkSeeds(
 }
 
 /**
- * Runs agents, breaks and faults on two or three nodes from a seed, and checks all histories. Every second seed has only what
- * must lose nothing: breaks, rolling restarts, delays.
+ * Runs agents, breaks and faults on two or three nodes from a seed, and checks all histories. Even seeds have only
+ * faults that must not lose a message: breaks, rolling restarts, delays.
  *
  * @throws AssertionError
  */
@@ -63,7 +63,7 @@ async function checkSeed(seed: number): Promise<Summary> {
     const until = world.clock.now() + random.between(3000, LONGEST_MS)
     while (world.clock.now() < until) {
       if (seed >= FIRST_WITH_MOVES && random.next() < MOVE_SHARE) sendAndMove(world, random, isGentle)
-      else act(world, random, isGentle)
+      else performRandomAction(world, random, isGentle)
       await world.run(random.pick([0, 10, 10, 50, 200]))
     }
     for (const node of world.nodes) node.heal()
@@ -79,7 +79,7 @@ async function checkSeed(seed: number): Promise<Summary> {
   }
 }
 
-function act(world: ResumeWorld, random: Random, isGentle: boolean): void {
+function performRandomAction(world: ResumeWorld, random: Random, isGentle: boolean): void {
   const member = random.pick(world.members)
   const node = world.nodes.length > 0 ? random.pick(world.nodes) : null
   const others = world.nodes.filter(each => each !== node && !each.isDraining && !each.isCutOff)
@@ -104,8 +104,8 @@ function act(world: ResumeWorld, random: Random, isGentle: boolean): void {
 }
 
 /**
- * One agent sends to another one, moves to any node and sends again, while the other moves too; half of the time one of their
- * nodes is cut off for a moment.
+ * One agent sends to another one, reconnects to any node and sends again, while the other may reconnect too. Half of
+ * the time one of the nodes is cut off for a moment.
  */
 function sendAndMove(world: ResumeWorld, random: Random, isGentle: boolean): void {
   const [from, to] = [random.pick(world.members), random.pick(world.members)]
@@ -119,7 +119,7 @@ function sendAndMove(world: ResumeWorld, random: Random, isGentle: boolean): voi
   if (node && !isGentle) setTimeout(() => node.heal(), random.between(100, 3000))
 }
 
-/** More messages than a node keeps for an agent that does not read. */
+/** Sends more messages than a node keeps for an agent that does not read. */
 function flood(world: ResumeWorld, random: Random, member: ResumeWorld['members'][number]): void {
   const to = random.pick(world.members)
   world.pause(to, 5000)

@@ -124,7 +124,7 @@ export class ResumeWorld {
     return (byId && agent.connection?.connectionId) || history.keyId
   }
 
-  /** Breaks the line of an agent; null: it is silent, and the side finds out by itself. */
+  /** Breaks an agent's line. A side notices after its number of milliseconds, or with null only by its own timeouts. */
   cut(member: Member, agentNotices: number | null, serverNotices: number | null): void {
     if (member.line?.isEstablished) member.line.cut(agentNotices, serverNotices)
   }
@@ -152,7 +152,7 @@ export class ResumeWorld {
     }
   }
 
-  /** Stops everything. */
+  /** Closes all agents and shuts down all nodes. */
   async end(): Promise<void> {
     for (const { agent } of this.members) agent.close()
     for (const node of this.nodes.splice(0)) this.#ending.push(node.end())

@@ -25,7 +25,7 @@ export class SharedState {
   readonly #listeners = new Map<SimulatedHub, { at: number }>()
   readonly #random: Random
   readonly #clock: TestClock
-  /** Milliseconds by which an event is late at most. */
+  /** The longest delay of an event in milliseconds. */
   lag = 20
 
   constructor(random: Random, clock: TestClock) {
@@ -37,7 +37,7 @@ export class SharedState {
     this.#listeners.set(hub, { at: 0 })
   }
 
-  /** Takes the event into the order of all events; each node reads it later, and those that are cut off never. */
+  /** Delivers an event to each node after a random delay, in one order for all; nodes that are cut off lose it. */
   publish(event: Event): void {
     const text = JSON.stringify(event)
     for (const [hub, state] of this.#listeners) {
@@ -65,7 +65,7 @@ export class SimulatedHub {
 
   constructor(shared: SharedState, clock: TestClock) {
     this.id = newId(clock.now())
-    const reach = async <Value>(work: () => Value): Promise<Value> => {
+    const query = async <Value>(work: () => Value): Promise<Value> => {
       await shared.delay()
       if (this.isCutOff || this.isDead) throw new Error('cut off')
       return work()
@@ -74,9 +74,9 @@ export class SimulatedHub {
       clock,
       ports: {
         verifyToken: async () => null,
-        keyStatus: ids => reach(() => new Map(ids.map(id => [id, keyStatus(id)]))),
+        keyStatus: ids => query(() => new Map(ids.map(id => [id, keyStatus(id)]))),
         meter: { count() {}, countRefusal() {} } as never,
-        endingsSince: () => reach(() => []),
+        endingsSince: () => query(() => []),
       },
       events: {
         subscribe: listener => {
@@ -85,10 +85,10 @@ export class SimulatedHub {
             this.#listener = () => {}
           }
         },
-        publish: event => reach(() => shared.publish(event)),
+        publish: event => query(() => shared.publish(event)),
       },
-      presence: presenceOf(shared, reach),
-      locations: locationsOf(shared, reach),
+      presence: presenceOf(shared, query),
+      locations: locationsOf(shared, query),
       log: createLog('silent'),
       publicUrl: 'https://keyway.example.com',
       corsOrigins: [],
@@ -115,7 +115,7 @@ export class SimulatedHub {
     this.#hub.accept(line.server.socket, claims, ADDRESS, resume)
   }
 
-  /** Cuts it off from the others; its agents still reach it. */
+  /** Cuts the node off from the database and the other nodes; its agents still reach it. */
   cutOff(): void {
     this.isCutOff = true
   }
@@ -132,7 +132,7 @@ export class SimulatedHub {
     await this.end()
   }
 
-  /** As by `kill -9`. */
+  /** Ends the node as SIGKILL would. */
   kill(): void {
     this.isDead = true
     void this.end()
@@ -147,22 +147,22 @@ export class SimulatedHub {
   }
 }
 
-type Reach = <Value>(work: () => Value) => Promise<Value>
+type Query = <Value>(work: () => Value) => Promise<Value>
 
-function presenceOf({ nodes, rows }: SharedState, reach: Reach): HubPresence {
-  const live = (seenSince: number) =>
+function presenceOf({ nodes, rows }: SharedState, query: Query): HubPresence {
+  const liveRows = (seenSince: number) =>
     [...rows.values()].filter(row => (nodes.get(row.nodeId)?.seenAt ?? 0) >= seenSince)
   const store: Partial<HubPresence> = {
-    heartbeat: node => reach(() => void nodes.set(node.id, node)),
-    nodes: seenSince => reach(() => [...nodes.values()].filter(({ seenAt }) => seenAt >= seenSince)),
-    listOf: (_userId, seenSince) => reach(() => live(seenSince)),
+    heartbeat: node => query(() => void nodes.set(node.id, node)),
+    nodes: seenSince => query(() => [...nodes.values()].filter(({ seenAt }) => seenAt >= seenSince)),
+    listOf: (_userId, seenSince) => query(() => liveRows(seenSince)),
     record: (nodeId, added, removedIds) =>
-      reach(() => {
+      query(() => {
         for (const row of added) rows.set(row.connectionId, row)
         for (const id of removedIds) if (rows.get(id)?.nodeId === nodeId) rows.delete(id)
       }),
     deregister: nodeId =>
-      reach(() => {
+      query(() => {
         nodes.delete(nodeId)
         for (const [id, row] of rows) if (row.nodeId === nodeId) rows.delete(id)
       }),
@@ -170,19 +170,19 @@ function presenceOf({ nodes, rows }: SharedState, reach: Reach): HubPresence {
   return store as HubPresence
 }
 
-function locationsOf({ locations }: SharedState, reach: Reach): LocationStore {
+function locationsOf({ locations }: SharedState, query: Query): LocationStore {
   const nodesOf = (userId: string) => [...(locations.get(userId) ?? [])]
   return {
     enter: (nodeId, userIds) =>
-      reach(() => {
+      query(() => {
         for (const userId of userIds) locations.set(userId, new Set(nodesOf(userId)).add(nodeId))
         return new Map(userIds.map(userId => [userId, nodesOf(userId)]))
       }),
     leave: (nodeId, userIds) =>
-      reach(() => {
+      query(() => {
         for (const userId of userIds) locations.get(userId)?.delete(nodeId)
       }),
-    nodesOf: userId => reach(() => nodesOf(userId)),
+    nodesOf: userId => query(() => nodesOf(userId)),
   }
 }
 

@@ -89,13 +89,13 @@ export class AgentEnd {
   }
 }
 
-/** The content of an agent's handshake. */
+/** What an agent sends in its handshake. */
 export interface Offer {
   keyId: string
   resume: ResumeRequest | null
 }
 
-/** Calls back after some milliseconds, as that side. */
+/** Calls back after some milliseconds, on behalf of one side of the line. */
 export type After = (side: 'agent' | 'server', ms: number, callback: () => void) => void
 
 /**
@@ -111,7 +111,7 @@ export class Line {
   pausedUntil = 0
   /** Unread bytes, as the hub sees them. */
   unread = 0
-  /** The node that answered. */
+  /** The id of the node that accepted the connection. */
   nodeId = ''
   readonly #random: Random
   readonly #now: () => number
@@ -130,12 +130,16 @@ export class Line {
   }
 
   static read(protocols: readonly string[]): Offer {
-    const of = (prefix: string) => protocols.find(each => each.startsWith(prefix))?.slice(prefix.length)
-    const resume = of(HUB_RESUME_PREFIX)
-    return { keyId: of(HUB_BEARER_PREFIX) ?? '', resume: resume === undefined ? null : parseResume(resume) }
+    const valueAfter = (prefix: string) =>
+      protocols.find(each => each.startsWith(prefix))?.slice(prefix.length)
+    const resume = valueAfter(HUB_RESUME_PREFIX)
+    return {
+      keyId: valueAfter(HUB_BEARER_PREFIX) ?? '',
+      resume: resume === undefined ? null : parseResume(resume),
+    }
   }
 
-  /** The handshake; `accept` answers it, null refuses. */
+  /** Makes the handshake, which `accept` answers; null refuses it. */
   connect(accept: (() => void) | null): void {
     this.#later('server', () => {
       if (!accept) return this.#later('agent', () => this.agent.ended(1006, 'refused'))
@@ -179,7 +183,7 @@ export class Line {
     })
   }
 
-  /** Drops everything from now on. Each side notices after that time; null: by its own means only. */
+  /** Drops all data from now on. Each side notices after its milliseconds, or with null only by its own timeouts. */
   cut(agentNotices: number | null, serverNotices: number | null): void {
     if (this.isCut) return
     this.isCut = true
