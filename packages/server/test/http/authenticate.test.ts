@@ -10,7 +10,7 @@ import { caller, openServices } from '../support/services.ts'
 
 const KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 
-/** A server with one route for each kind of access, which answers with the principal. Engines do not affect this rule. */
+/** A server with one route for each kind of access, which answers with the principal. One engine shows the rule. */
 async function open(t: TestContext) {
   const services = await openServices('sqlite', t)
   const authenticate = createAuthenticate(services)

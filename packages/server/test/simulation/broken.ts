@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 const ROOT = join(import.meta.dirname, '../../../..')
 
-/** A plausible bug that the simulation must find. Each `find` occurs once in the file, and `put` has no types. */
+/** A plausible bug that the simulation must find. Each `find` occurs once in the file; its replacement has no types. */
 export interface Broken {
   name: string
   /** Below packages/server/src. */
@@ -131,8 +131,8 @@ export const BROKEN: Broken[] = [
   },
 ]
 
-/** Replaces a source file in memory, for this process. Returns the violation that shows the bug. */
-export function apply(name: string): RegExp {
+/** Puts the bug of this name into its file, in memory and for this process. Returns the violation that shows it. */
+export function applyVariant(name: string): RegExp {
   const variant = BROKEN.find(each => each.name === name)
   if (!variant)
     throw new Error(`no variant is named ${name}; there are ${BROKEN.map(each => each.name).join(', ')}`)

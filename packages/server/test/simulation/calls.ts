@@ -5,7 +5,7 @@ import type { Scheduler, SimulatedProcess } from './scheduler.ts'
 
 const CALL_TIMEOUT_MS = 10_000
 
-/** Whether the call had an effect is unknown to the client. */
+/** The client got no answer, so it does not know whether the call had an effect. */
 export class Lost extends Error {
   override readonly name = 'Lost'
 }

@@ -19,8 +19,8 @@ export interface SimulatedCarrierMessage {
 }
 
 /**
- * `postgres`: events are published by the commit itself, and never lost while a node listens. `redis`: they are published after
- * the commit, so they are lost with the node.
+ * `postgres`: events are published by the commit itself, and never lost while a node listens. `redis`: they are
+ * published after the commit, so they are lost if the node crashes in between.
  */
 export type CarrierKind = 'postgres' | 'redis'
 
@@ -33,7 +33,7 @@ export interface Listener {
   receive(sealed: Buffer): void
 }
 
-/** Carries events between the nodes: to each in one order, except hints, which may be lost, late or doubled. */
+/** Carries events between nodes. Each node gets them in order, except hints, which may be lost, late or doubled. */
 export class Broker {
   readonly listeners = new Set<Listener>()
   readonly #scheduler: Scheduler
@@ -41,7 +41,7 @@ export class Broker {
   readonly #recorded: SimulatedCarrierMessage[] = []
   /** The share of hints with a fault. */
   hintFaults = 0
-  /** Milliseconds of the slowest delivery. */
+  /** The longest delivery time in milliseconds. */
   lagMs = 5
 
   constructor(scheduler: Scheduler, random: Random) {
@@ -62,7 +62,7 @@ export class Broker {
     }
   }
 
-  /** Publishes what a stranger may: recorded messages, changed ones, and noise. */
+  /** Publishes what an attacker on the broker could: recorded messages, changed ones, and random bytes. */
   forge(): void {
     const kind = this.#random.pick(['recorded', 'changed', 'noise'] as const)
     const recorded = this.#recorded.length > 0 ? this.#random.pick(this.#recorded) : null

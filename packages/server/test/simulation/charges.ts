@@ -5,18 +5,18 @@ import type { Person } from './person.ts'
 const AMOUNTS = [100_000, 300_000, 700_000]
 export const CHARGING_APP = 'console'
 
-/** Charges the balance, from several programs at once and again when the answer is lost, with one Idempotency-Key. */
+/** Charges a balance with one Idempotency-Key, from one or two programs at once, and again after a lost answer. */
 export async function charge(person: Person): Promise<void> {
   const { world, random } = person
   const userId = person.userId!
   const key = person.newKey()
-  const wanted = { userId, amount: random.pick(AMOUNTS), description: 'work' }
+  const chargeRequest = { userId, amount: random.pick(AMOUNTS), description: 'work' }
   const entries = new Set<string>()
   await Promise.all(
     Array.from({ length: random.pick([1, 1, 2]) }, async () => {
       for (let attempt = 0; attempt < 3; attempt++) {
         const outcome = await person
-          .request('charge', ({ charges }) => charges.charge({ id: world.chargingApp }, wanted, key))
+          .request('charge', ({ charges }) => charges.charge({ id: world.chargingApp }, chargeRequest, key))
           .then(({ id }) => ({ id }), refusalOf)
         if (typeof outcome === 'object') {
           entries.add(outcome.id)

@@ -32,7 +32,7 @@ export class Connection {
   #reachesServerAt = 0
   #reachesNodeAt = 0
   readonly #pending = new Set<Request>()
-  /** The server's end. */
+  /** Whether the server has closed its end. */
   #isGone = false
   #queue: Request[] = []
   #isBlocked = false
@@ -72,7 +72,7 @@ export class Connection {
     })
   }
 
-  /** Both ends lose the connection. Requests on their way arrive at the server, or do not. */
+  /** Both ends lose the connection. `areDelivered` says whether requests in transit still reach the server. */
   drop(areDelivered: boolean): void {
     if (!this.isBroken) {
       this.isBroken = true
@@ -122,11 +122,11 @@ export class Connection {
     const { sql } = request
     if (sql.startsWith('begin')) {
       this.#work = new Work(this.#server.scheduler.now)
-      this.#answer(request, done('BEGIN'))
+      this.#answer(request, emptyAnswer('BEGIN'))
     } else if (sql === 'commit') this.#commit(request)
     else if (sql === 'rollback') {
       this.#rollBack()
-      this.#answer(request, done('ROLLBACK'))
+      this.#answer(request, emptyAnswer('ROLLBACK'))
     } else this.#execute(request)
   }
 
@@ -190,14 +190,14 @@ export class Connection {
     const messages = request.parameters as SimulatedCarrierMessage[]
     if (this.#work) this.#notifications.push(...messages)
     else this.#server.publish(messages)
-    this.#answer(request, done('NOTIFY'))
+    this.#answer(request, emptyAnswer('NOTIFY'))
   }
 
   #commit(request: Request): void {
     const work = this.#work
     if (!work || this.#hasFailed) {
       this.#rollBack()
-      this.#answer(request, done('ROLLBACK'))
+      this.#answer(request, emptyAnswer('ROLLBACK'))
       return
     }
     const fault = this.#server.faults.commit()
@@ -208,7 +208,7 @@ export class Connection {
     this.#server.commit(work, this.#notifications)
     this.#forget()
     if (fault === 'lost after') this.drop(true)
-    else this.#answer(request, done('COMMIT'), fault === 'late' ? this.#server.faults.lateness() : 0)
+    else this.#answer(request, emptyAnswer('COMMIT'), fault === 'late' ? this.#server.faults.lateness() : 0)
   }
 
   #rollBack(): void {
@@ -231,6 +231,6 @@ export class Connection {
   }
 }
 
-function done(command: string): Answer {
+function emptyAnswer(command: string): Answer {
   return { rows: [], rowCount: 0, command }
 }

@@ -2,7 +2,7 @@ import pg from 'pg'
 
 const [CONSTRAINT, UNIQUE_MESSAGE] = [19, /^UNIQUE constraint failed: (\w+)\./]
 
-/** An error as PostgreSQL would answer it. */
+/** An error with the code that PostgreSQL would answer. */
 export function databaseError(code: string, message: string, table?: string): pg.DatabaseError {
   return Object.assign(new pg.DatabaseError(message, 0, 'error'), { code, severity: 'ERROR', table })
 }

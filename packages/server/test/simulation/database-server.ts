@@ -13,7 +13,7 @@ export class DatabaseFaults {
   readonly #random: Random
   /** The share of commits with a fault. */
   commitFaults = 0
-  /** Milliseconds of the slowest message. */
+  /** The longest time of a message between node and database, in milliseconds. */
   latencyMs = 1
 
   constructor(random: Random) {
@@ -91,7 +91,7 @@ export class DatabaseServer {
     for (const message of messages) this.#broker.publish(message)
   }
 
-  /** As a restart: all connections end, and what was not committed is lost. */
+  /** Ends all connections as a restart of the database does: changes that were not committed are lost. */
   dropAll(areDelivered: boolean): void {
     for (const connection of [...this.connections]) connection.drop(areDelivered)
   }

@@ -2,15 +2,15 @@ import type { Random } from '../hub/support/random.ts'
 import { SimulatedProcess } from './scheduler.ts'
 import type { World } from './world.ts'
 
-/** What goes wrong in a run. */
+/** Which faults a run has, and how often. */
 export interface Profile {
   name: string
-  /** Shares of calls, commits, hints and deliveries of mail with a fault. */
+  /** The shares of calls, commits, hints and mail deliveries that have a fault. */
   calls: number
   commits: number
   hints: number
   mail: number
-  /** The faults of nodes. */
+  /** The faults to pick from, one after the other. */
   acts: readonly Act[]
 }
 
@@ -68,7 +68,7 @@ export function profileOf(seed: number): Profile {
   return PROFILES[seed % PROFILES.length]!
 }
 
-/** Causes the faults of a profile until the world comes to rest, then heals. */
+/** Causes the faults of a profile while people act; `heal` ends all of them. */
 export class Saboteur extends SimulatedProcess {
   readonly #world: World
   readonly #profile: Profile
@@ -136,7 +136,7 @@ const ACTS = {
       world.server.faults.latencyMs = 1
     })
   },
-  /** Between two tasks, that is at an await; the next one is never run. */
+  /** Crashes a node between two of its tasks, that is at an await: the later task never runs. */
   crash(world: World, random: Random) {
     const node = world.anyNode()
     if (!node) return

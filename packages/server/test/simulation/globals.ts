@@ -16,7 +16,7 @@ interface Running {
 let running: Running | null = null
 const real = { setTimeout, Date, random: Math.random, now: performance.now.bind(performance) }
 
-/** Makes time and randomness of this process follow a run, or real again. */
+/** Makes time and randomness of this process follow a run; with null they are real again. */
 export function follow(run: Running | null): void {
   running = run
 }
@@ -108,7 +108,7 @@ function monotonic(): number {
   return running ? running.scheduler.now : real.now()
 }
 
-/** Calls `draw` until the pool from which it draws was filled by this run. */
+/** Calls `draw`, which takes bytes from a pool, until this run has refilled that pool. */
 export function refill(draw: () => void): void {
   for (const before = fills; fills === before; ) draw()
 }

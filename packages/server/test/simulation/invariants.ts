@@ -14,7 +14,7 @@ const OPEN = 1
 /** What must hold of the database and of the connections at any time. */
 export class Invariants {
   readonly #world: World
-  /** When keys were seen to have ended. */
+  /** For each ended key, the time at which a check first found that it had ended. */
   readonly #endedAt = new Map<string, number>()
   /** Keys that are revoked or whose owner is suspended. */
   #revoked = new Set<string>()
@@ -33,13 +33,13 @@ export class Invariants {
     if (tables.has('users') || tables.has('trial_credits')) this.#checkAccounts()
   }
 
-  /** Checks what may go wrong without a change. */
+  /** Checks what time alone may violate, without a commit. */
   checkAll(): void {
     this.#noteEndedKeys()
     this.#checkConnections()
   }
 
-  /** Checks what holds once all faults are over. */
+  /** Checks what must hold once all faults are over. */
   checkAtRest(): void {
     const { server } = this.#world
     const waiting = this.#rows(
@@ -52,7 +52,7 @@ export class Invariants {
       this.#world.violate('a transaction never ended')
   }
 
-  /** No more keys of one person exchange than the limit, and the one that is being rotated. */
+  /** A person has at most as many active keys as the limit allows, plus one that is being rotated. */
   #checkKeys(): void {
     const { config, server } = this.#world
     const over = this.#rows(
@@ -76,7 +76,7 @@ export class Invariants {
       this.#world.violate(`the balance ${balance} of ${id} is not the sum of the ledger`)
   }
 
-  /** In no minute are more sign-in mails to one address accepted than the limit. */
+  /** No minute has more accepted sign-in mails to one address than the limit. */
   #checkSends(): void {
     const { limit } = this.#world.config.magicLinkLimits[0]!
     const rows = this.#rows('select email, created_at as at from magic_links order by email, created_at')

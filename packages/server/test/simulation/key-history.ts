@@ -11,11 +11,11 @@ export class KeyHistory {
   readonly id: string
   readonly key: string
   readonly #person: Person
-  /** Exchanges in a minute; null: any number. */
+  /** The most exchanges in a minute; null if there is no limit. */
   readonly #limit: number | null
   readonly #exchanges: { from: number; to: number }[] = []
   hasAgent = false
-  /** Somebody did what may end the key. */
+  /** Whether somebody has requested what may end the key. */
   mayHaveEnded = false
   /** From this time on no exchange succeeds. */
   #endsAt = Number.POSITIVE_INFINITY

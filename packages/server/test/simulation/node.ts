@@ -34,7 +34,7 @@ export interface NodeDeps {
   carrierKind: CarrierKind
   mailer: Mailer
   write: MailWriter
-  /** Milliseconds of its monotonic clock in one of the simulation's. */
+  /** Milliseconds by which its monotonic clock advances in one millisecond of the simulation. */
   clockRate: number
 }
 
@@ -54,7 +54,7 @@ export class SimulatedNode extends SimulatedProcess {
   readonly #secrets = createSecrets([SECRET])
   #dispatcher: Dispatcher | null = null
   #stops: (() => unknown)[] = []
-  /** The end of the last pause, or of the start. */
+  /** The time since which the node runs without a pause: the end of its start or of its last pause. */
   calmSince = 0
 
   constructor(name: string, deps: NodeDeps) {
@@ -93,12 +93,12 @@ export class SimulatedNode extends SimulatedProcess {
   async start(): Promise<void> {
     const services = await this.compose()
     const nodeId = newId(services.clock.now())
-    const whole = { ...services, instance: '' } as unknown as Services
-    const hub = composeHub(whole, nodeId)
+    const serverServices = { ...services, instance: '' } as unknown as Services
+    const hub = composeHub(serverServices, nodeId)
     await hub.start()
     this.services = services
     this.hub = hub
-    this.ports = composeHttpPorts(whole, hub)
+    this.ports = composeHttpPorts(serverServices, hub)
     this.#startWork(services, nodeId)
     this.isReady = true
     this.calmSince = this.#deps.scheduler.now
@@ -118,7 +118,7 @@ export class SimulatedNode extends SimulatedProcess {
     this.#stops = [...periodic, logoutDelivery, webhookDelivery].map(each => () => each.stop())
   }
 
-  /** Answers an agent's handshake, of which HTTP is left out. */
+  /** Accepts an agent's connection as after its HTTP handshake, which is not simulated. */
   async accept(line: Line, { keyId: token, resume }: Offer): Promise<void> {
     this.lines.add(line)
     const { services, hub } = this
@@ -128,7 +128,7 @@ export class SimulatedNode extends SimulatedProcess {
     hub.accept(line.server.socket, isValid ? claims : null, CALLER, resume)
   }
 
-  /** As by SIGTERM. */
+  /** Shuts the node down as SIGTERM does. */
   async shutDown(): Promise<void> {
     this.isDraining = true
     const { services, hub } = this
@@ -150,7 +150,7 @@ export class SimulatedNode extends SimulatedProcess {
     this.kill(true)
   }
 
-  /** As by SIGKILL. What is on its way to the database arrives, or does not. */
+  /** Ends the node as SIGKILL does. `areDelivered` says whether requests in transit still reach the database. */
   kill(areDelivered: boolean): void {
     this.isAlive = false
     this.isReady = false

@@ -13,7 +13,7 @@ import type { World } from './world.ts'
 
 const LIMIT_PER_MINUTE = 5
 
-/** A person with a few programs, who does one thing after the other, or several at once. */
+/** A person with a few programs, who takes one random action after the other, or several at once. */
 export class Person extends SimulatedProcess {
   readonly world: World
   readonly random: Random
@@ -21,9 +21,9 @@ export class Person extends SimulatedProcess {
   userId: string | null = null
   readonly sessions: SessionHistory[] = []
   readonly keys: KeyHistory[] = []
-  /** Somebody suspends the account, or it is suspended. */
+  /** Whether the account is suspended, or is being suspended or activated. */
   mayBeSuspended = false
-  /** Since when everybody knows that the account is suspended. */
+  /** When the suspension of the account was confirmed; null unless it is certainly suspended. */
   suspendedAt: number | null = null
 
   constructor(world: World, name: string) {
@@ -41,7 +41,7 @@ export class Person extends SimulatedProcess {
     return new Promise(resolve => this.world.scheduler.after(this, ms, 'pause', resolve))
   }
 
-  /** A key for an `Idempotency-Key`. */
+  /** A new value for an `Idempotency-Key`. */
   newKey(): string {
     return this.random.bytes(16).toString('hex')
   }
@@ -99,7 +99,7 @@ export class Person extends SimulatedProcess {
     }
   }
 
-  /** Connects an agent; half of the time its key is revoked meanwhile. */
+  /** Connects an agent; half of the time its key is revoked a moment later. */
   async #visit(key: KeyHistory): Promise<void> {
     if (key.hasAgent) return
     key.hasAgent = true

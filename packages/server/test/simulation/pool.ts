@@ -26,7 +26,7 @@ export class Pool {
     return this.#waiting.length
   }
 
-  /** As what the service's own code uses of a pool. */
+  /** This pool as a `pg.Pool`; it has the members that the service uses. */
   get asPool(): pg.Pool {
     return this as unknown as pg.Pool
   }
@@ -39,7 +39,7 @@ export class Pool {
     }
   }
 
-  /** Breaks all connections; as when the node's process dies, or its network. */
+  /** Breaks all connections, as the death of the node's process or a failure of its network does. */
   dropAll(areDelivered: boolean): void {
     for (const connection of this.#all) connection.drop(areDelivered)
     this.#all.clear()
@@ -67,20 +67,20 @@ export class Pool {
     const { scheduler } = this.#server
     for (const each of this.#all) if (each.isBroken) this.#all.delete(each)
     return new Promise((resolve, reject) => {
-      const give = (connection: Connection) => {
+      const handOver = (connection: Connection) => {
         cancel()
         resolve(connection)
       }
       const cancel = scheduler.after(this.#owner, CONNECT_TIMEOUT_MS, 'connect timeout', () => {
-        const at = this.#waiting.indexOf(give)
+        const at = this.#waiting.indexOf(handOver)
         if (at >= 0) this.#waiting.splice(at, 1)
         reject(new Error('timeout exceeded when trying to connect'))
       })
       if (!this.isReachable) return
-      if (this.#all.size >= POOL_SIZE) return void this.#waiting.push(give)
+      if (this.#all.size >= POOL_SIZE) return void this.#waiting.push(handOver)
       const connection = new Connection(this.#server, this.#owner)
       this.#all.add(connection)
-      scheduler.after(this.#owner, 2 * this.#server.latency(), 'connected', () => give(connection))
+      scheduler.after(this.#owner, 2 * this.#server.latency(), 'connected', () => handOver(connection))
     })
   }
 
@@ -96,7 +96,7 @@ export class Pool {
     else this.#idle.push(connection)
   }
 
-  /** Opens a connection for one who waits for the place that became free. */
+  /** Opens a connection for the longest waiting caller, since a place in the pool became free. */
   #refill(): void {
     const next = this.#waiting.shift()
     if (!next || !this.isReachable) return

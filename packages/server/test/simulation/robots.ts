@@ -114,7 +114,7 @@ export class Robot extends SimulatedProcess {
   }
 }
 
-/** Calls back in the process of that side. */
+/** Returns a function that schedules a callback in the process of the agent or of the node. */
 function after(scheduler: Scheduler, agent: SimulatedProcess, node: SimulatedProcess) {
   return (side: 'agent' | 'server', ms: number, callback: () => void) =>
     void scheduler.after(side === 'agent' ? agent : node, ms, `line to ${side}`, callback)

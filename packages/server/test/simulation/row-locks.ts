@@ -9,13 +9,13 @@ export interface RowLocks {
 interface Layout {
   /** The columns that triggers report: all columns of unique indexes. */
   columns: string[]
-  /** Of each unique index, the positions in `columns`. The first is the primary key. */
+  /** For each unique index, the positions of its columns in `columns`. The first index is the primary key. */
   indexes: number[][]
 }
 
 /**
- * Creates triggers that report every written row, also by an update that changes nothing: that is how the service
- * locks rows.
+ * Creates triggers that report every written row, including rows whose update changes nothing, since the service locks
+ * rows by such updates.
  */
 export function watchRows(database: DatabaseSync): RowLocks {
   const layouts = new Map<string, Layout>()
@@ -26,7 +26,7 @@ export function watchRows(database: DatabaseSync): RowLocks {
     for (const [at, positions] of indexes.entries()) {
       const key = keyOf(after, positions)
       const isSame = event === 'update' && key === keyOf(before, positions)
-      // Only the primary key of a row conflicts with other changes of it; another unique key only where it is new.
+      // Every change of a row conflicts by its primary key, but by another unique key only if that key is new.
       if (key !== null && (at === 0 || (event !== 'delete' && !isSame))) written.push(`${table}/${at}/${key}`)
     }
     return null
@@ -35,15 +35,15 @@ export function watchRows(database: DatabaseSync): RowLocks {
   for (const { name } of tables as { name: string }[]) {
     const layout = layoutOf(database, name)
     layouts.set(name, layout)
-    const list = (row: string) => layout.columns.map(column => `${row}."${column}"`).join(', ')
-    const trigger = (event: string, values: string) =>
+    const columnsOf = (row: string) => layout.columns.map(column => `${row}."${column}"`).join(', ')
+    const createTrigger = (event: string, values: string) =>
       database.exec(
         `create temp trigger "rows_${event}_${name}" after ${event} on main."${name}"
          begin select row_written('${name}', '${event}', ${values}); end`,
       )
-    trigger('insert', list('new'))
-    trigger('update', `${list('old')}, ${list('new')}`)
-    trigger('delete', list('old'))
+    createTrigger('insert', columnsOf('new'))
+    createTrigger('update', `${columnsOf('old')}, ${columnsOf('new')}`)
+    createTrigger('delete', columnsOf('old'))
   }
   return {
     take() {

@@ -3,15 +3,12 @@ import type { SimulatedDatabase } from './database.ts'
 /** A change that no transaction may commit. */
 interface Rule {
   table: string
-  /** Of which column; absent: of the row. */
-  column?: string
-  event?: 'update' | 'delete' | 'insert'
-  /** The condition on `old` and `new` under which it is forbidden. */
+  /** The condition on `old` and `new` under which the change is forbidden. */
   when: string
   message: string
 }
 
-/** What ended stays ended, and what is counted counts in one direction. */
+/** Endings are never undone, and counters change in one direction only. */
 const RULES: Rule[] = [
   forever('api_keys', 'revoked_at', 'the revocation of a key'),
   forever('magic_links', 'used_at', 'the use of a link'),

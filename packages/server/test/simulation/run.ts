@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
-import { apply, BROKEN } from './broken.ts'
+import { applyVariant, BROKEN } from './broken.ts'
 import { installGlobals } from './globals.ts'
 
 /*
@@ -25,8 +25,8 @@ const { values } = parseArgs({
   },
 })
 
-if (values.broken === 'all') process.exit(tryAll())
-const shownBy = values.broken ? apply(values.broken) : null
+if (values.broken === 'all') process.exit(findAllVariants())
+const shownBy = values.broken ? applyVariant(values.broken) : null
 installGlobals()
 const { migratedDatabase } = await import('./database-image.ts')
 const { simulate } = await import('./simulate.ts')
@@ -37,7 +37,7 @@ const startedAt = performance.now()
 const minutes = () => (performance.now() - startedAt) / 60_000
 let [seed, violations, simulatedMs, tasks] = [first, 0, 0, 0]
 let isFound = false
-while (isWanted()) {
+while (hasAnotherSeed()) {
   const outcome = await simulate(seed, image, values.trace ? line => console.log(line) : null)
   simulatedMs += outcome.simulatedMs
   tasks += outcome.tasks
@@ -56,14 +56,14 @@ console.log(
 if (shownBy) console.log(`${values.broken} is ${isFound ? '' : 'not '}found`)
 process.exit(shownBy ? (isFound ? 0 : 1) : violations > 0 ? 1 : 0)
 
-function isWanted(): boolean {
+function hasAnotherSeed(): boolean {
   if (values.seed) return seed === first
   if (shownBy) return !isFound && minutes() < MAX_MINUTES_BROKEN
   if (values.hours) return minutes() < Number(values.hours) * 60
   return seed < first + Number(values.seeds)
 }
 
-function tryAll(): number {
+function findAllVariants(): number {
   const missed = BROKEN.filter(({ name }) => {
     console.log(`--- ${name}`)
     const args = [import.meta.filename, '--broken', name, '--first', values.first]

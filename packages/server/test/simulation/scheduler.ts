@@ -14,7 +14,7 @@ export class SimulatedProcess {
   /** Milliseconds by which its time of day is off. */
   systemOffset = 0
   busyUntil = 0
-  /** The number of its tasks until it crashes, instead of the last one. */
+  /** The process crashes instead of running the task that brings this number to zero. */
   tasksLeft = Number.POSITIVE_INFINITY
   onCrash = () => {}
 
@@ -23,20 +23,20 @@ export class SimulatedProcess {
   }
 }
 
-/** The process whose code runs; kept over every await. */
+/** The process whose code is running, which the async context keeps over every await. */
 const running = new AsyncLocalStorage<SimulatedProcess>()
-const NOBODY = new SimulatedProcess('world')
-/** The real one; globals.ts replaces the global. */
-const nextTurn = globalThis.setImmediate
+const NO_PROCESS = new SimulatedProcess('world')
+/** Node's own function, since globals.ts replaces the global one. */
+const originalSetImmediate = globalThis.setImmediate
 
 export function currentProcess(): SimulatedProcess {
-  return running.getStore() ?? NOBODY
+  return running.getStore() ?? NO_PROCESS
 }
 
 /**
- * Simulated time. A task is what a real process would do in one turn of its event loop: a timer, an answer, a message. Tasks run
- * one by one in the order of their times, each until its promises have settled, so that everything follows from the
- * order of the tasks.
+ * Simulated time. A task is what a real process would do in one turn of its event loop: a timer, an answer, a message.
+ * Tasks run one by one in the order of their times, each until its promises have settled, so that everything follows
+ * from the order of the tasks.
  */
 export class Scheduler {
   /** Milliseconds since the start of the run. */
@@ -68,16 +68,16 @@ export class Scheduler {
 
   /** Runs all tasks until a time, or until the run is stopped. */
   async runUntil(time: number): Promise<void> {
-    await turn()
+    await settlePromises()
     while (!this.isStopped) {
       const task = this.#heap.next(time)
       if (!task) break
       if (task.isCancelled || !task.owner.isAlive) continue
       this.now = Math.max(this.now, task.at)
       const { owner } = task
-      const free = Math.max(owner.pausedUntil, owner.busyUntil)
-      if (free > this.now) {
-        task.at = free
+      const freeAt = Math.max(owner.pausedUntil, owner.busyUntil)
+      if (freeAt > this.now) {
+        task.at = freeAt
         this.#heap.push(task)
         continue
       }
@@ -89,13 +89,13 @@ export class Scheduler {
       this.tasks++
       this.#trace.add(this.now, owner.name, task.name)
       running.run(owner, task.run)
-      await turn()
+      await settlePromises()
     }
     if (!this.isStopped) this.now = Math.max(this.now, time)
   }
 }
 
-/** Waits until all promises have settled that can. */
-function turn(): Promise<void> {
-  return new Promise(resolve => nextTurn(resolve))
+/** Resolves when all promises that wait for no later task have settled. */
+function settlePromises(): Promise<void> {
+  return new Promise(resolve => originalSetImmediate(resolve))
 }

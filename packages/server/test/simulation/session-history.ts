@@ -10,15 +10,15 @@ export class SessionHistory {
   #token: string
   /** Tokens that were rotated. */
   readonly #used: string[] = []
-  /** Of each token, the one that it was rotated to. */
+  /** For each rotated token, the token that replaced it. */
   readonly #successors = new Map<string, string>()
-  /** Of each token, the key of the refresh that rotated it. */
+  /** For each rotated token, the Idempotency-Key of the refresh that rotated it. */
   readonly #rotatedWith = new Map<string, string | null>()
-  /** The key of a refresh whose outcome is unknown. */
+  /** The Idempotency-Key of a refresh whose outcome is unknown. */
   #retryKey: string | null = null
   /** The refresh of a careful client that is in progress. */
   #refreshing: Promise<void> | null = null
-  /** Somebody did what may end the session. */
+  /** Whether somebody has done what may end the session. */
   mayHaveEnded = false
   /** When the client learned that it has ended. */
   #endedAt: number | null = null
@@ -38,7 +38,7 @@ export class SessionHistory {
     return this.#endedAt !== null
   }
 
-  /** As a careful client: one refresh at a time, repeated with the same Idempotency-Key until it is answered. */
+  /** Refreshes as a careful client does: one at a time, repeated with the same Idempotency-Key until answered. */
   refresh(): Promise<void> {
     this.#refreshing ??= this.#refreshUntilAnswered().finally(() => {
       this.#refreshing = null
@@ -65,7 +65,7 @@ export class SessionHistory {
     if (codes.includes('refresh_token_reused')) this.#endedByReuse()
   }
 
-  /** Somebody presents a token that was used. */
+  /** Presents a token that was already rotated, as a thief would. */
   async replay(): Promise<void> {
     const { world, random } = this.#person
     if (this.#used.length === 0) return

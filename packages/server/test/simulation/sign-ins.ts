@@ -6,10 +6,10 @@ import { SessionHistory } from './session-history.ts'
 const MAIL_WAIT_MS = 500
 const MAX_MAIL_WAITS = 20
 
-/** Asks for a link, reads its mail and verifies it, from several devices at once and again when the answer is lost. */
+/** Requests a link, reads its mail and verifies it, from up to three devices at once, and again after a lost answer. */
 export async function signIn(person: Person): Promise<SessionHistory | null> {
   const { world, email } = person
-  const known = new Set(world.mail.tokensTo(email))
+  const tokensBefore = new Set(world.mail.tokensTo(email))
   const sent = await person
     .request('send', ({ magicLinks }) => magicLinks.send({ email, appId: 'console' }, caller()))
     .then(() => 'sent', refusalOf)
@@ -17,7 +17,7 @@ export async function signIn(person: Person): Promise<SessionHistory | null> {
   let token: string | undefined
   for (let waits = 0; waits < MAX_MAIL_WAITS && !token; waits++) {
     await person.pause(MAIL_WAIT_MS)
-    token = world.mail.tokensTo(email).find(each => !known.has(each))
+    token = world.mail.tokensTo(email).find(each => !tokensBefore.has(each))
   }
   return token === undefined ? null : verify(person, token)
 }

@@ -1,4 +1,4 @@
-// What the service loads on first use is loaded before, since loading takes real time.
+// Modules that the service loads on first use are imported here, since loading takes real time.
 import '../../src/logout-notices/logout-notices.ts'
 import '../../src/outgoing/outgoing.ts'
 import '../../src/webhooks/delivery.ts'
@@ -21,7 +21,7 @@ export async function simulate(
   process.on('unhandledRejection', onError)
   process.on('uncaughtException', onError)
   try {
-    // Random bytes are drawn in advance.
+    // The service takes random bytes from pools, which an earlier run may have filled.
     refill(() => newId(0))
     refill(() => randomToken(32))
     return await world.run()

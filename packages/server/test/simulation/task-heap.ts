@@ -2,9 +2,9 @@ import type { SimulatedProcess } from './scheduler.ts'
 
 export interface Task {
   at: number
-  /** When it was first to run. A task of a process that is busy then runs later, but before those that were due after it. */
+  /** The time at which it should run. If its process is busy then, it runs later, but before tasks due after it. */
   readonly due: number
-  /** Of tasks that were due at one time, the first that was pushed comes first. */
+  /** The number of the push, which orders tasks that are due at the same time. */
   order: number
   owner: SimulatedProcess
   name: string
@@ -30,7 +30,7 @@ export class TaskHeap {
     tasks[at] = task
   }
 
-  /** Removes the first task, unless it is later than the time. */
+  /** Removes and returns the first task, or null if it is later than `until`. */
   next(until: number): Task | null {
     const tasks = this.#tasks
     const first = tasks[0]

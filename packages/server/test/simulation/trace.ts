@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 
 const CHUNK = 500
 
-/** The record of a run: its hash tells whether two runs were the same, its lines say what happened. */
+/** The record of a run: lines that say what happened, and their hash, which is equal for equal runs. */
 export class Trace {
   readonly #hash = createHash('sha256')
   readonly #print: ((line: string) => void) | null

@@ -35,9 +35,8 @@ const SETTINGS = {
 }
 export const CONFIG: Config = loadConfig(SETTINGS)
 
-/** Milliseconds of simulated time: for the start, with faults, and until everything works again. */
-const [START_MS, SETTLE_MS, SWEEP_MS] = [10_000, 60_000, 30_000]
-const RUN_MS = 60_000
+/** Milliseconds of simulated time: for the start, with faults, after them, and for the check of liveness. */
+const [START_MS, RUN_MS, SETTLE_MS, LIVENESS_MS] = [10_000, 60_000, 60_000, 30_000]
 const CHECK_EVERY_MS = 1000
 
 export interface Outcome {
@@ -61,7 +60,7 @@ export class World {
   readonly people: Person[] = []
   readonly robots: Robot[] = []
   readonly log: Log
-  /** Whether people act and faults happen no more. */
+  /** Whether people have stopped to act and faults to happen. */
   isResting = false
   violation: string | null = null
   /** Whether no fault of this run delays an event or a query. */
@@ -121,7 +120,7 @@ export class World {
     this.scheduler.isStopped = true
   }
 
-  /** What was confirmed to a client is in the database, and stays there. */
+  /** Checks that what was confirmed to a client is stored in the database. */
   acknowledged(what: string, sql: string, id: string): void {
     if (this.server.database.read(sql, id).length === 0)
       this.violate(`${what} was confirmed and is not stored`)
@@ -252,7 +251,7 @@ export class World {
     this.#invariants.checkAtRest()
   }
 
-  /** After the faults everything works at once for a new person. */
+  /** Checks that after the faults a new person can sign in, refresh, and create, exchange and revoke a key. */
   async #checkLiveness(): Promise<void> {
     const person = new Person(this, 'zoe')
     let isDone = false
@@ -265,7 +264,7 @@ export class World {
       await key?.revoke()
       isDone = key !== null && !session.isOver
     })
-    await this.#until(this.now + SWEEP_MS)
+    await this.#until(this.now + LIVENESS_MS)
     if (!isDone && !this.violation) this.violate('after the faults a new person could not do everything')
   }
 }

@@ -43,17 +43,17 @@ test('a key that may not be used is refused with the first of several reasons', 
   const key: OwnedApiKey = { ...aKey('owner', { expiresAt: NOW + 1 }), ownerStatus: 'active' }
   assert.equal(refusalOf(key, use), null)
   // Each line adds a reason that takes precedence over the previous ones.
-  const weakest = { ...key, scopes: toScopes(['agents:send']) }
-  assert.equal(refusalOf(weakest, use), 'insufficient_scope')
-  const elsewhere = { ...weakest, allowedNetworks: ['10.0.0.0/8'] }
-  assert.equal(refusalOf(elsewhere, use), 'network_not_allowed')
-  const suspended: OwnedApiKey = { ...elsewhere, ownerStatus: 'suspended' }
-  assert.equal(refusalOf(suspended, use), 'account_suspended')
-  const expired = { ...suspended, expiresAt: NOW }
-  assert.equal(refusalOf(expired, use), 'api_key_expired')
-  assert.equal(refusalOf({ ...expired, revokedAt: NOW }, use), 'api_key_revoked')
-  assert.equal(refusalOf({ ...expired, ownerStatus: 'deleted' }, use), 'api_key_revoked')
+  const wrongScope = { ...key, scopes: toScopes(['agents:send']) }
+  assert.equal(refusalOf(wrongScope, use), 'insufficient_scope')
+  const alsoWrongNetwork = { ...wrongScope, allowedNetworks: ['10.0.0.0/8'] }
+  assert.equal(refusalOf(alsoWrongNetwork, use), 'network_not_allowed')
+  const alsoSuspended: OwnedApiKey = { ...alsoWrongNetwork, ownerStatus: 'suspended' }
+  assert.equal(refusalOf(alsoSuspended, use), 'account_suspended')
+  const alsoExpired = { ...alsoSuspended, expiresAt: NOW }
+  assert.equal(refusalOf(alsoExpired, use), 'api_key_expired')
+  assert.equal(refusalOf({ ...alsoExpired, revokedAt: NOW }, use), 'api_key_revoked')
+  assert.equal(refusalOf({ ...alsoExpired, ownerStatus: 'deleted' }, use), 'api_key_revoked')
   // Introspection passes neither address nor scope.
-  assert.equal(refusalOf(elsewhere, { now: NOW }), null)
+  assert.equal(refusalOf(alsoWrongNetwork, { now: NOW }), null)
   assert.equal(refusalOf({ ...key, scopes: null, allowedNetworks: [] }, use), null)
 })

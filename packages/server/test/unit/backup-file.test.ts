@@ -16,7 +16,7 @@ import { temporaryFolder } from '../support/serve.ts'
 
 const secrets = createSecrets([Buffer.alloc(32, 1)])
 const TRUST = { secrets, unauthenticated: false }
-const OLD_TOO = { secrets, unauthenticated: true }
+const TRUST_UNAUTHENTICATED = { secrets, unauthenticated: true }
 const ROWS = [
   { table: 'users', row: { id: 'ä' } },
   { table: 'users', row: { id: 'b' } },
@@ -36,7 +36,7 @@ async function* rowsOf<Each>(rows: readonly Each[]) {
   yield* rows
 }
 
-async function collected<Each>(each: AsyncIterable<Each>): Promise<Each[]> {
+async function collect<Each>(each: AsyncIterable<Each>): Promise<Each[]> {
   return Array.fromAsync(each)
 }
 
@@ -64,7 +64,7 @@ test('a backup is read as it was written, with the number of rows of each table'
   assert.equal(existsSync(`${file}.partial`), false)
   const checked = await checkBackup(file, TRUST)
   assert.deepEqual([checked.header, checked.counts, checked.file], [HEADER, counts, file])
-  assert.deepEqual(await collected(readRows(checked)), ROWS)
+  assert.deepEqual(await collect(readRows(checked)), ROWS)
 })
 
 test('characters of several bytes are read whole wherever a chunk of the file ends', async t => {
@@ -72,17 +72,17 @@ test('characters of several bytes are read whole wherever a chunk of the file en
   const file = join(path, 'tuesday.keyway')
   const rows = ['', 'x', 'xx'].map(shift => ({ table: 'users', row: { id: shift + '€'.repeat(50_000) } }))
   await writeBackup(file, { ...HEADER, file: 'tuesday.keyway' }, rowsOf(rows), secrets)
-  assert.deepEqual(await collected(readRows(await checkBackup(file, TRUST))), rows)
+  assert.deepEqual(await collect(readRows(await checkBackup(file, TRUST))), rows)
 })
 
 test('a backup that fails leaves no file', async t => {
   const { path } = await open(t)
   const file = join(path, 'tuesday.keyway')
-  async function* failing() {
+  async function* failAfterFirstRow() {
     yield ROWS[0]!
     throw new Error('the database is gone')
   }
-  await assert.rejects(writeBackup(file, HEADER, failing(), secrets), /database is gone/)
+  await assert.rejects(writeBackup(file, HEADER, failAfterFirstRow(), secrets), /database is gone/)
   assert.deepEqual([existsSync(file), existsSync(`${file}.partial`)], [false, false])
   writeFileSync(`${file}.partial`, '')
   await assert.rejects(writeBackup(file, HEADER, rowsOf(ROWS), secrets), { code: 'EEXIST' })
@@ -90,17 +90,17 @@ test('a backup that fails leaves no file', async t => {
 
 test('a changed, missing or additional line is refused, and one that is no JSON or too long', async t => {
   const { file, refusal, lines, write } = await open(t)
-  const whole = lines()
-  const [header = '', first = '', ...rest] = whole
+  const original = lines()
+  const [header = '', first = '', ...rest] = original
   const modified = 'The backup was modified: its MAC does not match its content.'
   for (const change of [
     [header, first.replace('ä', 'a'), ...rest],
     [header, ...rest],
     [header, first, first, ...rest],
-    [header, ...whole.slice(1, -1).toReversed(), whole.at(-1)!],
+    [header, ...original.slice(1, -1).toReversed(), original.at(-1)!],
     [header.replace('"0001"', '"0002"'), first, ...rest],
-    [...whole.slice(0, -1), whole.at(-1)!.replace('"users":2', '"users":3')],
-    [...whole.slice(0, -1), whole.at(-1)!.split('\t')[0]!],
+    [...original.slice(0, -1), original.at(-1)!.replace('"users":2', '"users":3')],
+    [...original.slice(0, -1), original.at(-1)!.split('\t')[0]!],
   ]) {
     write(change)
     assert.equal(await refusal(), modified)
@@ -109,26 +109,26 @@ test('a changed, missing or additional line is refused, and one that is no JSON 
   assert.equal(await refusal(), 'The backup is truncated: its last line is missing.')
   write([header, 'null'])
   assert.equal(await refusal(), 'The backup is truncated: its last line is missing.')
-  write(whole, '')
+  write(original, '')
   assert.equal(await refusal(), 'The backup is truncated: its last line is incomplete.')
   write([header, '{'])
   assert.equal(await refusal(), 'The backup was modified: a line is not JSON.')
   write([header, 'x'.repeat(4 * 1024 * 1024 + 1), ...rest])
   assert.equal(await refusal(), 'The backup was modified: a line is too long.')
-  write(whole)
+  write(original)
   await checkBackup(file, TRUST)
 })
 
 test('a file that is cut off or no backup is refused', async t => {
   const { file, refusal, write } = await open(t)
-  const whole = readFileSync(file)
-  writeFileSync(file, whole.subarray(0, -10))
+  const original = readFileSync(file)
+  writeFileSync(file, original.subarray(0, -10))
   assert.equal(await refusal(), 'The file is truncated or not a backup.')
   writeFileSync(file, 'something else')
   assert.equal(await refusal(), 'The file is truncated or not a backup.')
-  const nothing = 'This is not a backup of Keyway.'
+  const notABackup = 'This is not a backup of Keyway.'
   write([], '')
-  assert.equal(await refusal(), nothing)
+  assert.equal(await refusal(), notABackup)
   for (const header of [
     null,
     1,
@@ -140,18 +140,18 @@ test('a file that is cut off or no backup is refused', async t => {
     { ...HEADER, file: undefined },
   ]) {
     write([JSON.stringify(header)])
-    assert.equal(await refusal(), nothing, JSON.stringify(header))
+    assert.equal(await refusal(), notABackup, JSON.stringify(header))
   }
-  writeFileSync(file, whole)
+  writeFileSync(file, original)
   await checkBackup(file, TRUST)
   await assert.rejects(checkBackup(`${file}.gone`, TRUST), { code: 'ENOENT' })
 })
 
 test('a backup of a newer version, another secret or another name is refused', async t => {
-  const newer = await open(t, { keyway_backup: 3 })
-  assert.match(await newer.refusal(), /^The backup was written by a newer version\./)
-  const foreign = await open(t, { secret_fingerprint: '00000000' })
-  assert.match(await foreign.refusal(), /with the secret 00000000, but KEYWAY_SECRET has [0-9a-f]{8}\. /)
+  const newerFormat = await open(t, { keyway_backup: 3 })
+  assert.match(await newerFormat.refusal(), /^The backup was written by a newer version\./)
+  const otherSecret = await open(t, { secret_fingerprint: '00000000' })
+  assert.match(await otherSecret.refusal(), /with the secret 00000000, but KEYWAY_SECRET has [0-9a-f]{8}\. /)
   const renamed = await open(t, { file: 'sunday.keyway' })
   assert.equal(
     await renamed.refusal(),
@@ -164,28 +164,28 @@ test('a backup of the format without MACs is read only if the operator accepts i
   toOldBackup(file, file)
   changeBackup(file, file, all => all)
   assert.match(await refusal(), /^The backup is of an older version and not authenticated\. --unauth/)
-  assert.deepEqual(await collected(readRows(await checkBackup(file, OLD_TOO))), ROWS)
+  assert.deepEqual(await collect(readRows(await checkBackup(file, TRUST_UNAUTHENTICATED))), ROWS)
   write(lines().map(line => line.replace('ä', 'a')))
-  assert.match(await refusal(OLD_TOO), /^The backup was modified: its MAC/)
+  assert.match(await refusal(TRUST_UNAUTHENTICATED), /^The backup was modified: its MAC/)
 })
 
 test('a file that changes after it was verified is noticed after its last row', async t => {
   const { file, lines, write } = await open(t)
   const checked = await checkBackup(file, TRUST)
-  const whole = lines()
-  write(whole.map(line => line.replace('ä', 'a')))
+  const original = lines()
+  write(original.map(line => line.replace('ä', 'a')))
   await assert.rejects(
-    collected(readRows(checked)),
+    collect(readRows(checked)),
     /^OperatorError: The backup was modified while it was read\.$/,
   )
-  write(whole.with(-1, whole.at(-1)!.replace('"users":2', '"users":3')))
-  await assert.rejects(collected(readRows(checked)), /modified while it was read/)
+  write(original.with(-1, original.at(-1)!.replace('"users":2', '"users":3')))
+  await assert.rejects(collect(readRows(checked)), /modified while it was read/)
 })
 
 test('progress is reported for each thousand rows', async () => {
   const reported: number[] = []
   const rows = Array.from({ length: 2500 }, (_, row) => row)
-  assert.deepEqual(await collected(withProgress(rowsOf(rows), count => reported.push(count))), rows)
+  assert.deepEqual(await collect(withProgress(rowsOf(rows), count => reported.push(count))), rows)
   assert.deepEqual(reported, [1000, 2000])
-  assert.deepEqual(await collected(withProgress(rowsOf(rows))), rows)
+  assert.deepEqual(await collect(withProgress(rowsOf(rows))), rows)
 })

@@ -98,14 +98,14 @@ describe('the clock on SQLite', () => {
       const machine = createMachine()
       const clock = createClock('system', machine)
       await clock.synchronize(machine.readSystem)
-      const before = clock.now()
+      const timeBefore = clock.now()
       machine.step(step)
       for (let second = 0; second < 600; second++) {
         machine.pass(SECOND)
         await clock.synchronize(machine.readSystem)
       }
-      const passed = clock.now() - before
-      assert.ok(Math.abs(passed - 10 * MINUTE) <= 10 * MINUTE * 500e-6 + 1, `${passed} ms passed`)
+      const elapsed = clock.now() - timeBefore
+      assert.ok(Math.abs(elapsed - 10 * MINUTE) <= 10 * MINUTE * 500e-6 + 1, `${elapsed} ms passed`)
       assert.ok(Math.abs(clock.remainingOffset - step) < SECOND, 'the step is known')
       assert.ok(Math.abs(clock.skew + step) < SECOND, 'and seen in the skew')
     })
@@ -127,11 +127,11 @@ describe('the clock on SQLite', () => {
     const machine = createMachine()
     const clock = createClock('system', machine)
     await clock.synchronize(machine.readSystem)
-    const before = clock.now()
+    const timeBefore = clock.now()
     machine.suspend(8 * HOUR)
     machine.step(-DAY)
     await clock.synchronize(machine.readSystem)
-    assert.ok(Math.abs(clock.now() - before - 8 * HOUR) <= 1)
+    assert.ok(Math.abs(clock.now() - timeBefore - 8 * HOUR) <= 1)
   })
 })
 
@@ -159,16 +159,16 @@ describe('the clock on PostgreSQL', () => {
       [5000, 0],
       [0, 5000],
     ] as const) {
-      let shown = 0
+      let largestError = 0
       await clock.synchronize(async () => {
         machine.pass(question)
         const instant = machine.system()
         machine.pass(answer)
-        shown = Math.max(shown, Math.abs(clock.now() - machine.system()))
+        largestError = Math.max(largestError, Math.abs(clock.now() - machine.system()))
         return instant
       })
-      shown = Math.max(shown, Math.abs(clock.now() - machine.system()))
-      assert.ok(shown <= 1, `off by ${shown} ms`)
+      largestError = Math.max(largestError, Math.abs(clock.now() - machine.system()))
+      assert.ok(largestError <= 1, `off by ${largestError} ms`)
     }
   })
 
@@ -187,10 +187,10 @@ describe('the clock on PostgreSQL', () => {
     await clock.synchronize(machine.readSystem)
     machine.step(-10 * SECOND)
     await clock.synchronize(machine.readSystem)
-    const before = clock.now()
+    const timeBefore = clock.now()
     machine.pass(10 * SECOND)
-    const passed = clock.now() - before
-    assert.ok(Math.abs(passed - 5 * SECOND) <= 2, `${passed} ms passed`)
+    const elapsed = clock.now() - timeBefore
+    assert.ok(Math.abs(elapsed - 5 * SECOND) <= 2, `${elapsed} ms passed`)
     machine.pass(11 * SECOND)
     assert.ok(Math.abs(clock.now() - machine.system()) <= 1, 'it has arrived')
   })

@@ -29,10 +29,10 @@ function chanceOf(guesses: number): number {
 
 test('the strongest attack on codes takes over one account a year with a probability of at most 1 in 10,000', () => {
   const windowsAYear = (DAYS_A_YEAR * 24 * HOUR) / CODE_WINDOW
-  const strangers = WRONG_CODES_UNRECOGNISED * windowsAYear
-  const strongest = strangers + WRONG_CODES_RECOGNISED * windowsAYear
-  assert.ok(chanceOf(strongest) <= 1 / 10_000)
-  for (const guesses of [strangers, strongest]) {
+  const unrecognisedGuesses = WRONG_CODES_UNRECOGNISED * windowsAYear
+  const allGuesses = unrecognisedGuesses + WRONG_CODES_RECOGNISED * windowsAYear
+  assert.ok(chanceOf(allGuesses) <= 1 / 10_000)
+  for (const guesses of [unrecognisedGuesses, allGuesses]) {
     assert.ok(SECURITY.includes(guesses.toLocaleString('en')), `${guesses} guesses`)
     const odds = `1 in ${Math.floor(1 / chanceOf(guesses)).toLocaleString('en')}`
     assert.ok(SECURITY.includes(odds), odds)
@@ -55,18 +55,18 @@ test('no choice of networks, addresses and times gets more codes of unknown brow
   })
   fc.assert(
     fc.property(fc.array(attempt, { minLength: 60, maxLength: 120, size: 'max' }), attempts => {
-      const wrong: WrongCode[] = []
+      const wrongCodes: WrongCode[] = []
       let now = 0
       for (const { wait, mailbox, address } of attempts) {
         now += wait
-        const counted = wrong.filter(({ at }) => at > now - CODE_WINDOW)
+        const counted = wrongCodes.filter(({ at }) => at > now - CODE_WINDOW)
         const guess = { mailbox, isReturning: false, networks: codeNetworks(address) }
         const until = codesRefusedUntil(guess, counted)
         if (until !== null) assert.ok(until > now)
-        else wrong.push({ id: String(wrong.length), linkId: mailbox, at: now, ...guess })
+        else wrongCodes.push({ id: String(wrongCodes.length), linkId: mailbox, at: now, ...guess })
       }
-      for (const { at: start } of wrong) {
-        const inADay = wrong.filter(({ at }) => at >= start && at < start + CODE_WINDOW)
+      for (const { at: start } of wrongCodes) {
+        const inADay = wrongCodes.filter(({ at }) => at >= start && at < start + CODE_WINDOW)
         assert.ok(inADay.length <= WRONG_CODES_UNRECOGNISED)
         for (const { mailbox } of inADay)
           assert.ok(inADay.filter(one => one.mailbox === mailbox).length <= WRONG_CODES_PER_MAILBOX)
@@ -86,8 +86,8 @@ test('the networks of a client are the IPv4 address and its /24, or the IPv6 /64
 
 test('codes of eight digits are uniformly distributed', () => {
   const counts = Array.from({ length: 10 }, () => 0)
-  const drawn = 20_000
-  for (let draw = 0; draw < drawn; draw++) for (const digit of generateCode()) counts[Number(digit)]!++
-  const expected = (drawn * LOGIN_CODE_DIGITS) / 10
+  const CODES_DRAWN = 20_000
+  for (let draw = 0; draw < CODES_DRAWN; draw++) for (const digit of generateCode()) counts[Number(digit)]!++
+  const expected = (CODES_DRAWN * LOGIN_CODE_DIGITS) / 10
   for (const count of counts) assert.ok(Math.abs(count - expected) < 6 * Math.sqrt(expected), counts.join())
 })

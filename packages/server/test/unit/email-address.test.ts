@@ -142,9 +142,9 @@ describe('an address is exactly one plain ASCII local@domain', () => {
       'a'.repeat(1_000_000),
       `${'a.'.repeat(30_000)}@x`,
     ]) {
-      const before = process.threadCpuUsage()
+      const cpuBefore = process.threadCpuUsage()
       assert.equal(parseEmailAddress(text), null)
-      const { user, system } = process.threadCpuUsage(before)
+      const { user, system } = process.threadCpuUsage(cpuBefore)
       assert.ok(user + system < 100_000, `${(user + system) / 1000} ms of processor time`)
     }
   })
@@ -203,9 +203,9 @@ describe('arbitrary text', () => {
     const accepted = candidate.map(parseEmailAddress).filter(address => address !== null)
     await fc.assert(
       fc.asyncProperty(accepted, async to => {
-        const before = server.mails.length
+        const mailsBefore = server.mails.length
         await mailer.deliver({ ...MAIL, to }, AbortSignal.timeout(10_000))
-        const mails = server.mails.slice(before)
+        const mails = server.mails.slice(mailsBefore)
         assert.deepEqual(
           mails.map(mail => [mail.recipients, mail.headers.get('to')]),
           [[[to], [to]]],

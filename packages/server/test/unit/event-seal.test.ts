@@ -5,9 +5,12 @@ import { createEventSeal } from '../../src/storage/event-seal.ts'
 
 const MINUTE_MS = 60_000
 const EVENT = { type: 'mail.queued' }
-const [OLD, NEW] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
+const [OLD_SECRET, NEW_SECRET] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
 
-function sealOf(secrets: Buffer[], options: { at?: number; channel?: string; maxPartBytes?: number } = {}) {
+function createTestSeal(
+  secrets: Buffer[],
+  options: { at?: number; channel?: string; maxPartBytes?: number } = {},
+) {
   let now = options.at ?? 1_000_000
   const { channel = 'events', maxPartBytes = 1000 } = options
   const seal = createEventSeal({ secrets: createSecrets(secrets), channel, maxPartBytes, now: () => now })
@@ -18,32 +21,36 @@ function sealOf(secrets: Buffer[], options: { at?: number; channel?: string; max
   })
 }
 
-const rejectedAs = (seal: ReturnType<typeof sealOf>, part: Buffer) => {
+const rejectedAs = (seal: ReturnType<typeof createTestSeal>, part: Buffer) => {
   const opened = seal.open(part)
   return opened === 'part' ? 'part' : 'rejected' in opened ? opened.rejected : 'opened'
 }
 
 test('the first listed secret seals, every listed one opens, and no other does', () => {
-  const [sealed] = sealOf([OLD, NEW]).seal(EVENT)
-  assert.deepEqual(sealOf([NEW, OLD]).open(sealed!), { value: EVENT })
-  assert.equal(rejectedAs(sealOf([NEW]), sealed!), 'unknown_secret')
+  const [sealed] = createTestSeal([OLD_SECRET, NEW_SECRET]).seal(EVENT)
+  assert.deepEqual(createTestSeal([NEW_SECRET, OLD_SECRET]).open(sealed!), { value: EVENT })
+  assert.equal(rejectedAs(createTestSeal([NEW_SECRET]), sealed!), 'unknown_secret')
 })
 
 test('an event with a changed bit, a missing byte or another channel is refused', () => {
-  const [sealed] = sealOf([OLD]).seal(EVENT)
+  const [sealed] = createTestSeal([OLD_SECRET]).seal(EVENT)
   for (let bit = 0; bit < sealed!.length * 8; bit++) {
     const changed = Buffer.from(sealed!)
     changed[bit >> 3]! ^= 1 << (bit & 7)
-    assert.match(rejectedAs(sealOf([OLD]), changed), /not_authentic|malformed|unknown_secret/, `bit ${bit}`)
+    assert.match(
+      rejectedAs(createTestSeal([OLD_SECRET]), changed),
+      /not_authentic|malformed|unknown_secret/,
+      `bit ${bit}`,
+    )
   }
   for (let length = 0; length < sealed!.length; length++)
-    assert.notEqual(rejectedAs(sealOf([OLD]), sealed!.subarray(0, length)), 'opened')
-  assert.equal(rejectedAs(sealOf([OLD], { channel: 'others' }), sealed!), 'not_authentic')
+    assert.notEqual(rejectedAs(createTestSeal([OLD_SECRET]), sealed!.subarray(0, length)), 'opened')
+  assert.equal(rejectedAs(createTestSeal([OLD_SECRET], { channel: 'others' }), sealed!), 'not_authentic')
 })
 
 test('an event opens once, also delayed and out of order', () => {
-  const sender = sealOf([OLD])
-  const receiver = sealOf([OLD])
+  const sender = createTestSeal([OLD_SECRET])
+  const receiver = createTestSeal([OLD_SECRET])
   const parts = Array.from({ length: 100 }, () => sender.seal(EVENT)[0]!)
   for (const part of [parts[50]!, ...parts.slice(0, 50).reverse(), ...parts.slice(51)])
     assert.equal(rejectedAs(receiver, part), 'opened')
@@ -51,8 +58,8 @@ test('an event opens once, also delayed and out of order', () => {
 })
 
 test('an event older than the replay window is refused as replayed', () => {
-  const sender = sealOf([OLD])
-  const receiver = sealOf([OLD])
+  const sender = createTestSeal([OLD_SECRET])
+  const receiver = createTestSeal([OLD_SECRET])
   const parts = Array.from({ length: 16_385 }, () => sender.seal(EVENT)[0]!)
   assert.equal(rejectedAs(receiver, parts.at(-1)!), 'opened')
   assert.equal(rejectedAs(receiver, parts[0]!), 'replayed')
@@ -60,38 +67,38 @@ test('an event older than the replay window is refused as replayed', () => {
 })
 
 test('a node that starts later accepts events sealed in the last minute, and none older', () => {
-  const [sealed] = sealOf([OLD], { at: 1_000_000 }).seal(EVENT)
+  const [sealed] = createTestSeal([OLD_SECRET], { at: 1_000_000 }).seal(EVENT)
   for (const [at, expected] of [
     [1_000_000 + MINUTE_MS, 'opened'],
     [1_000_001 + MINUTE_MS, 'stale'],
     [1_000_000 - MINUTE_MS, 'opened'],
     [999_999 - MINUTE_MS, 'stale'],
   ] as const)
-    assert.equal(rejectedAs(sealOf([OLD], { at }), sealed!), expected)
+    assert.equal(rejectedAs(createTestSeal([OLD_SECRET], { at }), sealed!), expected)
 })
 
 test('parts of other senders and forged parts do not disturb a multi-part event', () => {
-  const sender = sealOf([OLD])
-  const other = sealOf([OLD])
-  const receiver = sealOf([OLD])
-  const long = { type: 'long', text: 'ü€😀'.repeat(2000) }
-  const parts = sender.seal(long)
-  const others = other.seal(long)
+  const sender = createTestSeal([OLD_SECRET])
+  const otherSender = createTestSeal([OLD_SECRET])
+  const receiver = createTestSeal([OLD_SECRET])
+  const longEvent = { type: 'long', text: 'ü€😀'.repeat(2000) }
+  const parts = sender.seal(longEvent)
+  const partsOfOther = otherSender.seal(longEvent)
   assert.ok(parts.length > 10)
   parts.forEach((part, index) => {
     const forged = Buffer.from(part)
     forged[40]! ^= 1
     assert.equal(rejectedAs(receiver, forged), 'not_authentic')
-    const expected = index === parts.length - 1 ? { value: long } : 'part'
+    const expected = index === parts.length - 1 ? { value: longEvent } : 'part'
     assert.deepEqual(receiver.open(part), expected)
-    assert.deepEqual(receiver.open(others[index]!), expected)
+    assert.deepEqual(receiver.open(partsOfOther[index]!), expected)
     assert.equal(rejectedAs(receiver, part), 'replayed')
   })
 })
 
 test('a part without its predecessors is incomplete, and the next event opens', () => {
-  const sender = sealOf([OLD])
-  const receiver = sealOf([OLD])
+  const sender = createTestSeal([OLD_SECRET])
+  const receiver = createTestSeal([OLD_SECRET])
   const parts = sender.seal({ text: 'x'.repeat(5000) })
   assert.equal(rejectedAs(receiver, parts[0]!), 'part')
   for (const part of parts.slice(2)) assert.equal(rejectedAs(receiver, part), 'incomplete')
@@ -99,14 +106,16 @@ test('a part without its predecessors is incomplete, and the next event opens', 
 })
 
 test('the number of remembered senders is bounded, and forged senders do not count', () => {
-  const receiver = sealOf([OLD])
-  const [sealed] = sealOf([OLD]).seal(EVENT)
+  const receiver = createTestSeal([OLD_SECRET])
+  const [sealed] = createTestSeal([OLD_SECRET]).seal(EVENT)
   for (let sender = 0; sender < 2000; sender++) {
-    const invented = Buffer.from(sealed!)
-    invented.writeUInt32BE(sender, 5)
-    assert.equal(rejectedAs(receiver, invented), 'not_authentic')
+    const forgedSender = Buffer.from(sealed!)
+    forgedSender.writeUInt32BE(sender, 5)
+    assert.equal(rejectedAs(receiver, forgedSender), 'not_authentic')
   }
-  const outcomes = Array.from({ length: 1001 }, () => rejectedAs(receiver, sealOf([OLD]).seal(EVENT)[0]!))
+  const outcomes = Array.from({ length: 1001 }, () =>
+    rejectedAs(receiver, createTestSeal([OLD_SECRET]).seal(EVENT)[0]!),
+  )
   assert.deepEqual(new Set(outcomes.slice(0, 1000)), new Set(['opened']))
   assert.equal(outcomes[1000], 'too_many')
 })

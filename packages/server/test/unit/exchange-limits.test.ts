@@ -42,16 +42,16 @@ test('no window contains more exchanges than its limit, and refusals do not exte
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 4 * MINUTE }), { maxLength: 200 }), pauses => {
       const { clock, take } = open(windows)
-      const passed: number[] = []
+      const acceptedAt: number[] = []
       for (const pause of pauses) {
         clock.at += pause % 3 === 0 ? pause : pause % SECOND
         const wait = take('a')
-        if (wait === null) passed.push(clock.at)
+        if (wait === null) acceptedAt.push(clock.at)
         else assert.ok(wait >= 1 && wait <= HOUR / SECOND)
       }
-      for (const end of passed) {
-        assert.ok(passed.filter(at => at > end - MINUTE && at <= end).length <= 5)
-        assert.ok(passed.filter(at => at > end - HOUR && at <= end).length <= 12)
+      for (const end of acceptedAt) {
+        assert.ok(acceptedAt.filter(at => at > end - MINUTE && at <= end).length <= 5)
+        assert.ok(acceptedAt.filter(at => at > end - HOUR && at <= end).length <= 12)
       }
     }),
   )
@@ -122,24 +122,24 @@ test('a refusal says how long to wait, within which window, and which setting li
   assert.throws(() => limits.take('a'), refusal(3599, 'hour', 'seconds'))
 })
 
-/** Reference model of the same rule, with lists and maps. */
+/** A reference model of the exchange limits, with lists and maps instead of typed arrays. */
 function createModel(windows: RateWindow[], maxKeys: number) {
   interface Slot {
     began: number
     latest: number
     count: number
   }
-  const longest = Math.max(0, ...windows.map(({ window }) => WINDOW_LENGTHS[window]))
+  const longestWindow = Math.max(0, ...windows.map(({ window }) => WINDOW_LENGTHS[window]))
   const capacity = Math.floor(maxKeys / 2)
   let current = new Map<string, Slot[][]>()
   let previous = new Map<string, Slot[][]>()
-  let since: number | null = null
+  let rotatedAt: number | null = null
 
   function slotsOf(keyId: string, now: number): Slot[][] {
-    if (now - since! >= 2 * longest) current = new Map()
-    if (now - since! >= longest) rotate(now)
-    const known = current.get(keyId)
-    if (known) return known
+    if (now - rotatedAt! >= 2 * longestWindow) current = new Map()
+    if (now - rotatedAt! >= longestWindow) rotate(now)
+    const existing = current.get(keyId)
+    if (existing) return existing
     if (current.size === capacity) rotate(now)
     const slots = previous.get(keyId) ?? windows.map(() => [])
     previous.delete(keyId)
@@ -150,7 +150,7 @@ function createModel(windows: RateWindow[], maxKeys: number) {
   function rotate(now: number): void {
     previous = current
     current = new Map()
-    since = now
+    rotatedAt = now
   }
 
   return {
@@ -159,15 +159,15 @@ function createModel(windows: RateWindow[], maxKeys: number) {
     },
     /** Null, or the seconds to wait. */
     take(keyId: string, now: number): number | null {
-      since ??= now
+      rotatedAt ??= now
       const slots = slotsOf(keyId, now)
       let longestWait = 0
       for (const [index, { window, limit }] of windows.entries()) {
         const length = WINDOW_LENGTHS[window]
-        const live = slots[index]!
-        while (live.length > 0 && now - live[0]!.latest >= length) live.shift()
-        const count = live.reduce((sum, slot) => sum + slot.count, 0)
-        if (count >= limit) longestWait = Math.max(longestWait, live[0]!.latest + length - now)
+        const currentSlots = slots[index]!
+        while (currentSlots.length > 0 && now - currentSlots[0]!.latest >= length) currentSlots.shift()
+        const count = currentSlots.reduce((sum, slot) => sum + slot.count, 0)
+        if (count >= limit) longestWait = Math.max(longestWait, currentSlots[0]!.latest + length - now)
       }
       if (longestWait > 0) return Math.ceil(longestWait / SECOND)
       for (const [index, { window }] of windows.entries()) {

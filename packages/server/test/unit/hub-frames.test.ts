@@ -111,12 +111,14 @@ describe('frames of agents', () => {
     const encode = (data: string) => encodeMessage({ id: 'i', from: 'f', from_key_id: 'k', data })
     const frame = '{"type":"message","id":"i","from":"f","from_key_id":"k","data":"x"}'
     assert.equal(encode('x'), frame)
-    const room = 65_536 - MAX_SEQ_BYTES - frame.length + 1
-    const numbered = new KeptMessage(encode('x'.repeat(room))!, 'node:1').numbered(Number.MAX_SAFE_INTEGER)
+    const longestData = 65_536 - MAX_SEQ_BYTES - frame.length + 1
+    const numbered = new KeptMessage(encode('x'.repeat(longestData))!, 'node:1').numbered(
+      Number.MAX_SAFE_INTEGER,
+    )
     const longest = textOf(numbered)
     assert.ok(longest.length <= 65_536 && JSON.parse(longest).seq === Number.MAX_SAFE_INTEGER)
-    assert.equal(encode('x'.repeat(room + 1)), null)
-    assert.equal(encode('ü'.repeat(room / 2 + 1)), null, 'bytes, not characters')
+    assert.equal(encode('x'.repeat(longestData + 1)), null)
+    assert.equal(encode('ü'.repeat(longestData / 2 + 1)), null, 'bytes, not characters')
     const encoded = (levels: number) => {
       const data = JSON.parse(`${'[{"a":'.repeat(levels / 2)}0${'}]'.repeat(levels / 2)}`)
       return encodeMessage({ id: 'i', from: 'f', from_key_id: 'k', data })
@@ -166,10 +168,10 @@ describe('why a connection is closed', () => {
   })
 
   test('a token whose own scopes allow no connection has its close code too', () => {
-    const allowing = (scope: string) =>
+    const claimsWith = (scope: string) =>
       ({ allows: (asked: string) => asked === scope }) as unknown as AgentConnection
-    assert.equal(closeCodes.refusalOfScopes(allowing('agent:connect')), null)
-    assert.deepEqual(closeCodes.refusalOfScopes(allowing('agents:send')), {
+    assert.equal(closeCodes.refusalOfScopes(claimsWith('agent:connect')), null)
+    assert.deepEqual(closeCodes.refusalOfScopes(claimsWith('agents:send')), {
       code: 4403,
       reason: 'insufficient_scope',
     })
@@ -179,7 +181,7 @@ describe('why a connection is closed', () => {
     const { BAD_MESSAGE, INVALID_TOKEN, TOKEN_EXPIRED, RATE_LIMITED, TOO_MANY_CONNECTIONS } = closeCodes
     const { SLOW_CONSUMER, GOING_AWAY, RESTARTING, TRY_AGAIN_LATER } = closeCodes
     assert.deepEqual(
-      [BAD_MESSAGE, INVALID_TOKEN, TOKEN_EXPIRED, RATE_LIMITED, TOO_MANY_CONNECTIONS].map(shown),
+      [BAD_MESSAGE, INVALID_TOKEN, TOKEN_EXPIRED, RATE_LIMITED, TOO_MANY_CONNECTIONS].map(textOfStatus),
       [
         '4400 bad_message',
         '4401 invalid_token',
@@ -188,7 +190,7 @@ describe('why a connection is closed', () => {
         '4429 too_many_connections',
       ],
     )
-    assert.deepEqual([SLOW_CONSUMER, GOING_AWAY, RESTARTING, TRY_AGAIN_LATER].map(shown), [
+    assert.deepEqual([SLOW_CONSUMER, GOING_AWAY, RESTARTING, TRY_AGAIN_LATER].map(textOfStatus), [
       '4429 slow_consumer',
       '1001 going_away',
       '1012 restarting',
@@ -196,7 +198,7 @@ describe('why a connection is closed', () => {
     ])
   })
 
-  function shown({ code, reason }: closeCodes.CloseStatus): string {
+  function textOfStatus({ code, reason }: closeCodes.CloseStatus): string {
     return `${code} ${reason}`
   }
 })
@@ -214,7 +216,7 @@ test('a node is fresh until ten seconds after its last successful poll, and not 
 })
 
 describe('the connections of a node', () => {
-  const made = (id: string, keyId: string, userId: string, state = 'open') =>
+  const createConnection = (id: string, keyId: string, userId: string, state = 'open') =>
     ({ id, keyId, userId, state, renewalKeyId: null }) as unknown as AgentConnection & {
       keyId: string
       renewalKeyId: string | null
@@ -226,7 +228,7 @@ describe('the connections of a node', () => {
     for (const [id, userId] of ['a1 ann', 'a2 ann', 'a3 ann', 'b1 bob', 'b2 bob', 'e1 eve'].map(each =>
       each.split(' '),
     ))
-      registry.hold(made(id!, 'k', userId!, 'held'))
+      registry.hold(createConnection(id!, 'k', userId!, 'held'))
     assert.deepEqual(ids(registry.held(2)), ['a1', 'b1'])
     assert.deepEqual(ids(registry.held(4)), ['a1', 'b1', 'e1', 'a2'])
     assert.deepEqual(ids(registry.held(9)), ['a1', 'b1', 'e1', 'a2', 'b2', 'a3'])
@@ -234,9 +236,13 @@ describe('the connections of a node', () => {
 
   test('are found by id, key and owner until they are removed', () => {
     const registry = new Registry()
-    const [a, b, c] = [made('a', 'k1', 'ann'), made('b', 'k1', 'ann'), made('c', 'k2', 'ann')]
-    const other = made('d', 'k3', 'bob')
-    for (const each of [a, b, c, other]) registry.add(each)
+    const [a, b, c] = [
+      createConnection('a', 'k1', 'ann'),
+      createConnection('b', 'k1', 'ann'),
+      createConnection('c', 'k2', 'ann'),
+    ]
+    const otherOwners = createConnection('d', 'k3', 'bob')
+    for (const each of [a, b, c, otherOwners]) registry.add(each)
     assert.deepEqual([registry.countOf('ann'), registry.countOf('bob'), registry.countOf('eve')], [3, 1, 0])
     assert.deepEqual([ids(registry.ofKey('k1')), registry.ofKey('none')], [['a', 'b'], []])
     assert.deepEqual([ids(registry.ofUser('ann')), registry.ofUser('eve')], [['a', 'b', 'c'], []])
@@ -257,7 +263,7 @@ describe('the connections of a node', () => {
 
   test('that renew to another key are found by both until they are removed', () => {
     const registry = new Registry()
-    const [a, b] = [made('a', 'k1', 'ann'), made('b', 'k2', 'ann')]
+    const [a, b] = [createConnection('a', 'k1', 'ann'), createConnection('b', 'k2', 'ann')]
     for (const each of [a, b]) registry.add(each)
     a.renewalKeyId = 'k2'
     registry.bindKey('k2', a)
@@ -277,10 +283,14 @@ describe('the connections of a node', () => {
 
   test('are the targets of a message by their id, their key or all, of one owner, open, and without the sender', () => {
     const registry = new Registry()
-    const [a, b, c] = [made('a', 'k1', 'ann'), made('b', 'k1', 'ann'), made('c', 'k2', 'ann')]
-    const renewing = made('e', 'k2', 'ann')
-    const pending = made('p', 'k1', 'ann', 'pending')
-    const other = made('d', 'k3', 'bob')
+    const [a, b, c] = [
+      createConnection('a', 'k1', 'ann'),
+      createConnection('b', 'k1', 'ann'),
+      createConnection('c', 'k2', 'ann'),
+    ]
+    const renewing = createConnection('e', 'k2', 'ann')
+    const pending = createConnection('p', 'k1', 'ann', 'pending')
+    const other = createConnection('d', 'k3', 'bob')
     for (const each of [a, b, c, renewing, pending, other]) registry.add(each)
     registry.bindKey('k1', renewing)
     const targets = (to: string, exceptId: string | null = null) => ids(registry.targets('ann', to, exceptId))

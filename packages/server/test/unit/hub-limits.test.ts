@@ -67,8 +67,8 @@ describe('a bucket', () => {
 
   test('passes a burst, then refuses, and closes after as much again', () => {
     const frames = newBucket(FRAME_ALLOWANCE, NOW)
-    const all = times(401, () => takeFrame(frames, NOW))
-    assert.deepEqual(all, [...Array(200).fill('pass'), ...Array(200).fill('refuse'), 'close'])
+    const results = times(401, () => takeFrame(frames, NOW))
+    assert.deepEqual(results, [...Array(200).fill('pass'), ...Array(200).fill('refuse'), 'close'])
     assert.equal(takeFrame(frames, NOW + 2 * SECOND), 'refuse')
     assert.equal(takeFrame(frames, NOW + 5 * SECOND), 'pass')
   })
@@ -89,15 +89,15 @@ describe('an owner', () => {
       assert.equal(limits.takeFrame('ann', 1, NOW), 'close')
       assert.equal(limits.takeFrame('bob', 1, NOW), 'pass')
       // Within a second the allowance refills by twice the number of connections.
-      const again = new OwnerLimits(most)
-      again.takeFrame('ann', burst, NOW)
-      assert.equal(again.takeFrame('ann', 2 * connections, NOW + SECOND), 'pass')
-      assert.equal(again.takeFrame('ann', 1, NOW + SECOND), 'refuse')
+      const fullLimits = new OwnerLimits(most)
+      fullLimits.takeFrame('ann', burst, NOW)
+      assert.equal(fullLimits.takeFrame('ann', 2 * connections, NOW + SECOND), 'pass')
+      assert.equal(fullLimits.takeFrame('ann', 1, NOW + SECOND), 'refuse')
 
-      const connects = times(5 * connections + 1, () => again.takeConnect('ann', NOW))
+      const connects = times(5 * connections + 1, () => fullLimits.takeConnect('ann', NOW))
       assert.deepEqual(connects, [...Array(5 * connections).fill(true), false])
       assert.deepEqual(
-        times(connections / 10 + 1, () => again.takeConnect('ann', NOW + SECOND)),
+        times(connections / 10 + 1, () => fullLimits.takeConnect('ann', NOW + SECOND)),
         [...Array(connections / 10).fill(true), false],
       )
     }
@@ -173,7 +173,7 @@ describe('a network', () => {
 })
 
 test('a socket that is replaced by a resumed connection keeps at most 64 KiB that were not read', () => {
-  const ways = [64 * 1024, 64 * 1024 + 1].map(bufferedAmount => {
+  const endings = [64 * 1024, 64 * 1024 + 1].map(bufferedAmount => {
     const ended: string[] = []
     const socket = {
       bufferedAmount,
@@ -187,24 +187,24 @@ test('a socket that is replaced by a resumed connection keeps at most 64 KiB tha
     new AgentConnection('id', socket as unknown as HubSocket, claims, caller, NOW, host, log).handOver()
     return ended
   })
-  assert.deepEqual(ways, [['close'], ['terminate']])
+  assert.deepEqual(endings, [['close'], ['terminate']])
 })
 
 test('kept messages take at most 64 MiB in total and half of the free memory for one user, and release it when they are dropped', () => {
   const budget = new MessageBudget()
   const frame = encodeMessage({ id: 'x', from: 'api', from_key_id: null, data: 'x'.repeat(60_000) })!
-  const fill = (userId: string) => {
+  const fillLogs = (userId: string) => {
     const logs = times(200, () => new MessageLog(userId, budget)) as MessageLog[]
     for (const log of logs) for (let n = 0; n < 20; n++) log.add(new KeptMessage(frame, `node:${n}`))
     return logs
   }
-  const first = fill('first')
+  const firstLogs = fillLogs('first')
   assert.ok(budget.total <= MAX_NODE_BYTES / 2)
-  const others = times(9, () => null).flatMap((_, at) => fill(`user ${at}`))
+  const otherLogs = times(9, () => null).flatMap((_, at) => fillLogs(`user ${at}`))
   assert.ok(budget.total <= MAX_NODE_BYTES)
   const newcomer = new MessageLog('newcomer', budget)
   newcomer.add(new KeptMessage(frame, 'node:1'))
   assert.equal(newcomer.floor, 0)
-  for (const log of [...first, ...others, newcomer]) log.clear()
+  for (const log of [...firstLogs, ...otherLogs, newcomer]) log.clear()
   assert.equal(budget.total, 0)
 })

@@ -93,11 +93,11 @@ test('an account has its latest status, role and deletion, each from the last en
       role: { role: 'support', at: 20 },
       deletion: { deletesAt: null, at: 40 },
     })
-  const none = { role: null, deletion: null }
+  const withoutChanges = { role: null, deletion: null }
   assert.deepEqual((await digestOf(t, [user(10, 'suspended')])).users.get('u'), {
     status: 'suspended',
     at: 10,
-    ...none,
+    ...withoutChanges,
   })
   const { users } = await digestOf(t, [
     user(10, 'active', { role: 'user', deletes_at: 1 }),
@@ -128,28 +128,31 @@ test('secrets of an app, authorisations, consents and policies are those of thei
     { type: 'consent', at, id: 'c', user_id: 'u', app_id: 'a', scopes: [], granted_at: at, revoked_at: null },
     { type: 'policies', at, policies: {}, changed_at: at },
   ]
-  const last = changes(20)
-  const others: JournalEntry[] = [
+  const latestEntries = changes(20)
+  const otherEntries: JournalEntry[] = [
     { type: 'charge_authorization', at: 5, user_id: 'u', app_id: 'b', granted_at: 5, revoked_at: null },
     { type: 'consent', at: 5, id: 'd', user_id: 'v', app_id: 'a', scopes: [], granted_at: 5, revoked_at: 5 },
   ]
   for (const entries of [
-    [...others, ...changes(10), ...last],
-    [...last, ...others, ...changes(10)],
+    [...otherEntries, ...changes(10), ...latestEntries],
+    [...latestEntries, ...otherEntries, ...changes(10)],
   ]) {
     const digest = await digestOf(t, entries)
     assert.equal(digest.entries, 10)
-    assert.deepEqual([...digest.appSecrets.values()], [last[0]])
-    assert.deepEqual(digest.authorizations.get('u a'), last[1])
-    assert.deepEqual(digest.authorizations.get('u b'), others[0])
-    assert.deepEqual(digest.consents.get('u a'), last[2])
-    assert.deepEqual(digest.consents.get('v a'), others[1])
-    assert.deepEqual(digest.policies, last[3])
+    assert.deepEqual([...digest.appSecrets.values()], [latestEntries[0]])
+    assert.deepEqual(digest.authorizations.get('u a'), latestEntries[1])
+    assert.deepEqual(digest.authorizations.get('u b'), otherEntries[0])
+    assert.deepEqual(digest.consents.get('u a'), latestEntries[2])
+    assert.deepEqual(digest.consents.get('v a'), otherEntries[1])
+    assert.deepEqual(digest.policies, latestEntries[3])
     assert.deepEqual([digest.keys.size, digest.users.size], [0, 0])
     assert.deepEqual([digest.authorizations.size, digest.consents.size], [2, 2])
   }
   const later: JournalEntry = { type: 'policies', at: 20, policies: {}, changed_at: 20 }
-  const { policies } = await digestOf(t, [...last, { ...later, policies: { defaultKeyLifetimeDays: 7 } }])
+  const { policies } = await digestOf(t, [
+    ...latestEntries,
+    { ...later, policies: { defaultKeyLifetimeDays: 7 } },
+  ])
   assert.deepEqual(policies?.policies, { defaultKeyLifetimeDays: 7 }, 'the later line of one millisecond')
 })
 
@@ -189,14 +192,14 @@ test('files without an end are listed from the day of `since` on', async t => {
   const files: string[] = []
   for (const day of [0, 1, 2])
     files.push(await write([link(NOON)], { at: NOON + day * DAY, isCut: day !== 1 }))
-  const ends = async (since: number) => (await digest({ since })).openEnds
+  const openEndsSince = async (since: number) => (await digest({ since })).openEnds
   const [first, , third] = files.map(file => basename(file))
-  const last = { file: third, at: NOON + 2 * DAY }
-  const both = [{ file: first, at: NOON }, last]
-  assert.deepEqual(await ends(0), both)
-  assert.deepEqual(await ends(FIRST_DAY + DAY - 1), both)
-  assert.deepEqual(await ends(FIRST_DAY + DAY), [last])
-  assert.deepEqual(await ends(FIRST_DAY + 3 * DAY), [])
+  const lastFile = { file: third, at: NOON + 2 * DAY }
+  const firstAndLast = [{ file: first, at: NOON }, lastFile]
+  assert.deepEqual(await openEndsSince(0), firstAndLast)
+  assert.deepEqual(await openEndsSince(FIRST_DAY + DAY - 1), firstAndLast)
+  assert.deepEqual(await openEndsSince(FIRST_DAY + DAY), [lastFile])
+  assert.deepEqual(await openEndsSince(FIRST_DAY + 3 * DAY), [])
 })
 
 test('a file of a needed day may not be missing, unless the operator accepts that', async t => {

@@ -24,7 +24,7 @@ const optional = ({ right, wrong }: Field): Field => ({
 })
 const oneOf = (...right: string[]): Field => ({ right, wrong: ['', 'other', 1, null, undefined] })
 
-const ENTRY = {
+const LEDGER_ENTRY = {
   id: 'i',
   userId: 'u',
   kind: 'charge',
@@ -38,7 +38,7 @@ const ENTRY = {
 const withoutEach = (whole: object) =>
   Object.keys(whole).map(name => ({ ...whole, [name]: undefined }) as unknown)
 const SECRET = { hash: 'h', created_at: 1 }
-const BESIDE = { file: 'f', bytes: 1 }
+const OTHER_FILE = { file: 'f', bytes: 1 }
 
 /** The fields of each type of entry. */
 const FIELDS: Record<string, Record<string, Field>> = {
@@ -46,8 +46,15 @@ const FIELDS: Record<string, Record<string, Field>> = {
     instance: optional(TEXT),
     file: optional(TEXT),
     beside: optional({
-      right: [[], [BESIDE, BESIDE]],
-      wrong: [[BESIDE, { ...BESIDE, bytes: -1 }], [{ ...BESIDE, file: '' }], [1], [null], {}, null],
+      right: [[], [OTHER_FILE, OTHER_FILE]],
+      wrong: [
+        [OTHER_FILE, { ...OTHER_FILE, bytes: -1 }],
+        [{ ...OTHER_FILE, file: '' }],
+        [1],
+        [null],
+        {},
+        null,
+      ],
     }),
   },
   closed: {},
@@ -73,14 +80,14 @@ const FIELDS: Record<string, Record<string, Field>> = {
   invitation: { id: TEXT },
   ledger: {
     entry: {
-      right: [ENTRY, { ...ENTRY, appId: 'a', keyId: null, lineageId: 'l' }],
+      right: [LEDGER_ENTRY, { ...LEDGER_ENTRY, appId: 'a', keyId: null, lineageId: 'l' }],
       wrong: [
-        ...withoutEach(ENTRY),
-        { ...ENTRY, amount: 0.5 },
-        { ...ENTRY, appId: '' },
-        { ...ENTRY, description: null },
-        { ...ENTRY, keyId: '' },
-        { ...ENTRY, lineageId: 1 },
+        ...withoutEach(LEDGER_ENTRY),
+        { ...LEDGER_ENTRY, amount: 0.5 },
+        { ...LEDGER_ENTRY, appId: '' },
+        { ...LEDGER_ENTRY, description: null },
+        { ...LEDGER_ENTRY, keyId: '' },
+        { ...LEDGER_ENTRY, lineageId: 1 },
         null,
         'x',
       ],
@@ -104,18 +111,18 @@ const parse = (entry: object) => parseEntry(JSON.stringify(entry))
 test('an entry is valid with any right value of each field, and with no wrong one', () => {
   for (const [type, fields] of Object.entries(FIELDS)) {
     const all = { at: INSTANT, ...fields }
-    const whole = {
+    const completeEntry = {
       type,
       ...Object.fromEntries(Object.entries(all).map(([name, { right }]) => [name, right[0]])),
     }
     for (const [name, { right, wrong }] of Object.entries(all)) {
       for (const value of right) {
-        const entry = JSON.parse(JSON.stringify({ ...whole, [name]: value }))
+        const entry = JSON.parse(JSON.stringify({ ...completeEntry, [name]: value }))
         assert.deepEqual(parse(entry), entry, `${type}.${name}: ${JSON.stringify(value)}`)
       }
       for (const value of wrong)
         assert.deepEqual(
-          parse({ ...whole, [name]: value }),
+          parse({ ...completeEntry, [name]: value }),
           { wrong: `has an entry "${type}" without a valid "${name}"` },
           `${type}.${name}: ${JSON.stringify(value)}`,
         )
@@ -126,9 +133,9 @@ test('an entry is valid with any right value of each field, and with no wrong on
 test('the amounts of a charge are whole numbers of any sign', () => {
   for (const name of ['amount', 'balanceAfter']) {
     for (const value of WHOLE.right)
-      assert.ok(!('wrong' in parse({ type: 'ledger', at: 0, entry: { ...ENTRY, [name]: value } })))
+      assert.ok(!('wrong' in parse({ type: 'ledger', at: 0, entry: { ...LEDGER_ENTRY, [name]: value } })))
     for (const value of WHOLE.wrong)
-      assert.ok('wrong' in parse({ type: 'ledger', at: 0, entry: { ...ENTRY, [name]: value } }))
+      assert.ok('wrong' in parse({ type: 'ledger', at: 0, entry: { ...LEDGER_ENTRY, [name]: value } }))
   }
 })
 
@@ -143,11 +150,13 @@ test('a line that is no object with a type is no entry, and a type of a newer ve
 })
 
 test('a charge of an older version belongs to no key', () => {
-  const { appId: _, ...old } = ENTRY
-  const read = { ...old, appId: null, kind: 'charge' as const } as Parameters<typeof toLedgerEntry>[0]
-  assert.deepEqual(toLedgerEntry(read), { ...read, keyId: null, lineageId: null })
-  assert.deepEqual(toLedgerEntry({ ...read, keyId: 'k', lineageId: 'l' }), {
-    ...read,
+  const { appId: _, ...withoutAppId } = LEDGER_ENTRY
+  const olderEntry = { ...withoutAppId, appId: null, kind: 'charge' as const } as Parameters<
+    typeof toLedgerEntry
+  >[0]
+  assert.deepEqual(toLedgerEntry(olderEntry), { ...olderEntry, keyId: null, lineageId: null })
+  assert.deepEqual(toLedgerEntry({ ...olderEntry, keyId: 'k', lineageId: 'l' }), {
+    ...olderEntry,
     keyId: 'k',
     lineageId: 'l',
   })

@@ -31,7 +31,7 @@ async function read(files: readonly string[], trust: Partial<Trust> = {}): Promi
 }
 
 /** A file with these texts as lines, each with the MAC that the journal would give it. */
-function signed(path: string, texts: readonly string[]): void {
+function writeSigned(path: string, texts: readonly string[]): void {
   let mac = ''
   const lines = texts.map(text => {
     mac = secrets.mac('journal', chained(mac, text))
@@ -42,17 +42,17 @@ function signed(path: string, texts: readonly string[]): void {
 
 test('a journal begins with a file of its day, which only its owner can read, and ends it when it is closed', async t => {
   const { folder, clock, journal } = open(t)
-  const opened = await journal()
+  const openedJournal = await journal()
   const [name] = namesIn(folder)
   assert.match(name!, /^2030-01-01-[0-9a-f]{12}\.v2\.ndjson$/)
   assert.deepEqual(
     [statSync(folder).mode & 0o777, statSync(join(folder, name!)).mode & 0o777],
     [0o700, 0o600],
   )
-  await opened.append([])
-  await Promise.all([opened.append([link('a'), link('b')]), opened.append([link('c')])])
+  await openedJournal.append([])
+  await Promise.all([openedJournal.append([link('a'), link('b')]), openedJournal.append([link('c')])])
   clock.at += 1
-  await opened.close()
+  await openedJournal.close()
   assert.deepEqual(await read([join(folder, name!)]), [
     { type: 'opened', at: NOON, instance: 'service', file: name, beside: [] },
     link('a'),
@@ -66,20 +66,20 @@ test('a journal with files gets another one at the first entry, and one for each
   const { folder, clock, journal } = open(t)
   await (await journal()).close()
   const [first] = namesIn(folder)
-  const again = await journal()
-  await again.append([])
+  const journalAgain = await journal()
+  await journalAgain.append([])
   assert.deepEqual(namesIn(folder), [first])
-  await again.append([link('a')])
+  await journalAgain.append([link('a')])
   const second = namesIn(folder).find(name => name !== first)!
   clock.at += DAY
-  await again.append([link('b')])
-  await again.append([link('c')])
+  await journalAgain.append([link('b')])
+  await journalAgain.append([link('c')])
   const third = namesIn(folder).find(name => name !== first && name !== second)!
   assert.match(third, /^2030-01-02-/)
   assert.deepEqual((await read([join(folder, second)])).at(-1), { type: 'closed', at: NOON + DAY })
-  const [begin, ...entries] = await read([join(folder, third)])
+  const [opening, ...entries] = await read([join(folder, third)])
   const bytesOf = (file: string) => ({ file, bytes: statSync(join(folder, file)).size })
-  assert.deepEqual(begin, {
+  assert.deepEqual(opening, {
     type: 'opened',
     at: NOON + DAY,
     instance: 'service',
@@ -87,7 +87,7 @@ test('a journal with files gets another one at the first entry, and one for each
     beside: [first!, second].sort().map(bytesOf),
   })
   assert.deepEqual(entries, [link('b'), link('c')])
-  await again.close()
+  await journalAgain.close()
 })
 
 test('a file lists the 64 newest others with the length of their complete lines', async t => {
@@ -97,26 +97,26 @@ test('a file lists the 64 newest others with the length of their complete lines'
   for (const name of names) writeFileSync(join(folder, name), 'whole\nwhole\ncut off')
   writeFileSync(join(folder, names[69]!), `${'x'.repeat(100_000)}\n${'y'.repeat(60_000)}`)
   writeFileSync(join(folder, '2030-01-01-other.ndjson'), 'another suffix\n')
-  const opened = await journal()
-  await opened.append([link('a')])
-  await opened.close()
+  const openedJournal = await journal()
+  await openedJournal.append([link('a')])
+  await openedJournal.close()
   const newest = namesIn(folder).find(name =>
     readFileSync(join(folder, name), 'utf8').includes('magic_link'),
   )!
-  const [begin] = await read([join(folder, newest)])
-  assert.ok(begin?.type === 'opened' && begin.beside)
+  const [opening] = await read([join(folder, newest)])
+  assert.ok(opening?.type === 'opened' && opening.beside)
   assert.deepEqual(
-    begin.beside.slice(0, -1).map(({ file, bytes }) => [file, bytes]),
+    opening.beside.slice(0, -1).map(({ file, bytes }) => [file, bytes]),
     names.slice(7).map(name => [name, name === names[69] ? 100_001 : 12]),
   )
-  assert.match(begin.beside.at(-1)!.file, /^2030-01-01-/)
-  assert.equal(begin.beside.length, 64)
+  assert.match(opening.beside.at(-1)!.file, /^2030-01-01-/)
+  assert.equal(opening.beside.length, 64)
 })
 
 test('entries are read with the offset of the next line, and an incomplete last line is skipped', async t => {
   const { folder, journal } = open(t)
-  const opened = await journal()
-  await opened.append([link('ä')])
+  const openedJournal = await journal()
+  await openedJournal.append([link('ä')])
   const file = join(folder, namesIn(folder)[0]!)
   appendFileSync(file, 'incomplete')
   const ends: number[] = []
@@ -126,15 +126,15 @@ test('entries are read with the offset of the next line, and an incomplete last 
   }
   const [a, b] = linesOf(file).map(line => Buffer.byteLength(line))
   assert.deepEqual(ends, [a, a! + b!])
-  await opened.close()
+  await openedJournal.close()
 })
 
 test('characters of several bytes are read whole wherever a chunk of the file ends', async t => {
   const { folder, journal } = open(t)
   const ids = ['', 'x', 'xx'].flatMap(shift => Array.from({ length: 5 }, () => shift + '€'.repeat(6000)))
-  const opened = await journal()
-  await opened.append(ids.map(link))
-  await opened.close()
+  const openedJournal = await journal()
+  await openedJournal.append(ids.map(link))
+  await openedJournal.close()
   const entries = await read([join(folder, namesIn(folder)[0]!)])
   assert.deepEqual(entries.slice(1, -1), ids.map(link))
 })
@@ -144,51 +144,55 @@ test('each kind of damage is named with its line and its file', async t => {
   await (await journal()).close()
   const name = '2030-01-02-000000000000.v2.ndjson'
   const file = join(folder, name)
-  const begin = JSON.stringify({ type: 'opened', at: NOON, file: name })
+  const opening = JSON.stringify({ type: 'opened', at: NOON, file: name })
   const text = JSON.stringify(link('a'))
-  const damage = async (expected: RegExp, line = 2) => {
+  const assertDamage = async (expected: RegExp, line = 2) => {
     await assert.rejects(read([file]), ({ message }: Error) => {
       assert.ok(message.startsWith(`Line ${line} of ${file} `), message)
       assert.match(message, expected)
       return /\. Nothing was changed\. If the file cannot be recovered/.test(message)
     })
   }
-  signed(file, [begin, text])
+  writeSigned(file, [opening, text])
   assert.equal((await read([file])).length, 2)
   appendFileSync(file, `${text}\n`)
-  await damage(/ has no MAC\./, 3)
-  signed(file, [begin, text])
+  await assertDamage(/ has no MAC\./, 3)
+  writeSigned(file, [opening, text])
   appendFileSync(file, linesOf(file)[1]!)
-  await damage(/ has a wrong MAC: it was modified or moved, or lines before it are missing\./, 3)
-  signed(file, [begin, 'null'])
-  await damage(/ is not a journal entry\./)
-  signed(file, [text])
-  await damage(/ is not the beginning of a file\./, 1)
-  signed(file, [JSON.stringify({ type: 'opened', at: NOON, file: 'other' })])
-  await damage(/ belongs to the file "other", which has another name here\./, 1)
-  signed(file, [begin])
+  await assertDamage(/ has a wrong MAC: it was modified or moved, or lines before it are missing\./, 3)
+  writeSigned(file, [opening, 'null'])
+  await assertDamage(/ is not a journal entry\./)
+  writeSigned(file, [text])
+  await assertDamage(/ is not the beginning of a file\./, 1)
+  writeSigned(file, [JSON.stringify({ type: 'opened', at: NOON, file: 'other' })])
+  await assertDamage(/ belongs to the file "other", which has another name here\./, 1)
+  writeSigned(file, [opening])
   appendFileSync(file, `${withMac(text, `${'0'.repeat(8)}.x`)}\n`)
-  await damage(/ was written with the secret 00000000, but KEYWAY_SECRET has [0-9a-f]{8}\. Add that secret/)
-  signed(file, [begin])
+  await assertDamage(
+    / was written with the secret 00000000, but KEYWAY_SECRET has [0-9a-f]{8}\. Add that secret/,
+  )
+  writeSigned(file, [opening])
   appendFileSync(file, `${withMac(text, 'x.y')}\n`)
-  await damage(/ was written with an unknown secret, but/)
-  signed(file, [begin])
+  await assertDamage(/ was written with an unknown secret, but/)
+  writeSigned(file, [opening])
   appendFileSync(file, `${'x'.repeat(64 * 1024)}\n`)
-  await damage(/ has no MAC\./)
-  signed(file, [begin])
+  await assertDamage(/ has no MAC\./)
+  writeSigned(file, [opening])
   appendFileSync(file, `${'x'.repeat(64 * 1024 + 1)}\n`)
-  await damage(/ is too long\./)
+  await assertDamage(/ is too long\./)
 })
 
 test('files without MACs are refused, unless the operator accepts them', async t => {
   const { folder, journal } = open(t)
   await (await journal()).close()
-  const old = join(folder, '2029-01-01-000000000000.ndjson')
-  writeFileSync(old, `${JSON.stringify(link('a'))}\n`)
-  await assert.rejects(read([old]), ({ message }: Error) =>
-    message.startsWith(`${old} is of an older version and not authenticated. Nothing was changed. --unauth`),
+  const unauthenticatedFile = join(folder, '2029-01-01-000000000000.ndjson')
+  writeFileSync(unauthenticatedFile, `${JSON.stringify(link('a'))}\n`)
+  await assert.rejects(read([unauthenticatedFile]), ({ message }: Error) =>
+    message.startsWith(
+      `${unauthenticatedFile} is of an older version and not authenticated. Nothing was changed. --unauth`,
+    ),
   )
-  assert.deepEqual(await read([old], { unauthenticated: true }), [link('a')])
+  assert.deepEqual(await read([unauthenticatedFile], { unauthenticated: true }), [link('a')])
   const names = namesIn(folder)
   writeFileSync(join(folder, 'a note'), '')
   assert.deepEqual(
@@ -202,9 +206,9 @@ test('a folder without a journal, or that cannot be read, is named with the sett
   t.after(remove)
   const help = 'Use the folder that KEYWAY_JOURNAL_DIR named when the journal was written.'
   await assert.rejects(journalFiles(path), { message: `There is no journal in ${path}. ${help}` })
-  const nowhere = join(path, 'nowhere')
+  const missingFolder = join(path, 'nowhere')
   const message = (place: string) => `The journal at ${place} cannot be read (ENOENT). ${help}`
-  await assert.rejects(journalFiles(nowhere), { message: message(nowhere) })
-  const gone = join(path, '2030-01-01-gone.v2.ndjson')
-  await assert.rejects(read([gone]), { message: message(gone) })
+  await assert.rejects(journalFiles(missingFolder), { message: message(missingFolder) })
+  const missingFile = join(path, '2030-01-01-gone.v2.ndjson')
+  await assert.rejects(read([missingFile]), { message: message(missingFile) })
 })

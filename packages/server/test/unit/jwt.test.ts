@@ -30,7 +30,7 @@ const now = () => Math.floor(clock.now() / 1000)
 const signingKey = { kid: KID, alg: 'EdDSA', secretKey: pair.secretKey } as const
 
 /** Signing keys with a single fixed key, so that these tests are about tokens only. */
-const ring: SigningKeys = {
+const signingKeys: SigningKeys = {
   load: async () => {},
   reload: async () => {},
   start() {},
@@ -42,13 +42,13 @@ const ring: SigningKeys = {
   rotate: async () => ({ kid: KID, keys: [], signsFrom: 0 }),
 }
 /** The signing node, which caches the tokens that it issued. */
-const jwt: Jwt = createJwt({ signingKeys: ring, clock, issuer: ISSUER })
+const jwt: Jwt = createJwt({ signingKeys, clock, issuer: ISSUER })
 
 /** Verifies on the signing node and on one that sees every token for the first time, and asserts the same result. */
-async function verified(token: string, expected: Parameters<Jwt['verify']>[1] = EXPECTED) {
-  const stranger = createJwt({ signingKeys: ring, clock, issuer: ISSUER })
+async function verifyOnBothNodes(token: string, expected: Parameters<Jwt['verify']>[1] = EXPECTED) {
+  const otherNode = createJwt({ signingKeys, clock, issuer: ISSUER })
   const claims = await jwt.verify(token, expected)
-  assert.deepEqual(await stranger.verify(token, expected), claims)
+  assert.deepEqual(await otherNode.verify(token, expected), claims)
   return claims
 }
 
@@ -77,18 +77,18 @@ function forge(header: string | object, payload: string | object, secretKey = pa
   return `${input}.${sign(Buffer.from(input), secretKey).toString('base64url')}`
 }
 
-async function refuses(token: string, what = 'this token is refused'): Promise<void> {
-  assert.equal(await verified(token), null, what)
+async function assertRefused(token: string, what = 'this token is refused'): Promise<void> {
+  assert.equal(await verifyOnBothNodes(token), null, what)
 }
 
 describe('signing', () => {
   test('a signed token is verified with all its claims', async () => {
-    assert.deepEqual(await verified(jwt.sign('agent_ws', claims())), claims())
+    assert.deepEqual(await verifyOnBothNodes(jwt.sign('agent_ws', claims())), claims())
   })
 
   test('an independent implementation verifies our tokens with the published keys', async () => {
     const token = jwt.sign('agent_ws', claims({ exp: now() + 60 }))
-    const { payload, protectedHeader } = await jwtVerify(token, createLocalJWKSet(ring.jwks()), {
+    const { payload, protectedHeader } = await jwtVerify(token, createLocalJWKSet(signingKeys.jwks()), {
       currentDate: new Date(clock.now()),
       issuer: ISSUER,
       audience: AUDIENCE,
@@ -102,7 +102,7 @@ describe('signing', () => {
     const d = Buffer.alloc(32, 1).toString('base64url')
     const key = await importJWK({ ...jwk, d }, 'EdDSA')
     const token = await new SignJWT(claims()).setProtectedHeader(OUR_HEADER).sign(key)
-    assert.equal((await verified(token))?.sub, 'owner')
+    assert.equal((await verifyOnBothNodes(token))?.sub, 'owner')
   })
 
   test('libsodium and Node create the same signature, so either can be used', () => {
@@ -154,8 +154,8 @@ describe('algorithms and keys', () => {
     const [, , signature] = jwt.sign('agent_ws', claims()).split('.')
     for (const alg of ['none', 'None', 'nOnE', 'NONE', '', null]) {
       const input = `${encode(JSON.stringify({ ...OUR_HEADER, alg }))}.${encode(JSON.stringify(claims()))}`
-      for (const token of [`${input}.`, input, `${input}.${signature}`]) await refuses(token, `${alg}`)
-      await refuses(forge({ ...OUR_HEADER, alg }, claims()), `${alg} signed with our key`)
+      for (const token of [`${input}.`, input, `${input}.${signature}`]) await assertRefused(token, `${alg}`)
+      await assertRefused(forge({ ...OUR_HEADER, alg }, claims()), `${alg} signed with our key`)
     }
   })
 
@@ -180,14 +180,14 @@ describe('algorithms and keys', () => {
     ] as const) {
       const input = `${encode(JSON.stringify({ ...OUR_HEADER, alg }))}.${encode(JSON.stringify(claims()))}`
       for (const secret of secrets) {
-        await refuses(`${input}.${createHmac(hash, secret).update(input).digest('base64url')}`, alg)
+        await assertRefused(`${input}.${createHmac(hash, secret).update(input).digest('base64url')}`, alg)
       }
     }
   })
 
   test('JWT-02: a header with another algorithm is refused even with a valid signature', async () => {
     for (const alg of ['RS256', 'ES256', 'PS256', 'Ed25519', 'Ed448', 'eddsa', 'EdDSA ', ['EdDSA']]) {
-      await refuses(forge({ ...OUR_HEADER, alg }, claims()), String(alg))
+      await assertRefused(forge({ ...OUR_HEADER, alg }, claims()), String(alg))
     }
   })
 
@@ -199,8 +199,8 @@ describe('algorithms and keys', () => {
       { x5u: 'https://attacker.test/cert.pem' },
       { x5c: ['MIIB'] },
     ]) {
-      await refuses(forge({ ...OUR_HEADER, ...extra }, claims(), attacker.secretKey))
-      await refuses(forge({ ...OUR_HEADER, ...extra }, claims()))
+      await assertRefused(forge({ ...OUR_HEADER, ...extra }, claims(), attacker.secretKey))
+      await assertRefused(forge({ ...OUR_HEADER, ...extra }, claims()))
     }
   })
 
@@ -217,16 +217,16 @@ describe('algorithms and keys', () => {
       [KID],
       undefined,
     ]) {
-      await refuses(forge({ ...OUR_HEADER, kid }, claims()), String(kid))
+      await assertRefused(forge({ ...OUR_HEADER, kid }, claims()), String(kid))
     }
   })
 
   test('a signature of another key under a known key id is refused', () =>
-    refuses(forge(OUR_HEADER, claims(), attacker.secretKey)))
+    assertRefused(forge(OUR_HEADER, claims(), attacker.secretKey)))
 
   test('crit, b64 and zip are refused', async () => {
     for (const extra of [{ crit: [] }, { crit: ['b64'], b64: false }, { zip: 'DEF' }]) {
-      await refuses(forge({ ...OUR_HEADER, ...extra }, claims()))
+      await assertRefused(forge({ ...OUR_HEADER, ...extra }, claims()))
     }
   })
 })
@@ -234,10 +234,10 @@ describe('algorithms and keys', () => {
 describe('type, audience, issuer', () => {
   test('JWT-06: a token of one type is not accepted in the other’s place', async () => {
     const access = jwt.sign('at+jwt', claims())
-    assert.equal(await verified(access), null)
-    assert.ok(await verified(access, { ...EXPECTED, typ: 'at+jwt' }))
+    assert.equal(await verifyOnBothNodes(access), null)
+    assert.ok(await verifyOnBothNodes(access, { ...EXPECTED, typ: 'at+jwt' }))
     for (const typ of ['JWT', 'AGENT_WS', 'application/agent_ws', 'agent_ws ', null, undefined]) {
-      await refuses(forge({ ...OUR_HEADER, typ }, claims()), String(typ))
+      await assertRefused(forge({ ...OUR_HEADER, typ }, claims()), String(typ))
     }
   })
 
@@ -254,48 +254,48 @@ describe('type, audience, issuer', () => {
       null,
       1,
     ]) {
-      await refuses(forge(OUR_HEADER, claims({ aud })), JSON.stringify(aud))
+      await assertRefused(forge(OUR_HEADER, claims({ aud })), JSON.stringify(aud))
     }
   })
 
   test('JWT-07: a token of another issuer is refused', async () => {
     for (const iss of [`${ISSUER}/`, 'http://keyway.test', 'https://KEYWAY.test', '', [ISSUER], null]) {
-      await refuses(forge(OUR_HEADER, claims({ iss })), JSON.stringify(iss))
+      await assertRefused(forge(OUR_HEADER, claims({ iss })), JSON.stringify(iss))
     }
   })
 
   test('a token without a required claim is refused', async () => {
     for (const name of ['iss', 'aud', 'sub', 'iat', 'exp', 'jti', 'type']) {
       const { [name]: _gone, ...rest } = claims()
-      await refuses(forge(OUR_HEADER, rest), name)
+      await assertRefused(forge(OUR_HEADER, rest), name)
     }
   })
 })
 
 describe('times', () => {
   test('a token is valid until the last millisecond before exp', async () => {
-    const local = createTestClock()
-    const here = createJwt({ signingKeys: ring, clock: local, issuer: ISSUER })
-    const exp = Math.floor(local.now() / 1000) + 900
-    const token = here.sign('agent_ws', claims({ exp }))
-    local.set(exp * 1000 - 1)
-    assert.ok(await here.verify(token, EXPECTED))
-    local.set(exp * 1000)
-    assert.equal(await here.verify(token, EXPECTED), null)
+    const localClock = createTestClock()
+    const localJwt = createJwt({ signingKeys, clock: localClock, issuer: ISSUER })
+    const exp = Math.floor(localClock.now() / 1000) + 900
+    const token = localJwt.sign('agent_ws', claims({ exp }))
+    localClock.set(exp * 1000 - 1)
+    assert.ok(await localJwt.verify(token, EXPECTED))
+    localClock.set(exp * 1000)
+    assert.equal(await localJwt.verify(token, EXPECTED), null)
   })
 
   test('a token from a clock up to 5 seconds ahead is accepted', async () => {
     const at = (ahead: number) =>
       forge(OUR_HEADER, claims({ iat: now() + ahead, nbf: now() + ahead, exp: now() + 900 }))
-    assert.ok(await verified(at(5)))
-    await refuses(at(6))
-    await refuses(forge(OUR_HEADER, claims({ nbf: now() + 6 })))
-    await refuses(forge(OUR_HEADER, claims({ iat: now() + 6 })))
+    assert.ok(await verifyOnBothNodes(at(5)))
+    await assertRefused(at(6))
+    await assertRefused(forge(OUR_HEADER, claims({ nbf: now() + 6 })))
+    await assertRefused(forge(OUR_HEADER, claims({ iat: now() + 6 })))
   })
 
   test('JWT-08: exp must be a whole number of seconds, within the maximum lifetime', async () => {
     const issued = now()
-    const wrong = [
+    const invalidExpiries = [
       String(issued + 900),
       issued + 900.5,
       -1,
@@ -308,31 +308,33 @@ describe('times', () => {
       true,
       [issued + 900],
     ]
-    for (const exp of wrong) await refuses(forge(OUR_HEADER, claims({ exp })), JSON.stringify(exp))
+    for (const exp of invalidExpiries)
+      await assertRefused(forge(OUR_HEADER, claims({ exp })), JSON.stringify(exp))
     const raw = JSON.stringify(claims()).replace(/"exp":\d+/, '"exp":1e400')
-    await refuses(forge(OUR_HEADER, raw), '1e400')
+    await assertRefused(forge(OUR_HEADER, raw), '1e400')
   })
 
   test('a token lives a day at most, and its times may be as early as 1970', async () => {
-    const lasting = (seconds: number) => forge(OUR_HEADER, claims({ exp: now() + seconds }))
-    assert.ok(await verified(lasting(86_400)))
-    await refuses(lasting(86_401))
-    assert.ok(await verified(forge(OUR_HEADER, claims({ nbf: 0 }))))
+    const tokenLasting = (seconds: number) => forge(OUR_HEADER, claims({ exp: now() + seconds }))
+    assert.ok(await verifyOnBothNodes(tokenLasting(86_400)))
+    await assertRefused(tokenLasting(86_401))
+    assert.ok(await verifyOnBothNodes(forge(OUR_HEADER, claims({ nbf: 0 }))))
   })
 
   test('JWT-08: iat and nbf must be numbers', async () => {
-    for (const value of ['1', null, {}, -1, 1.5]) await refuses(forge(OUR_HEADER, claims({ iat: value })))
-    for (const value of ['1', null, {}]) await refuses(forge(OUR_HEADER, claims({ nbf: value })))
+    for (const value of ['1', null, {}, -1, 1.5])
+      await assertRefused(forge(OUR_HEADER, claims({ iat: value })))
+    for (const value of ['1', null, {}]) await assertRefused(forge(OUR_HEADER, claims({ nbf: value })))
   })
 })
 
 describe('canonical encoding', () => {
   test('JWT-12: a token with a duplicate member is refused even with a valid signature', async () => {
     const payload = JSON.stringify(claims())
-    await refuses(forge(OUR_HEADER, payload.replace('{', '{"exp":1,')))
-    await refuses(forge(OUR_HEADER, payload.replace(/}$/, ',"sub":"somebody"}')))
-    await refuses(forge(`{"alg":"none",${JSON.stringify(OUR_HEADER).slice(1)}`, claims()))
-    await refuses(forge(`{"kid":"x",${JSON.stringify(OUR_HEADER).slice(1)}`, claims()))
+    await assertRefused(forge(OUR_HEADER, payload.replace('{', '{"exp":1,')))
+    await assertRefused(forge(OUR_HEADER, payload.replace(/}$/, ',"sub":"somebody"}')))
+    await assertRefused(forge(`{"alg":"none",${JSON.stringify(OUR_HEADER).slice(1)}`, claims()))
+    await assertRefused(forge(`{"kid":"x",${JSON.stringify(OUR_HEADER).slice(1)}`, claims()))
   })
 
   test('padding, white space, other alphabets and non-zero spare bits are refused', async () => {
@@ -347,7 +349,7 @@ describe('canonical encoding', () => {
         Buffer.from(signature.slice(0, -1) + c, 'base64url').equals(Buffer.from(signature, 'base64url')),
     )
     assert.ok(sameBytes.length > 0)
-    for (const c of sameBytes) await refuses(`${header}.${payload}.${signature.slice(0, -1)}${c}`)
+    for (const c of sameBytes) await assertRefused(`${header}.${payload}.${signature.slice(0, -1)}${c}`)
     for (const other of [
       ` ${token}`,
       `${token}\n`,
@@ -355,10 +357,10 @@ describe('canonical encoding', () => {
       `${token}==`,
       `${header}=.${payload}.${signature}`,
     ]) {
-      await refuses(other)
+      await assertRefused(other)
     }
-    await refuses(forge(`${JSON.stringify(OUR_HEADER)} `, claims()))
-    await refuses(forge(OUR_HEADER, `${JSON.stringify(claims())} `))
+    await assertRefused(forge(`${JSON.stringify(OUR_HEADER)} `, claims()))
+    await assertRefused(forge(OUR_HEADER, `${JSON.stringify(claims())} `))
   })
 
   test('a signature with the group order added to its scalar is refused', async () => {
@@ -366,9 +368,9 @@ describe('canonical encoding', () => {
     const bytes = Buffer.from(signature, 'base64url')
     const order = 2n ** 252n + 27742317777372353535851937790883648493n
     const scalar = BigInt(`0x${Buffer.from(bytes.subarray(32)).reverse().toString('hex')}`) + order
-    const moved = Buffer.from(scalar.toString(16).padStart(64, '0'), 'hex').reverse()
-    await refuses(
-      `${header}.${payload}.${Buffer.concat([bytes.subarray(0, 32), moved]).toString('base64url')}`,
+    const movedScalar = Buffer.from(scalar.toString(16).padStart(64, '0'), 'hex').reverse()
+    await assertRefused(
+      `${header}.${payload}.${Buffer.concat([bytes.subarray(0, 32), movedScalar]).toString('base64url')}`,
     )
   })
 
@@ -378,7 +380,7 @@ describe('canonical encoding', () => {
     await fc.assert(
       fc.asyncProperty(change, async ([at, text, cut]) => {
         const mutated = token.slice(0, at) + text + token.slice(at + cut)
-        const accepted = (await verified(mutated)) !== null
+        const accepted = (await verifyOnBothNodes(mutated)) !== null
         assert.ok(!accepted || mutated === token)
       }),
       { numRuns: 300 },
@@ -394,7 +396,7 @@ describe('canonical encoding', () => {
           fc.tuple(part, part, part).map(parts => parts.join('.')),
         ),
         async token => {
-          assert.equal(await verified(token), null)
+          assert.equal(await verifyOnBothNodes(token), null)
         },
       ),
       { numRuns: 300 },
@@ -421,9 +423,9 @@ test('JWT-13: other JOSE serializations and oversized tokens are refused', async
     forge('null', claims()),
     forge('"x"', claims()),
   ]) {
-    await refuses(other)
+    await assertRefused(other)
   }
-  for (const other of [undefined, null, 1, {}, [token]]) await refuses(other as never)
+  for (const other of [undefined, null, 1, {}, [token]]) await assertRefused(other as never)
 })
 
 test('a signature covers exactly the bytes of the token', async () => {

@@ -21,44 +21,44 @@ function agentClaims(clock: TestClock) {
 }
 
 test('only an added token is known, and not one with a changed character', () => {
-  const known = new KnownTokens()
+  const knownTokens = new KnownTokens()
   const token = newToken()
-  assert.equal(known.has(token), false)
-  known.add(token)
-  assert.equal(known.has(token), true)
+  assert.equal(knownTokens.has(token), false)
+  knownTokens.add(token)
+  assert.equal(knownTokens.has(token), true)
   for (let at = 0; at < token.length; at++) {
     // The next character, and one with the same low byte.
     for (const change of [1, 0x100]) {
-      const other = String.fromCharCode(token.charCodeAt(at) + change)
-      assert.equal(known.has(token.slice(0, at) + other + token.slice(at + 1)), false)
+      const changedCharacter = String.fromCharCode(token.charCodeAt(at) + change)
+      assert.equal(knownTokens.has(token.slice(0, at) + changedCharacter + token.slice(at + 1)), false)
     }
-    assert.equal(known.has(token.slice(0, at)), false)
+    assert.equal(knownTokens.has(token.slice(0, at)), false)
   }
-  assert.equal(known.has(`${token}A`), false)
-  assert.equal(known.has(''), false)
+  assert.equal(knownTokens.has(`${token}A`), false)
+  assert.equal(knownTokens.has(''), false)
 })
 
 test('with more tokens than capacity the newest is known, and no other token is found', () => {
-  const known = new KnownTokens()
-  const added = Array.from({ length: 30_000 }, () => newToken(20))
-  for (const token of added) {
-    known.add(token)
-    assert.equal(known.has(token), true)
+  const knownTokens = new KnownTokens()
+  const addedTokens = Array.from({ length: 30_000 }, () => newToken(20))
+  for (const token of addedTokens) {
+    knownTokens.add(token)
+    assert.equal(knownTokens.has(token), true)
   }
-  const kept = added.filter(token => known.has(token)).length
-  assert.ok(kept > 7000 && kept <= 8192, `${kept} kept`)
+  const stillKnown = addedTokens.filter(token => knownTokens.has(token)).length
+  assert.ok(stillKnown > 7000 && stillKnown <= 8192, `${stillKnown} kept`)
 })
 
 test('a token longer than a slot is not stored, and overwrites no other', () => {
-  const known = new KnownTokens()
+  const knownTokens = new KnownTokens()
   const tokens = Array.from({ length: 200 }, () => newToken(10))
-  for (const token of tokens) known.add(token)
-  const kept = tokens.filter(token => known.has(token))
-  const long = newToken(2000)
-  known.add(long)
-  assert.equal(known.has(long), false)
+  for (const token of tokens) knownTokens.add(token)
+  const stillKnown = tokens.filter(token => knownTokens.has(token))
+  const oversizedToken = newToken(2000)
+  knownTokens.add(oversizedToken)
+  assert.equal(knownTokens.has(oversizedToken), false)
   assert.deepEqual(
-    kept.filter(token => !known.has(token)),
+    stillKnown.filter(token => !knownTokens.has(token)),
     [],
   )
 })
@@ -67,8 +67,8 @@ test('a token with another signature is refused however often it is presented, a
   const clock = createTestClock()
   const { secretKey } = keyPairOf(Buffer.alloc(32, 3))
   const key: OpenedSigningKey = { kid: 'one', alg: 'EdDSA', secretKey }
-  const ring = { current: () => key, find: async () => key } as unknown as SigningKeys
-  const jwt = createJwt({ signingKeys: ring, clock, issuer: 'https://keyway.test' })
+  const signingKeys = { current: () => key, find: async () => key } as unknown as SigningKeys
+  const jwt = createJwt({ signingKeys, clock, issuer: 'https://keyway.test' })
   const forged = altered(jwt.sign('agent_ws', agentClaims(clock)))
   for (let attempt = 0; attempt < 3; attempt++) assert.equal(await jwt.verify(forged, EXPECTED), null)
 })
@@ -77,8 +77,8 @@ test('a known token is dropped at its expiry and when its signing key is removed
   const clock = createTestClock()
   const { secretKey } = keyPairOf(Buffer.alloc(32, 3))
   let key: OpenedSigningKey | null = { kid: 'one', alg: 'EdDSA', secretKey }
-  const ring = { current: () => key, find: async () => key } as unknown as SigningKeys
-  const jwt = createJwt({ signingKeys: ring, clock, issuer: 'https://keyway.test' })
+  const signingKeys = { current: () => key, find: async () => key } as unknown as SigningKeys
+  const jwt = createJwt({ signingKeys, clock, issuer: 'https://keyway.test' })
   const token = jwt.sign('agent_ws', agentClaims(clock))
   assert.ok(await jwt.verify(token, EXPECTED))
   assert.equal(await jwt.verify(token, { ...EXPECTED, audience: 'another' }), null)

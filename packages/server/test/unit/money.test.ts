@@ -8,7 +8,7 @@ test('the trial credit is formatted as 2.00', () => {
 })
 
 test('money is formatted with 2 to 6 places, and negative amounts with a sign', () => {
-  const written: [number, string][] = [
+  const formattedAmounts: [number, string][] = [
     [0, '0.00'],
     [1, '0.000001'],
     [10, '0.00001'],
@@ -21,7 +21,7 @@ test('money is formatted with 2 to 6 places, and negative amounts with a sign', 
     [-1, '-0.000001'],
     [MAX_AMOUNT, '1000000.00'],
   ]
-  for (const [amount, text] of written) assert.equal(formatMoney(amount), text)
+  for (const [amount, text] of formattedAmounts) assert.equal(formatMoney(amount), text)
 })
 
 test('an amount is a positive decimal with at most 6 places', () => {

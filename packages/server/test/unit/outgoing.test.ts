@@ -8,13 +8,13 @@ import { inTime, until } from '../support/patience.ts'
 
 type Done = (error: Error | null, addresses: LookupAddress[]) => void
 
-const LOCAL = ['127.0.0.0/8', '::1/128']
+const LOCAL_NETWORKS = ['127.0.0.0/8', '::1/128']
 
 test('only public addresses may be called, and those that the operator listed', () => {
   const { isPublic, isListed } = createAddressRule(['10.1.0.0/16'])
   for (const address of ['8.8.8.8', '1.1.1.1', '2606:4700:4700::1111', '::ffff:8.8.8.8'])
     assert.equal(isPublic(address), true, address)
-  const special = [
+  const nonPublic = [
     '0.0.0.0',
     '10.1.2.3',
     '100.64.0.1',
@@ -37,7 +37,7 @@ test('only public addresses may be called, and those that the operator listed', 
     'ff02::1',
     'no address',
   ]
-  for (const address of special) assert.equal(isPublic(address), false, address)
+  for (const address of nonPublic) assert.equal(isPublic(address), false, address)
   assert.equal(isListed('10.1.2.3'), true)
   assert.equal(isListed('10.2.2.3'), false)
 })
@@ -49,7 +49,7 @@ test('the address that was checked is the one that is called, without redirects,
     else if (request.url === '/cut') response.destroy()
     else response.end('answered')
   })
-  const call = createOutgoing(LOCAL)
+  const call = createOutgoing(LOCAL_NETWORKS)
   assert.equal((await call(`${url}/`)).text, 'answered')
   assert.equal((await call(`${url.replace('127.0.0.1', 'localhost')}/`)).text, 'answered')
   assert.equal((await call(`${url}/moved`)).status, 302)
@@ -74,8 +74,8 @@ test('what may not be called is not called: other schemes, credentials, private 
     'not a url',
   ]
   for (const each of refused) await assert.rejects(call(each), OutgoingError, each)
-  const listed = createOutgoing(LOCAL)
-  await assert.rejects(listed('http://user:secret@localhost/'), OutgoingError)
+  const withListedNetworks = createOutgoing(LOCAL_NETWORKS)
+  await assert.rejects(withListedNetworks('http://user:secret@localhost/'), OutgoingError)
   assert.equal(calls(), 0)
 })
 
@@ -99,7 +99,7 @@ test('a call to a server that switches to another protocol fails instead of neve
   const { url } = await serve(t, ({ socket }) => {
     socket.write('HTTP/1.1 101 Switching Protocols\r\nupgrade: other\r\nconnection: upgrade\r\n\r\nany data')
   })
-  await inTime('the call', assert.rejects(createOutgoing(LOCAL)(url), OutgoingError))
+  await inTime('the call', assert.rejects(createOutgoing(LOCAL_NETWORKS)(url), OutgoingError))
 })
 
 test('a call whose server sends interim responses without end is ended after ten of them', async t => {
@@ -107,43 +107,45 @@ test('a call whose server sends interim responses without end is ended after ten
     socket.write('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(path === '/ten' ? 10 : 11))
     response.end('answered')
   })
-  const call = createOutgoing(LOCAL)
+  const call = createOutgoing(LOCAL_NETWORKS)
   assert.equal((await call(`${url}/ten`)).text, 'answered')
   await assert.rejects(call(url), /too many interim responses/)
 })
 
 test('of many calls to names whose server is silent, two at a time are looked up', async () => {
-  const asked: ((error: Error) => void)[] = []
+  const lookups: ((error: Error) => void)[] = []
   const resolve = ((_name: string, _options: object, done: (error: Error) => void) => {
-    asked.push(done)
+    lookups.push(done)
   }) as never
   const call = createOutgoing([], resolve)
   const calls = Array.from({ length: 5 }, (_, at) => assert.rejects(call(`https://slow${at}.example.com/`)))
-  await until('two look-ups', () => asked.length === 2)
+  await until('two look-ups', () => lookups.length === 2)
   for (let answered = 0; answered < 5; answered++) {
-    assert.ok(asked.length <= answered + 2)
-    await until('the next look-up', () => asked.length > answered)
-    asked[answered]!(new Error('no such name'))
+    assert.ok(lookups.length <= answered + 2)
+    await until('the next look-up', () => lookups.length > answered)
+    lookups[answered]!(new Error('no such name'))
   }
   await Promise.all(calls)
 })
 
 test('silent name servers of clients and of one webhook hold up no call to another webhook', async t => {
   const { url } = await serve(t, (_request, response) => void response.end('answered'))
-  const silent: (() => void)[] = []
+  const pendingLookups: (() => void)[] = []
   const resolve = ((name: string, options: LookupAllOptions, done: Done) => {
     if (name === 'localhost') lookup(name, options, done)
-    else silent.push(() => done(new Error('no such name'), []))
+    else pendingLookups.push(() => done(new Error('no such name'), []))
   }) as never
-  const call = createOutgoing(LOCAL, resolve)
-  const failing = ['a', 'b', 'c'].map(name => call(`https://${name}.example.net/`, { namedBy: 'client' }))
-  for (let at = 0; at < 3; at++) failing.push(call('https://dead-webhook.example.com/'))
-  const failed = Promise.allSettled(failing)
-  await until('the look-ups', () => silent.length === 2)
+  const call = createOutgoing(LOCAL_NETWORKS, resolve)
+  const failingCalls = ['a', 'b', 'c'].map(name =>
+    call(`https://${name}.example.net/`, { namedBy: 'client' }),
+  )
+  for (let at = 0; at < 3; at++) failingCalls.push(call('https://dead-webhook.example.com/'))
+  const settledCalls = Promise.allSettled(failingCalls)
+  await until('the look-ups', () => pendingLookups.length === 2)
   assert.equal((await call(url.replace('127.0.0.1', 'localhost'))).text, 'answered')
   for (let answered = 0; answered < 4; answered++) {
-    await until('the next look-up', () => silent.length > answered)
-    silent[answered]!()
+    await until('the next look-up', () => pendingLookups.length > answered)
+    pendingLookups[answered]!()
   }
-  assert.equal((await failed).filter(({ status }) => status === 'rejected').length, 6)
+  assert.equal((await settledCalls).filter(({ status }) => status === 'rejected').length, 6)
 })

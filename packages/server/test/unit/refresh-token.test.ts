@@ -38,12 +38,12 @@ test('a counter gives one token, and the next counter another', () => {
 
 test('a token with a changed character is malformed or fails verification', () => {
   const token = refreshToken(id, 1, secret)
-  const anywhere = fc.record({
+  const anyChange = fc.record({
     at: fc.nat(token.length - 1),
     with: fc.string({ minLength: 1, maxLength: 1 }),
   })
   fc.assert(
-    fc.property(anywhere, change => {
+    fc.property(anyChange, change => {
       fc.pre(token[change.at] !== change.with)
       const changed = token.slice(0, change.at) + change.with + token.slice(change.at + 1)
       assert.notEqual(parseRefreshToken(changed)?.provenBy(secret) ?? false, true)

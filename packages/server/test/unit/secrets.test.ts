@@ -3,8 +3,8 @@ import { createHmac, hkdfSync } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { createSecrets, equals, isBearer, randomToken, SealError, sha256 } from '../../src/secrets.ts'
 
-const OLD = Buffer.alloc(32, 1)
-const NEW = Buffer.alloc(32, 2)
+const OLD_SECRET = Buffer.alloc(32, 1)
+const NEW_SECRET = Buffer.alloc(32, 2)
 const HELLO = Buffer.from('hello')
 
 /** The error that `open` throws. */
@@ -20,7 +20,7 @@ function refusal(open: () => unknown): Error {
 }
 
 describe('a sealed value', () => {
-  const secrets = createSecrets([OLD])
+  const secrets = createSecrets([OLD_SECRET])
   const sealed = secrets.seal('mail', HELLO, 'row 1')
 
   test('opens in its own row and column, and cannot be read without the secret', () => {
@@ -51,8 +51,8 @@ describe('a sealed value', () => {
   })
 
   test('does not open when it was truncated', () => {
-    const whole = sealed.length
-    for (let length = 0; length < whole; length++)
+    const fullLength = sealed.length
+    for (let length = 0; length < fullLength; length++)
       refusal(() => secrets.open('mail', sealed.slice(0, length), 'row 1'))
   })
 
@@ -61,29 +61,29 @@ describe('a sealed value', () => {
   })
 
   test('opens if it was sealed by earlier versions', () => {
-    const earlier = '9877b20c.Bi01aSwpWFcsKBuAQ-z72BONIDVEri_PmlqxBOR2XfF3'
-    assert.deepEqual(secrets.open('mail', earlier, 'row-1'), HELLO)
+    const sealedEarlier = '9877b20c.Bi01aSwpWFcsKBuAQ-z72BONIDVEri_PmlqxBOR2XfF3'
+    assert.deepEqual(secrets.open('mail', sealedEarlier, 'row-1'), HELLO)
   })
 })
 
 describe('several secrets', () => {
-  const both = createSecrets([NEW, OLD])
-  const [onlyOld, onlyNew] = [createSecrets([OLD]), createSecrets([NEW])]
+  const newAndOld = createSecrets([NEW_SECRET, OLD_SECRET])
+  const [onlyOld, onlyNew] = [createSecrets([OLD_SECRET]), createSecrets([NEW_SECRET])]
 
   test('all open values, and the first one seals', () => {
-    assert.deepEqual(both.open('mail', onlyOld.seal('mail', HELLO, 'x'), 'x'), HELLO)
-    assert.deepEqual(onlyNew.open('mail', both.seal('mail', HELLO, 'x'), 'x'), HELLO)
+    assert.deepEqual(newAndOld.open('mail', onlyOld.seal('mail', HELLO, 'x'), 'x'), HELLO)
+    assert.deepEqual(onlyNew.open('mail', newAndOld.seal('mail', HELLO, 'x'), 'x'), HELLO)
   })
 
   test('identify values that the first one did not seal', () => {
-    assert.equal(both.isCurrent(both.seal('mail', HELLO, 'x')), true)
-    assert.equal(both.isCurrent(onlyOld.seal('mail', HELLO, 'x')), false)
-    assert.equal(both.isCurrent(`${onlyOld.fingerprint}.x${both.fingerprint}.`), false)
+    assert.equal(newAndOld.isCurrent(newAndOld.seal('mail', HELLO, 'x')), true)
+    assert.equal(newAndOld.isCurrent(onlyOld.seal('mail', HELLO, 'x')), false)
+    assert.equal(newAndOld.isCurrent(`${onlyOld.fingerprint}.x${newAndOld.fingerprint}.`), false)
   })
 
   test('have ids that are stable across versions', () => {
     assert.equal(onlyOld.fingerprint, '9877b20c')
-    assert.deepEqual(both.ids, [onlyNew.fingerprint, onlyOld.fingerprint])
+    assert.deepEqual(newAndOld.ids, [onlyNew.fingerprint, onlyOld.fingerprint])
   })
 
   test('are listed without the missing one in the error', () => {
@@ -97,32 +97,32 @@ describe('several secrets', () => {
 })
 
 test('a derived key is one block of HKDF-Expand for its context, under any listed secret', () => {
-  const both = createSecrets([NEW, OLD])
-  const old = createSecrets([OLD])
+  const newAndOld = createSecrets([NEW_SECRET, OLD_SECRET])
+  const oldOnly = createSecrets([OLD_SECRET])
   const context = Buffer.from('a context')
-  const subKey = Buffer.from(hkdfSync('sha256', OLD, 'keyway', 'event', 32))
+  const subKey = Buffer.from(hkdfSync('sha256', OLD_SECRET, 'keyway', 'event', 32))
   const expected = createHmac('sha256', subKey)
     .update(Buffer.concat([context, Buffer.from([1])]))
     .digest()
-  assert.deepEqual(old.deriveKey('event', context), expected)
-  assert.deepEqual(both.deriveKey('event', context, old.fingerprint), expected)
-  assert.notDeepEqual(both.deriveKey('event', context), expected)
-  assert.equal(both.deriveKey('event', context, '00000000'), null)
+  assert.deepEqual(oldOnly.deriveKey('event', context), expected)
+  assert.deepEqual(newAndOld.deriveKey('event', context, oldOnly.fingerprint), expected)
+  assert.notDeepEqual(newAndOld.deriveKey('event', context), expected)
+  assert.equal(newAndOld.deriveKey('event', context, '00000000'), null)
 })
 
 describe('a MAC', () => {
-  const both = createSecrets([NEW, OLD])
-  const old = createSecrets([OLD])
+  const newAndOld = createSecrets([NEW_SECRET, OLD_SECRET])
+  const oldOnly = createSecrets([OLD_SECRET])
 
   test('is valid only for its message and purpose, under any listed secret', () => {
-    const mac = old.mac('login-code', '123')
+    const mac = oldOnly.mac('login-code', '123')
     assert.equal(mac, '9877b20c.NmhwyZN97JkAGUENUKXTR0XXcSNCxGk9yTjIcFXFoYs')
-    assert.equal(both.verifyMac('login-code', '123', mac), true)
-    assert.equal(both.verifyMac('login-code', '124', mac), false)
-    assert.equal(both.verifyMac('cursor', '123', mac), false)
-    assert.equal(createSecrets([NEW]).verifyMac('login-code', '123', mac), false)
+    assert.equal(newAndOld.verifyMac('login-code', '123', mac), true)
+    assert.equal(newAndOld.verifyMac('login-code', '124', mac), false)
+    assert.equal(newAndOld.verifyMac('cursor', '123', mac), false)
+    assert.equal(createSecrets([NEW_SECRET]).verifyMac('login-code', '123', mac), false)
     for (const part of ['', '9877b20c', '9877b20c.', mac.slice(0, -1), `${mac}A`])
-      assert.equal(both.verifyMac('login-code', '123', part), false, part)
+      assert.equal(newAndOld.verifyMac('login-code', '123', part), false, part)
   })
 })
 
