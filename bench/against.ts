@@ -213,9 +213,9 @@ async function fanOuts({ sqlite: { port, pid }, tokens }: Version, round: number
   })
   const before = cpuSeconds(pid)
   let seconds = 0
-  for (let each = 0; each < FAN_OUTS_PER_ROUND; each++) {
-    const frame = JSON.stringify({ type: 'send', id: `fan-${each}`, to: 'all', data: `message ${each}` })
-    seconds += (await agents.run({ do: 'fan-out', frame, answer: `message ${each}`, receivers: RECEIVERS }))
+  for (let n = 0; n < FAN_OUTS_PER_ROUND; n++) {
+    const frame = JSON.stringify({ type: 'send', id: `fan-${n}`, to: 'all', data: `message ${n}` })
+    seconds += (await agents.run({ do: 'fan-out', frame, answer: `message ${n}`, receivers: RECEIVERS }))
       .seconds
   }
   const cpu = cpuSeconds(pid) - before

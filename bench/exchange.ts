@@ -55,20 +55,20 @@ for (const name of Object.keys(subjects) as Name[]) {
     const rate = Math.round(perSecond / 2)
     runs.push(await exchange(load, subjects[name], 32, { ms: LATENCY_RUN_MS, rate }))
   }
-  const of = (pick: (run: Measured) => number) => spread(runs.map(pick))
+  const spreadOf = (pick: (run: Measured) => number) => spread(runs.map(pick))
   latencies.push({
     '': name,
     'requests/s': Math.round(median(runs.map(run => run.perSecond))),
-    'p50 ms': of(run => run.p50),
-    'p99 ms': of(run => run.p99),
-    'p99.9 ms': of(run => run.p999),
+    'p50 ms': spreadOf(run => run.p50),
+    'p99 ms': spreadOf(run => run.p99),
+    'p99.9 ms': spreadOf(run => run.p999),
   })
   // The floor's latency is not compared: its tail is caused by other work on the core.
   if (name === 'floor') continue
   targets.push({
     what: `p99 at half of the load, ${name}`,
     wanted: '< 10 ms',
-    measured: `${of(run => run.p99)} ms`,
+    measured: `${spreadOf(run => run.p99)} ms`,
     reached: median(runs.map(run => run.p99)) < 10,
   })
 }
@@ -97,17 +97,17 @@ function exchange(
 }
 
 function summary(runs: Measured[], floors: Measured[]): Row {
-  const of = (pick: (run: Measured) => number) => median(runs.map(pick))
+  const medianOf = (pick: (run: Measured) => number) => median(runs.map(pick))
   return {
-    'requests/s': Math.round(of(run => run.perSecond)),
+    'requests/s': Math.round(medianOf(run => run.perSecond)),
     'of the floor': spread(runs.map((run, round) => run.perSecond / floors[round]!.perSecond)),
-    'CPU µs': of(run => run.cpuMicroseconds),
+    'CPU µs': medianOf(run => run.cpuMicroseconds),
     'CPU of the floor': spread(
       runs.map((run, round) => floors[round]!.cpuMicroseconds / run.cpuMicroseconds),
     ),
-    'p50 ms': of(run => run.p50),
-    'p99 ms': of(run => run.p99),
-    'p99.9 ms': of(run => run.p999),
+    'p50 ms': medianOf(run => run.p50),
+    'p99 ms': medianOf(run => run.p99),
+    'p99.9 ms': medianOf(run => run.p999),
   }
 }
 

@@ -248,13 +248,13 @@ function rowOf(measured: Measured): Row {
 }
 
 function targetsOf(measured: Measured): Target[] {
-  const what = `${TITLES[measured.engine]}, ${measured.flow}`
+  const subject = `${TITLES[measured.engine]}, ${measured.flow}`
   const { errors } = measured
   const { kind, times } = worst(measured)
   return [
-    { what: `${what}: errors of others`, wanted: '0', measured: String(errors), reached: errors === 0 },
+    { what: `${subject}: errors of others`, wanted: '0', measured: String(errors), reached: errors === 0 },
     {
-      what: `${what}: p99 of others, of the p99 without`,
+      what: `${subject}: p99 of others, of the p99 without`,
       wanted: `≤ ${MAX_P99_RATIO}`,
       measured: `${times.toFixed(2)} (${kind})`,
       reached: times <= MAX_P99_RATIO,

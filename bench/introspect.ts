@@ -51,16 +51,21 @@ interface Subject {
   bodies: string[]
   secret?: string
 }
-const exchanges = bodiesOf(LIMITED_KEYS, KEYS, key => ({ api_key: key }))
-const plain = bodiesOf(LIMITED_KEYS, KEYS, token => ({ token }))
-const consuming = bodiesOf(0, LIMITED_KEYS, token => ({ token, consume: 1 }))
+const exchangeBodies = bodiesOf(LIMITED_KEYS, KEYS, key => ({ api_key: key }))
+const plainBodies = bodiesOf(LIMITED_KEYS, KEYS, token => ({ token }))
+const consumingBodies = bodiesOf(0, LIMITED_KEYS, token => ({ token, consume: 1 }))
 const introspection = { path: '/auth/introspect' }
 const subjects: Record<string, Subject> = {
-  floor: { process: floor, path: '/auth/agent-token', bodies: exchanges },
-  'sqlite, plain': { process: onSqlite, ...introspection, bodies: plain, secret: secrets.sqlite },
-  'sqlite, consume': { process: onSqlite, ...introspection, bodies: consuming, secret: secrets.sqlite },
-  'postgres, plain': { process: onPostgres, ...introspection, bodies: plain, secret: secrets.postgres },
-  'postgres, consume': { process: onPostgres, ...introspection, bodies: consuming, secret: secrets.postgres },
+  floor: { process: floor, path: '/auth/agent-token', bodies: exchangeBodies },
+  'sqlite, plain': { process: onSqlite, ...introspection, bodies: plainBodies, secret: secrets.sqlite },
+  'sqlite, consume': { process: onSqlite, ...introspection, bodies: consumingBodies, secret: secrets.sqlite },
+  'postgres, plain': { process: onPostgres, ...introspection, bodies: plainBodies, secret: secrets.postgres },
+  'postgres, consume': {
+    process: onPostgres,
+    ...introspection,
+    bodies: consumingBodies,
+    secret: secrets.postgres,
+  },
 }
 
 for (const subject of Object.values(subjects)) await run(subject, QUICK ? 1500 : 4000)
@@ -118,12 +123,12 @@ function ratiosOf(name: string, other: string): number[] {
 }
 
 function summary(name: string): Row {
-  const of = (pick: (run: Measured) => number) => median(runs.get(name)!.map(pick))
+  const medianOf = (pick: (run: Measured) => number) => median(runs.get(name)!.map(pick))
   return {
-    'requests/s': Math.round(of(each => each.perSecond)),
+    'requests/s': Math.round(medianOf(each => each.perSecond)),
     'of the floor': spread(ratiosOf(name, 'floor')),
-    'CPU µs': of(each => each.cpuMicroseconds),
-    'p50 ms': of(each => each.p50),
-    'p99 ms': of(each => each.p99),
+    'CPU µs': medianOf(each => each.cpuMicroseconds),
+    'p50 ms': medianOf(each => each.p50),
+    'p99 ms': medianOf(each => each.p99),
   }
 }

@@ -67,14 +67,14 @@ for (const [deployment, nodes] of deployments) {
     rounds.push({ without, beside, passed: await limited.stop() })
   }
   agent.destroy()
-  const of = (pick: (round: Compared) => number) => median(rounds.map(pick))
+  const medianOf = (pick: (round: Compared) => number) => median(rounds.map(pick))
   rows.push({
     '': deployment,
-    'p50 ms without': of(({ without }) => without.p50),
-    beside: of(({ beside }) => beside.p50),
-    'p99 ms without': of(({ without }) => without.p99),
-    'beside ': of(({ beside }) => beside.p99),
-    'let through a second': of(({ passed }) => passed),
+    'p50 ms without': medianOf(({ without }) => without.p50),
+    beside: medianOf(({ beside }) => beside.p50),
+    'p99 ms without': medianOf(({ without }) => without.p99),
+    'beside ': medianOf(({ beside }) => beside.p99),
+    'let through a second': medianOf(({ passed }) => passed),
   })
   const ratios = rounds.map(({ without, beside }) => beside.p99 / without.p99)
   targets.push({

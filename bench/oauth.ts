@@ -25,9 +25,12 @@ const CONNECTIONS = 32
 const MIN_RATIO = 0.6
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' }
-const plain = { path: '/auth/agent-token', bodies: exchangeBodies(KEYS), headers: undefined }
-const grants: Record<string, typeof plain | { path: string; bodies: string[]; headers: typeof FORM }> = {
-  exchange: plain,
+const plainExchange = { path: '/auth/agent-token', bodies: exchangeBodies(KEYS), headers: undefined }
+const grants: Record<
+  string,
+  typeof plainExchange | { path: string; bodies: string[]; headers: typeof FORM }
+> = {
+  exchange: plainExchange,
   'client credentials': {
     path: '/oauth/token',
     headers: FORM,
@@ -59,14 +62,14 @@ for (const [engine, database] of Object.entries(databases)) {
   await using keyway = await startKeyway(database.settings)
   const runs = await measureGrants(keyway)
   for (const name of Object.keys(grants)) {
-    const of = (pick: (run: Measured) => number) => median(runs[name]!.map(pick))
+    const medianOf = (pick: (run: Measured) => number) => median(runs[name]!.map(pick))
     table.push({
       '': `${engine}, ${name}`,
-      'requests/s': Math.round(of(each => each.perSecond)),
+      'requests/s': Math.round(medianOf(each => each.perSecond)),
       'of the exchange': spread(ratios(runs, name)),
-      'CPU µs': of(each => each.cpuMicroseconds),
-      'p50 ms': of(each => each.p50),
-      'p99 ms': of(each => each.p99),
+      'CPU µs': medianOf(each => each.cpuMicroseconds),
+      'p50 ms': medianOf(each => each.p50),
+      'p99 ms': medianOf(each => each.p99),
     })
   }
   const credentialRatios = ratios(runs, 'client credentials')

@@ -215,7 +215,7 @@ async function sharedCommits(call: Call, commitMs: number) {
       if (round >= 0) (connections === 1 ? singleRuns : concurrentRuns).push(measured)
     }
   }
-  const of = (runs: Measured[]) => median(runs.map(each => each.perSecond))
+  const medianOf = (runs: Measured[]) => median(runs.map(each => each.perSecond))
   const ratios = concurrentRuns.map(each => each.perSecond / bareRun.oneByOne)
   const ofOne = concurrentRuns.map((each, round) => each.perSecond / singleRuns[round]!.perSecond)
   targets.push({
@@ -229,8 +229,8 @@ async function sharedCommits(call: Call, commitMs: number) {
     'bare, one at a time': Math.round(bareRun.oneByOne),
     'bare, 64 a commit': Math.round(bareRun.together),
     'the same in CPU µs': bareRun.cpuMicroseconds,
-    'service, 1 connection': Math.round(of(singleRuns)),
-    'service, 64 connections': Math.round(of(concurrentRuns)),
+    'service, 1 connection': Math.round(medianOf(singleRuns)),
+    'service, 64 connections': Math.round(medianOf(concurrentRuns)),
     '64 of bare': spread(ratios, 1),
     '64 of 1': spread(ofOne, 1),
     'CPU µs at 64': median(concurrentRuns.map(each => each.cpuMicroseconds)),

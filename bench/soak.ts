@@ -57,8 +57,8 @@ function loopsOf({ perSecond, run }: SoakWork, recorder: Recorder): Promise<void
     const startedAt = performance.now()
     const running = new Set<Promise<void>>()
     for (let n = 0; n < minutes * 60 * operationRate * rate; n++) {
-      const early = startedAt + (n * 1000) / (operationRate * rate) - performance.now()
-      if (early > 0) await wait(early)
+      const msUntilStart = startedAt + (n * 1000) / (operationRate * rate) - performance.now()
+      if (msUntilStart > 0) await wait(msUntilStart)
       const started = recorder
         .measure(operation, () => run(operation, n))
         .finally(() => running.delete(started))

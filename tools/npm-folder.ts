@@ -24,11 +24,14 @@ const RETRY_LOCK_MS = 100
 export function isInstalled(folder: string): boolean {
   const list = join(folder, 'node_modules/.package-lock.json')
   if (!existsSync(list)) return false
-  const wanted = packagesOf(join(folder, 'package-lock.json'))
-  const found = packagesOf(list)
-  return Object.keys(wanted['']?.dependencies ?? {}).every(name => {
+  const lockedPackages = packagesOf(join(folder, 'package-lock.json'))
+  const installedPackages = packagesOf(list)
+  return Object.keys(lockedPackages['']?.dependencies ?? {}).every(name => {
     const path = `node_modules/${name}`
-    return found[path] !== undefined && found[path].version === wanted[path]?.version
+    return (
+      installedPackages[path] !== undefined &&
+      installedPackages[path].version === lockedPackages[path]?.version
+    )
   })
 }
 

@@ -23,16 +23,16 @@ export async function startLoad(): Promise<Load> {
       const processorTime = () => [pids].flat().reduce((sum, pid) => sum + cpuSeconds(pid), 0)
       child.send(job)
       await once(child, 'message')
-      const before = processorTime()
+      const secondsBefore = processorTime()
       const [result] = (await once(child, 'message')) as [LoadResult]
-      const used = processorTime() - before
+      const usedSeconds = processorTime() - secondsBefore
       if (result.failed > 0 || result.answered === 0) {
         throw new Error(`${result.failed} requests failed, ${result.answered} succeeded: ${result.failure}`)
       }
       return {
         ...result,
         perSecond: result.answered / result.seconds,
-        cpuMicroseconds: (used * 1e6) / result.answered,
+        cpuMicroseconds: (usedSeconds * 1e6) / result.answered,
       }
     },
     async [Symbol.asyncDispose]() {

@@ -90,11 +90,17 @@ try {
   rmSync(workFolder, { recursive: true, force: true, maxRetries: 3 })
 }
 const minutes = (performance.now() - started) / 60_000
-const found = selected.flatMap(({ file, key }) => {
+const currentResults = selected.flatMap(({ file, key }) => {
   const result = results.find(file, key)
   return result?.hash === hashOf(file) ? result : []
 })
-const caught = report({ all, judged: found, minutes, ...values, command: process.argv.slice(2).join(' ') })
+const caught = report({
+  all,
+  judged: currentResults,
+  minutes,
+  ...values,
+  command: process.argv.slice(2).join(' '),
+})
 process.exitCode = caught >= 0.9 ? 0 : 1
 
 function sourcesOf(name: string): string[] {
@@ -104,10 +110,10 @@ function sourcesOf(name: string): string[] {
     `packages/sdk/src/${name}`,
     `packages/server/src/${name}.ts`,
   ]
-  const found = candidates.find(path => existsSync(join(ROOT, path)))
-  if (!found) throw new Error(`${name} is no folder or file below packages/server/src`)
-  if (statSync(join(ROOT, found)).isFile()) return [found]
-  return globSync(`${found.replace(/\/$/, '')}/**/*.ts`, { cwd: ROOT }).sort()
+  const source = candidates.find(path => existsSync(join(ROOT, path)))
+  if (!source) throw new Error(`${name} is no folder or file below packages/server/src`)
+  if (statSync(join(ROOT, source)).isFile()) return [source]
+  return globSync(`${source.replace(/\/$/, '')}/**/*.ts`, { cwd: ROOT }).sort()
 }
 
 /** Writes each source with all its mutants to the folder that workers read (switch.cjs). */

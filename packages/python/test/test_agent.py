@@ -180,12 +180,12 @@ async def test_cancelled_sends_and_requests_hold_up_no_others_also_over_a_break(
 
         async def send_and_cancel_some(first: int) -> None:
             sending = {n: asyncio.ensure_future(sender.send(to, n)) for n in range(first, first + 40)}
-            asked = asyncio.ensure_future(sender.request(to, "who are you?"))
+            request = asyncio.ensure_future(sender.request(to, "who are you?"))
             for n in range(first, first + 40, 3):
                 await asyncio.sleep(0)
                 sending[n].cancel()
-            asked.cancel()
-            ends = await asyncio.gather(*sending.values(), asked, return_exceptions=True)
+            request.cancel()
+            ends = await asyncio.gather(*sending.values(), request, return_exceptions=True)
             assert isinstance(ends.pop(), asyncio.CancelledError)
             kept.extend(n for n, end in zip(sending, ends) if isinstance(end, Delivery))
 
@@ -343,20 +343,20 @@ async def test_messages_are_queued_until_the_agent_is_connected(url: str, sign_i
 async def test_a_token_of_another_service_connects_and_is_renewed_with_one(url: str, sign_in: SignIn) -> None:
     keyway = await sign_in()
     key = (await keyway.api_keys.create())["key"]
-    asked = 0
+    call_count = 0
 
     async def get_token() -> Any:
-        nonlocal asked
-        asked += 1
+        nonlocal call_count
+        call_count += 1
         answer = await keyway.exchange(key)
         # The service reports a shorter lifetime than usual, after which the agent renews.
-        return answer["token"] if asked == 1 else answer
+        return answer["token"] if call_count == 1 else answer
 
     async with Agent(url=url, get_token=get_token) as agent:
         await event(agent, "ready")
-        assert asked == 1
+        assert call_count == 1
         assert isinstance(await renew_now(agent), Renewed)
-        assert asked == 2
+        assert call_count == 2
 
 
 async def renew_now(agent: Agent) -> Any:

@@ -77,11 +77,11 @@ async def test_a_lost_answer_of_a_refresh_ends_no_session(sign_in: SignIn) -> No
         key = uuid.uuid4().hex
         tokens.set(replace(before, refresh_key=key))
         await keyway.refresh()  # its answer is lost with this process:
-        lost = tokens.get()
+        lost_tokens = tokens.get()
         tokens.set(replace(before, refresh_key=key))
         assert await keyway.refresh()
-        again = tokens.get()
-        assert again and lost and again.refresh == lost.refresh
+        repeated_tokens = tokens.get()
+        assert repeated_tokens and lost_tokens and repeated_tokens.refresh == lost_tokens.refresh
 
 
 async def test_processes_that_share_a_file_of_tokens_refresh_one_after_the_other(
@@ -171,8 +171,8 @@ async def test_verifications_at_the_same_time_share_requests(url: str, sign_in: 
             assert [answer["key_id"] for answer in answers] == [created[n % 3]["id"] for n in range(100)]
             assert paths == ["/auth/introspections"] * 4
             malformed: list[Any] = ["x" * 16_000, '"' * 12_000, "svc_\0", "\ud800", None, *["a" * 2000] * 31]
-            asked = [service.apps.verify_key(key) for key in [*malformed, created[0]["key"]]]
-            assert (await asyncio.gather(*asked, return_exceptions=True))[-1] == answers[0]
+            verifications = [service.apps.verify_key(key) for key in [*malformed, created[0]["key"]]]
+            assert (await asyncio.gather(*verifications, return_exceptions=True))[-1] == answers[0]
             waiting = [asyncio.create_task(service.apps.verify_key(created[0]["key"])) for _ in range(3)]
             waiting[1].cancel()
             first, cancelled, last = await asyncio.gather(*waiting, return_exceptions=True)

@@ -162,11 +162,11 @@ export class Agent extends Emitter {
         this.#cancelWait?.();
         this.#current?.renewal.stop();
         const { session, unresumed } = this.#resumption.ready(connection, frame);
-        const old = this.#current?.connection;
+        const previous = this.#current?.connection;
         if (frame.resumed)
-            old?.abandon();
-        else if (old)
-            this.#handover.begin(old, connection);
+            previous?.abandon();
+        else if (previous)
+            this.#handover.begin(previous, connection);
         const renewal = new Renewal({
             tokens: this.#tokens,
             clock: this.#clock,

@@ -204,9 +204,9 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.#cancelWait?.()
     this.#current?.renewal.stop()
     const { session, unresumed } = this.#resumption.ready(connection, frame)
-    const old = this.#current?.connection
-    if (frame.resumed) old?.abandon()
-    else if (old) this.#handover.begin(old, connection)
+    const previous = this.#current?.connection
+    if (frame.resumed) previous?.abandon()
+    else if (previous) this.#handover.begin(previous, connection)
     const renewal = new Renewal({
       tokens: this.#tokens,
       clock: this.#clock,

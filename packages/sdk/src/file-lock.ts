@@ -87,8 +87,8 @@ function createTurn(folder: string, number: number): boolean {
   // A slow process may create a number again that was created and removed long ago; then later turns exist.
   const isLast = lastTurnNumber(folder) === number
   // Keeps the previous turn's file, so that a process that lists the folder meanwhile sees at least one of the two.
-  for (const old of isLast ? turnNumbers(folder).filter(each => each < number - 1) : [number])
-    rmSync(turnFile(folder, old), { force: true })
+  for (const removed of isLast ? turnNumbers(folder).filter(turn => turn < number - 1) : [number])
+    rmSync(turnFile(folder, removed), { force: true })
   return isLast
 }
 

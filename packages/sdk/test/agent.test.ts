@@ -77,8 +77,8 @@ describe('connect', () => {
 
   test('an exchange without response times out after 8 s and is retried', async t => {
     const { server, events, clock } = await startAgent(t, {}, server => {
-      const usual = server.answer
-      server.answer = count => (count === 1 ? 'hang' : usual(count))
+      const answerWithToken = server.answer
+      server.answer = count => (count === 1 ? 'hang' : answerWithToken(count))
     })
     await server.exchanges.next()
     clock.advance(8_000)
@@ -89,8 +89,8 @@ describe('connect', () => {
 
   test('a connection without `ready` times out after 10 s', async t => {
     const { server, events, clock } = await startAgent(t, {}, server => {
-      const usual = server.greet
-      server.greet = end => end.id !== 'connection-1' && usual(end)
+      const greetWithReady = server.greet
+      server.greet = end => end.id !== 'connection-1' && greetWithReady(end)
     })
     await server.connections.next()
     clock.advance(10_000)
@@ -565,9 +565,9 @@ describe('renewal', () => {
 
   test('a failed exchange is retried while the old token is valid', async t => {
     const { server, events, clock, end } = await startConnected(t, {}, server => {
-      const usual = server.answer
+      const answerWithToken = server.answer
       server.answer = count =>
-        count === 2 ? problem(503, 'unavailable') : count === 3 ? 'drop' : usual(count)
+        count === 2 ? problem(503, 'unavailable') : count === 3 ? 'drop' : answerWithToken(count)
     })
     await keepAlive(clock, end, events, RENEWAL_AT - 1)
     clock.advance(1)

@@ -181,14 +181,17 @@ async function logIn(t: TestContext, web: WebServer, machine: Machine, args: str
 async function decide(web: WebServer, output: string, decision: 'approved' | 'denied'): Promise<void> {
   const { deviceAuthorizations, magicLinks } = web.server.services
   const { searchParams } = new URL(/http\S+ticket=\S+/.exec(output)![0])
-  const found = await deviceAuthorizations.ofLink(searchParams.get('ticket')!, searchParams.get('user_code')!)
+  const authorization = await deviceAuthorizations.ofLink(
+    searchParams.get('ticket')!,
+    searchParams.get('user_code')!,
+  )
   const caller = { address: '127.0.0.1', network: '127.0.0.1', client: null }
-  const before = (await web.mails(ADA, 0)).length
+  const mailsBefore = (await web.mails(ADA, 0)).length
   const { loginId } = await magicLinks.send({ email: ADA as never, appId: 'console' }, caller)
-  const [mail] = await web.mails(ADA, before + 1)
+  const [mail] = await web.mails(ADA, mailsBefore + 1)
   const proof = { loginId, code: mail!.code!, email: ADA as never }
   const person = await magicLinks.verify(proof, 'page', caller)
-  assert.equal(await deviceAuthorizations.decide(found!.id, decision, person, caller), 'done')
+  assert.equal(await deviceAuthorizations.decide(authorization!.id, decision, person, caller), 'done')
 }
 
 async function signIn(page: Page, web: WebServer): Promise<void> {

@@ -38,8 +38,12 @@ describe('a request', () => {
     assert.deepEqual(await Promise.all(requests), [['printed'], null])
     end.send(message('c', { result: 'too late' }, 'printer', first.id))
     end.send(message('d', 'plain', 'printer', 'some message'))
-    const plain = await events.message.next()
-    assert.deepEqual([plain.id, plain.replyTo], ['d', 'some message'], 'late answers are no messages')
+    const plainMessage = await events.message.next()
+    assert.deepEqual(
+      [plainMessage.id, plainMessage.replyTo],
+      ['d', 'some message'],
+      'late answers are no messages',
+    )
   })
 
   test('resolves with data that is no `Answer`, as agents may send over HTTP, as the result itself', async t => {
@@ -53,14 +57,14 @@ describe('a request', () => {
 
   test('fails at once when nobody is there, but waits for a held connection', async t => {
     const { agent, end } = await startConnected(t)
-    const unreachable = agent.request('printer', 1)
+    const failedRequest = agent.request('printer', 1)
     end.send({ type: 'sent', id: (await nextSend(end)).id, delivered: 0 })
-    await assert.rejects(unreachable, isCode('no_responders'))
-    const held = agent.request('printer', 2)
+    await assert.rejects(failedRequest, isCode('no_responders'))
+    const heldRequest = agent.request('printer', 2)
     const { id } = await nextSend(end)
     end.send({ type: 'sent', id, delivered: 0, held: 1 })
     end.send(message('a', { result: 'back' }, 'printer', id))
-    assert.equal(await held, 'back')
+    assert.equal(await heldRequest, 'back')
   })
 
   test('to several waits for a result until all of them have answered with an error', async t => {
@@ -103,9 +107,9 @@ describe('a request', () => {
     await assert.rejects(abortedRequest, /changed my mind/)
     await assert.rejects(agent.request('printer', 3, { signal: controller.signal }), /changed my mind/)
 
-    const closed = agent.request('printer', 4)
+    const requestAtClose = agent.request('printer', 4)
     agent.close()
-    await assert.rejects(closed, isCode('closed'))
+    await assert.rejects(requestAtClose, isCode('closed'))
     await assert.rejects(agent.request('printer', 5), isCode('closed'))
     assert.equal(clock.next(), undefined)
   })
@@ -114,10 +118,10 @@ describe('a request', () => {
     const { agent, server, clock, events } = await startAgent(t, {}, server => {
       server.answer = () => 'hang'
     })
-    const late = agent.request('printer', 'late', { timeout: 5 })
+    const timedOutRequest = agent.request('printer', 'late', { timeout: 5 })
     await server.exchanges.next()
     clock.advance(5)
-    await assert.rejects(late, isCode('timeout'))
+    await assert.rejects(timedOutRequest, isCode('timeout'))
     server.answer = () => ({ status: 200, body: { token: 't', agent_id: 'a', expires_in: 900 } })
     clock.advance(8_000)
     await events.disconnected.next()
@@ -145,9 +149,9 @@ describe('a request', () => {
 describe('the handler of requests', () => {
   test('answers the asking connection, and its errors are answers too', async t => {
     const { agent, events, end } = await startConnected(t)
-    const seen: unknown[] = []
+    const receivedRequests: unknown[] = []
     agent.onRequest(async request => {
-      seen.push(request)
+      receivedRequests.push(request)
       if (request.data === 'refuse')
         throw new KeywayError('request_failed', 'Load A4.', { reason: 'out_of_paper' })
       if (request.data === 'fail') throw new Error('jammed')
@@ -171,7 +175,12 @@ describe('the handler of requests', () => {
       else assert.deepEqual(sent.data, answer)
       end.send({ type: 'sent', id: sent.id, delivered: 1 })
     }
-    assert.deepEqual(seen[0], { id: 'request.print', from: 'asker', fromKeyId: 'their key', data: 'print' })
+    assert.deepEqual(receivedRequests[0], {
+      id: 'request.print',
+      from: 'asker',
+      fromKeyId: 'their key',
+      data: 'print',
+    })
     assert.equal(events.message.rest.length, 0, 'requests are no messages')
   })
 

@@ -240,10 +240,10 @@ describe('against the real service', { concurrency: 3 }, () => {
       const answered = Promise.withResolvers<void>()
       agent.once('ready', () => answered.resolve())
       agent.once('disconnected', () => answered.resolve())
-      const lost = proxy.handshakeLost()
+      const handshakeLost = proxy.handshakeLost()
       waited += clock.next()!
       clock.advance(clock.next()!)
-      await Promise.race([answered.promise, lost])
+      await Promise.race([answered.promise, handshakeLost])
     }
     assert.ok(waited <= 5_000, `reconnected after 35 s and ${waited / 1000} s`)
   })

@@ -62,13 +62,13 @@ describe('agent.watch()', () => {
     const waiting = agent.watch()
     await end.frames.next()
     end.send({ type: 'error', code: 'rate_limited', detail: 'Wait.', id: 'watch' })
-    const late = waiting.next()
+    const nextEvent = waiting.next()
     end.send({ type: 'message', id: '1', from: 'x', from_key_id: null, data: 1 }) // after the error was read
     await record(agent).message.next()
     clock.advance(10_000)
     await end.frames.next()
     sendList(end, [])
-    assert.deepEqual((await late).value, { type: 'presence', connections: [] })
+    assert.deepEqual((await nextEvent).value, { type: 'presence', connections: [] })
     end.send({ type: 'error', code: 'insufficient_scope', detail: 'No.', id: 'watch' })
     await assert.rejects(waiting.next(), isCode('insufficient_scope'))
     assert.equal(agent.connected, true)
@@ -117,8 +117,8 @@ describe('agent.watch()', () => {
     const joined = (await changes.next()).value
     assert.deepEqual(joined?.type === 'joined' && joined.connection, (await keyway.agents.list()).data[0])
     await keyway.apiKeys.revoke(other.id)
-    const left = { type: 'left', connectionId: other.ready.connectionId, reason: 'revoked' }
-    assert.deepEqual((await changes.next()).value, left)
+    const leftEvent = { type: 'left', connectionId: other.ready.connectionId, reason: 'revoked' }
+    assert.deepEqual((await changes.next()).value, leftEvent)
   })
 
   test('yields the list again when its connection is resumed: with what changed meanwhile, and each later change once', async t => {
@@ -158,11 +158,11 @@ describe('agent.watch()', () => {
     assert.deepEqual(await names(), ['coming', 'staying', 'watcher'])
 
     staying.agent.close()
-    const left = { type: 'left', connectionId: staying.ready.connectionId, reason: 'closed' }
-    assert.deepEqual((await changes.next()).value, left)
+    const closedEvent = { type: 'left', connectionId: staying.ready.connectionId, reason: 'closed' }
+    assert.deepEqual((await changes.next()).value, closedEvent)
     await keyway.apiKeys.revoke(coming.id)
-    const ended = { type: 'left', connectionId: coming.ready.connectionId, reason: 'revoked' }
-    assert.deepEqual((await changes.next()).value, ended)
+    const revokedEvent = { type: 'left', connectionId: coming.ready.connectionId, reason: 'revoked' }
+    assert.deepEqual((await changes.next()).value, revokedEvent)
     assert.deepEqual(
       sockets.filter(({ watchFrames }) => watchFrames > 0).map(({ watchFrames }) => watchFrames),
       [1, 1],

@@ -207,14 +207,14 @@ describe('a store in a cookie', () => {
 
     const successor = cookieIn(answers[0]!.cookies[0])
     assert.deepEqual(await visit(secondSite.origin, successor), { text: id, cookies: [] }, 'nothing changed')
-    const late = await visit(firstSite.origin, cookie)
-    assert.equal(refreshTokenIn(cookieIn(late.cookies[0])), [...successors][0], 'its answer was lost')
+    const lateAnswer = await visit(firstSite.origin, cookie)
+    assert.equal(refreshTokenIn(cookieIn(lateAnswer.cookies[0])), [...successors][0], 'its answer was lost')
     const expired = successor.replace(/=[^~]*/, '=expired')
     const next = cookieIn((await visit(secondSite.origin, expired)).cookies[0])
-    const tooLate = await visit(firstSite.origin, cookie)
-    assert.equal(tooLate.text, 'invalid_refresh_token')
+    const tooLateAnswer = await visit(firstSite.origin, cookie)
+    assert.equal(tooLateAnswer.text, 'invalid_refresh_token')
     assert.match(
-      tooLate.cookies[0]!,
+      tooLateAnswer.cookies[0]!,
       /^__Host-keyway-tokens=; Max-Age=0; Path=\/; HttpOnly; SameSite=Lax; Secure$/,
     )
     assert.deepEqual(await visit(firstSite.origin, next), { text: id, cookies: [] }, 'the session goes on')

@@ -41,15 +41,15 @@ KEY_ID is the id, not the key; "users show" lists the ids.`,
 owner's own limits the stricter counts. A rotation hands it on. KEY_ID is the id, not the key. Example:
   keyway keys limit 019aa2c4-7a10-7b3e-8c11-5f6e7d8c9b0a --requests 100/minute`,
     async run(context) {
-      const wanted = limitsOf(context.options)
+      const newLimits = limitsOf(context.options)
       const { apiKeys, clock } = await context.services()
       const key = await apiKeys.setOperatorLimits(
         context.args[0]!,
-        wanted,
+        newLimits,
         byOperator(context.options.reason),
       )
       const limits = limitsObject(key.operatorLimits, await apiKeys.quotasLeft([key]))
-      const text = `${key.keyPrefix}… (${key.id}): ${isUnlimited(wanted) ? 'no limits' : JSON.stringify(limits)}`
+      const text = `${key.keyPrefix}… (${key.id}): ${isUnlimited(newLimits) ? 'no limits' : JSON.stringify(limits)}`
       context.print({ ...keyJson(key, clock.now()), operator_limits: limits }, text)
       return 0
     },

@@ -33,8 +33,7 @@ export function textsOf(folder: string | undefined): {
     const content = parse(name)
     if (content === undefined) return
     const forms = new Intl.PluralRules(language).resolvedOptions().pluralCategories
-    const found = mistakesIn(content, englishTexts(), forms)
-    for (const mistake of found) addMistake(`in ${name}, ${mistake}`)
+    for (const mistake of mistakesIn(content, englishTexts(), forms)) addMistake(`in ${name}, ${mistake}`)
     texts.set(language, content)
   }
 

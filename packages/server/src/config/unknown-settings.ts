@@ -3,15 +3,15 @@ import { type Setting, type SettingName, settings } from './settings.ts'
 
 /** Messages about unknown variables: a mistyped name would silently leave the default in force. */
 export function unknownSettings(environment: NodeJS.ProcessEnv): string[] {
-  const known = new Set<string>()
+  const knownNames = new Set<string>()
   for (const [name, setting] of Object.entries<Setting<unknown>>(settings)) {
-    known.add(name)
-    if (setting.secret) known.add(`${name}_FILE`)
+    knownNames.add(name)
+    if (setting.secret) knownNames.add(`${name}_FILE`)
   }
   return Object.keys(environment)
-    .filter(name => name.startsWith('KEYWAY_') && !known.has(name) && !isIgnored(name))
+    .filter(name => name.startsWith('KEYWAY_') && !knownNames.has(name) && !isIgnored(name))
     .map(name => {
-      const nearest = nearestName(name, [...known], Math.max(3, (name.length - 'KEYWAY_'.length) / 3))
+      const nearest = nearestName(name, [...knownNames], Math.max(3, (name.length - 'KEYWAY_'.length) / 3))
       return `${name} is not a setting${nearest ? `: did you mean ${nearest}?` : '.'} Example: ${exampleFor(nearest)}`
     })
 }

@@ -9,10 +9,10 @@ export type Parser<T> = (text: string) => T
 
 export function oneOf<const T extends string>(...allowed: T[]): Parser<T> {
   return text => {
-    const found = allowed.find(value => value === text)
-    if (found === undefined)
+    const value = allowed.find(allowedValue => allowedValue === text)
+    if (value === undefined)
       throw new Mistake(`must be one of ${allowed.join(', ')}, not ${JSON.stringify(text)}`)
-    return found
+    return value
   }
 }
 
