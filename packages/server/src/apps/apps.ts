@@ -257,10 +257,12 @@ export function createApps({
   }
 
   async function endSessionsAndGrantsOf(id: string): Promise<EndedByRemoval> {
-    const by = { at: clock.now(), caller: null }
-    const sessions = await inBatches(tx => tx.sessions.endSomeOfApp(id, REMOVAL_BATCH, by))
-    const authorizations = await inBatches(tx => tx.billing.withdrawSomeOfApp(id, by.at, REMOVAL_BATCH))
-    const consents = await inBatches(tx => tx.consents.withdrawSomeOfApp(id, REMOVAL_BATCH, by.at))
+    const attribution = { at: clock.now(), caller: null }
+    const sessions = await inBatches(tx => tx.sessions.endSomeOfApp(id, REMOVAL_BATCH, attribution))
+    const authorizations = await inBatches(tx =>
+      tx.billing.withdrawSomeOfApp(id, attribution.at, REMOVAL_BATCH),
+    )
+    const consents = await inBatches(tx => tx.consents.withdrawSomeOfApp(id, REMOVAL_BATCH, attribution.at))
     return { sessions, authorizations, consents }
   }
 

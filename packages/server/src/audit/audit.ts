@@ -82,11 +82,11 @@ export function createAudit({ storage, clock }: { storage: Storage; clock: Clock
   function toEvent(change: AuditChange, by: ActedBy): NewAuditEvent {
     const now = clock.now()
     return {
-      ...bounded(change),
+      ...boundState(change),
       id: newId(now),
       at: now,
       actor: by.actor,
-      reason: by.reason === null ? null : salted(by.reason),
+      reason: by.reason === null ? null : saltReason(by.reason),
       network: by.caller?.network ?? null,
       requestId: by.requestId,
     }
@@ -105,14 +105,14 @@ export function auditedOutcome<Outcome>(
   return { outcome, changes }
 }
 
-function salted(reason: string): SaltedReason {
+function saltReason(reason: string): SaltedReason {
   const text = [...reason].slice(0, MAX_REASON_LENGTH).join('')
   const salt = randomToken(SALT_BYTES)
   return { text, salt, hash: reasonHash(salt, text) }
 }
 
 /** A last resort against oversized rows: a larger state is replaced by its size. */
-function bounded(change: AuditChange): AuditChange {
+function boundState(change: AuditChange): AuditChange {
   const size = JSON.stringify([change.before, change.after]).length
   return size <= MAX_STATE_LENGTH ? change : { ...change, before: null, after: { omitted_characters: size } }
 }

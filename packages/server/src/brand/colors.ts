@@ -59,14 +59,14 @@ export const DEFAULT_ACCENT: Record<Theme, Hex> = { light: '#3a4fcb', dark: '#a6
  * The accent colours of both themes. If none is given for the dark theme, it is derived from the light theme's: of the
  * same hue, and bright enough for dark backgrounds.
  */
-export function accentOf(light: Hex, dark: Hex = brightened(light)): Accent {
+export function accentOf(light: Hex, dark: Hex = brighten(light)): Accent {
   return { light: colorsOf(light, 'light'), dark: colorsOf(dark, 'dark') }
 }
 
 function colorsOf(accent: Hex, theme: Theme): AccentColors {
   const { card, ink, soft, hover } = SURFACES[theme]
   const { l, c, h } = toOklch(accent)
-  return { accent, hover: toHex({ l: l + hover, c, h }), ink, soft: mixed(accent, card, soft) }
+  return { accent, hover: toHex({ l: l + hover, c, h }), ink, soft: mix(accent, card, soft) }
 }
 
 /** The least contrast of the accent colour as text, or of text on it, in this theme. */
@@ -94,7 +94,7 @@ export function nearestLegible(color: Hex, theme: Theme, least = MIN_CONTRAST): 
   return theme === 'light' ? '#000000' : '#ffffff'
 }
 
-function brightened(light: Hex): Hex {
+function brighten(light: Hex): Hex {
   const { l, c, h } = toOklch(light)
   return nearestLegible(toHex({ l, c: Math.min(c, MAX_DERIVED_CHROMA), h }), 'dark', DERIVED_CONTRAST)
 }
@@ -112,10 +112,10 @@ function luminance(color: Hex): number {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 }
 
-function mixed(color: Hex, background: Hex, share: number): Hex {
+function mix(color: Hex, background: Hex, share: number): Hex {
   const backgroundChannels = channels(background)
-  const mix = channels(color).map((value, at) => share * value + (1 - share) * backgroundChannels[at]!)
-  return fromChannels(mix as Triple)
+  const mixed = channels(color).map((value, at) => share * value + (1 - share) * backgroundChannels[at]!)
+  return fromChannels(mixed as Triple)
 }
 
 /** Red, green and blue, each from 0 to 1. */

@@ -74,7 +74,7 @@ const UNSAFE_CONTENT: readonly [RegExp, string][] = [
 ]
 
 function readSvg(bytes: Buffer<ArrayBuffer>): BrandImage | null {
-  const text = decoded(bytes)
+  const text = decodeUtf8(bytes)
   const root = text && rootOf(text)
   if (!text || !root || !/^\s*</.test(text) || !/<\/(?:svg:)?svg>\s*$/i.test(text.slice(-100))) return null
   for (const [pattern, mistake] of UNSAFE_CONTENT) {
@@ -94,7 +94,7 @@ function rootOf(text: string): string | null {
   return start >= 0 && end > start ? text.slice(start, end) : null
 }
 
-function decoded(bytes: Buffer): string | null {
+function decodeUtf8(bytes: Buffer): string | null {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {

@@ -76,10 +76,10 @@ function pixels(): Buffer {
 function shadeAt(x: number, y: number): number {
   const unit = SIDE / TOUCH_ICON_SIDE
   const [atX, atY] = [(x + 0.5) * unit, (y + 0.5) * unit]
-  const toRing = Math.abs(Math.hypot(atX - RING.x, atY - RING.y) - RING.radius)
-  const toStroke = Math.min(toRing, ...LINES.map(line => distance(atX, atY, line)))
-  const covered = (STROKE / 2 - toStroke) / unit + 0.5
-  return Math.round(Math.min(1, Math.max(0, covered)) * (SHADES - 1))
+  const distanceToRing = Math.abs(Math.hypot(atX - RING.x, atY - RING.y) - RING.radius)
+  const distanceToStroke = Math.min(distanceToRing, ...LINES.map(line => distance(atX, atY, line)))
+  const coverage = (STROKE / 2 - distanceToStroke) / unit + 0.5
+  return Math.round(Math.min(1, Math.max(0, coverage)) * (SHADES - 1))
 }
 
 /** The distance of a point from a line that is horizontal or vertical. */

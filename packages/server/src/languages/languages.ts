@@ -1,5 +1,5 @@
 import type { texts as english } from './en/index.ts'
-import type { Fitting, PluralForms } from './text.ts'
+import type { PluralForms, WithKnownPlaceholders } from './text.ts'
 
 export interface LanguageFacts {
   /** The name of the language, in the language itself. */
@@ -15,7 +15,8 @@ export interface LanguageFacts {
 
 /**
  * The languages, in the order of the language chooser. A language does not compile if a text or a placeholder is
- * missing (`Translation`, in its own files) or if a text has a placeholder that nothing fills (`fitting`, here).
+ * missing (`Translation`, in its own files) or if a text has a placeholder that nothing fills
+ * (`withKnownPlaceholders`, here).
  */
 export const LANGUAGES = {
   en: {
@@ -30,77 +31,77 @@ export const LANGUAGES = {
     tag: 'de',
     direction: 'ltr',
     formats: 'de',
-    load: async () => fitting((await import('./de/index.ts')).texts),
+    load: async () => withKnownPlaceholders((await import('./de/index.ts')).texts),
   },
   fr: {
     name: 'Français',
     tag: 'fr',
     direction: 'ltr',
     formats: 'fr',
-    load: async () => fitting((await import('./fr/index.ts')).texts),
+    load: async () => withKnownPlaceholders((await import('./fr/index.ts')).texts),
   },
   es: {
     name: 'Español',
     tag: 'es',
     direction: 'ltr',
     formats: 'es',
-    load: async () => fitting((await import('./es/index.ts')).texts),
+    load: async () => withKnownPlaceholders((await import('./es/index.ts')).texts),
   },
   pt: {
     name: 'Português',
     tag: 'pt-BR',
     direction: 'ltr',
     formats: 'pt-BR',
-    load: async () => fitting((await import('./pt/index.ts')).texts),
+    load: async () => withKnownPlaceholders((await import('./pt/index.ts')).texts),
   },
   it: {
     name: 'Italiano',
     tag: 'it',
     direction: 'ltr',
     formats: 'it',
-    load: async () => fitting((await import('./it/index.ts')).texts),
+    load: async () => withKnownPlaceholders((await import('./it/index.ts')).texts),
   },
   nl: {
     name: 'Nederlands',
     tag: 'nl',
     direction: 'ltr',
     formats: 'nl',
-    load: async () => fitting((await import('./nl/index.ts')).texts),
+    load: async () => withKnownPlaceholders((await import('./nl/index.ts')).texts),
   },
   pl: {
     name: 'Polski',
     tag: 'pl',
     direction: 'ltr',
     formats: 'pl',
-    load: async () => fitting((await import('./pl/index.ts')).texts),
+    load: async () => withKnownPlaceholders((await import('./pl/index.ts')).texts),
   },
   tr: {
     name: 'Türkçe',
     tag: 'tr',
     direction: 'ltr',
     formats: 'tr',
-    load: async () => fitting((await import('./tr/index.ts')).texts),
+    load: async () => withKnownPlaceholders((await import('./tr/index.ts')).texts),
   },
   ja: {
     name: '日本語',
     tag: 'ja',
     direction: 'ltr',
     formats: 'ja',
-    load: async () => fitting((await import('./ja/index.ts')).texts),
+    load: async () => withKnownPlaceholders((await import('./ja/index.ts')).texts),
   },
   zh: {
     name: '简体中文',
     tag: 'zh-Hans',
     direction: 'ltr',
     formats: 'zh-CN',
-    load: async () => fitting((await import('./zh/index.ts')).texts),
+    load: async () => withKnownPlaceholders((await import('./zh/index.ts')).texts),
   },
   ar: {
     name: 'العربية',
     tag: 'ar',
     direction: 'rtl',
     formats: 'ar-u-nu-latn',
-    load: async () => fitting((await import('./ar/index.ts')).texts),
+    load: async () => withKnownPlaceholders((await import('./ar/index.ts')).texts),
   },
 } as const satisfies Record<keyof PluralForms, LanguageFacts>
 
@@ -110,7 +111,9 @@ export type Language = keyof typeof LANGUAGES
 export const FALLBACK = 'en' satisfies Language
 
 /** The texts unchanged; does not compile if one of them has a placeholder that the English text does not have. */
-export function fitting<Texts>(texts: Texts & Fitting<typeof english, Texts>): Texts {
+export function withKnownPlaceholders<Texts>(
+  texts: Texts & WithKnownPlaceholders<typeof english, Texts>,
+): Texts {
   return texts
 }
 

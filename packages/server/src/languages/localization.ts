@@ -2,9 +2,9 @@ import { DAY, HOUR, type Instant, MINUTE, SECOND } from '../clock.ts'
 import type { texts as english } from './en/index.ts'
 import { LANGUAGES, type Language } from './languages.ts'
 import { replace } from './replacements.ts'
-import { prepare, type Ready } from './text.ts'
+import { type PreparedTexts, prepare } from './text.ts'
 
-export type Texts = Ready<typeof english>
+export type Texts = PreparedTexts<typeof english>
 
 /** Everything that is written for people, in one language. */
 export interface Localization {

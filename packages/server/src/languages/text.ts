@@ -31,16 +31,18 @@ type Placeholder<Text extends string> = Text extends `${string}{${infer Name}}${
 type IsPlural<Text> = Text extends { one: string; other: string } ? true : false
 
 /** The texts as pages use them: those with placeholders are functions of their values. */
-export type Ready<Texts> = Texts extends string
+export type PreparedTexts<Texts> = Texts extends string
   ? [Placeholder<Texts>] extends [never]
     ? string
-    : Fill<Placeholder<Texts>>
+    : TextTemplate<Placeholder<Texts>>
   : Texts extends { one: string; other: infer Other extends string }
-    ? Fill<Exclude<Placeholder<Other>, 'count'>, { count: number }>
-    : { readonly [Key in keyof Texts]: Ready<Texts[Key]> }
+    ? TextTemplate<Exclude<Placeholder<Other>, 'count'>, { count: number }>
+    : { readonly [Key in keyof Texts]: PreparedTexts<Texts[Key]> }
 
 /** A text with placeholders as pages use it: a function of the placeholders' values. */
-export type Fill<Names extends string, More = unknown> = (values: Record<Names, Value> & More) => string
+export type TextTemplate<Names extends string, More = unknown> = (
+  values: Record<Names, Value> & More,
+) => string
 
 /**
  * The shape of English texts in another language: the same keys, and in each text at least the same placeholders. Any
@@ -68,15 +70,15 @@ type TextWith<Names extends string> = [Names] extends [never]
     : never
 
 /** The texts themselves, with `never` in place of each text that has a placeholder which the English one lacks. */
-export type Fitting<English, Texts> = Texts extends string
+export type WithKnownPlaceholders<English, Texts> = Texts extends string
   ? Exclude<Placeholder<Texts>, PlaceholdersOf<English>> extends never
     ? Texts
     : never
   : {
       [Key in keyof Texts]: IsPlural<English> extends true
-        ? Fitting<English, Texts[Key]>
+        ? WithKnownPlaceholders<English, Texts[Key]>
         : Key extends keyof English
-          ? Fitting<English[Key], Texts[Key]>
+          ? WithKnownPlaceholders<English[Key], Texts[Key]>
           : never
     }
 
@@ -111,7 +113,7 @@ export function prepare<Texts>(
   rules: () => Intl.PluralRules,
   numbers: () => Intl.NumberFormat,
   direction: 'ltr' | 'rtl',
-): Ready<Texts> {
+): PreparedTexts<Texts> {
   const isolate = (value: string) => (direction === 'rtl' ? `${ISOLATE}${value}${END_OF_ISOLATE}` : value)
   const fillPlaceholders = (text: string, values: Record<string, Value>) =>
     text.replace(PLACEHOLDER, (whole, name: string) => {
@@ -132,5 +134,5 @@ export function prepare<Texts>(
       Object.entries(texts as object).map(([key, value]) => [key, prepareTexts(value)]),
     )
   }
-  return prepareTexts(texts) as Ready<Texts>
+  return prepareTexts(texts) as PreparedTexts<Texts>
 }

@@ -68,8 +68,8 @@ export function createInbox({ storage, secrets, clock }: InboxDeps): Inbox {
     async list(recipient) {
       const mails = await storage.store.inbox.list(recipient, INBOX_LENGTH)
       return mails.filter(isRetained).flatMap(mail => {
-        const opened = openMail(secrets, mail)
-        return opened ? [toItem(mail, opened)] : []
+        const openedMail = openMail(secrets, mail)
+        return openedMail ? [toItem(mail, openedMail)] : []
       })
     },
     async source(id) {

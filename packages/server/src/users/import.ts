@@ -28,8 +28,8 @@ export function createUserImport({ clock, audit }: { clock: Clock; audit: Audit 
       const createdAt = clock.now()
       const outcome: ImportedUser[] = []
       for (const { id, email, name, externalId } of prepared) {
-        const state = { role: 'user', status: 'active', deletesAt: null, locale: null } as const
-        const user = { id, email, name, createdAt, ...state }
+        const initialState = { role: 'user', status: 'active', deletesAt: null, locale: null } as const
+        const user = { id, email, name, createdAt, ...initialState }
         const isNew = await tx.users.insertImported(user, externalId)
         outcome.push({ id: isNew ? id : ((await tx.users.findByEmail(email))?.id ?? id), isNew })
       }

@@ -42,13 +42,13 @@ export function createListedAdministrators({
   adminEmails: readonly EmailAddress[]
 }): ListedAdministrators {
   const { administrators } = storage.store
-  const listed = new Set(adminEmails)
+  const listedEmails = new Set(adminEmails)
 
   return {
     hashOf,
 
     async apply() {
-      const listedHashes = new Set(await Promise.all([...listed].map(hashOf)))
+      const listedHashes = new Set(await Promise.all([...listedEmails].map(hashOf)))
       const stored = await administrators.list()
       for (const hash of listedHashes)
         if (!stored.some(({ addressHash }) => addressHash === hash))
@@ -58,7 +58,7 @@ export function createListedAdministrators({
     },
 
     async prepare(email) {
-      return listed.has(email) ? await hashOf(email) : null
+      return listedEmails.has(email) ? await hashOf(email) : null
     },
 
     async claim(tx, addressHash, user, now) {

@@ -7,7 +7,7 @@ import { accountFrame } from './account-frame.ts'
 import { balanceChart, dollars } from './balance-chart.ts'
 import type { PageContext, PageKit } from './kit.ts'
 import { day, type Html } from './layout.ts'
-import { rich } from './rich.ts'
+import { richText } from './rich.ts'
 
 const LEDGER_ROWS = 20
 
@@ -21,7 +21,7 @@ export async function renderBalance(kit: PageKit, c: PageContext): Promise<Respo
     kit.accounts.ledger(user.id, { limit: LEDGER_ROWS, after }),
     kit.accounts.balanceHistory(user.id),
   ])
-  const lead = rich(account.planIs, { plan: subscription.plan, date: day(subscription.startedAt) })
+  const lead = richText(account.planIs, { plan: subscription.plan, date: day(subscription.startedAt) })
   const body = html`<section class="card"><p class="figure">${dollars(balance)}</p>
 <h2 class="below">${balanceHistory.title({ days: BALANCE_DAYS })}</h2>${balanceChart(balances)}</section>
 <section class="card flush"><div class="card-head"><h2>${account.ledger}</h2></div>${ledgerTable(ledger.rows)}${olderLink(ledger)}</section>`

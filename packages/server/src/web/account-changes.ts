@@ -14,7 +14,7 @@ import { type FieldProblem, fieldProblem, fieldState } from './fields.ts'
 import { COUNT_LIMIT, formatBoundedCount } from './key-index.ts'
 import { type PageContext, type PageKit, type PageVariables, Redirect } from './kit.ts'
 import { day, factList, formToken, type Html, time } from './layout.ts'
-import { rich } from './rich.ts'
+import { richText } from './rich.ts'
 
 /** A form on /account that was refused, with the submitted values. */
 export interface RefusedAccountForm {
@@ -105,9 +105,9 @@ function pendingChange(change: EmailChange, token: string): Html {
   const { newEmail, oldEmail, expiresAt } = change
   const addresses = unconfirmedSides(change).map(side => (side === 'old' ? oldEmail : newEmail))
   return html`<section class="card" id="address"><h2>${title}</h2>
-<p>${rich(pending, { email: html`<strong>${newEmail}</strong>` })}</p>
+<p>${richText(pending, { email: html`<strong>${newEmail}</strong>` })}</p>
 <ul>${addresses.map(email => html`<li>${awaits({ email })}</li>`)}</ul>
-<p class="quiet">${rich(until, { date: time(expiresAt) })}</p>
+<p class="quiet">${richText(until, { date: time(expiresAt) })}</p>
 <form method="post" action="/account/email/cancel">${formToken(token)}<button class="second small">${cancel}</button></form></section>`
 }
 
@@ -120,7 +120,7 @@ async function renderConfirmation(kit: PageKit, c: PageContext, token: string): 
   const found = await kit.emailChanges.inspect(user.id, token)
   if (!found) return renderInvalid(kit, c, user)
   const { change } = found
-  const lead = rich(addressChange.lead, {
+  const lead = richText(addressChange.lead, {
     from: html`<strong>${change.oldEmail}</strong>`,
     to: html`<strong>${change.newEmail}</strong>`,
   })
@@ -148,7 +148,7 @@ async function confirm(kit: PageKit, c: PageContext): Promise<Response> {
 
 async function renderInvalid(kit: PageKit, c: PageContext, { email }: User): Promise<Response> {
   const { invalid, invalidLead, toAccount } = texts.addressChange
-  const body = html`<section class="card"><h1>${invalid}</h1><p class="lead">${rich(invalidLead, { email: html`<strong>${email}</strong>` })}</p><p><a class="button" href="/account">${toAccount}</a></p></section>`
+  const body = html`<section class="card"><h1>${invalid}</h1><p class="lead">${richText(invalidLead, { email: html`<strong>${email}</strong>` })}</p><p><a class="button" href="/account">${toAccount}</a></p></section>`
   return kit.render(c, { title: invalid, current: '/account', returnTo: null }, body, 400)
 }
 
@@ -157,7 +157,7 @@ export function deletionCard({ deletesAt }: User, token: string): Html {
   const { deletion } = texts
   if (deletesAt === null)
     return html`<section class="card spread"><div><h2>${deletion.title}</h2><p class="quiet">${deletion.lead({ days: DELETION_WAIT / DAY })}</p></div><a class="button danger" href="/account/delete">${deletion.start}</a></section>`
-  return html`<section class="card spread"><div><h2>${deletion.title}</h2><p>${rich(deletion.pending, { date: html`<strong>${time(deletesAt)}</strong>` })}</p></div><form method="post" action="/account/restore">${formToken(token)}<button>${deletion.keep}</button></form></section>`
+  return html`<section class="card spread"><div><h2>${deletion.title}</h2><p>${richText(deletion.pending, { date: html`<strong>${time(deletesAt)}</strong>` })}</p></div><form method="post" action="/account/restore">${formToken(token)}<button>${deletion.keep}</button></form></section>`
 }
 
 /** The page that asks for a confirmation of the deletion, after a recent sign-in. */
@@ -167,9 +167,9 @@ async function renderDeletion(kit: PageKit, c: PageContext, problem?: string): P
   const deletionTime = kit.clock.now() + DELETION_WAIT
   const body = html`<section class="card ask"><h1>${deletion.confirmTitle}</h1>
 ${await endedByDeletion(kit, user)}
-<ul><li>${rich(deletion.wait, { date: time(deletionTime) })}</li><li>${deletion.afterwards}</li><li>${deletion.ledger}</li><li>${deletion.again}</li></ul>
-<p class="quiet">${rich(deletion.hint, { revokeKeys: html`<a href="/keys">${deletion.revokeKeys}</a>` })}</p>
-<form class="buttons" method="post" action="/account/delete">${formToken(kit.forms.token(c))}<button class="danger"><span>${rich(deletion.submit, { date: day(deletionTime) })}</span></button><a class="button second" href="/account">${deletion.cancel}</a></form></section>`
+<ul><li>${richText(deletion.wait, { date: time(deletionTime) })}</li><li>${deletion.afterwards}</li><li>${deletion.ledger}</li><li>${deletion.again}</li></ul>
+<p class="quiet">${richText(deletion.hint, { revokeKeys: html`<a href="/keys">${deletion.revokeKeys}</a>` })}</p>
+<form class="buttons" method="post" action="/account/delete">${formToken(kit.forms.token(c))}<button class="danger"><span>${richText(deletion.submit, { date: day(deletionTime) })}</span></button><a class="button second" href="/account">${deletion.cancel}</a></form></section>`
   const options = {
     title: deletion.confirmTitle,
     current: '/account',

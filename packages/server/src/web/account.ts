@@ -11,7 +11,7 @@ import { assertStillSignedIn, eventPages } from './events.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { languageField } from './language-choice.ts'
 import { formToken, type Html } from './layout.ts'
-import { rich } from './rich.ts'
+import { richText } from './rich.ts'
 import { usageChart } from './usage-chart.ts'
 
 /** /account: the profile, with links to the pages of balance, usage, apps and security events. */
@@ -75,7 +75,7 @@ ${deletionCard(user, token)}`
 
 function profile(user: User, token: string): Html {
   const { account } = texts
-  return html`<p class="quiet">${rich(account.signsInAs, { email: html`<strong>${user.email}</strong>` })}</p>
+  return html`<p class="quiet">${richText(account.signsInAs, { email: html`<strong>${user.email}</strong>` })}</p>
 <form method="post" action="/account/name" class="inline">${formToken(token)}<div class="field"><label for="name">${account.name}</label><input id="name" name="name" maxlength="${MAX_USER_NAME_LENGTH}" autocomplete="name" value="${user.name ?? ''}"></div><button class="second">${account.save}</button></form>
 ${languageField(formToken(token))}`
 }

@@ -5,15 +5,15 @@ import { parseId } from '../ids.ts'
 import { texts } from '../languages/current.ts'
 import { programOf } from './client-name.ts'
 import type { LiveAgent, PageContext, PageKit, PageVariables } from './kit.ts'
-import { ago, empty, formToken, type Html, pageHead } from './layout.ts'
+import { ago, emptyList, formToken, type Html, pageHead } from './layout.ts'
 import { HELLO } from './live.ts'
-import { answerOf, type Greeting } from './live-card.ts'
+import { answerOf, type GreetingResult } from './live-card.ts'
 import { stateTag, streamToSignedIn } from './signed-in-stream.ts'
 
 /** Number of characters of a connection's id that are shown: its end, which is random. */
 const SHOWN_ID_CHARACTERS = 6
 
-type GreetedConnection = { connectionId: string; greeting: Greeting }
+type GreetedConnection = { connectionId: string; greeting: GreetingResult }
 
 /** /agents: live connections, kept up to date by server-sent events. */
 export function agentPages(app: Hono<PageVariables>, kit: PageKit): void {
@@ -90,7 +90,7 @@ async function noAgents(kit: PageKit, c: PageContext): Promise<Html> {
     ? html`<a class="button" href="/keys">${live.allKeys}</a>`
     : html`<a class="button" href="/keys/new">${keys.create}</a>`
   const actions = html`<p class="buttons">${nextStep}<a class="button second" href="/docs/quickstart">${agents.howTo}</a></p>`
-  return empty(agents.empty, hasKeys ? agents.emptyLeadWithKeys : agents.emptyLead, actions)
+  return emptyList(agents.empty, hasKeys ? agents.emptyLeadWithKeys : agents.emptyLead, actions)
 }
 
 function agentRow(agent: LiveAgent, token: string, now: Instant, greeted?: GreetedConnection): Html {

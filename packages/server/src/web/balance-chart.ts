@@ -16,7 +16,7 @@ export function balanceChart(days: readonly DayBalance[]): Html {
   const highest = Math.max(...balances)
   const summary = summaryOf(balances)
   const changed = days.filter(({ change }) => change !== 0).toReversed()
-  return html`<figure class="usage"><svg viewBox="0 0 ${days.length * DAY_WIDTH} ${HEIGHT}" role="img" aria-label="${summary}" preserveAspectRatio="none"><path class="level" d="${raw(levels(balances, highest))}"/></svg>${axis(days)}<figcaption class="quiet">${summary}</figcaption></figure>
+  return html`<figure class="usage"><svg viewBox="0 0 ${days.length * DAY_WIDTH} ${HEIGHT}" role="img" aria-label="${summary}" preserveAspectRatio="none"><path class="level" d="${raw(levelPath(balances, highest))}"/></svg>${axis(days)}<figcaption class="quiet">${summary}</figcaption></figure>
 ${
   changed.length === 0
     ? ''
@@ -38,7 +38,7 @@ function summaryOf(balances: readonly MicroDollars[]): string {
 }
 
 /** Balances as heights; any balance above zero is at least one unit high. */
-function levels(balances: readonly MicroDollars[], highest: MicroDollars): string {
+function levelPath(balances: readonly MicroDollars[], highest: MicroDollars): string {
   return balances
     .map((balance, at) => {
       const height = balance > 0 ? Math.max(1, Math.round((balance / highest) * HEIGHT)) : 0

@@ -6,7 +6,7 @@ import type { SignedIn } from '../sessions/session.ts'
 import type { PageContext, PageKit } from './kit.ts'
 import { formToken, type Html } from './layout.ts'
 import type { PendingRequest } from './pending-requests.ts'
-import { rich } from './rich.ts'
+import { richText } from './rich.ts'
 
 /** The page that asks a person for consent to the scopes of an app. */
 export function renderConsent(
@@ -29,10 +29,10 @@ export function renderConsent(
   const body = html`<section class="card ask">
 <p class="initial" aria-hidden="true">${[...name][0]}</p>
 <h1>${consent.heading({ app: name })}</h1>
-<p class="lead">${rich(consent.signedInAs, { email: html`<strong>${user.email}</strong>` })} <a href="/sign-in?again=1">${consent.other}</a></p>
+<p class="lead">${richText(consent.signedInAs, { email: html`<strong>${user.email}</strong>` })} <a href="/sign-in?again=1">${consent.other}</a></p>
 ${isSelfDescribed(request.app.id) ? html`<p class="banner warning">${consent.unchecked}</p>` : ''}
 ${scopes.length > 0 ? html`<p>${consent.list({ app: name })}</p><ul class="grants">${scopes.map(scopeItem)}</ul>` : ''}
-${request.audience === null ? '' : html`<p>${rich(consent.actsAt, { audience: html`<code>${request.audience}</code>` })}</p>`}
+${request.audience === null ? '' : html`<p>${richText(consent.actsAt, { audience: html`<code>${request.audience}</code>` })}</p>`}
 <form method="post" action="/oauth/consent">
 ${formToken(kit.forms.token(c))}
 <input type="hidden" name="request" value="${pending.id}">
@@ -40,7 +40,7 @@ ${formToken(kit.forms.token(c))}
 <button class="full" name="decision" value="allow">${consent.allow}</button>
 <button class="full second" name="decision" value="deny">${consent.deny}</button>
 </form>
-<p class="hint">${rich(consent.goesTo, { host: html`<code>${destination(request.redirectUri)}</code>` })} ${consent.later}</p>
+<p class="hint">${richText(consent.goesTo, { host: html`<code>${destination(request.redirectUri)}</code>` })} ${consent.later}</p>
 </section>`
   // Without navigation, so that nothing distracts from the question.
   return kit.render(c, { title: consent.title, user: null }, body)

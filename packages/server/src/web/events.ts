@@ -25,7 +25,7 @@ import { labelOf } from './key-list.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { ago, type Html } from './layout.ts'
 import { notFound } from './problem.ts'
-import { rich } from './rich.ts'
+import { richText } from './rich.ts'
 
 const ROWS = 50
 
@@ -89,7 +89,7 @@ async function keyNote(kit: PageKit, userId: string, { group, keyId }: EventView
   const key = (await kit.apiKeys.findMany([keyId])).get(keyId)
   if (key?.userId !== userId) throw notFound()
   const name = html`<a href="/keys/${key.id}"><bdi>${labelOf(key)}</bdi></a>`
-  return html`<p class="quiet">${rich(texts.eventList.ofKey, { name })} <a href="/account/events?${queryOf({ group, keyId: null })}">${texts.eventList.everyKey}</a></p>`
+  return html`<p class="quiet">${richText(texts.eventList.ofKey, { name })} <a href="/account/events?${queryOf({ group, keyId: null })}">${texts.eventList.everyKey}</a></p>`
 }
 
 /**

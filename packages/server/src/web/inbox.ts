@@ -6,7 +6,7 @@ import { MAGIC_LINK_LIFETIME } from '../magic-links/magic-link.ts'
 import type { Inbox, InboxItem } from '../outbox/outbox.ts'
 import { parseEmailAddress } from '../users/email-address.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
-import { ago, empty, type Html, pageHead, time } from './layout.ts'
+import { ago, emptyList, type Html, pageHead, time } from './layout.ts'
 import { notFound, wantsJson } from './problem.ts'
 
 /** Maximum number of mails in the list; older ones are found by a search. */
@@ -114,9 +114,10 @@ interface MailList {
 
 function mailList({ mails, query, spent }: MailList, now: Instant): Html {
   const { inbox } = texts
-  if (mails.length === 0) return query ? empty(inbox.notFound, '') : empty(inbox.empty, inbox.emptyLead)
-  const hidden = mails.length - SHOWN_MAILS
-  return html`<ul class="list mails">${mails.slice(0, SHOWN_MAILS).map(mail => mailRow(mail, now, spent))}</ul>${hidden > 0 ? html`<p class="card-foot quiet">${inbox.hidden({ count: hidden })}</p>` : ''}`
+  if (mails.length === 0)
+    return query ? emptyList(inbox.notFound, '') : emptyList(inbox.empty, inbox.emptyLead)
+  const hiddenCount = mails.length - SHOWN_MAILS
+  return html`<ul class="list mails">${mails.slice(0, SHOWN_MAILS).map(mail => mailRow(mail, now, spent))}</ul>${hiddenCount > 0 ? html`<p class="card-foot quiet">${inbox.hidden({ count: hiddenCount })}</p>` : ''}`
 }
 
 function mailRow(mail: InboxItem, now: Instant, spent: ReadonlySet<string>): Html {

@@ -62,9 +62,9 @@ ${formToken(token)}
 <input type="hidden" name="once" value="${once}">
 <div class="field"><label for="name">${keys.name}</label><input id="name" name="name" value="${typed.get('name') ?? ''}" maxlength="${MAX_KEY_NAME_LENGTH}" placeholder="${keys.nameExample}" autocomplete="off"></div>
 <fieldset><legend>${keys.scopes}</legend>
-${presets.map(name => choice('access', name, keyForm.presets[name][0], keyForm.presets[name][1], chosen === name))}
-${unrestrictedKeysAllowed ? choice('access', 'all', keys.accessAll, keys.accessAllLead, chosen === 'all') : ''}
-${choice('access', 'some', keys.accessSome, keys.accessSomeLead, chosen === 'some')}
+${presets.map(name => radioChoice('access', name, keyForm.presets[name][0], keyForm.presets[name][1], chosen === name))}
+${unrestrictedKeysAllowed ? radioChoice('access', 'all', keys.accessAll, keys.accessAllLead, chosen === 'all') : ''}
+${radioChoice('access', 'some', keys.accessSome, keys.accessSomeLead, chosen === 'some')}
 ${fieldProblem('scope', problem)}
 <div class="scopes" role="group" aria-label="${keys.scopeNames}">${offered.map((scope, index) => scopeChoice(scope, scopes.includes(scope), index === 0 ? problem : null))}</div>
 </fieldset>
@@ -79,7 +79,7 @@ ${expiryChoices(policies, typed.get('expiry'), problem)}
 </form>`
 }
 
-function choice(name: string, value: string, label: string, lead: string, checked: boolean): Html {
+function radioChoice(name: string, value: string, label: string, lead: string, checked: boolean): Html {
   const id = `${name}-${value}`
   return html`<div class="choice"><input type="radio" id="${id}" name="${name}" value="${value}"${checked ? raw(' checked') : ''} aria-describedby="${id}-lead"><div><label for="${id}">${label}</label><p class="hint" id="${id}-lead">${lead}</p></div></div>`
 }

@@ -4,7 +4,7 @@ import { DAY, type Instant } from '../clock.ts'
 import { texts } from '../languages/current.ts'
 import { describeClient } from './client-name.ts'
 import { ago, day, type Html } from './layout.ts'
-import { rich } from './rich.ts'
+import { richText } from './rich.ts'
 
 /** A key that was never used is highlighted when it is older than this. */
 const UNUSED_AFTER = 7 * DAY
@@ -51,7 +51,7 @@ function row(
   const { columns } = keys
   const status = statusOf(key, now)
   const cell = (label: string, content: Html | string) => html`<td data-label="${label}">${content}</td>`
-  return html`<tr class="key ${status}"><th scope="row">${selectFor && status === 'active' ? selectBox(key, selectFor) : ''}${place === 'own' && status === 'active' ? dot(isLive) : ''}<a class="name" href="${place === 'own' ? '' : '/admin'}/keys/${key.id}">${key.name === null ? html`<span class="quiet">${keys.unnamed}</span>` : html`<bdi>${key.name}</bdi>`}</a> <code>${key.keyPrefix}…</code></th>${accessCell(key, place)}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, now, at => ago(at, now))}${usedFrom(key)}`)}${expiryCell(key, status, now)}<td>${statusTag(key, status, refusedAs)}</td><td class="end">${status === 'active' && place === 'own' ? revokeLink(key) : ''}</td></tr>
+  return html`<tr class="key ${status}"><th scope="row">${selectFor && status === 'active' ? selectBox(key, selectFor) : ''}${place === 'own' && status === 'active' ? connectionDot(isLive) : ''}<a class="name" href="${place === 'own' ? '' : '/admin'}/keys/${key.id}">${key.name === null ? html`<span class="quiet">${keys.unnamed}</span>` : html`<bdi>${key.name}</bdi>`}</a> <code>${key.keyPrefix}…</code></th>${accessCell(key, place)}${cell(columns.created, day(key.createdAt))}${cell(columns.used, html`${lastUsed(key, status, now, at => ago(at, now))}${usedFrom(key)}`)}${expiryCell(key, status, now)}<td>${statusTag(key, status, refusedAs)}</td><td class="end">${status === 'active' && place === 'own' ? revokeLink(key) : ''}</td></tr>
 `
 }
 
@@ -66,7 +66,7 @@ export function selectBox(key: ApiKey, form: string): Html {
 }
 
 /** Shows whether an agent is connected with the key, whose link must follow; the script keeps it up to date. */
-function dot(isLive: boolean): Html {
+function connectionDot(isLive: boolean): Html {
   const { connected } = texts.keys
   if (!isLive) return html`<span class="live dot" data-dot></span>`
   return html`<span class="live dot on" data-dot title="${connected}"><span class="unseen">${connected}</span></span>`
@@ -87,8 +87,8 @@ function accessCell({ scopes }: ApiKey, place: 'own' | 'admin'): Html {
   if (scopes === null)
     return html`<td data-label="${columns.access}">${place === 'own' ? everything : everythingOfOwner}</td>`
   const shownScopes = scopes.slice(0, SHOWN_SCOPES)
-  const hidden = scopes.length - SHOWN_SCOPES
-  return html`<td data-label="${columns.access}" title="${shownScopes.join(' ')}">${shownScopes.map(scopeInWords).join(', ')}${hidden > 0 ? ` ${moreScopes({ count: hidden })}` : ''}</td>`
+  const hiddenCount = scopes.length - SHOWN_SCOPES
+  return html`<td data-label="${columns.access}" title="${shownScopes.join(' ')}">${shownScopes.map(scopeInWords).join(', ')}${hiddenCount > 0 ? ` ${moreScopes({ count: hiddenCount })}` : ''}</td>`
 }
 
 /** The words for a scope, or its name: scopes of the owner's own services have no words. */
@@ -119,7 +119,7 @@ function expiryCell(key: ApiKey, status: ApiKeyStatus, now: Instant): Html {
   const { columns } = texts.keys
   if (key.revokedAt === null)
     return html`<td data-label="${columns.expires}">${expires(key, status, now)}</td>`
-  return html`<td>${rich(texts.units.labelled, { label: columns.revoked, value: day(key.revokedAt) })}</td>`
+  return html`<td>${richText(texts.units.labelled, { label: columns.revoked, value: day(key.revokedAt) })}</td>`
 }
 
 export function expires(key: ApiKey, status: ApiKeyStatus, now: Instant): Html | string {

@@ -8,11 +8,11 @@ import type { SecurityEvent } from '../security-events/security-event.ts'
 import { describeClient, programOf } from './client-name.ts'
 import { eventRows, originOf } from './events.ts'
 import { expires, labelOf, lastUsed, statusTag } from './key-list.ts'
-import { limitsCard, networksCard, type Refused } from './key-settings.ts'
+import { limitsCard, networksCard, type RefusedForm } from './key-settings.ts'
 import type { PageContext, PageKit } from './kit.ts'
 import { ago, day, factList, formToken, type Html, time } from './layout.ts'
 import { streamedCard, viewOf } from './live.ts'
-import { rich } from './rich.ts'
+import { richText } from './rich.ts'
 import { usageChart } from './usage-chart.ts'
 
 /** Number of events shown, the newest ones of a key. */
@@ -38,7 +38,7 @@ export async function renderKey(
   kit: PageKit,
   c: PageContext,
   key: ApiKey,
-  shown: { problem?: string | undefined; networks?: Refused; limits?: Refused },
+  shown: { problem?: string | undefined; networks?: RefusedForm; limits?: RefusedForm },
   status = 200,
 ): Promise<Response> {
   const { keys } = texts
@@ -136,7 +136,7 @@ function usedFrom({ lastUsedFrom: from }: ApiKey): [string, Html][] {
   return [[texts.keys.usedFrom, html`<code>${from.network}</code>${program}`]]
 }
 
-function actions(key: ApiKey, token: string, shown: { networks?: Refused; limits?: Refused }): Html {
+function actions(key: ApiKey, token: string, shown: { networks?: RefusedForm; limits?: RefusedForm }): Html {
   const { keys } = texts
   const rotation = html`<section class="card"><h2>${keys.rotateTitle}</h2><p class="quiet">${keys.rotateLead}</p>
 <form method="post" action="/keys/${key.id}/rotate" class="inline">${formToken(token)}<div class="field"><label for="overlap">${keys.overlap}</label><select id="overlap" name="overlap">${OVERLAPS.map(([seconds, label]) => html`<option value="${seconds}"${seconds === DEFAULT_OVERLAP_SECONDS ? raw(' selected') : ''}>${keys[label]}</option>`)}</select></div><button class="second">${keys.rotate}</button></form></section>`
@@ -158,7 +158,7 @@ export async function renderRevoke(kit: PageKit, c: PageContext, key: ApiKey): P
   const title = keys.revokeTitle({ name: labelOf(key) })
   const body = html`<section class="card ask">
 <h1>${title}</h1>
-<p class="quiet"><code>${key.keyPrefix}…</code> · ${rich(texts.units.labelled, { label: keys.columns.used, value: key.lastUsedAt ? time(key.lastUsedAt) : keys.never })}</p>
+<p class="quiet"><code>${key.keyPrefix}…</code> · ${richText(texts.units.labelled, { label: keys.columns.used, value: key.lastUsedAt ? time(key.lastUsedAt) : keys.never })}</p>
 <p>${keys.revokeLead}</p>
 <ul><li>${keys.revokeExchange}</li><li>${keys.revokeTokens}</li><li>${effectOnConnections(connected.length)}${connected.length ? html`<ul>${connected.slice(0, SHOWN_CONNECTIONS).map(agent => html`<li><code>${agent.address}</code> · <bdi>${programOf(agent.client)}</bdi></li>`)}</ul>` : ''}</li></ul>
 <form class="buttons" method="post" action="/keys/${key.id}/revoke">${formToken(kit.forms.token(c))}<button class="danger">${keys.revokeNow}</button><a class="button second" href="/keys">${keys.cancel}</a></form>

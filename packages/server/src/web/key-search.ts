@@ -73,7 +73,7 @@ export async function findKeys(kit: PageKit, userId: string, view: KeyView): Pro
     return { rows, found: null, next: following, previous, older: null }
   }
   const { rows, next } = await kit.apiKeys.list(userId, status, { limit: WINDOW, after })
-  const matching = sorted(
+  const matching = sortKeys(
     rows.filter(key => contains(key, query.toLowerCase())),
     sort,
     kit.clock.now(),
@@ -100,7 +100,7 @@ function contains({ id, name, keyPrefix, appId, externalId }: ApiKey, wanted: st
 }
 
 /** The sort order is the same in every language; keys with equal names are sorted newest first. */
-function sorted(keys: ApiKey[], sort: KeySort, now: Instant): ApiKey[] {
+function sortKeys(keys: ApiKey[], sort: KeySort, now: Instant): ApiKey[] {
   const collator = new Intl.Collator('en', { numeric: true, sensitivity: 'base' })
   const never = Number.POSITIVE_INFINITY
   const expiry = (key: ApiKey) => (statusOf(key, now) === 'active' ? (key.expiresAt ?? never) : never)

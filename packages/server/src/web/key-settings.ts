@@ -16,13 +16,13 @@ import { type FieldProblem, fieldProblem, fieldState } from './fields.ts'
 import { formToken, type Html } from './layout.ts'
 
 /** Submitted values that were refused; undefined for a form that was not sent. */
-export interface Refused {
+export interface RefusedForm {
   typed: URLSearchParams
   problem: FieldProblem | null
 }
 
 /** The form of the networks from which a key may be used. */
-export function networksCard(key: ApiKey, token: string, refused: Refused | undefined): Html {
+export function networksCard(key: ApiKey, token: string, refused: RefusedForm | undefined): Html {
   const { keys, keyForm } = texts
   const value = refused?.typed.get('networks') ?? key.allowedNetworks.join(' ')
   return html`<section class="card"><h2><label for="networks">${keys.networks}</label></h2>
@@ -30,7 +30,7 @@ export function networksCard(key: ApiKey, token: string, refused: Refused | unde
 }
 
 /** The limits of a key by owner and operator, and the form that changes those of the owner. */
-export function limitsCard(key: ApiKey, token: string, refused: Refused | undefined): Html {
+export function limitsCard(key: ApiKey, token: string, refused: RefusedForm | undefined): Html {
   const { keyForm } = texts
   const description = describeLimits(key.limits)
   return html`<section class="card"><h2>${keyForm.limits}</h2>
@@ -39,7 +39,7 @@ ${isUnlimited(key.operatorLimits) ? '' : html`<p class="quiet">${keyForm.operato
 <details${refused ? raw(' open') : ''}><summary>${keyForm.change}</summary>${limitsForm(key, token, refused)}</details></section>`
 }
 
-function limitsForm(key: ApiKey, token: string, refused: Refused | undefined): Html {
+function limitsForm(key: ApiKey, token: string, refused: RefusedForm | undefined): Html {
   const { keyForm } = texts
   const { requests, spend, quota } = key.limits
   const problem = refused?.problem

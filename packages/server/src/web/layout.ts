@@ -165,7 +165,7 @@ export function factList(rows: readonly (readonly [label: string, value: Html | 
 }
 
 /** The placeholder of an empty list, with what can be done about it. */
-export function empty(title: string, lead: string, actions: Html | '' = ''): Html {
+export function emptyList(title: string, lead: string, actions: Html | '' = ''): Html {
   return html`<div class="empty">${mark}<strong>${title}</strong><p>${lead}</p>${actions}</div>`
 }
 

@@ -14,7 +14,7 @@ const MAX_SHOWN = 5
 const MAX_ANSWER_LENGTH = 400
 
 /** An agent's answer to the greeting; null: it is no longer connected. */
-export type Greeting = { answer: Answer | null; afterMs: number } | null
+export type GreetingResult = { answer: Answer | null; afterMs: number } | null
 
 export interface LiveView {
   key: ApiKey
@@ -22,7 +22,7 @@ export interface LiveView {
   now: Instant
   token: string
   /** Set after a greeting was sent to one of the connections. */
-  greeted?: { connectionId: string; greeting: Greeting }
+  greeted?: { connectionId: string; greeting: GreetingResult }
   /**
    * Set after the key was revoked on this page: the number of its connections, and the time until all were closed;
    * null: not all were closed in time.
@@ -51,11 +51,11 @@ function waitingCard({ lastUsedAt }: ApiKey): Html {
 function connectedCard(view: LiveView): Html {
   const { live } = texts
   const { agents, key, token } = view
-  const hidden = agents.length - MAX_SHOWN
+  const hiddenCount = agents.length - MAX_SHOWN
   const title = agents.length === 1 ? live.live : live.liveMany({ count: agents.length })
   return html`<p class="live on" data-says="${view.greeted ? greetingText(view.greeted.greeting, true) : title}"><strong>${title}</strong></p>
 ${agents.slice(0, MAX_SHOWN).map(agent => connection(view, agent))}
-${hidden > 0 ? html`<p><a href="/agents">${live.more({ count: hidden })}</a></p>` : ''}
+${hiddenCount > 0 ? html`<p><a href="/agents">${live.more({ count: hiddenCount })}</a></p>` : ''}
 ${view.greeted && !agents.some(agent => agent.connectionId === view.greeted?.connectionId) ? html`<p class="quiet">${live.gone}</p>` : ''}
 <details class="confirm"><summary>${live.revokeNow}</summary><form method="post" action="/keys/${key.id}/live/end" data-in-place="live-card" class="inline">${formToken(token)}<p class="quiet">${live.revokeLead}</p><button class="danger small">${live.revokeNow}</button></form></details>`
 }
@@ -75,30 +75,30 @@ ${greeting === undefined ? '' : answerOf(greeting)}
 }
 
 /** An agent's answer as HTML; the agent's own text is quoted. */
-export function answerOf(greeting: Greeting): Html {
+export function answerOf(greeting: GreetingResult): Html {
   const result = resultText(greeting)
   return html`<p class="answer">${greetingText(greeting, false)}${result === null ? '' : html` <q>${result}</q>`}</p>`
 }
 
-/** @param isWhole whether to include the agent's answer, as one text for screen readers */
-function greetingText(greeting: Greeting, isWhole: boolean): string {
+/** @param includesResult whether the text ends with the agent's result, as screen readers need it */
+function greetingText(greeting: GreetingResult, includesResult: boolean): string {
   const { live } = texts
   if (greeting === null) return live.gone
   const { answer, afterMs } = greeting
   if (answer === null) return live.silent({ count: API_ANSWER_TIMEOUT_MS / 1000 })
   if ('result' in answer)
-    return `${live.answered({ ms: afterMs })}${isWhole ? ` ${resultText(greeting)}` : ''}`
+    return `${live.answered({ ms: afterMs })}${includesResult ? ` ${resultText(greeting)}` : ''}`
   if (answer.error.code === 'no_handler') return live.noHandler({ ms: afterMs })
-  return live.failed({ ms: afterMs, message: shortened(answer.error.message) })
+  return live.failed({ ms: afterMs, message: shorten(answer.error.message) })
 }
 
-function resultText(greeting: Greeting): string | null {
+function resultText(greeting: GreetingResult): string | null {
   const answer = greeting?.answer
   if (!answer || !('result' in answer)) return null
-  return shortened(typeof answer.result === 'string' ? answer.result : JSON.stringify(answer.result))
+  return shorten(typeof answer.result === 'string' ? answer.result : JSON.stringify(answer.result))
 }
 
-function shortened(text: string): string {
+function shorten(text: string): string {
   const characters = [...text.slice(0, 2 * MAX_ANSWER_LENGTH)]
   return characters.length > MAX_ANSWER_LENGTH
     ? `${characters.slice(0, MAX_ANSWER_LENGTH - 1).join('')}…`

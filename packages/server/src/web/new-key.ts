@@ -7,7 +7,7 @@ import { labelOf } from './key-list.ts'
 import type { PageContext, PageKit } from './kit.ts'
 import { type Html, time } from './layout.ts'
 import { streamedCard } from './live.ts'
-import { rich } from './rich.ts'
+import { richText } from './rich.ts'
 
 /** Calls for a key without `agent:connect`: the first one that its scopes allow is shown. */
 const EXAMPLE_CALLS = [
@@ -54,7 +54,7 @@ export function renderCreated(
   const { keys } = texts
   const { apiKey } = created
   const body = html`<div class="head"><div><h1>${keys.created}</h1><p class="lead"><bdi>${labelOf(apiKey)}</bdi></p></div></div>
-${oldKeyUntil ? html`<p class="banner notice">${rich(keys.rotatedUntil, { time: time(oldKeyUntil) })}</p>` : ''}
+${oldKeyUntil ? html`<p class="banner notice">${richText(keys.rotatedUntil, { time: time(oldKeyUntil) })}</p>` : ''}
 <section class="card" data-guards="${apiKey.id}" data-becomes="/keys/${apiKey.id}?done=shown_once"><ol class="steps">
 <li><strong>${keys.copyTitle}</strong><p>${keys.createdLead}</p>${copyableText('new-key', created.key)}</li>
 ${allows(apiKey.scopes, 'agent:connect') ? connectSteps(kit, c, created) : callStep(kit, created)}
@@ -74,12 +74,12 @@ function connectSteps(kit: PageKit, c: PageContext, { key, apiKey }: { key: stri
 ${ways.map(way => html`<div class="way" data-way="${way.name}"><p>${way.lead}</p>${way.once ? html`${copyableText(`run-${way.name}-once`, way.once.line)}<p class="next">${way.once.label}</p>` : ''}${copyableText(`run-${way.name}`, way.line)}${way.other ? html`<details><summary>${way.other.label}</summary>${copyableText(`run-${way.name}-other`, way.other.line)}</details>` : ''}</div>`)}
 </fieldset></li>
 <li class="watch"><strong>${run.watch}</strong>
-<div class="followed">${streamedCard(view)}${help(kit.publicUrl, apiKey)}</div>
-<noscript><p>${live.waitingElsewhere}</p><p><a class="button second" href="/keys/${apiKey.id}/live" target="_blank">${live.open}</a></p>${help(kit.publicUrl, apiKey)}</noscript></li>`
+<div class="followed">${streamedCard(view)}${connectionHelp(kit.publicUrl, apiKey)}</div>
+<noscript><p>${live.waitingElsewhere}</p><p><a class="button second" href="/keys/${apiKey.id}/live" target="_blank">${live.open}</a></p>${connectionHelp(kit.publicUrl, apiKey)}</noscript></li>`
 }
 
 /** What to check if no agent connects; the script opens it after a while. */
-function help(publicUrl: string, { allowedNetworks }: ApiKey): Html {
+function connectionHelp(publicUrl: string, { allowedNetworks }: ApiKey): Html {
   const { live } = texts
   const [pasted, reaches, version] = live.check
   const checks = [pasted, reaches({ address: `${publicUrl}/livez` }), version]
@@ -92,7 +92,7 @@ function waysToRun(publicUrl: string, key: string): AgentExample[] {
   const { hostname, origin } = new URL(publicUrl)
   const hub = html`<code>${origin.replace(/^http/, 'ws')}/hub</code>`
   // In a container, loopback is the container itself.
-  const network = isLoopbackHost(hostname) ? ' --network host' : ''
+  const networkOption = isLoopbackHost(hostname) ? ' --network host' : ''
   const settings = `KEYWAY_URL=${publicUrl} KEYWAY_API_KEY=${key}`
   return [
     {
@@ -118,14 +118,14 @@ function waysToRun(publicUrl: string, key: string): AgentExample[] {
     {
       name: 'curl',
       label: run.curl,
-      lead: rich(run.curlLead, { hub }),
+      lead: richText(run.curlLead, { hub }),
       line: `curl -sS ${publicUrl}/auth/agent-token -H 'Content-Type: application/json' -d '{"api_key":"${key}"}'`,
     },
     {
       name: 'docker',
       label: run.docker,
       lead: run.dockerLead,
-      line: `docker run --rm -it${network} -e KEYWAY_URL=${publicUrl} -e KEYWAY_API_KEY=${key} node:24-slim npx -y ${publicUrl}/sdk.tgz`,
+      line: `docker run --rm -it${networkOption} -e KEYWAY_URL=${publicUrl} -e KEYWAY_API_KEY=${key} node:24-slim npx -y ${publicUrl}/sdk.tgz`,
     },
   ]
 }

@@ -1,12 +1,15 @@
 import { html } from 'hono/html'
-import type { Fill } from '../languages/text.ts'
+import type { TextTemplate } from '../languages/text.ts'
 import type { Html } from './layout.ts'
 
 /** Delimits placeholders: a private-use character, which no text contains. */
 const MARK = '\uE000'
 
 /** A text with markup in some of its placeholders. */
-export function rich<Names extends string>(text: Fill<Names>, values: Record<Names, Html | string>): Html {
+export function richText<Names extends string>(
+  text: TextTemplate<Names>,
+  values: Record<Names, Html | string>,
+): Html {
   const names = Object.keys(values) as Names[]
   const marks = names.map((name, index) => [name, `${MARK}${index}${MARK}`])
   const parts = text(Object.fromEntries(marks) as Record<Names, string>).split(MARK)

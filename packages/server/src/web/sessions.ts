@@ -35,8 +35,8 @@ export function sessionPages(app: Hono<PageVariables>, kit: PageKit): void {
 
 async function renderSessions(kit: PageKit, c: PageContext): Promise<Response> {
   const { user, session: current } = kit.requireSession(c)
-  const listed = await kit.sessions.list(user.id, { limit: ROWS, after: null })
-  const rows = listed.rows.toSorted(
+  const sessionPage = await kit.sessions.list(user.id, { limit: ROWS, after: null })
+  const rows = sessionPage.rows.toSorted(
     (left, right) => Number(right.id === current.id) - Number(left.id === current.id),
   )
   const token = kit.forms.token(c)

@@ -12,7 +12,7 @@ import type { RequestedLink } from './cookies.ts'
 import { type FieldProblem, fieldProblem, fieldState } from './fields.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { formToken, type Html } from './layout.ts'
-import { rich } from './rich.ts'
+import { richText } from './rich.ts'
 import { findWaiting } from './waiting-request.ts'
 
 /** How long the button for another mail is disabled after one was sent. */
@@ -220,7 +220,7 @@ async function renderCheckMail(
   const refused = shown.badCode ? { field: 'code', message: shown.badCode } : null
   const body: Html = html`<section class="card" data-goes-on="/check-mail">
 <h1>${checkMail.title}</h1>
-<p class="lead">${isLimited ? address : rich(checkMail.lead, { email: address })}</p>
+<p class="lead">${isLimited ? address : richText(checkMail.lead, { email: address })}</p>
 ${kit.inbox ? inboxHint(isInboxHere) : ''}
 <form method="post" action="/check-mail">
 ${formToken(token)}

@@ -6,7 +6,7 @@ import { texts } from '../languages/current.ts'
 import { type EmailAddress, parseEmailAddress } from '../users/email-address.ts'
 import type { PageContext, PageKit, PageVariables } from './kit.ts'
 import { formToken } from './layout.ts'
-import { rich } from './rich.ts'
+import { richText } from './rich.ts'
 import { emailField, renderSuspended, startSession } from './sign-in.ts'
 import { findWaiting } from './waiting-request.ts'
 
@@ -95,7 +95,7 @@ async function renderConfirm(kit: PageKit, c: PageContext, parts: LinkParts, isA
   const other = otherPerson(c, parts)
   const body = html`<section class="card">
 <h1>${verify.title}</h1>
-${isAutomatic ? html`<p class="lead" role="status">${verify.signingIn}</p>` : html`<p class="lead">${rich(verify.lead, { email: html`<strong>${parts.email}</strong>` })}</p>`}
+${isAutomatic ? html`<p class="lead" role="status">${verify.signingIn}</p>` : html`<p class="lead">${richText(verify.lead, { email: html`<strong>${parts.email}</strong>` })}</p>`}
 ${other ? html`<p class="banner warning">${verify.other({ email: other })}</p>` : ''}
 <form method="post" action="/verify"${isAutomatic ? raw(' data-auto-submit') : ''}>
 ${formToken(kit.forms.token(c))}

@@ -6,7 +6,7 @@ import { Keyway } from '@keyway/sdk'
 import { ERROR_CODES } from '@keyway/sdk/protocol'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { SDK_METHODS, snakeCase } from '../../src/web/docs/examples.ts'
-import { highlighted } from '../../src/web/docs/highlight.ts'
+import { highlight } from '../../src/web/docs/highlight.ts'
 import { GUIDES } from '../../src/web/docs/library.ts'
 import { renderMarkdown } from '../../src/web/docs/markdown.ts'
 import { root } from '../structure/source.ts'
@@ -189,7 +189,7 @@ describe('the reference', () => {
       ['json', '{"a": [null, "b&"]}', ['variable', 'keyword', 'string']],
       ['', '<b>"as it is"</b>', []],
     ] as const) {
-      const html = String(highlighted(language, code))
+      const html = String(highlight(language, code))
       assert.deepEqual(
         [...html.matchAll(/<span class="(\w+)">/g)].map(([, kind]) => kind),
         parts,

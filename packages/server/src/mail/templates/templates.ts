@@ -3,7 +3,7 @@ import { formatMoney } from '../../billing/money.ts'
 import { type Instant, MINUTE, SECOND, toRfc3339 } from '../../clock.ts'
 import { browserOf } from '../../languages/client-name.ts'
 import type { Localization } from '../../languages/localization.ts'
-import type { Fill } from '../../languages/text.ts'
+import type { TextTemplate } from '../../languages/text.ts'
 import { MAGIC_LINK_LIFETIME } from '../../magic-links/magic-link.ts'
 import type { MessageContent } from '../../outbox/message.ts'
 
@@ -41,7 +41,7 @@ export interface TemplatedMail {
   /** Paragraphs in small print, after the body. */
   notes: string[]
   /** The sentence with the support address. */
-  support: Fill<'support'>
+  support: TextTemplate<'support'>
   link: string | null
   code: string | null
 }

@@ -4,7 +4,7 @@ import { texts } from '../../languages/current.ts'
 import { decodeCursor, encodeCursor } from '../../paging.ts'
 import { programOf } from '../client-name.ts'
 import type { PageContext, PageKit } from '../kit.ts'
-import { ago, empty, formToken, pageHead } from '../layout.ts'
+import { ago, emptyList, formToken, pageHead } from '../layout.ts'
 import { notFound } from '../problem.ts'
 import { act, mayChange, renderAdmin, requireReader } from './acting.ts'
 import { listFoot } from './list-foot.ts'
@@ -26,9 +26,9 @@ export async function renderAllAgents(kit: PageKit, c: PageContext): Promise<Res
   const now = kit.clock.now()
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
   // The row of a connection that was just closed may remain for a moment.
-  const disconnected = parseId(c.req.query('disconnected') ?? '')
+  const disconnectedId = parseId(c.req.query('disconnected') ?? '')
   const items = rows
-    .filter(({ connectionId }) => connectionId !== disconnected)
+    .filter(({ connectionId }) => connectionId !== disconnectedId)
     .map(row => {
       const name = row.keyName ?? texts.keys.unnamed
       return html`<li class="item"><div class="what"><span class="live on"><a class="name" href="/admin/keys/${row.keyId}">${name}</a></span><p>${owner(row.userId)}</p><p><bdi>${programOf(row.client)}</bdi> · <code>${row.address}</code> · ${agents.node} <code>${row.nodeId.slice(-8)}</code></p></div><p class="when">${agents.since} ${ago(row.connectedAt, now)}</p>${token ? html`<form class="buttons" method="post" action="/admin/agents/${row.connectionId}/disconnect">${formToken(token)}<button class="second small harm">${agents.disconnect}<span class="unseen"> ${name}</span></button></form>` : ''}</li>`
@@ -41,7 +41,7 @@ export async function renderAllAgents(kit: PageKit, c: PageContext): Promise<Res
     next: next && { cursor: encodeCursor(next) },
   })
   const body = html`${pageHead(agents.title, agents.lead)}
-<section class="card flush">${items.length > 0 ? html`<ul class="list">${items}</ul>` : empty(agents.empty, agents.emptyLead)}${foot}</section>`
+<section class="card flush">${items.length > 0 ? html`<ul class="list">${items}</ul>` : emptyList(agents.empty, agents.emptyLead)}${foot}</section>`
   return renderAdmin(kit, c, 'agents', { title: agents.title }, body)
 }
 

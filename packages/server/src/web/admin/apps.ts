@@ -1,9 +1,9 @@
 import { html, raw } from 'hono/html'
 import { type App, DEFAULT_APP_SETTINGS, isAppId, isClientUrl } from '../../apps/app.ts'
 import { parseId } from '../../ids.ts'
-import { copyable } from '../copyable.ts'
+import { copyableValue } from '../copyable.ts'
 import type { PageContext, PageKit } from '../kit.ts'
-import { day, empty, factList, formToken, type Html, pageHead } from '../layout.ts'
+import { day, emptyList, factList, formToken, type Html, pageHead } from '../layout.ts'
 import { notFound } from '../problem.ts'
 import {
   act,
@@ -46,7 +46,7 @@ export async function renderApps(kit: PageKit, c: PageContext): Promise<Response
     : ''
   const body = html`${pageHead(appsTexts.title, appsTexts.lead, register)}
 <nav class="filter" aria-label="${appsTexts.title}">${tab('own', appsTexts.own)}${tab('self', appsTexts.selfRegistered)}</nav>
-<section class="card flush">${rows.length > 0 ? appsTable(rows) : empty(appsTexts.empty, appsTexts.emptyLead)}${foot}</section>`
+<section class="card flush">${rows.length > 0 ? appsTable(rows) : emptyList(appsTexts.empty, appsTexts.emptyLead)}${foot}</section>`
   return renderAdmin(kit, c, 'apps', { title: appsTexts.title }, body)
 }
 
@@ -126,7 +126,7 @@ async function renderOneApp(
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
   const secrets = app.isPublic ? [] : await kit.apps.secrets(app.id)
   const body = html`${backTo('apps')}
-<div class="head"><div><h1>${app.name}</h1><p class="lead">${kindOf(app)} · ${copyable('app-id', app.id)}</p></div></div>
+<div class="head"><div><h1>${app.name}</h1><p class="lead">${kindOf(app)} · ${copyableValue('app-id', app.id)}</p></div></div>
 ${await secretsCard(kit, app, secrets, token !== null && !app.isPublic)}
 <section class="card"><h2>${appsTexts.settings}</h2>${token ? html`<form method="post" action="${appPath(app.id)}/change" class="create">${formToken(token)}${settingsFields(app, reasonField('reason'))}<button>${appsTexts.save}</button></form>` : facts(app)}</section>
 ${token ? removal(app, token) : ''}`

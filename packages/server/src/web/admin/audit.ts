@@ -9,7 +9,7 @@ import { parseId } from '../../ids.ts'
 import { decodeCursor, encodeCursor } from '../../paging.ts'
 import { parseEmailAddress } from '../../users/email-address.ts'
 import type { PageContext, PageKit } from '../kit.ts'
-import { empty, type Html, pageHead } from '../layout.ts'
+import { emptyList, type Html, pageHead } from '../layout.ts'
 import { notFound } from '../problem.ts'
 import { renderAdmin, requireReader } from './acting.ts'
 import { auditRows } from './audit-row.ts'
@@ -47,7 +47,7 @@ export async function renderAudit(kit: PageKit, c: PageContext): Promise<Respons
   })
   const body = html`${pageHead(audit.title, audit.lead)}
 ${filterForm(await withAddresses(kit, wanted))}
-<section class="card flush">${rows.length > 0 ? html`<ul class="list">${await auditRows(kit, rows)}</ul>` : empty(audit.empty, audit.emptyLead)}${foot}</section>
+<section class="card flush">${rows.length > 0 ? html`<ul class="list">${await auditRows(kit, rows)}</ul>` : emptyList(audit.empty, audit.emptyLead)}${foot}</section>
 <p>${audit.export} <a href="/admin/audit/export.csv?${query.toString()}" download>CSV</a> · <a href="/admin/audit/export.jsonl?${query.toString()}" download>JSON</a></p>`
   return renderAdmin(kit, c, 'audit', { title: audit.title }, body)
 }

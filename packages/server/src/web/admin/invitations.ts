@@ -6,7 +6,7 @@ import { isLanguage, LANGUAGES } from '../../languages/languages.ts'
 import { decodeCursor, encodeCursor } from '../../paging.ts'
 import { parseEmailAddress } from '../../users/email-address.ts'
 import type { PageContext, PageKit } from '../kit.ts'
-import { day, empty, formToken, type Html, pageHead } from '../layout.ts'
+import { day, emptyList, formToken, type Html, pageHead } from '../layout.ts'
 import { notFound } from '../problem.ts'
 import { act, invalid, mayChange, renderAdmin, requireReader } from './acting.ts'
 import { listFoot } from './list-foot.ts'
@@ -36,7 +36,7 @@ export async function renderInvitations(kit: PageKit, c: PageContext): Promise<R
   })
   const body = html`${pageHead(invitations.title, invitations.lead)}
 ${token ? inviteForm(token) : ''}
-<section class="card flush">${rows.length === 0 ? empty(invitations.empty, invitations.emptyLead) : html`<ul class="list">${rows.map(each => invitationRow(each, now, token))}</ul>`}${foot}</section>`
+<section class="card flush">${rows.length === 0 ? emptyList(invitations.empty, invitations.emptyLead) : html`<ul class="list">${rows.map(each => invitationRow(each, now, token))}</ul>`}${foot}</section>`
   return renderAdmin(kit, c, 'invitations', { title: invitations.title }, body)
 }
 

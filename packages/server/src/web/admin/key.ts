@@ -3,7 +3,7 @@ import { type ApiKey, statusOf } from '../../api-keys/api-key.ts'
 import { parseId } from '../../ids.ts'
 import { texts } from '../../languages/current.ts'
 import { parseRequestLimit, sortedRequestLimits } from '../../limits/limit.ts'
-import { copyable } from '../copyable.ts'
+import { copyableValue } from '../copyable.ts'
 import { originOf } from '../events.ts'
 import { labelOf, statusTag } from '../key-list.ts'
 import { facts } from '../key-page.ts'
@@ -33,7 +33,7 @@ export async function renderAnyKey(kit: PageKit, c: PageContext): Promise<Respon
   ])
   const refusedAs = owner?.status === 'suspended' ? adminTexts.statuses.suspended : null
   const body = html`${backTo('keys')}
-<div class="head"><div><h1>${key.name ?? texts.keys.unnamed}</h1><p class="lead">${statusTag(key, statusOf(key, now), refusedAs)} <code>${key.keyPrefix}…</code> · ${copyable('key-id', key.id)}</p></div></div>
+<div class="head"><div><h1>${key.name ?? texts.keys.unnamed}</h1><p class="lead">${statusTag(key, statusOf(key, now), refusedAs)} <code>${key.keyPrefix}…</code> · ${copyableValue('key-id', key.id)}</p></div></div>
 ${revoked ? html`<p class="banner warning">${revoked}</p>` : ''}
 <section class="card"><p class="spaced">${keys.columns.owner} <a href="/admin/users/${key.userId}">${owner?.email ?? adminTexts.people.deleted}</a>${owner && owner.status !== 'active' ? html` ${personStatus(owner.status)}` : ''}</p>${facts(key, now, 'admin')}</section>
 <section class="card"><h2>${texts.usage.title}</h2>${usageChart(usage, { isOver: !isActive || owner?.status !== 'active', lastUsedAt: key.lastUsedAt, now })}</section>
@@ -101,8 +101,8 @@ function readLimits(text: string) {
     .split(/[\s,]+/)
     .filter(Boolean)
     .map(parseRequestLimit)
-  const valid = parsed.filter(limit => limit !== null)
-  const sorted = valid.length < parsed.length ? null : sortedRequestLimits(valid)
+  const validLimits = parsed.filter(limit => limit !== null)
+  const sorted = validLimits.length < parsed.length ? null : sortedRequestLimits(validLimits)
   if (!sorted) throw invalid(adminTexts.keys.badLimits)
   return sorted
 }

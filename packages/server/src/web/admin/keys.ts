@@ -8,7 +8,7 @@ import type { Policies } from '../../policies/policy.ts'
 import { SELECTION, selectionForm } from '../key-index.ts'
 import { expires, lastUsed, selectAllBox, selectBox, statusTag } from '../key-list.ts'
 import type { PageContext, PageKit } from '../kit.ts'
-import { ago, day, empty, type Html, pageHead } from '../layout.ts'
+import { ago, day, emptyList, type Html, pageHead } from '../layout.ts'
 import { mayChange, renderAdmin, requireReader } from './acting.ts'
 import { listFoot } from './list-foot.ts'
 import { peopleById } from './person-links.ts'
@@ -63,7 +63,7 @@ export async function renderAllKeys(kit: PageKit, c: PageContext): Promise<Respo
   )
   const table =
     slice.rows.length === 0
-      ? empty(keys.empty, keys.emptyLead)
+      ? emptyList(keys.empty, keys.emptyLead)
       : keysTable(slice.rows, owners, now, isSelectable)
   const section = html`<section class="card flush">${table}${foot}</section>`
   const revoked = /^\d{1,3}$/.exec(c.req.query('revoked') ?? '')?.[0]

@@ -7,7 +7,7 @@ import type { Suppression } from '../../outbox/suppression.ts'
 import { decodeCursor, encodeCursor } from '../../paging.ts'
 import { parseEmailAddress } from '../../users/email-address.ts'
 import type { PageContext, PageKit } from '../kit.ts'
-import { empty, formToken, type Html, pageHead, time } from '../layout.ts'
+import { emptyList, formToken, type Html, pageHead, time } from '../layout.ts'
 import { notFound } from '../problem.ts'
 import { act, destinationOf, invalid, mayChange, renderAdmin, requireReader } from './acting.ts'
 import { listFoot } from './list-foot.ts'
@@ -41,7 +41,7 @@ export async function renderMails(kit: PageKit, c: PageContext): Promise<Respons
   )
   const body = html`${pageHead(mails.title, mails.lead)}
 <nav class="filter" aria-label="${mails.title}">${tabs}</nav>
-<section class="card flush">${slice.rows.length === 0 ? empty(mails.empty, mails.emptyLead) : html`<ul class="list">${slice.rows.map(mail => mailRow(mail, token))}</ul>`}${foot}</section>
+<section class="card flush">${slice.rows.length === 0 ? emptyList(mails.empty, mails.emptyLead) : html`<ul class="list">${slice.rows.map(mail => mailRow(mail, token))}</ul>`}${foot}</section>
 <section class="card flush"><div class="card-head"><h2>${mails.suppressed}</h2><p class="quiet">${mails.suppressedLead}</p></div>${
     suppressed.length === 0
       ? html`<p class="card-foot quiet">${adminTexts.none}</p>`

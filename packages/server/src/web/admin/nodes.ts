@@ -20,28 +20,28 @@ export async function renderNodes(kit: PageKit, c: PageContext): Promise<Respons
   const { nodes } = adminTexts
   const { columns } = nodes
   // The full check is expensive, so a link on another site must not cause it.
-  const isWhole = c.req.query('check') === 'all' && !isForeign(c)
+  const isFullCheck = c.req.query('check') === 'all' && !isForeign(c)
   const [rows, findings] = await Promise.all([
     kit.administration.nodes(),
-    isWhole ? kit.examination.whole() : kit.examination.quick(),
+    isFullCheck ? kit.examination.whole() : kit.examination.quick(),
   ])
   const isEditable = mayChange(kit, signedIn)
   const body = html`${pageHead(nodes.title, nodes.lead)}
-${findingsCard(findings, isWhole)}
+${findingsCard(findings, isFullCheck)}
 <section class="card flush"><table class="rows even"><thead><tr><th scope="col">${columns.id}</th><th scope="col">${columns.version}</th><th scope="col">${columns.started}</th><th scope="col" class="amount">${columns.agents}</th></tr></thead><tbody>${rows.map(node => html`<tr><th scope="row"><code>${node.id}</code></th><td data-label="${columns.version}">${node.version}</td><td data-label="${columns.started}">${time(node.startedAt)}</td><td data-label="${columns.agents}" class="amount">${node.connections}</td></tr>`)}</tbody></table></section>
 ${signingKeys(kit, isEditable)}`
   return renderAdmin(kit, c, 'nodes', { title: nodes.title }, body)
 }
 
 /** A card with the results of the checks, problems first. */
-function findingsCard(findings: readonly Finding[], isWhole: boolean): Html {
+function findingsCard(findings: readonly Finding[], isFullCheck: boolean): Html {
   const { nodes } = adminTexts
   const problems = findings.filter(({ ok }) => !ok)
   const sorted = [...problems, ...findings.filter(({ ok }) => ok)]
   const row = ({ check, ok, detail }: Finding) =>
     html`<li class="item finding"><span class="tag ${ok ? 'active' : 'revoked'}">${ok ? nodes.ok : nodes.look}</span><div class="what"><span class="name">${check.replaceAll('_', ' ')}</span><p>${detail}</p></div></li>`
-  const checkAllLink = isWhole ? '' : html` <a href="/admin/nodes?check=all">${nodes.checkAll}</a>`
-  return html`<section class="card flush"><div class="card-head"><h2>${nodes.health(problems.length)}</h2><p class="quiet">${isWhole ? nodes.checkedAll : nodes.checkedSome}${checkAllLink}</p></div><ul class="list">${sorted.map(row)}</ul></section>`
+  const checkAllLink = isFullCheck ? '' : html` <a href="/admin/nodes?check=all">${nodes.checkAll}</a>`
+  return html`<section class="card flush"><div class="card-head"><h2>${nodes.health(problems.length)}</h2><p class="quiet">${isFullCheck ? nodes.checkedAll : nodes.checkedSome}${checkAllLink}</p></div><ul class="list">${sorted.map(row)}</ul></section>`
 }
 
 function signingKeys(kit: PageKit, isEditable: boolean): Html {

@@ -5,7 +5,7 @@ import { parseEmailAddress } from '../../users/email-address.ts'
 import { USER_ROLES, type User, type UserRole, type UserStatus } from '../../users/user.ts'
 import { searchOf } from '../../users/user-search.ts'
 import type { PageContext, PageKit } from '../kit.ts'
-import { day, empty, type Html, pageHead } from '../layout.ts'
+import { day, emptyList, type Html, pageHead } from '../layout.ts'
 import { notFound } from '../problem.ts'
 import { mayChange, renderAdmin, requireReader } from './acting.ts'
 import { listFoot } from './list-foot.ts'
@@ -36,7 +36,7 @@ export async function renderPeople(kit: PageKit, c: PageContext): Promise<Respon
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
   const noResult = unknownAddress
     ? await strangerCard(kit, unknownAddress, token)
-    : html`<section class="card flush">${empty(people.nobody, people.nobodyLead)}</section>`
+    : html`<section class="card flush">${emptyList(people.nobody, people.nobodyLead)}</section>`
   const body = html`${pageHead(people.title, people.lead)}
 <form method="get" action="/admin/users" class="inline spaced" role="search"><div class="field"><label for="query">${people.query}</label><input id="query" name="query" value="${query}" autocomplete="off" spellcheck="false" maxlength="${MAX_QUERY_LENGTH}"></div><button>${people.search}</button></form>
 <nav class="filter" aria-label="${people.columns.status}">${filters(status, role)}</nav>

@@ -12,11 +12,11 @@ export function supportCard(user: User, token: string, once: string): Html {
   const { person } = adminTexts
   const form = (name: string, title: string, fields: Html) =>
     html`<form method="post" action="${pathOf(user, name)}" class="act"><h3>${title}</h3>${formToken(token)}${fields}<button class="second">${title}</button></form>`
-  const credit = html`<input type="hidden" name="once" value="${once}">${field('amount', 'amount', person.amount, 'inputmode="decimal" required maxlength="16" placeholder="5.00"')}${field('description', 'description', person.description, `required maxlength="${MAX_DESCRIPTION_LENGTH}"`)}`
-  const name = html`<div class="field"><label for="name">${person.name}</label><input id="name" name="name" autocomplete="off" value="${user.name ?? ''}" maxlength="${MAX_USER_NAME_LENGTH}"></div>`
+  const creditFields = html`<input type="hidden" name="once" value="${once}">${field('amount', 'amount', person.amount, 'inputmode="decimal" required maxlength="16" placeholder="5.00"')}${field('description', 'description', person.description, `required maxlength="${MAX_DESCRIPTION_LENGTH}"`)}`
+  const nameField = html`<div class="field"><label for="name">${person.name}</label><input id="name" name="name" autocomplete="off" value="${user.name ?? ''}" maxlength="${MAX_USER_NAME_LENGTH}"></div>`
   return html`<section class="card"><h2>${person.support}</h2><div class="acts">
-${form('credit', person.credit, credit)}
-${form('rename', person.rename, name)}
+${form('credit', person.credit, creditFields)}
+${form('rename', person.rename, nameField)}
 </div></section>`
 }
 

@@ -1,11 +1,12 @@
 import { html } from 'hono/html'
+import type { ActedBy } from '../../audit/audit.ts'
 import { newId } from '../../ids.ts'
 import { texts } from '../../languages/current.ts'
 import type { User } from '../../users/user.ts'
 import { download } from '../account.ts'
 import { ledgerTable } from '../account-balance.ts'
 import { dollars } from '../balance-chart.ts'
-import { copyable } from '../copyable.ts'
+import { copyableValue } from '../copyable.ts'
 import { eventRows } from '../events.ts'
 import { keyTable } from '../key-list.ts'
 import type { PageContext, PageKit } from '../kit.ts'
@@ -63,7 +64,7 @@ export async function renderPerson(kit: PageKit, c: PageContext): Promise<Respon
       : ''
   const title = user.email ?? people.deleted
   const body = html`${backTo('people')}
-<div class="head"><div><h1>${title}</h1><p class="lead">${statusTag(user.status)}${isSelf ? youTag() : ''} ${user.name ? html`${user.name} · ` : ''}${copyable('person-id', user.id)}</p></div></div>
+<div class="head"><div><h1>${title}</h1><p class="lead">${statusTag(user.status)}${isSelf ? youTag() : ''} ${user.name ? html`${user.name} · ` : ''}${copyableValue('person-id', user.id)}</p></div></div>
 ${isDeleted ? html`<p class="banner warning">${person.deletedLead} ${ended ? html`${person.deletedBy} ${ended}` : person.deletedByPerson}</p>` : ''}
 ${user.status === 'suspended' ? suspensionCard(user, ended, token) : ''}
 ${user.deletesAt === null ? '' : html`<p class="banner warning">${person.deletes} ${time(user.deletesAt)}</p>`}
@@ -116,14 +117,12 @@ function itemList(items: Html[]): Html | '' {
   return items.length > 0 ? html`<ul class="list">${items}</ul>` : ''
 }
 
-type Reader = ReturnType<typeof byOf>
-
 /** The requested list, whose reading is audited. */
 function recordedReading(
   kit: PageKit,
   c: PageContext,
   user: User,
-  by: Reader,
+  by: ActedBy,
   token: string | null,
 ): Promise<Html> | '' {
   switch (c.req.query('show')) {
@@ -136,13 +135,13 @@ function recordedReading(
   }
 }
 
-async function ledgerOf(kit: PageKit, { id }: User, by: Reader): Promise<Html> {
+async function ledgerOf(kit: PageKit, { id }: User, by: ActedBy): Promise<Html> {
   const read = () => kit.accounts.ledger(id, { limit: LEDGER_ROWS, after: null })
   const { rows } = await kit.administration.auditedRead(id, 'ledger', by, read)
   return card(adminTexts.person.ledger, '', rows.length > 0 ? ledgerTable(rows) : '', '')
 }
 
-async function mailsOf(kit: PageKit, { id }: User, by: Reader, token: string | null): Promise<Html> {
+async function mailsOf(kit: PageKit, { id }: User, by: ActedBy, token: string | null): Promise<Html> {
   const rows = await kit.administration.mailsOf(id, by)
   const items = rows.map(mail => mailRow(mail, token, `/admin/users/${id}`))
   return card(adminTexts.person.mails, '', itemList(items), '')

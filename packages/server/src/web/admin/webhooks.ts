@@ -6,9 +6,9 @@ import {
   type WebhookEventType,
 } from '../../webhooks/webhook-event.ts'
 import type { WebhookStatus } from '../../webhooks/webhooks.ts'
-import { copyable } from '../copyable.ts'
+import { copyableValue } from '../copyable.ts'
 import type { PageContext, PageKit } from '../kit.ts'
-import { day, empty, formToken, type Html, pageHead, time } from '../layout.ts'
+import { day, emptyList, formToken, type Html, pageHead, time } from '../layout.ts'
 import { notFound } from '../problem.ts'
 import { act, backTo, mayChange, refusalOf, renderAdmin, requireReader } from './acting.ts'
 import { textField } from './app-form.ts'
@@ -42,7 +42,7 @@ async function renderList(
 <form method="post" action="/admin/webhooks" class="create">${formToken(kit.forms.token(c))}${settingsFields(typed)}<button>${texts.create}</button></form></details>`
     : ''
   const body = html`${pageHead(texts.title, texts.lead)}
-<section class="card flush">${rows.length > 0 ? table(rows) : empty(texts.empty, texts.emptyLead)}</section>
+<section class="card flush">${rows.length > 0 ? table(rows) : emptyList(texts.empty, texts.emptyLead)}</section>
 ${form}`
   return renderAdmin(kit, c, 'webhooks', { title: texts.title, problem }, body, problem ? 400 : 200)
 }
@@ -122,7 +122,7 @@ async function renderOne(
   const token = mayChange(kit, signedIn) ? kit.forms.token(c) : null
   const { dropped, createdAt } = webhook
   const body = html`${backTo('webhooks')}
-<div class="head"><div><h1>${webhook.url}</h1><p class="lead">${stateTag(webhook)} ${texts.created} ${day(createdAt)} · ${copyable('webhook-id', webhook.id)}</p></div></div>
+<div class="head"><div><h1>${webhook.url}</h1><p class="lead">${stateTag(webhook)} ${texts.created} ${day(createdAt)} · ${copyableValue('webhook-id', webhook.id)}</p></div></div>
 ${dropped > 0 ? html`<p class="banner notice">${texts.dropped(dropped)}</p>` : ''}
 ${testCard}
 ${token ? actions(webhook, token) : ''}

@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
 import { texts } from '../../languages/current.ts'
 import type { Html } from '../layout.ts'
-import { highlighted } from './highlight.ts'
+import { highlight } from './highlight.ts'
 
 export interface Snippet {
   /** The language, as in the info string of a fenced block; empty for output. */
@@ -19,7 +19,7 @@ const LABELS: Readonly<Record<string, string>> = {
 /** A block of code with a button that copies it, which is shown if scripts run. Output has no button. */
 export function codeBlock({ language, text }: Snippet, id: string): Html {
   const { keys } = texts
-  const block = html`<pre tabindex="0"><code id="${id}">${highlighted(language, text)}</code></pre>`
+  const block = html`<pre tabindex="0"><code id="${id}">${highlight(language, text)}</code></pre>`
   if (!(language in LABELS)) return html`<div class="code">${block}</div>`
   return html`<div class="code copied">${block}<button type="button" class="second small copy" data-copy="${id}" data-copied="${keys.copied}">${keys.copy}</button></div>`
 }

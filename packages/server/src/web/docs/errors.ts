@@ -4,7 +4,7 @@ import { PROBLEMS, type ProblemKind } from '../../problems.ts'
 import type { PageContext } from '../kit.ts'
 import { codeBlock } from './code.ts'
 import { type Docs, renderInFrame } from './frame.ts'
-import { inline } from './inline.ts'
+import { inlineMarkup } from './inline.ts'
 
 const PROBLEM_KINDS: Readonly<Record<string, ProblemKind>> = PROBLEMS
 
@@ -36,7 +36,7 @@ export function renderError(docs: Docs, c: PageContext, code: string) {
   const body = html`<p class="back"><a href="/docs/errors">${words.errors}</a></p>
 <h1>${title}</h1>
 <p class="call"><code>${code}</code> · ${words.status} ${status}</p>
-<h2>${words.whatToDo}</h2><p>${inline(help)}</p>
+<h2>${words.whatToDo}</h2><p>${inlineMarkup(help)}</p>
 <h2>${words.example}</h2>${codeBlock({ language: 'json', text: JSON.stringify(problem, null, 2) }, 'example')}
 ${calls.length > 0 && calls.length <= 12 ? html`<h2>${words.reference}</h2><ul>${calls.map(({ operationId, summary }) => html`<li><a href="/docs/call/${operationId}">${summary}</a></li>`)}</ul>` : ''}`
   return renderInFrame(docs, c, { title, body, current: '/docs/errors' })

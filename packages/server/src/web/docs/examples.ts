@@ -100,14 +100,17 @@ function curl({ method, publicUrl, path, by, idempotencyKey, body, isForm }: Cal
   if (idempotencyKey) lines.push(`-H 'Idempotency-Key: ${idempotencyKey}'`)
   if (body && isForm)
     lines.push(
-      ...Object.entries(body).map(([name, value]) => `--data-urlencode '${name}=${quoted(String(value))}'`),
+      ...Object.entries(body).map(
+        ([name, value]) => `--data-urlencode '${name}=${quoteForShell(String(value))}'`,
+      ),
     )
-  else if (body) lines.push("-H 'Content-Type: application/json'", `-d '${quoted(JSON.stringify(body))}'`)
+  else if (body)
+    lines.push("-H 'Content-Type: application/json'", `-d '${quoteForShell(JSON.stringify(body))}'`)
   return lines.join(' \\\n  ')
 }
 
 /** A text in single quotes for a shell. */
-function quoted(text: string): string {
+function quoteForShell(text: string): string {
   return text.replaceAll("'", `'\\''`)
 }
 

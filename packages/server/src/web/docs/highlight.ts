@@ -39,7 +39,7 @@ const ALIASES: Readonly<Record<string, string>> = { js: 'ts', bash: 'sh' }
  * Code with syntax highlighting, as far as our own examples need it: a complete library is larger than the
  * documentation. Unknown languages are not highlighted.
  */
-export function highlighted(language: string, text: string): Html {
+export function highlight(language: string, text: string): Html {
   const syntax = SYNTAXES[ALIASES[language] ?? language]
   if (!syntax) return html`${text}`
   const parts: (string | Html)[] = []

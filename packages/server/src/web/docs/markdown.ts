@@ -39,7 +39,7 @@ export function renderMarkdown(source: string, options: MarkdownOptions): Render
       link({ href, tokens }) {
         const address = options.resolveLink(href)
         const text = this.parser.parseInline(tokens)
-        return address === null ? text : `<a href="${escaped(address)}">${text}</a>`
+        return address === null ? text : `<a href="${escapeHtml(address)}">${text}</a>`
       },
       heading({ depth, tokens }) {
         const anchor = sections.findLast(section => section.depth === depth)?.anchor ?? ''
@@ -89,7 +89,7 @@ function tableCell(label: string, content: string): string {
 
 /** A header cell as plain text for an attribute. */
 function labelOf({ text }: Tokens.TableCell): string {
-  return escaped(text.replace(/[`*]/g, ''))
+  return escapeHtml(text.replace(/[`*]/g, ''))
 }
 
 /** All blocks except empty ones and HTML such as comments, so that the first one is the title. */
@@ -153,6 +153,6 @@ function withoutMarks(text: string): string {
 
 const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
-function escaped(text: string): string {
+function escapeHtml(text: string): string {
   return text.replace(/[&<>"]/g, character => ESCAPES[character]!)
 }

@@ -9,7 +9,7 @@ import { type Docs, mayReadOperatorDocs, operationPath, renderInFrame } from './
 import { createLibrary, GUIDES, type Guide } from './library.ts'
 import { renderOperation, renderTag } from './reference.ts'
 import { createSearch } from './search.ts'
-import { makeCall, type Tried, tryForm } from './try.ts'
+import { makeCall, type TriedCall, tryForm } from './try.ts'
 
 type PageResponse = Response | Promise<Response>
 
@@ -59,11 +59,11 @@ export function createDocsHandlers(kit: PageKit): DocsHandlers {
     const guide = GUIDES.find(each => each.slug === slug)
     if (!guide || (guide.group === 'operators' && !mayReadOperatorDocs(c))) throw notFound()
     const { title, html: content, sections } = library.read(guide)
-    const listed = sections.filter(({ depth }) => depth === LISTED_DEPTH)
+    const listedSections = sections.filter(({ depth }) => depth === LISTED_DEPTH)
     const contentsList =
-      listed.length < MIN_LISTED
+      listedSections.length < MIN_LISTED
         ? ''
-        : html`<nav class="on-page" aria-labelledby="on-page"><div><p id="on-page">${texts.docs.onThisPage}</p><ul>${listed.map(({ anchor, heading }) => html`<li><a href="#${anchor}">${heading}</a></li>`)}</ul></div></nav>`
+        : html`<nav class="on-page" aria-labelledby="on-page"><div><p id="on-page">${texts.docs.onThisPage}</p><ul>${listedSections.map(({ anchor, heading }) => html`<li><a href="#${anchor}">${heading}</a></li>`)}</ul></div></nav>`
     // The guide is marked as English, whatever the language of the page around it.
     const [lead, rest] = splitAtSection(content)
     const body = html`<div lang="en" dir="ltr"><h1>${title}</h1>${raw(lead)}${contentsList}${raw(rest)}</div>${nextTo(guide)}`
@@ -76,7 +76,7 @@ export function createDocsHandlers(kit: PageKit): DocsHandlers {
     return operation
   }
 
-  function renderCall(c: PageContext, operation: Operation, tried: Tried | null): PageResponse {
+  function renderCall(c: PageContext, operation: Operation, tried: TriedCall | null): PageResponse {
     return renderOperation(docs, document, c, operation, tryForm(docs, c, operation, tried))
   }
 }

@@ -20,14 +20,14 @@ import {
   renderInFrame,
   tagPath,
 } from './frame.ts'
-import { inline } from './inline.ts'
+import { inlineMarkup } from './inline.ts'
 
 /** /docs/api/{tag}: the operations of one tag. Null: there is none that this person may see. */
 export function renderTag(docs: Docs, document: ApiDocument, c: PageContext, slug: string) {
   const tag = document.tags.find(({ name }) => tagPath(name) === `/docs/api/${slug}`)
   if (!tag || (isForOperators(tag.name) && !mayReadOperatorDocs(c))) return null
   const calls = docs.operations.filter(each => each.tag === tag.name)
-  const body = html`<h1>${tag.name}</h1><p class="lead">${inline(tag.description)}</p>
+  const body = html`<h1>${tag.name}</h1><p class="lead">${inlineMarkup(tag.description)}</p>
 <ul class="calls">${calls.map(call => html`<li><a href="${operationPath(call)}">${call.summary}</a><span>${methodAndPath(call)}</span></li>`)}</ul>`
   return renderInFrame(docs, c, { title: tag.name, body, current: tagPath(tag.name) })
 }
@@ -48,7 +48,7 @@ export function renderOperation(
   const content = html`<p class="back"><a href="${tagPath(operation.tag)}">${operation.tag}</a></p>
 <h1>${operation.summary}</h1>
 <p class="call">${methodAndPath(operation)}</p>
-<p>${inline(operation.description)}</p>
+<p>${inlineMarkup(operation.description)}</p>
 ${codeTabs(examplesOf(operation, docs.kit.publicUrl), 'example')}
 ${below}
 ${fieldTable(words.path, parameters('path').map(parameterField))}
@@ -92,7 +92,7 @@ function fieldTable(title: string, fields: readonly Field[]): Html {
   const { required } = texts.docs
   return html`<h2>${title}</h2><dl class="fields">${fields.map(
     ({ name, type, isRequired, description }) =>
-      html`<div><dt><code>${name}</code> <span class="quiet">${type}${isRequired ? html` · ${required}` : ''}</span></dt><dd>${inline(description)}</dd></div>`,
+      html`<div><dt><code>${name}</code> <span class="quiet">${type}${isRequired ? html` · ${required}` : ''}</span></dt><dd>${inlineMarkup(description)}</dd></div>`,
   )}</dl>`
 }
 
@@ -118,7 +118,7 @@ function answers({ responses }: Operation): Html {
   return html`<h2>${texts.docs.answers}</h2>${successes.map(([status, { description, content }]) => {
     const example = Object.values(content ?? {})[0]?.example
     const text = typeof example === 'string' ? example : JSON.stringify(example, null, 2)
-    return html`<p><strong>${status}</strong> ${inline(description)}</p>${example === undefined ? '' : codeBlock({ language: 'json', text }, `answer-${status}`)}`
+    return html`<p><strong>${status}</strong> ${inlineMarkup(description)}</p>${example === undefined ? '' : codeBlock({ language: 'json', text }, `answer-${status}`)}`
   })}`
 }
 
@@ -129,7 +129,7 @@ function errorCodes({ responses }: Operation): Html {
     ([status, { description, content }]) => {
       const codes = Object.keys(content?.['application/problem+json']?.examples ?? {})
       const links = codes.map(code => html`<a href="/errors/${code}"><code>${code}</code></a> `)
-      return html`<div><dt>${status}</dt><dd>${links.length > 0 ? links : inline(description)}</dd></div>`
+      return html`<div><dt>${status}</dt><dd>${links.length > 0 ? links : inlineMarkup(description)}</dd></div>`
     },
   )}</dl>`
 }

@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import { texts } from '../../languages/current.ts'
 import { PROBLEMS } from '../../problems.ts'
 import type { PageContext } from '../kit.ts'
-import { empty, type Html } from '../layout.ts'
+import { emptyList, type Html } from '../layout.ts'
 import { isForOperators } from './api-document.ts'
 import {
   type Docs,
@@ -59,7 +59,7 @@ export function createSearch(docs: Docs, library: Library) {
 
 function results(query: string, words: readonly string[], hits: readonly Hit[]): Html {
   const { docs } = texts
-  if (hits.length === 0) return empty(docs.notFound({ query }), docs.notFoundLead)
+  if (hits.length === 0) return emptyList(docs.notFound({ query }), docs.notFoundLead)
   return html`<p class="lead" role="status">${docs.found({ count: hits.length, query })}</p>
 <ol class="hits">${hits.map(({ entry }) => html`<li><a href="${entry.path}">${entry.title}</a>${entry.context === entry.title ? '' : html` <span class="quiet">${entry.context}</span>`}<p>${excerpt(entry, words)}</p></li>`)}</ol>`
 }
@@ -149,23 +149,23 @@ function countOf(word: string, text: string): number {
 
 /** The text around the first word that is found, cut at spaces, with all found words marked. */
 function excerpt({ text, lower: { text: lower } }: Entry, words: readonly string[]): Html {
-  const first = Math.min(...words.map(word => lower.indexOf(word)).filter(at => at >= 0), text.length)
-  const earliest = first === text.length ? 0 : Math.max(0, first - EXCERPT_LENGTH / 3)
-  const start = earliest === 0 ? 0 : Math.min(first, text.indexOf(' ', earliest) + 1 || first)
+  const firstMatch = Math.min(...words.map(word => lower.indexOf(word)).filter(at => at >= 0), text.length)
+  const earliest = firstMatch === text.length ? 0 : Math.max(0, firstMatch - EXCERPT_LENGTH / 3)
+  const start = earliest === 0 ? 0 : Math.min(firstMatch, text.indexOf(' ', earliest) + 1 || firstMatch)
   const latest = start + EXCERPT_LENGTH
   const lastSpace = latest < text.length ? text.lastIndexOf(' ', latest) : text.length
-  const isInside = lastSpace > (first === text.length ? start : Math.max(start, first))
+  const isInside = lastSpace > (firstMatch === text.length ? start : Math.max(start, firstMatch))
   const end = isInside ? lastSpace : latest
   return html`${start > 0 ? '… ' : ''}${withMarks(text.slice(start, end), words)}${end < text.length ? ' …' : ''}`
 }
 
 function withMarks(text: string, words: readonly string[]): Html {
-  const lower = text.toLowerCase()
+  const lowerText = text.toLowerCase()
   const parts: (string | Html)[] = []
   let at = 0
   while (at < text.length) {
     const next = words
-      .map(word => ({ word, found: lower.indexOf(word, at) }))
+      .map(word => ({ word, found: lowerText.indexOf(word, at) }))
       .filter(({ found }) => found >= 0)
       .sort((one, other) => one.found - other.found)[0]
     if (!next) break

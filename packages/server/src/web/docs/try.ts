@@ -11,14 +11,14 @@ import { type Docs, operationPath } from './frame.ts'
 const MAX_SHOWN = 30_000
 
 /** A call that was made by the form: the submitted fields, and the response. */
-export interface Tried {
+export interface TriedCall {
   fields: URLSearchParams
   status: number
   text: string
 }
 
 /** The form that makes a call as the signed-in person, and the response to the last call. */
-export function tryForm({ kit }: Docs, c: PageContext, operation: Operation, tried: Tried | null): Html {
+export function tryForm({ kit }: Docs, c: PageContext, operation: Operation, tried: TriedCall | null): Html {
   if (!kit.api.mayTry(operation.operationId)) return html``
   const { docs, nav } = texts
   const head = html`<h2>${docs.tryIt}</h2>`
@@ -33,7 +33,7 @@ ${body ? html`<div class="field"><label for="try-body">${docs.body}</label><text
 ${tried ? answer(tried) : ''}</section>`
 }
 
-function field(parameter: Parameter, tried: Tried | null): Html {
+function field(parameter: Parameter, tried: TriedCall | null): Html {
   const { name, required } = parameter
   const id = `try-${parameter.in}-${name}`
   const fieldName = `${parameter.in}.${name}`
@@ -46,14 +46,18 @@ function field(parameter: Parameter, tried: Tried | null): Html {
   }</div>`
 }
 
-function answer({ status, text }: Tried): Html {
+function answer({ status, text }: TriedCall): Html {
   const { docs } = texts
-  const isCut = text.length > MAX_SHOWN
-  return html`<h3 role="status">${docs.answer({ status: String(status) })}</h3>${text ? codeBlock({ language: 'json', text: text.slice(0, MAX_SHOWN) }, 'tried') : ''}${isCut ? html`<p class="quiet">${docs.answerCut}</p>` : ''}`
+  const isTruncated = text.length > MAX_SHOWN
+  return html`<h3 role="status">${docs.answer({ status: String(status) })}</h3>${text ? codeBlock({ language: 'json', text: text.slice(0, MAX_SHOWN) }, 'tried') : ''}${isTruncated ? html`<p class="quiet">${docs.answerCut}</p>` : ''}`
 }
 
 /** Makes the call of a form. @throws KeywayError if nobody is signed in or the form token is invalid */
-export async function makeCall({ kit }: Docs, c: PageContext, { operationId }: Operation): Promise<Tried> {
+export async function makeCall(
+  { kit }: Docs,
+  c: PageContext,
+  { operationId }: Operation,
+): Promise<TriedCall> {
   const signedIn = kit.requireSession(c)
   const fields = kit.forms.read(c)
   const fieldsWith = (prefix: string) =>
