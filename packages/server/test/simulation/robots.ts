@@ -37,7 +37,14 @@ export class Robot extends SimulatedProcess {
           WebSocket: WebSocket as never,
         }),
     )
-    this.history = { keyId: id, received: [], sent: [], gaps: [], isConnected: () => this.agent.connected }
+    this.history = {
+      keyId: id,
+      received: [],
+      sent: [],
+      gaps: [],
+      abandoned: [],
+      isConnected: () => this.agent.connected,
+    }
     this.#record()
   }
 
@@ -48,8 +55,16 @@ export class Robot extends SimulatedProcess {
       note(`received ${data}`)
       history.received.push(data as never)
     })
-    agent.on('ready', ({ connectionId }) => note(`is connected as ${connectionId}`))
-    agent.on('disconnected', ({ reason }) => note(`was disconnected: ${reason}`))
+    let isReady = false
+    agent.on('ready', ({ connectionId }) => {
+      isReady = true
+      note(`is connected as ${connectionId}`)
+    })
+    agent.on('disconnected', ({ reason }) => {
+      if (!isReady) history.abandoned?.push(this.#world.now)
+      isReady = false
+      note(`was disconnected: ${reason}`)
+    })
     agent.on('gap', () => {
       note('was told of a gap')
       history.gaps.push(this.#world.now)
