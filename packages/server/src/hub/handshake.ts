@@ -12,7 +12,6 @@ import { FRAME_LIMITS, MAX_TOKEN_LENGTH } from './frame.ts'
 import type { HubPorts, TokenClaims } from './hub-ports.ts'
 import { badHeader, badToken, refuse, unavailable } from './problem-response.ts'
 import { HandshakeLimits, MAX_PENDING_HANDSHAKES } from './rate-limits.ts'
-import { yieldAfterFullRead } from './read-turns.ts'
 import { parseResume, type ResumeRequest } from './resume-token.ts'
 
 const HUB_PATH = '/hub'
@@ -126,7 +125,6 @@ export function createHandshakes({
       // From now on ws handles errors of the socket.
       socket.off('error', destroySocket)
       upgraded.stream = socket
-      socket.on('data', yieldAfterFullRead)
       onUpgraded(upgraded)
     })
     setImmediate(uncork, socket)
