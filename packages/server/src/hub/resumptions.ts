@@ -26,6 +26,11 @@ const OFFER_MS = SECOND / 2
 export const MAX_ADOPTING = 2 * MAX_OFFERED
 const POLL_MS = 10
 /**
+ * How many times its bytes a move that an agent requested counts as deliveries: between nodes all messages of the connection pass
+ * one queue with those of others, and an agent needs no more than a handshake for a MiB. A shutdown's moves count once.
+ */
+const REQUESTED_MOVE_COST = 4
+/**
  * Maximum number of left nodes that a connection remembers: messages of the ones before were published too long ago to
  * arrive now.
  */
@@ -192,7 +197,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     const isOrdered = !registry.unordered.delete(arriving)
     if (arriving.state === 'closed') return null
     const moved = isOrdered ? parseMovedState(state) : null
-    if (moved && restore(arriving, moved, wanted.lastSeq)) return arriving
+    if (moved && restore(arriving, moved, wanted)) return arriving
     arriving.close(GOING_AWAY)
     return null
   }
@@ -213,11 +218,12 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
    * Merges the messages that arrived with the state and those that arrived here since. False if their order is
    * uncertain, or if not all of them after this sequence number can be kept.
    */
-  function restore(arriving: AgentConnection, moved: MovedState, lastSeq: number): boolean {
+  function restore(arriving: AgentConnection, moved: MovedState, wanted: MoveRequest): boolean {
     const { userId, log: recent } = arriving
     const { seq, messages } = moved
     const bytes = messages.reduce((sum, [, frame]) => sum + frame.length, 0)
-    deps.ownerLimits.chargeDeliveries(userId, 1, bytes, clock.now())
+    const cost = wanted.secretHash === null ? 1 : REQUESTED_MOVE_COST
+    deps.ownerLimits.chargeDeliveries(userId, 1, cost * bytes, clock.now())
     const log = new MessageLog(userId, budget, seq - messages.length)
     log.leftNodes = moved.passed
     const fromOld = messages.map(([origin, frame]) => new KeptMessage(frame, origin))
@@ -242,7 +248,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     arriving.client = moved.client
     arriving.heldAt = clock.now() - moved.heldMs
     arriving.heldSeq = moved.heldSeq
-    return merged !== null && log.floor <= Math.max(lastSeq, seq - messages.length)
+    return merged !== null && log.floor <= Math.max(wanted.lastSeq, seq - messages.length)
   }
 
   /**
