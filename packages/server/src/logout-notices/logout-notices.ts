@@ -7,15 +7,15 @@ import type { SigningAlg } from '../signing-keys/signing-key.ts'
 import type { Storage } from '../store.ts'
 import { LEASE, type LogoutNotice, RETRY_AFTER } from './logout-notice.ts'
 
-/** OpenID Connect Back-Channel Logout 1.0 section 2.4. */
-const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
-/** Short, since the token is used at once. In seconds. */
+/** The member of the token's `events` claim that identifies a logout token (section 2.4 of Back-Channel Logout 1.0). */
+const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout'
+/** Lifetime of a logout token in seconds: short, since the app uses it at once. */
 const LOGOUT_TOKEN_SECONDS = 120
 /** Number of notices that one node delivers concurrently. */
 const BATCH = 20
 
 export interface LogoutNotices {
-  /** Calls the apps of all notices that are due. Resolves when none is left for now. */
+  /** Calls the apps of all due notices. Resolves when no notice is due any more. */
   deliver(): Promise<void>
 }
 
@@ -47,24 +47,26 @@ export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
 
   return {
     async deliver() {
-      const silent = new Set<string>()
+      const unresponsiveApps = new Set<string>()
       for (;;) {
         const now = clock.now()
-        const due = await logoutNotices.lease(now, now + LEASE, BATCH)
-        await Promise.all(due.map(notice => deliverOne(notice, silent)))
-        if (due.length < BATCH) return
+        const dueNotices = await logoutNotices.lease(now, now + LEASE, BATCH)
+        await Promise.all(dueNotices.map(notice => deliverOne(notice, unresponsiveApps)))
+        if (dueNotices.length < BATCH) return
       }
     },
   }
 
   /**
-   * @param silent apps that just gave no answer: their other notices are postponed, so that they do not delay those of
-   * other apps
+   * @param unresponsiveApps ids of apps that gave no answer to an earlier notice of this run: their other notices are
+   * postponed without a call, so that they do not delay those of other apps
    */
-  async function deliverOne(notice: LogoutNotice, silent: Set<string>): Promise<void> {
+  async function deliverOne(notice: LogoutNotice, unresponsiveApps: Set<string>): Promise<void> {
     const app = await apps.find(notice.appId)
     if (!app?.backchannelLogoutUri) return logoutNotices.remove(notice.sessionId)
-    const failure = silent.has(app.id) ? 'no answer to another' : await failureOf(app, notice, silent)
+    const failure = unresponsiveApps.has(app.id)
+      ? 'no answer to an earlier notice'
+      : await callApp(app, notice, unresponsiveApps)
     if (failure === null) return logoutNotices.remove(notice.sessionId)
     const wait = RETRY_AFTER[notice.attempts]
     const fields = { app_id: app.id, attempts: notice.attempts + 1, failure }
@@ -76,7 +78,12 @@ export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
     return logoutNotices.remove(notice.sessionId)
   }
 
-  async function failureOf(app: App, notice: LogoutNotice, silent: Set<string>): Promise<string | null> {
+  /** Returns why the call failed, or null. */
+  async function callApp(
+    app: App,
+    notice: LogoutNotice,
+    unresponsiveApps: Set<string>,
+  ): Promise<string | null> {
     const logout_token = await logoutToken(notice, app.idTokenAlg)
     const body = new URLSearchParams({ logout_token }).toString()
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }
@@ -85,12 +92,12 @@ export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
       const { status } = await call(app.backchannelLogoutUri!, { method: 'POST', headers, body, namedBy })
       return status >= 200 && status < 300 ? null : `status ${status}`
     } catch (error) {
-      silent.add(app.id)
+      unresponsiveApps.add(app.id)
       return error instanceof Error ? error.message : String(error)
     }
   }
 
-  /** Section 2.4. Signed like the id tokens of the app. */
+  /** Builds a logout token (section 2.4), signed with the algorithm of the app's id tokens. */
   function logoutToken({ sessionId, appId, userId }: LogoutNotice, alg: SigningAlg): Promise<string> {
     const now = clock.now()
     const iat = Math.floor(now / SECOND)
@@ -100,7 +107,7 @@ export function createLogoutNotices(deps: LogoutNoticeDeps): LogoutNotices {
       aud: appId,
       sub: userId,
       sid: sessionId,
-      events: { [EVENT]: {} },
+      events: { [LOGOUT_EVENT]: {} },
       iat,
       exp: iat + LOGOUT_TOKEN_SECONDS,
       jti: newId(now),

@@ -8,38 +8,41 @@ export interface ProcessMetrics {
   metrics: MetricsSnapshot
 }
 
-/** Metrics of a Node process (memory, processor time, event loop); their sum would say nothing. */
-const OF_ONE_PROCESS = /^(process|nodejs)_/
+/** Metrics of Node itself (memory, processor time, event loop), whose sum over several processes is meaningless. */
+const NODE_METRIC = /^(process|nodejs)_/
 
 /**
- * Renders the metrics of several processes as one page: those of the service combined (most are summed), those of Node
- * with a label for each process.
+ * Renders the metrics of several processes as one page: those of the service are combined (most are summed), those of
+ * Node are listed for each process, with its number as a label.
  *
- * @param ended from `addEnded`
+ * @param endedTotals the counts of processes that have ended, from `addEnded`
  */
 export async function renderCombined(
   processes: readonly ProcessMetrics[],
-  ended: MetricsSnapshot,
+  endedTotals: MetricsSnapshot,
 ): Promise<{ type: string; body: string }> {
-  const registry = AggregatorRegistry.aggregate([...processes.map(labelled), ended])
+  const registry = AggregatorRegistry.aggregate([...processes.map(withProcessLabel), endedTotals])
   return { type: registry.contentType, body: await registry.metrics() }
 }
 
 /**
- * Adds the final counts of a process to those of earlier ended ones: if a sum decreased, Prometheus would take it for a
- * reset and count all events again.
+ * Adds the final counts of a process to those of the processes that ended before it: if a total decreased, Prometheus
+ * would interpret that as a counter reset, and count all events again.
  */
-export async function addEnded(ended: MetricsSnapshot, last: MetricsSnapshot): Promise<MetricsSnapshot> {
-  const counted = last.filter(
-    ({ name, type }) => !OF_ONE_PROCESS.test(name) && (type === 'counter' || type === 'histogram'),
+export async function addEnded(
+  endedTotals: MetricsSnapshot,
+  finalMetrics: MetricsSnapshot,
+): Promise<MetricsSnapshot> {
+  const counts = finalMetrics.filter(
+    ({ name, type }) => !NODE_METRIC.test(name) && (type === 'counter' || type === 'histogram'),
   )
-  const sums = await AggregatorRegistry.aggregate([ended, counted]).getMetricsAsJSON()
+  const sums = await AggregatorRegistry.aggregate([endedTotals, counts]).getMetricsAsJSON()
   return sums as unknown as MetricsSnapshot
 }
 
-function labelled({ number, metrics }: ProcessMetrics): MetricsSnapshot {
+function withProcessLabel({ number, metrics }: ProcessMetrics): MetricsSnapshot {
   return metrics.map(metric =>
-    OF_ONE_PROCESS.test(metric.name)
+    NODE_METRIC.test(metric.name)
       ? {
           ...metric,
           aggregator: 'sum',

@@ -7,7 +7,7 @@ import type { Metrics } from './metrics.ts'
 
 /**
  * Serves `/metrics` on a separate port (`KEYWAY_METRICS_PORT`), which the network or `KEYWAY_METRICS_TOKEN` protects.
- * Any other path is 404.
+ * Any other path is answered with 404.
  *
  * @throws ConfigError if the port is in use
  */

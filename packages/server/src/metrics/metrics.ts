@@ -15,7 +15,7 @@ export interface ObservedAnswer {
 /** Values that are read at each scrape. Failed reads are counted and logged. */
 export interface MetricSources {
   mail(): Promise<{ queued: number; oldestDueSeconds: number }>
-  /** Events in the queues of webhooks, and those that were given up and are still in the log. */
+  /** The numbers of queued events, of given-up events that are still in the log, and of disabled endpoints. */
   webhooks(): Promise<{ waiting: number; oldestWaitingSeconds: number; failed: number; disabled: number }>
   hub(): { connections: number; otherNodes: number; databaseFresh: boolean; draining: boolean }
   events(): {
@@ -47,9 +47,12 @@ export type MetricsSnapshot = readonly {
   values: readonly { value: number; labels: Partial<Record<string, string | number>>; metricName?: string }[]
 }[]
 
-/** Upper bounds in seconds. An exchange takes less than the first, a request for a sign-in mail about the third. */
+/**
+ * Upper bounds in seconds. An exchange takes less than the first bound, a request for a sign-in mail about as long as
+ * the third.
+ */
 const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
-const EXCHANGE = '/auth/agent-token'
+const EXCHANGE_ROUTE = '/auth/agent-token'
 
 /**
  * The metrics of one node. Labels are routes, methods, statuses and codes from fixed lists: their cardinality is
@@ -86,13 +89,13 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
     registers,
   })
   gauge('keyway_info', 'Always 1; the label is the version.', 'first', ['version']).set({ version }, 1)
-  const readings = createReadings()
+  const sourceGauges = createSourceGauges()
   let rendering: ReturnType<Metrics['render']> | null = null
 
   return {
     observe({ method, route, status, milliseconds, code }) {
       durations.observe({ method, route, status }, milliseconds / 1000)
-      if (route === EXCHANGE) exchanges.inc({ outcome: code ?? 'issued' })
+      if (route === EXCHANGE_ROUTE) exchanges.inc({ outcome: code ?? 'issued' })
       if (code !== null) refusals.inc({ code })
     },
     render() {
@@ -102,14 +105,14 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
       return rendering
     },
     async snapshot() {
-      await readings.refresh()
-      // The library's type declares numbers, but the value is the name of the type.
+      await sourceGauges.refresh()
+      // prom-client declares a metric's `type` as a number, but returns its name.
       return (await registry.getMetricsAsJSON()) as unknown as MetricsSnapshot
     },
   }
 
   async function renderOnce() {
-    await readings.refresh()
+    await sourceGauges.refresh()
     return { type: registry.contentType, body: await registry.metrics() }
   }
 
@@ -123,95 +126,114 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
     return new Gauge({ name, help, labelNames, aggregator, registers })
   }
 
-  function createReadings() {
-    const queued = gauge('keyway_mail_queued', 'Mails in the queue.', 'max')
-    const oldest = gauge('keyway_mail_oldest_due_seconds', 'How long the oldest due mail has waited.', 'max')
-    const eventsWaiting = gauge('keyway_webhook_waiting', 'Events that wait for webhooks.', 'max')
-    const eventsOldest = gauge(
+  function createSourceGauges() {
+    const queuedMails = gauge('keyway_mail_queued', 'Mails in the queue.', 'max')
+    const oldestDueMail = gauge(
+      'keyway_mail_oldest_due_seconds',
+      'How long the oldest due mail has waited.',
+      'max',
+    )
+    const waitingWebhookEvents = gauge('keyway_webhook_waiting', 'Events that wait for webhooks.', 'max')
+    const oldestWebhookEvent = gauge(
       'keyway_webhook_oldest_waiting_seconds',
       'How long the oldest waiting event of a webhook has waited.',
       'max',
     )
-    const eventsFailed = gauge(
+    const failedWebhookEvents = gauge(
       'keyway_webhook_failed',
       'Events of webhooks that were given up in the last seven days.',
       'max',
     )
-    const disabled = gauge('keyway_webhooks_disabled', 'Webhooks that were disabled after failures.', 'max')
+    const disabledWebhooks = gauge(
+      'keyway_webhooks_disabled',
+      'Webhooks that were disabled after failures.',
+      'max',
+    )
     const connections = gauge('keyway_hub_connections', 'Live agent connections of this node.', 'sum')
     const otherNodes = gauge('keyway_hub_other_nodes', 'Other live nodes.', 'max')
-    const fresh = gauge(
+    const databaseFresh = gauge(
       'keyway_hub_database_fresh',
       '0: this node cannot confirm key status, and has closed its agent connections.',
       'min',
     )
-    const deprecatedFresh = gauge('keyway_hub_sees_database', 'Deprecated: keyway_hub_database_fresh.', 'min')
+    const deprecatedDatabaseFresh = gauge(
+      'keyway_hub_sees_database',
+      'Deprecated: keyway_hub_database_fresh.',
+      'min',
+    )
     const draining = gauge('keyway_hub_draining', '1 while this node is stopping.', 'max')
     const listening = gauge(
       'keyway_events_listening',
       '0: this node receives no events of other nodes.',
       'min',
     )
-    const lag = gauge('keyway_events_lag_seconds', 'Round-trip time of the last test event.', 'max')
-    const received = new Counter({
+    const eventsLag = gauge('keyway_events_lag_seconds', 'Round-trip time of the last test event.', 'max')
+    const receivedEvents = new Counter({
       name: 'keyway_events_received_total',
       help: 'Notifications received from the carrier of events, its own included.',
       registers,
     })
-    const rejected = new Counter({
+    const rejectedEvents = new Counter({
       name: 'keyway_events_rejected_total',
       help: 'Received events that failed authentication or validation, by reason. They have no effect.',
       labelNames: ['reason'] as const,
       registers,
     })
-    const pool = gauge('keyway_database_connections', 'Connections to the database, by state.', 'sum', [
-      'state',
-    ])
-    const waiting = gauge(
+    const databaseConnections = gauge(
+      'keyway_database_connections',
+      'Connections to the database, by state.',
+      'sum',
+      ['state'],
+    )
+    const waitingCalls = gauge(
       'keyway_database_waiting',
       'Calls that wait for a connection or the write lock.',
       'sum',
     )
-    const skew = gauge('keyway_clock_skew_seconds', "The service's clock minus this machine's.", 'average')
+    const clockSkew = gauge(
+      'keyway_clock_skew_seconds',
+      "The service's clock minus this machine's.",
+      'average',
+    )
 
     const readers: Record<keyof MetricSources, () => void | Promise<void>> = {
       async mail() {
         const depth = await sources.mail()
-        queued.set(depth.queued)
-        oldest.set(depth.oldestDueSeconds)
+        queuedMails.set(depth.queued)
+        oldestDueMail.set(depth.oldestDueSeconds)
       },
       async webhooks() {
         const depth = await sources.webhooks()
-        eventsWaiting.set(depth.waiting)
-        eventsOldest.set(depth.oldestWaitingSeconds)
-        eventsFailed.set(depth.failed)
-        disabled.set(depth.disabled)
+        waitingWebhookEvents.set(depth.waiting)
+        oldestWebhookEvent.set(depth.oldestWaitingSeconds)
+        failedWebhookEvents.set(depth.failed)
+        disabledWebhooks.set(depth.disabled)
       },
       hub() {
         const hub = sources.hub()
         connections.set(hub.connections)
         otherNodes.set(hub.otherNodes)
-        fresh.set(hub.databaseFresh ? 1 : 0)
-        deprecatedFresh.set(hub.databaseFresh ? 1 : 0)
+        databaseFresh.set(hub.databaseFresh ? 1 : 0)
+        deprecatedDatabaseFresh.set(hub.databaseFresh ? 1 : 0)
         draining.set(hub.draining ? 1 : 0)
       },
       events() {
         const health = sources.events()
         listening.set(health.listening ? 1 : 0)
-        if (health.lagSeconds !== null) lag.set(health.lagSeconds)
-        received.reset()
-        received.inc(health.received ?? 0)
-        rejected.reset()
-        for (const [reason, events] of health.rejected ?? []) rejected.inc({ reason }, events)
+        if (health.lagSeconds !== null) eventsLag.set(health.lagSeconds)
+        receivedEvents.reset()
+        receivedEvents.inc(health.received ?? 0)
+        rejectedEvents.reset()
+        for (const [reason, count] of health.rejected ?? []) rejectedEvents.inc({ reason }, count)
       },
       database() {
         const load = sources.database()
         if (!load) return
-        pool.set({ state: 'busy' }, load.connections - load.idle)
-        pool.set({ state: 'idle' }, load.idle)
-        waiting.set(load.waiting)
+        databaseConnections.set({ state: 'busy' }, load.connections - load.idle)
+        databaseConnections.set({ state: 'idle' }, load.idle)
+        waitingCalls.set(load.waiting)
       },
-      clockSkewSeconds: () => skew.set(sources.clockSkewSeconds()),
+      clockSkewSeconds: () => clockSkew.set(sources.clockSkewSeconds()),
     }
     return {
       async refresh() {
@@ -223,8 +245,8 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
             log.debug({ source, error: String(error) }, 'a metric could not be read')
           }
         }
-        // Exports no value rather than a stale one.
-        if (!sources.events().listening) lag.reset()
+        // While no events arrive, the round-trip time of the last one is stale: export none.
+        if (!sources.events().listening) eventsLag.reset()
       },
     }
   }

@@ -18,8 +18,9 @@ const SPECIAL_IPV4 = [
   '203.0.113.0/24',
   '224.0.0.0/3',
 ]
-/** IPv6 addresses outside of 2000::/3 are not assigned; inside of it, these are special. */
+/** The assigned part of the IPv6 address space. */
 const GLOBAL_IPV6 = '2000::/3'
+/** Special-purpose addresses within GLOBAL_IPV6. */
 const SPECIAL_IPV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']
 
 export interface AddressRule {
@@ -29,14 +30,15 @@ export interface AddressRule {
   isListed(address: string): boolean
 }
 
-export function createAddressRule(listed: readonly string[]): AddressRule {
-  const special = networkMatcher([...SPECIAL_IPV4, ...SPECIAL_IPV6])
+/** @param listedNetworks CIDRs that the operator listed */
+export function createAddressRule(listedNetworks: readonly string[]): AddressRule {
+  const isSpecial = networkMatcher([...SPECIAL_IPV4, ...SPECIAL_IPV6])
   const isAssigned = networkMatcher([GLOBAL_IPV6])
-  const isListed = networkMatcher(listed)
+  const isListed = networkMatcher(listedNetworks)
   return {
     isPublic: text => {
       const address = canonicalAddress(text)
-      return address !== null && !special(address) && (isIPv4(address) || isAssigned(address))
+      return address !== null && !isSpecial(address) && (isIPv4(address) || isAssigned(address))
     },
     isListed: text => {
       const address = canonicalAddress(text)

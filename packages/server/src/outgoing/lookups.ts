@@ -4,25 +4,32 @@ import type { LookupAddress, LookupOptions, lookup } from 'node:dns'
 export type NamedBy = 'operator' | 'client'
 
 /**
- * Maximum number of concurrent look-ups. Each occupies one of the four threads of libuv, which signing and database
- * look-ups need too, until the name server answers, even longer than the call itself. Names from strangers have a
- * separate limit, so that they do not delay webhooks.
+ * Maximum number of concurrent look-ups. Each occupies one of libuv's four threads until the name server answers, even
+ * if the call has timed out before. Signing tokens and resolving the database's name need these threads too. Names from
+ * strangers have a separate limit, so that they do not delay webhooks.
  */
 const MAX_LOOKUPS: Record<NamedBy, number> = { operator: 2, client: 1 }
 
-type Found = (error: Error | null, addresses?: LookupAddress[]) => void
+type LookUpCallback = (error: Error | null, addresses?: LookupAddress[]) => void
 
-/** Looks a name up for a call; fails with "too late" if all calls to it have ended before. */
-export type LookUp = (name: string, options: LookupOptions, isOver: () => boolean, found: Found) => void
+/** Looks a name up for a call. Fails if all calls that wait for the name have ended before the look-up could start. */
+export type LookUp = (
+  name: string,
+  options: LookupOptions,
+  hasEnded: () => boolean,
+  callback: LookUpCallback,
+) => void
 
-interface Asked {
-  isOver(): boolean
-  found: Found
+/** A call to a URL that waits for the address of its host. */
+interface WaitingCall {
+  hasEnded(): boolean
+  callback: LookUpCallback
 }
 
-const lanes: Record<NamedBy, { lookups: number; waiting: (() => void)[] }> = {
-  operator: { lookups: 0, waiting: [] },
-  client: { lookups: 0, waiting: [] },
+/** The number of running look-ups, and those that wait until fewer run. */
+const queues: Record<NamedBy, { running: number; waiting: (() => void)[] }> = {
+  operator: { running: 0, waiting: [] },
+  client: { running: 0, waiting: [] },
 }
 
 /** Shares one look-up among concurrent calls to a name, so that an unresponsive name server delays no other names. */
@@ -31,38 +38,39 @@ export function createLookups(resolve: typeof lookup): Record<NamedBy, LookUp> {
 }
 
 function createLookUp(resolve: typeof lookup, namedBy: NamedBy): LookUp {
-  const pending = new Map<string, Asked[]>()
+  const callsByName = new Map<string, WaitingCall[]>()
 
-  return (name, options, isOver, found) => {
-    const asked = pending.get(name)
-    if (asked) return void asked.push({ isOver, found })
-    const calls = [{ isOver, found }]
-    pending.set(name, calls)
-    const settle: Found = (error, addresses) => {
-      pending.delete(name)
-      for (const call of calls) call.found(error, addresses)
+  return (name, options, hasEnded, callback) => {
+    const waitingCalls = callsByName.get(name)
+    if (waitingCalls) return void waitingCalls.push({ hasEnded, callback })
+    const calls = [{ hasEnded, callback }]
+    callsByName.set(name, calls)
+    const finish: LookUpCallback = (error, addresses) => {
+      callsByName.delete(name)
+      for (const call of calls) call.callback(error, addresses)
     }
-    inTurn(
+    runLimited(
       namedBy,
       done =>
-        calls.every(call => call.isOver())
-          ? done(new Error('too late'))
+        calls.every(call => call.hasEnded())
+          ? done(new Error('all calls to the name ended before its look-up started'))
           : resolve(name, { ...options, all: true }, (error, addresses) => done(error, addresses)),
-      settle,
+      finish,
     )
   }
 }
 
-function inTurn(namedBy: NamedBy, run: (done: Found) => void, done: Found): void {
-  const lane = lanes[namedBy]
-  const begin = () => {
-    lane.lookups++
+/** Runs a look-up as soon as fewer than MAX_LOOKUPS run. */
+function runLimited(namedBy: NamedBy, run: (done: LookUpCallback) => void, done: LookUpCallback): void {
+  const queue = queues[namedBy]
+  const start = () => {
+    queue.running++
     run((...result) => {
-      lane.lookups--
-      lane.waiting.shift()?.()
+      queue.running--
+      queue.waiting.shift()?.()
       done(...result)
     })
   }
-  if (lane.lookups < MAX_LOOKUPS[namedBy]) begin()
-  else lane.waiting.push(begin)
+  if (queue.running < MAX_LOOKUPS[namedBy]) start()
+  else queue.waiting.push(start)
 }

@@ -34,7 +34,7 @@ export interface OutgoingResponse {
 /**
  * Calls a URL that an operator or a client provided. Only https to public addresses is allowed, except in the networks
  * that the operator lists. The connection goes to the address that was checked, so that DNS rebinding has no effect.
- * Redirects are not followed. At most 5 seconds and 64 KiB.
+ * Redirects are not followed. A call takes at most 5 seconds, and its response has at most 64 KiB.
  * @throws OutgoingError
  */
 export type Outgoing = (url: string, request?: OutgoingRequest) => Promise<OutgoingResponse>
@@ -46,22 +46,23 @@ export class OutgoingError extends Error {
 
 /** @param privateNetworks CIDRs to which calls are allowed although they are not public */
 export function createOutgoing(privateNetworks: readonly string[], resolve = lookup): Outgoing {
-  const rule = createAddressRule(privateNetworks)
+  const addressRule = createAddressRule(privateNetworks)
   const lookups = createLookups(resolve)
 
-  return (text, { method = 'GET', headers = {}, body, namedBy = 'operator', signal } = {}) =>
+  return (urlText, { method = 'GET', headers = {}, body, namedBy = 'operator', signal } = {}) =>
     new Promise((succeed, reject) => {
       const fail = (message: string) => reject(new OutgoingError(message))
-      const url = URL.parse(text)
+      const url = URL.parse(urlText)
       if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password)
         return fail('the URL is not one of http or https without credentials')
       const isPlain = url.protocol === 'http:'
-      const mayCall = (address: string) => rule.isListed(address) || (!isPlain && rule.isPublic(address))
+      const mayCall = (address: string) =>
+        addressRule.isListed(address) || (!isPlain && addressRule.isPublic(address))
       const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
       // Literal addresses are not looked up.
       if (isIP(host) && !mayCall(host)) return fail('the address is not one that may be called')
       const send = isPlain ? httpRequest : httpsRequest
-      let isOver = false
+      let hasEnded = false
       const outgoing = send(url, {
         method,
         signal,
@@ -72,7 +73,7 @@ export function createOutgoing(privateNetworks: readonly string[], resolve = loo
           lookups[namedBy](
             name,
             options,
-            () => isOver,
+            () => hasEnded,
             (error, addresses) => {
               if (error || !addresses) return done(error ?? new Error('no address'), [])
               if (!addresses.every(({ address }) => mayCall(address)))
@@ -88,22 +89,22 @@ export function createOutgoing(privateNetworks: readonly string[], resolve = loo
         () => outgoing.destroy(new OutgoingError('no complete answer within 5 seconds')),
         TIMEOUT_MS,
       )
-      // A server that switches protocols (101) gets neither `response` nor `error`, only `close`.
+      // If the server switches protocols (101), the request emits neither `response` nor `error`, only `close`.
       let isAnswered = false
       outgoing.on('close', () => {
-        isOver = true
+        hasEnded = true
         clearTimeout(timer)
         if (!isAnswered) fail('no answer')
       })
-      let interim = 0
+      let interimResponses = 0
       outgoing.on('information', () => {
-        if (++interim > MAX_INTERIM_RESPONSES)
+        if (++interimResponses > MAX_INTERIM_RESPONSES)
           outgoing.destroy(new OutgoingError('too many interim responses'))
       })
       outgoing.on('error', error => reject(error instanceof OutgoingError ? error : toError(error)))
       outgoing.on('response', response => {
         isAnswered = true
-        read(response).then(
+        readResponse(response).then(
           answer => succeed(answer),
           error => {
             outgoing.destroy()
@@ -115,7 +116,7 @@ export function createOutgoing(privateNetworks: readonly string[], resolve = loo
     })
 }
 
-async function read(response: IncomingMessage): Promise<OutgoingResponse> {
+async function readResponse(response: IncomingMessage): Promise<OutgoingResponse> {
   const chunks: Buffer[] = []
   let bytes = 0
   for await (const chunk of response as AsyncIterable<Buffer>) {

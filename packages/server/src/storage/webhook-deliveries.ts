@@ -10,19 +10,19 @@ import { pruneSurplus, pruneWebhooks } from './webhook-prune.ts'
 
 export function createWebhookDeliveryStore({ db, atomically }: Statements): WebhookDeliveryStore {
   return {
-    async lease(now, leasedUntil, rooms, nodeId) {
-      if (rooms.length === 0) return []
+    async lease(now, leasedUntil, capacities, nodeId) {
+      if (capacities.length === 0) return []
       // A nested query, since SQLite applies a limit only to a whole union.
-      const due = rooms
-        .map(({ webhookId, room }) =>
-          db.selectFrom(dueOf(db, webhookId, now, room).as('due')).select('due.id'),
+      const dueIds = capacities
+        .map(({ webhookId, capacity }) =>
+          db.selectFrom(dueQueues(db, webhookId, now, capacity).as('due')).select('due.id'),
         )
         .reduce((all, each) => all.unionAll(each) as typeof all)
       // The conditions are repeated: if this statement waited for another node's lease, they must be evaluated again.
       const rows = await db
         .updateTable('webhook_queues')
         .set({ leased_until: leasedUntil, leased_by: nodeId })
-        .where('id', 'in', due)
+        .where('id', 'in', dueIds)
         .where(eb => isDue(eb, now))
         .returning(['id', 'webhook_id'])
         .execute()
@@ -31,11 +31,11 @@ export function createWebhookDeliveryStore({ db, atomically }: Statements): Webh
 
     advance: (lease, outcome, until) =>
       atomically(async tx => {
-        // Locks the queue: no event is added to it until the end of this transaction.
+        // Extends the lease, and locks the queue's row: no event is added to it until this transaction ends.
         if (!(await updateLeased(tx, lease, { leased_until: until }))) return 'lost'
-        if (outcome) await record(tx, outcome.deliveryId, outcome)
+        if (outcome) await recordResult(tx, outcome.deliveryId, outcome)
         if (outcome?.state === 'waiting') {
-          await free(tx, lease.id, { next_attempt_at: outcome.nextAttemptAt })
+          await releaseUntil(tx, lease.id, outcome.nextAttemptAt)
           return null
         }
         const row = await tx
@@ -46,7 +46,7 @@ export function createWebhookDeliveryStore({ db, atomically }: Statements): Webh
           .orderBy('sequence')
           .limit(1)
           .executeTakeFirst()
-        if (!row) await free(tx, lease.id, { next_attempt_at: null })
+        if (!row) await releaseUntil(tx, lease.id, null)
         return row ? fromRow(row) : null
       }),
 
@@ -55,24 +55,24 @@ export function createWebhookDeliveryStore({ db, atomically }: Statements): Webh
     },
 
     async nextDue(webhookIds) {
-      const held = await db
+      const earliestLease = await db
         .selectFrom('webhook_queues')
         .select(eb => eb.fn.min<Instant | null>('leased_until').as('due'))
         .where('leased_until', 'is not', null)
         .where('webhook_id', 'in', [...webhookIds, ''])
         .executeTakeFirst()
-      const free = await Promise.all(webhookIds.map(id => firstFree(db, id)))
-      const due = [held?.due ?? null, ...free].filter(at => at !== null)
-      return due.length === 0 ? null : Math.min(...due)
+      const unleasedDueTimes = await Promise.all(webhookIds.map(id => firstUnleasedDue(db, id)))
+      const instants = [earliestLease?.due ?? null, ...unleasedDueTimes].filter(at => at !== null)
+      return instants.length === 0 ? null : Math.min(...instants)
     },
 
     async releaseAbandoned(nodesSeenSince) {
-      const alive = db.selectFrom('nodes').select('id').where('seen_at', '>=', nodesSeenSince)
+      const liveNodes = db.selectFrom('nodes').select('id').where('seen_at', '>=', nodesSeenSince)
       const released = await db
         .updateTable('webhook_queues')
         .set({ leased_until: null, leased_by: null })
         .where('leased_until', 'is not', null)
-        .where('leased_by', 'not in', alive)
+        .where('leased_by', 'not in', liveNodes)
         .executeTakeFirst()
       return Number(released.numUpdatedRows)
     },
@@ -91,11 +91,11 @@ export function createWebhookDeliveryStore({ db, atomically }: Statements): Webh
     ...createWebhookLog({ db, atomically }),
 
     prune: (settledBefore, now, batch) => atomically(tx => pruneWebhooks(tx, settledBefore, now, batch)),
-    pruneSurplus: (most, now) => atomically(tx => pruneSurplus(tx, most, now)),
+    pruneSurplus: (maxLogged, now) => atomically(tx => pruneSurplus(tx, maxLogged, now)),
   }
 }
 
-function dueOf(db: Db, webhookId: string, now: Instant, room: number) {
+function dueQueues(db: Db, webhookId: string, now: Instant, limit: number) {
   return db
     .selectFrom('webhook_queues')
     .select('id')
@@ -103,11 +103,11 @@ function dueOf(db: Db, webhookId: string, now: Instant, room: number) {
     .where(eb => isDue(eb, now))
     .orderBy('next_attempt_at')
     .orderBy('id')
-    .limit(room)
+    .limit(limit)
 }
 
-/** When the next queue of an endpoint is due that no node has leased. */
-async function firstFree(db: Db, webhookId: string): Promise<Instant | null> {
+/** When the first of an endpoint's queues without a lease is due; null if there is none. */
+async function firstUnleasedDue(db: Db, webhookId: string): Promise<Instant | null> {
   const row = await db
     .selectFrom('webhook_queues')
     .select('next_attempt_at')
@@ -142,16 +142,17 @@ async function updateLeased(
   return row !== undefined
 }
 
-async function free(tx: Db, id: string, set: { next_attempt_at: Instant | null }): Promise<void> {
+/** Releases the lease. The queue is due at `nextAttemptAt`; null if no event is queued. */
+async function releaseUntil(tx: Db, id: string, nextAttemptAt: Instant | null): Promise<void> {
   await tx
     .updateTable('webhook_queues')
-    .set({ ...set, leased_until: null, leased_by: null })
+    .set({ next_attempt_at: nextAttemptAt, leased_until: null, leased_by: null })
     .where('id', '=', id)
     .execute()
 }
 
-/** Not for a delivery that was dropped meanwhile. */
-async function record(
+/** Records the result of an attempt, unless the event was dropped meanwhile. */
+async function recordResult(
   tx: Db,
   id: string,
   { state, ...result }: AttemptResult & { state: WebhookDelivery['state'] },

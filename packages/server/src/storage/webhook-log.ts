@@ -3,7 +3,7 @@ import type { Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
 import { toSlice } from '../paging.ts'
 import type { AttemptResult, WebhookDelivery } from '../webhooks/webhook.ts'
-import { DROPPED_FIRST, parseSubject, subjectText } from '../webhooks/webhook-event.ts'
+import { DROPPED_FIRST_PREFIX, parseSubject, subjectText } from '../webhooks/webhook-event.ts'
 import type { WebhookDeliveryStore } from '../webhooks/webhook-store.ts'
 import type { Db } from './engine.ts'
 import { newestFirst } from './paging.ts'
@@ -94,16 +94,16 @@ export function createWebhookLog({ db, atomically }: Pick<Statements, 'db' | 'at
 
     requeue: (id, now) =>
       atomically(async tx => {
-        const found = await tx
+        const deliveryRow = await tx
           .selectFrom('webhook_deliveries')
           .select('queue_id')
           .where('id', '=', id)
           .executeTakeFirst()
-        if (!found) return null
+        if (!deliveryRow) return null
         await tx
           .updateTable('webhook_queues')
           .set({ next_attempt_at: sql<number>`coalesce(next_attempt_at, ${now})` })
-          .where('id', '=', found.queue_id)
+          .where('id', '=', deliveryRow.queue_id)
           .execute()
         const row = await tx
           .updateTable('webhook_deliveries')
@@ -115,7 +115,7 @@ export function createWebhookLog({ db, atomically }: Pick<Statements, 'db' | 'at
         return row ? fromRow(row) : null
       }),
 
-    async beginAnew(webhookId) {
+    async resetAttempts(webhookId) {
       await db
         .updateTable('webhook_deliveries')
         .set({ attempts: 0, first_attempt_at: null })
@@ -166,14 +166,16 @@ export function createWebhookLog({ db, atomically }: Pick<Statements, 'db' | 'at
 
     drop: (webhookId, count, at) =>
       atomically(async tx => {
-        const agents = await dropOldest(tx, webhookId, count, at, `${DROPPED_FIRST}%`)
-        const others = agents < count ? await dropOldest(tx, webhookId, count - agents, at, '%') : 0
+        const droppedAgentEvents = await dropOldest(tx, webhookId, count, at, `${DROPPED_FIRST_PREFIX}%`)
+        const remaining = count - droppedAgentEvents
+        const droppedOthers = remaining > 0 ? await dropOldest(tx, webhookId, remaining, at, '%') : 0
+        const dropped = droppedAgentEvents + droppedOthers
         await tx
           .updateTable('webhooks')
-          .set(eb => ({ dropped: eb('dropped', '+', agents + others) }))
+          .set(eb => ({ dropped: eb('dropped', '+', dropped) }))
           .where('id', '=', webhookId)
           .execute()
-        return agents + others
+        return dropped
       }),
   }
 }
@@ -183,14 +185,14 @@ async function dropOldest(
   webhookId: string,
   count: number,
   at: Instant,
-  type: string,
+  typePattern: string,
 ): Promise<number> {
   const oldest = tx
     .selectFrom('webhook_deliveries')
     .select('id')
     .where('webhook_id', '=', webhookId)
     .where('state', '=', 'waiting')
-    .where(sql<SqlBool>`type like ${type}`)
+    .where(sql<SqlBool>`type like ${typePattern}`)
     .orderBy('created_at')
     .orderBy('sequence')
     .limit(count)
@@ -227,7 +229,7 @@ export function fromRow(row: WebhookDeliveryRow): WebhookDelivery {
     attempts: row.attempts,
     firstAttemptAt: row.first_attempt_at,
     settledAt: row.settled_at,
-    last:
+    lastAttempt:
       row.last_attempt_at === null
         ? null
         : {

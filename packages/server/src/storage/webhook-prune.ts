@@ -1,6 +1,6 @@
 import { type ExpressionBuilder, type SqlBool, sql } from 'kysely'
 import { type Instant, MINUTE } from '../clock.ts'
-import { DELIVERIES_KEPT_FOR, DROPPED_FIRST } from '../webhooks/webhook-event.ts'
+import { DELIVERIES_KEPT_FOR, DROPPED_FIRST_PREFIX } from '../webhooks/webhook-event.ts'
 import type { Db } from './engine.ts'
 import type { Schema } from './schema.ts'
 import { countOf, inChunks } from './statements.ts'
@@ -8,7 +8,7 @@ import { countOf, inChunks } from './statements.ts'
 /** An agent's connection can no longer be resumed after this time, so its subject has no further events. */
 const AGENT_ENDED_AFTER = 5 * MINUTE
 /**
- * Maximum number of rows of one endpoint that a round removes. Finding where the surplus begins costs as much as
+ * Maximum number of rows that one statement removes. Large, since finding where the surplus begins costs as much as
  * removing some thousand rows.
  */
 const SURPLUS_BATCH = 5000
@@ -20,45 +20,56 @@ export async function pruneWebhooks(
   now: Instant,
   batch: number,
 ): Promise<number> {
-  const settled = tx
+  const settledIds = tx
     .selectFrom('webhook_deliveries')
     .select('id')
     .where('settled_at', '<', settledBefore)
     .limit(batch)
-  const old = await tx.deleteFrom('webhook_deliveries').where('id', 'in', settled).executeTakeFirst()
-  return countOf(old) + (await pruneNumberings(tx, now, batch)) + (await pruneRemoved(tx, batch))
+  const old = await tx.deleteFrom('webhook_deliveries').where('id', 'in', settledIds).executeTakeFirst()
+  return countOf(old) + (await pruneQueues(tx, now, batch)) + (await pruneRemovedEndpoints(tx, batch))
 }
 
 /** Removes queues of subjects without further events, unless one of their events may be sent again. */
-async function pruneNumberings(tx: Db, now: Instant, batch: number): Promise<number> {
-  const over = tx
+async function pruneQueues(tx: Db, now: Instant, batch: number): Promise<number> {
+  const prunableIds = tx
     .selectFrom('webhook_queues')
     .select('id')
     .where('forgotten_after', '<', now)
     .where('next_attempt_at', 'is', null)
     .where(hasNoEvents)
     .limit(batch)
-  // Repeated: if this statement waited for a transaction that added an event, it must be evaluated again.
-  const forgotten = await tx
+  // The conditions are repeated: if this statement waited for a transaction that added an event, they must be evaluated
+  // again.
+  const pruned = await tx
     .deleteFrom('webhook_queues')
-    .where('id', 'in', over)
+    .where('id', 'in', prunableIds)
     .where('forgotten_after', '<', now)
     .where('next_attempt_at', 'is', null)
     .executeTakeFirst()
-  return countOf(forgotten)
+  return countOf(pruned)
 }
 
 /** Removes rows of removed endpoints, and then the endpoints that have no rows left. */
-async function pruneRemoved(tx: Db, batch: number): Promise<number> {
-  const removed = await tx.selectFrom('webhooks').select('id').where('removed_at', 'is not', null).execute()
+async function pruneRemovedEndpoints(tx: Db, batch: number): Promise<number> {
+  const removedEndpoints = await tx
+    .selectFrom('webhooks')
+    .select('id')
+    .where('removed_at', 'is not', null)
+    .execute()
   let count = 0
-  for (const { id } of removed) {
-    const some = tx.selectFrom('webhook_deliveries').select('id').where('webhook_id', '=', id).limit(batch)
+  for (const { id } of removedEndpoints) {
+    const deliveryIds = tx
+      .selectFrom('webhook_deliveries')
+      .select('id')
+      .where('webhook_id', '=', id)
+      .limit(batch)
     const deliveries = countOf(
-      await tx.deleteFrom('webhook_deliveries').where('id', 'in', some).executeTakeFirst(),
+      await tx.deleteFrom('webhook_deliveries').where('id', 'in', deliveryIds).executeTakeFirst(),
     )
-    const queued = tx.selectFrom('webhook_queues').select('id').where('webhook_id', '=', id).limit(batch)
-    const queues = countOf(await tx.deleteFrom('webhook_queues').where('id', 'in', queued).executeTakeFirst())
+    const queueIds = tx.selectFrom('webhook_queues').select('id').where('webhook_id', '=', id).limit(batch)
+    const queues = countOf(
+      await tx.deleteFrom('webhook_queues').where('id', 'in', queueIds).executeTakeFirst(),
+    )
     count += deliveries + queues
     if (deliveries + queues === 0)
       count += countOf(await tx.deleteFrom('webhooks').where('id', '=', id).executeTakeFirst())
@@ -67,48 +78,48 @@ async function pruneRemoved(tx: Db, batch: number): Promise<number> {
 }
 
 /**
- * Removes the oldest settled events of agents beyond the newest `most` of any kind, for each endpoint and state.
- * Without this a single key could fill the log by connecting and disconnecting many times a second. Returns whether
- * there may be more.
+ * Removes the settled events of agents that are older than the newest `maxLogged` events of any type, for each endpoint
+ * and state. Without this a single key could fill the log by connecting and disconnecting many times a second. Returns
+ * whether more may remain to be removed.
  */
-export async function pruneSurplus(tx: Db, most: number, now: Instant): Promise<boolean> {
+export async function pruneSurplus(tx: Db, maxLogged: number, now: Instant): Promise<boolean> {
   const endpoints = await tx.selectFrom('webhooks').select('id').execute()
-  let isMore = false
+  let mayRemain = false
   for (const { id } of endpoints)
     for (const state of ['delivered', 'failed', 'dropped'] as const) {
-      const newest = await tx
+      const newestSurplus = await tx
         .selectFrom('webhook_deliveries')
         .select('created_at')
         .where('webhook_id', '=', id)
         .where('state', '=', state)
         .orderBy('created_at', 'desc')
         .orderBy('id', 'desc')
-        .offset(most)
+        .offset(maxLogged)
         .limit(1)
         .executeTakeFirst()
-      if (!newest) continue
-      const surplus = tx
+      if (!newestSurplus) continue
+      const surplusIds = tx
         .selectFrom('webhook_deliveries')
         .select('id')
         .where('webhook_id', '=', id)
         .where('state', '=', state)
-        .where('created_at', '<=', newest.created_at)
-        .where(sql<SqlBool>`type like ${`${DROPPED_FIRST}%`}`)
+        .where('created_at', '<=', newestSurplus.created_at)
+        .where(sql<SqlBool>`type like ${`${DROPPED_FIRST_PREFIX}%`}`)
         .limit(SURPLUS_BATCH)
-      const removed = await tx
+      const removedEvents = await tx
         .deleteFrom('webhook_deliveries')
-        .where('id', 'in', surplus)
+        .where('id', 'in', surplusIds)
         .returning('queue_id')
         .execute()
-      for (const some of inChunks([...new Set(removed.map(({ queue_id }) => queue_id))]))
-        await pruneEnded(tx, some, now)
-      isMore ||= removed.length === SURPLUS_BATCH
+      for (const chunk of inChunks([...new Set(removedEvents.map(({ queue_id }) => queue_id))]))
+        await pruneEndedQueues(tx, chunk, now)
+      mayRemain ||= removedEvents.length === SURPLUS_BATCH
     }
-  return isMore
+  return mayRemain
 }
 
-/** Removes queues whose subjects have no further events and none in the log. */
-async function pruneEnded(tx: Db, queueIds: readonly string[], now: Instant): Promise<void> {
+/** Removes those of these queues whose agents have ended and have no event in the log. */
+async function pruneEndedQueues(tx: Db, queueIds: readonly string[], now: Instant): Promise<void> {
   await tx
     .deleteFrom('webhook_queues')
     .where('id', 'in', [...queueIds])

@@ -3,7 +3,7 @@ import type { Events } from '../events.ts'
 import { newId } from '../ids.ts'
 import { createAgentEventLimits } from '../webhooks/agent-event-limits.ts'
 import {
-  forgottenAfter,
+  queuePrunableAt,
   type SentEventType,
   subjectText,
   type WebhookEvent,
@@ -13,26 +13,26 @@ import type { WebhookDeliveryRow } from './schema.ts'
 import { inChunks, toList } from './statements.ts'
 
 /**
- * How long a node caches that no endpoint is enabled. After this time at the latest a new endpoint receives every
- * event; usually it does at once, since nodes invalidate each other's caches.
+ * How long a node caches which endpoints are enabled, to skip events that none of them subscribes to. After this time
+ * at the latest a new endpoint receives every event; usually at once, since nodes invalidate each other's caches.
  */
 export const SUBSCRIPTIONS_CACHED_FOR_MS = 2000
 
-/** An enabled endpoint. An empty list of events means all. */
-interface Listener {
+/** An enabled endpoint. An empty list of types means all. */
+interface Subscriber {
   id: string
   events: readonly string[]
 }
 
 export interface WebhookQueue {
   /**
-   * Writes the events for every enabled endpoint that subscribes to them, in the same transaction. Costs nothing while
-   * the cache says that there is none. Locks the queues of the subjects, so it must be the last statement of the
-   * transaction. Returns whether it wrote anything.
+   * Writes the events for every enabled endpoint that subscribes to them, in the same transaction. Executes no
+   * statement while the cache says that there is no such endpoint. Locks the queues of the subjects, so it must be the
+   * last statement of the transaction. Returns whether it wrote anything.
    */
   add(db: Db, events: readonly WebhookEvent[]): Promise<boolean>
-  /** Invalidates the cache of endpoints: this node changed one, and its own event may still be on its way. */
-  forgetListeners(): void
+  /** Invalidates the cache of endpoints: this process changed one, and may not have received its own event yet. */
+  invalidateSubscribers(): void
 }
 
 /** @param maxConnections of a person on one node */
@@ -42,76 +42,80 @@ export function createWebhookQueue(
   monotonic = () => performance.now(),
 ): WebhookQueue {
   const agentEvents = createAgentEventLimits(monotonic, maxConnections)
-  let known: readonly Listener[] = []
+  let cachedSubscribers: readonly Subscriber[] = []
   let readAt = Number.NEGATIVE_INFINITY
-  let changes = 0
+  let invalidations = 0
   events.subscribe(({ type }) => {
-    if (type === 'webhooks.changed' || type === 'events.gap') forgetListeners()
+    if (type === 'webhooks.changed' || type === 'events.gap') invalidateSubscribers()
   })
 
   return {
-    forgetListeners,
+    invalidateSubscribers,
     async add(db, announced) {
       if (announced.length === 0) return false
       const isRecent = monotonic() - readAt < SUBSCRIPTIONS_CACHED_FOR_MS
-      if (isRecent && !known.some(listener => announced.some(({ type }) => hears(listener, type))))
+      if (isRecent && !cachedSubscribers.some(each => announced.some(({ type }) => subscribesTo(each, type))))
         return false
-      const allowed = agentEvents.among(announced)
-      if (allowed.length === 0) return false
-      const listeners = await read(db)
-      const rows = listeners.flatMap(listener =>
-        allowed.filter(({ type }) => hears(listener, type)).map(event => ({ webhookId: listener.id, event })),
+      const allowedEvents = agentEvents.withinLimits(announced)
+      if (allowedEvents.length === 0) return false
+      const subscribers = await readSubscribers(db)
+      const rows = subscribers.flatMap(subscriber =>
+        allowedEvents
+          .filter(({ type }) => subscribesTo(subscriber, type))
+          .map(event => ({ webhookId: subscriber.id, event })),
       )
       if (rows.length > 0) await write(db, rows)
       return rows.length > 0
     },
   }
 
-  function forgetListeners(): void {
-    changes++
+  function invalidateSubscribers(): void {
+    invalidations++
     readAt = Number.NEGATIVE_INFINITY
   }
 
-  /** In the transaction, so that it sees what was committed before this statement. */
-  async function read(db: Db): Promise<readonly Listener[]> {
-    const [began, changesBefore] = [monotonic(), changes]
+  /** Reads in the transaction, so that it sees what was committed before this statement. */
+  async function readSubscribers(db: Db): Promise<readonly Subscriber[]> {
+    const [startedAt, invalidationsBefore] = [monotonic(), invalidations]
     const rows = await db
       .selectFrom('webhooks')
       .select(['id', 'events'])
       .where('removed_at', 'is', null)
       .where('disabled_at', 'is', null)
       .execute()
-    const listeners = rows.map(row => ({ id: row.id, events: toList(row.events) }))
-    if (changes === changesBefore) [known, readAt] = [listeners, began]
-    return listeners
+    const subscribers = rows.map(row => ({ id: row.id, events: toList(row.events) }))
+    if (invalidations === invalidationsBefore) [cachedSubscribers, readAt] = [subscribers, startedAt]
+    return subscribers
   }
 }
 
-function hears({ events }: Listener, type: SentEventType): boolean {
+function subscribesTo({ events }: Subscriber, type: SentEventType): boolean {
   return events.length === 0 || events.includes(type)
 }
 
-interface Wanted {
+/** An event to be queued for an endpoint. */
+interface NewDelivery {
   webhookId: string
   event: WebhookEvent
 }
 
-async function write(db: Db, wanted: readonly Wanted[]): Promise<void> {
-  const bySubject = new Map<string, Wanted[]>()
-  for (const each of wanted) {
+async function write(db: Db, deliveries: readonly NewDelivery[]): Promise<void> {
+  const bySubject = new Map<string, NewDelivery[]>()
+  for (const each of deliveries) {
     const key = `${each.webhookId} ${subjectText(each.event.subject)}`
     bySubject.set(key, [...(bySubject.get(key) ?? []), each])
   }
   // Sorted, so that two transactions lock subjects in the same order and cannot deadlock.
   const groups = [...bySubject].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, group]) => group)
-  for (const some of inChunks(groups)) {
-    const numbered = await number(db, some)
-    for (const rows of inChunks(numbered)) await db.insertInto('webhook_deliveries').values(rows).execute()
+  for (const chunk of inChunks(groups)) {
+    const numberedRows = await assignNumbers(db, chunk)
+    for (const rows of inChunks(numberedRows))
+      await db.insertInto('webhook_deliveries').values(rows).execute()
   }
 }
 
-/** Takes the next numbers of each subject, which stays locked until the transaction ends. */
-async function number(db: Db, groups: readonly Wanted[][]): Promise<WebhookDeliveryRow[]> {
+/** Assigns the next sequence numbers of each subject, whose queue stays locked until the transaction ends. */
+async function assignNumbers(db: Db, groups: readonly NewDelivery[][]): Promise<WebhookDeliveryRow[]> {
   const queues = await db
     .insertInto('webhook_queues')
     .values(groups.map(toQueue))
@@ -133,7 +137,7 @@ async function number(db: Db, groups: readonly Wanted[][]): Promise<WebhookDeliv
   })
 }
 
-function toQueue(group: readonly Wanted[]) {
+function toQueue(group: readonly NewDelivery[]) {
   const { webhookId, event } = group.at(-1)!
   return {
     id: newId(event.at),
@@ -143,7 +147,7 @@ function toQueue(group: readonly Wanted[]) {
     next_attempt_at: event.at,
     leased_until: null,
     leased_by: null,
-    forgotten_after: forgottenAfter(event.type, event.at),
+    forgotten_after: queuePrunableAt(event.type, event.at),
   }
 }
 

@@ -5,7 +5,7 @@ import type { WebhookRow } from './schema.ts'
 import { countOf, type Statements, toList } from './statements.ts'
 
 /** The name of a row of `instance` that serves only as a lock. */
-const LOCK = 'webhooks-lock'
+const LOCK_NAME = 'webhooks-lock'
 
 export function createWebhookStore({ db, atomically }: Statements): WebhookStore {
   return {
@@ -54,7 +54,7 @@ export function createWebhookStore({ db, atomically }: Statements): WebhookStore
     async lockAll() {
       await db
         .insertInto('instance')
-        .values({ name: LOCK, value: '' })
+        .values({ name: LOCK_NAME, value: '' })
         .onConflict(conflict => conflict.column('name').doUpdateSet({ value: '' }))
         .execute()
     },
@@ -101,7 +101,7 @@ export function createWebhookStore({ db, atomically }: Statements): WebhookStore
     },
   }
 
-  /** An update without changes is the only row lock that both engines have. */
+  /** An empty `set` only locks the row: an update without changes is the only row lock that both engines have. */
   async function change(id: string, set: Partial<WebhookRow>): Promise<Webhook | null> {
     const row = await db
       .updateTable('webhooks')

@@ -2,38 +2,41 @@ import { createKeyedWindows } from '../keyed-windows.ts'
 import type { WebhookEvent } from './webhook-event.ts'
 
 /**
- * Limits per person and node of connections whose webhook events are announced, as multiples of the maximum number of
- * connections: more than restarting all agents causes, far fewer than would delay the events of others for long.
+ * How many connections of one person a node announces to webhooks in a minute, an hour and a day, as multiples of the
+ * maximum number of connections: enough for restarts of all agents, and too few to delay the events of other people for
+ * long.
  */
 export const ANNOUNCED_CONNECTIONS = { minute: 3, hour: 10, day: 50 } as const
-/** The limits are multiples of at least this number, also where fewer connections are allowed. */
-const LEAST_CONNECTIONS = 100
+/** The limits are multiples of at least this number, even if fewer connections are allowed. */
+const MIN_CONNECTIONS = 100
+/** Maximum number of persons whose announced connections are counted. */
 const MAX_PERSONS = 10_000
 /** Maximum number of unannounced connections that are remembered; if one is evicted, its end is announced. */
-const MAX_UNTOLD = 100_000
+const MAX_UNANNOUNCED = 100_000
 
 export interface AgentEventLimits {
-  /** Drops both events of connections beyond the limit: their beginning and their end. */
-  among(events: readonly WebhookEvent[]): readonly WebhookEvent[]
+  /** Leaves out both events of each connection beyond the limits: `agent.connected` and `agent.disconnected`. */
+  withinLimits(events: readonly WebhookEvent[]): readonly WebhookEvent[]
 }
 
 export function createAgentEventLimits(now: () => number, maxConnections: number): AgentEventLimits {
-  const most = Math.max(LEAST_CONNECTIONS, maxConnections)
+  const factor = Math.max(MIN_CONNECTIONS, maxConnections)
   const windows = (['minute', 'hour', 'day'] as const).map(window => ({
     window,
-    limit: ANNOUNCED_CONNECTIONS[window] * most,
+    limit: ANNOUNCED_CONNECTIONS[window] * factor,
   }))
-  const told = createKeyedWindows({ clock: { now }, windows, maxNames: MAX_PERSONS })
-  const untold = new Set<string>()
-  return { among: events => events.filter(isToldOf) }
+  const announcements = createKeyedWindows({ clock: { now }, windows, maxNames: MAX_PERSONS })
+  /** Ids of connections whose beginning was not announced. */
+  const unannounced = new Set<string>()
+  return { withinLimits: events => events.filter(mayAnnounce) }
 
-  function isToldOf({ type, subject: { id }, data }: WebhookEvent): boolean {
-    if (type === 'agent.disconnected') return !untold.has(id)
+  function mayAnnounce({ type, subject: { id }, data }: WebhookEvent): boolean {
+    if (type === 'agent.disconnected') return !unannounced.has(id)
     if (type !== 'agent.connected') return true
-    untold.delete(id)
-    if (!told.count(String(data.user_id))) return true
-    untold.add(id)
-    if (untold.size > MAX_UNTOLD) untold.delete(untold.values().next().value!)
+    unannounced.delete(id)
+    if (!announcements.count(String(data.user_id))) return true
+    unannounced.add(id)
+    if (unannounced.size > MAX_UNANNOUNCED) unannounced.delete(unannounced.values().next().value!)
     return false
   }
 }

@@ -2,9 +2,9 @@ import { type Clock, SECOND, toRfc3339 } from '../clock.ts'
 import type { Outgoing } from '../outgoing/outgoing.ts'
 import { VERSION } from '../version.ts'
 import { signatureHeaders } from './signature.ts'
-import { ANSWER_BYTES, type AttemptResult, type WebhookDelivery } from './webhook.ts'
+import { type AttemptResult, MAX_LOGGED_ANSWER_BYTES, type WebhookDelivery } from './webhook.ts'
 
-/** Where an event is sent, and what signs it. */
+/** Where an event is sent, and the secrets that sign it. */
 export interface Target {
   url: string
   /** The signing secrets, `whsec_…`, at least one. */
@@ -41,10 +41,10 @@ export function bodyOf({ type, createdAt, sequence, subject, data }: WebhookDeli
   return JSON.stringify({ type, timestamp: toRfc3339(createdAt), sequence, subject, data: JSON.parse(data) })
 }
 
-/** The first `ANSWER_BYTES` of the answer in UTF-8, without control characters besides line breaks and tabs. */
+/** The first bytes of the answer in UTF-8, without control characters other than line breaks and tabs. */
 function beginningOf(text: string): string {
-  const bytes = Buffer.from(text.slice(0, ANSWER_BYTES)).subarray(0, ANSWER_BYTES)
-  // A multi-byte character that was cut off becomes U+FFFD.
+  const bytes = Buffer.from(text.slice(0, MAX_LOGGED_ANSWER_BYTES)).subarray(0, MAX_LOGGED_ANSWER_BYTES)
+  // If the last character was cut in the middle of its bytes, decoding it gives U+FFFD.
   return bytes
     .toString()
     .replace(/\ufffd$/, '')

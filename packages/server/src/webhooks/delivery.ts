@@ -4,7 +4,7 @@ import { type Clock, HOUR, type Instant } from '../clock.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import { backoff } from '../outbox/backoff.ts'
-import { type Schedule, untilLeaseEnds } from '../outbox/delivery.ts'
+import { retryUntilLeaseEnds, type Schedule } from '../outbox/delivery.ts'
 import { createWorker, type Worker } from '../outbox/leased-work.ts'
 import type { Outbox } from '../outbox/outbox.ts'
 import type { Outgoing } from '../outgoing/outgoing.ts'
@@ -25,12 +25,12 @@ import type { DeliveryOutcome, LeasedQueue } from './webhook-store.ts'
 
 /** Maximum number of concurrent calls of one node to one endpoint, so that a slow endpoint does not delay others. */
 export const CONCURRENT_CALLS = 8
-/** Maximum number of events of one subject that are sent in a row before those of other subjects. */
-const SENT_IN_A_ROW = 10
+/** Maximum number of events of one subject that are sent in a row, so that other subjects need not wait for long. */
+const MAX_SENT_IN_A_ROW = 10
 /** The longest delay between attempts (2 s, 4 s, 8 s … with jitter). */
 export const MAX_WEBHOOK_BACKOFF = HOUR
 /** Maximum number of administrators who get a mail when an endpoint is disabled. */
-const MAILED_ADMINISTRATORS = 20
+const MAX_MAILED_ADMINISTRATORS = 20
 
 export interface WebhookDeliveryDeps {
   storage: Storage
@@ -58,31 +58,32 @@ export function createWebhookDelivery(deps: WebhookDeliveryDeps): Worker {
   const { webhooks, webhookDeliveries: deliveries } = storage.store
   /** Calls in progress by endpoint. */
   const calls = new Map<string, number>()
-  let changes = 0
+  /** Number of changes of endpoints so far; after one, a worker reads URL and secrets again. */
+  let changeCount = 0
   storage.events.subscribe(({ type }) => {
-    if (type === 'webhooks.changed') changes++
+    if (type === 'webhooks.changed') changeCount++
   })
 
   return createWorker<LeasedQueue>(
     {
       name: 'webhook queue',
-      queued: 'webhook.queued',
+      queuedEvent: 'webhook.queued',
       concurrency: CONCURRENT_CALLS * MAX_WEBHOOKS,
       leaseTime: LEASE,
-      lease: async (now, leasedUntil) => deliveries.lease(now, leasedUntil, await rooms(), nodeId),
+      lease: async (now, leasedUntil) => deliveries.lease(now, leasedUntil, await capacities(), nodeId),
       releaseUnknown: async heldIds => nodeId && deliveries.releaseUnknown(nodeId, heldIds),
-      nextDue: async () => deliveries.nextDue((await rooms()).map(({ webhookId }) => webhookId)),
+      nextDue: async () => deliveries.nextDue((await capacities()).map(({ webhookId }) => webhookId)),
       run,
     },
     deps,
   )
 
-  /** The enabled endpoints with the number of further concurrent calls that each may get. */
-  async function rooms(): Promise<{ webhookId: string; room: number }[]> {
+  /** The enabled endpoints with the number of calls that this node may still start to each. */
+  async function capacities(): Promise<{ webhookId: string; capacity: number }[]> {
     const enabled = (await webhooks.list()).filter(({ disabledAt }) => disabledAt === null)
     return enabled
-      .map(({ id }) => ({ webhookId: id, room: CONCURRENT_CALLS - (calls.get(id) ?? 0) }))
-      .filter(({ room }) => room > 0)
+      .map(({ id }) => ({ webhookId: id, capacity: CONCURRENT_CALLS - (calls.get(id) ?? 0) }))
+      .filter(({ capacity }) => capacity > 0)
   }
 
   async function run(lease: LeasedQueue, abort: AbortController): Promise<void> {
@@ -96,20 +97,22 @@ export function createWebhookDelivery(deps: WebhookDeliveryDeps): Worker {
   }
 
   async function sendQueue(lease: LeasedQueue, signal: AbortSignal): Promise<void> {
-    const changesBefore = changes
+    const changeCountBefore = changeCount
     const target = await targetOf(deps, lease.webhookId)
     if (!target) return deliveries.release(lease)
-    let held = lease
+    let currentLease = lease
     let outcome: DeliveryOutcome | null = null
     for (let sent = 0; ; sent++) {
-      const until = clock.now() + LEASE
-      const next: WebhookDelivery | null | 'lost' = await untilLeaseEnds(deps, held.leasedUntil, () =>
-        deliveries.advance(held, outcome, until),
+      const leasedUntil = clock.now() + LEASE
+      const next: WebhookDelivery | null | 'lost' = await retryUntilLeaseEnds(
+        deps,
+        currentLease.leasedUntil,
+        () => deliveries.advance(currentLease, outcome, leasedUntil),
       )
       if (next === null || next === 'lost') return
-      held = { ...held, leasedUntil: until }
-      if (sent === SENT_IN_A_ROW || changes !== changesBefore || signal.aborted)
-        return deliveries.release(held)
+      currentLease = { ...currentLease, leasedUntil }
+      if (sent === MAX_SENT_IN_A_ROW || changeCount !== changeCountBefore || signal.aborted)
+        return deliveries.release(currentLease)
       outcome = await send(next, target, signal)
     }
   }
@@ -121,30 +124,31 @@ export function createWebhookDelivery(deps: WebhookDeliveryDeps): Worker {
   ): Promise<DeliveryOutcome> {
     const result = await attempt(deps, target, delivery, signal)
     const deliveryId = delivery.id
-    const named = { webhook_id: delivery.webhookId, delivery_id: deliveryId, type: delivery.type }
+    const logFields = { webhook_id: delivery.webhookId, delivery_id: deliveryId, type: delivery.type }
     if (result.error === null) {
-      log.debug(named, 'an event was delivered')
+      log.debug(logFields, 'an event was delivered')
       return { deliveryId, ...result, state: 'delivered' }
     }
-    const failed = { ...named, attempts: delivery.attempts + 1, failure: result.error }
+    const failureFields = { ...logFields, attempts: delivery.attempts + 1, failure: result.error }
     if (mayRetry(delivery, result)) {
-      log.debug(failed, 'an event could not be delivered; trying again later')
+      log.debug(failureFields, 'an event could not be delivered; trying again later')
       const nextAttemptAt = clock.now() + backoff(delivery.attempts + 1, random(), MAX_WEBHOOK_BACKOFF)
       return { deliveryId, ...result, state: 'waiting', nextAttemptAt }
     }
-    log.warn(failed, 'an event could not be delivered and is given up')
+    log.warn(failureFields, 'an event could not be delivered and is given up')
     await disableIfDead(delivery, result)
     return { deliveryId, ...result, state: 'failed' }
   }
 
-  /** Disables an endpoint that has accepted nothing for as long as this event was retried. */
+  /** Disables the endpoint if it has accepted no event since the first attempt to send this one. */
   async function disableIfDead(
     { webhookId, firstAttemptAt, type }: WebhookDelivery,
     { at, error }: AttemptResult,
   ) {
     if (type === TEST_EVENT || firstAttemptAt === null) return
     if (await deliveries.hasDeliveredSince(webhookId, firstAttemptAt)) return
-    const mailIds = Array.from({ length: MAILED_ADMINISTRATORS }, () => newId(at))
+    // Created before the transaction, so that a retried transaction queues each mail once.
+    const mailIds = Array.from({ length: MAX_MAILED_ADMINISTRATORS }, () => newId(at))
     const disabled = await audit.perform<Webhook | null>(BY_SERVICE, async tx => {
       const before = await tx.webhooks.lock(webhookId)
       if (!before || before.disabledAt !== null) return withoutChanges(null)
@@ -164,7 +168,7 @@ export function createWebhookDelivery(deps: WebhookDeliveryDeps): Worker {
     mailIds: readonly string[],
   ): Promise<void> {
     const search = { role: 'admin' as const, status: 'active' as const }
-    const { rows } = await tx.users.search(search, { limit: MAILED_ADMINISTRATORS, after: null })
+    const { rows } = await tx.users.search(search, { limit: MAX_MAILED_ADMINISTRATORS, after: null })
     const content = { kind: 'webhook_disabled' as const, at, webhookId: id, host: new URL(url).host, failure }
     for (const [index, { id: userId, email }] of rows.entries())
       if (email) await outbox.enqueue(tx, { id: mailIds[index]!, recipient: email, userId, content, now: at })
@@ -175,7 +179,7 @@ function mayRetry({ type, firstAttemptAt }: WebhookDelivery, { at }: AttemptResu
   return type !== TEST_EVENT && (firstAttemptAt === null || at - firstAttemptAt < GIVE_UP_AFTER)
 }
 
-/** Null for an endpoint that was removed or disabled. */
+/** Returns null for an endpoint that was removed or disabled. */
 export async function targetOf(
   { storage, secrets }: Pick<WebhookDeliveryDeps, 'storage' | 'secrets'>,
   webhookId: string,
@@ -184,8 +188,8 @@ export async function targetOf(
   const { webhooks } = storage.store
   const [webhook, sealed] = await Promise.all([webhooks.find(webhookId), webhooks.secrets([webhookId])])
   if (!webhook || (webhook.disabledAt !== null && !evenIfDisabled)) return null
-  const opened = sealed.map(({ id, sealedSecret }) =>
+  const secretTexts = sealed.map(({ id, sealedSecret }) =>
     secrets.open('webhook-secret', sealedSecret, id).toString(),
   )
-  return { url: webhook.url, secrets: opened }
+  return { url: webhook.url, secrets: secretTexts }
 }

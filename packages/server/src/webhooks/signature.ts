@@ -10,8 +10,8 @@ export function newWebhookSecret(): string {
 }
 
 /**
- * The headers that authenticate a body (Standard Webhooks 1.0, "Signature scheme"): one signature by each secret, over the
- * id, the time of this attempt in seconds, and the body.
+ * The headers that authenticate a body (Standard Webhooks 1.0, "Signature scheme"): one signature with each secret,
+ * over the id, the time of this attempt in seconds, and the body.
  */
 export function signatureHeaders(
   secrets: readonly string[],

@@ -33,13 +33,16 @@ export type SentEventType = WebhookEventType | typeof TEST_EVENT
 /** How long a delivery stays in the log after it was settled. */
 export const DELIVERIES_KEPT_FOR = 7 * DAY
 
-/** When too many events are queued, those with this prefix are dropped first: they report a past state, not an act. */
-export const DROPPED_FIRST = 'agent.'
+/**
+ * The prefix of the types that are dropped first when too many events are queued, and removed first from a full log:
+ * connections come and go often, and their events are the least important.
+ */
+export const DROPPED_FIRST_PREFIX = 'agent.'
 
-/** What an event is about. Events of one subject are numbered, and delivered one after the other. */
+/** The thing that an event reports on. Events of one subject are numbered, and delivered one after the other. */
 export interface WebhookSubject {
   type: 'user' | 'session' | 'api_key' | 'balance' | 'agent' | 'mail' | 'audit' | 'webhook'
-  /** The subject's id: for a balance its owner's id, for the audit `chain`. */
+  /** For a balance the id of its owner, for the audit the constant `chain`, otherwise the thing's own id. */
   id: string
 }
 
@@ -64,8 +67,8 @@ export function parseSubject(text: string): WebhookSubject {
 }
 
 /**
- * Types that are the last event of their subject, each with the delay after which its queue may be pruned. An expired
- * key may still be revoked for as long as it is kept.
+ * Types that are the last event of their subject, each with the delay after which the subject's queue may be pruned.
+ * That of an expired key is longer than the key's own retention, since the key may still be revoked until then.
  */
 const LAST_EVENTS: ReadonlyMap<SentEventType, number> = new Map([
   ['user.deleted', DELIVERIES_KEPT_FOR],
@@ -75,10 +78,10 @@ const LAST_EVENTS: ReadonlyMap<SentEventType, number> = new Map([
   ['api_key.expired', 401 * DAY],
 ])
 
-/** When the queue of a subject with this event may be pruned; null: more events may follow. */
-export function forgottenAfter(type: SentEventType, at: Instant): Instant | null {
-  const kept = LAST_EVENTS.get(type)
-  return kept === undefined ? null : at + kept
+/** When the queue of a subject may be pruned after this event; null if more events may follow. */
+export function queuePrunableAt(type: SentEventType, at: Instant): Instant | null {
+  const delay = LAST_EVENTS.get(type)
+  return delay === undefined ? null : at + delay
 }
 
 export function isWebhookEventType(text: string): text is WebhookEventType {

@@ -8,18 +8,21 @@ export interface WebhookStore {
   list(): Promise<Webhook[]>
   find(id: string): Promise<Webhook | null>
   insert(webhook: Webhook): Promise<void>
-  /** Null if there is none. */
+  /** Null if there is no such endpoint. */
   update(
     id: string,
     change: Partial<Pick<Webhook, 'url' | 'events' | 'disabledAt' | 'disabledBy'>>,
   ): Promise<Webhook | null>
-  /** Locks the row until the transaction ends; null if there is none. */
+  /** Locks the endpoint's row until the transaction ends. Null if there is no such endpoint. */
   lock(id: string): Promise<Webhook | null>
   /** Serialises insertions until the transaction ends, so that endpoints can be counted first. */
   lockAll(): Promise<void>
-  /** Removes its secrets at once, and its deliveries later. Null if there is none. */
+  /**
+   * Marks the endpoint as removed and deletes its secrets; `prune` deletes its events later, since there may be many.
+   * Null if there is no such endpoint.
+   */
   remove(id: string, at: Instant): Promise<Webhook | null>
-  /** Oldest first. */
+  /** The secrets of these endpoints, oldest first. */
   secrets(webhookIds: readonly string[]): Promise<WebhookSecret[]>
   insertSecret(secret: WebhookSecret): Promise<void>
   removeSecret(webhookId: string, id: string): Promise<boolean>
@@ -45,12 +48,13 @@ export type DeliveryOutcome = AttemptResult & { deliveryId: string } & (
  */
 export interface WebhookDeliveryStore {
   /**
-   * Leases queues that are due, at most `room` of each endpoint, by one conditional update: no two nodes get the same.
+   * Leases due queues, at most `capacity` of each endpoint, by one conditional update: no two nodes lease the same
+   * queue.
    */
   lease(
     now: Instant,
     leasedUntil: Instant,
-    rooms: readonly { webhookId: string; room: number }[],
+    capacities: readonly { webhookId: string; capacity: number }[],
     nodeId: string | null,
   ): Promise<LeasedQueue[]>
   /**
@@ -64,11 +68,14 @@ export interface WebhookDeliveryStore {
   ): Promise<WebhookDelivery | null | 'lost'>
   /** Releases the lease; the queue is due at once. */
   release(lease: Pick<LeasedQueue, 'id' | 'leasedUntil'>): Promise<void>
-  /** When the next queue of these endpoints is due (leases included), or null. */
+  /** When the next queue of these endpoints is due, or the next lease of one expires; null if no event is queued. */
   nextDue(webhookIds: readonly string[]): Promise<Instant | null>
-  /** Releases the leases of nodes that were not seen since. Returns how many queues. */
+  /** Releases the leases of nodes without a heartbeat since this instant. Returns the number of queues. */
   releaseAbandoned(nodesSeenSince: Instant): Promise<number>
-  /** Releases this node's leases on all but the known queues: the answer to the statement that leased them was lost. */
+  /**
+   * Releases this node's leases on all queues but the known ones: the node does not know of a lease if the answer to
+   * the statement was lost.
+   */
   releaseUnknown(nodeId: string, knownIds: readonly string[]): Promise<number>
   /** Numbers an event for one endpoint and stores it as failed, not to be delivered by the queue. */
   insertTest(webhookId: string, id: string, event: WebhookEvent): Promise<WebhookDelivery>
@@ -77,17 +84,17 @@ export interface WebhookDeliveryStore {
   find(id: string): Promise<WebhookDelivery | null>
   /** Newest first. */
   list(webhookId: string, state: DeliveryState | null, page: PageRequest): Promise<Slice<WebhookDelivery>>
-  /** Queues a settled event again. Null if there is no such event, or it is queued already. */
+  /** Queues a delivered, failed or dropped event again. Null if there is no such event, or it is queued already. */
   requeue(id: string, now: Instant): Promise<WebhookDelivery | null>
   /** Resets the attempts of an endpoint's queued events, so that each may be retried for the whole time again. */
-  beginAnew(webhookId: string): Promise<void>
+  resetAttempts(webhookId: string): Promise<void>
   /** Whether an event was delivered to the endpoint after this instant. */
   hasDeliveredSince(webhookId: string, since: Instant): Promise<boolean>
-  /** The number of queued events of each endpoint that has some, and when the oldest was written. */
+  /** The number of queued events of each endpoint that has any, and when the oldest was written. */
   waiting(): Promise<Map<string, { count: number; oldestAt: Instant }>>
   /** The number of events in the log that were given up. */
   countFailed(): Promise<number>
-  /** Drops at most `count` queued events of an endpoint, the oldest agent events first. Returns how many. */
+  /** Drops at most `count` queued events of an endpoint, the oldest agent events first. Returns the number dropped. */
   drop(webhookId: string, count: number, at: Instant): Promise<number>
   /**
    * Removes events that were settled before this instant, queues that are no longer needed, and rows of removed
@@ -95,8 +102,8 @@ export interface WebhookDeliveryStore {
    */
   prune(settledBefore: Instant, now: Instant, batch: number): Promise<number>
   /**
-   * Removes the oldest settled agent events while an endpoint has more than `most` settled events of one state, of any
-   * type. Returns whether there may be more.
+   * Removes the oldest settled agent events of each endpoint that has more than `maxLogged` settled events of one
+   * state, of any type. Returns whether more may remain to be removed.
    */
-  pruneSurplus(most: number, now: Instant): Promise<boolean>
+  pruneSurplus(maxLogged: number, now: Instant): Promise<boolean>
 }

@@ -15,19 +15,19 @@ export const MAX_WAITING = 100_000
 export const MAX_LOGGED = 200_000
 /** An event that failed for this long is given up. */
 export const GIVE_UP_AFTER = 3 * DAY
-/** How long a queue is leased for one attempt and the record of its outcome; then another node may try. */
+/** How long a queue is leased to a node for one attempt and for recording its outcome; then another node may try. */
 export const LEASE = 30 * SECOND
 /** Maximum number of bytes of a response that the log keeps. */
-export const ANSWER_BYTES = 1024
+export const MAX_LOGGED_ANSWER_BYTES = 1024
 
 /** An endpoint that events are sent to. */
 export interface Webhook {
   id: string
   url: string
-  /** Types that it subscribes to; empty: all. */
+  /** Types of events that the endpoint subscribes to; an empty list means all types. */
   events: WebhookEventType[]
   createdAt: Instant
-  /** Null: events are sent. */
+  /** Null while the endpoint is enabled. */
   disabledAt: Instant | null
   disabledBy: 'person' | 'failures' | null
   /** Number of events that were dropped because too many were queued. */
@@ -42,7 +42,7 @@ export interface WebhookSecret {
   createdAt: Instant
 }
 
-/** `failed`: given up. `dropped`: too many were queued. */
+/** `failed`: given up. `dropped`: not sent, since too many events were queued. */
 export type DeliveryState = 'waiting' | 'delivered' | 'failed' | 'dropped'
 
 /** One event for one endpoint. Its id is the `webhook-id`, the same on every attempt. */
@@ -54,26 +54,25 @@ export interface WebhookDelivery {
   /** 1, 2, 3 … for this endpoint and subject. */
   sequence: number
   type: SentEventType
-  /** JSON. */
+  /** The event's data as JSON. */
   data: string
   state: DeliveryState
   createdAt: Instant
-  /** Attempts since it was queued, or queued again. */
+  /** Number of attempts since the event was queued, or queued again. */
   attempts: number
   firstAttemptAt: Instant | null
-  /** When it was delivered, given up or dropped; null: it is queued. */
+  /** When the event was delivered, given up or dropped; null while it is queued. */
   settledAt: Instant | null
-  /** The result of the last attempt. */
-  last: AttemptResult | null
+  lastAttempt: AttemptResult | null
 }
 
 /** The result of one call. */
 export interface AttemptResult {
   at: Instant
   durationMs: number
-  /** Null: there was no response. */
+  /** The response's HTTP status; null if there was no response. */
   status: number | null
-  /** Why it counts as failed; null if it succeeded. */
+  /** Why the attempt counts as failed; null if it succeeded. */
   error: string | null
   /** The beginning of the response. */
   answer: string | null

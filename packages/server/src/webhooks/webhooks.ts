@@ -34,35 +34,39 @@ export interface WebhookStatus extends Webhook {
 
 export interface NewSecret {
   id: string
-  /** Returned only here. */
+  /** The secret in plain text, which no later call returns. */
   secret: string
 }
 
 export interface WebhookChange {
   url?: string
-  /** Empty: all. */
+  /** Types of events to subscribe to; an empty list means all types. */
   events?: WebhookEventType[]
   enabled?: boolean
 }
 
-/** The operator's endpoints. Acts of administrators on them are audited. */
+/** The operator's endpoints. What administrators change is audited. */
 export interface Webhooks {
   /** Oldest first. */
   list(): Promise<WebhookStatus[]>
   /** @throws KeywayError `not_found` */
   find(id: string): Promise<WebhookStatus>
-  /** @throws KeywayError `invalid_request`, also where there are too many */
+  /** @throws KeywayError `invalid_request`, also if there are MAX_WEBHOOKS endpoints already */
   create(
     wanted: { url: string; events: WebhookEventType[] },
     by: ActedBy,
   ): Promise<{ webhook: WebhookStatus; secret: string }>
-  /** Waiting events are sent when it is enabled again. @throws KeywayError `not_found`, `invalid_request` */
+  /** Enabling an endpoint sends its queued events. @throws KeywayError `not_found`, `invalid_request` */
   change(id: string, change: WebhookChange, by: ActedBy): Promise<WebhookStatus>
   /** Removes an endpoint; its queued events are not sent. @throws KeywayError `not_found` */
   remove(id: string, by: ActedBy): Promise<void>
-  /** Each body is signed with all secrets, until the old one is removed. @throws KeywayError `not_found`, `invalid_request` */
+  /**
+   * Each body is signed with all secrets of the endpoint, until the old one is removed.
+   *
+   * @throws KeywayError `not_found`; `invalid_request` if there are MAX_SECRETS already
+   */
   addSecret(id: string, by: ActedBy): Promise<NewSecret>
-  /** @throws KeywayError `not_found`, `invalid_request` (the only one) */
+  /** @throws KeywayError `not_found`; `invalid_request` if it is the endpoint's only secret */
   removeSecret(id: string, secretId: string, by: ActedBy): Promise<void>
   /**
    * Sends a test event now, also to a disabled endpoint, and returns the result.
@@ -72,7 +76,11 @@ export interface Webhooks {
   test(id: string, by: ActedBy): Promise<WebhookDelivery>
   /** Newest first. @throws KeywayError `not_found` */
   deliveries(id: string, state: DeliveryState | null, page: PageRequest): Promise<Slice<WebhookDelivery>>
-  /** Queues a settled event again, under the same id and number. @throws KeywayError `not_found`, `invalid_request` */
+  /**
+   * Queues a delivered, failed or dropped event again, under the same id and number.
+   *
+   * @throws KeywayError `not_found`; `invalid_request` if it is queued already
+   */
   sendAgain(deliveryId: string, by: ActedBy): Promise<WebhookDelivery>
 }
 
@@ -110,27 +118,30 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
         dropped: 0,
       }
       const { secret, sealed } = newSecret(webhook.id, now)
-      const outcome = await audit.perform<'made' | 'full'>(
+      const outcome = await audit.perform<'created' | 'too_many'>(
         by,
         async tx => {
           await tx.webhooks.lockAll()
-          if ((await tx.webhooks.list()).length >= MAX_WEBHOOKS) return withoutChanges('full')
+          if ((await tx.webhooks.list()).length >= MAX_WEBHOOKS) return withoutChanges('too_many')
           await tx.webhooks.insert(webhook)
           await tx.webhooks.insertSecret(sealed)
           tx.publish({ type: 'webhooks.changed' })
-          return auditedOutcome('made', webhookCreated(webhook))
+          return auditedOutcome('created', webhookCreated(webhook))
         },
-        async store => ((await store.webhooks.find(webhook.id)) ? 'made' : undefined),
+        async store => ((await store.webhooks.find(webhook.id)) ? 'created' : undefined),
       )
-      if (outcome === 'full')
-        throw refused('url', `cannot be added: there are ${MAX_WEBHOOKS} webhooks already; remove one first`)
+      if (outcome === 'too_many')
+        throw fieldError(
+          'url',
+          `cannot be added: there are ${MAX_WEBHOOKS} webhooks already; remove one first`,
+        )
       return { webhook: await statusById(webhook.id), secret }
     },
 
     async change(id, { url, events, enabled }, by) {
       if (url !== undefined) assertUrl(url)
       const now = clock.now()
-      const changed = await audit.perform<Webhook | null>(by, async tx => {
+      const changedWebhook = await audit.perform<Webhook | null>(by, async tx => {
         const before = await tx.webhooks.lock(id)
         if (!before) return withoutChanges(null)
         const isEnabled = before.disabledAt === null
@@ -142,14 +153,14 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
         })
         if (JSON.stringify(before) === JSON.stringify(after)) return withoutChanges(after)
         tx.publish({ type: 'webhooks.changed' })
-        // Events that were queued while it was disabled are retried from the start.
+        // The attempts of queued events are reset, so that each is retried for the whole time again.
         if (enabled) {
-          await tx.webhookDeliveries.beginAnew(id)
+          await tx.webhookDeliveries.resetAttempts(id)
           tx.publish({ type: 'webhook.queued' })
         }
         return auditedOutcome(after, webhookUpdated(before, after!))
       })
-      if (!changed) throw noWebhook()
+      if (!changedWebhook) throw noWebhook()
       return statusById(id)
     },
 
@@ -164,28 +175,28 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
 
     async addSecret(id, by) {
       const { secret, sealed } = newSecret(id, clock.now())
-      const outcome = await audit.perform<'made' | 'gone' | 'full'>(by, async tx => {
-        if (!(await tx.webhooks.lock(id))) return withoutChanges('gone')
-        if ((await tx.webhooks.secrets([id])).length >= MAX_SECRETS) return withoutChanges('full')
+      const outcome = await audit.perform<'created' | 'not_found' | 'too_many'>(by, async tx => {
+        if (!(await tx.webhooks.lock(id))) return withoutChanges('not_found')
+        if ((await tx.webhooks.secrets([id])).length >= MAX_SECRETS) return withoutChanges('too_many')
         await tx.webhooks.insertSecret(sealed)
         tx.publish({ type: 'webhooks.changed' })
-        return auditedOutcome('made', {
+        return auditedOutcome('created', {
           ...webhookChange('webhook.secret_created', id),
           after: { secret_id: sealed.id },
         })
       })
-      if (outcome === 'gone') throw noWebhook()
-      if (outcome === 'full')
-        throw refused('id', `is of a webhook with ${MAX_SECRETS} secrets already; remove an old one first`)
+      if (outcome === 'not_found') throw noWebhook()
+      if (outcome === 'too_many')
+        throw fieldError('id', `is of a webhook with ${MAX_SECRETS} secrets already; remove an old one first`)
       return { id: sealed.id, secret }
     },
 
     async removeSecret(id, secretId, by) {
-      const outcome = await audit.perform<'removed' | 'gone' | 'only'>(by, async tx => {
-        if (!(await tx.webhooks.lock(id))) return withoutChanges('gone')
-        const present = await tx.webhooks.secrets([id])
-        if (!present.some(secret => secret.id === secretId)) return withoutChanges('gone')
-        if (present.length === 1) return withoutChanges('only')
+      const outcome = await audit.perform<'removed' | 'not_found' | 'only_secret'>(by, async tx => {
+        if (!(await tx.webhooks.lock(id))) return withoutChanges('not_found')
+        const existing = await tx.webhooks.secrets([id])
+        if (!existing.some(secret => secret.id === secretId)) return withoutChanges('not_found')
+        if (existing.length === 1) return withoutChanges('only_secret')
         await tx.webhooks.removeSecret(id, secretId)
         tx.publish({ type: 'webhooks.changed' })
         return auditedOutcome('removed', {
@@ -193,9 +204,9 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
           after: { secret_id: secretId },
         })
       })
-      if (outcome === 'gone') throw new KeywayError('not_found', 'There is no such secret.')
-      if (outcome === 'only')
-        throw refused(
+      if (outcome === 'not_found') throw new KeywayError('not_found', 'There is no such secret.')
+      if (outcome === 'only_secret')
+        throw fieldError(
           'secret_id',
           'is that of the only secret, without which nothing can be signed; create another first',
         )
@@ -220,7 +231,7 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
       const result = await attempt(deps, target, delivery)
       const state = result.error === null ? 'delivered' : 'failed'
       await webhookDeliveries.recordTest(deliveryId, state, result)
-      return (await webhookDeliveries.find(deliveryId)) ?? { ...delivery, state, last: result }
+      return (await webhookDeliveries.find(deliveryId)) ?? { ...delivery, state, lastAttempt: result }
     },
 
     async deliveries(id, state, page) {
@@ -229,9 +240,9 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
     },
 
     async sendAgain(deliveryId, by) {
-      const outcome = await audit.perform<WebhookDelivery | 'gone' | 'waiting'>(by, async tx => {
+      const outcome = await audit.perform<WebhookDelivery | 'not_found' | 'waiting'>(by, async tx => {
         const before = await tx.webhookDeliveries.find(deliveryId)
-        if (!before || !(await tx.webhooks.find(before.webhookId))) return withoutChanges('gone')
+        if (!before || !(await tx.webhooks.find(before.webhookId))) return withoutChanges('not_found')
         const after = await tx.webhookDeliveries.requeue(deliveryId, clock.now())
         if (!after) return withoutChanges('waiting')
         tx.publish({ type: 'webhook.queued' })
@@ -241,8 +252,8 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
         }
         return auditedOutcome(after, { ...webhookChange('webhook.sent_again', before.webhookId), ...states })
       })
-      if (outcome === 'gone') throw new KeywayError('not_found', 'There is no such delivery.')
-      if (outcome === 'waiting') throw refused('id', 'is of a delivery that waits already')
+      if (outcome === 'not_found') throw new KeywayError('not_found', 'There is no such delivery.')
+      if (outcome === 'waiting') throw fieldError('id', 'is of a delivery that waits already')
       return outcome as WebhookDelivery
     },
   }
@@ -254,13 +265,13 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
   }
 
   async function statusOf(rows: Webhook[]): Promise<WebhookStatus[]> {
-    const [secretsOf, waiting] = await Promise.all([
+    const [allSecrets, waiting] = await Promise.all([
       webhooks.secrets(rows.map(({ id }) => id)),
       webhookDeliveries.waiting(),
     ])
     return rows.map(webhook => ({
       ...webhook,
-      secrets: secretsOf
+      secrets: allSecrets
         .filter(({ webhookId }) => webhookId === webhook.id)
         .map(({ id, createdAt }) => ({ id, createdAt })),
       waiting: waiting.get(webhook.id)?.count ?? 0,
@@ -274,27 +285,31 @@ export function createWebhooks(deps: WebhookDeps): Webhooks {
     return { secret, sealed: { id, webhookId, sealedSecret, createdAt: now } }
   }
 
-  /** Checks that need no look-up; names are checked at every call. @throws KeywayError `invalid_request` */
+  /**
+   * Checks what is known without DNS; the addresses of a host name are checked at every call (outgoing/outgoing.ts).
+   *
+   * @throws KeywayError `invalid_request`
+   */
   function assertUrl(text: string): void {
     const url = URL.parse(text)
     const host = url?.hostname.replace(/^\[(.*)\]$/, '$1') ?? ''
     if (!url || !/^https?:$/.test(url.protocol) || text.length > MAX_URL_LENGTH)
-      throw refused('url', 'must be an https URL, for example "https://hooks.example.com/keyway"')
+      throw fieldError('url', 'must be an https URL, for example "https://hooks.example.com/keyway"')
     if (url.username || url.password || url.hash)
-      throw refused('url', 'must have no credentials and no fragment; bodies are signed instead')
-    const rule = createAddressRule(privateNetworks)
+      throw fieldError('url', 'must have no credentials and no fragment; bodies are signed instead')
+    const addressRule = createAddressRule(privateNetworks)
     if (url.protocol === 'http:' && privateNetworks.length === 0)
-      throw refused(
+      throw fieldError(
         'url',
         'must begin with https://; http is for the networks of KEYWAY_WEBHOOK_PRIVATE_NETWORKS',
       )
-    const mayCall = rule.isListed(host) || (url.protocol === 'https:' && rule.isPublic(host))
+    const mayCall = addressRule.isListed(host) || (url.protocol === 'https:' && addressRule.isPublic(host))
     if (isIP(host) && !mayCall)
-      throw refused('url', 'is an address that may not be called; see KEYWAY_WEBHOOK_PRIVATE_NETWORKS')
+      throw fieldError('url', 'is an address that may not be called; see KEYWAY_WEBHOOK_PRIVATE_NETWORKS')
   }
 }
 
-function refused(field: string, message: string): KeywayError {
+function fieldError(field: string, message: string): KeywayError {
   return invalidRequest([{ field, message }])
 }
 

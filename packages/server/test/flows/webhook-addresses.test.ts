@@ -67,7 +67,8 @@ forEachEngine(engine => {
     for (const { id, url } of await store.webhooks.list()) {
       const { rows } = await store.webhookDeliveries.list(id, null, { limit: 10, after: null })
       assert.equal(rows.length, 2, url)
-      for (const { state, last } of rows) assert.deepEqual([state, last!.status], ['waiting', null], url)
+      for (const { state, lastAttempt } of rows)
+        assert.deepEqual([state, lastAttempt!.status], ['waiting', null], url)
     }
     assert.equal(connections(), 0)
   })
@@ -132,7 +133,7 @@ forEachEngine(engine => {
     assert.equal(endpoint.received.length, statuses.length)
     const [waiting] = (await services.store.webhookDeliveries.list(id, 'waiting', { limit: 1, after: null }))
       .rows
-    assert.deepEqual([waiting!.attempts, waiting!.last!.error], [statuses.length, 'status 308'])
+    assert.deepEqual([waiting!.attempts, waiting!.lastAttempt!.error], [statuses.length, 'status 308'])
     assert.equal(connections(), 0)
   })
 })

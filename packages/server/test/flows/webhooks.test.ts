@@ -4,7 +4,7 @@ import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { createCharges } from '../../src/billing/charges.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '../../src/clock.ts'
 import { newId } from '../../src/ids.ts'
-import { dropBeyond } from '../../src/operations/webhook-delivery.ts'
+import { dropExcess } from '../../src/operations/webhook-delivery.ts'
 import { createDb } from '../../src/storage/engine.ts'
 import { createWebhookQueue, SUBSCRIPTIONS_CACHED_FOR_MS } from '../../src/storage/webhook-queue.ts'
 import { CONCURRENT_CALLS } from '../../src/webhooks/delivery.ts'
@@ -85,7 +85,7 @@ forEachEngine(engine => {
     const [logged] = (await webhooks.deliveries(subscribedToOne.id, null, PAGE)).rows
     assert.equal(logged!.id, event!.id)
     assert.equal(logged!.state, 'delivered')
-    assert.equal(logged!.last!.status, 200)
+    assert.equal(logged!.lastAttempt!.status, 200)
     for (const { raw } of endpoint.received) assert.doesNotMatch(raw, /ada@|192\.0\.2/)
   })
 
@@ -251,7 +251,7 @@ forEachEngine(engine => {
     const lastEvent = endpoint.received.findLast(({ body }) => body.subject.id === refusedSubject)!
     assert.equal(lastEvent.body.sequence, 2)
     const [failed] = (await webhooks.deliveries(id, 'failed', PAGE)).rows
-    assert.deepEqual([failed!.sequence, failed!.last!.status], [1, 400])
+    assert.deepEqual([failed!.sequence, failed!.lastAttempt!.status], [1, 400])
 
     endpoint.answer = () => 200
     await webhooks.sendAgain(failed!.id, ACTED_BY)
@@ -270,12 +270,12 @@ forEachEngine(engine => {
     await announce(agent, [1, 2, 3], 'agent.connected')
     clock.advance(1)
     await announce(newId(clock.now()), [1])
-    assert.equal(await dropBeyond(services, 6), 0)
-    assert.equal(await dropBeyond(services, 4), 2)
+    assert.equal(await dropExcess(services, 6), 0)
+    assert.equal(await dropExcess(services, 4), 2)
     const waiting = async () =>
       (await webhooks.deliveries(id, 'waiting', PAGE)).rows.map(({ type }) => type.split('.')[0]).toSorted()
     assert.deepEqual(await waiting(), ['agent', 'user', 'user', 'user'])
-    assert.equal(await dropBeyond(services, 2), 2)
+    assert.equal(await dropExcess(services, 2), 2)
     assert.deepEqual(await waiting(), ['user', 'user'])
     assert.equal((await webhooks.find(id)).dropped, 4)
     await deliveryOf(services).drain()
@@ -334,7 +334,12 @@ forEachEngine(engine => {
     const { services, endpoint, announce, delivery, clock, store } = await openWebhooks(engine, t)
     const { id } = await subscribe(services, endpoint.url)
     const lease = (nodeId: string) =>
-      store.webhookDeliveries.lease(clock.now(), clock.now() + LEASE, [{ webhookId: id, room: 1 }], nodeId)
+      store.webhookDeliveries.lease(
+        clock.now(),
+        clock.now() + LEASE,
+        [{ webhookId: id, capacity: 1 }],
+        nodeId,
+      )
     await announce(newId(clock.now()), [1])
     const [held] = await lease('dead')
     assert.ok(held)
@@ -468,16 +473,16 @@ forEachEngine(engine => {
     endpoint.answer = () => ({ status: 202, text: `\u0000thanks ${'é'.repeat(2000)}` })
     const testEvent = await webhooks.test(id, ACTED_BY)
     assert.deepEqual(
-      [testEvent.state, testEvent.type, testEvent.sequence, testEvent.last!.status],
+      [testEvent.state, testEvent.type, testEvent.sequence, testEvent.lastAttempt!.status],
       ['delivered', 'webhook.test', 1, 202],
     )
-    assert.match(testEvent.last!.answer!, /^thanks é+$/)
-    assert.ok(Buffer.byteLength(testEvent.last!.answer!) <= 1024)
+    assert.match(testEvent.lastAttempt!.answer!, /^thanks é+$/)
+    assert.ok(Buffer.byteLength(testEvent.lastAttempt!.answer!) <= 1024)
     await webhooks.change(id, { enabled: false }, ACTED_BY)
     endpoint.answer = () => ({ status: 302, headers: { location: `${endpoint.url}/elsewhere` } })
     const failedTest = await webhooks.test(id, ACTED_BY)
     assert.deepEqual(
-      [failedTest.state, failedTest.sequence, failedTest.last!.error],
+      [failedTest.state, failedTest.sequence, failedTest.lastAttempt!.error],
       ['failed', 2, 'status 302'],
     )
     await delivery.drain()

@@ -45,13 +45,13 @@ function deliveryRow(row: WebhookDelivery, path: string, person: PersonLink, tok
   return html`<li class="item"><div class="what"><span class="name">${type}</span><p>${subject.type === 'user' ? person(subject.id) : html`${subject.type.replaceAll('_', ' ')} <code>${subject.id}</code>`} · ${texts.number(sequence)} · ${texts.attempts(attempts)}${outcome(row)}</p></div><p class="when"><span class="tag ${TAG_CLASSES[state]}">${texts.states[state]}</span> ${time(createdAt)}</p>${sendAgainForm}</li>`
 }
 
-function outcome({ last }: WebhookDelivery): Html | '' {
-  if (!last) return ''
-  return html` · ${last.error ?? last.status} · ${texts.took(last.durationMs)}`
+function outcome({ lastAttempt }: WebhookDelivery): Html | '' {
+  if (!lastAttempt) return ''
+  return html` · ${lastAttempt.error ?? lastAttempt.status} · ${texts.took(lastAttempt.durationMs)}`
 }
 
 /** The response of an endpoint to a test event. It is untrusted, so it is only shown as text. */
-export function testResult({ state, last }: WebhookDelivery): Html {
+export function testResult({ state, lastAttempt }: WebhookDelivery): Html {
   return html`<section class="card" role="status"><h2>${texts.tested} <span class="tag ${TAG_CLASSES[state]}">${texts.states[state]}</span></h2>
-<p>${last?.error ?? last?.status ?? ''} · ${texts.took(last?.durationMs ?? 0)}</p>${last?.status == null ? '' : html`<p><strong>${texts.answer}</strong></p><pre class="source" tabindex="0">${last.answer || texts.noAnswer}</pre>`}</section>`
+<p>${lastAttempt?.error ?? lastAttempt?.status ?? ''} · ${texts.took(lastAttempt?.durationMs ?? 0)}</p>${lastAttempt?.status == null ? '' : html`<p><strong>${texts.answer}</strong></p><pre class="source" tabindex="0">${lastAttempt.answer || texts.noAnswer}</pre>`}</section>`
 }

@@ -327,11 +327,11 @@ function deliveryObject(row: WebhookDelivery): z.infer<typeof delivery> {
     attempts: row.attempts,
     created_at: toRfc3339(row.createdAt),
     settled_at: instantOrNull(row.settledAt),
-    last_attempt_at: instantOrNull(row.last?.at ?? null),
-    duration_ms: row.last?.durationMs ?? null,
-    status: row.last?.status ?? null,
-    error: row.last?.error ?? null,
-    answer: row.last?.answer ?? null,
+    last_attempt_at: instantOrNull(row.lastAttempt?.at ?? null),
+    duration_ms: row.lastAttempt?.durationMs ?? null,
+    status: row.lastAttempt?.status ?? null,
+    error: row.lastAttempt?.error ?? null,
+    answer: row.lastAttempt?.answer ?? null,
   }
 }
 
