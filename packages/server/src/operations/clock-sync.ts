@@ -8,7 +8,7 @@ import {
 } from '../clock.ts'
 import type { Log } from '../log.ts'
 
-/** Minimum interval of log lines about steps of the reference. */
+/** Minimum interval between log lines about steps of the reference clock. */
 const LOG_INTERVAL = MINUTE
 
 export interface ClockSync {
@@ -16,7 +16,7 @@ export interface ClockSync {
   run(): Promise<void>
 }
 
-/** Keeps the service's clock synchronized with its reference, and logs each step of the reference once. */
+/** Keeps the service's clock synchronized with its reference clock, and logs when somebody stepped the reference. */
 export function createClockSync({
   clock,
   reference,
@@ -28,9 +28,9 @@ export function createClockSync({
   readClock(): Promise<Instant>
   log: Log
 }): ClockSync {
-  let previous = 0
-  let isUnreported = false
-  let mayLogAt = 0
+  let previousOffset = 0
+  let hasUnreportedStep = false
+  let nextLogAt = 0
 
   return { run }
 
@@ -38,17 +38,21 @@ export function createClockSync({
     await clock.synchronize(readClock)
     const { remainingOffset } = clock
     const now = clock.now()
-    if (Math.abs(remainingOffset - previous) >= STEP_THRESHOLD) isUnreported = true
-    previous = remainingOffset
-    if (!isUnreported || now < mayLogAt) return
-    isUnreported = false
-    mayLogAt = now + LOG_INTERVAL
+    if (Math.abs(remainingOffset - previousOffset) >= STEP_THRESHOLD) hasUnreportedStep = true
+    previousOffset = remainingOffset
+    if (!hasUnreportedStep || now < nextLogAt) return
+    hasUnreportedStep = false
+    nextLogAt = now + LOG_INTERVAL
     const problem = clockProblem(remainingOffset, reference)
     if (problem) log.warn({ problem, step_ms: remainingOffset }, 'a clock was stepped')
   }
 }
 
-/** A message about a stepped reference, by the clock's `remainingOffset`; null if it is small. */
+/**
+ * Describes a step of the reference clock, or returns null if there was none.
+ *
+ * @param remainingOffset reference minus the service's clock, in milliseconds (`SynchronizedClock.remainingOffset`)
+ */
 export function clockProblem(remainingOffset: number, reference: ClockReference): string | null {
   if (Math.abs(remainingOffset) < STEP_THRESHOLD) return null
   const distance = `${Math.round(Math.abs(remainingOffset) / SECOND)} s ${remainingOffset > 0 ? 'ahead of' : 'behind'} the service's`

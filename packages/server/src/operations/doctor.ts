@@ -5,15 +5,18 @@ import type { HealthCheck } from '../http/http-ports.ts'
 import { createMail, type Services } from '../services.ts'
 import { checkDataDir, checkProxies, checkPublicUrl, findingOf } from './installation-checks.ts'
 
-/** With a larger difference, times in logs differ from those in the database. Milliseconds. */
+/**
+ * Maximum difference between this machine's clock and the service's, in milliseconds. Beyond it, times in the log
+ * differ noticeably from those in the database.
+ */
 const MAX_SKEW_MS = 1000
-/** If the oldest mail waits longer, the queue counts as stuck. Milliseconds. */
+/** If the oldest mail has waited for longer, the queue counts as stuck. In milliseconds. */
 const MAIL_LATE_MS = 60_000
-/** If the oldest event of a webhook waits longer, its endpoint counts as failing. Milliseconds. */
+/** If the oldest event for an endpoint has waited for longer, the endpoint counts as failing. In milliseconds. */
 const EVENTS_LATE_MS = 3_600_000
 const NO_STANDBYS = { count: 0, isSynchronous: false }
 
-/** Everything that the service needs: what `keyway doctor` reports. */
+/** Runs every check, as `keyway doctor` reports them. */
 export async function examineAll(services: Services): Promise<Finding[]> {
   const { config } = services
   return [
@@ -32,7 +35,7 @@ export async function examineAll(services: Services): Promise<Finding[]> {
   ]
 }
 
-/** The cheap checks, and those of /readyz under the same names. */
+/** Runs only the cheap checks; those of /readyz keep their names. */
 export async function examineQuickly(
   services: Services,
   readiness: () => Promise<HealthCheck[]>,
@@ -44,7 +47,7 @@ export async function examineQuickly(
     ...(await readiness()).map(({ name, ok, detail }) => ({
       check: name,
       ok,
-      detail: detail ?? (name === 'mail' ? mailInWords(config) : 'works'),
+      detail: detail ?? (name === 'mail' ? describeMail(config) : 'works'),
     })),
     await findingOf('standbys', () => checkStandbys(services)),
     await findingOf('webhooks', () => checkWebhooks(services)),
@@ -52,18 +55,18 @@ export async function examineQuickly(
   ]
 }
 
-/** Where mail goes. Whether a provider accepts it is known only after a delivery, or from the whole check. */
-function mailInWords({ mail }: Config): string {
+/** Says where mail goes. Whether a provider accepts mail is known only after a delivery, or from `examineAll`. */
+function describeMail({ mail }: Config): string {
   return mail.kind === 'inbox'
     ? 'no mail is sent: all of it goes to the local inbox, until KEYWAY_MAIL_URL names a mail server'
     : `${mail.kind} is used, and no mail waits for long`
 }
 
-/** Warnings about container networks are not failures: the deployments in `deploy/` must pass. */
+/** Warnings about container networks are not failures, so that the deployments in `deploy/` pass. */
 function checkSettings(config: Config): Finding[] {
-  const accepted = new Set(containerWarnings(config))
+  const acceptedWarnings = new Set(containerWarnings(config))
   return configWarnings(config).map(warning => {
-    const ok = accepted.has(warning)
+    const ok = acceptedWarnings.has(warning)
     return {
       check: 'settings',
       ok,
@@ -103,23 +106,23 @@ function checkClock({ clock }: Services): string {
 }
 
 async function checkSecrets({ storage, secrets }: Services): Promise<string> {
-  const sealedBy = await storage.store.instance.sealedBy()
-  const unknown = [...sealedBy].filter(([id]) => !secrets.ids.includes(id))
-  if (unknown.length > 0) {
-    const count = unknown.reduce((sum, [, each]) => sum + each, 0)
+  const countBySecret = await storage.store.instance.countBySecret()
+  const unknownSecrets = [...countBySecret].filter(([id]) => !secrets.ids.includes(id))
+  if (unknownSecrets.length > 0) {
+    const count = unknownSecrets.reduce((sum, [, each]) => sum + each, 0)
     throw new Error(
-      `${count} stored values were encrypted with a secret that KEYWAY_SECRET does not list (${unknown.map(([id]) => id).join(', ')}): add that secret after the first`,
+      `${count} stored values were encrypted with a secret that KEYWAY_SECRET does not list (${unknownSecrets.map(([id]) => id).join(', ')}): add that secret after the first`,
     )
   }
-  const old = [...sealedBy].filter(([id]) => id !== secrets.fingerprint)
-  const waiting = old.reduce((sum, [, each]) => sum + each, 0)
-  if (waiting > 0)
+  const olderSecrets = [...countBySecret].filter(([id]) => id !== secrets.fingerprint)
+  const toReseal = olderSecrets.reduce((sum, [, each]) => sum + each, 0)
+  if (toReseal > 0)
     throw new Error(
-      `${waiting} stored values are still encrypted with an older secret: run "keyway keys reseal" before you remove it from KEYWAY_SECRET`,
+      `${toReseal} stored values are still encrypted with an older secret: run "keyway keys reseal" before you remove it from KEYWAY_SECRET`,
     )
-  const listed = secrets.ids.length
-  return listed > 1
-    ? `all stored values are encrypted with the first of ${listed}; the others can be removed from KEYWAY_SECRET`
+  const secretCount = secrets.ids.length
+  return secretCount > 1
+    ? `all stored values are encrypted with the first of ${secretCount}; the others can be removed from KEYWAY_SECRET`
     : 'all stored values can be decrypted'
 }
 
@@ -129,12 +132,12 @@ async function checkSigningKeys({ signingKeys }: Services): Promise<string> {
 }
 
 async function checkAudit(services: Services): Promise<string> {
-  const verdict = await verifyAudit(services)
-  if ('mistake' in verdict)
+  const verification = await verifyAudit(services)
+  if ('mistake' in verification)
     throw new Error(
-      `${verdict.mistake}. Somebody changed the database directly, or it was restored from a backup: compare "keyway audit" with the lines "audit head" of the log`,
+      `${verification.mistake}. Somebody changed the database directly, or it was restored from a backup: compare "keyway audit" with the lines "audit head" of the log`,
     )
-  const { rows, isSealed } = verdict
+  const { rows, isSealed } = verification
   return rows === 0 ? 'no rows' : `${rows} rows without a gap${isSealed ? '' : ', the last not sealed yet'}`
 }
 
@@ -153,10 +156,12 @@ async function checkMail(services: Services): Promise<string> {
     throw new Error(
       `${config.mail.kind} answers, but the oldest of ${queued} queued mails has waited for ${Math.round(waited / 1000)} s: check that the service runs, and its log for failed deliveries`,
     )
-  const reports = config.mail.kind === 'resend' || config.mail.kind === 'postmark'
+  const reportsBounces = config.mail.kind === 'resend' || config.mail.kind === 'postmark'
   const advice =
-    reports && !config.mailHookSecret ? '; bounces are not reported without KEYWAY_MAIL_HOOK_SECRET' : ''
-  if (config.mail.kind === 'inbox') return `${mailInWords(config)}; ${queued} queued`
+    reportsBounces && !config.mailHookSecret
+      ? '; bounces are not reported without KEYWAY_MAIL_HOOK_SECRET'
+      : ''
+  if (config.mail.kind === 'inbox') return `${describeMail(config)}; ${queued} queued`
   return `${config.mail.kind} answers, ${queued} queued${advice}`
 }
 
@@ -164,15 +169,15 @@ async function checkWebhooks(services: Services): Promise<string> {
   const webhooks = await (await services.webhooks()).list()
   const now = services.clock.now()
   for (const { id, url, disabledBy, waiting, oldestWaitingAt, disabledAt } of webhooks) {
-    // The URL is named without its path, which may contain a secret.
-    const named = `${new URL(url).host} (${id})`
+    // Without the path of the URL, which may contain a secret.
+    const endpoint = `${new URL(url).host} (${id})`
     if (disabledBy === 'failures')
       throw new Error(
-        `${named} accepted nothing for three days and was disabled: mend it, then enable it on /admin/webhooks`,
+        `${endpoint} accepted nothing for three days and was disabled: mend it, then enable it on /admin/webhooks`,
       )
     if (disabledAt === null && oldestWaitingAt !== null && now - oldestWaitingAt > EVENTS_LATE_MS)
       throw new Error(
-        `${waiting} events wait for ${named}, the oldest for ${Math.round((now - oldestWaitingAt) / 60_000)} minutes: /admin/webhooks shows why`,
+        `${waiting} events wait for ${endpoint}, the oldest for ${Math.round((now - oldestWaitingAt) / 60_000)} minutes: /admin/webhooks shows why`,
       )
   }
   if (webhooks.length === 0) return 'none'

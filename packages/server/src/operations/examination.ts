@@ -6,19 +6,19 @@ import { checkHealth } from './health.ts'
 /** Loads the checks on first use, since few start-ups need them. */
 export function createExamination(services: Services, hub: Hub): Examination {
   const load = () => import('./doctor.ts')
-  let running: Promise<Finding[]> | undefined
+  let runningChecks: Promise<Finding[]> | undefined
   return {
     async quick() {
       const { examineQuickly } = await load()
       return examineQuickly(services, () => checkHealth(services, hub))
     },
     whole() {
-      running ??= load()
+      runningChecks ??= load()
         .then(({ examineAll }) => examineAll(services))
         .finally(() => {
-          running = undefined
+          runningChecks = undefined
         })
-      return running
+      return runningChecks
     },
   }
 }

@@ -10,14 +10,17 @@ export interface FactReplayDeps {
   storage: Storage
   trust: Trust
   dryRun: boolean
-  act(work: (tx: Transaction) => Promise<boolean>): Promise<ReplayOutcome>
+  /** Makes one change, unless this is a dry run. `change` returns false if the database has the change already. */
+  apply(change: (tx: Transaction) => Promise<boolean>): Promise<ReplayOutcome>
+  /** Counts an outcome in the report. */
   count(kind: ReplayKind, outcome: ReplayOutcome): void
-  leaveOut(kind: ReplayKind, id: string, reason: UnresolvedChange['reason']): ReplayOutcome
+  /** Reports a change that the operator must decide on. */
+  reportUnresolved(kind: ReplayKind, id: string, reason: UnresolvedChange['reason']): ReplayOutcome
   progress(entries: number): void
   now(): Instant
 }
 
-/** Entries per query. */
+/** Journal entries per query. */
 const BATCH = 500
 
 /**
@@ -26,51 +29,51 @@ const BATCH = 500
  * in memory.
  */
 export async function replayFacts(files: readonly string[], replay: FactReplayDeps): Promise<void> {
-  const { storage, act, count, progress } = replay
+  const { storage, apply, count, progress } = replay
   const { store } = storage
-  /** Ids that this run has re-applied: an entry may be in two files. */
-  const done = new Set<string>()
+  /** Ids of facts that this run has re-applied, since an entry may be in two files. */
+  const replayedIds = new Set<string>()
   /** Missing ledger entries by cause. */
-  const missing = new Map<string, LedgerEntry>()
+  const missingEntries = new Map<string, LedgerEntry>()
 
-  let read = 0
+  let entriesRead = 0
   let batch: JournalEntry[] = []
   for await (const { entry } of readJournalLines(files, replay.trust)) {
     batch.push(entry)
     if (batch.length < BATCH) continue
     await replayBatch(batch)
     batch = []
-    read += BATCH
-    progress(read)
+    entriesRead += BATCH
+    progress(entriesRead)
   }
   await replayBatch(batch)
-  await postAll([...missing.values()].sort((a, b) => a.createdAt - b.createdAt))
+  await postAll([...missingEntries.values()].sort((a, b) => a.createdAt - b.createdAt))
 
   async function replayBatch(entries: readonly JournalEntry[]): Promise<void> {
-    await endSessions(only(entries, 'session'))
-    await spendLinks(only(entries, 'magic_link'))
-    await endInvitations(only(entries, 'invitation'))
-    await claimCredits(only(entries, 'trial_credit'))
-    await collectMissing(only(entries, 'ledger'))
+    await endSessions(entriesOfType(entries, 'session'))
+    await consumeLinks(entriesOfType(entries, 'magic_link'))
+    await endInvitations(entriesOfType(entries, 'invitation'))
+    await claimCredits(entriesOfType(entries, 'trial_credit'))
+    await collectMissing(entriesOfType(entries, 'ledger'))
   }
 
   async function endSessions(entries: EntryOf<'session'>[]): Promise<void> {
     const ended = await store.replay.sessionsEnded(entries.map(({ id }) => id))
     for (const { id, ended_by: by, at } of entries) {
-      await settle('sessions', id, ended.get(id), async tx => {
+      await replayFact('sessions', id, ended.get(id), async tx => {
         const session = await tx.sessions.end(id, by, at, { at: replay.now(), caller: null })
         return session !== null
       })
     }
   }
 
-  async function spendLinks(entries: EntryOf<'magic_link'>[]): Promise<void> {
-    const used = await store.replay.linksUsed(entries.map(({ id }) => id))
+  async function consumeLinks(entries: EntryOf<'magic_link'>[]): Promise<void> {
+    const usedLinks = await store.replay.linksUsed(entries.map(({ id }) => id))
     for (const { id, at } of entries) {
-      await settle(
+      await replayFact(
         'magic_links',
         id,
-        used.get(id),
+        usedLinks.get(id),
         async tx => (await tx.magicLinks.consume(id, at)) !== null,
       )
     }
@@ -78,16 +81,16 @@ export async function replayFacts(files: readonly string[], replay: FactReplayDe
 
   async function endInvitations(entries: EntryOf<'invitation'>[]): Promise<void> {
     for (const { id, at } of entries) {
-      const found = await store.invitations.find(id)
-      const isEnded = found ? (found.acceptedAt ?? found.revokedAt) !== null : undefined
-      await settle('invitations', id, isEnded, async tx => (await tx.invitations.revoke(id, at)) !== null)
+      const invitation = await store.invitations.find(id)
+      const isEnded = invitation ? (invitation.acceptedAt ?? invitation.revokedAt) !== null : undefined
+      await replayFact('invitations', id, isEnded, async tx => (await tx.invitations.revoke(id, at)) !== null)
     }
   }
 
   async function claimCredits(entries: EntryOf<'trial_credit'>[]): Promise<void> {
-    const claimed = await store.replay.claimedCredits(entries.map(entry => entry.address_hash))
+    const claimedHashes = await store.replay.claimedCredits(entries.map(entry => entry.address_hash))
     for (const { address_hash: hash, user_id: userId, at } of entries) {
-      await settle('trial_credits', hash, claimed.has(hash), tx =>
+      await replayFact('trial_credits', hash, claimedHashes.has(hash), tx =>
         tx.billing.claimTrialCredit(hash, userId, at),
       )
     }
@@ -95,29 +98,30 @@ export async function replayFacts(files: readonly string[], replay: FactReplayDe
 
   /**
    * Re-applies one fact, unless the database has it, and counts the outcome.
-   * @param isPresent whether the database has the change; undefined if it has no such row
+   * @param isPresent whether the database has the change; undefined if it has no row for the id
    */
-  async function settle(
+  async function replayFact(
     kind: ReplayKind,
     id: string,
     isPresent: boolean | undefined,
-    work: (tx: Transaction) => Promise<boolean>,
+    change: (tx: Transaction) => Promise<boolean>,
   ): Promise<void> {
     if (isPresent === undefined) return count(kind, 'gone')
-    const outcome = isPresent || done.has(id) ? 'standing' : await act(work)
-    if (outcome === 'replayed') done.add(id)
+    const outcome = isPresent || replayedIds.has(id) ? 'standing' : await apply(change)
+    if (outcome === 'replayed') replayedIds.add(id)
     count(kind, outcome)
   }
 
   async function collectMissing(entries: EntryOf<'ledger'>[]): Promise<void> {
-    const posted = await store.replay.postedCauses(entries.map(({ entry }) => entry.cause))
+    const postedCauses = await store.replay.postedCauses(entries.map(({ entry }) => entry.cause))
     for (const { entry } of entries) {
-      if (posted.has(entry.cause) || missing.has(entry.cause)) count('ledger_entries', 'standing')
-      else missing.set(entry.cause, toLedgerEntry(entry))
+      if (postedCauses.has(entry.cause) || missingEntries.has(entry.cause))
+        count('ledger_entries', 'standing')
+      else missingEntries.set(entry.cause, toLedgerEntry(entry))
     }
   }
 
-  /** Posts in the original order, so that each entry gets its original time and balance. */
+  /** Posts the entries in their original order, so that each gets its original time and balance. */
   async function postAll(entries: readonly LedgerEntry[]): Promise<void> {
     const balances = new Map<string, number | null>()
     for (const entry of entries) {
@@ -137,21 +141,21 @@ export async function replayFacts(files: readonly string[], replay: FactReplayDe
   async function post(entry: LedgerEntry, balance: number): Promise<ReplayOutcome> {
     const isCovered = balance + entry.amount >= 0
     if (isCovered || !replay.dryRun) {
-      const outcome = await act(async tx => (await tx.billing.post(entry)) !== null)
+      const outcome = await apply(async tx => (await tx.billing.post(entry)) !== null)
       if (outcome === 'replayed') return outcome
     }
     // The app may have repeated the charge with the same Idempotency-Key since the failover.
     if (await store.billing.findByCause(entry.cause)) return 'standing'
-    return replay.leaveOut('ledger_entries', entry.id, 'not_covered')
+    return replay.reportUnresolved('ledger_entries', entry.id, 'not_covered')
   }
 
-  /** Null if there is no such account. */
+  /** Returns null if there is no such account. */
   async function balanceOf(userId: string): Promise<number | null> {
     return (await store.users.find(userId)) && store.billing.balance(userId)
   }
 }
 
-function only<Type extends JournalEntry['type']>(
+function entriesOfType<Type extends JournalEntry['type']>(
   entries: readonly JournalEntry[],
   type: Type,
 ): EntryOf<Type>[] {

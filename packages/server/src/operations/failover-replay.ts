@@ -37,18 +37,18 @@ export interface ReplayDeps {
   clock: Clock
   audit: Audit
   secrets: Secrets
-  /** The id of this installation; the journal must be its own. */
+  /** The id of this installation. A journal of another installation is refused. */
   instance: string
-  /** How the files are authenticated. */
+  /** Which files of the journal are accepted. */
   trust: Trust
   /** Called at intervals with the number of processed entries. */
   progress?: (entries: number) => void
 }
 
 /**
- * Re-applies the changes of the journal that the database lost, each by a conditional change in a separate transaction,
+ * Re-applies the changes of the journal that the database lost, each by a conditional update in a separate transaction,
  * which notifies every node. Nodes may keep running. Re-applies endings, charges and credits; never grants or
- * activations. Repeating it changes nothing.
+ * activations. A second run changes nothing.
  *
  * @param files of the journal, listed before this run, which itself writes to the journal
  * @param dryRun change nothing, and count what would be changed
@@ -65,10 +65,10 @@ export async function replayJournal(
     storage,
     dryRun,
     trust,
-    act,
+    apply,
     count,
     progress,
-    leaveOut,
+    reportUnresolved,
     now: () => clock.now(),
   }
 
@@ -77,26 +77,26 @@ export async function replayJournal(
   await replayKeys(digest)
   // Before the accounts: ending an account would end its sessions with another cause than in the journal.
   await replayFacts(files, facts)
-  for (const [id, wanted] of digest.users) await replayUser(id, wanted)
-  for (const entry of digest.authorizations.values()) await replayWithdrawal(entry)
-  for (const entry of digest.consents.values()) await replayConsent(entry)
+  for (const [id, userDigest] of digest.users) await replayUser(id, userDigest)
+  for (const entry of digest.authorizations.values()) await replayAuthorizationWithdrawal(entry)
+  for (const entry of digest.consents.values()) await replayConsentWithdrawal(entry)
   for (const entry of digest.appSecrets.values()) await replayAppSecrets(entry)
   if (digest.policies) await replayPolicies(digest.policies)
   return report
 
-  /** Applies one change, unless this is a dry run. `work` returns false if the change exists already. */
-  async function act(work: (tx: Transaction) => Promise<boolean>): Promise<ReplayOutcome> {
-    return dryRun || (await storage.transaction(work)) ? 'replayed' : 'standing'
+  /** Makes one change, unless this is a dry run. `change` returns false if the database has the change already. */
+  async function apply(change: (tx: Transaction) => Promise<boolean>): Promise<ReplayOutcome> {
+    return dryRun || (await storage.transaction(change)) ? 'replayed' : 'standing'
   }
 
   /**
-   * As `act`, for administrative operations, without the rule that an administrator must remain: a lost ending must not
-   * be left out because of it.
+   * Like `apply`, for administrative operations. It does not check that an administrator remains: that rule must not
+   * prevent the replay of an ending.
    */
-  async function actAudited(
-    work: (tx: AuditedTransaction) => Promise<AuditedOutcome<boolean>>,
+  async function applyAudited(
+    change: (tx: AuditedTransaction) => Promise<AuditedOutcome<boolean>>,
   ): Promise<ReplayOutcome> {
-    return dryRun || (await audit.perform(BY_COMMAND_LINE, work)) ? 'replayed' : 'standing'
+    return dryRun || (await audit.perform(BY_COMMAND_LINE, change)) ? 'replayed' : 'standing'
   }
 
   function count(kind: ReplayKind, outcome: ReplayOutcome): void {
@@ -104,7 +104,7 @@ export async function replayJournal(
     report.counts[kind][outcome]++
   }
 
-  function leaveOut(kind: ReplayKind, id: string, reason: UnresolvedChange['reason']): ReplayOutcome {
+  function reportUnresolved(kind: ReplayKind, id: string, reason: UnresolvedChange['reason']): ReplayOutcome {
     report.left.push({ kind, id, reason })
     return 'left'
   }
@@ -112,23 +112,24 @@ export async function replayJournal(
   async function replayKeys({ keys }: JournalDigest): Promise<void> {
     const ids = [...keys.keys()]
     for (let start = 0; start < ids.length; start += BATCH) {
-      const some = ids.slice(start, start + BATCH)
-      const found = new Map((await store.apiKeys.findMany(some)).map(key => [key.id, key]))
-      for (const id of some) {
-        const key = found.get(id)
+      const batch = ids.slice(start, start + BATCH)
+      const keysById = new Map((await store.apiKeys.findMany(batch)).map(key => [key.id, key]))
+      for (const id of batch) {
+        const key = keysById.get(id)
         count('api_keys', key ? await replayKey(key, keys.get(id)!) : 'gone')
       }
     }
   }
 
-  async function replayKey(key: OwnedApiKey, wanted: KeyDigest): Promise<ReplayOutcome> {
-    const { revokedAt, expiresAt } = wanted
+  async function replayKey(key: OwnedApiKey, digest: KeyDigest): Promise<ReplayOutcome> {
+    const { revokedAt, expiresAt } = digest
     if (key.revokedAt !== null) return 'standing'
-    if (revokedAt !== null) return act(tx => revoke(tx, key.id, revokedAt))
+    if (revokedAt !== null) return apply(tx => revoke(tx, key.id, revokedAt))
     const endsSooner = earlier(key.expiresAt, expiresAt) !== key.expiresAt
-    const networks = await networksOf(key, wanted)
-    if (networks === 'undated') leaveOut('api_keys', key.id, 'networks_undated')
-    if (endsSooner || networks === 'lost') return act(tx => restrict(tx, key, wanted, networks === 'lost'))
+    const networks = await compareNetworks(key, digest)
+    if (networks === 'undated') reportUnresolved('api_keys', key.id, 'networks_undated')
+    if (endsSooner || networks === 'lost')
+      return apply(tx => restrictKey(tx, key, digest, networks === 'lost'))
     return networks === 'undated' ? 'left' : 'standing'
   }
 
@@ -137,43 +138,45 @@ export async function replayJournal(
   }
 
   /**
-   * The time of a change of networks is not stored, so they are restored only if the endings would show a newer change.
-   * An empty list, which allows every network, is never restored.
+   * Whether the database lost the change that set the journal's networks. The key's row has no time of that change, but
+   * the rows of endings record newer changes; once these rows may be pruned, the result is `undated`. An empty list,
+   * which allows every network, is never restored.
    */
-  async function networksOf(key: OwnedApiKey, wanted: KeyDigest): Promise<'kept' | 'lost' | 'undated'> {
-    const { allowedNetworks, at } = wanted
+  async function compareNetworks(
+    key: OwnedApiKey,
+    { allowedNetworks, at }: KeyDigest,
+  ): Promise<'kept' | 'lost' | 'undated'> {
     if (allowedNetworks.length === 0 || allowedNetworks.join() === key.allowedNetworks.join()) return 'kept'
     if (at < clock.now() - KEPT_FOR.endings) return 'undated'
     return (await store.replay.wasChangedSince(key.id, at)) ? 'kept' : 'lost'
   }
 
-  async function restrict(
+  async function restrictKey(
     tx: Transaction,
     key: OwnedApiKey,
     { expiresAt, allowedNetworks }: KeyDigest,
     withNetworks: boolean,
   ): Promise<boolean> {
     const now = clock.now()
-    const ends = expiresAt !== null && (await tx.replay.endKeyBy(key, expiresAt, now))
-    const narrows =
+    const isExpiryChanged = expiresAt !== null && (await tx.replay.endKeyBy(key, expiresAt, now))
+    const areNetworksChanged =
       withNetworks && (await tx.replay.replaceNetworks(key, key.allowedNetworks, allowedNetworks, now))
-    return ends || narrows
+    return isExpiryChanged || areNetworksChanged
   }
 
-  async function replayUser(id: string, wanted: UserDigest): Promise<void> {
+  async function replayUser(id: string, { status, at, role, deletion }: UserDigest): Promise<void> {
     const user = await store.users.find(id)
-    if (wanted.role) count('roles', await replayRole(user, wanted.role.role))
-    if (wanted.deletion && wanted.status !== 'deleted')
-      count('deletions', await replayDeletion(user, wanted.deletion))
-    if (wanted.status === 'active') return
+    if (role) count('roles', await replayRole(user, role.role))
+    if (deletion && status !== 'deleted') count('deletions', await replayDeletion(user, deletion))
+    if (status === 'active') return
     if (!user) count('users', 'gone')
-    else if (user.status === 'deleted' || user.status === wanted.status) count('users', 'standing')
-    else count('users', wanted.status === 'deleted' ? await deleteUser(id) : await suspend(id, wanted.at))
+    else if (user.status === 'deleted' || user.status === status) count('users', 'standing')
+    else count('users', status === 'deleted' ? await deleteUser(id) : await suspend(id, at))
   }
 
   /**
-   * Replays the request for an account's deletion, or its cancellation, unless the database has a later one of either:
-   * a lost cancellation would delete the account.
+   * Replays the last request for an account's deletion or the last cancellation, unless the database has a newer one.
+   * If a cancellation were lost, the account would be deleted although its owner decided to keep it.
    */
   async function replayDeletion(
     user: User | null,
@@ -183,7 +186,7 @@ export async function replayJournal(
     if (user.deletesAt === deletesAt) return 'standing'
     if (((await store.replay.lastDeletionChange(user.id)) ?? 0) > at) return 'standing'
     const by = { at: clock.now(), caller: null }
-    return act(async tx => {
+    return apply(async tx => {
       if (deletesAt === null) return (await tx.users.cancelDeletion(user.id, by)) !== null
       return (await tx.users.scheduleDeletion(user.id, deletesAt, by)) !== null
     })
@@ -193,14 +196,14 @@ export async function replayJournal(
   async function replayRole(user: User | null, role: UserRole): Promise<ReplayOutcome> {
     if (!user || user.status === 'deleted') return 'gone'
     if (ROLE_RANK[user.role] <= ROLE_RANK[role]) return 'standing'
-    return actAudited(async tx => {
-      const changed = await tx.users.setRole(user.id, role, clock.now())
-      return changed ? auditedOutcome(true, roleChange(user, role)) : withoutChanges(false)
+    return applyAudited(async tx => {
+      const hasChanged = await tx.users.setRole(user.id, role, clock.now())
+      return hasChanged ? auditedOutcome(true, roleChange(user, role)) : withoutChanges(false)
     })
   }
 
   async function deleteUser(id: string): Promise<ReplayOutcome> {
-    return actAudited(async tx => {
+    return applyAudited(async tx => {
       const before = await tx.users.find(id)
       const user = await deleteWithin(tx, id, clock.now(), secrets)
       if (!before || !user) return withoutChanges(false)
@@ -208,10 +211,10 @@ export async function replayJournal(
     })
   }
 
-  /** Suspends unless the account was activated since. The lock prevents an activation between check and change. */
+  /** Suspends the account unless it was activated since. The lock prevents an activation between check and change. */
   async function suspend(id: string, at: Instant): Promise<ReplayOutcome> {
     if (((await store.replay.lastActivation(id)) ?? at) > at) return 'standing'
-    return actAudited(async tx => {
+    return applyAudited(async tx => {
       await tx.users.lock(id)
       if (((await tx.replay.lastActivation(id)) ?? at) > at) return withoutChanges(false)
       const user = await suspendWithin(tx, id, clock.now())
@@ -231,20 +234,20 @@ export async function replayJournal(
     const app = await store.apps.find(id)
     if (!app) return count('app_secrets', 'gone')
     if (removedAt !== undefined && app.createdAt <= removedAt)
-      return count('app_secrets', await act(tx => tx.apps.remove(id, removedAt)))
-    const replaced = await store.replay.appSecretsBesides(id, hashes, at)
-    if (replaced === 0) count('app_secrets', 'standing')
+      return count('app_secrets', await apply(tx => tx.apps.remove(id, removedAt)))
+    const obsoleteSecrets = await store.replay.countAppSecretsBesides(id, hashes, at)
+    if (obsoleteSecrets === 0) count('app_secrets', 'standing')
     else
       count(
         'app_secrets',
-        await act(async tx => (await tx.replay.removeAppSecretsBesides(id, hashes, at)) > 0),
+        await apply(async tx => (await tx.replay.removeAppSecretsBesides(id, hashes, at)) > 0),
       )
   }
 
   /** Re-applies the last policies as a whole, unless others were set since: each set of policies was one decision. */
   async function replayPolicies({ policies, changed_at: changedAt }: EntryOf<'policies'>): Promise<void> {
     if (((await store.policies.find())?.changedAt ?? 0) >= changedAt) return count('policies', 'standing')
-    const outcome = await actAudited(async tx => {
+    const outcome = await applyAudited(async tx => {
       if ((await tx.policies.lock()).changedAt >= changedAt) return withoutChanges(false)
       await tx.policies.set(policies, changedAt)
       tx.publish({ type: 'policies.changed' })
@@ -253,21 +256,21 @@ export async function replayJournal(
     count('policies', outcome)
   }
 
-  async function replayWithdrawal(entry: EntryOf<'charge_authorization'>): Promise<void> {
+  async function replayAuthorizationWithdrawal(entry: EntryOf<'charge_authorization'>): Promise<void> {
     const { user_id: userId, app_id: appId, revoked_at: revokedAt } = entry
     if (revokedAt === null) return
-    const granted = (await store.billing.authorizations(userId)).find(each => each.appId === appId)
-    if (!granted) count('charge_authorizations', 'gone')
-    else if (granted.revokedAt !== null || granted.grantedAt > revokedAt)
+    const authorization = (await store.billing.authorizations(userId)).find(each => each.appId === appId)
+    if (!authorization) count('charge_authorizations', 'gone')
+    else if (authorization.revokedAt !== null || authorization.grantedAt > revokedAt)
       count('charge_authorizations', 'standing')
     else
       count(
         'charge_authorizations',
-        await act(async tx => (await tx.replay.withdrawAsOf(userId, appId, revokedAt)) !== null),
+        await apply(async tx => (await tx.replay.withdrawAsOf(userId, appId, revokedAt)) !== null),
       )
   }
 
-  async function replayConsent(entry: EntryOf<'consent'>): Promise<void> {
+  async function replayConsentWithdrawal(entry: EntryOf<'consent'>): Promise<void> {
     const { user_id: userId, app_id: appId, revoked_at: revokedAt } = entry
     if (revokedAt === null) return
     const consent = await store.consents.find(userId, appId)
@@ -276,11 +279,12 @@ export async function replayJournal(
     else
       count(
         'consents',
-        await act(async tx => (await tx.replay.withdrawConsentAsOf(userId, appId, revokedAt)) !== null),
+        await apply(async tx => (await tx.replay.withdrawConsentAsOf(userId, appId, revokedAt)) !== null),
       )
   }
 }
 
+/** Keys per query. */
 const BATCH = 500
 const POLICIES_REPLAYED: AuditChange = {
   type: 'policies.changed',

@@ -6,11 +6,11 @@ import { clockProblem } from './clock-sync.ts'
 
 /** /readyz reports mail that waits longer. */
 const MAIL_LATE_SECONDS = 60
-const STALE = 'has not reached the database for ten seconds, so it accepts no connections'
+const HUB_NOT_FRESH = 'has not reached the database for ten seconds, so it accepts no connections'
 const NOT_LISTENING =
   'this node receives no events of other nodes; it polls the database every second instead'
 
-/** The checks of /readyz, by name. Only a failed required one makes this node not ready. */
+/** Runs the checks of /readyz. A failed check makes this node not ready only if it is `required`. */
 export async function checkHealth({ storage, clock }: Services, hub: Hub): Promise<HealthCheck[]> {
   const events = storage.eventsHealth()
   const { databaseFresh, writeError } = hub.health()
@@ -20,7 +20,7 @@ export async function checkHealth({ storage, clock }: Services, hub: Hub): Promi
   )
   const mail = reachable ? await storage.store.outbox.depth(clock.now()) : null
   const waiting = mail?.oldestDueAt ? Math.round((clock.now() - mail.oldestDueAt) / 1000) : 0
-  const time = clockProblem(clock.remainingOffset, storage.engine.clockReference)
+  const clockDetail = clockProblem(clock.remainingOffset, storage.engine.clockReference)
   return [
     { name: 'database', required: true, ok: reachable, detail: reachable ? undefined : 'cannot be reached' },
     {
@@ -29,7 +29,7 @@ export async function checkHealth({ storage, clock }: Services, hub: Hub): Promi
       ok: !writeError,
       detail: writeError ? writeProblem(writeError) : undefined,
     },
-    { name: 'hub', required: true, ok: databaseFresh, detail: databaseFresh ? undefined : STALE },
+    { name: 'hub', required: true, ok: databaseFresh, detail: databaseFresh ? undefined : HUB_NOT_FRESH },
     {
       name: 'events',
       required: false,
@@ -42,7 +42,7 @@ export async function checkHealth({ storage, clock }: Services, hub: Hub): Promi
       ok: waiting < MAIL_LATE_SECONDS,
       detail: waiting < MAIL_LATE_SECONDS ? undefined : `the oldest mail has waited for ${waiting} s`,
     },
-    { name: 'clock', required: false, ok: time === null, detail: time ?? undefined },
+    { name: 'clock', required: false, ok: clockDetail === null, detail: clockDetail ?? undefined },
   ]
 }
 

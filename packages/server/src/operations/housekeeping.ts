@@ -11,51 +11,49 @@ import type { Outdated } from '../usage/usage-store.ts'
 import { MAX_LOGGED } from '../webhooks/webhook.ts'
 import { DELIVERIES_KEPT_FOR } from '../webhooks/webhook-event.ts'
 
-/** Retention of ended rows, as section 10 of the contract promises. */
+/** How long rows are kept after they have ended, as section 10 of the contract promises. */
 export const KEPT_FOR = {
   magicLinks: DAY,
   sends: DAY,
-  /** Email changes, since they expired without being confirmed. */
+  /** Counted from the expiry of a change that was not confirmed. */
   expiredEmailChanges: HOUR,
-  /** Authorization codes: longer than a browser may use a pushed request, so that it yields one code only. */
+  /** Longer than the lifetime of a pushed request: the row of its code prevents that it yields a second code. */
   authorizationCodes: DAY,
-  /** Self-registered clients without a consent. */
+  /** Counted from the registration of a client to which nobody has consented. */
   unusedClients: 7 * DAY,
-  /** Invitations, since they expired. */
+  /** Counted from the expiry of an invitation. */
   invitations: 30 * DAY,
   wrongCodes: CODE_WINDOW,
-  /**
-   * Device authorizations: longer than `KEY_CREATION_WINDOW`, which may begin at the last moment of a code's lifetime.
-   */
+  /** Longer than `KEY_CREATION_WINDOW`, which may begin at the last moment of a code's lifetime. */
   deviceAuthorizations: HOUR,
   settledMail: 7 * DAY,
   inboxMail: INBOX_KEPT_FOR,
   endedSessions: 30 * DAY,
   securityEvents: EVENTS_KEPT_FOR,
-  /** Revoked keys are kept as long as the account. */
+  /** Revoked keys are kept for as long as the account. */
   expiredKeys: 400 * DAY,
-  /** Metadata of expired and revoked keys; since keys may be created without limit, it would accumulate otherwise. */
+  /** Metadata of expired and revoked keys: keys may be created without limit, so it would accumulate otherwise. */
   metadataOfEndedKeys: 7 * DAY,
   keyAlerts: 400 * DAY,
-  /** Networks of keys, since the last use from it; a later use then comes from a new network. */
+  /** Counted from the last use of a key from the network. A later use counts as one from a new network. */
   keyNetworks: 90 * DAY,
-  /** Until then an agent with such a key gets `api_key_revoked`, and all tokens issued for the key expire. */
+  /** Within this time all tokens of the key expire, and an agent that uses the key gets the error `api_key_revoked`. */
   keysOfDeletedAccounts: DAY,
-  /** Until then every node has stored its counts for the account. */
+  /** Within this time every node stores its last counts for the account. */
   usageOfDeletedAccounts: DAY,
   /**
    * Batch numbers of flushed usage. A node flushes every few seconds; one that was disconnected for longer than this
    * may add its last batch twice.
    */
   usageFlushes: 30 * DAY,
-  /** The feed promises 20 minutes; a node that was disconnected reloads the status of all its keys anyway. */
+  /** The feed of revocations promises 20 minutes; a node that was disconnected reloads the status of all its keys. */
   endings: HOUR,
-  /** Longer than the longest window, so that it is known when the leases of dead nodes ended. */
+  /** Longer than the longest window: within it the leases of a dead node count, and its row says when they ended. */
   limitHolders: 2 * DAY,
-  /** A replaced key may use the quota that it shares with its successor until its overlap ends. */
+  /** Longer than the overlap in which a replaced key may still use the quota that it shares with its successor. */
   retiredQuotas: MAX_OVERLAP_SECONDS * SECOND + DAY,
   retiredSigningKeys: DAY,
-  /** Webhook deliveries, since the event was delivered or given up. */
+  /** Counted from the time at which the event was delivered, given up or dropped. */
   webhookDeliveries: DELIVERIES_KEPT_FOR,
 } as const
 
@@ -91,7 +89,7 @@ export function createHousekeeping({
     return removed
   }
 
-  /** In a transaction, since it also publishes the disconnection of the agents. */
+  /** Runs in a transaction, which also announces that the agents of the pruned connections were disconnected. */
   function prunePresence(batch: number, now: number) {
     return storage.transaction(tx => tx.presence.prune(now - 6 * NODE_TIMEOUT_MS, batch, now))
   }
@@ -112,8 +110,8 @@ export function createHousekeeping({
       batch => store.apiKeys.prune(now - KEPT_FOR.expiredKeys, batch),
       batch => store.apiKeys.pruneOfDeletedOwners(now - KEPT_FOR.keysOfDeletedAccounts, batch),
       batch => store.apiKeys.pruneMetadata(now - KEPT_FOR.metadataOfEndedKeys, batch),
-      batch => store.usage.prune(outdatedAt(now), batch),
-      batch => store.statistics.prune(outdatedAt(now), batch),
+      batch => store.usage.prune(retentionStart(now), batch),
+      batch => store.statistics.prune(retentionStart(now), batch),
       batch => store.usage.pruneOfDeletedOwners(now - KEPT_FOR.usageOfDeletedAccounts, batch),
       batch => store.usage.pruneFlushes(now - KEPT_FOR.usageFlushes, batch),
       batch => store.quotas.prune(now - KEPT_FOR.retiredQuotas, batch),
@@ -129,16 +127,16 @@ export function createHousekeeping({
   }
 }
 
-function outdatedAt(now: Instant): Outdated {
+function retentionStart(now: Instant): Outdated {
   return { hour: oldestKept('hour', now), day: oldestKept('day', now) }
 }
 
 async function inBatches(prune: (batch: number) => Promise<number>): Promise<number> {
   let removed = 0
   for (let round = 0; round < MAX_BATCHES_A_ROUND; round++) {
-    const gone = await prune(BATCH)
-    removed += gone
-    if (gone < BATCH) break
+    const count = await prune(BATCH)
+    removed += count
+    if (count < BATCH) break
   }
   return removed
 }

@@ -6,9 +6,9 @@ import { isOpenToOthers } from '../folders.ts'
 import { isLoopbackHost } from '../network.ts'
 import type { Services } from '../services.ts'
 
-const ANSWER_WITHIN_MS = 5000
+const REQUEST_TIMEOUT_MS = 5000
 
-/** The finding of a check, which resolves with its result or throws an error that says what to do. */
+/** Runs a check, which resolves with its result, or rejects with an error that says what to do. */
 export async function findingOf(check: string, run: () => Promise<string>): Promise<Finding> {
   try {
     return { check, ok: true, detail: await run() }
@@ -21,33 +21,37 @@ export async function findingOf(check: string, run: () => Promise<string>): Prom
 export async function checkDataDir(config: Config): Promise<Finding[]> {
   if (config.database.engine !== 'sqlite') return []
   const { dataDir } = config
-  const open = [dataDir, ...readdirSync(dataDir).map(name => join(dataDir, name))].filter(isOpenToOthers)
+  const readableByOthers = [dataDir, ...readdirSync(dataDir).map(name => join(dataDir, name))].filter(
+    isOpenToOthers,
+  )
   const detail =
-    open.length === 0
+    readableByOthers.length === 0
       ? `only its owner can read ${dataDir}`
-      : `others on this machine can read ${open.join(' and ')}: run chmod -R go= ${dataDir}`
-  return [{ check: 'data directory', ok: open.length === 0, detail }]
+      : `others on this machine can read ${readableByOthers.join(' and ')}: run chmod -R go= ${dataDir}`
+  return [{ check: 'data directory', ok: readableByOthers.length === 0, detail }]
 }
 
-/** Requests the public URL as a client does: whether this installation answers, and the failed checks of its readiness. */
+/** Requests the public URL as a client does. Finds whether this installation answers, and which of its checks fail. */
 export async function checkPublicUrl({ config, signingKeys }: Services): Promise<Finding[]> {
   let readiness: { checks: { name: string; ok: boolean; detail?: string }[] } | null = null
-  const reached = await findingOf('public URL', async () => {
-    const published = (await ask(`${config.publicUrl}/.well-known/jwks.json`)) as { keys?: { kid: string }[] }
-    const own = new Set(signingKeys.jwks().keys.map(({ kid }) => kid))
-    if (!published.keys?.some(({ kid }) => own.has(kid)))
+  const urlFinding = await findingOf('public URL', async () => {
+    const publishedJwks = (await fetchJson(`${config.publicUrl}/.well-known/jwks.json`)) as {
+      keys?: { kid: string }[]
+    }
+    const ownKeyIds = new Set(signingKeys.jwks().keys.map(({ kid }) => kid))
+    if (!publishedJwks.keys?.some(({ kid }) => ownKeyIds.has(kid)))
       throw new Error(
         `${config.publicUrl} answers, but it is another service: its signing keys differ. Check DNS and the proxy, or KEYWAY_PUBLIC_URL`,
       )
-    readiness = (await ask(`${config.publicUrl}/readyz`)) as typeof readiness
+    readiness = (await fetchJson(`${config.publicUrl}/readyz`)) as typeof readiness
     return `${config.publicUrl} is this service`
   })
   const checks: { name: string; ok: boolean; detail?: string }[] =
     (readiness as { checks: { name: string; ok: boolean; detail?: string }[] } | null)?.checks ?? []
-  const failed = checks.filter(({ ok }) => !ok)
+  const failedChecks = checks.filter(({ ok }) => !ok)
   return [
-    reached,
-    ...failed.map(({ name, detail }) => ({
+    urlFinding,
+    ...failedChecks.map(({ name, detail }) => ({
       check: `readiness, ${name.replaceAll('_', ' ')}`,
       ok: false,
       detail: detail ?? 'not ready',
@@ -55,10 +59,10 @@ export async function checkPublicUrl({ config, signingKeys }: Services): Promise
   ]
 }
 
-async function ask(url: string): Promise<unknown> {
+async function fetchJson(url: string): Promise<unknown> {
   const options = {
     headers: { accept: 'application/json' },
-    signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
+    signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
     redirect: 'manual' as const,
   }
   const response = await fetch(url, options).catch((error: Error) => {
@@ -75,13 +79,13 @@ async function ask(url: string): Promise<unknown> {
   return body
 }
 
-/** Finds mistakes in the settings; /readyz reports those that only requests reveal. */
+/** Finds mistakes in the settings about proxies. Those that show only in requests are reported by /readyz. */
 export function checkProxies(config: Config): Finding[] {
   const check = 'proxies'
   const { protocol, hostname } = new URL(config.publicUrl)
-  const everyone = config.trustedProxies.filter(cidr => cidr.endsWith('/0'))
-  if (everyone.length > 0) {
-    const detail = `KEYWAY_TRUSTED_PROXIES=${everyone.join(',')} lets every client choose its own address, and so evade every limit: list only your proxies`
+  const universalNetworks = config.trustedProxies.filter(cidr => cidr.endsWith('/0'))
+  if (universalNetworks.length > 0) {
+    const detail = `KEYWAY_TRUSTED_PROXIES=${universalNetworks.join(',')} lets every client choose its own address, and so evade every limit: list only your proxies`
     return [{ check, ok: false, detail }]
   }
   if (protocol === 'https:' && !isLoopbackHost(hostname) && config.trustedProxies.length === 0) {

@@ -1,9 +1,9 @@
-/** Values that belong to this installation, by name. */
+/** Named values of this installation, such as the address pepper. */
 export interface InstanceStore {
   find(name: string): Promise<string | null>
-  /** Inserts the value unless one exists; returns the stored one. Concurrent callers get the same value. */
-  keep(name: string, value: string): Promise<string>
+  /** Inserts the value unless one exists, and returns the stored one. Concurrent callers get the same value. */
+  findOrInsert(name: string, value: string): Promise<string>
   replace(name: string, value: string): Promise<void>
-  /** The number of stored values that each secret sealed, by the secret's id. */
-  sealedBy(): Promise<Map<string, number>>
+  /** How many stored values are sealed with each secret, by the secret's id. */
+  countBySecret(): Promise<Map<string, number>>
 }

@@ -2,25 +2,26 @@ import { SECOND } from '../clock.ts'
 import type { LogoutNotices } from '../logout-notices/logout-notices.ts'
 import type { Services } from '../services.ts'
 
-/** Poll interval for notices whose event was lost, and for retries. */
+/** Interval of polls for notices whose event was lost, and for retries. */
 const POLL_INTERVAL = 10 * SECOND
 
 export interface LogoutDelivery {
   start(): void
-  /** Resolves when no call to an app is in progress. */
+  /** Starts no further delivery, and resolves when no call to an app is in progress. */
   stop(): Promise<void>
 }
 
-type Needs = Pick<Services, 'storage' | 'clock' | 'jwt' | 'log' | 'config'>
+type LogoutDeliveryDeps = Pick<Services, 'storage' | 'clock' | 'jwt' | 'log' | 'config'>
 
 /**
- * Notifies apps of ended sessions: at once on the event, and at intervals. The code is loaded with the first notice.
+ * Notifies apps of ended sessions when a notice is queued, and at intervals. The code that calls apps is loaded when
+ * the first notice is due.
  */
-export function createLogoutDelivery(services: Needs): LogoutDelivery {
+export function createLogoutDelivery(services: LogoutDeliveryDeps): LogoutDelivery {
   const { storage, clock, log } = services
   let notices: Promise<LogoutNotices> | undefined
-  let running: Promise<void> | undefined
-  let isWantedAgain = false
+  let runningDelivery: Promise<void> | undefined
+  let isRunRequested = false
   let isStopped = false
   let timer: NodeJS.Timeout | undefined
   let unsubscribe = () => {}
@@ -37,20 +38,20 @@ export function createLogoutDelivery(services: Needs): LogoutDelivery {
       isStopped = true
       clearInterval(timer)
       unsubscribe()
-      await running
+      await runningDelivery
     },
   }
 
-  /** Never runs concurrently with itself. */
+  /** Delivers due notices. During a delivery, only requests another one. */
   function run(): void {
-    if (running) isWantedAgain = true
+    if (runningDelivery) isRunRequested = true
     else if (!isStopped)
-      running = deliver()
+      runningDelivery = deliver()
         .catch(error => log.warn({ error: String(error) }, 'logout notices were not delivered yet'))
         .finally(() => {
-          running = undefined
-          if (isWantedAgain) {
-            isWantedAgain = false
+          runningDelivery = undefined
+          if (isRunRequested) {
+            isRunRequested = false
             run()
           }
         })

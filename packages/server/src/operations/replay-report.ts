@@ -1,11 +1,12 @@
 import type { JournalDigest } from '../backup/journal-digest.ts'
 
-/** The number of subjects in the journal by the outcome of their replay. */
+/** Counts the changes of one kind in the journal by the outcome of their replay. */
 export interface ReplayCount {
+  /** All changes of this kind in the journal. */
   found: number
   /** Changes that the database had lost and that were re-applied. */
   replayed: number
-  /** Changes that the database has, or has a newer state of. */
+  /** Changes that the database still has, and those that a newer change has replaced. */
   standing: number
   /** Changes of rows that no longer exist. */
   gone: number
@@ -33,8 +34,8 @@ export const REPLAY_KINDS = [
 export type ReplayKind = (typeof REPLAY_KINDS)[number]
 
 /**
- * A change that was not re-applied and that the operator must decide on: a charge that exceeds the balance, or networks
- * that may be older than those stored.
+ * A change that was not re-applied, and that the operator must decide on: a ledger entry that the balance does not
+ * cover, or networks of a key that may be older than those in the database.
  */
 export interface UnresolvedChange {
   kind: ReplayKind
@@ -46,7 +47,7 @@ export interface ReplayReport {
   entries: number
   /** Description of missing parts of the journal, if the operator chose to ignore them. */
   missing: string | null
-  /** Files without a closing line, which may be truncated. */
+  /** Files without a `closed` entry, which may be truncated. */
   openEnds: JournalDigest['openEnds']
   counts: Record<ReplayKind, ReplayCount>
   left: UnresolvedChange[]

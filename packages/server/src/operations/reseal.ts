@@ -1,6 +1,6 @@
 import { type Purpose, SealError, type Secrets } from '../secrets.ts'
 
-/** Tables with sealed values. */
+/** The tables that have sealed values. */
 export type SealedPlace =
   | 'signing_keys'
   | 'algorithm_keys'
@@ -17,14 +17,14 @@ export interface SealedValue {
 }
 
 export interface SealedStore {
-  /** Values that were not sealed with the secret `fingerprint`, ordered by id, after `afterId`. */
-  sealedByOthers(
+  /** Values that were sealed with another secret than that of the fingerprint, ordered by id, after `afterId`. */
+  sealedWithOtherSecrets(
     place: SealedPlace,
     fingerprint: string,
     afterId: string,
     limit: number,
   ): Promise<SealedValue[]>
-  /** False if the value was changed or deleted since it was read. */
+  /** Returns false, and writes nothing, if the value was changed or deleted since it was read. */
   replaceSealed(place: SealedPlace, value: SealedValue, resealed: string): Promise<boolean>
 }
 
@@ -37,12 +37,12 @@ const PURPOSES: Record<SealedPlace, Purpose> = {
   instance: 'address-pepper',
   webhook_secrets: 'webhook-secret',
 }
-/** Small, so that running nodes do not wait for locks. */
+/** Values per query. */
 const BATCH = 200
 
 export interface ResealReport {
   resealed: number
-  /** Rows that no configured secret opens. */
+  /** Rows that no secret of KEYWAY_SECRET opens. */
   unopened: { place: SealedPlace; id: string }[]
 }
 
@@ -59,7 +59,7 @@ export async function resealAll(
   for (const place of Object.keys(PURPOSES) as SealedPlace[]) {
     let afterId = ''
     for (;;) {
-      const values = await store.sealedByOthers(place, secrets.fingerprint, afterId, BATCH)
+      const values = await store.sealedWithOtherSecrets(place, secrets.fingerprint, afterId, BATCH)
       for (const value of values) await resealOne(place, value)
       progress(report.resealed)
       if (values.length < BATCH) break
@@ -71,8 +71,9 @@ export async function resealAll(
   async function resealOne(place: SealedPlace, value: SealedValue): Promise<void> {
     const purpose = PURPOSES[place]
     try {
-      const opened = secrets.open(purpose, value.sealed, value.id)
-      if (await store.replaceSealed(place, value, secrets.seal(purpose, opened, value.id))) report.resealed++
+      const plaintext = secrets.open(purpose, value.sealed, value.id)
+      if (await store.replaceSealed(place, value, secrets.seal(purpose, plaintext, value.id)))
+        report.resealed++
     } catch (error) {
       if (!(error instanceof SealError)) throw error
       report.unopened.push({ place, id: value.id })

@@ -4,9 +4,10 @@ import { isDataDirHeld } from '../storage/data-dir-lock.ts'
 import type { Storage } from '../store.ts'
 
 /**
- * The time for a command: the database's, but never before the newest heartbeat of a server on this data directory.
- * Such a server keeps its time when the system clock is stepped back, and its hub's sweep ignores endings dated more
- * than a minute earlier. On PostgreSQL events report the endings anyway.
+ * Reads the time for a command: the database's, but never before the newest heartbeat of a server on this data
+ * directory. If the system clock was stepped back, such a server keeps its time, and its hub's sweep ignores endings
+ * that are dated more than a minute before that time. On PostgreSQL this does not matter, since events report the
+ * endings.
  */
 export async function readServiceTime(storage: Storage, config: Config): Promise<Instant> {
   const time = await storage.readClock()

@@ -12,18 +12,19 @@ import { USAGE_FLUSH_INTERVAL } from '../usage/meter.ts'
 import { createClockSync } from './clock-sync.ts'
 import { createHousekeeping } from './housekeeping.ts'
 
-/** Interval at which leases of dead nodes on mails and webhook events are released. */
+/** Interval at which the leases of dead nodes, on mails and webhook events, are released. */
 const RELEASE_INTERVAL = 3 * SECOND
 /** Expiry warnings are due on a day, so a delay of minutes does not matter. */
 const EXPIRY_WARNING_INTERVAL = 10 * MINUTE
+/** Interval at which people and live agents are counted for the statistics. */
 const MEASURE_INTERVAL = MINUTE
 const EXPIRED_KEYS_INTERVAL = 30 * SECOND
 const HOUSEKEEPING_INTERVAL = MINUTE
 const DELETION_INTERVAL = MINUTE
 const AUDIT_SEAL_INTERVAL = HOUR
-/** Audit rows that are pruned per round. */
+/** Maximum number of audit rows that are pruned per round. */
 const AUDIT_BATCH = 1000
-/** Reading the system's clock is a local call; the database's costs three round trips. */
+/** Intervals of clock synchronization. Reading the system's clock is a local call; the database's needs round trips. */
 const CLOCK_INTERVALS: Record<ClockReference, number> = { system: SECOND, database: MINUTE }
 
 interface Job {
@@ -65,19 +66,19 @@ export function createTimers({
   const { store } = storage
   const clockSync = createClockSync({ clock, reference: clockReference, readClock: storage.readClock, log })
   const housekeeping = createHousekeeping({ storage, clock, log })
-  const warnOfExpiry: Job = {
+  const expiryWarnings: Job = {
     interval: EXPIRY_WARNING_INTERVAL,
     failure: 'owners of keys that expire soon could not be notified yet',
     run: apiKeys.warnOfExpiry,
   }
-  const measure: Job = {
+  const measurement: Job = {
     interval: MEASURE_INTERVAL,
     failure: 'agents and people were not counted',
     run: async () => statistics.measure(await store.presence.countLive(clock.now() - NODE_TIMEOUT_MS)),
   }
   const jobs: Job[] = [
-    warnOfExpiry,
-    measure,
+    expiryWarnings,
+    measurement,
     { interval: USE_FLUSH_INTERVAL, failure: 'last uses were not stored', run: apiKeys.flushUses },
     { interval: USAGE_FLUSH_INTERVAL, failure: 'usage was not stored yet', run: meter.flush },
     { interval: USAGE_FLUSH_INTERVAL, failure: 'statistics were not stored yet', run: statistics.flush },
@@ -128,8 +129,8 @@ export function createTimers({
 
   return {
     start() {
-      for (const job of jobs) timers.push(setInterval(guarded(job, log), job.interval))
-      for (const job of [warnOfExpiry, measure]) void guarded(job, log)()
+      for (const job of jobs) timers.push(setInterval(toTimerCallback(job, log), job.interval))
+      for (const job of [expiryWarnings, measurement]) void toTimerCallback(job, log)()
     },
     stop() {
       for (const timer of timers) clearInterval(timer)
@@ -137,8 +138,8 @@ export function createTimers({
   }
 }
 
-/** Runs the job, never concurrently with itself, and logs its failures. */
-function guarded({ failure, run }: Job, log: Log): () => Promise<void> {
+/** Returns a function that runs the job, unless it is running already, and logs its failures. */
+function toTimerCallback({ failure, run }: Job, log: Log): () => Promise<void> {
   let isRunning = false
   return async () => {
     if (isRunning) return

@@ -4,10 +4,11 @@ import type { Worker } from '../outbox/leased-work.ts'
 import type { Services } from '../services.ts'
 import { MAX_WAITING } from '../webhooks/webhook.ts'
 
-/** How often queued events are counted, and endpoints are loaded whose event was lost. */
-const INTERVAL = 5 * SECOND
-/** Events that are dropped in one transaction. */
+/** Interval at which queued events are counted, and at which endpoints are found whose `webhooks.changed` was lost. */
+const CHECK_INTERVAL = 5 * SECOND
+/** Maximum number of events that one transaction drops. */
 const DROP_BATCH = 1000
+/** How long calls in progress may take when the process stops. */
 const DRAIN_MS = 3 * SECOND
 
 export interface WebhookDelivery {
@@ -17,14 +18,14 @@ export interface WebhookDelivery {
 }
 
 /**
- * Sends events to webhooks. The code is loaded once an endpoint exists; until then only the list of endpoints is read,
- * every five seconds.
+ * Sends events to webhooks. The code that sends them is loaded once an endpoint exists; until then only the list of
+ * endpoints is read, every five seconds.
  */
 export function createWebhookDelivery(services: Services, nodeId: string): WebhookDelivery {
   const { storage, clock, log } = services
   const { webhooks, webhookDeliveries } = storage.store
   let worker: Promise<Worker> | undefined
-  let checking: Promise<void> | undefined
+  let runningCheck: Promise<void> | undefined
   let isStopped = false
   let timer: NodeJS.Timeout | undefined
   let unsubscribe = () => {}
@@ -34,33 +35,34 @@ export function createWebhookDelivery(services: Services, nodeId: string): Webho
       unsubscribe = storage.events.subscribe(({ type }) => {
         if (type === 'webhooks.changed' || type === 'events.gap') check()
       })
-      timer = setInterval(check, INTERVAL)
+      timer = setInterval(check, CHECK_INTERVAL)
       check()
     },
     async stop() {
       isStopped = true
       clearInterval(timer)
       unsubscribe()
-      await checking
+      await runningCheck
       await (await worker)?.stop(DRAIN_MS)
     },
   }
 
-  /** Never runs concurrently with itself. */
+  /** Checks the endpoints and their queues, unless a check is running. */
   function check(): void {
     if (isStopped) return
-    checking ??= startOrDrop()
+    runningCheck ??= startAndTrimQueues()
       .catch(error => log.warn({ error: String(error) }, 'the delivery of webhooks failed; trying again'))
       .finally(() => {
-        checking = undefined
+        runningCheck = undefined
       })
   }
 
-  async function startOrDrop(): Promise<void> {
+  /** Starts the delivery if there is an endpoint, and drops what is too much for its queues. */
+  async function startAndTrimQueues(): Promise<void> {
     if ((await webhooks.list()).length === 0) return
     worker ??= load()
     await worker
-    await dropBeyond(services)
+    await dropExcess(services)
   }
 
   async function load(): Promise<Worker> {
@@ -69,35 +71,38 @@ export function createWebhookDelivery(services: Services, nodeId: string): Webho
       import('../outgoing/outgoing.ts'),
     ])
     const call = createOutgoing(services.config.webhookPrivateNetworks)
-    const made = createWebhookDelivery({ ...services, call, nodeId })
+    const createdWorker = createWebhookDelivery({ ...services, call, nodeId })
     await webhookDeliveries.releaseAbandoned(clock.now() - NODE_TIMEOUT_MS)
-    if (!isStopped) made.start()
-    return made
+    if (!isStopped) createdWorker.start()
+    return createdWorker
   }
 }
 
-/** Drops queued events beyond the limit of an endpoint, the oldest agent events first. Returns how many. */
-export async function dropBeyond(
+/**
+ * Drops the events that an endpoint has queued beyond its limit, the oldest agent events first. Returns the number of
+ * dropped events.
+ */
+export async function dropExcess(
   { storage, clock, log }: Pick<Services, 'storage' | 'clock' | 'log'>,
-  most = MAX_WAITING,
+  maxWaiting = MAX_WAITING,
 ): Promise<number> {
   const { webhookDeliveries } = storage.store
   let dropped = 0
   for (const [webhookId, { count }] of await webhookDeliveries.waiting()) {
-    let excess = count - most
+    let excess = count - maxWaiting
     while (excess > 0) {
-      const gone = await webhookDeliveries.drop(webhookId, Math.min(excess, DROP_BATCH), clock.now())
-      if (gone === 0) break
-      excess -= gone
-      dropped += gone
+      const droppedNow = await webhookDeliveries.drop(webhookId, Math.min(excess, DROP_BATCH), clock.now())
+      if (droppedNow === 0) break
+      excess -= droppedNow
+      dropped += droppedNow
     }
-    if (count > most)
-      log.warn({ webhook_id: webhookId, dropped: count - most }, 'events of a webhook were dropped')
+    if (count > maxWaiting)
+      log.warn({ webhook_id: webhookId, dropped: count - maxWaiting }, 'events of a webhook were dropped')
   }
   return dropped
 }
 
-/** The numbers of queued and of given up events over all endpoints, for metrics and `doctor`. */
+/** Counts the queued and the given-up events of all endpoints, and the disabled endpoints, for the metrics. */
 export async function webhookBacklog({ storage, clock }: Pick<Services, 'storage' | 'clock'>) {
   const { webhooks, webhookDeliveries } = storage.store
   const endpoints = await webhooks.list()

@@ -6,14 +6,14 @@ import { DAY, MINUTE, SECOND } from '../clock.ts'
  */
 export const MAX_BACKOFF = MINUTE
 export const MIN_BACKOFF = 2 * SECOND
-/** Mail without an expiry is not retried after this. */
+/** Mail without an expiry is retried for this long. */
 export const GIVE_UP_AFTER = 3 * DAY
 
 /**
- * The delay after `failures` failed attempts: exponential, at most `most`, with jitter of one half (`random` in
- * [0, 1)).
+ * The delay after `failures` failed attempts: exponential, at most `maxDelay`, of which `random` (in [0, 1)) chooses
+ * the second half.
  */
-export function backoff(failures: number, random: number, most = MAX_BACKOFF): number {
-  const longest = Math.min(most, MIN_BACKOFF * 2 ** Math.min(failures - 1, 16))
-  return Math.round(longest / 2 + (longest / 2) * random)
+export function backoff(failures: number, random: number, maxDelay = MAX_BACKOFF): number {
+  const delay = Math.min(maxDelay, MIN_BACKOFF * 2 ** Math.min(failures - 1, 16))
+  return Math.round(delay / 2 + (delay / 2) * random)
 }

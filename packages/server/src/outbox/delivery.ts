@@ -9,7 +9,7 @@ import { type Mailer, MailRejected, type MailWriter } from './outbox.ts'
 
 /** A sign-in mail with less remaining validity is not sent: it could not be used in time. */
 export const MIN_VALIDITY_LEFT = 60 * SECOND
-/** Time limit of one attempt; well below LEASE, so that no other node leases the message meanwhile. */
+/** Time limit of one attempt; well below LEASE, so that no other node leases the message during the attempt. */
 export const DELIVERY_DEADLINE = 30 * SECOND
 /** The delay between two attempts to reach an unavailable database. */
 export const STORE_PAUSE = SECOND
@@ -29,15 +29,18 @@ export interface DeliveryDeps {
   mailer: Mailer
   write: MailWriter
   /** Whether an address without an account may sign up. */
-  maySignUp(from: Store, email: EmailAddress): Promise<boolean>
+  maySignUp(store: Store, email: EmailAddress): Promise<boolean>
   log: Log
-  /** Called once for each mail whose outcome was stored. */
+  /** Called once for each mail, after its outcome was stored. */
   onSettled?: (state: Outcome) => void
   schedule?: Schedule
   random?: () => number
 }
 
-/** Attempts to send one leased message and settles it. Rejects only when the database is unavailable. */
+/**
+ * Attempts to send one leased message, and stores the outcome or when to retry. Rejects only if the database is
+ * unavailable.
+ */
 export async function deliver(
   deps: DeliveryDeps,
   message: OutboxMessage,
@@ -45,31 +48,31 @@ export async function deliver(
   onSent: () => void,
 ): Promise<void> {
   const { clock, log } = deps
-  const named = { message_id: message.id, kind: message.kind, recipient: maskAddress(message.recipient) }
+  const logFields = { message_id: message.id, kind: message.kind, recipient: maskAddress(message.recipient) }
   const content = openContent(deps.secrets, message)
   if (content instanceof Error) {
     log.error(
-      { ...named, reason: content.message },
+      { ...logFields, reason: content.message },
       'A queued mail cannot be decrypted and is given up. Was a secret removed from KEYWAY_SECRET too early?',
     )
-    return settle(deps, message, 'failed', content.message)
+    return storeOutcome(deps, message, 'failed', content.message)
   }
   const now = clock.now()
   const suppression = await deps.storage.store.suppressions.find(message.recipient, now)
   if (suppression) {
     const reason = `not sent: the address is suppressed after a ${suppression.reason}`
-    log.warn({ ...named, reason }, 'A mail was not sent.')
-    return settle(deps, message, 'failed', reason)
+    log.warn({ ...logFields, reason }, 'A mail was not sent.')
+    return storeOutcome(deps, message, 'failed', reason)
   }
   if (content.kind === 'sign_in' && !(await maySignIn(deps, message.recipient))) {
     // Not a warning, since anybody can cause it.
-    log.debug(named, 'A sign-in mail was not sent: sign-up is not open to the address.')
-    return settle(deps, message, 'failed', NOT_OPEN)
+    log.debug(logFields, 'A sign-in mail was not sent: sign-up is not open to the address.')
+    return storeOutcome(deps, message, 'failed', SIGN_UP_NOT_OPEN)
   }
-  const lastUseful = lastUsefulInstant(message, content)
-  if (lastUseful !== null && now > lastUseful) {
-    log.warn(named, 'A queued mail expired and was not sent.')
-    return settle(deps, message, 'expired', message.lastError)
+  const lastUsefulAt = lastUsefulInstant(message, content)
+  if (lastUsefulAt !== null && now > lastUsefulAt) {
+    log.warn(logFields, 'A queued mail expired and was not sent.')
+    return storeOutcome(deps, message, 'expired', message.lastError)
   }
 
   try {
@@ -77,17 +80,17 @@ export async function deliver(
   } catch (error) {
     const reason = describeError(error)
     if (error instanceof MailRejected) {
-      log.warn({ ...named, reason }, 'A mail was refused and is not retried.')
-      return settleRefused(deps, message, reason)
+      log.warn({ ...logFields, reason }, 'A mail was refused and is not retried.')
+      return storeRefusal(deps, message, reason)
     }
-    return retryLater(deps, message, { ...named, reason }, lastUseful)
+    return retryLater(deps, message, { ...logFields, reason }, lastUsefulAt)
   }
   onSent()
-  log.debug(named, 'A mail was sent.')
-  return settle(deps, message, 'sent', null)
+  log.debug(logFields, 'A mail was sent.')
+  return storeOutcome(deps, message, 'sent', null)
 }
 
-const NOT_OPEN = 'not sent: there is no account, and sign-up is not open to the address'
+const SIGN_UP_NOT_OPEN = 'not sent: there is no account, and sign-up is not open to the address'
 
 /** Checked at delivery, so that the request for the mail does the same work whether or not the account exists. */
 async function maySignIn(
@@ -144,33 +147,33 @@ function rejectOnAbort(signal: AbortSignal): Promise<never> {
 async function retryLater(
   deps: DeliveryDeps,
   message: OutboxMessage,
-  named: { reason: string },
-  lastUseful: number | null,
+  logFields: { reason: string },
+  lastUsefulAt: number | null,
 ): Promise<void> {
   const { storage, clock, log, random = Math.random } = deps
   const now = clock.now()
   if (now - message.createdAt >= GIVE_UP_AFTER) {
-    log.error(named, 'A mail could not be delivered and is given up.')
-    return settle(deps, message, 'failed', named.reason)
+    log.error(logFields, 'A mail could not be delivered and is given up.')
+    return storeOutcome(deps, message, 'failed', logFields.reason)
   }
   const nextAttemptAt = now + backoff(Math.max(1, message.attempts), random())
-  if (lastUseful !== null && nextAttemptAt > lastUseful) {
-    log.warn(named, 'A mail could not be delivered before it expired.')
-    return settle(deps, message, 'expired', named.reason)
+  if (lastUsefulAt !== null && nextAttemptAt > lastUsefulAt) {
+    log.warn(logFields, 'A mail could not be delivered before it expired.')
+    return storeOutcome(deps, message, 'expired', logFields.reason)
   }
-  log.warn({ ...named, attempts: message.attempts }, 'A mail could not be delivered; trying again later.')
-  await untilLeaseEnds(deps, message.leasedUntil!, () =>
-    storage.store.outbox.retryLater(message.id, message.leasedUntil!, nextAttemptAt, named.reason),
+  log.warn({ ...logFields, attempts: message.attempts }, 'A mail could not be delivered; trying again later.')
+  await retryUntilLeaseEnds(deps, message.leasedUntil!, () =>
+    storage.store.outbox.retryLater(message.id, message.leasedUntil!, nextAttemptAt, logFields.reason),
   )
 }
 
-async function settle(
+async function storeOutcome(
   deps: DeliveryDeps,
   message: OutboxMessage,
   state: Outcome,
   error: string | null,
 ): Promise<void> {
-  const isSettled = await untilLeaseEnds(deps, message.leasedUntil!, () =>
+  const isSettled = await retryUntilLeaseEnds(deps, message.leasedUntil!, () =>
     deps.storage.store.outbox.settle(message.id, message.leasedUntil!, {
       state,
       at: deps.clock.now(),
@@ -180,11 +183,11 @@ async function settle(
   if (isSettled) deps.onSettled?.(state)
 }
 
-/** Settles as failed, and publishes the refusal like a bounce that the provider reports later. */
-async function settleRefused(deps: DeliveryDeps, message: OutboxMessage, error: string): Promise<void> {
+/** Stores the outcome `failed`, and announces the refusal to webhooks, like a bounce that a provider reports. */
+async function storeRefusal(deps: DeliveryDeps, message: OutboxMessage, error: string): Promise<void> {
   const { storage, clock } = deps
   const at = clock.now()
-  const isSettled = await untilLeaseEnds(deps, message.leasedUntil!, () =>
+  const isSettled = await retryUntilLeaseEnds(deps, message.leasedUntil!, () =>
     storage.transaction(async tx => {
       const outcome = { state: 'failed' as const, at, error }
       if (!(await tx.outbox.settle(message.id, message.leasedUntil!, outcome))) return false
@@ -201,8 +204,8 @@ async function settleRefused(deps: DeliveryDeps, message: OutboxMessage, error: 
   if (isSettled) deps.onSettled?.('failed')
 }
 
-/** Retries until the lease ends, so that a short outage of the database does not cause a second sending. */
-export async function untilLeaseEnds<Result>(
+/** Retries a write until the lease ends, so that a short outage of the database does not cause a second sending. */
+export async function retryUntilLeaseEnds<Result>(
   { clock, schedule = scheduleTimer }: Pick<DeliveryDeps, 'clock' | 'schedule'>,
   leasedUntil: Instant,
   write: () => Promise<Result>,
@@ -219,7 +222,10 @@ export async function untilLeaseEnds<Result>(
 
 const MAX_REASON_LENGTH = 200
 
-/** The error text for logs and the outbox row. It is untrusted: addresses, URLs and control characters are removed. */
+/**
+ * The text of an error, for logs and the outbox row. A mail server may have chosen the text, so addresses, URLs and
+ * control characters are replaced.
+ */
 export function describeError(error: unknown): string {
   const text = error instanceof Error ? error.message || error.name : String(error)
   return text
@@ -230,7 +236,7 @@ export function describeError(error: unknown): string {
     .slice(0, MAX_REASON_LENGTH)
 }
 
-/** Replaces a URL in a word. Not a regular expression, since matching would not take linear time. */
+/** Replaces a URL in a word. A regular expression for this would not match in linear time. */
 function maskUrl(word: string): string {
   const colon = word.indexOf('://')
   if (colon < 1 || colon + 3 === word.length) return word

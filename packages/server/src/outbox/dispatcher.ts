@@ -3,14 +3,17 @@ import { type DeliveryDeps, deliver } from './delivery.ts'
 import { createWorker } from './leased-work.ts'
 import type { Dispatcher } from './outbox.ts'
 
-/** Several at once, so that one hanging server does not delay other recipients; few, so as not to flood a provider. */
+/**
+ * Maximum number of concurrent deliveries: more than one, so that an unresponsive mail server does not delay other
+ * recipients; few, so that a provider is not flooded.
+ */
 export const CONCURRENT_DELIVERIES = 8
-/** How long a node has for one delivery before another node may retry it. */
+/** How long a message is leased to a node for one delivery; then another node may try. */
 export const LEASE = 2 * MINUTE
 /** How long deliveries in progress may take when the process stops. */
 export const DRAIN_MAIL_MS = 3 * SECOND
 
-/** Sends queued mail at least once, again under the same Message-ID (leased-work.ts). */
+/** Sends queued mail at least once, as leased-work.ts explains; a repeated mail has the same Message-ID. */
 export function createDispatcher(deps: DeliveryDeps): Dispatcher {
   const { nodeId } = deps
   const { outbox } = deps.storage.store
@@ -18,10 +21,10 @@ export function createDispatcher(deps: DeliveryDeps): Dispatcher {
   const worker = createWorker(
     {
       name: 'outbox',
-      queued: 'mail.queued',
+      queuedEvent: 'mail.queued',
       concurrency: CONCURRENT_DELIVERIES,
       leaseTime: LEASE,
-      lease: (now, leasedUntil, room) => outbox.lease(now, leasedUntil, room, nodeId),
+      lease: (now, leasedUntil, capacity) => outbox.lease(now, leasedUntil, capacity, nodeId),
       releaseUnknown: async heldIds => nodeId && outbox.releaseUnknown(nodeId, heldIds),
       nextDue: () => outbox.nextDue(),
       run: (message, abort) => deliver(deps, message, abort, () => sent++),

@@ -4,9 +4,9 @@ import type { Log } from '../log.ts'
 import type { Storage } from '../store.ts'
 import { describeError, type Schedule, STORE_PAUSE, scheduleTimer } from './delivery.ts'
 
-/** The longest poll interval, in case an event is lost. */
+/** Maximum interval of polls, in case an event is lost. */
 const MAX_POLL_INTERVAL = 5 * SECOND
-/** How long after a failed lease statement this node looks for rows that the statement may have leased after all. */
+/** How long after a failed lease statement this node releases rows that the statement may have leased nevertheless. */
 const UNKNOWN_LEASE_WINDOW = 30 * SECOND
 /** The part of `stop`'s deadline that is reserved for releasing leases. */
 const RELEASE_TIME = 500
@@ -15,15 +15,18 @@ const RELEASE_TIME = 500
 export interface LeasedWork<Item extends { id: string }> {
   /** The queue's name in the log. */
   name: string
-  /** Published when an item was queued. */
-  queued: Hint['type']
-  /** Items that one node works on at once. */
+  /** The type of the event that is published when an item was queued. */
+  queuedEvent: Hint['type']
+  /** Maximum number of items that one node works on at the same time. */
   concurrency: number
-  /** How long an item is leased to a node, in milliseconds; then another node may take it. */
+  /** How long an item is leased to a node, in milliseconds; then another node may lease it. */
   leaseTime: number
-  /** Leases at most `room` due items by a conditional update. */
-  lease(now: Instant, leasedUntil: Instant, room: number): Promise<Item[]>
-  /** Releases this node's leases except on these items: their lease statement succeeded, but its answer was lost. */
+  /** Leases at most `capacity` due items by a conditional update. */
+  lease(now: Instant, leasedUntil: Instant, capacity: number): Promise<Item[]>
+  /**
+   * Releases this node's leases on all items but these: the node does not know of a lease if the answer to the
+   * statement was lost.
+   */
   releaseUnknown(heldIds: readonly string[]): Promise<unknown>
   /** When the next item is due for which this node has capacity (leased items included), or null. */
   nextDue(): Promise<Instant | null>
@@ -52,41 +55,42 @@ export function createWorker<Item extends { id: string }>(
   const inProgress = new Map<Promise<void>, AbortController>()
   const heldIds = new Set<string>()
   let mayHoldUnknownUntil = Number.NEGATIVE_INFINITY
-  const watchers = new Set<() => void>()
+  /** Called when an item is done. */
+  const doneListeners = new Set<() => void>()
   let running = false
   let stopping = false
-  let leasing: Promise<boolean> | null = null
+  let currentPoll: Promise<boolean> | null = null
   let pollRequested = false
   let unsubscribe = () => {}
   let cancelTimer = () => {}
 
-  /** Leases and starts due items, up to the concurrency limit. Resolves with whether the store answered. */
-  function pump(): Promise<boolean> {
+  /** Leases and starts due items, up to the concurrency limit. Resolves with false if the database did not answer. */
+  function poll(): Promise<boolean> {
     pollRequested = true
-    leasing ??= leaseAndStart().finally(() => {
-      leasing = null
-      // A poll was requested during the last one, which may have run before the item was queued.
-      if (running && pollRequested && hasRoom()) void pump()
+    currentPoll ??= leaseAndStart().finally(() => {
+      currentPoll = null
+      // A poll was requested during this one, whose query may have run before the item was queued.
+      if (running && pollRequested && hasCapacity()) void poll()
     })
-    return leasing
+    return currentPoll
   }
 
-  function hasRoom(): boolean {
+  function hasCapacity(): boolean {
     return !stopping && inProgress.size < work.concurrency
   }
 
   async function leaseAndStart(): Promise<boolean> {
     try {
-      while (pollRequested && hasRoom()) {
+      while (pollRequested && hasCapacity()) {
         pollRequested = false
-        const room = work.concurrency - inProgress.size
+        const capacity = work.concurrency - inProgress.size
         const now = clock.now()
         if (now < mayHoldUnknownUntil) await work.releaseUnknown([...heldIds])
-        const items = await work.lease(now, now + work.leaseTime, room)
+        const items = await work.lease(now, now + work.leaseTime, capacity)
         for (const item of items) start(item)
-        if (items.length === room) pollRequested = true
+        if (items.length === capacity) pollRequested = true
       }
-      if (running && hasRoom()) await sleepUntilNextDue()
+      if (running && hasCapacity()) await sleepUntilNextDue()
       return true
     } catch (error) {
       pollRequested = false
@@ -100,7 +104,7 @@ export function createWorker<Item extends { id: string }>(
   function start(item: Item): void {
     heldIds.add(item.id)
     const abort = new AbortController()
-    const done = work
+    const completion = work
       .run(item, abort)
       .catch(error =>
         log.error(
@@ -109,24 +113,25 @@ export function createWorker<Item extends { id: string }>(
         ),
       )
       .then(() => {
-        inProgress.delete(done)
+        inProgress.delete(completion)
         heldIds.delete(item.id)
-        for (const watcher of watchers) watcher()
-        if (running) void pump()
+        for (const listener of doneListeners) listener()
+        if (running) void poll()
       })
-    inProgress.set(done, abort)
+    inProgress.set(completion, abort)
   }
 
   async function sleepUntilNextDue(): Promise<void> {
-    const due = await work.nextDue()
-    // Due but not leased: another node holds it, and polling without a pause would be a busy loop.
-    if (due !== null) sleep(Math.max(due - clock.now(), STORE_PAUSE / 10))
+    const nextDueAt = await work.nextDue()
+    // An item that is due although this node could not lease it is leased by another node: without a minimum delay,
+    // this node would poll in a busy loop.
+    if (nextDueAt !== null) sleep(Math.max(nextDueAt - clock.now(), STORE_PAUSE / 10))
     else sleep(MAX_POLL_INTERVAL)
   }
 
   function sleep(delay: number): void {
     cancelTimer()
-    if (running) cancelTimer = schedule(() => void pump(), Math.min(delay, MAX_POLL_INTERVAL))
+    if (running) cancelTimer = schedule(() => void poll(), Math.min(delay, MAX_POLL_INTERVAL))
   }
 
   return {
@@ -135,9 +140,9 @@ export function createWorker<Item extends { id: string }>(
       running = true
       stopping = false
       unsubscribe = storage.events.subscribe(event => {
-        if (event.type === work.queued && running) void pump()
+        if (event.type === work.queuedEvent && running) void poll()
       })
-      void pump()
+      void poll()
     },
 
     async stop(deadline) {
@@ -146,31 +151,33 @@ export function createWorker<Item extends { id: string }>(
       unsubscribe()
       cancelTimer()
       const finished = () => Promise.all(inProgress.keys())
-      await withinTime(Promise.resolve(leasing).then(finished), deadline - RELEASE_TIME)
+      await withTimeout(Promise.resolve(currentPoll).then(finished), deadline - RELEASE_TIME)
       for (const abort of inProgress.values()) abort.abort(new Error('the service is stopping'))
-      await withinTime(finished(), RELEASE_TIME)
+      await withTimeout(finished(), RELEASE_TIME)
     },
 
     async drain() {
       for (;;) {
-        const answered = await pump()
+        const hasAnswered = await poll()
         if (inProgress.size === 0) return
-        if (!answered) await Promise.all(inProgress.keys())
-        else await new Promise<void>(resolve => once(watchers, resolve))
+        if (!hasAnswered) await Promise.all(inProgress.keys())
+        else await new Promise<void>(resolve => addOnce(doneListeners, resolve))
       }
     },
   }
 }
 
-function once(watchers: Set<() => void>, resolve: () => void): void {
-  const watcher = () => {
-    watchers.delete(watcher)
-    resolve()
+/** Adds a listener that removes itself when it is called. */
+function addOnce(listeners: Set<() => void>, callback: () => void): void {
+  const listener = () => {
+    listeners.delete(listener)
+    callback()
   }
-  watchers.add(watcher)
+  listeners.add(listener)
 }
 
-async function withinTime(work: Promise<unknown>, milliseconds: number): Promise<void> {
+/** Waits for the work, but not longer than this. */
+async function withTimeout(work: Promise<unknown>, milliseconds: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise(resolve => {
     timer = setTimeout(resolve, Math.max(0, milliseconds))

@@ -4,15 +4,16 @@ export type HookProvider = 'resend' | 'postmark'
 /** Reads a header by its lower-case name; undefined if it is absent or was sent twice. */
 export type HookHeader = (name: string) => string | undefined
 
+/** A request to the endpoint for reports. */
 export interface HookCall {
   header: HookHeader
   /** The raw bytes, which the signature covers. */
   body: Buffer
 }
 
-/** The port between the HTTP layer and the adapters of mail providers, which do not import each other. */
+/** The port between the HTTP layer and the adapters of mail providers, which must not import each other. */
 export interface MailHooks {
-  /** Whether the headers allow that the provider sent it; called before the body is read. */
+  /** Whether a request with these headers may come from the provider; checked before the body is read. */
   mayBeFrom(provider: HookProvider, header: HookHeader): boolean
   /** Verifies a report and records it. Unknown kinds of events are accepted and ignored. */
   receive(provider: HookProvider, call: HookCall): Promise<'accepted' | 'forged' | 'unreadable'>

@@ -2,12 +2,15 @@ import type { Instant } from '../clock.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 
 /**
- * The parameters of a mail's template. Sealed while queued and erased on delivery. The template of a sign-in mail is
- * chosen when the mail is written, so that a request does the same work whether the account exists or not. Mails about keys
- * that earlier versions queued have no `keyId`.
+ * The parameters of a mail's template. They are sealed while the mail is queued, and erased when it was sent. The
+ * template of a sign-in mail is chosen when the mail is written, so that a request does the same work whether or not
+ * the account exists. Mails about keys that earlier versions queued have no `keyId`.
  */
 export type MessageContent =
-  /** `client`, since this version: the User-Agent of the request, of which the mail names a known browser at most. */
+  /**
+   * `client` is the User-Agent of the request, of which the mail only names a known browser; earlier versions did not
+   * queue it.
+   */
   | { kind: 'sign_in'; link: string; code: string; expiresAt: Instant; client?: string | null }
   | { kind: 'invitation'; link: string; expiresAt: Instant }
   | { kind: 'welcome'; trialCredit: string }
@@ -41,8 +44,9 @@ export type MessageContent =
       limit: 'spend' | 'requests' | 'quota'
       per: 'second' | 'minute' | 'hour' | 'day' | 'month' | 'total'
       percent: 80 | 100
-      /** Calls, or micro-dollars of a spend limit. Earlier versions queued neither; `used` may be unknown. */
+      /** The limit in calls, or in micro-dollars for `spend`; absent in mails that earlier versions queued. */
       allowed?: number
+      /** What was used, in the same unit; absent if it is unknown, and in mails that earlier versions queued. */
       used?: number
       keyId?: string
       keyPrefix: string
@@ -66,15 +70,16 @@ export type MessageContent =
       network: string
     }
   | { kind: 'account_deletion_requested'; at: Instant; deletesAt: Instant; network: string }
-  /** To the address that an account has, and to the one that it is to have. */
+  /** Sent to the account's current address, which must confirm the change. */
   | { kind: 'email_change_old'; link: string; newEmail: string; expiresAt: Instant; network: string }
+  /** Sent to the new address, which must confirm the change too. */
   | { kind: 'email_change_new'; link: string; expiresAt: Instant }
-  /** To the address that the account had. */
+  /** Sent to the account's previous address after a change. */
   | { kind: 'email_changed'; at: Instant; newEmail: string; network: string }
   | { kind: 'webhook_disabled'; at: Instant; webhookId: string; host: string; failure: string }
   | { kind: 'test' }
 
-/** The queued form, with the language that the request asked for. */
+/** The queued form, with the language that the request asked for (BCP 47). */
 export type QueuedContent = MessageContent & { locale?: string }
 
 export type MessageKind = MessageContent['kind']
@@ -86,13 +91,16 @@ export interface OutboxMessage {
   kind: MessageKind
   recipient: EmailAddress
   userId: string | null
-  /** Sealed JSON of the content (purpose `mail`, context the id); null once it is settled. */
+  /**
+   * The content as sealed JSON (purpose `mail`, context the id). Erased (null) once the mail was sent, and of a sign-in
+   * mail also once it failed or expired; other mails may be queued again.
+   */
   sealedContent: string | null
   state: MessageState
   attempts: number
   createdAt: Instant
   nextAttemptAt: Instant
-  /** Not sent after this instant; null: no limit. */
+  /** The mail is not sent after this instant; null if it may be sent at any time. */
   sendBefore: Instant | null
   leasedUntil: Instant | null
   settledAt: Instant | null

@@ -4,45 +4,54 @@ import type { EmailAddress } from '../users/email-address.ts'
 import type { MessageKind, MessageState, OutboxMessage } from './message.ts'
 
 export interface OutboxStore {
-  /** False, and nothing written, if the id exists already (a retried transaction, or a second welcome mail). */
+  /** Returns false, and writes nothing, if the id exists already (a retried transaction, or a second welcome mail). */
   insert(message: OutboxMessage): Promise<boolean>
   /**
-   * Leases up to `limit` due messages until `leasedUntil` by conditional updates: no two nodes get the same. First those
-   * that expire (sign-in mails), the earliest first, however many notices are queued before them. Counts the attempt. `nodeId` owns the leases; without it they are only released by expiry.
+   * Leases up to `limit` due messages until `leasedUntil` by conditional updates: no two nodes lease the same message.
+   * Messages that expire, such as sign-in mails, are leased first, the earliest first, so that they do not wait behind
+   * notices. Counts the attempt. `nodeId` owns the leases; without an owner they only end by expiry.
    */
   lease(now: Instant, leasedUntil: Instant, limit: number, nodeId?: string | null): Promise<OutboxMessage[]>
-  /** Releases the leases of nodes that were not seen since. Returns how many messages. */
+  /** Releases the leases of nodes without a heartbeat since this instant. Returns the number of messages. */
   releaseAbandoned(nodesSeenSince: Instant): Promise<number>
   /**
-   * Releases this node's leases on all but the known messages: the answer to the statement that leased them was lost.
+   * Releases this node's leases on all messages but the known ones: the node does not know of a lease if the answer to
+   * the statement was lost.
    */
   releaseUnknown(nodeId: string, knownIds: readonly string[]): Promise<number>
-  /** Stores the outcome of a leased message and erases its content, except of a notice that failed. False, and nothing written, if the lease was lost. */
+  /**
+   * Stores the outcome of a leased message, and erases its content if the mail was sent or is a sign-in mail. Returns
+   * false, and writes nothing, if the lease was lost.
+   */
   settle(
     id: string,
     leasedUntil: Instant,
     outcome: { state: 'sent' | 'failed' | 'expired'; at: Instant; error: string | null },
   ): Promise<boolean>
-  /** Releases the lease for a later attempt. */
+  /** Releases the lease and sets the time of the next attempt. Returns false if the lease was lost. */
   retryLater(id: string, leasedUntil: Instant, nextAttemptAt: Instant, error: string): Promise<boolean>
-  /** When the next message is due (leases included), or null. */
+  /** When the next message is due, or the next lease expires; null if no message is queued. */
   nextDue(): Promise<Instant | null>
+  /** The newest messages to this address. */
   recentFor(recipient: EmailAddress, limit: number): Promise<OutboxMessage[]>
-  /** Newest first, of one state or of all. */
+  /** Newest first; of all states if `state` is null. */
   list(state: MessageState | null, page: PageRequest): Promise<Slice<OutboxMessage>>
   find(id: string): Promise<OutboxMessage | null>
   /**
-   * Queues a failed or expired notice again. False, and nothing written, if the message is no notice, has another
-   * state, or its content is erased.
+   * Queues a failed or expired message again. Returns false, and writes nothing, if it is a sign-in mail, has another
+   * state, or has no content any more.
    */
   requeue(id: string, now: Instant): Promise<boolean>
-  /** The number of mails of this kind to this user that were queued since, at most `most`. */
-  countNotices(userId: string, kind: MessageKind, since: Instant, most: number): Promise<number>
-  /** The number of queued messages, and the first due time of the oldest that is due or failed; retries do not move it. */
+  /** The number of mails of this kind to this user that were queued since then, at most `atMost`. */
+  countNotices(userId: string, kind: MessageKind, since: Instant, atMost: number): Promise<number>
+  /**
+   * The number of queued messages, and the creation time of the oldest that is due or was attempted before: while it
+   * waits for a retry, it still counts as late.
+   */
   depth(now: Instant): Promise<{ queued: number; oldestDueAt: Instant | null }>
-  /** Erases the address from all rows and cancels its mail. A delivery that is in progress may still succeed. */
+  /** Deletes all messages to the address, queued ones too. A delivery that is in progress may still succeed. */
   forgetRecipient(recipient: EmailAddress): Promise<void>
-  /** As `forgetRecipient`, for all mail about an account, to any address. */
+  /** Like `forgetRecipient`, for all messages about an account, to any address. */
   forgetUser(userId: string): Promise<void>
   prune(settledBefore: Instant, batch: number): Promise<number>
 }
@@ -56,9 +65,9 @@ export interface InboxMail {
 }
 
 export interface InboxStore {
-  /** Inserts a mail and keeps the newest `kept`; inserting the same id again changes nothing. */
-  insert(mail: InboxMail, kept: number): Promise<void>
-  /** Newest first, all or one recipient's. */
+  /** Inserts a mail, unless its id exists, and deletes all but the newest `maxMails`. */
+  insert(mail: InboxMail, maxMails: number): Promise<void>
+  /** Newest first; of all recipients if `recipient` is null. */
   list(recipient: EmailAddress | null, limit: number): Promise<InboxMail[]>
   find(id: string): Promise<InboxMail | null>
   forgetRecipient(recipient: EmailAddress): Promise<void>

@@ -14,12 +14,13 @@ export interface Mail {
   html: string
   /** The name of its template. */
   template: string
-  /** For the local inbox only; null if the mail has none. */
+  /** The link in the mail, for the local inbox only; null if the mail has none. */
   link: string | null
+  /** The code in the mail, for the local inbox only; null if the mail has none. */
   code: string | null
 }
 
-/** Sends mail: by SMTP, a provider's API, or into the local inbox. */
+/** Sends mail: by SMTP, through a provider's API, or into the local inbox. */
 export interface Mailer {
   /** Resolves once the mail is accepted. @throws MailRejected (not retryable) or anything else (retryable) */
   deliver(mail: Mail, signal: AbortSignal): Promise<void>
@@ -28,7 +29,7 @@ export interface Mailer {
   close(): void
 }
 
-/** The mail was rejected permanently. */
+/** The error for a mail that was rejected permanently. */
 export class MailRejected extends Error {
   override readonly name = 'MailRejected'
 }
@@ -83,29 +84,34 @@ export interface InboxItem {
 }
 
 export interface Inbox {
-  /** The mails of the last day, at most 200, newest first; all of them or one recipient's. */
+  /** The mails of the last day, at most 200, newest first; of all recipients if `recipient` is null. */
   list(recipient: EmailAddress | null): Promise<InboxItem[]>
   /** The complete MIME message of one mail, as it would be sent by SMTP; null if there is no such mail. */
   source(id: string): Promise<string | null>
 }
 
 /**
- * Notices of one kind to one account in a day: one for each key that may be active by default. With keys by the hundred an
- * account could otherwise cause thousands of mails, which use up what the provider allows, and people's sign-in mails
- * wait behind them. Each kind has its own limit, so that nobody can suppress a warning by causing others.
+ * Maximum number of notices of one kind to one account in a day: one for each key that may be active by default. An
+ * account with hundreds of keys could otherwise cause thousands of mails, which use up the provider's quota and delay
+ * people's sign-in mails. Each kind has its own limit, so that nobody can suppress a warning by causing other notices.
  */
 export const MAX_NOTICES_PER_DAY = 100
 
-/** Not exact for concurrent transactions, since it locks nothing. */
-async function isSurplus(tx: Transaction, userId: string, kind: MessageKind, now: Instant): Promise<boolean> {
+/** Whether the account has had its notices of this kind. Not exact for concurrent transactions, since no row is locked. */
+async function isLimitReached(
+  tx: Transaction,
+  userId: string,
+  kind: MessageKind,
+  now: Instant,
+): Promise<boolean> {
   return (await tx.outbox.countNotices(userId, kind, now - DAY, MAX_NOTICES_PER_DAY)) >= MAX_NOTICES_PER_DAY
 }
 
-/** Content is sealed with purpose `mail` and the message's id as context, so that a dump reveals no link and no code. */
+/** Seals content with purpose `mail` and the message's id as context, so that a dump reveals no link and no code. */
 export function createOutbox({ secrets }: { secrets: Secrets }): Outbox {
   return {
     async enqueue(tx, { id, recipient, userId, content, now, sendBefore, locale }) {
-      if (userId !== null && (await isSurplus(tx, userId, content.kind, now))) return
+      if (userId !== null && (await isLimitReached(tx, userId, content.kind, now))) return
       const inserted = await tx.outbox.insert({
         id,
         kind: content.kind,

@@ -3,11 +3,11 @@ import type { EmailAddress } from '../users/email-address.ts'
 import type { Suppression } from './suppression.ts'
 
 export interface SuppressionStore {
-  /** Inserts or extends; never shortens. */
+  /** Inserts the suppression, or extends the address's existing one; never shortens it. */
   record(suppression: Suppression): Promise<void>
   /** The suppression that is active at `now`, or null. */
   find(address: EmailAddress, now: Instant): Promise<Suppression | null>
-  /** In the order of the addresses, after `after`. */
+  /** Active suppressions in the order of their addresses; only addresses that sort after `after`. */
   list(after: EmailAddress | null, now: Instant, limit: number): Promise<Suppression[]>
   /** Deletes the suppression. False if there was none. */
   lift(address: EmailAddress): Promise<boolean>

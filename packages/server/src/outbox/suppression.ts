@@ -2,12 +2,12 @@ import { DAY, type Instant } from '../clock.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 import type { HookProvider } from './mail-hook.ts'
 
-/** How long an address is suppressed after a bounce or a complaint; a full mailbox may have room again then. */
+/** How long an address is suppressed after a bounce or a complaint; by then a full mailbox may have been emptied. */
 export const SUPPRESSED_FOR = 7 * DAY
 
 export type SuppressionReason = 'bounce' | 'complaint'
 
-/** An address that the mail provider reported: further mail would harm the sender's reputation. */
+/** An address that a mail provider reported. It gets no mail, which would harm the sender's reputation. */
 export interface Suppression {
   address: EmailAddress
   reason: SuppressionReason

@@ -36,13 +36,14 @@ export function createSuppressions({
       for (const address of new Set(addresses.map(parseEmailAddress))) {
         if (!address) continue
         const until = at + SUPPRESSED_FOR
-        const unknownId = newId(at)
+        // The event's subject if no account has the address. Created before the transaction, which may be retried.
+        const fallbackSubjectId = newId(at)
         await storage.transaction(async tx => {
           await tx.suppressions.record({ address, reason, provider, at, until })
           const userId = (await tx.users.findByEmail(address))?.id ?? null
           tx.announce({
             type: 'mail.bounced',
-            subject: { type: 'mail', id: userId ?? unknownId },
+            subject: { type: 'mail', id: userId ?? fallbackSubjectId },
             at,
             data: { user_id: userId, reason, provider, suppressed_until: toRfc3339(until) },
           })

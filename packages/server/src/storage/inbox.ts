@@ -4,7 +4,7 @@ import { countOf, type Statements } from './statements.ts'
 
 export function createInboxStore({ db, atomically }: Statements): InboxStore {
   return {
-    insert: (mail, kept) =>
+    insert: (mail, maxMails) =>
       atomically(async tx => {
         await tx
           .insertInto('inbox')
@@ -16,13 +16,13 @@ export function createInboxStore({ db, atomically }: Statements): InboxStore {
           })
           .onConflict(conflict => conflict.column('id').doNothing())
           .execute()
-        const newest = tx
+        const newestIds = tx
           .selectFrom('inbox')
           .select('id')
           .orderBy('created_at', 'desc')
           .orderBy('id', 'desc')
-          .limit(kept)
-        await tx.deleteFrom('inbox').where('id', 'not in', newest).execute()
+          .limit(maxMails)
+        await tx.deleteFrom('inbox').where('id', 'not in', newestIds).execute()
       }),
     async list(recipient, limit) {
       const rows = await db

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import type { InstanceStore } from '../operations/instance-store.ts'
 import type { Statements } from './statements.ts'
 
-/** Characters of the secret's id, with which a sealed value begins; see secrets.ts. */
+/** A sealed value begins with the id of the secret that sealed it, of this length in characters; see secrets.ts. */
 const SECRET_ID_LENGTH = 8
 
 export function createInstanceStore({ db }: Statements): InstanceStore {
@@ -11,7 +11,7 @@ export function createInstanceStore({ db }: Statements): InstanceStore {
       const row = await db.selectFrom('instance').select('value').where('name', '=', name).executeTakeFirst()
       return row?.value ?? null
     },
-    async keep(name, value) {
+    async findOrInsert(name, value) {
       // The update changes nothing; it makes `returning` yield the existing row.
       const row = await db
         .insertInto('instance')
@@ -23,7 +23,7 @@ export function createInstanceStore({ db }: Statements): InstanceStore {
         .executeTakeFirstOrThrow()
       return row.value
     },
-    async sealedBy() {
+    async countBySecret() {
       const { rows } = await sql<{ id: string; count: number }>`
         select substr(sealed, 1, ${sql.lit(SECRET_ID_LENGTH)}) as id, count(*) as count from (
           select sealed_seed as sealed from signing_keys

@@ -9,19 +9,19 @@ import { countOf, type Statements } from './statements.ts'
 
 const STATES: readonly MessageState[] = ['queued', 'sent', 'failed', 'expired']
 
-/** A part of the due messages, in the order in which they are leased. */
-interface Due {
-  /** Index hint; empty: none is needed. */
-  hint: string
+/** Selects a part of the due messages, in the order in which they are leased. */
+interface DueSelection {
+  /** The index to use; empty if the planner chooses the right one. */
+  index: string
   condition: string
   order: string
 }
-const EXPIRING: Due = {
-  hint: 'expiring_messages',
+const WITH_EXPIRY: DueSelection = {
+  index: 'expiring_messages',
   condition: 'send_before is not null',
   order: 'send_before',
 }
-const LASTING: Due = { hint: '', condition: 'send_before is null', order: 'next_attempt_at' }
+const WITHOUT_EXPIRY: DueSelection = { index: '', condition: 'send_before is null', order: 'next_attempt_at' }
 
 export function createOutboxStore({ db, indexedBy }: Statements): OutboxStore {
   return {
@@ -36,16 +36,16 @@ export function createOutboxStore({ db, indexedBy }: Statements): OutboxStore {
     },
     async lease(now, leasedUntil, limit, nodeId = null) {
       const lease = { now, leasedUntil, nodeId }
-      const expiring = await leaseSome(EXPIRING, limit, lease)
-      const room = limit - expiring.length
-      return room === 0 ? expiring : [...expiring, ...(await leaseSome(LASTING, room, lease))]
+      const expiring = await leaseSelected(WITH_EXPIRY, limit, lease)
+      const capacity = limit - expiring.length
+      return capacity === 0 ? expiring : [...expiring, ...(await leaseSelected(WITHOUT_EXPIRY, capacity, lease))]
     },
     settle: (id, leasedUntil, { state, at, error }) =>
       updateLeased(id, leasedUntil, {
         state,
         settled_at: at,
         last_error: error,
-        // A notice that failed may be sent again; a sign-in mail has secrets and is never kept.
+        // A failed mail may be queued again, except a sign-in mail, whose secrets are erased.
         sealed_content:
           state === 'sent'
             ? null
@@ -54,14 +54,14 @@ export function createOutboxStore({ db, indexedBy }: Statements): OutboxStore {
     retryLater: (id, leasedUntil, nextAttemptAt, error) =>
       updateLeased(id, leasedUntil, { next_attempt_at: nextAttemptAt, last_error: error }),
     async releaseAbandoned(nodesSeenSince) {
-      const alive = db.selectFrom('nodes').select('id').where('seen_at', '>=', nodesSeenSince)
+      const liveNodes = db.selectFrom('nodes').select('id').where('seen_at', '>=', nodesSeenSince)
       const released = await db
         .updateTable('messages')
         .set({ leased_until: null, leased_by: null })
         .where('state', '=', 'queued')
         .where('leased_until', 'is not', null)
         .where('leased_by', 'is not', null)
-        .where('leased_by', 'not in', alive)
+        .where('leased_by', 'not in', liveNodes)
         .executeTakeFirst()
       return Number(released.numUpdatedRows)
     },
@@ -116,8 +116,8 @@ export function createOutboxStore({ db, indexedBy }: Statements): OutboxStore {
             .execute(),
         ),
       )
-      const newest = lists.flat().sort((a, b) => b.created_at - a.created_at || (a.id < b.id ? 1 : -1))
-      return toSlice(newest.slice(0, limit + 1).map(toMessage), limit, ({ createdAt, id }) => ({
+      const newestRows = lists.flat().sort((a, b) => b.created_at - a.created_at || (a.id < b.id ? 1 : -1))
+      return toSlice(newestRows.slice(0, limit + 1).map(toMessage), limit, ({ createdAt, id }) => ({
         at: createdAt,
         id,
       }))
@@ -138,14 +138,14 @@ export function createOutboxStore({ db, indexedBy }: Statements): OutboxStore {
         .executeTakeFirst()
       return row !== undefined
     },
-    async countNotices(userId, kind, since, most) {
+    async countNotices(userId, kind, since, atMost) {
       const rows = await db
         .selectFrom('messages')
         .select('id')
         .where('user_id', '=', userId)
         .where('kind', '=', kind)
         .where('created_at', '>', since)
-        .limit(most)
+        .limit(atMost)
         .execute()
       return rows.length
     },
@@ -172,24 +172,28 @@ export function createOutboxStore({ db, indexedBy }: Statements): OutboxStore {
       await db.deleteFrom('messages').where('user_id', '=', userId).execute()
     },
     async prune(settledBefore, batch) {
-      const old = db.selectFrom('messages').select('id').where('settled_at', '<', settledBefore).limit(batch)
-      return countOf(await db.deleteFrom('messages').where('id', 'in', old).executeTakeFirst())
+      const prunableIds = db
+        .selectFrom('messages')
+        .select('id')
+        .where('settled_at', '<', settledBefore)
+        .limit(batch)
+      return countOf(await db.deleteFrom('messages').where('id', 'in', prunableIds).executeTakeFirst())
     },
   }
 
-  async function leaseSome(
-    { hint, condition, order }: Due,
+  async function leaseSelected(
+    { index, condition, order }: DueSelection,
     limit: number,
     { now, leasedUntil, nodeId }: { now: Instant; leasedUntil: Instant; nodeId: string | null },
   ): Promise<OutboxMessage[]> {
-    const due = sql<string>`(select id from messages ${sql.raw(hint && indexedBy(hint))}
+    const dueIds = sql<string>`(select id from messages ${sql.raw(index && indexedBy(index))}
       where state = 'queued' and ${sql.raw(condition)} and next_attempt_at <= ${now}
       and (leased_until is null or leased_until <= ${now}) order by ${sql.raw(order)}, id limit ${limit})`
     // The conditions are repeated: if this statement waited for another node's lease, they must be evaluated again.
     const rows = await db
       .updateTable('messages')
       .set(eb => ({ leased_until: leasedUntil, leased_by: nodeId, attempts: eb('attempts', '+', 1) }))
-      .where('id', 'in', due)
+      .where('id', 'in', dueIds)
       .where('state', '=', 'queued')
       .where('next_attempt_at', '<=', now)
       .where(eb => eb.or([eb('leased_until', 'is', null), eb('leased_until', '<=', now)]))

@@ -1,7 +1,7 @@
 import type { ReplayChanges, ReplayStore } from '../backup/replay-store.ts'
 import type { Instant } from '../clock.ts'
 import type { SecurityEventType } from '../security-events/security-event.ts'
-import { ofUserUpdate, toConsent } from './consents.ts'
+import { toConsent, updateConsent } from './consents.ts'
 import { countOf, type Statements } from './statements.ts'
 
 export function createReplayStore({ db }: Statements): ReplayStore & ReplayChanges {
@@ -46,14 +46,14 @@ export function createReplayStore({ db }: Statements): ReplayStore & ReplayChang
     lastDeletionChange: userId =>
       lastEvent(userId, ['account_deletion_requested', 'account_deletion_cancelled']),
     async wasChangedSince(keyId, since) {
-      const newer = await db
+      const newerEnding = await db
         .selectFrom('endings')
         .select('id')
         .where('subject_id', '=', keyId)
         .where('at', '>', since)
         .limit(1)
         .executeTakeFirst()
-      return newer !== undefined
+      return newerEnding !== undefined
     },
     async endKeyBy({ id }, expiresAt) {
       const row = await db
@@ -76,7 +76,7 @@ export function createReplayStore({ db }: Statements): ReplayStore & ReplayChang
         .executeTakeFirst()
       return row !== undefined
     },
-    async appSecretsBesides(appId, hashes, before) {
+    async countAppSecretsBesides(appId, hashes, before) {
       const { count } = await db
         .selectFrom('app_secrets')
         .select(eb => eb.fn.countAll<number>().as('count'))
@@ -108,7 +108,7 @@ export function createReplayStore({ db }: Statements): ReplayStore & ReplayChang
       return row ? { userId, appId, grantedAt: row.granted_at, revokedAt: at } : null
     },
     async withdrawConsentAsOf(userId, appId, at) {
-      const row = await ofUserUpdate(db, userId, appId)
+      const row = await updateConsent(db, userId, appId)
         .set({ revoked_at: at })
         .where('revoked_at', 'is', null)
         .where('granted_at', '<=', at)
@@ -119,7 +119,7 @@ export function createReplayStore({ db }: Statements): ReplayStore & ReplayChang
   }
 
   async function lastEvent(userId: string, types: SecurityEventType[]): Promise<Instant | null> {
-    const last = await db
+    const lastRow = await db
       .selectFrom('security_events')
       .select('at')
       .where('user_id', '=', userId)
@@ -127,6 +127,6 @@ export function createReplayStore({ db }: Statements): ReplayStore & ReplayChang
       .orderBy('at', 'desc')
       .limit(1)
       .executeTakeFirst()
-    return last?.at ?? null
+    return lastRow?.at ?? null
   }
 }

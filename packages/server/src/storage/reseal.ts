@@ -11,24 +11,24 @@ const COLUMNS: Record<SealedPlace, { id: string; sealed: string }> = {
   instance: { id: 'name', sealed: 'value' },
   webhook_secrets: { id: 'id', sealed: 'sealed_secret' },
 }
-/** The name of the only sealed row of `instance`. */
-const SEALED_FACT = 'address-pepper'
+/** The name of the only row of `instance` whose value is sealed. */
+const SEALED_NAME = 'address-pepper'
 
 export function createSealedStore(engine: Engine): SealedStore {
   const db = createDb(engine, engine.connection)
 
   return {
-    async sealedByOthers(place, fingerprint, afterId, limit) {
-      const { id, sealed } = refs(place)
-      const facts = place === 'instance' ? sql<SqlBool>`and ${id} = ${SEALED_FACT}` : sql``
+    async sealedWithOtherSecrets(place, fingerprint, afterId, limit) {
+      const { id, sealed } = columnsOf(place)
+      const onlySealedRow = place === 'instance' ? sql<SqlBool>`and ${id} = ${SEALED_NAME}` : sql``
       const { rows } = await sql<SealedValue>`
         select ${id} as id, ${sealed} as sealed from ${sql.table(place)}
-        where ${id} > ${afterId} and ${sealed} is not null and ${sealed} not like ${`${fingerprint}.%`} ${facts}
+        where ${id} > ${afterId} and ${sealed} is not null and ${sealed} not like ${`${fingerprint}.%`} ${onlySealedRow}
         order by ${id} limit ${limit}`.execute(db)
       return rows
     },
     async replaceSealed(place, value, resealed) {
-      const { id, sealed } = refs(place)
+      const { id, sealed } = columnsOf(place)
       const { numAffectedRows } = await sql`
         update ${sql.table(place)} set ${sealed} = ${resealed}
         where ${id} = ${value.id} and ${sealed} = ${value.sealed}`.execute(db)
@@ -37,7 +37,7 @@ export function createSealedStore(engine: Engine): SealedStore {
   }
 }
 
-function refs(place: SealedPlace) {
+function columnsOf(place: SealedPlace) {
   const { id, sealed } = COLUMNS[place]
   return { id: sql.ref(id), sealed: sql.ref(sealed) }
 }

@@ -36,13 +36,20 @@ export function createSuppressionStore({ db }: Statements): SuppressionStore {
         .execute()
     },
     async lift(address) {
-      const lifted = db.deleteFrom('mail_suppressions').where('address', '=', address)
-      return countOf(await lifted.executeTakeFirst()) > 0
+      const deletion = db.deleteFrom('mail_suppressions').where('address', '=', address)
+      return countOf(await deletion.executeTakeFirst()) > 0
     },
     async prune(until, batch) {
-      const old = db.selectFrom('mail_suppressions').select('address').where('until', '<', until).limit(batch)
-      const over = db.deleteFrom('mail_suppressions').where('address', 'in', old).where('until', '<', until)
-      return countOf(await over.executeTakeFirst())
+      const expiredAddresses = db
+        .selectFrom('mail_suppressions')
+        .select('address')
+        .where('until', '<', until)
+        .limit(batch)
+      const deletion = db
+        .deleteFrom('mail_suppressions')
+        .where('address', 'in', expiredAddresses)
+        .where('until', '<', until)
+      return countOf(await deletion.executeTakeFirst())
     },
   }
 }

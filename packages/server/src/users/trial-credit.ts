@@ -76,6 +76,6 @@ export async function openPepper(storage: Storage, secrets: Secrets): Promise<Bu
   const { instance } = storage.store
   const sealed =
     (await instance.find(PEPPER)) ??
-    (await instance.keep(PEPPER, secrets.seal(PEPPER, randomBytes(PEPPER_BYTES), PEPPER)))
+    (await instance.findOrInsert(PEPPER, secrets.seal(PEPPER, randomBytes(PEPPER_BYTES), PEPPER)))
   return secrets.open(PEPPER, sealed, PEPPER)
 }

@@ -24,7 +24,7 @@ forEachEngine(engine => {
     const store = createSealedStore(storage.engine)
     const report = await resealAll(store, newAndOldSecrets)
     assert.deepEqual(report, { resealed: ROWS, unopened: [] })
-    assert.deepEqual(await store.sealedByOthers('messages', newAndOldSecrets.fingerprint, '', 1), [])
+    assert.deepEqual(await store.sealedWithOtherSecrets('messages', newAndOldSecrets.fingerprint, '', 1), [])
     const newSecretOnly = createSecrets([Buffer.alloc(32, 9)])
     const rows = await storage.store.outbox.lease(NOW + ROWS, NOW + 2 * ROWS, ROWS)
     const openedContents = rows.map(({ id, sealedContent }) =>

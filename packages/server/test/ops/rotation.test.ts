@@ -38,8 +38,8 @@ test('KEYWAY_SECRET, signing keys and app secrets rotate on a running pair of no
   await traffic.answered(SOME_CALLS)
   await runCommand(services(), 'keys reseal')
   const { secrets, storage } = services()
-  const sealedBy = await storage.store.instance.sealedBy()
-  assert.deepEqual([...sealedBy.keys()], [secrets.fingerprint])
+  const countBySecret = await storage.store.instance.countBySecret()
+  assert.deepEqual([...countBySecret.keys()], [secrets.fingerprint])
   await pair.restartOneByOne(NEW_SECRET)
   const published = await Promise.all(
     pair.live().map(({ origin }) => call(origin, 'GET', '/.well-known/jwks.json')),
