@@ -7,14 +7,14 @@ export type FileSecrets = Pick<Secrets, 'mac' | 'verifyMac' | 'ids' | 'fingerpri
 export interface Trust {
   secrets: FileSecrets
   /**
-   * Also accept files of versions that wrote no MAC, and a journal with missing files. Anyone with write access to
-   * them could have added keys, administrators and credit, so the operator must ask for this explicitly.
+   * Also accept files of versions that wrote no MAC, and a journal with missing files. Anyone who could write to such
+   * files may have added keys, administrators and credit, so the operator must ask for this explicitly.
    */
   unauthenticated: boolean
 }
 
 /** The risk of `--unauthenticated`, for error messages and help. */
-export const UNAUTHENTICATED_MEANS =
+export const UNAUTHENTICATED_RISK =
   '--unauthenticated accepts it anyway, without proof that no keys, administrators or credit were added to it.'
 
 const SEPARATOR = '\t'
@@ -24,16 +24,16 @@ export function withMac(text: string, mac: string): string {
   return text + SEPARATOR + mac
 }
 
-/** The text of a line and its MAC; null if it has none. */
+/** Splits a line into its text and its MAC; null if the line has no MAC. */
 export function splitMac(line: string): { text: string; mac: string } | null {
-  const at = line.lastIndexOf(SEPARATOR)
-  return at < 0 ? null : { text: line.slice(0, at), mac: line.slice(at + 1) }
+  const end = line.lastIndexOf(SEPARATOR)
+  return end < 0 ? null : { text: line.slice(0, end), mac: line.slice(end + 1) }
 }
 
 /** An error message if the MAC names a secret that is not in KEYWAY_SECRET; otherwise null. */
-export function foreignSecret(mac: string, secrets: FileSecrets): string | null {
+export function unknownSecretProblem(mac: string, secrets: FileSecrets): string | null {
   const [id = ''] = mac.split('.')
   if (secrets.ids.includes(id)) return null
-  const named = /^[0-9a-f]{8}$/.test(id) ? `the secret ${id}` : 'an unknown secret'
-  return `was written with ${named}, but KEYWAY_SECRET has ${secrets.ids.join(', ')}. Add that secret; it may be listed after a new one`
+  const secretName = /^[0-9a-f]{8}$/.test(id) ? `the secret ${id}` : 'an unknown secret'
+  return `was written with ${secretName}, but KEYWAY_SECRET has ${secrets.ids.join(', ')}. Add that secret; it may be listed after a new one`
 }

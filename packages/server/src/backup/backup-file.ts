@@ -7,7 +7,7 @@ import { createGunzip, createGzip } from 'node:zlib'
 import { type Instant, toRfc3339 } from '../clock.ts'
 import { LineTooLong, wholeLines } from '../lines.ts'
 import { OperatorError } from '../operator-error.ts'
-import { type FileSecrets, splitMac, type Trust, UNAUTHENTICATED_MEANS, withMac } from './authentication.ts'
+import { type FileSecrets, splitMac, type Trust, UNAUTHENTICATED_RISK, withMac } from './authentication.ts'
 
 /**
  * Increased when an older version could misread a newer file. Format 1 ended with a plain checksum, which anyone can
@@ -15,7 +15,7 @@ import { type FileSecrets, splitMac, type Trust, UNAUTHENTICATED_MEANS, withMac 
  */
 export const BACKUP_FORMAT = 2
 const UNAUTHENTICATED_FORMAT = 1
-/** In UTF-16 code units. The longest rows (queued mail, sealed and escaped) are far shorter. */
+/** In UTF-16 code units. The longest lines, of queued mail (sealed and escaped), are far shorter. */
 const MAX_LINE_LENGTH = 4 * 1024 * 1024
 
 /**
@@ -25,14 +25,15 @@ const MAX_LINE_LENGTH = 4 * 1024 * 1024
 export interface BackupHeader {
   keyway_backup: number
   /**
-   * The file name it was written to, so that an old backup cannot be renamed to replace a newer one. Since format 2.
+   * The name that the file was written with, so that an old backup cannot be renamed to replace a newer one. Since
+   * format 2.
    */
   file?: string
-  /** The id of the service, as in its journal; null before its first start. Since format 2. */
+  /** The id of the service, as in its journal; null before the service's first start. Since format 2. */
   service?: string | null
   created_at: Instant
   version: string
-  /** Schema of the rows: all migrations that were applied to the database. */
+  /** All migrations that were applied to the database, which define the schema of the rows. */
   migrations: string[]
   /** Identifies the secret without revealing anything about it. */
   secret_fingerprint: string
@@ -45,11 +46,11 @@ interface RowLine {
   row: Row
 }
 
-/** The last line; without it a file is truncated. */
+/** The last line. A file without this line is truncated. */
 interface LastLine {
   end: true
   counts: Record<string, number>
-  /** Format 1: of all preceding lines, including line feeds. */
+  /** Only in format 1: the checksum of all preceding lines, including line feeds. */
   sha256?: string
 }
 
@@ -69,98 +70,104 @@ export async function writeBackup(
   rows: AsyncIterable<RowLine>,
   secrets: FileSecrets,
 ): Promise<Record<string, number>> {
-  const partial = `${file}.partial`
-  const handle = await open(partial, 'wx', 0o600)
+  const partialFile = `${file}.partial`
+  const handle = await open(partialFile, 'wx', 0o600)
   const counts: Record<string, number> = {}
   try {
     await pipeline(
-      lines(header, rows, counts, secrets),
+      backupLines(header, rows, counts, secrets),
       createGzip(),
       handle.createWriteStream({ flush: true, autoClose: true }),
     )
-    await rename(partial, file)
+    await rename(partialFile, file)
     return counts
   } catch (error) {
     await handle.close().catch(() => {})
-    await rm(partial, { force: true })
+    await rm(partialFile, { force: true })
     throw error
   }
 }
 
-async function* lines(
+async function* backupLines(
   header: BackupHeader,
   rows: AsyncIterable<RowLine>,
   counts: Record<string, number>,
   secrets: FileSecrets,
 ): AsyncGenerator<string> {
   const hash = createHash('sha256')
-  const line = (value: unknown) => {
+  const toHashedLine = (value: unknown) => {
     const text = `${JSON.stringify(value)}\n`
     hash.update(text)
     return text
   }
-  yield line(header)
+  yield toHashedLine(header)
   for await (const { table, row } of rows) {
     counts[table] = (counts[table] ?? 0) + 1
-    yield line({ table, row })
+    yield toHashedLine({ table, row })
   }
-  const last = JSON.stringify({ end: true, counts } satisfies LastLine)
-  yield `${withMac(last, secrets.mac('backup', authenticatedText(hash.digest('hex'), last)))}\n`
+  const lastLine = JSON.stringify({ end: true, counts } satisfies LastLine)
+  yield `${withMac(lastLine, secrets.mac('backup', authenticatedText(hash.digest('hex'), lastLine)))}\n`
 }
 
-function authenticatedText(hashOfLines: string, last: string): string {
-  return `${hashOfLines}\n${last}`
+function authenticatedText(hashOfLines: string, lastLine: string): string {
+  return `${hashOfLines}\n${lastLine}`
 }
 
 /**
- * Reads the whole file once. Nothing in it but its format is trusted before the MAC at its end is verified.
+ * Reads and verifies the whole file once. Before the MAC at the end is verified, nothing in the file is trusted except
+ * the format that it claims.
  *
  * @throws OperatorError
  */
 export async function checkBackup(file: string, trust: Trust): Promise<CheckedBackup> {
   let header: BackupHeader | null = null
-  let last = ''
+  let lastLine = ''
   const hash = createHash('sha256')
   for await (const text of textLines(file)) {
-    if (header) hash.update(`${last}\n`)
+    if (header) hash.update(`${lastLine}\n`)
     else header = toHeader(parse(text), file, trust)
-    last = text
+    lastLine = text
   }
   if (!header) throw new OperatorError('This is not a backup of Keyway.')
   const hashOfLines = hash.digest('hex')
-  const { counts } = verifyLast(header, last, hashOfLines, trust)
-  return { file, header, counts, digest: authenticatedText(hashOfLines, last) }
+  const { counts } = verifyLastLine(header, lastLine, hashOfLines, trust)
+  return { file, header, counts, digest: authenticatedText(hashOfLines, lastLine) }
 }
 
-function verifyLast(header: BackupHeader, line: string, hashOfLines: string, { secrets }: Trust): LastLine {
+function verifyLastLine(
+  header: BackupHeader,
+  line: string,
+  hashOfLines: string,
+  { secrets }: Trust,
+): LastLine {
   const { text, mac } = splitMac(line) ?? { text: line, mac: null }
-  const last = parse(text) as LastLine
-  if (last?.end !== true) throw new OperatorError('The backup is truncated: its last line is missing.')
+  const lastLine = parse(text) as LastLine
+  if (lastLine?.end !== true) throw new OperatorError('The backup is truncated: its last line is missing.')
   const isGenuine =
     header.keyway_backup === UNAUTHENTICATED_FORMAT
-      ? last.sha256 === hashOfLines
+      ? lastLine.sha256 === hashOfLines
       : mac !== null && secrets.verifyMac('backup', authenticatedText(hashOfLines, text), mac)
   if (!isGenuine) throw new OperatorError('The backup was modified: its MAC does not match its content.')
-  return last
+  return lastLine
 }
 
 /**
- * The rows of a verified file. Throws after the last one if the file changed since it was verified, so rows must only
- * be used within a transaction that can be rolled back.
+ * The rows of a verified file. Throws after the last row if the file was changed since it was verified, so the rows
+ * must only be used within a transaction that can be rolled back.
  *
  * @throws OperatorError
  */
 export async function* readRows({ file, digest }: CheckedBackup): AsyncGenerator<RowLine> {
   const hash = createHash('sha256')
-  let number = 0
-  let last = ''
+  let lineNumber = 0
+  let lastLine = ''
   for await (const text of textLines(file)) {
-    if (number > 0) hash.update(`${last}\n`)
-    if (number > 1) yield parse(last) as RowLine
-    number++
-    last = text
+    if (lineNumber > 0) hash.update(`${lastLine}\n`)
+    if (lineNumber > 1) yield parse(lastLine) as RowLine
+    lineNumber++
+    lastLine = text
   }
-  if (authenticatedText(hash.digest('hex'), last) !== digest)
+  if (authenticatedText(hash.digest('hex'), lastLine) !== digest)
     throw new OperatorError('The backup was modified while it was read.')
 }
 
@@ -176,7 +183,7 @@ function toHeader(value: unknown, file: string, { secrets, unauthenticated }: Tr
     )
   if (header.keyway_backup !== BACKUP_FORMAT && !unauthenticated)
     throw new OperatorError(
-      `The backup is of an older version and not authenticated. ${UNAUTHENTICATED_MEANS}`,
+      `The backup is of an older version and not authenticated. ${UNAUTHENTICATED_RISK}`,
     )
   if (header.file !== undefined && header.file !== basename(file))
     throw new OperatorError(
@@ -197,21 +204,21 @@ function isHeader(value: unknown): value is BackupHeader {
 }
 
 async function* textLines(file: string): AsyncGenerator<string> {
-  const packed = createReadStream(file)
-  const unpacked = packed.pipe(createGunzip())
-  packed.on('error', error => unpacked.destroy(error))
-  unpacked.setEncoding('utf8')
+  const compressed = createReadStream(file)
+  const uncompressed = compressed.pipe(createGunzip())
+  compressed.on('error', error => uncompressed.destroy(error))
+  uncompressed.setEncoding('utf8')
   try {
-    yield* wholeLines(unpacked, MAX_LINE_LENGTH, refuseCut)
+    yield* wholeLines(uncompressed, MAX_LINE_LENGTH, refuseTruncated)
   } catch (error) {
     if (error instanceof LineTooLong) throw new OperatorError('The backup was modified: a line is too long.')
-    // zlib's errors for a truncated file or another format.
+    // The codes of zlib's errors, for a truncated file or another format, begin with `Z_`.
     if (!(error as { code?: string }).code?.startsWith('Z_')) throw error
     throw new OperatorError('The file is truncated or not a backup.')
   }
 }
 
-function refuseCut(): never {
+function refuseTruncated(): never {
   throw new OperatorError('The backup is truncated: its last line is incomplete.')
 }
 
@@ -223,11 +230,11 @@ function parse(text: string): unknown {
   }
 }
 
-/** Passes the rows through and calls `progress` for every 1000. */
+/** Yields the same rows, and calls `progress` after every 1000. */
 export async function* withProgress<Each>(rows: AsyncIterable<Each>, progress?: (rows: number) => void) {
-  let done = 0
-  for await (const each of rows) {
-    if (++done % 1000 === 0) progress?.(done)
-    yield each
+  let count = 0
+  for await (const row of rows) {
+    if (++count % 1000 === 0) progress?.(count)
+    yield row
   }
 }

@@ -5,11 +5,11 @@ import type { JournalEntry } from './journal-entry.ts'
 export interface BackupStore {
   /** The migrations that were applied to this database. */
   migrations(): Promise<string[]>
-  /** The sealed address pepper, from which the service's id is derived; null before its first start. */
+  /** The sealed address pepper, from which the service's id is derived; null before the service's first start. */
   sealedPepper(): Promise<string | null>
   /**
    * Reads every table that belongs in a backup, in one snapshot. Signing keys, live connections, nodes and the local
-   * inbox do not: tokens and connections do not survive a restore.
+   * inbox do not belong in a backup: tokens and connections do not survive a restore.
    */
   read<Outcome>(
     work: (rows: AsyncIterable<{ table: string; row: Row }>, at: Instant) => Promise<Outcome>,
@@ -18,20 +18,23 @@ export interface BackupStore {
   isEmpty(): Promise<boolean>
   /** Whether a node used this database in the last ten seconds. */
   isServed(now: Instant): Promise<boolean>
-  /** One transaction: a failed restore leaves an empty database. */
+  /** Restores in one transaction, so that a failed restore leaves an empty database. */
   write<Outcome>(work: (tx: RestoreTransaction) => Promise<Outcome>): Promise<Outcome>
 }
 
 export interface RestoreTransaction {
   /** Deletes the initial rows of a new database, including signing keys. */
   clear(): Promise<void>
-  /** False, and nothing written, if the table does not belong in backups. */
+  /** Returns false, and writes nothing, if the table does not belong in backups. */
   insert(table: string, rows: readonly Row[]): Promise<boolean>
-  /** Ends every session, link and invitation, and expires queued mail that contains a link. Returns how many of each. */
+  /**
+   * Ends every session, link and invitation, and expires queued mail that contains a link. Returns the numbers of ended
+   * sessions and links.
+   */
   endSignIns(now: Instant): Promise<{ sessions: number; links: number }>
-  /** Postpones account deletions that people requested until this instant, at least. */
+  /** Postpones every requested account deletion that is due before this instant to this instant. */
   postponeDeletions(until: Instant): Promise<void>
-  /** Returns how many keys it revoked. */
+  /** Returns the number of revoked keys. */
   revokeAllKeys(now: Instant): Promise<number>
   /** Re-applies one journal entry. False if its subject was created after the backup. */
   apply(entry: JournalEntry): Promise<boolean>

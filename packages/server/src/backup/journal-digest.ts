@@ -1,7 +1,7 @@
 import { DAY, type Instant, toRfc3339 } from '../clock.ts'
 import { OperatorError } from '../operator-error.ts'
 import type { UserRole, UserStatus } from '../users/user.ts'
-import { type Trust, UNAUTHENTICATED_MEANS } from './authentication.ts'
+import { type Trust, UNAUTHENTICATED_RISK } from './authentication.ts'
 import type { EntryOf, JournalEntry } from './journal-entry.ts'
 import { createCompleteness, dayOf, isAuthenticated, readJournalLines } from './journal-reader.ts'
 
@@ -22,20 +22,22 @@ export interface JournalDigest {
   consents: Map<string, EntryOf<'consent'>>
   /** The policies of the last entry. */
   policies: EntryOf<'policies'> | null
-  /** When the journal begins; null if no file records it. */
-  begins: Instant | null
-  /** Files without a `closed` entry; later entries of them may be missing. */
+  /** When the journal begins; null if no file records that. */
+  beginsAt: Instant | null
+  /** Files without a `closed` entry, whose last entries may be missing. */
   openEnds: { file: string; at: Instant }[]
   /** Description of missing parts, if the operator accepted an incomplete journal. */
   missing: string | null
 }
 
 export interface KeyDigest {
-  /** The earliest values of all entries: a revocation or an earlier expiry is never undone by a later entry. */
+  /** The earliest revocation of all entries: a later entry never undoes it. */
   revokedAt: Instant | null
+  /** The earliest expiry of all entries: a later entry never postpones it. */
   expiresAt: Instant | null
-  /** From the last entry, whose time is `at`. */
+  /** The networks in the last entry. */
   allowedNetworks: string[]
+  /** Time of the last entry. */
   at: Instant
 }
 
@@ -43,27 +45,27 @@ export interface UserDigest {
   status: UserStatus
   /** Time of the last status. */
   at: Instant
-  /** From the last entry that has one; older versions wrote none. */
+  /** The role in the last entry that has one; older versions wrote entries without a role. */
   role: { role: UserRole; at: Instant } | null
   /**
-   * The requested time of the account's deletion, from the last entry that has it; `deletesAt` null: not requested, or
-   * cancelled.
+   * When the account's deletion is due, from the last entry that says so. `deletesAt` is null if no deletion was
+   * requested, or it was cancelled.
    */
   deletion: { deletesAt: Instant | null; at: Instant } | null
 }
 
 export interface DigestOptions {
   trust: Trust
-  /** The id of the service whose journal it must be; null if unknown. */
+  /** The id of the service; a journal of another service is refused. Null if the id is unknown. */
   instance: string | null
-  /** Earlier entries are verified and skipped. */
+  /** Entries before this instant are verified and skipped. */
   since?: Instant
   /** Called repeatedly with the number of entries read so far. */
   progress?: (entries: number) => void
 }
 
 /**
- * Reads and verifies the whole journal once, so that a bad line is found before anything is changed.
+ * Reads and verifies the whole journal once, so that an invalid line is found before anything is changed.
  *
  * @param files sorted by name
  * @throws OperatorError if a line is invalid, or the journal is incomplete or of another `instance`
@@ -76,33 +78,33 @@ export async function digestJournal(
   const completeness = createCompleteness()
   for await (const line of readJournalLines(files, trust)) {
     const { entry, file } = line
-    completeness.note(line)
+    completeness.add(line)
     if (entry.type === 'opened') {
-      refuseForeign(entry, file, instance)
-      digest.begins = earlier(digest.begins, entry.at)
+      refuseOtherInstance(entry, file, instance)
+      digest.beginsAt = earlier(digest.beginsAt, entry.at)
     }
     if (!isChange(entry, since)) continue
     if (++digest.entries % 1000 === 0) progress(digest.entries)
-    add(digest, entry)
+    addEntry(digest, entry)
   }
   // A file has the entries of one day only, so files of earlier days do not matter.
   digest.openEnds = completeness.openEnds().filter(({ file }) => dayOf(file) >= dayAt(since))
-  digest.missing = completeness.whatIsMissing(neededSince(files, since))
+  digest.missing = completeness.findMissing(neededSince(files, since))
   if (digest.missing && !trust.unauthenticated)
     throw new OperatorError(
-      `The journal is incomplete: ${digest.missing}. Nothing was changed. Restore the original file. ${UNAUTHENTICATED_MEANS}`,
+      `The journal is incomplete: ${digest.missing}. Nothing was changed. Restore the original file. ${UNAUTHENTICATED_RISK}`,
     )
   return digest
 }
 
-/** Whether the entry is a change that must be applied when only changes from `since` on matter. */
+/** Whether the entry is a change (not `opened` or `closed`) that was made at or after `since`. */
 export function isChange(entry: JournalEntry, since: Instant): boolean {
   return entry.type !== 'opened' && entry.type !== 'closed' && entry.at >= since
 }
 
 /**
- * The files that must be read when only entries after `since` matter. Unauthenticated files of earlier days are
- * skipped: their content is neither trusted nor needed.
+ * The files that must be read if only entries from `since` on are needed. Unauthenticated files of earlier days are
+ * skipped, since their content is neither trusted nor needed.
  */
 export function filesNeeded(files: readonly string[], since: Instant, { unauthenticated }: Trust): string[] {
   return files.filter(file => unauthenticated || isAuthenticated(file) || dayOf(file) >= dayAt(since))
@@ -127,20 +129,20 @@ function emptyDigest(): JournalDigest {
     authorizations: new Map(),
     consents: new Map(),
     policies: null,
-    begins: null,
+    beginsAt: null,
     openEnds: [],
     missing: null,
   }
 }
 
-function refuseForeign(entry: EntryOf<'opened'>, file: string, instance: string | null): void {
+function refuseOtherInstance(entry: EntryOf<'opened'>, file: string, instance: string | null): void {
   if (instance === null || entry.instance === undefined || entry.instance === instance) return
   throw new OperatorError(
     `${file} is the journal of another service (${entry.instance}; this one is ${instance}). Nothing was changed. Use the journal of this service, or remove that file from the folder.`,
   )
 }
 
-function add(digest: JournalDigest, entry: JournalEntry): void {
+function addEntry(digest: JournalDigest, entry: JournalEntry): void {
   if (entry.type === 'api_key') addKey(digest, entry)
   if (entry.type === 'user') addUser(digest, entry)
   if (entry.type === 'app_secrets') keepLast(digest.appSecrets, entry.id, entry)
@@ -152,13 +154,13 @@ function add(digest: JournalDigest, entry: JournalEntry): void {
 }
 
 function addKey({ keys }: JournalDigest, entry: EntryOf<'api_key'>): void {
-  const known = keys.get(entry.id)
-  const isLast = !known || entry.at >= known.at
+  const existing = keys.get(entry.id)
+  const isLast = !existing || entry.at >= existing.at
   keys.set(entry.id, {
-    revokedAt: earlier(known?.revokedAt ?? null, entry.revoked_at),
-    expiresAt: earlier(known?.expiresAt ?? null, entry.expires_at),
-    allowedNetworks: isLast ? entry.allowed_networks : known.allowedNetworks,
-    at: isLast ? entry.at : known.at,
+    revokedAt: earlier(existing?.revokedAt ?? null, entry.revoked_at),
+    expiresAt: earlier(existing?.expiresAt ?? null, entry.expires_at),
+    allowedNetworks: isLast ? entry.allowed_networks : existing.allowedNetworks,
+    at: isLast ? entry.at : existing.at,
   })
 }
 
@@ -166,20 +168,22 @@ function addUser(
   { users }: JournalDigest,
   { id, status, role, deletes_at: deletesAt, at }: EntryOf<'user'>,
 ): void {
-  const known = users.get(id)
-  const lastRole = role && at >= (known?.role?.at ?? at) ? { role, at } : (known?.role ?? null)
+  const existing = users.get(id)
+  const lastRole = role && at >= (existing?.role?.at ?? at) ? { role, at } : (existing?.role ?? null)
   const lastDeletion =
-    deletesAt !== undefined && at >= (known?.deletion?.at ?? at)
+    deletesAt !== undefined && at >= (existing?.deletion?.at ?? at)
       ? { deletesAt, at }
-      : (known?.deletion ?? null)
-  const last = { role: lastRole, deletion: lastDeletion }
-  const isLast = !known || (known.status !== 'deleted' && (status === 'deleted' || at >= known.at))
-  users.set(id, isLast ? { status, at, ...last } : { ...known, ...last })
+      : (existing?.deletion ?? null)
+  const roleAndDeletion = { role: lastRole, deletion: lastDeletion }
+  // A deletion is final, whatever the time of the other entries.
+  const isLastStatus =
+    !existing || (existing.status !== 'deleted' && (status === 'deleted' || at >= existing.at))
+  users.set(id, isLastStatus ? { status, at, ...roleAndDeletion } : { ...existing, ...roleAndDeletion })
 }
 
 function keepLast<Entry extends { at: Instant }>(map: Map<string, Entry>, name: string, entry: Entry): void {
-  const known = map.get(name)
-  if (!known || entry.at >= known.at) map.set(name, entry)
+  const existing = map.get(name)
+  if (!existing || entry.at >= existing.at) map.set(name, entry)
 }
 
 /** The earlier of two instants; null means never. */

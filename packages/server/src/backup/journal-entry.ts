@@ -11,7 +11,7 @@ import type { UserRole, UserStatus } from '../users/user.ts'
  * backups.
  */
 export type JournalEntry =
-  /** First line of a file. The earliest one marks the beginning of the journal. */
+  /** The first line of a file. The earliest of these entries marks the beginning of the journal. */
   | {
       type: 'opened'
       at: Instant
@@ -19,10 +19,10 @@ export type JournalEntry =
       instance?: string
       /** The name of this file, so that it cannot replace another. */
       file?: string
-      /** The newest other files at that time, with the length of their complete lines in bytes. */
+      /** The newest other files when this file was created, with the total length of their complete lines in bytes. */
       beside?: { file: string; bytes: number }[]
     }
-  /** Last line of a file after a regular shutdown or the change to the next day's file. */
+  /** The last line of a file, written at a regular shutdown or before the next day's file. */
   | { type: 'closed'; at: Instant }
   /** The state of a key after a change that restricted it. */
   | {
@@ -34,8 +34,8 @@ export type JournalEntry =
       allowed_networks: string[]
     }
   /**
-   * The state of an account after its status, its role or the time of its deletion changed; older versions did not write
-   * the latter two.
+   * The state of an account after its status, its role or the time of its deletion changed. Older versions wrote only
+   * the status.
    */
   | {
       type: 'user'
@@ -45,7 +45,7 @@ export type JournalEntry =
       role?: UserRole
       deletes_at?: Instant | null
     }
-  /** All secret hashes of an app after one was added or removed, or the app was. */
+  /** The hashes of all secrets of an app, after a secret was added or removed, or the app was removed. */
   | {
       type: 'app_secrets'
       at: Instant
@@ -54,7 +54,7 @@ export type JournalEntry =
       removed_at?: Instant
     }
   | { type: 'session'; at: Instant; id: string; ended_by: SessionEnd }
-  /** A link was used, or ended because another link of its address was. */
+  /** A sign-in link was used, or ended because another link to the same address was used. */
   | { type: 'magic_link'; at: Instant; id: string }
   /** An invitation was accepted or revoked. */
   | { type: 'invitation'; at: Instant; id: string }
@@ -81,9 +81,9 @@ export type JournalEntry =
   /** All policies that are set, after a change. */
   | { type: 'policies'; at: Instant; policies: SetPolicies; changed_at: Instant }
 
-/** Older versions wrote no `keyId` and `lineageId`. */
-export type JournaledLedgerEntry = Omit<LedgerEntry, NewInLedger> & Partial<Pick<LedgerEntry, NewInLedger>>
-type NewInLedger = 'keyId' | 'lineageId'
+/** Older versions wrote neither `keyId` nor `lineageId`. */
+export type JournaledLedgerEntry = Omit<LedgerEntry, AddedLater> & Partial<Pick<LedgerEntry, AddedLater>>
+type AddedLater = 'keyId' | 'lineageId'
 
 export function toLedgerEntry({
   keyId = null,
@@ -103,27 +103,29 @@ export function instanceOf(addressPepper: Buffer): string {
   return hmac(addressPepper, 'keyway instance').toString('hex').slice(0, 16)
 }
 
-/** Parses one line of a journal; `wrong` says why it is invalid. */
-export function parseEntry(line: string): JournalEntry | { wrong: string } {
-  const value = parsed(line)
-  if (!isRecord(value) || typeof value.type !== 'string') return { wrong: 'is not a journal entry' }
+/** Parses one line of a journal, or says why it is invalid. */
+export function parseEntry(line: string): JournalEntry | { problem: string } {
+  const value = parseJson(line)
+  if (!isRecord(value) || typeof value.type !== 'string') return { problem: 'is not a journal entry' }
   const shape = Object.hasOwn(SHAPES, value.type)
     ? (SHAPES[value.type as JournalEntry['type']] as Shape)
     : undefined
-  if (!shape) return { wrong: `has an entry ${JSON.stringify(value.type)}, which this version does not know` }
-  const missing = Object.entries({ at: instant, ...shape }).find(([name, fits]) => !fits(value[name]))
-  if (missing) return { wrong: `has an entry "${value.type}" without a valid "${missing[0]}"` }
+  if (!shape)
+    return { problem: `has an entry ${JSON.stringify(value.type)}, which this version does not know` }
+  const invalid = Object.entries({ at: instant, ...shape }).find(([name, check]) => !check(value[name]))
+  if (invalid) return { problem: `has an entry "${value.type}" without a valid "${invalid[0]}"` }
   return value as unknown as JournalEntry
 }
 
 type Check = (value: unknown) => boolean
+/** The checks of an object's fields, by name. */
 type Shape = Record<string, Check>
 
-const text: Check = value => typeof value === 'string' && value !== ''
-const whole: Check = value => Number.isSafeInteger(value)
-/** Within the range of Date. */
-const instant: Check = value => whole(value) && (value as number) >= 0 && (value as number) <= 8.64e15
-const orNull =
+const nonEmptyString: Check = value => typeof value === 'string' && value !== ''
+const integer: Check = value => Number.isSafeInteger(value)
+/** An integer in the range of Date. */
+const instant: Check = value => integer(value) && (value as number) >= 0 && (value as number) <= 8.64e15
+const nullable =
   (check: Check): Check =>
   value =>
     value === null || check(value)
@@ -139,63 +141,73 @@ const listOf =
   (check: Check): Check =>
   value =>
     Array.isArray(value) && value.every(check)
-const list = listOf(value => typeof value === 'string')
+const stringList = listOf(value => typeof value === 'string')
 const objectOf =
   (shape: Shape): Check =>
   value =>
-    isRecord(value) && Object.entries(shape).every(([name, fits]) => fits(value[name]))
+    isRecord(value) && Object.entries(shape).every(([name, check]) => check(value[name]))
 
-const LEDGER_ENTRY: Shape = {
-  id: text,
-  userId: text,
-  kind: text,
-  amount: whole,
-  balanceAfter: whole,
-  appId: orNull(text),
+const LEDGER_ENTRY_SHAPE: Shape = {
+  id: nonEmptyString,
+  userId: nonEmptyString,
+  kind: nonEmptyString,
+  amount: integer,
+  balanceAfter: integer,
+  appId: nullable(nonEmptyString),
   description: value => typeof value === 'string',
-  cause: text,
+  cause: nonEmptyString,
   createdAt: instant,
-  keyId: optional(orNull(text)),
-  lineageId: optional(orNull(text)),
+  keyId: optional(nullable(nonEmptyString)),
+  lineageId: optional(nullable(nonEmptyString)),
 }
 
 const SHAPES: { [Type in JournalEntry['type']]: Shape } = {
   opened: {
-    instance: optional(text),
-    file: optional(text),
-    beside: optional(listOf(objectOf({ file: text, bytes: instant }))),
+    instance: optional(nonEmptyString),
+    file: optional(nonEmptyString),
+    beside: optional(listOf(objectOf({ file: nonEmptyString, bytes: instant }))),
   },
   closed: {},
-  api_key: { id: text, revoked_at: orNull(instant), expires_at: orNull(instant), allowed_networks: list },
+  api_key: {
+    id: nonEmptyString,
+    revoked_at: nullable(instant),
+    expires_at: nullable(instant),
+    allowed_networks: stringList,
+  },
   user: {
-    id: text,
+    id: nonEmptyString,
     status: oneOf('active', 'suspended', 'deleted'),
     role: optional(oneOf('user', 'support', 'admin')),
-    deletes_at: optional(orNull(instant)),
+    deletes_at: optional(nullable(instant)),
   },
   app_secrets: {
-    id: text,
-    secrets: listOf(objectOf({ hash: text, created_at: instant })),
+    id: nonEmptyString,
+    secrets: listOf(objectOf({ hash: nonEmptyString, created_at: instant })),
     removed_at: optional(instant),
   },
-  session: { id: text, ended_by: oneOf('logout', 'reuse', 'revoked', 'suspended', 'deleted') },
-  magic_link: { id: text },
-  invitation: { id: text },
-  ledger: { entry: objectOf(LEDGER_ENTRY) },
-  trial_credit: { address_hash: text, user_id: text },
+  session: { id: nonEmptyString, ended_by: oneOf('logout', 'reuse', 'revoked', 'suspended', 'deleted') },
+  magic_link: { id: nonEmptyString },
+  invitation: { id: nonEmptyString },
+  ledger: { entry: objectOf(LEDGER_ENTRY_SHAPE) },
+  trial_credit: { address_hash: nonEmptyString, user_id: nonEmptyString },
   policies: { policies: isRecord, changed_at: instant },
   consent: {
-    id: text,
-    user_id: text,
-    app_id: text,
-    scopes: list,
+    id: nonEmptyString,
+    user_id: nonEmptyString,
+    app_id: nonEmptyString,
+    scopes: stringList,
     granted_at: instant,
-    revoked_at: orNull(instant),
+    revoked_at: nullable(instant),
   },
-  charge_authorization: { user_id: text, app_id: text, granted_at: instant, revoked_at: orNull(instant) },
+  charge_authorization: {
+    user_id: nonEmptyString,
+    app_id: nonEmptyString,
+    granted_at: instant,
+    revoked_at: nullable(instant),
+  },
 }
 
-function parsed(line: string): unknown {
+function parseJson(line: string): unknown {
   try {
     return JSON.parse(line)
   } catch {

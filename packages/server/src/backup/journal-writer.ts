@@ -18,11 +18,11 @@ interface Deps {
 }
 
 /**
- * Writes the facts of a committed transaction to the journal. Never throws, since the commit cannot be undone: if the
- * journal cannot be written, or the database fails in between, that is logged as an error (decision 4).
+ * Writes the facts of a committed transaction to the journal. Never rejects, since the commit cannot be undone: if the
+ * journal cannot be written, or the database cannot be read, an error is logged (decision 4).
  */
 export function createJournalWriter({ journal, store, clock, log }: Deps) {
-  const entriesOf = createEntries(store, clock)
+  const entriesOf = createEntryReader(store, clock)
 
   /** Some at a time, so that a transaction that ended many things does not take all connections of the database. */
   async function entriesOfAll(facts: readonly Fact[]): Promise<JournalEntry[]> {
@@ -42,13 +42,13 @@ export function createJournalWriter({ journal, store, clock, log }: Deps) {
   }
 }
 
-/** Several changes of one subject are one entry, since entries have the subject's state. */
+/** Several changes of one subject need one entry only, since an entry has the subject's whole state. */
 function withoutRepeats(facts: readonly Fact[]): Fact[] {
-  const seen = new Set<string>()
+  const seenIds = new Set<string>()
   return facts.filter(fact => {
     if (fact.type !== 'changed' && fact.type !== 'app_secrets') return true
-    const isNew = !seen.has(fact.id)
-    seen.add(fact.id)
+    const isNew = !seenIds.has(fact.id)
+    seenIds.add(fact.id)
     return isNew
   })
 }
@@ -56,7 +56,8 @@ function withoutRepeats(facts: readonly Fact[]): Fact[] {
 /** Reads the state of each kind of subject for its journal entry. A missing kind does not compile. */
 export type SubjectStates = { [Kind in Ending['kind']]: (id: string) => Promise<EntryOf<Kind>[]> }
 
-function createEntries(store: Store, clock: Clock): (fact: Fact) => Promise<JournalEntry[]> {
+/** Returns a function that reads what the journal entries of a fact need. */
+function createEntryReader(store: Store, clock: Clock): (fact: Fact) => Promise<JournalEntry[]> {
   const states: SubjectStates = {
     async api_key(id) {
       const keys = await store.apiKeys.findMany([id])
@@ -88,10 +89,10 @@ function createEntries(store: Store, clock: Clock): (fact: Fact) => Promise<Jour
         return states[fact.kind](fact.id)
       case 'app_secrets': {
         const secrets = await store.apps.datedSecrets(fact.id)
-        const dated = secrets.map(({ hash, createdAt }) => ({ hash, created_at: createdAt }))
+        const datedHashes = secrets.map(({ hash, createdAt }) => ({ hash, created_at: createdAt }))
         const removedAt = await store.apps.removedAt(fact.id)
-        const removed = removedAt === null ? {} : { removed_at: removedAt }
-        return [{ type: 'app_secrets', at: clock.now(), id: fact.id, secrets: dated, ...removed }]
+        const removal = removedAt === null ? {} : { removed_at: removedAt }
+        return [{ type: 'app_secrets', at: clock.now(), id: fact.id, secrets: datedHashes, ...removal }]
       }
       case 'magic_link':
       case 'invitation':

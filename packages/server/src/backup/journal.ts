@@ -5,7 +5,7 @@ import { makeFolder } from '../folders.ts'
 import { newId } from '../ids.ts'
 import { type FileSecrets, withMac } from './authentication.ts'
 import type { JournalEntry } from './journal-entry.ts'
-import { AUTHENTICATED_SUFFIX, chained, MAX_LINE_LENGTH } from './journal-reader.ts'
+import { AUTHENTICATED_SUFFIX, MAX_LINE_LENGTH, textForMac } from './journal-reader.ts'
 
 export interface Journal {
   /** Resolves once the entries are on disk. Concurrent calls share one write. */
@@ -21,27 +21,29 @@ export interface JournalDeps {
 }
 
 /**
- * How many other files, the newest by name, a new file lists with their lengths. Bounds the work at its creation and
- * the length of its first line.
+ * Maximum number of other files, the newest by name, that the first line of a new file lists with their lengths. Bounds
+ * the work at the file's creation, and the length of that line.
  */
-const MAX_BESIDE = 64
+const MAX_LISTED_FILES = 64
 
 /**
- * Appends to a file of this process, a new one each day. The folder is created with mode 0700. Each line has a MAC
- * over itself and the previous MAC, and the first line names the file, the service, and the lengths of other files:
- * without the secret nothing can be added, changed, moved or removed.
+ * Appends to a file that only this process writes, a new one each day. The folder is created with mode 0700. Each line
+ * has a MAC over itself and the previous MAC, and the first line names the file, the service, and the lengths of other
+ * files: without the secret nothing can be added, changed, moved or removed unnoticed.
  */
 export async function openJournal(
   folder: string,
   { clock, secrets, instance }: JournalDeps,
 ): Promise<Journal> {
   makeFolder(folder)
+  /** The day of `file`. */
   let day = ''
   let file: FileHandle | null = null
   let lastMac = ''
-  let waiting: JournalEntry[] = []
-  let writing: Promise<void> = Promise.resolve()
-  let next: Promise<void> | null = null
+  let queuedEntries: JournalEntry[] = []
+  let lastWrite: Promise<void> = Promise.resolve()
+  /** The write of `queuedEntries`, until it begins. */
+  let nextWrite: Promise<void> | null = null
   // The first file records when the journal began, so that a restore can check that it covers the time since the
   // backup.
   if (!(await readdir(folder)).some(name => name.endsWith(AUTHENTICATED_SUFFIX))) await fileOfToday()
@@ -49,29 +51,29 @@ export async function openJournal(
   return {
     append(entries) {
       if (entries.length === 0) return Promise.resolve()
-      // A call has not room for a hundred thousand arguments.
-      for (const entry of entries) waiting.push(entry)
-      next ??= writing = writing.catch(() => {}).then(write)
-      return next
+      // Not push(...entries): a call cannot have a hundred thousand arguments.
+      for (const entry of entries) queuedEntries.push(entry)
+      nextWrite ??= lastWrite = lastWrite.catch(() => {}).then(write)
+      return nextWrite
     },
     async close() {
-      await writing.catch(() => {})
-      await endFile(clock.now())
+      await lastWrite.catch(() => {})
+      await completeFile(clock.now())
     },
   }
 
   async function write(): Promise<void> {
-    next = null
-    const entries = waiting
-    waiting = []
+    nextWrite = null
+    const entries = queuedEntries
+    queuedEntries = []
     try {
       const handle = await fileOfToday()
       await handle.appendFile(entries.map(lineOf).join(''))
       await handle.datasync()
     } catch (error) {
-      // A full disk may have left an incomplete line, which is skipped only at the end of a file: continue in a new
-      // one.
-      await leaveFile().catch(() => {})
+      // A full disk may have left an incomplete line. Readers skip such a line only at the end of a file, so the next
+      // entries are written to a new file.
+      await closeFile().catch(() => {})
       throw error
     }
   }
@@ -80,8 +82,8 @@ export async function openJournal(
     const now = clock.now()
     const today = toRfc3339(now).slice(0, 10)
     if (file && today === day) return file
-    await endFile(now)
-    const beside = await filesBeside(folder)
+    await completeFile(now)
+    const beside = await listOtherFiles(folder)
     const name = `${today}-${newId(now).slice(-12)}${AUTHENTICATED_SUFFIX}`
     file = await open(join(folder, name), 'ax', 0o600)
     lastMac = ''
@@ -91,40 +93,43 @@ export async function openJournal(
   }
 
   /**
-   * Marks the file as complete. Without it the file is still read, and a restore warns that entries may be missing.
+   * Marks the file as complete, and closes it. A file without this mark is still read, and a restore warns that entries
+   * may be missing.
    */
-  async function endFile(now: Instant): Promise<void> {
-    const ended = file
+  async function completeFile(now: Instant): Promise<void> {
+    const handle = file
     try {
-      await ended?.appendFile(lineOf({ type: 'closed', at: now }))
-      await ended?.datasync()
+      await handle?.appendFile(lineOf({ type: 'closed', at: now }))
+      await handle?.datasync()
     } finally {
-      await leaveFile()
+      await closeFile()
     }
   }
 
-  async function leaveFile(): Promise<void> {
-    const left = file
+  async function closeFile(): Promise<void> {
+    const handle = file
     file = null
-    await left?.close()
+    await handle?.close()
   }
 
   function lineOf(entry: JournalEntry): string {
     const text = JSON.stringify(entry)
-    lastMac = secrets.mac('journal', chained(lastMac, text))
+    lastMac = secrets.mac('journal', textForMac(lastMac, text))
     return `${withMac(text, lastMac)}\n`
   }
 }
 
-/** The newest files with the length of their complete lines, so that later truncation or removal is detected. */
-async function filesBeside(folder: string): Promise<{ file: string; bytes: number }[]> {
+/** The newest files with the total length of their complete lines, so that later truncation or removal is detected. */
+async function listOtherFiles(folder: string): Promise<{ file: string; bytes: number }[]> {
   const names = (await readdir(folder)).filter(name => name.endsWith(AUTHENTICATED_SUFFIX))
-  const newest = names.sort().slice(-MAX_BESIDE)
-  return Promise.all(newest.map(async file => ({ file, bytes: await wholeBytes(join(folder, file)) })))
+  const newestFiles = names.sort().slice(-MAX_LISTED_FILES)
+  return Promise.all(
+    newestFiles.map(async file => ({ file, bytes: await completeLength(join(folder, file)) })),
+  )
 }
 
-/** Length up to the last line feed; searching the last MAX_LINE_LENGTH bytes is enough. */
-async function wholeBytes(path: string): Promise<number> {
+/** The file's length up to its last line feed, which must be in its last MAX_LINE_LENGTH bytes. */
+async function completeLength(path: string): Promise<number> {
   const handle = await open(path, 'r')
   try {
     const { size } = await handle.stat()

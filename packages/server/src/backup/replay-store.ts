@@ -13,28 +13,31 @@ export interface ReplayStore {
   postedCauses(causes: readonly string[]): Promise<Set<string>>
   /** The address hashes that received their trial credit. */
   claimedCredits(addressHashes: readonly string[]): Promise<Set<string>>
-  /** Time of the last activation by an operator; null: never, or before the retention of security events. */
+  /** When an operator last activated the account; null if never, or if the security event of that was pruned. */
   lastActivation(userId: string): Promise<Instant | null>
-  /** Time at which the person last asked for the deletion of the account, or cancelled it; null: never. */
+  /** When the person last requested or cancelled the deletion of the account; null if never, or if it was pruned. */
   lastDeletionChange(userId: string): Promise<Instant | null>
-  /** Whether the key has an ending after `since`. Endings are kept for an hour. */
+  /** Whether an ending of the key, or a new restriction, was recorded after `since`. Endings are kept for an hour. */
   wasChangedSince(keyId: string, since: Instant): Promise<boolean>
-  /** Number of the app's secrets that were added before `before` and are not among `hashes`. */
-  appSecretsBesides(appId: string, hashes: readonly string[], before: Instant): Promise<number>
+  /** The number of the app's secrets that were added before `before` and are not among `hashes`. */
+  countAppSecretsBesides(appId: string, hashes: readonly string[], before: Instant): Promise<number>
 }
 
 type KeyRef = Pick<ApiKey, 'id' | 'userId'>
 
 /** Changes that endings/facts.ts also records (endings, security events, journal), in the same transaction. */
 export interface ReplayChanges {
-  /** Moves a key's expiry to `expiresAt`. False, and nothing written, if it expires or was revoked earlier. */
+  /** Moves a key's expiry to `expiresAt`. Returns false, and writes nothing, if it expires earlier or is revoked. */
   endKeyBy(key: KeyRef, expiresAt: Instant, now: Instant): Promise<boolean>
-  /** False, and nothing written, if the key's networks are no longer `from`. */
+  /** Returns false, and writes nothing, if the key's networks are no longer `from`. */
   replaceNetworks(key: KeyRef, from: readonly string[], to: readonly string[], now: Instant): Promise<boolean>
-  /** Removes the secrets that were added before `before` and are not among `hashes`. Returns their number. */
+  /** Removes the app's secrets that were added before `before` and are not among `hashes`. Returns their number. */
   removeAppSecretsBesides(appId: string, hashes: readonly string[], before: Instant): Promise<number>
-  /** Withdraws as of `at`. Null, and nothing written, if it is withdrawn already or was granted again after `at`. */
+  /**
+   * Withdraws a charge authorization as of `at`. Returns null, and writes nothing, if it is withdrawn already or was
+   * granted again after `at`.
+   */
   withdrawAsOf(userId: string, appId: string, at: Instant): Promise<AuthorizationState | null>
-  /** As `withdrawAsOf`, for a consent. */
+  /** Like `withdrawAsOf`, for a consent. */
   withdrawConsentAsOf(userId: string, appId: string, at: Instant): Promise<Consent | null>
 }

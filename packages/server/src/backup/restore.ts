@@ -20,14 +20,16 @@ export interface RestoreReport {
   sessionsEnded: number
   linksEnded: number
   keysRevoked: number
-  /** Null without a journal. */
+  /** Null if no journal was given. */
   journal: JournalReport | null
 }
 
 export interface JournalReport {
+  /** Number of entries that were applied. */
   applied: number
+  /** Number of entries whose subject was created after the backup. */
   unknown: number
-  /** Files without a `closed` entry, of which later entries may be missing; see `JournalDigest`. */
+  /** Files without a `closed` entry, whose last entries may be missing; see `JournalDigest`. */
   openEnds: JournalDigest['openEnds']
   /** What is missing, if the operator accepted an incomplete journal. */
   missing: string | null
@@ -40,7 +42,10 @@ export interface RestoreOptions {
   unauthenticated: boolean
 }
 
-/** Transactions may commit late: entries this long before the backup may be missing in it. */
+/**
+ * How long a transaction may take to commit after the time of its entry. Entries from so long before the backup are
+ * applied too, since the backup may lack their changes.
+ */
 export const LATE_COMMITS = MINUTE
 const INSERT_BATCH = 500
 /** At least as long as people have to cancel the deletion of their accounts. */
@@ -68,18 +73,19 @@ export function createRestore({ store, clock, secrets, progress }: RestoreDeps):
     const trust: Trust = { secrets, unauthenticated: options.unauthenticated }
     const backup = await checkBackup(file, trust)
     const { header, counts } = backup
-    refuseNewer(header, await store.migrations())
+    refuseNewerSchema(header, await store.migrations())
     if (!(await store.isEmpty())) throw new OperatorError(NOT_EMPTY)
-    if (await store.isServed(clock.now())) throw new OperatorError(SERVED)
-    const journal = options.journalDir === null ? null : await openJournal(options.journalDir, header, trust)
+    if (await store.isServed(clock.now())) throw new OperatorError(IN_USE)
+    const journal =
+      options.journalDir === null ? null : await verifyJournal(options.journalDir, header, trust)
     return store.write(async tx => {
       const now = clock.now()
       await tx.clear()
       await insertAll(tx, backup, progress)
       const ended = await tx.endSignIns(now)
       const applied = journal && (await applyJournal(tx, journal, trust))
-      // Without a journal it is unknown who cancelled a deletion since the backup: the delay begins again, so that
-      // people can cancel.
+      // Without a journal it is unknown who cancelled a deletion since the backup. The delay begins again, so that they
+      // can cancel it again.
       if (!journal) await tx.postponeDeletions(now + DELETION_WAIT_AFTER_RESTORE)
       const keysRevoked = journal || options.keepKeys ? 0 : await tx.revokeAllKeys(now)
       return {
@@ -94,17 +100,17 @@ export function createRestore({ store, clock, secrets, progress }: RestoreDeps):
   }
 }
 
-function refuseNewer(header: BackupHeader, known: readonly string[]): void {
-  const newer = header.migrations.filter(name => !known.includes(name))
-  if (newer.length > 0)
+function refuseNewerSchema(header: BackupHeader, applied: readonly string[]): void {
+  const newerMigrations = header.migrations.filter(name => !applied.includes(name))
+  if (newerMigrations.length > 0)
     throw new OperatorError(
-      `The backup is of version ${header.version}, which is newer (${newer.join(', ')}). Restore it with that version.`,
+      `The backup is of version ${header.version}, which is newer (${newerMigrations.join(', ')}). Restore it with that version.`,
     )
 }
 
 const NOT_EMPTY =
   'This database has accounts already; a restore needs an empty one. Set KEYWAY_DATABASE_URL (or KEYWAY_DATA_DIR) accordingly.'
-const SERVED = 'A server runs on this database. Stop it first.'
+const IN_USE = 'A server runs on this database. Stop it first.'
 
 async function insertAll(
   tx: RestoreTransaction,
@@ -135,20 +141,23 @@ interface VerifiedJournal {
 }
 
 /** @throws OperatorError if the journal does not cover the whole time since the backup */
-async function openJournal(folder: string, header: BackupHeader, trust: Trust): Promise<VerifiedJournal> {
+async function verifyJournal(folder: string, header: BackupHeader, trust: Trust): Promise<VerifiedJournal> {
   const since = header.created_at - LATE_COMMITS
   const files = filesNeeded(await journalFiles(folder), since, trust)
   const digest = await digestJournal(files, { trust, instance: header.service ?? null, since })
-  const { begins } = digest
-  if (begins === null || begins > header.created_at)
+  const { beginsAt } = digest
+  if (beginsAt === null || beginsAt > header.created_at)
     throw new OperatorError(
-      `The journal in ${folder} begins ${begins === null ? 'at an unknown time' : `at ${toRfc3339(begins)}`}, after the backup of ${toRfc3339(header.created_at)}, so it lacks the changes in between. Omit --journal: then all keys are revoked.`,
+      `The journal in ${folder} begins ${beginsAt === null ? 'at an unknown time' : `at ${toRfc3339(beginsAt)}`}, after the backup of ${toRfc3339(header.created_at)}, so it lacks the changes in between. Omit --journal: then all keys are revoked.`,
     )
   return { files, since, digest }
 }
 
-/** Entries that are applied one by one. A restore ends all sessions and links, so theirs are not needed. */
-const FACTS = new Set<JournalEntry['type']>(['ledger', 'trial_credit'])
+/**
+ * Types with one entry for each subject, which are applied one by one. Those of sessions, links and invitations are not
+ * needed, since a restore ends all of them.
+ */
+const SINGLE_ENTRY_TYPES = new Set<JournalEntry['type']>(['ledger', 'trial_credit'])
 
 async function applyJournal(
   tx: RestoreTransaction,
@@ -165,7 +174,7 @@ async function applyJournal(
   for await (const { entry } of readJournalLines(files, trust)) {
     if (!isChange(entry, since)) continue
     entries++
-    if (FACTS.has(entry.type)) await apply(entry)
+    if (SINGLE_ENTRY_TYPES.has(entry.type)) await apply(entry)
   }
   if (entries < digest.entries) throw new OperatorError('The journal was truncated while it was read.')
   return report

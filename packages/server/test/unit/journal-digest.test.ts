@@ -160,12 +160,12 @@ test('entries from `since` on count, and progress is reported for each thousand'
   const { write, digest } = open(t)
   await write([link(NOON - 1), ...Array.from({ length: 2500 }, () => link(NOON))])
   const counts: number[] = []
-  const { entries, begins, openEnds, missing } = await digest({
+  const { entries, beginsAt, openEnds, missing } = await digest({
     since: NOON,
     progress: count => counts.push(count),
   })
   assert.deepEqual([entries, counts], [2500, [1000, 2000]])
-  assert.deepEqual([begins, openEnds, missing], [NOON, [], null])
+  assert.deepEqual([beginsAt, openEnds, missing], [NOON, [], null])
   assert.equal((await digest()).entries, 2501)
 })
 
@@ -173,8 +173,8 @@ test('a journal begins with its earliest file, and a journal without any has no 
   const { write, digest } = open(t)
   await write([link(NOON + DAY)], { at: NOON + DAY })
   await write([link(NOON)])
-  assert.equal((await digest()).begins, NOON)
-  assert.equal((await digestJournal([], { trust: TRUST, instance: null })).begins, null)
+  assert.equal((await digest()).beginsAt, NOON)
+  assert.equal((await digestJournal([], { trust: TRUST, instance: null })).beginsAt, null)
 })
 
 test('the journal of another service is refused, and of this one or of an unknown one accepted', async t => {

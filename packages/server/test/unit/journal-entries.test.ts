@@ -123,7 +123,7 @@ test('an entry is valid with any right value of each field, and with no wrong on
       for (const value of wrong)
         assert.deepEqual(
           parse({ ...completeEntry, [name]: value }),
-          { wrong: `has an entry "${type}" without a valid "${name}"` },
+          { problem: `has an entry "${type}" without a valid "${name}"` },
           `${type}.${name}: ${JSON.stringify(value)}`,
         )
     }
@@ -133,19 +133,19 @@ test('an entry is valid with any right value of each field, and with no wrong on
 test('the amounts of a charge are whole numbers of any sign', () => {
   for (const name of ['amount', 'balanceAfter']) {
     for (const value of WHOLE.right)
-      assert.ok(!('wrong' in parse({ type: 'ledger', at: 0, entry: { ...LEDGER_ENTRY, [name]: value } })))
+      assert.ok(!('problem' in parse({ type: 'ledger', at: 0, entry: { ...LEDGER_ENTRY, [name]: value } })))
     for (const value of WHOLE.wrong)
-      assert.ok('wrong' in parse({ type: 'ledger', at: 0, entry: { ...LEDGER_ENTRY, [name]: value } }))
+      assert.ok('problem' in parse({ type: 'ledger', at: 0, entry: { ...LEDGER_ENTRY, [name]: value } }))
   }
 })
 
 test('a line that is no object with a type is no entry, and a type of a newer version is named', () => {
   for (const line of ['', '{', 'null', '1', '"opened"', '[]', '{}', '{"type":1}', '{"type":null}'])
-    assert.deepEqual(parseEntry(line), { wrong: 'is not a journal entry' }, line)
+    assert.deepEqual(parseEntry(line), { problem: 'is not a journal entry' }, line)
   // A name of Object.prototype is no type.
   for (const type of ['newer', 'constructor', ''])
     assert.deepEqual(parse({ type, at: 1 }), {
-      wrong: `has an entry "${type}", which this version does not know`,
+      problem: `has an entry "${type}", which this version does not know`,
     })
 })
 

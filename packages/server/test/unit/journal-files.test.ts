@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test'
 import { type Trust, withMac } from '../../src/backup/authentication.ts'
 import { openJournal } from '../../src/backup/journal.ts'
 import type { JournalEntry } from '../../src/backup/journal-entry.ts'
-import { chained, journalFiles, readJournalLines } from '../../src/backup/journal-reader.ts'
+import { journalFiles, readJournalLines, textForMac } from '../../src/backup/journal-reader.ts'
 import { DAY } from '../../src/clock.ts'
 import { createSecrets } from '../../src/secrets.ts'
 import { linesOf, namesIn } from '../backup/files.ts'
@@ -34,7 +34,7 @@ async function read(files: readonly string[], trust: Partial<Trust> = {}): Promi
 function writeSigned(path: string, texts: readonly string[]): void {
   let mac = ''
   const lines = texts.map(text => {
-    mac = secrets.mac('journal', chained(mac, text))
+    mac = secrets.mac('journal', textForMac(mac, text))
     return `${withMac(text, mac)}\n`
   })
   writeFileSync(path, lines.join(''))
@@ -122,7 +122,7 @@ test('entries are read with the offset of the next line, and an incomplete last 
   const ends: number[] = []
   for await (const line of readJournalLines([file], { secrets, unauthenticated: false })) {
     assert.equal(line.file, file)
-    ends.push(line.end)
+    ends.push(line.nextOffset)
   }
   const [a, b] = linesOf(file).map(line => Buffer.byteLength(line))
   assert.deepEqual(ends, [a, a! + b!])
