@@ -289,7 +289,7 @@ function composeHttpServer(
     hasInbox: inbox !== null,
     observe(answer) {
       metrics.observe(answer)
-      services.statistics.countAnswer(answer)
+      services.statistics.countResponse(answer)
     },
     metrics: config.metricsPort === null ? metrics : undefined,
     metricsToken: config.metricsToken,

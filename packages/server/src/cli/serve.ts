@@ -49,7 +49,7 @@ async function serve(config: Config): Promise<number> {
 async function serveSupervised(config: Config, stop: Promise<void>): Promise<number> {
   const { joinSupervisor } = await import('../processes/supervised.ts')
   const supervision = await joinSupervisor()
-  return serveHere(config, Promise.race([stop, supervision.lost]), supervision)
+  return serveHere(config, Promise.race([stop, supervision.supervisorEnded]), supervision)
 }
 
 async function superviseProcesses(config: Config, stop: Promise<void>): Promise<number> {
@@ -78,7 +78,7 @@ async function serveHere(config: Config, stop: Promise<void>, supervision?: Supe
   disableConcurrentMarking()
   const failure = await Promise.race([stop, server.failure])
   if (failure) console.error(`Keyway is stopping: ${failure.message}.`)
-  await supervision?.leave()
+  await supervision?.reportFinalMetrics()
   await Promise.race([server.close(), deadline()])
   clearInterval(keepAlive)
   if (failure)

@@ -3,7 +3,7 @@ import { usageCsv, usageObject } from '../http/usage-object.ts'
 import { parseId } from '../ids.ts'
 import { OperatorError } from '../operator-error.ts'
 import type { Services } from '../services.ts'
-import { MAX_BUCKETS, type WantedReport } from '../usage/range.ts'
+import { MAX_BUCKETS, type ReportRequest } from '../usage/range.ts'
 import type { UsageBucket } from '../usage/usage.ts'
 import { type Command, type CommandContext, table } from './command.ts'
 
@@ -36,7 +36,7 @@ ${MAX_BUCKETS} buckets at once. The table leaves out empty ones. What happened i
 async function reportOf(
   { usage, users, storage }: Services,
   who: string,
-  range: WantedReport,
+  range: ReportRequest,
 ): Promise<UsageBucket[]> {
   const id = parseId(who)
   const [key] = id ? await storage.store.apiKeys.findMany([id]) : []
@@ -44,7 +44,7 @@ async function reportOf(
   return usage.ofUser((await users.find(who)).id, range)
 }
 
-function reportRange({ options: { bucket, from, to } }: CommandContext): WantedReport {
+function reportRange({ options: { bucket, from, to } }: CommandContext): ReportRequest {
   if (bucket !== undefined && bucket !== 'hour' && bucket !== 'day')
     throw new OperatorError(`--bucket must be hour or day, not "${bucket}".`)
   return { bucket, from: instantOf('from', from), to: instantOf('to', to) }

@@ -2,10 +2,10 @@ import { addEnded, renderCombined } from '../metrics/combined.ts'
 import type { MetricsSnapshot } from '../metrics/metrics.ts'
 import type { MetricsPage } from './messages.ts'
 
-/** How long the answer of a process is awaited; without it the process is rendered with its last values. */
-const ANSWER_MS = 2000
+/** How long processes may take to report their metrics; one that takes longer is rendered with its last values. */
+const REPORT_TIMEOUT_MS = 2000
 
-/** A process whose metrics are combined with those of the others. */
+/** A process that reports its metrics, which are combined with those of the others. */
 export interface MetricsReporter {
   readonly number: number
   /** Requests the metrics of the process. */
@@ -17,39 +17,42 @@ export interface ProcessMetricsPage {
   add(process: MetricsReporter): void
   /** Called when the process has reported its metrics. */
   reported(process: MetricsReporter, metrics: MetricsSnapshot): void
-  /** Called when the process has ended: its counts remain in the sums. */
+  /** Called when the process has ended: its counts remain in the totals. */
   remove(process: MetricsReporter): void
   /** Concurrent calls share one rendering. */
   render(): Promise<MetricsPage>
 }
 
 interface Reports {
-  last: MetricsSnapshot | null
+  /** The metrics that the process reported last; null before its first report. */
+  lastReport: MetricsSnapshot | null
+  /** Called at the next report, or when the process ends. */
   onReport: (() => void)[]
 }
 
 export function createProcessMetricsPage(): ProcessMetricsPage {
-  const running = new Map<MetricsReporter, Reports>()
-  let ended: Promise<MetricsSnapshot> = Promise.resolve([])
-  let endings = 0
+  const runningProcesses = new Map<MetricsReporter, Reports>()
+  /** The summed counts of all processes that have ended. */
+  let endedTotals: Promise<MetricsSnapshot> = Promise.resolve([])
+  let endedCount = 0
   let rendering: Promise<MetricsPage> | null = null
 
   return {
-    add: process => void running.set(process, { last: null, onReport: [] }),
+    add: process => void runningProcesses.set(process, { lastReport: null, onReport: [] }),
     reported(process, metrics) {
-      const reports = running.get(process)
+      const reports = runningProcesses.get(process)
       if (!reports) return
-      reports.last = metrics
-      for (const done of reports.onReport.splice(0)) done()
+      reports.lastReport = metrics
+      for (const listener of reports.onReport.splice(0)) listener()
     },
     remove(process) {
-      const reports = running.get(process)
+      const reports = runningProcesses.get(process)
       if (!reports) return
-      running.delete(process)
-      endings++
-      const { last, onReport } = reports
-      for (const done of onReport) done()
-      if (last) ended = ended.then(sums => addEnded(sums, last))
+      runningProcesses.delete(process)
+      endedCount++
+      const { lastReport, onReport } = reports
+      for (const listener of onReport) listener()
+      if (lastReport) endedTotals = endedTotals.then(totals => addEnded(totals, lastReport))
     },
     render() {
       rendering ??= renderOnce().finally(() => {
@@ -60,50 +63,52 @@ export function createProcessMetricsPage(): ProcessMetricsPage {
   }
 
   async function renderOnce(): Promise<MetricsPage> {
-    await Promise.race([Promise.all([...running].map(freshReport)), answerTime()])
-    const sums = await sumsOfEnded()
-    const processes = [...running].flatMap(([{ number }, { last }]) =>
-      last ? [{ number, metrics: last }] : [],
+    await Promise.race([Promise.all([...runningProcesses].map(requestReport)), reportTimeout()])
+    const totals = await latestEndedTotals()
+    const processes = [...runningProcesses].flatMap(([{ number }, { lastReport }]) =>
+      lastReport ? [{ number, metrics: lastReport }] : [],
     )
-    return renderCombined(processes, [...sums, ...ofNode()])
+    return renderCombined(processes, [...totals, ...nodeMetrics()])
   }
 
-  /** Awaits again if a process has ended meanwhile, so that each process counts either as running or as ended. */
-  async function sumsOfEnded(): Promise<MetricsSnapshot> {
+  /** Awaits again if a process has ended in between, so that each process counts either as running or as ended. */
+  async function latestEndedTotals(): Promise<MetricsSnapshot> {
     for (;;) {
-      const awaited = ended
-      const sums = await awaited
-      if (awaited === ended) return sums
+      const awaitedTotals = endedTotals
+      const totals = await awaitedTotals
+      if (awaitedTotals === endedTotals) return totals
     }
   }
 
-  function freshReport([process, { onReport }]: [MetricsReporter, Reports]): Promise<void> {
+  /** Resolves when the process has reported its metrics, or has ended. */
+  function requestReport([process, { onReport }]: [MetricsReporter, Reports]): Promise<void> {
     return new Promise(resolve => {
       onReport.push(resolve)
       process.readMetrics()
     })
   }
 
-  function ofNode(): MetricsSnapshot {
+  /** The metrics of the node as a whole, which no process can report. */
+  function nodeMetrics(): MetricsSnapshot {
     return [
       {
         name: 'keyway_processes',
         help: 'Processes of this node that run (KEYWAY_PROCESSES).',
         type: 'gauge',
         aggregator: 'sum',
-        values: [{ value: running.size, labels: {} }],
+        values: [{ value: runningProcesses.size, labels: {} }],
       },
       {
         name: 'keyway_processes_ended_total',
         help: 'Processes of this node that ended: that crashed or were replaced.',
         type: 'counter',
         aggregator: 'sum',
-        values: [{ value: endings, labels: {} }],
+        values: [{ value: endedCount, labels: {} }],
       },
     ]
   }
 }
 
-function answerTime(): Promise<void> {
-  return new Promise(resolve => setTimeout(resolve, ANSWER_MS).unref())
+function reportTimeout(): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, REPORT_TIMEOUT_MS).unref())
 }

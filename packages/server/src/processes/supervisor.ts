@@ -1,17 +1,18 @@
 import cluster from 'node:cluster'
 import { once } from 'node:events'
 import type { Log } from '../log.ts'
-import type { ToProcess, ToSupervisor } from './messages.ts'
+import type { MetricsPage, ToProcess, ToSupervisor } from './messages.ts'
 import { createProcessMetricsPage, type ProcessMetricsPage } from './process-metrics.ts'
 
-/** Processes stop within 9 s (cli/serve.ts); one that does not is killed. */
+/** How long a process may take to stop before it is killed. Processes stop within 9 s (cli/serve.ts). */
 const STOP_MS = 9_500
-/** A process that ran for at least this long is restarted at once when it ends. */
+/** A process that ran for at least this long is replaced at once when it ends. */
 const STABLE_MS = 10_000
-/** Delays before a process that ended sooner is restarted: doubled each time, up to the second value. */
+/** The delay before a process that ended sooner is replaced; doubled each time, up to MAX_DELAY_MS. */
 const FIRST_DELAY_MS = 1000
 const MAX_DELAY_MS = 30_000
 
+/** What a process reports when it listens. */
 export interface Ready {
   url: string
   isAdministered: boolean
@@ -31,51 +32,54 @@ export interface SupervisorOptions {
 interface Child {
   number: number
   startedAt: number
-  /** When it listens; null if it ended before. */
+  /** Resolves when the process listens; with null if it ended before that. */
   readonly started: Promise<Ready | null>
-  /** The exit status, or the name of the signal. */
+  /** Resolves when the process has ended, with its exit status or the name of the signal that ended it. */
   readonly ended: Promise<number | string>
-  /** Lets it drain; resolves when it has ended. */
+  /** Lets the process drain, and resolves when it has ended. */
   stop(): Promise<void>
 }
 
-/** Keeps one process running, by restarting it. */
+/** Replaces one process whenever it ends. */
 interface Keeper {
-  /** Starts a replacement, then stops the present process; false if the replacement did not start. */
+  /** Starts a replacement, and then stops the current process. Returns false if the replacement did not start. */
   replace(): Promise<boolean>
 }
 
 /**
- * Runs this command as several processes that accept connections from one listening socket, until `stop` resolves. Each is
- * a node of its own for the others. A process that ends unasked is replaced; SIGHUP replaces all, one after the other, each
- * once its successor listens (not on a terminal).
+ * Runs this command as several processes that accept connections from one listening socket, until `stop` resolves. In
+ * the cluster each process is a node of its own. A process that ends by itself is replaced. SIGHUP (except on a
+ * terminal) replaces all processes, one after the other, each once its successor listens.
  *
- * @returns the exit status: 0 after `stop`, or that of a process that could not start at the beginning
+ * @returns the exit status: 0 after `stop`, or that of one of the first processes, if it could not start
  */
 export async function supervise({ processes, log, stop, onReady }: SupervisorOptions): Promise<number> {
-  // Processes accept by themselves: passing connections on would cost 45 µs each and one busy process.
+  // The processes accept connections themselves: passing each on from here would cost 45 µs, and make this process a
+  // bottleneck.
   cluster.schedulingPolicy = cluster.SCHED_NONE
   const metrics = createProcessMetricsPage()
-  const running = new Set<Child>()
+  const runningChildren = new Set<Child>()
   let isStopping = false
   const stopped = stop.then(() => {
     isStopping = true
   })
 
-  // Started alone: it migrates the database, and reports mistakes in the settings once.
+  // The first process starts alone: it migrates the database, and mistakes in the settings are reported only once.
   const first = launch(1)
-  const others = (await first.started) ? Array.from({ length: processes - 1 }, (_, at) => launch(at + 2)) : []
-  const children = [first, ...others]
-  const started = await Promise.all(children.map(child => child.started))
-  const failed = children[started.indexOf(null)]
-  if (failed && !isStopping) {
-    const status = await failed.ended
+  const otherChildren = (await first.started)
+    ? Array.from({ length: processes - 1 }, (_, at) => launch(at + 2))
+    : []
+  const children = [first, ...otherChildren]
+  const reports = await Promise.all(children.map(child => child.started))
+  const failedChild = children[reports.indexOf(null)]
+  if (failedChild && !isStopping) {
+    const status = await failedChild.ended
     await stopAll()
     return typeof status === 'number' && status > 0 ? status : 1
   }
   if (!isStopping) {
-    onReady(started[0]!)
-    replaceOnHangup(children.map(keep))
+    onReady(reports[0]!)
+    replaceOnHangup(children.map(createKeeper))
   }
   await stopped
   await stopAll()
@@ -83,28 +87,28 @@ export async function supervise({ processes, log, stop, onReady }: SupervisorOpt
 
   function launch(number: number): Child {
     const child = startChild(number, metrics)
-    running.add(child)
-    void child.ended.then(() => running.delete(child))
+    runningChildren.add(child)
+    void child.ended.then(() => runningChildren.delete(child))
     return child
   }
 
-  function keep(initial: Child): Keeper {
+  function createKeeper(initial: Child): Keeper {
     let current = initial
     let delay = FIRST_DELAY_MS
-    watch()
+    replaceWhenEnded()
     return {
       async replace() {
         const next = launch(current.number)
         if (!(await next.started)) return false
-        const former = current
+        const formerChild = current
         current = next
-        watch()
-        await former.stop()
+        replaceWhenEnded()
+        await formerChild.stop()
         return true
       },
     }
 
-    function watch(): void {
+    function replaceWhenEnded(): void {
       const child = current
       void child.ended.then(async status => {
         if (child !== current || isStopping) return
@@ -117,7 +121,7 @@ export async function supervise({ processes, log, stop, onReady }: SupervisorOpt
         }
         if (child !== current || isStopping) return
         current = launch(child.number)
-        watch()
+        replaceWhenEnded()
       })
     }
   }
@@ -125,7 +129,7 @@ export async function supervise({ processes, log, stop, onReady }: SupervisorOpt
   function replaceOnHangup(keepers: Keeper[]): void {
     let isReplacing = false
     let isRequested = false
-    // A terminal sends SIGHUP when it is closed, which ends the service.
+    // A terminal sends SIGHUP when it is closed, which must end the service.
     if (process.stdout.isTTY) return
     process.on('SIGHUP', async () => {
       isRequested = true
@@ -152,17 +156,17 @@ export async function supervise({ processes, log, stop, onReady }: SupervisorOpt
 
   async function stopAll(): Promise<void> {
     isStopping = true
-    await Promise.all([...running].map(child => child.stop()))
+    await Promise.all([...runningChildren].map(child => child.stop()))
   }
 }
 
 function startChild(number: number, metrics: ProcessMetricsPage): Child {
   const worker = cluster.fork()
-  const tell = (message: ToProcess) => {
+  const send = (message: ToProcess) => {
     if (worker.isConnected()) worker.send(message, () => {})
   }
   const started = Promise.withResolvers<Ready | null>()
-  const reporter = { number, readMetrics: () => tell({ type: 'read-metrics' }) }
+  const reporter = { number, readMetrics: () => send({ type: 'read-metrics' }) }
   const ended = (once(worker, 'exit') as Promise<[number | null, string]>).then(([code, signal]) => {
     started.resolve(null)
     metrics.remove(reporter)
@@ -177,12 +181,11 @@ function startChild(number: number, metrics: ProcessMetricsPage): Child {
       metrics.reported(reporter, message.metrics)
     } else {
       const { id } = message
-      const answer = (page: Awaited<ReturnType<ProcessMetricsPage['render']>> | null) =>
-        tell({ type: 'rendered-metrics', id, page })
-      metrics.render().then(answer, () => answer(null))
+      const respond = (page: MetricsPage | null) => send({ type: 'rendered-metrics', id, page })
+      metrics.render().then(respond, () => respond(null))
     }
   })
-  tell({ type: 'start', number })
+  send({ type: 'start', number })
   return {
     number,
     startedAt: performance.now(),

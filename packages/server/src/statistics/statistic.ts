@@ -2,7 +2,7 @@ import type { ErrorCode } from '@keyway/sdk/protocol'
 import type { Instant } from '../clock.ts'
 import { bucketStart, type UsageUnit } from '../usage/usage.ts'
 
-/** Totals of the whole service. `sign_ins` are those by link or code, `errors` are responses with a 5xx status. */
+/** Totals of the whole service. `sign_ins` counts sign-ins by link or code, `errors` responses with a 5xx status. */
 export const TOTALS = [
   'sign_ups',
   'sign_ins',
@@ -18,9 +18,9 @@ export type Total = (typeof TOTALS)[number]
 export const GAUGES = ['people', 'live_agents'] as const
 export type Gauge = (typeof GAUGES)[number]
 
-/** Refused requests have a total for each error code. */
+/** The totals of refused requests, one for each error code. */
 export type Refusal = `refused:${ErrorCode}`
-const REFUSED = 'refused:'
+const REFUSAL_PREFIX = 'refused:'
 
 export type StatisticName = Total | Gauge | Refusal
 
@@ -32,7 +32,7 @@ export interface StatisticRow {
   value: number
 }
 
-/** A bucket as reported. A gauge is null if it was not measured. */
+/** The values of one hour or day in a report. A gauge is null if it was not measured. */
 export type StatisticBucket = { start: Instant; refused: Record<string, number> } & Record<Total, number> &
   Record<Gauge, number | null>
 
@@ -52,8 +52,8 @@ export function emptyBucket(start: Instant): StatisticBucket {
   return { start, people: null, live_agents: null, ...totals, refused: {} }
 }
 
-/** Adds a stored value to its bucket. Names of a newer version are ignored. */
+/** Sets a stored value in its bucket, and ignores a name that only a newer version knows. */
 export function addToBucket(bucket: StatisticBucket, { name, value }: StatisticRow): void {
-  if (name.startsWith(REFUSED)) bucket.refused[name.slice(REFUSED.length)] = value
+  if (name.startsWith(REFUSAL_PREFIX)) bucket.refused[name.slice(REFUSAL_PREFIX.length)] = value
   else if (name in bucket) bucket[name as Total | Gauge] = value
 }

@@ -4,14 +4,14 @@ import type { Outdated } from '../usage/usage-store.ts'
 import type { StatisticRow } from './statistic.ts'
 
 export interface StatisticsStore {
-  /** Adds totals to the stored ones, and keeps the higher of a stored level and a new one. Must run in a transaction. */
+  /** Adds totals to the stored ones, and raises stored gauges to higher new values. Must run in a transaction. */
   add(rows: readonly StatisticRow[]): Promise<void>
-  /** Stored values that start at or after `from` and before `to`, oldest first. */
+  /** The stored values of buckets that start at or after `from` and before `to`, oldest first. */
   read(unit: UsageUnit, from: Instant, to: Instant): Promise<StatisticRow[]>
-  /** The number of accounts that are not deleted, by an index of all of them. */
+  /** The number of accounts that are not deleted. Scans an index of all accounts. */
   countPeople(): Promise<number>
-  /** As `countPeople` if there are at most `atMost` accounts, deleted ones included; null: there are more. */
+  /** Like `countPeople`, but null if there are more than `atMost` accounts, deleted ones included. */
   countFewPeople(atMost: number): Promise<number | null>
-  /** Deletes outdated values, at most `batch` of each unit. Returns how many. */
+  /** Deletes outdated values, at most `batch` of each unit. Returns the number of deleted values. */
   prune(outdated: Outdated, batch: number): Promise<number>
 }

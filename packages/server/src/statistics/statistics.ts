@@ -3,7 +3,7 @@ import type { Clock, Instant } from '../clock.ts'
 import type { Fact } from '../endings/fact.ts'
 import type { Storage } from '../store.ts'
 import { createBatches } from '../usage/batches.ts'
-import { rangeOf, type WantedReport } from '../usage/range.ts'
+import { type ReportRequest, rangeOf } from '../usage/range.ts'
 import { bucketStart, UNIT_LENGTHS, type UsageCounts } from '../usage/usage.ts'
 import {
   addToBucket,
@@ -14,16 +14,16 @@ import {
   statisticRows,
 } from './statistic.ts'
 
-/** Counts the whole service in memory, without reads or writes. */
+/** Counts what happens in the whole service, in memory only. */
 export interface StatisticsCounter {
-  /** @param at the instant whose hour it counts in; now by default */
+  /** @param at an instant of the hour that the amount is counted in; by default now */
   count(name: Exclude<StatisticName, Gauge>, amount?: number, at?: Instant): void
   /** Counts sign-ups and sign-ins among the facts of a committed transaction. */
   countFacts(facts: readonly Fact[]): void
   /** Adds the counts of a usage batch for one hour. */
   countUsage(hour: Instant, counts: UsageCounts): void
-  /** Counts a response over HTTP. @param code of a refusal */
-  countAnswer(answer: { status: number; code: ErrorCode | null }): void
+  /** Counts an HTTP response. @param response its `code` is the error code of a refusal */
+  countResponse(response: { status: number; code: ErrorCode | null }): void
   /** Counts the outcome of a mail. */
   countMail(state: 'sent' | 'failed' | 'expired'): void
 }
@@ -33,7 +33,7 @@ export interface Statistics extends StatisticsCounter {
   flush(): Promise<void>
   /** Measures the gauges: live agents, as counted by the caller, and once an hour the number of people. */
   measure(liveAgents: number): Promise<void>
-  /** The current number of people if it is small enough to be counted on each call; null: there are more. */
+  /** The current number of people, or null if there are too many to be counted on each call. */
   people(): Promise<number | null>
   /**
    * Every bucket of the range, oldest first, including empty ones, up to the current one; complete up to some seconds
@@ -41,7 +41,7 @@ export interface Statistics extends StatisticsCounter {
    *
    * @throws KeywayError `invalid_request` (a range that is empty, too long, or no longer kept)
    */
-  report(wanted?: WantedReport): Promise<StatisticBucket[]>
+  report(request?: ReportRequest): Promise<StatisticBucket[]>
 }
 
 /** Values of one hour. */
@@ -50,11 +50,12 @@ interface Batch {
   values: ReadonlyMap<StatisticName, number>
 }
 
-/** So many people are counted within a millisecond. */
-const FEW_PEOPLE = 1000
+/** Maximum number of accounts that are counted on each call: counting them takes less than a millisecond. */
+const MAX_COUNTED_PEOPLE = 1000
 
 /**
- * Each node counts for itself, and adds its counts to shared rows; a crash loses the counts of less than ten seconds.
+ * Each node counts in its own memory, and adds its counts to shared rows; a crash loses the counts of less than ten
+ * seconds.
  */
 export function createStatistics({ storage, clock }: { storage: Storage; clock: Clock }): Statistics {
   const batches = createBatches<Batch>({
@@ -62,13 +63,14 @@ export function createStatistics({ storage, clock }: { storage: Storage; clock: 
     clock,
     add: (tx, { hour, values }) => tx.statistics.add(statisticRows(hour, values)),
   })
-  const open = new Map<Instant, Map<StatisticName, number>>()
-  let flushing: Promise<void> = Promise.resolve()
+  /** Values since the last flush, by hour. */
+  const unflushed = new Map<Instant, Map<StatisticName, number>>()
+  let lastFlush: Promise<void> = Promise.resolve()
 
-  return { count, countFacts, countUsage, countAnswer, countMail, flush, measure, people, report }
+  return { count, countFacts, countUsage, countResponse, countMail, flush, measure, people, report }
 
   function count(name: StatisticName, amount = 1, at = clock.now()): void {
-    const values = hourOf(at)
+    const values = valuesOfHour(at)
     values.set(name, (values.get(name) ?? 0) + amount)
   }
 
@@ -85,7 +87,7 @@ export function createStatistics({ storage, clock }: { storage: Storage; clock: 
     if (apiCalls > 0) count('api_calls', apiCalls, hour)
   }
 
-  function countAnswer({ status, code }: { status: number; code: ErrorCode | null }): void {
+  function countResponse({ status, code }: { status: number; code: ErrorCode | null }): void {
     if (status >= 500) count('errors')
     else if (code !== null) count(`refused:${code}`)
   }
@@ -96,43 +98,43 @@ export function createStatistics({ storage, clock }: { storage: Storage; clock: 
 
   function flush(): Promise<void> {
     // Serialized, so that batches are recorded in their order.
-    flushing = flushing.catch(() => {}).then(storeAll)
-    return flushing
+    lastFlush = lastFlush.catch(() => {}).then(storeAll)
+    return lastFlush
   }
 
   async function storeAll(): Promise<void> {
-    for (const [hour, values] of open) batches.push({ hour, values })
-    open.clear()
+    for (const [hour, values] of unflushed) batches.push({ hour, values })
+    unflushed.clear()
     await batches.store()
   }
 
   async function measure(liveAgents: number): Promise<void> {
-    raise('live_agents', liveAgents)
+    raiseGauge('live_agents', liveAgents)
     const hour = bucketStart('hour', clock.now())
-    const known = await storage.store.statistics.read('hour', hour, hour + 1)
-    if (known.some(({ name }) => name === 'people')) return
-    // In a transaction, since on SQLite a read outside of one would block the event loop meanwhile.
-    raise('people', await storage.transaction(tx => tx.statistics.countPeople()))
+    const storedValues = await storage.store.statistics.read('hour', hour, hour + 1)
+    if (storedValues.some(({ name }) => name === 'people')) return
+    // In a transaction, since on SQLite a read outside of one runs on the main thread and would block it.
+    raiseGauge('people', await storage.transaction(tx => tx.statistics.countPeople()))
   }
 
   function people(): Promise<number | null> {
-    return storage.store.statistics.countFewPeople(FEW_PEOPLE)
+    return storage.store.statistics.countFewPeople(MAX_COUNTED_PEOPLE)
   }
 
-  function raise(name: Gauge, value: number): void {
-    const values = hourOf(clock.now())
+  function raiseGauge(name: Gauge, value: number): void {
+    const values = valuesOfHour(clock.now())
     values.set(name, Math.max(values.get(name) ?? 0, value))
   }
 
-  function hourOf(at: Instant): Map<StatisticName, number> {
+  function valuesOfHour(at: Instant): Map<StatisticName, number> {
     const hour = bucketStart('hour', at)
-    const values = open.get(hour) ?? new Map<StatisticName, number>()
-    if (values.size === 0) open.set(hour, values)
+    const values = unflushed.get(hour) ?? new Map<StatisticName, number>()
+    if (values.size === 0) unflushed.set(hour, values)
     return values
   }
 
-  async function report(wanted: WantedReport = {}): Promise<StatisticBucket[]> {
-    const { unit, from, to } = rangeOf(wanted, clock.now())
+  async function report(request: ReportRequest = {}): Promise<StatisticBucket[]> {
+    const { unit, from, to } = rangeOf(request, clock.now())
     const buckets = new Map<Instant, StatisticBucket>()
     for (let start = from; start < to; start += UNIT_LENGTHS[unit]) buckets.set(start, emptyBucket(start))
     for (const row of await storage.store.statistics.read(unit, from, to))

@@ -4,18 +4,18 @@ import type { Storage, Transaction } from '../store.ts'
 
 /** Stores batches of counts in their order, each at most once. */
 export interface Batches<Batch> {
-  /** Adds a batch, whose content must not change afterwards, since it may have been stored already. */
+  /** Adds a batch. Its content must not change afterwards, even after a failed attempt, which may have stored it. */
   push(batch: Batch): void
   /**
-   * Stores the added batches, and calls `stored` after each. Rejects if one could not be stored: it is kept, and stored
-   * by a later call.
+   * Stores the added batches, and calls `onStored` after each. Rejects if a batch could not be stored; a later call
+   * stores it.
    */
-  store(stored?: (batch: Batch) => void): Promise<void>
+  store(onStored?: (batch: Batch) => void): Promise<void>
 }
 
 /**
- * The answer to a batch's COMMIT may be lost, so every batch has a number, which the transaction that stores it records:
- * a batch that is sent again is not added again.
+ * The answer to a batch's COMMIT may be lost. So every batch has a number, which is recorded by the transaction that
+ * stores the batch: if the batch is sent again, its counts are not added again.
  */
 export function createBatches<Batch>({
   storage,
@@ -27,17 +27,18 @@ export function createBatches<Batch>({
   /** Adds the counts, in the transaction that records the batch. */
   add(tx: Transaction, batch: Batch): Promise<void>
 }): Batches<Batch> {
+  /** Identifies this instance: each has its own sequence of batches. */
   const writer = newId(clock.now())
   let sequence = 0
   const waiting: { sequence: number; batch: Batch }[] = []
 
   return {
     push: batch => void waiting.push({ sequence: ++sequence, batch }),
-    async store(stored = () => {}) {
+    async store(onStored = () => {}) {
       for (let next = waiting[0]; next; next = waiting[0]) {
         await storeOne(next)
         waiting.shift()
-        stored(next.batch)
+        onStored(next.batch)
       }
     },
   }
@@ -48,7 +49,7 @@ export function createBatches<Batch>({
         if (await tx.usage.recordFlush(writer, sequence, clock.now())) await add(tx, batch)
         return true
       },
-      async afterwards => (await afterwards.usage.lastFlush(writer)) >= sequence || undefined,
+      async store => (await store.usage.lastFlush(writer)) >= sequence || undefined,
     )
   }
 }

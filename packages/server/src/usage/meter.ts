@@ -12,23 +12,23 @@ import {
   usageRows,
 } from './usage.ts'
 
-/** Interval of `flush`: a crash loses the counts of less than ten seconds, the time of a commit included. */
+/** Interval of flushes. Together with the time of a commit, a crash loses the counts of less than ten seconds. */
 export const USAGE_FLUSH_INTERVAL = 5 * SECOND
 /**
- * Maximum number of keys and persons with counts that are not stored yet, some 45 MB; further ones are not counted. It
- * is reached only if so many keys are used between two flushes.
+ * Maximum number of keys and persons with counts that are not stored yet, which take some 45 MB; further keys and
+ * persons are not counted. It is reached only if so many keys are used between two flushes, or if flushes fail.
  */
 const MAX_SUBJECTS = 100_000
-/** With this many subjects a flush starts before its interval. */
+/** With this many subjects, a flush starts before USAGE_FLUSH_INTERVAL has passed. */
 const FLUSH_EARLY_AT = 20_000
-/** Subjects (keys and persons) per transaction, which adds up to four rows for each. */
+/** Subjects (keys and persons) per transaction, which writes up to four rows for each. */
 const SUBJECTS_PER_FLUSH = 250
 
-/** Counts the usage of keys and persons in memory, without reads or writes. */
+/** Counts the usage of keys and persons, in memory only. */
 export interface Meter {
   /**
-   * @param keyId null: the person acted without a key
-   * @param at the instant whose hour it counts in; now by default
+   * @param keyId null if the person acted without a key
+   * @param at an instant of the hour that the amount is counted in; by default now
    */
   count(userId: string, keyId: string | null, counter: Counter, amount?: number, at?: Instant): void
   /** @param code why a genuine key was refused: an error code, never a client's text */
@@ -40,6 +40,7 @@ export interface UsageMeter extends Meter {
   flush(): Promise<void>
 }
 
+/** The counts of a key, or of a person without a key. */
 interface Subject extends UsageCounts {
   userId: string
   keyId: string | null
@@ -51,7 +52,7 @@ interface Batch {
   subjects: readonly Subject[]
 }
 
-/** Counts in memory, stored in batches. */
+/** Counts in memory, and stores the counts in batches. */
 export function createMeter({
   storage,
   clock,
@@ -68,8 +69,8 @@ export function createMeter({
   maxSubjects?: number
   flushEarlyAt?: number
 }): UsageMeter {
-  /** Counts since the last flush, by hour; two hours at most, around the full hour. */
-  const open = new Map<Instant, Map<string, Subject>>()
+  /** Counts since the last flush, by hour: usually one hour, or two if the hour changed in between. */
+  const unflushed = new Map<Instant, Map<string, Subject>>()
   /** The hour of the last count, and its subjects. */
   let hour = bucketStart('hour', clock.now())
   let current = new Map<string, Subject>()
@@ -78,10 +79,11 @@ export function createMeter({
     clock,
     add: (tx, { hour, subjects }) => tx.usage.add(rowsOf(hour, subjects)),
   })
-  /** Number of subjects in `open` and `batches`. */
-  let held = 0
+  /** Number of subjects in `unflushed` and `batches`. */
+  let subjectCount = 0
+  /** Number of counts that were lost since the last flush, because there were `maxSubjects` subjects. */
   let dropped = 0
-  let flushing: Promise<void> = Promise.resolve()
+  let lastFlush: Promise<void> = Promise.resolve()
 
   return {
     count(userId, keyId, counter, amount = 1, at = clock.now()) {
@@ -96,48 +98,48 @@ export function createMeter({
   }
 
   function subjectOf(userId: string, keyId: string | null, at: Instant): Subject | null {
-    if (at < hour || at - hour >= HOUR) moveTo(bucketStart('hour', at))
+    if (at < hour || at - hour >= HOUR) switchToHour(bucketStart('hour', at))
     // Ids of keys and users are UUIDs, so they never coincide.
-    const known = current.get(keyId ?? userId)
-    if (known) return known
-    if (held >= maxSubjects) {
+    const existing = current.get(keyId ?? userId)
+    if (existing) return existing
+    if (subjectCount >= maxSubjects) {
       dropped++
       return null
     }
     const subject: Subject = { ...noUsage(), userId, keyId }
-    if (current.size === 0) open.set(hour, current)
+    if (current.size === 0) unflushed.set(hour, current)
     current.set(keyId ?? userId, subject)
-    if (++held === flushEarlyAt) void flushEarly()
+    if (++subjectCount === flushEarlyAt) void flushEarly()
     return subject
   }
 
-  function moveTo(wanted: Instant): void {
-    hour = wanted
-    current = open.get(wanted) ?? new Map()
+  function switchToHour(start: Instant): void {
+    hour = start
+    current = unflushed.get(start) ?? new Map()
   }
 
   /** Puts the counts into batches, which no longer change. Counts of one owner stay together. */
-  function seal(): void {
-    for (const [hour, counted] of open) {
+  function closeBatches(): void {
+    for (const [hour, counted] of unflushed) {
       const subjects = [...counted.values()].sort(byOwner)
       for (let start = 0; start < subjects.length; start += SUBJECTS_PER_FLUSH)
         batches.push({ hour, subjects: subjects.slice(start, start + SUBJECTS_PER_FLUSH) })
       for (const counts of subjects) onCounted(hour, counts)
     }
-    open.clear()
+    unflushed.clear()
     current = new Map()
   }
 
   function flush(): Promise<void> {
     // Serialized, so that batches are recorded in their order.
-    flushing = flushing.catch(() => {}).then(storeAll)
-    return flushing
+    lastFlush = lastFlush.catch(() => {}).then(storeAll)
+    return lastFlush
   }
 
   async function storeAll(): Promise<void> {
-    seal()
+    closeBatches()
     await batches.store(({ subjects }) => {
-      held -= subjects.length
+      subjectCount -= subjects.length
     })
     if (dropped > 0) log.error({ dropped }, 'usage was not counted: too many counts are not stored yet')
     dropped = 0
@@ -153,7 +155,7 @@ function byOwner(left: Subject, right: Subject): number {
   return left.userId < right.userId ? -1 : 1
 }
 
-/** The rows that a batch adds to, each once. */
+/** The sums that a batch adds to the stored rows, one for each row. */
 function rowsOf(hour: Instant, subjects: readonly Subject[]): UsageRow[] {
   const rows = new Map<string, UsageRow>()
   for (const { userId, keyId, ...counts } of subjects) {

@@ -2,32 +2,37 @@ import type { Instant } from '../clock.ts'
 import { invalidRequest } from '../errors.ts'
 import { bucketStart, oldestKept, UNIT_LENGTHS, USAGE_KEPT_FOR, type UsageUnit } from './usage.ts'
 
-/** Maximum number of buckets of a report: 41 days of hours, or all kept days. */
+/** Maximum number of buckets in a report: 41 days by the hour, or all days that are kept. */
 export const MAX_BUCKETS = 1000
-/** Number of buckets of a report without `from`, including the current one. */
+/** Number of buckets in a report without `from`, including the current one. */
 export const DEFAULT_BUCKETS: Record<UsageUnit, number> = { hour: 24, day: 30 }
 
-export interface WantedReport {
+export interface ReportRequest {
   bucket?: UsageUnit
-  /** The first bucket is the one that contains this instant. Default: DEFAULT_BUCKETS before `to`. */
+  /** An instant of the first bucket. By default the report has DEFAULT_BUCKETS buckets. */
   from?: Instant
-  /** Exclusive; a bucket that starts before it is reported as a whole. Default: now. */
+  /** The end, exclusive; a bucket that starts before it is reported as a whole. By default now. */
   to?: Instant
 }
 
-/** The range of a report; both ends are on the borders of buckets. @throws KeywayError `invalid_request` */
-export function rangeOf(wanted: WantedReport, now: Instant): { unit: UsageUnit; from: Instant; to: Instant } {
-  const unit = wanted.bucket ?? 'day'
+/** The range of a report, widened to whole buckets. @throws KeywayError `invalid_request` */
+export function rangeOf(
+  request: ReportRequest,
+  now: Instant,
+): { unit: UsageUnit; from: Instant; to: Instant } {
+  const unit = request.bucket ?? 'day'
   const length = UNIT_LENGTHS[unit]
-  const end = wanted.to === undefined ? now + 1 : Math.min(wanted.to, now + 1)
+  const end = request.to === undefined ? now + 1 : Math.min(request.to, now + 1)
   const to = bucketStart(unit, end - 1) + length
   const oldest = oldestKept(unit, now)
-  const from = bucketStart(unit, wanted.from ?? Math.max(oldest, to - DEFAULT_BUCKETS[unit] * length))
-  if (wanted.from !== undefined && wanted.from > now) throw wrong('from', 'must not be in the future')
-  if (from < oldest) throw wrong('from', notKept(unit))
-  if (end <= (wanted.from ?? from)) throw wrong('to', 'must be later than from, and not before what is kept')
+  const from = bucketStart(unit, request.from ?? Math.max(oldest, to - DEFAULT_BUCKETS[unit] * length))
+  if (request.from !== undefined && request.from > now)
+    throw invalidField('from', 'must not be in the future')
+  if (from < oldest) throw invalidField('from', notKept(unit))
+  if (end <= (request.from ?? from))
+    throw invalidField('to', 'must be later than from, and not before what is kept')
   if ((to - from) / length > MAX_BUCKETS)
-    throw wrong(
+    throw invalidField(
       'from',
       `must be at most ${MAX_BUCKETS} buckets before to; ask for a shorter time or for days`,
     )
@@ -40,6 +45,6 @@ function notKept(unit: UsageUnit): string {
   return `must be within the last ${days} days, for which usage by the ${unit} is kept${hint}`
 }
 
-function wrong(field: string, message: string) {
+function invalidField(field: string, message: string) {
   return invalidRequest([{ field, message }])
 }

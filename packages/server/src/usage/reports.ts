@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Storage } from '../store.ts'
-import { rangeOf, type WantedReport } from './range.ts'
+import { type ReportRequest, rangeOf } from './range.ts'
 import { noUsage, UNIT_LENGTHS, type UsageBucket } from './usage.ts'
 
 /** Reports of stored usage, complete up to some seconds ago, since counts are stored in batches. */
@@ -11,24 +11,24 @@ export interface UsageReports {
    *
    * @throws KeywayError `invalid_request` (a range that is empty, too long, or no longer kept)
    */
-  ofKey(userId: string, keyId: string, wanted?: WantedReport): Promise<UsageBucket[]>
-  /** As `ofKey` for a person: with all keys, including deleted ones, and without a key. */
-  ofUser(userId: string, wanted?: WantedReport): Promise<UsageBucket[]>
+  ofKey(userId: string, keyId: string, request?: ReportRequest): Promise<UsageBucket[]>
+  /** Like `ofKey`, for everything that a person did: with all keys, including deleted ones, and without a key. */
+  ofUser(userId: string, request?: ReportRequest): Promise<UsageBucket[]>
 }
 
 export function createUsageReports({ storage, clock }: { storage: Storage; clock: Clock }): UsageReports {
   return {
-    ofKey: (userId, keyId, wanted) => report({ userId, keyId }, wanted),
-    ofUser: (userId, wanted) => report({ userId, keyId: null }, wanted),
+    ofKey: (userId, keyId, request) => report({ userId, keyId }, request),
+    ofUser: (userId, request) => report({ userId, keyId: null }, request),
   }
 
   async function report(
-    of: { userId: string; keyId: string | null },
-    wanted: WantedReport = {},
+    subject: { userId: string; keyId: string | null },
+    request: ReportRequest = {},
   ): Promise<UsageBucket[]> {
-    const { unit, from, to } = rangeOf(wanted, clock.now())
-    const stored = await storage.store.usage.read(of, unit, from, to)
-    const byStart = new Map(stored.map(row => [row.start, row]))
+    const { unit, from, to } = rangeOf(request, clock.now())
+    const storedRows = await storage.store.usage.read(subject, unit, from, to)
+    const byStart = new Map(storedRows.map(row => [row.start, row]))
     const buckets: UsageBucket[] = []
     for (let start = from; start < to; start += UNIT_LENGTHS[unit])
       buckets.push({ ...(byStart.get(start) ?? noUsage()), start })

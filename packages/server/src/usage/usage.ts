@@ -31,7 +31,7 @@ export interface UsageRow extends UsageCounts {
   start: Instant
 }
 
-/** A bucket as reported. */
+/** The usage of one hour or day in a report. */
 export interface UsageBucket extends UsageCounts {
   start: Instant
 }
@@ -50,9 +50,10 @@ export function noUsage(): UsageCounts {
   }
 }
 
-export function addUsage(to: UsageCounts, more: UsageCounts): void {
-  for (const counter of COUNTERS) to[counter] += more[counter]
-  for (const [code, count] of Object.entries(more.refused)) to.refused[code] = (to.refused[code] ?? 0) + count
+export function addUsage(sum: UsageCounts, counts: UsageCounts): void {
+  for (const counter of COUNTERS) sum[counter] += counts[counter]
+  for (const [code, count] of Object.entries(counts.refused))
+    sum.refused[code] = (sum.refused[code] ?? 0) + count
 }
 
 /** The start of the bucket that contains this instant. */
@@ -60,12 +61,12 @@ export function bucketStart(unit: UsageUnit, at: Instant): Instant {
   return at - (at % UNIT_LENGTHS[unit])
 }
 
-/** The start of the oldest bucket that is kept. */
+/** The start of the oldest bucket that is not pruned yet. */
 export function oldestKept(unit: UsageUnit, now: Instant): Instant {
   return bucketStart(unit, now - USAGE_KEPT_FOR[unit])
 }
 
-/** The rows to which counts of one hour are added: hour and day, of the key and of its owner. */
+/** The rows that counts of one hour are added to: hour and day, of the key and of its owner. */
 export function usageRows(
   userId: string,
   keyId: string | null,

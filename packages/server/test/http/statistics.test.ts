@@ -22,7 +22,7 @@ forEachEngine(engine => {
     await server.post('/auth/agent-token', { api_key: 5 })
     await server.get('/v1/me')
     for (const state of ['sent', 'failed', 'expired'] as const) statistics.countMail(state)
-    statistics.countAnswer({ status: 503, code: 'unavailable' })
+    statistics.countResponse({ status: 503, code: 'unavailable' })
     await statistics.measure(7)
     await statistics.measure(3)
     await meter.flush()

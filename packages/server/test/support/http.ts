@@ -66,7 +66,7 @@ export async function openServer(engine: EngineName, t: TestContext, overrides: 
     corsOrigins: overrides.corsOrigins ?? [],
     failureLimits: overrides.failureLimits ?? [{ window: 'minute', limit: 60 }],
     hasInbox: overrides.hasInbox ?? true,
-    observe: services.statistics.countAnswer,
+    observe: services.statistics.countResponse,
     metricsToken: METRICS_TOKEN,
     metrics: { render: async () => ({ type: 'text/plain', body: '' }) },
     pages: overrides.pages,

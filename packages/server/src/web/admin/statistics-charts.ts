@@ -1,7 +1,7 @@
 import { html, raw } from 'hono/html'
 import type { Instant } from '../../clock.ts'
 import type { StatisticBucket } from '../../statistics/statistic.ts'
-import type { WantedReport } from '../../usage/range.ts'
+import type { ReportRequest } from '../../usage/range.ts'
 import { UNIT_LENGTHS, type UsageUnit } from '../../usage/usage.ts'
 import { chart, formatCount, type Series } from '../chart.ts'
 import { day, type Html, time } from '../layout.ts'
@@ -65,7 +65,7 @@ export function periodOf(text: string | undefined): Period {
   return (Object.keys(PERIODS) as Period[]).find(each => each === text) ?? 'month'
 }
 
-export function reportOf(period: Period, now: number): WantedReport {
+export function reportOf(period: Period, now: number): ReportRequest {
   const { unit, buckets } = PERIODS[period]
   return { bucket: unit, from: now - (buckets - 1) * UNIT_LENGTHS[unit] }
 }
