@@ -10,11 +10,11 @@ export const ADDRESS_PARTS_INDEX = 'users_address_parts'
 /** The length of a trigram; shorter parts cannot be found by the index. */
 export const MIN_PART_LENGTH = 3
 /**
- * Number of people that a page reads newest first before it uses the index, which computes all matches before it
- * returns the first. Enough for parts that more than one in `READ_IN_ORDER / limit` people have.
+ * Number of the newest people that are scanned for a page before the index is used. A frequent part has a full page of
+ * matches among them. For such a part the index would be slow, since it computes all matches before it returns any.
  */
-const READ_IN_ORDER = 10_000
-/** Maximum number of matches from the index; of more frequent parts, older matches are missing. */
+const SCANNED_PEOPLE = 10_000
+/** Maximum number of matches from the index. If a part has more, the list leaves out some of the older ones. */
 const MAX_MATCHES = 20_000
 
 /** People with a part in their address, newest first. */
@@ -24,13 +24,13 @@ export async function searchAddressParts(
   { status, role }: UserSearch,
   { limit, after }: PageRequest,
 ): Promise<Slice<User>> {
-  const older = after ? sql`id < ${after.id}` : sql`true`
+  const isAfterPosition = after ? sql`id < ${after.id}` : sql`true`
   const matches = sql`email like ${`%${part.replace(/[\\%_]/g, '\\$&')}%`}
     ${status === undefined ? sql`` : sql`and status = ${status}`} ${role === undefined ? sql`` : sql`and role = ${role}`}`
-  const newest = await sql<UserRow>`
-    select * from (select * from users where ${older} order by id desc limit ${READ_IN_ORDER}) as newest
+  const newestMatches = await sql<UserRow>`
+    select * from (select * from users where ${isAfterPosition} order by id desc limit ${SCANNED_PEOPLE}) as newest
     where ${matches} order by id desc limit ${limit + 1}`.execute(db)
-  const rows = newest.rows.length > limit ? newest.rows : await byIndex()
+  const rows = newestMatches.rows.length > limit ? newestMatches.rows : await findByIndex()
   return toSlice(
     rows.map(row => toUser(row)!),
     limit,
@@ -38,15 +38,15 @@ export async function searchAddressParts(
   )
 
   /**
-   * By the index. Without a hint the planner, which cannot know how rare a part is, would read all people in their
-   * order.
+   * Finds matches by the index. Other scans are disabled for the transaction: the planner cannot know how rare a part
+   * is, and would read all people in their order.
    */
-  function byIndex(): Promise<UserRow[]> {
+  function findByIndex(): Promise<UserRow[]> {
     return atomically(async tx => {
       await sql`select set_config(name, value, true) from (values ('enable_seqscan', 'off'), ('enable_indexscan', 'off'),
         ('gin_fuzzy_search_limit', ${String(MAX_MATCHES)})) as settings (name, value)`.execute(tx)
       const { rows } = await sql<UserRow>`
-        with found as materialized (select * from users where ${matches} and ${older} limit ${MAX_MATCHES})
+        with found as materialized (select * from users where ${matches} and ${isAfterPosition} limit ${MAX_MATCHES})
         select * from found order by id desc limit ${limit + 1}`.execute(tx)
       return rows
     })

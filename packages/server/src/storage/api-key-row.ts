@@ -4,9 +4,9 @@ import type { UserStatus } from '../users/user.ts'
 import type { ApiKeyRow } from './schema.ts'
 import { toList } from './statements.ts'
 
-/** The columns that a use of a key reads. */
-type UsableRow = Omit<ApiKeyRow, 'last_used_network' | 'last_used_client' | 'expiry_notice' | 'imported'>
-export type OwnedRow = UsableRow & { owner_status: UserStatus }
+/** The columns that are read when a key is used. */
+type UsedColumns = Omit<ApiKeyRow, 'last_used_network' | 'last_used_client' | 'expiry_notice' | 'imported'>
+export type OwnedRow = UsedColumns & { owner_status: UserStatus }
 
 export function toRow(key: ApiKey): Omit<ApiKeyRow, 'expiry_notice' | 'imported'> {
   return {
@@ -39,10 +39,10 @@ export function toLimitsText(limits: Limits): string | null {
 
 export function toApiKey(row: ApiKeyRow): ApiKey {
   const { last_used_network: network, last_used_client: client } = row
-  return { ...toUsable(row), lastUsedFrom: network === null ? null : { network, client } }
+  return { ...fromUsedColumns(row), lastUsedFrom: network === null ? null : { network, client } }
 }
 
-function toUsable(row: UsableRow): Omit<ApiKey, 'lastUsedFrom'> {
+function fromUsedColumns(row: UsedColumns): Omit<ApiKey, 'lastUsedFrom'> {
   return {
     id: row.id,
     userId: row.user_id,
@@ -69,7 +69,7 @@ function toLimits(text: string | null): Limits {
   return text === null ? NO_LIMITS : (JSON.parse(text) as Limits)
 }
 
-/** Converts in place, on the path of every exchange: a copy of all fields would cost a microsecond. */
+/** Adds the owner's status in place: in every exchange, a copy of all fields would take another microsecond. */
 export function toOwned(row: OwnedRow): OwnedApiKey {
-  return Object.assign(toUsable(row), { ownerStatus: row.owner_status })
+  return Object.assign(fromUsedColumns(row), { ownerStatus: row.owner_status })
 }

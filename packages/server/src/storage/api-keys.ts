@@ -22,7 +22,7 @@ const select = ({ indexedBy }: Pick<Engine, 'indexedBy'>) =>
     k.expires_at, k.revoked_at, k.last_used_at, k.replaced_by, k.lineage_id, k.limits, k.operator_limits,
     k.external_id, k.metadata_bytes, coalesce(u.status, 'active') as owner_status
   from api_keys k left join users u ${indexedBy('users_not_active')} on u.id = k.user_id and u.status <> 'active'`
-/** On the hot path: part of every exchange. */
+/** Part of every exchange. */
 const BY_HASH: LookUp = { select, column: 'k.key_hash' }
 /** Part of every connect to the hub and every renewal. */
 const BY_ID: LookUp = { select, column: 'k.id' }
@@ -66,8 +66,8 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
       const rows = await listKeysByExternalId(db, userId, externalId, status, now, page)
       return toSlice(rows.map(toApiKey), page.limit, key => ({ at: key.createdAt, id: key.id }))
     },
-    async search(wanted, now, page) {
-      const { rows, next } = await searchKeys(statements, wanted, now, page)
+    async search(search, now, page) {
+      const { rows, next } = await searchKeys(statements, search, now, page)
       return { rows: rows.map(toApiKey), next }
     },
     metadataOf: ids => metadataOf(db, ids),
@@ -85,13 +85,16 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
       return row?.created_at ?? null
     },
     async prune(expiredBefore, batch) {
-      const old = db
+      const prunableIds = db
         .selectFrom('api_keys')
         .select('id')
         .where('revoked_at', 'is', null)
         .where('expires_at', '<', expiredBefore)
         .limit(batch)
-      return remove(db, db.deleteFrom('api_keys').where('id', 'in', old).where('revoked_at', 'is', null))
+      return remove(
+        db,
+        db.deleteFrom('api_keys').where('id', 'in', prunableIds).where('revoked_at', 'is', null),
+      )
     },
     async pruneOfDeletedOwners(deletedBefore, batch) {
       const owners = await db
@@ -105,9 +108,9 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
         .execute()
       if (owners.length === 0) return 0
       const ids = owners.map(({ id }) => id)
-      const theirs = db.selectFrom('api_keys').select('id').where('user_id', 'in', ids).limit(batch)
-      const removed = await remove(db, db.deleteFrom('api_keys').where('id', 'in', theirs))
-      // Checked by the statement itself, since another node may be deleting the same keys concurrently.
+      const keyIds = db.selectFrom('api_keys').select('id').where('user_id', 'in', ids).limit(batch)
+      const removed = await remove(db, db.deleteFrom('api_keys').where('id', 'in', keyIds))
+      // The statement itself checks that no key is left, since another node may be deleting the same keys concurrently.
       await db
         .updateTable('users')
         .set({ keys_pruned: 1 })
@@ -121,20 +124,20 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
       return removed
     },
     async hasImported() {
-      const some = db.selectFrom('api_keys').select('id').where('imported', '=', 1).limit(1)
-      return (await some.executeTakeFirst()) !== undefined
+      const importedKey = db.selectFrom('api_keys').select('id').where('imported', '=', 1).limit(1)
+      return (await importedKey.executeTakeFirst()) !== undefined
     },
     async ownersOfHashes(hashes) {
-      const found = new Map<string, { id: string; userId: string }>()
-      for (const some of inChunks(hashes)) {
+      const ownersByHash = new Map<string, { id: string; userId: string }>()
+      for (const chunk of inChunks(hashes)) {
         const rows = await db
           .selectFrom('api_keys')
           .select(['key_hash', 'id', 'user_id'])
-          .where('key_hash', 'in', some)
+          .where('key_hash', 'in', chunk)
           .execute()
-        for (const { key_hash, id, user_id } of rows) found.set(key_hash, { id, userId: user_id })
+        for (const { key_hash, id, user_id } of rows) ownersByHash.set(key_hash, { id, userId: user_id })
       }
-      return found
+      return ownersByHash
     },
     async insertImported(key) {
       const row = await db
@@ -153,7 +156,7 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
       }),
     update: (userId, id, change) =>
       atomically(async tx => {
-        const row = await changeOf(tx, userId, id, change)
+        const row = await applyChange(tx, userId, id, change)
         if (row && change.metadata !== undefined) await setMetadata(tx, id, change.metadata)
         return row ? toApiKey(row) : null
       }),
@@ -239,17 +242,17 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
       return row !== undefined
     },
     async listDormant(ids, unusedSince) {
-      const dormant: ApiKey[] = []
-      for (const some of inChunks(ids)) {
+      const dormantKeys: ApiKey[] = []
+      for (const chunk of inChunks(ids)) {
         const rows = await db
           .selectFrom('api_keys')
           .selectAll()
-          .where('id', 'in', some)
+          .where('id', 'in', chunk)
           .where(eb => eb(eb.fn.coalesce('last_used_at', 'created_at'), '<=', unusedSince))
           .execute()
-        dormant.push(...rows.map(toApiKey))
+        dormantKeys.push(...rows.map(toApiKey))
       }
-      return dormant
+      return dormantKeys
     },
     async recordReuse({ id, lastUsedAt }, { at, from }) {
       const row = await db
@@ -266,9 +269,9 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
       // retried.
       const sorted = [...uses].sort(([left], [right]) => (left < right ? -1 : 1))
       await atomically(async tx => {
-        for (const some of inChunks(sorted)) {
+        for (const chunk of inChunks(sorted)) {
           const rows = sql.join(
-            some.map(
+            chunk.map(
               ([id, { at, from }]) =>
                 sql`(${id}, cast(${at} as bigint), ${from.network}, cast(${from.client} as text))`,
             ),
@@ -285,7 +288,8 @@ export function createApiKeyStore(statements: Statements): ApiKeyStore & ApiKeyC
   }
 }
 
-async function changeOf(
+/** Updates the row, or only reads it if none of its columns changes. Undefined if the user has no such key. */
+async function applyChange(
   tx: Db,
   userId: string,
   id: string,
@@ -311,9 +315,9 @@ function isActive(eb: ExpressionBuilder<Schema, 'api_keys'>, now: Instant) {
   ])
 }
 
-/** Deletes keys, with the quotas that no other key uses; returns how many. */
+/** Deletes keys and the quotas that belong to them, not those of their successors. Returns the number of keys. */
 async function remove(db: Db, keys: DeleteQueryBuilder<Schema, 'api_keys', DeleteResult>): Promise<number> {
   const ids = (await keys.returning('id').execute()).map(({ id }) => id)
-  for (const some of inChunks(ids)) await db.deleteFrom('quotas').where('key_id', 'in', some).execute()
+  for (const chunk of inChunks(ids)) await db.deleteFrom('quotas').where('key_id', 'in', chunk).execute()
   return ids.length
 }

@@ -9,13 +9,13 @@ import { countOf, type Statements, toList } from './statements.ts'
 export function createAppStore({ db, atomically }: Statements): AppStore & AppChanges {
   return {
     async find(id) {
-      return toApp(await registered(db).where('id', '=', id).executeTakeFirst())
+      return toApp(await selectApps(db).where('id', '=', id).executeTakeFirst())
     },
     async findByAudience(audience) {
-      return toApp(await registered(db).where('audience', '=', audience).executeTakeFirst())
+      return toApp(await selectApps(db).where('audience', '=', audience).executeTakeFirst())
     },
     async list() {
-      const rows = await registered(db).orderBy('id').execute()
+      const rows = await selectApps(db).orderBy('id').execute()
       return rows.map(row => toApp(row)!)
     },
     async page({ limit, after, selfRegistered }) {
@@ -81,11 +81,11 @@ export function createAppStore({ db, atomically }: Statements): AppStore & AppCh
       return row?.removed_at ?? null
     },
     async removeSecret(appId, secretHash) {
-      const gone = db
+      const deletion = db
         .deleteFrom('app_secrets')
         .where('app_id', '=', appId)
         .where('secret_hash', '=', secretHash)
-      return countOf(await gone.executeTakeFirst()) > 0
+      return countOf(await deletion.executeTakeFirst()) > 0
     },
     async dropSecrets(appId) {
       return countOf(await db.deleteFrom('app_secrets').where('app_id', '=', appId).executeTakeFirst()) > 0
@@ -123,7 +123,7 @@ export function createAppStore({ db, atomically }: Statements): AppStore & AppCh
           .values({ app_id: appId, secret_hash: secretHash, created_at: at })
           .onConflict(conflict => conflict.columns(['app_id', 'secret_hash']).doNothing())
           .execute()
-        const kept = tx
+        const newestHashes = tx
           .selectFrom('app_secrets')
           .select('secret_hash')
           .where('app_id', '=', appId)
@@ -133,7 +133,7 @@ export function createAppStore({ db, atomically }: Statements): AppStore & AppCh
         await tx
           .deleteFrom('app_secrets')
           .where('app_id', '=', appId)
-          .where('secret_hash', 'not in', kept)
+          .where('secret_hash', 'not in', newestHashes)
           .execute()
       }),
     async secrets(appId) {
@@ -159,7 +159,8 @@ export function createAppStore({ db, atomically }: Statements): AppStore & AppCh
   }
 }
 
-function registered(db: Db) {
+/** Selects the apps that are not removed. */
+function selectApps(db: Db) {
   return db.selectFrom('apps').selectAll().where('removed_at', 'is', null)
 }
 

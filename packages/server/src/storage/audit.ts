@@ -31,11 +31,11 @@ export function createAuditStore({ db, atomically }: Statements): AuditStore & A
       return toChain(row)
     },
     async list(filter, { limit, after }) {
-      const rows = await matching(db, filter, { limit: limit + 1, before: after?.at ?? null })
+      const rows = await findMatching(db, filter, { limit: limit + 1, before: after?.at ?? null })
       return toSlice(await withReasons(db, rows), limit, ({ sequence, id }) => ({ at: sequence, id }))
     },
     async after(sequence, filter, limit) {
-      return withReasons(db, await matching(db, filter, { limit, after: sequence }))
+      return withReasons(db, await findMatching(db, filter, { limit, after: sequence }))
     },
     async lastBefore(at) {
       const row = await db
@@ -77,9 +77,9 @@ export function createAuditStore({ db, atomically }: Statements): AuditStore & A
           .limit(batch)
           .execute()
         const sequences = old.map(({ sequence }) => sequence)
-        for (const some of inChunks(sequences)) {
-          await tx.deleteFrom('audit_reasons').where('sequence', 'in', some).execute()
-          await tx.deleteFrom('audit_events').where('sequence', 'in', some).execute()
+        for (const chunk of inChunks(sequences)) {
+          await tx.deleteFrom('audit_reasons').where('sequence', 'in', chunk).execute()
+          await tx.deleteFrom('audit_events').where('sequence', 'in', chunk).execute()
         }
         return sequences.length
       }),
@@ -87,23 +87,24 @@ export function createAuditStore({ db, atomically }: Statements): AuditStore & A
 }
 
 /**
- * Locks the chain's head with the first statement, until the transaction ends; so nothing but the database is awaited.
+ * Appends events to the chain. The first statement locks the chain's head until the transaction ends, so nothing but
+ * the database may be awaited afterwards.
  */
 async function append(tx: Db, events: readonly NewAuditEvent[]): Promise<AuditEvent[]> {
   const head = await lockHead(tx)
-  const appended: AuditEvent[] = []
+  const appendedEvents: AuditEvent[] = []
   let { sequence, hash: previousHash, at } = head
   for (const event of events) {
     at = Math.max(at, event.at)
-    const placed = { ...event, at }
-    const hash = hashOf(previousHash, placed)
+    const datedEvent = { ...event, at }
+    const hash = hashOf(previousHash, datedEvent)
     sequence++
-    appended.push({ ...placed, sequence, previousHash, hash })
+    appendedEvents.push({ ...datedEvent, sequence, previousHash, hash })
     previousHash = hash
   }
-  for (const some of inChunks(appended)) {
-    await tx.insertInto('audit_events').values(some.map(toRow)).execute()
-    const reasons = some.flatMap(toReasonRow)
+  for (const chunk of inChunks(appendedEvents)) {
+    await tx.insertInto('audit_events').values(chunk.map(toRow)).execute()
+    const reasons = chunk.flatMap(toReasonRow)
     if (reasons.length > 0) await tx.insertInto('audit_reasons').values(reasons).execute()
   }
   await tx
@@ -111,10 +112,10 @@ async function append(tx: Db, events: readonly NewAuditEvent[]): Promise<AuditEv
     .set({ sequence, at, hash: previousHash })
     .where('id', '=', CHAIN_ID)
     .execute()
-  return appended
+  return appendedEvents
 }
 
-/** An upsert, since a backup of an older version has no head. */
+/** Locks the head by an upsert, since there is no row after the restore of an older version's backup. */
 async function lockHead(tx: Db): Promise<Pick<AuditChainRow, 'sequence' | 'at' | 'hash'>> {
   return tx
     .insertInto('audit_chain')
@@ -124,13 +125,14 @@ async function lockHead(tx: Db): Promise<Pick<AuditChainRow, 'sequence' | 'at' |
     .executeTakeFirstOrThrow()
 }
 
-type Range = { limit: number; before?: number | null; after?: number }
+/** Sequence numbers, exclusive. With `after` the rows are read forwards, otherwise backwards. */
+type SequenceRange = { limit: number; before?: number | null; after?: number }
 
 /**
- * Each condition has an index that continues with the sequence; the two kinds of match of a subject are read
- * separately.
+ * Reads the rows that match the filter. Each condition has an index whose second column is the sequence. The two
+ * columns that may have a subject's id are read by separate queries, each with its index.
  */
-async function matching(db: Db, filter: AuditFilter, range: Range): Promise<AuditEventRow[]> {
+async function findMatching(db: Db, filter: AuditFilter, range: SequenceRange): Promise<AuditEventRow[]> {
   const { subject } = filter
   if (subject === undefined) return rowsWhere(db, filter, range)
   const found = await Promise.all(
@@ -147,14 +149,14 @@ async function matching(db: Db, filter: AuditFilter, range: Range): Promise<Audi
 function rowsWhere(
   db: Db,
   { actor, type, from, to }: AuditFilter,
-  { limit, before = null, after }: Range,
+  { limit, before = null, after }: SequenceRange,
   match?: ['subject_id' | 'user_id', string],
 ): Promise<AuditEventRow[]> {
   let query = db.selectFrom('audit_events').selectAll()
   if (match) query = query.where(match[0], '=', match[1])
   if (actor !== undefined) query = query.where('actor_id', '=', actor)
   if (type !== undefined) query = query.where('type', '=', type)
-  // Converts instants to sequences, which continue the index of each condition.
+  // Instants are converted to sequence numbers, which the index of each condition has too.
   if (from !== undefined) query = query.where('sequence', '>=', firstSince(db, from))
   if (to !== undefined) query = query.where('sequence', '<', firstSince(db, to))
   if (before !== null) query = query.where('sequence', '<', before)
@@ -178,10 +180,10 @@ function firstSince(db: Db, at: number) {
 }
 
 async function withReasons(db: Db, rows: readonly AuditEventRow[]): Promise<AuditEvent[]> {
-  const explained = rows.filter(row => row.reason_hash !== null).map(({ sequence }) => sequence)
+  const sequences = rows.filter(row => row.reason_hash !== null).map(({ sequence }) => sequence)
   const reasons = new Map<number, { salt: string; reason: string }>()
-  for (const some of inChunks(explained)) {
-    const found = await db.selectFrom('audit_reasons').selectAll().where('sequence', 'in', some).execute()
+  for (const chunk of inChunks(sequences)) {
+    const found = await db.selectFrom('audit_reasons').selectAll().where('sequence', 'in', chunk).execute()
     for (const row of found) reasons.set(row.sequence, row)
   }
   return rows.map(row => toEvent(row, reasons.get(row.sequence)))
@@ -221,10 +223,10 @@ function toEvent(row: AuditEventRow, reason: { salt: string; reason: string } | 
     at: row.at,
     type: row.type,
     // Read from the columns that searches use, so that the hash covers them too.
-    actor: { ...parsed<Actor>(row.actor), id: row.actor_id },
-    subject: { ...parsed<Subject>(row.subject), id: row.subject_id, user_id: row.user_id },
-    before: row.before_state === null ? null : parsed(row.before_state),
-    after: row.after_state === null ? null : parsed(row.after_state),
+    actor: { ...parseJson<Actor>(row.actor), id: row.actor_id },
+    subject: { ...parseJson<Subject>(row.subject), id: row.subject_id, user_id: row.user_id },
+    before: row.before_state === null ? null : parseJson(row.before_state),
+    after: row.after_state === null ? null : parseJson(row.after_state),
     reason:
       row.reason_hash === null
         ? null
@@ -236,7 +238,7 @@ function toEvent(row: AuditEventRow, reason: { salt: string; reason: string } | 
   }
 }
 
-function parsed<Value>(text: string): Value {
+function parseJson<Value>(text: string): Value {
   return JSON.parse(text) as Value & PlainJson
 }
 
@@ -245,11 +247,15 @@ function toChain(row: AuditChainRow | undefined): AuditChain {
   return {
     sequence: row.sequence,
     hash: row.hash,
-    sealed: toPlace(row.sealed_sequence, row.sealed_hash, row.sealed_mac),
-    pruned: toPlace(row.pruned_sequence, row.pruned_hash, row.pruned_mac),
+    sealed: toSealedPosition(row.sealed_sequence, row.sealed_hash, row.sealed_mac),
+    pruned: toSealedPosition(row.pruned_sequence, row.pruned_hash, row.pruned_mac),
   }
 }
 
-function toPlace(sequence: number | null, hash: string | null, mac: string | null): SealedPosition | null {
+function toSealedPosition(
+  sequence: number | null,
+  hash: string | null,
+  mac: string | null,
+): SealedPosition | null {
   return sequence === null || hash === null || mac === null ? null : { sequence, hash, mac }
 }

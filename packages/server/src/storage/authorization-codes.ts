@@ -36,13 +36,16 @@ export function createAuthorizationCodeStore({ db }: Statements): AuthorizationC
       )
     },
     async prune(createdBefore, batch) {
-      const old = db
+      const prunableHashes = db
         .selectFrom('authorization_codes')
         .select('code_hash')
         .where('created_at', '<', createdBefore)
         .limit(batch)
       return countOf(
-        await db.deleteFrom('authorization_codes').where('code_hash', 'in', old).executeTakeFirst(),
+        await db
+          .deleteFrom('authorization_codes')
+          .where('code_hash', 'in', prunableHashes)
+          .executeTakeFirst(),
       )
     },
   }

@@ -5,8 +5,11 @@ import { NODE_TIMEOUT_MS } from '../hub/presence-store.ts'
 import { createDb, type Db, type Engine, type ReadInBatches } from './engine.ts'
 import { applyJournalEntry } from './journal.ts'
 
-/** Tables that are not backed up: recreated data, the state of running nodes, and the schema's own bookkeeping. */
-const EXCLUDED = new Set([
+/**
+ * Tables that are not backed up: short-lived or recreated data, the state of running nodes, and the schema's own
+ * bookkeeping.
+ */
+const EXCLUDED_TABLES = new Set([
   'schema_lock',
   'schema_migrations',
   'signing_keys',
@@ -23,7 +26,7 @@ const EXCLUDED = new Set([
   'limit_holders',
   'device_authorizations',
 ])
-/** Tables written first, since foreign keys refer to them. */
+/** Tables that are written first, since foreign keys refer to them. */
 const WRITTEN_FIRST = ['users', 'apps']
 /** Bind variables per statement; SQLite's limit is 32766. */
 const MAX_VARIABLES = 20_000
@@ -37,8 +40,8 @@ export function createBackupStore(engine: Engine): BackupStore {
       return rows.map(row => row.name)
     },
     async sealedPepper() {
-      const kept = db.selectFrom('instance').select('value').where('name', '=', 'address-pepper')
-      return (await kept.executeTakeFirst())?.value ?? null
+      const pepper = db.selectFrom('instance').select('value').where('name', '=', 'address-pepper')
+      return (await pepper.executeTakeFirst())?.value ?? null
     },
     async read(work) {
       const tables = await tablesOf(db)
@@ -49,11 +52,11 @@ export function createBackupStore(engine: Engine): BackupStore {
       return !(await db.selectFrom('users').select('id').limit(1).executeTakeFirst())
     },
     async isServed(now) {
-      const alive = db
+      const liveNodes = db
         .selectFrom('nodes')
         .select('id')
         .where('seen_at', '>=', now - NODE_TIMEOUT_MS)
-      return (await alive.executeTakeFirst()) !== undefined
+      return (await liveNodes.executeTakeFirst()) !== undefined
     },
     write: work => engine.transaction(tx => work(createRestoreTransaction(createDb(engine, tx)))),
   }
@@ -61,8 +64,8 @@ export function createBackupStore(engine: Engine): BackupStore {
 
 async function tablesOf(db: Db): Promise<string[]> {
   const names = (await db.introspection.getTables()).map(table => table.name)
-  const others = names.filter(name => !EXCLUDED.has(name) && !WRITTEN_FIRST.includes(name)).sort()
-  return [...WRITTEN_FIRST, ...others]
+  const otherTables = names.filter(name => !EXCLUDED_TABLES.has(name) && !WRITTEN_FIRST.includes(name)).sort()
+  return [...WRITTEN_FIRST, ...otherTables]
 }
 
 async function* rowsOf(
@@ -97,9 +100,9 @@ function createRestoreTransaction(db: Db): RestoreTransaction {
       tables ??= await tablesOf(db)
       if (!tables.includes(table)) return false
       const columns = Object.keys(rows[0] ?? {})
-      const size = Math.max(1, Math.floor(MAX_VARIABLES / Math.max(1, columns.length)))
-      for (let start = 0; start < rows.length; start += size) {
-        await db.executeQuery(insertion(db, table, columns, rows.slice(start, start + size)))
+      const rowsPerInsert = Math.max(1, Math.floor(MAX_VARIABLES / Math.max(1, columns.length)))
+      for (let start = 0; start < rows.length; start += rowsPerInsert) {
+        await db.executeQuery(buildInsert(db, table, columns, rows.slice(start, start + rowsPerInsert)))
       }
       return true
     },
@@ -114,7 +117,7 @@ function createRestoreTransaction(db: Db): RestoreTransaction {
         .set({ used_at: now })
         .where('used_at', 'is', null)
         .executeTakeFirst()
-      // An invitation that was accepted or revoked since the backup must not give its role again.
+      // An invitation that was accepted or revoked since the backup must not grant its role again.
       await db
         .updateTable('invitations')
         .set({ revoked_at: now })
@@ -150,7 +153,7 @@ function createRestoreTransaction(db: Db): RestoreTransaction {
 }
 
 /** Lists the columns explicitly, since a backup of an older version may lack some. */
-function insertion(db: Db, table: string, columns: string[], rows: readonly Row[]): CompiledQuery {
+function buildInsert(db: Db, table: string, columns: string[], rows: readonly Row[]): CompiledQuery {
   const values = rows.map(row => sql`(${sql.join(columns.map(column => row[column] ?? null))})`)
   return sql`insert into ${sql.table(table)} (${sql.join(columns.map(column => sql.ref(column)))}) values ${sql.join(values)}`.compile(
     db,

@@ -97,8 +97,8 @@ export function createBillingStore({ db, atomically }: Statements): BillingStore
     authorize: (userId, appId, at) =>
       atomically(async tx => {
         await grant(tx, userId, appId, at)
-        const granted = await find(tx, userId, appId)
-        return granted?.revokedAt === null ? granted : null
+        const authorization = await find(tx, userId, appId)
+        return authorization?.revokedAt === null ? authorization : null
       }),
     withdraw: (userId, appId, at) =>
       atomically(async tx => {
@@ -112,7 +112,7 @@ export function createBillingStore({ db, atomically }: Statements): BillingStore
         return find(tx, userId, appId)
       }),
     async withdrawSomeOfApp(appId, at, limit) {
-      const some = db
+      const userIds = db
         .selectFrom('charge_authorizations')
         .select('user_id')
         .where('app_id', '=', appId)
@@ -122,7 +122,7 @@ export function createBillingStore({ db, atomically }: Statements): BillingStore
         .updateTable('charge_authorizations')
         .set({ revoked_at: at })
         .where('app_id', '=', appId)
-        .where('user_id', 'in', some)
+        .where('user_id', 'in', userIds)
         .where('revoked_at', 'is', null)
         .returning(['user_id', 'granted_at'])
         .execute()
@@ -131,6 +131,7 @@ export function createBillingStore({ db, atomically }: Statements): BillingStore
   }
 }
 
+/** Inserts or renews the authorization, unless the app is removed. */
 async function grant(tx: Db, userId: string, appId: string, at: number): Promise<void> {
   await tx
     .insertInto('charge_authorizations')

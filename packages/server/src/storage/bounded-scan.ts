@@ -1,9 +1,9 @@
 import type { Position, Slice } from '../paging.ts'
 
-/** Maximum number of rows that a page reads if a filter has no index, so that no filter makes it slow. */
+/** Maximum number of rows that are read for a page if a filter has no index, so that no filter makes a page slow. */
 export const MAX_SCANNED = 1000
 
-/** Rows to read for a page: one more than it shows, or the maximum if they are filtered. */
+/** The number of rows to read for a page: one more than it shows, or the maximum if they are filtered afterwards. */
 export function rowsToRead(limit: number, isFiltered: boolean): number {
   return isFiltered ? MAX_SCANNED : limit + 1
 }
@@ -13,15 +13,15 @@ export function rowsToRead(limit: number, isFiltered: boolean): number {
  * matched, after the last one read.
  */
 export function filteredSlice<Row>(
-  read: readonly Row[],
+  rowsRead: readonly Row[],
   limit: number,
   isFiltered: boolean,
   matches: (row: Row) => boolean,
   position: (row: Row) => Position,
 ): Slice<Row> {
-  const matching = read.filter(matches)
+  const matching = rowsRead.filter(matches)
   const rows = matching.slice(0, limit)
   if (matching.length > limit) return { rows, next: position(rows.at(-1)!) }
-  const isCut = isFiltered && read.length === MAX_SCANNED
-  return { rows, next: isCut ? position(read.at(-1)!) : null }
+  const mayHaveMore = isFiltered && rowsRead.length === MAX_SCANNED
+  return { rows, next: mayHaveMore ? position(rowsRead.at(-1)!) : null }
 }

@@ -13,7 +13,7 @@ export function createClientAssertionStore({ db }: Statements): ClientAssertionS
       return inserted !== undefined
     },
     async prune(expiredBefore, batch) {
-      const old = db
+      const expiredHashes = db
         .selectFrom('client_assertions')
         .select('jti_hash')
         .where('expires_at', '<', expiredBefore)
@@ -21,7 +21,7 @@ export function createClientAssertionStore({ db }: Statements): ClientAssertionS
       return countOf(
         await db
           .deleteFrom('client_assertions')
-          .where('jti_hash', 'in', old)
+          .where('jti_hash', 'in', expiredHashes)
           .where('expires_at', '<', expiredBefore)
           .executeTakeFirst(),
       )

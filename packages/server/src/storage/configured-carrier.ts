@@ -15,13 +15,13 @@ export async function createEventCarrier(
   },
 ): Promise<EventCarrier> {
   const { log, execute } = deps
-  const common = { log, secrets: createSecrets(deps.secrets), time: createDatabaseTime(execute) }
+  const carrierDeps = { log, secrets: createSecrets(deps.secrets), time: createDatabaseTime(execute) }
   if (carrier.kind === 'redis') {
     const { createRedisEvents } = await import('./redis-events.ts')
-    return createRedisEvents({ ...common, url: carrier.url })
+    return createRedisEvents({ ...carrierDeps, url: carrier.url })
   }
   const url = carrier.kind === 'postgres' ? carrier.url : null
-  return createPostgresEvents({ ...common, url, execute })
+  return createPostgresEvents({ ...carrierDeps, url, execute })
 }
 
 function createDatabaseTime(

@@ -9,14 +9,14 @@ import { type Statements, toList } from './statements.ts'
 export function createConsentStore({ db, atomically }: Statements): ConsentStore & ConsentChanges {
   return {
     async find(userId, appId) {
-      const row = await ofUser(db, userId)
+      const row = await consentsOf(db, userId)
         .selectAll('consents')
         .where('app_id', '=', appId)
         .executeTakeFirst()
       return row ? toConsent(row) : null
     },
     async list(userId, page) {
-      const rows = await ofUser(db, userId)
+      const rows = await consentsOf(db, userId)
         .innerJoin('apps', 'apps.id', 'consents.app_id')
         .selectAll('consents')
         .select('apps.name')
@@ -29,7 +29,7 @@ export function createConsentStore({ db, atomically }: Statements): ConsentStore
         .limit(page.limit + 1)
         .execute()
       const consents = rows.map(row => ({ ...toConsent(row), name: row.name }))
-      return toSlice(consents, page.limit, one => ({ at: one.grantedAt, id: one.id }))
+      return toSlice(consents, page.limit, consent => ({ at: consent.grantedAt, id: consent.id }))
     },
     grant: ({ id, userId, appId, scopes, grantedAt }, since) =>
       atomically(async tx => {
@@ -51,27 +51,27 @@ export function createConsentStore({ db, atomically }: Statements): ConsentStore
           )
           .returningAll()
           .executeTakeFirstOrThrow()
-        const active = row.revoked_at === null && row.granted_at >= since ? toConsent(row) : null
-        const granted: Consent = {
-          id: active?.id ?? id,
+        const activeConsent = row.revoked_at === null && row.granted_at >= since ? toConsent(row) : null
+        const newConsent: Consent = {
+          id: activeConsent?.id ?? id,
           userId,
           appId,
-          scopes: [...new Set([...(active?.scopes ?? []), ...scopes])].sort(),
-          grantedAt: active?.grantedAt ?? grantedAt,
+          scopes: [...new Set([...(activeConsent?.scopes ?? []), ...scopes])].sort(),
+          grantedAt: activeConsent?.grantedAt ?? grantedAt,
           revokedAt: null,
         }
-        await ofUserUpdate(tx, userId, appId)
+        await updateConsent(tx, userId, appId)
           .set({
-            id: granted.id,
-            scopes: JSON.stringify(granted.scopes),
-            granted_at: granted.grantedAt,
+            id: newConsent.id,
+            scopes: JSON.stringify(newConsent.scopes),
+            granted_at: newConsent.grantedAt,
             revoked_at: null,
           })
           .execute()
-        return granted
+        return newConsent
       }),
     async withdraw(userId, appId, at) {
-      const row = await ofUserUpdate(db, userId, appId)
+      const row = await updateConsent(db, userId, appId)
         .set({ revoked_at: at })
         .where('revoked_at', 'is', null)
         .returningAll()
@@ -79,7 +79,7 @@ export function createConsentStore({ db, atomically }: Statements): ConsentStore
       return row ? toConsent(row) : null
     },
     async withdrawSomeOfApp(appId, limit, at) {
-      const some = db
+      const consentIds = db
         .selectFrom('consents')
         .select('id')
         .where('app_id', '=', appId)
@@ -89,7 +89,7 @@ export function createConsentStore({ db, atomically }: Statements): ConsentStore
         .updateTable('consents')
         .set({ revoked_at: at })
         .where('app_id', '=', appId)
-        .where('id', 'in', some)
+        .where('id', 'in', consentIds)
         .where('revoked_at', 'is', null)
         .returningAll()
         .execute()
@@ -98,11 +98,11 @@ export function createConsentStore({ db, atomically }: Statements): ConsentStore
   }
 }
 
-function ofUser(db: Db, userId: string) {
+function consentsOf(db: Db, userId: string) {
   return db.selectFrom('consents').where('user_id', '=', userId)
 }
 
-export function ofUserUpdate(db: Db, userId: string, appId: string) {
+export function updateConsent(db: Db, userId: string, appId: string) {
   return db.updateTable('consents').where('user_id', '=', userId).where('app_id', '=', appId)
 }
 

@@ -4,13 +4,13 @@ import { makeFolder, makePrivateFile } from '../folders.ts'
 import { CannotStart } from '../operator-error.ts'
 import { isBusy, toStartError } from './sqlite-errors.ts'
 
-/** Longer than `isDataDirHeld` holds the file. */
-const PROBE_TIMEOUT_MS = 100
+/** How long to wait for the lock: longer than a concurrent `isDataDirHeld` reads the file. */
+const LOCK_TIMEOUT_MS = 100
 
 /**
  * Locks the data directory for the one process that serves it, until the lock is disposed of or the process ends.
  *
- * @throws CannotStart if another process serves it, or it is not writable
+ * @throws CannotStart if another process serves the directory, or the directory is not writable
  */
 export function holdDataDir(dataDir: string): Disposable {
   const release = lockDataDir(dataDir)
@@ -23,9 +23,9 @@ export function holdDataDir(dataDir: string): Disposable {
 }
 
 /**
- * Like `holdDataDir`, until the returned function is called; null if another process has the lock.
+ * Locks the data directory until the returned function is called. Returns null if another process has the lock.
  *
- * @throws CannotStart if it is not writable
+ * @throws CannotStart if the directory is not writable
  */
 export function lockDataDir(dataDir: string): (() => void) | null {
   const file = lockFile(dataDir)
@@ -33,7 +33,7 @@ export function lockDataDir(dataDir: string): (() => void) | null {
   try {
     makeFolder(dataDir)
     makePrivateFile(file)
-    lock = new DatabaseSync(file, { timeout: PROBE_TIMEOUT_MS })
+    lock = new DatabaseSync(file, { timeout: LOCK_TIMEOUT_MS })
     lock.exec('begin exclusive')
   } catch (error) {
     lock?.close()
@@ -43,7 +43,7 @@ export function lockDataDir(dataDir: string): (() => void) | null {
   return () => lock.close()
 }
 
-/** Whether a process serves this data directory. Takes no lock and creates no file. */
+/** Whether a process serves this data directory. Creates no file, and keeps no lock. */
 export function isDataDirHeld(dataDir: string): boolean {
   let probe: DatabaseSync | undefined
   try {

@@ -55,12 +55,13 @@ export type StorageConfig = Pick<Config, 'dataDir' | 'database' | 'events' | 'se
   hubMaxConnections?: number
 }
 
-type Rows = Omit<RowTransaction, 'publish'>
+/** The stores, whose changes record no facts. */
+type RowStores = Omit<RowTransaction, 'publish'>
 
 export interface DatabaseStorage extends Storage {
-  /** Includes statements that the service may run only within a transaction. */
-  readonly store: Rows
-  /** Health of the event carrier: whether events of other nodes arrive. */
+  /** Also has the operations that the service may only call within a transaction. */
+  readonly store: RowStores
+  /** Whether events of other nodes arrive, and how quickly. */
   eventsHealth(): EventsHealth
   /** The engine behind the ports, for backups and tests. */
   readonly engine: Engine
@@ -82,7 +83,7 @@ export async function createStorage(config: StorageConfig, log: Log): Promise<Da
   return storageOn(engine, config)
 }
 
-/** The storage on an opened engine, whose schema is up to date. */
+/** Creates the storage on an open engine, whose schema must be up to date. */
 export function storageOn(
   engine: Engine,
   { hubMaxConnections, lowBalance }: Pick<StorageConfig, 'hubMaxConnections' | 'lowBalance'>,
@@ -111,12 +112,12 @@ export function storageOn(
             changesWebhooks ||= event.type === 'webhooks.changed'
             tx.publish(event)
           }
-          return inTransaction(engine, { execute: tx.execute, publish }, webhooks, work)
+          return runWithWebhookEvents(engine, { execute: tx.execute, publish }, webhooks, work)
         },
         readBack && (() => readBack(store)),
       )
-      // The event of this process may still be on its way.
-      if (changesWebhooks) webhooks.queue.forgetListeners()
+      // This process may not have received its own event yet.
+      if (changesWebhooks) webhooks.queue.invalidateSubscribers()
       return outcome
     },
     runExclusive: engine.runExclusive,
@@ -139,7 +140,7 @@ async function openEngine({ database, events, secrets, poolSize }: StorageConfig
 }
 
 /** Runs the work, then queues the webhook events that it announced, in the same transaction. */
-async function inTransaction<Outcome>(
+async function runWithWebhookEvents<Outcome>(
   engine: Engine,
   tx: EngineTransaction,
   { queue, lowBalance }: { queue: WebhookQueue; lowBalance: MicroDollars },
@@ -172,7 +173,7 @@ function toTransaction(engine: Engine, tx: EngineTransaction) {
   return withFacts({ ...store, publish: event => tx.publish(event) })
 }
 
-function createStore(statements: Statements): Rows {
+function createStore(statements: Statements): RowStores {
   return {
     usage: createUsageStore(statements),
     users: createUserStore(statements),

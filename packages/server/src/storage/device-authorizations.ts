@@ -28,8 +28,8 @@ export function createDeviceAuthorizationStore({ db }: Statements): DeviceAuthor
         .executeTakeFirst()
       return toAuthorization(row)
     },
-    async recordPoll(id, now, step, longest) {
-      const inTime = await db
+    async recordPoll(id, now, increment, maxInterval) {
+      const polledInTime = await db
         .updateTable('device_authorizations')
         .set({ last_polled_at: now })
         .where('id', '=', id)
@@ -41,12 +41,12 @@ export function createDeviceAuthorizationStore({ db }: Statements): DeviceAuthor
         )
         .returning('id')
         .executeTakeFirst()
-      if (inTime) return true
+      if (polledInTime) return true
       await db
         .updateTable('device_authorizations')
-        .set(eb => ({ last_polled_at: now, poll_interval: eb('poll_interval', '+', step) }))
+        .set(eb => ({ last_polled_at: now, poll_interval: eb('poll_interval', '+', increment) }))
         .where('id', '=', id)
-        .where('poll_interval', '<', longest)
+        .where('poll_interval', '<', maxInterval)
         .execute()
       return false
     },
@@ -85,12 +85,14 @@ export function createDeviceAuthorizationStore({ db }: Statements): DeviceAuthor
       return toAuthorization(row)
     },
     async prune(expiredBefore, batch) {
-      const old = db
+      const prunableIds = db
         .selectFrom('device_authorizations')
         .select('id')
         .where('expires_at', '<', expiredBefore)
         .limit(batch)
-      return countOf(await db.deleteFrom('device_authorizations').where('id', 'in', old).executeTakeFirst())
+      return countOf(
+        await db.deleteFrom('device_authorizations').where('id', 'in', prunableIds).executeTakeFirst(),
+      )
     },
   }
 
@@ -103,31 +105,31 @@ export function createDeviceAuthorizationStore({ db }: Statements): DeviceAuthor
   }
 }
 
-function toRow(one: DeviceAuthorization): DeviceAuthorizationRow {
+function toRow(authorization: DeviceAuthorization): DeviceAuthorizationRow {
   return {
-    id: one.id,
-    client_id: one.clientId,
-    device_code_hash: one.deviceCodeHash,
-    user_code_hash: one.userCodeHash,
-    ticket_hash: one.ticketHash,
-    scopes: JSON.stringify(one.scopes),
-    resource: one.resource,
-    device_name: one.deviceName,
-    address: one.address,
-    network: one.network,
-    client: one.client,
-    created_at: one.createdAt,
-    expires_at: one.expiresAt,
-    poll_interval: one.pollInterval,
-    last_polled_at: one.lastPolledAt,
-    decision: one.decision,
-    decided_at: one.decidedAt,
-    user_id: one.userId,
-    sign_in_id: one.signInId,
-    auth_time: one.authTime,
-    redeemed_at: one.redeemedAt,
-    session_id: one.sessionId,
-    key_id: one.keyId,
+    id: authorization.id,
+    client_id: authorization.clientId,
+    device_code_hash: authorization.deviceCodeHash,
+    user_code_hash: authorization.userCodeHash,
+    ticket_hash: authorization.ticketHash,
+    scopes: JSON.stringify(authorization.scopes),
+    resource: authorization.resource,
+    device_name: authorization.deviceName,
+    address: authorization.address,
+    network: authorization.network,
+    client: authorization.client,
+    created_at: authorization.createdAt,
+    expires_at: authorization.expiresAt,
+    poll_interval: authorization.pollInterval,
+    last_polled_at: authorization.lastPolledAt,
+    decision: authorization.decision,
+    decided_at: authorization.decidedAt,
+    user_id: authorization.userId,
+    sign_in_id: authorization.signInId,
+    auth_time: authorization.authTime,
+    redeemed_at: authorization.redeemedAt,
+    session_id: authorization.sessionId,
+    key_id: authorization.keyId,
   }
 }
 

@@ -19,16 +19,16 @@ export function createEmailChangeStore({ db }: Statements): EmailChangeStore {
         .execute()
     },
     async confirm(userId, side, tokenHash, at) {
-      const [confirmed, hash] =
+      const [confirmedColumn, hashColumn] =
         side === 'old'
           ? (['old_confirmed_at', 'old_token_hash'] as const)
           : (['new_confirmed_at', 'new_token_hash'] as const)
       return toChange(
         await db
           .updateTable('email_changes')
-          .set(eb => ({ [confirmed]: eb.fn.coalesce(confirmed, eb.val(at)) }))
+          .set(eb => ({ [confirmedColumn]: eb.fn.coalesce(confirmedColumn, eb.val(at)) }))
           .where('user_id', '=', userId)
-          .where(hash, '=', tokenHash)
+          .where(hashColumn, '=', tokenHash)
           .where('expires_at', '>', at)
           .returningAll()
           .executeTakeFirst(),
@@ -39,13 +39,13 @@ export function createEmailChangeStore({ db }: Statements): EmailChangeStore {
       return countOf(removed) > 0
     },
     async prune(before, batch) {
-      const old = db
+      const expiredUserIds = db
         .selectFrom('email_changes')
         .select('user_id')
         .where('expires_at', '<', before)
         .limit(batch)
-      const removed = db.deleteFrom('email_changes').where('user_id', 'in', old)
-      // Checked again by this statement: a new change that replaced an expired one meanwhile stays.
+      const removed = db.deleteFrom('email_changes').where('user_id', 'in', expiredUserIds)
+      // The condition is repeated, so that a new change is kept that replaced an expired one after the query.
       return countOf(await removed.where('expires_at', '<', before).executeTakeFirst())
     },
   }

@@ -2,6 +2,7 @@ import { type SqlBool, sql } from 'kysely'
 import type { EndingRows, EndingStore } from '../endings/ending-store.ts'
 import { countOf, type Statements } from './statements.ts'
 
+/** Rows per statement. */
 const CHUNK = 500
 
 export function createEndingStore({ db, atomically }: Statements): EndingStore & EndingRows {
@@ -44,8 +45,8 @@ export function createEndingStore({ db, atomically }: Statements): EndingStore &
       }))
     },
     async prune(before, batch) {
-      const old = db.selectFrom('endings').select('id').where('at', '<', before).limit(batch)
-      return countOf(await db.deleteFrom('endings').where('id', 'in', old).executeTakeFirst())
+      const prunableIds = db.selectFrom('endings').select('id').where('at', '<', before).limit(batch)
+      return countOf(await db.deleteFrom('endings').where('id', 'in', prunableIds).executeTakeFirst())
     },
   }
 }

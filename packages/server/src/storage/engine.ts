@@ -23,7 +23,7 @@ export interface Connection {
   execute(sql: string, parameters: readonly unknown[]): Promise<Result>
 }
 
-/** A read of one row by a unique column on a hot path; engines may prepare and batch it. */
+/** A query for one row by a unique column, for hot paths: engines may prepare and batch it. */
 export interface LookUp {
   /**
    * The statement without `where`. It must return the column by its own name, and must not use `*`: it is prepared
@@ -60,43 +60,43 @@ export interface EngineLoad {
 /** Streams the rows of a query in batches, so that no table has to fit in memory. */
 export type ReadInBatches = (sql: string) => AsyncIterable<Record<string, unknown>[]>
 
-/** The differences between the engines: executing statements, transactions and events. Independent of tables. */
+/** What differs between the engines: executing statements, transactions and events. Independent of tables. */
 export interface Engine {
-  /** For statements outside of transactions. */
+  /** Executes statements outside of transactions. */
   readonly connection: Connection
   readonly dialect: Pick<Dialect, 'createAdapter' | 'createQueryCompiler' | 'createIntrospector'>
   readonly events: Events & { health(): EventsHealth }
   /**
-   * How often holders of cached rows must poll, in milliseconds, where changes by other processes cause no event.
-   * Absent where every process receives all events.
+   * The interval in milliseconds at which caches must be refreshed, if changes by other processes cause no event in
+   * this one. Absent if every process receives all events.
    */
   readonly pollInterval?: number
   transaction<Outcome>(
     work: (tx: EngineTransaction) => Promise<Outcome>,
     readBack?: () => Promise<Outcome | undefined>,
   ): Promise<Outcome>
-  /** See `Storage`. An engine in which waiting for a row occupies no connection runs `work` directly. */
+  /** See `Storage.runExclusive`. An engine in which waiting for a row occupies no connection runs `work` directly. */
   runExclusive: KeyedMutex
   lookUp(what: LookUp, key: string): Promise<unknown>
   /** SQL to append to a column that is compared and sorted by its bytes, so that an index serves prefix searches. */
   readonly binaryCollation: string
-  /** An index hint to append to a table's name; empty if the engine needs none. */
+  /** An index hint to append to a table's name; empty if the engine needs no hint. */
   indexedBy(index: string): string
   /** Reads from a consistent snapshot, without blocking writers. */
   snapshot<Outcome>(work: (read: ReadInBatches) => Promise<Outcome>): Promise<Outcome>
   /**
-   * Statements that make the engine refuse UPDATE and DELETE on a table; DELETE is allowed for rows for which
-   * `mayDelete`, a condition on `old`, is true.
+   * Statements that make the engine refuse UPDATE and DELETE on a table. If `mayDelete`, a condition on `old`, is true
+   * for a row, the row may be deleted.
    */
   appendOnly(table: string, mayDelete?: string): string[]
-  /** Statements that make the engine refuse TRUNCATE on such a table, if it has TRUNCATE. */
+  /** Statements that make the engine refuse TRUNCATE on an append-only table, if it has TRUNCATE. */
   refuseTruncate(table: string): string[]
   /**
-   * Statements that create a trigram index, for `like '%part%'`. None, or ones without effect, if the engine has no
-   * trigrams or the database's user may not add them.
+   * Statements that create a trigram index, for `like '%part%'`. The list is empty if the engine has no trigrams. The
+   * statements have no effect if the database's user may not add the extension.
    */
   trigramIndex(name: string, table: string, column: string): string[]
-  /** Whether such an index exists; absent if the engine has none. */
+  /** Whether a trigram index of this name exists; absent if the engine has no trigrams. */
   hasIndex?(name: string): Promise<boolean>
   /** The clock that `readClock` reads. */
   readonly clockReference: ClockReference
@@ -104,7 +104,7 @@ export interface Engine {
   /** At startup: turns errors that the operator can fix into CannotStart; returns others unchanged. */
   toStartError(error: unknown): unknown
   load?(): EngineLoad
-  /** Resolves with the reason when this engine can never write again; absent if it can always recover. */
+  /** Resolves with the reason when this engine can never write again; absent if the engine always recovers. */
   readonly failure?: Promise<Error>
   /**
    * Whether the timeouts of statements, locks and idle transactions apply, which a connection pooler may drop; absent
@@ -118,27 +118,27 @@ export interface Engine {
 
 /** A query builder over any connection; only the engine begins and commits transactions. */
 export function createDb(engine: Pick<Engine, 'dialect'>, connection: Connection): Db {
-  const bound = toKyselyConnection(connection)
-  const none = async () => {}
+  const kyselyConnection = toKyselyConnection(connection)
+  const doNothing = async () => {}
   return new Kysely<Schema>({
     dialect: {
       createAdapter: () => engine.dialect.createAdapter(),
       createQueryCompiler: () => engine.dialect.createQueryCompiler(),
       createIntrospector: db => engine.dialect.createIntrospector(db),
       createDriver: () => ({
-        init: none,
-        acquireConnection: async () => bound,
-        beginTransaction: refuse,
-        commitTransaction: refuse,
-        rollbackTransaction: refuse,
-        releaseConnection: none,
-        destroy: none,
+        init: doNothing,
+        acquireConnection: async () => kyselyConnection,
+        beginTransaction: refuseTransaction,
+        commitTransaction: refuseTransaction,
+        rollbackTransaction: refuseTransaction,
+        releaseConnection: doNothing,
+        destroy: doNothing,
       }),
     },
   })
 }
 
-async function refuse(): Promise<never> {
+async function refuseTransaction(): Promise<never> {
   throw new Error('transactions are opened by Storage.transaction only')
 }
 

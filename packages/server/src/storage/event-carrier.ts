@@ -3,12 +3,14 @@ import type { Log } from '../log.ts'
 import type { Secrets } from '../secrets.ts'
 import type { EventsHealth } from './engine.ts'
 
-/** The channel of sealed events; part of what is authenticated. The previous minor version does not read it. */
+/**
+ * The channel of sealed events. Its name is authenticated with each event. The previous minor version does not read it.
+ */
 export const SEALED_CHANNEL = 'keyway_sealed'
 
 /**
- * The channel for events to a single node. They are sealed for SEALED_CHANNEL, and name the nodes that they are meant
- * for.
+ * The channel of events that are meant for some nodes only. These events are sealed as if for SEALED_CHANNEL, and name
+ * the nodes that they are meant for.
  */
 export function channelOf(nodeId: string): string {
   return `keyway_node_${nodeId.replaceAll('-', '')}`
@@ -17,8 +19,8 @@ export function channelOf(nodeId: string): string {
 /** How nodes on one database exchange events. */
 export interface EventCarrier extends Events {
   /**
-   * A statement that publishes these events when its transaction commits. Absent for carriers outside the database:
-   * there events are published after the commit, and the sweep covers lost ones.
+   * A statement that publishes these events when its transaction commits. Absent if the carrier is outside the
+   * database: then events are published after the commit, and the sweep covers lost events.
    */
   notification?(events: readonly Event[]): { sql: string; parameters: readonly unknown[] }
   start(): Promise<void>

@@ -3,9 +3,9 @@ import type { Log } from '../log.ts'
 import type { EventSeal, Rejection } from './event-seal.ts'
 import { createUnsealedHints } from './unsealed-hints.ts'
 
-const LOG_EVERY_MS = 60_000
+const LOG_INTERVAL_MS = 60_000
 
-/** Sent by a node to itself, to check that events arrive. */
+/** An event that a node sends to itself, to check that events arrive. */
 export interface TestEvent {
   type: 'events.test'
   id: string
@@ -37,7 +37,7 @@ export function createEventReceiver(deps: {
   const rejected = new Map<Rejection, number>()
   const hints = createUnsealedHints(deliver)
   let received = 0
-  let unlogged = 0
+  let unloggedCount = 0
   let loggedAt = Number.NEGATIVE_INFINITY
 
   return {
@@ -47,18 +47,18 @@ export function createEventReceiver(deps: {
     rejected,
     receive(sealed) {
       received++
-      const opened = seal.open(sealed)
-      if (opened === 'part') return
-      if ('rejected' in opened) return reject(opened.rejected)
-      const test = opened.value as TestEvent | null
-      if (test?.type === 'events.test') return deps.receiveTest(test.id)
-      const event = parseEvent(opened.value)
+      const result = seal.open(sealed)
+      if (result === 'part') return
+      if ('rejected' in result) return reject(result.rejected)
+      const testEvent = result.value as TestEvent | null
+      if (testEvent?.type === 'events.test') return deps.receiveTest(testEvent.id)
+      const event = parseEvent(result.value)
       if (event) deliver(event)
       else reject('invalid')
     },
     receiveUnsealed(text) {
       const isAccepted = hints.receive(text)
-      // Not logged, since genuine nodes of that version also publish test events and relay messages.
+      // Counted but not logged, since genuine nodes of that version also publish test events and relay messages.
       if (isAccepted === null) count('unsealed')
       if (isAccepted === false) reject('too_many')
     },
@@ -71,13 +71,13 @@ export function createEventReceiver(deps: {
 
   function reject(reason: Rejection): void {
     count(reason)
-    unlogged++
-    if (performance.now() - loggedAt < LOG_EVERY_MS) return
+    unloggedCount++
+    if (performance.now() - loggedAt < LOG_INTERVAL_MS) return
     log.warn(
-      { reason, events: unlogged },
-      'ignored events that were not sealed under a listed secret, replayed or stale',
+      { reason, events: unloggedCount },
+      'ignored events that were replayed, stale, or not sealed under a listed secret',
     )
     loggedAt = performance.now()
-    unlogged = 0
+    unloggedCount = 0
   }
 }

@@ -24,26 +24,26 @@ const OVERHEAD_BYTES = HEADER_BYTES + PART_HEADER_BYTES + TAG_BYTES
 const MAX_EVENT_BYTES = 1024 * 1024
 /** The largest sealed event that is sent in one part. */
 export const MAX_SEALED_BYTES = MAX_EVENT_BYTES + OVERHEAD_BYTES
-/** Maximum difference between sealing time and the receiver's time, for late delivery and clock differences. */
+/** Maximum age of an accepted event. Allows for late delivery, and for differences between the nodes' clocks. */
 const MAX_AGE_MS = 60_000
 /**
- * Senders are remembered for as long as their events could be accepted; otherwise a replay would look like a first
- * event.
+ * How long a sender's counters are kept after its last event: for as long as one of its events could be accepted, since
+ * without the counters a replayed event would look like a new one.
  */
-const REMEMBER_SENDER_MS = 2 * MAX_AGE_MS
-/** Maximum number of sending processes, commands included, within two minutes. Each takes about 3 KB. */
+const SENDER_KEPT_MS = 2 * MAX_AGE_MS
+/** Maximum number of processes, commands included, that send events within two minutes. Each takes about 3 KB. */
 const MAX_SENDERS = 1000
 
 /** Why an event was not accepted; a label of `keyway_events_rejected_total`. */
 export type Rejection =
-  /** Not in this format. */
+  /** The event does not have this format. */
   | 'malformed'
-  /** Sealed under a secret that is not listed here. */
+  /** Sealed under a secret that this node's KEYWAY_SECRET does not list. */
   | 'unknown_secret'
   /** Forged or changed. */
   | 'not_authentic'
   | 'replayed'
-  /** Sealed more than a minute ago, or in the future. */
+  /** Sealed more than a minute before or after the receiver's time. */
   | 'stale'
   /** A part whose predecessors did not arrive. */
   | 'incomplete'
@@ -53,8 +53,8 @@ export type Rejection =
   /** Received without a seal, and not a hint. */
   | 'unsealed'
 
-/** `part`: the event is not complete yet. */
-export type Opened = { value: unknown } | { rejected: Rejection } | 'part'
+/** `part`: the part is authentic, and the event is not complete yet. */
+export type OpenResult = { value: unknown } | { rejected: Rejection } | 'part'
 
 interface Sender {
   key: Buffer
@@ -68,7 +68,7 @@ export interface EventSeal {
   /** The sealed parts of an event, to be sent in this order. @throws Error for an event of more than 1 MiB */
   seal(event: object): Buffer[]
   /** Opens a part sealed under any listed secret, once. Never throws. */
-  open(sealed: Buffer): Opened
+  open(sealed: Buffer): OpenResult
 }
 
 /**
@@ -129,28 +129,28 @@ export function createEventSeal(deps: {
     return sealed
   }
 
-  function open(sealed: Buffer): Opened {
+  function open(sealed: Buffer): OpenResult {
     if (sealed.length < OVERHEAD_BYTES || sealed.length > maxPartBytes || sealed[0] !== VERSION)
       return { rejected: 'malformed' }
-    const name = sealed.toString('latin1', 1, COUNTER_AT)
-    const known = senders.get(name)
-    const number = sealed.readUIntBE(COUNTER_AT, COUNTER_BYTES)
-    if (known && !known.seen.isNew(number)) return { rejected: 'replayed' }
-    const key = known?.key ?? keyOf(sealed)
+    const senderName = sealed.toString('latin1', 1, COUNTER_AT)
+    const knownSender = senders.get(senderName)
+    const eventCounter = sealed.readUIntBE(COUNTER_AT, COUNTER_BYTES)
+    if (knownSender && !knownSender.seen.isNew(eventCounter)) return { rejected: 'replayed' }
+    const key = knownSender?.key ?? keyOf(sealed)
     if (!key) return { rejected: 'unknown_secret' }
     const plain = decrypt(key, sealed)
     if (!plain) return { rejected: 'not_authentic' }
     if (Math.abs(now() - plain.readUIntBE(0, 6)) > MAX_AGE_MS) return { rejected: 'stale' }
-    const sender = known ?? remember(name, key)
+    const sender = knownSender ?? addSender(senderName, key)
     if (!sender) return { rejected: 'too_many' }
-    sender.seen.add(number)
+    sender.seen.add(eventCounter)
     sender.lastAt = performance.now()
-    return assemble(sender, number, plain)
+    return assemble(sender, eventCounter, plain)
   }
 
   /**
-   * Derived again on every failed attempt: only senders of authentic events are remembered, so forged ones use no
-   * memory.
+   * Derives the key of an unknown sender. It is cached only once an event of the sender was authenticated, so that
+   * forged events use no memory.
    */
   function keyOf(sealed: Buffer): Buffer | null {
     return secrets.deriveKey(
@@ -161,9 +161,9 @@ export function createEventSeal(deps: {
   }
 
   function decrypt(key: Buffer, sealed: Buffer): Buffer | null {
-    const itsHeader = sealed.subarray(0, HEADER_BYTES)
-    const decipher = createDecipheriv('aes-256-gcm', key, nonceOf(itsHeader), { authTagLength: TAG_BYTES })
-    decipher.setAAD(Buffer.concat([channel, itsHeader]))
+    const sealedHeader = sealed.subarray(0, HEADER_BYTES)
+    const decipher = createDecipheriv('aes-256-gcm', key, nonceOf(sealedHeader), { authTagLength: TAG_BYTES })
+    decipher.setAAD(Buffer.concat([channel, sealedHeader]))
     decipher.setAuthTag(sealed.subarray(-TAG_BYTES))
     const plain = decipher.update(sealed.subarray(HEADER_BYTES, -TAG_BYTES))
     try {
@@ -174,9 +174,10 @@ export function createEventSeal(deps: {
     }
   }
 
-  function remember(name: string, key: Buffer): Sender | null {
-    const forgetBefore = performance.now() - REMEMBER_SENDER_MS
-    for (const [each, { lastAt }] of senders) if (lastAt < forgetBefore) senders.delete(each)
+  /** Adds a sender whose event was authenticated. Returns null if there are too many. */
+  function addSender(name: string, key: Buffer): Sender | null {
+    const keptSince = performance.now() - SENDER_KEPT_MS
+    for (const [each, { lastAt }] of senders) if (lastAt < keptSince) senders.delete(each)
     if (senders.size >= MAX_SENDERS) return null
     const sender = { key, seen: new SeenCounters(), lastAt: 0, assembly: null }
     senders.set(name, sender)
@@ -184,8 +185,8 @@ export function createEventSeal(deps: {
   }
 }
 
-/** Parts of one event arrive in sequence, with consecutive counters; only authentic parts get here. */
-function assemble(sender: Sender, counter: number, plain: Buffer): Opened {
+/** Assembles an event from its authentic parts, which must arrive in sequence, with consecutive counters. */
+function assemble(sender: Sender, counter: number, plain: Buffer): OpenResult {
   const index = plain.readUInt16BE(6)
   const count = plain.readUInt16BE(8)
   const text = plain.subarray(PART_HEADER_BYTES)
@@ -201,7 +202,7 @@ function assemble(sender: Sender, counter: number, plain: Buffer): Opened {
   return parse(Buffer.concat(assembly.parts))
 }
 
-function parse(text: Buffer): Opened {
+function parse(text: Buffer): OpenResult {
   try {
     return { value: JSON.parse(text.toString()) }
   } catch {

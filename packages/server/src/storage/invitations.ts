@@ -77,12 +77,12 @@ export function createInvitationStore({
       await db.deleteFrom('invitations').where('email', '=', email).execute()
     },
     async prune(expiredBefore, batch) {
-      const old = db
+      const prunableIds = db
         .selectFrom('invitations')
         .select('id')
         .where('expires_at', '<', expiredBefore)
         .limit(batch)
-      return countOf(await db.deleteFrom('invitations').where('id', 'in', old).executeTakeFirst())
+      return countOf(await db.deleteFrom('invitations').where('id', 'in', prunableIds).executeTakeFirst())
     },
   }
 }

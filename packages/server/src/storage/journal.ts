@@ -85,8 +85,8 @@ async function applyUser(db: Db, entry: EntryOf<'user'>): Promise<boolean> {
 }
 
 /**
- * Replaces the app's secrets by exactly these: replaced ones stay invalid, current ones work. A removed app stays
- * removed.
+ * Replaces the app's secrets with those of the journal's last entry, and removes the app if it was removed since the
+ * backup.
  */
 async function applyAppSecrets(
   db: Db,
@@ -102,7 +102,7 @@ async function applyAppSecrets(
   return true
 }
 
-/** Erases again what the account's deletion erased. Its links are no longer valid, so their rows are deleted. */
+/** Erases again what the account's deletion had erased. Links are deleted too, since the restore has ended them. */
 async function forgetAddress(db: Db, email: EmailAddress): Promise<void> {
   await db.deleteFrom('magic_links').where('email', '=', email).execute()
   await db.deleteFrom('invitations').where('email', '=', email).execute()
@@ -135,7 +135,7 @@ async function applyLedger(db: Db, { entry: journaled }: EntryOf<'ledger'>): Pro
   return true
 }
 
-/** Also applied if the backup lacks the account: signing up again must not give a second credit. */
+/** Applies the entry even if the backup lacks the account: signing up again must not give a second credit. */
 async function applyTrialCredit(db: Db, entry: EntryOf<'trial_credit'>): Promise<boolean> {
   await db
     .insertInto('trial_credits')
@@ -170,7 +170,7 @@ async function applyConsent(db: Db, entry: EntryOf<'consent'>): Promise<boolean>
   return true
 }
 
-/** The last policies apply, whether they allow more or less than those of the backup. */
+/** Sets the policies of the last entry, whether they allow more or less than those of the backup. */
 async function applyPolicies(db: Db, { policies, changed_at }: EntryOf<'policies'>): Promise<boolean> {
   const store = createPolicyStore({ db })
   const stored = await store.lock()

@@ -9,8 +9,8 @@ import { DAY } from '../clock.ts'
 import type { Db } from './engine.ts'
 import { countOf, inChunks, type Statements } from './statements.ts'
 
-/** Minimum interval of writes of a known network. */
-const SEEN_RESOLUTION = DAY
+/** Minimum interval at which `seen_at` of a stored network is updated, to save writes. */
+const SEEN_AT_RESOLUTION = DAY
 
 export function createKeyAlertStore({ db, atomically }: Statements): KeyAlertStore {
   return {
@@ -48,39 +48,43 @@ export function createKeyAlertStore({ db, atomically }: Statements): KeyAlertSto
     },
     rememberNetworks: <Use extends NetworkUse>(uses: readonly Use[]) =>
       atomically(async tx => {
-        const fresh: Use[] = []
+        const newUses: Use[] = []
         // Sorted, so that two nodes that write batches concurrently rarely deadlock.
         const sorted = uses.toSorted((left, right) => (left.lineageId < right.lineageId ? -1 : 1))
-        for (const some of inChunks(sorted)) fresh.push(...(await remember(tx, some)))
-        return fresh
+        for (const chunk of inChunks(sorted)) newUses.push(...(await storeUses(tx, chunk)))
+        return newUses
       }),
     async prune(claimedBefore, seenBefore, batch) {
-      const claimed = sql`(lineage_id, kind, period) in
+      const isOldAlert = sql`(lineage_id, kind, period) in
         (select lineage_id, kind, period from key_alerts where at < ${claimedBefore} limit ${batch})`
-      const seen = sql`(lineage_id, network) in
+      const isUnusedNetwork = sql`(lineage_id, network) in
         (select lineage_id, network from key_networks where seen_at < ${seenBefore} limit ${batch})`
-      const alerts = await db.deleteFrom('key_alerts').where(sql<boolean>`${claimed}`).executeTakeFirst()
-      const networks = await db.deleteFrom('key_networks').where(sql<boolean>`${seen}`).executeTakeFirst()
+      const alerts = await db.deleteFrom('key_alerts').where(sql<boolean>`${isOldAlert}`).executeTakeFirst()
+      const networks = await db
+        .deleteFrom('key_networks')
+        .where(sql<boolean>`${isUnusedNetwork}`)
+        .executeTakeFirst()
       return Math.max(countOf(alerts), countOf(networks))
     },
   }
 }
 
-async function remember<Use extends NetworkUse>(tx: Db, uses: readonly Use[]): Promise<Use[]> {
-  const known = await knownNetworks(tx, uses)
-  const fresh: Use[] = []
+/** Stores the networks of these uses. Returns the uses of keys that were used before, but only from other networks. */
+async function storeUses<Use extends NetworkUse>(tx: Db, uses: readonly Use[]): Promise<Use[]> {
+  const networksByLineage = await knownNetworks(tx, uses)
+  const newUses: Use[] = []
   for (const use of uses) {
-    const networks = known.get(use.lineageId) ?? new Set()
+    const networks = networksByLineage.get(use.lineageId) ?? new Set()
     const isNew = !networks.has(use.network)
     if (isNew && networks.size >= MAX_KNOWN_NETWORKS) continue
-    if ((await store(tx, use)) && isNew && networks.size > 0) fresh.push(use)
-    known.set(use.lineageId, networks.add(use.network))
+    if ((await storeNetwork(tx, use)) && isNew && networks.size > 0) newUses.push(use)
+    networksByLineage.set(use.lineageId, networks.add(use.network))
   }
-  return fresh
+  return newUses
 }
 
 async function knownNetworks(tx: Db, uses: readonly NetworkUse[]): Promise<Map<string, Set<string>>> {
-  const known = new Map<string, Set<string>>()
+  const networksByLineage = new Map<string, Set<string>>()
   const lineages = [...new Set(uses.map(({ lineageId }) => lineageId))]
   const rows = await tx
     .selectFrom('key_networks')
@@ -88,12 +92,12 @@ async function knownNetworks(tx: Db, uses: readonly NetworkUse[]): Promise<Map<s
     .where('lineage_id', 'in', lineages)
     .execute()
   for (const { lineage_id, network } of rows)
-    known.set(lineage_id, (known.get(lineage_id) ?? new Set()).add(network))
-  return known
+    networksByLineage.set(lineage_id, (networksByLineage.get(lineage_id) ?? new Set()).add(network))
+  return networksByLineage
 }
 
-/** False if the network is stored already, or another node stored it meanwhile. */
-async function store(tx: Db, { lineageId, network, at }: NetworkUse): Promise<boolean> {
+/** Returns false if the network was stored within the last day, even by another node after this node's query. */
+async function storeNetwork(tx: Db, { lineageId, network, at }: NetworkUse): Promise<boolean> {
   const stored = await tx
     .insertInto('key_networks')
     .values({ lineage_id: lineageId, network, seen_at: at })
@@ -101,7 +105,7 @@ async function store(tx: Db, { lineageId, network, at }: NetworkUse): Promise<bo
       conflict
         .columns(['lineage_id', 'network'])
         .doUpdateSet({ seen_at: at })
-        .where('key_networks.seen_at', '<', at - SEEN_RESOLUTION),
+        .where('key_networks.seen_at', '<', at - SEEN_AT_RESOLUTION),
     )
     .returning('seen_at')
     .executeTakeFirst()

@@ -14,8 +14,8 @@ export async function listKeys(
   now: Instant,
   page: PageRequest,
 ): Promise<ApiKeyRow[]> {
-  const newest = status === 'active' ? await newestActive(db, userId, now, page) : null
-  return newest ?? (await pageOf(userId, status, now, page).execute(db)).rows
+  const newestPage = status === 'active' ? await newestActive(db, userId, now, page) : null
+  return newestPage ?? (await pageOf(userId, status, now, page).execute(db)).rows
 }
 
 export async function listKeysByExternalId(
@@ -26,9 +26,9 @@ export async function listKeysByExternalId(
   now: Instant,
   { limit, after }: PageRequest,
 ): Promise<ApiKeyRow[]> {
-  const older = after ? sql`and ${before('created_at', after)}` : sql``
+  const isAfterPosition = after ? sql`and ${before('created_at', after)}` : sql``
   const query = rowsOf(sql`user_id = ${userId} and external_id = ${externalId}
-    and ${hasStatus(status, now)} ${older} order by created_at desc, id desc limit ${limit + 1}`)
+    and ${hasStatus(status, now)} ${isAfterPosition} order by created_at desc, id desc limit ${limit + 1}`)
   return (await query.execute(db)).rows
 }
 
@@ -43,7 +43,7 @@ export async function countActiveKeys(db: Db, userId: string, now: Instant, atMo
   return rows[0]!.count
 }
 
-/** Numbers of an owner's keys by status, each at most `atMost`, by one partial index each. */
+/** Numbers of an owner's keys by status, each at most `atMost`. Each status is counted with a partial index. */
 export async function countKeys(
   db: Db,
   userId: string,
@@ -65,10 +65,10 @@ function hasStatus(status: ApiKeyStatus | null, now: Instant): RawBuilder<unknow
   return sql`true`
 }
 
-/** Not revoked, and never expires. */
+/** The condition for keys that are not revoked and never expire. */
 const neverExpires = (userId: string) =>
   sql`user_id = ${userId} and revoked_at is null and expires_at is null`
-/** Not revoked, and expires or has expired. */
+/** The condition for keys that are not revoked and have an expiry, which may be past. */
 const hasExpiry = (userId: string) =>
   sql`user_id = ${userId} and revoked_at is null and expires_at is not null`
 
@@ -76,32 +76,32 @@ const hasExpiry = (userId: string) =>
  * One page of an owner's keys, newest first. Each condition matches a partial index with this order, so a page reads
  * only the rows that it returns, however many keys there are. Active keys come from two queries: those without an
  * expiry are read in order; those with one are read by expiry, since the index by creation may contain any number of
- * expired keys. `+ 0` prevents the planner from using the order of an index that would scan those.
+ * expired keys. `+ 0` keeps the planner from reading in the order of an index that would scan expired keys.
  */
 function pageOf(userId: string, status: ApiKeyStatus | null, now: Instant, { limit, after }: PageRequest) {
-  const older = after ? sql`and ${before('created_at', after)}` : sql``
+  const isAfterPosition = after ? sql`and ${before('created_at', after)}` : sql``
   const page = sql`order by created_at desc, id desc limit ${limit + 1}`
-  if (status === null) return rowsOf(sql`user_id = ${userId} ${older} ${page}`)
+  if (status === null) return rowsOf(sql`user_id = ${userId} ${isAfterPosition} ${page}`)
   if (status === 'revoked')
-    return rowsOf(sql`user_id = ${userId} and revoked_at is not null ${older} ${page}`)
+    return rowsOf(sql`user_id = ${userId} and revoked_at is not null ${isAfterPosition} ${page}`)
   if (status === 'expired')
-    return rowsOf(sql`${hasExpiry(userId)} and expires_at + 0 <= ${now} ${older} ${page}`)
+    return rowsOf(sql`${hasExpiry(userId)} and expires_at + 0 <= ${now} ${isAfterPosition} ${page}`)
   const olderWithoutIndex = after ? sql`and (created_at + 0, id) < (${after.at}, ${after.id})` : sql``
   const pageWithoutIndex = sql`order by created_at + 0 desc, id desc limit ${limit + 1}`
   return sql<ApiKeyRow>`select * from (
-    select * from (${rowsOf(sql`${neverExpires(userId)} ${older} ${page}`)}) as endless
+    select * from (${rowsOf(sql`${neverExpires(userId)} ${isAfterPosition} ${page}`)}) as endless
     union all
     select * from (${rowsOf(sql`${hasExpiry(userId)} and expires_at > ${now} ${olderWithoutIndex} ${pageWithoutIndex}`)}) as ending
     ) as active ${page}`
 }
 
-/** Pages of keys with an expiry that are read by creation, before those that have not expired are read by expiry. */
-const PAGES_BY_CREATION = 3
+/** How many pages of keys with an expiry `newestActive` reads, to find one page of keys that have not expired. */
+const PAGES_READ = 3
 
 /**
- * A page of active keys without reading all that have an expiry, for owners of very many: usually enough of the newest
- * have not expired. Null if the page may be incomplete, since keys older than `read_to`, the oldest that was read, were
- * not considered (nor those of the same millisecond).
+ * A page of active keys, which for an owner of very many keys avoids reading all that have an expiry: usually enough of
+ * the newest have not expired. Returns null if the page may be incomplete: keys with an expiry were only considered if
+ * they were created after `read_to`, the creation time of the oldest that was read.
  */
 async function newestActive(
   db: Db,
@@ -109,15 +109,15 @@ async function newestActive(
   now: Instant,
   { limit, after }: PageRequest,
 ): Promise<ApiKeyRow[] | null> {
-  const older = after ? sql`and ${before('created_at', after)}` : sql``
+  const isAfterPosition = after ? sql`and ${before('created_at', after)}` : sql``
   const order = sql`order by created_at desc, id desc`
-  const read = PAGES_BY_CREATION * (limit + 1)
-  const withExpiry = sql`${hasExpiry(userId)} ${older} ${order}`
+  const rowsRead = PAGES_READ * (limit + 1)
+  const withExpiry = sql`${hasExpiry(userId)} ${isAfterPosition} ${order}`
   const { rows } = await sql<ApiKeyRow & { read_to: Instant | null }>`select active.*,
-    (select created_at from api_keys where ${withExpiry} limit 1 offset ${read - 1}) as read_to from (
-    select * from (${rowsOf(sql`${neverExpires(userId)} ${older} ${order} limit ${limit + 1}`)}) as endless
+    (select created_at from api_keys where ${withExpiry} limit 1 offset ${rowsRead - 1}) as read_to from (
+    select * from (${rowsOf(sql`${neverExpires(userId)} ${isAfterPosition} ${order} limit ${limit + 1}`)}) as endless
     union all
-    select * from (select * from (${rowsOf(sql`${withExpiry} limit ${read}`)}) as recent
+    select * from (select * from (${rowsOf(sql`${withExpiry} limit ${rowsRead}`)}) as recent
       where expires_at > ${now} ${order} limit ${limit + 1}) as ending
     ) as active ${order} limit ${limit + 1}`.execute(db)
   const readTo = rows[0]?.read_to

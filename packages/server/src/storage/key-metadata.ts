@@ -3,12 +3,12 @@ import type { Db } from './engine.ts'
 import { countOf, inChunks, type Statements } from './statements.ts'
 
 export async function metadataOf(db: Db, ids: readonly string[]): Promise<Map<string, string>> {
-  const found = new Map<string, string>()
-  for (const some of inChunks(ids)) {
-    const rows = await db.selectFrom('key_metadata').selectAll().where('key_id', 'in', some).execute()
-    for (const { key_id, metadata } of rows) found.set(key_id, metadata)
+  const metadataById = new Map<string, string>()
+  for (const chunk of inChunks(ids)) {
+    const rows = await db.selectFrom('key_metadata').selectAll().where('key_id', 'in', chunk).execute()
+    for (const { key_id, metadata } of rows) metadataById.set(key_id, metadata)
   }
-  return found
+  return metadataById
 }
 
 export async function setMetadata(tx: Db, keyId: string, metadata: string | null): Promise<void> {

@@ -7,10 +7,10 @@ import { type Policies, violationOf } from '../policies/policy.ts'
 import { filteredSlice, rowsToRead } from './bounded-scan.ts'
 import type { ApiKeyRow } from './schema.ts'
 import { type Statements, toList } from './statements.ts'
-import { endOf } from './user-search.ts'
+import { prefixEnd } from './user-search.ts'
 
-/** An access path: the condition that an index answers, its order, and the position of a row in that order. */
-interface Path {
+/** How rows are found: a condition that an index answers, the index's order, and a row's position in that order. */
+interface AccessPath {
   /** An index hint, if the planner would choose another. */
   index?: string
   where: RawBuilder<SqlBool>
@@ -21,25 +21,25 @@ interface Path {
 
 export async function searchKeys(
   { db, binaryCollation, indexedBy }: Statements,
-  wanted: KeySearch,
+  search: KeySearch,
   now: Instant,
   { limit, after }: PageRequest,
 ): Promise<Slice<ApiKeyRow>> {
-  const path = pathOf(wanted, now, sql.raw(binaryCollation))
+  const path = accessPathOf(search, now, sql.raw(binaryCollation))
   const isFiltered =
-    Object.values(wanted).filter(value => value !== undefined).length > 1 ||
-    wanted.unusedSince !== undefined ||
-    wanted.violating !== undefined
-  const later = after ? sql`and ${path.after(after)}` : sql``
+    Object.values(search).filter(value => value !== undefined).length > 1 ||
+    search.unusedSince !== undefined ||
+    search.violating !== undefined
+  const afterPosition = after ? sql`and ${path.after(after)}` : sql``
   const { rows } =
-    await sql<ApiKeyRow>`select * from api_keys ${sql.raw(path.index ? indexedBy(path.index) : '')} where ${path.where} ${later}
+    await sql<ApiKeyRow>`select * from api_keys ${sql.raw(path.index ? indexedBy(path.index) : '')} where ${path.where} ${afterPosition}
     order by ${path.order} limit ${rowsToRead(limit, isFiltered)}`.execute(db)
-  return filteredSlice(rows, limit, isFiltered, row => matches(row, wanted, now), path.position)
+  return filteredSlice(rows, limit, isFiltered, row => matches(row, search, now), path.position)
 }
 
-function pathOf(wanted: KeySearch, now: Instant, binary: RawBuilder<unknown>): Path {
-  const { prefixBeginning, externalId, expiresBefore, neverExpires } = wanted
-  if (prefixBeginning !== undefined) return byPrefix(prefixBeginning, binary)
+function accessPathOf(search: KeySearch, now: Instant, collation: RawBuilder<unknown>): AccessPath {
+  const { prefixBeginning, externalId, expiresBefore, neverExpires } = search
+  if (prefixBeginning !== undefined) return byPrefix(prefixBeginning, collation)
   if (externalId !== undefined) return byCreation(sql`external_id = ${externalId}`)
   if (expiresBefore !== undefined)
     return {
@@ -49,21 +49,21 @@ function pathOf(wanted: KeySearch, now: Instant, binary: RawBuilder<unknown>): P
       position: row => ({ at: row.expires_at ?? 0, id: row.id }),
     }
   if (!neverExpires) return byCreation(sql`true`)
-  const endless = byCreation(sql`revoked_at is null and expires_at is null`)
-  return { ...endless, index: 'api_keys_all_endless' }
+  const withoutExpiry = byCreation(sql`revoked_at is null and expires_at is null`)
+  return { ...withoutExpiry, index: 'api_keys_all_endless' }
 }
 
-function byPrefix(beginning: string, binary: RawBuilder<unknown>): Path {
-  const prefix = sql`key_prefix ${binary}`
+function byPrefix(beginning: string, collation: RawBuilder<unknown>): AccessPath {
+  const prefix = sql`key_prefix ${collation}`
   return {
-    where: sql`${prefix} >= ${beginning} and ${prefix} < ${endOf(beginning)}`,
+    where: sql`${prefix} >= ${beginning} and ${prefix} < ${prefixEnd(beginning)}`,
     after: ({ id }) => sql`(${prefix}, id) > ((select ${prefix} from api_keys where id = ${id}), ${id})`,
     order: sql`${prefix}, id`,
     position: row => ({ at: row.created_at, id: row.id }),
   }
 }
 
-function byCreation(where: RawBuilder<SqlBool>): Path {
+function byCreation(where: RawBuilder<SqlBool>): AccessPath {
   return {
     where,
     after: ({ at, id }) => sql`(created_at, id) < (${at}, ${id})`,
@@ -72,9 +72,9 @@ function byCreation(where: RawBuilder<SqlBool>): Path {
   }
 }
 
-/** Checks all conditions, including those that the index answered. */
-function matches(row: ApiKeyRow, wanted: KeySearch, now: Instant): boolean {
-  const { prefixBeginning, externalId, unusedSince, expiresBefore, neverExpires, violating } = wanted
+/** Checks all conditions of the search, including the one that the index answered. */
+function matches(row: ApiKeyRow, search: KeySearch, now: Instant): boolean {
+  const { prefixBeginning, externalId, unusedSince, expiresBefore, neverExpires, violating } = search
   const isActive = row.revoked_at === null && (row.expires_at === null || row.expires_at > now)
   return (
     (prefixBeginning === undefined || row.key_prefix.startsWith(prefixBeginning)) &&

@@ -23,29 +23,30 @@ interface Addition {
 
 /**
  * Adds to the sums by one conditional statement, which locks the row until the commit. If a limit would be exceeded,
- * changes nothing and returns the limit's period. An entry that is older than the newest day or month, as only a replay
- * of the journal adds, counts only in the other periods.
+ * changes nothing and returns the limit's period. An entry of an earlier day or month than the row's (only a replay of
+ * the journal adds such entries) does not count in that period.
  */
 export async function addSpend(
   tx: Db,
   { lineageId, amount, at }: Addition,
   caps: SpendCaps = NO_CAPS,
 ): Promise<Spent | SpendPeriod> {
-  const alone = periodOver(caps, NOTHING_SPENT, amount, at)
-  if (alone) return alone
+  // The conditions of the statement do not apply to a new row, so the amount alone is checked here.
+  const exceededPeriod = periodOver(caps, NOTHING_SPENT, amount, at)
+  if (exceededPeriod) return exceededPeriod
   const { day, month } = periodsOf(at)
-  const inDay = sum('day', day, amount)
-  const inMonth = sum('month', month, amount)
-  const inTotal = sql`key_spend.total_spent + ${amount}`
+  const daySum = sumOf('day', day, amount)
+  const monthSum = sumOf('month', month, amount)
+  const totalSum = sql`key_spend.total_spent + ${amount}`
   const { rows } = await sql<KeySpendRow>`insert into key_spend
     (lineage_id, day, day_spent, month, month_spent, total_spent)
     values (${lineageId}, ${day}, ${amount}, ${month}, ${amount}, ${amount})
     on conflict (lineage_id) do update set
-      day = ${newer('day', day)}, day_spent = ${inDay},
-      month = ${newer('month', month)}, month_spent = ${inMonth}, total_spent = ${inTotal}
-    where ${inDay} <= ${caps.day ?? Number.MAX_SAFE_INTEGER}
-      and ${inMonth} <= ${caps.month ?? Number.MAX_SAFE_INTEGER}
-      and ${inTotal} <= ${caps.total ?? Number.MAX_SAFE_INTEGER}
+      day = ${newerPeriod('day', day)}, day_spent = ${daySum},
+      month = ${newerPeriod('month', month)}, month_spent = ${monthSum}, total_spent = ${totalSum}
+    where ${daySum} <= ${caps.day ?? Number.MAX_SAFE_INTEGER}
+      and ${monthSum} <= ${caps.month ?? Number.MAX_SAFE_INTEGER}
+      and ${totalSum} <= ${caps.total ?? Number.MAX_SAFE_INTEGER}
     returning *`.execute(tx)
   if (rows[0]) return toSpent(rows[0])
   const spent = (await spentOf(tx, [lineageId])).get(lineageId) ?? NOTHING_SPENT
@@ -62,13 +63,14 @@ export async function spentOf(db: Db, lineageIds: readonly string[]): Promise<Ma
   return new Map(rows.map(row => [row.lineage_id, toSpent(row)]))
 }
 
-function sum(period: 'day' | 'month', number: number, amount: MicroDollars) {
+/** The sum of a period after the addition, which begins anew in a newer period. */
+function sumOf(period: 'day' | 'month', number: number, amount: MicroDollars) {
   const [name, spent] = [sql.ref(`key_spend.${period}`), sql.ref(`key_spend.${period}_spent`)]
   const added = sql`cast(${amount} as bigint)`
   return sql`case when ${name} < ${number} then ${added} when ${name} = ${number} then ${spent} + ${added} else ${spent} end`
 }
 
-function newer(period: 'day' | 'month', number: number) {
+function newerPeriod(period: 'day' | 'month', number: number) {
   const name = sql.ref(`key_spend.${period}`)
   return sql`case when ${name} < ${number} then ${number} else ${name} end`
 }

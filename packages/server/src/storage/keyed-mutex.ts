@@ -21,19 +21,19 @@ export function createKeyedMutex(maxWaiting = MAX_WAITING_PER_KEY): KeyedMutex {
 
   return async (rows, work) => {
     const names = [...new Set(rows)]
-    if (names.some(name => (queues.get(name)?.length ?? 0) > maxWaiting)) throw tooMany()
-    const mine = Promise.withResolvers<void>()
-    const ahead = names.map(name => {
+    if (names.some(name => (queues.get(name)?.length ?? 0) > maxWaiting)) throw tooManyWaiting()
+    const ownTurn = Promise.withResolvers<void>()
+    const predecessors = names.map(name => {
       const queue = queues.get(name)
-      queues.set(name, { last: mine.promise, length: (queue?.length ?? 0) + 1 })
+      queues.set(name, { last: ownTurn.promise, length: (queue?.length ?? 0) + 1 })
       return queue?.last
     })
-    await Promise.all(ahead)
+    await Promise.all(predecessors)
     try {
       return await work()
     } finally {
       names.forEach(dequeue)
-      mine.resolve()
+      ownTurn.resolve()
     }
   }
 
@@ -44,7 +44,7 @@ export function createKeyedMutex(maxWaiting = MAX_WAITING_PER_KEY): KeyedMutex {
   }
 }
 
-function tooMany(): KeywayError {
+function tooManyWaiting(): KeywayError {
   const detail = 'Too many concurrent requests for the same row. Try again in 1 second.'
   return new KeywayError('rate_limited', detail, { retryAfter: 1 })
 }

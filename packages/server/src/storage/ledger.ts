@@ -8,8 +8,8 @@ import { addSpend } from './key-spend.ts'
 import type { LedgerEntryRow } from './schema.ts'
 
 /**
- * Updates the balance first, which locks its row until the commit. If the cause was used before, the insert violates
- * the entry's unique key, and the amount is reverted.
+ * Posts an entry. The balance is updated first, which locks its row until the commit. If the cause was used before, the
+ * insert finds a conflict, and the amount is reverted.
  *
  * @returns null if the balance is too low or the cause was used; the period of a spend limit that would be exceeded
  */
@@ -19,13 +19,13 @@ export async function post(
   caps?: SpendCaps,
 ): Promise<PostedEntry | SpendPeriod | null> {
   const { userId, amount, lineageId } = entry
-  const balanceAfter = await move(tx, userId, amount)
+  const balanceAfter = await changeBalance(tx, userId, amount)
   if (balanceAfter === null) return null
-  const createdAt = await afterTheLast(tx, entry)
+  const createdAt = await creationTimeAfterLast(tx, entry)
   const addition = lineageId === null ? null : { lineageId, amount: -amount, at: createdAt }
   const spent = addition && (await addSpend(tx, addition, caps))
   if (typeof spent === 'string') {
-    await move(tx, userId, -amount)
+    await changeBalance(tx, userId, -amount)
     return spent
   }
   const inserted = await tx
@@ -35,18 +35,18 @@ export async function post(
     .returningAll()
     .executeTakeFirst()
   if (inserted) return { entry: toEntry(inserted), spent }
-  await move(tx, userId, -amount)
+  await changeBalance(tx, userId, -amount)
   if (addition) await addSpend(tx, { ...addition, amount })
   return null
 }
 
 /** Adds the amount and returns the new balance; null, and nothing changed, if it would be below zero. */
-async function move(tx: Db, userId: string, amount: number): Promise<number | null> {
-  const row = await (amount < 0 ? take(tx, userId, amount) : add(tx, userId, amount)).executeTakeFirst()
+async function changeBalance(tx: Db, userId: string, amount: number): Promise<number | null> {
+  const row = await (amount < 0 ? deduct(tx, userId, amount) : credit(tx, userId, amount)).executeTakeFirst()
   return row?.balance ?? null
 }
 
-function take(tx: Db, userId: string, amount: number) {
+function deduct(tx: Db, userId: string, amount: number) {
   return tx
     .updateTable('balances')
     .set(eb => ({ balance: eb('balance', '+', amount) }))
@@ -55,7 +55,7 @@ function take(tx: Db, userId: string, amount: number) {
     .returning('balance')
 }
 
-function add(tx: Db, userId: string, amount: number) {
+function credit(tx: Db, userId: string, amount: number) {
   return tx
     .insertInto('balances')
     .values({ user_id: userId, balance: amount })
@@ -66,20 +66,20 @@ function add(tx: Db, userId: string, amount: number) {
 }
 
 /**
- * The creation time of an entry, taken while its balance is locked: strictly later than the user's last entry.
- * Otherwise waiting for the lock, and clock differences between nodes, would put entries out of order.
+ * The creation time of an entry, determined while the balance is locked: strictly later than that of the user's last
+ * entry. Otherwise waiting for the lock, and differences between the nodes' clocks, could put entries out of order.
  */
-async function afterTheLast(
+async function creationTimeAfterLast(
   tx: Db,
   { userId, createdAt }: Pick<LedgerEntry, 'userId' | 'createdAt'>,
 ): Promise<Instant> {
-  const last = await tx
+  const lastEntry = await tx
     .selectFrom('ledger_entries')
     .select(eb => eb.fn.max('created_at').as('at'))
     .where('user_id', '=', userId)
     .where('created_at', '>=', createdAt)
     .executeTakeFirst()
-  return last?.at == null ? createdAt : last.at + 1
+  return lastEntry?.at == null ? createdAt : lastEntry.at + 1
 }
 
 export function toRow(entry: Omit<LedgerEntry, 'balanceAfter'>): Omit<LedgerEntryRow, 'balance_after'> {

@@ -14,7 +14,7 @@ export function createLeaseStore({ db }: Pick<Statements, 'db'>): LeaseStore {
     async write(subject, read, { state, wantedAt, prunableAt }, now) {
       const columns = { state, wanted_at: wantedAt, prunable_at: prunableAt }
       if (!read) {
-        // Not 1, so that a row that was pruned and inserted again has another version than the one that was read.
+        // The first version is not 1 but the time, so that a row that was pruned and inserted again has a new version.
         const inserted = await db
           .insertInto('limit_leases')
           .values({ subject, version: now, ...columns })
@@ -53,19 +53,26 @@ export function createLeaseStore({ db }: Pick<Statements, 'db'>): LeaseStore {
     async removeHolder(id) {
       await db.deleteFrom('limit_holders').where('id', '=', id).execute()
     },
-    async wantedSince(at, most) {
+    async wantedSince(at, limit) {
       const rows = await db
         .selectFrom('limit_leases')
         .select('subject')
         .where('wanted_at', '>=', at)
         .orderBy('wanted_at', 'desc')
-        .limit(most)
+        .limit(limit)
         .execute()
       return rows.map(row => row.subject)
     },
     async prune(now, lapsedBefore, batch) {
-      const old = db.selectFrom('limit_leases').select('subject').where('prunable_at', '<', now).limit(batch)
-      const rows = db.deleteFrom('limit_leases').where('subject', 'in', old).where('prunable_at', '<', now)
+      const prunableSubjects = db
+        .selectFrom('limit_leases')
+        .select('subject')
+        .where('prunable_at', '<', now)
+        .limit(batch)
+      const rows = db
+        .deleteFrom('limit_leases')
+        .where('subject', 'in', prunableSubjects)
+        .where('prunable_at', '<', now)
       const removed = countOf(await rows.executeTakeFirst())
       const holders = db.deleteFrom('limit_holders').where('until', '<', lapsedBefore)
       return removed + countOf(await holders.executeTakeFirst())

@@ -12,9 +12,9 @@ export function createListeners(log: Log): Listeners {
   return {
     subscribe(listener) {
       // Wrapped, so that the same listener may subscribe twice.
-      const own = (event: Event) => listener(event)
-      listeners.add(own)
-      return () => listeners.delete(own)
+      const ownListener = (event: Event) => listener(event)
+      listeners.add(ownListener)
+      return () => listeners.delete(ownListener)
     },
     deliver(event) {
       for (const listener of listeners) {

@@ -6,7 +6,7 @@ import { inChunks, type Statements } from './statements.ts'
 export function createLogoutNoticeStore({ db, atomically }: Statements): LogoutNoticeStore {
   return {
     async queue(sessionIds, at) {
-      let queued = 0
+      let queuedCount = 0
       for (const ids of inChunks(sessionIds)) {
         const rows = await db
           .insertInto('logout_notices')
@@ -31,9 +31,9 @@ export function createLogoutNoticeStore({ db, atomically }: Statements): LogoutN
           .onConflict(conflict => conflict.column('session_id').doNothing())
           .returning('session_id')
           .execute()
-        queued += rows.length
+        queuedCount += rows.length
       }
-      return queued
+      return queuedCount
     },
     async isAnyDue(now) {
       const due = db.selectFrom('logout_notices').select('session_id').where('next_attempt_at', '<=', now)

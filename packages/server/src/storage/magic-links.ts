@@ -55,10 +55,10 @@ export function createMagicLinkStore({
       return toLink(row)
     },
     async consumeOthers(email, exceptId, at) {
-      return idsOf(await liveLinksOf(email, at).where('id', '<>', exceptId).returning('id').execute())
+      return idsOf(await consumeLiveLinks(email, at).where('id', '<>', exceptId).returning('id').execute())
     },
     async consumeAllOf(email, at) {
-      return idsOf(await liveLinksOf(email, at).returning('id').execute())
+      return idsOf(await consumeLiveLinks(email, at).returning('id').execute())
     },
     async countCodeTry(id, maxTries) {
       const row = await db
@@ -85,13 +85,20 @@ export function createMagicLinkStore({
     clearSends: bucket => clearSends(db, bucket),
     sendTimes: (bucket, since, limit) => sendTimes(db, bucket, since, limit),
     async prune(linksBefore, sendsBefore, batch) {
-      const old = db.selectFrom('magic_links').select('id').where('expires_at', '<', linksBefore).limit(batch)
-      const links = countOf(await db.deleteFrom('magic_links').where('id', 'in', old).executeTakeFirst())
+      const prunableIds = db
+        .selectFrom('magic_links')
+        .select('id')
+        .where('expires_at', '<', linksBefore)
+        .limit(batch)
+      const links = countOf(
+        await db.deleteFrom('magic_links').where('id', 'in', prunableIds).executeTakeFirst(),
+      )
       return links + (await atomically(tx => pruneSends(tx, sendsBefore, batch)))
     },
   }
 
-  function liveLinksOf(email: EmailAddress, at: number) {
+  /** The update that consumes the unused links to an address. */
+  function consumeLiveLinks(email: EmailAddress, at: number) {
     return db
       .updateTable('magic_links')
       .set({ used_at: at })

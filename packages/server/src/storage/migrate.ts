@@ -11,9 +11,9 @@ const MAX_WAIT_MS = 60_000
 const RETRY_MS = 200
 
 /**
- * Applies missing migrations; nodes that start together run each one once. With `autoMigrate` false it only checks.
+ * Applies missing migrations; of nodes that start together, one applies them.
  *
- * @throws CannotStart
+ * @throws CannotStart also if migrations are missing and `autoMigrate` is false
  */
 export async function migrate(
   engine: Engine,
@@ -21,63 +21,71 @@ export async function migrate(
   log: Log,
   migrations: readonly Migration[] = MIGRATIONS,
 ): Promise<void> {
-  const missing = missingFrom(await appliedNames(createDb(engine, engine.connection)), migrations)
-  if (missing.length === 0) return
+  const missingMigrations = findMissing(await readApplied(createDb(engine, engine.connection)), migrations)
+  if (missingMigrations.length === 0) return
   if (!autoMigrate) {
     throw new CannotStart(
-      `the database needs the migrations ${missing.map(one => one.name).join(', ')}; run "keyway migrate"`,
+      `the database needs the migrations ${missingMigrations.map(({ name }) => name).join(', ')}; run "keyway migrate"`,
     )
   }
   await withRetries(() => prepareLock(engine))
   await withRetries(() => runMissing(engine, migrations, log))
 }
 
-interface Applied {
+/** The migrations that a database has. */
+interface AppliedMigrations {
   names: ReadonlySet<string>
   /**
-   * The oldest version that can use a database with the newest of them, as recorded when it was applied; null: not
+   * The oldest version that can use the database, as recorded when its newest migration was applied; null if it was not
    * recorded.
    */
   oldestReader: string | null
 }
 
-function missingFrom({ names, oldestReader }: Applied, migrations: readonly Migration[]): Migration[] {
-  const known = new Set(migrations.map(migration => migration.name))
-  const unknown = [...names].filter(name => !known.has(name))
+function findMissing(
+  { names, oldestReader }: AppliedMigrations,
+  migrations: readonly Migration[],
+): Migration[] {
+  const knownNames = new Set(migrations.map(migration => migration.name))
+  const unknownNames = [...names].filter(name => !knownNames.has(name))
   // Migrations of the next minor version only add, so nodes of this version may restart during a rolling update.
-  if (unknown.length > 0 && (oldestReader === null || isOlder(VERSION, oldestReader))) {
+  if (unknownNames.length > 0 && (oldestReader === null || isOlder(VERSION, oldestReader))) {
     throw new CannotStart(
-      `the database has the migrations ${unknown.join(', ')}, which this version does not know; use the newer version`,
+      `the database has the migrations ${unknownNames.join(', ')}, which this version does not know; use the newer version`,
     )
   }
   return migrations.filter(migration => !names.has(migration.name))
 }
 
-async function appliedNames(db: Db): Promise<Applied> {
+async function readApplied(db: Db): Promise<AppliedMigrations> {
   const tables = await db.introspection.getTables()
   if (!tables.some(table => table.name === 'schema_migrations'))
     return { names: new Set(), oldestReader: null }
   const rows = await db.selectFrom('schema_migrations').select('name').orderBy('name').execute()
-  const newest = rows.at(-1)?.name
-  if (newest === undefined) return { names: new Set(), oldestReader: null }
-  const recorded = db.selectFrom('instance').select('value').where('name', '=', oldestReaderOf(newest))
+  const newestName = rows.at(-1)?.name
+  if (newestName === undefined) return { names: new Set(), oldestReader: null }
+  const oldestReader = db
+    .selectFrom('instance')
+    .select('value')
+    .where('name', '=', oldestReaderOf(newestName))
   return {
     names: new Set(rows.map(row => row.name)),
-    oldestReader: (await recorded.executeTakeFirst())?.value ?? null,
+    oldestReader: (await oldestReader.executeTakeFirst())?.value ?? null,
   }
 }
 
+/** The name of the row of `instance` that records the oldest version that can use a database with this migration. */
 function oldestReaderOf(migration: string): string {
   return `oldest-reader-of-${migration}`
 }
 
 function isOlder(left: string, right: string): boolean {
   const [a, b] = [left, right].map(version => version.split('.').map(Number))
-  const at = a!.findIndex((part, index) => part !== b![index])
-  return at >= 0 && a![at]! < b![at]!
+  const firstDifference = a!.findIndex((part, index) => part !== b![index])
+  return firstDifference >= 0 && a![firstDifference]! < b![firstDifference]!
 }
 
-/** A row to lock, since not every engine has advisory locks. */
+/** Creates the table of migrations, and a row to lock, since not every engine has advisory locks. */
 async function prepareLock(engine: Engine): Promise<void> {
   await engine.transaction(async tx => {
     const { schema } = createDb(engine, tx)
@@ -102,11 +110,11 @@ async function prepareLock(engine: Engine): Promise<void> {
 
 async function runMissing(engine: Engine, migrations: readonly Migration[], log: Log): Promise<void> {
   const now = await engine.readClock()
-  const applied = await engine.transaction(async tx => {
+  const appliedMigrations = await engine.transaction(async tx => {
     const db = createDb(engine, tx)
     await db.updateTable('schema_lock').set({ id: 1 }).where('id', '=', 1).execute()
-    const missing = missingFrom(await appliedNames(db), migrations)
-    for (const migration of missing) {
+    const missingMigrations = findMissing(await readApplied(db), migrations)
+    for (const migration of missingMigrations) {
       await migration.up({
         db: withoutTypes(db),
         binaryCollation: engine.binaryCollation,
@@ -116,17 +124,17 @@ async function runMissing(engine: Engine, migrations: readonly Migration[], log:
       })
       await db.insertInto('schema_migrations').values({ name: migration.name, applied_at: now }).execute()
     }
-    const newest = migrations.at(-1)?.name
-    if (missing.length > 0 && newest) {
+    const newestName = migrations.at(-1)?.name
+    if (missingMigrations.length > 0 && newestName) {
       await db
         .insertInto('instance')
-        .values({ name: oldestReaderOf(newest), value: OLDEST_READER })
+        .values({ name: oldestReaderOf(newestName), value: OLDEST_READER })
         .onConflict(conflict => conflict.column('name').doNothing())
         .execute()
     }
-    return missing
+    return missingMigrations
   })
-  for (const migration of applied) log.info({ migration: migration.name }, 'migrated the database')
+  for (const migration of appliedMigrations) log.info({ migration: migration.name }, 'migrated the database')
 }
 
 function withoutTypes(db: Db): Untyped {
@@ -137,7 +145,7 @@ async function executeAll(connection: Connection, statements: readonly string[])
   for (const statement of statements) await connection.execute(statement, [])
 }
 
-/** unique_violation, duplicate_table, duplicate_object: another node created the same table concurrently. */
+/** unique_violation, duplicate_table and duplicate_object occur if another node creates the same table concurrently. */
 const CREATED_CONCURRENTLY = new Set(['23505', '42P07', '42710'])
 
 /** Retries while another node holds the lock or the database is starting. */
@@ -147,7 +155,7 @@ async function withRetries(step: () => Promise<void>): Promise<void> {
       return await step()
     } catch (error) {
       const code = (error as { code?: string }).code
-      // A full disk is not retryable: the operator must learn of it at once.
+      // A full disk is not retryable: the operator must see the error at once.
       const isUnavailable = error instanceof KeywayError && !isDiskFull(error)
       const isRetryable = isUnavailable || (code !== undefined && CREATED_CONCURRENTLY.has(code))
       if (!isRetryable || waited >= MAX_WAIT_MS) throw error

@@ -1,12 +1,12 @@
 import { type RawBuilder, type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
 import type { PageRequest, Position } from '../paging.ts'
 
-/** Rows strictly older than `position`, as a row-value comparison, so that an index can seek. */
+/** The condition for rows strictly older than `position`: a comparison of row values, for which an index can seek. */
 export function before(timeColumn: string, position: Position, idColumn = 'id'): RawBuilder<SqlBool> {
   return sql<SqlBool>`(${sql.ref(timeColumn)}, ${sql.ref(idColumn)}) < (${position.at}, ${position.id})`
 }
 
-/** A page by creation, newest first, with one row more if there is another page; for `Query.$call`. */
+/** Selects a page by creation, newest first, and one row more if there is another page. For Kysely's `$call`. */
 export function newestFirst({ limit, after }: PageRequest) {
   return <DB, TB extends keyof DB, Row>(
     query: SelectQueryBuilder<DB, TB, Row>,

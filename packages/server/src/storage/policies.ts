@@ -2,20 +2,20 @@ import type { AdministrativePolicyChanges, PolicyStore } from '../policies/polic
 import type { PolicyRow } from './schema.ts'
 import type { Statements } from './statements.ts'
 
-/** The id of the only row. */
-const ID = 'policies'
+/** The id of the table's only row. */
+const ROW_ID = 'policies'
 
 export function createPolicyStore({ db }: Pick<Statements, 'db'>): PolicyStore & AdministrativePolicyChanges {
   return {
     async find() {
-      const row = await db.selectFrom('policies').selectAll().where('id', '=', ID).executeTakeFirst()
+      const row = await db.selectFrom('policies').selectAll().where('id', '=', ROW_ID).executeTakeFirst()
       return row ? toStored(row) : null
     },
     async lock() {
-      // The update changes nothing; it locks the row that exists.
+      // If the row exists, the update changes nothing and locks it.
       const row = await db
         .insertInto('policies')
-        .values({ id: ID, document: '{}', changed_at: 0 })
+        .values({ id: ROW_ID, document: '{}', changed_at: 0 })
         .onConflict(conflict => conflict.column('id').doUpdateSet(eb => ({ id: eb.ref('policies.id') })))
         .returningAll()
         .executeTakeFirstOrThrow()
@@ -25,7 +25,7 @@ export function createPolicyStore({ db }: Pick<Statements, 'db'>): PolicyStore &
       const row = await db
         .updateTable('policies')
         .set({ document: JSON.stringify(policies), changed_at: at })
-        .where('id', '=', ID)
+        .where('id', '=', ROW_ID)
         .returningAll()
         .executeTakeFirstOrThrow()
       return toStored(row)

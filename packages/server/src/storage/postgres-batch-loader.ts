@@ -5,23 +5,24 @@ import { isStatementNameConflict, toStorageError } from './postgres-errors.ts'
 /** Keys per query. */
 const MAX_KEYS = 500
 
-interface Waiting {
+/** A look-up that waits for its batch. */
+interface PendingLookUp {
   key: string
   resolve(row: unknown): void
   reject(error: unknown): void
 }
 
 /**
- * Whether named prepared statements work. They do not behind a pooler in transaction mode that does not track them
- * (PgBouncer before 1.21): on the next connection a statement may be missing, or exist already.
+ * Whether named prepared statements work. They do not work behind a pooler in transaction mode that does not track
+ * them (PgBouncer before 1.21): on the next connection a statement may be missing, or exist already.
  */
 export interface StatementNames {
   areUsable: boolean
 }
 
 /**
- * Look-ups of one turn of the event loop share one prepared query. Nothing is cached: each key is read after its
- * look-up was called, so earlier revocations are always seen.
+ * Batches the look-ups of one turn of the event loop in one prepared query. Nothing is cached: each key is read after
+ * its look-up was called, so earlier revocations are always seen.
  */
 export function createBatchLoader(
   select: string,
@@ -29,45 +30,46 @@ export function createBatchLoader(
   query: (config: pg.QueryConfig) => Promise<unknown[]>,
   names: StatementNames,
 ): (key: string) => Promise<unknown> {
-  const returned = column.slice(column.lastIndexOf('.') + 1)
+  const resultColumn = column.slice(column.lastIndexOf('.') + 1)
   const text = `${select} where ${column} = any($1)`
-  // Derived from the text: on a connection that others used before, a name must never stand for another statement.
+  // The name is derived from the text, since a pooler may lend a connection on which another version of this service
+  // has prepared its statements: a name must not refer to a different statement there.
   const name = `look_up_${hash('sha256', text).slice(0, 32)}`
-  let waiting: Waiting[] = []
+  let pending: PendingLookUp[] = []
 
-  async function load(asked: Waiting[]): Promise<void> {
+  async function load(batch: PendingLookUp[]): Promise<void> {
     try {
-      const rows = await queryByName([...new Set(asked.map(one => one.key))])
-      const found = new Map(rows.map(row => [(row as Record<string, string>)[returned], row]))
-      for (const one of asked) one.resolve(found.get(one.key))
+      const rows = await queryByName([...new Set(batch.map(({ key }) => key))])
+      const rowsByKey = new Map(rows.map(row => [(row as Record<string, string>)[resultColumn], row]))
+      for (const { key, resolve } of batch) resolve(rowsByKey.get(key))
     } catch (error) {
-      for (const one of asked) one.reject(toStorageError(error))
+      for (const { reject } of batch) reject(toStorageError(error))
     }
   }
 
   async function queryByName(keys: string[]): Promise<unknown[]> {
-    const unnamed = { text, values: [keys] }
-    if (!names.areUsable) return query(unnamed)
+    const unnamedQuery = { text, values: [keys] }
+    if (!names.areUsable) return query(unnamedQuery)
     try {
-      return await query({ ...unnamed, name })
+      return await query({ ...unnamedQuery, name })
     } catch (error) {
       if (!isStatementNameConflict(error)) throw error
       names.areUsable = false
-      return query(unnamed)
+      return query(unnamedQuery)
     }
   }
 
   function flush(): void {
-    const asked = waiting
-    waiting = []
-    for (let start = 0; start < asked.length; start += MAX_KEYS) {
-      void load(asked.slice(start, start + MAX_KEYS))
+    const lookUps = pending
+    pending = []
+    for (let start = 0; start < lookUps.length; start += MAX_KEYS) {
+      void load(lookUps.slice(start, start + MAX_KEYS))
     }
   }
 
   return key =>
     new Promise((resolve, reject) => {
-      if (waiting.length === 0) setImmediate(flush)
-      waiting.push({ key, resolve, reject })
+      if (pending.length === 0) setImmediate(flush)
+      pending.push({ key, resolve, reject })
     })
 }

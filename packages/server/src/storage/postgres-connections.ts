@@ -8,15 +8,19 @@ import { createWriteSemaphore } from './write-semaphore.ts'
 const WRITERS_SHARE = 0.7
 /** Maximum number of calls waiting for a connection; further calls are refused at once. */
 const MAX_WAITING = 1000
-/** Also the timeout for a free connection of the pool. `connect_timeout` in the URL, in seconds as for libpq, sets another. */
+/**
+ * Timeout for a new connection, and for a free connection of the pool. `connect_timeout` in the URL, in seconds as for
+ * libpq, sets another timeout.
+ */
 const CONNECT_TIMEOUT_MS = 2000
 const STATEMENT_TIMEOUT_MS = 5000
 const LOCK_TIMEOUT_MS = 2000
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
 
+/** The OID of the type `bigint`. */
 const INT8 = 20
 
-/** Lends connections of the pool; writers get at most WRITERS_SHARE. `broken` discards the connection. */
+/** Lends connections of the pool; writers get at most WRITERS_SHARE of them. `release(true)` discards a connection. */
 export interface Connections {
   acquire(purpose: 'read' | 'write'): Promise<{ client: pg.PoolClient; release(broken?: boolean): void }>
 }
@@ -30,10 +34,10 @@ export function connectionOptions(url: string): pg.ClientConfig {
     statement_timeout: STATEMENT_TIMEOUT_MS,
     lock_timeout: LOCK_TIMEOUT_MS,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-    // Client-side timeout, for a database that no longer applies its own.
+    // The client's timeout, for a database that is too stuck to apply its own.
     query_timeout: STATEMENT_TIMEOUT_MS + 1000,
-    // Per connection, not for the whole process. 64-bit integers are instants, counts and micro-dollars, all exact in
-    // a double.
+    // Set for these connections, not for all users of the library. The service's 64-bit integers are instants, counts
+    // and micro-dollars, which are exact as doubles.
     types: {
       getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
         oid === INT8 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
@@ -86,7 +90,7 @@ export function createConnections(pool: pg.Pool, poolSize: number): Connections 
   }
 }
 
-/** Lends a connection to `work`, and discards it if it broke. */
+/** Lends a connection to `work`, and discards the connection if it broke. */
 export async function withConnection<Outcome>(
   connections: Connections,
   purpose: 'read' | 'write',
@@ -103,7 +107,7 @@ export async function withConnection<Outcome>(
   }
 }
 
-export async function run(
+export async function runStatement(
   client: pg.ClientBase,
   sql: string,
   parameters: readonly unknown[],

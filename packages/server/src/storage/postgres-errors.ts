@@ -6,25 +6,25 @@ const SERIALIZATION_FAILURE = '40001'
 const DEADLOCK = '40P01'
 const UNIQUE_VIOLATION = '23505'
 /** `invalid_sql_statement_name` and `duplicate_prepared_statement`. */
-const STATEMENT_NAME = ['26000', '42P05']
+const STATEMENT_NAME_ERRORS = ['26000', '42P05']
 const IN_FAILED_TRANSACTION = '25P02'
 const PROTOCOL_VIOLATION = '08P01'
 
-/** The transaction was rolled back and may be retried. */
+/** Whether the transaction was rolled back and may be retried. */
 export function isRetryable(error: unknown): boolean {
   return (
     error instanceof pg.DatabaseError &&
-    (error.code === SERIALIZATION_FAILURE || error.code === DEADLOCK || isTakenAddress(error))
+    (error.code === SERIALIZATION_FAILURE || error.code === DEADLOCK || isAddressConflict(error))
   )
 }
 
-/** An earlier statement of the transaction failed. */
+/** Whether the statement was refused because an earlier statement of the transaction had failed. */
 export function isAbortedTransaction(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === IN_FAILED_TRANSACTION
 }
 
-/** A concurrent transaction gave the address to another account; a second run sees it. */
-function isTakenAddress({ code, table }: pg.DatabaseError): boolean {
+/** Whether a concurrent transaction gave the address to another account, which a second run of this one will see. */
+function isAddressConflict({ code, table }: pg.DatabaseError): boolean {
   return code === UNIQUE_VIOLATION && table === 'users'
 }
 
@@ -33,13 +33,13 @@ function isTakenAddress({ code, table }: pg.DatabaseError): boolean {
  * too many connections or a full disk (53), shutdown or cancellation (57), I/O errors (58), lock and statement
  * timeouts, a read-only standby, and repeated serialization failures.
  */
-const UNAVAILABLE = /^(08|53|57|58|25006|25P03|55P03|40001|40P01)/
+const UNAVAILABLE_STATES = /^(08|53|57|58|25006|25P03|55P03|40001|40P01)/
 
 /** `unavailable` for a database that cannot serve now; other errors unchanged. */
 export function toStorageError(error: unknown): unknown {
   if (error instanceof KeywayError) return error
   if (error instanceof pg.DatabaseError)
-    return UNAVAILABLE.test(error.code ?? '') ? unavailable(error) : error
+    return UNAVAILABLE_STATES.test(error.code ?? '') ? unavailable(error) : error
   return isConnectionError(error) ? unavailable(error) : error
 }
 
@@ -54,31 +54,31 @@ export function isConnectionError(error: unknown): boolean {
   )
 }
 
-/** The connection was closed before the statement; not a timeout. */
+/** Whether the connection was closed, so that a read may be repeated at once; after a timeout it may not. */
 export function isConnectionGone(error: unknown): boolean {
   if (error instanceof KeywayError) return false
   return isConnectionError(error) && !/timeout/i.test((error as Error).message)
 }
 
-/** Authentication (28), unknown database (3D000), insufficient privilege (42501). */
-const ACCESS = /^(28|3D000|42501)/
+/** SQLSTATE classes and codes of authentication (28), unknown database (3D000) and insufficient privilege (42501). */
+const ACCESS_ERRORS = /^(28|3D000|42501)/
 
-/** A prepared statement is missing on this connection, or another client of the pooler prepared it. */
+/** Whether a prepared statement is missing on this connection, or was prepared by another client of the pooler. */
 export function isStatementNameConflict(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && STATEMENT_NAME.includes(error.code ?? '')
+  return error instanceof pg.DatabaseError && STATEMENT_NAME_ERRORS.includes(error.code ?? '')
 }
 
 /** At startup: CannotStart for errors in the connection URL or its user's privileges; other errors unchanged. */
 export function toStartError(error: unknown): unknown {
   // A failed connection of the pool is `unavailable`, with the database's own error as its cause.
-  const answer = error instanceof KeywayError ? error.extras.cause : error
-  if (!(answer instanceof pg.DatabaseError)) return error
-  if (answer.code === PROTOCOL_VIOLATION && /startup parameter/.test(answer.message))
+  const databaseError = error instanceof KeywayError ? error.extras.cause : error
+  if (!(databaseError instanceof pg.DatabaseError)) return error
+  if (databaseError.code === PROTOCOL_VIOLATION && /startup parameter/.test(databaseError.message))
     return new CannotStart(
-      `The pooler refuses: ${answer.message}. Set its ignore_startup_parameters, see docs/operations.md, "Behind PgBouncer".`,
+      `The pooler refuses: ${databaseError.message}. Set its ignore_startup_parameters, see docs/operations.md, "Behind PgBouncer".`,
     )
-  if (!ACCESS.test(answer.code ?? '')) return error
-  return new CannotStart(`PostgreSQL refuses: ${answer.message}. Check KEYWAY_DATABASE_URL.`)
+  if (!ACCESS_ERRORS.test(databaseError.code ?? '')) return error
+  return new CannotStart(`PostgreSQL refuses: ${databaseError.message}. Check KEYWAY_DATABASE_URL.`)
 }
 
 /** A description for the log, without the statement and its values. */

@@ -12,12 +12,13 @@ import { hintsAmong, UNSEALED_CHANNEL } from './unsealed-hints.ts'
 
 /** A notification of PostgreSQL has less than 8000 bytes of text; base64url encodes three bytes as four characters. */
 const MAX_PART_BYTES = 5_990
-const TEST_EVERY_MS = 5000
+/** Interval of test events. */
+const TEST_INTERVAL_MS = 5000
 const MAX_BACKOFF_MS = 5000
 const NOTIFY_EACH =
   'select pg_notify(channel, payload) from unnest($1::text[], $2::text[]) as each (channel, payload)'
 /**
- * As NOTIFY_EACH, in a transaction of its own that does not wait for the disk or a standby: notifications do not
+ * Like NOTIFY_EACH, for a separate transaction, which does not wait for the disk or a standby: notifications do not
  * survive a crash of the database anyway.
  */
 const NOTIFY_EACH_NOW = `with asynchronous as materialized (select set_config('synchronous_commit', 'off', true))
@@ -25,15 +26,15 @@ const NOTIFY_EACH_NOW = `with asynchronous as materialized (select set_config('s
 const NO_LISTEN =
   'This database has no LISTEN, by which nodes exchange events. Let Redis or Valkey carry the events: KEYWAY_EVENTS_URL=redis://redis.example.com:6379'
 /** The header of the previous minor version's notifications, `<id>:<index>:<count>:`, for a single part. */
-const UNSEALED_HEAD = /^[0-9a-f-]{36}:0:1:/
-const UNSEALED_HEAD_CHARACTERS = 41
+const UNSEALED_HEADER = /^[0-9a-f-]{36}:0:1:/
+const UNSEALED_HEADER_LENGTH = 41
 
 /**
- * Events by LISTEN and NOTIFY, received over a dedicated connection. Test events check that it works, since a pooler
- * may accept LISTEN and deliver nothing; if one does not arrive, it reconnects. After a gap, listeners get `events.gap`
- * and read the store again.
+ * Exchanges events by LISTEN and NOTIFY, and receives them over a dedicated connection. Test events check that events
+ * arrive, since a pooler may accept LISTEN and deliver nothing; if a test event does not arrive, the carrier
+ * reconnects. Afterwards listeners get `events.gap`, and read the store again.
  *
- * @param deps.url null: only publishes, since another carrier delivers the events
+ * @param deps.url null if the carrier only publishes; then no connection is opened
  */
 export function createPostgresEvents(
   deps: CarrierDeps & {
@@ -53,11 +54,11 @@ export function createPostgresEvents(
   const receiver = createEventReceiver({ seal, log, deliver, receiveTest })
   let client: pg.Client | null = null
   let ownChannel: string | null = null
-  let unsealed = false
+  let receivesUnsealed = false
   let stopped = false
   let failures = 0
   let timer: NodeJS.Timeout | undefined
-  let expected: string | null = null
+  let expectedTestId: string | null = null
   let sentAt = 0
   let lagMs: number | undefined
 
@@ -70,11 +71,11 @@ export function createPostgresEvents(
       await client?.query(`listen ${ownChannel}`)
     },
     expectUnsealed(isListed) {
-      if (isListed === unsealed) return
-      unsealed = isListed
+      if (isListed === receivesUnsealed) return
+      receivesUnsealed = isListed
       const current = client
       const statement = `${isListed ? 'listen' : 'unlisten'} ${UNSEALED_CHANNEL}`
-      current?.query(statement).catch(error => lose(current, error))
+      current?.query(statement).catch(error => replaceConnection(current, error))
     },
     async start() {
       if (url) await Promise.all([connect(url), time.synchronize()])
@@ -83,9 +84,9 @@ export function createPostgresEvents(
       stopped = true
       clearTimeout(timer)
       receiver.stop()
-      const last = client
+      const openClient = client
       client = null
-      await last?.end().catch(() => {})
+      await openClient?.end().catch(() => {})
     },
     health: () => ({
       listening: client !== null,
@@ -98,42 +99,42 @@ export function createPostgresEvents(
   /** One statement that publishes all these events; inside a transaction, when that commits. */
   function notification(events: readonly (Event | TestEvent)[]) {
     const parts = events.flatMap(event => seal.seal(event)).map(part => part.toString('base64url'))
-    const hints = unsealed ? hintsAmong(events as readonly Event[]) : []
+    const hints = receivesUnsealed ? hintsAmong(events as readonly Event[]) : []
     const channels = [...parts.map(() => SEALED_CHANNEL), ...hints.map(() => UNSEALED_CHANNEL)]
     const payloads = [...parts, ...hints.map(hint => `${randomUUID()}:0:1:${JSON.stringify(hint)}`)]
     return { sql: NOTIFY_EACH, parameters: [channels, payloads] }
   }
 
-  async function connect(to: string): Promise<void> {
-    const next = new pg.Client(connectionOptions(to))
-    next.on('error', error => lose(next, error))
-    next.on('end', () => lose(next, new Error('the connection ended')))
-    next.on('notification', receive)
+  async function connect(databaseUrl: string): Promise<void> {
+    const newClient = new pg.Client(connectionOptions(databaseUrl))
+    newClient.on('error', error => replaceConnection(newClient, error))
+    newClient.on('end', () => replaceConnection(newClient, new Error('the connection ended')))
+    newClient.on('notification', receive)
     try {
-      await next.connect()
-      await next.query(`listen ${SEALED_CHANNEL}`)
-      if (ownChannel) await next.query(`listen ${ownChannel}`)
-      if (unsealed) await next.query(`listen ${UNSEALED_CHANNEL}`)
+      await newClient.connect()
+      await newClient.query(`listen ${SEALED_CHANNEL}`)
+      if (ownChannel) await newClient.query(`listen ${ownChannel}`)
+      if (receivesUnsealed) await newClient.query(`listen ${UNSEALED_CHANNEL}`)
     } catch (error) {
-      next.end().catch(() => {})
+      newClient.end().catch(() => {})
       throw isUnknownStatement(error) ? new CannotStart(NO_LISTEN) : error
     }
-    if (stopped) return void next.end().catch(() => {})
-    client = next
+    if (stopped) return void newClient.end().catch(() => {})
+    client = newClient
     failures = 0
-    expected = null
-    schedule(test, TEST_EVERY_MS)
+    expectedTestId = null
+    schedule(sendTestEvent, TEST_INTERVAL_MS)
   }
 
   function receive({ channel, payload = '' }: pg.Notification): void {
     if (channel === SEALED_CHANNEL || channel === ownChannel)
       receiver.receive(Buffer.from(payload, 'base64url'))
-    else if (unsealed) receiver.receiveUnsealed(withoutHead(payload))
+    else if (receivesUnsealed) receiver.receiveUnsealed(stripUnsealedHeader(payload))
   }
 
   function receiveTest(id: string): void {
-    if (id !== expected) return
-    expected = null
+    if (id !== expectedTestId) return
+    expectedTestId = null
     lagMs = performance.now() - sentAt
   }
 
@@ -153,25 +154,27 @@ export function createPostgresEvents(
   }
 
   /** Sends a test event; reconnects if the previous one did not arrive. */
-  async function test(): Promise<void> {
-    const tested = client
-    if (!tested) return
-    if (expected !== null) return lose(tested, new Error('a test event did not arrive'))
-    expected = randomUUID()
+  async function sendTestEvent(): Promise<void> {
+    const testedClient = client
+    if (!testedClient) return
+    if (expectedTestId !== null)
+      return replaceConnection(testedClient, new Error('a test event did not arrive'))
+    expectedTestId = randomUUID()
     sentAt = performance.now()
     // Sent over the pool, as events are. If the pool fails, that says nothing about this connection.
-    await send({ type: 'events.test', id: expected }).catch(() => {
-      expected = null
+    await send({ type: 'events.test', id: expectedTestId }).catch(() => {
+      expectedTestId = null
     })
     await time.synchronize().catch(() => {})
-    if (client === tested) schedule(test, TEST_EVERY_MS)
+    if (client === testedClient) schedule(sendTestEvent, TEST_INTERVAL_MS)
   }
 
-  function lose(lost: pg.Client, cause: Error): void {
-    if (stopped || client !== lost) return
+  /** Closes a connection that broke or delivers nothing, and reconnects. */
+  function replaceConnection(broken: pg.Client, cause: Error): void {
+    if (stopped || client !== broken) return
     client = null
     log.warn({ error: describeError(cause) }, 'events do not arrive; reconnecting')
-    lost.end().catch(() => {})
+    broken.end().catch(() => {})
     schedule(reconnect, 0)
   }
 
@@ -193,11 +196,11 @@ export function createPostgresEvents(
   }
 }
 
-function withoutHead(payload: string): string {
-  return UNSEALED_HEAD.test(payload) ? payload.slice(UNSEALED_HEAD_CHARACTERS) : ''
+function stripUnsealedHeader(payload: string): string {
+  return UNSEALED_HEADER.test(payload) ? payload.slice(UNSEALED_HEADER_LENGTH) : ''
 }
 
-/** feature_not_supported, syntax_error: a database that speaks PostgreSQL's protocol, but not all of its SQL. */
+/** feature_not_supported or syntax_error, from a database that speaks PostgreSQL's protocol, but not all of its SQL. */
 function isUnknownStatement(error: unknown): boolean {
   return error instanceof pg.DatabaseError && (error.code === '0A000' || error.code === '42601')
 }

@@ -5,7 +5,7 @@ import type { Event } from '../events.ts'
 import type { Log } from '../log.ts'
 import type { EngineTransaction } from './engine.ts'
 import type { EventCarrier } from './event-carrier.ts'
-import { type Connections, run } from './postgres-connections.ts'
+import { type Connections, runStatement } from './postgres-connections.ts'
 import {
   describeError,
   isAbortedTransaction,
@@ -27,7 +27,7 @@ type Attempt<Outcome> = { events: Event[] } & (
 )
 
 export function createTransactions(connections: Connections, carrier: EventCarrier, log: Log) {
-  /** Best effort: receivers also poll. */
+  /** Publishes without retries, since receivers also poll. Does nothing if the transaction published the events. */
   function publishAfterCommit(events: readonly Event[]): void {
     if (carrier.notification) return
     for (const event of events) {
@@ -66,21 +66,21 @@ async function attemptOnce<Outcome>(
 ): Promise<Attempt<Outcome>> {
   const { client, release } = await connections.acquire('write')
   const events: Event[] = []
-  let open = true
-  let committing = false
+  let isOpen = true
+  let isCommitting = false
   /** The error of the first statement that failed; later ones only say that the transaction is aborted. */
   let firstError: unknown
   try {
     // BEGIN is not awaited, to save a round trip: whatever makes it fail (a failed transaction, a shutdown, a broken
     // connection) makes the next statement fail too.
-    const begun = client.query('begin isolation level read committed')
-    begun.catch(() => {})
+    const beginResult = client.query('begin isolation level read committed')
+    beginResult.catch(() => {})
     const outcome = await work({
       async execute(sql, parameters) {
-        // A failed transaction may have left work running; it must not execute statements outside of it.
-        if (!open) throw new Error('this transaction has ended')
+        // After a failure `work` may still be running; its statements must not be executed outside of the transaction.
+        if (!isOpen) throw new Error('this transaction has ended')
         try {
-          return await run(client, sql, parameters)
+          return await runStatement(client, sql, parameters)
         } catch (error) {
           firstError ??= error
           throw error
@@ -88,22 +88,22 @@ async function attemptOnce<Outcome>(
       },
       publish: event => events.push(event),
     })
-    open = false
-    await begun
-    committing = true
+    isOpen = false
+    await beginResult
+    isCommitting = true
     const committed = await commit(client, carrier, events)
     // An aborted transaction answers COMMIT with ROLLBACK, without an error.
     if (committed.command !== 'COMMIT') throw new Error('the transaction had failed before its commit')
     release()
     return { outcome, events }
   } catch (thrown) {
-    open = false
+    isOpen = false
     // Statements run concurrently, and the error of a later one may arrive first.
     const error = firstError !== undefined && isAbortedTransaction(thrown) ? firstError : thrown
-    const broken = !(await rollBack(client, error))
-    release(broken)
+    const isBroken = !(await rollBack(client, error))
+    release(isBroken)
     if (isRetryable(error)) return { retry: error, events }
-    if (committing && isConnectionError(error)) return { unknownCommit: error, events }
+    if (isCommitting && isConnectionError(error)) return { unknownCommit: error, events }
     throw toStorageError(error)
   }
 }
@@ -115,12 +115,12 @@ async function commit(
   events: Event[],
 ): Promise<pg.QueryResult> {
   const notification = events.length > 0 ? carrier.notification?.(events) : undefined
-  const notified = notification && run(client, notification.sql, notification.parameters)
+  const notified = notification && runStatement(client, notification.sql, notification.parameters)
   const [committed] = await Promise.all([client.query('commit'), notified])
   return committed
 }
 
-/** Rolls back; false if the connection is broken. */
+/** Rolls back. Returns false if the connection is broken. */
 async function rollBack(client: pg.PoolClient, cause: unknown): Promise<boolean> {
   if (isConnectionError(cause)) return false
   try {

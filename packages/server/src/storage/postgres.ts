@@ -6,7 +6,7 @@ import { createEventCarrier } from './configured-carrier.ts'
 import type { Engine, LookUp, Result } from './engine.ts'
 import { createKeyedMutex } from './keyed-mutex.ts'
 import { createBatchLoader } from './postgres-batch-loader.ts'
-import { connectionOptions, createConnections, run, withConnection } from './postgres-connections.ts'
+import { connectionOptions, createConnections, runStatement, withConnection } from './postgres-connections.ts'
 import {
   describeError,
   isConnectionGone,
@@ -43,7 +43,9 @@ export async function openPostgres(
   const connections = createConnections(pool, poolSize)
 
   const execute = async (sql: string, parameters: readonly unknown[]): Promise<Result> =>
-    withConnection(connections, isRead(sql) ? 'read' : 'write', client => run(client, sql, parameters))
+    withConnection(connections, isRead(sql) ? 'read' : 'write', client =>
+      runStatement(client, sql, parameters),
+    )
   const statementNames = { areUsable: true }
   const batchLoaders = new Map<LookUp, (key: string) => Promise<unknown>>()
   const events = await createEventCarrier(carrier, { secrets, log, execute })
@@ -91,9 +93,9 @@ export async function openPostgres(
     refuseTruncate: table => [
       `create trigger ${table}_no_truncate before truncate on ${table} for each statement execute function ${table}_refuse()`,
     ],
-    // Creates the extension and the index in a block of its own, whose failure undoes nothing else: the extension may
-    // be missing, or not allowed. New entries of the index wait in a pending list until an insert merges them all; the
-    // list is short, 64 kB, which is some hundred sign-ups.
+    // A separate block, whose failure undoes nothing else: the extension may be missing, or not allowed. New entries of
+    // the index are collected in a pending list until an insert merges them all; the list is short (64 kB, some hundred
+    // sign-ups), so that this insert does not take long.
     trigramIndex: (name, table, column) => [
       `do $$ begin
         create extension if not exists pg_trgm;
@@ -107,9 +109,9 @@ export async function openPostgres(
     },
     clockReference: 'database',
     async readClock() {
-      const read = () =>
+      const queryTime = () =>
         execute(`select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now`, [])
-      const { rows } = await retrying(true, read)
+      const { rows } = await retrying(true, queryTime)
       return (rows[0] as { now: number }).now
     },
     async standbys() {
@@ -150,15 +152,15 @@ export async function retrying<Outcome>(isRead: boolean, work: () => Promise<Out
     try {
       return await work()
     } catch (error) {
-      const again = isRetryable(error) || (isRead && isConnectionGone(error))
-      if (attempt > 3 || !again) throw toStorageError(error)
+      const mayRetry = isRetryable(error) || (isRead && isConnectionGone(error))
+      if (attempt > 3 || !mayRetry) throw toStorageError(error)
     }
   }
 }
 
 /**
- * Rejects a connection to a standby, to which the address may lead during a failover: its rows may be old, so a revoked
- * key would work there.
+ * Rejects a connection to a standby, which the database's name may resolve to during a failover: a standby's rows may
+ * be stale, so that a revoked key would still work.
  */
 async function refuseStandby(client: pg.ClientBase): Promise<void> {
   const { rows } = await client.query('select pg_is_in_recovery() as standby')
@@ -169,7 +171,7 @@ function isRead(sql: string): boolean {
   return /^select\b/i.test(sql.trimStart()) && !sql.toLowerCase().includes('pg_notify')
 }
 
-/** No hint: the planner's statistics make it choose the partial index. */
+/** Returns no hint, since the planner's statistics make it choose the partial index. */
 function indexedBy(): string {
   return ''
 }

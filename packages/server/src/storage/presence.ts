@@ -24,19 +24,23 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
     },
     deregister: nodeId =>
       atomically(async tx => {
-        const left = await tx.deleteFrom('connections').where('node_id', '=', nodeId).returningAll().execute()
+        const deletedConnections = await tx
+          .deleteFrom('connections')
+          .where('node_id', '=', nodeId)
+          .returningAll()
+          .execute()
         await tx.deleteFrom('user_nodes').where('node_id', '=', nodeId).execute()
         await tx.deleteFrom('nodes').where('id', '=', nodeId).execute()
-        return left.map(toPresence)
+        return deletedConnections.map(toPresence)
       }),
     record: (nodeId, added, removedIds) =>
       atomically(async tx => {
         const joined: PresenceRow[] = []
         const left: PresenceRow[] = []
-        for (const some of inChunks(added)) joined.push(...(await insertOrUpdate(tx, some)))
-        for (const some of inChunks(removedIds)) {
-          const gone = tx.deleteFrom('connections').where('node_id', '=', nodeId).where('id', 'in', some)
-          left.push(...(await gone.returningAll().execute()).map(toPresence))
+        for (const chunk of inChunks(added)) joined.push(...(await insertOrUpdate(tx, chunk)))
+        for (const chunk of inChunks(removedIds)) {
+          const deletion = tx.deleteFrom('connections').where('node_id', '=', nodeId).where('id', 'in', chunk)
+          left.push(...(await deletion.returningAll().execute()).map(toPresence))
         }
         return { joined, left }
       }),
@@ -76,12 +80,12 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
       return row ? toPresence(row) : null
     },
     async countLive(seenSince) {
-      const alive = db.selectFrom('nodes').select('id').where('seen_at', '>=', seenSince)
-      const counted = db
+      const liveNodes = db.selectFrom('nodes').select('id').where('seen_at', '>=', seenSince)
+      const connectionCount = db
         .selectFrom('connections')
         .select(eb => eb.fn.countAll<number>().as('count'))
-        .where('node_id', 'in', alive)
-      return (await counted.executeTakeFirstOrThrow()).count
+        .where('node_id', 'in', liveNodes)
+      return (await connectionCount.executeTakeFirstOrThrow()).count
     },
     async countByNode() {
       const rows = await db
@@ -102,11 +106,11 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
       return rows.map(toNode)
     },
     async prune(notSeenSince, batch) {
-      const stale = db.selectFrom('nodes').select('id').where('seen_at', '<', notSeenSince).limit(batch)
+      const staleNodes = db.selectFrom('nodes').select('id').where('seen_at', '<', notSeenSince).limit(batch)
       const nodes = countOf(
         await db
           .deleteFrom('nodes')
-          .where('id', 'in', stale)
+          .where('id', 'in', staleNodes)
           .where('seen_at', '<', notSeenSince)
           .executeTakeFirst(),
       )
@@ -115,26 +119,30 @@ export function createPresenceStore({ db, atomically }: Statements): PresenceSto
         .select('id')
         .where('node_id', 'not in', db.selectFrom('nodes').select('id'))
         .limit(batch)
-      const left = await db.deleteFrom('connections').where('id', 'in', orphans).returningAll().execute()
-      const gone = db
+      const connections = await db
+        .deleteFrom('connections')
+        .where('id', 'in', orphans)
+        .returningAll()
+        .execute()
+      const orphanedLocations = db
         .selectFrom('user_nodes')
         .select(['user_id', 'node_id'])
         .where('node_id', 'not in', db.selectFrom('nodes').select('id'))
         .limit(batch)
-      const places = countOf(
+      const locations = countOf(
         await db
           .deleteFrom('user_nodes')
           .where(({ eb, refTuple }) =>
-            eb(refTuple('user_id', 'node_id'), 'in', gone.$asTuple('user_id', 'node_id')),
+            eb(refTuple('user_id', 'node_id'), 'in', orphanedLocations.$asTuple('user_id', 'node_id')),
           )
           .executeTakeFirst(),
       )
-      return { removed: nodes + left.length + places, left: left.map(toPresence) }
+      return { removed: nodes + connections.length + locations, left: connections.map(toPresence) }
     },
   }
 }
 
-/** Returns the rows that were new. A connection whose row exists has renewed with another key. */
+/** Returns the rows that were inserted. A connection whose row exists has renewed its token with another key. */
 async function insertOrUpdate(tx: Db, rows: readonly PresenceRow[]): Promise<PresenceRow[]> {
   const inserted = await tx
     .insertInto('connections')

@@ -25,24 +25,24 @@ export function createQuotaStore({ db }: Pick<Statements, 'db'>): QuotaStore {
       if (ids.length === 0) return new Map()
       const rows = await db
         .selectFrom('quotas')
-        .select(['id', leftAt(now).as('left')])
+        .select(['id', remainingAt(now).as('remaining_now')])
         .where('id', 'in', [...ids])
         .execute()
-      return new Map(rows.map(row => [row.id, row.left]))
+      return new Map(rows.map(row => [row.id, row.remaining_now]))
     },
-    async lease({ id, refill }, least, most, now) {
-      const left = leftAt(now)
-      const taken = sql<number>`case when (${left}) < ${most} then (${left}) else cast(${most} as bigint) end`
-      const next = refill && nextRefill(refill.every, now)
+    async lease({ id, refill }, min, max, now) {
+      const remaining = remainingAt(now)
+      const leased = sql<number>`case when (${remaining}) < ${max} then (${remaining}) else cast(${max} as bigint) end`
+      const nextRefillAt = refill && nextRefill(refill.every, now)
       const row = await db
         .updateTable('quotas')
         .set({
-          leased: taken,
-          remaining: sql<number>`(${left}) - (${taken})`,
-          refills_at: sql`case when refills_at <= ${now} then cast(${next} as bigint) else refills_at end`,
+          leased,
+          remaining: sql<number>`(${remaining}) - (${leased})`,
+          refills_at: sql`case when refills_at <= ${now} then cast(${nextRefillAt} as bigint) else refills_at end`,
         })
         .where('id', '=', id)
-        .where(sql<boolean>`(${left}) >= ${least}`)
+        .where(sql<boolean>`(${remaining}) >= ${min}`)
         .returning(['leased', 'remaining', 'refills_at'])
         .executeTakeFirst()
       return row ? { count: row.leased, remaining: row.remaining, refillsAt: row.refills_at } : null
@@ -60,7 +60,13 @@ export function createQuotaStore({ db }: Pick<Statements, 'db'>): QuotaStore {
     async close(id, now) {
       const row = await db
         .updateTable('quotas')
-        .set({ leased: leftAt(now), remaining: 0, refill_amount: null, refills_at: null, retired_at: now })
+        .set({
+          leased: remainingAt(now),
+          remaining: 0,
+          refill_amount: null,
+          refills_at: null,
+          retired_at: now,
+        })
         .where('id', '=', id)
         .returning('leased')
         .executeTakeFirst()
@@ -78,13 +84,17 @@ export function createQuotaStore({ db }: Pick<Statements, 'db'>): QuotaStore {
       await db.updateTable('quotas').set({ retired_at: now }).where('id', '=', id).execute()
     },
     async prune(retiredBefore, batch) {
-      const old = db.selectFrom('quotas').select('id').where('retired_at', '<', retiredBefore).limit(batch)
-      return countOf(await db.deleteFrom('quotas').where('id', 'in', old).executeTakeFirst())
+      const prunableIds = db
+        .selectFrom('quotas')
+        .select('id')
+        .where('retired_at', '<', retiredBefore)
+        .limit(batch)
+      return countOf(await db.deleteFrom('quotas').where('id', 'in', prunableIds).executeTakeFirst())
     },
   }
 }
 
-/** The remaining calls of a row, including a due refill. */
-function leftAt(now: Instant): RawBuilder<number> {
+/** The remaining calls of a quota, after a refill that is due. */
+function remainingAt(now: Instant): RawBuilder<number> {
   return sql<number>`case when refills_at <= ${now} then refill_amount else remaining end`
 }

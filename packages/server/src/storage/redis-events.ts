@@ -9,15 +9,15 @@ import { createListeners } from './listeners.ts'
 import { hintsAmong, UNSEALED_CHANNEL } from './unsealed-hints.ts'
 
 /** Interval of test events. If one has not arrived when the next is due, the connection counts as broken. */
-const TEST_EVERY_MS = 5000
+const TEST_INTERVAL_MS = 5000
 const CONNECT_TIMEOUT_MS = 2000
 const MAX_BACKOFF_MS = 5000
-/** How long the start waits for Redis; then the node starts without it, since the sweep needs no events. */
-const PATIENCE_MS = 2000
+/** How long the start waits for Redis; then the node starts without Redis, since the sweep needs no events. */
+const START_TIMEOUT_MS = 2000
 
 /**
- * Events by PUBLISH and SUBSCRIBE of Redis or Valkey, on two connections. Redis stores no events: after an outage nodes
- * get `events.gap` and read the store again. Nodes keep serving without Redis.
+ * Exchanges events by PUBLISH and SUBSCRIBE of Redis or Valkey, over two connections. Redis stores no events: after an
+ * outage, listeners get `events.gap` and read the store again. Nodes keep serving without Redis.
  */
 export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCarrier {
   const { url, log, secrets, time } = deps
@@ -30,11 +30,11 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
   })
   const receiver = createEventReceiver({ seal, log, deliver, receiveTest })
   let ownChannel: string | null = null
-  let unsealed = false
+  let receivesUnsealed = false
   let connections = connect()
   let listening = false
-  let listenedBefore = false
-  let expected: string | null = null
+  let hasListened = false
+  let expectedTestId: string | null = null
   let sentAt = 0
   let lagMs: number | undefined
   let timer: NodeJS.Timeout | undefined
@@ -44,17 +44,17 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
     publish: (event, to) => (to ? sendTo(event, to) : send(event)),
     async follow(nodeId) {
       ownChannel = channelOf(nodeId)
-      await followOwn(connections)
+      await subscribeOwnChannel(connections)
     },
     expectUnsealed(isListed) {
-      if (isListed === unsealed) return
-      unsealed = isListed
-      followUnsealed(connections)
+      if (isListed === receivesUnsealed) return
+      receivesUnsealed = isListed
+      updateUnsealedSubscription(connections)
     },
     async start() {
-      timer = setInterval(() => void test(), TEST_EVERY_MS).unref()
+      timer = setInterval(() => void sendTestEvent(), TEST_INTERVAL_MS).unref()
       await time.synchronize()
-      for (let waited = 0; !listening && waited < PATIENCE_MS; waited += 20) await wait(20)
+      for (let waited = 0; !listening && waited < START_TIMEOUT_MS; waited += 20) await wait(20)
       if (!listening) log.warn({}, 'Redis cannot be reached; revocations are found by the sweep until it is')
     },
     async stop() {
@@ -72,53 +72,54 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
   function connect(): Connections {
     const publisher = makeClient(url)
     const subscriber = makeClient(url)
-    const made = { publisher, subscriber, isSubscribed: false }
-    publisher.on('error', () => {}) // detected by the next test event
-    publisher.on('ready', () => void test())
-    subscriber.on('error', error => lose(error))
-    // At first emitted before SUBSCRIBE was sent; after a reconnection, when the client has subscribed again.
+    const connected = { publisher, subscriber, isSubscribed: false }
+    publisher.on('error', () => {}) // the next test event detects it
+    publisher.on('ready', () => void sendTestEvent())
+    subscriber.on('error', error => noteOutage(error))
+    // The first `ready` is emitted before SUBSCRIBE was sent; one after a reconnection, when the client has subscribed
+    // again.
     subscriber.on('ready', () => {
-      if (unsealed) followUnsealed(made)
-      void test()
+      if (receivesUnsealed) updateUnsealedSubscription(connected)
+      void sendTestEvent()
     })
     publisher.connect().catch(() => {})
     subscriber
       .connect()
       .then(() => subscriber.subscribe(SEALED_CHANNEL, receiver.receive, true))
       .then(() => {
-        made.isSubscribed = true
-        followUnsealed(made)
-        return followOwn(made)
+        connected.isSubscribed = true
+        updateUnsealedSubscription(connected)
+        return subscribeOwnChannel(connected)
       })
-      .then(test)
+      .then(sendTestEvent)
       .catch(() => {})
-    return made
+    return connected
   }
 
-  /** Once subscribed, the client subscribes again after each reconnection. */
-  async function followOwn({ subscriber, isSubscribed }: Connections): Promise<void> {
+  /** Subscribes to this node's channel. After each reconnection the client repeats its subscriptions by itself. */
+  async function subscribeOwnChannel({ subscriber, isSubscribed }: Connections): Promise<void> {
     if (!isSubscribed || !ownChannel) return
-    await subscriber.subscribe(ownChannel, receiver.receive, true).catch(lose)
+    await subscriber.subscribe(ownChannel, receiver.receive, true).catch(noteOutage)
   }
 
-  /** Reads the channel of the previous minor version while one is listed. */
-  function followUnsealed({ subscriber, isSubscribed }: Connections): void {
+  /** Subscribes to the channel of the previous minor version while a node of that version is listed. */
+  function updateUnsealedSubscription({ subscriber, isSubscribed }: Connections): void {
     if (!isSubscribed) return
-    const changed = unsealed
+    const change = receivesUnsealed
       ? subscriber.subscribe(UNSEALED_CHANNEL, receiver.receiveUnsealed)
       : subscriber.unsubscribe(UNSEALED_CHANNEL)
-    changed.catch(error => lose(error))
+    change.catch(error => noteOutage(error))
   }
 
   async function send(event: Event | TestEvent): Promise<void> {
     const { publisher } = connections
     for (const part of seal.seal(event)) await publisher.publish(SEALED_CHANNEL, part)
-    if (!unsealed) return
+    if (!receivesUnsealed) return
     for (const hint of hintsAmong([event as Event]))
       await publisher.publish(UNSEALED_CHANNEL, JSON.stringify(hint))
   }
 
-  /** In one MULTI, so that all target nodes receive it in the same order relative to other events. */
+  /** Publishes in one MULTI, so that all target nodes receive the event in the same order relative to other events. */
   async function sendTo(event: Event, to: readonly string[]): Promise<void> {
     const transaction = connections.publisher.multi()
     const parts = seal.seal(event)
@@ -127,45 +128,46 @@ export function createRedisEvents(deps: CarrierDeps & { url: string }): EventCar
   }
 
   /** Sends a test event; if the previous one did not arrive, the connection delivers nothing. */
-  async function test(): Promise<void> {
-    if (expected !== null && performance.now() - sentAt >= TEST_EVERY_MS) {
-      lose(new Error('a test event did not arrive'))
+  async function sendTestEvent(): Promise<void> {
+    if (expectedTestId !== null && performance.now() - sentAt >= TEST_INTERVAL_MS) {
+      noteOutage(new Error('a test event did not arrive'))
       disconnect(connections)
       connections = connect()
       return
     }
     const { publisher, subscriber, isSubscribed } = connections
-    if (!publisher.isReady || !subscriber.isReady || !isSubscribed || expected !== null) return
-    expected = randomUUID()
+    if (!publisher.isReady || !subscriber.isReady || !isSubscribed || expectedTestId !== null) return
+    expectedTestId = randomUUID()
     sentAt = performance.now()
-    await send({ type: 'events.test', id: expected }).catch(() => {})
+    await send({ type: 'events.test', id: expectedTestId }).catch(() => {})
     await time.synchronize().catch(() => {})
   }
 
   function receiveTest(id: string): void {
-    if (id !== expected) return
-    expected = null
+    if (id !== expectedTestId) return
+    expectedTestId = null
     lagMs = performance.now() - sentAt
     if (listening) return
     listening = true
-    if (listenedBefore) {
+    if (hasListened) {
       log.info({}, 'events arrive again')
       deliver({ type: 'events.gap' })
     }
-    listenedBefore = true
+    hasListened = true
   }
 
-  function lose(cause: Error): void {
+  /** Notes that no events arrive, until a test event does. */
+  function noteOutage(cause: Error): void {
     if (listening) log.warn({ error: cause.message }, 'events do not arrive; reconnecting')
     listening = false
-    expected = null
+    expectedTestId = null
   }
 }
 
 function makeClient(url: string) {
   return createClient({
     url,
-    // A test event or hint sent late would be useless.
+    // A test event or hint that is sent late would be useless.
     disableOfflineQueue: true,
     socket: { connectTimeout: CONNECT_TIMEOUT_MS, reconnectStrategy: backoff },
   })
@@ -175,7 +177,7 @@ type Client = ReturnType<typeof makeClient>
 interface Connections {
   publisher: Client
   subscriber: Client
-  /** SUBSCRIBE was confirmed once; after a reconnection the client sends it again automatically. */
+  /** Whether SUBSCRIBE was confirmed; after a reconnection the client sends it again by itself. */
   isSubscribed: boolean
 }
 

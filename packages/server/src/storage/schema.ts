@@ -19,11 +19,11 @@ import type { UserRole, UserStatus } from '../users/user.ts'
 import type { DeliveryState, Webhook } from '../webhooks/webhook.ts'
 import type { SentEventType } from '../webhooks/webhook-event.ts'
 
-/** 0 or 1. */
+/** A boolean; SQLite has no such type. */
 export type Flag = 0 | 1
-/** A JSON list of strings as text. */
+/** A list of strings as JSON. */
 export type ListText = string
-/** `Limits` as JSON; null if there are none. */
+/** `Limits` as JSON; the column is null if there are no limits. */
 export type LimitsText = string
 
 /** All tables after all migrations, the same in both engines. */
@@ -126,7 +126,7 @@ export interface UserRow {
   deleted_at: Instant | null
   /** When the deletion that the owner requested is due. */
   deletes_at: Instant | null
-  /** The owner's id for the person in another system, of an imported account. */
+  /** The operator's own id for the person, of an imported account. */
   external_id: string | null
   /** 1 for an imported account before its first sign-in. */
   awaits_onboarding: Flag | null
@@ -184,7 +184,7 @@ export interface ApiKeyRow {
   metadata_bytes: number | null
   last_used_network: string | null
   last_used_client: string | null
-  /** Null: its own id. */
+  /** Null if it is the key's own id. */
   lineage_id: string | null
   limits: LimitsText | null
   operator_limits: LimitsText | null
@@ -245,7 +245,7 @@ export interface AuditEventRow {
   at: Instant
   type: AuditType
   actor_id: string | null
-  /** JSON, as are subject and states. */
+  /** JSON, like `subject`, `before_state` and `after_state`. */
   actor: string
   subject_id: string | null
   user_id: string | null
@@ -272,7 +272,7 @@ export interface AuditChainRow {
   pruned_mac: string | null
 }
 
-/** Nullable columns may be omitted in an insert. */
+/** The table's type for the query builder: nullable columns may be omitted in an insert. */
 type AuditChainTable = {
   [Column in keyof AuditChainRow]: AuditChainRow[Column] extends infer Value
     ? null extends Value
@@ -355,7 +355,7 @@ export interface QuotaRow {
   remaining: number
   refill_amount: number | null
   refill_every: RefillPeriod | null
-  /** When the quota is refilled. */
+  /** When the next refill is due; null if the quota has no refill. */
   refills_at: Instant | null
   /** The number of calls that the last lease took. */
   leased: number
@@ -391,7 +391,7 @@ export interface SessionRow {
   /** The scopes of a session that was opened for an app. */
   scopes: ListText | null
   audience: string | null
-  /** Null: `created_at`. */
+  /** Null if it equals `created_at`. */
   auth_time: Instant | null
   sign_in_id: string | null
 }
@@ -436,7 +436,7 @@ export interface AuthorizationCodeRow {
 
 export interface SigningKeyRow {
   id: string
-  /** 1, 2, 3 …; unique, so that of two concurrent first keys one is refused. */
+  /** 1, 2, 3 …; unique, so that only one of two keys that are inserted concurrently as the first is accepted. */
   sequence: number
   public_key: string
   sealed_seed: string
@@ -448,7 +448,7 @@ export interface SigningKeyRow {
 export interface AlgorithmKeyRow {
   id: string
   alg: Exclude<SigningAlg, 'EdDSA'>
-  /** 1, 2, 3 … for each algorithm; unique as that of `signing_keys`. */
+  /** 1, 2, 3 … for each algorithm; unique, for the same reason as in `signing_keys`. */
   sequence: number
   public_key: string
   sealed_private_key: string
@@ -459,7 +459,7 @@ export interface AlgorithmKeyRow {
 
 interface UsageBucketKey {
   user_id: string
-  /** Empty in rows of the user's total. */
+  /** Empty in rows with the user's totals. */
   key_id: string
   unit: UsageUnit
   start: Instant
@@ -498,11 +498,11 @@ export interface WebhookQueueRow {
   webhook_id: string
   subject: string
   last_sequence: number
-  /** Null: no event is queued. */
+  /** Null if no event is queued. */
   next_attempt_at: Instant | null
   leased_until: Instant | null
   leased_by: string | null
-  /** When the queue may be pruned; null: its subject may have more events. */
+  /** When the queue may be pruned; null if its subject may have more events. */
   forgotten_after: Instant | null
 }
 

@@ -17,11 +17,11 @@ export function createSecurityEventStore({
     insert: event => insertMany([event]),
     insertMany,
     async list(userId, { limit, after }, { types, keyId } = {}) {
-      const isScanned = types !== undefined && keyId !== undefined
-      const ofUser = sql`user_id = ${userId} ${after ? sql`and ${olderThan('at', after)}` : sql``}`
-      const newest = sql`order by at desc, id desc limit ${rowsToRead(limit, isScanned)}`
+      const isFiltered = types !== undefined && keyId !== undefined
+      const userCondition = sql`user_id = ${userId} ${after ? sql`and ${olderThan('at', after)}` : sql``}`
+      const newestFirst = sql`order by at desc, id desc limit ${rowsToRead(limit, isFiltered)}`
       const rowsOf = (condition: RawBuilder<unknown>) =>
-        sql`select * from security_events where ${ofUser} ${condition} ${newest}`
+        sql`select * from security_events where ${userCondition} ${condition} ${newestFirst}`
       const query =
         keyId !== undefined
           ? rowsOf(sql`and key_id = ${keyId}`)
@@ -29,20 +29,20 @@ export function createSecurityEventStore({
             ? sql`select * from (${sql.join(
                 types.map(type => sql`select * from (${rowsOf(sql`and type = ${type}`)}) as one`),
                 sql` union all `,
-              )}) as found ${newest}`
+              )}) as found ${newestFirst}`
             : rowsOf(sql``)
       const rows = types?.length === 0 ? [] : (await sql<SecurityEventRow>`${query}`.execute(db)).rows
       return filteredSlice(
         rows.map(toEvent),
         limit,
-        isScanned,
+        isFiltered,
         ({ type }) => types === undefined || types.includes(type),
         ({ at, id }) => ({ at, id }),
       )
     },
     async prune(before, batch) {
-      const old = db.selectFrom('security_events').select('id').where('at', '<', before).limit(batch)
-      return countOf(await db.deleteFrom('security_events').where('id', 'in', old).executeTakeFirst())
+      const prunableIds = db.selectFrom('security_events').select('id').where('at', '<', before).limit(batch)
+      return countOf(await db.deleteFrom('security_events').where('id', 'in', prunableIds).executeTakeFirst())
     },
   }
 

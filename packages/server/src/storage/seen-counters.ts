@@ -1,4 +1,7 @@
-/** How far out of order events of one sender may arrive: transactions seal events before they commit. */
+/**
+ * Maximum distance of a counter from the highest received one. Events arrive out of order, since transactions seal
+ * events before they commit.
+ */
 const WINDOW = 16_384
 
 /** Replay protection for one sender: a sliding window of received counters, as in RFC 4303 section 3.4.3. */
@@ -6,7 +9,7 @@ export class SeenCounters {
   #highest = -1
   #bits = new Uint32Array(WINDOW / 32)
 
-  /** False for a counter that was received, or that is older than the window. */
+  /** Returns false for a counter that was received already, or is older than the window. */
   isNew(counter: number): boolean {
     if (counter > this.#highest) return true
     return this.#highest - counter < WINDOW && (this.#bits[this.#word(counter)]! & bitOf(counter)) === 0

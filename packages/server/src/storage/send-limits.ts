@@ -4,11 +4,11 @@ import type { Db, LookUp } from './engine.ts'
 import { countOf, type Statements } from './statements.ts'
 
 /*
- * Accepted sends of a bucket are numbered 1, 2, 3 … So whether the window has room is one point read of the send that
- * is `limit` numbers back, never a count.
+ * Accepted sends of a bucket are numbered 1, 2, 3 … Whether a window allows another send is therefore decided by
+ * reading one row, that of the send `limit` numbers back, and never by counting rows.
  */
 
-/** One look-up for each configured list of limits: of addresses, networks and sites. */
+/** The look-ups by their limits: one for each configured list of limits (for addresses, networks and sites). */
 const lookUps = new Map<string, LookUp>()
 
 export async function sendHistory(
@@ -39,8 +39,8 @@ function historyLookUp(limits: readonly number[]): LookUp {
 export async function lockSendBuckets(db: Db, buckets: readonly string[]): Promise<Map<string, number>> {
   if (buckets.length === 0) return new Map()
   const names = [...new Set(buckets)].sort()
-  // Rows are locked in the order of the values, the same everywhere, so that sends cannot deadlock. The update
-  // changes nothing; it locks without a second statement.
+  // All callers lock rows in the order of their names, so that sends cannot deadlock. The update changes nothing; it
+  // locks the existing rows without a second statement.
   const locked = await db
     .insertInto('send_buckets')
     .values(names.map(bucket => ({ bucket, count: 0 })))
@@ -66,7 +66,7 @@ export async function sendHistories(
   locked: ReadonlyMap<string, number>,
   limits: ReadonlyMap<string, readonly number[]>,
 ): Promise<SendHistory[]> {
-  const asked = [...limits].map(([bucket, nths]) => {
+  const requests = [...limits].map(([bucket, nths]) => {
     const count = locked.get(bucket) ?? 0
     return { bucket, numbers: new Map(nths.map(nth => [nth, count - nth + 1])) }
   })
@@ -75,26 +75,26 @@ export async function sendHistories(
     .selectAll()
     .where(eb =>
       eb.or(
-        asked.map(({ bucket, numbers }) =>
+        requests.map(({ bucket, numbers }) =>
           eb.and([eb('bucket', '=', bucket), eb('number', 'in', [0, ...numbers.values()])]),
         ),
       ),
     )
     .execute()
-  const times = new Map(rows.map(row => [point(row.bucket, row.number), row.sent_at]))
-  return asked.map(({ bucket, numbers }) => ({
+  const times = new Map(rows.map(row => [sendName(row.bucket, row.number), row.sent_at]))
+  return requests.map(({ bucket, numbers }) => ({
     bucket,
-    nthLast: new Map([...numbers].map(([nth, number]) => [nth, times.get(point(bucket, number)) ?? null])),
+    nthLast: new Map([...numbers].map(([nth, number]) => [nth, times.get(sendName(bucket, number)) ?? null])),
   }))
 }
 
-function point(bucket: string, number: number): string {
+function sendName(bucket: string, number: number): string {
   return `${number} ${bucket}`
 }
 
 export async function recordSend(db: Db, buckets: readonly string[], at: Instant): Promise<void> {
   if (buckets.length === 0) return
-  const counted = await db
+  const countedBuckets = await db
     .updateTable('send_buckets')
     .set(eb => ({ count: eb('count', '+', 1) }))
     .where('bucket', 'in', [...buckets])
@@ -102,7 +102,7 @@ export async function recordSend(db: Db, buckets: readonly string[], at: Instant
     .execute()
   await db
     .insertInto('sends')
-    .values(counted.map(row => ({ bucket: row.bucket, number: row.count, sent_at: at })))
+    .values(countedBuckets.map(row => ({ bucket: row.bucket, number: row.count, sent_at: at })))
     .execute()
 }
 
@@ -118,12 +118,12 @@ export async function sendTimes(db: Db, bucket: string, since: Instant, limit: n
   return rows.map(row => row.sent_at)
 }
 
-/** Deletes the sends of a bucket, so that they no longer count. Its counter stays. */
+/** Deletes the sends of a bucket, so that they no longer count. The bucket and its count are kept. */
 export async function clearSends(db: Db, bucket: string): Promise<void> {
   await db.deleteFrom('sends').where('bucket', '=', bucket).execute()
 }
 
-/** Deletes the buckets too, since their names contain the address. */
+/** Deletes the sends and the buckets, since a bucket's name contains the address. */
 export async function forgetSends(db: Db, buckets: readonly string[]): Promise<void> {
   if (buckets.length === 0) return
   await db.deleteFrom('sends').where('bucket', 'in', buckets).execute()
@@ -142,11 +142,12 @@ export async function pruneSends(db: Db, before: Instant, batch: number): Promis
     const sends = db.deleteFrom('sends').where('bucket', '=', bucket).where('number', '=', number)
     removed += countOf(await sends.where('sent_at', '<', before).executeTakeFirst())
   }
-  return removed + (await pruneBuckets(db, batch))
+  await pruneBuckets(db, batch)
+  return removed
 }
 
-/** Deletes buckets without sends, unless `count` shows that one was recorded meanwhile. */
-async function pruneBuckets(db: Db, batch: number): Promise<number> {
+/** Deletes buckets without sends, unless `count` shows that a send was recorded after the query. */
+async function pruneBuckets(db: Db, batch: number): Promise<void> {
   const empty = await db
     .selectFrom('send_buckets')
     .selectAll()
@@ -163,5 +164,4 @@ async function pruneBuckets(db: Db, batch: number): Promise<number> {
   for (const { bucket, count } of empty) {
     await db.deleteFrom('send_buckets').where('bucket', '=', bucket).where('count', '=', count).execute()
   }
-  return 0
 }

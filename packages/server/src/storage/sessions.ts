@@ -7,7 +7,7 @@ import type { SessionRow, UserRow } from './schema.ts'
 import { countOf, type Statements, toList } from './statements.ts'
 import { toUser } from './user-row.ts'
 
-type WithUserRow = SessionRow & {
+type SessionWithUserRow = SessionRow & {
   user_email: UserRow['email']
   user_name: string | null
   user_role: UserRow['role']
@@ -17,7 +17,7 @@ type WithUserRow = SessionRow & {
   user_locale: string | null
 }
 
-/** Part of every authenticated call. */
+/** A session with its user, which every authenticated call reads. */
 const WITH_USER: LookUp = {
   select:
     () => `select s.id, s.user_id, s.app_id, s.kind, s.created_at, s.last_used_at, s.expires_at, s.counter, s.sealed_secret,
@@ -46,7 +46,7 @@ export function createSessionStore({ db, lookUp }: Statements): SessionStore & S
       return rows.map(row => toSession(row)!)
     },
     async findWithUser(id) {
-      const row = (await lookUp(WITH_USER, id)) as WithUserRow | undefined
+      const row = (await lookUp(WITH_USER, id)) as SessionWithUserRow | undefined
       if (!row) return null
       const user = toUser({
         id: row.user_id,
@@ -150,7 +150,7 @@ export function createSessionStore({ db, lookUp }: Statements): SessionStore & S
       await db.updateTable('sessions').set({ sign_in_id: toId }).where('sign_in_id', '=', fromId).execute()
     },
     async endSomeOfApp(appId, limit, { at }) {
-      const some = db
+      const sessionIds = db
         .selectFrom('sessions')
         .select('id')
         .where('app_id', '=', appId)
@@ -161,7 +161,7 @@ export function createSessionStore({ db, lookUp }: Statements): SessionStore & S
       const rows = await db
         .updateTable('sessions')
         .set({ ended_at: at, ended_by: 'revoked' })
-        .where('id', 'in', some)
+        .where('id', 'in', sessionIds)
         .where('ended_at', 'is', null)
         .returning(['id', 'user_id'])
         .execute()
@@ -180,16 +180,16 @@ export function createSessionStore({ db, lookUp }: Statements): SessionStore & S
       return toSlice(
         rows.map(row => toSession(row)!),
         page.limit,
-        one => ({ at: one.createdAt, id: one.id }),
+        session => ({ at: session.createdAt, id: session.id }),
       )
     },
     async prune(endedBefore, batch) {
-      const old = db
+      const prunableIds = db
         .selectFrom('sessions')
         .select('id')
         .where(eb => eb.or([eb('ended_at', '<', endedBefore), eb('expires_at', '<', endedBefore)]))
         .limit(batch)
-      return countOf(await db.deleteFrom('sessions').where('id', 'in', old).executeTakeFirst())
+      return countOf(await db.deleteFrom('sessions').where('id', 'in', prunableIds).executeTakeFirst())
     },
   }
 }

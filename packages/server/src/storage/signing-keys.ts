@@ -5,7 +5,10 @@ import type { Db } from './engine.ts'
 import type { SigningKeyRow } from './schema.ts'
 import { countOf, type Statements } from './statements.ts'
 
-/** Ed25519 keys have a table of their own, which the previous version reads; those of other algorithms another one. */
+/**
+ * Ed25519 keys and those of other algorithms are in two tables: the previous version reads the first, and expects only
+ * Ed25519 keys there.
+ */
 export function createSigningKeyStore({ db, atomically }: Statements): SigningKeyStore {
   return {
     async list(now) {
@@ -48,7 +51,7 @@ export function createSigningKeyStore({ db, atomically }: Statements): SigningKe
 
 async function insertFirst(tx: Db, key: SigningKey): Promise<boolean> {
   if ((await lastSequence(tx)) !== 0) return false
-  // Two nodes may both have read zero keys; the sequence is unique, so one of them inserts nothing.
+  // Two nodes may both have found no key; the sequence is unique, so one of them inserts nothing.
   const inserted = await tx
     .insertInto('signing_keys')
     .values(toRow(key, 1))

@@ -2,14 +2,14 @@ import { unavailable } from '../errors.ts'
 import { whyNotWritable } from '../folders.ts'
 import { CannotStart } from '../operator-error.ts'
 
-/** SQLITE_PERM, READONLY, CORRUPT, CANTOPEN, NOTADB: not retryable. */
+/** SQLITE_PERM, READONLY, CORRUPT, CANTOPEN, NOTADB: the file cannot be used. */
 const UNUSABLE_CODES = new Set([3, 8, 11, 14, 26])
-/** SQLITE_BUSY, LOCKED, IOERR, CANTOPEN, PROTOCOL: the file is unavailable now. */
+/** SQLITE_BUSY, LOCKED, IOERR, CANTOPEN, PROTOCOL: the file cannot be read now. */
 const UNAVAILABLE_CODES = new Set([5, 6, 10, 14, 15])
 const BUSY_CODE = 5
 const FULL_CODE = 13
 
-/** Another process has the lock. */
+/** Whether another process has the lock. */
 export function isBusy(error: unknown): boolean {
   return primaryCode(error) === BUSY_CODE
 }

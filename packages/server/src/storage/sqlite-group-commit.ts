@@ -5,22 +5,22 @@ import { toSqliteValues } from './sqlite-values.ts'
 import { BatchAborted, type Writer } from './sqlite-writer-client.ts'
 
 const MAX_BATCH = 256
-/** Maximum time until the commit of a batch, so that new transactions cannot delay it indefinitely. */
+/** Maximum age of a batch when it is committed, so that new transactions cannot delay its commit indefinitely. */
 const MAX_BATCH_MS = 20
 
 export interface GroupCommit {
   readonly commits: number
-  /** Transactions that have not started. */
+  /** Number of transactions that have not started. */
   readonly waiting: number
   transaction<Outcome>(work: (tx: EngineTransaction) => Promise<Outcome>): Promise<Outcome>
   /** Completes queued transactions and refuses new ones. */
   finish(): Promise<void>
 }
 
-/** A transaction that has run; its caller is answered after the outer commit. */
-interface Finished {
-  settle(): void
-  fail(cause: unknown): void
+/** A transaction whose work is done; its caller gets the result after the outer commit. */
+interface FinishedTransaction {
+  resolve(): void
+  reject(cause: unknown): void
   events: Event[]
 }
 
@@ -31,13 +31,13 @@ interface Finished {
  */
 export function createGroupCommit(writer: Writer, emit: (event: Event) => void): GroupCommit {
   const queue: (() => Promise<void>)[] = []
-  let running: Promise<void> | null = null
-  let closed = false
+  let runningDrain: Promise<void> | null = null
+  let isClosed = false
   let commits = 0
-  let batch = 1
-  let begun = 0
-  let wrote = false
-  let finished: Finished[] = []
+  let batchNumber = 1
+  let batchStartedAt = 0
+  let hasWritten = false
+  let finished: FinishedTransaction[] = []
 
   return {
     get commits() {
@@ -47,25 +47,25 @@ export function createGroupCommit(writer: Writer, emit: (event: Event) => void):
       return queue.length
     },
     transaction(work) {
-      if (closed) return Promise.reject(unavailable(new Error('the database is closed')))
+      if (isClosed) return Promise.reject(unavailable(new Error('the database is closed')))
       return new Promise((resolve, reject) => {
         queue.push(() => runOne(work, resolve, reject))
-        running ??= drain()
+        runningDrain ??= drain()
       })
     },
     async finish() {
-      closed = true
-      while (running) await running
+      isClosed = true
+      while (runningDrain) await runningDrain
     },
   }
 
   async function drain(): Promise<void> {
     for (let next = queue.shift(); next; next = queue.shift()) {
       await next()
-      const full = finished.length >= MAX_BATCH || performance.now() - begun >= MAX_BATCH_MS
-      if (queue.length === 0 || full) await commitBatch()
+      const isFull = finished.length >= MAX_BATCH || performance.now() - batchStartedAt >= MAX_BATCH_MS
+      if (queue.length === 0 || isFull) await commitBatch()
     }
-    running = null
+    runningDrain = null
   }
 
   async function runOne<Outcome>(
@@ -73,20 +73,20 @@ export function createGroupCommit(writer: Writer, emit: (event: Event) => void):
     resolve: (outcome: Outcome) => void,
     reject: (error: unknown) => void,
   ): Promise<void> {
-    if (finished.length === 0) begun = performance.now()
-    const mine = batch
+    if (finished.length === 0) batchStartedAt = performance.now()
+    const batch = batchNumber
     const events: Event[] = []
-    let touched = false
-    let open = true
+    let hasSavepoint = false
+    let isOpen = true
     const tx: EngineTransaction = {
       async execute(sql, parameters) {
-        if (!open) throw new Error('this transaction has ended')
-        const savepoint = !touched
-        touched = true
-        wrote = true
+        if (!isOpen) throw new Error('this transaction has ended')
+        const savepoint = !hasSavepoint
+        hasSavepoint = true
+        hasWritten = true
         return writer.request({
           kind: 'run',
-          batch: mine,
+          batch,
           savepoint,
           sql,
           parameters: toSqliteValues(parameters),
@@ -96,48 +96,48 @@ export function createGroupCommit(writer: Writer, emit: (event: Event) => void):
     }
     try {
       const outcome = await work(tx)
-      open = false
-      if (touched) writer.post({ kind: 'release', batch: mine })
-      finished.push({ settle: () => resolve(outcome), fail: reject, events })
+      isOpen = false
+      if (hasSavepoint) writer.post({ kind: 'release', batch })
+      finished.push({ resolve: () => resolve(outcome), reject, events })
     } catch (error) {
-      open = false
+      isOpen = false
       if (error instanceof BatchAborted) {
-        abandonBatch(error)
+        rejectBatch(error)
         return reject(unavailable(error))
       }
-      if (touched) writer.post({ kind: 'rollback', batch: mine })
+      if (hasSavepoint) writer.post({ kind: 'rollback', batch })
       reject(error)
     }
   }
 
-  /** The writer rolled back the whole batch. */
-  function abandonBatch(cause: unknown): void {
-    const lost = finished
+  /** Rejects all transactions of the batch, which the writer has rolled back. */
+  function rejectBatch(cause: unknown): void {
+    const rolledBack = finished
     startBatch()
-    for (const one of lost) one.fail(unavailable(cause))
+    for (const transaction of rolledBack) transaction.reject(unavailable(cause))
   }
 
   function startBatch(): void {
     finished = []
-    wrote = false
-    batch++
+    hasWritten = false
+    batchNumber++
   }
 
   async function commitBatch(): Promise<void> {
-    const mine = batch
-    const outgoing = finished
-    const nothingWritten = !wrote
+    const batch = batchNumber
+    const transactions = finished
+    const needsCommit = hasWritten
     startBatch()
     try {
-      if (!nothingWritten) {
-        await writer.request({ kind: 'commit', batch: mine })
+      if (needsCommit) {
+        await writer.request({ kind: 'commit', batch })
         commits++
       }
     } catch (error) {
-      for (const one of outgoing) one.fail(unavailable(error))
+      for (const { reject } of transactions) reject(unavailable(error))
       return
     }
-    for (const one of outgoing) one.settle()
-    for (const one of outgoing) for (const event of one.events) emit(event)
+    for (const { resolve } of transactions) resolve()
+    for (const { events } of transactions) for (const event of events) emit(event)
   }
 }

@@ -3,7 +3,7 @@ import type { ReadInBatches } from './engine.ts'
 
 const BATCH = 1000
 
-/** In WAL mode a read transaction sees a snapshot as of its first read and blocks no writer. */
+/** Reads in one transaction: in WAL mode it sees a snapshot as of its first read, and blocks no writer. */
 export async function snapshotOf<Outcome>(
   file: string,
   work: (read: ReadInBatches) => Promise<Outcome>,

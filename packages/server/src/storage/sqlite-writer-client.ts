@@ -4,7 +4,7 @@ import { unavailable } from '../errors.ts'
 import type { Result } from './engine.ts'
 import type { WriterRequest, WriterResponse } from './sqlite-writer.ts'
 
-/** A statement failed. */
+/** The error of a statement that failed. Its transaction was not rolled back. */
 export class SqliteError extends Error {
   override readonly name = 'SqliteError'
   /** SQLite's extended result code. */
@@ -16,7 +16,7 @@ export class SqliteError extends Error {
   }
 }
 
-/** The whole batch was rolled back. */
+/** The error for each request of a batch that was rolled back as a whole. */
 export class BatchAborted extends Error {
   override readonly name = 'BatchAborted'
 }
@@ -24,16 +24,17 @@ export class BatchAborted extends Error {
 type WithoutId<Request> = Request extends { id: number } ? Omit<Request, 'id'> : Request
 
 export interface Writer {
-  /** Waits for the response. @throws SqliteError, BatchAborted, KeywayError `unavailable` when the thread is gone */
+  /** Waits for the response. @throws SqliteError, BatchAborted, KeywayError `unavailable` if the thread has ended */
   request(request: WithoutId<Extract<WriterRequest, { id: number }>>): Promise<Result>
-  /** Does not wait: requests are executed in order, and a failure is reported by the next response of the batch. */
+  /** Does not wait: requests are executed in order, and the next response of the batch reports a failure. */
   post(request: Extract<WriterRequest, { kind: 'release' | 'rollback' }>): void
   /** Resolves with the reason when the thread ends before `close`. */
   readonly failure: Promise<Error>
   close(): Promise<void>
 }
 
-interface Waiting {
+/** A request that waits for its response. */
+interface PendingRequest {
   resolve(result: Result): void
   reject(error: unknown): void
 }
@@ -42,33 +43,34 @@ interface Waiting {
 export async function startWriter(file: string): Promise<Writer> {
   const worker = new Worker(new URL('./sqlite-writer.ts', import.meta.url), { workerData: { file } })
   await once(worker, 'message')
-  const waiting = new Map<number, Waiting>()
+  const pendingRequests = new Map<number, PendingRequest>()
   let outgoing: WriterRequest[] = []
   let lastId = 0
-  let gone: Error | null = null
+  /** Why the thread has ended; null while it runs. */
+  let endReason: Error | null = null
   let isClosing = false
   const failure = Promise.withResolvers<Error>()
 
   worker.on('message', (responses: WriterResponse[]) => {
     for (const answer of responses) receive(answer)
-    if (waiting.size === 0) worker.unref()
+    if (pendingRequests.size === 0) worker.unref()
   })
-  const giveUp = (cause: Error) => {
-    gone ??= cause
-    if (!isClosing) failure.resolve(gone)
-    for (const asked of waiting.values()) asked.reject(unavailable(gone))
-    waiting.clear()
+  const rejectAll = (cause: Error) => {
+    endReason ??= cause
+    if (!isClosing) failure.resolve(endReason)
+    for (const pending of pendingRequests.values()) pending.reject(unavailable(endReason))
+    pendingRequests.clear()
   }
-  worker.on('error', giveUp)
-  worker.on('exit', () => giveUp(new Error('the thread that writes the database has ended')))
+  worker.on('error', rejectAll)
+  worker.on('exit', () => rejectAll(new Error('the thread that writes the database has ended')))
   worker.unref()
 
   const receive = (answer: WriterResponse) => {
-    const asked = waiting.get(answer.id)
-    waiting.delete(answer.id)
-    if (answer.kind === 'done') asked?.resolve(answer)
-    else if (answer.kind === 'failed') asked?.reject(new SqliteError(answer.message, answer.code))
-    else asked?.reject(new BatchAborted(answer.message))
+    const pending = pendingRequests.get(answer.id)
+    pendingRequests.delete(answer.id)
+    if (answer.kind === 'done') pending?.resolve(answer)
+    else if (answer.kind === 'failed') pending?.reject(new SqliteError(answer.message, answer.code))
+    else pending?.reject(new BatchAborted(answer.message))
   }
   // Waking the other thread costs more than most statements, so the requests of one turn of the event loop are sent
   // as one message and answered by one: 12 messages for the 21 requests of a new account, 7 % less processor time.
@@ -80,25 +82,25 @@ export async function startWriter(file: string): Promise<Writer> {
     if (outgoing.length === 0) process.nextTick(flush)
     outgoing.push(request)
   }
-  const ask: Writer['request'] = request => {
-    if (gone) return Promise.reject(unavailable(gone))
+  const sendRequest: Writer['request'] = request => {
+    if (endReason) return Promise.reject(unavailable(endReason))
     const id = ++lastId
     return new Promise((resolve, reject) => {
       // Keeps the process alive only while a response is pending.
-      if (waiting.size === 0) worker.ref()
-      waiting.set(id, { resolve, reject })
+      if (pendingRequests.size === 0) worker.ref()
+      pendingRequests.set(id, { resolve, reject })
       send({ ...request, id })
     })
   }
   return {
-    request: ask,
+    request: sendRequest,
     post: send,
     failure: failure.promise,
     async close() {
-      if (gone) return
+      if (endReason) return
       isClosing = true
       const exited = once(worker, 'exit')
-      await ask({ kind: 'close' })
+      await sendRequest({ kind: 'close' })
       worker.ref()
       await exited
     },

@@ -22,11 +22,15 @@ export type WriterResponse =
   | { kind: 'aborted'; id: number; message: string; code: number }
 
 const BUSY_TIMEOUT_MS = 2000
-/** SQLITE_FULL, IOERR, NOMEM, BUSY, LOCKED, READONLY, CORRUPT, CANTOPEN, PROTOCOL, INTERRUPT, NOTADB. */
+/**
+ * Codes after which the whole batch is rolled back: SQLITE_FULL, IOERR, NOMEM, BUSY, LOCKED, READONLY, CORRUPT,
+ * CANTOPEN, PROTOCOL, INTERRUPT, NOTADB.
+ */
 const FATAL_CODES = new Set([5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 26])
+/** Maximum number of cached prepared statements. */
 const MAX_STATEMENTS = 500
 
-// As in cli.ts; diagnostic reports are configured per thread.
+// Diagnostic reports must not contain the environment, and so every secret setting. Each thread has its own option.
 process.report.excludeEnv = true
 
 const { file } = workerData as { file: string }
@@ -36,37 +40,37 @@ database.exec('pragma journal_mode = wal; pragma synchronous = full;')
 const statements = new Map<string, StatementSync>()
 
 let responses: WriterResponse[] = []
-let begun = 0
+let openBatch = 0
 let aborted: { batch: number; message: string; code: number } | null = null
 
 port.on('message', (requests: WriterRequest[]) => {
-  for (const request of requests) take(request)
+  for (const request of requests) handle(request)
   port.postMessage(responses)
   responses = []
   if (!database.isOpen) port.close()
 })
 port.postMessage('opened')
 
-function take(request: WriterRequest): void {
+function handle(request: WriterRequest): void {
   if (request.kind === 'close') {
     database.close()
-    answer({ kind: 'done', id: request.id, rows: [], changes: 0 })
+    respond({ kind: 'done', id: request.id, rows: [], changes: 0 })
     return
   }
   if (aborted?.batch === request.batch) {
-    if ('id' in request) answer({ ...aborted, kind: 'aborted', id: request.id })
+    if ('id' in request) respond({ ...aborted, kind: 'aborted', id: request.id })
     return
   }
   try {
-    if (begun !== request.batch) begin(request.batch)
+    if (openBatch !== request.batch) begin(request.batch)
     execute(request)
   } catch (error) {
-    fail(request, error as Error & { errcode?: number })
+    handleError(request, error as Error & { errcode?: number })
   }
 }
 
 function begin(batch: number): void {
-  begun = batch
+  openBatch = batch
   database.exec('begin immediate')
 }
 
@@ -74,7 +78,7 @@ function execute(request: Exclude<WriterRequest, { kind: 'close' }>): void {
   switch (request.kind) {
     case 'run':
       if (request.savepoint) prepare('savepoint work').run()
-      answer({ kind: 'done', id: request.id, ...runStatement(request.sql, request.parameters) })
+      respond({ kind: 'done', id: request.id, ...runStatement(request.sql, request.parameters) })
       return
     case 'release':
       prepare('release work').run()
@@ -85,7 +89,7 @@ function execute(request: Exclude<WriterRequest, { kind: 'close' }>): void {
       return
     case 'commit':
       database.exec('commit')
-      answer({ kind: 'done', id: request.id, rows: [], changes: 0 })
+      respond({ kind: 'done', id: request.id, rows: [], changes: 0 })
   }
 }
 
@@ -98,12 +102,15 @@ function runStatement(sql: string, parameters: SqliteValue[]): { rows: unknown[]
   return { rows: [], changes: Number(statement.run(...parameters).changes) }
 }
 
-function fail(request: Exclude<WriterRequest, { kind: 'close' }>, error: Error & { errcode?: number }): void {
+function handleError(
+  request: Exclude<WriterRequest, { kind: 'close' }>,
+  error: Error & { errcode?: number },
+): void {
   const message = error.message
   const code = error.errcode ?? 0
-  const whole = request.kind !== 'run' || FATAL_CODES.has(code & 0xff) || !database.isTransaction
-  if (!whole) {
-    answer({ kind: 'failed', id: request.id, message, code })
+  const abortsBatch = request.kind !== 'run' || FATAL_CODES.has(code & 0xff) || !database.isTransaction
+  if (!abortsBatch) {
+    respond({ kind: 'failed', id: request.id, message, code })
     return
   }
   aborted = { batch: request.batch, message, code }
@@ -114,7 +121,7 @@ function fail(request: Exclude<WriterRequest, { kind: 'close' }>, error: Error &
       // The next `begin` shows whether the connection still works.
     }
   }
-  if ('id' in request) answer({ kind: 'aborted', id: request.id, message, code })
+  if ('id' in request) respond({ kind: 'aborted', id: request.id, message, code })
 }
 
 function prepare(sql: string): StatementSync {
@@ -127,6 +134,6 @@ function prepare(sql: string): StatementSync {
   return statement
 }
 
-function answer(message: WriterResponse): void {
+function respond(message: WriterResponse): void {
   responses.push(message)
 }

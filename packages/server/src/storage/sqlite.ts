@@ -18,7 +18,7 @@ class QueueingAdapter extends SqliteAdapter {
   }
 }
 
-/** How often a server looks for changes by commands, in other processes, which send it no events. */
+/** Interval at which a server polls for changes by commands, which run in other processes and send it no events. */
 const POLL_INTERVAL_MS = 500
 
 export interface SqliteEngine extends Engine {
@@ -27,8 +27,8 @@ export interface SqliteEngine extends Engine {
 }
 
 /**
- * SQLite in WAL mode: every commit is on disk before it is acknowledged; one writer thread, while the main thread
- * only reads. A second process (a command while the service runs) may write too and waits for the lock.
+ * SQLite in WAL mode: every commit is on disk before it is acknowledged. One thread writes, and the main thread only
+ * reads. A second process (a command while the service runs) may write too, and waits for the lock.
  */
 export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> {
   const writer = await startWriterOn(file).catch(error => {
@@ -62,22 +62,22 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
     },
     pollInterval: POLL_INTERVAL_MS,
     failure: writer.failure,
-    // The outcome of a COMMIT is never unknown: the writer answers or the process has ended.
+    // `readBack` is not needed: the outcome of a COMMIT is known unless the process ends.
     transaction: work => group.transaction(work),
     // No mutex: transactions are serialized anyway and share commits.
     runExclusive: (_rows, work) => work(),
     async lookUp(what, key) {
-      return reader.first(what, key)
+      return reader.findFirst(what, key)
     },
     binaryCollation: 'collate binary',
     indexedBy,
     snapshot: work => snapshotOf(file, work),
     appendOnly: (table, mayDelete) => {
       const refuse = `begin select raise(abort, '${table} only grows'); end`
-      const unless = mayDelete ? `when (${mayDelete}) is not true ` : ''
+      const condition = mayDelete ? `when (${mayDelete}) is not true ` : ''
       return [
         `create trigger ${table}_no_update before update on ${table} ${refuse}`,
-        `create trigger ${table}_no_delete before delete on ${table} ${unless}${refuse}`,
+        `create trigger ${table}_no_delete before delete on ${table} ${condition}${refuse}`,
       ]
     },
     trigramIndex: () => [],
@@ -94,20 +94,21 @@ export async function openSqlite(file: string, log: Log): Promise<SqliteEngine> 
     load: () => ({ connections: 1, idle: group.waiting === 0 ? 1 : 0, waiting: group.waiting }),
     async close() {
       await group.finish()
-      // Before the writer: the last connection to close checkpoints the WAL, which a read-only one cannot.
+      // The reader is closed before the writer: the last connection checkpoints the WAL, which a read-only one cannot.
       reader.close()
       await writer.close()
     },
   }
 }
 
-const COMPANIONS = ['-wal', '-shm', '-journal']
+const COMPANION_SUFFIXES = ['-wal', '-shm', '-journal']
 
 async function startWriterOn(file: string): Promise<Writer> {
   makeFolder(dirname(file))
-  // SQLite creates these files with the mode of the database; existing ones of a killed process may have another.
+  // SQLite creates its companion files with the mode of the database file; those that a killed process left may have
+  // another mode.
   makePrivateFile(file)
-  for (const companion of COMPANIONS) restrictToOwner(file + companion)
+  for (const companion of COMPANION_SUFFIXES) restrictToOwner(file + companion)
   return startWriter(file)
 }
 
@@ -120,10 +121,11 @@ function isRead(sql: string): boolean {
 }
 
 interface Reader extends Connection {
-  first(what: LookUp, key: string): unknown
+  findFirst(what: LookUp, key: string): unknown
   close(): void
 }
 
+/** Maximum number of cached prepared statements. */
 const MAX_STATEMENTS = 500
 /**
  * Maximum page cache. SQLite's default of 2 MiB holds the pages of some hundred keys: with it a look-up of one of a
@@ -147,10 +149,10 @@ function openReader(file: string): Reader {
   }
   return {
     async execute(sql, parameters): Promise<Result> {
-      return answering(() => ({ rows: prepare(sql)(toSqliteValues(parameters)), changes: 0 }))
+      return convertingErrors(() => ({ rows: prepare(sql)(toSqliteValues(parameters)), changes: 0 }))
     },
-    first(what, key) {
-      return answering(() => {
+    findFirst(what, key) {
+      return convertingErrors(() => {
         let lookUp = lookUps.get(what)
         if (!lookUp) {
           lookUp = prepareQuery(database, `${what.select({ indexedBy })} where ${what.column} = ?`)
@@ -166,9 +168,9 @@ function openReader(file: string): Reader {
 type Query = (parameters: SqliteValue[]) => Record<string, unknown>[]
 
 /**
- * A row that Node builds as an object leaves 72 bytes in the old generation; at ten thousand exchanges a second that
- * causes a full collection, with a pause of 20 ms, every few seconds. So rows are read as arrays and converted here,
- * which is not slower.
+ * Prepares a query that reads rows as arrays, and converts them to objects here, which is not slower. A row that Node
+ * builds as an object leaves 72 bytes in the old generation; at ten thousand exchanges a second that causes a full
+ * collection, with a pause of 20 ms, every few seconds.
  */
 function prepareQuery(database: DatabaseSync, sql: string): Query {
   const statement = database.prepare(sql)
@@ -186,7 +188,7 @@ function toRow(names: readonly string[], values: readonly SqliteValue[]): Record
   return row
 }
 
-function answering<Value>(read: () => Value): Value {
+function convertingErrors<Value>(read: () => Value): Value {
   try {
     return read()
   } catch (error) {

@@ -6,11 +6,11 @@ export interface Statements {
   /** Runs several statements in the current transaction, or in a new one. */
   atomically<Outcome>(work: (db: Db) => Promise<Outcome>): Promise<Outcome>
   lookUp(what: LookUp, key: string): Promise<unknown>
-  /** As in `Engine`. */
+  /** See `Engine.binaryCollation`. */
   binaryCollation: string
-  /** As in `Engine`. */
+  /** See `Engine.hasIndex`. */
   hasIndex?(name: string): Promise<boolean>
-  /** As in `Engine`. */
+  /** See `Engine.indexedBy`. */
   indexedBy(index: string): string
 }
 
@@ -19,7 +19,7 @@ export function toList(text: string): string[] {
   return text === '[]' ? [] : (JSON.parse(text) as string[])
 }
 
-/** Number of rows that a delete removed. */
+/** The number of rows that a DELETE removed. */
 export function countOf(result: { numDeletedRows: bigint }): number {
   return Number(result.numDeletedRows)
 }

@@ -2,15 +2,15 @@ import { sql } from 'kysely'
 import { isGauge, type StatisticRow } from '../statistics/statistic.ts'
 import type { StatisticsStore } from '../statistics/statistics-store.ts'
 import type { Db } from './engine.ts'
-import { countOf, inChunks, type Statements } from './statements.ts'
+import { inChunks, type Statements } from './statements.ts'
 
 export function createStatisticsStore({ db }: Statements): StatisticsStore {
   return {
     async add(rows) {
-      // In the order of the primary key, the same everywhere, so that nodes that add to the same rows do not deadlock.
+      // All nodes add in the order of the primary key, so that nodes that add to the same rows do not deadlock.
       const sorted = [...rows].sort(byPrimaryKey)
-      for (const some of inChunks(sorted.filter(({ name }) => !isGauge(name)))) await addTotals(db, some)
-      for (const some of inChunks(sorted.filter(({ name }) => isGauge(name)))) await raiseLevels(db, some)
+      for (const chunk of inChunks(sorted.filter(({ name }) => !isGauge(name)))) await addTotals(db, chunk)
+      for (const chunk of inChunks(sorted.filter(({ name }) => isGauge(name)))) await raiseGauges(db, chunk)
     },
     read: (unit, from, to) =>
       db
@@ -21,6 +21,7 @@ export function createStatisticsStore({ db }: Statements): StatisticsStore {
         .where('start', '<', to)
         .orderBy('start')
         .execute(),
+    // `status <> 'active'` is the condition of the partial index.
     async countPeople() {
       const { rows } = await sql<{ count: number }>`select (select count(*) from users)
         - (select count(*) from users where status <> 'active' and status = 'deleted') as count`.execute(db)
@@ -36,9 +37,10 @@ export function createStatisticsStore({ db }: Statements): StatisticsStore {
     async prune(outdated, batch) {
       let removed = 0
       for (const unit of ['hour', 'day'] as const) {
-        const old = sql`(select unit, start, name from statistics where unit = ${unit} and start < ${outdated[unit]} limit ${batch})`
-        const gone = await sql`delete from statistics where (unit, start, name) in ${old}`.execute(db)
-        removed += countOf({ numDeletedRows: gone.numAffectedRows ?? 0n })
+        const prunableKeys = sql`(select unit, start, name from statistics where unit = ${unit} and start < ${outdated[unit]} limit ${batch})`
+        const deletion = sql`delete from statistics where (unit, start, name) in ${prunableKeys}`
+        const { numAffectedRows = 0n } = await deletion.execute(db)
+        removed += Number(numAffectedRows)
       }
       return removed
     },
@@ -57,7 +59,7 @@ async function addTotals(db: Db, rows: readonly StatisticRow[]): Promise<void> {
     .execute()
 }
 
-async function raiseLevels(db: Db, rows: readonly StatisticRow[]): Promise<void> {
+async function raiseGauges(db: Db, rows: readonly StatisticRow[]): Promise<void> {
   await db
     .insertInto('statistics')
     .values([...rows])

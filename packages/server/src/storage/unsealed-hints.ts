@@ -1,25 +1,25 @@
 import { type Event, type Hint, parseHint } from '../events.ts'
 
-/** A hint has two ids; nothing longer is parsed. */
+/** Maximum length of a hint, which has at most two ids. Longer texts are not parsed. */
 const MAX_HINT_CHARACTERS = 300
 /**
- * Interval at which unsealed hints are delivered, without duplicates. Anyone can forge them, and each may cause a
- * query.
+ * Interval at which unsealed hints are delivered, without duplicates. They are not delivered at once, since anyone can
+ * forge hints, and each may cause a query.
  */
 const DELIVERY_INTERVAL_MS = 250
-/** Maximum number of distinct hints per interval. The sweep covers dropped ones. */
+/** Maximum number of distinct hints per interval. Further hints are dropped; the sweep covers these. */
 const MAX_HINTS = 500
 
 /** The channel of the previous minor version. Its events are not authenticated. */
 export const UNSEALED_CHANNEL = 'keyway'
 
 export interface UnsealedHints {
-  /** Null if the text is no hint, false if there are too many. */
+  /** Returns null if the text is no hint, and false if there are too many hints. */
   receive(text: string): boolean | null
   stop(): void
 }
 
-/** The hints among these events; only hints may be published unsealed. */
+/** The hints among these events. Only hints may be published without a seal. */
 export function hintsAmong(events: readonly Event[]): Hint[] {
   return events.flatMap(event => parseHint(event) ?? [])
 }
@@ -29,7 +29,7 @@ export function hintsAmong(events: readonly Event[]): Hint[] {
  * without duplicates, so that forged hints cause a bounded number of queries.
  */
 export function createUnsealedHints(deliver: (hint: Hint) => void): UnsealedHints {
-  let waiting = new Map<string, Hint>()
+  let pendingHints = new Map<string, Hint>()
   let timer: NodeJS.Timeout | undefined
 
   return {
@@ -37,21 +37,21 @@ export function createUnsealedHints(deliver: (hint: Hint) => void): UnsealedHint
       const hint = parse(text)
       if (!hint) return null
       const name = JSON.stringify(hint)
-      if (waiting.has(name)) return true
-      if (waiting.size >= MAX_HINTS) return false
-      waiting.set(name, hint)
-      timer ??= setTimeout(passOn, DELIVERY_INTERVAL_MS).unref()
+      if (pendingHints.has(name)) return true
+      if (pendingHints.size >= MAX_HINTS) return false
+      pendingHints.set(name, hint)
+      timer ??= setTimeout(deliverPending, DELIVERY_INTERVAL_MS).unref()
       return true
     },
     stop() {
       clearTimeout(timer)
-      waiting.clear()
+      pendingHints.clear()
     },
   }
 
-  function passOn(): void {
-    const hints = waiting
-    waiting = new Map()
+  function deliverPending(): void {
+    const hints = pendingHints
+    pendingHints = new Map()
     timer = undefined
     for (const hint of hints.values()) deliver(hint)
   }

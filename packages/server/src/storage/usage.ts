@@ -5,8 +5,8 @@ import type { Db } from './engine.ts'
 import type { UsageCountsRow, UsageRefusalsRow } from './schema.ts'
 import { countOf, inChunks, type Statements } from './statements.ts'
 
-/** Deleted accounts per batch. */
-const OWNERS = 100
+/** Maximum number of deleted accounts whose usage is pruned by one call. */
+const MAX_OWNERS = 100
 const TABLES = ['usage_counts', 'usage_refusals'] as const
 type Table = (typeof TABLES)[number]
 /** `key_id` in rows of a person's total, since a primary key column cannot be null. */
@@ -37,13 +37,13 @@ export function createUsageStore({ db }: Statements): UsageStore {
       return row?.sequence ?? 0
     },
     async add(rows) {
-      // In the order of the primary key, the same everywhere, so that nodes that add to the same rows do not deadlock.
+      // All nodes add in the order of the primary key, so that nodes that add to the same rows do not deadlock.
       const sorted = [...rows].sort(byPrimaryKey)
-      for (const some of inChunks(sorted)) await addCounts(db, some.map(toCounts))
-      for (const some of inChunks(sorted.flatMap(toRefusals))) await addRefusals(db, some)
+      for (const chunk of inChunks(sorted)) await addCounts(db, chunk.map(toCounts))
+      for (const chunk of inChunks(sorted.flatMap(toRefusals))) await addRefusals(db, chunk)
     },
     async read({ userId, keyId }, unit, from, to) {
-      const of = (table: Table) =>
+      const bucketsIn = (table: Table) =>
         db
           .selectFrom(table)
           .where('user_id', '=', userId)
@@ -53,8 +53,8 @@ export function createUsageStore({ db }: Statements): UsageStore {
           .where('start', '<', to)
           .orderBy('start')
       const [counts, refusals] = await Promise.all([
-        of('usage_counts').selectAll().execute() as Promise<UsageCountsRow[]>,
-        of('usage_refusals').selectAll().execute() as Promise<UsageRefusalsRow[]>,
+        bucketsIn('usage_counts').selectAll().execute() as Promise<UsageCountsRow[]>,
+        bucketsIn('usage_refusals').selectAll().execute() as Promise<UsageRefusalsRow[]>,
       ])
       return toUsage(counts, refusals)
     },
@@ -62,8 +62,8 @@ export function createUsageStore({ db }: Statements): UsageStore {
       let removed = 0
       for (const table of TABLES) {
         for (const unit of ['hour', 'day'] as const) {
-          const old = sql`unit = ${unit} and start < ${outdated[unit]}`
-          removed += await deleteSome(db, table, old, batch)
+          const isOutdated = sql`unit = ${unit} and start < ${outdated[unit]}`
+          removed += await deleteSome(db, table, isOutdated, batch)
         }
       }
       return removed
@@ -76,14 +76,14 @@ export function createUsageStore({ db }: Statements): UsageStore {
         .where('deleted_at', '<', deletedBefore)
         .where('usage_pruned', 'is', null)
         .orderBy('deleted_at')
-        .limit(OWNERS)
+        .limit(MAX_OWNERS)
         .execute()
       if (owners.length === 0) return 0
       const ids = owners.map(({ id }) => id)
       let removed = 0
       for (const table of TABLES)
         removed += await deleteSome(db, table, sql`user_id in (${sql.join(ids)})`, batch)
-      // Checked by the statement itself, since another node may be deleting the same rows.
+      // The statement itself checks that no row is left, since another node may be deleting the same rows.
       await db
         .updateTable('users')
         .set({ usage_pruned: 1 })
@@ -103,9 +103,9 @@ export function createUsageStore({ db }: Statements): UsageStore {
       return removed
     },
     async pruneFlushes(before, batch) {
-      const old = db.selectFrom('usage_flushes').select('writer').where('at', '<', before).limit(batch)
-      const gone = db.deleteFrom('usage_flushes').where('writer', 'in', old).where('at', '<', before)
-      return countOf(await gone.executeTakeFirst())
+      const writers = db.selectFrom('usage_flushes').select('writer').where('at', '<', before).limit(batch)
+      const deletion = db.deleteFrom('usage_flushes').where('writer', 'in', writers).where('at', '<', before)
+      return countOf(await deletion.executeTakeFirst())
     },
   }
 }
@@ -141,7 +141,7 @@ async function addRefusals(db: Db, rows: UsageRefusalsRow[]): Promise<void> {
     .execute()
 }
 
-/** Deletes at most `batch` rows by their primary key, so that no delete holds many rows for long. */
+/** Deletes at most `batch` rows that meet the condition, so that no DELETE locks many rows for long. */
 async function deleteSome(
   db: Db,
   table: Table,
@@ -188,7 +188,7 @@ function toRefusals(row: UsageRow): UsageRefusalsRow[] {
     .map(([code, count]) => ({ ...bucketOf(row), code, count }))
 }
 
-/** A bucket with refusals only has counts of 0. */
+/** A bucket that has only refusals has a row of counts too, all of them 0. */
 function toUsage(counts: UsageCountsRow[], refusals: UsageRefusalsRow[]): UsageRow[] {
   const buckets = new Map(counts.map(row => [row.start, toBucket(row)]))
   for (const { start, code, count } of refusals) {

@@ -9,39 +9,46 @@ import type { UserRow } from './schema.ts'
 import type { Statements } from './statements.ts'
 import { toUser } from './user-row.ts'
 
-/** The same expression as in migration 0021: the domain of an address, with its `@`. */
+/** The domain of an address, with its `@`. The same expression as in the index of migration 0021. */
 const DOMAIN = sql.raw("ltrim(email, 'abcdefghijklmnopqrstuvwxyz0123456789!#$&''*+-./=?^_`{|}~%')")
-/** Keys whose owners one page shows; a prefix of a few characters may match very many. */
+/** Maximum number of keys that are read for a page of their owners, since a short prefix may match very many keys. */
 const MAX_KEYS = 100
 
 export async function searchUsers(
   statements: Statements,
-  wanted: UserSearch,
+  search: UserSearch,
   page: PageRequest,
 ): Promise<Slice<User>> {
   const { db } = statements
-  const { by, status, role } = wanted
-  const binary = sql.raw(statements.binaryCollation)
-  // Such text matches nothing: addresses and keys have no other characters, and not every engine accepts all of them.
+  const { by, status, role } = search
+  const binaryCollation = sql.raw(statements.binaryCollation)
+  // Addresses and keys have only these characters, so another text matches nothing; not every engine accepts such text.
   if (by && !/^[!-~]*$/.test(Object.values(by)[0]!)) return { rows: [], next: null }
-  if (by && 'keyPrefixBeginning' in by) return ownersOfKeys(db, binary, by.keyPrefixBeginning, wanted, page)
-  const part = by && 'addressBeginning' in by ? by.addressBeginning : ''
-  if (isPart(part) && (await statements.hasIndex?.(ADDRESS_PARTS_INDEX)))
-    return searchAddressParts(statements, part, wanted, page)
-  // Whether a filter has no index of its own.
+  if (by && 'keyPrefixBeginning' in by)
+    return ownersOfKeys(db, binaryCollation, by.keyPrefixBeginning, search, page)
+  const addressPart = by && 'addressBeginning' in by ? by.addressBeginning : ''
+  if (isPart(addressPart) && (await statements.hasIndex?.(ADDRESS_PARTS_INDEX)))
+    return searchAddressParts(statements, addressPart, search, page)
+  // Whether rows must be filtered after they were read, because there is no index for the filters.
   const isFiltered = status === 'active' || (by !== undefined && (status !== undefined || role !== undefined))
-  const read = rowsToRead(page.limit, isFiltered)
+  const rowCount = rowsToRead(page.limit, isFiltered)
   const query = by
-    ? byText(binary, 'addressBeginning' in by ? sql`email` : DOMAIN, Object.values(by)[0]!, page, read)
-    : byTime(wanted, page, read)
+    ? byText(
+        binaryCollation,
+        'addressBeginning' in by ? sql`email` : DOMAIN,
+        Object.values(by)[0]!,
+        page,
+        rowCount,
+      )
+    : byTime(search, page, rowCount)
   const rows = (await query.execute(db)).rows.map(row => toUser(row)!)
-  const matches = (user: User) => matchesFilters(user, wanted)
+  const matches = (user: User) => matchesFilters(user, search)
   return filteredSlice(rows, page.limit, isFiltered, matches, ({ id, createdAt }) => ({ at: createdAt, id }))
 }
 
 /**
- * Whether the text may be in the middle of an address. A text with an `@` has a complete local part, so a prefix search
- * finds it.
+ * Whether the text may be in the middle of an address. A text with an `@` begins with a complete local part, so a
+ * prefix search finds it.
  */
 function isPart(text: string): boolean {
   return text.length >= MIN_PART_LENGTH && !text.includes('@')
@@ -51,19 +58,22 @@ function matchesFilters(user: User, { status, role }: UserSearch): boolean {
   return (status === undefined || user.status === status) && (role === undefined || user.role === role)
 }
 
-/** Sorted by the searched text, and after the row of the position, whose text is read from the database. */
+/**
+ * Finds people by a prefix of the column, sorted by the column. A position only has an id, so the query reads the
+ * column's value of that row, to continue after it.
+ */
 function byText(
-  binary: RawBuilder<unknown>,
+  binaryCollation: RawBuilder<unknown>,
   column: RawBuilder<unknown>,
   beginning: string,
   { after }: PageRequest,
   limit: number,
 ): RawBuilder<UserRow> {
-  const text = sql`(${column}) ${binary}`
-  const last = after && sql`(select ${text} from users where id = ${after.id})`
-  const later = last ? sql`and (${text}, id) > (${last}, ${after!.id})` : sql``
+  const text = sql`(${column}) ${binaryCollation}`
+  const lastText = after && sql`(select ${text} from users where id = ${after.id})`
+  const afterPosition = lastText ? sql`and (${text}, id) > (${lastText}, ${after!.id})` : sql``
   return sql<UserRow>`select * from users
-    where ${text} >= ${beginning} and ${text} < ${endOf(beginning)} ${later} order by ${text}, id limit ${limit}`
+    where ${text} >= ${beginning} and ${text} < ${prefixEnd(beginning)} ${afterPosition} order by ${text}, id limit ${limit}`
 }
 
 function byTime(
@@ -77,43 +87,43 @@ function byTime(
   if (status !== undefined && status !== 'active')
     conditions.push(sql`status = ${status} and status <> 'active'`)
   const direction = sql.raw(oldestFirst ? 'asc' : 'desc')
-  const further = sql.raw(oldestFirst ? '>' : '<')
-  if (after) conditions.push(sql`(created_at, id) ${further} (${after.at}, ${after.id})`)
+  const comparison = sql.raw(oldestFirst ? '>' : '<')
+  if (after) conditions.push(sql`(created_at, id) ${comparison} (${after.at}, ${after.id})`)
   return sql<UserRow>`select * from users where ${sql.join(conditions, sql` and `)}
     order by created_at ${direction}, id ${direction} limit ${limit}`
 }
 
-/** Sorted by key prefix; a person with several matching keys is shown once on a page. */
+/** Finds people by a prefix of their keys, sorted by the keys. A person with several such keys is once on a page. */
 async function ownersOfKeys(
   db: Db,
-  binary: RawBuilder<unknown>,
+  binaryCollation: RawBuilder<unknown>,
   beginning: string,
-  wanted: UserSearch,
+  search: UserSearch,
   { limit, after }: PageRequest,
 ): Promise<Slice<User>> {
-  const prefix = sql`key_prefix ${binary}`
-  const last = after && sql`(select ${prefix} from api_keys where id = ${after.id})`
-  const later = last ? sql`and (${prefix}, id) > (${last}, ${after!.id})` : sql``
+  const prefix = sql`key_prefix ${binaryCollation}`
+  const lastPrefix = after && sql`(select ${prefix} from api_keys where id = ${after.id})`
+  const afterPosition = lastPrefix ? sql`and (${prefix}, id) > (${lastPrefix}, ${after!.id})` : sql``
   const { rows } = await sql<{ id: string; user_id: string; created_at: number }>`
     select id, user_id, created_at from api_keys
-    where ${prefix} >= ${beginning} and ${prefix} < ${endOf(beginning)} ${later}
+    where ${prefix} >= ${beginning} and ${prefix} < ${prefixEnd(beginning)} ${afterPosition}
     order by ${prefix}, id limit ${MAX_KEYS}`.execute(db)
   const owners = [...new Set(rows.map(({ user_id }) => user_id))].slice(0, limit)
-  const found =
+  const userRows =
     owners.length > 0 ? await db.selectFrom('users').selectAll().where('id', 'in', owners).execute() : []
-  const byId = new Map(found.map(row => [row.id, toUser(row)!]))
-  const shown = new Set(owners)
-  const rest = rows.findIndex(({ user_id }) => !shown.has(user_id))
-  const end = rest < 0 ? rows.at(-1) : rows[rest - 1]
-  const isLast = rest < 0 && rows.length < MAX_KEYS
+  const byId = new Map(userRows.map(row => [row.id, toUser(row)!]))
+  const shownIds = new Set(owners)
+  const firstNotShown = rows.findIndex(({ user_id }) => !shownIds.has(user_id))
+  const lastShown = firstNotShown < 0 ? rows.at(-1) : rows[firstNotShown - 1]
+  const isLastPage = firstNotShown < 0 && rows.length < MAX_KEYS
   return {
-    rows: owners.map(id => byId.get(id)!).filter(user => matchesFilters(user, wanted)),
-    next: isLast || !end ? null : { at: end.created_at, id: end.id },
+    rows: owners.map(id => byId.get(id)!).filter(user => matchesFilters(user, search)),
+    next: isLastPage || !lastShown ? null : { at: lastShown.created_at, id: lastShown.id },
   }
 }
 
-/** The first text that sorts after all with this prefix; searched texts are ASCII. */
-export function endOf(beginning: string): string {
+/** The first text that sorts after all texts with this prefix, which must be ASCII. */
+export function prefixEnd(beginning: string): string {
   const last = beginning.charCodeAt(beginning.length - 1)
   return beginning.slice(0, -1) + String.fromCharCode(last + 1)
 }

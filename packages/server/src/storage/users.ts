@@ -8,7 +8,10 @@ import type { Statements } from './statements.ts'
 import { toUser } from './user-row.ts'
 import { searchUsers } from './user-search.ts'
 
-/** A row to lock by an upsert, which works whether or not the row exists, for example after a restore. */
+/**
+ * The name of a row of `instance` that serves only as a lock. It is locked by an upsert, since the row may be missing,
+ * for example after a restore.
+ */
 const ADMINISTRATORS_LOCK = 'administrators-lock'
 
 export function createUserStore(statements: Statements): UserStore & UserChanges & AdministrativeUserChanges {
@@ -46,7 +49,7 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
       const row = await db.selectFrom('users').select('external_id').where('id', '=', id).executeTakeFirst()
       return row?.external_id ?? null
     },
-    rename: (id, name) => change(id, { name }),
+    rename: (id, name) => update(id, { name }),
     async scheduleDeletion(id, deletesAt) {
       return toUser(
         await db
@@ -83,7 +86,10 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
       )
     },
     async changeEmail(id, from, to) {
-      const other = db.selectFrom('users as other').select('other.id').where('other.email', '=', to)
+      const accountWithAddress = db
+        .selectFrom('users as other')
+        .select('other.id')
+        .where('other.email', '=', to)
       return toUser(
         await db
           .updateTable('users')
@@ -91,7 +97,7 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
           .where('id', '=', id)
           .where('status', '=', 'active')
           .where('email', '=', from)
-          .where(({ not, exists }) => not(exists(other)))
+          .where(({ not, exists }) => not(exists(accountWithAddress)))
           .returningAll()
           .executeTakeFirst(),
       )
@@ -107,12 +113,12 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
         .execute()
       return rows.map(({ id }) => id)
     },
-    setLocale: (id, locale) => change(id, { locale }),
-    setRole: (id, role) => change(id, { role }),
-    suspend: id => move(id, 'active', 'suspended'),
-    activate: id => move(id, 'suspended', 'active'),
+    setLocale: (id, locale) => update(id, { locale }),
+    setRole: (id, role) => update(id, { role }),
+    suspend: id => changeStatus(id, 'active', 'suspended'),
+    activate: id => changeStatus(id, 'suspended', 'active'),
     erase: (id, at) =>
-      change(id, {
+      update(id, {
         status: 'deleted',
         name: null,
         email: null,
@@ -139,8 +145,8 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
         .execute()
     },
     async isOnlyAdministrator(id) {
-      const some = await administrators(2)
-      return some.length === 1 && some[0]!.id === id
+      const activeAdministrators = await administrators(2)
+      return activeAdministrators.length === 1 && activeAdministrators[0]!.id === id
     },
     async countAdministrators(atMost) {
       return (await administrators(atMost)).length
@@ -148,7 +154,7 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
     async hasAdministrator() {
       return (await administrators(1)).length > 0
     },
-    search: (wanted, page) => searchUsers(statements, wanted, page),
+    search: (search, page) => searchUsers(statements, search, page),
     async list(page) {
       const rows = await db.selectFrom('users').selectAll().$call(newestFirst(page)).execute()
       return toSlice(
@@ -169,7 +175,7 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
     return inserted !== undefined
   }
 
-  /** Active administrators, at most `limit`. The first condition is that of the partial index. */
+  /** Active administrators, at most `limit`. The condition `role <> 'user'` is that of the partial index. */
   function administrators(limit: number): Promise<{ id: string }[]> {
     return db
       .selectFrom('users')
@@ -181,7 +187,7 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
       .execute()
   }
 
-  async function move(id: string, from: UserStatus, to: UserStatus): Promise<User | null> {
+  async function changeStatus(id: string, from: UserStatus, to: UserStatus): Promise<User | null> {
     return toUser(
       await db
         .updateTable('users')
@@ -193,7 +199,8 @@ export function createUserStore(statements: Statements): UserStore & UserChanges
     )
   }
 
-  async function change(id: string, set: Partial<UserRow>): Promise<User | null> {
+  /** Updates an account that is not deleted. */
+  async function update(id: string, set: Partial<UserRow>): Promise<User | null> {
     return toUser(
       await db
         .updateTable('users')

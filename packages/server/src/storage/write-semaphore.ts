@@ -8,8 +8,8 @@ export interface WriteSemaphore {
 
 /**
  * Creates a semaphore that limits the connections in use by writers; the others are reserved for reads. A writer may
- * hold its connection while it waits for a row lock; reads never wait for one, so exchanges continue while writers are
- * blocked.
+ * hold its connection while it waits for a row lock. Reads never wait for a row lock, so exchanges continue while
+ * writers are blocked.
  *
  * @param timeoutMs how long `acquire` waits
  */
@@ -22,13 +22,13 @@ export function createWriteSemaphore({
   maxWaiting: number
   timeoutMs: number
 }): WriteSemaphore {
-  let free = permits
+  let freePermits = permits
   const waiting = new Set<() => void>()
 
   return {
     acquire() {
-      if (free > 0) {
-        free--
+      if (freePermits > 0) {
+        freePermits--
         return Promise.resolve()
       }
       if (waiting.size >= maxWaiting)
@@ -49,7 +49,7 @@ export function createWriteSemaphore({
     release() {
       const [next] = waiting
       if (next) next()
-      else free++
+      else freePermits++
     },
   }
 }

@@ -4,13 +4,13 @@ import type { WrongCodeRow } from './schema.ts'
 import { lockSendBuckets } from './send-limits.ts'
 import { countOf, type Statements, toList } from './statements.ts'
 
-/** The row that serializes all checks of codes. */
-const LOCK = 'typed-codes'
+/** The name of a send bucket that serves only as a lock, so that checks of codes are serialized. */
+const LOCK_NAME = 'typed-codes'
 
 export function createWrongCodeStore({ db }: Statements): WrongCodeStore {
   return {
     async lock() {
-      await lockSendBuckets(db, [LOCK])
+      await lockSendBuckets(db, [LOCK_NAME])
     },
     async counted(mailbox, since) {
       const rows = await db
@@ -40,8 +40,8 @@ export function createWrongCodeStore({ db }: Statements): WrongCodeStore {
       await db.updateTable('wrong_codes').set({ mailbox: '' }).where('mailbox', '=', mailbox).execute()
     },
     async prune(before, batch) {
-      const old = db.selectFrom('wrong_codes').select('id').where('at', '<', before).limit(batch)
-      return countOf(await db.deleteFrom('wrong_codes').where('id', 'in', old).executeTakeFirst())
+      const prunableIds = db.selectFrom('wrong_codes').select('id').where('at', '<', before).limit(batch)
+      return countOf(await db.deleteFrom('wrong_codes').where('id', 'in', prunableIds).executeTakeFirst())
     },
   }
 }

@@ -3,7 +3,7 @@ import type { Log } from '../../src/log.ts'
 import type { Engine, LookUp } from '../../src/storage/engine.ts'
 import { createKeyedMutex } from '../../src/storage/keyed-mutex.ts'
 import { retrying } from '../../src/storage/postgres.ts'
-import { createConnections, run, withConnection } from '../../src/storage/postgres-connections.ts'
+import { createConnections, runStatement, withConnection } from '../../src/storage/postgres-connections.ts'
 import { createTransactions } from '../../src/storage/postgres-transactions.ts'
 import type { SimulatedCarrier } from './carrier.ts'
 import { isRead } from './database.ts'
@@ -29,7 +29,9 @@ export function createEngine(deps: {
   const { server, pool, carrier, log } = deps
   const connections = createConnections(pool.asPool, POOL_SIZE)
   const once = (sql: string, parameters: readonly unknown[]) =>
-    withConnection(connections, isRead(sql) ? 'read' : 'write', client => run(client, sql, parameters))
+    withConnection(connections, isRead(sql) ? 'read' : 'write', client =>
+      runStatement(client, sql, parameters),
+    )
   const execute = (sql: string, parameters: readonly unknown[]) =>
     retrying(isRead(sql), () => once(sql, parameters))
   const indexedBy = (index: string) => `indexed by ${index}`

@@ -58,10 +58,13 @@ export const MIGRATIONS: readonly Migration[] = [
   whenApplied('0037-bounded-reads', async () => (await import('./0037-bounded-reads.ts')).boundedReads),
 ]
 
-/** The oldest version that can use a database with all of these: one minor version back, since migrations only add. */
+/**
+ * The oldest version that can use a database with all of these migrations: the previous minor version, since migrations
+ * only add.
+ */
 export const OLDEST_READER = '0.1.0'
 
-/** A migration whose code is loaded when it is applied; most starts apply none. */
+/** A migration whose code is loaded when the migration is applied, since most starts apply none. */
 function whenApplied(name: string, load: () => Promise<Migration>): Migration {
   return { name, up: async context => (await load()).up(context) }
 }

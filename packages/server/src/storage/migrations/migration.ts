@@ -5,11 +5,11 @@ export type Untyped = Kysely<Record<string, Record<string, unknown>>>
 
 export interface MigrationDeps {
   db: Untyped
-  /** As in `Engine`. */
+  /** See `Engine.binaryCollation`. */
   binaryCollation: string
-  /** Makes the engine refuse UPDATE and DELETE on the table, except DELETE of rows (`old`) for which a condition holds. */
+  /** Makes the engine refuse UPDATE and DELETE on the table, except DELETE of rows (`old`) that meet `mayDelete`. */
   appendOnly(table: string, mayDelete?: string): Promise<void>
-  /** As in `Engine`. */
+  /** Creates a trigram index; see `Engine.trigramIndex`. */
   trigramIndex(name: string, table: string, column: string): Promise<void>
   /** Makes the engine refuse TRUNCATE on a table that is append-only already. */
   refuseTruncate(table: string): Promise<void>
