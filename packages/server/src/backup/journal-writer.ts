@@ -6,8 +6,8 @@ import type { Store } from '../store.ts'
 import type { Journal } from './journal.ts'
 import type { EntryOf, JournalEntry } from './journal-entry.ts'
 
-/** Subjects of one transaction whose states are read at once. */
-const READ_AT_ONCE = 20
+/** Maximum number of subjects of one transaction whose states are read concurrently. */
+const MAX_CONCURRENT_READS = 20
 
 interface Deps {
   journal: Journal
@@ -24,11 +24,11 @@ interface Deps {
 export function createJournalWriter({ journal, store, clock, log }: Deps) {
   const entriesOf = createEntryReader(store, clock)
 
-  /** Some at a time, so that a transaction that ended many things does not take all connections of the database. */
+  /** Reads some at a time, so that a transaction that ended many subjects does not use all database connections. */
   async function entriesOfAll(facts: readonly Fact[]): Promise<JournalEntry[]> {
     const entries: JournalEntry[][][] = []
-    for (let start = 0; start < facts.length; start += READ_AT_ONCE)
-      entries.push(await Promise.all(facts.slice(start, start + READ_AT_ONCE).map(entriesOf)))
+    for (let start = 0; start < facts.length; start += MAX_CONCURRENT_READS)
+      entries.push(await Promise.all(facts.slice(start, start + MAX_CONCURRENT_READS).map(entriesOf)))
     return entries.flat(2)
   }
 

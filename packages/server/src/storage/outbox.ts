@@ -38,7 +38,9 @@ export function createOutboxStore({ db, indexedBy }: Statements): OutboxStore {
       const lease = { now, leasedUntil, nodeId }
       const expiring = await leaseSelected(WITH_EXPIRY, limit, lease)
       const capacity = limit - expiring.length
-      return capacity === 0 ? expiring : [...expiring, ...(await leaseSelected(WITHOUT_EXPIRY, capacity, lease))]
+      return capacity === 0
+        ? expiring
+        : [...expiring, ...(await leaseSelected(WITHOUT_EXPIRY, capacity, lease))]
     },
     settle: (id, leasedUntil, { state, at, error }) =>
       updateLeased(id, leasedUntil, {
@@ -181,6 +183,7 @@ export function createOutboxStore({ db, indexedBy }: Statements): OutboxStore {
     },
   }
 
+  /** Leases the first due messages of a selection. */
   async function leaseSelected(
     { index, condition, order }: DueSelection,
     limit: number,

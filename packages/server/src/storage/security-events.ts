@@ -47,8 +47,8 @@ export function createSecurityEventStore({
   }
 
   async function insertMany(events: readonly SecurityEvent[]): Promise<void> {
-    for (const some of inChunks(events))
-      await db.insertInto('security_events').values(some.map(toRow)).execute()
+    for (const chunk of inChunks(events))
+      await db.insertInto('security_events').values(chunk.map(toRow)).execute()
   }
 }
 

@@ -103,8 +103,8 @@ export function createSessionStore({ db, lookUp }: Statements): SessionStore & S
         .execute()
       return rows.map(row => row.id)
     },
-    async endSurplusOf(userId, kept, limit, { at }) {
-      const surplus = db
+    async endSurplusOf(userId, maxSessions, limit, { at }) {
+      const surplusIds = db
         .selectFrom('sessions')
         .select('id')
         .where('user_id', '=', userId)
@@ -112,12 +112,12 @@ export function createSessionStore({ db, lookUp }: Statements): SessionStore & S
         .where('expires_at', '>', at)
         .orderBy('created_at', 'desc')
         .orderBy('id', 'desc')
-        .offset(kept)
+        .offset(maxSessions)
         .limit(limit)
       const rows = await db
         .updateTable('sessions')
         .set({ ended_at: at, ended_by: 'revoked' })
-        .where('id', 'in', surplus)
+        .where('id', 'in', surplusIds)
         .where('ended_at', 'is', null)
         .returning('id')
         .execute()

@@ -7,7 +7,9 @@ import { anApp, aSigningKey, insertUser, NOW, race, readAll, winners } from './f
 forEachEngine(engine => {
   test('twenty nodes that start concurrently agree on one instance value and one first signing key', async t => {
     const testStorage = await openTestStorage(engine, t)
-    const keptValues = await race(testStorage, (store, number) => store.instance.findOrInsert('pepper', `${number}`))
+    const keptValues = await race(testStorage, (store, number) =>
+      store.instance.findOrInsert('pepper', `${number}`),
+    )
     assert.equal(new Set(keptValues).size, 1)
     const inserted = await race(testStorage, store => store.signingKeys.insertFirst(aSigningKey()))
     assert.equal(winners(inserted).length, 1)
