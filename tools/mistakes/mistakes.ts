@@ -191,7 +191,7 @@ export const MISTAKES: Mistake[] = [
   {
     name: 'events leave after a commit that failed',
     file: 'server/src/storage/sqlite-group-commit.ts',
-    edits: [{ find: 'one.fail(unavailable(error))\n      return\n', put: 'one.fail(unavailable(error))\n' }],
+    edits: [{ find: 'reject(unavailable(error))\n      return\n', put: 'reject(unavailable(error))\n' }],
     tests: [`${SERVER_TESTS}/contract/sqlite*.test.ts`, `${SERVER_TESTS}/contract/transactions.test.ts`],
   },
   {
