@@ -30,7 +30,7 @@ export function startKeyway(
 ): Promise<RunningProcess> {
   return start(
     options.executable ? ['serve'] : [...(options.nodeOptions ?? []), LAUNCHER, 'serve'],
-    /"url":"http:\/\/[^"]*:(\d+)","msg":"Keyway is ready"/,
+    /"url":"https?:\/\/[^"]*:(\d+)","msg":"Keyway is ready"/,
     {
       // A limit that is never reached, since few keys are exchanged very often; exchanges are counted as usual.
       settings: { KEYWAY_PORT: '0', KEYWAY_EXCHANGE_LIMITS: '1000000/minute', ...settings },

@@ -51,7 +51,16 @@ async function startCaddy(folder: string, servicePorts: number[], stack: AsyncDi
 }
 `,
   )
-  const options = '{\n\tadmin off\n\tauto_https disable_redirects\n\tskip_install_trust\n}\n'
+  // No HTTP/3, whose UDP port `freePort` holds.
+  const options = `{
+	admin off
+	auto_https disable_redirects
+	skip_install_trust
+	servers {
+		protocols h1 h2
+	}
+}
+`
   writeFileSync(join(folder, 'Caddyfile'), options + sites.join(''))
   const env = { ...process.env, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder }
   const args = ['run', '--config', join(folder, 'Caddyfile'), '--adapter', 'caddyfile']
