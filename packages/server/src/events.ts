@@ -94,8 +94,8 @@ export type RelayNotice =
     }
 
 /**
- * Field names are part of the wire format, which adjacent versions share. `question` is the id that correlates a
- * command and its answer.
+ * Field names are part of the wire format, which adjacent versions share. `question` is the id of a request: it
+ * correlates a command or a `release` with its answers.
  */
 export type RelayMessage =
   | { kind: 'order'; from: string; question: number; order: RelayCommand }
@@ -134,6 +134,7 @@ export interface ConnectionIdentity {
 export interface ReleaseMessage extends ConnectionIdentity {
   kind: 'release'
   from: string
+  /** The id of the request. */
   question: number
   secretHash: string | null
   lastSeq: number
@@ -234,7 +235,7 @@ function parseMessage(value: unknown): RelayMessage | null {
   const {
     kind,
     from: sender,
-    question,
+    question: requestId,
     order,
     count,
     held,
@@ -250,16 +251,24 @@ function parseMessage(value: unknown): RelayMessage | null {
   }
   if (kind === 'leaving' || kind === 'left') return { kind, from }
   if (kind === 'adopt') return parseAdopt(from, value)
-  if (!isCount(question, Number.MAX_SAFE_INTEGER)) return null
+  if (!isCount(requestId, Number.MAX_SAFE_INTEGER)) return null
   if (kind === 'answer') {
     if (!isCount(count, MAX_COUNT)) return null
     const heldCount = isCount(held, MAX_COUNT) ? { held } : {}
-    return { kind, from, question, count, ...heldCount, absent: absent === true, lacks: lacks === true }
+    return {
+      kind,
+      from,
+      question: requestId,
+      count,
+      ...heldCount,
+      absent: absent === true,
+      lacks: lacks === true,
+    }
   }
-  if (kind === 'withdrawn') return { kind, from, question }
-  if (kind === 'release' || kind === 'released') return parseMove(kind, from, question, value)
+  if (kind === 'withdrawn') return { kind, from, question: requestId }
+  if (kind === 'release' || kind === 'released') return parseMove(kind, from, requestId, value)
   const command = kind === 'order' ? parseCommand(order) : null
-  return command && { kind: 'order', from, question, order: command }
+  return command && { kind: 'order', from, question: requestId, order: command }
 }
 
 function parseAdopt(from: string, value: unknown): RelayMessage | null {
@@ -272,19 +281,19 @@ function parseAdopt(from: string, value: unknown): RelayMessage | null {
 function parseMove(
   kind: 'release' | 'released',
   from: string,
-  question: number,
+  requestId: number,
   value: unknown,
 ): RelayMessage | null {
   const { secretHash, lastSeq, part, parts, text } = toFields(value)
   if (kind === 'released') {
     if (!isCount(parts, MAX_MOVE_PARTS) || !isCount(part, MAX_MOVE_PARTS) || typeof text !== 'string')
       return null
-    return { kind, from, question, part, parts, text }
+    return { kind, from, question: requestId, part, parts, text }
   }
   const identity = parseConnectionIdentity(value)
   const isHash = secretHash === null || (typeof secretHash === 'string' && secretHash.length === HASH_LENGTH)
   if (!identity || !isHash || !isCount(lastSeq, Number.MAX_SAFE_INTEGER)) return null
-  return { kind, from, question, ...identity, secretHash: secretHash as string | null, lastSeq }
+  return { kind, from, question: requestId, ...identity, secretHash: secretHash as string | null, lastSeq }
 }
 
 function parseConnectionIdentity(value: unknown): ConnectionIdentity | null {

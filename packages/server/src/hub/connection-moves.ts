@@ -67,14 +67,17 @@ interface PendingMove {
 
 export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMoves {
   const { relay, nodeId, timeoutMs, release, adopt } = deps
+  /** By the id of the request, which is `question` in messages. */
   const pending = new Map<number, PendingMove>()
+  /** The number of pending requests of each user, by user id. */
   const pendingCounts = new Map<string, number>()
-  /** Nodes that are shutting down. */
+  /** Ids of the nodes that are shutting down. */
   const leavingNodes = new Set<string>()
+  /** Each settles once an answer to another node's request is published. */
   const releases = new Set<Promise<void>>()
-  /** Pending requests of other nodes. */
+  /** Requests of other nodes that this one has not answered yet and that were not withdrawn; see `requestKey`. */
   const awaitedRequests = new Set<string>()
-  let lastQuestion = 0
+  let lastRequestId = 0
 
   return {
     async request(issuer, wanted, onOrdered) {
@@ -104,14 +107,15 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
       else if (message.from === nodeId) return
       else if (message.kind === 'release') track(answerRelease(message))
       else if (message.kind === 'released') receiveReleased(message)
-      else if (message.kind === 'withdrawn') awaitedRequests.delete(requestKey(message))
+      else if (message.kind === 'withdrawn')
+        awaitedRequests.delete(requestKey(message.from, message.question))
       else if (message.kind === 'adopt') adopt(message.from, message.connections)
       else if (message.kind === 'leaving') receiveLeaving(message.from)
       else receiveLeft(message.from)
     },
     released: () => Promise.all(releases),
     stop() {
-      for (const question of [...pending.keys()]) resolveRequest(question, undefined)
+      for (const requestId of [...pending.keys()]) resolveRequest(requestId, undefined)
     },
   }
 
@@ -124,14 +128,14 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     const { userId } = wanted
     const isFull = pending.size >= MAX_PENDING || (pendingCounts.get(userId) ?? 0) >= MAX_PENDING_PER_OWNER
     if (nodes.length === 0 || isFull) return Promise.resolve(undefined)
-    const question = ++lastQuestion
-    const request: ReleaseMessage = { kind: 'release', from: nodeId, question, ...wanted }
+    const requestId = ++lastRequestId
+    const request: ReleaseMessage = { kind: 'release', from: nodeId, question: requestId, ...wanted }
     // This node receives its own request too, and so learns its position in the order of events.
     if (!relay.publish([nodeId, ...nodes], request)) return Promise.resolve(undefined)
     return new Promise(resolve => {
-      const timer = setTimeout(() => resolveRequest(question, undefined), timeoutMs)
+      const timer = setTimeout(() => resolveRequest(requestId, undefined), timeoutMs)
       timer.unref()
-      pending.set(question, { userId, unanswered: new Set(nodes), parts: null, onOrdered, timer, resolve })
+      pending.set(requestId, { userId, unanswered: new Set(nodes), parts: null, onOrdered, timer, resolve })
       pendingCounts.set(userId, (pendingCounts.get(userId) ?? 0) + 1)
     })
   }
@@ -141,8 +145,8 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     void release.finally(() => releases.delete(release))
   }
 
-  async function answerRelease({ from, question, ...wanted }: ReleaseMessage): Promise<void> {
-    const key = requestKey({ from, question })
+  async function answerRelease({ from, question: requestId, ...wanted }: ReleaseMessage): Promise<void> {
+    const key = requestKey(from, requestId)
     awaitedRequests.add(key)
     // `release` hands over the connection before its first await, so at the request's position in the order of events.
     const state = await release(wanted, () => awaitedRequests.has(key) && relay.peers().includes(from))
@@ -151,23 +155,30 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     const parts = Math.ceil(text.length / MAX_MOVE_PART_LENGTH)
     for (let part = 0; part < Math.max(1, parts); part++) {
       const chunk = text.slice(part * MAX_MOVE_PART_LENGTH, (part + 1) * MAX_MOVE_PART_LENGTH)
-      const released = { kind: 'released', from: nodeId, question, part, parts, text: chunk } as const
+      const released = {
+        kind: 'released',
+        from: nodeId,
+        question: requestId,
+        part,
+        parts,
+        text: chunk,
+      } as const
       if (!relay.publish([from], released, { owner: state ? wanted.userId : null })) return
     }
   }
 
   function receiveReleased({
     from,
-    question,
+    question: requestId,
     part,
     parts,
     text,
   }: Extract<MoveMessage, { kind: 'released' }>) {
-    const request = pending.get(question)
+    const request = pending.get(requestId)
     if (!request?.unanswered.has(from)) return
     if (parts === 0) {
       request.unanswered.delete(from)
-      if (request.unanswered.size === 0) resolveRequest(question, undefined)
+      if (request.unanswered.size === 0) resolveRequest(requestId, undefined)
       return
     }
     if (part === 0) request.parts = { from, texts: [] }
@@ -176,18 +187,19 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
     received.texts.push(text)
     if (received.texts.length < parts) return
     request.unanswered.delete(from)
-    resolveRequest(question, parse(received.texts.join('')))
+    resolveRequest(requestId, parse(received.texts.join('')))
   }
 
-  function resolveRequest(question: number, state: unknown): void {
-    const request = pending.get(question)
+  function resolveRequest(requestId: number, state: unknown): void {
+    const request = pending.get(requestId)
     if (!request) return
-    pending.delete(question)
+    pending.delete(requestId)
     clearTimeout(request.timer)
     // A node that has not answered may be waiting for the connection to arrive there; it must then keep the connection,
     // since this node no longer waits for it.
     const { unanswered } = request
-    if (unanswered.size > 0) relay.publish([...unanswered], { kind: 'withdrawn', from: nodeId, question })
+    if (unanswered.size > 0)
+      relay.publish([...unanswered], { kind: 'withdrawn', from: nodeId, question: requestId })
     const count = pendingCounts.get(request.userId)! - 1
     if (count === 0) pendingCounts.delete(request.userId)
     else pendingCounts.set(request.userId, count)
@@ -202,13 +214,13 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
 
   /** Called once a node has left: all its answers have arrived by then, so requests stop waiting for it. */
   function receiveLeft(node: string): void {
-    for (const [question, { unanswered }] of pending)
-      if (unanswered.delete(node) && unanswered.size === 0) resolveRequest(question, undefined)
+    for (const [requestId, { unanswered }] of pending)
+      if (unanswered.delete(node) && unanswered.size === 0) resolveRequest(requestId, undefined)
   }
 }
 
-function requestKey({ from, question }: Pick<ReleaseMessage, 'from' | 'question'>): string {
-  return `${from}:${question}`
+function requestKey(from: string, requestId: number): string {
+  return `${from}:${requestId}`
 }
 
 /** Null if the text is not JSON. */

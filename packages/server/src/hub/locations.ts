@@ -73,12 +73,18 @@ export interface Locations {
 
 export function createLocations(deps: LocationsDeps): Locations {
   const { clock, log, nodeId, store, presence, receivers, hasUser, sendCommand } = deps
+  /** By user id. */
   const userLocations = new Map<string, UserLocation>()
-  const lastAlive = new Map<string, Instant>()
-  /** Users of whom a node was not notified yet, by node: notified again until it answers or is gone. */
-  const unanswered = new Map<string, Set<string>>()
-  /** Users that are to be recorded on this node, and users whose record is to be removed. */
+  /** When another node was last found alive (or first found recorded), by node id. */
+  const lastAliveAt = new Map<string, Instant>()
+  /**
+   * Ids of the users of whom a node has not confirmed the notification, by node id. They are sent again until the node
+   * answers or is forgotten.
+   */
+  const unconfirmedUsers = new Map<string, Set<string>>()
+  /** Ids of the users that are to be recorded for this node. */
   let enteringUsers = new Set<string>()
+  /** Ids of the users whose record for this node is to be removed. */
   let leavingUsers = new Set<string>()
   let isWriting = false
   let isStopped = false
@@ -107,7 +113,7 @@ export function createLocations(deps: LocationsDeps): Locations {
       return location?.isRecorded ? peers.filter(id => location.nodes.has(id)) : peers
     },
     receiveConnections(from, userIds, targets) {
-      lastAlive.set(from, clock.now())
+      lastAliveAt.set(from, clock.now())
       for (const userId of userIds) userLocations.get(userId)?.nodes.add(from)
       receivers.receiveTargets(from, userIds, targets)
     },
@@ -180,7 +186,7 @@ export function createLocations(deps: LocationsDeps): Locations {
       for (const node of recorded.get(userId) ?? []) {
         if (node === nodeId) continue
         location.nodes.add(node)
-        if (!lastAlive.has(node)) lastAlive.set(node, now)
+        if (!lastAliveAt.has(node)) lastAliveAt.set(node, now)
         usersByNode.set(node, [...(usersByNode.get(node) ?? []), userId])
       }
     }
@@ -214,22 +220,22 @@ export function createLocations(deps: LocationsDeps): Locations {
   }
 
   function notifyLater(node: string, userIds: readonly string[]): void {
-    const waiting = unanswered.get(node) ?? new Set()
+    const waiting = unconfirmedUsers.get(node) ?? new Set()
     for (const userId of userIds) waiting.add(userId)
-    unanswered.set(node, waiting)
+    unconfirmedUsers.set(node, waiting)
   }
 
   function tick(): void {
     const now = clock.now()
-    for (const id of presence.peers()) lastAlive.set(id, now)
+    for (const id of presence.peers()) lastAliveAt.set(id, now)
     for (const [userId, location] of userLocations) {
       for (const node of location.nodes)
-        if (now - (lastAlive.get(node) ?? 0) > FORGET_NODE_MS) location.nodes.delete(node)
+        if (now - (lastAliveAt.get(node) ?? 0) > FORGET_NODE_MS) location.nodes.delete(node)
       location.emptySince = hasUser(userId) ? null : (location.emptySince ?? now)
       if (location.emptySince !== null && now - location.emptySince >= STAY_MS) leave(userId)
       if (!location.isRecorded && !location.entered) enteringUsers.add(userId)
     }
-    for (const [id, at] of lastAlive) if (now - at > FORGET_NODE_MS) lastAlive.delete(id)
+    for (const [id, at] of lastAliveAt) if (now - at > FORGET_NODE_MS) lastAliveAt.delete(id)
     notifyAgain()
     receivers.tick()
     if (enteringUsers.size + leavingUsers.size > 0) schedule()
@@ -244,13 +250,13 @@ export function createLocations(deps: LocationsDeps): Locations {
   }
 
   function notifyAgain(): void {
-    const waiting = [...unanswered]
-    unanswered.clear()
+    const waiting = [...unconfirmedUsers]
+    unconfirmedUsers.clear()
     for (const [node, users] of waiting) {
       const [batch, rest] = split([...users].filter(userId => userLocations.has(userId)))
       const isAlive = presence.peers().includes(node)
-      if (isAlive ? rest.length > 0 : lastAlive.has(node))
-        unanswered.set(node, new Set(isAlive ? rest : users))
+      if (isAlive ? rest.length > 0 : lastAliveAt.has(node))
+        unconfirmedUsers.set(node, new Set(isAlive ? rest : users))
       if (isAlive && batch.length > 0) void notifyNode(node, batch)
     }
   }

@@ -85,10 +85,13 @@ export function createRelay(deps: {
 }): Relay {
   const { clock, presence, nodeId, execute, timeoutMs = RELAY_TIMEOUT_MS } = deps
   const queue = createRelayQueue(deps)
+  /** By the id of the request, which is `question` in messages. */
   const pending = new Map<number, PendingRequest>()
+  /** The number of pending requests on behalf of each user, by user id. */
   const pendingCounts = new Map<string, number>()
   /**
-   * Peers that left a request unanswered and have sent nothing since: presumed dead, so that no request awaits them.
+   * Ids of peers that left a request unanswered and have sent nothing since: presumed dead, so that no request awaits
+   * them.
    */
   const unresponsive = new Set<string>()
   let lastId = 0
@@ -131,11 +134,11 @@ export function createRelay(deps: {
       if (message.kind === 'answer') return receiveResponse(message)
       if (message.kind === 'notice') return deps.receiveNotice(message.from, message.notice)
       if (message.kind !== 'order') return deps.receiveMove(message)
-      const { from, question, order } = message
+      const { from, question: requestId, order } = message
       const absence = order.op === 'deliver' ? deps.absenceOf(from, order) : {}
       const answer = ({ delivered: count, held }: Outcome) =>
-        void publish([from], { kind: 'answer', from: nodeId, question, count, held, ...absence })
-      const outcome = isExpired(order) ? NO_RECEIVERS : execute(order, from, originOf(from, order, question))
+        void publish([from], { kind: 'answer', from: nodeId, question: requestId, count, held, ...absence })
+      const outcome = isExpired(order) ? NO_RECEIVERS : execute(order, from, originOf(from, order, requestId))
       if ('then' in outcome) void outcome.then(answer)
       else answer(outcome)
     },
@@ -187,15 +190,15 @@ export function createRelay(deps: {
   }
 
   function receiveResponse(answer: Extract<RelayMessage, { kind: 'answer' }>): void {
-    const { from, question, count, held = 0 } = answer
-    const request = pending.get(question)
+    const { from, question: requestId, count, held = 0 } = answer
+    const request = pending.get(requestId)
     if (!request?.unanswered.delete(from)) return
     // Events arrive in one order, and the answer was published after the request.
     receivedUntil = Math.max(receivedUntil, request.askedAt)
     if (request.command.op === 'deliver') deps.receiveAbsence(from, request.command, answer)
     request.outcome.delivered += count
     request.outcome.held += held
-    if (request.unanswered.size === 0) resolveRequest(question)
+    if (request.unanswered.size === 0) resolveRequest(requestId)
   }
 
   /**
@@ -254,9 +257,9 @@ function relayVersionOf(message: RelayMessage): number | undefined {
   return message.kind === 'answer' ? undefined : RELAY_VERSION
 }
 
-function originOf(from: string, order: RelayCommand, question: number): string {
+function originOf(from: string, order: RelayCommand, requestId: number): string {
   const number = order.op === 'deliver' ? order.number : undefined
-  return number === undefined ? `${from}?${question}` : messageOrigin(from, number)
+  return number === undefined ? `${from}?${requestId}` : messageOrigin(from, number)
 }
 
 /** Identifies a message by its node and its number. */
