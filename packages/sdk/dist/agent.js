@@ -189,7 +189,7 @@ export class Agent extends Emitter {
         if (frame.type === 'sent')
             this.#sends.acknowledge(frame.id, frame.delivered, frame.held);
         if (frame.type === 'error')
-            this.#refused(connection, frame);
+            this.#handleError(connection, frame);
         if (frame.type === 'draining')
             this.#drain(connection, frame.close_in_seconds);
         this.#watching.receive(connection, frame);
@@ -209,8 +209,8 @@ export class Agent extends Emitter {
             return;
         this.emit('message', this.#inbox.deliver(frame));
     }
-    #refused(connection, frame) {
-        if (this.#watching.refused(connection, frame))
+    #handleError(connection, frame) {
+        if (this.#watching.handleError(connection, frame))
             return;
         const { code, detail, id } = frame;
         if (id !== undefined)

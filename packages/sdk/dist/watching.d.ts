@@ -14,9 +14,9 @@ export declare class Watching {
     watchOver(connection: HubConnection): void;
     receive(connection: HubConnection, frame: ServerFrame): void;
     /**
-     * Handles an error about the watch, and returns whether it is one: ends all iterators, or retries if rate limited.
+     * If the error is about the watch, handles it and returns true: ends all iterators, or retries if rate limited.
      */
-    refused(connection: HubConnection, { id, code, detail }: Extract<ServerFrame, {
+    handleError(connection: HubConnection, { id, code, detail }: Extract<ServerFrame, {
         type: 'error';
     }>): boolean;
     /** Ends all iterators, with the error if there is one. Returns whether there were any. */

@@ -52,9 +52,9 @@ export class Watching {
         }
     }
     /**
-     * Handles an error about the watch, and returns whether it is one: ends all iterators, or retries if rate limited.
+     * If the error is about the watch, handles it and returns true: ends all iterators, or retries if rate limited.
      */
-    refused(connection, { id, code, detail }) {
+    handleError(connection, { id, code, detail }) {
         if (id !== WATCH_ID)
             return false;
         if (connection !== this.#watchedOver)

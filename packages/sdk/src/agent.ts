@@ -225,7 +225,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     if (frame.type === 'message') this.#resumption.receive(connection, frame)
     if (frame.type === 'pong') this.#handover.caughtUp(connection)
     if (frame.type === 'sent') this.#sends.acknowledge(frame.id, frame.delivered, frame.held)
-    if (frame.type === 'error') this.#refused(connection, frame)
+    if (frame.type === 'error') this.#handleError(connection, frame)
     if (frame.type === 'draining') this.#drain(connection, frame.close_in_seconds)
     this.#watching.receive(connection, frame)
     if (this.#current?.connection !== connection) return
@@ -242,8 +242,8 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.emit('message', this.#inbox.deliver(frame))
   }
 
-  #refused(connection: HubConnection, frame: Extract<ServerFrame, { type: 'error' }>): void {
-    if (this.#watching.refused(connection, frame)) return
+  #handleError(connection: HubConnection, frame: Extract<ServerFrame, { type: 'error' }>): void {
+    if (this.#watching.handleError(connection, frame)) return
     const { code, detail, id } = frame
     if (id !== undefined) this.#sends.failed(id, code, detail)
     else if (this.#current?.connection === connection && code !== 'unknown_type') {

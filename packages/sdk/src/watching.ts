@@ -58,9 +58,12 @@ export class Watching {
   }
 
   /**
-   * Handles an error about the watch, and returns whether it is one: ends all iterators, or retries if rate limited.
+   * If the error is about the watch, handles it and returns true: ends all iterators, or retries if rate limited.
    */
-  refused(connection: HubConnection, { id, code, detail }: Extract<ServerFrame, { type: 'error' }>): boolean {
+  handleError(
+    connection: HubConnection,
+    { id, code, detail }: Extract<ServerFrame, { type: 'error' }>,
+  ): boolean {
     if (id !== WATCH_ID) return false
     if (connection !== this.#watchedOver) return true
     if (code === 'rate_limited')

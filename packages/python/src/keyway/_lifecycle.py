@@ -162,7 +162,7 @@ class Lifecycle:
             delivery = Delivery(int(frame.get("delivered", 0)), int(frame.get("held", 0)))
             self.sends.acknowledge(str(frame.get("id")), delivery)
         elif kind == "error":
-            self._refused(connection, frame)
+            self._handle_error(connection, frame)
         elif kind == "draining":
             self._drain(connection, frame.get("close_in_seconds"))
         elif kind in ("presence", "joined", "left"):
@@ -229,8 +229,8 @@ class Lifecycle:
         if not self.requests.handle_answer(frame) and not self.responder.handle_request(frame):
             self._emitter.emit("message", self.inbox.deliver(frame))
 
-    def _refused(self, connection: HubConnection, frame: Frame) -> None:
-        if self.watching.refused(connection, frame):
+    def _handle_error(self, connection: HubConnection, frame: Frame) -> None:
+        if self.watching.handle_error(connection, frame):
             return
         message_id, code, detail = frame.get("id"), str(frame.get("code")), str(frame.get("detail", ""))
         if message_id is not None and code in ("rate_limited", "out_of_order"):

@@ -86,8 +86,8 @@ class Watching:
             self._connections.pop(frame["connection_id"], None)
             self._push({"type": "left", "connection_id": frame["connection_id"], "reason": frame["reason"]})
 
-    def refused(self, connection: HubConnection, frame: Frame) -> bool:
-        """Handles an error about the watch, and returns whether it is one: ends all iterators, or retries if rate
+    def handle_error(self, connection: HubConnection, frame: Frame) -> bool:
+        """If the error is about the watch, handles it and returns True: ends all iterators, or retries if rate
         limited."""
         if frame.get("id") != WATCH_ID:
             return False

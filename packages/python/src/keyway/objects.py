@@ -46,8 +46,7 @@ class Refill(TypedDict):
 
 
 class KeyQuota(TypedDict, total=False):
-    """Calls that introspection may consume. In a request, a quota without `remaining` keeps the remaining calls, or
-    starts with a refill."""
+    """Calls that introspection may consume. Answers always contain `remaining`."""
 
     remaining: int
     refill: Refill
@@ -62,7 +61,9 @@ class KeyLimits(TypedDict, total=False):
 
 
 WantedKeyLimits = KeyLimits
-"""The limits of a key as requested."""
+"""The limits of a key in a request. They differ from those in answers only in the quota: in a request, `remaining`
+may be omitted, and the key then keeps its remaining calls, or starts with a refill. The type is the same, since it
+requires no field."""
 
 
 class LastUsedFrom(TypedDict):
