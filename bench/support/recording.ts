@@ -66,13 +66,21 @@ export async function recordSqlite(
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g
 
 /**
- * Derives values for user `n` from the recorded ones: ids and addresses with the recorded number get `n`, and random
- * ids and hashes are generated again.
+ * Turns recorded statements into templates, and returns a function that makes the statements of any user from them.
+ * Users have numbers: the statements were recorded with user `recordedNumber`, and are made for user `n`.
+ *
+ * - In addresses, in ids that end with the recorded number, and in the hash of the token, `n` replaces that number.
+ * - Other ids and strings of 43 characters (hashes and secrets), which were random, become placeholders: the number of
+ *   the value in order of first appearance, and `n`. So equal values stay equal, and those of two users differ.
  */
-export function replayer(recorded: readonly Recorded[], number: number, tokenHash: (n: number) => string) {
-  const suffix = number.toString(16).padStart(12, '0')
+export function replayer(
+  recorded: readonly Recorded[],
+  recordedNumber: number,
+  tokenHash: (n: number) => string,
+) {
+  const suffix = recordedNumber.toString(16).padStart(12, '0')
   const valueNumbers = new Map<string, number>()
-  const recordedTokenHash = tokenHash(number)
+  const recordedTokenHash = tokenHash(recordedNumber)
   const template = (value: unknown): ((n: number) => unknown) => {
     if (Array.isArray(value)) {
       const parts = value.map(template)
@@ -85,9 +93,9 @@ export function replayer(recorded: readonly Recorded[], number: number, tokenHas
       return n => `${valueNumber}-${n}`.padEnd(43, 'x')
     }
     if (value.length > 200) return () => value
-    const pieces = value.split(new RegExp(`(${UUID.source}|p${number}@)`))
+    const pieces = value.split(new RegExp(`(${UUID.source}|p${recordedNumber}@)`))
     const makers = pieces.map(piece => {
-      if (piece === `p${number}@`) return (n: number) => `p${n}@`
+      if (piece === `p${recordedNumber}@`) return (n: number) => `p${n}@`
       if (!piece.match(UUID)) return () => piece
       if (piece.endsWith(suffix)) return (n: number) => piece.slice(0, -12) + n.toString(16).padStart(12, '0')
       const valueNumber = numberOf(valueNumbers, piece).toString(16).padStart(4, '0')

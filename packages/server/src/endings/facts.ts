@@ -55,7 +55,8 @@ export const FACTS: FactTable = {
       key && allowedNetworks ? restricted(key, now) : NOTHING,
     revoke: (key, id, _revokedAt, { at, caller }) =>
       key ? ended('api_key', id, key.userId, at, 'api_key_revoked', caller) : NOTHING,
-    // No security event for each key: the event of the account covers them.
+    // Runs only when the account is deleted. The keys have no security events of their own, since `account_deleted`,
+    // which `users.erase` records in the same transaction, covers them.
     revokeAllOf: (ids, userId, at) => ids.flatMap(id => ended('api_key', id, userId, at, null)),
     replace(key, id, _successorId, expiresAt, now, caller) {
       if (!key) return NOTHING

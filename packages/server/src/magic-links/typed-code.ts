@@ -73,7 +73,8 @@ export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps)
 
   async function check(link: MagicLink, code: string, attempt: CodeAttempt): Promise<CheckResult> {
     const isRight = isRightCode(secrets, link, code)
-    // The code of a used or expired link grants nothing, so a try is not counted; the caller reports the link's state.
+    // `verify` refuses a used or expired link even with the right code, and its error says which of both the link is.
+    // So a guess at such a code gains nothing, and is not counted.
     if (linkState(link, clock.now()) !== 'live')
       return isRight ? { is: 'right' } : { is: 'wrong', isLast: false }
     const id = newId(clock.now())

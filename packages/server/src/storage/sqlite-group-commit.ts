@@ -36,7 +36,8 @@ export function createGroupCommit(writer: Writer, emit: (event: Event) => void):
   let commits = 0
   let batchNumber = 1
   let batchStartedAt = 0
-  let hasWritten = false
+  /** Whether a transaction of the current batch executed a statement: otherwise there is nothing to commit. */
+  let batchHasStatements = false
   let finished: FinishedTransaction[] = []
 
   return {
@@ -83,7 +84,7 @@ export function createGroupCommit(writer: Writer, emit: (event: Event) => void):
         if (!isOpen) throw new Error('this transaction has ended')
         const savepoint = !hasSavepoint
         hasSavepoint = true
-        hasWritten = true
+        batchHasStatements = true
         return writer.request({
           kind: 'run',
           batch,
@@ -119,14 +120,14 @@ export function createGroupCommit(writer: Writer, emit: (event: Event) => void):
 
   function startBatch(): void {
     finished = []
-    hasWritten = false
+    batchHasStatements = false
     batchNumber++
   }
 
   async function commitBatch(): Promise<void> {
     const batch = batchNumber
     const transactions = finished
-    const needsCommit = hasWritten
+    const needsCommit = batchHasStatements
     startBatch()
     try {
       if (needsCommit) {

@@ -35,13 +35,16 @@ export interface WebhookQueue {
   invalidateSubscribers(): void
 }
 
-/** @param maxConnections of a person on one node */
+/**
+ * @param maxConnectionsPerUser the maximum number of hub connections of one user on one node, by which
+ * `agent-event-limits.ts` bounds the events of agents
+ */
 export function createWebhookQueue(
   events: Events,
-  maxConnections: number,
+  maxConnectionsPerUser: number,
   monotonic = () => performance.now(),
 ): WebhookQueue {
-  const agentEvents = createAgentEventLimits(monotonic, maxConnections)
+  const agentEvents = createAgentEventLimits(monotonic, maxConnectionsPerUser)
   let cachedSubscribers: readonly Subscriber[] = []
   let readAt = Number.NEGATIVE_INFINITY
   let invalidations = 0

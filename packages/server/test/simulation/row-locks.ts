@@ -6,11 +6,12 @@ export interface RowLocks {
   take(): string[]
 }
 
-interface Layout {
-  /** The columns that triggers report: all columns of unique indexes. */
+/** The primary key and the other unique keys of a table, without those of partial indexes. */
+interface UniqueKeys {
+  /** The columns of all these keys, each once. Triggers report their values. */
   columns: string[]
-  /** For each unique index, the positions of its columns in `columns`. The first index is the primary key. */
-  indexes: number[][]
+  /** For each key, the positions of its columns in `columns`. The first key is the primary one. */
+  keys: number[][]
 }
 
 /**
@@ -18,12 +19,12 @@ interface Layout {
  * rows by such updates.
  */
 export function watchRows(database: DatabaseSync): RowLocks {
-  const layouts = new Map<string, Layout>()
+  const uniqueKeysByTable = new Map<string, UniqueKeys>()
   let written: string[] = []
   database.function('row_written', { varargs: true }, (table, event, ...values) => {
-    const { columns, indexes } = layouts.get(String(table))!
+    const { columns, keys } = uniqueKeysByTable.get(String(table))!
     const [before, after] = [values.slice(0, columns.length), values.slice(-columns.length)]
-    for (const [at, positions] of indexes.entries()) {
+    for (const [at, positions] of keys.entries()) {
       const key = keyOf(after, positions)
       const isSame = event === 'update' && key === keyOf(before, positions)
       // Every change of a row conflicts by its primary key, but by another unique key only if that key is new.
@@ -33,9 +34,9 @@ export function watchRows(database: DatabaseSync): RowLocks {
   })
   const tables = database.prepare("select name from sqlite_master where type = 'table'").all()
   for (const { name } of tables as { name: string }[]) {
-    const layout = layoutOf(database, name)
-    layouts.set(name, layout)
-    const columnsOf = (row: string) => layout.columns.map(column => `${row}."${column}"`).join(', ')
+    const uniqueKeys = uniqueKeysOf(database, name)
+    uniqueKeysByTable.set(name, uniqueKeys)
+    const columnsOf = (row: string) => uniqueKeys.columns.map(column => `${row}."${column}"`).join(', ')
     const createTrigger = (event: string, values: string) =>
       database.exec(
         `create temp trigger "rows_${event}_${name}" after ${event} on main."${name}"
@@ -59,7 +60,7 @@ function keyOf(values: readonly unknown[], positions: readonly number[]): string
   return key.includes(null) ? null : key.join(' ')
 }
 
-function layoutOf(database: DatabaseSync, table: string): Layout {
+function uniqueKeysOf(database: DatabaseSync, table: string): UniqueKeys {
   const primary = (
     database.prepare(`pragma table_info("${table}")`).all() as { name: string; pk: number }[]
   ).filter(({ pk }) => pk > 0)
@@ -78,5 +79,5 @@ function layoutOf(database: DatabaseSync, table: string): Layout {
     ),
   ]
   const columns = [...new Set(keys.flat())]
-  return { columns, indexes: keys.map(key => key.map(column => columns.indexOf(column))) }
+  return { columns, keys: keys.map(key => key.map(column => columns.indexOf(column))) }
 }

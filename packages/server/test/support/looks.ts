@@ -152,7 +152,7 @@ async function watchLoads(page: Page): Promise<MeasureLoad> {
   await page.addInitScript({ content: WATCH_SHIFTS })
   page.on('response', answer => {
     const { 'content-type': type = '' } = answer.headers()
-    // Neither a form's own page nor the previous page counts.
+    // A new document starts the count again: what was loaded before it belongs to the previous page.
     if (type.startsWith('text/html')) bodies = []
     if (type === 'text/event-stream') return
     const none = () => 0

@@ -17,8 +17,11 @@ import { type Route, route } from '../../route.ts'
 import { reason, TAG, toActedBy } from './acting.ts'
 
 const MAX_BODY_BYTES = 1024 * 1024
-/** Enough for the maximum number of rows, each with the maximum number of scopes. */
-const MAX_VALUES = MAX_IMPORTED_KEYS * 48
+/**
+ * Maximum number of values in the JSON body of an import, as `parseJson` counts them. The largest row has 40: its object, 7 fields
+ * and 32 scopes. 48 leaves room for further fields.
+ */
+const MAX_IMPORT_JSON_VALUES = MAX_IMPORTED_KEYS * 48
 
 const keysBody = z.strictObject({
   keys: rowsOf(importedKey, MAX_IMPORTED_KEYS, '[{"email": …, "sha256": …, "prefix": …, "scopes": []}]'),
@@ -52,7 +55,7 @@ export function importRoutes({ apiKeys, users: people }: Pick<HttpPorts, 'apiKey
       access: 'admin:session',
       body: keysBody,
       maxBodyBytes: MAX_BODY_BYTES,
-      maxJsonValues: MAX_VALUES,
+      maxJsonValues: MAX_IMPORT_JSON_VALUES,
       example: { keys: [importedKeyExample] },
       answers: [{ status: 200, description: 'The keys, in the order of the request.', ...importAnswer }],
       errors: ['key_limit_reached', 'key_conflict'],
@@ -71,7 +74,7 @@ export function importRoutes({ apiKeys, users: people }: Pick<HttpPorts, 'apiKey
       access: 'admin:write',
       body: usersBody,
       maxBodyBytes: MAX_BODY_BYTES,
-      maxJsonValues: MAX_VALUES,
+      maxJsonValues: MAX_IMPORT_JSON_VALUES,
       example: { users: [importedUserExample] },
       answers: [{ status: 200, description: 'The accounts, in the order of the request.', ...importAnswer }],
       errors: [],
