@@ -54,7 +54,7 @@ export interface DeliverCommand {
 
 /**
  * `absent`: the node has no connections of the user. `lacks`: it has none that the message names. In both cases the
- * node promises to announce such a connection with `enter` before that becomes ready.
+ * node promises to announce such a connection with `enter` before the connection becomes ready.
  */
 export interface Absence {
   absent?: boolean

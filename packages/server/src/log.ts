@@ -72,6 +72,7 @@ interface LineKind {
 }
 
 function withLineLimit(lines: Log, now: () => number): Log {
+  /** By message and code. */
   const kinds = new Map<string, LineKind>()
   return {
     debug: (fields, message) => lines.debug(fields, message),

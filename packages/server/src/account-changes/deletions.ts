@@ -100,6 +100,10 @@ export function createDeletions({ storage, clock, secrets, outbox, log }: Deleti
     },
   }
 
+  /**
+   * Deletes the account, unless the deletion was cancelled meanwhile; that of the last administrator is postponed.
+   * Returns whether the account was deleted.
+   */
   async function deleteOrPostpone(id: string): Promise<boolean> {
     const outcome = await storage.transaction(async tx => {
       const now = clock.now()

@@ -88,7 +88,7 @@ export interface ApiKeyStore {
   pruneOfDeletedOwners(deletedBefore: Instant, batch: number): Promise<number>
   /** Removes the metadata of keys that expired or were revoked before this. Returns how many. */
   pruneMetadata(endedBefore: Instant, batch: number): Promise<number>
-  /** Sets `lastUsedAt` and `lastUsedFrom`, if the use is later than the stored one. */
+  /** Sets `lastUsedAt` and `lastUsedFrom` of each key, if its use is later than the stored one. `uses` is by key id. */
   recordUse(uses: ReadonlyMap<string, RecordedUse>): Promise<void>
 }
 
@@ -122,8 +122,8 @@ export interface ApiKeyChanges {
   /** Sets `revokedAt` where it is unset; null for an unknown or revoked key. */
   revoke(id: string, at: Instant, by: Attribution): Promise<ApiKey | null>
   /**
-   * Revokes all of a user's active keys; returns their ids. Expired ones stay expired: there may be many, and each ending costs
-   * an event, a row and a line of the journal.
+   * Revokes all of a user's active keys; returns their ids. Expired ones stay expired: there may be many, and each
+   * ending costs an event, a row and a line of the journal.
    */
   revokeAllOf(userId: string, at: Instant): Promise<string[]>
   /**

@@ -9,7 +9,8 @@ const BATCH = 100
 
 /**
  * Announces keys that have expired, once each over all nodes. Keys expire without a request, so expired ones are polled
- * for; only while a webhook endpoint subscribes to the event, and only those that expired since it was created.
+ * for: only while a webhook endpoint subscribes to `api_key.expired`, and only keys that expired since the oldest such
+ * endpoint was created.
  */
 export async function announceExpired({
   storage,
@@ -33,7 +34,7 @@ export async function announceExpired({
   }
 }
 
-/** When the oldest endpoint that subscribes to the event was created; null if there is none. */
+/** When the oldest endpoint that subscribes to `api_key.expired` was created; null if there is none. */
 async function subscribedSince(storage: Storage): Promise<Instant | null> {
   const subscribedEndpoints = (await storage.store.webhooks.list()).filter(
     ({ events, disabledAt }) =>
@@ -44,6 +45,7 @@ async function subscribedSince(storage: Storage): Promise<Instant | null> {
     : Math.min(...subscribedEndpoints.map(({ createdAt }) => createdAt))
 }
 
+/** Announces an expiry, unless another node did; returns whether this call did. */
 function announce(
   storage: Storage,
   { id, userId, expiresAt }: { id: string; userId: string; expiresAt: Instant },

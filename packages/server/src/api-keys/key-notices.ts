@@ -23,6 +23,7 @@ export interface KeyNotices {
   /**
    * Mails the owners of the used keys that were dormant. Must be called before the uses are stored, since storing
    * overwrites `lastUsedAt`.
+   * @param uses by key id
    */
   notifyOfReuse(uses: ReadonlyMap<string, RecordedUse>): Promise<void>
 }
@@ -56,7 +57,10 @@ export function createKeyNotices({
     },
   }
 
-  /** Record and mail are one transaction: a crash leaves both or neither, and of two nodes only one sends. */
+  /**
+   * Record and mail are one transaction: a crash leaves both or neither, and of two nodes only one sends.
+   * Returns whether this call sent.
+   */
   function warn(apiKey: ApiKey): Promise<boolean> {
     const mailId = newId(clock.now())
     return storage.transaction(async tx => {
@@ -77,6 +81,7 @@ export function createKeyNotices({
     })
   }
 
+  /** Records and mails the use in one transaction, unless another node did. Returns whether this call did so. */
   function notifyReuse(apiKey: ApiKey, use: RecordedUse): Promise<boolean> {
     const mailId = newId(clock.now())
     return storage.transaction(async tx => {

@@ -42,7 +42,7 @@ export function createLastUsed({
   clock: Clock
   notices: LastUsedNotices
 }): LastUsed {
-  /** The latest use of each key that is not stored yet. */
+  /** The latest use of each key that is not stored yet, by key id. */
   const noted = new Map<string, RecordedUse>()
   /** Uses, by key and network, that a later use from another network replaced in `noted`. */
   const replaced = new Map<string, KeyedUse>()

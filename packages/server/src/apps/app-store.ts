@@ -30,7 +30,7 @@ export interface AppStore {
   secrets(appId: string): Promise<string[]>
   /** As `secrets`, each with the time at which it was added. */
   datedSecrets(appId: string): Promise<{ hash: string; createdAt: Instant }[]>
-  /** When it was removed; null for any other id. */
+  /** When the app with this id was removed; null if no app with this id was removed. */
   removedAt(id: string): Promise<Instant | null>
 }
 

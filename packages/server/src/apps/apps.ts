@@ -32,7 +32,7 @@ const REMOVAL_BATCH = 500
 export type NewApp = Pick<AppSettings, 'name'> &
   Partial<AppSettings> & {
     id: string
-    /** Whether its rights include keys and sessions created under its label before; false by default. */
+    /** Whether the app's rights include keys and sessions that were created under its id before; false by default. */
     adopt?: boolean
   }
 

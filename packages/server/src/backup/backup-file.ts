@@ -49,6 +49,7 @@ interface RowLine {
 /** The last line. A file without this line is truncated. */
 interface LastLine {
   end: true
+  /** The number of rows, by table. */
   counts: Record<string, number>
   /** Only in format 1: the checksum of all preceding lines, including line feeds. */
   sha256?: string

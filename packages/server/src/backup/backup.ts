@@ -10,6 +10,7 @@ import { instanceOf } from './journal-entry.ts'
 export interface BackupReport {
   file: string
   createdAt: Instant
+  /** The number of rows, by table. */
   counts: Record<string, number>
 }
 

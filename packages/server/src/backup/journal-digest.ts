@@ -12,9 +12,11 @@ import { createCompleteness, dayOf, isAuthenticated, readJournalLines } from './
 export interface JournalDigest {
   /** Number of entries, without `opened` and `closed`. */
   entries: number
+  /** By key id. */
   keys: Map<string, KeyDigest>
+  /** By user id. */
   users: Map<string, UserDigest>
-  /** The secrets of each app according to its last entry. */
+  /** The secrets of each app according to its last entry, by app id. */
   appSecrets: Map<string, EntryOf<'app_secrets'>>
   /** Charge authorisations by user and app. */
   authorizations: Map<string, EntryOf<'charge_authorization'>>

@@ -149,9 +149,9 @@ export interface Completeness {
 
 /** Later files list the lengths of earlier ones; the end of the newest file is only confirmed by its `closed` entry. */
 export function createCompleteness(): Completeness {
-  /** The files that were read, with the length and time of what was read so far. */
+  /** The files that were read, by name, with the length and time of what was read so far. */
   const readFiles = new Map<string, { bytes: number; at: number; closed: boolean }>()
-  /** The files that others list, with their largest listed length. */
+  /** The files that others list, by name, with their largest listed length. */
   const listedFiles = new Map<string, { bytes: number; listedBy: string }>()
 
   return {

@@ -16,6 +16,7 @@ import { journalFiles, readJournalLines } from './journal-reader.ts'
 
 export interface RestoreReport {
   backupFrom: Instant
+  /** The number of rows, by table. */
   counts: Record<string, number>
   sessionsEnded: number
   linksEnded: number

@@ -33,7 +33,7 @@ export interface CommandOption {
   value?: string
   meaning: string
   required?: boolean
-  /** Whether it may be given several times. */
+  /** Whether the option may be given several times. */
   repeated?: boolean
 }
 
@@ -44,7 +44,7 @@ export interface Command {
   args: string[]
   /** Options besides `--json` and `--help`. */
   options?: Record<string, CommandOption>
-  /** Whether it creates a missing database and secret, and migrates. */
+  /** Whether the command creates a missing database and secret, and migrates the database. */
   createsDatabase?: true
   /** One line of the list of commands. */
   summary: string

@@ -39,6 +39,7 @@ export function createClientDocuments({
 }): FindDocument {
   const call = createOutgoing(privateNetworks)
   const mayRead = createReadLimits({ clock, knownNetworks })
+  /** By client id, which is the URL of the document. */
   const cache = new Map<string, CachedDocument>()
 
   return async (clientId, network) => {

@@ -12,7 +12,7 @@ const KNOWN_LIMITS = [{ window: 'minute', limit: 120 }] as const
 const UNKNOWN_LIMITS = [{ window: 'minute', limit: 60 }] as const
 const MAX_NETWORKS = 10_000
 
-/** Counts a read for the network of a caller; false if there were too many, so that the caller must not read. */
+/** Counts a read for the network of the client that causes it; false if the network has too many. */
 export type MayRead = (network: string) => boolean
 
 /** Limits what strangers can make a node read from URLs that clients name themselves. */

@@ -35,7 +35,7 @@ function exampleFor(name: string | null): string {
   return `${name ?? 'KEYWAY_PUBLIC_URL'}=${setting.example}`
 }
 
-/** Whether it is one of the variables that Kubernetes sets in pods for a service named "keyway". */
+/** Whether the variable is one of those that Kubernetes sets in pods for a service named "keyway". */
 export function isServiceLink(name: string, value: string): boolean {
   if (name === 'KEYWAY_PORT') return /^(tcp|udp|sctp):\/\//.test(value)
   return /^KEYWAY_(SERVICE_(HOST|PORT)|PORT_\d+_)/.test(name)

@@ -64,6 +64,7 @@ export function createDeviceKeys({
     },
   }
 
+  /** Uses up the session's right to create a key, and mails the owner; false if the right was used or has lapsed. */
   async function claim(
     tx: Transaction,
     sessionId: string,

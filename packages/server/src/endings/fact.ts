@@ -43,7 +43,7 @@ export interface ConsentState extends AuthorizationState {
 
 /** Time and cause of a recorded change. */
 export interface Attribution {
-  /** When it was recorded; a replay records it later than it happened. */
+  /** When the change was recorded: with a replay of the journal, later than the change happened. */
   at: Instant
   /** Null for the operator or the service itself. */
   caller: Caller | null

@@ -49,6 +49,7 @@ interface Arrival {
 export function createBodyIntake(limits: IntakeLimits = INTAKE_LIMITS): BodyIntake {
   /** All arriving bodies, oldest first. */
   const arrivals = new LinkedList<Arrival>()
+  /** The same bodies, by the network of the client. */
   const byNetwork = new Map<string, LinkedList<Arrival>>()
   let bufferedBytes = 0
 

@@ -25,6 +25,7 @@ export interface Absence {
  * leave free.
  */
 export class Absences {
+  /** By user id, then by target, then by the id of the node. */
   readonly #byUser = new Map<string, Map<string, Map<string, Absence>>>()
   #total = 0
   readonly #max: number

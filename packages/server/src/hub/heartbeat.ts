@@ -34,11 +34,11 @@ export function createHeartbeat(deps: HeartbeatDeps): () => void {
   function tick(): void {
     const now = clock.now()
     const isFresh = freshness.isFresh(now)
-    const unsent = new Map<string, number>()
+    const unsentByUser = new Map<string, number>()
     for (const connection of registry.byId.values()) {
       if (connection.state === 'held') endIfExpired(connection, now)
       else if (now >= connection.keyExpiresAt) connection.close(TOKEN_EXPIRED)
-      else checkConnection(connection, now, isFresh, unsent)
+      else checkConnection(connection, now, isFresh, unsentByUser)
     }
   }
 
@@ -46,10 +46,10 @@ export function createHeartbeat(deps: HeartbeatDeps): () => void {
     connection: AgentConnection,
     now: Instant,
     isFresh: boolean,
-    unsent: Map<string, number>,
+    unsentByUser: Map<string, number>,
   ): void {
     const timeout = timeoutCloseStatus(connection, now, isFresh)
-    const overflow = timeout ? null : unsentCloseStatus(connection, unsent, maxUnsentBytesPerUser)
+    const overflow = timeout ? null : unsentCloseStatus(connection, unsentByUser, maxUnsentBytesPerUser)
     // The agent can resume it with a new token, or on another node.
     if (timeout) connection.closeAndHold(timeout)
     else if (overflow) connection.close(overflow)
@@ -86,13 +86,13 @@ function endIfExpired(connection: AgentConnection, now: Instant): void {
 /** Adds the connection's unsent bytes to its owner's sum; the connection that exceeds the limit is closed. */
 function unsentCloseStatus(
   { unsentBytes, userId }: AgentConnection,
-  unsent: Map<string, number>,
+  unsentByUser: Map<string, number>,
   maxUnsentBytes: number,
 ): CloseStatus | null {
   if (unsentBytes === 0) return null
-  const total = (unsent.get(userId) ?? 0) + unsentBytes
+  const total = (unsentByUser.get(userId) ?? 0) + unsentBytes
   if (total > maxUnsentBytes) return SLOW_CONSUMER
-  unsent.set(userId, total)
+  unsentByUser.set(userId, total)
   return null
 }
 

@@ -67,6 +67,7 @@ interface OwnerBytes {
  */
 export class MessageBudget {
   #total = 0
+  /** By user id. */
   #owners = new Map<string, OwnerBytes>()
   readonly #max: number
 

@@ -40,6 +40,7 @@ export function createPresenceFeed(deps: {
   notify(nodeId: string, notice: RelayNotice): void
 }): PresenceFeed {
   const { clock, registry, notify } = deps
+  /** By user id. */
   const feeds = new Map<string, Feed>()
   let lastVersion = 0
 

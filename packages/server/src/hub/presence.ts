@@ -67,7 +67,7 @@ export function createPresence(deps: {
 }): Presence {
   const { presence, events, clock, log, registry, nodeId, version } = deps
   const startedAt = clock.now()
-  /** Connections that the next batch adds, and ids of those that it removes. */
+  /** Connections that the next batch adds, and ids of those that it removes; both by connection id. */
   let added = new Map<string, PresenceRow>()
   let removed = new Set<string>()
   let timer: NodeJS.Timeout | undefined
@@ -75,8 +75,8 @@ export function createPresence(deps: {
   let peers: string[] = []
   /** Nodes that do not seal events. */
   let unsealedNodes: string[] = []
-  /** Peers that support notices. */
-  const current = new Set<string>()
+  /** Peers of the current version: those that support notices. */
+  const currentPeerIds = new Set<string>()
   /** Peers whose messages arrived since the last heartbeat began, whose rows its query may have missed. */
   const newcomers = new Set<string>()
   /** Peers that have shut down, and when. */
@@ -113,7 +113,7 @@ export function createPresence(deps: {
     onLapse(listener) {
       lapseListener = listener
     },
-    currentPeers: () => peers.filter(id => current.has(id)),
+    currentPeers: () => peers.filter(id => currentPeerIds.has(id)),
     async recordedOn(nodeIds, userId) {
       const rows = await presence.listOf(userId, clock.now() - NODE_TIMEOUT_MS)
       return rows.filter(row => nodeIds.includes(row.nodeId))
@@ -121,13 +121,13 @@ export function createPresence(deps: {
     markAlive(other, relayVersion = 0) {
       if (other === nodeId || leftNodes.has(other)) return
       newcomers.add(other)
-      if (relayVersion >= RELAY_VERSION) current.add(other)
+      if (relayVersion >= RELAY_VERSION) currentPeerIds.add(other)
       if (!peers.includes(other)) peers = [...peers, other]
     },
     markLeft(other) {
       leftNodes.set(other, clock.now())
       newcomers.delete(other)
-      current.delete(other)
+      currentPeerIds.delete(other)
       peers = peers.filter(id => id !== other)
     },
     async heartbeat() {
@@ -169,8 +169,8 @@ export function createPresence(deps: {
     const alive = liveRows.filter(({ id }) => !leftNodes.has(id))
     const sealingIds = alive.filter(({ sealsEvents }) => sealsEvents).map(({ id }) => id)
     peers = [...new Set([...sealingIds, ...newcomers])].filter(id => id !== nodeId)
-    for (const { id, relayVersion } of alive) if (relayVersion >= RELAY_VERSION) current.add(id)
-    for (const id of current) if (!peers.includes(id)) current.delete(id)
+    for (const { id, relayVersion } of alive) if (relayVersion >= RELAY_VERSION) currentPeerIds.add(id)
+    for (const id of currentPeerIds) if (!peers.includes(id)) currentPeerIds.delete(id)
     unsealedNodes = alive.filter(({ sealsEvents }) => !sealsEvents).map(({ id }) => id)
     events.expectUnsealed?.(unsealedNodes.length > 0)
   }

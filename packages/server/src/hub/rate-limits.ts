@@ -90,6 +90,7 @@ type OwnerResource = 'frames' | 'connects' | 'deliveries' | 'bytes'
  */
 export class OwnerLimits {
   readonly #allowances: Record<OwnerResource, Allowance>
+  /** By user id. */
   #owners = new Map<string, Record<OwnerResource, Bucket>>()
   #pruneAbove = PRUNE_ABOVE
 
@@ -174,6 +175,7 @@ export const MAX_PENDING_HANDSHAKES = 5000
 
 export class HandshakeLimits {
   pending = 0
+  /** Handshakes that a client network has left, by network. */
   #networks = new Map<string, Bucket>()
 
   /** Takes one handshake of a network; false when it has none left. */

@@ -36,8 +36,9 @@ export interface RelayQueue {
  * it.
  */
 export function createRelayQueue({ events, log }: { events: Pick<Events, 'publish'>; log: Log }): RelayQueue {
-  const queuedOf = new Map<string, number>()
-  let queued = 0
+  /** By user id. */
+  const queuedBytesByOwner = new Map<string, number>()
+  let queuedBytes = 0
   let publishing = Promise.resolve()
   let warnedAt = Number.NEGATIVE_INFINITY
 
@@ -56,16 +57,16 @@ export function createRelayQueue({ events, log }: { events: Pick<Events, 'publis
   }
 
   function hasRoom(owner: string | null, bytes: number): boolean {
-    if (!owner) return queued + bytes <= MAX_QUEUED_BYTES + RESERVED_BYTES
-    return (queuedOf.get(owner) ?? 0) + bytes <= (MAX_QUEUED_BYTES - queued) / 2
+    if (!owner) return queuedBytes + bytes <= MAX_QUEUED_BYTES + RESERVED_BYTES
+    return (queuedBytesByOwner.get(owner) ?? 0) + bytes <= (MAX_QUEUED_BYTES - queuedBytes) / 2
   }
 
   function addBytes(owner: string | null, bytes: number): void {
-    queued += bytes
+    queuedBytes += bytes
     if (!owner) return
-    const total = (queuedOf.get(owner) ?? 0) + bytes
-    if (total === 0) queuedOf.delete(owner)
-    else queuedOf.set(owner, total)
+    const total = (queuedBytesByOwner.get(owner) ?? 0) + bytes
+    if (total === 0) queuedBytesByOwner.delete(owner)
+    else queuedBytesByOwner.set(owner, total)
   }
 
   function warn(error: unknown): void {

@@ -61,7 +61,7 @@ export function createRevocations(deps: {
 
   async function sweepOnce(): Promise<void> {
     const startedAt = clock.now()
-    const affected = new Set<string>()
+    const affectedKeyIds = new Set<string>()
     let since = startedAt - SWEEP_WINDOW_MS
     let afterId: string | null = null
     for (;;) {
@@ -69,8 +69,10 @@ export function createRevocations(deps: {
       for (const ending of endings) {
         if (processed.has(ending.id)) continue
         processed.set(ending.id, ending.at)
-        if (ending.kind === 'api_key' && registry.hasKey(ending.subjectId)) affected.add(ending.subjectId)
-        if (ending.kind === 'user') for (const keyId of registry.keyIdsOf(ending.userId)) affected.add(keyId)
+        if (ending.kind === 'api_key' && registry.hasKey(ending.subjectId))
+          affectedKeyIds.add(ending.subjectId)
+        if (ending.kind === 'user')
+          for (const keyId of registry.keyIdsOf(ending.userId)) affectedKeyIds.add(keyId)
       }
       const last = endings.at(-1)
       if (!last || endings.length < PAGE_SIZE) break
@@ -79,7 +81,7 @@ export function createRevocations(deps: {
     }
     for (const [id, at] of processed) if (at < startedAt - 2 * SWEEP_WINDOW_MS) processed.delete(id)
     freshness.polled(startedAt)
-    recheck(affected)
+    recheck(affectedKeyIds)
   }
 
   /** Loads the status of keys, and closes the connections of those that may no longer be used. */

@@ -4,6 +4,7 @@ import type { LiveConnection, PresenceChange } from '../events.ts'
 interface NodeView {
   /** The version of the node's feed; null if the connections were not received from the node itself. */
   version: number | null
+  /** By connection id. */
   connections: Map<string, LiveConnection>
   /** The parts of a full list that have arrived so far, and the number of parts. */
   incoming: LiveConnection[]
@@ -23,8 +24,9 @@ export interface ViewListener {
  * it, so one that moves to another node is listed without interruption, whichever node reports first.
  */
 export class WatchedUser {
+  /** By node id. */
   readonly #nodes = new Map<string, NodeView>()
-  /** The connections as last reported to the listener. */
+  /** The connections as last reported to the listener, by connection id. */
   readonly #reported = new Map<string, LiveConnection>()
   readonly #listener: ViewListener
 

@@ -87,7 +87,9 @@ export interface Watches {
 
 export function createWatches(deps: WatchesDeps): Watches {
   const { clock, log, nodeId, presence, locations, ownerLimits, notify } = deps
+  /** By the id of the watched user. */
   const watches = new Map<string, Watch>()
+  /** The `watch` frames that each connection has left (`WATCH_ALLOWANCE`). */
   const buckets = new WeakMap<AgentConnection, Bucket>()
 
   return {

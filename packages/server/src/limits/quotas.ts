@@ -46,6 +46,7 @@ interface Block {
 
 /** Enforces quotas over all nodes: a node consumes from blocks, each leased by one conditional update. */
 export function createQuotas({ clock, store }: { clock: Pick<Clock, 'now'>; store: QuotaStore }): Quotas {
+  /** The leased blocks, by the id of the quota. */
   const blocks = new Map<string, Block>()
 
   return {

@@ -80,6 +80,7 @@ export function createRequestLimits({
   maxSubjects?: number
 }): RequestLimits {
   const holderId = newId(clock.now())
+  /** By name: the id of a lineage of keys, or a prefix and the id of a user. */
   const subjects = new Map<string, Subject>()
   let holdsUntil: Instant = 0
   /** Incremented when the lease lapsed: shares must then be confirmed before they are used again. */

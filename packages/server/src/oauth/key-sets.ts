@@ -28,7 +28,7 @@ interface KeySet {
 export interface KeySets {
   /**
    * The keys of the JWK set (RFC 7517) at this URL, fetched again if no key has the id `kid`. Empty if the set cannot
-   * be fetched, or if it is one of a client that described itself, of which too many were fetched.
+   * be fetched, or belongs to a client that described itself and too many sets of such clients were fetched.
    *
    * @param by who chose the URL (the client itself, or the operator), and the network of the caller
    */
@@ -50,7 +50,9 @@ export function createKeySets({
   /** Of clients that described themselves. */
   mayRead: MayRead
 }): KeySets {
-  /** Separate, so that strangers cannot evict the sets of the operator's clients. */
+  /**
+   * Cached sets, by URL. Those of the operator's clients are separate, so that strangers cannot evict them.
+   */
   const setsOf: Record<NamedBy, Map<string, KeySet>> = { operator: new Map(), client: new Map() }
 
   return {

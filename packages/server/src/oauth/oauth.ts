@@ -78,6 +78,7 @@ export function createOAuth(
       return assertions
     },
   })
+  /** By the value of `grant_type`. */
   const loadedGrants = new Map<string, Grant>()
 
   return {

@@ -35,7 +35,7 @@ export interface LeasedWork<Item extends { id: string }> {
 }
 
 export interface Worker {
-  /** Works on due items until stopped; polls after the event and by a timer. */
+  /** Works on due items until stopped; polls after each `queued` event and by a timer. */
   start(): void
   /** Leases nothing new and waits at most `deadline` ms for items in progress; the rest stays queued. */
   stop(deadline: number): Promise<void>
@@ -52,7 +52,9 @@ export function createWorker<Item extends { id: string }>(
   deps: { storage: Pick<Storage, 'events'>; clock: Clock; log: Log; schedule?: Schedule },
 ): Worker {
   const { storage, clock, log, schedule = scheduleTimer } = deps
+  /** The work on each leased item, with the controller that aborts it. */
   const inProgress = new Map<Promise<void>, AbortController>()
+  /** Ids of the items that are worked on. */
   const heldIds = new Set<string>()
   let mayHoldUnknownUntil = Number.NEGATIVE_INFINITY
   /** Called when an item is done. */

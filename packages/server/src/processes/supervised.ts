@@ -23,6 +23,7 @@ export interface Supervision {
 
 /** Connects to the supervisor, in a process that `supervise` started. */
 export async function joinSupervisor(): Promise<Supervision> {
+  /** Pages that were requested from the supervisor, by the id of the request. */
   const pendingPages = new Map<number, PromiseWithResolvers<MetricsPage>>()
   const supervisorEnded = Promise.withResolvers<void>()
   let readMetrics: Metrics['snapshot'] | undefined

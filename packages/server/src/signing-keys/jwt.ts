@@ -39,7 +39,9 @@ export const MAX_LIFETIME_SECONDS = DAY / SECOND
  */
 export function createJwt(deps: { signingKeys: SigningKeys; clock: Clock; issuer: string }): Jwt {
   const { signingKeys, clock, issuer } = deps
+  /** Encoded headers, by type and key id. */
   const headers = new Map<string, string>()
+  /** Key ids, by encoded header. */
   const kids = new Map<string, string>()
   const known = new KnownTokens()
 

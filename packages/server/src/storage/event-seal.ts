@@ -90,6 +90,7 @@ export function createEventSeal(deps: {
   header[0] = VERSION
   header.write(secrets.fingerprint, 1, 'hex')
   ownId.copy(header, SENDER_AT)
+  /** Senders of authentic events, by the fingerprint of their secret and their id. */
   const senders = new Map<string, Sender>()
   let counter = 0
 

@@ -43,6 +43,7 @@ interface PendingRequest {
 export async function startWriter(file: string): Promise<Writer> {
   const worker = new Worker(new URL('./sqlite-writer.ts', import.meta.url), { workerData: { file } })
   await once(worker, 'message')
+  /** By the id of the request. */
   const pendingRequests = new Map<number, PendingRequest>()
   let outgoing: WriterRequest[] = []
   let lastId = 0

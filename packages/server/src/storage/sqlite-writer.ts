@@ -37,7 +37,7 @@ const { file } = workerData as { file: string }
 const port = parentPort!
 const database = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: true })
 database.exec('pragma journal_mode = wal; pragma synchronous = full;')
-const statements = new Map<string, StatementSync>()
+const statementsBySql = new Map<string, StatementSync>()
 
 let responses: WriterResponse[] = []
 let openBatch = 0
@@ -125,11 +125,11 @@ function handleError(
 }
 
 function prepare(sql: string): StatementSync {
-  let statement = statements.get(sql)
+  let statement = statementsBySql.get(sql)
   if (!statement) {
-    if (statements.size >= MAX_STATEMENTS) statements.clear()
+    if (statementsBySql.size >= MAX_STATEMENTS) statementsBySql.clear()
     statement = database.prepare(sql)
-    statements.set(sql, statement)
+    statementsBySql.set(sql, statement)
   }
   return statement
 }

@@ -136,14 +136,14 @@ const READ_CACHE_KIB = 32 * 1024
 function openReader(file: string): Reader {
   const database = new DatabaseSync(file, { readOnly: true, timeout: 1000 })
   database.exec(`pragma cache_size = -${READ_CACHE_KIB}`)
-  const statements = new Map<string, Query>()
+  const statementsBySql = new Map<string, Query>()
   const lookUps = new Map<LookUp, Query>()
   const prepare = (sql: string) => {
-    let statement = statements.get(sql)
+    let statement = statementsBySql.get(sql)
     if (!statement) {
-      if (statements.size >= MAX_STATEMENTS) statements.clear()
+      if (statementsBySql.size >= MAX_STATEMENTS) statementsBySql.clear()
       statement = prepareQuery(database, sql)
-      statements.set(sql, statement)
+      statementsBySql.set(sql, statement)
     }
     return statement
   }

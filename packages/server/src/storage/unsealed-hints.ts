@@ -29,6 +29,7 @@ export function hintsAmong(events: readonly Event[]): Hint[] {
  * without duplicates, so that forged hints cause a bounded number of queries.
  */
 export function createUnsealedHints(deliver: (hint: Hint) => void): UnsealedHints {
+  /** Hints that wait for the next delivery, by their JSON text. */
   let pendingHints = new Map<string, Hint>()
   let timer: NodeJS.Timeout | undefined
 

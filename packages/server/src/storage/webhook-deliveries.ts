@@ -127,6 +127,7 @@ function isDue(eb: ExpressionBuilder<Schema, 'webhook_queues'>, now: Instant) {
   ])
 }
 
+/** Updates a queue while it has this lease; false if the lease was lost. */
 async function updateLeased(
   db: Db,
   { id, leasedUntil }: { id: string; leasedUntil: Instant },

@@ -71,7 +71,7 @@ export function createMeter({
 }): UsageMeter {
   /** Counts since the last flush, by hour: usually one hour, or two if the hour changed in between. */
   const unflushed = new Map<Instant, Map<string, Subject>>()
-  /** The hour of the last count, and its subjects. */
+  /** The hour of the last count, and its subjects by the id of the key, or of the person for counts without a key. */
   let hour = bucketStart('hour', clock.now())
   let current = new Map<string, Subject>()
   const batches = createBatches<Batch>({

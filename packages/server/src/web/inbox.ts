@@ -109,6 +109,7 @@ async function isSpent(kit: PageKit, { link, code, createdAt }: InboxItem): Prom
 interface MailList {
   mails: readonly InboxItem[]
   query: string
+  /** Ids of the mails whose links were used or have expired; see `spentOf`. */
   spent: ReadonlySet<string>
 }
 

@@ -33,7 +33,7 @@ async function answerIn(kit: PageKit, language: Language, next: Next): Promise<v
   return inLanguage(await kit.localizations.in(language), next)
 }
 
-/** Whether it is a page for administrators; these are in English only. */
+/** Whether the page is for administrators: such pages are in English only. */
 function isForAdministrators({ req: { path } }: PageContext): boolean {
   return path === '/admin' || path.startsWith('/admin/')
 }

@@ -32,7 +32,7 @@ export interface PageOptions {
   notice?: string | null
   /** Announced immediately (`role="alert"`). */
   problem?: string | null
-  /** Whether it is a page of the documentation, which has additional styles. */
+  /** Whether the page is one of the documentation, which has additional styles. */
   hasDocuments?: boolean
   /** Whether a field of the page's form shows a problem. */
   isRefused?: boolean

@@ -41,6 +41,7 @@ export function createStreams({
   log: Log
   maxStreams?: number
 }): Streams {
+  /** The number of open streams of each owner. */
   const streamCounts = new Map<string, number>()
   /** The open streams, oldest first; aborting a controller ends its stream. */
   const openStreams = new Set<AbortController>()

@@ -9,7 +9,7 @@ export interface DangerousAct {
   title: string
   lead: string
   fields: Html | ''
-  /** Whether it cannot be undone. */
+  /** Whether the act cannot be undone. */
   isFinal: boolean
   /** Whether the URL is a page that asks first, rather than one that a form posts to. */
   asks?: boolean

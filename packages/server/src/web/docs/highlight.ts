@@ -9,7 +9,7 @@ interface Syntax {
   comment: string | null
   quotes: string
   keywords: ReadonlySet<string>
-  /** Whether it is a data format: a string before a colon is a field name, and numbers are values. */
+  /** Whether the language is a data format: a string before a colon is a field name, and numbers are values. */
   isData?: boolean
 }
 
