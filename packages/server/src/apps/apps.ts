@@ -84,7 +84,7 @@ export interface Apps {
   /**
    * Creates a secret, returned only here. The previous one stays valid; one before that is removed.
    *
-   * @param removes the id of the secret that may be removed; null: none may; absent: any may
+   * @param removes the id of the secret that may be removed; null: no secret may be removed; absent: any secret may
    * @throws KeywayError `not_found`, `invalid_request` (also if another secret would be removed)
    */
   newSecret(id: string, by?: ActedBy, removes?: string | null): Promise<NewAppSecret>

@@ -30,7 +30,7 @@ export interface FoundKeys {
   rows: ApiKey[]
   /** Number of matches in the window; null for a list by creation without a search. */
   found: number | null
-  /** The next and the previous page; null: none. */
+  /** The next and the previous page; null if there is no such page. */
   next: KeyView | null
   previous: KeyView | null
   /** The view of keys older than the window; null if all keys were considered. */

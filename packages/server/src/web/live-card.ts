@@ -13,7 +13,7 @@ const MAX_SHOWN = 5
 /** Maximum number of characters of an agent's answer, which is untrusted text. */
 const MAX_ANSWER_LENGTH = 400
 
-/** An agent's answer to the greeting; null: it is no longer connected. */
+/** An agent's answer to the greeting; null: the agent is no longer connected. */
 export type GreetingResult = { answer: Answer | null; afterMs: number } | null
 
 export interface LiveView {
