@@ -117,10 +117,7 @@ function announce(text, isProblem = false) {
 
 /** Text for screen readers only. */
 function unseen(text) {
-  const element = document.createElement('span')
-  element.className = 'unseen'
-  element.textContent = text
-  return element
+  return Object.assign(document.createElement('span'), { className: 'unseen', textContent: text })
 }
 
 /** Replaces the content of a live part of the page; the focus stays in its row. */
