@@ -73,16 +73,15 @@ describe('several processes on one port', { skip: postgresMissing() ?? notLinux(
     await until('all messages have arrived', () => received.length >= sent)
     assert.deepEqual(received, [...Array(sent).keys()])
     assert.deepEqual(disconnections, [])
-    await until(
-      'both new processes are counted',
-      async () => sampleOf(await scrape(origin), 'keyway_processes') === 2,
-    )
-    const metricsAfterReplacement = await scrape(origin)
-    assert.equal(sampleOf(metricsAfterReplacement, 'keyway_processes_ended_total'), 3)
-    assert.equal(
-      sampleOf(metricsAfterReplacement, 'keyway_exchanges_total{outcome="issued"}') > exchanged,
-      true,
-    )
+    // A process that takes long to report is rendered with its last values.
+    await until('both new processes and all exchanges are counted', async () => {
+      const page = await scrape(origin)
+      return (
+        sampleOf(page, 'keyway_processes') === 2 &&
+        sampleOf(page, 'keyway_processes_ended_total') === 3 &&
+        sampleOf(page, 'keyway_exchanges_total{outcome="issued"}') > exchanged
+      )
+    })
 
     const lastPids = childPids(served.pid)
     assert.equal(await served.end('SIGTERM'), 0)
