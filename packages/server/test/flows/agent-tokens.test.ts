@@ -199,6 +199,16 @@ forEachEngine(engine => {
     assert.equal((await services.agentTokens.exchange(key, undefined, caller())).expiresIn, 1)
   })
 
+  test('a token of a key that ends within its last second has the whole lifetime', async t => {
+    const services = await openServices(engine, t)
+    const secondStart = Math.ceil(services.clock.now() / SECOND) * SECOND
+    services.clock.set(secondStart)
+    const { key } = await withKey(services, { expiresAt: secondStart + 899 * SECOND + 1 })
+    const { token, expiresIn } = await services.agentTokens.exchange(key, undefined, caller())
+    assert.equal(expiresIn, 900)
+    assert.equal(decodeJwt(token).exp, secondStart / SECOND + 900)
+  })
+
   test('EXC-03: an agent token, an access token and a key are not accepted in place of one another', async t => {
     const services = await openServices(engine, t)
     const { key } = await withKey(services)

@@ -444,7 +444,10 @@ forEachEngine(engine => {
     services.clock.advance(1)
     assert.equal(await refusedWith(services.apiKeys.authenticate(oldKey.key, caller())), 'api_key_expired')
     await services.apiKeys.authenticate(successor.key, caller())
-    assert.ok((await eventsOf(services, userId)).includes('api_key_rotated'))
+    const { rows } = await services.store.securityEvents.list(userId, FIRST_PAGE)
+    const keyIdsOf = (type: string) => rows.filter(row => row.type === type).map(({ keyId }) => keyId)
+    assert.deepEqual(keyIdsOf('api_key_rotated'), [oldKey.apiKey.id])
+    assert.deepEqual(keyIdsOf('api_key_created'), [successor.apiKey.id, oldKey.apiKey.id])
   })
 
   test('an overlap never extends the old key, and a rotation without overlap revokes it', async t => {

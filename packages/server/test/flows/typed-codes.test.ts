@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { KeywayError } from '../../src/errors.ts'
+import { createLog } from '../../src/log.ts'
 import {
   CODE_WINDOW,
   MAX_CODE_TRIES,
@@ -87,6 +88,27 @@ forEachEngine((engine: EngineName) => {
     assert.equal(await typeCode(services, await linkToNewAddress(services), { ip: unusedIp() }), RATE_LIMITED)
     services.clock.advance(1)
     assert.equal(await typeCode(services, await linkToNewAddress(services), { ip: unusedIp() }), 'none')
+  })
+
+  test('the log says once that wrong codes reached the service-wide limit', async t => {
+    const lines: string[] = []
+    const write = (line: string) => {
+      const { hours, msg } = JSON.parse(line)
+      lines.push(`${hours} hours: ${msg}`)
+    }
+    const log = createLog('info', { write })
+    const services = await openServices(engine, t, { log })
+    const expired = await linkToNewAddress(services)
+    services.clock.advance(MAGIC_LINK_LIFETIME)
+    assert.equal(await typeWrongCode(services, expired), INVALID_CODE)
+    for (let tries = 1; tries < WRONG_CODES_UNRECOGNISED; tries++)
+      await typeWrongCode(services, await linkToNewAddress(services), { ip: unusedIp() })
+    assert.equal(lines.length, 0)
+    await typeWrongCode(services, await linkToNewAddress(services), { ip: unusedIp() })
+    assert.equal(lines.length, 1)
+    assert.match(lines[0]!, /^24 hours: wrong codes reached the service-wide limit/)
+    await typeWrongCode(services, await linkToNewAddress(services), { isReturning: true })
+    assert.equal(lines.length, 1, 'a recognised browser has a limit of its own')
   })
 
   test('concurrent guesses on two nodes are checked only up to the limits, also after a restart', async t => {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { announceExpired } from '../../src/api-keys/key-expiry.ts'
+import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { createCharges } from '../../src/billing/charges.ts'
 import { DAY, HOUR, SECOND } from '../../src/clock.ts'
 import type { PresenceRow } from '../../src/hub/presence-store.ts'
@@ -14,6 +15,7 @@ import { createHousekeeping } from '../../src/operations/housekeeping.ts'
 import { createDispatcher } from '../../src/outbox/dispatcher.ts'
 import { MailRejected } from '../../src/outbox/outbox.ts'
 import { WEBHOOK_EVENT_TYPES, type WebhookEventType } from '../../src/webhooks/webhook-event.ts'
+import { aKey } from '../contract/fixtures.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { address, openServices, type Services } from '../support/services.ts'
 import {
@@ -152,6 +154,34 @@ forEachEngine(engine => {
     assert.equal(await announceExpired(services), 0)
     await subscribe(services, 'http://127.0.0.1:1/')
     assert.equal(await announceExpired(services), 0)
+  })
+
+  test('keys are announced that expired in the last three days, since the oldest endpoint that is enabled for it', async t => {
+    const services = await openServices(engine, t, { webhookPrivateNetworks: LOCAL_NETWORKS })
+    const { clock, storage } = services
+    const { user } = await services.signIn('ada@example.com')
+    const subscribeTo = (...events: WebhookEventType[]) => subscribe(services, 'http://127.0.0.1:1/', events)
+    const expire = async (keys: number) => {
+      clock.advance(1)
+      await storage.transaction(async tx => {
+        for (let n = 0; n < keys; n++) await tx.apiKeys.insert(aKey(user.id, { expiresAt: clock.now() }))
+      })
+    }
+    const { id } = await subscribeTo('api_key.expired')
+    await (await services.webhooks()).change(id, { enabled: false }, BY_COMMAND_LINE)
+    await subscribeTo('api_key.expiring')
+    await expire(1)
+    assert.equal(await announceExpired(services), 0)
+
+    await subscribeTo()
+    await expire(101)
+    await subscribeTo('api_key.expired')
+    assert.equal(await announceExpired(services), 101)
+
+    await expire(1)
+    await expire(1)
+    clock.advance(3 * DAY - 1)
+    assert.equal(await announceExpired(services), 1)
   })
 
   test('a mail that its server refuses permanently is announced as a bounce, with the person and without the address', async t => {

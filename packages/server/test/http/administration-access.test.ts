@@ -240,6 +240,7 @@ forEachEngine(engine => {
       body: { scopes: ['admin:write'] },
     })
     assert.deepEqual([scoped.status, scoped.body.code], [400, 'invalid_request'])
+    assert.match(scoped.body.detail, /scopes: may contain admin:… for administrators only/)
     const roleChange = await setRole(admin.token, user.user.id, 'admin')
     assert.equal(roleChange.body.role, 'admin')
     assert.equal(roleChange.body.gaining_keys.length, 1)

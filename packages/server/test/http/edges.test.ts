@@ -64,6 +64,39 @@ test('GET, HEAD and OPTIONS do not use up a link', async t => {
   assert.equal(signedIn.body.is_new_user, true)
 })
 
+test('a link that does not sign in is refused with the reason, and with what to do about it', async t => {
+  const server = await openServer('sqlite', t)
+  const email = 'ada@example.com'
+  const refusalOf = async (token: string, address = email) => {
+    const { status, body } = await server.post('/auth/verify-magic-link', { token, email: address })
+    return `${status} ${body.code}: ${body.detail}`
+  }
+  const used = await server.sendTo(email)
+  const { body } = await server.post('/auth/verify-magic-link', { token: used.token, email })
+  assert.match(await refusalOf(used.token), /^410 magic_link_used: .*was used already\. Ask for a new one\.$/)
+  const { token } = await server.sendTo(email)
+  const ofAnother = await refusalOf(token, 'bob@example.com')
+  assert.match(ofAnother, /^400 magic_link_invalid: .*not valid for this address\. Ask for a new one\.$/)
+  await server.users.suspend(body.user.id)
+  assert.match(await refusalOf(token), /^403 account_suspended: This account is suspended\.$/)
+  await server.users.activate(body.user.id)
+  const expired = await server.sendTo(email)
+  server.clock.advance(5 * 60_000)
+  assert.match(
+    await refusalOf(expired.token),
+    /^410 magic_link_expired: .*has expired\. Ask for a new one\.$/,
+  )
+})
+
+test('a refused sign-in mail is explained with its window and the wait', async t => {
+  const server = await openServer('sqlite', t, { limits: [{ window: 'hour', limit: 1 }] })
+  const send = () => server.post('/auth/send-magic-link', { email: 'ada@example.com' })
+  await send()
+  assert.match((await send()).body.detail, /sign-in mails .* within this hour\. Try again in 3600 seconds\.$/)
+  server.clock.advance(3_599_000)
+  assert.match((await send()).body.detail, /Try again in 1 second\.$/)
+})
+
 test('the mailed link does not depend on Host, forwarding headers or body fields', async t => {
   const server = await openServer('sqlite', t)
   const headers = {

@@ -137,23 +137,24 @@ forEachEngine(engine => {
     await importKeys(row(1, { email: undefined, user_id: bob.user.id }))
     const auditEvent = await lastAuditEvent()
     assert.deepEqual([auditEvent.type, auditEvent.after], ['api_key.imported', { imported: 1, skipped: 0 }])
-    const invalidChanges: [object, string][] = [
+    const invalidChanges: [object, string, RegExp?][] = [
       [{ sha256: 'abc' }, 'keys.1.sha256'],
       [{ prefix: 'much too long' }, 'keys.1.prefix'],
       [{ prefix: 'a b' }, 'keys.1.prefix'],
       [{ scopes: undefined }, 'keys.1.scopes'],
       [{ scopes: ['agent:fly'] }, 'keys.1.scopes.0'],
-      [{ scopes: ['admin:read'] }, 'keys.1.scopes'],
+      [{ scopes: ['admin:read'] }, 'keys.1.scopes', /admin:… for administrators only/],
       [{ user_id: admin.user.id }, 'keys.1'],
       [{ email: undefined }, 'keys.1'],
-      [{ email: 'nobody@example.com' }, 'keys.1.email'],
-      [{ email: undefined, user_id: newId(0) }, 'keys.1.user_id'],
-      [{ expires_at: '2020-01-01T00:00:00Z' }, 'keys.1.expires_at'],
+      [{ email: 'nobody@example.com' }, 'keys.1.email', /has no account/],
+      [{ email: undefined, user_id: newId(0) }, 'keys.1.user_id', /has no account/],
+      [{ expires_at: '2020-01-01T00:00:00Z' }, 'keys.1.expires_at', /must lie in the future/],
       [{ expiresAt: '2090-01-01T00:00:00Z' }, 'keys.1'],
     ]
-    for (const [change, field] of invalidChanges) {
+    for (const [change, field, message = /./] of invalidChanges) {
       const refused = await importKeys(row(2), row(3, change))
       assert.deepEqual([refused.status, refused.body.errors?.[0].field], [400, field], refused.text)
+      assert.match(refused.body.errors[0].message, message)
     }
     const keyOfOther = await importKeys(row(2), row(1))
     assert.deepEqual([keyOfOther.status, keyOfOther.body.code], [409, 'key_conflict'])
@@ -177,6 +178,7 @@ forEachEngine(engine => {
     for (const scopes of [[], ['admin:write'], ['agent:connect', 'admin:read']]) {
       const refused = await importKeys(row(1), row(2, { email: 'grace@example.com', scopes }))
       assert.deepEqual([refused.status, refused.body.errors?.[0].field], [400, 'keys.1.scopes'], refused.text)
+      assert.match(refused.body.errors[0].message, /for another administrator; use the keyway command/)
       const ownKeys = await importKeys(row(3 + scopes.length, { email: 'admin@example.com', scopes }))
       assert.equal(ownKeys.body.imported, 1, ownKeys.text)
     }

@@ -95,12 +95,14 @@ forEachEngine(engine => {
       server.clock.advance(10_000)
       const refused = await key.patch(looser, key.key)
       assert.equal(refused.body.code, 'session_required', JSON.stringify(looser))
+      assert.match(refused.body.detail, /may only tighten limits: .* Sign in to allow more\.$/)
     }
     const widerNetworks = await server.call('PATCH', key.path, {
       token: key.key,
       body: { allowed_networks: [] },
     })
     assert.equal(widerNetworks.body.code, 'session_required')
+    assert.match(widerNetworks.body.detail, /may only narrow allowed_networks: .* Sign in to allow more\.$/)
     assert.deepEqual((await server.get(key.path, { token: key.token })).body.limits, LIMITS)
     const tighterLimits = {
       requests: [{ limit: 9, per: 'second' }, requests[1], { limit: 1000, per: 'day' }],

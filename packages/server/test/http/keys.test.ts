@@ -117,6 +117,32 @@ test('malformed and wrong keys are refused with the same problem', async t => {
   assert.equal((await server.post('/auth/agent-token', { api_key: 'x'.repeat(100_000) })).status, 413)
 })
 
+test('a key that may not be used is refused with the reason, and with what to do about it', async t => {
+  const server = await openServer('sqlite', t)
+  const { tokens, user } = await server.signIn('ada@example.com')
+  const token = tokens.accessToken
+  const create = (body: object = {}) => server.createKey(token, body)
+  const expiresAt = new Date(server.clock.now() + 60_000).toISOString()
+  const [usable, revoked, expired] = [await create(), await create(), await create({ expires_at: expiresAt })]
+  const elsewhere = await create({ allowed_networks: ['10.0.0.0/8'] })
+  const unable = await create({ scopes: ['own:thing'] })
+  await server.call('DELETE', `/v1/api-keys/${revoked.id}`, { token })
+  server.clock.advance(60_000)
+  const refusalOf = async ({ key }: { key: string }) => {
+    const { status, body } = await server.post('/auth/agent-token', { api_key: key })
+    return `${status} ${body.code}: ${body.detail}`
+  }
+  assert.match(await refusalOf(revoked), /^401 api_key_revoked: .*was revoked\. Make a new one\.$/)
+  assert.match(await refusalOf(expired), /^401 api_key_expired: .*has expired\. Make a new one\.$/)
+  assert.match(await refusalOf(elsewhere), /^403 network_not_allowed: .*not be used from this network\.$/)
+  assert.match(
+    await refusalOf(unable),
+    /^403 insufficient_scope: .*lacks the scope agent:connect\. Use a key that has it, or one without scopes\.$/,
+  )
+  await server.users.suspend(user.id)
+  assert.match(await refusalOf(usable), /^403 account_suspended: .*is suspended\. Ask the operator\.$/)
+})
+
 test('malformed ids in a path are 404', async t => {
   const server = await openServer('sqlite', t)
   const { tokens } = await server.signIn('ada@example.com')
@@ -323,13 +349,14 @@ test('too many created keys are refused with 429, the window and the wait', asyn
     assert.deepEqual([status, body.code, body.window, body.retry_after], [429, 'rate_limited', 'hour', 3540])
     assert.equal(headers.get('retry-after'), '3540')
     assert.equal(body.setting, 'KEYWAY_KEY_CREATION_LIMITS')
+    assert.match(body.detail, /within this hour\. Try again in 3540 seconds\.$/)
   }
-  server.clock.advance(3_540_000)
-  const secondDelete = await server.signIn('ada@example.com')
-  assert.equal(
-    (await server.post('/v1/api-keys', {}, { token: secondDelete.tokens.accessToken })).status,
-    201,
-  )
+  server.clock.advance(3_539_000)
+  const later = (await server.signIn('ada@example.com')).tokens.accessToken
+  const lastSecond = await server.post('/v1/api-keys', {}, { token: later })
+  assert.match(lastSecond.body.detail, /Try again in 1 second\.$/)
+  server.clock.advance(1000)
+  assert.equal((await server.post('/v1/api-keys', {}, { token: later })).status, 201)
 })
 
 test('problems name the setting behind a refusal only with the local inbox', async t => {

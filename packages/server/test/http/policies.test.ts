@@ -218,6 +218,7 @@ forEachEngine(engine => {
     for (const proof of [{ token: earlyLink.token }, { login_id: earlyLink.loginId, code: earlyLink.code }]) {
       const refused = await post('/auth/verify-magic-link', { ...proof, email: 'early@example.com' })
       assert.deepEqual([refused.status, refused.body.code], [403, 'forbidden'], refused.text)
+      assert.match(refused.body.detail, /sign-up is not open to it\. Ask the operator for an invitation\.$/)
     }
     const guess = { login_id: stranger.body.login_id, code: '00000000', email: 'stranger@example.com' }
     assert.equal((await post('/auth/verify-magic-link', guess)).body.code, 'magic_link_invalid')

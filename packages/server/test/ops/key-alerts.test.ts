@@ -168,6 +168,28 @@ forEachEngine(engine => {
     ])
   })
 
+  test('exchanges that pass 80 and 100 % of a limit are mailed, and refused ones once a day after it', async t => {
+    const services = await openServices(engine, t)
+    const { clock, apiKeys, agentTokens } = services
+    clock.advance(1.5 * DAY - (clock.now() % DAY))
+    const { user } = await services.signIn(ADA)
+    const limits = { requests: [{ limit: 10, per: 'day' as const }], spend: [], quota: null }
+    const { key } = await apiKeys.create(user.id, { ...NEW_KEY, limits }, caller())
+    const mailedAfter = async (exchanges: number) => {
+      for (let n = 0; n < exchanges; n++) await refusedWith(agentTokens.exchange(key, undefined, caller()))
+      await apiKeys.flushUses()
+      const mails = await services.mailsTo(ADA, 'api_key_limit')
+      return mails.map(({ percent, used }) => `${percent} %, ${used} used`).sort()
+    }
+    const [reached, near] = ['100 %, 10 used', '80 %, 8 used']
+    assert.deepEqual(await mailedAfter(7), [])
+    assert.deepEqual(await mailedAfter(1), [near])
+    assert.deepEqual(await mailedAfter(2), [reached, near])
+    assert.deepEqual(await mailedAfter(2), [reached, near])
+    clock.advance(DAY / 2)
+    assert.deepEqual(await mailedAfter(2), [reached, reached, near])
+  })
+
   test('a key that is used from a new network is a security event each time and a mail once a day', async t => {
     const services = await openServices(engine, t)
     const { useFrom, events } = await withKey(services)
