@@ -188,7 +188,7 @@ export function createApiKeys(deps: ApiKeyDeps): ApiKeys {
 
     async metadataOf(keys) {
       const ids = keys.filter(({ metadataBytes }) => metadataBytes !== null).map(({ id }) => id)
-      const texts = ids.length > 0 ? await store.apiKeys.metadataOf(ids) : []
+      const texts = await store.apiKeys.metadataOf(ids)
       return new Map([...texts].map(([id, text]) => [id, JSON.parse(text) as Metadata]))
     },
 

@@ -81,11 +81,11 @@ export function createKeyNotices({
     })
   }
 
-  /** Records and mails the use in one transaction, unless another node did. Returns whether this call did so. */
-  function notifyReuse(apiKey: ApiKey, use: RecordedUse): Promise<boolean> {
+  /** Records and mails the use in one transaction, unless another node did. */
+  function notifyReuse(apiKey: ApiKey, use: RecordedUse): Promise<void> {
     const mailId = newId(clock.now())
     return storage.transaction(async tx => {
-      if (!(await tx.apiKeys.recordReuse(apiKey, use))) return false
+      if (!(await tx.apiKeys.recordReuse(apiKey, use))) return
       const { userId, id: keyId } = apiKey
       await tx.securityEvents.insert(securityEvent('api_key_used_again', userId, use.at, use.from, { keyId }))
       await mailOwner(tx, outbox, apiKey, {
@@ -93,7 +93,6 @@ export function createKeyNotices({
         now: clock.now(),
         about: { kind: 'api_key_used_again', at: use.at, network: use.from.network },
       })
-      return true
     })
   }
 }
