@@ -1,7 +1,8 @@
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { shippedPackages } from '../tools/shipped-packages.ts'
 import { type BenchDatabase, postgresDatabase, sqliteDatabase } from './support/databases.ts'
 import { cpuSeconds, pinBench, residentBytes } from './support/machine.ts'
 import { startKeyway } from './support/processes.ts'
@@ -67,12 +68,9 @@ async function measure(name: string, database: BenchDatabase, executable?: strin
 
 /** Disk space of the packages that `npm ci --omit=dev` installs, according to the lock file. */
 async function installed(): Promise<Row> {
-  const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
-    packages: Record<string, { dev?: boolean; link?: boolean }>
-  }
   let [node, others, count] = [0, 0, 0]
-  for (const [path, { dev, link }] of Object.entries(lock.packages)) {
-    if (!path.includes('node_modules/') || dev || link || !existsSync(join(ROOT, path))) continue
+  for (const { path } of shippedPackages()) {
+    if (!existsSync(join(ROOT, path))) continue
     const bytes = await sizeOf(join(ROOT, path))
     count++
     if (/node_modules\/node(-bin-[^/]*)?$/.test(path)) node += bytes

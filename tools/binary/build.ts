@@ -1,6 +1,6 @@
 /**
  * Builds the single executable `dist/keyway` for the platform of the running Node, which it contains, with a list of
- * its components and checksums. The same commit and the same Node give the same bytes.
+ * its components, their licences and checksums. The same commit and the same Node give the same bytes.
  */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -13,6 +13,7 @@ import { readSdkFiles } from '../../packages/sdk/pack.ts'
 import { GUIDES } from '../../packages/server/src/web/docs/library.ts'
 import { bundle, ROOT } from './bundle.ts'
 import { components } from './components.ts'
+import { licenceTexts } from './licences.ts'
 
 /** Fixes V8's random seed; with a random one the compiled code would differ between builds. */
 const FIXED_SEED = '--random-seed=1'
@@ -42,11 +43,13 @@ function withPrefix(folder: string, files: ReadonlyMap<string, Buffer>): [string
   return [...files].map(([path, content]) => [`${folder}/${path}`, content])
 }
 
-/** Builds the executable. @param folder receives `keyway`, `keyway.cdx.json` and `SHA256SUMS` */
+/** Builds the executable. @param folder receives `keyway`, its lists of components and of licences, and `SHA256SUMS` */
 export async function buildBinary(folder: string): Promise<void> {
   const workFolder = await mkdtemp(join(tmpdir(), 'keyway-binary-'))
   try {
     await mkdir(folder, { recursive: true })
+    await writeFile(join(folder, 'keyway.cdx.json'), components())
+    await writeFile(join(folder, 'keyway.licences.txt'), licenceTexts())
     await writeFile(join(workFolder, 'keyway.cjs'), await bundle('tools/binary/main.ts', 'cjs'))
     const config = {
       main: 'keyway.cjs',
@@ -60,8 +63,8 @@ export async function buildBinary(folder: string): Promise<void> {
       cwd: workFolder,
       stdio: 'ignore',
     })
-    await writeFile(join(folder, 'keyway.cdx.json'), components())
-    await writeFile(join(folder, 'SHA256SUMS'), await checksums(folder, ['keyway', 'keyway.cdx.json']))
+    const files = ['keyway', 'keyway.cdx.json', 'keyway.licences.txt']
+    await writeFile(join(folder, 'SHA256SUMS'), await checksums(folder, files))
   } finally {
     await rm(workFolder, { recursive: true, force: true })
   }

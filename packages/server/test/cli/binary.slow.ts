@@ -53,7 +53,7 @@ describe('the single executable', () => {
     await buildBinary(secondBuild)
     const checksums = readFileSync(join(secondBuild, 'SHA256SUMS'), 'utf8')
     assert.equal(checksums, readFileSync(join(built, 'SHA256SUMS'), 'utf8'))
-    for (const name of ['keyway', 'keyway.cdx.json']) {
+    for (const name of ['keyway', 'keyway.cdx.json', 'keyway.licences.txt']) {
       const hash = createHash('sha256').update(readFileSync(join(secondBuild, name)))
       assert.ok(checksums.includes(`${hash.digest('hex')}  ${name}\n`), name)
     }
@@ -68,6 +68,15 @@ describe('the single executable', () => {
     for (const [name, version] of packages.filter(([name]) => !name.startsWith('@keyway/'))) {
       const found = components.find(each => each.name === name && each.version === version)
       assert.ok(found?.hashes?.length, `${name} ${version}`)
+    }
+  })
+
+  test('comes with the licence of each component', () => {
+    const { components } = JSON.parse(readFileSync(join(built, 'keyway.cdx.json'), 'utf8'))
+    const texts = readFileSync(join(built, 'keyway.licences.txt'), 'utf8').split(/^==== (.+) ====$/m)
+    for (const { name, version } of components) {
+      const text = texts[texts.indexOf(`${name} ${version}`) + 1]
+      assert.match(text!, /copyright/i, `${name} ${version}`)
     }
   })
 
