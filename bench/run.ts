@@ -14,7 +14,6 @@ const PROGRAMS = [
   'hub',
   'between-nodes',
   'growth',
-  'rows',
   'lists',
   'administration',
   'hostile',
