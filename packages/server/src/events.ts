@@ -40,7 +40,7 @@ export type RelayCommand =
 /**
  * `number`: the sequence number of the message on its node, which identifies it; absent from nodes of the previous
  * version. `except`: the connection that sent the message and does not receive it; it may have moved to another node
- * meanwhile. `sentAt`: when the sender's node accepted it, in milliseconds of the time that all nodes agree on.
+ * meanwhile.
  */
 export interface DeliverCommand {
   op: 'deliver'
@@ -49,7 +49,6 @@ export interface DeliverCommand {
   frame: string
   number?: number
   except?: string
-  sentAt?: Instant
 }
 
 /**
@@ -95,10 +94,11 @@ export type RelayNotice =
 
 /**
  * Field names are part of the wire format, which adjacent versions share. `question` is the id of a request: it
- * correlates a command or a `release` with its answers.
+ * correlates a command or a `release` with its answers. `sentAt`: when the node accepted the command, in milliseconds
+ * of its own monotonic clock; absent from nodes of the previous version.
  */
 export type RelayMessage =
-  | { kind: 'order'; from: string; question: number; order: RelayCommand }
+  | { kind: 'order'; from: string; question: number; sentAt?: number; order: RelayCommand }
   /**
    * `held`: in the answer to a `deliver`, the number of broken connections for which the message is kept until they
    * resume; absent from nodes of the previous version.
@@ -236,6 +236,7 @@ function parseMessage(value: unknown): RelayMessage | null {
     kind,
     from: sender,
     question: requestId,
+    sentAt,
     order,
     count,
     held,
@@ -268,7 +269,8 @@ function parseMessage(value: unknown): RelayMessage | null {
   if (kind === 'withdrawn') return { kind, from, question: requestId }
   if (kind === 'release' || kind === 'released') return parseMove(kind, from, requestId, value)
   const command = kind === 'order' ? parseCommand(order) : null
-  return command && { kind: 'order', from, question: requestId, order: command }
+  const sendingTime = isCount(sentAt, Number.MAX_SAFE_INTEGER) ? { sentAt } : {}
+  return command && { kind: 'order', from, question: requestId, ...sendingTime, order: command }
 }
 
 function parseAdopt(from: string, value: unknown): RelayMessage | null {
@@ -313,7 +315,6 @@ function parseCommand(value: unknown): RelayCommand | null {
     frame,
     number,
     except,
-    sentAt,
     relayVersion,
   } = toFields(value)
   if (op === 'ping') return isCount(relayVersion, MAX_COUNT) ? { op, relayVersion } : { op }
@@ -330,7 +331,6 @@ function parseCommand(value: unknown): RelayCommand | null {
       ...{ op, userId, to, frame },
       ...(isCount(number, Number.MAX_SAFE_INTEGER) ? { number } : {}),
       ...(isTarget(except) ? { except } : {}),
-      ...(isCount(sentAt, Number.MAX_SAFE_INTEGER) ? { sentAt } : {}),
     }
   }
   if (op === 'disconnect' && isTarget(target)) return { op, userId, target }

@@ -10,6 +10,7 @@ import type {
   RelayNotice,
 } from '../events.ts'
 import type { Log } from '../log.ts'
+import { ArrivalDelays } from './arrival-delays.ts'
 import { NO_RECEIVERS, type Outcome } from './numbered-sends.ts'
 import type { Presence } from './presence.ts'
 import { RELAY_VERSION } from './presence-store.ts'
@@ -94,6 +95,7 @@ export function createRelay(deps: {
    * them.
    */
   const unresponsive = new Set<string>()
+  const delays = new ArrivalDelays()
   let lastId = 0
   let receivedUntil = Number.NEGATIVE_INFINITY
   let catchingUp = Promise.resolve()
@@ -134,25 +136,21 @@ export function createRelay(deps: {
       if (message.kind === 'answer') return receiveResponse(message)
       if (message.kind === 'notice') return deps.receiveNotice(message.from, message.notice)
       if (message.kind !== 'order') return deps.receiveMove(message)
-      const { from, question: requestId, order } = message
+      const { from, question: requestId, sentAt, order } = message
+      const isLate = sentAt !== undefined && delays.delayOf(from, sentAt, performance.now()) > timeoutMs
       const absence = order.op === 'deliver' ? deps.absenceOf(from, order) : {}
       const answer = ({ delivered: count, held }: Outcome) =>
         void publish([from], { kind: 'answer', from: nodeId, question: requestId, count, held, ...absence })
-      const outcome = isExpired(order) ? NO_RECEIVERS : execute(order, from, originOf(from, order, requestId))
+      // A database that was cut off from the other node may publish a message long after its sender was told that it
+      // reached nobody here.
+      const isExpired = isLate && order.op === 'deliver'
+      const outcome = isExpired ? NO_RECEIVERS : execute(order, from, originOf(from, order, requestId))
       if ('then' in outcome) void outcome.then(answer)
       else answer(outcome)
     },
     stop() {
       for (const id of [...pending.keys()]) resolveRequest(id)
     },
-  }
-
-  /**
-   * Whether the sender of a message was told that it reached nobody here: a database that was cut off from its node may
-   * publish a message that it had received long before.
-   */
-  function isExpired(command: RelayCommand): boolean {
-    return command.op === 'deliver' && clock.now() - (command.sentAt ?? Infinity) > timeoutMs
   }
 
   async function ping(waitMs: number): Promise<void> {
@@ -171,8 +169,8 @@ export function createRelay(deps: {
     // After a timeout, or at once if no answer is awaited, the caller gets 0 as the count. The command must not be
     // published long after that: the sender may have moved to another node, and later messages of it may have arrived.
     const isCurrent = () => (isAwaited ? pending.has(id) : clock.now() - askedAt < waitMs)
-    const order = command.op === 'deliver' ? { ...command, sentAt: Math.round(askedAt) } : command
-    const message: RelayMessage = { kind: 'order', from: nodeId, question: id, order }
+    const sentAt = Math.round(performance.now())
+    const message: RelayMessage = { kind: 'order', from: nodeId, question: id, sentAt, order: command }
     if (!publish(to, message, { isCurrent }) || !isAwaited) return Promise.resolve(NO_RECEIVERS)
     return new Promise(resolve => {
       const timer = setTimeout(() => timeOut(id), waitMs)
@@ -214,6 +212,7 @@ export function createRelay(deps: {
   function timeOut(id: number): void {
     const peers = presence.peers()
     for (const peer of unresponsive) if (!peers.includes(peer)) unresponsive.delete(peer)
+    delays.retain(peers)
     for (const peer of pending.get(id)?.unanswered ?? []) if (peers.includes(peer)) unresponsive.add(peer)
     resolveRequest(id)
   }
