@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { type StoredFile, storedZip } from './zip.ts'
 
 /*
- * Builds the wheel (PyPA binary distribution format 1.0) as pip installs it. Needs neither Python nor the network, since
- * every Keyway instance builds and serves it. The same sources give the same bytes.
+ * Builds the wheel (PyPA binary distribution format 1.0) as pip installs it. Needs neither Python nor the network,
+ * since every Keyway instance builds and serves it. The same sources give the same bytes.
  */
 
 const ROOT = import.meta.dirname

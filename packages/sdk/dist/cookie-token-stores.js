@@ -76,7 +76,7 @@ async function runInTurn(refreshes, token, work) {
     }
 }
 /**
- * Derives Idempotency-Keys: HMAC-SHA256 of refresh tokens. A plain hash would not do: whoever stole a token could
+ * Derives Idempotency-Keys: HMAC-SHA256 of refresh tokens. A plain hash would not do: a thief of a token could
  * derive the key, and a replay with that key would not be recognised as reuse.
  */
 function idempotencyKeys(secret) {

@@ -17,7 +17,9 @@ export const IDEMPOTENCY_WINDOW = DAY
 
 export interface WantedCharge {
   userId: string
-  /** An active key of the user, whose spend limits the charge counts towards; null or absent for a charge without a key. */
+  /**
+   * An active key of the user, whose spend limits the charge counts towards; null or absent for a charge without a key.
+   */
   keyId?: string | null
   /** Positive. */
   amount: MicroDollars

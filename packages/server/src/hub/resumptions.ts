@@ -26,8 +26,9 @@ const OFFER_MS = SECOND / 2
 export const MAX_ADOPTING = 2 * MAX_OFFERED
 const POLL_MS = 10
 /**
- * How many times its bytes a move that an agent requested counts as deliveries: between nodes all messages of the connection pass
- * one queue with those of others, and an agent needs no more than a handshake for a MiB. A shutdown's moves count once.
+ * How many times its bytes a move that an agent requested counts as deliveries: between nodes all messages of the
+ * connection pass one queue with those of others, and an agent needs no more than a handshake for a MiB. A shutdown's
+ * moves count once.
  */
 const REQUESTED_MOVE_COST = 4
 /**

@@ -11,8 +11,8 @@ export const INVITATION_STATES = ['pending', 'accepted', 'expired', 'revoked'] a
 export type InvitationState = (typeof INVITATION_STATES)[number]
 
 /**
- * Lets an address sign up, and may give the account a role. It has no secret: whoever signs in to the address by a
- * fresh link or code accepts it, so that the mail, which is valid for a week, contains no credential.
+ * Lets an address sign up, and may give the account a role. It has no secret: a sign-in to the address by a fresh
+ * link or code accepts it, so that the mail, which is valid for a week, contains no credential.
  */
 export interface Invitation {
   id: string

@@ -43,8 +43,8 @@ export type MailWriter = (
 export interface Outbox {
   /**
    * Queues a mail inside the caller's transaction and publishes `mail.queued`. The caller creates `id` before the
-   * transaction, so that a retried transaction queues it once. A notice beyond the daily limit of its kind and account is
-   * not queued: the account's security events have it.
+   * transaction, so that a retried transaction queues it once. A notice beyond the daily limit of its kind and account
+   * is not queued: the account's security events have it.
    */
   enqueue(
     tx: Transaction,
@@ -93,11 +93,14 @@ export interface Inbox {
 /**
  * Maximum number of notices of one kind to one account in a day: one for each key that may be active by default. An
  * account with hundreds of keys could otherwise cause thousands of mails, which use up the provider's quota and delay
- * people's sign-in mails. Each kind has its own limit, so that nobody can suppress a warning by causing other notices.
+ * people's sign-in mails. Each kind has its own limit, so that many notices of one kind do not suppress a warning of
+ * another.
  */
 export const MAX_NOTICES_PER_DAY = 100
 
-/** Whether the account has had its notices of this kind. Not exact for concurrent transactions, since no row is locked. */
+/**
+ * Whether the account has had its notices of this kind. Not exact for concurrent transactions, since no row is locked.
+ */
 async function isLimitReached(
   tx: Transaction,
   userId: string,

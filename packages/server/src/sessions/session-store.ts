@@ -37,8 +37,8 @@ export interface SessionChanges {
   /** Ends all of a user's live sessions but one; returns the ids. */
   endAllOf(userId: string, cause: SessionEnd, exceptId: string | null, by: Attribution): Promise<string[]>
   /**
-   * Ends the oldest live sessions of a user who has more than `kept`, at most `limit` of them; returns the ids. A page of an
-   * index, however many sessions of the user have ended.
+   * Ends the oldest live sessions of a user who has more than `kept`, at most `limit` of them; returns the ids. A page
+   * of an index, however many sessions of the user have ended.
    */
   endSurplusOf(userId: string, kept: number, limit: number, by: Attribution): Promise<string[]>
   /** Ends all sessions that were opened for an app by this user; returns the ids. */

@@ -20,11 +20,13 @@ import { createSessionEnd, type SessionEnding } from './session-end.ts'
 import { idleEnd, type SessionLifetimes } from './session-lifetime.ts'
 
 /**
- * Maximum number of live sessions of one person; beyond it the oldest end. A person has tens at most, but each code of an app opens
- * one, and a suspension ends all of them in one transaction.
+ * Maximum number of live sessions of one person; beyond it the oldest end. A person has tens at most, but each code of
+ * an app opens one, and a suspension ends all of them in one transaction.
  */
 export const MAX_LIVE_SESSIONS = 1000
-/** Maximum number of sessions that end for one new session: more than one only where there were more before this limit. */
+/**
+ * Maximum number of sessions that end for one new session: more than one only where there were more before this limit.
+ */
 const SURPLUS_AT_ONCE = 100
 
 export interface SessionTokens {

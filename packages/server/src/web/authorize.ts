@@ -117,7 +117,7 @@ function forgetRequest(kit: PageKit, c: PageContext, { id }: PendingRequest): vo
 async function renderRefusal(kit: PageKit, c: PageContext, refused: Exclude<CheckedRequest, ValidRequest>) {
   if ('unusable' in refused) return renderUnusable(kit, c, refused.unusable)
   const { refuse, mayRedirectTo } = await kit.authorizations()
-  // In a frame a redirect deceives nobody, since the address bar still shows the embedding page.
+  // In a frame a redirect is harmless, since the address bar still shows the embedding page.
   const mayRedirect =
     c.req.header('sec-fetch-dest') === 'iframe' || (await mayRedirectTo(refused.app, c.get('signedIn')))
   return mayRedirect

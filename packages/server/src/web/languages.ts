@@ -55,8 +55,8 @@ async function requestedByApp(kit: PageKit, c: PageContext): Promise<Language | 
 }
 
 /**
- * GET /language: the list of languages. POST /language: stores the choice in the account, or in a cookie if nobody is
- * signed in.
+ * GET /language: the list of languages. POST /language: stores the choice in the account, or in a cookie without
+ * a session.
  */
 export function languagePages(app: Hono<PageVariables>, kit: PageKit): void {
   app.get('/language', c => {

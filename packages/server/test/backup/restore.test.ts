@@ -14,7 +14,9 @@ import { aKey, anEntry, insertUser } from '../contract/fixtures.ts'
 import { openTestStorage } from '../support/engines.ts'
 import { temporaryFolder } from '../support/serve.ts'
 
-/** A backup of one account with a key, and an empty database. Only on SQLite: the rules are the same on both engines. */
+/**
+ * A backup of one account with a key, and an empty database. Only on SQLite: the rules are the same on both engines.
+ */
 async function openBackup(t: TestContext) {
   const { path, remove } = temporaryFolder()
   t.after(remove)

@@ -58,7 +58,9 @@ async function openBreakable(engine: EngineName, t: TestContext) {
   return { services, breakable, whileLosing }
 }
 
-/** Makes a call that must fail since its COMMIT is lost, and again while only the answer is lost; returns that result. */
+/**
+ * Makes a call that must fail since its COMMIT is lost, and again while only the answer is lost; returns that result.
+ */
 async function loseCommitThenAnswer<Value>(
   { whileLosing }: { whileLosing: ReturnType<typeof createBreakableStorage>['whileLosing'] },
   call: () => Promise<Value>,

@@ -17,8 +17,8 @@ class ConcurrentAdapter extends SqliteAdapter {
 }
 
 /**
- * The engine of a simulated node: the transactions, retries and connections of the PostgreSQL engine, over the simulated
- * database, which understands SQLite's SQL.
+ * The engine of a simulated node: the transactions, retries and connections of the PostgreSQL engine, over the
+ * simulated database, which understands SQLite's SQL.
  */
 export function createEngine(deps: {
   server: DatabaseServer

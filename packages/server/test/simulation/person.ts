@@ -15,8 +15,8 @@ const LIMIT_PER_MINUTE = 5
 
 /**
  * A simulated user. Performs random actions, one to three at a time, until the simulation comes to rest: signs in;
- * refreshes sessions, also with stolen tokens, and ends them; charges the account; has it suspended; creates, exchanges,
- * rotates and revokes API keys, and connects agents with them.
+ * refreshes sessions, also with stolen tokens, and ends them; charges the account; has it suspended; creates,
+ * exchanges, rotates and revokes API keys, and connects agents with them.
  */
 export class Person extends SimulatedProcess {
   readonly world: World

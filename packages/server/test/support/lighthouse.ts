@@ -21,8 +21,8 @@ import { address, caller } from './services.ts'
 import { startWeb, type WebServer } from './web.ts'
 
 /*
- * `npm run lighthouse`: Lighthouse's scores of every kind of page, on a phone as Lighthouse simulates it. Fails below 95 in
- * performance and 100 in accessibility and best practices. An argument selects pages whose path contains it.
+ * `npm run lighthouse`: Lighthouse's scores of every kind of page, on a phone as Lighthouse simulates it. Fails below
+ * 95 in performance and 100 in accessibility and best practices. An argument selects pages whose path contains it.
  */
 
 const FOLDER = join(root, 'tools/lighthouse')

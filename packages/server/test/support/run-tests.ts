@@ -8,15 +8,17 @@ import { type Leak, scanRecording } from './secret-scan.ts'
 
 /*
  * `npm test`: starts one temporary PostgreSQL for the whole run, then runs all test files, one process per folder.
- * Arguments are passed to the runner, for example `npm test -- --test-name-pattern=revoke`; paths replace the list of all
- * files.
+ * Arguments are passed to the runner, for example `npm test -- --test-name-pattern=revoke`; paths replace the list of
+ * all files.
  *
  * All processes record their output and their secrets (recording.ts). The run fails if a secret occurs in the output.
  */
 
 const ROOT = join(import.meta.dirname, '../../../..')
 const ALL_TESTS = 'packages/*/test/**/*.test.ts'
-/** Concurrent processes: one more than cores, since tests also wait; with more, timeouts of a busy machine fail tests. */
+/**
+ * Concurrent processes: one more than cores, since tests also wait; with more, timeouts of a busy machine fail tests.
+ */
 const CONCURRENCY = availableParallelism() + 1
 /** Default timeout of a test, so that one that hangs fails and is named. */
 const LONGEST_TEST_MS = 300_000

@@ -10,10 +10,10 @@ import { isHandedOut } from './secret-allowances.ts'
  * each of the three offsets, as in `Basic user:secret`) are searched by a rolling hash, so the time grows with the
  * output, not with the number of secrets. Secrets under 12 characters are words in test settings, and are skipped.
  *
- * A login code has eight digits, like some other numbers. It is reported only if exactly its digits (also as `1234 5678`)
- * occur separately, not within a longer word, identifier or decimal fraction, in later output of the process that created
- * it. A coincidence is expected in at most one of a thousand runs: a process prints some tens of such numbers, nearly all
- * as metrics (secret-allowances.ts), and creates some hundred codes.
+ * A login code has eight digits, like some other numbers. It is reported only if exactly its digits (also as `1234
+ * 5678`) occur separately, not within a longer word, identifier or decimal fraction, in later output of the process
+ * that created it. A coincidence is expected in at most one of a thousand runs: a process prints some tens of such
+ * numbers, nearly all as metrics (secret-allowances.ts), and creates some hundred codes.
  */
 
 export interface Leak {

@@ -99,7 +99,8 @@ export interface Offer {
 export type After = (side: 'agent' | 'server', ms: number, callback: () => void) => void
 
 /**
- * A line between an agent and a node, which delays, keeps the order, and can break: silently, or so that a side notices.
+ * A line between an agent and a node, which delays, keeps the order, and can break: silently, or so that a side
+ * notices.
  */
 export class Line {
   readonly server = new ServerEnd(this)

@@ -18,8 +18,8 @@ import { reason, TAG, toActedBy } from './acting.ts'
 
 const MAX_BODY_BYTES = 1024 * 1024
 /**
- * Maximum number of values in the JSON body of an import, as `parseJson` counts them. The largest row has 40: its object, 7 fields
- * and 32 scopes. 48 leaves room for further fields.
+ * Maximum number of values in the JSON body of an import, as `parseJson` counts them. The largest row has 40: its
+ * object, 7 fields and 32 scopes. 48 leaves room for further fields.
  */
 const MAX_IMPORT_JSON_VALUES = MAX_IMPORTED_KEYS * 48
 
