@@ -14,6 +14,7 @@ const PROGRAMS = [
   'hub',
   'between-nodes',
   'growth',
+  'rows',
   'lists',
   'administration',
   'hostile',
