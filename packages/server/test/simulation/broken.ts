@@ -68,7 +68,7 @@ export const BROKEN: Broken[] = [
   {
     name: 'only-events',
     file: 'hub/revocations.ts',
-    edits: [{ find: '    recheck(affected)\n', put: '' }],
+    edits: [{ find: '    recheck(affectedKeyIds)\n', put: '' }],
     shownBy: /which has ended/,
   },
   {
@@ -93,7 +93,7 @@ export const BROKEN: Broken[] = [
     name: 'balance-unchecked',
     file: 'storage/ledger.ts',
     edits: [{ find: "    .where(eb => eb(eb('balance', '+', amount), '>=', 0))\n", put: '' }],
-    shownBy: /a balance is negative/,
+    shownBy: /a balance is negative|CHECK constraint failed: balances_not_negative/,
   },
   {
     name: 'unknown-commit-repeated',
@@ -136,6 +136,16 @@ export function applyVariant(name: string): RegExp {
   const variant = BROKEN.find(each => each.name === name)
   if (!variant)
     throw new Error(`no variant is named ${name}; there are ${BROKEN.map(each => each.name).join(', ')}`)
+  process.env.KEYWAY_MUTANT = JSON.stringify(changeOf(variant))
+  createRequire(import.meta.url)(join(ROOT, 'tools/mutants/hook.cjs'))
+  return variant.shownBy
+}
+
+/** The file of a variant, and the places in it that change. @throws Error if the file has not each of them exactly once */
+export function changeOf(variant: Broken): {
+  file: string
+  edits: { start: number; end: number; text: string }[]
+} {
   const file = join(ROOT, 'packages/server/src', variant.file)
   const source = readFileSync(file, 'utf8')
   const edits = variant.edits.map(({ find, put }) => {
@@ -143,8 +153,5 @@ export function applyVariant(name: string): RegExp {
     if (source.split(find).length !== 2) throw new Error(`${variant.file} has not once: ${find}`)
     return { start, end: start + find.length, text: put }
   })
-  edits.sort((left, right) => left.start - right.start)
-  process.env.KEYWAY_MUTANT = JSON.stringify({ file, edits })
-  createRequire(import.meta.url)(join(ROOT, 'tools/mutants/hook.cjs'))
-  return variant.shownBy
+  return { file, edits: edits.sort((left, right) => left.start - right.start) }
 }
