@@ -147,16 +147,20 @@ function readCache(): Cache {
 }
 
 /**
- * The test files that are run against mutants, without those that mostly start browsers, clusters of processes or other
- * programs: a mutant that only those detect should have a more direct test.
+ * The test files that are run against mutants of the sources, without those that mostly start browsers, clusters of
+ * processes or other programs: a mutant that only those detect should have a more direct test. The SDK's tests run its
+ * own code, and start the server as a process.
  */
-export function candidateTests(): string[] {
+export function candidateTests(sources: readonly string[]): string[] {
+  const isOfSdk = sources.some(file => file.startsWith(SDK))
   return globSync('packages/*/test/**/*.test.ts', {
     cwd: ROOT,
     exclude: path => path.includes('node_modules'),
   })
-    .filter(file => !SLOW_TESTS.test(file))
+    .filter(file => !SLOW_TESTS.test(file) && (isOfSdk || !file.startsWith(SDK)))
     .sort()
 }
 
-const SLOW_TESTS = /\/(structure|tools|faults|cluster|web|cli)\/|sdk\/test\/(package|bun|examples)\.test/
+const SDK = 'packages/sdk/'
+const SLOW_TESTS =
+  /\/(structure|tools|faults|failover|cluster|clients|web|cli|python)\/|sdk\/test\/(package|bun|examples)\.test/
