@@ -7,6 +7,7 @@ import { createKeyNotices } from '../../src/api-keys/key-notices.ts'
 import { createLastUsed, type LastUsedNotices } from '../../src/api-keys/last-used.ts'
 import { CHANGE_LIMITS } from '../../src/change-limits.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '../../src/clock.ts'
+import { KeywayError } from '../../src/errors.ts'
 import type { Event } from '../../src/events.ts'
 import { newId } from '../../src/ids.ts'
 import type { RateWindow } from '../../src/rate-windows.ts'
@@ -131,6 +132,20 @@ forEachEngine(engine => {
       rows.map(row => row.id),
       [id],
     )
+  })
+
+  test('a key is not created if its condition fails, and the refusal is that of the condition', async t => {
+    const services = await openServices(engine, t)
+    const { userId } = await withOwner(services)
+    const condition = {
+      within: async () => false,
+      refusal: () => new KeywayError('forbidden', 'Not approved.'),
+    }
+    await assert.rejects(services.apiKeys.create(userId, NEW_KEY, caller(), condition), {
+      code: 'forbidden',
+      message: 'Not approved.',
+    })
+    assert.deepEqual((await services.apiKeys.list(userId, null, FIRST_PAGE)).rows, [])
   })
 
   test('keys are listed newest first, in pages, by status, and only to their owner', async t => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { type AuditType, BY_COMMAND } from '../../src/audit/audit-event.ts'
 import { DAY, MINUTE, SECOND } from '../../src/clock.ts'
 import type { Fact } from '../../src/endings/fact.ts'
 import { createRevocations, FEED_WINDOW } from '../../src/endings/revocation-feed.ts'
@@ -7,6 +8,7 @@ import type { Event } from '../../src/events.ts'
 import { newId } from '../../src/ids.ts'
 import { securityEvent } from '../../src/security-events/security-event.ts'
 import type { Transaction } from '../../src/store.ts'
+import type { EmailAddress } from '../../src/users/email-address.ts'
 import {
   aKey,
   aLink,
@@ -135,6 +137,99 @@ forEachEngine(engine => {
       event('account_deleted', 5),
     ])
     assert.deepEqual(await factsOf(tx => tx.users.erase(id, NOW + 6)), [])
+  })
+
+  test('a planned deletion and a new address of an account are recorded with their actor', async t => {
+    const { user, factsOf } = await openFacts(engine, t)
+    const { id } = user
+    const changedFact = `changed: user ${id} of ${id}`
+    const event = (type: string) => `event: ${type} of ${id} at 1 by 198.51.100.7 their browser about null`
+    const schedule = () => factsOf(tx => tx.users.scheduleDeletion(id, NOW + 2, BY_CALLER))
+    assert.deepEqual(await schedule(), [changedFact, event('account_deletion_requested')])
+    assert.deepEqual(await schedule(), [])
+    const postpone = () => factsOf(tx => tx.users.postponeDeletion(id, NOW + DAY, NOW + 2))
+    assert.deepEqual(await postpone(), [changedFact])
+    assert.deepEqual(await postpone(), [])
+    const cancel = () => factsOf(tx => tx.users.cancelDeletion(id, BY_CALLER))
+    assert.deepEqual(await cancel(), [changedFact, event('account_deletion_cancelled')])
+    assert.deepEqual(await cancel(), [])
+    const change = () =>
+      factsOf(tx => tx.users.changeEmail(id, user.email!, address('new@example.com'), BY_CALLER))
+    assert.deepEqual(await change(), [changedFact, event('email_changed')])
+    assert.deepEqual(await change(), [])
+  })
+
+  test('each invitation that was replaced, accepted or revoked is recorded', async t => {
+    const { user, factsOf } = await openFacts(engine, t)
+    const invite = (email: EmailAddress, at: number) => {
+      const id = newId(NOW)
+      const answers = { acceptedAt: null, userId: null, revokedAt: null }
+      const times = { createdAt: NOW + at, expiresAt: NOW + DAY }
+      const invitation = { id, email, role: null, invitedBy: null, ...times, ...answers }
+      return { id, facts: factsOf(tx => audited(tx).invitations.insert(invitation)) }
+    }
+    const [email, otherEmail] = [address('ada@example.com'), address('eve@example.com')]
+    const first = invite(email, 1)
+    assert.deepEqual(await first.facts, [])
+    const second = invite(email, 2)
+    assert.deepEqual(await second.facts, [`invitation: ${first.id} at 2`])
+    const accept = () => factsOf(tx => tx.invitations.accept(email, user.id, NOW + 3))
+    assert.deepEqual(await accept(), [`invitation: ${second.id} at 3`])
+    assert.deepEqual(await accept(), [])
+    const third = invite(otherEmail, 4)
+    await third.facts
+    const revoke = () => factsOf(tx => tx.invitations.revoke(third.id, NOW + 5))
+    assert.deepEqual(await revoke(), [`invitation: ${third.id} at 5`])
+    assert.deepEqual(await revoke(), [])
+  })
+
+  test('an act of an administrator is recorded, and the person concerned learns of it without its actor', async t => {
+    const { user, factsOf } = await openFacts(engine, t)
+    const append = (
+      type: AuditType,
+      subject: { type: 'user' | 'api_key'; id: string; user_id: string | null },
+    ) =>
+      factsOf(tx =>
+        audited(tx).audit.append([
+          {
+            id: newId(NOW),
+            at: NOW + 1,
+            actor: BY_COMMAND,
+            type,
+            subject,
+            before: null,
+            after: null,
+            reason: null,
+            network: '198.51.100.0/24',
+            requestId: null,
+          },
+        ]),
+      )
+    const keyId = newId(NOW)
+    const event = (type: string, about: string | null) =>
+      `event: ${type} of ${user.id} at 1 by null null about ${about}`
+    const ofUser = { type: 'user', id: user.id, user_id: user.id } as const
+    const ofKey = { type: 'api_key', id: keyId, user_id: user.id } as const
+    assert.deepEqual(await append('user.role_changed', ofUser), [
+      `audit: user.role_changed of ${user.id}`,
+      event('role_changed', null),
+    ])
+    assert.deepEqual(await append('api_key.limits_changed', ofKey), [
+      `audit: api_key.limits_changed of ${keyId}`,
+      event('api_key_limits_changed', keyId),
+    ])
+    // The operation that suspends records the event itself; nobody is concerned by a key without an owner.
+    assert.deepEqual(await append('user.suspended', ofUser), [`audit: user.suspended of ${user.id}`])
+    assert.deepEqual(await append('api_key.limits_changed', { ...ofKey, user_id: null }), [
+      `audit: api_key.limits_changed of ${keyId}`,
+    ])
+    const setPolicies = async (tx: Transaction) => {
+      await tx.policies.lock()
+      await audited(tx).policies.set({ maxKeyLifetimeDays: 9 }, NOW + 2)
+    }
+    assert.deepEqual(await factsOf(setPolicies), [
+      `policies: ${JSON.stringify({ policies: { maxKeyLifetimeDays: 9 }, changedAt: NOW + 2 })}`,
+    ])
   })
 
   test('each restriction and end of a key is recorded with its actor, and the owner is notified of a revocation', async t => {
@@ -284,6 +379,10 @@ forEachEngine(engine => {
       factsOf(tx => tx.replay.removeAppSecretsBesides('shop', hashes, NOW + 1))
     assert.deepEqual(await removeSecretsBesides(['a hash']), [])
     assert.deepEqual(await removeSecretsBesides([]), ['secrets: shop'])
+    await storage.transaction(tx => tx.apps.addSecret('shop', 'a hash', NOW))
+    const removeSecret = () => factsOf(tx => tx.apps.removeSecret('shop', 'a hash'))
+    assert.deepEqual(await removeSecret(), ['secrets: shop'])
+    assert.deepEqual(await removeSecret(), [])
   })
 
   test('a consent is recorded when it is given, extended and withdrawn, and so is what its withdrawal ends', async t => {

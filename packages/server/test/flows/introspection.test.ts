@@ -152,7 +152,9 @@ forEachEngine(engine => {
     const newest = (await feed.since(null, 100))!
     const entries = new Set(newest.endings.map(({ kind, subjectId }) => `${kind} ${subjectId}`))
     assert.deepEqual(entries, new Set([`api_key ${apiKey.id}`, `session ${session.id}`, `user ${user.id}`]))
-    services.clock.advance(FEED_WINDOW + 1)
+    services.clock.advance(FEED_WINDOW)
+    assert.deepEqual((await feed.since(null, 100))?.endings, newest.endings)
+    services.clock.advance(1)
     assert.deepEqual((await feed.since(null, 100))?.endings, [])
     if (engine === 'sqlite') assert.ok(receivedCount > 0)
   })
@@ -220,5 +222,24 @@ forEachEngine(engine => {
       'old entries are not repeated',
     )
     assert.equal(await feed.since('nonsense', 2), null)
+  })
+
+  test('a cursor stays behind late commits, but never goes back before an entry that it has passed', async t => {
+    const services = await openServices(engine, t)
+    const { user, apiKey, session } = await withCredentials(services)
+    const feed = createRevocations(services)
+    await services.apiKeys.revoke(user.id, apiKey.id, caller())
+    await services.sessions.end(user.id, session.id, caller())
+    const afterFirst = (await feed.since(null, 1))!
+    for (const passed of [0, 10 * SECOND]) {
+      services.clock.advance(passed)
+      const rest = (await feed.since(afterFirst.cursor, 100))!
+      assert.deepEqual([rest.endings.length, rest.hasMore], [1, false])
+      assert.equal(rest.cursor, afterFirst.cursor)
+    }
+    services.clock.advance(1)
+    const later = (await feed.since(afterFirst.cursor, 100))!
+    assert.equal(later.endings.length, 1)
+    assert.deepEqual((await feed.since(later.cursor, 100))!.endings, [])
   })
 })

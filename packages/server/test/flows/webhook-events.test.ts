@@ -5,7 +5,8 @@ import { type TestContext, test } from 'node:test'
 import { announceExpired } from '../../src/api-keys/key-expiry.ts'
 import { BY_COMMAND_LINE } from '../../src/audit/audit.ts'
 import { createCharges } from '../../src/billing/charges.ts'
-import { DAY, HOUR, SECOND } from '../../src/clock.ts'
+import { DAY, HOUR, SECOND, toRfc3339OrNull } from '../../src/clock.ts'
+import { lowBalances } from '../../src/endings/webhook-events.ts'
 import type { PresenceRow } from '../../src/hub/presence-store.ts'
 import { recordedPresence } from '../../src/hub/recorded-presence.ts'
 import { newId } from '../../src/ids.ts'
@@ -14,8 +15,10 @@ import { NO_LIMITS } from '../../src/limits/limit.ts'
 import { createHousekeeping } from '../../src/operations/housekeeping.ts'
 import { createDispatcher } from '../../src/outbox/dispatcher.ts'
 import { MailRejected } from '../../src/outbox/outbox.ts'
+import type { Session } from '../../src/sessions/session.ts'
+import type { Transaction } from '../../src/store.ts'
 import { WEBHOOK_EVENT_TYPES, type WebhookEventType } from '../../src/webhooks/webhook-event.ts'
-import { aKey } from '../contract/fixtures.ts'
+import { aKey, anApp, anEntry, aSession, aUser, audited, insertUser } from '../contract/fixtures.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { address, openServices, type Services } from '../support/services.ts'
 import {
@@ -220,6 +223,164 @@ forEachEngine(engine => {
     for (const [, , raw] of events) assert.match(raw, /"reason":"refused","provider":null/)
   })
 
+  test('an event about an account says what changed and its new state, and a change without effect sends none', async t => {
+    const { storage, received, clock } = await openEvents(engine, t, [...WEBHOOK_EVENT_TYPES])
+    const eventsOf = announcements(storage, received)
+    const now = clock.now()
+    const user = aUser({ createdAt: now })
+    const { id } = user
+    const by = { at: now, caller: null }
+    const other = address('other@example.com')
+    const updated = (data: object) => [['user.updated', id, { user_id: id, ...data }]]
+    const state = (type: string, status: string) => [[`user.${type}`, id, { user_id: id, status }]]
+    const unknownId = newId(now)
+    assert.deepEqual(await eventsOf(tx => tx.users.insert(user)), [
+      ['user.created', id, { user_id: id, role: 'user', status: 'active' }],
+    ])
+    assert.deepEqual(await eventsOf(tx => tx.users.insert({ ...user, id: unknownId })), [])
+    const imported = aUser({ role: 'support' })
+    assert.deepEqual(await eventsOf(tx => tx.users.insertImported(imported, null)), [
+      ['user.created', imported.id, { user_id: imported.id, role: 'support', status: 'active' }],
+    ])
+    assert.deepEqual(await eventsOf(tx => tx.users.insertImported(imported, null)), [])
+    assert.deepEqual(await eventsOf(tx => tx.users.rename(id, 'Ada', now)), updated({ changed: ['name'] }))
+    assert.deepEqual(
+      await eventsOf(tx => tx.users.setLocale(id, 'de', now)),
+      updated({ changed: ['locale'] }),
+    )
+    assert.deepEqual(
+      await eventsOf(tx => audited(tx).users.setRole(id, 'support', now)),
+      updated({ changed: ['role'], role: 'support' }),
+    )
+    assert.deepEqual(
+      await eventsOf(tx => tx.users.changeEmail(id, user.email!, other, by)),
+      updated({ changed: ['email'] }),
+    )
+    const deletion = (deletesAt: number | null) =>
+      updated({ changed: ['deletes_at'], deletes_at: toRfc3339OrNull(deletesAt) })
+    assert.deepEqual(await eventsOf(tx => tx.users.scheduleDeletion(id, now, by)), deletion(now))
+    assert.deepEqual(
+      await eventsOf(tx => tx.users.postponeDeletion(id, now + 3 * DAY, now)),
+      deletion(now + 3 * DAY),
+    )
+    assert.deepEqual(await eventsOf(tx => tx.users.cancelDeletion(id, by)), deletion(null))
+    assert.deepEqual(await eventsOf(tx => tx.users.cancelDeletion(id, by)), [])
+    assert.deepEqual(
+      await eventsOf(tx => audited(tx).users.suspend(id, now)),
+      state('suspended', 'suspended'),
+    )
+    assert.deepEqual(await eventsOf(tx => audited(tx).users.suspend(id, now)), [])
+    assert.deepEqual(await eventsOf(tx => audited(tx).users.activate(id, now)), state('activated', 'active'))
+    assert.deepEqual(await eventsOf(tx => audited(tx).users.activate(id, now)), [])
+    assert.deepEqual(await eventsOf(tx => tx.users.erase(id, now)), state('deleted', 'deleted'))
+    for (const withoutEffect of [
+      (tx: Transaction) => tx.users.erase(id, now),
+      (tx: Transaction) => tx.users.rename(unknownId, 'Ada', now),
+      (tx: Transaction) => tx.users.setLocale(unknownId, 'de', now),
+      (tx: Transaction) => audited(tx).users.setRole(unknownId, 'user', now),
+      (tx: Transaction) => tx.users.changeEmail(unknownId, user.email!, other, by),
+    ])
+      assert.deepEqual(await eventsOf(withoutEffect), [])
+  })
+
+  test('an event about a key says which fields changed, and its successor', async t => {
+    const { storage, received, clock } = await openEvents(engine, t, [...WEBHOOK_EVENT_TYPES])
+    const eventsOf = announcements(storage, received)
+    const now = clock.now()
+    const { id: userId } = await insertUser(storage.store)
+    const event = (type: string, id: string, data: object = {}) => [
+      `api_key.${type}`,
+      id,
+      { key_id: id, user_id: userId, ...data },
+    ]
+    const insert = async (change = {}) => {
+      const key = aKey(userId, { createdAt: now, expiresAt: now + DAY, ...change })
+      const { appId: app_id, scopes, expiresAt } = key
+      const data = { app_id, scopes, expires_at: toRfc3339OrNull(expiresAt) }
+      assert.deepEqual(await eventsOf(tx => tx.apiKeys.insert(key)), [event('created', key.id, data)])
+      return key.id
+    }
+    const id = await insert()
+    await insert({ expiresAt: null })
+    const update = (change: Parameters<Transaction['apiKeys']['update']>[2], owner = userId) =>
+      eventsOf(tx => tx.apiKeys.update(owner, id, change, now))
+    assert.deepEqual(await update({ name: null, allowedNetworks: [], externalId: 'x' }), [
+      event('updated', id, { changed: ['name', 'allowed_networks', 'external_id'] }),
+    ])
+    assert.deepEqual(await update({ metadata: null, limits: NO_LIMITS, operatorLimits: NO_LIMITS }), [
+      event('updated', id, { changed: ['metadata', 'limits', 'operator_limits'] }),
+    ])
+    assert.deepEqual(await update({ name: 'x' }, newId(now)), [])
+
+    const [successor, second] = [newId(now), await insert()]
+    const rotated = (key: string, expiresAt: number) =>
+      event('rotated', key, { replaced_by: successor, expires_at: toRfc3339OrNull(expiresAt) })
+    const replace = (key: string, expiresAt: number) =>
+      eventsOf(tx => tx.apiKeys.replace(key, successor, expiresAt, now, null))
+    assert.deepEqual(await replace(id, now + HOUR), [rotated(id, now + HOUR)])
+    assert.deepEqual(await replace(id, now + HOUR), [])
+    assert.deepEqual(await replace(second, now), [rotated(second, now), event('revoked', second)])
+
+    const revoke = () => eventsOf(tx => tx.apiKeys.revoke(id, now, { at: now, caller: null }))
+    assert.deepEqual(await revoke(), [event('revoked', id)])
+    assert.deepEqual(await revoke(), [])
+    const imported = aKey(userId, { createdAt: now })
+    assert.equal((await eventsOf(tx => tx.apiKeys.insertImported(imported)))[0]?.[0], 'api_key.created')
+    assert.deepEqual(await eventsOf(tx => tx.apiKeys.insertImported(imported)), [])
+    const ofAll = await eventsOf(tx => tx.apiKeys.revokeAllOf(userId, now))
+    assert.ok(ofAll.some(([type, key]) => type === 'api_key.revoked' && key === imported.id))
+  })
+
+  test('an event about the end of a session says its cause, and reuse has an event of its own', async t => {
+    const { storage, received, clock } = await openEvents(engine, t, [...WEBHOOK_EVENT_TYPES])
+    const eventsOf = announcements(storage, received)
+    const now = clock.now()
+    const by = { at: now, caller: null }
+    const { id: userId } = await insertUser(storage.store)
+    await storage.store.apps.insert(anApp())
+    const insert = async (change: Partial<Session> = {}) => {
+      const session = aSession(userId, change)
+      const { id, appId: app_id, kind } = session
+      assert.deepEqual(await eventsOf(tx => tx.sessions.insert(session)), [
+        ['session.created', id, { session_id: id, user_id: userId, app_id, kind }],
+      ])
+      return id
+    }
+    const ended = (id: string, cause: string) => [
+      'session.ended',
+      id,
+      { session_id: id, user_id: userId, cause },
+    ]
+    const end = (id: string, cause: 'logout' | 'reuse') => eventsOf(tx => tx.sessions.end(id, cause, now, by))
+    const loggedOut = await insert()
+    assert.deepEqual(await end(loggedOut, 'logout'), [ended(loggedOut, 'logout')])
+    assert.deepEqual(await end(loggedOut, 'logout'), [])
+    const reused = await insert()
+    assert.deepEqual(await end(reused, 'reuse'), [
+      ['session.reuse_detected', reused, { session_id: reused, user_id: userId }],
+      ended(reused, 'reuse'),
+    ])
+    const suspended = await insert()
+    assert.deepEqual(await eventsOf(tx => tx.sessions.endAllOf(userId, 'suspended', null, by)), [
+      ended(suspended, 'suspended'),
+    ])
+    const surplus = await insert()
+    assert.deepEqual(await eventsOf(tx => tx.sessions.endSurplusOf(userId, 0, 10, by)), [
+      ended(surplus, 'revoked'),
+    ])
+    const signInId = newId(now)
+    const grant = { scopes: [], audience: null, signInId }
+    const ofApp: Partial<Session> = { appId: 'shop', kind: 'app', grant }
+    for (const [endSessions, cause] of [
+      [(tx: Transaction) => tx.sessions.endAllOfApp(userId, 'shop', by), 'revoked'],
+      [(tx: Transaction) => tx.sessions.endSomeOfApp('shop', 10, by), 'revoked'],
+      [(tx: Transaction) => tx.sessions.endAllOfSignIn(signInId, by), 'logout'],
+    ] as const) {
+      const id = await insert(ofApp)
+      assert.deepEqual(await eventsOf(endSessions), [ended(id, cause)])
+    }
+  })
+
   test('an act that is rolled back, and one that changes nothing, are not announced', async t => {
     const { receivedTypes, storage, users, signIn, clock } = await openEvents(engine, t, [
       'user.updated',
@@ -237,6 +398,30 @@ forEachEngine(engine => {
     assert.deepEqual(await receivedTypes(), ['1 user.suspended'])
   })
 })
+
+test('a low balance is announced by the charge that crosses the mark, and by no other entry', () => {
+  const mark = 5_000_000
+  const entry = (amount: number, balanceAfter: number) => ({ ...anEntry('ann', amount), balanceAfter })
+  const crossing = entry(-1, mark - 1)
+  const announced = lowBalances(
+    [crossing, entry(-1, mark), entry(-2, mark - 3), entry(1, mark - 1), entry(-2, mark - 1)],
+    mark,
+  )
+  const data = (balance: string) => ({ user_id: 'ann', balance, mark: '5.00', currency: 'USD' })
+  const event = { type: 'balance.low', subject: { type: 'balance', id: 'ann' }, at: crossing.createdAt }
+  assert.deepEqual(announced, [
+    { ...event, data: data('4.999999') },
+    { ...event, data: data('4.999999') },
+  ])
+})
+
+/** Runs an operation in a transaction, and returns type, subject and data of the events that it announced. */
+function announcements(storage: Services['storage'], received: () => Promise<ReceivedEvent[]>) {
+  return async (operation: (tx: Transaction) => Promise<unknown>) => {
+    await storage.transaction(operation)
+    return (await received()).map(({ body: { type, subject, data } }) => [type, subject.id, data])
+  }
+}
 
 async function causeEveryEvent(services: Services): Promise<void> {
   const { apiKeys, users, sessions, clock, caller, signIn, suppressions, auditKeeping, apps } = services

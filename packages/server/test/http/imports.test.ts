@@ -137,6 +137,7 @@ forEachEngine(engine => {
     await importKeys(row(1, { email: undefined, user_id: bob.user.id }))
     const auditEvent = await lastAuditEvent()
     assert.deepEqual([auditEvent.type, auditEvent.after], ['api_key.imported', { imported: 1, skipped: 0 }])
+    assert.equal(auditEvent.subject.type, 'api_key')
     const invalidChanges: [object, string, RegExp?][] = [
       [{ sha256: 'abc' }, 'keys.1.sha256'],
       [{ prefix: 'much too long' }, 'keys.1.prefix'],

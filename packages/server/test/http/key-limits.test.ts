@@ -59,6 +59,16 @@ forEachEngine(engine => {
     })
   })
 
+  test('a quota keeps the calls that a node has leased from it when other limits change', async t => {
+    const server = await openServer(engine, t)
+    const refill = { amount: 1000, every: 'month' }
+    const { id, user_id, patch } = await openKey(server, { limits: { quota: { refill } } })
+    await server.limiter.consume(await server.apiKeys.get(user_id, id), 1)
+    const requests = [{ limit: 5, per: 'hour' }]
+    const changed = await patch({ requests, quota: { refill } })
+    assert.deepEqual(changed.body.limits, { requests, quota: { remaining: 999, refill } })
+  })
+
   test('a quota is refilled at the start of the next period in UTC', async t => {
     const server = await openServer(engine, t)
     const key = await openKey(server, {

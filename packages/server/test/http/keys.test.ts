@@ -58,6 +58,7 @@ forEachEngine(engine => {
       const ofOtherUser = await server.call(method, `/v1/api-keys/${id}${tail}`, { token, body })
       const ofUnknownKey = await server.call(method, `/v1/api-keys/${UNKNOWN_ID}${tail}`, { token, body })
       assert.equal(ofOtherUser.status, 404)
+      assert.match(ofOtherUser.body.detail, /^There is no such API key\./, method)
       assert.deepEqual({ ...ofOtherUser.body, request_id: '' }, { ...ofUnknownKey.body, request_id: '' })
     }
     assert.equal((await server.post('/auth/agent-token', { api_key: key })).status, 200)

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import type { IncomingHttpHeaders } from 'node:http'
 import { HUB_PROTOCOL, type Json, type ServerFrame } from '@keyway/sdk/protocol'
 import WebSocket from 'ws'
@@ -68,7 +69,8 @@ export class Client {
   async next<Type extends ServerFrame['type']>(type: Type): Promise<Extract<ServerFrame, { type: Type }>> {
     return this.until(() => {
       const index = this.received.findIndex(frame => frame.type === type)
-      if (index >= 0) return this.received.splice(index, 1)[0] as Extract<ServerFrame, { type: Type }>
+      if (index >= 0)
+        return explained(this.received.splice(index, 1)[0] as Extract<ServerFrame, { type: Type }>)
       if (this.closed || this.refused) {
         throw new Error(`closed before ${type}: ${JSON.stringify(this.closed ?? this.refused)}`)
       }
@@ -116,6 +118,12 @@ export class Client {
     update()
     for (const wake of this.#wake.splice(0)) wake()
   }
+}
+
+/** Asserts that an error explains itself in a sentence. */
+function explained<Frame extends ServerFrame>(frame: Frame): Frame {
+  if (frame.type === 'error') assert.match(frame.detail, /\w.*\.$/s, frame.code)
+  return frame
 }
 
 /** A hub of another implementation may answer without a problem document. */

@@ -5,6 +5,7 @@ import type { Json } from '@keyway/sdk/protocol'
 import fc from 'fast-check'
 import { SECOND } from '../../src/clock.ts'
 import { HEARTBEAT_SECONDS } from '../../src/hub/agent-connection.ts'
+import { inTime } from '../support/patience.ts'
 import { caller } from '../support/services.ts'
 import { Client, connect, makeKey, open, tokenOf } from './fixture.ts'
 
@@ -387,11 +388,20 @@ describe('the end of a connection', () => {
     const client = await connect(services, url, key)
     const token = await tokenOf(services, key)
     const draining = hub.drain(1500)
-    assert.equal(typeof (await client.next('draining')).close_in_seconds, 'number')
+    await client.next('draining')
     assert.equal((await new Client(url, token).refusal()).status, 503)
     assert.equal(await client.end(), '1012 restarting')
     await draining
     assert.equal(hub.connectionCount, 0)
+  })
+
+  test('a draining node announces the seconds before the closing handshakes, and is done when the last agent has left', async t => {
+    const { services, url, key, hub } = await open('sqlite', t)
+    const client = await connect(services, url, key)
+    const draining = hub.drain(3600 * SECOND)
+    assert.equal((await client.next('draining')).close_in_seconds, 3599)
+    client.socket.close()
+    await inTime('the end of the drain', draining)
   })
 
   test('only its owner can disconnect or message a connection', async t => {

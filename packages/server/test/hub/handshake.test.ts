@@ -70,6 +70,15 @@ describe('the handshake', () => {
     }
   })
 
+  test('a query parameter that is named like a credential is refused, whatever its value, and others are ignored', async t => {
+    const { services, url, key } = await open('sqlite', t)
+    const token = await tokenOf(services, key)
+    for (const path of ['?token=x', '?a=b&Api_Key=x', '?refresh_token=x', '?x=&jwt=', '?a?bearer=x'])
+      assert.equal((await new Client(url, token, { path }).refusal()).problem.code, 'invalid_token', path)
+    for (const path of ['?lang=de&client=x', '?tokens=1', '?token'])
+      await new Client(url, token, { path }).next('ready')
+  })
+
   test('the search for a credential in the query takes linear time for hostile queries', async t => {
     const { port } = await open('sqlite', t)
     const queries = [
@@ -115,6 +124,7 @@ describe('the handshake', () => {
       const { problem, headers } = await client.refusal()
       assert.equal(problem.code, code)
       assert.equal(problem.title, PROBLEMS[problem.code as keyof typeof PROBLEMS].title)
+      assert.match(problem.detail, /\w.*\.$/)
       assert.equal(headers['x-content-type-options'], 'nosniff')
       if (code === 'not_found') assert.match(problem.detail, /\/docs/)
     }
@@ -205,6 +215,35 @@ describe('the handshake', () => {
     assert.doesNotMatch(await offered(`${'a, '.repeat(15)}${HUB_PROTOCOL}`), /Offer the subprotocol/)
   })
 
+  test('a token of at most 8192 characters is checked, and a longer one is not', async t => {
+    const checkedLengths: number[] = []
+    const { hub } = await open('sqlite', t, {
+      ports: {
+        meter: { count() {}, countRefusal() {} },
+        async verifyToken(token) {
+          checkedLengths.push(token.length)
+          return null
+        },
+        keyStatus: async () => new Map(),
+        endingsSince: async () => [],
+      },
+    })
+    for (const length of [8192, 8193]) {
+      const { code } = await refusedUpgrade(hub, { authorization: `Bearer ${'a'.repeat(length)}` })
+      assert.equal(code, 'invalid_token')
+    }
+    assert.deepEqual(checkedLengths, [8192, 0])
+  })
+
+  test('a token that cannot be checked is refused with `unavailable`, which does not call it invalid', async t => {
+    const { services, hub } = await open('sqlite', t)
+    await services.opened.close()
+    const token = `${Buffer.from('{"kid":"unknown"}').toString('base64url')}.e30.x`
+    const { code, detail } = await refusedUpgrade(hub, { authorization: `Bearer ${token}` })
+    assert.equal(code, 'unavailable')
+    assert.match(detail ?? '', /token cannot be checked/)
+  })
+
   test('a handshake above the limit of concurrent token checks is refused with `unavailable`', async t => {
     const neverSettles = new Promise<never>(() => {})
     const { hub } = await open('sqlite', t, {
@@ -262,6 +301,20 @@ describe('the handshake', () => {
     for (const attempt of attempts) assert.match(await sendRaw(port, `${attempt}\r\n`), /^HTTP\/1\.1 4\d\d /)
     await connect(services, url, key)
   })
+
+  test('a request for another path, method, protocol or version is refused for that, even with a valid token', async t => {
+    const { services, port, key, hub } = await open('sqlite', t)
+    const token = await tokenOf(services, key)
+    const good = `GET /hub HTTP/1.1\r\nHost: x\r\n${UPGRADE}Authorization: Bearer ${token}\r\n\r\n`
+    const statusOf = async (request: string) => (await sendRaw(port, request)).slice(9, 12)
+    assert.equal(await statusOf(good.replace('/hub', '/hub/x')), '404')
+    assert.equal(await statusOf(good.replace('/hub', '/x?/hub')), '404')
+    assert.equal(await statusOf(good.replace('GET', 'POST')), '426')
+    assert.equal(await statusOf(good.replace('websocket\r', 'h2c\r')), '426')
+    assert.equal(await statusOf(good.replace('Version: 13', 'Version: 8')), '426')
+    const { code } = await refusedUpgrade(hub, { upgrade: undefined, authorization: `Bearer ${token}` })
+    assert.equal(code, 'upgrade_required')
+  })
 })
 
 const UPGRADE =
@@ -287,14 +340,16 @@ async function failHandshakes(port: number, count: number): Promise<number[]> {
   return statuses
 }
 
+type UpgradeHeaders = Record<string, string | undefined>
+
 /** A request for an upgrade, as Node passes it on. */
-function upgradeRequest(headers: Record<string, string>): IncomingMessage {
+function upgradeRequest(headers: UpgradeHeaders): IncomingMessage {
   const request = new IncomingMessage(new Socket())
   const upgrade = { upgrade: 'websocket', connection: 'Upgrade', 'sec-websocket-version': '13' }
   return Object.assign(request, { method: 'GET', url: '/hub', headers: { ...upgrade, ...headers } })
 }
 
-async function refusedUpgrade(hub: Hub, headers: Record<string, string>): Promise<Problem> {
+async function refusedUpgrade(hub: Hub, headers: UpgradeHeaders): Promise<Problem> {
   const socket = new PassThrough()
   const answer = text(socket)
   assert.equal(await hub.handleUpgrade(upgradeRequest(headers), socket, Buffer.alloc(0), caller()), false)

@@ -1,26 +1,41 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import type { Clock } from '../../src/clock.ts'
+import { AgentConnection } from '../../src/hub/agent-connection.ts'
+import { MessageBudget, MessageLog } from '../../src/hub/message-log.ts'
 import { createPresence } from '../../src/hub/presence.ts'
-import type { HubPresence } from '../../src/hub/presence-store.ts'
+import { type HubPresence, NODE_TIMEOUT_MS, type PresenceRow } from '../../src/hub/presence-store.ts'
 import { recordedPresence } from '../../src/hub/recorded-presence.ts'
 import { Registry } from '../../src/hub/registry.ts'
 import { newId } from '../../src/ids.ts'
 import { openTestStorage } from '../support/engines.ts'
+import { caller } from '../support/services.ts'
 
 async function openPresence(t: TestContext, overrides: (store: HubPresence) => Partial<HubPresence>) {
   const { storage, clock, log } = await openTestStorage('sqlite', t)
   const store = recordedPresence({ storage, clock })
   const nodeId = newId(clock.now())
+  const registry = new Registry()
   const presence = createPresence({
     presence: { ...store, ...overrides(store) },
     events: {},
     clock,
     log,
-    registry: new Registry(),
+    registry,
     nodeId,
     version: '1',
   })
-  return { presence, store, clock }
+  return { presence, store, clock, registry }
+}
+
+/** A connection without a socket. */
+function aConnection(clock: Clock): AgentConnection {
+  const now = clock.now()
+  const claims = { agentId: 'user', keyId: 'key', scopes: null, expiresAt: now }
+  const host = { deregister() {}, hold() {}, closed() {} }
+  const log = new MessageLog('user', new MessageBudget())
+  return new AgentConnection(newId(now), null, claims, caller(), now, host, log)
 }
 
 test('a node that announces itself while the list of nodes is being read is kept', async t => {
@@ -61,4 +76,54 @@ test('a node that stops during its heartbeat is not registered again', async t =
   released.resolve()
   await Promise.all([heartbeat, stopped])
   assert.deepEqual(await store.nodes(0), [])
+})
+
+test('changes are written together, once, and nothing is written without one', async t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const batches: [added: string[], removed: string[]][] = []
+  const { presence, clock } = await openPresence(t, () => ({
+    async record(_nodeId, added, removed) {
+      batches.push([added.map(({ connectionId }) => connectionId), [...removed]])
+    },
+  }))
+  const [first, second, third] = [aConnection(clock), aConnection(clock), aConnection(clock)]
+  for (const connection of [first, second, third]) presence.add(connection)
+  presence.remove(second)
+  const passBatches = async () => {
+    for (let batch = 0; batch < 5; batch++) {
+      t.mock.timers.tick(200)
+      await setImmediate()
+    }
+  }
+  await passBatches()
+  assert.deepEqual(batches, [[[first.id, third.id], [second.id]]])
+  presence.remove(first)
+  await passBatches()
+  assert.deepEqual(batches.slice(1), [[[], [first.id]]])
+})
+
+test('a node that was considered dead records its open connections again, and says so', async t => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const written = Promise.withResolvers<readonly PresenceRow[]>()
+  const { presence, clock, registry } = await openPresence(t, () => ({
+    record: async (_nodeId, added) => written.resolve(added),
+  }))
+  const [open, pending] = [aConnection(clock), aConnection(clock)]
+  for (const connection of [open, pending]) registry.add(connection)
+  open.state = 'open'
+  let lapses = 0
+  presence.onLapse(() => lapses++)
+  await presence.heartbeat()
+  clock.advance(NODE_TIMEOUT_MS - 1)
+  await presence.heartbeat()
+  assert.equal(lapses, 0)
+  clock.advance(NODE_TIMEOUT_MS)
+  await presence.heartbeat()
+  assert.equal(lapses, 1)
+  t.mock.timers.tick(200)
+  const recorded = await written.promise
+  assert.deepEqual(
+    recorded.map(({ connectionId }) => connectionId),
+    [open.id],
+  )
 })

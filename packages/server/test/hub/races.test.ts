@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
+import type { Event } from '../../src/events.ts'
 import type { HubDeps } from '../../src/hub/hub.ts'
 import { recordedPresence } from '../../src/hub/recorded-presence.ts'
+import { SWEEP_MS } from '../../src/hub/revocations.ts'
 import { until } from '../support/patience.ts'
 import { caller, openServices } from '../support/services.ts'
 import { Client, connect, makeKey, openHub, tokenOf } from './fixture.ts'
@@ -182,6 +184,92 @@ test('the sweep finds an ending that commits 30 s after its own timestamp', asyn
   uncommitted.clear()
   await hub.sweep()
   assert.equal(await client.end(), '4410 revoked')
+})
+
+test('an event closes the connections of what ended, and one of lost events those of every ended key', async t => {
+  let emit: (event: Event) => void = () => {}
+  const events: HubDeps['events'] = {
+    subscribe(listener) {
+      emit = listener
+      return () => {}
+    },
+    publish: async () => {},
+  }
+  const { services, url, userId, key, uncommitted } = await openGated(t, { events })
+  const { user } = await services.signIn('eve@example.com')
+  const suspended = await connect(services, url, key)
+  const revokedKey = await makeKey(services, user.id)
+  const revoked = await connect(services, url, revokedKey)
+  const witness = await connect(services, url, await makeKey(services, user.id))
+  // Sweeps find neither ending, so only events can close the connections.
+  for (const subject of [userId, revokedKey.id]) uncommitted.add(subject)
+  await services.apiKeys.revoke(user.id, revokedKey.id, caller())
+  await services.users.suspend(userId)
+  await suspended.flush()
+  emit({ type: 'user.changed', userId })
+  assert.equal(await suspended.end(), '4403 account_suspended')
+  await revoked.flush()
+  emit({ type: 'events.gap' })
+  assert.equal(await revoked.end(), '4410 revoked')
+  await witness.flush()
+})
+
+test('a renewal whose connection ends while its token is verified does not load the key', async t => {
+  const services = await openServices('sqlite', t)
+  const { user } = await services.signIn('ada@example.com')
+  const loadedKeys: string[] = []
+  const [reached, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  let renewal = ''
+  const { hub, url } = await openHub(services, t, {
+    ports: {
+      meter: services.meter,
+      async verifyToken(token) {
+        const claims = await services.agentTokens.verify(token)
+        if (token !== renewal) return claims
+        reached.resolve()
+        await released.promise
+        return claims
+      },
+      keyStatus(ids) {
+        loadedKeys.push(...ids)
+        return services.apiKeys.findMany(ids)
+      },
+      endingsSince: services.store.endings.since,
+    },
+  })
+  const [key, otherKey] = [await makeKey(services, user.id), await makeKey(services, user.id)]
+  const client = await connect(services, url, key)
+  renewal = await tokenOf(services, otherKey)
+  client.send({ type: 'token', token: renewal })
+  await reached.promise
+  assert.equal(await hub.disconnect(user.id, key.id), true)
+  await client.end()
+  released.resolve()
+  await connect(services, url, key)
+  assert.deepEqual(loadedKeys, [key.id, key.id])
+})
+
+test('a hub that has stopped no longer polls the database', async t => {
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  const services = await openServices('sqlite', t)
+  let polls = 0
+  const { hub } = await openHub(services, t, {
+    ports: {
+      meter: services.meter,
+      verifyToken: services.agentTokens.verify,
+      keyStatus: services.apiKeys.findMany,
+      async endingsSince() {
+        polls++
+        return []
+      },
+    },
+  })
+  assert.equal(polls, 1, 'at its start')
+  t.mock.timers.tick(SWEEP_MS)
+  assert.equal(polls, 2)
+  await hub.stop()
+  t.mock.timers.tick(10 * SWEEP_MS)
+  assert.equal(polls, 2)
 })
 
 test('a forged token is refused each time it is presented', async t => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHmac, createPublicKey, randomBytes } from 'node:crypto'
+import { createRequire, registerHooks } from 'node:module'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { compactVerify, createLocalJWKSet, importJWK, jwtVerify, SignJWT } from 'jose'
@@ -112,6 +113,28 @@ describe('signing', () => {
         assert.deepEqual(sign(message, pair.secretKey), signWithNode(message, pair.secretKey))
       }),
     )
+  })
+
+  test('a platform without libsodium signs and verifies with Node', async () => {
+    const { cache, resolve } = createRequire(import.meta.url)
+    const path = resolve('sodium-native')
+    const loaded = cache[path]
+    delete cache[path]
+    const hooks = registerHooks({
+      resolve(specifier, context, nextResolve) {
+        if (specifier === 'sodium-native') throw new Error('no build for this platform')
+        return nextResolve(specifier, context)
+      },
+    })
+    const withoutSodium: typeof import('../../src/signing-keys/ed25519.ts') = await import(
+      `../../src/signing-keys/ed25519.ts?without-libsodium=${randomBytes(4).toString('hex')}`
+    )
+    hooks.deregister()
+    cache[path] = loaded
+    const { secretKey } = withoutSodium.keyPairOf(Buffer.alloc(32, 1))
+    const message = randomBytes(100)
+    assert.deepEqual(withoutSodium.sign(message, secretKey), sign(message, pair.secretKey))
+    assert.equal(withoutSodium.verify(message, sign(message, pair.secretKey), secretKey), true)
   })
 
   test('a signature is valid for one message, one key and one encoding', () => {
