@@ -44,7 +44,7 @@ for (const loss of [SQLITE, 'an asynchronous failover'] satisfies Loss[]) {
       const { origin, services } = nodes[0]!
       const token = ann.access_token
 
-      // Before the replay nothing of the lost changes is in effect.
+      // Before the replay none of the lost changes is in effect.
       const revivedKeys = [keys.revoked, keys.networkRestricted, bob.key, cat.key]
       const closingConnections = await Promise.all(
         nodes.flatMap(node => revivedKeys.map(key => connect(node, key))),

@@ -22,7 +22,10 @@ import { caller } from '../support/services.ts'
 import { charge, giveConsent, registerShop } from './commands.ts'
 import { type Loss, openRewindable } from './rewind.ts'
 
-/** A database that lost its last transactions, among them endings of every kind; no server runs on it yet. */
+/**
+ * A database that lost its last transactions, with revocations, logouts and deletions among them; no server runs on it
+ * yet.
+ */
 export async function loseLastTransactions(loss: Loss, t: TestContext) {
   const database = await openRewindable(loss, t)
   const links = createPrintedLinks()
@@ -45,7 +48,9 @@ async function registerPress({ services }: TestNode): Promise<string> {
   return (await services.apps.newSecret('press')).secret
 }
 
-/** Four users with keys, a session that will end and a link that will be used. */
+/**
+ * Four users with keys and changes to lose: an authorized app, an unused link, an invitation and a requested deletion.
+ */
 async function openAccounts(node: TestNode, links: PrintedLinks) {
   const { origin, services } = node
   const keyOf = async (token: string): Promise<{ id: string; key: string }> =>
@@ -57,7 +62,7 @@ async function openAccounts(node: TestNode, links: PrintedLinks) {
   const ann = await person('ann')
   const [bob, cat, dan] = [await person('bob'), await person('cat'), await person('dan')]
   const token = ann.access_token
-  // A second administrator, since the only one could not lose the role.
+  // There are two administrators, since the only one could not lose the role.
   const eve = await person('eve')
   for (const { user } of [dan, eve]) await services.users.setRole(user.id, 'admin', BY_COMMAND_LINE)
   const keys = {
@@ -76,7 +81,7 @@ async function openAccounts(node: TestNode, links: PrintedLinks) {
   return { ann, keys, bob, cat, dan, eve, unused, invitation }
 }
 
-/** Makes the changes that are lost later; each is acknowledged. */
+/** Makes changes of every kind, which are lost later. Each of them is acknowledged. */
 async function endEverything(
   { origin, services: { users, apps, deletions, invitations, policies, storage } }: TestNode,
   links: PrintedLinks,
@@ -149,10 +154,10 @@ const TABLES = [
   'security_events',
 ]
 
-/** Overwrites the last use of a key, which a node stores only some seconds later. */
+/** Masks the last use of a key, which a running node writes some seconds late. */
 const NO_LAST_USE = { last_used_at: null, last_used_network: null, last_used_client: null }
 
-/** All rows that a replay may write, without the columns that a running node writes meanwhile. */
+/** All rows that a replay may write, without the columns that a running node changes by itself. */
 export async function rowsOf(settings: Record<string, string>): Promise<unknown> {
   const storage = await createStorage(loadConfig({ ...settings }), createLog('silent'))
   try {

@@ -17,8 +17,8 @@ import { createEmptyDatabase } from '../support/postgres.ts'
 import { type ServedProcess, serveBy } from '../support/serve.ts'
 
 /*
- * The single executable, as on a machine that has nothing else: an empty working directory, and an environment that has
- * settings only.
+ * Tests the single executable as on a machine without Node: it runs in an empty working directory, with an environment
+ * that contains only settings.
  */
 
 const folder = mkdtempSync(join(tmpdir(), 'keyway-binary-'))
@@ -115,7 +115,7 @@ describe('the single executable', () => {
       assert.equal(response.status, 200, path)
       return Buffer.from(await response.arrayBuffer())
     }
-    // Not deepEqual, whose report of a difference between archives takes all memory.
+    // `deepEqual` is avoided here: its report of a difference between archives exhausts the memory.
     assert.ok((await readBody('/sdk.tgz')).equals((await packSdk(url)).content), '/sdk.tgz')
     assert.ok((await readBody('/sdk.whl')).equals((await packWheel()).content), '/sdk.whl')
     assert.match(String(await readBody('/docs/quickstart')), /<h1[^>]*>/)

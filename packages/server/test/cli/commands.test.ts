@@ -18,7 +18,7 @@ let server: ServedProcess
 let journey: Journey
 const ada = 'ada@example.com'
 const MAILS_AN_HOUR = 10
-/** The promised second, and the time that the command itself takes. */
+/** A change takes effect within a second, as documented; the rest is for the start of the command itself. */
 const PROPAGATION_MS = 3000
 
 before(async () => {

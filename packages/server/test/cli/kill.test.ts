@@ -6,11 +6,11 @@ import { freePort } from '../support/free-port.ts'
 import { createJourney, type Journey } from '../support/journey.ts'
 import { type ServedProcess, serve, temporaryFolder } from '../support/serve.ts'
 
-/** The steps after whose acknowledgement the service is killed, one of them in each round. */
+/** In each round the service is killed after one of these steps was acknowledged. */
 const STAGES = ['nothing', 'session', 'key', 'revocation'] as const
 type Stage = (typeof STAGES)[number]
 const ROUNDS_OF_EACH = 2
-/** About the duration of a step, so that a kill falls into one of the next two. */
+/** About the duration of a step. The kill comes after a random part of it, so within one of the next two steps. */
 const STEP_MS = 20
 
 /** The acknowledged changes of one journey. */
@@ -105,7 +105,7 @@ async function assertKept(
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ api_key: acknowledged.key.key }),
   })
-  // A revocation without a response may have happened or not; an acknowledged one has.
+  // A revocation that was not answered may have taken effect or not; an acknowledged one must have.
   if (acknowledged.revoked) assert.equal(answer.status, 401)
   else assert.ok([200, 401].includes(answer.status), `the acknowledged key exists (${answer.status})`)
   if (answer.status === 401) assert.match(await answer.text(), /api_key_revoked/)

@@ -59,7 +59,8 @@ async function startServer(t: TestContext, settings: Record<string, string>): Pr
 }
 
 /**
- * Waits until `keyway serve` has printed this on a terminal; returns its whole output. `script` emulates the terminal.
+ * Runs `keyway serve` on a terminal, which `script` emulates, until it has printed a match of `last`. Returns its whole
+ * output.
  */
 async function printedOnTerminal(
   t: TestContext,

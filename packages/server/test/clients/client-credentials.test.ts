@@ -48,7 +48,10 @@ async function signInPerson(web: WebServer): Promise<string> {
 const expectError = (call: Promise<unknown>, error: string) =>
   assert.rejects(call, (thrown: { error?: string }) => thrown.error === error)
 
-/** The library reports a 401 of an unknown client by the challenge in its header (RFC 6749 section 5.2). */
+/**
+ * Expects the 401 for an unknown client, which the library reports with the challenge of its header (RFC 6749 section
+ * 5.2).
+ */
 const expectUnknownClient = (call: Promise<unknown>) =>
   assert.rejects(call, (thrown: { status?: number; cause?: { scheme: string }[] }) => {
     assert.deepEqual([thrown.status, thrown.cause?.[0]?.scheme], [401, 'basic'])

@@ -67,7 +67,7 @@ function pathOf(address: string): string {
   return pathname + search
 }
 
-/** The same authorization with a short interval: it is approved already, so that the first poll succeeds. */
+/** The same authorization with a short polling interval: it is approved already, so the first poll succeeds. */
 function withoutWaiting(
   authorization: client.DeviceAuthorizationResponse,
 ): client.DeviceAuthorizationResponse {

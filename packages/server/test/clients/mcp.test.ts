@@ -124,7 +124,10 @@ async function startServer(web: WebServer, t: TestContext) {
   return { resource, user, key: { id: apiKey.id, key } }
 }
 
-/** Serves the client's metadata by https, with a certificate that this process trusts meanwhile; returns the URL. */
+/**
+ * Serves the client's metadata over HTTPS, with a certificate that this process trusts until the test ends. Returns the
+ * URL.
+ */
 async function serveDocument(t: TestContext): Promise<string> {
   const { key, certificate: cert } = selfSignedCertificate('localhost')
   const trustedBefore = getCACertificates('default')

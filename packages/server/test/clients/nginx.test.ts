@@ -49,7 +49,7 @@ forEachEngine(engine => {
     await signInOnPage(page, web, 'ada@example.com')
     await page.waitForURL(`${site}/pages?a=1&b=2`)
     assert.equal(await page.locator('body').textContent(), 'ada@example.com sees /pages?a=1&b=2')
-    // A sign-in never leads to another host, also if the target looks like a path of this site.
+    // A sign-in never redirects to another host, even if the target looks like a path of this site.
     for (const to of ['//evil.test/', '/.//evil.test', 'https://evil.test/']) {
       await page.goto(`${site}/.keyway/sign-in?to=${to}`)
       assert.equal(new URL(page.url()).origin, site, to)

@@ -12,8 +12,8 @@ import { startWeb, type WebServer } from '../support/web.ts'
 const ENTITIES: Record<string, string> = { lt: '<', gt: '>', quot: '"', amp: '&', '#39': "'" }
 
 /**
- * Creates a key on the pages. Returns the lines that its page shows, by the names of their elements, and `hello`, which
- * sends a hello to the agent by the live view of the page and returns the reply: undefined until an agent is connected.
+ * Creates a key on the web pages. Returns the lines that its page shows, by the names of their elements, and `hello`,
+ * which greets the agent from the page and returns its reply: undefined until an agent is connected.
  */
 async function createKeyOnPage(web: WebServer) {
   const client = await signedIn(web)
@@ -36,7 +36,7 @@ async function createKeyOnPage(web: WebServer) {
   return { lines, hello }
 }
 
-/** Runs a line in a shell of its own, outside of the checkout, and stops it at the end of the test. */
+/** Runs a line in a shell outside of the checkout, and kills it at the end of the test. */
 function startLine(t: TestContext, line: string, env: NodeJS.ProcessEnv): void {
   const folder = temporaryFolder()
   const child = spawn('sh', ['-c', line], { cwd: folder.path, env, detached: true, stdio: 'ignore' })

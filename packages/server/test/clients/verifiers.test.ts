@@ -76,7 +76,7 @@ function byPython(token: string, expected: Expected) {
   return verifyIn(PYTHON, [join(VERIFIERS, 'verify.py')], token, expected)
 }
 
-/** The token comes on standard input, since everybody on the machine sees the arguments of programs. */
+/** Passes the token on standard input, since every user of the machine can read the arguments of programs. */
 async function verifyIn(program: string, words: string[], token: string, expected: Expected) {
   const { jwks, alg, issuer, audience } = expected
   const execution = run(program, [...words, jwks, alg, issuer, audience])
@@ -85,7 +85,7 @@ async function verifyIn(program: string, words: string[], token: string, expecte
 }
 
 let compiled: Promise<string> | undefined
-// Not with `t.after`: the first test would remove the program, which later tests use too.
+// `t.after` would remove the program after the first test, but later tests use it too.
 after(async () => {
   if (compiled) rmSync(dirname(await compiled), { recursive: true, force: true })
 })

@@ -29,7 +29,7 @@ forEachEngine(engine => {
     const { user } = await newPerson(web, 'ada@example.com')
     await until('the event', () => receiver.output().includes(`user.created user ${user.id} #1 {`))
 
-    // The receiver prints the event before it answers.
+    // The receiver prints the event before it responds, so the delivery is recorded a little later.
     const delivered = await until('the event counts as delivered', async () => {
       const { rows } = await webhooks.deliveries(webhook.id, 'delivered', { limit: 1, after: null })
       return rows[0]

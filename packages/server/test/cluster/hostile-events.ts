@@ -104,11 +104,11 @@ export async function fuzzEvents(t: TestContext, carrier: CarrierName, count: nu
     for (const each of rejected!.values()) rejectedCount += each
     t.diagnostic(`rejected: ${JSON.stringify(Object.fromEntries(rejected!))}`)
   }
-  // Less than all, since notifications on the channel of one node reach only that node.
+  // Some are not counted: a notification on one node's channel reaches only that node.
   assert.ok(rejectedCount > count / 2, `${rejectedCount} of ${count} were counted`)
 }
 
-/** Causes every kind of event once, so that it is recorded. A third agent is the one that is disconnected. */
+/** Causes every kind of event once, so that it is recorded. A third agent is connected only to be disconnected. */
 async function recordEverything(nodes: TappedNodes, agentOfA: HubSocket, agentOfB: HubSocket): Promise<void> {
   await sendAndReceive(agentOfA, agentOfB, 'short')
   await sendAndReceive(agentOfB, agentOfA, 'y'.repeat(20_000))
@@ -159,7 +159,7 @@ function createForger(
   }
 }
 
-/** Flips one bit; a payload that is text stays text, since PostgreSQL accepts no other. */
+/** Flips one bit. Text stays text, since PostgreSQL accepts no other payload. */
 function withFlippedBit(payload: Buffer, random: Random): Buffer {
   const flipped = Buffer.from(payload)
   const at = random.below(flipped.length)
@@ -169,14 +169,14 @@ function withFlippedBit(payload: Buffer, random: Random): Buffer {
   return flipped
 }
 
-/** Random bytes after a genuine header, whose ids of secret and sender the receiver knows. */
+/** Random bytes after the header of a genuine event, whose ids of secret and sender the receiver knows. */
 function withForeignTail(payload: Buffer, random: Random): Buffer {
   const header = payload.subarray(0, Math.min(payload.length, 40))
   const tail = Buffer.from(randomBytes(random.below(500)).toString('base64url'))
   return Buffer.concat([header, tail])
 }
 
-/** Sets another counter (its last four bytes are 23 to 26), so that the event is not a replay. */
+/** Changes the counter (its last four bytes are 23 to 26), so that the event is not refused as a replay. */
 function withOtherCounter(sealed: Buffer, random: Random): Buffer {
   const changed = Buffer.from(sealed)
   if (changed.length > 27) changed.writeUInt32BE(random.below(2 ** 32), 23)

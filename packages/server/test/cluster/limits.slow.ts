@@ -9,7 +9,7 @@ import { startNodeProcess } from '../support/node-processes.ts'
 import { call, createPrintedLinks, freshPostgres, signIn } from '../support/nodes.ts'
 
 const SECONDS = 60
-/** Few, since a network that opens many connections and is often refused is turned away (http/connection-guard.ts). */
+/** Few connections: a network that is refused often is turned away when it opens many (http/connection-guard.ts). */
 const CONNECTIONS_PER_NODE = 16
 const LIMITS = [
   { limit: 600, per: 'minute', seconds: 60 },

@@ -26,8 +26,8 @@ export async function openPair(t: TestContext, settings: Record<string, string> 
 }
 
 /**
- * In each round eight workers exchange one key over two nodes, one call after the other. Once it has been exchanged
- * it is revoked, and each worker ends with a call that starts after the answer, which must fail.
+ * In each round eight workers exchange one key over two nodes, each in a loop, and the key is revoked after the first
+ * success. Each worker's last exchange starts after the revocation was answered, and must fail.
  */
 export async function raceRevocations(
   origins: readonly [string, string],
@@ -54,7 +54,7 @@ export async function raceRevocations(
   }
 }
 
-/** Ten requests at once over two nodes, of which three may pass (`KEYWAY_MAGIC_LINK_LIMITS`). */
+/** Sends ten requests at once over two nodes, of which three may pass (`KEYWAY_MAGIC_LINK_LIMITS`). */
 export async function raceLimits(origins: readonly [string, string], rounds: number): Promise<void> {
   for (let round = 0; round < rounds; round++) {
     const answers = await Promise.all(
@@ -65,7 +65,7 @@ export async function raceLimits(origins: readonly [string, string], rounds: num
   }
 }
 
-/** Five links of one new address, used at once over two nodes. */
+/** Uses five links of one new address at once over two nodes. */
 export async function raceSignUps(
   { url, origins, links }: { url: string; origins: readonly [string, string]; links: PrintedLinks },
   rounds: number,

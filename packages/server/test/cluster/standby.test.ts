@@ -69,7 +69,7 @@ describe('a standby', { skip: postgresMissing(), concurrency: true }, () => {
   })
 })
 
-/** Creates a database whose owner sees no more of the server than any user; returns its URL. */
+/** Creates a database that is owned by a role without other privileges; returns its URL. */
 async function createOrdinaryUser({ url }: PostgresServer): Promise<string> {
   await withClient(url, async client => {
     await client.query('create role service login')

@@ -73,7 +73,7 @@ describe('several processes on one port', { skip: postgresMissing() ?? notLinux(
     await until('all messages have arrived', () => received.length >= sent)
     assert.deepEqual(received, [...Array(sent).keys()])
     assert.deepEqual(disconnections, [])
-    // A process that takes long to report is rendered with its last values.
+    // For a process that reports late, the page has its previous values.
     await until('both new processes and all exchanges are counted', async () => {
       const page = await scrape(origin)
       return (

@@ -26,12 +26,12 @@ import {
 import { patienceMs, until } from '../support/patience.ts'
 import { redisMissing, startRedis } from '../support/redis.ts'
 
-/** The interval at which unsealed hints are delivered, without duplicates. */
+/** Unsealed hints are delivered once in this interval, without duplicates. */
 const HINT_INTERVAL_MS = 250
 /** So many that awaiting a response to each message would take far longer than a busy machine needs for all. */
 const MESSAGES = 20
 
-/** A migration of the next minor version, which may only add. */
+/** A migration of the next minor version, which may only add tables and columns. */
 const nextMigration = defineMigration('9999-next-version', async ({ db }) => {
   for (const table of ['users', 'api_keys', 'sessions', 'messages', 'apps', 'magic_links'])
     await db.schema.alterTable(table).addColumn('of_the_next_version', 'text').execute()
@@ -50,7 +50,7 @@ describe('adjacent versions', { skip: postgresMissing() }, () => {
     t.after(() => newerStorage.close())
     await migrate(newerStorage.engine, true, createLog('silent'), [...MIGRATIONS, nextMigration])
 
-    // Every connection of the pool has its own prepared statements, so all must be used.
+    // Every connection of the pool has prepared statements of its own, so all connections must be used.
     const exchanges = await Promise.all(Array.from({ length: 50 }, () => exchange(node.origin, key)))
     assert.deepEqual(new Set(exchanges.map(answer => answer.status)), new Set([200]))
     const refreshed = await refresh(node.origin, person.refresh_token)
@@ -90,7 +90,7 @@ describe('adjacent versions', { skip: postgresMissing() }, () => {
     const oldNode = await imitateOldNode(t, url, redis?.url)
     const userId = person.user.id
 
-    // Unsealed hints are ignored before such a node is listed.
+    // Unsealed hints are ignored before the node that sends them is listed.
     await oldNode.publish({ type: 'user.changed', userId })
     await wait(300)
     assert.equal(receivedTypes.length, 0)
@@ -101,7 +101,7 @@ describe('adjacent versions', { skip: postgresMissing() }, () => {
       await oldNode.publish({ type: 'user.changed', userId })
       return receivedTypes.includes('user.changed')
     })
-    // A flood of hints is coalesced, since unsealed hints can be forged.
+    // Hints in a flood are delivered together, since anybody can forge unsealed hints.
     const receivedBefore = receivedTypes.length
     const floodedAt = performance.now()
     for (let round = 0; round < 10; round++)
@@ -128,7 +128,7 @@ describe('adjacent versions', { skip: postgresMissing() }, () => {
     assert.deepEqual(agent.frames, [])
     assert.ok(!receivedTypes.includes('hub.relay') && !receivedTypes.includes('events.gap'))
 
-    // No response is awaited from a node that cannot open the request.
+    // The node does not wait for a response from one that cannot open the request.
     const startedAt = performance.now()
     for (let n = 0; n < MESSAGES; n++) {
       agent.send({ type: 'send', id: `${n}`, to: 'all', data: 'secret text' })

@@ -11,7 +11,7 @@ import { basic } from '../support/http.ts'
 import { type NodeProcess, startNodeProcess } from '../support/node-processes.ts'
 import { call, createPrintedLinks, freshPostgres, NODE_SETTINGS, signIn } from '../support/nodes.ts'
 
-/** How long answers of each node are kept. A restart takes less time, also on a busy machine. */
+/** How long each node's answers are recorded. A restart takes less time, even on a busy machine. */
 const REMEMBERED_MS = 120_000
 const WORKERS_PER_NODE = 16
 /** Later than any bucket of usage. */
@@ -34,8 +34,8 @@ interface Operation {
 
 /**
  * Runs mixed operations on two nodes as processes, each of which is killed with SIGKILL and restarted. Asserts for each
- * counter of each key: the stored count is at most that of operations answered or pending at a kill, and lacks only
- * operations that a killed node answered in its last `lostMs`.
+ * counter of each key that the stored count is at most the operations that were answered, or pending at a kill, and
+ * that it lacks only operations that a killed node answered in its last `lostMs`.
  */
 export async function crashWhileCounting(
   t: TestContext,
@@ -54,7 +54,7 @@ export async function crashWhileCounting(
     const body = { scopes: ['agent:connect', 'keys:read'] }
     keys.push((await call(nodes[0]!.origin, 'POST', '/v1/api-keys', { token: access_token, body })).body)
   }
-  // Key creations count for the person only; the totals below are compared with the usage of the keys.
+  // Key creations count for the person only, and are left out of the totals of the keys below.
   const answers = new Answers()
   const crashes: Promise<void>[] = []
   let begunOperations = 0
@@ -74,7 +74,7 @@ export async function crashWhileCounting(
       const key = keys[number % keys.length]!
       const operation = operationOf(number, key)
       const outcome = await retryUntilSent(`http://127.0.0.1:${ports[index]}`, operation, agent)
-      // A 503 of an overloaded node may have been counted or not.
+      // A request that an overloaded node answered with 503 may have been counted or not.
       const isUnknown = outcome === 'cut' || outcome === 503
       answers.add(index, key.id, operation.counts, isUnknown ? 'unknown' : 'answered')
       if (isUnknown || outcome === operation.status) continue

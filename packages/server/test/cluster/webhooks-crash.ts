@@ -18,7 +18,7 @@ const ADMIN = 'admin@example.com'
 const ALLOWED = '127.0.0.1'
 const FORBIDDEN = '127.0.0.2'
 const WORKERS = 12
-/** Pause between attempts, so that a restarting node is not called in a tight loop. */
+/** The pause between attempts, so that a restarting node is not called in a tight loop. */
 const RETRY_MS = 50
 
 interface CrashOptions {
@@ -34,8 +34,8 @@ interface CrashOptions {
 /**
  * Changes keys on several nodes as processes, some of which are killed with SIGKILL and restarted, and delivers the
  * events to an endpoint that fails at random. Asserts that every event of an answered act is accepted at least once,
- * those of each subject for the first time in their order and without gaps, and that no call reaches an address that is
- * not allowed: neither by a redirect nor by an endpoint that was created under other settings.
+ * that the events of each subject first arrive in order and without gaps, and that no call reaches a forbidden address:
+ * neither by a redirect nor by an endpoint that was created under other settings.
  */
 export async function deliverThroughCrashes(t: TestContext, options: CrashOptions): Promise<void> {
   const random = createRandom(1)
@@ -60,7 +60,8 @@ export async function deliverThroughCrashes(t: TestContext, options: CrashOption
   await createWebhook(endpoint.url)
   const movedWebhook = await createWebhook(`${endpoint.url}-other`)
   await moveToForbidden(movedWebhook)
-  // Nodes cache the endpoints for two seconds, so an event of each node shows that it knows the new ones.
+  // Nodes cache the endpoints for two seconds. Once an event of each node was accepted, all of them know the new
+  // endpoints.
   for (const { origin } of nodes) {
     const probe = await createKey()
     await until('an event of each node', async () => {
@@ -133,7 +134,7 @@ export async function deliverThroughCrashes(t: TestContext, options: CrashOption
     }
   }
 
-  /** Renames a key; returns whether success was answered. Without an answer it may have been renamed or not. */
+  /** Renames a key; returns whether a success was answered. A key without an answer may have been renamed or not. */
   async function changeKey(id: string, index: number, name: string): Promise<boolean> {
     const counts = acts.get(id)!
     try {

@@ -17,7 +17,7 @@ export interface Recorded {
 /** An attacker who may listen and publish on the carrier, but has no secret. */
 export interface Wiretap {
   recorded: Recorded[]
-  /** Also records what is published on the channels of these nodes, which only one node each listens to. */
+  /** Also records what is published on the channels of these nodes, each of which only its node listens to. */
   follow(nodeIds: readonly string[]): Promise<void>
   publish(messages: readonly Recorded[]): Promise<void>
   /** Converts between payload and sealed bytes. */

@@ -13,13 +13,13 @@ import { type PatroniCluster, startCluster } from './patroni.ts'
 import { createObserver, newAppSecret, untilServing } from './synchronous.ts'
 
 const PEOPLE = 4
-/** How long the load runs while the standby follows, and while it is cut off. */
+/** How long the load runs while the standby replicates, and then while it is cut off. */
 const FOLLOWED_MS = 5000
 const CUT_OFF_MS = 4000
 
 /**
- * With an asynchronous standby that was cut off for some seconds: what a failover loses, what `keyway journal replay`
- * brings back, and what `keyway doctor` says before and after it.
+ * Cuts off an asynchronous standby for some seconds before a failover, and checks what the failover loses, what `keyway
+ * journal replay` restores, and what `keyway doctor` reports before and after it.
  */
 export async function asynchronousFailover(seed: number): Promise<string[]> {
   await using cluster = await startCluster({ synchronous: false })

@@ -41,13 +41,13 @@ export interface Lost {
   balances: string[]
 }
 
-/** The acknowledged facts that the service does not show. */
+/** Returns the acknowledged facts that the service's answers contradict. */
 export async function lostFacts({ keys, charged }: Facts, observed: Observed): Promise<Lost> {
   const lost: Lost = { keys: [], revocations: [], balances: [] }
   for (const key of keys.values()) {
     const code = await observed.exchange(key)
     if (key.state === 'revoked' && code === null) lost.revocations.push(key.id)
-    // A revoked key that is unknown was created in the lost transactions. One that is `ending` may be revoked by now.
+    // A revoked key that is unknown was created in lost transactions. A key that is `ending` may be revoked by now.
     if (code === 'invalid_api_key' || (key.state === 'active' && code !== null)) lost.keys.push(key.id)
   }
   for (const [userId, amount] of charged)

@@ -88,7 +88,7 @@ export async function startLoad(
   }
 
   async function act(person: Person): Promise<void> {
-    // Not among these is the first key of the person, which its agents use.
+    // The person's keys except the first, which its agents use.
     const revocableKeys: KeyFact[] = []
     while (!isOver) {
       await wait(PAUSE_MS)

@@ -23,7 +23,7 @@ export interface Machine {
   name: string
   address: string
   start(): void
-  /** As when it loses its power: no process can finish anything. */
+  /** Kills all its processes at once, as a loss of power does. */
   kill(): void
 }
 
@@ -84,7 +84,7 @@ export function createMachine(options: MachineOptions): Machine {
     return file
   }
 
-  /** The file of db1 with the addresses of this machine; lines with several addresses stay, which list all machines. */
+  /** Replaces the addresses of db1 in its file, except in lines that list all machines. */
   function ofThisMachine(text: string): string {
     return text
       .split('\n')
@@ -114,7 +114,7 @@ function onNetwork(text: string, network: string): string {
   return text.replaceAll(/10\.0\.0\.([123])\b/g, `${network}.$1`)
 }
 
-/** Kills the server, which Patroni started in a session of its own, and its processes. */
+/** Kills the server, which Patroni started in a session of its own, and its child processes. */
 function killPostgres(data: string): void {
   const file = join(data, 'postmaster.pid')
   if (!existsSync(file)) return

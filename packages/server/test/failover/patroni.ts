@@ -20,11 +20,11 @@ export interface PatroniCluster extends AsyncDisposable {
   killStandby(): Promise<string>
   /** Starts a killed machine again. */
   start(name: string): void
-  /** Resolves when another member than `former` is the primary. */
+  /** Resolves when a member other than `former` is the primary. */
   untilTakenOver(former: string): Promise<void>
   /** Resolves when both members run, and the standby has everything that the primary has. */
   untilReplicated(): Promise<void>
-  /** Stops or resumes replication; while it is stopped everything that a member sends to the other is lost. */
+  /** Stops or resumes replication. Whatever a member sends to the other while it is stopped is lost. */
   replicate(isOn: boolean): void
 }
 
@@ -58,7 +58,7 @@ export async function startCluster({ synchronous }: { synchronous: boolean }): P
     for (const machine of machines) machine.kill()
     rmSync(folder, { recursive: true, force: true })
   }
-  // Otherwise Patroni and PostgreSQL would go on after the end of this process.
+  // Otherwise Patroni and PostgreSQL would keep running after the end of this process.
   process.once('exit', kill)
   async function dispose() {
     process.off('exit', kill)

@@ -5,9 +5,10 @@ import { missingPackages } from './machine.ts'
 import { synchronousFailovers } from './synchronous.ts'
 
 /*
- * `npm run test:failover`: kills the primary of the cluster of docs/operations.md, "High availability", ten times under
- * load, and checks that nothing that was acknowledged is lost; then once with an asynchronous standby, where the
- * journal brings back what it can. `-- --kills 3` kills it three times, `-- --only asynchronous` runs the second part.
+ * `npm run test:failover` kills the primary of the cluster of docs/operations.md, "High availability", ten times under
+ * load, and checks that nothing that was acknowledged is lost. Then it does so once with an asynchronous standby, and
+ * restores what the journal has. `-- --kills 3` kills it three times, `-- --only asynchronous` runs only the second
+ * part.
  */
 
 const { values } = parseArgs({
@@ -21,7 +22,7 @@ if (missing.length > 0) {
   console.error(`Nothing was tested. Install Debian's packages first: apt-get install ${missing.join(' ')}`)
   process.exit(1)
 }
-// The cluster is killed when the process exits, but not when a signal ends it.
+// A signal would end this process without an `exit` event, which kills the cluster.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
 process.exit(await runAll())
 

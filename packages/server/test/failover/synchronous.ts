@@ -16,7 +16,7 @@ const RECOVERY_MS = 90_000
 /** Longer than the longest back-off of an agent. */
 const RETURN_MS = 60_000
 
-/** Kills the primary `kills` times under load, each time after both members are in step again. */
+/** Kills the primary `kills` times under load, each time after the standby has caught up. */
 export async function synchronousFailovers(seed: number, kills: number): Promise<string[]> {
   await using cluster = await startCluster({ synchronous: true })
   const { violations, operations } = await withWorld(
@@ -56,7 +56,9 @@ async function failOver(world: World, cluster: PatroniCluster, seed: number, kil
   for (const { agents } of load.people) for (const agent of agents) agent.close()
 }
 
-/** Kills the standby, and waits until the primary accepts writes alone, which it does once Patroni has noticed. */
+/**
+ * Kills the standby, and waits until the primary acknowledges writes without it, as it does once Patroni has noticed.
+ */
 async function loseStandby({ history }: World, cluster: PatroniCluster): Promise<void> {
   await wait(QUIET_MS)
   const killedAt = performance.now()
@@ -103,7 +105,7 @@ async function check(facts: Facts, { people }: Load): Promise<string[]> {
   return violationsOf(lost)
 }
 
-/** Observes by asking the service, and repeats what is not answered. */
+/** Observes through requests to the service, which are repeated until they are answered. */
 export function createObserver(people: Load['people']): Observed {
   return {
     async exchange(key) {

@@ -1,6 +1,9 @@
 import type { createStorage } from '../../src/storage/database.ts'
 
-/** Invariants I-5 to I-8: one account per address, each part of it once, a consistent ledger. Queries of violations. */
+/**
+ * Queries for violations of the invariants I-5 to I-8: one account per address, each part of it once, a consistent
+ * ledger.
+ */
 const BREACHES: Record<string, string> = {
   'I-5: an address has two accounts':
     'select email from users where email is not null group by email having count(*) > 1',

@@ -24,7 +24,7 @@ export async function startBalancer(origins: readonly string[]): Promise<Balance
     return { hostname, port, excludedUntil: 0 }
   })
   let turn = 0
-  /** Both sides of each upgraded connection, which the server does not close. */
+  /** Both sockets of each upgraded connection, which closing the server would leave open. */
   const upgraded = new Set<Socket>()
 
   const server = createServer((incoming, outgoing) => {

@@ -41,7 +41,7 @@ export async function applyFault(
   }
 }
 
-/** The primary is lost; every acknowledged write must be on the standby. */
+/** Crashes the primary under load; every acknowledged write must be on the standby. */
 export function failOver(seed: number, scale: number): Promise<ScenarioResult> {
   return withWorld(seed, { engine: 'postgres' }, async world => {
     const primary = world.postgres!

@@ -18,7 +18,7 @@ export interface Operation {
   on: string
   start: number
   end: number
-  /** `unknown`: no answer, a reset or a 5xx, so the operation may have taken effect. */
+  /** `unknown` if there was no answer, a reset or a 5xx, so that the operation may have taken effect. */
   outcome: 'ok' | 'fail' | 'unknown'
   /** The error code of a refusal. */
   code: string | null
@@ -36,7 +36,7 @@ export function createHistory(): History {
   return { operations: [], violations: [], secrets: new Set() }
 }
 
-/** The violated invariants, one sentence each, as far as the clients' history shows them. */
+/** One sentence for each violated invariant that the clients' history shows. */
 export function check({ operations, violations }: History): string[] {
   return [
     ...violations,
@@ -49,7 +49,7 @@ export function check({ operations, violations }: History): string[] {
   ]
 }
 
-/** I-1: a link works once. A lost answer may hide the use; "used" is never answered before the first attempt. */
+/** I-1: a link works once. The answer to its use may be lost, but "used" is never answered before the first attempt. */
 function checkSingleUse(link: string, all: Operation[]): string[] {
   const wins = all.filter(each => each.outcome === 'ok')
   const found: string[] = []
@@ -60,7 +60,9 @@ function checkSingleUse(link: string, all: Operation[]): string[] {
   return found
 }
 
-/** I-2: a use that starts after a revocation was answered fails; none is refused as revoked before the revocation. */
+/**
+ * I-2: a use that starts after a revocation was answered fails, and no key is refused as revoked before its revocation.
+ */
 function checkRevocation(key: string, all: Operation[]): string[] {
   const revokedAt = Math.min(
     ...all.filter(each => each.op === 'revoke' && each.outcome === 'ok').map(each => each.end),

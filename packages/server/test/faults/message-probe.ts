@@ -15,8 +15,9 @@ const ARRIVAL_MS = 500
 
 /**
  * Sends messages between two agents on the first node and one on the second, and compares `delivered` with the messages
- * that arrived. Between versions nothing is delivered, and `delivered` is 0. Nodes of one version await responses for
- * a second, so only on a very slow machine `delivered` may be lower than the number of messages that arrived.
+ * that arrived. Nodes of different versions deliver nothing to each other, and `delivered` is 0. Nodes of one version
+ * await responses for a second, so `delivered` may be lower than the number of messages that arrived, but only on a
+ * very slow machine.
  */
 export async function checkMessages(
   origins: readonly string[],

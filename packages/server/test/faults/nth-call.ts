@@ -10,9 +10,9 @@ import type { ScenarioResult } from './world.ts'
 
 interface StoreOperation {
   name: string
-  /** Prepares what the operation needs, without faults; returns the operation. */
+  /** Sets up what the operation needs, without faults; returns the operation. */
   prepare(services: Services, n: number): Promise<() => Promise<unknown>>
-  /** Error codes that a retry may get if the first attempt had taken effect and its answer was lost. */
+  /** Error codes that a retry may get if the first attempt took effect and its answer was lost. */
   retryCodes?: string[]
 }
 
@@ -131,8 +131,8 @@ const OPERATIONS: StoreOperation[] = [
 const MAX_CALLS = 80
 
 /**
- * Fails the first, the second, … store call of every operation. Each time the caller must get `unavailable`, no partial
- * effect may remain, and a retry must succeed.
+ * Fails the first, the second, … store call of every operation. Each time the caller must get `unavailable` or an
+ * outcome that the operation may have without a fault, no partial effect may remain, and a retry must succeed.
  */
 export async function failNthStoreCall(
   engine: EngineName,
@@ -186,7 +186,7 @@ function createFailingStorage(storage: DatabaseStorage) {
     new Proxy(ports, {
       get(target, name) {
         const port = Reflect.get(target, name)
-        // `facts` of a transaction is a list, not a store.
+        // The `facts` of a transaction are a list, not a store.
         if (typeof port !== 'object' || port === null || Array.isArray(port)) return port
         return new Proxy(port, {
           get(of, operation) {

@@ -16,11 +16,11 @@ export interface PostgresServer {
   /** Stops as in a crash, with recovery from the log at the next start. */
   crash(): Promise<void>
   start(): Promise<void>
-  /** Starts a replica; with `synchronous`, commits are acknowledged only after it has them. */
+  /** Starts a replica; with `synchronous`, commits are acknowledged only after the replica has them. */
   startStandby(synchronous: boolean): Promise<PostgresServer>
   /** Makes a standby the primary. */
   promote(): Promise<void>
-  /** Refuses writes, like a standby, until called with false. */
+  /** Makes the server refuse writes, like a standby, until called with false. */
   readOnly(on: boolean): Promise<void>
   remove(): Promise<void>
 }

@@ -17,7 +17,9 @@ const ROUNDS = 10
 /** How long each round runs before and after its fault, and how long a node is cut off or suspended. */
 const PAUSE_MS = 3000
 const OUTAGE_MS = 3000
-/** Longer than a back-off, a resumption over two nodes that do not answer, and the acknowledgements after it. */
+/**
+ * Longer than the sum of a back-off, a resumption over two nodes that do not answer, and the acknowledgements after it.
+ */
 const SETTLE_MS = 30_000
 
 interface Member {
@@ -28,12 +30,12 @@ interface Member {
 
 type Fault = (world: World, node: number) => Promise<void>
 
-/** The faults, one in each round, of one node after the other. */
+/** The faults of the rounds. Each round hits the next node. */
 const FAULTS: readonly Fault[] = [drain, cutOff, freeze, drain, kill]
 
 /**
- * Agents send to each other while their connections break, some read nothing for a while, and three nodes are
- * restarted, cut off from database and carrier, suspended and killed; then all histories are checked: each message
+ * Agents send to each other while their connections break, some of them read nothing for a while, and three nodes are
+ * restarted, cut off from database and carrier, suspended and killed. Then all histories are checked: each message
  * arrived once and in order, or its receiver got a `gap` event.
  */
 export async function resumedAgents(
@@ -105,7 +107,7 @@ async function kill(world: World, node: number): Promise<void> {
   await world.startNode(node)
 }
 
-/** Cuts a node off: its agents still reach it, and it reaches neither the others nor the database. */
+/** Cuts a node off: its agents still reach it, but it reaches neither other nodes nor the database. */
 async function cutOff({ databaseProxies, eventProxies }: World, node: number): Promise<void> {
   const proxies = [databaseProxies[node]!, eventProxies[node]!]
   for (const proxy of proxies) proxy.cut()

@@ -4,7 +4,7 @@ import { patienceMs } from '../support/patience.ts'
 import type { Person } from './message-probe.ts'
 import type { World } from './world.ts'
 
-/** How often nodes of every version poll the database for endings. */
+/** The interval in which nodes of every version poll the database for revocations. */
 const SWEEP_MS = 1000
 /** Tolerance for this load on an otherwise idle machine with two cores. */
 const SLACK_MS = 1500
@@ -12,15 +12,15 @@ const CLOSE_REVOKED = 4410
 
 export interface RevocationProbe {
   /**
-   * The closed connections since the last call: their number, and the longest time from a revocation's answer to a
-   * close.
+   * The connections that closed since the last call: their number, and the longest time from the answer of a revocation
+   * to the close of a connection.
    */
   sinceLast(): { count: number; longestMs: number }
   /** Resolves after the current revocation. */
   stop(): Promise<void>
 }
 
-/** Revokes one key after the other, each with a connection on every node that accepts one. */
+/** Revokes keys one after the other, each with a connection on every node that accepts one. */
 export function watchRevocations(world: World, person: Person): RevocationProbe {
   let isOver = false
   let closeTimesMs: number[] = []
@@ -68,7 +68,7 @@ async function watchClose(
   } else if (close.code === CLOSE_REVOKED) record(Math.max(0, close.at - answeredAt))
 }
 
-/** Tries one node after the other until one answers, like a balancer. */
+/** Tries the nodes in turn until one answers, like a balancer. */
 async function atAnyNode<Answer extends { status: number }>(
   world: World,
   call: (origin: string) => Promise<Answer>,

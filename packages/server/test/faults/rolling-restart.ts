@@ -9,8 +9,8 @@ const MESSAGE_INTERVAL_MS = 50
 
 /**
  * Restarts two nodes behind a balancer one after the other under load. A client that retries once must see no failure,
- * and an SDK agent must always be reachable: each message is written to it, or held while its connection moves, and
- * arrives once and in order.
+ * and an SDK agent must always be reachable: each message is sent to it at once, or held while its connection moves,
+ * and arrives once and in order.
  */
 export async function rollingRestart(seed: number, scale: number): Promise<ScenarioResult> {
   return withWorld(seed, { engine: 'postgres', nodes: 2, people: 2 }, world =>

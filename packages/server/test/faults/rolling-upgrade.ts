@@ -10,9 +10,9 @@ import { type ScenarioResult, type World, withWorld } from './world.ts'
 const PHASE_MS = 6000
 
 /**
- * Replaces two nodes of the previous version one after the other under load. With every combination of versions: no
- * acknowledged write is lost, every revocation closes its connections on both nodes in time, nodes of one version
- * relay messages, and `delivered` never counts a message that did not arrive.
+ * Replaces two nodes of the previous version one after the other under load. Checks with every combination of versions
+ * that no acknowledged write is lost, every revocation closes its connections on both nodes in time, nodes of one
+ * version relay messages, and `delivered` never counts a message that did not arrive.
  */
 export async function rollingUpgrade(
   carrier: 'postgres' | 'redis',
@@ -39,7 +39,8 @@ export async function rollingUpgrade(
 }
 
 async function upgradeUnderLoad(world: World, upgraded: Set<number>, phaseMs: number): Promise<void> {
-  // Two users: messages to `all` reach all connections of a user, and must not reach those of the revocation probe.
+  // There are two users because messages to `all` reach every connection of a user, and must not reach the revocation
+  // probe's.
   const person = await signInAt(world, 'messages@example.com')
   const revocations = watchRevocations(world, await signInAt(world, 'revocations@example.com'))
   const servePhase = async (phase: string, isMixed: boolean) => {

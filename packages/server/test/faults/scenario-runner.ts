@@ -7,8 +7,8 @@ import { FAKETIME, type Scenario } from './scenarios.ts'
 import type { ScenarioResult } from './world.ts'
 
 /**
- * Why a scenario cannot run on this machine, or false. On CI a missing server is a failure; a missing git
- * history is a reason, since checkouts on CI are shallow.
+ * Says why a scenario cannot run on this machine, or returns false. On CI a missing server is a failure, but a missing
+ * git history is a reason, since checkouts on CI are shallow.
  */
 export function missingFor({ needs }: Scenario): string | false {
   for (const need of needs) {

@@ -17,7 +17,7 @@ import { type ScenarioResult, withWorld } from './world.ts'
 export interface Scenario {
   name: string
   needs: readonly ('postgres' | 'redis' | 'faketime' | 'tmpfs' | 'previous version')[]
-  /** Scale in the one-minute run of `npm test`; absent: not part of it. */
+  /** Scale in the one-minute run of `npm test`. A scenario without it is not part of that run. */
   short?: number
   /** @param scale 1 in the full run */
   run(seed: number, scale: number): Promise<ScenarioResult>
@@ -267,7 +267,7 @@ export const scenarios: Scenario[] = [
           const port = Number(new URL(world.origins[0]!).port)
           const sockets = Array.from({ length: 300 * scale }, (_, n) => {
             const socket = connect(port, '127.0.0.1').on('error', () => {})
-            // A third sends nothing, a third a partial header, a third a partial body.
+            // A third of them sends nothing, a third a partial header, a third a partial body.
             if (n % 3 === 1) socket.write('GET /livez HTTP/1.1\r\nHost: x\r\nX-')
             if (n % 3 === 2)
               socket.write(

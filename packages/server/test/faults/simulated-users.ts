@@ -28,7 +28,7 @@ export interface SimulatedUsers {
   stop(): Promise<void>
 }
 
-/** `people` concurrent users, each with one simulated session after the other until stopped. */
+/** Creates `people` concurrent users, each of whom runs one simulated session after the other until stopped. */
 export function createSimulatedUsers(
   target: Target,
   history: History,
@@ -132,7 +132,7 @@ async function useLink(user: SimulatedUser, token: string): Promise<Session | nu
   }
   const accepted = answers.find(each => each?.status === 200)
   if (!accepted) return null
-  await verify() // A second use, which must fail.
+  await verify() // The link's second use must fail.
   const { body } = accepted
   return recordSecrets(user, {
     id: body.session_id,

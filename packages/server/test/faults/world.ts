@@ -59,7 +59,7 @@ export interface World {
   killNode(node: number): Promise<void>
   /** Stops a node with SIGTERM; returns its exit status. */
   stopNode(node: number): Promise<number | string>
-  /** Simulates users while `faults` runs, then heals, waits, and checks all invariants. */
+  /** Simulates users while `faults` runs, then calls `heal`, waits for recovery, and checks all invariants. */
   underLoad(faults: () => Promise<void>, heal?: () => Promise<void>): Promise<ScenarioResult>
   output(): string
 }

@@ -73,7 +73,7 @@ export interface Agent {
   closed: Promise<number>
 }
 
-/** @throws AssertionError if the condition is false, which means an open hole; its message is what was seen */
+/** @throws AssertionError if the condition is false, which means an open hole; its message says what was seen */
 export function expectTrue(condition: boolean, seen: string): void {
   assert.ok(condition, seen)
 }
@@ -115,7 +115,7 @@ export function supportedSettings(settings: Record<string, string>): Record<stri
   return Object.fromEntries(Object.entries(settings).filter(([name]) => documented.includes(`\`${name}\``)))
 }
 
-/** All servers of the probe, since any node of a database may deliver a mail and print its link. */
+/** All running servers of the probe, since any node of a database may deliver a mail and print its link. */
 const runningServers = new Set<ServedProcess>()
 
 /** Starts the checkout's server with exactly these settings. */

@@ -186,7 +186,7 @@ async function pipelineSends(server: Target, count: number, t: CleanUps): Promis
   await pipeline(server, count, '/auth/send-magic-link', { email: 'hot@example.com' }, t)
 }
 
-/** Rows that were inserted, changed or deleted in this database. */
+/** Returns the number of rows that were inserted, changed or deleted in this database. */
 function rowsWritten({ settings }: Target): Promise<number> {
   return withClient(settings.KEYWAY_DATABASE_URL!, async client => {
     await wait(1500) // sessions report their statistics once a second

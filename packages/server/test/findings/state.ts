@@ -89,7 +89,7 @@ probe(
 probe('12', 'a restore with the journal undoes no demotion', BOTH_ENGINES, async (engine, t) => {
   const settings = await freshSettings(engine, t)
   const server = await startWith(settings, t)
-  // One administrator remains, since the last one cannot be demoted.
+  // There are two administrators, since the last one cannot be demoted.
   for (const email of ['bob@example.com', 'ann@example.com']) {
     await server.signIn(email)
     await output(settings, 'users', 'set-role', email, 'admin')
@@ -138,7 +138,7 @@ probe('15', 'a slow answer of the database does not push the clock forward', ['p
   let ahead = 0
   await clock.synchronize(async () => {
     ahead = Math.max(ahead, clock.now() - Date.now())
-    if (calls++ === 0) await wait(1000) // A slow query: the time that it returns is newer than its start.
+    if (calls++ === 0) await wait(1000) // The query is slow: the time that it returns is a second later than its start.
     return Date.now()
   })
   expectTrue(ahead < 200, `the clock was ${ahead} ms ahead`)

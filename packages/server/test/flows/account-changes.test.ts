@@ -18,7 +18,7 @@ type SignedIn = Awaited<ReturnType<Services['signIn']>>
 
 /** Requests the change and returns the tokens of its mails. */
 async function requestChange(services: Services, { user }: SignedIn, email = NEW) {
-  // The newest mails are read below, and mails of one millisecond have no order.
+  // Mails of the same millisecond have no order, and the newest ones are read below.
   services.clock.advance(1)
   const session = (await services.sessions.list(user.id, page)).rows.at(-1)!
   await services.emailChanges.request({ user, session }, address(email), caller())
@@ -411,10 +411,11 @@ forEachEngine(engine => {
         'invalid_request',
       )
       if (round % 2) continue
-      // A transaction that only locked a counter leaves an empty row, which housekeeping removes.
+      // A transaction that only locks a counter leaves an empty row, which housekeeping removes.
       await services.store.magicLinks.prune(0, 0, 500)
       assert.deepEqual(await tablesWith(services, from), [])
-      // Counters of an address that the account never had remain, as those of a sign-in mail that was only requested.
+      // The counters of an address that the account never had remain, like those of any sign-in mail that was
+      // requested.
       const counters = ['send_buckets', 'sends']
       assert.deepEqual(
         (await tablesWith(services, to)).filter(table => !counters.includes(table)),

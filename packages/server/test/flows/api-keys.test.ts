@@ -492,7 +492,7 @@ forEachEngine(engine => {
       keys.map(({ key }) => services.agentTokens.exchange(key, undefined, caller())),
     )
     assert.equal(usable.filter(({ status }) => status === 'fulfilled').length, 4)
-    // Further rotations succeed only without overlap, so four keys are active until the overlap ends.
+    // At the limit, a rotation succeeds only without overlap, so four keys are active until the first overlap ends.
     const unreplacedKeys = async () => {
       const { rows } = await services.apiKeys.list(userId, 'active', FIRST_PAGE)
       return rows.filter(({ replacedBy }) => replacedBy === null).map(({ id }) => id)
@@ -528,7 +528,7 @@ forEachEngine(engine => {
     assert.ok(refused.includes('rate_limited'))
     const listAll = async () => (await services.apiKeys.list(userId, null, { limit: 100, after: null })).rows
     assert.equal((await listAll()).length, 6)
-    // Revoking frees no place, since the limit is on creations.
+    // A revocation makes no room for another key, since the limit counts creations.
     for (const { id } of await listAll()) await services.apiKeys.revoke(userId, id, caller())
     const newest = Math.max(...(await listAll()).map(({ createdAt }) => createdAt))
     assert.equal(await refusedWith(make()), 'rate_limited')

@@ -33,7 +33,7 @@ async function openFacts(engine: EngineName, t: TestContext) {
   storage.events.subscribe(event => received.push(event))
   const page = { limit: 100, after: null }
 
-  /** The facts of one operation as text; asserts that rows and events exist for exactly these. */
+  /** Returns the facts of one operation as text. Asserts that rows and events exist for exactly these. */
   async function factsOf(operation: (tx: Transaction) => Promise<unknown>): Promise<string[]> {
     const idsBefore = {
       endings: (await storage.store.endings.since(0, null, 1000)).map(({ id }) => id),
@@ -279,7 +279,7 @@ forEachEngine(engine => {
       ...restrictionFacts(endingInFeed.id, 1),
       endingFact(endingInFeed.id, FEED_WINDOW),
     ])
-    // A later end is not recorded: all tokens that were issued before the rotation have expired by then.
+    // No ending is recorded for a later expiry: all tokens that were issued before the rotation have expired by then.
     const endingAfterFeed = await insert()
     assert.deepEqual(
       await factsOf(replace(endingAfterFeed.id, NOW + 1 + FEED_WINDOW)),
@@ -321,7 +321,7 @@ forEachEngine(engine => {
       endFacts(revoked, 'session_ended'),
     )
     const suspendedSession = await insert()
-    // Without an event of each session: that of the suspension covers them.
+    // The sessions have no events of their own: that of the suspension covers them.
     assert.deepEqual(
       await factsOf(tx => tx.sessions.endAllOf(user.id, 'suspended', null, BY_CALLER)),
       endFacts(suspendedSession, null),

@@ -11,7 +11,7 @@ import { aKey, anApp, anEntry, aSession, audited, insertUser, NOW } from '../con
 import { openTestStorage } from '../support/engines.ts'
 import { temporaryFolder } from '../support/serve.ts'
 
-/** A writer over a store of SQLite, since the writer does the same on both engines. */
+/** A writer over a SQLite store only, since the writer does the same on both engines. */
 async function openWriter(t: TestContext) {
   const { storage, secrets } = await openTestStorage('sqlite', t)
   const { path: folder, remove } = temporaryFolder()
@@ -23,7 +23,7 @@ async function openWriter(t: TestContext) {
   const log = createLog('info', { write: line => void logged.push(JSON.parse(line)) })
   const write = createJournalWriter({ journal, store: storage.store, clock, log })
   let entriesRead = 0
-  /** The entries that were added for these facts. */
+  /** Passes facts to the writer; returns the journal entries that it adds for them. */
   async function entriesOf(...facts: Fact[]): Promise<JournalEntry[]> {
     await write(facts)
     const entries: JournalEntry[] = []

@@ -15,7 +15,7 @@ const HUB = { id: 'hub' }
 const CENT = MICROS_PER_DOLLAR / 100
 const NEW_KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 
-/** A person with more credit than any test charges, and a key with these limits. */
+/** A person with more credit than any test charges, and a key with these spend limits. */
 async function withKey(services: Services, spend: SpendLimit[] = []) {
   const { user } = await services.signIn('ada@example.com')
   const userId = user.id

@@ -21,12 +21,12 @@ import { caller, openServices, refusedWith } from '../support/services.ts'
 function createGate(t: TestContext) {
   const reached = Promise.withResolvers<void>()
   const opened = Promise.withResolvers<void>()
-  // Registered first, since the hooks of later resources wait for the caller at the gate.
+  // This hook is registered before those of other resources, which wait for the caller at the gate.
   t.after(() => opened.resolve())
   return {
     reached: reached.promise,
     open: opened.resolve,
-    /** @param query runs once a second: PostgreSQL ends a transaction that idles, as it may on a slow machine */
+    /** @param query called once a second while waiting, since PostgreSQL ends a transaction that idles too long */
     async pass<Value>(value: Value, query: () => Promise<unknown> = async () => {}): Promise<Value> {
       reached.resolve()
       const isOpen = opened.promise.then(() => true)

@@ -59,7 +59,8 @@ async function openBreakable(engine: EngineName, t: TestContext) {
 }
 
 /**
- * Makes a call that must fail since its COMMIT is lost, and again while only the answer is lost; returns that result.
+ * Makes a call twice: while its COMMIT is lost, so that it must fail, and while only the answer to COMMIT is lost.
+ * Returns the result of the second call.
  */
 async function loseCommitThenAnswer<Value>(
   { whileLosing }: { whileLosing: ReturnType<typeof createBreakableStorage>['whileLosing'] },
@@ -104,7 +105,7 @@ forEachEngine(engine => {
       ...services.opened.storage,
       store: {
         ...services.opened.storage.store,
-        // The other call commits after the read that precedes the transaction.
+        // The first read finds no key, as if the other call committed right after it.
         apiKeys: {
           ...apiKeys,
           findOwned: (userId: string, id: string) =>
@@ -142,7 +143,7 @@ forEachEngine(engine => {
       if (answer !== true) assert.equal(answer.revokedAt, revokedAt)
       assert.equal(await refusedWith(services.apiKeys.authenticate(key, caller())), 'api_key_revoked')
     }
-    // An expired key was not revoked.
+    // An expired key is not taken for a revoked one when the outcome is read back.
     services.clock.advance(1)
     const expiring = await services.apiKeys.create(
       user.id,

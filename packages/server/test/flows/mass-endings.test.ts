@@ -10,7 +10,7 @@ import { aKey } from '../contract/fixtures.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { caller, openServices, type Services } from '../support/services.ts'
 
-/** One transaction ends so many that their facts are more than a call's arguments may be. */
+/** So many sessions that their facts exceed the number of arguments that one call may have. */
 const MANY = 70_000
 
 async function rowsOf({ opened }: Services, sql: string): Promise<Record<string, unknown>[]> {

@@ -14,8 +14,8 @@ const ANN = address('ann@example.com')
 const KEY = { name: 'a key', scopes: null, appId: 'console', allowedNetworks: [], expiresAt: null }
 
 /**
- * Two nodes on one database. `meanwhile` is called on the first node, once, after the second has read and before its
- * transaction begins; `transactions` counts those of the second.
+ * Two nodes on one database. `hooks.meanwhile` is called once, after the second node has read and before its
+ * transaction begins; `hooks.transactions` counts the second node's transactions.
  */
 async function openPair(engine: EngineName, t: TestContext) {
   const services = await openServices(engine, t)

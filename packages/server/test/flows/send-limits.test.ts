@@ -257,7 +257,10 @@ forEachEngine(engine => {
   })
 })
 
-/** Changes with every write: on SQLite rows and write-ahead log, on PostgreSQL the versions of the counters' rows. */
+/**
+ * Returns a value that every write changes: on SQLite the rows and the write-ahead log, on PostgreSQL the versions of
+ * the counters' rows.
+ */
 async function writesSoFar({ config }: TestStorage): Promise<unknown> {
   const { database } = config
   if (database.engine === 'sqlite') {

@@ -257,7 +257,7 @@ interface TypedFrom {
 let people = 0
 let hosts = 0
 
-/** An address in a network not used before, for every prefix length that is counted. */
+/** An address in a network that was not used before, whatever prefix length is counted. */
 function unusedIp(): string {
   hosts++
   return `10.${hosts >> 8}.${hosts & 255}.1`

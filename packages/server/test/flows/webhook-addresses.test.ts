@@ -54,7 +54,7 @@ forEachEngine(engine => {
     ]
     const { store, storage, clock } = services
     for (const [index, url] of urls.entries()) {
-      // As if the endpoint had been created under other settings: now it would be refused.
+      // Inserts the endpoint as if it had been created under other settings, since now it would be refused.
       await assert.rejects(subscribe(services, url), /may not be called|https/, url)
       const id = newId(clock.now() + index)
       const fields = { events: [], createdAt: clock.now(), disabledAt: null, disabledBy: null, dropped: 0 }
@@ -89,7 +89,7 @@ forEachEngine(engine => {
       done(null, answers.shift() ?? [{ address: FORBIDDEN, family: 4 }])
     }) as never
     const delivery = deliveryOf(services, { call: createOutgoing(ALLOWED, resolve) })
-    // The port of the forbidden address: a client that looks the name up twice would connect there.
+    // The URL has the port of the forbidden server, to which a client that resolves the name twice would connect.
     const { id } = await subscribe(services, `http://rebinding.example.com:${forbidden.port}/`, [
       'user.created',
     ])

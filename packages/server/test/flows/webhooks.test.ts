@@ -38,7 +38,7 @@ async function openWebhooks(engine: EngineName, t: TestContext, overrides: Servi
       on: { node: await of.reopen(), of },
     })
   }
-  /** Announces as many events of a subject as there are numbers. */
+  /** Announces one event of a subject for each number. */
   async function announce(subject: string, numbers: number[], type: WebhookEventType = 'user.updated') {
     const at = services.clock.now()
     await services.storage.transaction(async tx => {

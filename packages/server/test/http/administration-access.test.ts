@@ -27,7 +27,7 @@ const refuseAll = (code: string): Refusals => ({
 })
 
 async function open(engine: EngineName, t: TestContext) {
-  // An access token that outlives the window, so that only the sign-in is too old.
+  // The access token outlives REAUTHENTICATION_WINDOW, so that only the sign-in is too old.
   const server = await openServer(engine, t, { lifetimes: { accessTokenSeconds: 7200 } })
   const { users, clock } = server
   const person = async (name: string, role: 'user' | 'support' | 'admin') => {
@@ -75,7 +75,7 @@ async function open(engine: EngineName, t: TestContext) {
   const appSession = await server.storage.transaction(tx => server.sessions.open(tx, admin.user, prepared))
   const app = await server.sessions.appTokens(admin.user, appSession)
 
-  // The rights are withdrawn on another node, just before the calls.
+  // The rights are withdrawn on another node just before the calls, so they must not be cached.
   const node = await server.opened.reopen()
   const other = await openServices(engine, t, { on: { node, of: server.opened } })
   await other.users.setRole(formerAdmin.user.id, 'user')

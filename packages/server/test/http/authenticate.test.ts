@@ -10,7 +10,10 @@ import { caller, openServices } from '../support/services.ts'
 
 const KEY = { name: null, scopes: null, expiresAt: null, appId: 'service-sdk', allowedNetworks: [] }
 
-/** A server with one route for each kind of access, which answers with the principal. One engine shows the rule. */
+/**
+ * A server with one route for each kind of access, which answers with the principal. The rule does not depend on the
+ * database engine.
+ */
 async function open(t: TestContext) {
   const services = await openServices('sqlite', t)
   const authenticate = createAuthenticate(services)

@@ -127,7 +127,7 @@ test('a body with more values or levels than the limits is refused before it is 
   const filler = 'x'.repeat(2000)
   const withX = (x: string) => `{"email":"ada@example.com","filler":"${filler}\\"[[,,","x":${x}}`
   const list = (length: number) => `[${Array(length).fill('1').join(',')}]`
-  // The body, its three fields and the list are five values; an empty list counts as one more.
+  // The body, its three fields and the list count as five values.
   for (const [body, status] of [
     [withX(list(MAX_JSON_VALUES - 5)), 200],
     [withX(list(MAX_JSON_VALUES)), 400],

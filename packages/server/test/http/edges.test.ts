@@ -338,7 +338,7 @@ test('live connections are listed in pages, newest first, each once', async t =>
     keyName: null,
     address: '192.0.2.1',
     client: null,
-    // Two connections per millisecond, so that ids break ties.
+    // Every two connections have the same time, so that ids break ties.
     connectedAt: now - Math.floor(index / 2) * 1000,
   }))
   await server.store.presence.record(nodeId, rows, [], now)

@@ -165,7 +165,8 @@ test('a network whose requests take long gets no more time than others, also if 
     for (let n = 0; n < 2 * FLOOD; n++) addQuick()
     for (let n = 0; n < count; n++) addSlow()
     while (quick < FLOOD) await nextTurn()
-    // By turns it would be as many; by time it is a tenth, and a few before the first was charged.
+    // Served by turns, as many slow requests as quick ones would have run. Served by time, a tenth of them run, and a
+    // few more before the first one is charged for its time.
     assert.ok(slow <= FLOOD / 5, `${slow} slow ones beside ${quick} quick ones`)
     // Remaining requests would disturb the next tests.
     while (quick < 2 * FLOOD || slow < added) await nextTurn()
@@ -263,7 +264,7 @@ test('the time slice of a turn includes work that continues in microtasks', asyn
     await nextTurn()
     turn++
   }
-  // The sixteen requests that start on arrival belong to the first turn.
+  // The sixteen requests that started on arrival count towards the first turn, but are not limited by its slice.
   inTurn[0] = (inTurn[0] ?? 16) - 16
   assert.equal(Math.max(...inTurn), 1, 'milliseconds of work in one turn')
 })
@@ -286,7 +287,7 @@ test('queued requests have half of the time while other work fills the turns of 
     work(5)
     turns++
   }
-  // 184 wait, 0.1 ms each. Slices of 1 ms would need eighteen turns.
+  // After sixteen that start on arrival, 184 requests of 0.1 ms wait. In slices of 1 ms they would need eighteen turns.
   assert.ok(turns <= 5, `${turns} turns`)
 })
 

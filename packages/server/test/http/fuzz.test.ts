@@ -6,7 +6,9 @@ import { anyText } from '../support/any-text.ts'
 import { basic, openServer } from '../support/http.ts'
 
 const RUNS = 1500
-/** The processor time of a request that fails the test: not real time, which a busy machine prolongs. */
+/**
+ * A request that takes more processor time fails the test. Real time is not measured, since a busy machine prolongs it.
+ */
 const SLOW_MICROSECONDS = 2_000_000
 const seed = Number(process.env.KEYWAY_FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31))
 
@@ -163,7 +165,7 @@ test(`no request that anyone can make up is answered with 5xx (seed ${seed})`, a
     },
     { weight: 2, arbitrary: fc.constant(basic('reports', secret).Authorization!) },
   )
-  // Without the routes that end the session, which the rest of the run needs.
+  // Leaves out the routes that end the session, which the rest of the run needs.
   const routes = server.app.routes.filter(({ operation }) => operation !== 'endSession')
   const request = fc.record({
     route: fc.constantFrom(...routes),
@@ -202,7 +204,7 @@ test(`no request that anyone can make up is answered with 5xx (seed ${seed})`, a
     ),
     { numRuns: RUNS, seed },
   )
-  // A new session, since a presented unrestricted key may have ended the first.
+  // Signs in again, since an unrestricted key that a request presented may have ended the first session.
   const { tokens: fresh } = await server.signIn('ada@example.com')
   assert.equal((await server.get('/v1/me', { token: fresh.accessToken })).status, 200)
 })

@@ -69,7 +69,7 @@ describe('contention for one row leaves database connections to others', {
       lockRelease.resolve()
       await lockHolder
     }
-    // On a busy machine the waiting sends may exceed the lock timeout (503); a later one succeeds.
+    // On a busy machine the waiting sends may exceed the lock timeout and be answered 503, but a later send succeeds.
     await Promise.all(sends)
     assert.equal(await send(server), 200)
   })

@@ -115,7 +115,7 @@ forEachEngine(engine => {
     t.after(() => otherNode.imported.stop())
     assert.equal(imported.mayBeKey(foreignKey(1)), false)
     const { data } = (await importKeys(row(1))).body
-    if (engine === 'sqlite') await otherNode.imported.load() // two nodes on SQLite have no events
+    if (engine === 'sqlite') await otherNode.imported.load() // nodes on SQLite exchange no events
     await until('the other node looks them up', () => otherNode.imported.mayBeKey(foreignKey(1)))
     assert.equal((await otherNode.post('/auth/agent-token', { api_key: foreignKey(1) })).status, 200)
     for (const text of ['', 'x'.repeat(513), 'svr_x', 'sva_x', 'eyJhbGciOiJFZERTQSJ9.e30.x'])

@@ -189,7 +189,7 @@ forEachEngine(engine => {
       assert.equal(answer.active, true)
       assert.equal('external_id' in answer || 'metadata' in answer, false)
     }
-    // Made under the label before the app was registered: not its own (decision 14).
+    // The key was created under this label before the app was registered, so it is not the app's own (decision 14).
     assert.equal('external_id' in (await shop(keyBeforeRegistration.key)), false)
     const keyWithoutMetadata = await shop((await createKey({ app_id: 'shop' })).body.key)
     assert.deepEqual([keyWithoutMetadata.external_id, keyWithoutMetadata.metadata], [null, null])

@@ -25,9 +25,9 @@ export async function use(baseUrl: string, token: string) {
   })
   if (!made.data) throw new Error(made.error.detail)
   const listed = await client.GET('/v1/api-keys', { params: { query: { limit: 1, status: 'active' } } })
-  // @ts-expect-error: an integer
+  // @ts-expect-error: limit is an integer
   await client.GET('/v1/api-keys', { params: { query: { limit: 'one' } } })
-  // @ts-expect-error: no such state
+  // @ts-expect-error: there is no such status
   await client.GET('/v1/api-keys', { params: { query: { status: 'alive' } } })
   const token_ = await client.POST('/auth/agent-token', { body: { api_key: made.data.key } })
   const seconds: number | undefined = token_.data?.expires_in

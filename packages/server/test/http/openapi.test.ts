@@ -67,7 +67,7 @@ describe('the API document', () => {
     assert.notEqual(example.user_id, parameter.example)
     const kindsOf = new Map<string, Set<string>>()
     const recordId = (name: string, id: unknown) => {
-      // A subject or a client is of several kinds.
+      // The id of a subject or of a client may be that of any kind of object.
       if (!/^019aa2c4-/.test(String(id)) || !/(?<!subject|client)_id$/.test(name)) return
       // An agent's `agent_id` is the id of its owner.
       const kind = name === 'agent_id' ? 'user_id' : name
@@ -141,7 +141,7 @@ describe('the API document', () => {
       else if (documented?.schema) documented.schema.parse(answer.body ?? answer.text)
       else if (documented) assert.equal(answer.text, '', title)
       else {
-        // The documented example has no valid token.
+        // The example has an invalid token.
         if (route.operation === 'confirmEmail') {
           assert.equal(answer.body.errors[0].field, 'token')
           continue

@@ -174,7 +174,7 @@ forEachEngine(engine => {
       assert.equal((await otherNode.call('POST', '/v1/api-keys', { token: adaToken, body: {} })).status, 201)
     }
     await setPolicies({ person_limits: { requests: [{ limit: 1, per: 'day' }] } })
-    if (engine === 'sqlite') await otherNode.policies.load() // two nodes on SQLite have no events
+    if (engine === 'sqlite') await otherNode.policies.load() // nodes on SQLite exchange no events
     await until('the other node has the limit', () => otherNode.policies.current().personLimits.length === 1)
     assert.equal((await post('/auth/agent-token', { api_key: key })).status, 200)
     assert.equal((await otherNode.post('/auth/agent-token', { api_key: key })).body.code, 'rate_limited')
@@ -214,7 +214,7 @@ forEachEngine(engine => {
     assert.deepEqual([mail!.state, mail!.sealedContent], ['failed', null])
     assert.match(mail!.lastError!, /sign-up is not open/)
 
-    // The mail was delivered before.
+    // These mails were delivered before sign-up was closed.
     for (const proof of [{ token: earlyLink.token }, { login_id: earlyLink.loginId, code: earlyLink.code }]) {
       const refused = await post('/auth/verify-magic-link', { ...proof, email: 'early@example.com' })
       assert.deepEqual([refused.status, refused.body.code], [403, 'forbidden'], refused.text)

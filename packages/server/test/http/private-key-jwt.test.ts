@@ -54,7 +54,7 @@ for (const alg of ['EdDSA', 'ES256', 'RS256'])
     })
     const first = await client.clientCredentialsGrant(config, { resource: AUDIENCE })
     assert.ok(first.access_token)
-    // A new key is read as soon as it is used, if the set was not just read.
+    // The second grant verifies with the cached key set.
     await client.clientCredentialsGrant(config, { resource: AUDIENCE })
     assert.equal(keys.reads(), 1)
   })
@@ -153,7 +153,7 @@ test('an RSA key whose signatures take long to check authenticates nobody', asyn
   await apps.register({ id: 'shop', name: 'Shop', jwksUri: keys.url })
   const { privateKey } = await generateKeyPair('RS256', { extractable: true })
   const { n, e, p, q } = await exportJWK(privateKey)
-  // Such an exponent verifies the same signatures, with as many multiplications as signing takes.
+  // This huge exponent verifies the same signatures, with as many multiplications as signing takes.
   const slowExponent = numberOf(e!) + (numberOf(p!) - 1n) * (numberOf(q!) - 1n)
   keys.put({ kty: 'RSA', kid: 'slow', n, e: Buffer.from(hexOf(slowExponent), 'hex').toString('base64url') })
   keys.put({ kty: 'RSA', kid: 'usual', n, e })

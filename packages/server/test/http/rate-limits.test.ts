@@ -80,7 +80,8 @@ forEachEngine(engine => {
     assert.equal((await send()).headers.get('ratelimit'), '"minute";r=2;t=60')
     assert.equal((await key.exchange()).headers.get('ratelimit'), '"minute";r=1;t=60')
     assert.equal((await send()).status, 200)
-    // A renewal would be refused as well; the connection stays until its token ends.
+    // The exchange that would renew the agent's token is refused too, but the open connection stays until its token
+    // expires.
     for (const refused of [await send(), await key.exchange()]) {
       assert.equal(refused.status, 429)
       assert.equal(refused.headers.get('retry-after'), '60')

@@ -20,7 +20,7 @@ const MAX_CONCURRENT_CALLS = 2
 
 type Server = Awaited<ReturnType<typeof openServer>>
 
-/** Paths of calls that read no body at all. */
+/** Paths whose routes read no body at all. */
 const WITHOUT_BODY = [
   '/oauth/userinfo',
   '/v1/me/restore',
@@ -161,7 +161,7 @@ test('a report of a mail provider has at most 256 KiB', async t => {
   assert.equal((await report(256 * 1024 + 1)).status, 413)
 })
 
-/** Sends twenty incomplete bodies, and meanwhile a call of another client. */
+/** Sends twenty incomplete bodies. Asserts that another client's call is still handled, and the bodies are awaited. */
 async function assertNoConcurrentCallUsed(
   t: TestContext,
   server: Server,
@@ -190,7 +190,7 @@ async function startBody(t: TestContext, server: Server, from: string, part = '{
   socket.write(
     `POST /auth/agent-token HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${from}\r\nContent-Type: application/json\r\nContent-Length: 15000\r\n\r\n${part}`,
   )
-  // A response on another connection shows that the bytes before were processed.
+  // The server has processed the bytes above once it has answered another connection.
   await server.get('/livez')
   await server.get('/livez')
   return socket

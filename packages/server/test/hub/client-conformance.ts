@@ -7,7 +7,7 @@ import { ScriptedHub } from './client-conformance/scripted-hub.ts'
 import { timeChecks } from './client-conformance/time-checks.ts'
 
 /*
- * Checks any client of the hub against docs/hub-protocol.md, by a hub that follows a script:
+ * Checks any client of the hub against docs/hub-protocol.md, with a hub that follows a script:
  *
  *     npm run conformance:client -- COMMAND [WORDS…]
  *

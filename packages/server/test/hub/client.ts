@@ -101,7 +101,7 @@ export class Client {
     await this.next('pong')
   }
 
-  /** @throws Error if nothing arrives in time */
+  /** Calls `find` after every event until it returns a value. @throws Error if nothing arrives in time */
   async until<Value>(find: () => Value | undefined): Promise<Value> {
     for (;;) {
       const value = find()
@@ -120,13 +120,13 @@ export class Client {
   }
 }
 
-/** Asserts that an error explains itself in a sentence. */
+/** Asserts that an `error` frame has a sentence as its detail; returns the frame. */
 function explained<Frame extends ServerFrame>(frame: Frame): Frame {
   if (frame.type === 'error') assert.match(frame.detail, /\w.*\.$/s, frame.code)
   return frame
 }
 
-/** A hub of another implementation may answer without a problem document. */
+/** A hub of another implementation may refuse without a problem document. */
 function parse(body: string): RefusedHandshake['problem'] {
   try {
     return JSON.parse(body)

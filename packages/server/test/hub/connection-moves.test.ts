@@ -47,7 +47,10 @@ function openNodes(t: TestContext, releases: Record<string, Release>): TestNodes
   })
 }
 
-/** A node on which the requested connection is about to arrive; records whether the request was still awaited then. */
+/**
+ * A node that waits for the requested connection to arrive. Records whether the requester still waits, before and
+ * after.
+ */
 function waitingNode() {
   const arrival = Promise.withResolvers<void>()
   const awaited: boolean[] = []

@@ -34,7 +34,7 @@ describe('the delivery limits of one owner', () => {
     const oversizedData = 'x'.repeat(65_400)
     for (const data of ['x', oversizedData])
       await assert.rejects(hub.sendTo(userId, 'all', data), { code: 'rate_limited' })
-    // A message is encoded, and its length known, only if it may be delivered.
+    // The limit is checked before the message is encoded, so its excessive length is not noticed.
     sender.send({ type: 'send', id: 'too long', to: 'all', data: oversizedData })
     assert.equal((await sender.next('error')).code, 'rate_limited')
 
@@ -82,7 +82,7 @@ test('the settings of connections, deliveries and MiB are those of a running hub
   assert.equal(await passed('x'), 100)
   server.clock.advance(60_000)
   await hub.sweep()
-  // Each message has more than 60,000 bytes, and two MiB may pass at once.
+  // Each frame has more than 60,000 bytes, and two MiB may pass at once.
   assert.equal(await passed('x'.repeat(60_000)), 35)
 
   const key = await makeKey(server, user.id)
@@ -105,7 +105,8 @@ describe('limits over all connections of one owner', () => {
     const quick = await connect(services, url, key)
     const slow = await connect(services, url, key)
     slow.socket.pause()
-    // Below the 1 MiB of one connection, so every message is written until a heartbeat closes the connection.
+    // The connection stays below its own limit of 1 MiB, so every message is written until a heartbeat closes it for
+    // the owner's limit.
     for (let n = 0; hub.connectionCount === 2; n++) {
       assert.ok(n < 200)
       assert.equal((await hub.sendTo(userId, slow.id, 'x'.repeat(60_000)))?.delivered, 1)
@@ -135,7 +136,7 @@ describe('limits over all connections of one owner', () => {
     await later(1000)
     const [one, other] = agents as [Client, Client]
     one.received.length = 0
-    // After a second 60 are left of 200; 7 messages of 60 KB count as 56.
+    // After a second 60 of the 200 frames are left; 7 messages of 60 KB count as 56.
     for (let n = 0; n < 7; n++)
       one.send({ type: 'send', id: `${n}`, to: 'unknown', data: 'x'.repeat(60_000) })
     for (let n = 0; n < 7; n++) await one.next('sent')

@@ -122,7 +122,7 @@ describe('messages between nodes', { skip: postgresMissing() }, () => {
       const { user } = await services.signIn(`owner-${round}@example.com`)
       const key = await makeKey(services, user.id)
       const agents = await Promise.all(nodes.map(({ url }) => connect(services, url, key)))
-      // Each connection sends as soon as it is ready; all others were ready before the last one.
+      // All agents are ready before the first one sends.
       const counts = await Promise.all(agents.map((agent, n) => send(agent, 'all', `${n}`)))
       assert.deepEqual(
         counts.map(({ delivered }) => delivered),

@@ -11,7 +11,7 @@ const keptMessages = (origins: string) =>
     .filter(Boolean)
     .map(origin => new KeptMessage('{"type":"message"}', origin))
 
-/** The origins in the joined order; null if it is uncertain. */
+/** Returns the origins of the merged messages in order; null if no order is certain. */
 function join(written: string, there: string, here: string): string | null {
   return (
     mergeInOrder(keptMessages(written), keptMessages(there), keptMessages(here))

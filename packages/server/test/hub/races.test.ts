@@ -156,7 +156,7 @@ test('a message that is sent in the moment in which a connection is resumed reac
   const second = new Client(url, token, { headers: { 'keyway-resume': `${resume_token}.0` } })
   await reached
   release()
-  // One message at each step of the resumption's promises.
+  // Sends one message in each microtask turn of the resumption.
   const sent = []
   for (let n = 0; n < 200; n++) {
     sent.push(hub.sendTo(userId, connection_id, n))

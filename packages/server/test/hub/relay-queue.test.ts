@@ -120,7 +120,7 @@ test('a command to a node that is not awaited is not published later than one wh
   await send('current')
   release()
   await settled()
-  // The first one was being published all the time.
+  // The first command was already being published when its caller timed out.
   assert.deepEqual(
     frames().map(({ frame }) => frame),
     ['unanswered', 'current'],

@@ -276,7 +276,7 @@ describe('a connection that broke', () => {
     await send('before the ping')
     await receiver.next('message')
     await later(25_000)
-    await receiver.flush() // The pong of the connection arrived before.
+    await receiver.flush() // The hub received the pong of this connection before.
     await cut(receiver, isListed)
     const withOldNumber = await connect(services, url, receiverKey, { ready: receiver.ready, lastSeq: 0 })
     assert.equal(withOldNumber.ready.resumed, false)
@@ -697,7 +697,7 @@ describe('numbered sends', () => {
     );
     assert.equal(await answer({ seq: 3, data: 1 }), 'rate_limited')
     assert.equal(await answer({ seq: 4, data: 1 }), 'out_of_order')
-    // Refused before the message is encoded and its length is known.
+    // This is refused before the message is encoded, so its excessive length is not noticed.
     assert.equal(await answer({ seq: 3, data: 'x'.repeat(65_400) }), 'rate_limited')
     assert.equal(await answer({ seq: 4, data: 'x'.repeat(65_400) }), 'out_of_order')
     services.clock.advance(10_000)

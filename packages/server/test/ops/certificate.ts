@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 
 const execute = promisify(execFile)
 
-/** Creates a certificate for `localhost` with a private CA. */
+/** Creates a self-signed certificate for `localhost`. */
 export async function makeCertificate(folder: string): Promise<{ key: string; cert: string; file: string }> {
   const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
   const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost']

@@ -111,7 +111,7 @@ test('recording a response takes a few microseconds at most', () => {
     for (let call = 0; call < 2000; call++) metrics.observe(answer)
     return ((performance.now() - started) * 1000) / 2000
   })
-  // The fastest batch, since others include the load of the machine.
+  // The fastest batch counts, since the load of the machine slows down the others.
   const microseconds = Math.min(...batches)
   assert.ok(microseconds < 20, `${microseconds.toFixed(2)} µs`)
   console.log(`recording an answer: ${microseconds.toFixed(2)} µs`)

@@ -47,7 +47,7 @@ test('behind the documented nginx neither a restart nor the death of a node fail
     for (const [index, port] of ports.entries()) {
       assert.equal(await nodes[index]!.served.end(signal), signal === 'SIGTERM' ? 0 : signal)
       nodes[index] = await startNode(port)
-      // Requests that this node refused while it was down have no node left to retry when the other one ends.
+      // Requests that this node refused while it was down would have no node left to retry if the other one ended now.
       await Promise.all(pending)
     }
   isOver = true

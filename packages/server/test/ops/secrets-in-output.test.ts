@@ -85,7 +85,7 @@ async function wholeChain(engine: EngineName, t: TestContext) {
     return { ...body, token }
   }
 
-  // Sign-in in every way, and its failures.
+  // Signs in by link and by code, with success and without.
   const first = await signIn()
   await call('POST', '/auth/verify-magic-link', { email: ADA, token: first.token })
   await call('POST', '/auth/verify-magic-link', { email: 'other@example.com', token: first.token })
@@ -103,7 +103,7 @@ async function wholeChain(engine: EngineName, t: TestContext) {
   assert.equal(reused.body.code, 'refresh_token_reused')
   await call('POST', '/auth/refresh', { refresh_token: refreshed.body.refresh_token })
 
-  // Keys, their exchange, the hub, apps.
+  // Creates keys, exchanges them, and uses the hub and apps.
   const adaHeaders = bearer(first.access_token)
   const createdKey = await call('POST', '/v1/api-keys', { name: 'one' }, adaHeaders)
   const rotated = await call('POST', `/v1/api-keys/${createdKey.body.id}/rotate`, {}, adaHeaders)
@@ -131,7 +131,7 @@ async function wholeChain(engine: EngineName, t: TestContext) {
   await call('POST', '/hooks/mail/postmark', complaint, basic('keyway', hookSecret))
   await call('POST', '/auth/send-magic-link', { email: 'gone@example.com' })
 
-  // Pages, with their cookies.
+  // Visits pages, with their cookies.
   const browser = createFormBrowser(server.url)
   const mailsBefore = smtp.mails.length
   await browser.submit('/sign-in', '/sign-in', { email: ADA })
@@ -142,7 +142,7 @@ async function wholeChain(engine: EngineName, t: TestContext) {
   assert.ok(browser.cookies.has('keyway_session'))
   await browser.get(`/verify?token=${pageToken}&email=${encodeURIComponent(ADA)}`)
 
-  // Limits, endings, the operator.
+  // Exceeds limits, revokes credentials, and runs the operator's commands.
   for (let guess = 0; guess < 40; guess++)
     await call('POST', '/auth/agent-token', { api_key: `svc_${'A'.repeat(32)}` })
   for (let sent = 0; sent < 6; sent++) await call('POST', '/auth/send-magic-link', { email: ADA })

@@ -4,13 +4,16 @@ import { join } from 'node:path'
 
 const ROOT = join(import.meta.dirname, '../../../..')
 
-/** A plausible bug that the simulation must find. Each `find` occurs once in the file; its replacement has no types. */
+/**
+ * A plausible bug that the simulation must find. Each `find` occurs once in the file; `put` replaces it, and has no
+ * types.
+ */
 export interface Broken {
   name: string
   /** Below packages/server/src. */
   file: string
   edits: { find: string; put: string }[]
-  /** The violation that shows it; one of another rule is none. */
+  /** Matches the violation by which the bug counts as found. Violations of other rules do not count. */
   shownBy: RegExp
 }
 
@@ -131,7 +134,7 @@ export const BROKEN: Broken[] = [
   },
 ]
 
-/** Puts the bug of this name into its file, in memory and for this process. Returns the violation that shows it. */
+/** Applies the bug of this name to its file, in memory and for this process. Returns the pattern of the violation. */
 export function applyVariant(name: string): RegExp {
   const variant = BROKEN.find(each => each.name === name)
   if (!variant)
@@ -141,7 +144,9 @@ export function applyVariant(name: string): RegExp {
   return variant.shownBy
 }
 
-/** The file of a variant, and the places in it that change. @throws Error if the file has not each of them exactly once */
+/**
+ * Returns the file of a bug, and the places in it that change. @throws Error unless each of them occurs exactly once
+ */
 export function changeOf(variant: Broken): {
   file: string
   edits: { start: number; end: number; text: string }[]

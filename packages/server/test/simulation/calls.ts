@@ -33,7 +33,7 @@ export class Calls {
     this.#onUnexpected = deps.onUnexpected
   }
 
-  /** @throws KeywayError as the service refuses; Lost */
+  /** @throws KeywayError if the service refuses, Lost if the client gets no answer */
   request<Value>(
     client: SimulatedProcess,
     name: string,

@@ -14,7 +14,7 @@ const MAX_REMEMBERED = 200
 export interface SimulatedCarrierMessage {
   channel: string
   sealed: Buffer
-  /** Has no wrong effect if it is lost, late or repeated. */
+  /** Whether the message may be lost, late or repeated without a wrong effect. */
   isHint: boolean
 }
 
@@ -33,7 +33,7 @@ export interface Listener {
   receive(sealed: Buffer): void
 }
 
-/** Carries events between nodes. Each node gets them in order, except hints, which may be lost, late or doubled. */
+/** Carries events between nodes. Each node gets them in order, except hints, which may be lost, late or duplicated. */
 export class Broker {
   readonly listeners = new Set<Listener>()
   readonly #scheduler: Scheduler
@@ -62,7 +62,7 @@ export class Broker {
     }
   }
 
-  /** Publishes what an attacker on the broker could: recorded messages, changed ones, and random bytes. */
+  /** Publishes what an attacker on the broker could publish: recorded messages, changed ones, and random bytes. */
   forge(): void {
     const kind = this.#random.pick(['recorded', 'changed', 'noise'] as const)
     const recorded = this.#recorded.length > 0 ? this.#random.pick(this.#recorded) : null

@@ -4,7 +4,7 @@ import { inFailedTransaction, lockTimeout } from './database-errors.ts'
 import type { DatabaseServer } from './database-server.ts'
 import type { SimulatedProcess } from './scheduler.ts'
 
-/** As in postgres-connections.ts. */
+/** The timeouts of postgres-connections.ts. */
 const QUERY_TIMEOUT_MS = 6000
 const LOCK_TIMEOUT_MS = 2000
 

@@ -25,7 +25,7 @@ export class DatabaseFaults {
     return this.#random.pick(['lost before', 'lost after', 'late'] as const)
   }
 
-  /** Milliseconds; sometimes longer than a node waits for an answer. */
+  /** How late a commit is, in milliseconds: sometimes later than a node waits for an answer. */
   lateness(): number {
     return this.#random.next() < 0.2 ? 7000 : this.#random.between(50, 3000)
   }
@@ -45,7 +45,7 @@ export class DatabaseServer {
   readonly #broker: Broker
   readonly #trace: Trace
   readonly #onCommit: (work: Work) => void
-  /** Milliseconds by which its clock was stepped. */
+  /** Milliseconds by which the database's clock was stepped. */
   clockOffset = 0
 
   constructor(deps: {

@@ -6,7 +6,7 @@ import { type RowLocks, watchRows } from './row-locks.ts'
 
 /** A transaction of the simulated database. */
 export class Work {
-  /** Its changes while another transaction is in the connection. */
+  /** The transaction's changes while those of another one are applied to the connection. */
   changes: Uint8Array | null = null
   session: Session | null = null
   readonly locks = new Set<string>()
@@ -14,7 +14,7 @@ export class Work {
   readonly startedAt: number
   waitsFor: Work | null = null
   hasEnded = false
-  /** Rules that its changes break, if they are committed. */
+  /** Rules that the changes would break if they were committed. */
   readonly broken = new Set<string>()
 
   constructor(startedAt: number) {
@@ -25,10 +25,10 @@ export class Work {
 export type Executed = Result | { blockedBy: Work }
 
 /**
- * PostgreSQL's READ COMMITTED on SQLite's engine, in memory. Any number of transactions are open at once: of one the changes are
- * in the connection, those of the others are kept as changesets. A statement sees what is committed, and the changes
- * of its own transaction. What would change a row that another transaction has changed waits for its end, and is run again
- * then.
+ * PostgreSQL's READ COMMITTED on SQLite's engine, in memory. Any number of transactions may be open at once: the
+ * changes of one are applied to the connection, those of the others are kept as changesets. A statement sees what is
+ * committed and the changes of its own transaction. A statement that would change a row that another transaction has
+ * changed waits for the end of that transaction, and is then run again.
  */
 export class SimulatedDatabase {
   readonly sqlite = new DatabaseSync(':memory:')
@@ -43,13 +43,13 @@ export class SimulatedDatabase {
     this.#rows = watchRows(this.sqlite)
   }
 
-  /** Reads what is committed. */
+  /** Reads committed rows only. */
   read(sql: string, ...parameters: SqliteValue[]): Record<string, SqliteValue>[] {
     this.#uninstall()
     return this.#prepare(sql).all(...parameters) as Record<string, SqliteValue>[]
   }
 
-  /** Calls the function with the message of every rule that the current change breaks; see rules.ts. */
+  /** Called by the triggers of rules.ts with the message of a rule that the current change breaks. */
   broken(rule: string): void {
     this.#installed?.broken.add(rule)
   }

@@ -10,7 +10,7 @@ export interface Profile {
   commits: number
   hints: number
   mail: number
-  /** The faults to pick from, one after the other. */
+  /** The faults from which the saboteur picks one after the other. */
   acts: readonly Act[]
 }
 

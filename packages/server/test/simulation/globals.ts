@@ -135,8 +135,8 @@ function randomUuid(): string {
 }
 
 /**
- * Replaces what code may read of time and randomness, for the rest of this process. Call it before the service's
- * modules are loaded.
+ * Replaces the sources of time and randomness for the rest of this process. Call it before the service's modules are
+ * loaded.
  */
 export function installGlobals(): void {
   const scheduled = {
@@ -168,7 +168,7 @@ export function installGlobals(): void {
   syncBuiltinESMExports()
 }
 
-/** Uses the replacement while a run is followed. */
+/** Replaces a function by one that calls `simulated` during a run, and the original otherwise. */
 function replace(on: object, name: string, simulated: unknown): void {
   const original = Reflect.get(on, name) as (...args: unknown[]) => unknown
   const either = (...args: unknown[]) =>

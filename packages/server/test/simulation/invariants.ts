@@ -4,14 +4,14 @@ import type { World } from './world.ts'
 
 /** How long a connection may outlive its key: a lost event, or a node that is cut off from the database. */
 const REVOCATION_BOUND_MS = 15_000
-/** The same while nothing is lost or slow: before the next sweep of the database. */
+/** The bound for runs in which nothing is lost or slow: events arrive before the next sweep of the database. */
 const CALM_REVOCATION_BOUND_MS = 250
 const MINUTE_MS = 60_000
-/** Longer than a transaction without faults lasts, and shorter than the rest at the end of a run. */
+/** Longer than a transaction without faults takes, and shorter than the time without faults at the end of a run. */
 const TRANSACTION_BOUND_MS = 10_000
 const OPEN = 1
 
-/** What must hold of the database and of the connections at any time. */
+/** What must hold for the database and the connections at any time. */
 export class Invariants {
   readonly #world: World
   /** For each ended key, the time at which a check first found that it had ended. */
@@ -33,7 +33,7 @@ export class Invariants {
     if (tables.has('users') || tables.has('trial_credits')) this.#checkAccounts()
   }
 
-  /** Checks what time alone may violate, without a commit. */
+  /** Checks what may be violated by the passage of time, without a commit. */
   checkAll(): void {
     this.#noteEndedKeys()
     this.#checkConnections()
@@ -52,7 +52,7 @@ export class Invariants {
       this.#world.violate('a transaction never ended')
   }
 
-  /** A person has at most as many active keys as the limit allows, plus one that is being rotated. */
+  /** Checks that a person has at most as many active keys as the limit allows, plus one that is being rotated. */
   #checkKeys(): void {
     const { config, server } = this.#world
     const over = this.#rows(
@@ -76,7 +76,7 @@ export class Invariants {
       this.#world.violate(`the balance ${balance} of ${id} is not the sum of the ledger`)
   }
 
-  /** No minute has more accepted sign-in mails to one address than the limit. */
+  /** Checks that no minute has more accepted sign-in mails to one address than the limit. */
   #checkSends(): void {
     const { limit } = this.#world.config.magicLinkLimits[0]!
     const rows = this.#rows('select email, created_at as at from magic_links order by email, created_at')
@@ -108,7 +108,7 @@ export class Invariants {
     for (const id of ids) if (!this.#endedAt.has(id)) this.#endedAt.set(id, this.#world.now)
   }
 
-  /** Looks at the connections of keys that were just revoked, as soon as all nodes must have heard of it. */
+  /** Checks the connections of keys that were just revoked, once all nodes must have received the event. */
   #watchRevocations(): void {
     const revoked = this.#revokedKeys()
     const added = [...revoked].filter(id => !this.#revoked.has(id))
@@ -117,7 +117,7 @@ export class Invariants {
   }
 
   #checkRevoked(ids: string[]): void {
-    // An account may be active again.
+    // An account that was suspended may be active again, and its keys usable.
     const revoked = this.#revokedKeys()
     for (const { lines, isDraining, name } of this.#world.nodes) {
       if (isDraining) continue

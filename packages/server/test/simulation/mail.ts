@@ -22,7 +22,7 @@ export class PostOffice {
     close() {},
   }
 
-  /** Without templates, which would take most of the time of a run. */
+  /** Writes mails without templates, which would take most of the time of a run. */
   readonly write = plainMail
 
   /** The tokens of the sign-in mails to an address, in the order of their arrival. */

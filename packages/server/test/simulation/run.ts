@@ -10,7 +10,7 @@ import { installGlobals } from './globals.ts'
  * that shows it; NAME `all` tries all variants.
  */
 
-/** A variant counts as found if this is enough. */
+/** How long a broken variant is run until a violation is found. */
 const MAX_MINUTES_BROKEN = 10
 
 const { values } = parseArgs({

@@ -60,10 +60,10 @@ export class World {
   readonly people: Person[] = []
   readonly robots: Robot[] = []
   readonly log: Log
-  /** Whether people have stopped to act and faults to happen. */
+  /** Whether people no longer act and no more faults happen. */
   isResting = false
   violation: string | null = null
-  /** Whether no fault of this run delays an event or a query. */
+  /** Whether the faults of this run delay no event and no query. */
   readonly isCalm: boolean
   readonly #trace: Trace
   readonly #invariants: Invariants
@@ -165,7 +165,7 @@ export class World {
     this.scheduler.after(this.#self, this.random.between(300, 4000), 'start', () => this.startNode())
   }
 
-  /** A rolling restart of one node. */
+  /** Replaces one node as in a rolling restart. */
   replace(node: SimulatedNode | null): void {
     if (!node) return
     this.startNode()

@@ -140,7 +140,7 @@ export async function openServer(engine: EngineName, t: TestContext, overrides: 
   }
 }
 
-/** Ends a connection that the server neither answers nor closes. */
+/** After this time without data a connection is closed that the server neither answers nor closes. */
 const IDLE_MS = 20_000
 
 /** Writes raw bytes; returns everything received until the peer closes or is silent for `idleMs`. */

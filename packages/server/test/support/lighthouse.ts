@@ -222,7 +222,8 @@ async function startChromium(): Promise<{ port: number; stop(): Promise<void> }>
   const child = spawn(
     await requireTool('chromium'),
     [...flags, `--remote-debugging-port=${port}`, 'about:blank'],
-    // In a process group of its own, which is killed as a whole: the program may be a shell script around the browser.
+    // The browser has a process group of its own, which is killed as a whole: the program may be a shell script around
+    // it.
     { stdio: 'ignore', detached: true },
   )
   const exited = once(child, 'exit')

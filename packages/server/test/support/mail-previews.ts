@@ -17,7 +17,7 @@ const firefox = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefo
 const changeLink =
   'https://keyway.example.com/account/email?token=3q2-7wXyZ_aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456'
 
-/** Typed by kind, so that a kind of mail without an example does not compile. */
+/** The examples are typed by kind, so that a kind of mail without an example does not compile. */
 const EXAMPLE: { [Kind in MessageContent['kind']]: Extract<MessageContent, { kind: Kind }> } = {
   sign_in: {
     kind: 'sign_in',

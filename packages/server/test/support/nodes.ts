@@ -153,7 +153,7 @@ export interface HubSocket {
   /** Close code, and when it was received (`performance.now()`). */
   closed: Promise<{ code: number; at: number }>
   send(frame: object): void
-  /** Waits for the first frame that `fits` accepts. */
+  /** Waits for the first frame that `matches` accepts. */
   // biome-ignore lint/suspicious/noExplicitAny: see above
   next(matches: (frame: any) => boolean): Promise<any>
 }

@@ -9,7 +9,7 @@ import { until } from './patience.ts'
 import { unprivilegedIdentity } from './postgres.ts'
 
 const PROGRAM = '/usr/sbin/pgbouncer'
-/** As docs/operations.md recommends. */
+/** The startup parameters that docs/operations.md tells PgBouncer to ignore. */
 const IGNORED_PARAMETERS = 'statement_timeout, lock_timeout, idle_in_transaction_session_timeout'
 
 export interface Pooler extends Disposable {

@@ -36,7 +36,7 @@ export interface ClusterOptions {
   fsync?: boolean
   /** Where its folder is made; by default in memory, or with `fsync` on a disk. */
   root?: string
-  /** Further settings, `name=value`, which outweigh those of tests. */
+  /** Further settings, `name=value`, which override those of all tests. */
   settings?: readonly string[]
 }
 
@@ -188,7 +188,10 @@ async function create(options: string): Promise<{ url: string; drop(): Promise<v
 
 let strategy: string | undefined
 
-/** The clause that copies a template as files, in half the time; servers before 15 have no other way. */
+/**
+ * The clause that copies a template as files, in half the time. Servers before version 15 always copy files, without a
+ * clause.
+ */
 async function copyStrategyClause(): Promise<string> {
   if (strategy === undefined) {
     const maintenance = await maintenancePool()

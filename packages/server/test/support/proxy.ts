@@ -108,7 +108,7 @@ export async function startProxy(target: string, t?: TestContext): Promise<Fault
   const proxy: FaultProxy = {
     port,
     through(url) {
-      // Faults are noticed as fast as in production.
+      // The service's own timeouts apply, so that it notices faults as fast as in production.
       const proxied = new URL(withOwnTimeouts(url))
       proxied.hostname = '127.0.0.1'
       proxied.port = String(port)

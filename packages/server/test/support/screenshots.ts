@@ -236,7 +236,7 @@ async function captureKeys(page: Page, web: WebServer): Promise<void> {
   for (const socket of sockets) socket.terminate()
 }
 
-/** On a new page, since the one used for web pages applies their Content-Security-Policy to styles. */
+/** Captures mails on a new page, since the page for web pages applies their Content-Security-Policy to styles. */
 async function captureMails(page: Page): Promise<void> {
   const write = createMailWriter({
     localizations: createLocalizations(),

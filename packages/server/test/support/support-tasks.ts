@@ -161,7 +161,7 @@ export const SUPPORT_TASKS: readonly Task[] = [
           await screenshot('secret')
           await click('link', 'To the app')
           await screenshot('app')
-          // The newest is the first.
+          // The list begins with the newest secret.
           await click('link', /^Remove [0-9a-f-]{36}$/, 'last')
           await type(/Reason/, 'leaked')
           await click('button', 'Remove the secret')
@@ -208,7 +208,7 @@ export const SUPPORT_TASKS: readonly Task[] = [
       return {
         async play(driver) {
           await openPerson(driver, email)
-          // The tab of the person, not of the section.
+          // This is the tab on the person's page, not the section of all audit events.
           await driver.click('link', 'Audit of this account')
           found = await driver.page.content()
           await driver.screenshot('audit')
@@ -270,7 +270,7 @@ export interface TaskResult {
   seconds: number
 }
 
-/** Plays a task in the administration's main navigation from the overview on. */
+/** Plays a task from the administration's overview on, outside of the main navigation. */
 export async function playTask(
   world: World,
   page: Page,

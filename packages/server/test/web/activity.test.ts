@@ -70,6 +70,6 @@ test('times are relative, grow older by themselves, and have the exact time as t
   assert.equal(await lastUseTime.textContent(), 'just now')
   assert.match((await lastUseTime.getAttribute('title'))!, /^\w+day,? \d+ \w+ \d{4}/)
   await page.clock.runFor(3 * 60_000)
-  // Rounded down, from a time of the server, whose clock goes on.
+  // The age is rounded down, and counted from the server's time, which goes on.
   assert.match((await lastUseTime.textContent())!, /^[234] minutes ago$/)
 })

@@ -28,15 +28,15 @@ const CONFIG = {
   extends: ['html-validate:recommended'],
   rules: {
     'doctype-style': ['error', { style: 'lowercase' }],
-    // HTML's own defaults (submit, text) are what is meant.
+    // The default types of buttons and inputs (submit, text) are used on purpose.
     'no-implicit-button-type': 'off',
     'no-implicit-input-type': 'off',
     'form-dup-name': ['error', { shared: ['radio', 'checkbox', 'button', 'submit'] }],
     // Names of webhook events have a dot.
     'valid-id': ['error', { relaxed: true }],
-    // The text of a mail has it before its signature.
+    // A mail's text has trailing whitespace before its signature.
     'no-trailing-whitespace': 'off',
-    // Where no script runs, a page that waits has no other way to go on.
+    // A page that waits needs this where no script runs.
     'meta-refresh': 'off',
   },
 }

@@ -35,7 +35,7 @@ async function playFirstMinute(
   const key = await openNewKey(web, page)
   let liveTab = page
   if (!javaScriptEnabled) {
-    // The browser's own setting covers tabs that a script opens, that of the test only tabs that the test opens.
+    // The context of the test disables scripts only in tabs that the test opens, not in those that a page opens.
     const path = await page.getByRole('link', { name: 'Open the live view' }).getAttribute('href')
     liveTab = await context.newPage()
     await liveTab.goto(web.url + path)

@@ -176,7 +176,7 @@ forEachEngine(engine => {
     assert.equal(received.length, 0, 'offline access outlives the sign-out')
     await consents.withdraw(sub, 'shop', caller)
     await until('the first call', async () => received.length > 0 || undefined)
-    // The retry is due in seconds; here it is due now.
+    // The retry is due in seconds. A lease that has already expired makes it due at once.
     await until('the failed call is recorded', async () => {
       const due = await storage.store.logoutNotices.lease(clock.now() + 60_000, clock.now() - 1, 10)
       return due.some(({ attempts }) => attempts === 1) || undefined

@@ -99,7 +99,7 @@ test('a single-page app on another origin signs a person in with PKCE, in a real
   await page.getByRole('button', { name: 'Allow', exact: true }).click()
   await page.getByText('Hello spa@example.com').waitFor()
 
-  // Signed in and agreed: the next time nothing is asked.
+  // The person is signed in and has consented, so the next sign-in asks nothing.
   await page.goto(`${app.origin}/`)
   await page.getByRole('button', { name: 'Sign in with Keyway' }).click()
   await page.getByText('Hello spa@example.com').waitFor()

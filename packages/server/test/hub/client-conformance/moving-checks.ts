@@ -8,7 +8,7 @@ import type { ScriptedHub } from './scripted-hub.ts'
 const QUIET_MS = 1_000
 const DRAINING = { type: 'draining', close_in_seconds: 10 } as const
 
-/** The next connection of the client, which must offer to resume the one before. */
+/** The next connection of the client, which must offer to resume the previous one. */
 async function nextResuming(hub: ScriptedHub): Promise<ScriptedConnection> {
   const next = await hub.arrived()
   if (!next.resume) throw new NotSupported('it does not resume connections')
@@ -34,7 +34,7 @@ export const movingChecks: ClientCheck[] = [
       next.ready()
       next.message('m1', 'on the new one')
       await next.echoes('on the new one', { repeated: earlyEcho })
-      old.message('m1', 'on the new one') // both receive for a moment
+      old.message('m1', 'on the new one') // both connections receive for a moment
       old.close(1012, 'restarting')
       await next.works()
       await wait(QUIET_MS)

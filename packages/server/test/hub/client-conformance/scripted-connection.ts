@@ -94,7 +94,8 @@ export class ScriptedConnection {
   /**
    * Waits for the next `send`, which must echo `data`, and acknowledges it unless `acknowledges` is false.
    *
-   * @param repeated a frame of another connection that may come again first, if its acknowledgement was not read yet
+   * @param repeated a frame that the client sent on another connection, and may send again before if it has not read
+   * the acknowledgement
    */
   async echoes(
     data: Json,

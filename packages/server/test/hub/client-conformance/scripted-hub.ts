@@ -8,7 +8,7 @@ import { Queue } from '../../../../sdk/test/support/queue.ts'
 import { freePort } from '../../support/free-port.ts'
 import { ScriptedConnection } from './scripted-connection.ts'
 
-/** An answer of the exchange, after a delay in milliseconds. */
+/** The answer to an exchange, which is sent after `delayMs`. */
 export interface ExchangeAnswer {
   status: number
   body: { [name: string]: Json }
@@ -19,7 +19,7 @@ export interface ExchangeAnswer {
 /** The longest back-off: 20 s, and the time of a connect. */
 const LONGEST_BACKOFF_MS = 22_000
 
-/** The exchange and the hub of a service, over real sockets, with the answers that a check chooses. */
+/** A service with only the exchange and the hub, over real sockets, with the answers that a check chooses. */
 export class ScriptedHub {
   url = ''
   readonly apiKey = `svc_${randomUUID().replaceAll('-', '')}`
@@ -33,7 +33,7 @@ export class ScriptedHub {
   connectionCount = 0
   /** The answer to the nth exchange, from 1 on. */
   answer: (count: number) => ExchangeAnswer = count => this.token(count)
-  /** Where a handshake is redirected to; null for none. */
+  /** The URL to which handshakes are redirected; null if they are not. */
   redirect: string | null = null
   #violate!: (problem: Error) => void
   #arrived = new Queue<ScriptedConnection>()
@@ -80,7 +80,7 @@ export class ScriptedHub {
     return this.#arrived.next(withinMs)
   }
 
-  /** The next connection, made ready. */
+  /** The next connection, to which `ready` was sent. */
   async connected(fields: { [name: string]: Json } = {}): Promise<ScriptedConnection> {
     const connection = await this.arrived()
     connection.ready(fields)

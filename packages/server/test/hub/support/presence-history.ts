@@ -5,8 +5,8 @@ import { PresenceWorld } from './presence-world.ts'
 import { Random } from './random.ts'
 
 /**
- * How late a watcher may be, in milliseconds: the lease of a dead node and a heartbeat, or two `watch` queries to a
- * node that is cut off and is then read from the database (docs/hub-protocol.md, section 4).
+ * How late a watcher may be, in milliseconds: until the lease and a heartbeat of a dead node have passed, or until two
+ * `watch` queries to a node that is cut off have failed and the database is read (docs/hub-protocol.md, section 4).
  */
 const MAX_WATCHER_DELAY_MS = 15_000
 const ROUNDS = 4
@@ -61,7 +61,7 @@ function performRandomAction(world: PresenceWorld, random: Random): void {
   else if (nodes.length < 3) world.startNode()
 }
 
-/** Every list is complete, every change fits the state before it, and the final state is the actual one. */
+/** Asserts that every list is complete, every change fits the state before it, and the final state is `truth`. */
 export function check(frames: readonly ServerFrame[], truth: readonly string[], where: string): void {
   let knownConnections = null as Map<string, string> | null
   let list: [string, string][] = []

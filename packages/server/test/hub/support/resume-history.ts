@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 
-/** How long a broken connection of an agent that has gone on without it may still count as a receiver. */
+/** How long the hub may count a broken connection as a receiver after its agent has opened a new one. */
 const STALE_MS = 130_000
 /** How long the hub may take a broken connection for an open one. */
 const UNNOTICED_MS = 60_000
@@ -11,7 +11,10 @@ export interface SentMessage {
   to: number | null
   at: number
   outcome: { delivered: number; held: number; error?: string } | null
-  /** It was not acknowledged when its sender's connection could not be resumed, so it may have been sent twice. */
+  /**
+   * Whether it was unacknowledged when its sender's connection could not be resumed, so that it may have been sent
+   * twice.
+   */
   isUncertain: boolean
 }
 
@@ -23,8 +26,8 @@ export interface AgentHistory {
   /** The times at which the agent got `resumed: false`. */
   gaps: number[]
   /**
-   * The times at which a connection broke before the agent received `ready`. The hub may hold it, and count it as a
-   * receiver, although the agent never resumes what it does not know.
+   * The times at which a connection broke before the agent received `ready`. The hub may hold such a connection and
+   * count it as a receiver, but the agent never resumes a connection whose id it does not know.
    */
   abandoned?: number[]
   stopped?: string

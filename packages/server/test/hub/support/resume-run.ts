@@ -17,7 +17,7 @@ export interface Summary {
 }
 
 /**
- * Checks consecutive seeds; a failing one is repeated by its number.
+ * Checks consecutive seeds. `npm run test:resume -- --seed n` repeats a failing one.
  *
  * @param onViolation called instead of throwing
  * @throws AssertionError with the seed
@@ -90,7 +90,7 @@ function performRandomAction(world: ResumeWorld, random: Random, isGentle: boole
   else if (dice < 0.92) world.pause(member, random.between(100, 2000))
   else if (dice < 0.94) world.shared.lag = random.pick([5, 20, 100])
   else if (dice < 0.955) {
-    // A rolling restart ends with one node before it begins with the next.
+    // In a rolling restart the next node begins to drain only after the previous one has ended.
     const isRolling = world.nodes.every(({ isDraining }) => !isDraining)
     if (node && others.length > 0 && !node.isDraining && (isRolling || !isGentle)) world.replace(node)
   } else if (isGentle) world.send(member)

@@ -2,9 +2,9 @@ import { parseArgs } from 'node:util'
 import { checkSeeds } from './resume-run.ts'
 
 /*
- * `npm run test:resume`: random histories of agents, breaks, restarts and faults. The first ten thousand are plain, in
- * the next senders also move during partitions, and in the last messages are addressed to connections, too.
- * `-- --seed 7` repeats one seed, `-- --seeds 500` runs fewer, `-- --first 1000` begins with another one.
+ * `npm run test:resume` runs random histories of agents, breaks, restarts and faults. From seed 10,001 on senders also
+ * move between nodes during partitions, and from 20,001 on messages are addressed to connections, too. `-- --seed 7`
+ * repeats one seed, `-- --seeds 500` runs fewer, `-- --first 1000` begins with another one.
  */
 
 const { values } = parseArgs({

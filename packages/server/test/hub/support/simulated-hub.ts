@@ -58,7 +58,7 @@ export class SimulatedHub {
   readonly lines = new Set<Line>()
   isDraining = false
   isDead = false
-  /** Whether it is cut off from the database and the carrier. */
+  /** Whether the node is cut off from the database and the carrier. */
   isCutOff = false
   readonly #hub: ReturnType<typeof createHub>
   #listener: (event: Event) => void = () => {}

@@ -99,8 +99,8 @@ export interface Offer {
 export type After = (side: 'agent' | 'server', ms: number, callback: () => void) => void
 
 /**
- * A line between an agent and a node, which delays, keeps the order, and can break: silently, or so that a side
- * notices.
+ * A connection between an agent and a node. It delays data, keeps its order, and can break with or without notice to
+ * either side.
  */
 export class Line {
   readonly server = new ServerEnd(this)
@@ -110,7 +110,7 @@ export class Line {
   isCut = false
   /** Until this time the agent reads nothing. */
   pausedUntil = 0
-  /** Unread bytes, as the hub sees them. */
+  /** The number of bytes that the agent has not read, which the hub sees as buffered. */
   unread = 0
   /** The id of the node that accepted the connection. */
   nodeId = ''
@@ -140,7 +140,7 @@ export class Line {
     }
   }
 
-  /** Makes the handshake, which `accept` answers; null refuses it. */
+  /** Performs the handshake. The server calls `accept`, or refuses the connection if it is null. */
   connect(accept: (() => void) | null): void {
     this.#later('server', () => {
       if (!accept) return this.#later('agent', () => this.agent.ended(1006, 'refused'))
