@@ -163,8 +163,8 @@ export const MISTAKES: Mistake[] = [
     file: 'server/src/magic-links/verify.ts',
     edits: [
       {
-        find: "    const claimed = 'code' in proof",
-        put: "    if ((await storage.store.users.findByEmail(proof.email))?.status === 'suspended') throw refusedAs('account_suspended')\n    const claimed = 'code' in proof",
+        find: "    const presentedLink = 'code' in proof",
+        put: "    if ((await storage.store.users.findByEmail(proof.email))?.status === 'suspended') throw refusedAs('account_suspended')\n    const presentedLink = 'code' in proof",
       },
     ],
     tests: [`${SERVER_TESTS}/flows/sign-in.test.ts`, `${SERVER_TESTS}/flows/*code*.test.ts`],

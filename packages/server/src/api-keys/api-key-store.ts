@@ -98,7 +98,7 @@ export interface RecordedUse {
   from: UsedFrom
 }
 
-/** Changes that endings/facts.ts also records (endings, security events, journal), in the same transaction. */
+/** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
 export interface ApiKeyChanges {
   /** @param metadata JSON; its length becomes `metadataBytes` */
   insert(key: ApiKey, metadata?: string | null): Promise<void>

@@ -25,7 +25,7 @@ export interface ReplayStore {
 
 type KeyRef = Pick<ApiKey, 'id' | 'userId'>
 
-/** Changes that endings/facts.ts also records (endings, security events, journal), in the same transaction. */
+/** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
 export interface ReplayChanges {
   /** Moves a key's expiry to `expiresAt`. Returns false, and writes nothing, if it expires earlier or is revoked. */
   endKeyBy(key: KeyRef, expiresAt: Instant, now: Instant): Promise<boolean>

@@ -31,7 +31,7 @@ export interface BillingStore {
   authorizations(userId: string): Promise<ChargeAuthorization[]>
 }
 
-/** Changes that endings/facts.ts also records (endings, security events, journal), in the same transaction. */
+/** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
 export interface BillingChanges {
   /**
    * Adds `entry.amount` to the balance and appends the entry with the resulting balance, atomically. Null, and nothing

@@ -5,22 +5,22 @@ import type { BrandImage } from './image.ts'
 /** The operator's branding, the same in pages, mails and documents. */
 export interface Brand {
   accent: Accent
-  /** Null: the default logo, a key, in the accent colour. */
+  /** If null, the default logo is shown: the drawing of a key in the accent colour. */
   logo: BrandImage | null
-  /** Shown on dark backgrounds instead of `logo`; null: `logo` is shown there too. */
+  /** Shown on dark backgrounds instead of `logo`. If null, `logo` is shown there too. */
   logoDark: BrandImage | null
-  /** Null: the logo if it is about as wide as high, otherwise the default key. */
+  /** If null, the favicon is `logo` if that is about as wide as high, otherwise the default logo. */
   favicon: BrandImage | null
-  /** Null: the default key. */
+  /** If null, the touch icon is the default logo. */
   touchIcon: BrandImage | null
   links: BrandLinks
 }
 
-/** Addresses of the operator's own pages; null: there is none. */
+/** URLs of the operator's own pages; null for a page that does not exist. */
 export interface BrandLinks {
   terms: string | null
   privacy: string | null
-  /** Null: mail to the support address. */
+  /** If null, the link to support is a `mailto:` with the support address. */
   support: string | null
 }
 

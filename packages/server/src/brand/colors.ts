@@ -22,33 +22,33 @@ const DERIVED_CONTRAST = 7
 /** The maximum chroma of a derived colour: more saturated ones look glaring on a dark background. */
 const MAX_DERIVED_CHROMA = 0.11
 
-interface Surfaces {
+interface ThemeColors {
   /** The background of cards and mails. */
   card: Hex
   /** All backgrounds of pages and mails on which text has the accent colour. */
-  all: readonly Hex[]
+  backgrounds: readonly Hex[]
   /** The colour of text on the accent colour. */
   ink: Hex
   /** The share of the accent colour in `AccentColors.soft`; the rest is `card`. */
-  soft: number
+  softShare: number
   /** What is added to the lightness (OKLCH) of the accent colour to get `AccentColors.hover`. */
-  hover: number
+  hoverLightness: number
 }
 
-const SURFACES: Record<Theme, Surfaces> = {
+const THEME_COLORS: Record<Theme, ThemeColors> = {
   light: {
     card: '#ffffff',
-    all: ['#f6f7f9', '#ffffff', '#f3f4f8'],
+    backgrounds: ['#f6f7f9', '#ffffff', '#f3f4f8'],
     ink: '#ffffff',
-    soft: 0.09,
-    hover: -0.06,
+    softShare: 0.09,
+    hoverLightness: -0.06,
   },
   dark: {
     card: '#171b22',
-    all: ['#0f1217', '#171b22', '#10131a', '#212733'],
+    backgrounds: ['#0f1217', '#171b22', '#10131a', '#212733'],
     ink: '#10131a',
-    soft: 0.13,
-    hover: 0.05,
+    softShare: 0.13,
+    hoverLightness: 0.05,
   },
 }
 
@@ -56,40 +56,42 @@ const SURFACES: Record<Theme, Surfaces> = {
 export const DEFAULT_ACCENT: Record<Theme, Hex> = { light: '#3a4fcb', dark: '#a6b6ff' }
 
 /**
- * The accent colours of both themes. If none is given for the dark theme, it is derived from the light theme's: of the
- * same hue, and bright enough for dark backgrounds.
+ * The accent colours of both themes. Without a colour for the dark theme, one is derived from `light`: it has the same
+ * hue and is bright enough for dark backgrounds.
  */
 export function accentOf(light: Hex, dark: Hex = brighten(light)): Accent {
   return { light: colorsOf(light, 'light'), dark: colorsOf(dark, 'dark') }
 }
 
 function colorsOf(accent: Hex, theme: Theme): AccentColors {
-  const { card, ink, soft, hover } = SURFACES[theme]
+  const { card, ink, softShare, hoverLightness } = THEME_COLORS[theme]
   const { l, c, h } = toOklch(accent)
-  return { accent, hover: toHex({ l: l + hover, c, h }), ink, soft: mix(accent, card, soft) }
+  return { accent, hover: toHex({ l: l + hoverLightness, c, h }), ink, soft: mix(accent, card, softShare) }
 }
 
-/** The least contrast of the accent colour as text, or of text on it, in this theme. */
+/**
+ * The lowest contrast in this theme of text in the accent colour on any background, and of text on the accent colour.
+ */
 export function leastContrast(accent: Hex, theme: Theme): number {
-  const { all, ink } = SURFACES[theme]
+  const { backgrounds, ink } = THEME_COLORS[theme]
   const { soft } = colorsOf(accent, theme)
-  return Math.min(...[...all, soft, ink].map(other => contrast(accent, other)))
+  return Math.min(...[...backgrounds, soft, ink].map(other => contrast(accent, other)))
 }
 
-export function isLegible(accent: Hex, theme: Theme, least = MIN_CONTRAST): boolean {
-  return leastContrast(accent, theme) >= least
+export function isLegible(accent: Hex, theme: Theme, minContrast = MIN_CONTRAST): boolean {
+  return leastContrast(accent, theme) >= minContrast
 }
 
 /** Number of steps in lightness between a colour and black or white. */
 const STEPS = 256
 
 /** The colour of the same hue, as near as possible in lightness (OKLCH), that is legible in this theme. */
-export function nearestLegible(color: Hex, theme: Theme, least = MIN_CONTRAST): Hex {
+export function nearestLegible(color: Hex, theme: Theme, minContrast = MIN_CONTRAST): Hex {
   const { l, c, h } = toOklch(color)
   const endLightness = theme === 'light' ? 0 : 1
   for (let step = 0; step <= STEPS; step++) {
     const candidate = toHex({ l: l + ((endLightness - l) * step) / STEPS, c, h })
-    if (isLegible(candidate, theme, least)) return candidate
+    if (isLegible(candidate, theme, minContrast)) return candidate
   }
   return theme === 'light' ? '#000000' : '#ffffff'
 }
@@ -132,11 +134,12 @@ function fromChannels(values: Triple): Hex {
   return `#${digits.join('')}`
 }
 
-/** The transfer function of sRGB (IEC 61966-2-1), and its inverse. */
+/** Decodes one sRGB channel to linear light (IEC 61966-2-1). */
 function toLinear(value: number): number {
   return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4
 }
 
+/** The inverse of `toLinear`. */
 function fromLinear(value: number): number {
   return value <= 0.0031308 ? 12.92 * value : 1.055 * value ** (1 / 2.4) - 0.055
 }
@@ -173,11 +176,10 @@ function toHex({ l, c, h }: Oklch): Hex {
   return fromChannels(linearOf({ l, c: inGamut, h }).map(fromLinear) as Triple)
 }
 
-/** Tolerance for rounding errors. */
-const ROUNDING = 1e-4
+const ROUNDING_TOLERANCE = 1e-4
 
 function isInSrgb(linear: Triple): boolean {
-  return linear.every(value => value >= -ROUNDING && value <= 1 + ROUNDING)
+  return linear.every(value => value >= -ROUNDING_TOLERANCE && value <= 1 + ROUNDING_TOLERANCE)
 }
 
 /** Converts OKLCH to linear red, green and blue. */

@@ -1,4 +1,4 @@
-/** An image of the operator: recognised by its bytes, and safe to serve. */
+/** An image that the operator configured. Its type was recognised by its bytes, and it is safe to serve. */
 export interface BrandImage {
   type: 'image/png' | 'image/svg+xml' | 'image/x-icon'
   bytes: Buffer<ArrayBuffer>
@@ -11,12 +11,12 @@ const MAX_IMAGE_BYTES = 256 * 1024
 /** Maximum width and height, in pixels. */
 const MAX_SIDE = 4096
 
-/** An image that cannot be used; the message continues a sentence that begins with the name of its file. */
+/** Thrown for an image that cannot be used. The message continues a sentence that begins with the name of the file. */
 export class UnusableImage extends Error {
   override readonly name = 'UnusableImage'
 }
 
-/** To be called before a file is read. @throws UnusableImage */
+/** Checks the size of a file. Call it before reading the file. @throws UnusableImage */
 export function assertImageSize(bytes: number): void {
   if (bytes <= MAX_IMAGE_BYTES) return
   const kib = Math.ceil(bytes / 1024)
@@ -37,7 +37,7 @@ const PNG_SIGNATURE = Buffer.from('89504e470d0a1a0a', 'hex')
 /** The last chunk of every PNG, with its checksum. */
 const PNG_END = Buffer.from('0000000049454e44ae426082', 'hex')
 
-/** https://www.w3.org/TR/png-3/#5PNG-file-signature */
+/** Reads a PNG file, whose first chunk has its size (https://www.w3.org/TR/png-3/#5PNG-file-signature). */
 function readPng(bytes: Buffer<ArrayBuffer>): BrandImage | null {
   if (!bytes.subarray(0, 8).equals(PNG_SIGNATURE)) return null
   if (bytes.length < 45 || bytes.toString('latin1', 12, 16) !== 'IHDR' || !bytes.includes(PNG_END))
@@ -45,16 +45,15 @@ function readPng(bytes: Buffer<ArrayBuffer>): BrandImage | null {
   return { type: 'image/png', bytes, width: bytes.readUInt32BE(16), height: bytes.readUInt32BE(20) }
 }
 
-/** An ICO file; a side of 0 means 256. */
+/** Reads an ICO file, in which a width or height of 0 means 256. */
 function readIcon(bytes: Buffer<ArrayBuffer>): BrandImage | null {
   const isIcon = bytes.length > 22 && bytes.readUInt32BE(0) === 0x00000100 && bytes.readUInt16LE(4) > 0
   return isIcon ? { type: 'image/x-icon', bytes, width: bytes[6] || 256, height: bytes[7] || 256 } : null
 }
 
 /**
- * Patterns of SVG content that runs scripts, or loads or links something, each with the rest of the refusal's sentence.
- * Such files are refused although images are shown and served in ways that prevent all of it: they were not meant as a
- * logo.
+ * Patterns of SVG content that runs scripts or refers to other files, each with the end of the error message "is an
+ * SVG that …". Pages and headers keep such content from having an effect, but a file with it is hardly meant as a logo.
  */
 const UNSAFE_CONTENT: readonly [RegExp, string][] = [
   [/<!ENTITY/i, 'declares entities'],
@@ -77,11 +76,11 @@ function readSvg(bytes: Buffer<ArrayBuffer>): BrandImage | null {
   const text = decodeUtf8(bytes)
   const root = text && rootOf(text)
   if (!text || !root || !/^\s*</.test(text) || !/<\/(?:svg:)?svg>\s*$/i.test(text.slice(-100))) return null
-  for (const [pattern, mistake] of UNSAFE_CONTENT) {
-    const found = pattern.exec(text)?.[0]
-    if (found !== undefined)
+  for (const [pattern, problem] of UNSAFE_CONTENT) {
+    const match = pattern.exec(text)?.[0]
+    if (match !== undefined)
       throw new UnusableImage(
-        `is an SVG that ${mistake.replace('$&', found.trim())}; remove that, or export it as PNG`,
+        `is an SVG that ${problem.replace('$&', match.trim())}; remove that, or export it as PNG`,
       )
   }
   return { type: 'image/svg+xml', bytes, ...sizeOf(root) }
@@ -102,7 +101,7 @@ function decodeUtf8(bytes: Buffer): string | null {
   }
 }
 
-/** The size by the attribute `viewBox`, or by `width` and `height`; a square if there are none. */
+/** The size from the attribute `viewBox`, else from `width` and `height`; 1 by 1 if all of them are missing. */
 function sizeOf(root: string): { width: number; height: number } {
   const [, box = ''] = /\sviewBox\s?=\s?["']([^"']{1,100})["']/.exec(root) ?? []
   const [, , width, height] = box

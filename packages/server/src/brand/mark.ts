@@ -20,12 +20,12 @@ export function markSvg({ accent, ink }: AccentColors): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${SIDE} ${SIDE}"><rect x="2" y="2" width="28" height="28" rx="8" fill="${accent}"/><g fill="none" stroke="${ink}" stroke-width="${STROKE}" stroke-linecap="round">${MARK_DRAWING}</g></svg>`
 }
 
-/** Pixels of the touch icon, which systems scale down and whose corners they round. */
+/** Width and height of the touch icon in pixels. Systems scale it down and round its corners. */
 export const TOUCH_ICON_SIDE = 180
-/** Shades between the two colours; 4 bits a pixel. */
+/** Number of colours in the palette, so that a pixel has 4 bits. */
 const SHADES = 16
 
-/** The key on a full square, as a PNG with a palette from `accent` to `ink`. */
+/** The logo as a PNG file, for the touch icon: the key in shades up to `ink`, on a square filled with `accent`. */
 export function markPng({ accent, ink }: AccentColors): Buffer<ArrayBuffer> {
   const header = Buffer.alloc(13)
   header.writeUInt32BE(TOUCH_ICON_SIDE, 0)
@@ -40,7 +40,7 @@ export function markPng({ accent, ink }: AccentColors): Buffer<ArrayBuffer> {
   ])
 }
 
-/** https://www.w3.org/TR/png-3/#5Chunk-layout */
+/** Encodes a chunk of a PNG file (https://www.w3.org/TR/png-3/#5Chunk-layout). */
 function chunk(name: string, content: Buffer): Buffer {
   const nameAndContent = Buffer.concat([Buffer.from(name, 'latin1'), content])
   const encoded = Buffer.alloc(nameAndContent.length + 8)

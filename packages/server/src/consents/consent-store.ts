@@ -9,14 +9,14 @@ export interface ConsentStore {
   list(userId: string, page: PageRequest): Promise<Slice<NamedConsent>>
 }
 
-/** Changes that endings/facts.ts also records (endings, security events, journal), in the same transaction. */
+/** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
 export interface ConsentChanges {
   /**
    * Adds scopes to the active consent if it was given at `since` or later; otherwise inserts a new one with the given
    * id.
    */
   grant(wanted: Omit<Consent, 'revokedAt'>, since: Instant): Promise<Consent>
-  /** Null, and nothing written, if there is no active consent. */
+  /** Returns null and writes nothing if there is no active consent. */
   withdraw(userId: string, appId: string, at: Instant): Promise<Consent | null>
   /** Withdraws at most `limit` consents to an app; returns them. */
   withdrawSomeOfApp(appId: string, limit: number, at: Instant): Promise<Consent[]>

@@ -19,8 +19,8 @@ export interface NamedConsent extends Consent {
 }
 
 /**
- * Whether people must consent to the app, once for each scope: unless it is the service's own, or the operator trusts
- * it.
+ * Whether people must consent to each scope of the app, once: true unless the app is the service's own or the operator
+ * trusts it.
  */
 export function needsConsent(app: Pick<App, 'firstParty' | 'trusted'>): boolean {
   return !app.firstParty && !app.trusted

@@ -7,7 +7,7 @@ import type { Storage } from '../store.ts'
 import type { NamedConsent } from './consent.ts'
 
 export interface Consents {
-  /** The consents in force, newest first. */
+  /** The active consents, newest first. */
   list(userId: string, page: PageRequest): Promise<Slice<NamedConsent>>
   /**
    * Withdraws a consent, and ends the app's sessions of this person on every node. Also works for an app that needs no

@@ -48,7 +48,7 @@ export interface PresenceStore {
   nodes(seenSince: Instant): Promise<NodeRow[]>
 }
 
-/** Changes that endings/facts.ts also records (endings, security events, journal), in the same transaction. */
+/** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
 export interface PresenceChanges {
   /** Deregisters the node and its connections, which it returns. */
   deregister(nodeId: string, now: Instant): Promise<PresenceRow[]>

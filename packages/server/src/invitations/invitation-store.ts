@@ -7,23 +7,23 @@ export interface InvitationStore {
   find(id: string): Promise<Invitation | null>
   /** The pending invitation of an address; there is one at most. */
   findPending(email: EmailAddress, now: Instant): Promise<Invitation | null>
-  /** Newest first. */
+  /** Lists invitations, newest first. */
   list(page: PageRequest): Promise<Slice<Invitation>>
   /** Deletes all invitations of an address. */
   forgetAddress(email: EmailAddress): Promise<void>
-  /** Deletes invitations that expired before this instant. Returns how many. */
+  /** Deletes at most `batch` invitations that expired before `expiredBefore`. Returns how many it deleted. */
   prune(expiredBefore: Instant, batch: number): Promise<number>
 }
 
-/** Changes that endings/facts.ts also records (endings, security events, journal), in the same transaction. */
+/** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
 export interface InvitationChanges {
   /** Accepts the pending invitation of an address. Null for all but one of concurrent callers. */
   accept(email: EmailAddress, userId: string, at: Instant): Promise<Invitation | null>
-  /** Null, and nothing written, if the invitation is unknown or was accepted or revoked before. */
+  /** Returns null and writes nothing if the invitation is unknown or was accepted or revoked before. */
   revoke(id: string, at: Instant): Promise<Invitation | null>
 }
 
-/** Administrative: only audited transactions have these operations. endings/facts.ts records their facts too. */
+/** Changes by administrators, which only audited transactions have. endings/facts.ts defines what they record. */
 export interface AdministrativeInvitationChanges {
   /**
    * Inserts an invitation, revokes the pending ones of its address, and returns the ids of the revoked ones. The

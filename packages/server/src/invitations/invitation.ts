@@ -11,20 +11,20 @@ export const INVITATION_STATES = ['pending', 'accepted', 'expired', 'revoked'] a
 export type InvitationState = (typeof INVITATION_STATES)[number]
 
 /**
- * Lets an address sign up, and may give the account a role. It has no secret: a sign-in to the address by a fresh
- * link or code accepts it, so that the mail, which is valid for a week, contains no credential.
+ * Lets an address sign up, and may give the account a role. It has no secret: a sign-in to the address with a new link
+ * or code accepts it, so the mail about it, which is valid for a week, contains no credential.
  */
 export interface Invitation {
   id: string
   email: EmailAddress
-  /** Null: the account gets no role with rights. */
+  /** If null, the account gets no role with rights. */
   role: InvitedRole | null
   /** The id of the administrator who invited; null for the `keyway` command. */
   invitedBy: string | null
   createdAt: Instant
   expiresAt: Instant
   acceptedAt: Instant | null
-  /** The account that accepted it. */
+  /** The account that accepted the invitation. */
   userId: string | null
   revokedAt: Instant | null
 }

@@ -13,8 +13,8 @@ import { INVITATION_LIFETIME, type Invitation, type InvitedRole } from './invita
 
 export interface Invitations {
   /**
-   * Invites an address by mail, for seven days, and revokes its pending invitation. The mail is in the language of
-   * `locale` (BCP 47), otherwise in the inviter’s.
+   * Invites an address by mail, for seven days, and revokes an earlier invitation of it that is pending. The mail is in
+   * the language of `locale` (BCP 47), otherwise in the inviter’s.
    * @throws KeywayError `invalid_request` (the address has an account), `rate_limited`
    */
   invite(
@@ -25,7 +25,9 @@ export interface Invitations {
   revoke(id: string, by: ActedBy): Promise<Invitation>
   /** Accepts the pending invitation of an address that signs in, in the transaction of the sign-in. */
   accept(tx: Transaction, email: EmailAddress, userId: string, now: Instant): Promise<Invitation | null>
-  /** Gives the role of an accepted invitation. Must come last in the transaction. */
+  /**
+   * Gives the role of an accepted invitation. Must come last in the transaction: it locks the head of the audit chain.
+   */
   giveRole(tx: Transaction, accepted: Invitation, user: User): Promise<User>
 }
 
@@ -63,10 +65,10 @@ export function createInvitations({
       const invited = await audit.perform(
         by,
         async tx => {
-          // Serialises invitations by several administrators to one address.
+          // Of two administrators who invite the same address at once, one waits for the other.
           await tx.magicLinks.lockAddress(email)
           if (await tx.users.findByEmail(email)) return withoutChanges(false)
-          const replaced = await tx.invitations.insert(invitation)
+          const revokedIds = await tx.invitations.insert(invitation)
           await outbox.enqueue(tx, {
             id: mailId,
             recipient: email,
@@ -76,8 +78,8 @@ export function createInvitations({
             now,
             sendBefore: invitation.expiresAt,
           })
-          const revoked = replaced.map(id => invitationChange('invitation.revoked', id))
-          return auditedOutcome(true, ...revoked, {
+          const revocations = revokedIds.map(id => invitationChange('invitation.revoked', id))
+          return auditedOutcome(true, ...revocations, {
             ...invitationChange('invitation.created', invitation.id),
             after: { role },
           })
@@ -132,7 +134,7 @@ function invitationChange(type: AuditType, id: string): AuditChange {
   return { type, subject: { type: 'invitation', id, user_id: null }, before: null, after: null }
 }
 
-/** The page for signing in, with the address filled in. */
+/** The URL of the sign-in page with the address filled in. */
 function linkOf(publicUrl: string, email: EmailAddress): string {
   return `${publicUrl}/sign-in?email=${encodeURIComponent(email)}`
 }

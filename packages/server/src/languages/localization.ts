@@ -32,10 +32,10 @@ const AGE_UNITS = [
   [MINUTE / SECOND, 'minute'],
 ] as const
 
-/** @param texts those of the language's folder, with the operator's replacements */
+/** @param texts the texts of the language's folder, with the operator's replacements */
 export function createLocalization(language: Language, texts: unknown): Localization {
   const { tag, direction, formats } = LANGUAGES[language]
-  // Created on first use: creating them takes milliseconds, by which the process would start later.
+  // Created on first use, since creating them takes milliseconds, which would delay the start of the process.
   const numbers = once(() => new Intl.NumberFormat(formats))
   const money = once(() => new Intl.NumberFormat(direction === 'rtl' ? 'en' : formats, MONEY))
   const signedMoney = once(() => new Intl.NumberFormat(direction === 'rtl' ? 'en' : formats, SIGNED_MONEY))
@@ -52,7 +52,7 @@ export function createLocalization(language: Language, texts: unknown): Localiza
     number: count => numbers().format(count),
     dollars(amount, kind) {
       const text = (kind ? signedMoney() : money()).format(amount as Intl.StringNumericLiteral)
-      return direction === 'rtl' ? LEFT_TO_RIGHT + text : text
+      return direction === 'rtl' ? LEFT_TO_RIGHT_MARK + text : text
     },
     date: instant => dates().format(instant),
     dateAndTime: instant => `${times().format(instant)} UTC`,
@@ -87,8 +87,8 @@ const MONEY = {
 } as const
 const SIGNED_MONEY = { ...MONEY, signDisplay: 'exceptZero' } as const
 
-/** U+200E. An amount is read from left to right; without it, its sign and symbol would move to the other side. */
-const LEFT_TO_RIGHT = '\u200e'
+/** U+200E. In right-to-left text, the sign and symbol of an amount would move to its other side without this mark. */
+const LEFT_TO_RIGHT_MARK = '\u200e'
 
 export interface Localizations {
   /** Loads the language's texts on first use. */

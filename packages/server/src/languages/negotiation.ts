@@ -1,12 +1,12 @@
 import { isLanguage, LANGUAGES, type Language } from './languages.ts'
 
-/** Bounds the work for a header; browsers send shorter ones, with fewer language ranges. */
+/** How much of an `Accept-Language` header is read, in characters and in language ranges. Browsers send less. */
 const MAX_HEADER_LENGTH = 1000
 const MAX_RANGES = 32
-/** RFC 5646 section 4.4.1. */
+/** The length that RFC 5646 section 4.4.1 asks implementations to allow for. */
 const MAX_TAG_LENGTH = 35
 
-/** RFC 9110 section 12.4.2: at most three decimal places. */
+/** A language range and its weight, which has at most three decimal places (RFC 9110 section 12.4.2). */
 const RANGE = /^(\*|[a-z]{1,8}(?:-[a-z0-9]{1,8})*)(?:\s*;\s*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?))?$/i
 
 /**

@@ -5,10 +5,10 @@ import { isPlural, placeholdersOf } from './text.ts'
 const MAX_TEXT_LENGTH = 2000
 /** Maximum number of mistakes that are listed for one file. */
 const MAX_MISTAKES = 20
-/** Longest name for which a similar one is searched. */
+/** Maximum length of an unknown name for which a similar known one is suggested. */
 const MAX_NAME_LENGTH = 60
 
-/** What a mail must contain, whoever wrote its texts; the message about a mistake says if it would be lost. */
+/** Content that every mail must have. If a mistake in a replacement would remove it, the message about that says so. */
 const REQUIRED_CONTENT: [key: RegExp, content: string][] = [
   [/^mails\.(.+\.button|keysButton)$/, 'the button of the mail'],
   [/^mails\.expires$/, 'the note that the link and the code expire after 5 minutes'],
@@ -64,26 +64,26 @@ export function mistakesIn(replacements: unknown, english: unknown, forms: reado
   }
 
   function compareText(builtIn: string, replacement: unknown, key: string, form?: string): void {
-    const reason = typeof replacement === 'string' ? whyWrong(builtIn, replacement, form) : 'must be a text'
-    if (reason === null) return
+    const mistake = typeof replacement === 'string' ? mistakeIn(builtIn, replacement, form) : 'must be a text'
+    if (mistake === null) return
     const content = REQUIRED_CONTENT.find(([pattern]) => pattern.test(key))?.[1]
-    mistakes.push(`${key} ${reason}${content ? `: ${content} would be lost` : ''}`)
+    mistakes.push(`${key} ${mistake}${content ? `: ${content} would be lost` : ''}`)
   }
 }
 
-/** The mistake in a text; null if there is none. */
-function whyWrong(builtIn: string, replacement: string, form: string | undefined): string | null {
+/** The mistake in the replacement of one text; null if there is none. */
+function mistakeIn(builtIn: string, replacement: string, form: string | undefined): string | null {
   if (replacement.length > MAX_TEXT_LENGTH) return `has more than ${MAX_TEXT_LENGTH} characters`
   if (!replacement.isWellFormed() || /[\p{Cc}\p{Zl}\p{Zp}]/u.test(replacement))
     return 'contains a line break or another control character'
   if (replacement.replace(/[\p{C}\p{Z}]/gu, '') === '') return 'is empty'
   const [expectedNames, actualNames] = [placeholdersOf(builtIn), placeholdersOf(replacement)]
-  const missing = [...expectedNames.difference(actualNames)].filter(
+  const missingNames = [...expectedNames.difference(actualNames)].filter(
     name => !(name === 'count' && form !== undefined && form !== 'other'),
   )
-  if (missing.length > 0) return `lacks ${inBraces(missing)}`
-  const unknown = [...actualNames.difference(expectedNames)]
-  if (unknown.length > 0) return `has ${inBraces(unknown)}, into which nothing is put`
+  if (missingNames.length > 0) return `lacks ${inBraces(missingNames)}`
+  const unknownNames = [...actualNames.difference(expectedNames)]
+  if (unknownNames.length > 0) return `has ${inBraces(unknownNames)}, into which nothing is put`
   return null
 }
 

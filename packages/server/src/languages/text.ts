@@ -30,7 +30,7 @@ type Placeholder<Text extends string> = Text extends `${string}{${infer Name}}${
 
 type IsPlural<Text> = Text extends { one: string; other: string } ? true : false
 
-/** The texts as pages use them: those with placeholders are functions of their values. */
+/** The texts as pages use them: each text with placeholders is a function of the placeholders' values. */
 export type PreparedTexts<Texts> = Texts extends string
   ? [Placeholder<Texts>] extends [never]
     ? string

@@ -3,24 +3,24 @@ import { DAY, type Instant } from '../clock.ts'
 import { KeywayError } from '../errors.ts'
 import { prefixOf } from '../network.ts'
 
-/** Wrong codes per link; after them only the link itself works. */
+/** Maximum number of wrong codes per link. After them only the URL in the mail works. */
 export const MAX_CODE_TRIES = 5
 
 /** Length of the sliding window of all limits below. */
 export const CODE_WINDOW = DAY
 
 /**
- * Wrong codes from unrecognised browsers, over all addresses: the limit on which the security of codes rests. A guess
- * succeeds with 1 in 10^8, so the number of codes that are checked in a year determines the chance of a takeover;
- * SECURITY.md computes it and unit/code-limits.test.ts verifies it. The limit must not grow with successful sign-ins,
- * since attackers can produce those with mailboxes of their own.
+ * Maximum number of wrong codes from unrecognised browsers, over all addresses. The security of codes rests on this
+ * limit: a guess succeeds with a probability of 1 in 10^8, so the number of codes that are checked in a year determines
+ * the chance of a takeover. SECURITY.md computes it and unit/code-limits.test.ts verifies it. The limit must not grow
+ * with successful sign-ins, since attackers can produce those with mailboxes of their own.
  */
 export const WRONG_CODES_UNRECOGNISED = 22
-/** The share of WRONG_CODES_UNRECOGNISED that one mailbox may use: as many as two links allow. */
+/** The part of WRONG_CODES_UNRECOGNISED that one mailbox may use: as many as two links allow. */
 export const WRONG_CODES_PER_MAILBOX = 10
 /**
- * The share that one network may use, from the narrowest prefix to the widest, so that no network alone exhausts the
- * limit.
+ * The parts of WRONG_CODES_UNRECOGNISED that one network may use, by the length of its prefix, so that no network alone
+ * exhausts that limit.
  */
 export const WRONG_CODES_PER_NETWORK: readonly { ipv4: number | null; ipv6: number; limit: number }[] = [
   { ipv4: 32, ipv6: 64, limit: 10 },
@@ -28,8 +28,9 @@ export const WRONG_CODES_PER_NETWORK: readonly { ipv4: number | null; ipv6: numb
   { ipv4: null, ipv6: 48, limit: 18 },
 ]
 /**
- * Wrong codes per mailbox in recognised browsers, in which someone signed in to that address before. Counted
- * separately, so that strangers cannot exhaust it and lock people out of their own browsers.
+ * Maximum number of wrong codes per mailbox from recognised browsers, in which someone signed in to that address
+ * before. They are counted separately, so that strangers cannot exhaust this limit and lock people out of their own
+ * browsers.
  */
 export const WRONG_CODES_RECOGNISED = 5
 
@@ -42,7 +43,7 @@ export interface WrongCode {
   mailbox: string
   /** Whether the browser is recognised: someone signed in to the address in it before. */
   isReturning: boolean
-  /** The networks around the client, in the order of WRONG_CODES_PER_NETWORK. */
+  /** The networks that contain the client's address, in the order of WRONG_CODES_PER_NETWORK. */
   networks: readonly string[]
 }
 
@@ -50,27 +51,26 @@ export type CodeAttempt = Pick<WrongCode, 'mailbox' | 'isReturning' | 'networks'
 
 /** The networks for which a client's wrong codes are counted. */
 export function codeNetworks(address: string): string[] {
-  const isNarrow = isIPv4(address)
-  const widths = WRONG_CODES_PER_NETWORK.map(({ ipv4, ipv6 }) => (isNarrow ? ipv4 : ipv6))
-  return widths.filter(bits => bits !== null).map(bits => prefixOf(address, bits))
+  const isV4 = isIPv4(address)
+  const prefixLengths = WRONG_CODES_PER_NETWORK.map(({ ipv4, ipv6 }) => (isV4 ? ipv4 : ipv6))
+  return prefixLengths.filter(bits => bits !== null).map(bits => prefixOf(address, bits))
 }
 
 /**
  * When a code may be checked again; null if it may be checked now.
  *
- * @param wrong wrong codes within CODE_WINDOW: all from unrecognised browsers, and those from recognised ones for the
- *   mailbox
+ * @param wrongCodes the wrong codes within CODE_WINDOW: all from unrecognised browsers, and those from recognised ones
+ *   for the mailbox
  */
-export function codesRefusedUntil(attempt: CodeAttempt, wrong: readonly WrongCode[]): Instant | null {
-  const waits = boundsOf(attempt).map(({ limit, counts }) => {
-    const times = wrong.filter(counts).map(({ at }) => at)
-    return times.length < limit ? null : times.sort((a, b) => a - b).at(-limit)! + CODE_WINDOW
+export function codesRefusedUntil(attempt: CodeAttempt, wrongCodes: readonly WrongCode[]): Instant | null {
+  const endTimes = boundsOf(attempt).flatMap(({ limit, counts }) => {
+    const times = wrongCodes.filter(counts).map(({ at }) => at)
+    return times.length < limit ? [] : [times.sort((a, b) => a - b).at(-limit)! + CODE_WINDOW]
   })
-  const ends = waits.filter(end => end !== null)
-  return ends.length > 0 ? Math.max(...ends) : null
+  return endTimes.length > 0 ? Math.max(...endTimes) : null
 }
 
-export function isOfStranger({ isReturning }: WrongCode): boolean {
+export function isFromUnrecognisedBrowser({ isReturning }: WrongCode): boolean {
   return !isReturning
 }
 
@@ -86,16 +86,19 @@ function boundsOf({ mailbox, isReturning, networks }: CodeAttempt): Bound[] {
     return [
       {
         limit: WRONG_CODES_RECOGNISED,
-        counts: wrong => !isOfStranger(wrong) && wrong.mailbox === mailbox,
+        counts: wrong => !isFromUnrecognisedBrowser(wrong) && wrong.mailbox === mailbox,
       },
     ]
   }
   return [
-    { limit: WRONG_CODES_UNRECOGNISED, counts: isOfStranger },
-    { limit: WRONG_CODES_PER_MAILBOX, counts: wrong => isOfStranger(wrong) && wrong.mailbox === mailbox },
+    { limit: WRONG_CODES_UNRECOGNISED, counts: isFromUnrecognisedBrowser },
+    {
+      limit: WRONG_CODES_PER_MAILBOX,
+      counts: wrong => isFromUnrecognisedBrowser(wrong) && wrong.mailbox === mailbox,
+    },
     ...networks.map((network, level) => ({
       limit: WRONG_CODES_PER_NETWORK[level]!.limit,
-      counts: (wrong: WrongCode) => isOfStranger(wrong) && wrong.networks.includes(network),
+      counts: (wrong: WrongCode) => isFromUnrecognisedBrowser(wrong) && wrong.networks.includes(network),
     })),
   ]
 }

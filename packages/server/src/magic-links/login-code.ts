@@ -3,8 +3,8 @@ import type { Secrets } from '../secrets.ts'
 import type { MagicLink } from './magic-link.ts'
 
 /**
- * Digits of the code in the mail, which is typed where the link cannot be opened. It is independent of the link's
- * token.
+ * Number of digits of the code in the mail, which people type where they cannot open the link. The code is independent
+ * of the link's token.
  */
 export const LOGIN_CODE_DIGITS = 8
 

@@ -19,7 +19,7 @@ export interface MagicLinkDeps extends SendLimits {
   outbox: Outbox
   sessions: Sessions
   audit: Audit
-  listed: Pick<ListedAdministrators, 'prepare' | 'claim'>
+  listed: Pick<ListedAdministrators, 'hashIfListed' | 'claim'>
   policies: Pick<PolicyRegistry, 'read'>
   maySignUp: SignUpRule
   invitations: Pick<Invitations, 'accept' | 'giveRole'>

@@ -14,7 +14,7 @@ export interface MagicLinkStore {
   insert(link: MagicLink): Promise<void>
   find(id: string): Promise<MagicLink | null>
   findByTokenHash(tokenHash: string): Promise<MagicLink | null>
-  /** Counts one attempt to redeem the link's code, if fewer than `maxTries` were counted; null if none was left. */
+  /** Counts one attempt to redeem the link's code; null, without counting, if `maxTries` were counted before. */
   countCodeTry(id: string, maxTries: number): Promise<MagicLink | null>
   /** The times of the n-th last sends of a bucket, for each n in `limits`. Takes no lock. */
   sendHistory(bucket: string, limits: readonly number[]): Promise<SendHistory>
@@ -23,20 +23,20 @@ export interface MagicLinkStore {
    * each has accepted; the next send gets this number plus one.
    */
   lockSendBuckets(buckets: readonly string[]): Promise<Map<string, number>>
-  /** Sets sends that were accepted after `now` to `now`. Only after `lockSendBuckets`. */
+  /** Corrects the times of sends that are later than `now` to `now`. Call it only after `lockSendBuckets`. */
   clampFutureSends(buckets: readonly string[], now: Instant): Promise<void>
   /** Like `sendHistory`, for several buckets. `locked` is the result of `lockSendBuckets`. */
   sendHistories(
     locked: ReadonlyMap<string, number>,
     limits: ReadonlyMap<string, readonly number[]>,
   ): Promise<SendHistory[]>
-  /** Records one accepted send in each bucket. Only after `lockSendBuckets` in the same transaction. */
+  /** Records one accepted send in each bucket. Call it only after `lockSendBuckets` in the same transaction. */
   recordSend(buckets: readonly string[], at: Instant): Promise<void>
-  /** Blocks sign-in to the address and links to it until the transaction ends. Must precede the account's lock. */
+  /** Blocks sign-ins to the address and new links to it until the transaction ends. Must precede the account's lock. */
   lockAddress(email: EmailAddress): Promise<void>
   /**
    * Replaces the address by `erased` in its links, and deletes its sends where no other address shares the bucket.
-   * Only after `lockAddress`.
+   * Call it only after `lockAddress`.
    */
   forgetAddress(email: EmailAddress, erased: ErasedAddress): Promise<void>
   /** Times of a bucket's sends after `since`, newest first, at most `limit`. Takes no lock. */
@@ -45,12 +45,12 @@ export interface MagicLinkStore {
   clearSends(bucket: string): Promise<void>
   /**
    * Deletes links that expired, and sends that were accepted, before the given instants; at most `batch` of each.
-   * Returns how many.
+   * Returns how many it deleted.
    */
   prune(linksBefore: Instant, sendsBefore: Instant, batch: number): Promise<number>
 }
 
-/** Changes that endings/facts.ts also records (endings, security events, journal), in the same transaction. */
+/** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
 export interface MagicLinkChanges {
   /** Sets `usedAt` if it is unset and the link has not expired at `at`. Null for all but one of concurrent callers. */
   consume(id: string, at: Instant): Promise<MagicLink | null>

@@ -16,19 +16,19 @@ export interface MagicLink {
   tokenHash: string
   /** Keyed hash of the code; see login-code.ts. */
   codeHash: string
-  /** The address; or, after its account was deleted, the hash that replaced it: such a link is never live. */
+  /** The address, or the hash that replaced it when its account was deleted. A link with such a hash is never live. */
   email: EmailAddress | ErasedAddress
   appId: string
   createdAt: Instant
   expiresAt: Instant
   usedAt: Instant | null
-  /** Number of wrong codes. */
+  /** Number of wrong codes that were typed for this link. */
   codeTries: number
   /** The requested language (BCP 47), which a new account keeps. */
   locale: string | null
 }
 
-/** Used takes precedence over expired. A link is expired from the millisecond of its `expiresAt` on. */
+/** A used link counts as used even after it expired. A link is expired from the millisecond of its `expiresAt` on. */
 export function linkState(
   link: Pick<MagicLink, 'usedAt' | 'expiresAt'>,
   now: Instant,
@@ -37,7 +37,7 @@ export function linkState(
   return link.expiresAt <= now ? 'expired' : 'live'
 }
 
-/** Whether the presented address, and app if there is one, are those of this link. */
+/** Whether the link was mailed to this address and, if an app is given, for this app. */
 export function belongsTo(
   secrets: Secrets,
   link: MagicLink,
@@ -72,7 +72,7 @@ export interface LinkToken {
   email: EmailAddress
   appId?: string
   /** The `login_id`s of links that this browser provably requested. */
-  askedFor?: readonly string[]
+  requestedLoginIds?: readonly string[]
 }
 
 export interface TypedCode {

@@ -14,7 +14,7 @@ import { addressBucketsOf, bucketNamesOf, type Refusal, refusalByRead } from './
 import { codeMailbox } from './typed-code.ts'
 import { createVerify } from './verify.ts'
 
-/** State of a link for a caller that has its token; shown on the confirmation page, which does not consume it. */
+/** State of a link for a caller that has its token. The confirmation page shows it without consuming the link. */
 export type LinkState = 'live' | 'used' | 'expired' | 'invalid'
 
 /** What the sign-in limits of an address currently refuse, apart from limits of networks. */
@@ -34,8 +34,8 @@ export interface MagicLinks {
   /**
    * Queues one mail with a link and a code. Timing and response do not depend on whether the address has an account.
    *
-   * @param wanted `isReturning`: this browser proved an earlier sign-in to the address, so that its sends are counted
-   *   apart from those that strangers request; `locale`: the language that was asked for (BCP 47)
+   * @param wanted `isReturning`: whether this browser proved an earlier sign-in to the address, so that its sends are
+   *   counted apart from those that strangers request; `locale`: the requested language (BCP 47)
    * @throws KeywayError `rate_limited` with the longest wait and its window
    */
   send(
@@ -53,11 +53,11 @@ export interface MagicLinks {
     caller: Caller,
   ): Promise<StartedSession<Kind> & { isNewUser: boolean }>
   /**
-   * The state of the link, without consuming it. By `loginId` (null for `invalid`) a page recognises whether this
-   * browser requested the link.
+   * The state of the link, which is not consumed. By `loginId` (null if the state is `invalid`) a page recognises
+   * whether this browser requested the link.
    */
   inspect(token: string, email: EmailAddress): Promise<{ state: LinkState; loginId: string | null }>
-  /** The current refusals by the limits of an address. Takes no lock. */
+  /** What the limits of an address refuse now. Takes no lock. */
   limitsOf(email: EmailAddress): Promise<SignInLimits>
   /** Resets the limits of an address, for mails and for wrong codes, and records that in the audit. */
   clearLimits(email: EmailAddress, by: ActedBy): Promise<void>

@@ -26,7 +26,7 @@ export interface SendBucket {
   setting?: string
 }
 
-/** A refused send; of several full windows, the one with the longest wait. */
+/** Why a send is refused: the full window with the longest wait. */
 export interface Refusal {
   /** Whole seconds, rounded up, at least 1; after them the send is accepted. */
   retryAfter: number
@@ -35,7 +35,7 @@ export interface Refusal {
 }
 
 /**
- * Checks the limits with a read, without locks or writes. Null: the send may be accepted, which `countSend` decides.
+ * Checks the limits with a read, without locks or writes. Null if the send may be accepted, which `countSend` decides.
  */
 export async function refusalByRead(
   store: Pick<MagicLinkStore, 'sendHistory'>,
@@ -45,8 +45,8 @@ export async function refusalByRead(
   const histories = await Promise.all(
     buckets.map(({ name, windows }) => store.sendHistory(name, limitsOf(windows))),
   )
-  // Some sends are in the future, since the clock stepped back: `countSend` corrects them, so that no wait exceeds a
-  // window.
+  // After the clock stepped back, some sends have a time in the future. Only `countSend` corrects these times; until
+  // then a wait computed from them could exceed its window.
   if (histories.some(({ nthLast }) => [...nthLast.values()].some(at => at !== null && at > now))) return null
   return refusal(buckets, histories, now)
 }
@@ -85,7 +85,7 @@ function refusal(
   histories: readonly SendHistory[],
   now: Instant,
 ): Refusal | null {
-  const full = buckets.flatMap(bucket => {
+  const fullWindows = buckets.flatMap(bucket => {
     const history = histories.find(({ bucket: name }) => name === bucket.name)
     return bucket.windows.flatMap(({ window, limit }) => {
       const oldest = history?.nthLast.get(limit) ?? null
@@ -93,9 +93,10 @@ function refusal(
       return wait > 0 ? [{ wait, window, setting: bucket.setting }] : []
     })
   })
-  const longest = full.sort((a, b) => b.wait - a.wait)[0]
-  if (!longest) return null
-  return { retryAfter: Math.ceil(longest.wait / 1000), window: longest.window, setting: longest.setting }
+  const longestWait = fullWindows.sort((a, b) => b.wait - a.wait)[0]
+  if (!longestWait) return null
+  const { wait, window, setting } = longestWait
+  return { retryAfter: Math.ceil(wait / 1000), window, setting }
 }
 
 function limitsOf(windows: readonly SendWindow[]): number[] {
@@ -138,7 +139,9 @@ export function forSite(windows: readonly SendWindow[]): SendWindow[] {
   return windows.map(({ window, limit }) => ({ window, limit: limit * NETWORKS_PER_SITE }))
 }
 
-/** Name of the row that counts the sends to a mailbox, whatever the `+tag`. It exists before the account does. */
+/**
+ * Name of the bucket that counts the sends to a mailbox, whatever the `+tag`. Its row exists before the account does.
+ */
 export function addressBucketName(email: EmailAddress): string {
   return `address:${withoutTag(email)}`
 }
@@ -151,7 +154,7 @@ export function returningBucketName(email: EmailAddress): string {
   return `returning:${withoutTag(email)}`
 }
 
-/** All rows that count sends to an address. */
+/** The names of all buckets that count sends to an address. */
 export function bucketNamesOf(email: EmailAddress): [address: string, returning: string] {
   return [addressBucketName(email), returningBucketName(email)]
 }
@@ -169,8 +172,8 @@ export function addressBucketsOf(
 }
 
 /**
- * The rows that are deleted with an account. The rows that a tagged address shares with others stay until they are
- * pruned: `a+x@` may belong to someone else than `a@`, and must not reset the limits of `a@`.
+ * The names of the buckets that are deleted with an account. Buckets that a tagged address shares with others stay
+ * until they are pruned: `a+x@` may belong to someone else than `a@`, and must not reset the limits of `a@`.
  */
 export function ownBucketNamesOf(email: EmailAddress): string[] {
   return withoutTag(email) === email ? bucketNamesOf(email) : []

@@ -29,8 +29,8 @@ interface MailSecrets {
 
 /**
  * Queues one mail with a link and a code. Nothing here checks whether the address has an account, so timing cannot
- * reveal it; the mail's template is chosen at delivery. Requests over a limit are refused by a read; only the
- * others wait for each other, open a transaction and lock rows.
+ * reveal it; the mail's template is chosen at delivery. Requests over a limit are refused by a read; only other
+ * requests wait in line, open a transaction and lock rows.
  */
 export function createSend(deps: MagicLinkDeps) {
   const { storage, clock, secrets, outbox } = deps
@@ -40,25 +40,25 @@ export function createSend(deps: MagicLinkDeps) {
     const earlyRefusal = await refusalByRead(storage.store.magicLinks, buckets, clock.now())
     if (earlyRefusal) throw rateLimited(earlyRefusal)
 
-    const proof = createSecrets()
+    const mailSecrets = createMailSecrets()
     const app = await storage.store.apps.find(wanted.appId)
-    const link = mailedLink(app?.verifyUrl ?? deps.verifyUrl, { ...wanted, token: proof.token })
+    const link = mailedLink(app?.verifyUrl ?? deps.verifyUrl, { ...wanted, token: mailSecrets.token })
     const refusal = await storage.runExclusive(namesOf(buckets), () =>
       storage.transaction(
         tx => {
           const now = clock.now()
           return countSend(tx.magicLinks, buckets, now, () =>
-            queue(tx, wanted, { ...proof, link, client: caller.client }, now),
+            queue(tx, wanted, { ...mailSecrets, link, client: caller.client }, now),
           )
         },
-        async store => ((await store.magicLinks.find(proof.loginId)) ? null : undefined),
+        async store => ((await store.magicLinks.find(mailSecrets.loginId)) ? null : undefined),
       ),
     )
     if (refusal) throw rateLimited(refusal)
-    return { loginId: proof.loginId, expiresIn: MAGIC_LINK_LIFETIME_SECONDS }
+    return { loginId: mailSecrets.loginId, expiresIn: MAGIC_LINK_LIFETIME_SECONDS }
   }
 
-  function createSecrets(): MailSecrets {
+  function createMailSecrets(): MailSecrets {
     const now = clock.now()
     const loginId = newId(now)
     const code = generateCode()
@@ -75,16 +75,16 @@ export function createSend(deps: MagicLinkDeps) {
   async function queue(
     tx: Transaction,
     { email, appId, locale = null }: WantedMail,
-    proof: MailSecrets & { link: string; client: string | null },
+    mailSecrets: MailSecrets & { link: string; client: string | null },
     now: Instant,
   ) {
     const expiresAt = now + MAGIC_LINK_LIFETIME
-    const { link, code, client } = proof
+    const { link, code, client } = mailSecrets
     await Promise.all([
       tx.magicLinks.insert({
-        id: proof.loginId,
-        tokenHash: sha256(proof.token),
-        codeHash: proof.codeHash,
+        id: mailSecrets.loginId,
+        tokenHash: sha256(mailSecrets.token),
+        codeHash: mailSecrets.codeHash,
         email,
         appId,
         createdAt: now,
@@ -94,7 +94,7 @@ export function createSend(deps: MagicLinkDeps) {
         locale,
       }),
       outbox.enqueue(tx, {
-        id: proof.mailId,
+        id: mailSecrets.mailId,
         recipient: email,
         userId: null,
         content: { kind: 'sign_in', link, code, expiresAt, client },

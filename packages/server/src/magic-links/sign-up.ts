@@ -18,11 +18,11 @@ export function createSignUpRule({
   clock,
 }: {
   policies: Pick<PolicyRegistry, 'read'>
-  listed: Pick<ListedAdministrators, 'prepare'>
+  listed: Pick<ListedAdministrators, 'hashIfListed'>
   clock: Clock
 }): SignUpRule {
   return async (from, email) =>
     isOpenTo(await policies.read(from), email) ||
-    (await listed.prepare(email)) !== null ||
+    (await listed.hashIfListed(email)) !== null ||
     (await from.invitations.findPending(email, clock.now())) !== null
 }

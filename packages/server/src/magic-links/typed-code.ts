@@ -11,7 +11,7 @@ import {
   codeNetworks,
   codesRefused,
   codesRefusedUntil,
-  isOfStranger,
+  isFromUnrecognisedBrowser,
   MAX_CODE_TRIES,
   WRONG_CODES_UNRECOGNISED,
 } from './code-limits.ts'
@@ -19,15 +19,16 @@ import { isRightCode } from './login-code.ts'
 import { belongsTo, linkState, type MagicLink, refusedAs, type TypedCode } from './magic-link.ts'
 import type { MagicLinkDeps } from './magic-link-deps.ts'
 
-/** Result of a check. `isLast`: whether this wrong code exhausted the limit of unrecognised browsers. */
+/** Result of a check. `isLast` is whether this wrong code exhausted the limit of unrecognised browsers. */
 type CheckResult =
   | { is: 'right' }
   | { is: 'wrong'; isLast: boolean }
   | { is: 'refused'; refusal: CodeRefusal }
 
 /**
- * Serializes the code checks of unrecognised browsers in this process; in the database all transactions lock one row.
- * Recognised browsers have a queue per mailbox, so that a flood of strangers' checks does not delay theirs.
+ * Name of the in-memory queue (`runExclusive`) that serialises the code checks of unrecognised browsers in this
+ * process; between processes one locked row does. Recognised browsers have a queue per mailbox, so that a flood of
+ * checks from other browsers does not delay them.
  */
 export const UNRECOGNISED_QUEUE = 'typed-codes'
 
@@ -60,10 +61,10 @@ export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps)
     }
     const earlyRefusal = await refusalOf(storage.store, link, attempt)
     if (earlyRefusal) throw codesRefused(earlyRefusal)
-    const checked = await check(link, proof.code, attempt)
-    if (checked.is === 'right') return link
-    if (checked.is === 'refused') throw codesRefused(checked.refusal)
-    if (checked.isLast)
+    const result = await check(link, proof.code, attempt)
+    if (result.is === 'right') return link
+    if (result.is === 'refused') throw codesRefused(result.refusal)
+    if (result.isLast)
       log.warn(
         { hours: CODE_WINDOW / HOUR },
         'wrong codes reached the service-wide limit: for this time only links, and codes in recognised browsers, work',
@@ -73,8 +74,8 @@ export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps)
 
   async function check(link: MagicLink, code: string, attempt: CodeAttempt): Promise<CheckResult> {
     const isRight = isRightCode(secrets, link, code)
-    // `verify` refuses a used or expired link even with the right code, and its error says which of both the link is.
-    // So a guess at such a code gains nothing, and is not counted.
+    // `verify` refuses a used or expired link even with the right code, and its error says whether the link was used or
+    // has expired. So a guess at such a code gains nothing, and is not counted.
     if (linkState(link, clock.now()) !== 'live')
       return isRight ? { is: 'right' } : { is: 'wrong', isLast: false }
     const id = newId(clock.now())
@@ -104,8 +105,9 @@ export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps)
       tx.magicLinks.countCodeTry(link.id, MAX_CODE_TRIES),
       tx.wrongCodes.insert({ ...wrong, linkId: link.id, at: now }),
     ])
-    const counted = await tx.wrongCodes.counted(wrong.mailbox, now - CODE_WINDOW)
-    const isLast = !wrong.isReturning && counted.filter(isOfStranger).length >= WRONG_CODES_UNRECOGNISED
+    const wrongCodes = await tx.wrongCodes.counted(wrong.mailbox, now - CODE_WINDOW)
+    const isLast =
+      !wrong.isReturning && wrongCodes.filter(isFromUnrecognisedBrowser).length >= WRONG_CODES_UNRECOGNISED
     return { is: 'wrong', isLast }
   }
 
@@ -116,12 +118,12 @@ export function createCodeCheck({ storage, clock, secrets, log }: MagicLinkDeps)
     attempt: CodeAttempt,
   ): Promise<CodeRefusal | null> {
     const now = clock.now()
-    const [link, wrong] = await Promise.all([
+    const [link, wrongCodes] = await Promise.all([
       store.magicLinks.find(id),
       store.wrongCodes.counted(attempt.mailbox, now - CODE_WINDOW),
     ])
-    const until = codesRefusedUntil(attempt, wrong)
-    if (until !== null) return { wait: until - now, window: 'day' }
+    const refusedUntil = codesRefusedUntil(attempt, wrongCodes)
+    if (refusedUntil !== null) return { wait: refusedUntil - now, window: 'day' }
     return link && link.codeTries < MAX_CODE_TRIES ? null : { wait: (link?.expiresAt ?? now) - now }
   }
 }

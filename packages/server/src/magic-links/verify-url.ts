@@ -2,8 +2,8 @@ import { DEFAULT_APP_ID } from '../apps/app.ts'
 import type { EmailAddress } from '../users/email-address.ts'
 
 /**
- * The link in the mail: the verification page with the token, the address and, unless it is the default, the app. The
- * page's own query is kept. No part of it is taken from request headers.
+ * The link in the mail: the URL of the verification page with the token, the address and, unless it is the default, the
+ * app. The URL's own query is kept. No part of the link is taken from request headers.
  */
 export function mailedLink(
   verifyUrl: string,

@@ -22,18 +22,18 @@ import { createCodeCheck } from './typed-code.ts'
 
 interface PreparedSignIn {
   account: PreparedAccount
-  prepared: PreparedSession
+  preparedSession: PreparedSession
   caller: Caller
-  /** See `ListedAdministrators.prepare`. */
-  listing: string | null
+  /** The keyed hash of the address if `KEYWAY_ADMIN_EMAILS` lists it, else null. */
+  listedHash: string | null
 }
 
 type Outcome = { refused: LinkRefusal } | { user: User; session: Session; isNewUser: boolean }
 
 /**
- * Consumes a link and signs in, in one transaction: link, account (created with everything that a new one has) and
- * session. Lock order everywhere: address, account, link. Links that are not live are refused by reads; requests with
- * the same address run one transaction at a time.
+ * Consumes a link and signs in. One transaction consumes the link, creates the account if there is none, with
+ * everything that a new account has, and inserts the session. Every transaction locks in the order address, account,
+ * link. Links that are not live are refused by reads; requests with the same address run one transaction at a time.
  */
 export function createVerify(deps: MagicLinkDeps) {
   const { storage, clock, secrets, sessions, listed, policies, maySignUp, invitations } = deps
@@ -45,17 +45,17 @@ export function createVerify(deps: MagicLinkDeps) {
     kind: Kind,
     caller: Caller,
   ): Promise<StartedSession<Kind> & { isNewUser: boolean }> {
-    const claimed = 'code' in proof ? await linkOfCode(proof, caller) : await linkOfToken(proof)
-    const account = await onboarding.prepare(proof.email, claimed.locale, clock.now())
-    const prepared = sessions.prepare('', kind, caller)
-    const listing = await listed.prepare(proof.email)
+    const presentedLink = 'code' in proof ? await linkOfCode(proof, caller) : await linkOfToken(proof)
+    const account = await onboarding.prepare(proof.email, presentedLink.locale, clock.now())
+    const preparedSession = sessions.prepare('', kind, caller)
+    const listedHash = await listed.hashIfListed(proof.email)
 
     const outcome = await storage.runExclusive([`sign-in:${proof.email}`], async (): Promise<Outcome> => {
-      const refused = await refusalByRead(claimed.id, proof.email)
+      const refused = await refusalByRead(presentedLink.id, proof.email)
       if (refused) return { refused }
       return storage.transaction(
-        tx => signIn(tx, claimed, proof, { account, prepared, caller, listing }),
-        store => committedSignIn(store, prepared.id, account),
+        tx => signIn(tx, presentedLink, proof, { account, preparedSession, caller, listedHash }),
+        store => committedSignIn(store, preparedSession.id, account),
       )
     })
     if ('refused' in outcome) throw refusedAs(outcome.refused)
@@ -80,16 +80,16 @@ export function createVerify(deps: MagicLinkDeps) {
 
   async function signIn(
     tx: Transaction,
-    claimed: MagicLink,
+    presentedLink: MagicLink,
     proof: MagicLinkProof,
-    { account, prepared, caller, listing }: PreparedSignIn,
+    { account, preparedSession, caller, listedHash }: PreparedSignIn,
   ): Promise<Outcome> {
     await lockAddress(tx, proof.email)
     const existing = await lockAccount(tx, proof.email)
     if (existing?.status === 'suspended') return { refused: 'account_suspended' }
     if (!existing && !(await maySignUp(tx, proof.email))) return { refused: 'forbidden' }
-    const link = await tx.magicLinks.consume(claimed.id, clock.now())
-    if (!link) return { refused: await refusalOfSpentLink(tx, claimed.id) }
+    const link = await tx.magicLinks.consume(presentedLink.id, clock.now())
+    if (!link) return { refused: await refusalOfSpentLink(tx, presentedLink.id) }
     // Independent statements, sent concurrently.
     const [user, isOnboarded] = await Promise.all([
       existing ?? createAccount(tx, account, caller),
@@ -98,21 +98,21 @@ export function createVerify(deps: MagicLinkDeps) {
       link.codeTries > 0 && isByRequester(proof, link) && tx.wrongCodes.forgive(link.id),
     ])
     const [session, accepted] = await Promise.all([
-      sessions.open(tx, user, { ...prepared, appId: link.appId }),
+      sessions.open(tx, user, { ...preparedSession, appId: link.appId }),
       invitations.accept(tx, proof.email, user.id, clock.now()),
       tx.securityEvents.insert(
-        securityEvent('sign_in', user.id, clock.now(), caller, { sessionId: prepared.id }),
+        securityEvent('sign_in', user.id, clock.now(), caller, { sessionId: preparedSession.id }),
       ),
     ])
     // Both operations append to the audit and lock its head, which must be locked after all other rows.
-    const listedUser = listing === null ? user : await listed.claim(tx, listing, user, clock.now())
+    const listedUser = listedHash === null ? user : await listed.claim(tx, listedHash, user, clock.now())
     const userWithRole = accepted ? await invitations.giveRole(tx, accepted, listedUser) : listedUser
     return { user: userWithRole, session, isNewUser: isOnboarded || user.id === account.user.id }
   }
 
   /**
-   * Serialises sign-ins to an address: of two concurrent ones by different links, the second finds its link consumed.
-   * The lock is the row that counts the address's sends, since that exists before the account.
+   * Serialises sign-ins to an address: of two concurrent ones with different links, the second finds its link consumed.
+   * The row that is locked counts the address's sends, since it exists before the account.
    */
   async function lockAddress(tx: Transaction, email: EmailAddress): Promise<void> {
     await tx.magicLinks.lockSendBuckets([addressBucketName(email)])
@@ -150,7 +150,7 @@ export function createVerify(deps: MagicLinkDeps) {
  * guesses. Having the token is no proof: an attacker may request links to other people, who may click them.
  */
 function isByRequester(proof: MagicLinkProof, link: MagicLink): boolean {
-  return 'code' in proof || (proof.askedFor?.includes(link.id) ?? false)
+  return 'code' in proof || (proof.requestedLoginIds?.includes(link.id) ?? false)
 }
 
 /** Locks the account, so that it cannot be suspended between the check and the session's insert. */
@@ -166,7 +166,7 @@ async function refusalOfSpentLink(tx: Transaction, linkId: string): Promise<Link
   return link?.usedAt === null ? 'magic_link_expired' : 'magic_link_used'
 }
 
-/** Reads back the outcome after a COMMIT of unknown outcome: success if the session exists. */
+/** Reads the outcome back if the answer to COMMIT was lost: the sign-in succeeded if its session exists. */
 async function committedSignIn(
   store: Store,
   sessionId: string,

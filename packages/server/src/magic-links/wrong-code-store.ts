@@ -3,19 +3,19 @@ import type { WrongCode } from './code-limits.ts'
 
 /** Wrong codes, kept for a day. The limits of code-limits.ts bound the number of rows. */
 export interface WrongCodeStore {
-  /** Locks the checking of codes on all nodes until the transaction ends. */
+  /** Blocks code checks on all nodes until the transaction ends. */
   lock(): Promise<void>
   /** Wrong codes after `since`: all from unrecognised browsers, and those from recognised ones for the mailbox. */
   counted(mailbox: string, since: Instant): Promise<WrongCode[]>
   insert(wrong: WrongCode): Promise<void>
   exists(id: string): Promise<boolean>
-  /** Deletes the wrong codes of a link, once the person who typed them has proved to read its mail. */
+  /** Deletes the wrong codes of a link, once the person who typed them has proved to be the recipient of its mail. */
   forgive(linkId: string): Promise<void>
   /**
    * Resets the limits of a mailbox: deletes its wrong codes from recognised browsers, and removes the mailbox from the
    * others, which still count for their networks and the whole service.
    */
   clearMailbox(mailbox: string): Promise<void>
-  /** Deletes wrong codes before `before`, at most `batch`. Returns how many. */
+  /** Deletes at most `batch` wrong codes that are older than `before`. Returns how many it deleted. */
   prune(before: Instant, batch: number): Promise<number>
 }

@@ -7,16 +7,16 @@ import type { LimitPolicy } from '../limits/policy.ts'
 import type { Log } from '../log.ts'
 import { createReloading, type Reloading } from '../reloading.ts'
 import type { Storage, Store } from '../store.ts'
-import { changed, inForce, type Policies, type PolicyChange } from './policy.ts'
+import { applyChange, type Policies, type PolicyChange, policiesInForce } from './policy.ts'
 
-/** The policies in force. */
+/** Reads the policies in force, caches them, and changes them. */
 export interface PolicyRegistry extends Reloading {
-  /** Reads the stored policies, for `current`. */
+  /** Reads the stored policies into memory, from where `current` returns them. */
   load(): Promise<void>
-  /** The policies that this node knows. Synchronous and cheap: every exchange calls it. */
+  /** The policies as this node last loaded them. Synchronous and cheap, since every exchange of a key calls it. */
   current(): Policies
   /**
-   * Reads the stored policies. Used to decide on new keys and accounts, so that a change binds at once on every node.
+   * Reads the stored policies. Decisions on new keys and accounts use it, so that a change binds at once on every node.
    */
   read(from?: Pick<Store, 'policies'>): Promise<Policies>
   /** Changes the given policies. @throws KeywayError `invalid_request` for a contradiction */
@@ -38,7 +38,7 @@ export function createPolicies({
   settings: LimitPolicy
   reloadInterval?: number
 }): PolicyRegistry {
-  let currentPolicies = inForce({}, settings)
+  let currentPolicies = policiesInForce({}, settings)
   let loading: Promise<void> = Promise.resolve()
 
   return {
@@ -60,8 +60,11 @@ export function createPolicies({
     async change(change, by) {
       await audit.perform(by, async tx => {
         const { policies: before, changedAt } = await tx.policies.lock()
-        const after = changed(before, change, settings)
-        const auditedDifference = difference(inForce(before, settings), inForce(after, settings))
+        const after = applyChange(before, change, settings)
+        const auditedDifference = difference(
+          policiesInForce(before, settings),
+          policiesInForce(after, settings),
+        )
         if (!auditedDifference && JSON.stringify(before) === JSON.stringify(after))
           return withoutChanges(null)
         await tx.policies.set(after, Math.max(clock.now(), changedAt + 1))
@@ -78,7 +81,7 @@ export function createPolicies({
     },
   }
 
-  /** Reads are sequential: of two overlapping reads the later answer may be the older one. */
+  /** Runs reads one after the other: of two concurrent ones, the one that ends last could have read older policies. */
   function load(): Promise<void> {
     loading = loading
       .catch(() => {})
@@ -89,7 +92,7 @@ export function createPolicies({
   }
 
   async function read(from: Pick<Store, 'policies'> = storage.store): Promise<Policies> {
-    return inForce((await from.policies.find())?.policies ?? {}, settings)
+    return policiesInForce((await from.policies.find())?.policies ?? {}, settings)
   }
 }
 

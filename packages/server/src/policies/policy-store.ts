@@ -8,8 +8,8 @@ export interface PolicyStore {
   lock(): Promise<StoredPolicies>
 }
 
-/** Administrative: only audited transactions have these operations. endings/facts.ts records their facts too. */
+/** Changes by administrators, which only audited transactions have. endings/facts.ts defines what they record. */
 export interface AdministrativePolicyChanges {
-  /** Replaces all policies. Only after `lock`. */
+  /** Replaces all policies. Call it only after `lock`. */
   set(policies: SetPolicies, at: Instant): Promise<StoredPolicies>
 }

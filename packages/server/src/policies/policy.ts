@@ -15,17 +15,17 @@ export const MAX_SIGN_UP_DOMAINS = 100
 
 /** What administrators decide for the whole service. */
 export interface Policies extends LimitPolicy {
-  /** Maximum lifetime of new keys; null: unlimited. A key that never expires exceeds every maximum. */
+  /** Maximum lifetime of new keys; null for no maximum. A key that never expires exceeds every maximum. */
   maxKeyLifetimeDays: number | null
   keyExpiryRequired: boolean
   /** The lifetime that the form for a new key preselects; it is not enforced. */
   defaultKeyLifetimeDays: number
-  /** The scopes that new keys with scopes may have; null: all. */
+  /** The scopes that new keys with scopes may have; null for all. */
   allowedScopes: readonly string[] | null
   /** Whether new keys may have no scopes, which means all permissions. */
   unrestrictedKeysAllowed: boolean
   signUp: SignUp
-  /** For `domains`: exact domains, in lower case, without their subdomains. */
+  /** The domains whose addresses may sign up if `signUp` is `domains`, in lower case. Subdomains are not included. */
   signUpDomains: readonly string[]
   /** The initial balance of new accounts. */
   trialCredit: MicroDollars
@@ -34,13 +34,13 @@ export interface Policies extends LimitPolicy {
 /** The policies that administrators set; all others have their defaults. */
 export type SetPolicies = { readonly [Name in keyof Policies]?: Policies[Name] }
 
-/** Null returns a policy to its default. */
+/** A change of some policies; null returns a policy to its default. */
 export type PolicyChange = { [Name in keyof Policies]?: Policies[Name] | null }
 
-/** The set policies as stored. */
+/** The stored policies. */
 export interface StoredPolicies {
   policies: SetPolicies
-  /** Rises with every change. */
+  /** Increases with every change, even after the clock stepped back. */
   changedAt: Instant
 }
 
@@ -56,10 +56,11 @@ const DEFAULTS: Omit<Policies, keyof LimitPolicy> = {
 }
 
 /**
- * The policies in force: those that are set, otherwise the defaults.
+ * The policies in force: those that administrators set, otherwise the defaults.
  * @param settings limits from the environment, in force unless policies set others
  */
-export function inForce(set: SetPolicies, { keyLimits, keyDefaults, personLimits }: LimitPolicy): Policies {
+export function policiesInForce(set: SetPolicies, settings: LimitPolicy): Policies {
+  const { keyLimits, keyDefaults, personLimits } = settings
   return { ...DEFAULTS, keyLimits, keyDefaults, personLimits, ...set }
 }
 
@@ -68,13 +69,13 @@ export function inForce(set: SetPolicies, { keyLimits, keyDefaults, personLimits
  *
  * @throws KeywayError `invalid_request` if the result contradicts itself
  */
-export function changed(set: SetPolicies, change: PolicyChange, settings: LimitPolicy): SetPolicies {
+export function applyChange(set: SetPolicies, change: PolicyChange, settings: LimitPolicy): SetPolicies {
   const givenChanges = Object.entries(change).filter(([, value]) => value !== undefined)
   const merged = { ...set, ...Object.fromEntries(givenChanges) }
   const result = Object.fromEntries(
     Object.entries(merged).filter(([, value]) => value !== null),
   ) as SetPolicies
-  assertConsistent(inForce(result, settings))
+  assertConsistent(policiesInForce(result, settings))
   return result
 }
 
@@ -97,7 +98,7 @@ function assertConsistent({ signUp, signUpDomains, keyLimits, keyDefaults }: Pol
 }
 
 /** The properties of a new key that policies restrict. */
-export interface BoundKey {
+export interface RestrictedProperties {
   scopes: Scopes
   expiresAt: Instant | null
 }
@@ -110,7 +111,7 @@ export interface Violation {
 
 /** The first policy that forbids such a key, created at `createdAt`; null if none does. */
 export function violationOf(
-  { scopes, expiresAt }: BoundKey,
+  { scopes, expiresAt }: RestrictedProperties,
   policies: Policies,
   createdAt: Instant,
 ): Violation | null {
@@ -136,7 +137,7 @@ export function violationOf(
 }
 
 /** @throws KeywayError `invalid_request` that names the policy */
-export function assertAllowed(key: BoundKey, policies: Policies, createdAt: Instant): void {
+export function assertAllowed(key: RestrictedProperties, policies: Policies, createdAt: Instant): void {
   const violation = violationOf(key, policies, createdAt)
   if (violation) throw refusedByPolicy(violation)
 }

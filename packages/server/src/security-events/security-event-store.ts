@@ -23,7 +23,7 @@ export interface SecurityEventRows {
   insertMany(events: readonly SecurityEvent[]): Promise<void>
 }
 
-/** Changes that endings/facts.ts also records (endings, security events, journal), in the same transaction. */
+/** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
 export interface SecurityEventChanges {
   insert(event: SecurityEvent): Promise<void>
 }

@@ -15,7 +15,7 @@ interface UnsignedAccessToken {
 
 interface AccessToken {
   accessToken: string
-  /** Seconds. */
+  /** The lifetime in seconds. */
   expiresIn: number
 }
 
@@ -66,7 +66,7 @@ export async function signAccessTokenWith(
 }
 
 /**
- * The session and user that a valid access token for this service names; null where signature, audience or times are
+ * The session, user and scopes that a valid access token names; null if its signature, type, audience or times are
  * wrong.
  */
 export async function readAccessToken(

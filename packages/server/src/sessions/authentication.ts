@@ -29,7 +29,7 @@ export interface AuthenticationDeps {
   secretOf(session: Session): Buffer
 }
 
-/** Minimum interval of writes of a page session's `lastUsedAt`: its cookie is used with every click. */
+/** Minimum time between two writes of a page session's `lastUsedAt`, since every request has its cookie. */
 const TOUCH_INTERVAL = MINUTE
 
 /**

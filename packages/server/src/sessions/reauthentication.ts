@@ -3,10 +3,10 @@ import { KeywayError } from '../errors.ts'
 import type { User } from '../users/user.ts'
 import type { Session } from './session.ts'
 
-/** Maximum age of the sign-in for acts for which a stolen session must not suffice. */
+/** Maximum age of the sign-in for acts that must not be possible with a stolen session. */
 export const REAUTHENTICATION_WINDOW = 30 * MINUTE
 
-/** When the person proved to own the address: at sign-in. A refresh and the use of a cookie prove nothing. */
+/** When the person proved control of the mail address by signing in. A refresh or a cookie proves nothing. */
 export function signedInAt(session: Pick<Session, 'authTime'>): Instant {
   return session.authTime
 }

@@ -23,13 +23,13 @@ interface RefreshDeps {
   secretOf(session: Session): Buffer
 }
 
-/** A lost race for a rotation needs one more attempt; a third only if the session expires in between. */
+/** The loser of a race for a rotation decides by the winner's row, at its second attempt. The third is a reserve. */
 const MAX_ATTEMPTS = 3
 
 /**
  * Rotates refresh tokens (RFC 9700 section 4.14.2). One conditional update picks the winner of concurrent calls; the
- * losers are judged from the row as it is afterwards. On reuse the family is ended in a separate transaction, which
- * commits before the error is returned.
+ * others then read the row that it left. On reuse the family is ended in a separate transaction, which commits before
+ * the error is returned.
  */
 export function createRefresh({ storage, clock, outbox, lifetimes, secretOf }: RefreshDeps) {
   const { sessions } = storage.store
@@ -77,7 +77,7 @@ export function createRefresh({ storage, clock, outbox, lifetimes, secretOf }: R
     })
   }
 
-  /** Idempotent: event, revocation feed and mail are written only the first time that a used token is presented. */
+  /** Idempotent: security event, ending and mail are written only the first time that a used token is presented. */
   async function endFamily({ session, user }: Family, caller: Caller): Promise<void> {
     if (session.endedAt !== null) return
     const mailId = newId(clock.now())
@@ -124,7 +124,7 @@ export function invalidRefreshToken(): KeywayError {
 /**
  * State of a genuine refresh token within its session:
  * - `current`: the one valid token; rotate it
- * - `retry`: its response was lost; the successor, not used yet, may be returned again
+ * - `retry`: its response was lost; the successor was not used yet and may be returned again
  * - `reused`: it may have leaked; the session must end
  * - `dead`: refused without ending the session
  */
@@ -143,17 +143,19 @@ function stateOf(
   lifetimes: SessionLifetimes,
   now: Instant,
 ): TokenState {
-  const behind = session.counter - counter
+  const rotationsSince = session.counter - counter
   // A token with a higher counter than the session's was issued after the backup from which the database was restored.
-  if (behind < 0) return 'dead'
-  const isRetry = behind > 0 && retryKey !== null && session.retryKeys[behind - 1] === retryKey
+  if (rotationsSince < 0) return 'dead'
+  const isRetry =
+    rotationsSince > 0 && retryKey !== null && session.retryKeys[rotationsSince - 1] === retryKey
   if (session.endedAt !== null) {
-    return session.endedBy === 'reuse' && behind > 0 && !isRetry ? 'reused' : 'dead'
+    return session.endedBy === 'reuse' && rotationsSince > 0 && !isRetry ? 'reused' : 'dead'
   }
   if (!isLive(session, lifetimes, now)) return 'dead'
-  if (behind === 0) return 'current'
-  if (isRetry) return behind === 1 ? 'retry' : 'dead'
-  return behind === 1 && retryKey === null && isInGracePeriod(session, lifetimes, now) ? 'retry' : 'reused'
+  if (rotationsSince === 0) return 'current'
+  if (isRetry) return rotationsSince === 1 ? 'retry' : 'dead'
+  const mayRetryWithoutKey = retryKey === null && isInGracePeriod(session, lifetimes, now)
+  return rotationsSince === 1 && mayRetryWithoutKey ? 'retry' : 'reused'
 }
 
 /**

@@ -7,22 +7,22 @@ import { parseRefreshToken } from './refresh-token.ts'
 import type { Session, SessionEnd } from './session.ts'
 
 export interface SessionEnding {
-  /** The session of a genuine refresh token, whether rotated or not, ended or not. */
+  /** The session of a genuine refresh token, even if the token was rotated or the session has ended. */
   ofRefreshToken(refreshToken: string): Promise<Session | null>
-  /** Ends the session of this refresh token, whether rotated or not. False if there is no such session. */
+  /** Ends the session of a refresh token, even if the token was rotated. False if there is no such session. */
   endByToken(refreshToken: string, by: SessionEnd, caller: Caller): Promise<boolean>
-  /** Ends a session of its owner. @throws KeywayError `not_found` */
+  /** Ends a session at its owner's request. @throws KeywayError `not_found` */
   end(userId: string, sessionId: string, caller: Caller): Promise<void>
   /**
-   * Ends the page session that a new one of the same browser replaces. Sessions of apps that were granted in it
-   * continue under the new one if the person is the same.
+   * Ends the page session that a new one in the same browser replaces. Sessions of apps that were granted in the old
+   * one continue under the new one if the person is the same.
    */
   replace(before: Session, after: Session, caller: Caller): Promise<void>
   /** Ends all sessions of a user except the given one; if that is null, all of them. */
   endOthers(userId: string, exceptSessionId: string | null, caller: Caller): Promise<void>
   /** Ends a session of a person, for an administrator. Idempotent. @throws KeywayError `not_found` */
   endOne(userId: string, sessionId: string, by: ActedBy): Promise<void>
-  /** Ends all of a person's sessions, for an administrator. Returns how many. */
+  /** Ends all of a person's sessions, for an administrator. Returns their number. */
   endAll(userId: string, by: ActedBy): Promise<number>
 }
 
@@ -93,7 +93,7 @@ export function createSessionEnd({ storage, audit, clock, secretOf }: SessionEnd
     return claimed!.provenBy(secretOf(session)) ? session : null
   }
 
-  /** Ends one session. Idempotent: the first end is kept. */
+  /** Ends one session. Idempotent: time and cause of the first end are kept. */
   async function end(session: Session, by: SessionEnd, caller: Caller): Promise<void> {
     await storage.transaction(
       async tx => {
@@ -105,7 +105,8 @@ export function createSessionEnd({ storage, audit, clock, secretOf }: SessionEnd
   }
 
   /**
-   * Ends a session; with a page session also the apps' sessions that were granted in it. False if it had ended before.
+   * Ends a session, and with a page session also the sessions of apps that were granted in it. False if it had ended
+   * before.
    */
   async function endWithin(
     tx: Transaction,

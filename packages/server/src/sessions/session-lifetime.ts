@@ -13,7 +13,7 @@ export function isLive(session: Session, lifetimes: SessionLifetimes, now: Insta
   return session.endedAt === null && now < idleEnd(session, lifetimes)
 }
 
-/** When the session expires unless it is refreshed: the idle or the absolute limit, whichever is earlier. */
+/** When the session expires unless it is used again: at its idle or its absolute limit, whichever is earlier. */
 export function idleEnd(session: Session, lifetimes: SessionLifetimes): Instant {
   return Math.min(session.expiresAt, session.lastUsedAt + lifetimes.refreshIdleSeconds * 1000)
 }

@@ -8,19 +8,19 @@ export interface SessionStore {
   find(id: string): Promise<Session | null>
   /** Includes ended sessions; unknown ids are absent. */
   findMany(ids: readonly string[]): Promise<Session[]>
-  /** The session and its owner in one query; part of every authenticated call. */
+  /** The session and its owner in one query, which every authenticated call makes. */
   findWithUser(id: string): Promise<{ session: Session; user: User } | null>
   /**
-   * Moves the counter from `counter` to the next, `lastUsedAt` to `at`, and stores the retry keys. Null for all but one
-   * of any number of callers, and if the session has ended, exceeded its idle limit (`lastUsedAt` at or
-   * before `idleSince`) or its absolute one.
+   * Increments the counter if it still is `counter`, sets `lastUsedAt` to `at`, and stores the retry keys. Null for all
+   * but one of concurrent callers, and if the session has ended, reached its idle limit (`lastUsedAt` at or before
+   * `idleSince`) or its absolute limit.
    */
   rotate(
     id: string,
     counter: number,
     change: { at: Instant; idleSince: Instant; retryKeys: string[] },
   ): Promise<Session | null>
-  /** Assigns apps' sessions that were granted in one page session to another. */
+  /** Assigns the sessions of apps that were granted in the page session `fromId` to the page session `toId`. */
   moveToSignIn(fromId: string, toId: string): Promise<void>
   /** Moves `lastUsedAt` of a page session forward. */
   touch(id: string, at: Instant): Promise<void>
@@ -29,18 +29,18 @@ export interface SessionStore {
   prune(endedBefore: Instant, batch: number): Promise<number>
 }
 
-/** Changes that endings/facts.ts also records (endings, security events, journal), in the same transaction. */
+/** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
 export interface SessionChanges {
   insert(session: Session): Promise<void>
   /** Null if the session had ended already; the first end is kept. */
   end(id: string, cause: SessionEnd, at: Instant, by: Attribution): Promise<Session | null>
-  /** Ends all of a user's live sessions but one; returns the ids. */
+  /** Ends all live sessions of a user except `exceptId`, or all if that is null; returns the ids. */
   endAllOf(userId: string, cause: SessionEnd, exceptId: string | null, by: Attribution): Promise<string[]>
   /**
-   * Ends the oldest live sessions of a user who has more than `kept`, at most `limit` of them; returns the ids. A page
-   * of an index, however many sessions of the user have ended.
+   * Ends the oldest live sessions of a user who has more than `maxSessions`, at most `limit` of them; returns the ids.
+   * Reads a bounded part of an index, however many sessions of the user have ended.
    */
-  endSurplusOf(userId: string, kept: number, limit: number, by: Attribution): Promise<string[]>
+  endSurplusOf(userId: string, maxSessions: number, limit: number, by: Attribution): Promise<string[]>
   /** Ends all sessions that were opened for an app by this user; returns the ids. */
   endAllOfApp(userId: string, appId: string, by: Attribution): Promise<string[]>
   /**

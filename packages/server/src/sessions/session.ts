@@ -1,22 +1,23 @@
 import type { Instant } from '../clock.ts'
 import type { User } from '../users/user.ts'
 
+/** Why a session ended before it expired. */
 export type SessionEnd = 'logout' | 'reuse' | 'revoked' | 'suspended' | 'deleted'
 /**
- * An API session holds refresh tokens, a page session a cookie, an app's session refresh tokens that only that app may
- * use, and access tokens with scopes. No credential of one kind works for another.
+ * The credentials of a session depend on its kind: refresh tokens (`api`), a cookie (`page`), or refresh tokens that
+ * only one app may use and access tokens with scopes (`app`). No credential of one kind works for another.
  */
 export type SessionKind = 'api' | 'page' | 'app'
 /** The kinds that a person's sign-in opens. */
 export type SignInKind = Exclude<SessionKind, 'app'>
 
-/** The grant of a person to the app of a session. */
+/** What a person granted to the app of a session. */
 export interface AppGrant {
   /** An empty list grants nothing. */
   scopes: string[]
-  /** The audience of its access tokens: a registered app's; null: this service. */
+  /** The audience of the session's access tokens, which is registered for an app; null for this service. */
   audience: string | null
-  /** The page session in which the person granted it; absent if there was none. */
+  /** The page session in which the person gave the grant; absent if there was none. */
   signInId?: string
 }
 
@@ -36,18 +37,21 @@ export interface Session {
   /** This session's own MAC key, sealed under `session-secret` with the session's id as context. */
   sealedSecret: string
   /**
-   * SHA-256 (first 16 bytes, base64url) of the `Idempotency-Key`s that the last rotations carried, newest
-   * first, '' where there was none, at most `REMEMBERED_RETRY_KEYS`. Entry 0 belongs to the rotation
-   * that issued the token with number `counter`.
+   * SHA-256 (first 16 bytes, base64url) of the `Idempotency-Key` of each of the last rotations, newest first; '' for a
+   * rotation without that header. Entry 0 belongs to the rotation that issued the token with number `counter`. There
+   * are at most `REMEMBERED_RETRY_KEYS`.
    */
   retryKeys: string[]
   endedAt: Instant | null
   endedBy: SessionEnd | null
   network: string
   client: string | null
-  /** The grant of a session of kind `app`; null for others, which may do everything that their user may. */
+  /** The grant of a session of kind `app`; null for other kinds, which may do everything that their user may. */
   grant: AppGrant | null
-  /** When the person proved to own the address, for `auth_time`; in a session of a sign-in the time of creation. */
+  /**
+   * When the person proved control of the mail address, for the claim `auth_time`. A session that a sign-in opened has
+   * its time of creation.
+   */
   authTime: Instant
 }
 

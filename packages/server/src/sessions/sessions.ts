@@ -20,18 +20,19 @@ import { createSessionEnd, type SessionEnding } from './session-end.ts'
 import { idleEnd, type SessionLifetimes } from './session-lifetime.ts'
 
 /**
- * Maximum number of live sessions of one person; beyond it the oldest end. A person has tens at most, but each code of
- * an app opens one, and a suspension ends all of them in one transaction.
+ * Maximum number of live sessions of one person; opening one more ends the oldest. People have tens at most, but an app
+ * opens one with each authorization code, and a suspension ends all of them in one transaction.
  */
 export const MAX_LIVE_SESSIONS = 1000
 /**
- * Maximum number of sessions that end for one new session: more than one only where there were more before this limit.
+ * Maximum number of old sessions that opening one session ends. It ends more than one only if the person had more than
+ * `MAX_LIVE_SESSIONS` from before that limit existed.
  */
-const SURPLUS_AT_ONCE = 100
+const MAX_ENDED_AT_ONCE = 100
 
 export interface SessionTokens {
   accessToken: string
-  /** Seconds. */
+  /** The lifetime in seconds. */
   expiresIn: number
   refreshToken: string
   refreshExpiresIn: number
@@ -48,12 +49,15 @@ export type StartedSession<Kind extends SignInKind> = { user: User; session: Ses
 export interface Sessions extends SessionAuthentication, SessionEnding {
   /** Inserts the session within the caller's transaction; call `credentials` after the commit. */
   open(tx: Transaction, user: User, wanted: PreparedSession): Promise<Session>
-  /** Creates the id and the secret of a session, before the transaction that inserts it and may run twice. */
+  /** Creates the id and the secret of a session. Call it before the transaction, since that may run twice. */
   prepare(appId: string, kind: SignInKind, caller: Caller): PreparedSession
-  /** Like `prepare`, for a session of an app. `authTime`: when the person proved to own the address. */
+  /** Like `prepare`, for a session of an app. `authTime` is when the person proved control of the mail address. */
   prepareForApp(appId: string, grant: AppGrant, authTime: Instant, caller: Caller): PreparedSession
   credentials<Kind extends SignInKind>(kind: Kind, user: User, session: Session): StartedSession<Kind>
-  /** Tokens of an app's session. @throws KeywayError `invalid_refresh_token` if the app was removed meanwhile */
+  /**
+   * Signs the tokens of an app's session.
+   * @throws KeywayError `invalid_refresh_token` if the app was removed meanwhile
+   */
   appTokens(user: User, session: Session): Promise<SessionTokens>
   /**
    * Rotates a refresh token.
@@ -63,10 +67,10 @@ export interface Sessions extends SessionAuthentication, SessionEnding {
    */
   refresh(refreshToken: string, retryKey: string | null, caller: Caller): Promise<StartedSession<'api'>>
   /**
-   * Rotates a refresh token of an app's session, by the same rules; call `appTokens` afterwards. A token of another app
-   * is refused like an unknown one, and its session continues.
+   * Rotates a refresh token of an app's session by the same rules as `refresh`; call `appTokens` with the result. A
+   * token of another app is refused like an unknown one, and its session continues.
    *
-   * @throws KeywayError as `refresh`
+   * @throws KeywayError `invalid_refresh_token`, `refresh_token_reused`
    */
   refreshForApp(
     refreshToken: string,
@@ -87,7 +91,7 @@ export interface PreparedSession {
   secret: Buffer
   sealedSecret: string
   grant: AppGrant | null
-  /** Null for the time at which the session is opened. */
+  /** If null, it is the time at which the session is opened. */
   authTime: Instant | null
   /** Lifetime in seconds, if it is shorter than the configured one. */
   lifetimeSeconds?: number
@@ -120,20 +124,20 @@ export function createSessions(deps: SessionDeps): Sessions {
     ...createAuthentication({ ...deps, secretOf }),
 
     prepare(appId, kind, caller) {
-      return { ...newSecret(), appId, kind, caller, grant: null, authTime: null }
+      return { ...newIdAndSecret(), appId, kind, caller, grant: null, authTime: null }
     },
 
     prepareForApp(appId, grant, authTime, caller) {
-      return { ...newSecret(), appId, kind: 'app', caller, grant, authTime }
+      return { ...newIdAndSecret(), appId, kind: 'app', caller, grant, authTime }
     },
 
     async open(tx, user, wanted) {
       const now = clock.now()
       const session = newSession(user, wanted, lifetimes, now)
-      // Sent together; the first counts the second.
+      // The statements are sent together and run in this order, so the second counts the new session too.
       await Promise.all([
         tx.sessions.insert(session),
-        tx.sessions.endSurplusOf(user.id, MAX_LIVE_SESSIONS, SURPLUS_AT_ONCE, { at: now, caller: null }),
+        tx.sessions.endSurplusOf(user.id, MAX_LIVE_SESSIONS, MAX_ENDED_AT_ONCE, { at: now, caller: null }),
       ])
       return session
     },
@@ -148,9 +152,9 @@ export function createSessions(deps: SessionDeps): Sessions {
       if (!app) throw invalidRefreshToken()
       const access = accessTokenOf(deps, user, session, lifetimes.accessTokenSeconds, clock.now())
       const { audience = null } = session.grant ?? {}
-      const target = audience === null ? app : await store.apps.findByAudience(audience)
-      if (!target) throw invalidRefreshToken()
-      const { tokenAlg } = target
+      const audienceApp = audience === null ? app : await store.apps.findByAudience(audience)
+      if (!audienceApp) throw invalidRefreshToken()
+      const { tokenAlg } = audienceApp
       return { ...(await signAccessTokenWith(deps, tokenAlg, access)), ...refreshTokenOf(session) }
     },
 
@@ -175,7 +179,7 @@ export function createSessions(deps: SessionDeps): Sessions {
     },
   }
 
-  function newSecret() {
+  function newIdAndSecret() {
     const id = newId(clock.now())
     const secret = randomBytes(SESSION_SECRET_BYTES)
     return { id, secret, sealedSecret: secrets.seal('session-secret', secret, id) }

@@ -2,7 +2,7 @@ declare const canonical: unique symbol
 /** An address in canonical form, used as identity, rate-limit key and envelope recipient alike. */
 export type EmailAddress = string & { readonly [canonical]: true }
 
-/** RFC 5321 section 4.5.3.1, and 254 for the whole path (errata 1690). */
+/** RFC 5321 section 4.5.3.1.3 limits a path in angle brackets to 256 characters, which leaves 254 for the address. */
 export const MAX_ADDRESS_LENGTH = 254
 const MAX_LOCAL_PART_LENGTH = 64
 
@@ -16,9 +16,10 @@ const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 /**
  * The canonical form of exactly one plain ASCII `local@domain`, or null.
  *
- * Only removes surrounding white space and lower-cases ASCII letters: in other services, Unicode case folding has merged
- * different addresses into one account. Refuses rare forms, whose recipient differs between mailers (quotes, comments,
- * address literals, routes, encoded words). An internationalised domain must be in its `xn--` form.
+ * The input may only differ in surrounding white space and in the case of ASCII letters: in other services, Unicode
+ * case folding has merged different addresses into one account. Rare forms whose recipient differs between mailers are
+ * refused (quotes, comments, address literals, routes, encoded words). An internationalised domain must be in its
+ * `xn--` form.
  */
 export function parseEmailAddress(input: string): EmailAddress | null {
   if (input.length > MAX_ADDRESS_LENGTH + 64) return null
@@ -30,7 +31,7 @@ export function parseEmailAddress(input: string): EmailAddress | null {
   return address as EmailAddress
 }
 
-/** ASCII white space only, unlike `trim`. A regular expression anchored at the end would take quadratic time. */
+/** Removes ASCII white space only, unlike `trim`. A regular expression anchored at the end takes quadratic time. */
 function trimSpace(text: string): string {
   let [start, end] = [0, text.length]
   while (start < end && SPACE.has(text[start]!)) start++

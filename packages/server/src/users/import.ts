@@ -15,11 +15,11 @@ export interface UserToImport {
 
 export interface ImportedUser {
   id: string
-  /** False: the address had an account already, whose id this is. It is unchanged. */
+  /** False if the address had an account already. Then `id` is the id of that account, which is unchanged. */
   isNew: boolean
 }
 
-/** Imports accounts without credit, plan or mail; the first sign-in adds these, once. */
+/** Imports accounts without trial credit, plan or welcome mail; the first sign-in to each adds them. */
 export function createUserImport({ clock, audit }: { clock: Clock; audit: Audit }) {
   return function importUsers(people: readonly UserToImport[], by: ActedBy): Promise<ImportedUser[]> {
     // Ids are created here, since a transaction may run again.

@@ -12,15 +12,18 @@ import { roleChange } from './user-changes.ts'
 /** The administrators that `KEYWAY_ADMIN_EMAILS` lists. */
 export interface ListedAdministrators {
   /**
-   * Compares the setting with what was stored at the last start: new addresses may claim the role; whoever has it by an
-   * address that is no longer listed loses it, unless that would leave no administrator.
+   * Compares the setting with the list that was stored at the last start. New addresses may claim the role. A person
+   * who claimed it with an address that is no longer listed loses it, unless no administrator would be left.
    */
   apply(): Promise<void>
-  /** The keyed hash of a listed address that signs in; null for all others. Call it before the transaction. */
-  prepare(email: EmailAddress): Promise<string | null>
-  /** Makes the user an administrator, the first time since the address was listed. Must come last in a transaction. */
+  /** The keyed hash of the address if it is listed, else null. May query the database: call it before a transaction. */
+  hashIfListed(email: EmailAddress): Promise<string | null>
+  /**
+   * Makes the user an administrator if the address was not claimed since it was listed. Must come last in a
+   * transaction, since it locks the head of the audit chain.
+   */
   claim(tx: Transaction, addressHash: string, user: User, now: Instant): Promise<User>
-  /** The keyed hash of any address, to record a claim when its role is set in another way. */
+  /** The keyed hash of any address. With it a claim is recorded when an administrator sets the role of its account. */
   hashOf(email: EmailAddress): Promise<string>
 }
 
@@ -57,7 +60,7 @@ export function createListedAdministrators({
         if (!listedHashes.has(addressHash)) await unlist(addressHash, userId)
     },
 
-    async prepare(email) {
+    async hashIfListed(email) {
       return listedEmails.has(email) ? await hashOf(email) : null
     },
 

@@ -25,10 +25,10 @@ export interface Onboarding {
    */
   prepare(email: EmailAddress, locale: string | null, now: Instant): Promise<PreparedAccount>
   /**
-   * Adds to a user inserted in this same transaction everything that a new account has: trial credit, free
-   * subscription, the two charge authorisations, the welcome mail.
+   * Adds everything that a new account has to a user whom the same transaction inserted: trial credit, free
+   * subscription, the authorisations for first-party apps to charge, a security event and the welcome mail.
    *
-   * @param amount of the trial credit
+   * @param amount the amount of the trial credit
    */
   onboard(tx: Transaction, prepared: PreparedAccount, caller: Caller, amount: MicroDollars): Promise<void>
 }
@@ -63,7 +63,7 @@ export function createOnboarding({ storage, secrets, outbox }: OnboardingDeps): 
     async onboard(tx, prepared, caller, amount) {
       const { user } = prepared
       const now = user.createdAt
-      // Independent of each other, so they are sent together, which saves round trips.
+      // These statements are independent of each other, so they are sent together, which saves round trips.
       await Promise.all([
         trialCredit.give(tx, user, { ...prepared.credit, amount }, credit =>
           enqueueWelcomeMail(tx, user, credit),

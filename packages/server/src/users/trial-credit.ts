@@ -64,7 +64,7 @@ export function createTrialCredit({ storage, secrets }: { storage: Storage; secr
   }
 }
 
-const PEPPER = 'address-pepper'
+const PEPPER_NAME = 'address-pepper'
 const PEPPER_BYTES = 32
 
 /**
@@ -75,7 +75,10 @@ const PEPPER_BYTES = 32
 export async function openPepper(storage: Storage, secrets: Secrets): Promise<Buffer> {
   const { instance } = storage.store
   const sealed =
-    (await instance.find(PEPPER)) ??
-    (await instance.findOrInsert(PEPPER, secrets.seal(PEPPER, randomBytes(PEPPER_BYTES), PEPPER)))
-  return secrets.open(PEPPER, sealed, PEPPER)
+    (await instance.find(PEPPER_NAME)) ??
+    (await instance.findOrInsert(
+      PEPPER_NAME,
+      secrets.seal(PEPPER_NAME, randomBytes(PEPPER_BYTES), PEPPER_NAME),
+    ))
+  return secrets.open(PEPPER_NAME, sealed, PEPPER_NAME)
 }

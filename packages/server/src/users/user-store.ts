@@ -7,8 +7,8 @@ import type { User, UserRole, UserStatus } from './user.ts'
 /** A search for people: one condition, which has an index of its own, and filters. */
 export interface UserSearch {
   /**
-   * The searched text, by which results are sorted. Absent: everybody, newest first, or oldest first with
-   * `oldestFirst`.
+   * The text to search for; results are sorted by what it is compared with. If absent, the search lists everybody,
+   * newest first, or oldest first with `oldestFirst`.
    */
   by?: /**
    * The beginning of an address. Three or more characters without `@` also match inside of addresses on engines with a
@@ -41,7 +41,7 @@ export interface UserStore {
   /**
    * Searches people, for administrators. A search uses one index; filters without an index apply to the rows that it
    * reads. A page reads a bounded number of rows, so it may have fewer than `limit`, or none, and still be followed by
-   * another. What `at` of a position means depends on the search.
+   * another. The meaning of `Position.at` depends on the search.
    */
   search(wanted: UserSearch, page: PageRequest): Promise<Slice<User>>
   /**
@@ -53,40 +53,40 @@ export interface UserStore {
   isOnlyAdministrator(id: string): Promise<boolean>
   /** The number of active administrators, at most `atMost`. */
   countAdministrators(atMost: number): Promise<number>
-  /** Accounts whose deletion is due, the longest due first. */
+  /** The ids of accounts whose deletion is due, the longest overdue first. */
   dueForDeletion(now: Instant, limit: number): Promise<string[]>
   /** Whether anybody is an active administrator. */
   hasAdministrator(): Promise<boolean>
 }
 
-/** Administrative: only audited transactions have these operations. endings/facts.ts records their facts too. */
+/** Changes by administrators, which only audited transactions have. endings/facts.ts defines what they record. */
 export interface AdministrativeUserChanges {
   /** Null if there is no such user, or a deleted one. */
   setRole(id: string, role: UserRole, at: Instant): Promise<User | null>
-  /** Null, and nothing written, unless the user is active. */
+  /** Returns null and writes nothing unless the user is active. */
   suspend(id: string, at: Instant): Promise<User | null>
-  /** Null, and nothing written, unless the user is suspended. */
+  /** Returns null and writes nothing unless the user is suspended. */
   activate(id: string, at: Instant): Promise<User | null>
 }
 
-/** Changes that endings/facts.ts also records (endings, security events, journal), in the same transaction. */
+/** Changes that also record endings, security events and journal facts in their transaction (see endings/facts.ts). */
 export interface UserChanges {
-  /** False, and nothing written, if the address has an account already. */
+  /** Returns false and writes nothing if the address has an account already. */
   insert(user: User): Promise<boolean>
-  /** As `insert`, for an account imported from another system, which is onboarded by its first sign-in. */
+  /** Like `insert`, for an account that is imported from another system and onboarded by its first sign-in. */
   insertImported(user: User, externalId: string | null): Promise<boolean>
   /** The user after the change; null for an unknown or deleted one. */
   rename(id: string, name: string | null, at: Instant): Promise<User | null>
   /** The user after the change; null for an unknown or deleted one. */
   setLocale(id: string, locale: string | null, at: Instant): Promise<User | null>
-  /** Null, and nothing written, unless the account is active and no deletion is scheduled. */
+  /** Returns null and writes nothing unless the account is active and no deletion is scheduled. */
   scheduleDeletion(id: string, deletesAt: Instant, by: Attribution): Promise<User | null>
-  /** Null, and nothing written, if no deletion is scheduled. */
+  /** Returns null and writes nothing if no deletion is scheduled. */
   cancelDeletion(id: string, by: Attribution): Promise<User | null>
-  /** Moves a due deletion to `until`. Null if none is due. */
+  /** Postpones a deletion that is due to `until`. Null if none is due. */
   postponeDeletion(id: string, until: Instant, now: Instant): Promise<User | null>
-  /** Null, and nothing written, unless the account is active, has the address `from`, and no account has `to`. */
+  /** Returns null and writes nothing unless the account is active, has the address `from`, and no account has `to`. */
   changeEmail(id: string, from: EmailAddress, to: EmailAddress, by: Attribution): Promise<User | null>
-  /** Sets the status to deleted and erases name and address. Null if it was deleted before. */
+  /** Sets the status to deleted and erases name and address. Null if the account was deleted before. */
   erase(id: string, at: Instant): Promise<User | null>
 }

@@ -2,7 +2,7 @@ import type { Instant } from '../clock.ts'
 import type { EmailAddress } from './email-address.ts'
 
 export type UserStatus = 'active' | 'suspended' | 'deleted'
-/** `support` reads everything, `admin` also changes it. */
+/** `support` may read everything, `admin` may also change it. */
 export type UserRole = 'user' | 'support' | 'admin'
 export const USER_ROLES: readonly UserRole[] = ['user', 'support', 'admin']
 /** Orders roles by their rights. */
@@ -16,9 +16,9 @@ export interface User {
   role: UserRole
   status: UserStatus
   createdAt: Instant
-  /** When the account will be deleted, as the person requested; null: no deletion is scheduled. */
+  /** When the account will be deleted at the person's request; null if no deletion is scheduled. */
   deletesAt: Instant | null
-  /** The language of pages and mails (BCP 47); null: the one that the browser or the app requests. */
+  /** The language of pages and mails (BCP 47); if null, the browser or the app chooses it with each request. */
   locale: string | null
 }
 

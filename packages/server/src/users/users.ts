@@ -27,12 +27,12 @@ export interface Users {
   /** @throws KeywayError `not_found` */
   rename(id: string, name: string | null): Promise<User>
   /**
-   * Sets the language of the person's pages and mails; null: the one that each request asks for.
+   * Sets the language of the person's pages and mails. With null, the browser or the app chooses it with each request.
    *
    * @throws KeywayError `not_found`
    */
   setLocale(id: string, locale: string | null): Promise<User>
-  /** As `rename`, by an administrator. @throws KeywayError `not_found` */
+  /** Renames as an administrator, which is audited. @throws KeywayError `not_found` */
   renameBy(id: string, name: string | null, by: ActedBy): Promise<User>
   /**
    * Changes several fields as one act, all or none.
@@ -163,8 +163,8 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
       await tx.users.lockAdministrators()
       const before = await tx.users.lock(id)
       if (!before || before.status === 'deleted') return withoutChanges({ user: null })
-      const takesRights = status === 'suspended' || (role !== undefined && role !== 'admin')
-      if (takesRights && (await tx.users.isOnlyAdministrator(id))) return REFUSED_FOR_LAST_ADMINISTRATOR
+      const removesRights = status === 'suspended' || (role !== undefined && role !== 'admin')
+      if (removesRights && (await tx.users.isOnlyAdministrator(id))) return REFUSED_FOR_LAST_ADMINISTRATOR
       const now = clock.now()
       const changes: AuditChange[] = []
       if (addressHash) await tx.administrators.claim(addressHash, id, now)
@@ -182,15 +182,18 @@ export function createUsers({ storage, clock, secrets, audit, listed }: UserDeps
   }
 
   /**
-   * The hash under which the user's address may be listed. Setting a role counts as the claim of a listed address:
-   * otherwise the next sign-in would undo it.
+   * The hash under which the user's address may be listed in `KEYWAY_ADMIN_EMAILS`. Setting a role counts as the claim
+   * of a listed address: otherwise the next sign-in would make the user an administrator again.
    */
   async function addressHashOf(id: string): Promise<string | null> {
     const email = (await store.users.find(id))?.email
     return email ? listed.hashOf(email) : null
   }
 
-  /** Reads back after a COMMIT of unknown outcome: the operations are idempotent, so the status means success. */
+  /**
+   * Reads the outcome back if the answer to COMMIT was lost. The operation is idempotent, so the expected status means
+   * success.
+   */
   function readBackByStatus(status: User['status'], id: string) {
     return async (): Promise<Outcome | undefined> => {
       const user = await store.users.find(id)
@@ -207,7 +210,7 @@ const REFUSED_FOR_LAST_ADMINISTRATOR: AuditedOutcome<Outcome> = withoutChanges({
  * Deletes within the caller's transaction: ends sessions and keys; erases name and address everywhere, mail included;
  * keeps the ledger. Permanent and idempotent. Null for an unknown id.
  *
- * @param mayDelete evaluated under the account's lock; false: nothing is deleted
+ * @param mayDelete evaluated under the account's lock; if it returns false, nothing is deleted
  */
 export async function deleteWithin(
   tx: Transaction,
@@ -216,7 +219,7 @@ export async function deleteWithin(
   secrets: Secrets,
   mayDelete: (user: User) => boolean = () => true,
 ): Promise<User | null> {
-  // Lock order everywhere: address, then account.
+  // Every transaction locks the address before the account, so that no two of them deadlock.
   const email = (await tx.users.find(id))?.email
   if (email) await tx.magicLinks.lockAddress(email)
   const user = await tx.users.lock(id)
@@ -230,7 +233,7 @@ export async function deleteWithin(
   return tx.users.erase(id, now)
 }
 
-/** Erases the address outside the account: in mail (queued or sent), links and send counters. */
+/** Erases the address outside the account: in mail (queued or sent), links, send counters and invitations. */
 export async function forgetAddress(tx: Transaction, email: EmailAddress, secrets: Secrets): Promise<void> {
   await tx.magicLinks.forgetAddress(email, erasedAddressHash(secrets, email))
   await tx.outbox.forgetRecipient(email)

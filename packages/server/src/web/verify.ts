@@ -59,8 +59,12 @@ async function verify(kit: PageKit, c: PageContext): Promise<Response> {
   if (!parts) return renderUnusable(kit, c, 'invalid', form.get('email') ?? '')
   const caller = kit.callerOf(c.req.raw, c.env)
   try {
-    const askedFor = kit.cookies.requestedLinks(c).map(({ loginId }) => loginId)
-    return await startSession(kit, c, await kit.magicLinks.verify({ ...parts, askedFor }, 'page', caller))
+    const requestedLoginIds = kit.cookies.requestedLinks(c).map(({ loginId }) => loginId)
+    return await startSession(
+      kit,
+      c,
+      await kit.magicLinks.verify({ ...parts, requestedLoginIds }, 'page', caller),
+    )
   } catch (error) {
     if (!(error instanceof KeywayError)) throw error
     if (error.code === 'account_suspended') return renderSuspended(kit, c, parts.email)

@@ -120,12 +120,12 @@ forEachEngine(engine => {
     await verify({ token })
     assert.equal(await countWrongCodes(), 1, 'having the token is no proof')
     const linkOfOtherBrowser = await withWrongCode()
-    await verify({ token: linkOfOtherBrowser.token, askedFor: [newId(services.clock.now())] })
+    await verify({ token: linkOfOtherBrowser.token, requestedLoginIds: [newId(services.clock.now())] })
     assert.equal(await countWrongCodes(), 2, 'nor is having asked for another')
     const linkOfThisBrowser = await withWrongCode()
     await verify({
       token: linkOfThisBrowser.token,
-      askedFor: [newId(services.clock.now()), linkOfThisBrowser.loginId],
+      requestedLoginIds: [newId(services.clock.now()), linkOfThisBrowser.loginId],
     })
     assert.equal(await countWrongCodes(), 2)
     const linkWithTypedCode = await withWrongCode()

@@ -291,9 +291,9 @@ async function refusalOf(services: Services, sent: MailedLink, code = sent.code)
   return error
 }
 
-async function useLink(services: Services, { loginId, token }: MailedLink, askedFor?: string[]) {
+async function useLink(services: Services, { loginId, token }: MailedLink, requestedLoginIds?: string[]) {
   const link = await services.store.magicLinks.find(loginId)
-  const proof = { token, email: address(link!.email), askedFor }
+  const proof = { token, email: address(link!.email), requestedLoginIds }
   return refusedWith(services.magicLinks.verify(proof, 'page', caller()))
 }
 

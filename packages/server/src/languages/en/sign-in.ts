@@ -1,4 +1,4 @@
-/** The texts of signing in. */
+/** The texts of the pages for signing in. */
 export const signInTexts = {
   signIn: {
     title: 'Sign in',
