@@ -19,8 +19,8 @@ export const MISTAKES: Mistake[] = [
     edits: [
       { find: '    bindNewKey(connection, claims.keyId)\n', put: '' },
       {
-        find: 'await keyStatuses.loadFor(connection, claims.keyId, entered)\n',
-        put: 'await keyStatuses.loadFor(connection, claims.keyId, entered)\n    bindNewKey(connection, claims.keyId)\n',
+        find: 'await keyStatuses.loadFor(connection, claims.keyId, nodesNotified)\n',
+        put: 'await keyStatuses.loadFor(connection, claims.keyId, nodesNotified)\n    bindNewKey(connection, claims.keyId)\n',
       },
     ],
     tests: [HUB],
@@ -103,8 +103,8 @@ export const MISTAKES: Mistake[] = [
     edits: [
       { find: '    registry.add(connection)\n', put: '' },
       {
-        find: 'await keyStatuses.loadFor(connection, connection.keyId, entered)\n',
-        put: 'await keyStatuses.loadFor(connection, connection.keyId, entered)\n    registry.add(connection)\n',
+        find: 'await keyStatuses.loadFor(connection, connection.keyId, nodesNotified)\n',
+        put: 'await keyStatuses.loadFor(connection, connection.keyId, nodesNotified)\n    registry.add(connection)\n',
       },
     ],
     tests: [HUB],
@@ -124,13 +124,13 @@ export const MISTAKES: Mistake[] = [
   {
     name: 'removals from presence whose write failed are forgotten',
     file: 'server/src/hub/presence.ts',
-    edits: [{ find: 'for (const id of removedIds) removed.add(id)', put: '' }],
+    edits: [{ find: 'for (const id of removedIds) removedConnectionIds.add(id)', put: '' }],
     tests: [HUB],
   },
   {
     name: 'the feed passes over endings that were committed late',
     file: 'server/src/endings/revocation-feed.ts',
-    edits: [{ find: '{ at: now - LATE_COMMITS, id: FIRST_ID }', put: '{ at: now, id: FIRST_ID }' }],
+    edits: [{ find: '{ at: now - LATE_COMMIT_MARGIN, id: FIRST_ID }', put: '{ at: now, id: FIRST_ID }' }],
     tests: [
       `${SERVER_TESTS}/flows/introspection.test.ts`,
       `${SERVER_TESTS}/flows/late-commits.test.ts`,

@@ -6,7 +6,7 @@ import type { StoredPolicies } from '../policies/policy.ts'
 import type { SecurityEvent } from '../security-events/security-event.ts'
 import type { Ending } from './ending.ts'
 
-/** One change of a transaction that must be recorded or published besides its own rows. */
+/** A change that a transaction must record or publish besides writing the changed rows. */
 export type Fact =
   /** A row in the table of endings, which hubs and the feed read. */
   | { type: 'ending'; ending: Ending }
@@ -19,7 +19,7 @@ export type Fact =
   // The following facts are recorded in the journal only.
   | { type: 'app_secrets'; id: string }
   | { type: 'magic_link'; id: string; at: Instant }
-  /** The invitation was accepted or revoked. */
+  /** The invitation was accepted, revoked, or replaced by a newer one. */
   | { type: 'invitation'; id: string; at: Instant }
   | { type: 'ledger'; entry: LedgerEntry }
   | { type: 'trial_credit'; addressHash: string; userId: string; at: Instant }
@@ -43,7 +43,7 @@ export interface ConsentState extends AuthorizationState {
 
 /** Time and cause of a recorded change. */
 export interface Attribution {
-  /** When the change was recorded: with a replay of the journal, later than the change happened. */
+  /** When the change was recorded. A replay of the journal records it later than it happened. */
   at: Instant
   /** Null for the operator or the service itself. */
   caller: Caller | null

@@ -14,18 +14,20 @@ import { FEED_WINDOW } from './revocation-feed.ts'
 import { WEBHOOK_EVENTS } from './webhook-events.ts'
 
 /** Maps each operation to a function that returns its facts, given its outcome and arguments; null if it has none. */
-type FactsOf<Verbs> = {
-  [Verb in keyof Verbs]: Verbs[Verb] extends (...args: infer Args) => Promise<infer Outcome>
+type FactsOf<Operations> = {
+  [Operation in keyof Operations]: Operations[Operation] extends (
+    ...args: infer Args
+  ) => Promise<infer Outcome>
     ? ((outcome: Outcome, ...args: Args) => readonly Fact[]) | null
     : never
 }
 export type FactTable = { [Noun in keyof RecordedChanges]: FactsOf<RecordedChanges[Noun]> }
 
-const NOTHING: readonly Fact[] = []
+const NO_FACTS: readonly Fact[] = []
 
 /**
- * The facts of every operation that ends, grants or charges something. An operation that is missing here does not
- * compile, and transactions have these operations only with their facts (`withFacts`).
+ * The facts of every operation that ends, grants or charges something. The table compiles only if no operation is
+ * missing, and transactions offer these operations only wrapped by `withFacts`, which records the facts.
  */
 export const FACTS: FactTable = {
   users: {
@@ -33,37 +35,38 @@ export const FACTS: FactTable = {
     insertImported: null,
     rename: null,
     setLocale: null,
-    setRole: user => (user ? [changed('user', user.id, user.id)] : NOTHING),
-    suspend: (user, id, at) => (user ? ended('user', id, id, at, 'account_suspended') : NOTHING),
+    setRole: user => (user ? [changedFact('user', user.id, user.id)] : NO_FACTS),
+    suspend: (user, id, at) => (user ? endingFacts('user', id, id, at, 'account_suspended') : NO_FACTS),
     activate: (user, id, at) =>
       user
-        ? [changed('user', id, id), securityEventFact(securityEvent('account_activated', id, at, null))]
-        : NOTHING,
+        ? [changedFact('user', id, id), securityEventFact(securityEvent('account_activated', id, at, null))]
+        : NO_FACTS,
     scheduleDeletion: (user, id, _deletesAt, { at, caller }) =>
-      user ? accountChanged('account_deletion_requested', id, at, caller) : NOTHING,
+      user ? accountChangeFacts('account_deletion_requested', id, at, caller) : NO_FACTS,
     cancelDeletion: (user, id, { at, caller }) =>
-      user ? accountChanged('account_deletion_cancelled', id, at, caller) : NOTHING,
-    postponeDeletion: (user, id) => (user ? [changed('user', id, id)] : NOTHING),
+      user ? accountChangeFacts('account_deletion_cancelled', id, at, caller) : NO_FACTS,
+    postponeDeletion: (user, id) => (user ? [changedFact('user', id, id)] : NO_FACTS),
     changeEmail: (user, id, _from, _to, { at, caller }) =>
-      user ? accountChanged('email_changed', id, at, caller) : NOTHING,
-    erase: (user, id, at) => (user ? ended('user', id, id, at, 'account_deleted') : NOTHING),
+      user ? accountChangeFacts('email_changed', id, at, caller) : NO_FACTS,
+    erase: (user, id, at) => (user ? endingFacts('user', id, id, at, 'account_deleted') : NO_FACTS),
   },
   apiKeys: {
     insert: null,
     insertImported: null,
     update: (key, _userId, _id, { allowedNetworks }, now) =>
-      key && allowedNetworks ? restricted(key, now) : NOTHING,
+      key && allowedNetworks ? restrictionFacts(key, now) : NO_FACTS,
     revoke: (key, id, _revokedAt, { at, caller }) =>
-      key ? ended('api_key', id, key.userId, at, 'api_key_revoked', caller) : NOTHING,
+      key ? endingFacts('api_key', id, key.userId, at, 'api_key_revoked', caller) : NO_FACTS,
     // Runs only when the account is deleted. The keys have no security events of their own, since `account_deleted`,
     // which `users.erase` records in the same transaction, covers them.
-    revokeAllOf: (ids, userId, at) => ids.flatMap(id => ended('api_key', id, userId, at, null)),
+    revokeAllOf: (ids, userId, at) => ids.flatMap(id => endingFacts('api_key', id, userId, at, null)),
     replace(key, id, _successorId, expiresAt, now, caller) {
-      if (!key) return NOTHING
-      if (key.revokedAt !== null) return ended('api_key', id, key.userId, now, 'api_key_revoked', caller)
+      if (!key) return NO_FACTS
+      if (key.revokedAt !== null)
+        return endingFacts('api_key', id, key.userId, now, 'api_key_revoked', caller)
       return [
-        ...restricted(key, now),
-        ...(key.expiresAt === expiresAt ? futureEnding(key, expiresAt, now) : NOTHING),
+        ...restrictionFacts(key, now),
+        ...(key.expiresAt === expiresAt ? futureEndingFacts(key, expiresAt, now) : NO_FACTS),
       ]
     },
   },
@@ -71,7 +74,7 @@ export const FACTS: FactTable = {
     insert: null,
     end: (session, id, cause, _endedAt, { at, caller }) =>
       session
-        ? ended(
+        ? endingFacts(
             'session',
             id,
             session.userId,
@@ -79,74 +82,74 @@ export const FACTS: FactTable = {
             cause === 'reuse' ? 'refresh_token_reused' : 'session_ended',
             caller,
           )
-        : NOTHING,
+        : NO_FACTS,
     endAllOf: (ids, userId, cause, _exceptId, { at, caller }) =>
       ids.flatMap(id =>
-        ended('session', id, userId, at, cause === 'revoked' ? 'session_ended' : null, caller),
+        endingFacts('session', id, userId, at, cause === 'revoked' ? 'session_ended' : null, caller),
       ),
     endSurplusOf: (ids, userId, _kept, _limit, { at, caller }) =>
-      ids.flatMap(id => ended('session', id, userId, at, 'session_ended', caller)),
+      ids.flatMap(id => endingFacts('session', id, userId, at, 'session_ended', caller)),
     endAllOfApp: (ids, userId, _appId, { at, caller }) =>
-      ids.flatMap(id => ended('session', id, userId, at, 'session_ended', caller)),
+      ids.flatMap(id => endingFacts('session', id, userId, at, 'session_ended', caller)),
     endAllOfSignIn: (sessions, _signInId, { at, caller }) =>
-      sessions.flatMap(({ id, userId }) => ended('session', id, userId, at, 'session_ended', caller)),
+      sessions.flatMap(({ id, userId }) => endingFacts('session', id, userId, at, 'session_ended', caller)),
     endSomeOfApp: (sessions, _appId, _limit, { at, caller }) =>
-      sessions.flatMap(({ id, userId }) => ended('session', id, userId, at, 'session_ended', caller)),
+      sessions.flatMap(({ id, userId }) => endingFacts('session', id, userId, at, 'session_ended', caller)),
   },
   securityEvents: {
     insert: (_, event) => [securityEventFact(event)],
   },
   magicLinks: {
-    consume: (link, id, at) => (link ? [{ type: 'magic_link', id, at }] : NOTHING),
+    consume: (link, id, at) => (link ? [{ type: 'magic_link', id, at }] : NO_FACTS),
     consumeOthers: (ids, _email, _exceptId, at) => ids.map(id => ({ type: 'magic_link', id, at })),
     consumeAllOf: (ids, _email, at) => ids.map(id => ({ type: 'magic_link', id, at })),
   },
   billing: {
-    post: entry => (entry ? [{ type: 'ledger', entry }] : NOTHING),
+    post: entry => (entry ? [{ type: 'ledger', entry }] : NO_FACTS),
     charge: posted =>
-      posted && typeof posted === 'object' ? [{ type: 'ledger', entry: posted.entry }] : NOTHING,
+      posted && typeof posted === 'object' ? [{ type: 'ledger', entry: posted.entry }] : NO_FACTS,
     claimTrialCredit: (isFirst, addressHash, userId, at) =>
-      isFirst ? [{ type: 'trial_credit', addressHash, userId, at }] : NOTHING,
+      isFirst ? [{ type: 'trial_credit', addressHash, userId, at }] : NO_FACTS,
     // An authorisation that was active already keeps its earlier time and was recorded then.
     authorize: (authorization, _userId, _appId, at) =>
-      authorization?.grantedAt === at ? [{ type: 'charge_authorization', authorization }] : NOTHING,
+      authorization?.grantedAt === at ? [{ type: 'charge_authorization', authorization }] : NO_FACTS,
     withdraw: (authorization, _userId, _appId, at) =>
-      authorization?.revokedAt === at ? [{ type: 'charge_authorization', authorization }] : NOTHING,
+      authorization?.revokedAt === at ? [{ type: 'charge_authorization', authorization }] : NO_FACTS,
     withdrawSomeOfApp: withdrawn =>
       withdrawn.map(authorization => ({ type: 'charge_authorization', authorization })),
   },
   consents: {
     grant: consent => [{ type: 'consent', consent }],
-    withdraw: consent => (consent ? [{ type: 'consent', consent }] : NOTHING),
+    withdraw: consent => (consent ? [{ type: 'consent', consent }] : NO_FACTS),
     withdrawSomeOfApp: consents => consents.map(consent => ({ type: 'consent', consent })),
   },
   invitations: {
     insert: (replaced, { createdAt }) => replaced.map(id => ({ type: 'invitation', id, at: createdAt })),
     accept: (accepted, _email, _userId, at) =>
-      accepted ? [{ type: 'invitation', id: accepted.id, at }] : NOTHING,
-    revoke: (revoked, id, at) => (revoked ? [{ type: 'invitation', id, at }] : NOTHING),
+      accepted ? [{ type: 'invitation', id: accepted.id, at }] : NO_FACTS,
+    revoke: (revoked, id, at) => (revoked ? [{ type: 'invitation', id, at }] : NO_FACTS),
   },
   policies: {
     set: stored => [{ type: 'policies', set: stored }],
   },
   presence: { record: null, deregister: null, prune: null },
   audit: {
-    append: events => events.flatMap(event => [{ type: 'audit', event }, ...eventsForSubject(event)]),
+    append: events => events.flatMap(event => [{ type: 'audit', event }, ...subjectEventFacts(event)]),
   },
   apps: {
     addSecret: (_, id) => [{ type: 'app_secrets', id }],
-    removeSecret: (removed, id) => (removed ? [{ type: 'app_secrets', id }] : NOTHING),
-    dropSecrets: (dropped, id) => (dropped ? [{ type: 'app_secrets', id }] : NOTHING),
-    remove: (removed, id) => (removed ? [{ type: 'app_secrets', id }] : NOTHING),
+    removeSecret: (removed, id) => (removed ? [{ type: 'app_secrets', id }] : NO_FACTS),
+    dropSecrets: (dropped, id) => (dropped ? [{ type: 'app_secrets', id }] : NO_FACTS),
+    remove: (removed, id) => (removed ? [{ type: 'app_secrets', id }] : NO_FACTS),
   },
   replay: {
     endKeyBy: (ends, key, expiresAt, now) =>
-      ends ? [...restricted(key, now), ...futureEnding(key, expiresAt, now)] : NOTHING,
-    replaceNetworks: (narrows, key, _from, _to, now) => (narrows ? restricted(key, now) : NOTHING),
-    removeAppSecretsBesides: (removed, id) => (removed > 0 ? [{ type: 'app_secrets', id }] : NOTHING),
+      ends ? [...restrictionFacts(key, now), ...futureEndingFacts(key, expiresAt, now)] : NO_FACTS,
+    replaceNetworks: (narrows, key, _from, _to, now) => (narrows ? restrictionFacts(key, now) : NO_FACTS),
+    removeAppSecretsBesides: (removed, id) => (removed > 0 ? [{ type: 'app_secrets', id }] : NO_FACTS),
     withdrawAsOf: authorization =>
-      authorization ? [{ type: 'charge_authorization', authorization }] : NOTHING,
-    withdrawConsentAsOf: consent => (consent ? [{ type: 'consent', consent }] : NOTHING),
+      authorization ? [{ type: 'charge_authorization', authorization }] : NO_FACTS,
+    withdrawConsentAsOf: consent => (consent ? [{ type: 'consent', consent }] : NO_FACTS),
   },
 }
 
@@ -155,7 +158,7 @@ export type RowTransaction = WithChanges<Store> & {
   [Noun in keyof RecordedChanges]: RecordedChanges[Noun]
 } & { endings: EndingRows; securityEvents: SecurityEventRows; publish(event: Event): void }
 
-/** What a transaction collects besides its rows. */
+/** What `withFacts` collects while a transaction runs. */
 interface CollectedFacts {
   facts: Fact[]
   /** The webhook events of the transaction, in the order of its operations. */
@@ -176,9 +179,9 @@ export function withFacts(rows: RowTransaction): AuditedTransaction & CollectedF
 }
 
 type AnyOperation = (...args: unknown[]) => Promise<unknown>
-type AnyFacts<What> = ((outcome: unknown, ...args: unknown[]) => readonly What[]) | null
+type AnyFacts<Item> = ((outcome: unknown, ...args: unknown[]) => readonly Item[]) | null
 
-/** Untyped, since both tables are checked where they are declared. */
+/** Wraps the operations of one noun. Untyped, since both tables are typed where they are declared. */
 function recordingOperations(
   rows: RowTransaction,
   noun: keyof RecordedChanges,
@@ -194,9 +197,9 @@ function recordingOperations(
         const outcome = await operations[name]!(...args)
         // Pushed one by one: the facts of a hundred thousand rows are too many arguments for one call.
         for (const event of events[name]?.(outcome, ...args) ?? []) announced.push(event)
-        const newFacts = factsOf?.(outcome, ...args) ?? NOTHING
+        const newFacts = factsOf?.(outcome, ...args) ?? NO_FACTS
         for (const fact of newFacts) facts.push(fact)
-        // The operation itself stores a security event as its row.
+        // `securityEvents.insert` has stored the event already: it is the row that the operation inserted.
         if (noun !== 'securityEvents') await recordFacts(rows, newFacts)
         return outcome
       },
@@ -226,7 +229,7 @@ const EVENT_OF_KIND: Record<Ending['kind'], (id: string, userId: string) => Subj
 }
 
 /** The facts of an ending. @param type null if another security event of the same transaction covers the ending */
-function ended(
+function endingFacts(
   kind: Ending['kind'],
   id: string,
   userId: string,
@@ -237,48 +240,54 @@ function ended(
   const about = kind === 'api_key' ? { keyId: id } : kind === 'session' ? { sessionId: id } : {}
   const event = type && securityEvent(type, userId, at, caller, about)
   return [
-    ending(kind, id, userId, at),
-    changed(kind, id, userId),
+    endingFact(kind, id, userId, at),
+    changedFact(kind, id, userId),
     ...(event ? [securityEventFact(event)] : []),
   ]
 }
 
-/** The facts of a change of the account that ends nothing. */
-function accountChanged(type: SecurityEventType, id: string, at: Instant, caller: Caller | null): Fact[] {
-  return [changed('user', id, id), securityEventFact(securityEvent(type, id, at, caller))]
-}
-
-/** Makes hubs reload the key's status: immediately by the event, and reliably by their sweep of endings. */
-function restricted({ id, userId }: { id: string; userId: string }, now: Instant): Fact[] {
-  return ended('api_key', id, userId, now, null)
+/** The facts of an account's change that does not end it. */
+function accountChangeFacts(type: SecurityEventType, id: string, at: Instant, caller: Caller | null): Fact[] {
+  return [changedFact('user', id, id), securityEventFact(securityEvent(type, id, at, caller))]
 }
 
 /**
- * The ending of a rotated key at the end of its overlap, if that is so short that issued tokens may outlive it. Hubs
- * reload the key's status and so know its end; consumers of the revocation feed get this entry when the key ends.
+ * The facts of a key's restriction, which make hubs reload its status: at once through the event, and through the sweep
+ * of endings if the event is lost.
  */
-function futureEnding(
+function restrictionFacts({ id, userId }: { id: string; userId: string }, now: Instant): Fact[] {
+  return endingFacts('api_key', id, userId, now, null)
+}
+
+/**
+ * The ending of a rotated key at the end of its overlap, if tokens that were issued before may outlive the key. The
+ * revocation feed shows it once that time has come; hubs learn the time when they reload the key's status.
+ */
+function futureEndingFacts(
   { id, userId }: { id: string; userId: string },
   end: Instant,
   now: Instant,
 ): readonly Fact[] {
-  return end < now + FEED_WINDOW ? [ending('api_key', id, userId, end)] : NOTHING
+  return end < now + FEED_WINDOW ? [endingFact('api_key', id, userId, end)] : NO_FACTS
 }
 
-/** The id may be created inside the transaction, since it is not needed to read back the outcome. */
-function ending(kind: Ending['kind'], subjectId: string, userId: string, at: Instant): Fact {
+/**
+ * Creates the id inside the transaction. Other ids are created before it, so that its outcome can be read back if the
+ * answer to COMMIT is lost; this one is not needed for that.
+ */
+function endingFact(kind: Ending['kind'], subjectId: string, userId: string, at: Instant): Fact {
   return { type: 'ending', ending: { id: newId(at), kind, subjectId, userId, at } }
 }
 
-/** The person concerned learns what was done, but not by whom and from where. */
-function eventsForSubject({ type, subject, at }: AuditEvent): Fact[] {
+/** The security events that the person concerned sees: what an administrator did, but not which one, nor from where. */
+function subjectEventFacts({ type, subject, at }: AuditEvent): Fact[] {
   const eventType = AUDIT_TYPES[type]
   if (eventType === null || subject.user_id === null) return []
   const about = subject.type === 'api_key' && subject.id !== null ? { keyId: subject.id } : {}
   return [securityEventFact(securityEvent(eventType, subject.user_id, at, null, about))]
 }
 
-function changed(kind: Ending['kind'], id: string, userId: string): Fact {
+function changedFact(kind: Ending['kind'], id: string, userId: string): Fact {
   return { type: 'changed', kind, id, userId }
 }
 

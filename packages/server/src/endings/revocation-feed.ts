@@ -5,8 +5,11 @@ import type { Ending } from './ending.ts'
 
 /** How far back the feed goes: longer than the lifetime of an agent token, so a new consumer misses no live token. */
 export const FEED_WINDOW = 20 * MINUTE
-/** Transactions may commit late, so each read of the end of the feed repeats this much of it. */
-const LATE_COMMITS = 10 * SECOND
+/**
+ * How long before now the cursor at the end of the feed stays, since a transaction may commit this long after the time
+ * that its endings record.
+ */
+const LATE_COMMIT_MARGIN = 10 * SECOND
 
 export interface FeedPage {
   endings: Ending[]
@@ -17,8 +20,8 @@ export interface FeedPage {
 
 export interface Revocations {
   /**
-   * Endings after `cursor` (null: of the last 20 minutes), oldest first. Entries may be repeated, since transactions
-   * may commit late; consumers must deduplicate. Null for an invalid cursor.
+   * Endings after `cursor`, or those of the last 20 minutes if it is null, oldest first. A later page may repeat
+   * entries, since transactions may commit late; consumers must deduplicate. Null for an invalid cursor.
    */
   since(cursor: string | null, limit: number): Promise<FeedPage | null>
   /** Calls `listener` when something ended on any node. Returns a function to unsubscribe. */
@@ -28,7 +31,7 @@ export interface Revocations {
 /** Sorts before all other ids. */
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 
-/** The feed of endings for external consumers, such as other hubs. */
+/** The feed of endings for external consumers, such as hubs of other software. */
 export function createRevocations({ storage, clock }: { storage: Storage; clock: Clock }): Revocations {
   const { store } = storage
 
@@ -42,9 +45,9 @@ export function createRevocations({ storage, clock }: { storage: Storage; clock:
       const dueEndings = (await store.endings.since(from.at, from.id, limit)).filter(({ at }) => at <= now)
       const hasMore = dueEndings.length === limit
       // If there are more pages, the cursor continues after the last entry; at the end of the feed it stays
-      // LATE_COMMITS in the past.
+      // LATE_COMMIT_MARGIN in the past.
       const position = hasMore ? dueEndings.at(-1)! : endPosition(from, now)
-      return { endings: await onlyEnded(dueEndings, now), cursor: encodeCursor(position), hasMore }
+      return { endings: await withoutActiveKeys(dueEndings, now), cursor: encodeCursor(position), hasMore }
     },
 
     subscribe(listener) {
@@ -55,10 +58,10 @@ export function createRevocations({ storage, clock }: { storage: Storage; clock:
   }
 
   /**
-   * Removes endings of keys that are still active: they were only restricted, which is recorded so that hubs reload
-   * their status.
+   * Removes endings of keys that are still active. Such a key was only restricted, which is recorded as an ending so
+   * that hubs reload its status.
    */
-  async function onlyEnded(endings: Ending[], now: Instant): Promise<Ending[]> {
+  async function withoutActiveKeys(endings: Ending[], now: Instant): Promise<Ending[]> {
     const ids = endings.filter(({ kind }) => kind === 'api_key').map(({ subjectId }) => subjectId)
     const keys = ids.length > 0 ? await store.apiKeys.findMany([...new Set(ids)]) : []
     const activeKeys = keys.filter(
@@ -70,7 +73,7 @@ export function createRevocations({ storage, clock }: { storage: Storage; clock:
 }
 
 function endPosition(from: Position, now: Instant): Position {
-  return laterOf({ at: now - LATE_COMMITS, id: FIRST_ID }, from)
+  return laterOf({ at: now - LATE_COMMIT_MARGIN, id: FIRST_ID }, from)
 }
 
 function laterOf(left: Position | null, right: Position): Position {

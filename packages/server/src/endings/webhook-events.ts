@@ -8,15 +8,20 @@ import type { RecordedChanges } from '../store.ts'
 import type { User } from '../users/user.ts'
 import type { WebhookData, WebhookEvent, WebhookEventType } from '../webhooks/webhook-event.ts'
 
-/** Maps each operation to a function that returns its webhook events, given its outcome and arguments; null if none. */
-type WebhookEventsOf<Verbs> = {
-  [Verb in keyof Verbs]: Verbs[Verb] extends (...args: infer Args) => Promise<infer Outcome>
+/**
+ * Maps each operation to a function that returns its webhook events, given its outcome and arguments; null if it has
+ * none.
+ */
+type WebhookEventsOf<Operations> = {
+  [Operation in keyof Operations]: Operations[Operation] extends (
+    ...args: infer Args
+  ) => Promise<infer Outcome>
     ? ((outcome: Outcome, ...args: Args) => readonly WebhookEvent[]) | null
     : never
 }
 export type WebhookEventTable = { [Noun in keyof RecordedChanges]: WebhookEventsOf<RecordedChanges[Noun]> }
 
-const NONE: readonly WebhookEvent[] = []
+const NO_EVENTS: readonly WebhookEvent[] = []
 
 /**
  * The webhook events of each operation. Events that no operation implies are announced explicitly
@@ -24,38 +29,43 @@ const NONE: readonly WebhookEvent[] = []
  */
 export const WEBHOOK_EVENTS: WebhookEventTable = {
   users: {
-    insert: (isNew, user) => (isNew ? [userCreated(user)] : NONE),
-    insertImported: (isNew, user) => (isNew ? [userCreated(user)] : NONE),
+    insert: (isNew, user) => (isNew ? [userCreated(user)] : NO_EVENTS),
+    insertImported: (isNew, user) => (isNew ? [userCreated(user)] : NO_EVENTS),
     rename: (user, id, _name, at) =>
-      user ? [userEvent('user.updated', id, at, { changed: ['name'] })] : NONE,
+      user ? [userEvent('user.updated', id, at, { changed: ['name'] })] : NO_EVENTS,
     setLocale: (user, id, _locale, at) =>
-      user ? [userEvent('user.updated', id, at, { changed: ['locale'] })] : NONE,
+      user ? [userEvent('user.updated', id, at, { changed: ['locale'] })] : NO_EVENTS,
     setRole: (user, id, role, at) =>
-      user ? [userEvent('user.updated', id, at, { changed: ['role'], role })] : NONE,
-    suspend: (user, id, at) => (user ? [userEvent('user.suspended', id, at, { status: 'suspended' })] : NONE),
-    activate: (user, id, at) => (user ? [userEvent('user.activated', id, at, { status: 'active' })] : NONE),
+      user ? [userEvent('user.updated', id, at, { changed: ['role'], role })] : NO_EVENTS,
+    suspend: (user, id, at) =>
+      user ? [userEvent('user.suspended', id, at, { status: 'suspended' })] : NO_EVENTS,
+    activate: (user, id, at) =>
+      user ? [userEvent('user.activated', id, at, { status: 'active' })] : NO_EVENTS,
     scheduleDeletion: (user, id, deletesAt, { at }) => deletionDateChanged(user, id, deletesAt, at),
     cancelDeletion: (user, id, { at }) => deletionDateChanged(user, id, null, at),
     postponeDeletion: (user, id, until, at) => deletionDateChanged(user, id, until, at),
     changeEmail: (user, id, _from, _to, { at }) =>
-      user ? [userEvent('user.updated', id, at, { changed: ['email'] })] : NONE,
-    erase: (user, id, at) => (user ? [userEvent('user.deleted', id, at, { status: 'deleted' })] : NONE),
+      user ? [userEvent('user.updated', id, at, { changed: ['email'] })] : NO_EVENTS,
+    erase: (user, id, at) => (user ? [userEvent('user.deleted', id, at, { status: 'deleted' })] : NO_EVENTS),
   },
   apiKeys: {
     insert: (_, key) => [keyCreated(key)],
-    insertImported: (isNew, key) => (isNew ? [keyCreated(key)] : NONE),
+    insertImported: (isNew, key) => (isNew ? [keyCreated(key)] : NO_EVENTS),
     update: (key, userId, id, change, now) =>
-      key ? [keyEvent('api_key.updated', id, userId, now, { changed: changedFields(change) })] : NONE,
-    revoke: (key, id, _revokedAt, { at }) => (key ? [keyEvent('api_key.revoked', id, key.userId, at)] : NONE),
+      key ? [keyEvent('api_key.updated', id, userId, now, { changed: changedFields(change) })] : NO_EVENTS,
+    revoke: (key, id, _revokedAt, { at }) =>
+      key ? [keyEvent('api_key.revoked', id, key.userId, at)] : NO_EVENTS,
     revokeAllOf: (ids, userId, at) => ids.map(id => keyEvent('api_key.revoked', id, userId, at)),
     replace(key, id, successorId, _expiresAt, now) {
-      if (!key) return NONE
+      if (!key) return NO_EVENTS
       const { userId, expiresAt, revokedAt } = key
-      const rotated = keyEvent('api_key.rotated', id, userId, now, {
+      const rotatedEvent = keyEvent('api_key.rotated', id, userId, now, {
         replaced_by: successorId,
         expires_at: toRfc3339(expiresAt!),
       })
-      return revokedAt === null ? [rotated] : [rotated, keyEvent('api_key.revoked', id, userId, now)]
+      return revokedAt === null
+        ? [rotatedEvent]
+        : [rotatedEvent, keyEvent('api_key.revoked', id, userId, now)]
     },
   },
   sessions: {
@@ -63,9 +73,10 @@ export const WEBHOOK_EVENTS: WebhookEventTable = {
       sessionEvent('session.created', id, userId, createdAt, { app_id: appId, kind }),
     ],
     end(session, id, cause, _endedAt, { at }) {
-      if (!session) return NONE
-      const reused = cause === 'reuse' ? [sessionEvent('session.reuse_detected', id, session.userId, at)] : []
-      return [...reused, sessionEnded(id, session.userId, cause, at)]
+      if (!session) return NO_EVENTS
+      const reuseEvents =
+        cause === 'reuse' ? [sessionEvent('session.reuse_detected', id, session.userId, at)] : []
+      return [...reuseEvents, sessionEnded(id, session.userId, cause, at)]
     },
     endAllOf: (ids, userId, cause, _exceptId, { at }) => ids.map(id => sessionEnded(id, userId, cause, at)),
     endSurplusOf: (ids, userId, _kept, _limit, { at }) =>
@@ -77,9 +88,9 @@ export const WEBHOOK_EVENTS: WebhookEventTable = {
       sessions.map(({ id, userId }) => sessionEnded(id, userId, 'revoked', at)),
   },
   billing: {
-    // Credits have no event of their own: `balance.low` is about charges only.
+    // `post` records credits, which have no webhook event; `balance.low` is about charges only.
     post: null,
-    charge: posted => (posted && typeof posted === 'object' ? [charged(posted.entry)] : NONE),
+    charge: posted => (posted && typeof posted === 'object' ? [chargeCreated(posted.entry)] : NO_EVENTS),
     claimTrialCredit: null,
     authorize: null,
     withdraw: null,
@@ -121,10 +132,10 @@ function keyCreated({ id, userId, createdAt, appId, scopes, expiresAt }: ApiKey)
 
 /** `balance.low` for each entry that lowered a balance from at least `mark` to below it. */
 export function lowBalances(entries: readonly LedgerEntry[], mark: MicroDollars): WebhookEvent[] {
-  const crossing = entries.filter(
+  const crossingEntries = entries.filter(
     ({ amount, balanceAfter }) => balanceAfter < mark && balanceAfter - amount >= mark,
   )
-  return crossing.map(({ userId, balanceAfter, createdAt }) => ({
+  return crossingEntries.map(({ userId, balanceAfter, createdAt }) => ({
     type: 'balance.low',
     subject: { type: 'balance', id: userId },
     at: createdAt,
@@ -132,7 +143,15 @@ export function lowBalances(entries: readonly LedgerEntry[], mark: MicroDollars)
   }))
 }
 
-function charged({ id, userId, appId, keyId, amount, balanceAfter, createdAt }: LedgerEntry): WebhookEvent {
+function chargeCreated({
+  id,
+  userId,
+  appId,
+  keyId,
+  amount,
+  balanceAfter,
+  createdAt,
+}: LedgerEntry): WebhookEvent {
   return {
     type: 'charge.created',
     subject: { type: 'balance', id: userId },
@@ -149,7 +168,6 @@ function charged({ id, userId, appId, keyId, amount, balanceAfter, createdAt }: 
   }
 }
 
-/** A webhook event about a key. */
 export function keyEvent(
   type: WebhookEventType,
   id: string,
@@ -171,7 +189,7 @@ function deletionDateChanged(
   at: Instant,
 ): readonly WebhookEvent[] {
   const data = { changed: ['deletes_at'], deletes_at: toRfc3339OrNull(deletesAt) }
-  return user ? [userEvent('user.updated', id, at, data)] : NONE
+  return user ? [userEvent('user.updated', id, at, data)] : NO_EVENTS
 }
 
 function sessionEvent(

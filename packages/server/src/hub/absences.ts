@@ -7,12 +7,15 @@ export const RELIANCE_MS = MINUTE
  * longer than they rely on it, since clocks may differ.
  */
 export const PROMISE_MS = 2 * MINUTE
-/** Maximum number of targets. Absences beyond it are not stored, so that messages go to more nodes than necessary. */
+/**
+ * Maximum number of targets, which are ids of connections or keys. Absences beyond it are not stored, and messages then
+ * go to more nodes than necessary.
+ */
 const MAX_TARGETS = 10_000
 
 /**
- * A report that a node has no connection with some id or key. Each report is a new object, so that `remove` does not
- * remove a later report of the same node.
+ * A report that a node has no connection with a certain id or of a certain key. Each report is a new object, so that
+ * `remove` does not remove a later report of the same node.
  */
 export interface Absence {
   /** The report is valid up to this instant. */
@@ -20,9 +23,8 @@ export interface Absence {
 }
 
 /**
- * Absences by the user and the target (the id of a connection or key) that they are about: those that other nodes
- * reported, or those that this node reported to others. An owner may use at most half of the targets that other owners
- * leave free.
+ * Absences by user and target. One instance has those that other nodes reported, another one those that this node
+ * reported to them. A user may occupy at most half of the targets that the other users leave free.
  */
 export class Absences {
   /** By user id, then by target, then by the id of the node. */
@@ -50,7 +52,7 @@ export class Absences {
 
   /** The absences of a target, by the id of the node. */
   of(userId: string, target: string): ReadonlyMap<string, Absence> {
-    return this.#byUser.get(userId)?.get(target) ?? NONE
+    return this.#byUser.get(userId)?.get(target) ?? NO_ABSENCES
   }
 
   /** Removes the absence of a node; if `absence` is given, only if the node has not reported a later one. */
@@ -85,4 +87,4 @@ export class Absences {
   }
 }
 
-const NONE: ReadonlyMap<string, Absence> = new Map()
+const NO_ABSENCES: ReadonlyMap<string, Absence> = new Map()

@@ -18,8 +18,8 @@ export const HEARTBEAT_SECONDS = 25
 /** Maximum unsent bytes buffered for one connection. */
 const MAX_BUFFERED_BYTES = 1024 * 1024
 /**
- * Maximum unsent bytes of a replaced socket; one with more is terminated without a close handshake, during which its
- * agent could replace hundreds of others.
+ * A replaced socket with more unsent bytes than this is terminated without a close handshake. Otherwise its agent could
+ * resume hundreds of times while the handshake lasts, and each socket would keep its buffer.
  */
 const MAX_CLOSING_BYTES = 64 * 1024
 
@@ -33,18 +33,20 @@ export class HubSocket extends WebSocket {
   stream!: Duplex
 
   /**
-   * Writes a whole encoded frame of RFC 6455, bypassing ws, which has no queue of its own since nothing is compressed.
+   * Writes an encoded frame of RFC 6455 to the stream, bypassing ws. Frames stay in order, since ws queues frames only
+   * if it compresses, which is disabled.
    */
   writeFrame(frame: Buffer): void {
     this.stream.write(frame)
   }
 }
 
-/** Callbacks into the node that holds the connection. */
+/** Callbacks to the hub of the node that the connection is on. */
 export interface ConnectionHost {
   /**
-   * Removes the connection from registry and presence. Called once, before the close frame is written. `reason` is that
-   * of the close frame, `closed` by the agent, `lost` if the socket broke, or `away` if a successor continues it.
+   * Removes the connection from registry and presence. Called once, before the close frame is written. `reason` is the
+   * reason in that frame, `closed` if the agent closed the connection, `lost` if the socket broke, or `away` if a
+   * successor continues it.
    */
   deregister(connection: AgentConnection, reason: string): void
   /** Called before an open connection becomes `held`. */
@@ -57,8 +59,8 @@ export interface ConnectionHost {
 export type HandoverState = Pick<AgentConnection, 'id' | 'log' | 'sends'>
 
 /**
- * An agent's connection to this node, with its key, its expiry and its operations. `pending` until its key's status is
- * loaded; `held` after a break, when it has no socket and keeps its messages until it is resumed.
+ * An agent's connection to this node. It is `pending` until `ready` is sent, and `held` after its socket broke: without
+ * a socket it keeps its messages until the agent resumes it.
  */
 export class AgentConnection {
   /** A resumed connection gets the id of the one that it continues. */
@@ -78,9 +80,9 @@ export class AgentConnection {
   state: 'pending' | 'open' | 'held' | 'closed' = 'pending'
   /** The log of messages to the agent. */
   log: MessageLog
-  /** Null before the first numbered send. */
+  /** The agent's numbered sends; null before the first one. */
   sends: NumberedSends | null = null
-  /** The hash of the secret in the resume token; null before `ready`, and once it was used. */
+  /** The hash of the secret in the resume token; null before the token is sent in `ready`. */
   resumeHash: string | null = null
   /** When the socket broke, and the sequence number of the last message before that. */
   heldAt: Instant = 0
@@ -89,13 +91,13 @@ export class AgentConnection {
   #pingedSeq = 0
   /** The id of the new token's key while a renewal is pending; empty until the token is verified; otherwise null. */
   renewalKeyId: string | null = null
-  /** The key changed while its status was being loaded, so the status must be loaded again. */
+  /** Whether the key changed while its status was being loaded, so that the status must be loaded again. */
   statusIsStale = false
   /** Whether `token_expiring` was sent for the current `expiresAt`. */
   expiryNoticeSent = false
   lastReceivedAt: Instant
   nextPingAt: Instant
-  /** The instant up to which the time that the connection was open has been metered. */
+  /** The connection's open time has been metered up to this instant. */
   meteredAt: Instant
   frameBucket: Bucket
   /** Null before the first renewal. */
@@ -132,7 +134,7 @@ export class AgentConnection {
     this.write(JSON.stringify(frame))
   }
 
-  /** Sends an error about a frame; the connection stays open. `id` is that of the frame, if it has one. */
+  /** Sends an error about a frame; the connection stays open. `id` is the id of the frame, if it has one. */
   fail(code: FrameErrorCode, detail: string, id?: string): void {
     this.send({ type: 'error', code, detail, ...(id === undefined ? {} : { id }) })
   }
@@ -167,7 +169,7 @@ export class AgentConnection {
     return this.state === 'closed' ? null : 'held'
   }
 
-  /** Writes the kept messages after this number. Returns how many bytes. */
+  /** Writes the kept messages whose sequence numbers are above `lastSeq`. Returns the number of bytes. */
   replay(lastSeq: number): number {
     let [seq, bytes] = [lastSeq, 0]
     if (this.#socket?.readyState !== WebSocket.OPEN) return 0
@@ -215,8 +217,8 @@ export class AgentConnection {
   }
 
   /**
-   * Closes without reading further: otherwise the rest of a flood would be parsed until the peer answers. Incoming
-   * data is discarded, and this side is half-closed after the close frame.
+   * Closes the connection and stops reading: otherwise ws would parse the rest of a flood until the peer answers the
+   * close frame. Further input is discarded, and the write side of the stream ends after the close frame.
    */
   closeAndDiscard(closeStatus: CloseStatus): void {
     this.close(closeStatus)
@@ -226,7 +228,9 @@ export class AgentConnection {
     stream.end()
   }
 
-  /** Closes without a close handshake, since the peer does not respond. */
+  /**
+   * Destroys the socket without a close handshake, since the peer does not respond. An open connection becomes held.
+   */
   terminate(): void {
     const socket = this.#socket
     if (!this.hold()) this.end('lost')
@@ -251,7 +255,7 @@ export class AgentConnection {
     this.log.clear()
   }
 
-  /** Ends the connection, and hands its messages and numbers to a successor. */
+  /** Ends the connection here, and returns its state for the successor. */
   handOver(): HandoverState {
     this.#deregister('away')
     if (this.unsentBytes > MAX_CLOSING_BYTES) this.#socket!.terminate()
@@ -309,7 +313,7 @@ export class AgentConnection {
     return { connectionId: id, keyId, keyName, address, client, connectedAt }
   }
 
-  /** Whether the connection is open; closes one that reads too slowly. */
+  /** Whether a frame can be written; closes a connection that reads too slowly. */
   #isWritable(): boolean {
     if (this.#socket?.readyState !== WebSocket.OPEN) return false
     if (!this.readsTooSlowly) return true

@@ -1,7 +1,10 @@
 import { type Answer, type Json, REQUEST_ID_PREFIX } from '@keyway/sdk/protocol'
 import { randomToken } from '../secrets.ts'
 
-/** Prefix of `from` in requests that come over HTTP instead of from a connection; the id of the node follows. */
+/**
+ * The beginning of `from` in a request that came over HTTP instead of from a connection; the id of the node that sent
+ * the request to the agent follows.
+ */
 const API_REQUESTER_PREFIX = 'api.'
 const REQUEST_ID_BYTES = 16
 /** How long an answer is awaited, in milliseconds. */
@@ -10,8 +13,8 @@ export const API_ANSWER_TIMEOUT_MS = 4000
 export const MAX_API_REQUESTS_PER_OWNER = 8
 
 /**
- * The id of the node that sent a request over HTTP, parsed from the `to` of an answer; null if `to` is the id of a
- * connection or key.
+ * The id of the node that awaits an answer, parsed from the `to` of the answer; null if `to` is the id of a connection
+ * or key.
  */
 export function nodeOfRequester(to: string): string | null {
   return to.startsWith(API_REQUESTER_PREFIX) ? to.slice(API_REQUESTER_PREFIX.length) : null
@@ -39,7 +42,7 @@ export class ApiRequests {
     this.#timeoutMs = timeoutMs
   }
 
-  /** Begins a request; null if the owner has too many. */
+  /** Begins a request; null if the owner has too many pending ones. */
   begin(userId: string): ApiRequest | null {
     const ownersRequests = [...this.#pending.values()].filter(each => each.userId === userId)
     if (ownersRequests.length >= MAX_API_REQUESTS_PER_OWNER) return null

@@ -1,25 +1,26 @@
 import { SECOND } from '../clock.ts'
 
 /**
- * How long the fastest message of a node counts as usual. Longer than any delay that is noticed, and after two of these
- * periods a node whose machine was suspended has a new usual time.
+ * A node's baseline is its fastest message of the current and the previous period. The period is longer than any delay
+ * that is noticed, so a delayed message does not become the baseline, and two periods after the node's machine was
+ * suspended it has a new one.
  */
 const PERIOD_MS = 10 * SECOND
 
-interface Usual {
+interface Baseline {
   startedAt: number
-  /** The smallest difference between arrival and sending in this period, and in the one before. */
-  least: number
-  leastBefore: number
+  /** The smallest difference between arrival and sending, in milliseconds, in this period and in the one before. */
+  minDifference: number
+  previousMinDifference: number
 }
 
 /**
- * How much later than usual messages of other nodes arrive. Compares monotonic clocks, whose difference is constant:
- * the time that the nodes agree on differs by seconds between nodes that started before and after the database's
- * clock was stepped.
+ * How much later than usual the messages of other nodes arrive. Compares the monotonic clocks of both nodes, whose
+ * difference is constant. The service's time (clock.ts) would not do: once the database's clock is stepped, it differs
+ * by seconds between nodes that started before and nodes that started after the step.
  */
 export class ArrivalDelays {
-  readonly #usualByNode = new Map<string, Usual>()
+  readonly #baselines = new Map<string, Baseline>()
 
   /**
    * The delay of a message beyond that of the node's fastest recent message, in milliseconds.
@@ -28,24 +29,24 @@ export class ArrivalDelays {
    */
   delayOf(nodeId: string, sentAt: number, now: number): number {
     const difference = now - sentAt
-    const usual = this.#usualOf(nodeId, now)
-    usual.least = Math.min(usual.least, difference)
-    return difference - Math.min(usual.least, usual.leastBefore)
+    const baseline = this.#baselineOf(nodeId, now)
+    baseline.minDifference = Math.min(baseline.minDifference, difference)
+    return difference - Math.min(baseline.minDifference, baseline.previousMinDifference)
   }
 
-  /** Only messages begin a period, so that what was usual before a silence still is when it ends. */
-  #usualOf(nodeId: string, now: number): Usual {
-    let usual = this.#usualByNode.get(nodeId)
-    if (!usual || now - usual.startedAt >= PERIOD_MS) {
-      const leastBefore = usual?.least ?? Number.POSITIVE_INFINITY
-      usual = { startedAt: now, least: Number.POSITIVE_INFINITY, leastBefore }
-      this.#usualByNode.set(nodeId, usual)
+  /** A period begins only with a message, so that a silence does not change the baseline. */
+  #baselineOf(nodeId: string, now: number): Baseline {
+    let baseline = this.#baselines.get(nodeId)
+    if (!baseline || now - baseline.startedAt >= PERIOD_MS) {
+      const previousMinDifference = baseline?.minDifference ?? Number.POSITIVE_INFINITY
+      baseline = { startedAt: now, minDifference: Number.POSITIVE_INFINITY, previousMinDifference }
+      this.#baselines.set(nodeId, baseline)
     }
-    return usual
+    return baseline
   }
 
-  /** Forgets nodes that are no more. */
+  /** Drops the baselines of all nodes except these. */
   retain(nodeIds: readonly string[]): void {
-    for (const id of this.#usualByNode.keys()) if (!nodeIds.includes(id)) this.#usualByNode.delete(id)
+    for (const id of this.#baselines.keys()) if (!nodeIds.includes(id)) this.#baselines.delete(id)
   }
 }

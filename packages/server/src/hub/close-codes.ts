@@ -10,7 +10,7 @@ export interface CloseStatus {
   reason: CloseReason | KeyRefusal
 }
 
-/** A frame that is not one JSON object in one text message. */
+/** A message that is binary or not a JSON object. */
 export const BAD_MESSAGE: CloseStatus = { code: 4400, reason: 'bad_message' }
 export const INVALID_TOKEN: CloseStatus = { code: 4401, reason: 'invalid_token' }
 /** The token expired without a renewal (see renewals.ts), or the key has expired. */

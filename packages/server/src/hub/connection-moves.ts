@@ -12,8 +12,8 @@ import type { Relay } from './node-relay.ts'
 const MAX_PENDING = 10_000
 const MAX_PENDING_PER_OWNER = 1000
 /**
- * Maximum rounds of requests for a connection: to the node that issued its token, then to all others, then to nodes
- * that started meanwhile.
+ * Maximum rounds of requests for a connection: to the node that issued its resume token, then to all others, then to
+ * nodes that started meanwhile.
  */
 const ROUNDS = 3
 
@@ -26,7 +26,8 @@ export interface ConnectionMovesDeps {
   timeoutMs: number
   /**
    * Hands over a connection, and resolves with its state; null if it is not on this node. A connection that is still
-   * moving to this node is awaited, and then handed over only if `isAwaited` returns true: the requester still waits.
+   * moving to this node is handed over once it has arrived, if `isAwaited` then returns true: the requester may have
+   * stopped waiting.
    */
   release(request: MoveRequest, isAwaited: () => boolean): Promise<object | null> | null
   /** Called when another node that shuts down asks this one to request these connections. */
@@ -36,10 +37,10 @@ export interface ConnectionMovesDeps {
 /** Moves connections between nodes: requests those of other nodes, and hands over those that others request. */
 export interface ConnectionMoves {
   /**
-   * Requests a connection from the node that issued its token, then, if it is not there, from all others. Resolves with
-   * its state, which `release` returned there, or null.
-   * @param onOrdered called once the request has its position in the order of all events: the other node does not
-   * deliver messages that come after that position to the connection
+   * Requests a connection from the node that issued its resume token, then, if it is not there, from all others.
+   * Resolves with its state, which `release` returned there, or null.
+   * @param onOrdered called once this node has received its own request, which thus has its position in the order of
+   * all events: the other node delivers no message from after that position to the connection
    */
   request(issuer: string, wanted: MoveRequest, onOrdered: () => void): Promise<unknown>
   /** Asks another node to request connections of this node. */
@@ -75,7 +76,7 @@ export function createConnectionMoves(deps: ConnectionMovesDeps): ConnectionMove
   const leavingNodes = new Set<string>()
   /** Each settles once an answer to another node's request is published. */
   const releases = new Set<Promise<void>>()
-  /** Requests of other nodes that this one has not answered yet and that were not withdrawn; see `requestKey`. */
+  /** Keys (`requestKey`) of other nodes' requests that this node has not answered yet and that were not withdrawn. */
   const awaitedRequests = new Set<string>()
   let lastRequestId = 0
 

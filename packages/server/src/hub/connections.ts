@@ -23,7 +23,7 @@ import { MessageBudget, MessageLog } from './message-log.ts'
 import { createMessages, type Messages } from './messages.ts'
 import { createMetering } from './metering.ts'
 import type { Relay } from './node-relay.ts'
-import type { Presence, RecordPresence } from './presence.ts'
+import type { Presence, PresenceRecorder } from './presence.ts'
 import type { OwnerLimits } from './rate-limits.ts'
 import { createMakeReady } from './ready.ts'
 import type { Registry } from './registry.ts'
@@ -33,8 +33,8 @@ import { createResumptions, type Resumptions } from './resumptions.ts'
 import type { Watches } from './watches.ts'
 
 /**
- * Close codes of RFC 6455 section 7.4.1 by which an agent ends its connection; NO_STATUS stands for a close frame
- * without a code.
+ * Close codes (RFC 6455 section 7.4.1) with which an agent ends its connection for good; with any other code the
+ * connection can be resumed. NO_STATUS stands for a close frame without a code.
  */
 const NORMAL_CLOSURE = 1000
 const NO_STATUS = 1005
@@ -52,7 +52,7 @@ export interface ConnectionsDeps {
   ownerLimits: OwnerLimits
   apiRequests: ApiRequests
   keyStatuses: KeyStatusLoader
-  presence: Pick<Presence, 'list'> & RecordPresence
+  presence: Pick<Presence, 'list'> & PresenceRecorder
   watches: Pick<Watches, 'watch' | 'unwatch' | 'remove'>
   relay: Pick<Relay, 'request' | 'catchUp' | 'publish' | 'peers' | 'responsivePeers' | 'flush'>
   locations: Pick<Locations, 'enter' | 'nodesOf'>
@@ -122,7 +122,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
     socket.on('error', onError)
     socket.on('close', onClose)
     const now = clock.now()
-    const refusal = refusalOf(claims, now)
+    const refusal = earlyCloseStatus(claims, now)
     if (!claims || refusal) {
       socket.close(refusal?.code, refusal?.reason)
       if (sockets.size - registry.size > MAX_CLOSING_SOCKETS) socket.terminate()
@@ -137,7 +137,7 @@ export function createConnections(deps: ConnectionsDeps): Connections {
   }
 
   /** The close status of a socket that is refused without loading its key's status, or null. */
-  function refusalOf(claims: TokenClaims | null, now: Instant): CloseStatus | null {
+  function earlyCloseStatus(claims: TokenClaims | null, now: Instant): CloseStatus | null {
     if (!claims) return INVALID_TOKEN
     if (!freshness.isFresh(now)) return TRY_AGAIN_LATER
     if (!ownerLimits.takeConnect(claims.agentId, now)) return RATE_LIMITED
@@ -174,11 +174,11 @@ export function createConnections(deps: ConnectionsDeps): Connections {
   }
 
   function disconnect(userId: string, target: string): number {
-    // To `targets`, `all` means every connection of the user; here a target is an id only.
+    // `Registry.targets` takes `all` for every connection of the user; a disconnect names a connection or a key.
     if (target === 'all') return 0
-    const matching = registry.targets(userId, target, null)
-    for (const connection of matching) connection.close(GOING_AWAY)
-    return matching.length
+    const targets = registry.targets(userId, target, null)
+    for (const connection of targets) connection.close(GOING_AWAY)
+    return targets.length
   }
 }
 

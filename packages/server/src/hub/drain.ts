@@ -11,7 +11,7 @@ export const DRAIN_AGENTS_MS = 5 * SECOND
 const CLOSING_MS = SECOND
 
 /**
- * Sends `draining` to every agent, and closes with 1012 the connections that remain shortly before the deadline. Broken
+ * Sends `draining` to every agent and, shortly before the deadline, closes the remaining connections with 1012. Broken
  * connections are handed over to other nodes, where their agents can resume them.
  */
 export async function drain(

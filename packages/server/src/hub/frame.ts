@@ -13,13 +13,13 @@ export const FRAME_LIMITS = { maxPayload: HUB_MAX_FRAME_BYTES, maxFragments: 128
 export const MAX_FRAME_ID_LENGTH = 128
 export const MAX_TOKEN_LENGTH = 8192
 const MAX_TARGET_LENGTH = 64
-/** Maximum nesting of `data`, as in API bodies: deeper values exceed limits of receivers' JSON parsers. */
+/** Maximum nesting of `data`, as in API bodies: deeper values may exceed the limits of receivers' JSON parsers. */
 export const MAX_DATA_LEVELS = 64
 
 export type FrameOrError =
   | { outcome: 'frame'; frame: AgentFrame }
   | { outcome: 'error'; code: FrameErrorCode; detail: string; id?: string; seq?: number }
-  /** Not one JSON object in one text message: closes with 4400. */
+  /** The message is binary or not a JSON object: the connection is closed with 4400. */
   | { outcome: 'bad_message' }
 
 /** Parses and validates a frame. Never throws. */
@@ -62,25 +62,25 @@ function parseObject(data: Buffer): Record<string, unknown> | null {
 
 function readToken({ token }: Record<string, unknown>): FrameOrError {
   if (typeof token !== 'string' || token.length > MAX_TOKEN_LENGTH) {
-    return invalid(`token: must be an agent token, a text of at most ${MAX_TOKEN_LENGTH} characters.`)
+    return invalidFrame(`token: must be an agent token, a text of at most ${MAX_TOKEN_LENGTH} characters.`)
   }
   return { outcome: 'frame', frame: { type: 'token', token } }
 }
 
 function readSend(frame: Record<string, unknown>): FrameOrError {
   const { id } = idOf(frame)
-  if (id === undefined) return invalid(`id: must be a text of 1 to ${MAX_FRAME_ID_LENGTH} characters.`)
+  if (id === undefined) return invalidFrame(`id: must be a text of 1 to ${MAX_FRAME_ID_LENGTH} characters.`)
   const { to } = frame
   if (typeof to !== 'string' || to === '' || to.length > MAX_TARGET_LENGTH) {
-    return invalid('to: must be a connection id, a key id, or "all".', id)
+    return invalidFrame('to: must be a connection id, a key id, or "all".', id)
   }
-  if (!Object.hasOwn(frame, 'data')) return invalid('data: is missing; null is a value.', id)
+  if (!Object.hasOwn(frame, 'data')) return invalidFrame('data: is missing; null is a value.', id)
   const replyTo = frame.reply_to ?? undefined
   if (replyTo !== undefined && !isFrameId(replyTo)) {
-    return invalid(`reply_to: must be a text of 1 to ${MAX_FRAME_ID_LENGTH} characters.`, id)
+    return invalidFrame(`reply_to: must be a text of 1 to ${MAX_FRAME_ID_LENGTH} characters.`, id)
   }
   const seq = frame.seq ?? undefined
-  if (seq !== undefined && !isSeq(seq)) return invalid('seq: must be a whole number from 1 on.', id)
+  if (seq !== undefined && !isSeq(seq)) return invalidFrame('seq: must be a whole number from 1 on.', id)
   const data = frame.data as Json
   const options = { ...(replyTo && { reply_to: replyTo }), ...(seq && { seq }) }
   return { outcome: 'frame', frame: { type: 'send', id, to, data, ...options } }
@@ -98,20 +98,20 @@ function isFrameId(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.length <= MAX_FRAME_ID_LENGTH
 }
 
-function invalid(detail: string, id?: string): FrameOrError {
+function invalidFrame(detail: string, id?: string): FrameOrError {
   return { outcome: 'error', code: 'invalid_frame', detail, ...(id === undefined ? {} : { id }) }
 }
 
 /**
- * Encodes a `message` frame once for all receivers, without its number; null if it is longer than the limit, or its
- * data has more than MAX_DATA_LEVELS levels.
+ * Encodes a `message` frame once for all receivers, without a sequence number. Null if it would be longer than
+ * HUB_MAX_FRAME_BYTES, or its data has more than MAX_DATA_LEVELS levels.
  */
 export function encodeMessage(
   message: Omit<Extract<ServerFrame, { type: 'message' }>, 'type' | 'seq'>,
 ): string | null {
   const { id, from, from_key_id, reply_to, data } = message
   if (isDeeperThan(MAX_DATA_LEVELS, data)) return null
-  // `type` first: the number of the message is inserted after it.
+  // `type` comes first, since the sequence number is inserted after it.
   const frame = JSON.stringify({ type: 'message', id, from, from_key_id, reply_to, data })
   return Buffer.byteLength(frame) + MAX_SEQ_BYTES <= HUB_MAX_FRAME_BYTES ? frame : null
 }

@@ -12,7 +12,7 @@ import type { Watches } from './watches.ts'
 
 /** A message counts towards its owner's limit once for each started unit of this size. */
 const FRAME_UNIT_BYTES = 8 * 1024
-/** Additional units that a renewal counts, since it verifies a signature. */
+/** Additional units charged for a renewal, since it verifies a signature. */
 const RENEWAL_UNITS = 10
 
 const SCOPE_OF = { send: 'agents:send', watch: 'agents:read' } as const
@@ -52,7 +52,7 @@ export function createFrames({
       const read = readFrame(data, isBinary)
       if (read.outcome === 'bad_message') connection.close(BAD_MESSAGE)
       else if (decision === 'refuse')
-        connection.fail('rate_limited', 'Too many frames; slow down.', idOfRead(read))
+        connection.fail('rate_limited', 'Too many frames; slow down.', idOfResult(read))
       else if (read.outcome === 'error') messages.refuse(connection, read)
       else handle(connection, read.frame)
     },
@@ -69,14 +69,14 @@ export function createFrames({
   function count(connection: AgentConnection, units: number): RateDecision {
     const now = clock.now()
     connection.lastReceivedAt = now
-    const ofConnection = takeFrame(connection.frameBucket, now)
-    const ofOwner = ownerLimits.takeFrame(connection.userId, units, now)
-    if (ofConnection === 'close' || ofOwner === 'close') {
+    const connectionDecision = takeFrame(connection.frameBucket, now)
+    const ownerDecision = ownerLimits.takeFrame(connection.userId, units, now)
+    if (connectionDecision === 'close' || ownerDecision === 'close') {
       ownerLimits.chargeFlood(connection.userId, now)
       connection.closeAndDiscard(RATE_LIMITED)
       return 'close'
     }
-    return ofConnection === 'refuse' ? ofConnection : ofOwner
+    return connectionDecision === 'refuse' ? connectionDecision : ownerDecision
   }
 
   function handle(connection: AgentConnection, frame: AgentFrame): void {
@@ -87,14 +87,14 @@ export function createFrames({
       ownerLimits.takeFrame(connection.userId, RENEWAL_UNITS, connection.lastReceivedAt)
       void renewals.renew(connection, frame.token)
     } else if (frame.type === 'unwatch') watches.unwatch(connection)
-    else if (!connection.allows(SCOPE_OF[frame.type]) && !answersApi(frame)) {
+    else if (!connection.allows(SCOPE_OF[frame.type]) && !isAnswerToApi(frame)) {
       const detail = `The key lacks the scope ${SCOPE_OF[frame.type]}.`
       messages.refuse(connection, { ...frame, code: 'insufficient_scope', detail })
     } else if (frame.type === 'watch') watches.watch(connection, frame.id)
     else void messages.sendFrom(connection, frame)
   }
 
-  /** On a draining node `pong` follows all messages that other nodes sent before the `ping`. */
+  /** On a draining node `pong` is sent after all messages that other nodes sent before the `ping`. */
   async function pong(connection: AgentConnection): Promise<void> {
     if (isDraining()) await relay.catchUp()
     connection.send({ type: 'pong' })
@@ -102,11 +102,11 @@ export function createFrames({
 }
 
 /** An answer to the API reaches no other connection, so it needs no scope. */
-function answersApi(frame: AgentFrame): boolean {
+function isAnswerToApi(frame: AgentFrame): boolean {
   return frame.type === 'send' && nodeOfRequester(frame.to) !== null && frame.reply_to !== undefined
 }
 
-function idOfRead(read: Exclude<FrameOrError, { outcome: 'bad_message' }>): string | undefined {
+function idOfResult(read: Exclude<FrameOrError, { outcome: 'bad_message' }>): string | undefined {
   if (read.outcome === 'error') return read.id
   return idOfFrame(read.frame)
 }

@@ -43,14 +43,14 @@ export interface HandshakesDeps {
   publicUrl: string
   corsOrigins: readonly string[]
   isDraining(): boolean
-  /** Called with an upgraded socket. `claims` is null if the token is invalid and a close code must say so. */
+  /** Called with an upgraded socket. `claims` is null if the token is invalid and a close code must report that. */
   accept(socket: HubSocket, claims: TokenClaims | null, caller: Caller, resume: ResumeRequest | null): void
 }
 
 export interface Handshakes {
   /**
-   * Answers a handshake: upgrades the socket and passes it to `accept`, or answers with a problem document. False: the
-   * handshake or its credential was refused. Never rejects.
+   * Answers a handshake: upgrades the socket and passes it to `accept`, or answers with a problem document. False if
+   * the handshake or its credential was refused. Never rejects.
    */
   handle(request: IncomingMessage, socket: Duplex, head: Buffer, caller: Caller): Promise<boolean>
 }
@@ -111,8 +111,8 @@ export function createHandshakes({
   }
 
   /**
-   * Corks the socket until the end of this turn of the event loop. Most key statuses are loaded by then, so that one
-   * system call writes the response and `ready`: a second one was a tenth of the cost of a connect.
+   * Corks the socket until the end of this turn of the event loop. Most key statuses are loaded by then, so one system
+   * call writes both the response and `ready`; a second call was measured as a tenth of the cost of a connect.
    */
   function upgrade(
     request: IncomingMessage,
@@ -175,25 +175,25 @@ function upgradeProblem(request: IncomingMessage): KeywayError | null {
 function readCredential(request: IncomingMessage): Credential | KeywayError {
   const { authorization } = request.headers
   const query = queryOf(request.url ?? '')
-  if (holdsCredential(query)) return new KeywayError('invalid_token', CREDENTIAL_IN_URL)
+  if (containsCredential(query)) return new KeywayError('invalid_token', CREDENTIAL_IN_URL)
   const header = request.headers['sec-websocket-protocol'] ?? ''
   if (header.length > MAX_PROTOCOLS_LENGTH)
     return badHeader('Sec-WebSocket-Protocol', 'This list is too long.')
-  const offered = header.split(',', MAX_PROTOCOLS).map(name => name.trim())
-  const bearers = offered.filter(name => name.startsWith(HUB_BEARER_PREFIX))
-  if (request.headers['sec-websocket-protocol'] !== undefined && !offered.includes(HUB_PROTOCOL)) {
+  const offeredProtocols = header.split(',', MAX_PROTOCOLS).map(name => name.trim())
+  const bearerProtocols = offeredProtocols.filter(name => name.startsWith(HUB_BEARER_PREFIX))
+  if (request.headers['sec-websocket-protocol'] !== undefined && !offeredProtocols.includes(HUB_PROTOCOL)) {
     return badHeader(
       'Sec-WebSocket-Protocol',
       `Offer the subprotocol ${HUB_PROTOCOL}, or none. ${CREDENTIAL_HELP}`,
     )
   }
-  if (bearers.length + (authorization === undefined ? 0 : 1) > 1) {
+  if (bearerProtocols.length + (authorization === undefined ? 0 : 1) > 1) {
     return badHeader('Authorization', `The handshake has two credentials. ${CREDENTIAL_HELP}`)
   }
-  const resume = readResume(request, offered)
+  const resume = readResume(request, offeredProtocols)
   if (resume instanceof KeywayError) return resume
-  const credential = bearers[0]
-    ? { token: bearers[0].slice(HUB_BEARER_PREFIX.length), way: 'subprotocol' as const }
+  const credential = bearerProtocols[0]
+    ? { token: bearerProtocols[0].slice(HUB_BEARER_PREFIX.length), way: 'subprotocol' as const }
     : { token: BEARER.exec(authorization ?? '')?.[1] ?? '', way: 'header' as const }
   if (!credential.token && credential.way === 'header') {
     return new KeywayError('authentication_required', CREDENTIAL_HELP)
@@ -204,27 +204,27 @@ function readCredential(request: IncomingMessage): Credential | KeywayError {
 /** The resumption that the agent asks for, or the error for a malformed one; null if it asks for none. */
 function readResume(
   request: IncomingMessage,
-  offered: readonly string[],
+  offeredProtocols: readonly string[],
 ): ResumeRequest | KeywayError | null {
   const header = request.headers['keyway-resume']
-  const requested = offered
+  const resumeTexts = offeredProtocols
     .filter(name => name.startsWith(HUB_RESUME_PREFIX))
     .map(name => name.slice(HUB_RESUME_PREFIX.length))
-  if (header !== undefined) requested.push(String(header))
-  if (requested.length === 0) return null
-  const resume = requested.length === 1 ? parseResume(requested[0]!) : null
+  if (header !== undefined) resumeTexts.push(String(header))
+  if (resumeTexts.length === 0) return null
+  const resume = resumeTexts.length === 1 ? parseResume(resumeTexts[0]!) : null
   return resume ?? badHeader('Keyway-Resume', RESUME_HELP)
 }
 
 /**
- * Whether the query contains a credential. Linear in the length of the query, which is bounded, since clients that are
- * not authenticated send it.
+ * Whether the query contains a credential. Takes linear time on a query of bounded length, since clients that are not
+ * authenticated send it.
  */
-function holdsCredential(query: string): boolean {
+function containsCredential(query: string): boolean {
   if (query.length > MAX_SEARCHED_QUERY) return true
   const names = query.split(/[?&]/).map(parameter => /^([^=]{0,32})=/.exec(parameter)?.[1]?.toLowerCase())
-  const isNamed = names.some(name => name && (CREDENTIAL_NAMES.has(name) || name.endsWith('token')))
-  return isNamed || API_KEY.test(query) || query.includes(JWT_PAYLOAD)
+  const hasCredentialName = names.some(name => name && (CREDENTIAL_NAMES.has(name) || name.endsWith('token')))
+  return hasCredentialName || API_KEY.test(query) || query.includes(JWT_PAYLOAD)
 }
 
 function pathOf(url: string): string {
@@ -265,7 +265,8 @@ function createWebSocketServer() {
     autoPong: false,
     ...FRAME_LIMITS,
     closeTimeout: CLOSE_TIMEOUT_MS,
-    handleProtocols: (offered: Set<string>) => (offered.has(HUB_PROTOCOL) ? HUB_PROTOCOL : false),
+    handleProtocols: (offeredProtocols: Set<string>) =>
+      offeredProtocols.has(HUB_PROTOCOL) ? HUB_PROTOCOL : false,
   }
   return new WebSocketServer<typeof HubSocket>(options)
 }

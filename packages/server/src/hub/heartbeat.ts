@@ -48,11 +48,13 @@ export function createHeartbeat(deps: HeartbeatDeps): () => void {
     isFresh: boolean,
     unsentByUser: Map<string, number>,
   ): void {
-    const timeout = timeoutCloseStatus(connection, now, isFresh)
-    const overflow = timeout ? null : unsentCloseStatus(connection, unsentByUser, maxUnsentBytesPerUser)
-    // The agent can resume it with a new token, or on another node.
-    if (timeout) connection.closeAndHold(timeout)
-    else if (overflow) connection.close(overflow)
+    const timeoutStatus = timeoutCloseStatus(connection, now, isFresh)
+    const overflowStatus = timeoutStatus
+      ? null
+      : unsentCloseStatus(connection, unsentByUser, maxUnsentBytesPerUser)
+    // Held, since the agent can resume it with a new token, or on another node.
+    if (timeoutStatus) connection.closeAndHold(timeoutStatus)
+    else if (overflowStatus) connection.close(overflowStatus)
     else if (isSilent(connection, now)) connection.terminate()
     else notifyAndPing(connection, now)
   }
@@ -83,7 +85,10 @@ function endIfExpired(connection: AgentConnection, now: Instant): void {
   if (isExpired) connection.close(GOING_AWAY)
 }
 
-/** Adds the connection's unsent bytes to its owner's sum; the connection that exceeds the limit is closed. */
+/**
+ * Adds the connection's unsent bytes to its owner's sum. SLOW_CONSUMER if the sum would exceed the limit, otherwise
+ * null.
+ */
 function unsentCloseStatus(
   { unsentBytes, userId }: AgentConnection,
   unsentByUser: Map<string, number>,

@@ -17,7 +17,7 @@ import { createLocations } from './locations.ts'
 import type { AgentAnswer } from './messages.ts'
 import { createRelay } from './node-relay.ts'
 import { NO_RECEIVERS, type Outcome } from './numbered-sends.ts'
-import { createPresence, type Presence, type RecordPresence } from './presence.ts'
+import { createPresence, type Presence, type PresenceRecorder } from './presence.ts'
 import { createPresenceFeed, type PresenceFeed } from './presence-feed.ts'
 import { type HubPresence, NODE_HEARTBEAT_MS, type PresenceRow } from './presence-store.ts'
 import { OwnerLimits } from './rate-limits.ts'
@@ -29,7 +29,7 @@ import { createWatches } from './watches.ts'
 const TICK_MS = 500
 
 export interface HubHealth {
-  /** Whether this node would notice a revocation now; if not, it has closed its connections. */
+  /** Whether this node would notice a revocation now. If not, it has closed its connections. */
   databaseFresh: boolean
   /** Why this node could not write to the database at its last heartbeat; null if it could. */
   writeError: unknown
@@ -48,7 +48,7 @@ export interface HubDeps {
   presence: HubPresence
   locations: LocationStore
   log: Log
-  /** Base address without a trailing slash; its origin may open the hub from a browser. */
+  /** Base address of the service, without a trailing slash. Pages of its origin may connect to the hub. */
   publicUrl: string
   corsOrigins: readonly string[]
   /** Maximum live connections per user on this node. */
@@ -79,7 +79,7 @@ export interface Hub {
   connections(userId: string): Promise<PresenceRow[]>
   /**
    * Sends a message of the API to one connection, to all connections of a key, or to "all" of the user. Null if no such
-   * connection or key is connected or held. `replyTo`: the id of the message that it answers.
+   * connection or key is connected or held. `replyTo` is the id of the message that this one answers.
    *
    * @throws KeywayError `rate_limited`, `payload_too_large`
    */
@@ -214,9 +214,9 @@ export function createHub(deps: HubDeps): Hub {
       await Promise.all([revocations.sweep(), presence.heartbeat()])
       // An agent that connects before other nodes know this one could miss their messages.
       await relay.announce()
-      every(deps.tickMs === undefined ? TICK_MS : deps.tickMs, tick)
-      every(SWEEP_MS, () => void revocations.sweep())
-      every(NODE_HEARTBEAT_MS, () => void presence.heartbeat().then(updateNodes))
+      startTimer(deps.tickMs === undefined ? TICK_MS : deps.tickMs, tick)
+      startTimer(SWEEP_MS, () => void revocations.sweep())
+      startTimer(NODE_HEARTBEAT_MS, () => void presence.heartbeat().then(updateNodes))
     },
     async drain(deadlineMs) {
       draining = true
@@ -249,7 +249,7 @@ export function createHub(deps: HubDeps): Hub {
     watches.tick()
   }
 
-  function every(ms: number | null, work: () => void): void {
+  function startTimer(ms: number | null, work: () => void): void {
     if (ms !== null) timers.push(setInterval(work, ms).unref())
   }
 
@@ -289,7 +289,7 @@ export function createHub(deps: HubDeps): Hub {
 function createPresenceRecorder(
   presence: Presence,
   feed: PresenceFeed,
-): Pick<Presence, 'list'> & RecordPresence {
+): Pick<Presence, 'list'> & PresenceRecorder {
   return {
     list: presence.list,
     add(connection) {

@@ -27,7 +27,7 @@ export interface KeyStatusLoader {
 type ResolveStatus = (status: KeyStatus | undefined) => void
 
 export function createKeyStatusLoader(ports: Pick<HubPorts, 'keyStatus'>): KeyStatusLoader {
-  /** Calls that await the next query, by key id. */
+  /** The `resolve` functions of the loads that await the next query, by key id. */
   let waiting = new Map<string, ResolveStatus[]>()
   let stopped = false
 

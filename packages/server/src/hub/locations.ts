@@ -9,10 +9,10 @@ import type { Receivers } from './receivers.ts'
 const STAY_MS = 10 * SECOND
 /** Maximum number of users that one statement records, and one command to another node names. */
 const BATCH_SIZE = 500
-/** A node that has not been alive for this long is forgotten. */
+/** A node that was not found alive for this long is forgotten. */
 const FORGET_NODE_MS = MINUTE
 
-/** What this node knows of the nodes with connections of one user, who has or recently had a connection here. */
+/** The nodes with connections of one user who has, or recently had, a connection on this node. */
 interface UserLocation {
   /** Other nodes that have or had connections of the user. */
   nodes: Set<string>
@@ -21,7 +21,7 @@ interface UserLocation {
    */
   isRecorded: boolean
   /** Pending until the user's other nodes have been notified of this one; null afterwards. */
-  entered: PromiseWithResolvers<void> | null
+  nodesNotified: PromiseWithResolvers<void> | null
   /** When the last connection here was found to be closed; null while there is one. */
   emptySince: Instant | null
 }
@@ -47,8 +47,8 @@ export interface LocationsDeps {
  */
 export interface Locations {
   /**
-   * Called for each connection that was registered, before it is `ready`, and before it belongs to another key.
-   * Undefined if all nodes that may send to it already know of it. Never rejects.
+   * Announces a registered connection to the nodes that may send to it. Called before the connection is `ready`, and
+   * before a renewal binds it to another key. Undefined if all these nodes know of it already. Never rejects.
    */
   enter(connection: ConnectionIdentity): Promise<unknown> | undefined
   /**
@@ -93,9 +93,11 @@ export function createLocations(deps: LocationsDeps): Locations {
     enter(connection) {
       const location = userLocations.get(connection.userId) ?? addUser(connection.userId)
       location.emptySince = null
-      const entered = location.entered?.promise
-      const announced = receivers.announce(connection)
-      return entered && announced ? Promise.all([entered, announced]) : (entered ?? announced)
+      const nodesNotified = location.nodesNotified?.promise
+      const noticesAnswered = receivers.announce(connection)
+      return nodesNotified && noticesAnswered
+        ? Promise.all([nodesNotified, noticesAnswered])
+        : (nodesNotified ?? noticesAnswered)
     },
     nodesOf(userId, to) {
       const location = userLocations.get(userId)
@@ -141,7 +143,7 @@ export function createLocations(deps: LocationsDeps): Locations {
     const location = {
       nodes: new Set<string>(),
       isRecorded: false,
-      entered: Promise.withResolvers<void>(),
+      nodesNotified: Promise.withResolvers<void>(),
       emptySince: null,
     }
     userLocations.set(userId, location)
@@ -166,7 +168,7 @@ export function createLocations(deps: LocationsDeps): Locations {
       enteringUsers = new Set(rest)
       try {
         if (leavingIds.length > 0) await store.leave(nodeId, leavingIds)
-        if (batch.length > 0) notifyRecorded(batch, await store.enter(nodeId, batch))
+        if (batch.length > 0) notifyRecordedNodes(batch, await store.enter(nodeId, batch))
       } catch (error) {
         log.warn({ err: error }, 'locations could not be recorded; messages go to all nodes')
         notifyAllNodes(batch)
@@ -176,7 +178,7 @@ export function createLocations(deps: LocationsDeps): Locations {
     isWriting = false
   }
 
-  function notifyRecorded(userIds: readonly string[], recorded: ReadonlyMap<string, string[]>): void {
+  function notifyRecordedNodes(userIds: readonly string[], recorded: ReadonlyMap<string, string[]>): void {
     const now = clock.now()
     const usersByNode = new Map<string, string[]>()
     for (const userId of userIds) {
@@ -200,7 +202,7 @@ export function createLocations(deps: LocationsDeps): Locations {
 
   async function announce(
     usersByNode: ReadonlyMap<string, string[]>,
-    entered: readonly string[],
+    userIds: readonly string[],
   ): Promise<void> {
     const peers = presence.peers()
     // Skips nodes that are not alive, since waiting for one would delay all users.
@@ -208,10 +210,10 @@ export function createLocations(deps: LocationsDeps): Locations {
     await Promise.all(
       [...usersByNode].map(([node, users]) => (peers.includes(node) ? notifyNode(node, users) : null)),
     )
-    for (const userId of entered) {
+    for (const userId of userIds) {
       const location = userLocations.get(userId)
-      location?.entered?.resolve()
-      if (location) location.entered = null
+      location?.nodesNotified?.resolve()
+      if (location) location.nodesNotified = null
     }
   }
 
@@ -220,9 +222,9 @@ export function createLocations(deps: LocationsDeps): Locations {
   }
 
   function notifyLater(node: string, userIds: readonly string[]): void {
-    const waiting = unconfirmedUsers.get(node) ?? new Set()
-    for (const userId of userIds) waiting.add(userId)
-    unconfirmedUsers.set(node, waiting)
+    const ids = unconfirmedUsers.get(node) ?? new Set()
+    for (const userId of userIds) ids.add(userId)
+    unconfirmedUsers.set(node, ids)
   }
 
   function tick(): void {
@@ -233,7 +235,7 @@ export function createLocations(deps: LocationsDeps): Locations {
         if (now - (lastAliveAt.get(node) ?? 0) > FORGET_NODE_MS) location.nodes.delete(node)
       location.emptySince = hasUser(userId) ? null : (location.emptySince ?? now)
       if (location.emptySince !== null && now - location.emptySince >= STAY_MS) leave(userId)
-      if (!location.isRecorded && !location.entered) enteringUsers.add(userId)
+      if (!location.isRecorded && !location.nodesNotified) enteringUsers.add(userId)
     }
     for (const [id, at] of lastAliveAt) if (now - at > FORGET_NODE_MS) lastAliveAt.delete(id)
     notifyAgain()
@@ -243,16 +245,16 @@ export function createLocations(deps: LocationsDeps): Locations {
 
   function leave(userId: string): void {
     const location = userLocations.get(userId)
-    if (location?.entered) return
+    if (location?.nodesNotified) return
     userLocations.delete(userId)
     enteringUsers.delete(userId)
     leavingUsers.add(userId)
   }
 
   function notifyAgain(): void {
-    const waiting = [...unconfirmedUsers]
+    const entries = [...unconfirmedUsers]
     unconfirmedUsers.clear()
-    for (const [node, users] of waiting) {
+    for (const [node, users] of entries) {
       const [batch, rest] = split([...users].filter(userId => userLocations.has(userId)))
       const isAlive = presence.peers().includes(node)
       if (isAlive ? rest.length > 0 : lastAliveAt.has(node))

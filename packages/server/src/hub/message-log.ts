@@ -11,8 +11,11 @@ const MESSAGE_BYTES = 256
 const REFERENCE_BYTES = 16
 /** The beginning of the JSON that `encodeMessage` returns; the sequence number is inserted after it. */
 const FRAME_HEAD = '{"type":"message"'
-/** The text after FRAME_HEAD in a message of an agent, up to the id of the sending connection. */
-const SENDER = /^,"id":"(?:[^"\\]|\\.)*","from":"([0-9a-f-]{36})"/
+/**
+ * The text after FRAME_HEAD in a message of an agent, up to the id of the sending connection, which ends within
+ * MAX_SENDER_END bytes.
+ */
+const SENDER_PATTERN = /^,"id":"(?:[^"\\]|\\.)*","from":"([0-9a-f-]{36})"/
 const MAX_SENDER_END = 1024
 /** Maximum length that a sequence number adds to a frame: `,"seq":` and a safe integer. */
 export const MAX_SEQ_BYTES = 24
@@ -42,10 +45,10 @@ export class KeptMessage {
 
   /** The id of the sending connection; null for messages over HTTP. */
   get sender(): string | null {
-    return SENDER.exec(this.rest.toString('latin1', 0, MAX_SENDER_END))?.[1] ?? null
+    return SENDER_PATTERN.exec(this.rest.toString('latin1', 0, MAX_SENDER_END))?.[1] ?? null
   }
 
-  /** The frame of RFC 6455 with the sequence number that it has on a connection. */
+  /** The message as a frame of RFC 6455, with the sequence number that it has on one connection. */
   numbered(seq: number): Buffer {
     const head = `${FRAME_HEAD},"seq":${seq}`
     const length = head.length + this.rest.length
@@ -62,8 +65,8 @@ interface OwnerBytes {
 }
 
 /**
- * The memory for kept messages on this node. An owner may use at most half of what others leave free: so one owner
- * leaves at least half of the memory to others, and even ten owners do not fill it.
+ * The memory for kept messages on this node. An owner may use at most half of the memory that others do not use. So one
+ * owner leaves at least half of it to others, and even ten owners do not fill it.
  */
 export class MessageBudget {
   #total = 0
@@ -102,15 +105,15 @@ export class MessageBudget {
 }
 
 /**
- * Numbers the messages of one connection, and keeps the latest until the agent has acknowledged them by a pong. Kept
- * messages have no gaps, and end with the last one.
+ * Numbers the messages of one connection, and keeps the latest until the agent has acknowledged them by a pong. The
+ * kept messages are consecutive, up to the last one.
  */
 export class MessageLog {
   /** The sequence number of the last message. */
   seq: number
   /**
-   * The nodes that the connection has left, each with the number of that node's last message at that time: the log
-   * already contains that node's messages up to this number.
+   * The nodes that the connection was on before, each with the number of that node's last message when the connection
+   * left it. The log already contains the messages of that node up to this number.
    */
   leftNodes: readonly [nodeId: string, number: number][] | null = null
   readonly #userId: string
@@ -127,7 +130,7 @@ export class MessageLog {
     this.seq = seq
   }
 
-  /** Whether the message was sent by a node that the connection has left, before it left. */
+  /** Whether the message was sent by a node that the connection was on before, while it was there. */
   wasSentBeforeMove({ origin }: KeptMessage): boolean {
     const [node, number] = origin.split(':')
     return this.leftNodes?.some(([each, last]) => each === node && Number(number) <= last) ?? false

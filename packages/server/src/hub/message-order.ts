@@ -1,10 +1,10 @@
 import type { KeptMessage } from './message-log.ts'
 
 /**
- * Merges the messages that two nodes kept for one connection. Both lists keep their order; where they contradict each
- * other, the old node's order counts, and each message comes after all earlier ones of the node that sent it. Null if
- * no such order exists, since a message would follow a later one of the same node, or of the same sender, which may
- * have moved to another node: the old node missed the earlier message, and the agent may have received the later one.
+ * Merges the messages that two nodes kept for one connection. Messages stay in the order of their list; where the lists
+ * contradict each other, that of the old node wins. Messages of one node, or of one sender (which may itself have moved
+ * between nodes), also stay in the order in which they were sent. Null if that is impossible: then the old node missed
+ * a message, and the agent may have received a later one.
  *
  * @param written messages that the agent may have received; they stay first
  * @param fromOld further messages that the old node kept
@@ -20,25 +20,27 @@ export function mergeInOrder(
   const merged = [...written]
   const oldOrigins = originsOf(fromOld)
   const lastIndexOf = new Map(fromOld.map(({ origin }, index) => [nodeOf(origin), index]))
-  let next = 0
+  /** The index of the first message in `fromOld` that is not merged yet. */
+  let nextOld = 0
   /** Messages of the new node that are not merged yet. */
-  const waiting: KeptMessage[] = []
+  const waitingMessages: KeptMessage[] = []
   for (const message of fromNew) {
     if (!oldOrigins.has(message.origin)) {
-      waiting.push(message)
+      waitingMessages.push(message)
       continue
     }
     const index = fromOld.findIndex(({ origin }) => origin === message.origin)
-    if (index < next) continue
-    // A message goes on waiting while the old node's list has further messages of its node; so do all messages after
-    // it.
-    const firstBlocked = waiting.findIndex(({ origin }) => (lastIndexOf.get(nodeOf(origin)) ?? -1) > index)
-    const ready = waiting.splice(0, firstBlocked < 0 ? waiting.length : firstBlocked)
-    merged.push(...fromOld.slice(next, index), ...ready, message)
-    next = index + 1
+    if (index < nextOld) continue
+    // A message waits while `fromOld` has further messages of the node that sent it, and so do all messages after it.
+    const firstBlocked = waitingMessages.findIndex(
+      ({ origin }) => (lastIndexOf.get(nodeOf(origin)) ?? -1) > index,
+    )
+    const readyMessages = waitingMessages.splice(0, firstBlocked < 0 ? waitingMessages.length : firstBlocked)
+    merged.push(...fromOld.slice(nextOld, index), ...readyMessages, message)
+    nextOld = index + 1
   }
-  merged.push(...fromOld.slice(next), ...waiting)
-  return keepsNodeOrder(merged) && keepsSenderOrder(merged, allOfNew) ? merged : null
+  merged.push(...fromOld.slice(nextOld), ...waitingMessages)
+  return isInNodeOrder(merged) && isInSenderOrder(merged, allOfNew) ? merged : null
 }
 
 export function originsOf(messages: readonly KeptMessage[]): Set<string> {
@@ -50,9 +52,10 @@ function nodeOf(origin: string): string {
 }
 
 /**
- * Whether the messages of each node are in the order of their numbers, which nodes of the previous version do not send.
+ * Whether the messages of each node are in the order of their numbers. Nodes of the previous version send no numbers,
+ * so their messages are not checked.
  */
-function keepsNodeOrder(messages: readonly KeptMessage[]): boolean {
+function isInNodeOrder(messages: readonly KeptMessage[]): boolean {
   const lastNumberOf = new Map<string, number>()
   for (const { origin } of messages) {
     const [node, number] = origin.split(':')
@@ -64,11 +67,11 @@ function keepsNodeOrder(messages: readonly KeptMessage[]): boolean {
 }
 
 /** Whether the messages of each sender are in the order in which the new node received them. */
-function keepsSenderOrder(merged: readonly KeptMessage[], received: readonly KeptMessage[]): boolean {
-  const indexOf = new Map(merged.map(({ origin }, index) => [origin, index]))
+function isInSenderOrder(merged: readonly KeptMessage[], received: readonly KeptMessage[]): boolean {
+  const indexByOrigin = new Map(merged.map(({ origin }, index) => [origin, index]))
   const lastIndexOfSender = new Map<string, number>()
   for (const { origin, sender } of received) {
-    const index = indexOf.get(origin)
+    const index = indexByOrigin.get(origin)
     if (index === undefined || sender === null) continue
     if (index < (lastIndexOfSender.get(sender) ?? 0)) return false
     lastIndexOfSender.set(sender, index)

@@ -29,7 +29,7 @@ export interface MessagesDeps {
   apiRequests: Pick<ApiRequests, 'begin' | 'receiveAnswer' | 'requester'>
 }
 
-/** An agent's answer, null if none came in time, and the milliseconds that were waited for it. */
+/** An agent's answer, which is null if none came in time, and the milliseconds that passed until then. */
 export interface AgentAnswer {
   answer: Answer | null
   afterMs: number
@@ -39,7 +39,7 @@ export interface AgentAnswer {
 export interface Messages {
   /** Handles a `send` frame: the sender gets `sent`, or an error. */
   sendFrom(sender: AgentConnection, frame: SendFrame): Promise<void>
-  /** Refuses a `send` frame permanently, which consumes its sequence number. */
+  /** Refuses a frame permanently, with an error to its sender. A refused `send` uses up its sequence number. */
   refuse(sender: AgentConnection, refusal: Refusal): void
   /** `Hub.sendTo` */
   sendFromApi(userId: string, to: string, data: Json, replyTo?: string): Promise<Outcome | null>
@@ -145,7 +145,7 @@ export function createMessages(deps: MessagesDeps): Messages {
     return delivered + held > 0 ? { answer, afterMs: Math.round(clock.now() - askedAt) } : null
   }
 
-  /** Returns the number of connections on all nodes that got the message. */
+  /** Delivers a message to connections on all nodes, except to its sender. Returns how many connections got it. */
   async function deliver(
     userId: string,
     to: string,
@@ -156,11 +156,11 @@ export function createMessages(deps: MessagesDeps): Messages {
       return apiRequests.receiveAnswer(userId, frame) ? ONE_DELIVERED : NO_RECEIVERS
     const number = ++lastNumber
     const message = { userId, to, frame, ...(except ? { except: except.id } : {}) }
-    const local = write({ ...message, origin: messageOrigin(nodeId, number) }, false)
+    const localResult = write({ ...message, origin: messageOrigin(nodeId, number) }, false)
     // If `to` is the id of a connection of this node, no other node has it, unless it is still moving to this node:
     // then it may end up on another one.
-    const isOnlyLocal = local.isReached && local.arriving.length === 0 && registry.byId.has(to)
-    if (to === except?.id || isOnlyLocal) return outcomeOf(local)
+    const isOnlyLocal = localResult.isReached && localResult.arriving.length === 0 && registry.byId.has(to)
+    if (to === except?.id || isOnlyLocal) return outcomeOf(localResult)
     const requestingNode = nodeOfRequester(to)
     const nodes =
       requestingNode === null
@@ -168,9 +168,9 @@ export function createMessages(deps: MessagesDeps): Messages {
         : relay.peers().filter(id => id === requestingNode)
     const command = { op: 'deliver', ...message, number } as const
     // Not awaited if the nodes are known already, so that messages keep their order.
-    const remote = await relay.request('then' in nodes ? await nodes : nodes, command)
-    const { delivered, held } = await outcomeOf(local)
-    return { delivered: delivered + remote.delivered, held: held + remote.held }
+    const remoteOutcome = await relay.request('then' in nodes ? await nodes : nodes, command)
+    const { delivered, held } = await outcomeOf(localResult)
+    return { delivered: delivered + remoteOutcome.delivered, held: held + remoteOutcome.held }
   }
 
   /** Writes a message to the connections of this node that `to` selects; `isRelayed` if it came from another node. */
@@ -178,20 +178,20 @@ export function createMessages(deps: MessagesDeps): Messages {
     if (to === apiRequests.requester)
       return toWriteResult(apiRequests.receiveAnswer(userId, frame) ? ONE_DELIVERED : NO_RECEIVERS)
     const targets = registry.targets(userId, to, except ?? null)
-    const written = toWriteResult({ ...NO_RECEIVERS })
+    const result = toWriteResult({ ...NO_RECEIVERS })
     const message = targets.length > 0 ? new KeptMessage(frame, origin) : null
     for (const target of targets) {
       if (isRelayed && registry.unordered.has(target)) continue
-      const result = target.deliver(message!)
-      if (!result) continue
+      const delivery = target.deliver(message!)
+      if (!delivery) continue
       const arrival = registry.arriving.get(target)
-      if (arrival) written.arriving.push(arrival)
-      else written.outcome[result]++
-      written.isReached = true
+      if (arrival) result.arriving.push(arrival)
+      else result.outcome[delivery]++
+      result.isReached = true
       meter.count(userId, target.keyId, 'messagesReceived')
     }
     ownerLimits.chargeDeliveries(userId, Math.max(1, targets.length), frame.length, clock.now())
-    return written
+    return result
   }
 }
 

@@ -6,22 +6,22 @@ import { bucketStart } from '../usage/usage.ts'
 const METERING_INTERVAL_MS = 2 * SECOND
 
 /** The properties of a connection that metering needs. */
-interface Metered {
+interface MeteredConnection {
   readonly userId: string
   readonly keyId: string
   readonly state: 'pending' | 'open' | 'held' | 'closed'
-  /** The instant up to which the time that the connection was open has been counted. */
+  /** The connection's open time has been counted up to this instant. */
   meteredAt: Instant
 }
 
 /** Counts the open time of connections for their keys. */
 export interface Metering {
   /** Called when the connection is ready. */
-  begin(connection: Metered, now: Instant): void
-  /** Called in every heartbeat pass; counts the time since the last count, every two seconds. */
-  tick(connection: Metered, now: Instant): void
+  begin(connection: MeteredConnection, now: Instant): void
+  /** Called in every heartbeat pass; every two seconds it counts the time since the last count. */
+  tick(connection: MeteredConnection, now: Instant): void
   /** Called when the connection closes or moves to another key; counts the remaining time. */
-  countRemaining(connection: Metered, now: Instant): void
+  countRemaining(connection: MeteredConnection, now: Instant): void
 }
 
 export function createMetering(meter: Meter): Metering {
@@ -36,7 +36,7 @@ export function createMetering(meter: Meter): Metering {
     countRemaining,
   }
 
-  function countRemaining(connection: Metered, now: Instant): void {
+  function countRemaining(connection: MeteredConnection, now: Instant): void {
     if (connection.state !== 'open' || now <= connection.meteredAt) return
     const { userId, keyId, meteredAt } = connection
     connection.meteredAt = now

@@ -23,8 +23,8 @@ const ANNOUNCE_TIMEOUT_MS = 300
 /** Maximum number of requests awaiting responses; beyond it only this node's connections are reached. */
 const MAX_PENDING_REQUESTS = 10_000
 /**
- * Maximum number of pending requests of one owner: more than any burst of a connection, so that few owners cannot use
- * all.
+ * Maximum number of pending requests of one owner. Above any burst of a connection, and low enough that a few owners
+ * cannot use up MAX_PENDING_REQUESTS.
  */
 const MAX_PENDING_PER_OWNER = 500
 
@@ -78,7 +78,10 @@ export function createRelay(deps: {
   receiveNotice(from: string, notice: RelayNotice): void
   /** Handles a message about a connection that moves. A node receives its own requests, too. */
   receiveMove(message: MoveMessage): void
-  /** Which receivers of a message from another node are absent here; undefined if none is. */
+  /**
+   * Whether this node has no connection of the message's user, or none that the message names; an empty object
+   * otherwise.
+   */
   absenceOf(from: string, command: DeliverCommand): Absence
   /** Handles the absence that another node reported in its answer to a message. */
   receiveAbsence(from: string, command: DeliverCommand, absence: Absence): void
@@ -98,7 +101,7 @@ export function createRelay(deps: {
   const delays = new ArrivalDelays()
   let lastId = 0
   let receivedUntil = Number.NEGATIVE_INFINITY
-  let catchingUp = Promise.resolve()
+  let currentCatchUp = Promise.resolve()
   /**
    * The catch-up that follows the current one. All callers share it, so that 10,000 leaving agents cost a few requests.
    */
@@ -110,10 +113,10 @@ export function createRelay(deps: {
       return receivedUntil
     },
     catchUp() {
-      nextCatchUp ??= catchingUp.then(() => {
+      nextCatchUp ??= currentCatchUp.then(() => {
         nextCatchUp = undefined
-        catchingUp = ping(timeoutMs)
-        return catchingUp
+        currentCatchUp = ping(timeoutMs)
+        return currentCatchUp
       })
       return nextCatchUp
     },
@@ -126,7 +129,7 @@ export function createRelay(deps: {
       publish([to], { kind: 'notice', from: nodeId, notice })
     },
     receive({ to, message }) {
-      // A message recorded before this process started does not contain its node id.
+      // Node ids are new at every start, so a message that was recorded before this start does not name this node.
       if (!to.includes(nodeId)) return
       if (message.kind === 'release' && message.from === nodeId) return deps.receiveMove(message)
       if (message.from === nodeId) return
@@ -139,14 +142,14 @@ export function createRelay(deps: {
       const { from, question: requestId, sentAt, order } = message
       const isLate = sentAt !== undefined && delays.delayOf(from, sentAt, performance.now()) > timeoutMs
       const absence = order.op === 'deliver' ? deps.absenceOf(from, order) : {}
-      const answer = ({ delivered: count, held }: Outcome) =>
+      const sendAnswer = ({ delivered: count, held }: Outcome) =>
         void publish([from], { kind: 'answer', from: nodeId, question: requestId, count, held, ...absence })
-      // A database that was cut off from the other node may publish a message long after its sender was told that it
-      // reached nobody here.
+      // A database that was cut off from the other node may publish a message long after its sender got the answer that
+      // it reached nobody here.
       const isExpired = isLate && order.op === 'deliver'
       const outcome = isExpired ? NO_RECEIVERS : execute(order, from, originOf(from, order, requestId))
-      if ('then' in outcome) void outcome.then(answer)
-      else answer(outcome)
+      if ('then' in outcome) void outcome.then(sendAnswer)
+      else sendAnswer(outcome)
     },
     stop() {
       for (const id of [...pending.keys()]) resolveRequest(id)
@@ -167,7 +170,7 @@ export function createRelay(deps: {
     const isAwaited = unanswered.size > 0
     const askedAt = clock.now()
     // After a timeout, or at once if no answer is awaited, the caller gets 0 as the count. The command must not be
-    // published long after that: the sender may have moved to another node, and later messages of it may have arrived.
+    // published long after that: the sender may have moved to another node, and its later messages may have arrived.
     const isCurrent = () => (isAwaited ? pending.has(id) : clock.now() - askedAt < waitMs)
     const sentAt = Math.round(performance.now())
     const message: RelayMessage = { kind: 'order', from: nodeId, question: id, sentAt, order: command }
@@ -191,7 +194,8 @@ export function createRelay(deps: {
     const { from, question: requestId, count, held = 0 } = answer
     const request = pending.get(requestId)
     if (!request?.unanswered.delete(from)) return
-    // Events arrive in one order, and the answer was published after the request.
+    // All nodes receive events in the same order, so whatever was published before the request has arrived before its
+    // answer.
     receivedUntil = Math.max(receivedUntil, request.askedAt)
     if (request.command.op === 'deliver') deps.receiveAbsence(from, request.command, answer)
     request.outcome.delivered += count
@@ -238,10 +242,11 @@ export function createRelay(deps: {
     const currentPeers = to.includes(nodeId) ? [] : presence.currentPeers()
     const onOwnChannels = to.filter(id => currentPeers.includes(id))
     const onSharedChannel = to.filter(id => !currentPeers.includes(id))
-    const event = (nodes: readonly string[]) => ({ type: 'hub.relay' as const, to: nodes, message })
+    const toEvent = (nodes: readonly string[]) => ({ type: 'hub.relay' as const, to: nodes, message })
     return (
-      (onOwnChannels.length === 0 || queue.add(event(onOwnChannels), { ...options, onOwnChannels: true })) &&
-      (onSharedChannel.length === 0 || queue.add(event(onSharedChannel), options))
+      (onOwnChannels.length === 0 ||
+        queue.add(toEvent(onOwnChannels), { ...options, onOwnChannels: true })) &&
+      (onSharedChannel.length === 0 || queue.add(toEvent(onSharedChannel), options))
     )
   }
 }

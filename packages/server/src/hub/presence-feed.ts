@@ -1,7 +1,7 @@
 import { type Clock, type Instant, SECOND } from '../clock.ts'
 import type { PresenceChange, RelayNotice } from '../events.ts'
 import type { AgentConnection } from './agent-connection.ts'
-import type { RecordPresence } from './presence.ts'
+import type { PresenceRecorder } from './presence.ts'
 import type { Registry } from './registry.ts'
 
 /** Changes are sent in batches, this long after the first one. */
@@ -24,10 +24,10 @@ interface Feed {
 }
 
 /** Notifies nodes that watch a user of changes to that user's connections on this node. */
-export interface PresenceFeed extends RecordPresence {
+export interface PresenceFeed extends PresenceRecorder {
   /**
-   * Handles a node's `watch`: replies with the changes, or with all connections if `have` is not the version that was
-   * last sent to it. Notices to one node arrive in order; a lost one is detected by the version of the next.
+   * Handles a node's `watch`: sends it the changes since its last notice, or all connections if `have` is not the
+   * version of that notice. Notices to one node arrive in order; a lost one is detected by the version of the next.
    */
   watch(nodeId: string, userId: string, have: number | null): void
   unwatch(nodeId: string, userId: string): void
@@ -89,7 +89,7 @@ export function createPresenceFeed(deps: {
     else sendNotice(feed, [...feed.watchedBy.keys()], version, changes)
   }
 
-  /** Sends all connections, read from the registry now, so including every change up to the feed's version. */
+  /** Sends all connections. The registry already includes every change up to the feed's version. */
   function sendAll(feed: Feed, nodeId: string): void {
     const all = registry.openOf(feed.userId).map(({ details }) => ({ joined: details }))
     const parts = Math.max(1, Math.ceil(all.length / MAX_NOTICE_CHANGES))

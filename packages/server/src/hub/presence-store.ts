@@ -21,7 +21,7 @@ export interface NodeRow {
 }
 
 /**
- * The version of a node's commands and notices. From 1 on: notices about connections (presence-feed.ts), and
+ * The version of a node's commands and notices. Version 1 added notices about connections (presence-feed.ts), and
  * connections that move (connection-moves.ts).
  */
 export const RELAY_VERSION = 1
@@ -70,7 +70,7 @@ export interface PresenceChanges {
   prune(notSeenSince: Instant, batch: number, now: Instant): Promise<{ removed: number; left: PresenceRow[] }>
 }
 
-/** The part of the port that the hub uses. */
+/** The store as the hub uses it: each change is a transaction of its own. */
 export interface HubPresence extends PresenceStore {
   record(nodeId: string, added: readonly PresenceRow[], removedIds: readonly string[]): Promise<void>
   deregister(nodeId: string): Promise<void>

@@ -20,7 +20,7 @@ const BATCH_MS = 200
 const FORGET_NODE_MS = MINUTE
 
 /** Records which connections are ready. */
-export interface RecordPresence {
+export interface PresenceRecorder {
   /** Called when a connection is ready, and when it belongs to another key. */
   add(connection: AgentConnection): void
   /** Called when a ready connection is gone; agents that watch the user get the `reason`. */
@@ -67,11 +67,12 @@ export function createPresence(deps: {
 }): Presence {
   const { presence, events, clock, log, registry, nodeId, version } = deps
   const startedAt = clock.now()
-  /** Connections that the next batch adds, and ids of those that it removes; both by connection id. */
-  let added = new Map<string, PresenceRow>()
-  let removed = new Set<string>()
+  /** Connections that the next batch adds, by id. */
+  let addedConnections = new Map<string, PresenceRow>()
+  /** Ids of the connections that the next batch removes. */
+  let removedConnectionIds = new Set<string>()
   let timer: NodeJS.Timeout | undefined
-  let writing = Promise.resolve()
+  let lastWrite = Promise.resolve()
   let peers: string[] = []
   /** Nodes that do not seal events. */
   let unsealedNodes: string[] = []
@@ -79,7 +80,7 @@ export function createPresence(deps: {
   const currentPeerIds = new Set<string>()
   /** Peers whose messages arrived since the last heartbeat began, whose rows its query may have missed. */
   const newcomers = new Set<string>()
-  /** Peers that have shut down, and when. */
+  /** Peers that have shut down, with the time when their message arrived, by node id. */
   const leftNodes = new Map<string, Instant>()
   let lastHeartbeatAt: Instant | null = null
   let heartbeatError: unknown = null
@@ -90,21 +91,21 @@ export function createPresence(deps: {
   return {
     add(connection) {
       // A resumed connection has the id of the one whose removal is pending.
-      removed.delete(connection.id)
-      added.set(connection.id, connection.presence(nodeId))
+      removedConnectionIds.delete(connection.id)
+      addedConnections.set(connection.id, connection.presence(nodeId))
       schedule()
     },
     remove(connection) {
       // Removed even if its insertion is pending: the batch that is being written may contain it.
-      added.delete(connection.id)
-      removed.add(connection.id)
+      addedConnections.delete(connection.id)
+      removedConnectionIds.add(connection.id)
       schedule()
     },
     async list(userId) {
       const rows = await presence.listOf(userId, clock.now() - NODE_TIMEOUT_MS)
-      const ofOtherNodes = rows.filter(row => row.nodeId !== nodeId)
-      const ofThisNode = registry.openOf(userId).map(connection => connection.presence(nodeId))
-      return [...ofOtherNodes, ...ofThisNode].sort(
+      const rowsOfOtherNodes = rows.filter(row => row.nodeId !== nodeId)
+      const rowsOfThisNode = registry.openOf(userId).map(connection => connection.presence(nodeId))
+      return [...rowsOfOtherNodes, ...rowsOfThisNode].sort(
         (a, b) => b.connectedAt - a.connectedAt || (a.connectionId < b.connectionId ? 1 : -1),
       )
     },
@@ -147,7 +148,7 @@ export function createPresence(deps: {
       isDeregistered = true
       clearTimeout(timer)
       // A heartbeat in progress would register the node again.
-      await Promise.allSettled([writing, heartbeatInProgress])
+      await Promise.allSettled([lastWrite, heartbeatInProgress])
       await presence.deregister(nodeId).catch(() => {}) // without heartbeats it counts as dead within 10 s
     },
   }
@@ -164,20 +165,20 @@ export function createPresence(deps: {
     }
     lastHeartbeatAt = now
     newcomers.clear()
-    const liveRows = await presence.nodes(now - NODE_TIMEOUT_MS)
+    const recentRows = await presence.nodes(now - NODE_TIMEOUT_MS)
     for (const [id, at] of leftNodes) if (now - at > FORGET_NODE_MS) leftNodes.delete(id)
-    const alive = liveRows.filter(({ id }) => !leftNodes.has(id))
-    const sealingIds = alive.filter(({ sealsEvents }) => sealsEvents).map(({ id }) => id)
+    const liveRows = recentRows.filter(({ id }) => !leftNodes.has(id))
+    const sealingIds = liveRows.filter(({ sealsEvents }) => sealsEvents).map(({ id }) => id)
     peers = [...new Set([...sealingIds, ...newcomers])].filter(id => id !== nodeId)
-    for (const { id, relayVersion } of alive) if (relayVersion >= RELAY_VERSION) currentPeerIds.add(id)
+    for (const { id, relayVersion } of liveRows) if (relayVersion >= RELAY_VERSION) currentPeerIds.add(id)
     for (const id of currentPeerIds) if (!peers.includes(id)) currentPeerIds.delete(id)
-    unsealedNodes = alive.filter(({ sealsEvents }) => !sealsEvents).map(({ id }) => id)
+    unsealedNodes = liveRows.filter(({ sealsEvents }) => !sealsEvents).map(({ id }) => id)
     events.expectUnsealed?.(unsealedNodes.length > 0)
   }
 
   function addAll(): void {
     for (const connection of registry.byId.values()) {
-      if (connection.state === 'open') added.set(connection.id, connection.presence(nodeId))
+      if (connection.state === 'open') addedConnections.set(connection.id, connection.presence(nodeId))
     }
     schedule()
   }
@@ -185,25 +186,26 @@ export function createPresence(deps: {
   function schedule(delay = BATCH_MS): void {
     if (timer || isDeregistered) return
     timer = setTimeout(() => {
-      writing = write()
+      lastWrite = write()
     }, delay)
     timer.unref()
   }
 
   async function write(): Promise<void> {
-    const [addedRows, removedIds] = [added, removed]
-    added = new Map()
-    removed = new Set()
+    const [addedRows, removedIds] = [addedConnections, removedConnectionIds]
+    addedConnections = new Map()
+    removedConnectionIds = new Set()
     let delay = 0
     try {
       await presence.record(nodeId, [...addedRows.values()], [...removedIds])
     } catch (error) {
       log.warn({ err: error }, 'live connections could not be recorded; trying again')
-      for (const [id, row] of addedRows) if (!removed.has(id) && !added.has(id)) added.set(id, row)
-      for (const id of removedIds) removed.add(id)
+      for (const [id, row] of addedRows)
+        if (!removedConnectionIds.has(id) && !addedConnections.has(id)) addedConnections.set(id, row)
+      for (const id of removedIds) removedConnectionIds.add(id)
       delay = NODE_HEARTBEAT_MS
     }
     timer = undefined
-    if (added.size > 0 || removed.size > 0) schedule(delay || BATCH_MS)
+    if (addedConnections.size > 0 || removedConnectionIds.size > 0) schedule(delay || BATCH_MS)
   }
 }

@@ -23,7 +23,10 @@ export function refuse(socket: Duplex, refusal: KeywayError, publicUrl: string, 
   socket.end(`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join('')}\r\n${body}`)
 }
 
-/** Headers that a status requires: RFC 6750 section 3 for 401, RFC 6455 section 4.2.2 for 426, else `Retry-After`. */
+/**
+ * Headers that the status requires: RFC 6750 section 3 for 401, RFC 6455 section 4.2.2 for 426. For other statuses
+ * `Retry-After`, if the error has a time for it.
+ */
 function headersOf({ code, extras }: KeywayError, status: number): Record<string, string> {
   if (status === 401)
     return { 'WWW-Authenticate': code === 'invalid_token' ? 'Bearer error="invalid_token"' : 'Bearer' }

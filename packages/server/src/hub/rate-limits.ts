@@ -31,7 +31,7 @@ export function refill(bucket: Bucket, allowance: Allowance, now: Instant): numb
 export const FRAME_ALLOWANCE: Allowance = { burst: 200, perSecond: 100 }
 
 /**
- * Limit of renewals of one connection: since a token lives for minutes, more of them are a client's mistake, and each
+ * Limit of renewals of one connection: since a token lives for minutes, more renewals are a client's mistake, and each
  * costs an exchange.
  */
 export const RENEWAL_ALLOWANCE: Allowance = { burst: 10, perSecond: 1 / 6 }
@@ -138,8 +138,8 @@ export class OwnerLimits {
   }
 
   #of(userId: string, now: Instant): Record<OwnerResource, Bucket> {
-    const found = this.#owners.get(userId)
-    if (found) return found
+    const existing = this.#owners.get(userId)
+    if (existing) return existing
     if (this.#owners.size >= this.#pruneAbove) this.#prune(now)
     const { frames, connects, deliveries, bytes } = this.#allowances
     const buckets = {
@@ -175,7 +175,7 @@ export const MAX_PENDING_HANDSHAKES = 5000
 
 export class HandshakeLimits {
   pending = 0
-  /** Handshakes that a client network has left, by network. */
+  /** The buckets of client networks, each with the handshakes that remain. */
   #networks = new Map<string, Bucket>()
 
   /** Takes one handshake of a network; false when it has none left. */

@@ -6,7 +6,7 @@ import type { HubPorts } from './hub-ports.ts'
 import type { KeyStatusLoader } from './key-status-loader.ts'
 import type { Locations } from './locations.ts'
 import type { Metering } from './metering.ts'
-import type { RecordPresence } from './presence.ts'
+import type { PresenceRecorder } from './presence.ts'
 import type { OwnerLimits } from './rate-limits.ts'
 import type { Registry } from './registry.ts'
 import type { Renewals } from './renewals.ts'
@@ -19,7 +19,7 @@ export interface ReadyDeps {
   metering: Metering
   registry: Registry
   keyStatuses: KeyStatusLoader
-  presence: Pick<RecordPresence, 'add'>
+  presence: Pick<PresenceRecorder, 'add'>
   renewals: Pick<Renewals, 'notifyOfExpiry'>
   ownerLimits: Pick<OwnerLimits, 'mayDeliver' | 'chargeDeliveries'>
   resumptions: Pick<Resumptions, 'moveHere' | 'claim'>
@@ -29,7 +29,7 @@ export interface ReadyDeps {
 
 /**
  * Registers a connection, then loads its key's status, notifies the owner's other nodes, claims the connection that it
- * resumes, and sends `ready` with the missed messages; or closes it.
+ * resumes, and sends `ready` with the missed messages. Closes the connection if one of these steps refuses it.
  */
 export type MakeReady = (connection: AgentConnection, resume: ResumeRequest | null) => Promise<void>
 
@@ -41,8 +41,8 @@ export function createMakeReady(deps: ReadyDeps): MakeReady {
   async function makeReady(connection: AgentConnection, resume: ResumeRequest | null): Promise<void> {
     // Registered before the load, so that a concurrent revocation closes the connection.
     registry.add(connection)
-    const entered = locations.enter(connection.identity)
-    const key = await keyStatuses.loadFor(connection, connection.keyId, entered)
+    const nodesNotified = locations.enter(connection.identity)
+    const key = await keyStatuses.loadFor(connection, connection.keyId, nodesNotified)
     if (connection.state !== 'pending') return
     const refusal = refusalOfKey(key, connection, clock.now()) ?? refusalOfScopes(connection)
     if (refusal) {
@@ -62,14 +62,14 @@ export function createMakeReady(deps: ReadyDeps): MakeReady {
 
   function open(connection: AgentConnection, resume: ResumeRequest | null): void {
     const now = clock.now()
-    const handedOver = resume && resumptions.claim(connection, resume)
-    if (handedOver) registry.takeOver(connection, handedOver)
+    const handoverState = resume && resumptions.claim(connection, resume)
+    if (handoverState) registry.takeOver(connection, handoverState)
     connection.state = 'open'
     metering.begin(connection, now)
     const { token, secretHash } = newResumeToken(deps.nodeId, connection.id)
     connection.resumeHash = secretHash
-    connection.send(readyFrame(connection, token, handedOver !== null, now))
-    if (handedOver)
+    connection.send(readyFrame(connection, token, handoverState !== null, now))
+    if (handoverState)
       ownerLimits.chargeDeliveries(connection.userId, 1, connection.replay(resume!.lastSeq), now)
     presence.add(connection)
     renewals.notifyOfExpiry(connection, now)

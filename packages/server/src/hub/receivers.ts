@@ -28,7 +28,8 @@ export interface ReceiversDeps {
 /**
  * Knows which nodes of an owner have no connection with a certain id or key, so that messages to it are not sent there.
  * A node that receives a message for which it has no connection answers so, and promises to notify the sending node
- * before it gets one. Everything that it publishes after that answer reaches the sending node.
+ * before it gets one. The sending node relies on the promise only while it receives all events, so it cannot miss the
+ * notice.
  */
 export interface Receivers {
   /** The given nodes without those that reported that they have no connection that `to` names. */
@@ -62,7 +63,7 @@ interface PromisedNotice {
 
 export function createReceivers({ clock, presence, registry, relay, sendCommand }: ReceiversDeps): Receivers {
   /** Absences that other nodes reported. */
-  const othersAbsences = new Absences()
+  const receivedAbsences = new Absences()
   /** Absences that this node reported, each with the promise of a notice. */
   const ownAbsences = new Absences()
   /** The notices for each node, which are sent at the end of this turn of the event loop. */
@@ -72,18 +73,18 @@ export function createReceivers({ clock, presence, registry, relay, sendCommand 
 
   return {
     filterNodes(userId, to, nodes) {
-      const absences = othersAbsences.of(userId, to)
+      const absences = receivedAbsences.of(userId, to)
       if (absences.size === 0) return nodes
       const now = clock.now()
       if (now - relay.receivedUntil > MAX_LAG_MS) return nodes
       return nodes.filter(id => (absences.get(id)?.until ?? 0) < now)
     },
     receiveAbsence(nodeId, userId, to) {
-      othersAbsences.add(userId, to, nodeId, clock.now() + RELIANCE_MS)
+      receivedAbsences.add(userId, to, nodeId, clock.now() + RELIANCE_MS)
     },
     receiveTargets(nodeId, userIds, targets) {
       for (const userId of userIds)
-        for (const target of targets) othersAbsences.remove(userId, target, nodeId)
+        for (const target of targets) receivedAbsences.remove(userId, target, nodeId)
     },
     promiseNotice(nodeId, userId, to) {
       if (parseId(to) === null || registry.hasTarget(userId, to)) return false
@@ -93,10 +94,10 @@ export function createReceivers({ clock, presence, registry, relay, sendCommand 
       const isPromised = [connectionId, keyId].map(target => schedule(userId, target)).includes(true)
       return isPromised ? noticesAnswered!.promise : undefined
     },
-    clearAbsences: () => othersAbsences.clear(),
+    clearAbsences: () => receivedAbsences.clear(),
     tick() {
       const now = clock.now()
-      othersAbsences.prune(now)
+      receivedAbsences.prune(now)
       // Unanswered notices are sent again.
       ownAbsences.prune(now, (userId, target) => {
         if (registry.hasTarget(userId, target)) schedule(userId, target)
@@ -128,11 +129,11 @@ export function createReceivers({ clock, presence, registry, relay, sendCommand 
   }
 
   async function sendPending(): Promise<void> {
-    const [noticesOf, { resolve }] = [pendingNotices, noticesAnswered!]
+    const [noticesByNode, { resolve }] = [pendingNotices, noticesAnswered!]
     pendingNotices = new Map()
     noticesAnswered = null
     const batches: Promise<void>[] = []
-    for (const [nodeId, notices] of noticesOf)
+    for (const [nodeId, notices] of noticesByNode)
       for (let start = 0; start < notices.length; start += BATCH_SIZE)
         batches.push(sendBatch(nodeId, notices.slice(start, start + BATCH_SIZE)))
     await Promise.all(batches)

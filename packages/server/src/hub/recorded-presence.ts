@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Storage } from '../store.ts'
 import type { HubPresence } from './presence-store.ts'
 
-/** The hub's port to the rows of connections. The transaction that records them also announces them to webhooks. */
+/** The hub's port to the rows of connections. The transaction that changes them also queues their webhook events. */
 export function recordedPresence({ storage, clock }: { storage: Storage; clock: Clock }): HubPresence {
   return {
     ...storage.store.presence,

@@ -20,42 +20,42 @@ export class Registry {
   add(connection: AgentConnection): void {
     this.byId.set(connection.id, connection)
     this.bindKey(connection.keyId, connection)
-    const ofUser = this.#byUser.get(connection.userId)
-    if (ofUser) ofUser.add(connection)
+    const userConnections = this.#byUser.get(connection.userId)
+    if (userConnections) userConnections.add(connection)
     else this.#byUser.set(connection.userId, new Set([connection]))
   }
 
   remove(connection: AgentConnection): void {
-    // After a failed request for a connection, its id may belong to another one that is here.
+    // If moving a connection to this node failed, another connection may have got its id meanwhile.
     if (this.byId.get(connection.id) === connection) this.byId.delete(connection.id)
     this.unbindKey(connection.keyId, connection)
     if (connection.renewalKeyId) this.unbindKey(connection.renewalKeyId, connection)
-    const ofUser = this.#byUser.get(connection.userId)
-    ofUser?.delete(connection)
-    if (ofUser?.size === 0) this.#byUser.delete(connection.userId)
-    const held = this.#heldByUser.get(connection.userId)
-    if (held?.delete(connection)) this.heldCount--
-    if (held?.size === 0) this.#heldByUser.delete(connection.userId)
+    const userConnections = this.#byUser.get(connection.userId)
+    userConnections?.delete(connection)
+    if (userConnections?.size === 0) this.#byUser.delete(connection.userId)
+    const heldConnections = this.#heldByUser.get(connection.userId)
+    if (heldConnections?.delete(connection)) this.heldCount--
+    if (heldConnections?.size === 0) this.#heldByUser.delete(connection.userId)
   }
 
   /** Makes a registered connection continue another one, under that one's id. */
-  takeOver(connection: AgentConnection, handedOver: HandoverState): void {
+  takeOver(connection: AgentConnection, handoverState: HandoverState): void {
     this.remove(connection)
-    connection.takeOver(handedOver)
+    connection.takeOver(handoverState)
     this.add(connection)
   }
 
   /** Counts a registered connection as broken. */
   hold(connection: AgentConnection): void {
-    const held = this.#heldByUser.get(connection.userId) ?? new Set()
-    this.#heldByUser.set(connection.userId, held.add(connection))
+    const heldConnections = this.#heldByUser.get(connection.userId) ?? new Set()
+    this.#heldByUser.set(connection.userId, heldConnections.add(connection))
     this.heldCount++
     const { renewalKeyId, keyId } = connection
     if (renewalKeyId && renewalKeyId !== keyId) this.unbindKey(renewalKeyId, connection)
   }
 
   heldOf(userId: string): ReadonlySet<AgentConnection> {
-    return this.#heldByUser.get(userId) ?? NONE
+    return this.#heldByUser.get(userId) ?? NO_CONNECTIONS
   }
 
   /**
@@ -64,10 +64,10 @@ export class Registry {
    */
   held(limit: number): AgentConnection[] {
     const found: AgentConnection[] = []
-    let owners = [...this.#heldByUser.values()].slice(0, limit).map(held => held.values())
-    while (owners.length > 0 && found.length < limit) {
-      owners = owners.filter(held => {
-        const next = held.next()
+    let iterators = [...this.#heldByUser.values()].slice(0, limit).map(connections => connections.values())
+    while (iterators.length > 0 && found.length < limit) {
+      iterators = iterators.filter(iterator => {
+        const next = iterator.next()
         if (!next.done && found.length < limit) found.push(next.value)
         return !next.done
       })
@@ -82,15 +82,15 @@ export class Registry {
 
   /** Indexes a connection by a key, so that the key's revocation closes it. */
   bindKey(keyId: string, connection: AgentConnection): void {
-    const ofKey = this.#byKey.get(keyId)
-    if (ofKey) ofKey.add(connection)
+    const keyConnections = this.#byKey.get(keyId)
+    if (keyConnections) keyConnections.add(connection)
     else this.#byKey.set(keyId, new Set([connection]))
   }
 
   unbindKey(keyId: string, connection: AgentConnection): void {
-    const ofKey = this.#byKey.get(keyId)
-    ofKey?.delete(connection)
-    if (ofKey?.size === 0) this.#byKey.delete(keyId)
+    const keyConnections = this.#byKey.get(keyId)
+    keyConnections?.delete(connection)
+    if (keyConnections?.size === 0) this.#byKey.delete(keyId)
   }
 
   /** Whether the user has connections here, broken ones included. */
@@ -143,8 +143,8 @@ export class Registry {
 
   /** The user's open and broken connections that `to` selects: the id of a connection, the id of a key, or `all`. */
   targets(userId: string, to: string, exceptId: string | null): AgentConnection[] {
-    const ofId = this.byId.get(to)
-    const found = to === 'all' ? this.ofUser(userId) : ofId ? [ofId] : this.ofKey(to)
+    const connectionWithId = this.byId.get(to)
+    const found = to === 'all' ? this.ofUser(userId) : connectionWithId ? [connectionWithId] : this.ofKey(to)
     return found.filter(
       each =>
         each.userId === userId &&
@@ -155,4 +155,4 @@ export class Registry {
   }
 }
 
-const NONE: ReadonlySet<AgentConnection> = new Set()
+const NO_CONNECTIONS: ReadonlySet<AgentConnection> = new Set()

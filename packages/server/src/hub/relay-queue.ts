@@ -39,7 +39,7 @@ export function createRelayQueue({ events, log }: { events: Pick<Events, 'publis
   /** By user id. */
   const queuedBytesByOwner = new Map<string, number>()
   let queuedBytes = 0
-  let publishing = Promise.resolve()
+  let lastPublication = Promise.resolve()
   let warnedAt = Number.NEGATIVE_INFINITY
 
   return {
@@ -47,13 +47,13 @@ export function createRelayQueue({ events, log }: { events: Pick<Events, 'publis
       const { owner, bytes } = sizeOf(event, givenOwner)
       if (!hasRoom(owner, bytes)) return false
       addBytes(owner, bytes)
-      publishing = publishing
+      lastPublication = lastPublication
         .then(() => (isCurrent() ? events.publish(event, onOwnChannels ? event.to : undefined) : undefined))
         .catch(warn)
         .finally(() => addBytes(owner, -bytes))
       return true
     },
-    flush: () => publishing,
+    flush: () => lastPublication,
   }
 
   function hasRoom(owner: string | null, bytes: number): boolean {
@@ -76,7 +76,7 @@ export function createRelayQueue({ events, log }: { events: Pick<Events, 'publis
   }
 }
 
-/** The maximum memory of an event, and the owner whose share of the queue it uses. */
+/** The estimated memory of an event, and the owner whose share of the queue it uses. */
 function sizeOf({ message }: RelayEvent, givenOwner: string | null): { owner: string | null; bytes: number } {
   if (message.kind === 'notice')
     return { owner: message.notice.userId, bytes: EVENT_BYTES + sizeOfNotice(message.notice) }

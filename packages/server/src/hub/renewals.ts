@@ -7,7 +7,7 @@ import { type CloseStatus, refusalOfKey, TOKEN_EXPIRED } from './close-codes.ts'
 import type { HubPorts, TokenClaims } from './hub-ports.ts'
 import type { KeyStatusLoader } from './key-status-loader.ts'
 import type { Metering } from './metering.ts'
-import type { RecordPresence } from './presence.ts'
+import type { PresenceRecorder } from './presence.ts'
 import { newBucket, RENEWAL_ALLOWANCE, takeRenewal } from './rate-limits.ts'
 import type { Registry } from './registry.ts'
 
@@ -21,7 +21,7 @@ export interface RenewalsDeps {
   metering: Pick<Metering, 'countRemaining'>
   registry: Registry
   keyStatuses: KeyStatusLoader
-  presence: Pick<RecordPresence, 'add'>
+  presence: Pick<PresenceRecorder, 'add'>
   locations: { enter(connection: ConnectionIdentity): Promise<unknown> | undefined }
 }
 
@@ -80,8 +80,8 @@ export function createRenewals(deps: RenewalsDeps): Renewals {
       return
     }
     bindNewKey(connection, claims.keyId)
-    const entered = locations.enter({ ...connection.identity, keyId: claims.keyId })
-    const key = await keyStatuses.loadFor(connection, claims.keyId, entered)
+    const nodesNotified = locations.enter({ ...connection.identity, keyId: claims.keyId })
+    const key = await keyStatuses.loadFor(connection, claims.keyId, nodesNotified)
     if (connection.state !== 'open') return
     const refusal = refusalOfKey(key, connection, clock.now())
     if (refusal || !allows(claims.scopes, 'agent:connect')) {

@@ -4,8 +4,8 @@ import { randomToken, sha256 } from '../secrets.ts'
 const ID_BYTES = 16
 const SECRET_BYTES = 24
 /**
- * `base64url(node id, connection id)` and the secret; then a dot and the number of the last message. The token itself
- * contains no dot.
+ * The token is `base64url(node id, connection id)` followed by the secret, and contains no dot. After it come a dot and
+ * the number of the last message.
  */
 const RESUME_PATTERN = /^([A-Za-z0-9_-]{43})([A-Za-z0-9_-]{32})\.([0-9]{1,16})$/
 /** How long a broken connection can be resumed; sent in `ready`. */

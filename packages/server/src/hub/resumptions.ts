@@ -26,14 +26,13 @@ const OFFER_MS = SECOND / 2
 export const MAX_ADOPTING = 2 * MAX_OFFERED
 const POLL_MS = 10
 /**
- * How many times its bytes a move that an agent requested counts as deliveries: between nodes all messages of the
- * connection pass one queue with those of others, and an agent needs no more than a handshake for a MiB. A shutdown's
- * moves count once.
+ * Factor by which the bytes of a move count as deliveries if an agent requested it: a single handshake sends up to a
+ * MiB through the queue to other nodes, which all connections share. The bytes of moves before a shutdown count once.
  */
 const REQUESTED_MOVE_COST = 4
 /**
- * Maximum number of left nodes that a connection remembers: messages of the ones before were published too long ago to
- * arrive now.
+ * A connection remembers at most this many of the nodes that it was on last. Messages from before that were published
+ * too long ago to arrive now.
  */
 const MAX_LEFT_NODES = 8
 
@@ -71,7 +70,7 @@ export interface Resumptions {
   handOver(timeoutMs: number): Promise<void>
   /** Handles a message of another node. */
   receive(message: MoveMessage): void
-  /** Called after events were lost, perhaps messages to broken connections: ends all of these. */
+  /** Called after events were lost, which may have been messages to broken connections: ends all broken connections. */
   missedEvents(): void
   /**
    * Announces that this node holds no connections any more; resolves once that is published, or after `timeoutMs`.
@@ -92,7 +91,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   })
   /** Connections that are moving to this node, by id. */
   const arrivals = new Map<string, Promise<AgentConnection | null>>()
-  let adopting = 0
+  let adoptingCount = 0
   return { hold, moveHere, claim, handOver, receive: moves.receive, missedEvents, leave, stop: moves.stop }
 
   function hold(connection: AgentConnection): void {
@@ -115,9 +114,9 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   function claim(connection: AgentConnection, request: ResumeRequest): HandoverState | null {
     const found = registry.byId.get(request.connectionId)
     if (!found || !isClaimable(found, toMoveRequest(connection, request))) return null
-    const handedOver = found.handOver()
-    if (handedOver.log.keepsAllAfter(request.lastSeq)) return handedOver
-    handedOver.log.clear()
+    const handoverState = found.handOver()
+    if (handoverState.log.keepsAllAfter(request.lastSeq)) return handoverState
+    handoverState.log.clear()
     return null
   }
 
@@ -142,7 +141,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     log.clear()
     if (!messages) return Promise.resolve({})
     const isHeld = state === 'held'
-    const moved = {
+    const movedState = {
       seq: log.seq,
       heldSeq: isHeld ? heldSeq : log.seq,
       heldMs: isHeld ? clock.now() - heldAt : 0,
@@ -153,7 +152,7 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
       messages: toMovedState(messages),
     }
     const sendsSettled = sends?.settled() ?? Promise.resolve()
-    return sendsSettled.then(() => ({ ...moved, sends: sends?.state() ?? null }))
+    return sendsSettled.then(() => ({ ...movedState, sends: sends?.state() ?? null }))
   }
 
   /**
@@ -173,37 +172,37 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   function requestMove(issuer: string, wanted: MoveRequest): Promise<AgentConnection | null> {
     if (relay.peers().length === 0) return Promise.resolve(null)
     const { connectionId } = wanted
-    const arriving = newHeld(wanted)
-    const arrival = request(issuer, wanted, arriving).finally(() => {
+    const connection = createHeldConnection(wanted)
+    const arrival = request(issuer, wanted, connection).finally(() => {
       arrivals.delete(connectionId)
-      registry.arriving.delete(arriving)
+      registry.arriving.delete(connection)
     })
     arrivals.set(connectionId, arrival)
     const hasArrived = arrival.then(found => found !== null)
-    registry.arriving.set(arriving, hasArrived)
+    registry.arriving.set(connection, hasArrived)
     return arrival
   }
 
   async function request(
     issuer: string,
     wanted: MoveRequest,
-    arriving: AgentConnection,
+    connection: AgentConnection,
   ): Promise<AgentConnection | null> {
-    registry.unordered.add(arriving)
+    registry.unordered.add(connection)
     // Before the request, nodes that send to the connection must know that it will be here; otherwise messages after
     // the request would be lost.
-    await locations.enter(arriving.identity)
-    const onOrdered = () => registry.unordered.delete(arriving)
-    const state = arriving.state === 'closed' ? null : await moves.request(issuer, wanted, onOrdered)
-    const isOrdered = !registry.unordered.delete(arriving)
-    if (arriving.state === 'closed') return null
-    const moved = isOrdered ? parseMovedState(state) : null
-    if (moved && restore(arriving, moved, wanted)) return arriving
-    arriving.close(GOING_AWAY)
+    await locations.enter(connection.identity)
+    const onOrdered = () => registry.unordered.delete(connection)
+    const state = connection.state === 'closed' ? null : await moves.request(issuer, wanted, onOrdered)
+    const isOrdered = !registry.unordered.delete(connection)
+    if (connection.state === 'closed') return null
+    const movedState = isOrdered ? parseMovedState(state) : null
+    if (movedState && restore(connection, movedState, wanted)) return connection
+    connection.close(GOING_AWAY)
     return null
   }
 
-  function newHeld({ connectionId, userId, keyId }: ConnectionIdentity): AgentConnection {
+  function createHeldConnection({ connectionId, userId, keyId }: ConnectionIdentity): AgentConnection {
     const claims = { agentId: userId, keyId, scopes: null, expiresAt: Number.POSITIVE_INFINITY }
     const now = clock.now()
     const log = new MessageLog(userId, budget)
@@ -217,23 +216,24 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
 
   /**
    * Merges the messages that arrived with the state and those that arrived here since. False if their order is
-   * uncertain, or if not all of them after this sequence number can be kept.
+   * uncertain, or if the log cannot keep all messages of the old node that the agent has not received.
    */
-  function restore(arriving: AgentConnection, moved: MovedState, wanted: MoveRequest): boolean {
-    const { userId, log: recent } = arriving
-    const { seq, messages } = moved
+  function restore(connection: AgentConnection, movedState: MovedState, wanted: MoveRequest): boolean {
+    const { userId, log: recentLog } = connection
+    const { seq, messages } = movedState
     const bytes = messages.reduce((sum, [, frame]) => sum + frame.length, 0)
     const cost = wanted.secretHash === null ? 1 : REQUESTED_MOVE_COST
     deps.ownerLimits.chargeDeliveries(userId, 1, cost * bytes, clock.now())
     const log = new MessageLog(userId, budget, seq - messages.length)
-    log.leftNodes = moved.passed
+    log.leftNodes = movedState.passed
     const fromOld = messages.map(([origin, frame]) => new KeptMessage(frame, origin))
     // Messages that were written to the agent must keep their sequence numbers, which it may know.
-    const written = fromOld.slice(0, Math.max(0, moved.heldSeq - log.seq))
+    const written = fromOld.slice(0, Math.max(0, movedState.heldSeq - log.seq))
     const unwritten = fromOld.slice(written.length)
     const [writtenOrigins, unwrittenOrigins] = [originsOf(written), originsOf(unwritten)]
-    // The old node may have delivered a message before it handed the connection over, and published it only afterwards.
-    const allOfNew = recent.after(0)
+    // The old node may have delivered a message before it handed the connection over, but published it afterwards. Such
+    // a message arrives here too, although the connection has it already.
+    const allOfNew = recentLog.after(0)
     const fromNew = allOfNew.filter(
       message =>
         unwrittenOrigins.has(message.origin) ||
@@ -241,14 +241,14 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     )
     const merged = mergeInOrder(written, unwritten, fromNew, allOfNew)
     for (const message of merged ?? []) log.add(message)
-    recent.clear()
-    arriving.log = log
-    arriving.sends = moved.sends && new NumberedSends(moved.sends)
-    arriving.resumeHash = moved.secretHash
-    arriving.address = moved.address
-    arriving.client = moved.client
-    arriving.heldAt = clock.now() - moved.heldMs
-    arriving.heldSeq = moved.heldSeq
+    recentLog.clear()
+    connection.log = log
+    connection.sends = movedState.sends && new NumberedSends(movedState.sends)
+    connection.resumeHash = movedState.secretHash
+    connection.address = movedState.address
+    connection.client = movedState.client
+    connection.heldAt = clock.now() - movedState.heldMs
+    connection.heldSeq = movedState.heldSeq
     return merged !== null && log.floor <= Math.max(wanted.lastSeq, seq - messages.length)
   }
 
@@ -258,18 +258,18 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
   function adopt(from: string, connections: readonly ConnectionIdentity[]): void {
     for (const identity of isDraining() ? [] : connections) {
       const isHere = registry.byId.has(identity.connectionId)
-      if (adopting < MAX_ADOPTING && !isHere) void adoptConnection(from, identity)
+      if (adoptingCount < MAX_ADOPTING && !isHere) void adoptConnection(from, identity)
     }
   }
 
   /**
-   * Moves a connection here. The event of a revocation may have arrived before it: loading the key's status again ends
-   * the connection in that case.
+   * Moves a connection here. If the event of a revocation arrived before the connection, loading the key's status again
+   * ends the connection.
    */
   async function adoptConnection(from: string, identity: ConnectionIdentity): Promise<void> {
-    adopting++
+    adoptingCount++
     const connection = await requestMove(from, { ...identity, secretHash: null, lastSeq: 0 })
-    adopting--
+    adoptingCount--
     if (connection) recheck(connection.keyId)
   }
 
@@ -290,13 +290,17 @@ export function createResumptions(deps: ResumptionsDeps): Resumptions {
     for (let round = 0; clock.now() < deadline; round++) {
       const targetNodes = moves.targetNodes()
       // Connections that are still moving here are offered once they have arrived.
-      const offered = registry.held(MAX_OFFERED).filter(each => !registry.arriving.has(each))
-      if (targetNodes.length === 0 || (offered.length === 0 && registry.arriving.size === 0)) return
-      const identities = offered.map(({ id, userId, keyId }) => ({ connectionId: id, userId, keyId }))
+      const batch = registry.held(MAX_OFFERED).filter(each => !registry.arriving.has(each))
+      if (targetNodes.length === 0 || (batch.length === 0 && registry.arriving.size === 0)) return
+      const identities = batch.map(({ id, userId, keyId }) => ({
+        connectionId: id,
+        userId,
+        keyId,
+      }))
       if (identities.length > 0) moves.offer(targetNodes[round % targetNodes.length]!, identities)
       const end = Math.min(deadline, clock.now() + (identities.length > 0 ? OFFER_MS : POLL_MS))
       do await timers.setTimeout(POLL_MS)
-      while (clock.now() < end && offered.some(({ state }) => state === 'held'))
+      while (clock.now() < end && batch.some(({ state }) => state === 'held'))
     }
   }
 }

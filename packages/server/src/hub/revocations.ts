@@ -16,7 +16,7 @@ export const SWEEP_WINDOW_MS = MINUTE
 const PAGE_SIZE = 1000
 
 export interface Revocations {
-  /** Loads the status of the keys that an event concerns. */
+  /** Rechecks the keys that an event concerns. */
   receive(event: Event): void
   /** Loads the status of a key, and closes its connections if it may no longer be used. */
   recheck(keyId: string): void
@@ -38,9 +38,9 @@ export function createRevocations(deps: {
   freshness: Pick<DatabaseFreshness, 'polled'>
 }): Revocations {
   const { ports, clock, registry, keyStatuses, freshness } = deps
-  /** The endings that were processed, by id, with their time. */
-  const processed = new Map<string, Instant>()
-  let sweeping: Promise<void> | null = null
+  /** When the processed endings happened, by ending id. */
+  const endingTimes = new Map<string, Instant>()
+  let currentSweep: Promise<void> | null = null
 
   return {
     receive(event) {
@@ -50,12 +50,12 @@ export function createRevocations(deps: {
     },
     recheck: keyId => void recheckKey(keyId),
     sweep() {
-      sweeping ??= sweepOnce()
+      currentSweep ??= sweepOnce()
         .catch(() => {}) // retried by the next sweep; after 10 s without success every connection is closed
         .finally(() => {
-          sweeping = null
+          currentSweep = null
         })
-      return sweeping
+      return currentSweep
     },
   }
 
@@ -67,8 +67,8 @@ export function createRevocations(deps: {
     for (;;) {
       const endings = await ports.endingsSince(since, afterId, PAGE_SIZE)
       for (const ending of endings) {
-        if (processed.has(ending.id)) continue
-        processed.set(ending.id, ending.at)
+        if (endingTimes.has(ending.id)) continue
+        endingTimes.set(ending.id, ending.at)
         if (ending.kind === 'api_key' && registry.hasKey(ending.subjectId))
           affectedKeyIds.add(ending.subjectId)
         if (ending.kind === 'user')
@@ -79,7 +79,7 @@ export function createRevocations(deps: {
       since = last.at
       afterId = last.id
     }
-    for (const [id, at] of processed) if (at < startedAt - 2 * SWEEP_WINDOW_MS) processed.delete(id)
+    for (const [id, at] of endingTimes) if (at < startedAt - 2 * SWEEP_WINDOW_MS) endingTimes.delete(id)
     freshness.polled(startedAt)
     recheck(affectedKeyIds)
   }

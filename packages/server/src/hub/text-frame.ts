@@ -1,4 +1,4 @@
-/** From this size on, the payload length takes two more bytes of the header, or eight. */
+/** From these sizes on the header has two or eight more bytes for the length of the payload. */
 const TWO_BYTES = 126
 const EIGHT_BYTES = 65_536
 /** FIN, and the opcode of text. */

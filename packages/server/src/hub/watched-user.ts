@@ -9,7 +9,7 @@ interface NodeView {
   /** The parts of a full list that have arrived so far, and the number of parts. */
   incoming: LiveConnection[]
   incomingParts: number
-  /** Number of `watch` queries since its last notice. */
+  /** Number of `watch` queries to the node since its last notice. */
   unanswered: number
 }
 
@@ -110,14 +110,15 @@ export class WatchedUser {
   #join(view: NodeView, connection: LiveConnection): void {
     const { connectionId } = connection
     view.connections.set(connectionId, connection)
-    // If two nodes report the connection, one of them is out of date, and is corrected when the connection leaves it.
+    // If another node reports the connection too, one of the two reports is outdated. That is corrected when a node
+    // reports that the connection has left it.
     if (this.#reportsOf(connectionId).length === 1) this.#report(connection)
   }
 
   #leave(view: NodeView, id: string, reason: string): void {
     if (!view.connections.delete(id)) return
-    const [ofOtherNode] = this.#reportsOf(id)
-    if (ofOtherNode) this.#report(ofOtherNode)
+    const [otherReport] = this.#reportsOf(id)
+    if (otherReport) this.#report(otherReport)
     else {
       this.#reported.delete(id)
       this.#listener.left(id, reason)

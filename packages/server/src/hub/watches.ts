@@ -79,7 +79,7 @@ export interface Watches {
   receiveAbsence(from: string, userId: string): void
   /** Called when notices may have been lost. */
   compareAll(): void
-  /** Called when the list of live nodes, or of those of a user, may have changed. */
+  /** Called when nodes may have started or stopped, or a user may have connections on further nodes. */
   updateNodes(): void
   /** Called twice a second. */
   tick(): void
@@ -126,10 +126,10 @@ export function createWatches(deps: WatchesDeps): Watches {
       for (const watch of watches.values()) void compare(watch)
     },
     updateNodes() {
-      const alive = [nodeId, ...presence.otherNodes()]
+      const aliveNodes = [nodeId, ...presence.otherNodes()]
       for (const watch of watches.values()) {
         const reportedNodes = watch.user.nodeIds
-        for (const gone of reportedNodes) if (!alive.includes(gone)) watch.user.drop(gone)
+        for (const node of reportedNodes) if (!aliveNodes.includes(node)) watch.user.drop(node)
         for (const other of locations.knownNodes(watch.userId))
           if (!reportedNodes.includes(other)) query(watch, other)
       }
@@ -165,7 +165,8 @@ export function createWatches(deps: WatchesDeps): Watches {
   }
 
   function start(watch: Watch, watcher: AgentConnection, id: string | undefined): void {
-    // Nobody waited for the latest changes here, which are reported in batches.
+    // This node reports its changes in batches; the query makes it report those that are waiting, so that the list
+    // includes them.
     if (watch.emptySince !== null) query(watch, nodeId)
     watch.emptySince = null
     watch.watchers.set(watcher, id)
@@ -223,9 +224,9 @@ export function createWatches(deps: WatchesDeps): Watches {
   /** Live nodes that left this many queries unanswered, or do not support them. */
   function nodesToAwait(watch: Watch, unanswered: number): string[] {
     const currentPeers = presence.currentPeers()
-    const withoutNotices = presence.otherNodes().filter(node => !currentPeers.includes(node))
+    const nodesWithoutNotices = presence.otherNodes().filter(node => !currentPeers.includes(node))
     const knownNodes = locations.knownNodes(watch.userId)
-    return [...withoutNotices, ...knownNodes.filter(node => watch.user.unansweredBy(node) >= unanswered)]
+    return [...nodesWithoutNotices, ...knownNodes.filter(node => watch.user.unansweredBy(node) >= unanswered)]
   }
 
   /** Sends the list to waiting watchers, once the connections of every node were reported or read from the database. */
