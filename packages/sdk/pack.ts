@@ -37,10 +37,10 @@ export async function readSdkFiles(): Promise<SdkFiles> {
 export async function packSdk(url?: string, sources?: SdkFiles): Promise<PackedSdk> {
   const { manifest, files } = splitManifest(sources ?? (await readSdkFiles()))
   if (url !== undefined) files.set('service.json', Buffer.from(`${JSON.stringify({ url })}\n`))
-  const published = (version: string) => publishedManifest({ ...manifest, version })
-  const identity = buildIdentity([...sorted(files), ['package.json', published(manifest.version)]])
+  const manifestOf = (version: string) => publishedManifest({ ...manifest, version })
+  const identity = buildIdentity([...sortedByPath(files), ['package.json', manifestOf(manifest.version)]])
   const version = `${manifest.version}-${identity}`
-  return { version, content: await archive(published(version), files) }
+  return { version, content: await archive(manifestOf(version), files) }
 }
 
 /**
@@ -50,8 +50,8 @@ export async function packSdk(url?: string, sources?: SdkFiles): Promise<PackedS
  */
 export async function packSdkRelease(repository: string): Promise<PackedSdk> {
   const { manifest, files } = splitManifest(await readSdkFiles())
-  const published = publishedManifest({ ...manifest, repository: { type: 'git', url: repository } })
-  return { version: manifest.version, content: await archive(published, files) }
+  const releaseManifest = publishedManifest({ ...manifest, repository: { type: 'git', url: repository } })
+  return { version: manifest.version, content: await archive(releaseManifest, files) }
 }
 
 function splitManifest(sources: SdkFiles): { manifest: { version: string }; files: Map<string, Buffer> } {
@@ -59,16 +59,16 @@ function splitManifest(sources: SdkFiles): { manifest: { version: string }; file
   return { manifest: JSON.parse(manifest!.toString()), files: new Map(Object.entries(files)) }
 }
 
-/** Reproducible: equal files give equal bytes. */
+/** Creates the archive of the package. Reproducible: equal files give equal bytes. */
 async function archive(manifest: Buffer, files: SdkFiles): Promise<Uint8Array<ArrayBuffer>> {
-  const entries = [['package.json', manifest] as const, ...sorted(files)].map(([path, content]) =>
+  const entries = [['package.json', manifest] as const, ...sortedByPath(files)].map(([path, content]) =>
     tarEntry(`package/${path}`, content, path === EXECUTABLE),
   )
   const tar = Buffer.concat([...entries, Buffer.alloc(1024)])
   return new Uint8Array(await promisify(gzip)(tar, { level: 9 }))
 }
 
-function sorted(files: SdkFiles): [string, Buffer][] {
+function sortedByPath(files: SdkFiles): [string, Buffer][] {
   return [...files].sort(([a], [b]) => (a < b ? -1 : 1))
 }
 
@@ -90,14 +90,14 @@ async function builtFiles(): Promise<string[]> {
 
 /** The declaration files that a compiler reaches from the entries; the package leaves out all others. */
 async function reachableDeclarations(): Promise<Set<string>> {
-  const reached = new Set(Object.values(ENTRIES).map(module => `${module}.d.ts`))
+  const reachedNames = new Set(Object.values(ENTRIES).map(module => `${module}.d.ts`))
   // The loop also visits names that it adds to the set.
-  for (const name of reached) {
+  for (const name of reachedNames) {
     const text = await readFile(join(DIST, name), 'utf8')
     for (const [, module] of text.matchAll(/(?:from |import\()'(\.{1,2}\/[^']*)\.js'/g))
-      reached.add(posix.join(posix.dirname(name), `${module}.d.ts`))
+      reachedNames.add(posix.join(posix.dirname(name), `${module}.d.ts`))
   }
-  return reached
+  return reachedNames
 }
 
 type File = [path: string, content: NonSharedBuffer]
@@ -105,34 +105,34 @@ type File = [path: string, content: NonSharedBuffer]
 /** The files of the WebSocket client for platforms without one (`environment.ts`), with its licence. */
 async function webSocketClientFiles(): Promise<File[]> {
   const folder = dirname(createRequire(import.meta.url).resolve('ws/package.json'))
-  const library = (await readdir(join(folder, 'lib'))).filter(name => name.endsWith('.js')).sort()
-  const names = ['LICENSE', 'index.js', ...library.map(name => `lib/${name}`)]
+  const libraryNames = (await readdir(join(folder, 'lib'))).filter(name => name.endsWith('.js')).sort()
+  const names = ['LICENSE', 'index.js', ...libraryNames.map(name => `lib/${name}`)]
   const files = names.map(
     async (name): Promise<File> => [`vendor/ws/${name}`, await readFile(join(folder, name))],
   )
   const { name, version, license, main } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'))
-  // Without "exports", which Node ignores in a folder of another package.
+  // Omits "exports", which Node ignores in a folder of another package.
   const manifest = JSON.stringify({ name, version, license, type: 'commonjs', main }, null, 2)
   return [['vendor/ws/package.json', Buffer.from(`${manifest}\n`)], ...(await Promise.all(files))]
 }
 
 /** The published manifest: it refers to `dist`, while the one of the checkout refers to the sources. */
 function publishedManifest({ scripts: _, ...manifest }: Record<string, unknown>): Buffer {
-  const exported = Object.entries(ENTRIES).map(([name, module]) => [
+  const exportEntries = Object.entries(ENTRIES).map(([name, module]) => [
     name,
     { types: `./dist/${module}.d.ts`, default: `./dist/${module}.js` },
   ])
-  const published = {
+  const publishedFields = {
     ...manifest,
     main: './dist/index.js',
     types: './dist/index.d.ts',
     // For compilers without support for "exports" (moduleResolution node10).
     typesVersions: { '*': { protocol: ['./dist/protocol.d.ts'], node: ['./dist/node.d.ts'] } },
-    exports: { ...Object.fromEntries(exported), './package.json': './package.json' },
+    exports: { ...Object.fromEntries(exportEntries), './package.json': './package.json' },
     bin: { 'keyway-agent': EXECUTABLE },
     files: ['dist', 'vendor'],
   }
-  return Buffer.from(`${JSON.stringify(published, null, 2)}\n`)
+  return Buffer.from(`${JSON.stringify(publishedFields, null, 2)}\n`)
 }
 
 const TAR_BLOCK_BYTES = 512

@@ -6,11 +6,15 @@ import type { AgentConnectionObject, Json } from './protocol.js';
 export interface AgentOptions {
     /** The service's public URL. Default: the environment variable `KEYWAY_URL`. */
     url?: string | undefined;
-    /** `svc_…`. Default: the environment variable `KEYWAY_API_KEY`. Keep keys out of browsers: use `getToken` there. */
+    /**
+     * The API key (`svc_…`). Default: the environment variable `KEYWAY_API_KEY`. Keep keys out of browsers: use
+     * `getToken` there.
+     */
     apiKey?: string | undefined;
     /**
-     * Instead of `apiKey`: asks your own backend for a token. Return the exchange's response unchanged. Throw the
-     * `KeywayError` of a refusal to stop the agent; after any other error it retries.
+     * Instead of `apiKey`: gets a token from your own backend, which exchanges the key. Return the response of
+     * `POST /auth/agent-token` unchanged. To stop the agent, throw the `KeywayError` of a refused exchange; after any
+     * other error the agent retries.
      */
     getToken?: ((signal: AbortSignal) => Promise<ProvidedToken> | ProvidedToken) | undefined;
     /** The WebSocket class to use. Default: the platform's, or on Node from 20.16 on the one in this package. */
@@ -24,7 +28,7 @@ export interface SendOptions {
     /** The id of the message that this one answers. */
     replyTo?: string | undefined;
 }
-/** The hub accepted the connection. */
+/** The event `ready`: the hub accepted the connection. */
 export interface AgentReady {
     connectionId: string;
     agentId: string;
@@ -32,7 +36,7 @@ export interface AgentReady {
     keyName: string | null;
     /** Empty means unrestricted. */
     scopes: string[];
-    /** Seconds. */
+    /** Seconds until the token expires. */
     expiresIn: number;
     /** Whether the previous connection was resumed; all messages that it missed then follow. */
     resumed: boolean;
@@ -54,9 +58,12 @@ export interface AgentRequest {
     fromKeyId: string | null;
     data: Json;
 }
-/** Returns the answer to a request, or throws; a `KeywayError` `request_failed` tells the requester its `reason`. */
+/**
+ * Returns the answer to a request, or throws. The `reason` of a thrown `KeywayError` with the code `request_failed` is
+ * sent to the requester.
+ */
 export type RequestHandler = (request: AgentRequest) => Json | undefined | Promise<Json | undefined>;
-/** A connection ended, or an attempt to connect failed. */
+/** The event `disconnected`: a connection ended, or an attempt to connect failed. */
 export interface AgentDisconnected {
     /** WebSocket close code; 1006 when the connection was lost or never established. */
     code: number;
@@ -69,7 +76,7 @@ export interface AgentDisconnected {
      * invalid, …
      */
     cause?: NetworkCause;
-    /** The error of the attempt; its message says what to do. */
+    /** The error of the failed attempt; its message says what to do. */
     error?: KeywayError;
 }
 /** A change of the owner's connections; see `Agent.watch`. */
@@ -93,7 +100,8 @@ export interface AgentEvents {
     message: AgentMessage;
     disconnected: AgentDisconnected;
     /**
-     * The last connection could not be resumed: messages to it may be lost. `ready` of the new one came just before.
+     * The previous connection could not be resumed: messages to it may be lost. Emitted right after `ready` of the new
+     * one.
      */
     gap: {
         connectionId: string;
@@ -103,7 +111,9 @@ export interface AgentEvents {
     renewed: {
         expiresIn: number;
     };
-    /** The last event. Without `error` the cause was `close()` or the signal; otherwise the message says what to do. */
+    /**
+     * The last event. Without `error` the cause was `close()` or the signal; otherwise `error.message` says what to do.
+     */
     stopped: {
         error?: KeywayError;
     };

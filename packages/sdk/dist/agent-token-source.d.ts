@@ -1,5 +1,5 @@
 import type { SdkClock } from './clock.js';
-/** What `getToken` may return: the exchange's response unchanged, or the bare token. */
+/** What `getToken` may return: the response of `POST /auth/agent-token`, or only the token in it. */
 export type ProvidedToken = string | {
     token: string;
     expires_in?: number;
@@ -22,7 +22,7 @@ export declare class AgentTokenSource {
     get(): Promise<string>;
     /** A new token, or that of the exchange in progress. */
     fresh(): Promise<string>;
-    /** Discards the cached token, which was refused. */
+    /** Discards the cached token, because the hub refused it. */
     forget(): void;
 }
 /** Lifetime of a token in seconds, validated. */

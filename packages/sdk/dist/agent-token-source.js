@@ -27,7 +27,7 @@ export class AgentTokenSource {
         if (options.apiKey === undefined) {
             throw new KeywayError('invalid_configuration', 'Pass apiKey (or set KEYWAY_API_KEY), or getToken.');
         }
-        if (!isKey(options.apiKey)) {
+        if (!mayBeKey(options.apiKey)) {
             const message = 'The API key is malformed: it is svc_ and 32 letters or digits, without spaces.';
             throw new KeywayError('invalid_api_key', message);
         }
@@ -45,7 +45,7 @@ export class AgentTokenSource {
         });
         return this.#exchangeInProgress;
     }
-    /** Discards the cached token, which was refused. */
+    /** Discards the cached token, because the hub refused it. */
     forget() {
         this.#cached = undefined;
     }
@@ -96,7 +96,7 @@ async function withDeadline(clock, requestToken) {
         requestToken(controller.signal).then(resolve, reject).finally(cancel);
     });
 }
-/** Whether the text may be a key. A service may have imported keys of another system, with another format. */
-function isKey(text) {
+/** Whether the text may be a key. Keys that the service imported from another system have other formats. */
+function mayBeKey(text) {
     return text.startsWith('svc_') ? API_KEY_PATTERN.test(text) : /^[\x21-\x7e]+$/.test(text);
 }

@@ -20,15 +20,16 @@ export declare class Agent extends Emitter<AgentEvents> implements AsyncIterable
     /** The content of the `ready` frame; undefined while not connected. */
     get connection(): AgentReady | undefined;
     /**
-     * Sends `data` to other connections of the same owner: one connection, all of one key, or `"all"`. Resolves when
-     * the hub has written it to `delivered` open connections and keeps it for `held` broken ones. Messages are queued
-     * while disconnected, up to 256 or 1 MiB, and arrive once and in order; only after a `gap` perhaps twice.
+     * Sends `data` to other connections of the same owner: one connection, all of one key, or `"all"`. Resolves with the
+     * number of open connections to which the hub has written it (`delivered`), and of broken connections for which the
+     * hub stores it until they resume (`held`). Up to 256 messages or 1 MiB are queued while disconnected. Messages
+     * arrive once and in order; after a `gap` a message may arrive twice.
      */
     send<Value>(to: string, data: Sendable<Value>, { signal, replyTo }?: SendOptions): Promise<Delivery>;
     /**
      * Sends a request to one connection, to all of a key, or to `"all"`, and resolves with the first answer.
      *
-     * @throws KeywayError `no_responders` at once when nobody is there who answers; `timeout`; `request_failed` with
+     * @throws KeywayError `no_responders` at once when no receiver answers requests; `timeout`; `request_failed` with
      *   `reason` when every receiver refused or failed; `queue_full` beyond 1,000 requests without an answer
      */
     request<Value>(to: string, data: Sendable<Value>, options?: RequestOptions): Promise<Json>;

@@ -12,7 +12,7 @@ export interface ApiKeyObject {
     status: 'active' | 'expired' | 'revoked';
     created_at: string;
     last_used_at: string | null;
-    /** The network as limits count it (an IPv4 address, an IPv6 /64), and the User-Agent. */
+    /** `network` is an IPv4 address or an IPv6 /64, the unit of rate limits; `client` is the User-Agent. */
     last_used_from: {
         network: string;
         client: string | null;
@@ -27,17 +27,17 @@ export interface ApiKeyObject {
         [name: string]: Json;
     } | null;
     limits: KeyLimits;
-    /** Limits set by the operator of the service; for each the lower one applies. */
+    /** Limits set by the operator of the service. Where `limits` has one of the same kind, the lower one applies. */
     operator_limits: KeyLimits;
 }
-/** The limits of a key; empty where there are none. At most one limit of each `per`. */
+/** The limits of a key; `{}` means none. A list has at most one limit for each `per`. */
 export interface KeyLimits {
     /** Limits of exchanges, API calls and calls that introspection consumes, in sliding windows. */
     requests?: {
         limit: number;
         per: 'second' | 'minute' | 'hour' | 'day';
     }[];
-    /** Limits of what apps charge to the key, per calendar day or month (UTC) or ever. Decimals as in `Money`. */
+    /** Limits of what apps charge to the key, per calendar day or month (UTC) or in total. Decimals as in `Money`. */
     spend?: {
         amount: string;
         per: 'day' | 'month' | 'total';
@@ -53,7 +53,10 @@ export interface KeyQuota {
         every: 'hour' | 'day' | 'month';
     };
 }
-/** The limits of a key as requested. A quota without `remaining` keeps the remaining calls, or starts with a refill. */
+/**
+ * The limits in a request to create or change a key. A quota without `remaining` keeps the calls that remain; if the
+ * key had no quota, it starts with the amount of a refill.
+ */
 export type WantedKeyLimits = Omit<KeyLimits, 'quota'> & {
     quota?: Partial<Pick<KeyQuota, 'remaining'>> & Pick<KeyQuota, 'refill'>;
 };
@@ -102,7 +105,7 @@ export interface SessionObject {
     created_at: string;
     last_used_at: string;
     expires_at: string;
-    /** The app that it was opened for, or under whose id the person signed in. */
+    /** The app that the session was opened for, or whose id was given when the person signed in. */
     app_id: string;
     client: string | null;
     network: string;
@@ -234,7 +237,7 @@ export interface VerifiedKey {
     /** Space separated; absent where `unrestricted`. */
     scope?: string;
     unrestricted: boolean;
-    /** Seconds since 1970. */
+    /** Seconds since 1970, as is `exp`. */
     iat: number;
     exp?: number;
     /** This field and the next two are present only for the app that the key is for, and for first-party apps. */
@@ -262,7 +265,7 @@ export interface LeftOfLimits {
         reset_seconds?: number;
     }[];
 }
-/** An act of an administrator, of the `keyway` command or of a setting. */
+/** An action of an administrator, of the `keyway` command, or of the service because of a setting. */
 export interface AuditEventObject {
     id: string;
     at: string;
@@ -289,7 +292,7 @@ export interface AuditEventObject {
     reason: string | null;
     network: string | null;
     request_id: string | null;
-    /** SHA-256 of salt and reason; stands for the reason in `hash`. */
+    /** SHA-256 of salt and reason. `hash` covers it instead of the reason, which may be erased. */
     reason_hash: string | null;
     reason_salt: string | null;
     /** 1, 2, 3 … without gaps. */

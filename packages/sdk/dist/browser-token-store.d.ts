@@ -1,8 +1,8 @@
 import { type StoredTokens, type TokenStore } from './token-store.js';
 export interface BrowserTokenStore extends TokenStore {
     /**
-     * Calls back after another tab has signed in, refreshed or signed out (then with undefined). Returns a function that
-     * stops that.
+     * Calls the listener after another tab has signed in, refreshed or signed out (then with undefined). Returns a
+     * function that removes the listener.
      */
     onChange(listener: (tokens: StoredTokens | undefined) => void): () => void;
 }

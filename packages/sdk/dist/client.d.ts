@@ -52,7 +52,7 @@ export declare class Keyway {
     readonly sessions: SessionCalls;
     readonly account: AccountCalls;
     readonly agents: AgentCalls;
-    /** Needs `app`. */
+    /** Needs the option `app`. */
     readonly apps: AppCalls;
     constructor(options?: KeywayOptions);
     /** Sends a sign-in mail; the answer is the same whether or not the address has an account. */
@@ -65,13 +65,13 @@ export declare class Keyway {
     verifyMagicLink(body: VerifyMagicLink): Promise<SignInAnswer>;
     /** Refreshes the session's tokens now; other calls do so when needed. Returns the session's user. */
     refresh(): Promise<UserObject | undefined>;
-    /** The usage of the account, with and without keys, by hour or day, complete up to some seconds ago. */
+    /** The usage of the account, by keys and by sessions, for each hour or day; complete up to some seconds ago. */
     usage(range?: UsageRange): Promise<UsageAnswer>;
     /** Ends the session on the server, and deletes its tokens from the store. */
     logout(): Promise<void>;
     /** Revokes an API key or refresh token by the secret itself (RFC 7009), for anyone who found one. */
     revoke(token: string): Promise<void>;
-    /** Exchanges an API key for an agent token, for example to hand it to a browser's `getToken`. */
+    /** Exchanges an API key for an agent token, for example on a backend that the `getToken` of an agent calls. */
     exchange(body: {
         api_key: string;
         audience?: string;

@@ -23,7 +23,7 @@ export class Keyway {
     sessions;
     account;
     agents;
-    /** Needs `app`. */
+    /** Needs the option `app`. */
     apps;
     #transport;
     #tokens;
@@ -65,7 +65,7 @@ export class Keyway {
     async refresh() {
         return (await this.#tokens.refresh())?.user;
     }
-    /** The usage of the account, with and without keys, by hour or day, complete up to some seconds ago. */
+    /** The usage of the account, by keys and by sessions, for each hour or day; complete up to some seconds ago. */
     usage(range = {}) {
         return this.#transport.call('GET', '/v1/usage', { query: usageQuery(range) });
     }
@@ -83,7 +83,7 @@ export class Keyway {
         const body = { token };
         return this.#transport.call('POST', '/auth/revoke', { body, as: 'none', repeatable: true });
     }
-    /** Exchanges an API key for an agent token, for example to hand it to a browser's `getToken`. */
+    /** Exchanges an API key for an agent token, for example on a backend that the `getToken` of an agent calls. */
     exchange(body) {
         return this.#transport.call('POST', '/auth/agent-token', { body, as: 'none', repeatable: true });
     }

@@ -5,9 +5,9 @@ export interface CookieTokenStoresOptions {
      * Idempotency-Key of a refresh is derived from it.
      */
     secret: string;
-    /** The cookie's name after the prefix. Default `keyway-tokens`. */
+    /** The cookie's name after the prefix `__Host-`. Default `keyway-tokens`. */
     name?: string | undefined;
-    /** False only for development over http: without `Secure` and the prefix `__Host-`. Default true. */
+    /** False, for development over http only, omits `Secure` and the prefix `__Host-`. Default true. */
     secure?: boolean | undefined;
     /**
      * How long the browser keeps the cookie, in seconds. Default 30 days, after which the service ends an unused session.

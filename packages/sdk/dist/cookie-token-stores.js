@@ -42,7 +42,7 @@ export function cookieTokenStores(options) {
             },
             get: async () => current && { ...current, refreshKey: await idempotencyKeyOf(current.refresh) },
             set(next) {
-                // Before each refresh the client stores the Idempotency-Key, which is derived here.
+                // A new `refreshKey` alone needs no cookie: this store derives it from the refresh token.
                 if (next.access !== current?.access || next.refresh !== current.refresh)
                     replace({ ...next });
             },

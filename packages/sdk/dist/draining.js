@@ -1,8 +1,8 @@
-/** How long after the announced time a connection that the node has not closed is kept open. */
+/** How long a connection is kept open after the announced time of its close, for the node to close it. */
 const MARGIN_MS = 5_000;
-/** Longest announced time until the close that is believed. */
+/** Maximum time until the close; a longer announced one is cut to it. */
 const MAX_CLOSE_IN_MS = 60_000;
-/** Connections whose nodes shut down, until they are closed. */
+/** The open connections to nodes that are shutting down. */
 export class Draining {
     #clock;
     #cancelTimers = new Map();
@@ -11,7 +11,7 @@ export class Draining {
     }
     /**
      * @param onOverdue called when the node has not closed the connection in time
-     * @returns milliseconds until the node closes the connection; undefined if it is draining already
+     * @returns milliseconds until the node closes the connection; undefined if `begin` was called for it before
      */
     begin(connection, closeInSeconds, onOverdue) {
         if (this.#cancelTimers.has(connection))

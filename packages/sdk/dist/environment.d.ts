@@ -1,5 +1,5 @@
 import type { WebSocketConstructor } from './hub-connection.js';
-/** An environment variable, on platforms that have them. */
+/** The value of an environment variable; undefined on platforms without environment variables. */
 export declare function environment(name: string): string | undefined;
 /**
  * The User-Agent of this library, so that owners see which client used their key. Browsers send their own; another
@@ -10,7 +10,7 @@ export declare function userAgent(): Record<string, string>;
 export declare function serviceOrigin(url: string | undefined): string;
 /** The platform's WebSocket. Throws an error that says where to get one. */
 export declare function platformWebSocket(): WebSocketConstructor;
-/** Random, URL-safe, 128 bits: `crypto.randomUUID` is missing on pages served over plain http. */
+/** A random URL-safe id of 128 bits. Does not use `crypto.randomUUID`, which pages served over plain http lack. */
 export declare function randomId(): string;
 export declare function hex(bytes: Uint8Array): string;
 /** Calls back once when the signal aborts, or soon if it has aborted. Returns a function that removes the listener. */

@@ -1,5 +1,5 @@
 import { KeywayError } from './errors.js';
-/** An environment variable, on platforms that have them. */
+/** The value of an environment variable; undefined on platforms without environment variables. */
 export function environment(name) {
     const { process } = globalThis;
     try {
@@ -50,7 +50,7 @@ function isNode() {
     const { process } = globalThis;
     return process?.release?.name === 'node' && !('bun' in (process.versions ?? {})) && !('Deno' in globalThis);
 }
-/** Node's own WebSocket accepts headers beside the protocols: it sends this library's User-Agent, as HTTP calls do. */
+/** Makes Node's WebSocket, which accepts headers, send this library's User-Agent, as HTTP calls do. */
 function webSocketWithUserAgent(WebSocket) {
     return class extends WebSocket {
         constructor(url, protocols) {
@@ -71,12 +71,12 @@ function bundledWebSocket() {
             });
     }
     catch {
-        return undefined; // A bundle or a checkout does not have this file.
+        return undefined; // Bundled apps and source checkouts do not have this file.
     }
 }
-/** The path relative to `dist`; pack.ts copies the client there. */
+/** Relative to `dist`; pack.ts copies the `ws` client to this path. */
 const BUNDLED_WS_PATH = '../vendor/ws/index.js';
-/** Random, URL-safe, 128 bits: `crypto.randomUUID` is missing on pages served over plain http. */
+/** A random URL-safe id of 128 bits. Does not use `crypto.randomUUID`, which pages served over plain http lack. */
 export function randomId() {
     return hex(crypto.getRandomValues(new Uint8Array(16)));
 }

@@ -18,6 +18,6 @@ export interface Problem {
     /** Seconds. */
     retry_after?: number;
     window?: 'second' | 'minute' | 'hour' | 'day';
-    /** The name of the setting that limits; present only on a service with a local inbox. */
+    /** The setting that defines the exceeded limit. Sent only in development, when mails go to the local inbox. */
     setting?: string;
 }

@@ -40,5 +40,5 @@ export declare function errorFromResponse(response: Response): Promise<KeywayErr
 export declare function errorFromProblem(problem: Problem, fallback?: Pick<KeywayErrorDetails, 'requestId' | 'retryAfter'>): KeywayError;
 /** Converts an error that `fetch` threw. */
 export declare function errorFromFetch(cause: unknown, url: string): KeywayError;
-/** The error by which sends and requests fail when their agent is closed. */
+/** The error with which sends and requests reject when their agent is closed. */
 export declare function closedError(): KeywayError;

@@ -76,7 +76,7 @@ async function readProblem(response) {
 function parseRetryAfter(header) {
     return header !== null && /^\d{1,9}$/.test(header) ? Number(header) : undefined;
 }
-/** The error by which sends and requests fail when their agent is closed. */
+/** The error with which sends and requests reject when their agent is closed. */
 export function closedError() {
     return new KeywayError('closed', 'The agent was closed before the hub acknowledged this message.');
 }

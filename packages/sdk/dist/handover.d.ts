@@ -14,8 +14,8 @@ export declare class Handover {
     constructor(clock: SdkClock, deliver: (connection: HubConnection, frame: MessageFrame) => void);
     begin(from: HubConnection, to: HubConnection): void;
     arrived(connection: HubConnection, frame: MessageFrame): void;
-    /** Called when all messages of that connection have arrived: it answered the ping, or it is closed. */
+    /** Called when all messages of that connection have arrived: it received the pong, or it is closed. */
     caughtUp(connection: HubConnection): void;
-    /** Delivers the buffered messages. */
+    /** Ends the handover, and delivers the buffered messages. */
     end(): void;
 }

@@ -1,4 +1,4 @@
-/** How long to wait for the pong at most; longer than the hub itself waits for its other nodes. */
+/** Maximum wait for the pong; longer than the hub itself waits for its other nodes. */
 const MAX_PONG_WAIT_MS = 2_500;
 /**
  * Preserves message order while an agent moves to a new connection. Messages on the old connection may arrive after
@@ -26,12 +26,12 @@ export class Handover {
         else
             this.#deliver(connection, frame);
     }
-    /** Called when all messages of that connection have arrived: it answered the ping, or it is closed. */
+    /** Called when all messages of that connection have arrived: it received the pong, or it is closed. */
     caughtUp(connection) {
         if (this.#inProgress?.from === connection || this.#inProgress?.to === connection)
             this.end();
     }
-    /** Delivers the buffered messages. */
+    /** Ends the handover, and delivers the buffered messages. */
     end() {
         const ended = this.#inProgress;
         this.#inProgress = undefined;

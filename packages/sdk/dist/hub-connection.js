@@ -1,7 +1,7 @@
 import { HUB_BEARER_PREFIX, HUB_PROTOCOL } from './protocol.js';
 /** After this much silence the agent sends a ping. */
 const SILENCE_BEFORE_PING_MS = 25_000;
-/** If no frame follows a ping within this time, the connection is dead, whatever TCP reports. */
+/** If no frame follows a ping within this time, the connection counts as dead, even if TCP reports no error. */
 const PONG_DEADLINE_MS = 10_000;
 const READY_STATE_OPEN = 1;
 const NORMAL_CLOSURE = 1000;
@@ -104,7 +104,9 @@ export class HubConnection {
         this.#options.onClosed(this, closed);
     }
 }
-/** Undefined for an invalid frame. A type that a later version added passes, and is ignored by the receivers. */
+/**
+ * Parses a frame; undefined if it is invalid. Frames of unknown types are returned, and their receivers ignore them.
+ */
 function parseFrame(data) {
     if (typeof data !== 'string')
         return undefined;

@@ -18,7 +18,8 @@ export type Json = null | boolean | number | string | Json[] | {
 };
 /**
  * A value that JSON represents without loss. Unlike `Json` it accepts objects of an interface, which has no index
- * signature. Functions become `never`, and so do the methods of dates and the like, which are thereby refused.
+ * signature. Functions become `never`, and so do the methods of class instances such as dates, so that these values do
+ * not compile.
  */
 export type JsonCompatible<Value> = Value extends Json ? Value : Value extends (...parameters: never[]) => unknown ? never : Value extends object ? {
     [Name in keyof Value]: JsonCompatible<Value[Name]>;
@@ -73,7 +74,7 @@ export type ServerFrame = {
     heartbeat_seconds: number;
     /** Absent, like the next two, from hubs that cannot resume. */
     resume_token?: string;
-    /** How long after a break the connection can be resumed. */
+    /** How long a broken connection can be resumed. */
     resume_seconds?: number;
     /** Whether this connection continues the one that was to be resumed; missed messages follow. */
     resumed?: boolean;
@@ -113,7 +114,7 @@ export type ServerFrame = {
     detail: string;
     id?: string;
 }
-/** All connections of the owner; `more` in all frames of one list but the last. */
+/** All connections of the owner. A long list takes several frames, and all but the last have `more`. */
  | {
     type: 'presence';
     connections: AgentConnectionObject[];

@@ -5,8 +5,9 @@ import { type AgentFrame, type FrameErrorCode } from './protocol.js';
 /** Maximum number of unacknowledged sends; more are refused at once. */
 export declare const PENDING_MAX_MESSAGES = 256;
 export declare const PENDING_MAX_BYTES: number;
-/** The hub's acknowledgement: number of open connections to which it was written. */
+/** The hub's acknowledgement of a message. */
 export interface Delivery {
+    /** Number of open connections to which the message was written. */
     delivered: number;
     /** Number of broken connections that get the message if they resume in time; not included in `delivered`. */
     held?: number;
@@ -24,7 +25,7 @@ export declare class PendingSends {
      * full.
      */
     add(message: OutgoingMessage, signal?: AbortSignal): Promise<Delivery>;
-    /** Sends over this connection from now on. With a session, sends get sequence numbers of that session. */
+    /** Sends over this connection from now on, with sequence numbers if there is a session. */
     sendOver(connection: HubConnection, session: object | undefined): void;
     /** The connection was lost: its unacknowledged messages may or may not have arrived, and are sent again. */
     lost(connection: HubConnection): void;

@@ -5,7 +5,7 @@ export const PENDING_MAX_MESSAGES = 256;
 export const PENDING_MAX_BYTES = 1024 * 1024;
 /**
  * Maximum number of sends in flight: a full queue that is sent again after a reconnection must not exceed the hub's
- * limit of frames.
+ * rate limit of frames.
  */
 const MAX_IN_FLIGHT = 64;
 /** Bytes reserved for the sequence number that is added to a frame. */
@@ -18,7 +18,7 @@ export class PendingSends {
     #pending = new Map();
     #bytes = 0;
     #connection;
-    /** The session whose sequence numbers sends get; undefined if the hub does not support them. */
+    /** The session that numbers the sends; undefined if the hub does not support sequence numbers. */
     #session;
     #lastSeq = 0;
     #cancelPause;
@@ -54,7 +54,7 @@ export class PendingSends {
             this.#flush();
         });
     }
-    /** Sends over this connection from now on. With a session, sends get sequence numbers of that session. */
+    /** Sends over this connection from now on, with sequence numbers if there is a session. */
     sendOver(connection, session) {
         this.#connection = connection;
         if (session && session === this.#session)
@@ -127,7 +127,7 @@ export class PendingSends {
             this.rejectSend(id, error);
     }
     /**
-     * Sends queued messages as far as the window allows. Messages in flight on the previous connection block later ones
+     * Sends queued messages, at most `MAX_IN_FLIGHT`. Messages in flight on the previous connection block later ones
      * until they are acknowledged or lost, since order is not preserved across two nodes.
      */
     #flush() {

@@ -5,7 +5,7 @@ export interface RenewalOptions {
     clock: SdkClock;
     /** Sends the new token to the hub. */
     present(token: string): void;
-    /** Whether an error stops the agent; if so, it was handled. */
+    /** Stops the agent if the error is final, and returns whether it did. */
     isFinal(error: unknown): boolean;
 }
 /** Renews one connection's token in place, before the token expires. */

@@ -20,14 +20,14 @@ export class Requests {
     /** Resolves with the first result; rejects once every receiver answered with an error. */
     async request(to, data, { timeout = DEFAULT_TIMEOUT_MS, signal }) {
         if (!(timeout > 0 && timeout <= MAX_TIMEOUT_MS))
-            throw invalidTimeout();
+            throw invalidTimeoutError();
         signal?.throwIfAborted();
         if (this.#pending.size >= MAX_PENDING_REQUESTS)
-            throw tooManyPending();
+            throw tooManyPendingError();
         const id = this.#idPrefix + ++this.#counter;
         const sendAbort = new AbortController();
         const abort = () => this.#remove(id)?.reject(signal?.reason);
-        const cancel = this.#clock.after(timeout, () => this.#remove(id)?.reject(timedOut(timeout)));
+        const cancel = this.#clock.after(timeout, () => this.#remove(id)?.reject(timeoutError(timeout)));
         signal?.addEventListener('abort', abort, { once: true });
         try {
             return await new Promise((resolve, reject) => {
@@ -78,11 +78,11 @@ export class Requests {
             return;
         pending.receivers = delivered + held;
         if (pending.receivers === 0)
-            this.#remove(id)?.reject(noResponders());
+            this.#remove(id)?.reject(noRespondersError());
         else
             this.#rejectIfAllRefused(id, pending);
     }
-    /** Waits for the acknowledgement too, which has the number of receivers: an answer may arrive before it. */
+    /** The number of receivers comes with the acknowledgement, which may arrive after their answers. */
     #rejectIfAllRefused(id, { receivers, refusedBy, lastRefusal }) {
         if (receivers !== null && refusedBy.size >= receivers)
             this.#remove(id)?.reject(lastRefusal);
@@ -109,22 +109,22 @@ function isErrorMember(error) {
 }
 function refusalError({ code, message }) {
     if (code === 'no_handler')
-        return noResponders();
+        return noRespondersError();
     return new KeywayError('request_failed', message, { reason: code, retryable: code === 'busy' });
 }
-function noResponders() {
+function noRespondersError() {
     const advice = 'No agent that answers requests is connected there. Check the id, or try again later.';
     return new KeywayError('no_responders', advice, { retryable: true });
 }
-function timedOut(timeout) {
+function timeoutError(timeout) {
     const message = `No answer came within ${timeout} ms. The request may have been handled all the same.`;
     return new KeywayError('timeout', message, { retryable: true });
 }
-function tooManyPending() {
+function tooManyPendingError() {
     const message = `${MAX_PENDING_REQUESTS} requests wait for their answers. Await request() before sending more.`;
     return new KeywayError('queue_full', message, { retryable: true });
 }
-function invalidTimeout() {
+function invalidTimeoutError() {
     const message = `timeout: must be more than 0 and at most ${MAX_TIMEOUT_MS} milliseconds, for example 5000.`;
     return new KeywayError('invalid_configuration', message);
 }

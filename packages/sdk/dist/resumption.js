@@ -1,5 +1,5 @@
 import { HUB_RESUME_PREFIX } from './protocol.js';
-/** Resumes the agent's connection: knows what to offer, and which messages have arrived. */
+/** Resumes the agent's connection over new sockets, and drops messages that arrive a second time. */
 export class Resumption {
     #clock;
     #handover;
@@ -17,7 +17,9 @@ export class Resumption {
         session.isOffered = true;
         return [`${HUB_RESUME_PREFIX}${session.resumeToken}.${session.lastSeq}`];
     }
-    /** Called when a socket is ready. Returns its session, and the previous connection if that was not resumed. */
+    /**
+     * Called when a socket is ready. Returns its session, and the id of the previous connection if it was not resumed.
+     */
     ready(connection, frame) {
         const previous = this.#current;
         const isResumed = frame.resumed === true && previous !== undefined;

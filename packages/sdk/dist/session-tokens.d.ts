@@ -12,15 +12,15 @@ export declare class SessionTokens {
     #private;
     constructor(options: SessionTokensOptions);
     access(): Promise<string | undefined>;
-    /** Stores the tokens of a sign-in, after a refresh in progress, whose answer would replace them. */
+    /** Stores the tokens of a sign-in. Waits for a refresh in progress, whose answer would otherwise replace them. */
     storeSignIn(answer: SessionAnswer): Promise<void>;
     delete(): Promise<void>;
     refreshToken(): Promise<string | undefined>;
     /**
-     * Refreshes the tokens unless `rejectedToken`, the rejected access token, was replaced meanwhile.
+     * Refreshes the tokens, unless another client has meanwhile replaced the access token `rejectedToken`.
      *
      * @returns the server's answer, or undefined if another client has refreshed them meanwhile
      */
     refresh(rejectedToken?: string): Promise<SessionAnswer | undefined>;
 }
-export declare function notSignedIn(): KeywayError;
+export declare function notSignedInError(): KeywayError;

@@ -11,7 +11,7 @@ export class SessionTokens {
     async access() {
         return (await this.#options.store.get())?.access;
     }
-    /** Stores the tokens of a sign-in, after a refresh in progress, whose answer would replace them. */
+    /** Stores the tokens of a sign-in. Waits for a refresh in progress, whose answer would otherwise replace them. */
     storeSignIn(answer) {
         return this.#exclusive(async () => this.#options.store.set(toStoredTokens(answer)));
     }
@@ -22,7 +22,7 @@ export class SessionTokens {
         return (await this.#options.store.get())?.refresh;
     }
     /**
-     * Refreshes the tokens unless `rejectedToken`, the rejected access token, was replaced meanwhile.
+     * Refreshes the tokens, unless another client has meanwhile replaced the access token `rejectedToken`.
      *
      * @returns the server's answer, or undefined if another client has refreshed them meanwhile
      */
@@ -36,7 +36,7 @@ export class SessionTokens {
         const { store, refresh } = this.#options;
         const tokens = await store.get();
         if (!tokens)
-            throw notSignedIn();
+            throw notSignedInError();
         if (rejectedToken !== undefined && tokens.access !== rejectedToken)
             return undefined;
         // Stored before it is used: if this process dies before the response, the next one retries with the same key and
@@ -61,7 +61,7 @@ export class SessionTokens {
         return webLocks()?.request(`keyway-refresh ${origin}`, work) ?? work();
     }
 }
-export function notSignedIn() {
+export function notSignedInError() {
     const advice = 'Not signed in: call verifyMagicLink first, or pass apiKey.';
     return new KeywayError('authentication_required', advice, { status: 401 });
 }

@@ -4,9 +4,9 @@ import type { HubClosed } from './hub-connection.js';
 import { CLOSE_CODES, type CloseCode } from './protocol.js';
 /** How a client should reconnect after a close code. */
 export type Reconnect = (typeof CLOSE_CODES)[CloseCode]['reconnect'];
-/** Lost connections and unknown codes are retried. */
+/** Lost connections (1006) and unknown codes are retried after a back-off. */
 export declare function reconnectAfter(code: number): Reconnect;
-/** Whether an attempt ended by a close, not by an error. */
+/** Whether the failure is a close of the connection, not an error. */
 export declare function isClosed(failure: unknown): failure is HubClosed;
 /** Converts an error to the form of a close. */
 export declare function closeFromError(failure: unknown): HubClosed & Pick<AgentDisconnected, 'cause' | 'error'>;

@@ -1,10 +1,10 @@
 import { KeywayError } from './errors.js';
 import { CLOSE_CODES } from './protocol.js';
-/** Lost connections and unknown codes are retried. */
+/** Lost connections (1006) and unknown codes are retried after a back-off. */
 export function reconnectAfter(code) {
     return code in CLOSE_CODES ? CLOSE_CODES[code].reconnect : 'backoff';
 }
-/** Whether an attempt ended by a close, not by an error. */
+/** Whether the failure is a close of the connection, not an error. */
 export function isClosed(failure) {
     return (!(failure instanceof Error) &&
         typeof failure === 'object' &&
@@ -19,9 +19,13 @@ export function closeFromError(failure) {
     const cause = failure.networkCause === undefined ? {} : { cause: failure.networkCause };
     return { code: 1006, reason: failure.code, error: failure, ...cause };
 }
-/** Statuses of an exchange that is not retryable: the key is refused, whatever the code, which may be unknown here. */
+/**
+ * HTTP statuses by which an exchange refuses the key for good, whatever the error code: a later service may add codes.
+ */
 const FINAL_STATUSES = new Set([401, 403]);
-/** Codes that are not retryable whatever the status; a malformed key has none, as it is refused before a request. */
+/**
+ * Codes that are not retryable whatever the status. A malformed key is refused before any request, without a status.
+ */
 const FINAL_CODES = new Set([
     'invalid_api_key',
     'invalid_request',
@@ -58,14 +62,14 @@ export function stopErrorFromClose({ code, reason }) {
     const advice = (name && ADVICE[name]) || `The hub closed the connection for good (${code} ${reason}).`;
     return new KeywayError(errorCodeOf(code, reason), advice);
 }
-/** The reason to assume for a code without a known reason, since proxies may drop it. */
+/** The reason to assume for a close code whose reason is missing or unknown, since proxies may drop reasons. */
 const FALLBACK_REASONS = {
     1009: 'too_big',
     4400: 'bad_message',
     4409: 'resumed_elsewhere',
     4410: 'revoked',
 };
-/** The reason of a close with 4403 is the error code by which an exchange refuses the key; it may be unknown here. */
+/** The reason of a close with 4403 is the error code with which an exchange would refuse the key. */
 function errorCodeOf(code, reason) {
     if (code === 4410)
         return 'revoked';

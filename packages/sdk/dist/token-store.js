@@ -13,7 +13,7 @@ export function memoryTokenStore(tokens) {
         exclusive: createMutex(),
     };
 }
-/** Tokens as `JSON.stringify` wrote them; undefined if the text is anything else. */
+/** Parses tokens that `JSON.stringify` wrote; undefined for any other text. */
 export function parseTokens(text) {
     try {
         const { access, refresh, sessionId, refreshKey } = JSON.parse(text);

@@ -1,6 +1,6 @@
 import { KeywayError } from './errors.js';
 import { requestJson, withRetries } from './http.js';
-import { notSignedIn } from './session-tokens.js';
+import { notSignedInError } from './session-tokens.js';
 /** Sends calls to the service, with credentials, retries, and one refresh if the access token is rejected. */
 export class Transport {
     #options;
@@ -21,12 +21,12 @@ export class Transport {
         const { tokens } = this.#options;
         const access = await tokens.access();
         if (access === undefined)
-            throw notSignedIn();
+            throw notSignedInError();
         try {
             return await this.#send(method, path, options, `Bearer ${access}`);
         }
         catch (error) {
-            // Rejected before it had any effect, so even a non-idempotent call may be sent again.
+            // The call was rejected before it had any effect, so even a non-idempotent one may be sent again.
             if (!(error instanceof KeywayError) || error.code !== 'invalid_token')
                 throw error;
             await tokens.refresh(access);

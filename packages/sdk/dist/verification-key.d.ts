@@ -8,6 +8,6 @@ export interface VerificationKey {
 export declare const TOKEN_ALGS: readonly ['EdDSA', 'ES256', 'RS256'];
 export type TokenAlg = (typeof TOKEN_ALGS)[number];
 type Jwk = Record<string, unknown>;
-/** The algorithm is that of the key's type; a member `alg` that names another excludes the key. */
+/** Imports a key, for the algorithm of its type; undefined if it cannot verify tokens or names another `alg`. */
 export declare function importKey(document: Jwk): Promise<VerificationKey | undefined>;
 export {};

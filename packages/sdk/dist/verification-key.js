@@ -5,7 +5,7 @@ const ELLIPTIC_SIGNATURE_BYTES = 64;
 const MIN_RSA_BYTES = 256;
 /** Algorithms of tokens. */
 export const TOKEN_ALGS = ['EdDSA', 'ES256', 'RS256'];
-/** The algorithm is that of the key's type; a member `alg` that names another excludes the key. */
+/** Imports a key, for the algorithm of its type; undefined if it cannot verify tokens or names another `alg`. */
 export async function importKey(document) {
     const alg = algOf(document);
     if (!alg || (document.alg !== undefined && document.alg !== alg))

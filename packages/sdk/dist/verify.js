@@ -15,9 +15,9 @@ export async function verifyAgentToken(token, options) {
     const claims = await verify(token, options, { typ: 'agent_ws', type: 'agent_ws' });
     requireStrings(claims, ['agent_id', 'app_id', 'key_id']);
     if (claims.agent_id !== claims.sub)
-        throw invalid('agent_id is not sub');
+        throw invalidToken('agent_id is not sub');
     if (claims.scope !== undefined && typeof claims.scope !== 'string')
-        throw invalid('scope is no string');
+        throw invalidToken('scope is no string');
     return claims;
 }
 /**
@@ -34,10 +34,10 @@ export async function verifyAccessToken(token, options) {
 }
 async function verify(token, options, kind) {
     if (typeof token !== 'string' || token.length > MAX_TOKEN_LENGTH)
-        throw invalid('it is no token');
+        throw invalidToken('it is no token');
     const parts = token.split('.');
     if (parts.length !== 3)
-        throw invalid('it has not three parts');
+        throw invalidToken('it has not three parts');
     const [header, payload, signature] = parts;
     await checkSignature(`${header}.${payload}`, signature, checkHeader(header, kind.typ), options);
     const claims = parseObject(payload);
@@ -48,51 +48,51 @@ async function verify(token, options, kind) {
 function checkHeader(part, typ) {
     const header = parseObject(part);
     if (!TOKEN_ALGS.includes(header.alg))
-        throw invalid(`alg is not one of ${TOKEN_ALGS.join(', ')}`);
+        throw invalidToken(`alg is not one of ${TOKEN_ALGS.join(', ')}`);
     if (header.typ !== typ)
-        throw invalid(`typ is not ${typ}`);
+        throw invalidToken(`typ is not ${typ}`);
     if (header.crit !== undefined)
-        throw invalid('it has critical extensions');
+        throw invalidToken('it has critical extensions');
     if (typeof header.kid !== 'string')
-        throw invalid('kid is missing');
+        throw invalidToken('kid is missing');
     return { kid: header.kid, alg: header.alg };
 }
 async function checkSignature(signed, part, { kid, alg }, options) {
     const signature = decodeBase64url(part);
     if (!signature)
-        throw invalid('the signature is malformed');
+        throw invalidToken('the signature is malformed');
     const key = await jwksOf(options).key(kid);
     if (!key)
-        throw invalid('the issuer has no such key');
+        throw invalidToken('the issuer has no such key');
     // The algorithm is that of the key, never that of the token (RFC 8725 section 3.1).
     if (key.alg !== alg)
-        throw invalid('alg is not that of the key');
+        throw invalidToken('alg is not that of the key');
     const isValid = await key.verify(new TextEncoder().encode(signed), signature);
     if (!isValid)
-        throw invalid('the signature is wrong');
+        throw invalidToken('the signature is wrong');
 }
 function checkClaims(claims, { issuer, audience, now = Date.now }, type) {
     if (claims.type !== type)
-        throw invalid(`type is not ${type}`);
+        throw invalidToken(`type is not ${type}`);
     if (claims.iss !== issuer)
-        throw invalid('iss is another issuer');
+        throw invalidToken('iss is another issuer');
     if (claims.aud !== audience)
-        throw invalid('aud is another audience');
+        throw invalidToken('aud is another audience');
     requireStrings(claims, ['sub', 'jti']);
     const seconds = now() / 1000;
     const { iat, exp, nbf } = claims;
     if (!isInstant(iat) || iat > seconds + CLOCK_TOLERANCE_SECONDS)
-        throw invalid('iat is missing or in the future');
+        throw invalidToken('iat is missing or in the future');
     if (!isInstant(exp) || exp <= iat)
-        throw invalid('exp is missing or before iat');
+        throw invalidToken('exp is missing or before iat');
     if (exp <= seconds - CLOCK_TOLERANCE_SECONDS)
-        throw invalid('it has expired');
+        throw invalidToken('it has expired');
     if (type === 'agent_ws' || nbf !== undefined) {
         if (!isInstant(nbf) || nbf > seconds + CLOCK_TOLERANCE_SECONDS)
-            throw invalid('nbf is missing or in the future');
+            throw invalidToken('nbf is missing or in the future');
     }
 }
-/** One cache per issuer (and fetch, for tests) for the life of the process. */
+/** A cache for each issuer (and each `fetch`, since tests pass their own), for the life of the process. */
 const caches = new WeakMap();
 function jwksOf({ issuer, fetch = globalThis.fetch }) {
     const issuers = caches.get(fetch) ?? new Map();
@@ -104,7 +104,7 @@ function jwksOf({ issuer, fetch = globalThis.fetch }) {
 function parseObject(part) {
     const bytes = decodeBase64url(part);
     if (!bytes)
-        throw invalid('it is not in canonical base64url');
+        throw invalidToken('it is not in canonical base64url');
     try {
         const value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
         if (typeof value === 'object' && value !== null && !Array.isArray(value))
@@ -113,18 +113,18 @@ function parseObject(part) {
     catch {
         // reported below
     }
-    throw invalid('it holds no JSON object');
+    throw invalidToken('it holds no JSON object');
 }
 function requireStrings(claims, names) {
     for (const name of names) {
         if (typeof claims[name] !== 'string' || claims[name] === '')
-            throw invalid(`${name} is missing`);
+            throw invalidToken(`${name} is missing`);
     }
 }
 /** NumericDate (RFC 7519 section 2), whole seconds as Keyway writes it. */
 function isInstant(value) {
     return Number.isSafeInteger(value) && value >= 0;
 }
-function invalid(reason) {
+function invalidToken(reason) {
     return new KeywayError('invalid_token', `The token is not accepted: ${reason}.`, { status: 401 });
 }

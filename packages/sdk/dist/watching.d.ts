@@ -4,13 +4,13 @@ import { KeywayError } from './errors.js';
 import type { HubConnection } from './hub-connection.js';
 import { MessageStream } from './message-stream.js';
 import type { ServerFrame } from './protocol.js';
-/** The agent's watch of the owner's connections: one at the hub for all of its iterators. */
+/** The agent's watch of the owner's connections. All iterators share one watch at the hub. */
 export declare class Watching {
     #private;
     constructor(clock: SdkClock);
     /** Opens an iterator; `connection` is the agent's current one. */
     open(connection: HubConnection | undefined): MessageStream<PresenceEvent>;
-    /** Watches by means of this connection from now on; the hub first sends a new list. */
+    /** Watches over this connection from now on; the hub first sends a new list. */
     watchOver(connection: HubConnection): void;
     receive(connection: HubConnection, frame: ServerFrame): void;
     /**

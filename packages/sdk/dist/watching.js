@@ -4,12 +4,12 @@ import { MessageStream } from './message-stream.js';
 const WATCH_ID = 'watch';
 /** Pause after the hub answered `rate_limited`, in milliseconds. */
 const RATE_LIMIT_PAUSE_MS = 10_000;
-/** The agent's watch of the owner's connections: one at the hub for all of its iterators. */
+/** The agent's watch of the owner's connections. All iterators share one watch at the hub. */
 export class Watching {
     #clock;
     #streams = new Set();
     #connections = new Map();
-    /** The connection that sent `watch`; frames of others are ignored. */
+    /** The connection that sent `watch`; frames of other connections are ignored. */
     #watchedOver;
     /** The connections received so far of a list in several frames; null once it is complete. */
     #partialList = [];
@@ -27,7 +27,7 @@ export class Watching {
             this.watchOver(connection);
         return stream;
     }
-    /** Watches by means of this connection from now on; the hub first sends a new list. */
+    /** Watches over this connection from now on; the hub first sends a new list. */
     watchOver(connection) {
         this.#cancelRetry();
         this.#watchedOver = undefined;

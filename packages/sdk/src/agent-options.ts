@@ -8,11 +8,15 @@ import type { AgentConnectionObject, Json } from './protocol.ts'
 export interface AgentOptions {
   /** The service's public URL. Default: the environment variable `KEYWAY_URL`. */
   url?: string | undefined
-  /** `svc_…`. Default: the environment variable `KEYWAY_API_KEY`. Keep keys out of browsers: use `getToken` there. */
+  /**
+   * The API key (`svc_…`). Default: the environment variable `KEYWAY_API_KEY`. Keep keys out of browsers: use
+   * `getToken` there.
+   */
   apiKey?: string | undefined
   /**
-   * Instead of `apiKey`: asks your own backend for a token. Return the exchange's response unchanged. Throw the
-   * `KeywayError` of a refusal to stop the agent; after any other error it retries.
+   * Instead of `apiKey`: gets a token from your own backend, which exchanges the key. Return the response of
+   * `POST /auth/agent-token` unchanged. To stop the agent, throw the `KeywayError` of a refused exchange; after any
+   * other error the agent retries.
    */
   getToken?: ((signal: AbortSignal) => Promise<ProvidedToken> | ProvidedToken) | undefined
   /** The WebSocket class to use. Default: the platform's, or on Node from 20.16 on the one in this package. */
@@ -30,7 +34,7 @@ export interface SendOptions {
   replyTo?: string | undefined
 }
 
-/** The hub accepted the connection. */
+/** The event `ready`: the hub accepted the connection. */
 export interface AgentReady {
   connectionId: string
   agentId: string
@@ -38,7 +42,7 @@ export interface AgentReady {
   keyName: string | null
   /** Empty means unrestricted. */
   scopes: string[]
-  /** Seconds. */
+  /** Seconds until the token expires. */
   expiresIn: number
   /** Whether the previous connection was resumed; all messages that it missed then follow. */
   resumed: boolean
@@ -63,10 +67,13 @@ export interface AgentRequest {
   data: Json
 }
 
-/** Returns the answer to a request, or throws; a `KeywayError` `request_failed` tells the requester its `reason`. */
+/**
+ * Returns the answer to a request, or throws. The `reason` of a thrown `KeywayError` with the code `request_failed` is
+ * sent to the requester.
+ */
 export type RequestHandler = (request: AgentRequest) => Json | undefined | Promise<Json | undefined>
 
-/** A connection ended, or an attempt to connect failed. */
+/** The event `disconnected`: a connection ended, or an attempt to connect failed. */
 export interface AgentDisconnected {
   /** WebSocket close code; 1006 when the connection was lost or never established. */
   code: number
@@ -79,7 +86,7 @@ export interface AgentDisconnected {
    * invalid, …
    */
   cause?: NetworkCause
-  /** The error of the attempt; its message says what to do. */
+  /** The error of the failed attempt; its message says what to do. */
   error?: KeywayError
 }
 
@@ -96,11 +103,14 @@ export interface AgentEvents {
   message: AgentMessage
   disconnected: AgentDisconnected
   /**
-   * The last connection could not be resumed: messages to it may be lost. `ready` of the new one came just before.
+   * The previous connection could not be resumed: messages to it may be lost. Emitted right after `ready` of the new
+   * one.
    */
   gap: { connectionId: string; previousConnectionId: string }
   /** The token was renewed in place; `expiresIn` in seconds. */
   renewed: { expiresIn: number }
-  /** The last event. Without `error` the cause was `close()` or the signal; otherwise the message says what to do. */
+  /**
+   * The last event. Without `error` the cause was `close()` or the signal; otherwise `error.message` says what to do.
+   */
   stopped: { error?: KeywayError }
 }

@@ -3,7 +3,7 @@ import { KeywayError } from './errors.ts'
 import { requestJson } from './http.ts'
 import { type AgentTokenAnswer, API_KEY_PATTERN } from './protocol.ts'
 
-/** What `getToken` may return: the exchange's response unchanged, or the bare token. */
+/** What `getToken` may return: the response of `POST /auth/agent-token`, or only the token in it. */
 export type ProvidedToken = string | { token: string; expires_in?: number }
 
 export interface AgentTokenSourceOptions {
@@ -41,7 +41,7 @@ export class AgentTokenSource {
     if (options.apiKey === undefined) {
       throw new KeywayError('invalid_configuration', 'Pass apiKey (or set KEYWAY_API_KEY), or getToken.')
     }
-    if (!isKey(options.apiKey)) {
+    if (!mayBeKey(options.apiKey)) {
       const message = 'The API key is malformed: it is svc_ and 32 letters or digits, without spaces.'
       throw new KeywayError('invalid_api_key', message)
     }
@@ -61,7 +61,7 @@ export class AgentTokenSource {
     return this.#exchangeInProgress
   }
 
-  /** Discards the cached token, which was refused. */
+  /** Discards the cached token, because the hub refused it. */
   forget(): void {
     this.#cached = undefined
   }
@@ -120,7 +120,7 @@ async function withDeadline<Answer>(
   })
 }
 
-/** Whether the text may be a key. A service may have imported keys of another system, with another format. */
-function isKey(text: string): boolean {
+/** Whether the text may be a key. Keys that the service imported from another system have other formats. */
+function mayBeKey(text: string): boolean {
   return text.startsWith('svc_') ? API_KEY_PATTERN.test(text) : /^[\x21-\x7e]+$/.test(text)
 }

@@ -115,9 +115,10 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   }
 
   /**
-   * Sends `data` to other connections of the same owner: one connection, all of one key, or `"all"`. Resolves when
-   * the hub has written it to `delivered` open connections and keeps it for `held` broken ones. Messages are queued
-   * while disconnected, up to 256 or 1 MiB, and arrive once and in order; only after a `gap` perhaps twice.
+   * Sends `data` to other connections of the same owner: one connection, all of one key, or `"all"`. Resolves with the
+   * number of open connections to which the hub has written it (`delivered`), and of broken connections for which the
+   * hub stores it until they resume (`held`). Up to 256 messages or 1 MiB are queued while disconnected. Messages
+   * arrive once and in order; after a `gap` a message may arrive twice.
    */
   send<Value>(to: string, data: Sendable<Value>, { signal, replyTo }: SendOptions = {}): Promise<Delivery> {
     const message = { id: `${this.#idPrefix}-${++this.#idCounter}`, to, data: data as Json }
@@ -127,7 +128,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   /**
    * Sends a request to one connection, to all of a key, or to `"all"`, and resolves with the first answer.
    *
-   * @throws KeywayError `no_responders` at once when nobody is there who answers; `timeout`; `request_failed` with
+   * @throws KeywayError `no_responders` at once when no receiver answers requests; `timeout`; `request_failed` with
    *   `reason` when every receiver refused or failed; `queue_full` beyond 1,000 requests without an answer
    */
   request<Value>(to: string, data: Sendable<Value>, options: RequestOptions = {}): Promise<Json> {
@@ -275,8 +276,8 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
   }
 
   /**
-   * The hub closed the connection because this agent resumed it over another socket: that of the attempt in progress,
-   * whose `ready` follows, or that of an attempt which was given up.
+   * The hub closed the connection because this agent resumed it over another socket. That socket belongs to the attempt
+   * in progress, which will become ready, or to an attempt that the agent gave up.
    */
   #superseded(connection: HubConnection): void {
     if (this.#current?.connection !== connection) return
@@ -293,7 +294,7 @@ export class Agent extends Emitter<AgentEvents> implements AsyncIterable<AgentMe
     this.#reconnectOrStop(closed)
   }
 
-  /** Schedules the next attempt, or stops the agent, and emits the event. */
+  /** Schedules the next attempt, or stops the agent, and emits `disconnected`. */
   #reconnectOrStop(failure: unknown): void {
     if (this.#stopIfFinal(failure)) return
     const closed = isClosed(failure) ? failure : undefined

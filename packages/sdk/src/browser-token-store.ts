@@ -5,8 +5,8 @@ import { webLocks } from './web-locks.ts'
 
 export interface BrowserTokenStore extends TokenStore {
   /**
-   * Calls back after another tab has signed in, refreshed or signed out (then with undefined). Returns a function that
-   * stops that.
+   * Calls the listener after another tab has signed in, refreshed or signed out (then with undefined). Returns a
+   * function that removes the listener.
    */
   onChange(listener: (tokens: StoredTokens | undefined) => void): () => void
 }

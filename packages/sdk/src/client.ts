@@ -58,7 +58,7 @@ export class Keyway {
   readonly sessions: SessionCalls
   readonly account: AccountCalls
   readonly agents: AgentCalls
-  /** Needs `app`. */
+  /** Needs the option `app`. */
   readonly apps: AppCalls
   #transport: Transport
   #tokens: SessionTokens
@@ -105,7 +105,7 @@ export class Keyway {
     return (await this.#tokens.refresh())?.user
   }
 
-  /** The usage of the account, with and without keys, by hour or day, complete up to some seconds ago. */
+  /** The usage of the account, by keys and by sessions, for each hour or day; complete up to some seconds ago. */
   usage(range: UsageRange = {}): Promise<UsageAnswer> {
     return this.#transport.call('GET', '/v1/usage', { query: usageQuery(range) })
   }
@@ -125,7 +125,7 @@ export class Keyway {
     return this.#transport.call('POST', '/auth/revoke', { body, as: 'none', repeatable: true })
   }
 
-  /** Exchanges an API key for an agent token, for example to hand it to a browser's `getToken`. */
+  /** Exchanges an API key for an agent token, for example on a backend that the `getToken` of an agent calls. */
   exchange(body: { api_key: string; audience?: string }): Promise<AgentTokenAnswer> {
     return this.#transport.call('POST', '/auth/agent-token', { body, as: 'none', repeatable: true })
   }

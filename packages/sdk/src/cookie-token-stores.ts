@@ -9,9 +9,9 @@ export interface CookieTokenStoresOptions {
    * Idempotency-Key of a refresh is derived from it.
    */
   secret: string
-  /** The cookie's name after the prefix. Default `keyway-tokens`. */
+  /** The cookie's name after the prefix `__Host-`. Default `keyway-tokens`. */
   name?: string | undefined
-  /** False only for development over http: without `Secure` and the prefix `__Host-`. Default true. */
+  /** False, for development over http only, omits `Secure` and the prefix `__Host-`. Default true. */
   secure?: boolean | undefined
   /**
    * How long the browser keeps the cookie, in seconds. Default 30 days, after which the service ends an unused session.
@@ -72,7 +72,7 @@ export function cookieTokenStores(
       },
       get: async () => current && { ...current, refreshKey: await idempotencyKeyOf(current.refresh) },
       set(next) {
-        // Before each refresh the client stores the Idempotency-Key, which is derived here.
+        // A new `refreshKey` alone needs no cookie: this store derives it from the refresh token.
         if (next.access !== current?.access || next.refresh !== current.refresh) replace({ ...next })
       },
       delete: () => replace(undefined),

@@ -1,7 +1,7 @@
 import { KeywayError } from './errors.ts'
 import type { WebSocketConstructor } from './hub-connection.ts'
 
-/** An environment variable, on platforms that have them. */
+/** The value of an environment variable; undefined on platforms without environment variables. */
 export function environment(name: string): string | undefined {
   const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } }
   try {
@@ -58,7 +58,7 @@ function isNode(): boolean {
   return process?.release?.name === 'node' && !('bun' in (process.versions ?? {})) && !('Deno' in globalThis)
 }
 
-/** Node's own WebSocket accepts headers beside the protocols: it sends this library's User-Agent, as HTTP calls do. */
+/** Makes Node's WebSocket, which accepts headers, send this library's User-Agent, as HTTP calls do. */
 function webSocketWithUserAgent(WebSocket: WebSocketConstructor): WebSocketConstructor {
   return class extends WebSocket {
     constructor(url: string, protocols: string[]) {
@@ -83,14 +83,14 @@ function bundledWebSocket(): WebSocketConstructor | undefined {
       }
     )
   } catch {
-    return undefined // A bundle or a checkout does not have this file.
+    return undefined // Bundled apps and source checkouts do not have this file.
   }
 }
 
-/** The path relative to `dist`; pack.ts copies the client there. */
+/** Relative to `dist`; pack.ts copies the `ws` client to this path. */
 const BUNDLED_WS_PATH = '../vendor/ws/index.js'
 
-/** Random, URL-safe, 128 bits: `crypto.randomUUID` is missing on pages served over plain http. */
+/** A random URL-safe id of 128 bits. Does not use `crypto.randomUUID`, which pages served over plain http lack. */
 export function randomId(): string {
   return hex(crypto.getRandomValues(new Uint8Array(16)))
 }

@@ -113,7 +113,7 @@ function parseRetryAfter(header: string | null): number | undefined {
   return header !== null && /^\d{1,9}$/.test(header) ? Number(header) : undefined
 }
 
-/** The error by which sends and requests fail when their agent is closed. */
+/** The error with which sends and requests reject when their agent is closed. */
 export function closedError(): KeywayError {
   return new KeywayError('closed', 'The agent was closed before the hub acknowledged this message.')
 }

@@ -84,7 +84,7 @@ function createTurn(folder: string, number: number): boolean {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
     throw lockError(folder, error)
   }
-  // A slow process may create a number again that was created and removed long ago; then later turns exist.
+  // A slow process may create a turn again that ended and was removed long ago; then later turns exist.
   const isLast = lastTurnNumber(folder) === number
   // Keeps the previous turn's file, so that a process that lists the folder meanwhile sees at least one of the two.
   for (const removed of isLast ? turnNumbers(folder).filter(turn => turn < number - 1) : [number])
@@ -100,7 +100,8 @@ function lastTurnNumber(folder: string): number {
 function turnNumbers(folder: string): number[] {
   try {
     mkdirSync(folder, { recursive: true, mode: FOLDER_MODE })
-    // Where other users can write, they could make it a link to another folder, whose files would be removed.
+    // Another user who can write to the parent folder could put a link here, and `createTurn` would remove files of the
+    // folder that it points to.
     if (lstatSync(folder).isSymbolicLink()) throw new Error('it is a symbolic link')
     return readdirSync(folder).map(Number).filter(Number.isSafeInteger)
   } catch (error) {

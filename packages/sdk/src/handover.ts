@@ -2,7 +2,7 @@ import type { SdkClock } from './clock.ts'
 import type { HubConnection } from './hub-connection.ts'
 import type { ServerFrame } from './protocol.ts'
 
-/** How long to wait for the pong at most; longer than the hub itself waits for its other nodes. */
+/** Maximum wait for the pong; longer than the hub itself waits for its other nodes. */
 const MAX_PONG_WAIT_MS = 2_500
 
 export type MessageFrame = Extract<ServerFrame, { type: 'message' }>
@@ -36,12 +36,12 @@ export class Handover {
     else this.#deliver(connection, frame)
   }
 
-  /** Called when all messages of that connection have arrived: it answered the ping, or it is closed. */
+  /** Called when all messages of that connection have arrived: it received the pong, or it is closed. */
   caughtUp(connection: HubConnection): void {
     if (this.#inProgress?.from === connection || this.#inProgress?.to === connection) this.end()
   }
 
-  /** Delivers the buffered messages. */
+  /** Ends the handover, and delivers the buffered messages. */
   end(): void {
     const ended = this.#inProgress
     this.#inProgress = undefined

@@ -9,7 +9,7 @@ export const PENDING_MAX_BYTES = 1024 * 1024
 
 /**
  * Maximum number of sends in flight: a full queue that is sent again after a reconnection must not exceed the hub's
- * limit of frames.
+ * rate limit of frames.
  */
 const MAX_IN_FLIGHT = 64
 
@@ -18,8 +18,9 @@ const SEQ_BYTES = 24
 /** Pause after the hub answered `rate_limited`. */
 const RATE_LIMIT_PAUSE_MS = 1_000
 
-/** The hub's acknowledgement: number of open connections to which it was written. */
+/** The hub's acknowledgement of a message. */
 export interface Delivery {
+  /** Number of open connections to which the message was written. */
   delivered: number
   /** Number of broken connections that get the message if they resume in time; not included in `delivered`. */
   held?: number
@@ -32,7 +33,7 @@ interface PendingSend {
   frame: SendFrame
   bytes: number
   sentOn: HubConnection | undefined
-  /** The session in which `frame.seq` is its sequence number. */
+  /** The session that numbered the frame with `frame.seq`. */
   numberedIn: object | undefined
   isAborted: boolean
   removeAbortListener(): void
@@ -46,7 +47,7 @@ export class PendingSends {
   #pending = new Map<string, PendingSend>()
   #bytes = 0
   #connection: HubConnection | undefined
-  /** The session whose sequence numbers sends get; undefined if the hub does not support them. */
+  /** The session that numbers the sends; undefined if the hub does not support sequence numbers. */
   #session: object | undefined
   #lastSeq = 0
   #cancelPause: (() => void) | undefined
@@ -83,7 +84,7 @@ export class PendingSends {
     })
   }
 
-  /** Sends over this connection from now on. With a session, sends get sequence numbers of that session. */
+  /** Sends over this connection from now on, with sequence numbers if there is a session. */
   sendOver(connection: HubConnection, session: object | undefined): void {
     this.#connection = connection
     if (session && session === this.#session) this.#sendAllAgain()
@@ -154,7 +155,7 @@ export class PendingSends {
   }
 
   /**
-   * Sends queued messages as far as the window allows. Messages in flight on the previous connection block later ones
+   * Sends queued messages, at most `MAX_IN_FLIGHT`. Messages in flight on the previous connection block later ones
    * until they are acknowledged or lost, since order is not preserved across two nodes.
    */
   #flush(): void {

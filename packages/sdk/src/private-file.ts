@@ -16,7 +16,7 @@ export const FOLDER_MODE = 0o700
 const FILE_MODE = 0o600
 
 /**
- * Replaces a file, which only this user can read. Writes to a temporary file and renames it, so that no reader sees a
+ * Replaces a file that only this user can read. Writes to a temporary file and renames it, so that no reader sees a
  * partial file and a crash loses nothing.
  */
 export function writePrivateFile(path: string, text: string): void {

@@ -21,7 +21,7 @@ export interface RequestOptions {
 interface PendingRequest {
   resolve(result: Json): void
   reject(error: unknown): void
-  /** Number of receivers, held ones included; null until the hub has acknowledged the request. */
+  /** Number of open and broken connections that get the request; null until the hub has acknowledged it. */
   receivers: number | null
   /** Connections that answered with an error. */
   refusedBy: Set<string>
@@ -49,13 +49,13 @@ export class Requests {
     data: Json,
     { timeout = DEFAULT_TIMEOUT_MS, signal }: RequestOptions,
   ): Promise<Json> {
-    if (!(timeout > 0 && timeout <= MAX_TIMEOUT_MS)) throw invalidTimeout()
+    if (!(timeout > 0 && timeout <= MAX_TIMEOUT_MS)) throw invalidTimeoutError()
     signal?.throwIfAborted()
-    if (this.#pending.size >= MAX_PENDING_REQUESTS) throw tooManyPending()
+    if (this.#pending.size >= MAX_PENDING_REQUESTS) throw tooManyPendingError()
     const id = this.#idPrefix + ++this.#counter
     const sendAbort = new AbortController()
     const abort = () => this.#remove(id)?.reject(signal?.reason)
-    const cancel = this.#clock.after(timeout, () => this.#remove(id)?.reject(timedOut(timeout)))
+    const cancel = this.#clock.after(timeout, () => this.#remove(id)?.reject(timeoutError(timeout)))
     signal?.addEventListener('abort', abort, { once: true })
     try {
       return await new Promise<Json>((resolve, reject) => {
@@ -105,11 +105,11 @@ export class Requests {
     const pending = this.#pending.get(id)
     if (!pending) return
     pending.receivers = delivered + held
-    if (pending.receivers === 0) this.#remove(id)?.reject(noResponders())
+    if (pending.receivers === 0) this.#remove(id)?.reject(noRespondersError())
     else this.#rejectIfAllRefused(id, pending)
   }
 
-  /** Waits for the acknowledgement too, which has the number of receivers: an answer may arrive before it. */
+  /** The number of receivers comes with the acknowledgement, which may arrive after their answers. */
   #rejectIfAllRefused(id: string, { receivers, refusedBy, lastRefusal }: PendingRequest): void {
     if (receivers !== null && refusedBy.size >= receivers) this.#remove(id)?.reject(lastRefusal)
   }
@@ -135,26 +135,26 @@ function isErrorMember(error: Json | undefined): error is { code: string; messag
 }
 
 function refusalError({ code, message }: { code: string; message: string }): KeywayError {
-  if (code === 'no_handler') return noResponders()
+  if (code === 'no_handler') return noRespondersError()
   return new KeywayError('request_failed', message, { reason: code, retryable: code === 'busy' })
 }
 
-function noResponders(): KeywayError {
+function noRespondersError(): KeywayError {
   const advice = 'No agent that answers requests is connected there. Check the id, or try again later.'
   return new KeywayError('no_responders', advice, { retryable: true })
 }
 
-function timedOut(timeout: number): KeywayError {
+function timeoutError(timeout: number): KeywayError {
   const message = `No answer came within ${timeout} ms. The request may have been handled all the same.`
   return new KeywayError('timeout', message, { retryable: true })
 }
 
-function tooManyPending(): KeywayError {
+function tooManyPendingError(): KeywayError {
   const message = `${MAX_PENDING_REQUESTS} requests wait for their answers. Await request() before sending more.`
   return new KeywayError('queue_full', message, { retryable: true })
 }
 
-function invalidTimeout(): KeywayError {
+function invalidTimeoutError(): KeywayError {
   const message = `timeout: must be more than 0 and at most ${MAX_TIMEOUT_MS} milliseconds, for example 5000.`
   return new KeywayError('invalid_configuration', message)
 }

@@ -13,11 +13,11 @@ export interface HubSession {
   lastSeq: number
   /** When the session's socket was lost; undefined while it has one. */
   lostAt: number | undefined
-  /** Whether its token was offered to the hub, which may have used it. */
+  /** Whether the resume token was offered to the hub, which may then have resumed the session. */
   isOffered: boolean
 }
 
-/** Resumes the agent's connection: knows what to offer, and which messages have arrived. */
+/** Resumes the agent's connection over new sockets, and drops messages that arrive a second time. */
 export class Resumption {
   #clock: SdkClock
   #handover: Handover
@@ -37,7 +37,9 @@ export class Resumption {
     return [`${HUB_RESUME_PREFIX}${session.resumeToken}.${session.lastSeq}`]
   }
 
-  /** Called when a socket is ready. Returns its session, and the previous connection if that was not resumed. */
+  /**
+   * Called when a socket is ready. Returns its session, and the id of the previous connection if it was not resumed.
+   */
   ready(
     connection: HubConnection,
     frame: ReadyFrame,

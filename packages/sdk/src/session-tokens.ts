@@ -24,7 +24,7 @@ export class SessionTokens {
     return (await this.#options.store.get())?.access
   }
 
-  /** Stores the tokens of a sign-in, after a refresh in progress, whose answer would replace them. */
+  /** Stores the tokens of a sign-in. Waits for a refresh in progress, whose answer would otherwise replace them. */
   storeSignIn(answer: SessionAnswer): Promise<void> {
     return this.#exclusive(async () => this.#options.store.set(toStoredTokens(answer)))
   }
@@ -38,7 +38,7 @@ export class SessionTokens {
   }
 
   /**
-   * Refreshes the tokens unless `rejectedToken`, the rejected access token, was replaced meanwhile.
+   * Refreshes the tokens, unless another client has meanwhile replaced the access token `rejectedToken`.
    *
    * @returns the server's answer, or undefined if another client has refreshed them meanwhile
    */
@@ -52,7 +52,7 @@ export class SessionTokens {
   async #renew(rejectedToken: string | undefined): Promise<SessionAnswer | undefined> {
     const { store, refresh } = this.#options
     const tokens = await store.get()
-    if (!tokens) throw notSignedIn()
+    if (!tokens) throw notSignedInError()
     if (rejectedToken !== undefined && tokens.access !== rejectedToken) return undefined
     // Stored before it is used: if this process dies before the response, the next one retries with the same key and
     // gets the same successor, instead of triggering reuse detection.
@@ -75,7 +75,7 @@ export class SessionTokens {
   }
 }
 
-export function notSignedIn(): KeywayError {
+export function notSignedInError(): KeywayError {
   const advice = 'Not signed in: call verifyMagicLink first, or pass apiKey.'
   return new KeywayError('authentication_required', advice, { status: 401 })
 }

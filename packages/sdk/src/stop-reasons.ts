@@ -6,12 +6,12 @@ import { CLOSE_CODES, type CloseCode, type ErrorCode } from './protocol.ts'
 /** How a client should reconnect after a close code. */
 export type Reconnect = (typeof CLOSE_CODES)[CloseCode]['reconnect']
 
-/** Lost connections and unknown codes are retried. */
+/** Lost connections (1006) and unknown codes are retried after a back-off. */
 export function reconnectAfter(code: number): Reconnect {
   return code in CLOSE_CODES ? CLOSE_CODES[code as CloseCode].reconnect : 'backoff'
 }
 
-/** Whether an attempt ended by a close, not by an error. */
+/** Whether the failure is a close of the connection, not an error. */
 export function isClosed(failure: unknown): failure is HubClosed {
   return (
     !(failure instanceof Error) &&
@@ -29,9 +29,13 @@ export function closeFromError(failure: unknown): HubClosed & Pick<AgentDisconne
   return { code: 1006, reason: failure.code, error: failure, ...cause }
 }
 
-/** Statuses of an exchange that is not retryable: the key is refused, whatever the code, which may be unknown here. */
+/**
+ * HTTP statuses by which an exchange refuses the key for good, whatever the error code: a later service may add codes.
+ */
 const FINAL_STATUSES: ReadonlySet<number> = new Set([401, 403])
-/** Codes that are not retryable whatever the status; a malformed key has none, as it is refused before a request. */
+/**
+ * Codes that are not retryable whatever the status. A malformed key is refused before any request, without a status.
+ */
 const FINAL_CODES: ReadonlySet<string> = new Set([
   'invalid_api_key',
   'invalid_request',
@@ -73,7 +77,7 @@ export function stopErrorFromClose({ code, reason }: HubClosed): KeywayError {
   return new KeywayError(errorCodeOf(code, reason), advice)
 }
 
-/** The reason to assume for a code without a known reason, since proxies may drop it. */
+/** The reason to assume for a close code whose reason is missing or unknown, since proxies may drop reasons. */
 const FALLBACK_REASONS: Record<number, string> = {
   1009: 'too_big',
   4400: 'bad_message',
@@ -81,7 +85,7 @@ const FALLBACK_REASONS: Record<number, string> = {
   4410: 'revoked',
 }
 
-/** The reason of a close with 4403 is the error code by which an exchange refuses the key; it may be unknown here. */
+/** The reason of a close with 4403 is the error code with which an exchange would refuse the key. */
 function errorCodeOf(code: number, reason: string): KeywayError['code'] {
   if (code === 4410) return 'revoked'
   return code === 4403 && reason !== '' ? (reason as ErrorCode) : 'refused'

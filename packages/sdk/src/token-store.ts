@@ -19,9 +19,9 @@ export interface TokenStore {
   set(tokens: StoredTokens): Promise<void> | void
   delete(): Promise<void> | void
   /**
-   * Runs `work` while no other client of this storage runs any: refresh tokens rotate, and two clients that use the
-   * same one would end the session. Clients read, refresh and write within `work`. Without it the client uses the Web
-   * Locks of the platform, if it has them.
+   * Runs `work` while no other client of this storage runs its own: refresh tokens rotate, and two clients that use the
+   * same one would end the session. Clients read, refresh and write within `work`. If a store lacks `exclusive`, the
+   * client uses the Web Locks of the platform, if it has them.
    */
   exclusive?<Answer>(work: () => Promise<Answer>): Promise<Answer>
 }
@@ -41,7 +41,7 @@ export function memoryTokenStore(tokens?: StoredTokens): TokenStore {
   }
 }
 
-/** Tokens as `JSON.stringify` wrote them; undefined if the text is anything else. */
+/** Parses tokens that `JSON.stringify` wrote; undefined for any other text. */
 export function parseTokens(text: string): StoredTokens | undefined {
   try {
     const { access, refresh, sessionId, refreshKey } = JSON.parse(text) as Partial<StoredTokens>

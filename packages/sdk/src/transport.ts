@@ -1,6 +1,6 @@
 import { KeywayError } from './errors.ts'
 import { type JsonRequest, type RetryOptions, requestJson, withRetries } from './http.ts'
-import { notSignedIn, type SessionTokens } from './session-tokens.ts'
+import { notSignedInError, type SessionTokens } from './session-tokens.ts'
 
 export interface TransportOptions {
   origin: string
@@ -43,11 +43,11 @@ export class Transport {
   async #callInSession<Answer>(method: Method, path: string, options: CallOptions): Promise<Answer> {
     const { tokens } = this.#options
     const access = await tokens.access()
-    if (access === undefined) throw notSignedIn()
+    if (access === undefined) throw notSignedInError()
     try {
       return await this.#send<Answer>(method, path, options, `Bearer ${access}`)
     } catch (error) {
-      // Rejected before it had any effect, so even a non-idempotent call may be sent again.
+      // The call was rejected before it had any effect, so even a non-idempotent one may be sent again.
       if (!(error instanceof KeywayError) || error.code !== 'invalid_token') throw error
       await tokens.refresh(access)
       return this.#send(method, path, options, `Bearer ${await tokens.access()}`)

@@ -18,7 +18,7 @@ export type TokenAlg = (typeof TOKEN_ALGS)[number]
 
 type Jwk = Record<string, unknown>
 
-/** The algorithm is that of the key's type; a member `alg` that names another excludes the key. */
+/** Imports a key, for the algorithm of its type; undefined if it cannot verify tokens or names another `alg`. */
 export async function importKey(document: Jwk): Promise<VerificationKey | undefined> {
   const alg = algOf(document)
   if (!alg || (document.alg !== undefined && document.alg !== alg)) return undefined

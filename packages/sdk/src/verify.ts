@@ -60,8 +60,8 @@ const MAX_TOKEN_LENGTH = 8192
 export async function verifyAgentToken(token: string, options: VerifyOptions): Promise<AgentTokenClaims> {
   const claims = await verify(token, options, { typ: 'agent_ws', type: 'agent_ws' })
   requireStrings(claims, ['agent_id', 'app_id', 'key_id'])
-  if (claims.agent_id !== claims.sub) throw invalid('agent_id is not sub')
-  if (claims.scope !== undefined && typeof claims.scope !== 'string') throw invalid('scope is no string')
+  if (claims.agent_id !== claims.sub) throw invalidToken('agent_id is not sub')
+  if (claims.scope !== undefined && typeof claims.scope !== 'string') throw invalidToken('scope is no string')
   return claims as unknown as AgentTokenClaims
 }
 
@@ -88,9 +88,9 @@ async function verify(
   options: VerifyOptions,
   kind: { typ: string; type: string },
 ): Promise<Claims> {
-  if (typeof token !== 'string' || token.length > MAX_TOKEN_LENGTH) throw invalid('it is no token')
+  if (typeof token !== 'string' || token.length > MAX_TOKEN_LENGTH) throw invalidToken('it is no token')
   const parts = token.split('.')
-  if (parts.length !== 3) throw invalid('it has not three parts')
+  if (parts.length !== 3) throw invalidToken('it has not three parts')
   const [header, payload, signature] = parts as [string, string, string]
   await checkSignature(`${header}.${payload}`, signature, checkHeader(header, kind.typ), options)
   const claims = parseObject(payload)
@@ -102,10 +102,10 @@ async function verify(
 function checkHeader(part: string, typ: string): { kid: string; alg: unknown } {
   const header = parseObject(part)
   if (!(TOKEN_ALGS as readonly unknown[]).includes(header.alg))
-    throw invalid(`alg is not one of ${TOKEN_ALGS.join(', ')}`)
-  if (header.typ !== typ) throw invalid(`typ is not ${typ}`)
-  if (header.crit !== undefined) throw invalid('it has critical extensions')
-  if (typeof header.kid !== 'string') throw invalid('kid is missing')
+    throw invalidToken(`alg is not one of ${TOKEN_ALGS.join(', ')}`)
+  if (header.typ !== typ) throw invalidToken(`typ is not ${typ}`)
+  if (header.crit !== undefined) throw invalidToken('it has critical extensions')
+  if (typeof header.kid !== 'string') throw invalidToken('kid is missing')
   return { kid: header.kid, alg: header.alg }
 }
 
@@ -116,13 +116,13 @@ async function checkSignature(
   options: VerifyOptions,
 ): Promise<void> {
   const signature = decodeBase64url(part)
-  if (!signature) throw invalid('the signature is malformed')
+  if (!signature) throw invalidToken('the signature is malformed')
   const key = await jwksOf(options).key(kid)
-  if (!key) throw invalid('the issuer has no such key')
+  if (!key) throw invalidToken('the issuer has no such key')
   // The algorithm is that of the key, never that of the token (RFC 8725 section 3.1).
-  if (key.alg !== alg) throw invalid('alg is not that of the key')
+  if (key.alg !== alg) throw invalidToken('alg is not that of the key')
   const isValid = await key.verify(new TextEncoder().encode(signed), signature)
-  if (!isValid) throw invalid('the signature is wrong')
+  if (!isValid) throw invalidToken('the signature is wrong')
 }
 
 function checkClaims(
@@ -130,23 +130,23 @@ function checkClaims(
   { issuer, audience, now = Date.now }: VerifyOptions,
   type: string,
 ): void {
-  if (claims.type !== type) throw invalid(`type is not ${type}`)
-  if (claims.iss !== issuer) throw invalid('iss is another issuer')
-  if (claims.aud !== audience) throw invalid('aud is another audience')
+  if (claims.type !== type) throw invalidToken(`type is not ${type}`)
+  if (claims.iss !== issuer) throw invalidToken('iss is another issuer')
+  if (claims.aud !== audience) throw invalidToken('aud is another audience')
   requireStrings(claims, ['sub', 'jti'])
   const seconds = now() / 1000
   const { iat, exp, nbf } = claims
   if (!isInstant(iat) || iat > seconds + CLOCK_TOLERANCE_SECONDS)
-    throw invalid('iat is missing or in the future')
-  if (!isInstant(exp) || exp <= iat) throw invalid('exp is missing or before iat')
-  if (exp <= seconds - CLOCK_TOLERANCE_SECONDS) throw invalid('it has expired')
+    throw invalidToken('iat is missing or in the future')
+  if (!isInstant(exp) || exp <= iat) throw invalidToken('exp is missing or before iat')
+  if (exp <= seconds - CLOCK_TOLERANCE_SECONDS) throw invalidToken('it has expired')
   if (type === 'agent_ws' || nbf !== undefined) {
     if (!isInstant(nbf) || nbf > seconds + CLOCK_TOLERANCE_SECONDS)
-      throw invalid('nbf is missing or in the future')
+      throw invalidToken('nbf is missing or in the future')
   }
 }
 
-/** One cache per issuer (and fetch, for tests) for the life of the process. */
+/** A cache for each issuer (and each `fetch`, since tests pass their own), for the life of the process. */
 const caches = new WeakMap<typeof fetch, Map<string, Jwks>>()
 
 function jwksOf({ issuer, fetch = globalThis.fetch }: VerifyOptions): Jwks {
@@ -159,19 +159,19 @@ function jwksOf({ issuer, fetch = globalThis.fetch }: VerifyOptions): Jwks {
 
 function parseObject(part: string): Claims {
   const bytes = decodeBase64url(part)
-  if (!bytes) throw invalid('it is not in canonical base64url')
+  if (!bytes) throw invalidToken('it is not in canonical base64url')
   try {
     const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Claims
   } catch {
     // reported below
   }
-  throw invalid('it holds no JSON object')
+  throw invalidToken('it holds no JSON object')
 }
 
 function requireStrings(claims: Claims, names: string[]): void {
   for (const name of names) {
-    if (typeof claims[name] !== 'string' || claims[name] === '') throw invalid(`${name} is missing`)
+    if (typeof claims[name] !== 'string' || claims[name] === '') throw invalidToken(`${name} is missing`)
   }
 }
 
@@ -180,6 +180,6 @@ function isInstant(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0
 }
 
-function invalid(reason: string): KeywayError {
+function invalidToken(reason: string): KeywayError {
   return new KeywayError('invalid_token', `The token is not accepted: ${reason}.`, { status: 401 })
 }

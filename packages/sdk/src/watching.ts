@@ -10,12 +10,12 @@ const WATCH_ID = 'watch'
 /** Pause after the hub answered `rate_limited`, in milliseconds. */
 const RATE_LIMIT_PAUSE_MS = 10_000
 
-/** The agent's watch of the owner's connections: one at the hub for all of its iterators. */
+/** The agent's watch of the owner's connections. All iterators share one watch at the hub. */
 export class Watching {
   readonly #clock: SdkClock
   readonly #streams = new Set<MessageStream<PresenceEvent>>()
   readonly #connections = new Map<string, AgentConnectionObject>()
-  /** The connection that sent `watch`; frames of others are ignored. */
+  /** The connection that sent `watch`; frames of other connections are ignored. */
   #watchedOver: HubConnection | undefined
   /** The connections received so far of a list in several frames; null once it is complete. */
   #partialList: AgentConnectionObject[] | null = []
@@ -34,7 +34,7 @@ export class Watching {
     return stream
   }
 
-  /** Watches by means of this connection from now on; the hub first sends a new list. */
+  /** Watches over this connection from now on; the hub first sends a new list. */
   watchOver(connection: HubConnection): void {
     this.#cancelRetry()
     this.#watchedOver = undefined

@@ -15,7 +15,7 @@ import { type Recorded, record } from './support/recorder.ts'
 
 const HOUR = 3_600_000
 /** 75 % of 900 s, since the test clock's randomness is one half. */
-const RENEWAL_AT = 675_000
+const RENEWAL_AT_MS = 675_000
 const isCode = (code: string) => (error: unknown) => error instanceof KeywayError && error.code === code
 
 /** Waits for I/O that is in progress and cannot be awaited. */
@@ -56,9 +56,9 @@ describe('connect', () => {
       () => new Agent({ url: 'https://keyway.test', WebSocket: platformWebSocket }),
       /KEYWAY_API_KEY/,
     )
-    const malformed = { url: 'https://keyway.test', apiKey: 'svc_short', WebSocket: platformWebSocket }
+    const options = { url: 'https://keyway.test', apiKey: 'svc_short', WebSocket: platformWebSocket }
     for (const apiKey of ['svc_short', 'two words', ''])
-      assert.throws(() => new Agent({ ...malformed, apiKey }), isCode('invalid_api_key'), apiKey)
+      assert.throws(() => new Agent({ ...options, apiKey }), isCode('invalid_api_key'), apiKey)
     assert.throws(() => new Agent({ apiKey: TEST_KEY, url: 'keyway' }), /https:\/\/keyway\.example\.com/)
     assert.throws(() => new Agent({ apiKey: TEST_KEY }), /KEYWAY_URL/)
   })
@@ -167,7 +167,7 @@ describe('permanent stop', () => {
   test('a renewal refused because of a revocation closes the connection at once', async t => {
     const { server, events, clock, end } = await startConnected(t)
     server.answer = () => problem(401, 'api_key_revoked')
-    await keepAlive(clock, end, events, RENEWAL_AT - 1)
+    await keepAlive(clock, end, events, RENEWAL_AT_MS - 1)
     clock.advance(1)
     assert.equal((await events.stopped.next()).error?.code, 'api_key_revoked')
     await end.closed
@@ -185,9 +185,9 @@ describe('permanent stop', () => {
   test('close() and the abort signal stop without an error, and leave no timer', async t => {
     const controller = new AbortController()
     const { agent, events, clock, end } = await startConnected(t, { signal: controller.signal })
-    const waiting = agent.send('all', 'never acknowledged')
+    const sending = agent.send('all', 'never acknowledged')
     controller.abort()
-    await assert.rejects(waiting, isCode('closed'))
+    await assert.rejects(sending, isCode('closed'))
     assert.deepEqual(await events.stopped.next(), { error: undefined })
     assert.equal(clock.next(), undefined)
     assert.equal(await end.closed, 1000)
@@ -448,20 +448,20 @@ describe('move to another node', () => {
 describe('send', () => {
   test('queued sends survive a restart of the service, in order', async t => {
     const { server, agent, events, clock, end } = await startConnected(t)
-    const first = agent.send('key', 1)
+    const firstSend = agent.send('key', 1)
     await end.frames.next()
     await server.stop()
     await events.disconnected.next()
-    const later = [agent.send('key', 2), agent.send('key', 3)]
+    const laterSends = [agent.send('key', 2), agent.send('key', 3)]
     await server.start()
     clock.advance(20_000)
-    const next = await server.connections.next()
+    const nextEnd = await server.connections.next()
     for (const expected of [1, 2, 3]) {
-      const frame = (await next.frames.next()) as { id: string; data: unknown }
+      const frame = (await nextEnd.frames.next()) as { id: string; data: unknown }
       assert.equal(frame.data, expected)
-      next.send({ type: 'sent', id: frame.id, delivered: 1 })
+      nextEnd.send({ type: 'sent', id: frame.id, delivered: 1 })
     }
-    assert.deepEqual(await Promise.all([first, ...later]), Array(3).fill({ delivered: 1 }))
+    assert.deepEqual(await Promise.all([firstSend, ...laterSends]), Array(3).fill({ delivered: 1 }))
   })
 
   test('256 messages are queued, and the next one is refused', async t => {
@@ -508,13 +508,13 @@ describe('send', () => {
     const { server, agent, events, clock, end } = await startConnected(t)
     end.close(1012, 'restarting')
     await events.disconnected.next()
-    const aborted = agent.send('all', 'given up', { signal: controller.signal })
+    const abortedSend = agent.send('all', 'given up', { signal: controller.signal })
     agent.send('all', 'kept').catch(() => {})
     controller.abort(new Error('changed my mind'))
-    await assert.rejects(aborted, /changed my mind/)
+    await assert.rejects(abortedSend, /changed my mind/)
     clock.advance(1000)
-    const next = await server.connections.next()
-    assert.equal(((await next.frames.next()) as { data: unknown }).data, 'kept')
+    const nextEnd = await server.connections.next()
+    assert.equal(((await nextEnd.frames.next()) as { data: unknown }).data, 'kept')
   })
 })
 
@@ -569,7 +569,7 @@ describe('renewal', () => {
       server.answer = count =>
         count === 2 ? problem(503, 'unavailable') : count === 3 ? 'drop' : answerWithToken(count)
     })
-    await keepAlive(clock, end, events, RENEWAL_AT - 1)
+    await keepAlive(clock, end, events, RENEWAL_AT_MS - 1)
     clock.advance(1)
     for (let round = 0; round < 4; round++) {
       await letIoFinish()
@@ -582,7 +582,7 @@ describe('renewal', () => {
 
   test('a refused token is replaced by a new one, and the connection stays open', async t => {
     const { clock, end, events } = await startConnected(t)
-    await keepAlive(clock, end, events, RENEWAL_AT - 1)
+    await keepAlive(clock, end, events, RENEWAL_AT_MS - 1)
     clock.advance(1)
     await nextFrameOfType(end, 'token')
     end.send({ type: 'error', code: 'invalid_token', detail: 'No.' })
@@ -594,15 +594,15 @@ describe('renewal', () => {
 
   test('a token that was refused at a renewal is not used for the next connection', async t => {
     const { server, clock, end, events } = await startConnected(t)
-    await keepAlive(clock, end, events, RENEWAL_AT - 1)
+    await keepAlive(clock, end, events, RENEWAL_AT_MS - 1)
     clock.advance(1)
     assert.equal(((await nextFrameOfType(end, 'token')) as { token: string }).token, 'token-2')
     end.send({ type: 'error', code: 'invalid_token', detail: 'No.' })
     end.close(1011, 'internal')
     const { retryInMs } = await events.disconnected.next()
     clock.advance(retryInMs!)
-    const next = await server.connections.next()
-    assert.equal(next.token, 'token-3')
+    const nextEnd = await server.connections.next()
+    assert.equal(nextEnd.token, 'token-3')
   })
 
   test('`token_expiring` triggers the renewal', async t => {

@@ -18,7 +18,7 @@ export interface ChangeLimits {
    * Counts a change that creates or extends something. Endings and withdrawals are not limited.
    *
    * @param changer the kind of changer and the user id, such as `person:<id>` or `key:<id>`. Each kind has a limit of
-   *   its own, so that a user's keys, or an app that requests codes, cannot use up the limit of the pages.
+   *   its own, so that a user's keys, or an app that requests codes, cannot block the user on the web pages.
    * @throws KeywayError `rate_limited`
    */
   count(changer: string): void

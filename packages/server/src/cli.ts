@@ -17,7 +17,7 @@ export async function main(argv: string[]): Promise<void> {
   process.exitCode = await run(argv, processTerminal)
   allowExit()
   // Handles that a library leaves open (an idle pool, a timer) must not keep a finished command alive.
-  await flushed(process.stdout)
+  await flush(process.stdout)
   process.exit()
 }
 
@@ -39,16 +39,16 @@ function failOnEarlyExit(): () => void {
 
 /** Runs one command line; resolves with the exit status. */
 export async function run(argv: string[], terminal: Terminal): Promise<number> {
-  const failed = (message: string, status: number) => {
+  const fail = (message: string, status: number) => {
     terminal.printError(message)
     return status
   }
   try {
     return await dispatch(argv, terminal)
   } catch (error) {
-    if (error instanceof OperatorError) return failed(error.message, error.exitStatus)
-    if (error instanceof KeywayError) return failed(error.message + causeOf(error), EXIT_FAILED)
-    return failed(inspect(error), EXIT_FAILED)
+    if (error instanceof OperatorError) return fail(error.message, error.exitStatus)
+    if (error instanceof KeywayError) return fail(error.message + causeOf(error), EXIT_FAILED)
+    return fail(inspect(error), EXIT_FAILED)
   }
 }
 
@@ -78,6 +78,6 @@ async function dispatch(argv: string[], terminal: Terminal): Promise<number> {
   return runCommand(command, match.rest, terminal)
 }
 
-function flushed(stream: NodeJS.WriteStream): Promise<void> {
+function flush(stream: NodeJS.WriteStream): Promise<void> {
   return new Promise(resolve => stream.write('', () => resolve()))
 }

@@ -59,7 +59,10 @@ export interface SynchronizedClock extends Clock {
    * than into that interval. The first call sets the clock.
    */
   synchronize(readReference: () => Promise<Instant>): Promise<void>
-  /** Reference minus this clock, in milliseconds, still to be corrected. Beyond STEP_THRESHOLD a clock was stepped. */
+  /**
+   * The correction that is not applied yet: reference minus this clock, in milliseconds. Beyond STEP_THRESHOLD a clock
+   * was stepped.
+   */
   readonly remainingOffset: number
   /** This clock minus the system's, in milliseconds. */
   readonly skew: number
@@ -80,13 +83,13 @@ export function createClock(
   /** Uptime minus monotonic time, which grows by the length of each suspension. */
   let uptimeLead = machine.uptime() - slewedAt
   let isSynchronized = false
-  let latestReturned = 0
+  let latestInstant = 0
 
   return {
     now() {
       const instant = Math.floor(slew() + offset)
-      if (instant > latestReturned) latestReturned = instant
-      return latestReturned
+      if (instant > latestInstant) latestInstant = instant
+      return latestInstant
     },
     async synchronize(readReference) {
       const offsetRange = await measure(readReference)
@@ -126,25 +129,26 @@ export function createClock(
 
   /** The range of offsets that the fastest of several answers permits. The reference is truncated to milliseconds. */
   async function measure(read: () => Promise<Instant>): Promise<{ earliest: number; latest: number }> {
-    let narrowest = { earliest: Number.NEGATIVE_INFINITY, latest: Number.POSITIVE_INFINITY }
+    let narrowestInterval = { earliest: Number.NEGATIVE_INFINITY, latest: Number.POSITIVE_INFINITY }
     for (let attempt = 0; attempt < MEASUREMENTS; attempt++) {
       const requestedAt = machine.monotonic()
       const instant = await read()
       const interval = { earliest: instant - machine.monotonic(), latest: instant + 1 - requestedAt }
-      if (interval.latest - interval.earliest < narrowest.latest - narrowest.earliest) narrowest = interval
+      if (interval.latest - interval.earliest < narrowestInterval.latest - narrowestInterval.earliest)
+        narrowestInterval = interval
     }
-    return narrowest
+    return narrowestInterval
   }
 
   function addSuspension(): void {
     const lead = machine.uptime() - machine.monotonic()
-    const suspended = lead - uptimeLead
+    const suspension = lead - uptimeLead
     // Updated even after a suspension that is too short to count: on some systems the two clocks drift apart, by
     // seconds in months.
     uptimeLead = lead
-    if (suspended < MIN_SUSPENSION) return
-    offset += suspended
-    target += suspended
+    if (suspension < MIN_SUSPENSION) return
+    offset += suspension
+    target += suspension
   }
 }
 

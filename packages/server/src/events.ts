@@ -14,7 +14,7 @@ export type Hint =
   | { type: 'user.changed'; userId: string }
   /** Mail was queued. */
   | { type: 'mail.queued' }
-  /** An app must be told that a session ended. */
+  /** A notice to an app that a session ended was queued. */
   | { type: 'logout_notice.queued' }
   /** Events were queued for webhook endpoints. */
   | { type: 'webhook.queued' }
@@ -32,15 +32,15 @@ export type RelayCommand =
   /** Only requests an answer, which arrives after everything that the other node published before it. */
   | { op: 'ping'; relayVersion?: number }
   /**
-   * The sender has connections of these users; see hub/locations.ts. `targets`: ids and keys of such connections for
-   * which it had answered `lacks` earlier; see hub/receivers.ts.
+   * The sender has connections of these users; see hub/locations.ts. `targets`: the ids, and the key ids, of those
+   * connections for which it had answered `lacks` before; see hub/receivers.ts.
    */
   | { op: 'enter'; userIds: readonly string[]; targets?: readonly string[] }
 
 /**
- * `number`: the sequence number of the message on its node, which identifies it; absent from nodes of the previous
- * version. `except`: the connection that sent the message and does not receive it; it may have moved to another node
- * meanwhile.
+ * `number`: the sequence number that identifies the message among those of the sending node; absent from nodes of the
+ * previous version. `except`: the connection that sent the message and does not receive it; it may have moved to
+ * another node meanwhile.
  */
 export interface DeliverCommand {
   op: 'deliver'
@@ -107,10 +107,10 @@ export type RelayMessage =
   | { kind: 'notice'; from: string; notice: RelayNotice }
   | MoveMessage
 
-/** How a connection moves to another node, where its agent resumes it; see hub/connection-moves.ts. */
+/** The messages that move a connection to another node, where its agent resumes it; see hub/connection-moves.ts. */
 export type MoveMessage =
   | ReleaseMessage
-  /** One part of the released state, as JSON text. `parts` 0: the connection is not on this node. */
+  /** One part of the released state, as JSON text. `parts` 0: the sending node does not have the connection. */
   | { kind: 'released'; from: string; question: number; part: number; parts: number; text: string }
   /** The sending node no longer awaits an answer to its `release`. */
   | { kind: 'withdrawn'; from: string; question: number }
@@ -175,8 +175,9 @@ export interface Events {
    */
   follow?(nodeId: string): Promise<void>
   /**
-   * Whether a live node of the previous minor version exists, which cannot seal or open events. While one does, hints
-   * are exchanged with it unsealed (docs/decisions/0007-between-nodes.md). Absent where this process is the only node.
+   * Sets whether a live node of the previous minor version exists, which cannot seal or open events. While one exists,
+   * hints are also published unsealed, and accepted unsealed (docs/decisions/0007-between-nodes.md). Absent where this
+   * process is the only node.
    */
   expectUnsealed?(hasOldNode: boolean): void
 }

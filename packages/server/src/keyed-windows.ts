@@ -2,7 +2,7 @@ import type { Clock, Instant } from './clock.ts'
 import { longestOf, type RateWindow, type Wait, WINDOW_LENGTHS, waitFor } from './rate-windows.ts'
 import { SlidingCount } from './sliding-count.ts'
 
-/** Slots per window, so that memory per name does not depend on the limit. */
+/** Number of slots in which a window is counted, so that memory per name does not depend on the limit. */
 const SLOTS = 12
 
 export interface KeyedWindows {
@@ -10,7 +10,7 @@ export interface KeyedWindows {
   count(name: string): Wait | null
   /** The wait for this name if a window is full; counts nothing. */
   wait(name: string): Wait | null
-  /** Names with counts in memory. */
+  /** Number of names with counts in memory. */
   readonly size: number
 }
 

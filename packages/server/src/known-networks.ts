@@ -28,16 +28,16 @@ export function createKnownNetworks(clock: Pick<Clock, 'now'>): KnownNetworks {
   let currentNetworks = new Set<string>()
   let previousNetworks = new Set<string>()
   /** How many networks each account made known in the current period. */
-  let networksOfAccount = new Map<string, number>()
+  let networkCounts = new Map<string, number>()
   let periodStart: Instant = clock.now()
 
   return {
     noteUse(userId, network) {
       startPeriod()
       if (currentNetworks.has(network)) return
-      const count = networksOfAccount.get(userId) ?? 0
+      const count = networkCounts.get(userId) ?? 0
       if (count >= MAX_NETWORKS_OF_AN_ACCOUNT || currentNetworks.size >= MAX_NETWORKS) return
-      networksOfAccount.set(userId, count + 1)
+      networkCounts.set(userId, count + 1)
       currentNetworks.add(network)
     },
     isKnown(network) {
@@ -51,7 +51,7 @@ export function createKnownNetworks(clock: Pick<Clock, 'now'>): KnownNetworks {
     if (age < PERIOD) return
     previousNetworks = age < 2 * PERIOD ? currentNetworks : new Set()
     currentNetworks = new Set()
-    networksOfAccount = new Map()
+    networkCounts = new Map()
     periodStart = clock.now()
   }
 }

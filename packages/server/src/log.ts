@@ -21,7 +21,8 @@ export interface Log {
  */
 export const MAX_LINES_A_MINUTE = 30
 /**
- * Far above the number of kinds, which are constant messages and codes: guards against messages with variable parts.
+ * Maximum number of kinds in memory. There are far fewer messages and codes, so it only guards against messages with
+ * variable parts.
  */
 const MAX_KINDS = 500
 
@@ -51,7 +52,7 @@ function jsonLines(level: LogLevel, base: object | null, destination = standardO
   )
 }
 
-/** Bytes of lines that could not be written and are retried with the next line. */
+/** Maximum number of bytes that could not be written yet; they are retried with the next line. */
 const MAX_UNWRITTEN_BYTES = 1024 * 1024
 
 /**
@@ -72,7 +73,7 @@ interface LineKind {
 }
 
 function withLineLimit(lines: Log, now: () => number): Log {
-  /** By message and code. */
+  /** The kinds of the current minute, by message and code. */
   const kinds = new Map<string, LineKind>()
   return {
     debug: (fields, message) => lines.debug(fields, message),

@@ -3,11 +3,11 @@
  * Takes time proportional to the product of the lengths, so callers must limit the length of external input.
  */
 export function nearestName(name: string, knownNames: readonly string[], maxDistance: number): string | null {
-  const ranked = knownNames
+  const rankedNames = knownNames
     .map(candidate => ({ candidate, distance: editDistance(name, candidate) }))
     .sort((left, right) => left.distance - right.distance)
-  const best = ranked[0]
-  return best && best.distance <= maxDistance ? best.candidate : null
+  const bestMatch = rankedNames[0]
+  return bestMatch && bestMatch.distance <= maxDistance ? bestMatch.candidate : null
 }
 
 /** Levenshtein distance, row by row. */

@@ -178,8 +178,8 @@ export function equals(left: string, right: string): boolean {
  * length.
  */
 export function isBearer(authorization: string | undefined, token: string): boolean {
-  const [, presented = ''] = /^bearer +([^ ]+)$/i.exec(authorization ?? '') ?? []
-  return equals(sha256(presented), sha256(token))
+  const [, presentedToken = ''] = /^bearer +([^ ]+)$/i.exec(authorization ?? '') ?? []
+  return equals(sha256(presentedToken), sha256(token))
 }
 
 /** `bytes` random bytes as base64url. */

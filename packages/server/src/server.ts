@@ -55,7 +55,7 @@ export interface RunningServer extends AsyncDisposable {
 
 export interface ServerOptions {
   log?: Log
-  /** Prints sign-in links (`inbox:` only); to standard output by default. */
+  /** Prints sign-in links if mails go to the local inbox; to standard output by default. */
   announce?: (line: string) => void
   /** Timing of the hub; the hub's own defaults if omitted. */
   hub?: HubTimes

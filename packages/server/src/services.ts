@@ -93,10 +93,10 @@ function toSecretMistake({ message }: SealError): ConfigError {
 async function journalOf(config: Config, deps: JournalDeps): Promise<Journal | null> {
   const folder = config.journalDir
   if (folder === null) return null
-  return openJournal(folder, deps).catch(error => toJournalMistake(folder, error))
+  return openJournal(folder, deps).catch(error => throwJournalMistake(folder, error))
 }
 
-function toJournalMistake(folder: string, error: NodeJS.ErrnoException): never {
+function throwJournalMistake(folder: string, error: NodeJS.ErrnoException): never {
   if (error.syscall === undefined) throw error
   throw new ConfigError([
     `KEYWAY_JOURNAL_DIR ${JSON.stringify(folder)} cannot be used: ${whyNotWritable(error)}. Example: KEYWAY_JOURNAL_DIR=/var/lib/keyway/journal`,
@@ -116,10 +116,10 @@ export interface Resources {
  * Creates all services, in the order of their dependencies, over a storage that also writes the journal and the log of
  * security events.
  */
-export function compose<Base extends Resources>(config: Config, log: Log, opened: Base) {
+export function compose<Base extends Resources>(config: Config, log: Log, baseResources: Base) {
   const { publicUrl } = config
-  const statistics = createStatistics(opened)
-  const resources = { ...opened, storage: withJournalAndLog(opened, log, statistics) }
+  const statistics = createStatistics(baseResources)
+  const resources = { ...baseResources, storage: withJournalAndLog(baseResources, log, statistics) }
   const meter = createMeter({ ...resources, log, onCounted: statistics.countUsage })
   const audit = createAudit(resources)
   const { adminEmails } = config

@@ -3,8 +3,8 @@ import type { Instant } from './clock.ts'
 /** Array elements per slot. */
 const SLOT_WIDTH = 3
 
-/** A number of entries, with the time of the latest. */
-export type CountedAt = readonly [at: Instant, count: number]
+/** A number of entries, with the time of the latest one. */
+export type TimedCount = readonly [at: Instant, count: number]
 
 /**
  * Counts entries in a sliding window, in slots of 1/`slots` of its length, so that memory does not depend on the number
@@ -58,10 +58,10 @@ export class SlidingCount {
     triples.push(now, now, count)
   }
 
-  /** The entries that count, oldest first. */
-  history(now: Instant): CountedAt[] {
+  /** For each slot that counts, oldest first: the time of its latest entry, and the number of its entries. */
+  history(now: Instant): TimedCount[] {
     this.total(now)
-    const entries: CountedAt[] = []
+    const entries: TimedCount[] = []
     for (let index = this.#head; index < this.#triples.length; index += SLOT_WIDTH)
       entries.push([this.#triples[index + 1]!, this.#triples[index + 2]!])
     return entries

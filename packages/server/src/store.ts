@@ -123,8 +123,8 @@ export type WithChanges<Ports extends Store> = {
 
 export interface Transaction extends WithChanges<Store> {
   /**
-   * Publishes an event to every node after the commit, and never without one. Events about a key, a session or an
-   * account are published with the change itself.
+   * Publishes an event to every node after the commit, and not at all after a rollback. Operations of `Changes` publish
+   * the events about keys, sessions and accounts themselves.
    */
   publish(event: Exclude<Event, SubjectEvent>): void
   /**

@@ -10,7 +10,7 @@ export declare class AccountCalls {
         name?: string;
         locale?: string;
     }): Promise<AccountObject>;
-    /** Mails a link to the new address and one to the present one. Needs a sign-in of the last 30 minutes. */
+    /** Mails a link to the new address and one to the current address. Needs a sign-in within the last 30 minutes. */
     changeEmail(body: {
         email: string;
     }): Promise<{
@@ -22,9 +22,12 @@ export declare class AccountCalls {
         token: string;
     }): Promise<AccountObject>;
     cancelEmailChange(): Promise<void>;
-    /** Schedules the deletion for `deletes_at`, in 7 days. Needs a sign-in of the last 30 minutes, as does `restore`. */
+    /**
+     * Schedules the deletion of the account for `deletes_at`, in 7 days. Needs a sign-in within the last 30 minutes, as
+     * does `restore`.
+     */
     delete(): Promise<AccountObject>;
-    /** Cancels the deletion. */
+    /** Cancels the scheduled deletion. */
     restore(): Promise<AccountObject>;
     ledger({ limit, cursor }?: PageOptions): Promise<Page<LedgerEntryObject>>;
     /** Security events, newest first; only those of the given type and about the given key, if any. */

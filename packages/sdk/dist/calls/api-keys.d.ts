@@ -42,7 +42,7 @@ export type ApiKeyList = PageOptions & {
 export declare class ApiKeyCalls {
     #private;
     constructor(transport: Transport);
-    /** The only response that contains the key itself. Not retried: it could create two keys. */
+    /** Creates a key. Only this response contains the key itself. Not retried: a retry could create a second key. */
     create(body?: CreateApiKey): Promise<CreatedApiKey>;
     list({ limit, cursor, status, external_id }?: ApiKeyList): Promise<Page<ApiKeyObject>>;
     /** All keys, newest first, over all pages. */

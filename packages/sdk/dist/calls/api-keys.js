@@ -10,7 +10,7 @@ export class ApiKeyCalls {
     constructor(transport) {
         this.#transport = transport;
     }
-    /** The only response that contains the key itself. Not retried: it could create two keys. */
+    /** Creates a key. Only this response contains the key itself. Not retried: a retry could create a second key. */
     create(body = {}) {
         return this.#transport.call('POST', '/v1/api-keys', { body });
     }

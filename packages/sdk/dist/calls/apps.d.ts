@@ -34,9 +34,9 @@ export declare class AppCalls {
         consume?: number;
     }): Promise<IntrospectionAnswer>;
     /**
-     * Verifies a key that a client of your own API presented, and counts `consume` calls against its limits: all of them
-     * or, over a limit, none. Not retried, since your client waits, and a repeated call would count twice. Concurrent
-     * calls share requests.
+     * Verifies a key that a client of your own API presented, and counts `consume` calls against its limits; none is
+     * counted if a limit would be exceeded. Not retried, since your client is waiting and a retry could count the calls
+     * twice. Concurrent verifications share requests.
      *
      * @throws KeywayError `rate_limited` (429) and `quota_exhausted` (402), with `retryAfter` where waiting helps;
      *   `forbidden` for a key whose calls this app may not count
@@ -49,7 +49,8 @@ export declare class AppCalls {
     }): Promise<Page<RevocationObject>>;
     /**
      * Yields the keys, sessions and accounts that ended in the last 20 minutes (or since `cursor`), and those that end
-     * from now on, for a hub of your own. Continues after outages of the service; returns when the signal aborts.
+     * from now on, so that a server of your own can end their connections. Continues after outages of the service;
+     * returns when the signal aborts.
      */
     followRevocations(options?: FollowOptions): AsyncGenerator<RevocationObject, void>;
 }

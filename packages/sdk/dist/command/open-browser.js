@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import process from 'node:process';
 /**
- * Tries to open a page: with `$BROWSER`, else as the platform does. Never through a shell. Errors are
- * ignored, since the address is printed anyway.
+ * Tries to open a page with `$BROWSER` or else the program of the platform, never through a shell. Errors are ignored,
+ * since the address is printed anyway.
  */
 export function openBrowser(url, env = process.env) {
     const command = browserCommand(env);

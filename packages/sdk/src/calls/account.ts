@@ -25,7 +25,7 @@ export class AccountCalls {
     return this.#transport.call('PATCH', '/v1/me', { body })
   }
 
-  /** Mails a link to the new address and one to the present one. Needs a sign-in of the last 30 minutes. */
+  /** Mails a link to the new address and one to the current address. Needs a sign-in within the last 30 minutes. */
   changeEmail(body: { email: string }): Promise<{ status: 'sent'; expires_in: number }> {
     return this.#transport.call('POST', '/v1/me/email', { body })
   }
@@ -39,12 +39,15 @@ export class AccountCalls {
     return this.#transport.call('DELETE', '/v1/me/email')
   }
 
-  /** Schedules the deletion for `deletes_at`, in 7 days. Needs a sign-in of the last 30 minutes, as does `restore`. */
+  /**
+   * Schedules the deletion of the account for `deletes_at`, in 7 days. Needs a sign-in within the last 30 minutes, as
+   * does `restore`.
+   */
   delete(): Promise<AccountObject> {
     return this.#transport.call('DELETE', '/v1/me')
   }
 
-  /** Cancels the deletion. */
+  /** Cancels the scheduled deletion. */
   restore(): Promise<AccountObject> {
     return this.#transport.call('POST', '/v1/me/restore')
   }

@@ -46,7 +46,7 @@ export class ApiKeyCalls {
     this.#transport = transport
   }
 
-  /** The only response that contains the key itself. Not retried: it could create two keys. */
+  /** Creates a key. Only this response contains the key itself. Not retried: a retry could create a second key. */
   create(body: CreateApiKey = {}): Promise<CreatedApiKey> {
     return this.#transport.call('POST', '/v1/api-keys', { body })
   }

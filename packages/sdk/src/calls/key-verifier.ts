@@ -45,7 +45,7 @@ export class KeyVerifier {
   async #sendBatches(): Promise<void> {
     this.#inProgress++
     for (;;) {
-      // Waits for the end of the current turn of the event loop, so that all its calls are sent together.
+      // Lets the running synchronous code finish, so that all verifications it starts are sent together.
       await Promise.resolve()
       const batch = this.#waiting.splice(0, nextBatchSize(this.#waiting))
       if (batch.length === 0) break

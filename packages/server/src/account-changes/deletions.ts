@@ -15,8 +15,8 @@ import { countMail, throwRateLimited } from './mail-limits.ts'
  * stolen session breaks nothing, and the owner, who gets a mail, can cancel it.
  */
 export const DELETION_WAIT = 7 * DAY
-/** By how much a deletion is postponed that would leave no administrator. */
-const POSTPONED_BY = DAY
+/** How long a deletion that would leave no administrator is postponed. */
+const POSTPONEMENT = DAY
 /** Maximum number of accounts that one call of `deleteDue` handles. */
 const BATCH = 50
 
@@ -72,7 +72,7 @@ export function createDeletions({ storage, clock, secrets, outbox, log }: Deleti
         },
       )
       if ('retryAfter' in outcome) throwRateLimited(outcome.retryAfter)
-      if ('refused' in outcome) throw lastAdministrator()
+      if ('refused' in outcome) throw lastAdministratorError()
       return requireUndeleted('user' in outcome ? outcome.user : null)
     },
 
@@ -109,7 +109,7 @@ export function createDeletions({ storage, clock, secrets, outbox, log }: Deleti
       const now = clock.now()
       await tx.users.lockAdministrators()
       if (await tx.users.isOnlyAdministrator(id)) {
-        await tx.users.postponeDeletion(id, now + POSTPONED_BY, now)
+        await tx.users.postponeDeletion(id, now + POSTPONEMENT, now)
         return 'postponed'
       }
       const user = await deleteWithin(tx, id, now, secrets, each => isDue(each, now))
@@ -134,7 +134,7 @@ function requireUndeleted(user: User | null): User {
   return user
 }
 
-function lastAdministrator(): KeywayError {
+function lastAdministratorError(): KeywayError {
   const detail = 'You are the last active administrator. Make somebody else an administrator first.'
   return new KeywayError('last_administrator', detail)
 }

@@ -2,13 +2,13 @@ import type { Instant } from '../clock.ts'
 import type { ChangeSide, EmailChange } from './email-change.ts'
 
 export interface EmailChangeStore {
-  /** The account's pending change, also if it has expired. */
+  /** The account's pending change, even if it has expired. */
   find(userId: string): Promise<EmailChange | null>
   /** Stores a change in place of an earlier one of the same account, whose links stop working. */
   put(change: EmailChange): Promise<void>
   /**
-   * Records that the address whose token has this hash confirmed; a repeated confirmation keeps the time of the
-   * first. Null, and nothing written, if there is no such change or it has expired.
+   * Records the confirmation by the address whose token has this hash; a repeated confirmation keeps the time of the
+   * first. Returns null and writes nothing if there is no such change or it has expired.
    */
   confirm(userId: string, side: ChangeSide, tokenHash: string, at: Instant): Promise<EmailChange | null>
   /** Deletes the pending change of an account; false if there was none. */

@@ -8,7 +8,7 @@ export const EMAIL_CHANGE_TOKEN_BYTES = 32
 /** Which of the two addresses a link was mailed to. */
 export type ChangeSide = 'old' | 'new'
 
-/** A change of an account's address that awaits the confirmation by both. An account has at most one. */
+/** A change of an account's address that both addresses must confirm. An account has at most one. */
 export interface EmailChange {
   userId: string
   /** The session that requested the change: it survives the change, while all others end. */

@@ -29,9 +29,10 @@ export type Confirmation = { is: 'changed'; user: User } | { is: 'awaits'; side:
 
 export interface EmailChanges {
   /**
-   * Mails a link to the new address and one to the present one, and ends an earlier request. The answer and the work
-   * are the same whether or not the new address has an account, so that neither reveals it; the mail to an address with
-   * an account has no link.
+   * Mails a link to the new address and one to the current address, and ends an earlier request. The answer and the
+   * work are the same whether or not the new address has an account, so that neither reveals it; the mail to an address
+   * with an account has no link.
+   *
    * @throws KeywayError `invalid_request`, `rate_limited`
    */
   request(
@@ -74,7 +75,7 @@ export function createEmailChanges(deps: EmailChangeDeps): EmailChanges {
   return {
     async request({ user, session }, email, caller) {
       const oldEmail = user.email!
-      if (email === oldEmail) throw refusedAddress('is your address already')
+      if (email === oldEmail) throw invalidAddress('is your address already')
       await assertMayChangeTo(email)
       const buckets = [...bucketsOf({ email }, caller, deps), accountBucket(user.id)]
       const tokens = {
@@ -95,7 +96,7 @@ export function createEmailChanges(deps: EmailChangeDeps): EmailChanges {
         expiresAt: createdAt + EMAIL_CHANGE_LIFETIME,
       }
       const mailIds = { old: newId(createdAt), new: newId(createdAt) }
-      const refused = await storage.runExclusive(namesOf(buckets), () =>
+      const refusal = await storage.runExclusive(namesOf(buckets), () =>
         storage.transaction<Refusal | null>(
           tx =>
             countSend(tx.magicLinks, buckets, clock.now(), () =>
@@ -105,7 +106,7 @@ export function createEmailChanges(deps: EmailChangeDeps): EmailChanges {
             (await from.emailChanges.find(user.id))?.newTokenHash === change.newTokenHash ? null : undefined,
         ),
       )
-      if (refused) throwRateLimited(refused.retryAfter, refused.window)
+      if (refusal) throwRateLimited(refusal.retryAfter, refusal.window)
       return change
     },
 
@@ -144,7 +145,7 @@ export function createEmailChanges(deps: EmailChangeDeps): EmailChanges {
   async function assertMayChangeTo(email: EmailAddress): Promise<void> {
     const current = await policies.read(store)
     if (current.signUp === 'domains' && !isOpenTo(current, email))
-      throw refusedAddress('must be of a domain that may sign up here (policy sign_up_domains)')
+      throw invalidAddress('must be of a domain that may sign up here (policy sign_up_domains)')
   }
 
   async function storeAndMail(
@@ -188,8 +189,8 @@ export function createEmailChanges(deps: EmailChangeDeps): EmailChanges {
   }
 
   /**
-   * Lock order everywhere: addresses, then the account. Concurrent sign-ins by either address wait, then find their
-   * links used.
+   * Locks the addresses before the account, in the same order as all other code. Concurrent sign-ins by either address
+   * wait, then find their links used.
    */
   async function confirmWithin(
     tx: Transaction,
@@ -241,7 +242,7 @@ export function createEmailChanges(deps: EmailChangeDeps): EmailChanges {
   }
 }
 
-function refusedAddress(message: string): KeywayError {
+function invalidAddress(message: string): KeywayError {
   return invalidRequest([{ field: 'email', message }])
 }
 

@@ -17,8 +17,8 @@ export function accountBucket(userId: string): SendBucket {
 
 /** Counts one mail within the transaction. If the limit is reached, counts nothing and returns the seconds to wait. */
 export async function countMail(store: MagicLinkStore, userId: string, now: Instant): Promise<number | null> {
-  const refused = await countSend(store, [accountBucket(userId)], now, async () => {})
-  return refused ? refused.retryAfter : null
+  const refusal = await countSend(store, [accountBucket(userId)], now, async () => {})
+  return refusal ? refusal.retryAfter : null
 }
 
 /** @throws KeywayError `rate_limited` */

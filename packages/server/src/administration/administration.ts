@@ -26,7 +26,7 @@ export interface Administration {
   /** The running nodes, oldest first. */
   nodes(): Promise<NodeStatus[]>
   mails(state: MessageState | null, page: PageRequest): Promise<Slice<ListedMail>>
-  /** The last mails to a person's address. Audited, since it shows what a person does. */
+  /** The last mails to a person's address. The call is audited, since mails show what a person does. */
   mailsOf(userId: string, by: ActedBy): Promise<OutboxMessage[]>
   /** @throws KeywayError `not_found`, `mail_not_available` (a sign-in mail, or one that is sent or queued) */
   sendAgain(mailId: string, by: ActedBy): Promise<OutboxMessage>
@@ -139,7 +139,7 @@ export function createAdministration({
     by: ActedBy,
     read: () => Promise<Value>,
   ): Promise<Value> {
-    // Limited, since each read is a row: support staff, who may only read, must not be able to fill the audit.
+    // Limited, since each read adds a row: support staff, who may only read, must not be able to fill the audit.
     changeLimits.count(`reading:${by.actor.id}`)
     await audit.perform(by, async () =>
       auditedOutcome(true, {

@@ -81,7 +81,7 @@ export interface Subject {
   user_id: string | null
 }
 
-/** Ids, numbers and states. Of an address, a name or a secret only that it changed is recorded. */
+/** Ids, numbers and states. For an address, a name or a secret it says only that the value changed. */
 export type AuditedState = { readonly [name: string]: PlainJson }
 
 /** An act, as an administrative operation reports it. */
@@ -97,7 +97,7 @@ export interface NewAuditEvent extends AuditChange {
   id: string
   at: Instant
   actor: Actor
-  /** At most `MAX_REASON_LENGTH` characters. The row's hash covers only its salted hash, so that it can be erased. */
+  /** The row's hash covers only the salted hash of the reason, so that its text can be erased. */
   reason: SaltedReason | null
   network: string | null
   requestId: string | null
@@ -131,7 +131,7 @@ export function hashOf(previousHash: string, event: NewAuditEvent): string {
   return sha256Hex(previousHash + canonicalJson(hashedFields(event)))
 }
 
-/** The fields under their public names, so that an export can be checked by others. */
+/** The fields under their public names, so that others can check the hashes of an export. */
 function hashedFields(event: NewAuditEvent): PlainJson {
   const { id, at, actor, subject, type, before, after, reason, network, requestId } = event
   return {

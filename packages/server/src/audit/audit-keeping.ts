@@ -5,7 +5,7 @@ import type { Storage } from '../store.ts'
 import { isGenuineSeal, type SealKind, sealPosition } from './audit-seal.ts'
 import type { SealedPosition } from './audit-store.ts'
 
-/** Retention unless the operator sets another. */
+/** Default of the setting for how many days audit rows are retained. */
 export const DEFAULT_AUDIT_DAYS = 400
 
 export interface AuditKeeping {

@@ -45,7 +45,7 @@ export interface AuditStore {
   seal(position: SealedPosition): Promise<void>
   /** Erases the texts of the reasons that concern a person; their hashes stay. */
   eraseReasons(userId: string): Promise<void>
-  /** Stores up to which row retention may remove; the database refuses to delete later ones. Only moves forward. */
+  /** Stores the last row that retention may remove; the database refuses to delete later rows. Only moves forward. */
   markPruned(position: SealedPosition): Promise<void>
   /** Removes at most `batch` rows up to the position of `markPruned`. Returns how many. */
   prune(batch: number): Promise<number>

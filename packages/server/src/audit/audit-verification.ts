@@ -7,9 +7,9 @@ import type { AuditChain } from './audit-store.ts'
 /** Rows per statement. */
 const BATCH = 500
 /** Maximum number of attempts: an attempt fails if retention removes rows while it reads them. */
-const ATTEMPTS = 3
+const MAX_ATTEMPTS = 3
 
-/** The chain of audit rows, or what is wrong with it. */
+/** The number of verified rows and whether the last one is sealed, or what is wrong with the chain. */
 export type VerificationResult = { rows: number; isSealed: boolean } | { mistake: string }
 
 /**
@@ -28,7 +28,7 @@ export async function verifyAudit({
     const chain = await audit.chain()
     const verdict = sealMistake(chain) ?? (await addedRow(chain)) ?? (await verifyRows(chain))
     const isChanging = (await audit.chain()).pruned?.sequence !== chain.pruned?.sequence
-    if (!('mistake' in verdict) || !isChanging || attempt === ATTEMPTS) return verdict
+    if (!('mistake' in verdict) || !isChanging || attempt === MAX_ATTEMPTS) return verdict
   }
 
   function sealMistake({ sequence, sealed, pruned }: AuditChain): VerificationResult | null {
@@ -43,7 +43,7 @@ export async function verifyAudit({
     return null
   }
 
-  /** A row beyond the head, which is not part of the chain although lists and exports would show it. */
+  /** Looks for a row outside the chain, which lists and exports would show all the same. */
   async function addedRow({ sequence }: AuditChain): Promise<VerificationResult | null> {
     const [first] = await audit.after(Number.MIN_SAFE_INTEGER, {}, 1)
     if (first && first.sequence < 1) return { mistake: `row ${first.sequence} was added` }

@@ -41,7 +41,7 @@ export interface Audit {
     work: (tx: AuditedTransaction) => Promise<AuditedOutcome<Outcome>>,
     readBack?: (store: Store) => Promise<Outcome | undefined>,
   ): Promise<Outcome>
-  /** As `perform`, within a transaction of the caller, which must do nothing after it. */
+  /** Like `perform`, within a transaction of the caller, which must do nothing after this call. */
   performWithin<Outcome>(
     tx: Transaction,
     by: ActedBy,
@@ -53,7 +53,7 @@ export interface Audit {
 export const BY_COMMAND_LINE: ActedBy = { actor: BY_COMMAND, caller: null, requestId: null, reason: null }
 
 const SALT_BYTES = 16
-/** Name of the lock under which appending transactions wait in memory for the head of the chain. */
+/** Name of the in-process lock that transactions take before they append, and so lock the head of the chain. */
 const CHAIN_LOCK = 'audit-chain'
 
 export function createAudit({ storage, clock }: { storage: Storage; clock: Clock }): Audit {
@@ -111,7 +111,7 @@ function saltReason(reason: string): SaltedReason {
   return { text, salt, hash: reasonHash(salt, text) }
 }
 
-/** A last resort against oversized rows: a larger state is replaced by its size. */
+/** Replaces a state longer than `MAX_STATE_LENGTH` by its size, as a last resort against oversized rows. */
 function boundState(change: AuditChange): AuditChange {
   const size = JSON.stringify([change.before, change.after]).length
   return size <= MAX_STATE_LENGTH ? change : { ...change, before: null, after: { omitted_characters: size } }

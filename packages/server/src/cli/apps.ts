@@ -129,7 +129,8 @@ function clientOf({ app, secret }: RegisteredApp, issuer: string) {
 }
 
 /**
- * Says which keys and sessions exist under the id already: unexpected ones show that the id is mistyped or squatted.
+ * Says how many keys and sessions exist under the id already: an unexpected number suggests that the id is mistyped or
+ * squatted.
  */
 function coverageOf({
   app: { coversFrom },
@@ -139,8 +140,8 @@ function coverageOf({
   older: LiveCredentials
 }): string {
   if (keys + sessions === 0) return ''
-  const older = `${countText(keys, 'key')} and ${countText(sessions, 'session')} that were created under this id before`
-  return coversFrom === 0 ? ` It has rights over ${older}.` : ` It has no rights over ${older}.`
+  const counts = `${countText(keys, 'key')} and ${countText(sessions, 'session')} that were created under this id before`
+  return coversFrom === 0 ? ` It has rights over ${counts}.` : ` It has no rights over ${counts}.`
 }
 
 function countText(count: number, noun: string): string {

@@ -57,9 +57,9 @@ export function printProgress(noun = 'rows'): (rows: number) => void {
 }
 
 export function countsText(counts: Record<string, number>): string {
-  const named = ['users', 'api_keys', 'ledger_entries', 'apps'].map(
+  const mainCounts = ['users', 'api_keys', 'ledger_entries', 'apps'].map(
     table => `${counts[table] ?? 0} ${table.replace('_', ' ')}`,
   )
   const total = Object.values(counts).reduce((sum, count) => sum + count, 0)
-  return `${named.join(', ')} (${total} rows in all)`
+  return `${mainCounts.join(', ')} (${total} rows in all)`
 }

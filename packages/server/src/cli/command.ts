@@ -50,14 +50,14 @@ export interface Command {
   summary: string
   /** The text of `--help`: effects, limits, an example. */
   help: string
-  /** The exit status; nothing means 0. Refusals are thrown as KeywayError or OperatorError. */
+  /** Resolves with the exit status; undefined means 0. Refusals are thrown as KeywayError or OperatorError. */
   run(context: CommandContext): Promise<number | undefined>
 }
 
 /** Runs a command with the arguments after its name. @throws UsageError */
 export async function runCommand(command: Command, rest: string[], terminal: Terminal): Promise<number> {
   const { positionals, values, repeated } = parse(command, rest)
-  let opened: Services | undefined
+  let openedServices: Services | undefined
   const context: CommandContext = {
     args: positionals,
     options: values,
@@ -70,8 +70,8 @@ export async function runCommand(command: Command, rest: string[], terminal: Ter
     services: async () => {
       const { openServices } = await import('../services.ts')
       const { readServiceTime } = await import('../operations/service-time.ts')
-      opened ??= await openServices(context.config(), createLog('silent'), readServiceTime)
-      return opened
+      openedServices ??= await openServices(context.config(), createLog('silent'), readServiceTime)
+      return openedServices
     },
     printLines: terminal.print,
     print: (data, text) => terminal.print(values.json ? JSON.stringify(data, null, 2) : text),
@@ -79,7 +79,7 @@ export async function runCommand(command: Command, rest: string[], terminal: Ter
   try {
     return (await command.run(context)) ?? 0
   } finally {
-    await opened?.close()
+    await openedServices?.close()
   }
 }
 
@@ -132,9 +132,9 @@ function parse(command: Command, rest: string[]) {
 
 /** Formats a table as text, with aligned columns. */
 export function table(header: string[], rows: string[][]): string {
-  const all = [header, ...rows]
-  const widths = header.map((_, column) => Math.max(...all.map(row => (row[column] ?? '').length)))
-  return all
+  const allRows = [header, ...rows]
+  const widths = header.map((_, column) => Math.max(...allRows.map(row => (row[column] ?? '').length)))
+  return allRows
     .map(row =>
       row
         .map((cell, column) => cell.padEnd(widths[column]!))

@@ -1,7 +1,7 @@
 import { type Command, table } from './command.ts'
 import { commandNames, loadCommand } from './commands.ts'
 
-/** A signature lists at most this many optional options; instead of more it has `[OPTIONS]`. */
+/** A usage line with more optional options than this has `[OPTIONS]` instead of them. */
 const MAX_SHOWN_OPTIONS = 5
 
 /** The list of all commands, or of those that begin with a word such as `users`. */
@@ -43,8 +43,8 @@ function signature(command: Command): string {
   const optional = options
     .filter(([, option]) => !option.required)
     .map(([name, { value }]) => `[${flag(name, value)}]`)
-  const shown = optional.length > MAX_SHOWN_OPTIONS ? ['[OPTIONS]'] : optional
-  return [command.name, ...command.args, ...required, ...shown].join(' ')
+  const shownOptional = optional.length > MAX_SHOWN_OPTIONS ? ['[OPTIONS]'] : optional
+  return [command.name, ...command.args, ...required, ...shownOptional].join(' ')
 }
 
 function flag(name: string, value: string | undefined): string {

@@ -143,7 +143,7 @@ function parse<Schema extends z.ZodType>(
   }
 }
 
-/** Names the line of the file: `keys.3.email: …` is about the fourth line of the batch. */
+/** Replaces the index in the batch, such as 3 in `keys.3.email: …`, by the number of the line in the file. */
 function errorAtLine(
   error: KeywayError,
   lines: readonly Line<unknown>[],

@@ -59,7 +59,7 @@ function folderOf(context: CommandContext): string {
 }
 
 async function replay(context: CommandContext, folder: string, dryRun: boolean): Promise<ReplayReport> {
-  // Listed before the services are opened, since that creates a journal if there is none.
+  // Listed before the services are opened, since opening them creates a journal if there is none.
   const files = await journalFiles(folder)
   const services = await context.services()
   const trust = { secrets: services.secrets, unauthenticated: context.options.unauthenticated === true }

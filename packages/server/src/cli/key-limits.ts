@@ -11,11 +11,11 @@ export function limitsOf({ clear, requests, spend, quota, refill }: Options): Wa
     throw new UsageError('Say which limits, or --clear. See: keyway keys limit --help')
   if (clear) return NO_LIMITS
   const quotaBody = {
-    ...(quota !== undefined && { remaining: wholeNumber(quota) }),
-    ...(refill !== undefined && { refill: pairsOf(refill, 'amount', 'every', wholeNumber)[0] }),
+    ...(quota !== undefined && { remaining: parseWholeNumber(quota) }),
+    ...(refill !== undefined && { refill: pairsOf(refill, 'amount', 'every', parseWholeNumber)[0] }),
   }
   const parsed = limitsBody.safeParse({
-    ...(requests !== undefined && { requests: pairsOf(requests, 'limit', 'per', wholeNumber) }),
+    ...(requests !== undefined && { requests: pairsOf(requests, 'limit', 'per', parseWholeNumber) }),
     ...(spend !== undefined && { spend: pairsOf(spend, 'amount', 'per', String) }),
     ...((quota ?? refill) !== undefined && { quota: quotaBody }),
   })
@@ -24,7 +24,7 @@ export function limitsOf({ clear, requests, spend, quota, refill }: Options): Wa
   throw new OperatorError(`--${issue!.path.map(String).join('.')} ${issue!.message}.`)
 }
 
-/** Parses `100/minute,1000/day`: one object for each pair, whose members have the names `amount` and `period`. */
+/** Parses `100/minute,1000/day` to one object for each pair; `amount` and `period` are the names of its members. */
 function pairsOf(
   text: string | boolean,
   amount: string,
@@ -39,7 +39,7 @@ function pairsOf(
     })
 }
 
-/** Returns text that is no number unchanged, unlike `Number`, so that the error can quote it. */
-function wholeNumber(text: string | boolean): unknown {
+/** Parses a whole number. Returns any other text unchanged, so that the error can quote it. */
+function parseWholeNumber(text: string | boolean): unknown {
   return /^\d+$/.test(String(text)) ? Number(text) : text
 }

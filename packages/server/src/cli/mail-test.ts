@@ -37,19 +37,19 @@ export const commands: Command[] = [
         }),
       )
       await dispatcher.drain()
-      const sent = await untilAttempted(storage.store.outbox, email, id)
-      if (sent?.state !== 'sent')
+      const mail = await awaitAttempt(storage.store.outbox, email, id)
+      if (mail?.state !== 'sent')
         throw new OperatorError(
-          `The mail was not accepted: ${sent?.lastError ?? 'a running server has leased it and not finished; see keyway users show'}.`,
+          `The mail was not accepted: ${mail?.lastError ?? 'a running server has leased it and not finished; see keyway users show'}.`,
         )
-      context.print({ id, state: sent.state }, `A test mail to ${email} was accepted.`)
+      context.print({ id, state: mail.state }, `A test mail to ${email} was accepted.`)
       return 0
     },
   },
 ]
 
 /** Waits for the first delivery attempt: a running server may have leased the mail before this command. */
-async function untilAttempted(
+async function awaitAttempt(
   outbox: OutboxStore,
   recipient: EmailAddress,
   id: string,

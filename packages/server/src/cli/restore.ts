@@ -105,21 +105,21 @@ function coverageSentences({ journal }: RestoreReport, from: string): string[] {
   ]
 }
 
-/** Warns of files without a closing line: truncation at the end of a file cannot be detected. */
+/** Warns of files without a closing line, which may have been truncated at the end. */
 export function openEndSentences(ends: { file: string; at: Instant }[]): string[] {
   if (ends.length === 0) return []
-  const named = ends
-    .slice(-MAX_NAMED)
+  const namedFiles = ends
+    .slice(-MAX_NAMED_FILES)
     .map(({ file, at }) => `${file} (last entry ${toRfc3339(at)})`)
     .join(', ')
-  const all = ends.length > MAX_NAMED ? `${ends.length} files, the newest being ` : ''
+  const prefix = ends.length > MAX_NAMED_FILES ? `${ends.length} files, the newest being ` : ''
   return [
-    `Without a closing line: ${all}${named}. The process that wrote it still runs or was killed, or the file was truncated: entries after these, if any, are not applied.`,
+    `Without a closing line: ${prefix}${namedFiles}. The process that wrote it still runs or was killed, or the file was truncated: entries after these, if any, are not applied.`,
   ]
 }
 
 /** Maximum number of files that the warning names. */
-const MAX_NAMED = 5
+const MAX_NAMED_FILES = 5
 
 function keysSentence({ journal, keysRevoked }: RestoreReport, keepKeys: boolean, from: string): string {
   if (journal) {

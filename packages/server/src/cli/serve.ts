@@ -40,7 +40,7 @@ async function serve(config: Config): Promise<number> {
   process.stdout.on('error', () => {})
   process.stderr.on('error', () => {})
   const stop = untilSignal()
-  if (config.processes === 1) return serveHere(config, stop)
+  if (config.processes === 1) return serveInThisProcess(config, stop)
   const { default: cluster } = await import('node:cluster')
   return cluster.isWorker ? serveSupervised(config, stop) : superviseProcesses(config, stop)
 }
@@ -49,7 +49,7 @@ async function serve(config: Config): Promise<number> {
 async function serveSupervised(config: Config, stop: Promise<void>): Promise<number> {
   const { joinSupervisor } = await import('../processes/supervised.ts')
   const supervision = await joinSupervisor()
-  return serveHere(config, Promise.race([stop, supervision.supervisorEnded]), supervision)
+  return serveInThisProcess(config, Promise.race([stop, supervision.supervisorEnded]), supervision)
 }
 
 async function superviseProcesses(config: Config, stop: Promise<void>): Promise<number> {
@@ -59,27 +59,31 @@ async function superviseProcesses(config: Config, stop: Promise<void>): Promise<
     processes: config.processes,
     log: createLog(config.logLevel),
     stop,
-    onReady: ({ url, isAdministered }) => announceReady(url, config, isAdministered),
+    onReady: ({ url, hasAdministrator }) => announceReady(url, config, hasAdministrator),
   })
 }
 
 /** @param supervision the link to the supervisor, if this is one of several processes */
-async function serveHere(config: Config, stop: Promise<void>, supervision?: Supervision): Promise<number> {
+async function serveInThisProcess(
+  config: Config,
+  stop: Promise<void>,
+  supervision?: Supervision,
+): Promise<number> {
   if (!supervision) warn(configWarnings(config))
   // Node would exit during the start: not everything that it waits for keeps the event loop alive.
   const keepAlive = setInterval(() => {}, MAX_TIMER_MS)
   const { startServer } = await import('../server.ts')
   const server = await startServer(config, supervision && optionsOf(supervision, config))
   warn(dataDirWarnings(config))
-  const isAdministered = await server.services.storage.store.users.hasAdministrator()
-  if (supervision) supervision.ready(server.url, isAdministered)
-  else announceReady(server.url, config, isAdministered)
+  const hasAdministrator = await server.services.storage.store.users.hasAdministrator()
+  if (supervision) supervision.ready(server.url, hasAdministrator)
+  else announceReady(server.url, config, hasAdministrator)
   endLightStart()
   disableConcurrentMarking()
   const failure = await Promise.race([stop, server.failure])
   if (failure) console.error(`Keyway is stopping: ${failure.message}.`)
   await supervision?.reportFinalMetrics()
-  await Promise.race([server.close(), deadline()])
+  await Promise.race([server.close(), shutdownDeadline()])
   clearInterval(keepAlive)
   if (failure)
     throw new OperatorError(
@@ -96,13 +100,13 @@ function warn(warnings: string[]): void {
   for (const warning of warnings) console.warn(`Warning: ${warning}`)
 }
 
-/** Only the owner can read the files, but others who can write to the directory could replace them. */
+/** Only the owner can read the files in the data directory, but others who can write to it could replace them. */
 function dataDirWarnings({ database, dataDir }: Config): string[] {
   if (database.engine !== 'sqlite' || !isOpenToOthers(dataDir)) return []
   return [`other users of this machine can enter the data directory ${dataDir}: run chmod 700 ${dataDir}`]
 }
 
-/** Resets the V8 flag that bin/light-start.js set, and writes the compile cache now, since a kill would lose it. */
+/** Resets the V8 flag that bin/light-start.js set, and writes the compile cache, which a killed process would lose. */
 function endLightStart(): void {
   setFlagsFromString('--semi-space-growth-factor=2')
   flushCompileCache()
@@ -125,17 +129,17 @@ function untilSignal(): Promise<void> {
 }
 
 /** Resolves when the shutdown has taken too long. */
-function deadline(): Promise<void> {
+function shutdownDeadline(): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, SHUTDOWN_DEADLINE_MS).unref())
 }
 
 /** Prints the URLs on a terminal; otherwise one JSON line, at every log level, since scripts wait for it. */
-function announceReady(url: string, config: Config, isAdministered: boolean): void {
+function announceReady(url: string, config: Config, hasAdministrator: boolean): void {
   if (process.stdout.isTTY) {
-    console.log(readyMessage(url, config, isAdministered))
+    console.log(readyMessage(url, config, hasAdministrator))
     return
   }
-  if (!isAdministered)
+  if (!hasAdministrator)
     createLog(config.logLevel).info(
       {},
       'nobody administers this service yet: set KEYWAY_ADMIN_EMAILS and sign in, or run keyway users set-role',
@@ -143,7 +147,7 @@ function announceReady(url: string, config: Config, isAdministered: boolean): vo
   createLog('info').info({ url }, 'Keyway is ready')
 }
 
-function readyMessage(url: string, config: Config, isAdministered: boolean): string {
+function readyMessage(url: string, config: Config, hasAdministrator: boolean): string {
   const lines = [
     `Keyway is ready on ${url}`,
     `  Sign in     ${url}/sign-in`,
@@ -155,7 +159,7 @@ function readyMessage(url: string, config: Config, isAdministered: boolean): str
     const inbox = isLoopbackHost(config.host) ? `${url}/inbox` : 'npx keyway inbox'
     lines.push(`  Inbox       ${inbox}   (mail stays on this machine; KEYWAY_MAIL_URL sends it)`)
   }
-  if (isAdministered) lines.push(`  Administer  ${url}/admin`)
+  if (hasAdministrator) lines.push(`  Administer  ${url}/admin`)
   else if (config.adminEmails.length > 0)
     lines.push(`  Administer  nobody yet: sign in as ${config.adminEmails[0]}`)
   else lines.push('  Administer  nobody yet: sign in, then npx keyway users set-role YOUR_ADDRESS admin')

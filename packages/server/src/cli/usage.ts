@@ -59,7 +59,7 @@ function instantOf(name: string, text: string | boolean | undefined): number | u
 }
 
 function tableOf(buckets: readonly UsageBucket[]): string {
-  const rows = buckets.map(usageObject).filter(bucket => Object.values(bucket).some(isUsed))
+  const rows = buckets.map(usageObject).filter(bucket => Object.values(bucket).some(isNonZero))
   if (rows.length === 0) return 'Nothing was used in this time.'
   return table(
     [
@@ -87,7 +87,7 @@ function tableOf(buckets: readonly UsageBucket[]): string {
 }
 
 /** Whether a bucket's value is a count or an amount above zero; buckets without any are not shown. */
-function isUsed(value: unknown): boolean {
+function isNonZero(value: unknown): boolean {
   if (typeof value === 'number') return value > 0
   if (typeof value === 'object' && value !== null) return Object.keys(value).length > 0
   return typeof value === 'string' && Number(value) > 0

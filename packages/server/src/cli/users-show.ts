@@ -28,7 +28,7 @@ code or key is shown.`,
 ]
 
 /**
- * The account; or an address without account that has mail or a suppression.
+ * Finds an account, or else an address without an account that has mail or a suppression.
  *
  * @throws KeywayError if there is neither
  */
@@ -108,7 +108,7 @@ function section(title: string, lines: string[][]): string {
   )
 }
 
-/** For each window of an address: the number of accepted sends, and when a full one accepts another. */
+/** For each window of an address: the number of accepted sends, and if it is full, when it accepts the next. */
 async function sendWindows({ storage, clock, config }: Services, email: EmailAddress) {
   const now = clock.now()
   const windows = config.magicLinkLimits

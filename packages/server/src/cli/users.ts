@@ -61,10 +61,10 @@ gain the rights of the role; the command lists those that gain by it.`,
       const { users, apiKeys } = await context.services()
       const user = await users.find(context.args[0]!)
       const changed = await users.setRole(user.id, role, byOperator(context.options.reason))
-      const gaining =
+      const gainingKeys =
         role === 'admin' && user.role !== 'admin' ? await apiKeys.listAdministrative(user.id) : []
-      const keys = gaining.map(({ id, keyPrefix }) => ({ id, key_prefix: keyPrefix }))
-      const text = `${changed.email ?? changed.id} is ${changed.role} now.${gainingKeysSentence(gaining)}`
+      const keys = gainingKeys.map(({ id, keyPrefix }) => ({ id, key_prefix: keyPrefix }))
+      const text = `${changed.email ?? changed.id} is ${changed.role} now.${gainingKeysSentence(gainingKeys)}`
       context.print({ ...userJson(changed), gaining_keys: keys }, text)
       return 0
     },

@@ -28,7 +28,7 @@ interface BrandValues {
 
 type AccentSetting = [light: Hex, dark?: Hex]
 
-/** The settings of images. Each names a file, which is read after all settings were parsed, like secret files. */
+/** The settings of images. Each names a file, which is read after all settings were parsed. */
 const IMAGES = {
   KEYWAY_LOGO: {
     types: ['image/png', 'image/svg+xml'],
@@ -60,7 +60,7 @@ export function brandOf(values: BrandValues): { brand: Brand; mistakes: string[]
     const file = values[name]
     if (file === undefined) return null
     try {
-      return readFile(file, name)
+      return readImageFile(file, name)
     } catch (error) {
       if (!(error instanceof UnusableImage)) throw error
       mistakes.push(
@@ -106,7 +106,7 @@ export const imageFile: Parser<string> = text => {
   return resolve(text)
 }
 
-function readFile(file: string, name: ImageSetting): BrandImage {
+function readImageFile(file: string, name: ImageSetting): BrandImage {
   const { types, kinds, minPixels, square } = IMAGES[name]
   const image = readImage(bytesOf(file))
   const { type, width, height } = image
@@ -129,7 +129,7 @@ function bytesOf(file: string): Buffer<ArrayBuffer> {
   }
 }
 
-/** One colour for both themes, or two: that of the light theme and that of the dark one. */
+/** Parses the colour of the light theme, and that of the dark theme, which is derived from the first if absent. */
 export const accentColor: Parser<AccentSetting> = text => {
   const [light, dark, ...others] = text.split(',').map(part => toHex(part.trim()))
   if (!light || dark === null || others.length > 0)

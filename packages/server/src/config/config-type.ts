@@ -56,16 +56,18 @@ export interface Config {
   corsOrigins: string[]
   clientRegistration: boolean
   clientMetadataDocuments: boolean
-  /** Networks, besides the public Internet, to which calls of apps' and webhooks' URLs may go. */
+  /** Networks, besides the public Internet, in which the URLs of apps and webhooks may be. */
   webhookPrivateNetworks: string[]
-  /** A charge that takes a balance below this is announced as `balance.low`; 0 if none is. */
+  /** A charge that takes a balance below this amount sends the webhook event `balance.low`; 0 sends none. */
   lowBalance: MicroDollars
   maxActiveKeys: number
   /** Limit of successful exchanges of one key on one node. */
   exchangeLimits: RateWindow[]
-  /** See `LimitPolicy`. */
+  /** Upper bound of the limits of every key. */
   keyLimits: RequestLimit[]
+  /** Limits of a key that is created without any. */
   keyDefaults: RequestLimit[]
+  /** Limits of all keys of one person together. */
   personLimits: RequestLimit[]
   limitsWhenCutOff: WhenCutOff
   /** Limit of keys that one user creates, rotations included. */
@@ -73,7 +75,7 @@ export interface Config {
   hubMaxConnections: number
   /** Deliveries that one user may cause on one node in a second. */
   hubDeliveries: number
-  /** MiB that these deliveries may have in a second. */
+  /** MiB of these deliveries in a second. */
   hubDeliveryMib: number
   metricsPort: number | null
   /** The Bearer token of scrapers; null if none is required. */

@@ -16,7 +16,7 @@ export const mail: Parser<Config['mail']> = text => {
 }
 
 function providerKey(text: string): string {
-  const key = percentDecoded(text.replace(/\/$/, ''))
+  const key = percentDecode(text.replace(/\/$/, ''))
   if (!/^[\x21-\x7e]+$/.test(key)) throw new Mistake("must have the provider's key after the ://")
   return key
 }
@@ -28,8 +28,10 @@ function smtp(text: string): Config['mail'] {
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   const secure = url.protocol === 'smtps:'
   if (!host) throw new Mistake('must name the host of the mail server')
-  const unknown = [...url.searchParams].some(([name, value]) => name !== 'tls' || value !== 'off' || secure)
-  if (unknown || url.hash || !/^\/?$/.test(url.pathname))
+  const hasOtherQuery = [...url.searchParams].some(
+    ([name, value]) => name !== 'tls' || value !== 'off' || secure,
+  )
+  if (hasOtherQuery || url.hash || !/^\/?$/.test(url.pathname))
     throw new Mistake('may end in ?tls=off (smtp:// only) and nothing else after the port')
   return {
     kind: 'smtp',
@@ -37,12 +39,12 @@ function smtp(text: string): Config['mail'] {
     port: url.port ? Number(url.port) : secure ? 465 : 587,
     secure,
     requireTls: requiresStartTls(url),
-    user: url.username ? percentDecoded(url.username) : null,
-    password: url.password ? percentDecoded(url.password) : null,
+    user: url.username ? percentDecode(url.username) : null,
+    password: url.password ? percentDecode(url.password) : null,
   }
 }
 
-function percentDecoded(text: string): string {
+function percentDecode(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
@@ -68,7 +70,7 @@ export const address: Parser<string> = text => {
   throw new Mistake(`must be one e-mail address, not ${JSON.stringify(text)}`)
 }
 
-/** An address in canonical form, as accounts have it. */
+/** An address in the canonical form in which accounts store it. */
 export const emailAddress: Parser<EmailAddress> = text => {
   const email = parseEmailAddress(text)
   if (email) return email

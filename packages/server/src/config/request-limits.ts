@@ -6,9 +6,9 @@ import { list, type Parser } from './values.ts'
 export const requestLimits: Parser<RequestLimit[]> = text => {
   const limits = list(requestLimit)(text)
   if (limits.length === 0) throw new Mistake('must name at least one window')
-  const sorted = sortedRequestLimits(limits)
-  if (!sorted) throw new Mistake('must name each of second, minute, hour, day at most once')
-  return sorted
+  const sortedLimits = sortedRequestLimits(limits)
+  if (!sortedLimits) throw new Mistake('must name each of second, minute, hour, day at most once')
+  return sortedLimits
 }
 
 const requestLimit: Parser<RequestLimit> = text => {

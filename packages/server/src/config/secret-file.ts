@@ -4,7 +4,7 @@ import { Mistake } from './mistakes.ts'
 /**
  * The content of the file that `NAME_FILE` names, for secret settings; undefined if `NAME_FILE` is not set.
  *
- * @param given the value of `NAME` itself; setting both is a mistake
+ * @param value the value of `NAME` itself; setting both is a mistake
  * @throws Mistake
  */
 export function readSecretFile(

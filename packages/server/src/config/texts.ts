@@ -32,12 +32,13 @@ export function textsOf(folder: string | undefined): {
       )
     const content = parse(name)
     if (content === undefined) return
-    const forms = new Intl.PluralRules(language).resolvedOptions().pluralCategories
-    for (const mistake of mistakesIn(content, englishTexts(), forms)) addMistake(`in ${name}, ${mistake}`)
+    const { pluralCategories } = new Intl.PluralRules(language).resolvedOptions()
+    for (const mistake of mistakesIn(content, englishTexts(), pluralCategories))
+      addMistake(`in ${name}, ${mistake}`)
     texts.set(language, content)
   }
 
-  /** Undefined if the file is invalid; the mistake is added to the list. */
+  /** Parses a file. If it is invalid, adds the mistake to the list and returns undefined. */
   function parse(name: string): unknown {
     const file = join(folder!, name)
     try {
@@ -52,8 +53,8 @@ export function textsOf(folder: string | undefined): {
 }
 
 /**
- * Loaded only if texts are replaced, since most commands need none. Synchronously, since settings are read
- * synchronously.
+ * The built-in English texts. Loaded only if texts are replaced, since most commands need none, and with `require`,
+ * since settings are read synchronously.
  */
 function englishTexts(): unknown {
   return createRequire(import.meta.url)('../languages/en/index.ts').texts

@@ -29,21 +29,22 @@ export function integer(least: number, most: number): Parser<number> {
 }
 
 const processCount = integer(1, 256)
-/** `auto`: as many processes as fit the machine and the database. */
+/** A number of processes, or `auto`: one for each core, or one with SQLite. */
 export const processes: Parser<number | 'auto'> = text => (text === 'auto' ? text : processCount(text))
 
-/** Port 0 picks a free one. */
+/** With port 0 the system picks a free port. */
 export const port = integer(0, 65535)
 
 export const host: Parser<string> = text => {
-  const bare = text.replace(/^\[(.*)\]$/, '$1')
-  if (isIP(bare) || /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(bare)) return bare
+  const withoutBrackets = text.replace(/^\[(.*)\]$/, '$1')
+  if (isIP(withoutBrackets) || /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(withoutBrackets))
+    return withoutBrackets
   throw new Mistake(`must be an address or a host name to listen on, not ${JSON.stringify(text)}`)
 }
 
 const MIN_TOKEN_LENGTH = 16
 
-/** The characters of a Bearer token (RFC 6750 section 2.1). */
+/** A token of at least 16 of the characters that Bearer tokens may have (RFC 6750 section 2.1). */
 export const bearerToken: Parser<string> = text => {
   if (text.length >= MIN_TOKEN_LENGTH && /^[A-Za-z0-9\-._~+/]+=*$/.test(text)) return text
   throw new Mistake(`must be at least ${MIN_TOKEN_LENGTH} characters of A-Z a-z 0-9 - . _ ~ + /`)

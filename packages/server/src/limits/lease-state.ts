@@ -1,5 +1,5 @@
 import { type Instant, SECOND } from '../clock.ts'
-import type { CountedAt } from '../sliding-count.ts'
+import type { TimedCount } from '../sliding-count.ts'
 import { type RequestWindow, WINDOW_MS } from './limit.ts'
 
 /**
@@ -17,7 +17,7 @@ export interface SharedState {
   /** The shares of nodes, by holder id. */
   holders: Record<string, NodeShares>
   /** Requests that were let through by nodes without a share now. */
-  past: PartialWindows<CountedAt[]>
+  past: PartialWindows<TimedCount[]>
 }
 
 type PartialWindows<Value> = { [Window in RequestWindow]?: Value }
@@ -27,7 +27,7 @@ interface WindowShare {
   /** The most that the node may have let through within any window of this length. */
   held: number
   /** The requests that it had let through when this was written. */
-  counted: CountedAt[]
+  counted: TimedCount[]
 }
 
 export const EMPTY_STATE: SharedState = { holders: {}, past: {} }
@@ -37,7 +37,7 @@ export interface WindowClaim {
   per: RequestWindow
   limit: number
   /** The requests that this node has let through within the window. */
-  counted: readonly CountedAt[]
+  counted: readonly TimedCount[]
   /** The share that it claims. */
   wanted: number
 }
@@ -95,7 +95,7 @@ export function claim(
 export function release(
   state: SharedState,
   holder: string,
-  counted: PartialWindows<readonly CountedAt[]>,
+  counted: PartialWindows<readonly TimedCount[]>,
   now: Instant,
 ): SharedState {
   const { [holder]: _, ...holders } = state.holders
@@ -147,7 +147,7 @@ function pastWithin(past: SharedState['past'], now: Instant): SharedState['past'
 
 function mergeWindows(
   past: SharedState['past'],
-  more: PartialWindows<readonly CountedAt[]>,
+  more: PartialWindows<readonly TimedCount[]>,
 ): SharedState['past'] {
   const all = { ...past }
   for (const [per, counted] of entriesOf(more)) all[per] = [...(all[per] ?? []), ...counted]
@@ -155,9 +155,9 @@ function mergeWindows(
 }
 
 /** Merges entries into slots with the latest instant of each, so that no entry expires too early. */
-function compact(counted: readonly CountedAt[], per: RequestWindow): CountedAt[] {
+function compact(counted: readonly TimedCount[], per: RequestWindow): TimedCount[] {
   const width = WINDOW_MS[per] / STORED_SLOTS
-  const slots = new Map<number, CountedAt>()
+  const slots = new Map<number, TimedCount>()
   for (const [at, count] of counted) {
     const slot = Math.floor(at / width)
     const [latest, total] = slots.get(slot) ?? [at, 0]
@@ -166,11 +166,11 @@ function compact(counted: readonly CountedAt[], per: RequestWindow): CountedAt[]
   return [...slots.values()].sort(([left], [right]) => left - right)
 }
 
-function entriesWithin(counted: readonly CountedAt[], per: RequestWindow, now: Instant): CountedAt[] {
+function entriesWithin(counted: readonly TimedCount[], per: RequestWindow, now: Instant): TimedCount[] {
   return counted.filter(([at]) => at > now - WINDOW_MS[per])
 }
 
-function sum(counted: readonly CountedAt[]): number {
+function sum(counted: readonly TimedCount[]): number {
   return counted.reduce((total, [, count]) => total + count, 0)
 }
 

@@ -1,6 +1,6 @@
 import { type Instant, MINUTE, SECOND } from '../clock.ts'
 import type { RateLimitState } from '../errors.ts'
-import { type CountedAt, SlidingCount } from '../sliding-count.ts'
+import { SlidingCount, type TimedCount } from '../sliding-count.ts'
 import type { WindowClaim, WindowGrant } from './lease-state.ts'
 import { type RequestLimit, type RequestWindow, WINDOW_MS } from './limit.ts'
 
@@ -117,7 +117,7 @@ export class Subject {
     })
   }
 
-  counted(now: Instant): Partial<Record<RequestWindow, CountedAt[]>> {
+  counted(now: Instant): Partial<Record<RequestWindow, TimedCount[]>> {
     return Object.fromEntries(this.#windows.map(({ per, count }) => [per, count.history(now)]))
   }
 

@@ -15,7 +15,7 @@ const NODE_METRIC = /^(process|nodejs)_/
  * Renders the metrics of several processes as one page: those of the service are combined (most are summed), those of
  * Node are listed for each process, with its number as a label.
  *
- * @param endedTotals the counts of processes that have ended, from `addEnded`
+ * @param endedTotals the counts of processes that have ended, from `addFinalCounts`
  */
 export async function renderCombined(
   processes: readonly ProcessMetrics[],
@@ -29,7 +29,7 @@ export async function renderCombined(
  * Adds the final counts of a process to those of the processes that ended before it: if a total decreased, Prometheus
  * would interpret that as a counter reset, and count all events again.
  */
-export async function addEnded(
+export async function addFinalCounts(
   endedTotals: MetricsSnapshot,
   finalMetrics: MetricsSnapshot,
 ): Promise<MetricsSnapshot> {

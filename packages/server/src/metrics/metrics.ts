@@ -33,7 +33,7 @@ export interface Metrics {
   observe(answer: ObservedAnswer): void
   /** The exposition format of Prometheus. Concurrent scrapes share one rendering. */
   render(): Promise<{ type: string; body: string }>
-  /** The present values, to be combined with those of other processes (combined.ts). */
+  /** The current values, to be combined with those of other processes (combined.ts). */
   snapshot(): Promise<MetricsSnapshot>
 }
 
@@ -82,7 +82,7 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
     registers,
   })
   exchanges.inc({ outcome: 'issued' }, 0)
-  const failures = new Counter({
+  const sourceFailures = new Counter({
     name: 'keyway_metric_source_failures_total',
     help: 'Failed reads of the gauges, by source.',
     labelNames: ['source'] as const,
@@ -241,7 +241,7 @@ export function createMetrics(sources: MetricSources, log: Log, version: string)
           try {
             await read()
           } catch (error) {
-            failures.inc({ source })
+            sourceFailures.inc({ source })
             log.debug({ source, error: String(error) }, 'a metric could not be read')
           }
         }

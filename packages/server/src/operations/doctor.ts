@@ -78,13 +78,13 @@ function checkSettings(config: Config): Finding[] {
 }
 
 async function checkDatabase({ storage, config }: Services): Promise<string> {
-  const started = performance.now()
+  const startedAt = performance.now()
   await storage.readClock()
   if ((await storage.engine.hasTimeouts?.()) === false)
     throw new Error(
       'the pooler drops the timeouts of statements, locks and idle transactions, so a stuck statement keeps its connection: set them for the role, see docs/operations.md, "Behind PgBouncer"',
     )
-  return `${config.database.engine} answers in ${Math.ceil(performance.now() - started)} ms`
+  return `${config.database.engine} answers in ${Math.ceil(performance.now() - startedAt)} ms`
 }
 
 async function checkStandbys({ storage, config }: Services): Promise<string> {
@@ -115,10 +115,10 @@ async function checkSecrets({ storage, secrets }: Services): Promise<string> {
     )
   }
   const olderSecrets = [...countBySecret].filter(([id]) => id !== secrets.fingerprint)
-  const toReseal = olderSecrets.reduce((sum, [, each]) => sum + each, 0)
-  if (toReseal > 0)
+  const resealCount = olderSecrets.reduce((sum, [, each]) => sum + each, 0)
+  if (resealCount > 0)
     throw new Error(
-      `${toReseal} stored values are still encrypted with an older secret: run "keyway keys reseal" before you remove it from KEYWAY_SECRET`,
+      `${resealCount} stored values are still encrypted with an older secret: run "keyway keys reseal" before you remove it from KEYWAY_SECRET`,
     )
   const secretCount = secrets.ids.length
   return secretCount > 1
@@ -151,10 +151,10 @@ async function checkMail(services: Services): Promise<string> {
     })
     .finally(() => mailer.close())
   const { queued, oldestDueAt } = await storage.store.outbox.depth(clock.now())
-  const waited = oldestDueAt === null ? 0 : clock.now() - oldestDueAt
-  if (waited > MAIL_LATE_MS)
+  const waitMs = oldestDueAt === null ? 0 : clock.now() - oldestDueAt
+  if (waitMs > MAIL_LATE_MS)
     throw new Error(
-      `${config.mail.kind} answers, but the oldest of ${queued} queued mails has waited for ${Math.round(waited / 1000)} s: check that the service runs, and its log for failed deliveries`,
+      `${config.mail.kind} answers, but the oldest of ${queued} queued mails has waited for ${Math.round(waitMs / 1000)} s: check that the service runs, and its log for failed deliveries`,
     )
   const reportsBounces = config.mail.kind === 'resend' || config.mail.kind === 'postmark'
   const advice =

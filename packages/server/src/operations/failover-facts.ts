@@ -58,9 +58,9 @@ export async function replayFacts(files: readonly string[], replay: FactReplayDe
   }
 
   async function endSessions(entries: EntryOf<'session'>[]): Promise<void> {
-    const ended = await store.replay.sessionsEnded(entries.map(({ id }) => id))
+    const isEndedById = await store.replay.sessionsEnded(entries.map(({ id }) => id))
     for (const { id, ended_by: by, at } of entries) {
-      await replayFact('sessions', id, ended.get(id), async tx => {
+      await replayFact('sessions', id, isEndedById.get(id), async tx => {
         const session = await tx.sessions.end(id, by, at, { at: replay.now(), caller: null })
         return session !== null
       })
@@ -68,12 +68,12 @@ export async function replayFacts(files: readonly string[], replay: FactReplayDe
   }
 
   async function consumeLinks(entries: EntryOf<'magic_link'>[]): Promise<void> {
-    const usedLinks = await store.replay.linksUsed(entries.map(({ id }) => id))
+    const isUsedById = await store.replay.linksUsed(entries.map(({ id }) => id))
     for (const { id, at } of entries) {
       await replayFact(
         'magic_links',
         id,
-        usedLinks.get(id),
+        isUsedById.get(id),
         async tx => (await tx.magicLinks.consume(id, at)) !== null,
       )
     }

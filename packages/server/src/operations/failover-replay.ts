@@ -23,7 +23,7 @@ import { ROLE_RANK, type User, type UserRole } from '../users/user.ts'
 import { roleChange, statusChange } from '../users/user-changes.ts'
 import { deleteWithin, suspendWithin } from '../users/users.ts'
 import { type FactReplayDeps, replayFacts } from './failover-facts.ts'
-import { KEPT_FOR } from './housekeeping.ts'
+import { RETENTION } from './housekeeping.ts'
 import {
   REPLAY_KINDS,
   type ReplayKind,
@@ -61,7 +61,7 @@ export async function replayJournal(
 ): Promise<ReplayReport> {
   const { store } = storage
   const report = emptyReport()
-  const facts: FactReplayDeps = {
+  const factReplayDeps: FactReplayDeps = {
     storage,
     dryRun,
     trust,
@@ -76,7 +76,7 @@ export async function replayJournal(
   Object.assign(report, { entries: digest.entries, missing: digest.missing, openEnds: digest.openEnds })
   await replayKeys(digest)
   // Before the accounts: ending an account would end its sessions with another cause than in the journal.
-  await replayFacts(files, facts)
+  await replayFacts(files, factReplayDeps)
   for (const [id, userDigest] of digest.users) await replayUser(id, userDigest)
   for (const entry of digest.authorizations.values()) await replayAuthorizationWithdrawal(entry)
   for (const entry of digest.consents.values()) await replayConsentWithdrawal(entry)
@@ -126,11 +126,11 @@ export async function replayJournal(
     if (key.revokedAt !== null) return 'standing'
     if (revokedAt !== null) return apply(tx => revoke(tx, key.id, revokedAt))
     const endsSooner = earlier(key.expiresAt, expiresAt) !== key.expiresAt
-    const networks = await compareNetworks(key, digest)
-    if (networks === 'undated') reportUnresolved('api_keys', key.id, 'networks_undated')
-    if (endsSooner || networks === 'lost')
-      return apply(tx => restrictKey(tx, key, digest, networks === 'lost'))
-    return networks === 'undated' ? 'left' : 'standing'
+    const networksState = await compareNetworks(key, digest)
+    if (networksState === 'undated') reportUnresolved('api_keys', key.id, 'networks_undated')
+    if (endsSooner || networksState === 'lost')
+      return apply(tx => restrictKey(tx, key, digest, networksState === 'lost'))
+    return networksState === 'undated' ? 'left' : 'standing'
   }
 
   async function revoke(tx: Transaction, id: string, at: Instant): Promise<boolean> {
@@ -139,15 +139,15 @@ export async function replayJournal(
 
   /**
    * Whether the database lost the change that set the journal's networks. The key's row has no time of that change, but
-   * the rows of endings record newer changes; once these rows may be pruned, the result is `undated`. An empty list,
-   * which allows every network, is never restored.
+   * the rows of endings show whether a newer change exists; once these rows may be pruned, the result is `undated`. An
+   * empty list, which allows every network, is never restored.
    */
   async function compareNetworks(
     key: OwnedApiKey,
     { allowedNetworks, at }: KeyDigest,
   ): Promise<'kept' | 'lost' | 'undated'> {
     if (allowedNetworks.length === 0 || allowedNetworks.join() === key.allowedNetworks.join()) return 'kept'
-    if (at < clock.now() - KEPT_FOR.endings) return 'undated'
+    if (at < clock.now() - RETENTION.endings) return 'undated'
     return (await store.replay.wasChangedSince(key.id, at)) ? 'kept' : 'lost'
   }
 
@@ -211,7 +211,7 @@ export async function replayJournal(
     })
   }
 
-  /** Suspends the account unless it was activated since. The lock prevents an activation between check and change. */
+  /** Suspends the account unless it was activated later. The lock prevents an activation between check and change. */
   async function suspend(id: string, at: Instant): Promise<ReplayOutcome> {
     if (((await store.replay.lastActivation(id)) ?? at) > at) return 'standing'
     return applyAudited(async tx => {
@@ -225,8 +225,8 @@ export async function replayJournal(
   }
 
   /**
-   * Removes the app if it was removed; otherwise removes secrets that are older than the journal's last entry for the
-   * app and missing in that entry, since they were replaced.
+   * Removes the app if the journal has its removal. Otherwise removes secrets that are older than the journal's last
+   * entry for the app and missing in that entry, since they were replaced.
    */
   async function replayAppSecrets(entry: EntryOf<'app_secrets'>): Promise<void> {
     const { id, secrets, at, removed_at: removedAt } = entry
@@ -244,7 +244,9 @@ export async function replayJournal(
       )
   }
 
-  /** Re-applies the last policies as a whole, unless others were set since: each set of policies was one decision. */
+  /**
+   * Re-applies the last policies as a whole, since each set of policies was one decision; not if newer ones were set.
+   */
   async function replayPolicies({ policies, changed_at: changedAt }: EntryOf<'policies'>): Promise<void> {
     if (((await store.policies.find())?.changedAt ?? 0) >= changedAt) return count('policies', 'standing')
     const outcome = await applyAudited(async tx => {

@@ -4,7 +4,7 @@ import type { Hub } from '../hub/hub.ts'
 import type { Services } from '../services.ts'
 import { clockProblem } from './clock-sync.ts'
 
-/** /readyz reports mail that waits longer. */
+/** /readyz reports mail that has waited for longer than this. */
 const MAIL_LATE_SECONDS = 60
 const HUB_NOT_FRESH = 'has not reached the database for ten seconds, so it accepts no connections'
 const NOT_LISTENING =
@@ -14,15 +14,20 @@ const NOT_LISTENING =
 export async function checkHealth({ storage, clock }: Services, hub: Hub): Promise<HealthCheck[]> {
   const events = storage.eventsHealth()
   const { databaseFresh, writeError } = hub.health()
-  const reachable = await storage.readClock().then(
+  const isReachable = await storage.readClock().then(
     () => true,
     () => false,
   )
-  const mail = reachable ? await storage.store.outbox.depth(clock.now()) : null
-  const waiting = mail?.oldestDueAt ? Math.round((clock.now() - mail.oldestDueAt) / 1000) : 0
+  const mail = isReachable ? await storage.store.outbox.depth(clock.now()) : null
+  const waitSeconds = mail?.oldestDueAt ? Math.round((clock.now() - mail.oldestDueAt) / 1000) : 0
   const clockDetail = clockProblem(clock.remainingOffset, storage.engine.clockReference)
   return [
-    { name: 'database', required: true, ok: reachable, detail: reachable ? undefined : 'cannot be reached' },
+    {
+      name: 'database',
+      required: true,
+      ok: isReachable,
+      detail: isReachable ? undefined : 'cannot be reached',
+    },
     {
       name: 'writes',
       required: false,
@@ -39,8 +44,8 @@ export async function checkHealth({ storage, clock }: Services, hub: Hub): Promi
     {
       name: 'mail',
       required: false,
-      ok: waiting < MAIL_LATE_SECONDS,
-      detail: waiting < MAIL_LATE_SECONDS ? undefined : `the oldest mail has waited for ${waiting} s`,
+      ok: waitSeconds < MAIL_LATE_SECONDS,
+      detail: waitSeconds < MAIL_LATE_SECONDS ? undefined : `the oldest mail has waited for ${waitSeconds} s`,
     },
     { name: 'clock', required: false, ok: clockDetail === null, detail: clockDetail ?? undefined },
   ]

@@ -12,12 +12,12 @@ import { MAX_LOGGED } from '../webhooks/webhook.ts'
 import { DELIVERIES_KEPT_FOR } from '../webhooks/webhook-event.ts'
 
 /** How long rows are kept after they have ended, as section 10 of the contract promises. */
-export const KEPT_FOR = {
+export const RETENTION = {
   magicLinks: DAY,
   sends: DAY,
   /** Counted from the expiry of a change that was not confirmed. */
   expiredEmailChanges: HOUR,
-  /** Longer than the lifetime of a pushed request: the row of its code prevents that it yields a second code. */
+  /** Longer than the lifetime of a pushed authorization request: the row of its code prevents a second code for it. */
   authorizationCodes: DAY,
   /** Counted from the registration of a client to which nobody has consented. */
   unusedClients: 7 * DAY,
@@ -82,7 +82,7 @@ export function createHousekeeping({
   async function run(): Promise<number> {
     const now = clock.now()
     let removed = 0
-    for (const prune of prunesAt(now)) removed += await inBatches(prune)
+    for (const prune of pruneSteps(now)) removed += await pruneInBatches(prune)
     for (let round = 0; round < MAX_BATCHES_A_ROUND; round++)
       if (!(await store.webhookDeliveries.pruneSurplus(MAX_LOGGED, now))) break
     if (removed > 0) log.debug({ removed }, 'housekeeping')
@@ -94,35 +94,35 @@ export function createHousekeeping({
     return storage.transaction(tx => tx.presence.prune(now - 6 * NODE_TIMEOUT_MS, batch, now))
   }
 
-  function prunesAt(now: number): ((batch: number) => Promise<number>)[] {
+  function pruneSteps(now: number): ((batch: number) => Promise<number>)[] {
     return [
-      batch => store.magicLinks.prune(now - KEPT_FOR.magicLinks, now - KEPT_FOR.sends, batch),
-      batch => store.registeredClients.prune(now - KEPT_FOR.unusedClients, batch),
+      batch => store.magicLinks.prune(now - RETENTION.magicLinks, now - RETENTION.sends, batch),
+      batch => store.registeredClients.prune(now - RETENTION.unusedClients, batch),
       batch => store.clientAssertions.prune(now, batch),
-      batch => store.authorizationCodes.prune(now - KEPT_FOR.authorizationCodes, batch),
-      batch => store.emailChanges.prune(now - KEPT_FOR.expiredEmailChanges, batch),
-      batch => store.invitations.prune(now - KEPT_FOR.invitations, batch),
-      batch => store.wrongCodes.prune(now - KEPT_FOR.wrongCodes, batch),
-      batch => store.deviceAuthorizations.prune(now - KEPT_FOR.deviceAuthorizations, batch),
-      batch => store.outbox.prune(now - KEPT_FOR.settledMail, batch),
-      batch => store.sessions.prune(now - KEPT_FOR.endedSessions, batch),
-      batch => store.securityEvents.prune(now - KEPT_FOR.securityEvents, batch),
-      batch => store.apiKeys.prune(now - KEPT_FOR.expiredKeys, batch),
-      batch => store.apiKeys.pruneOfDeletedOwners(now - KEPT_FOR.keysOfDeletedAccounts, batch),
-      batch => store.apiKeys.pruneMetadata(now - KEPT_FOR.metadataOfEndedKeys, batch),
+      batch => store.authorizationCodes.prune(now - RETENTION.authorizationCodes, batch),
+      batch => store.emailChanges.prune(now - RETENTION.expiredEmailChanges, batch),
+      batch => store.invitations.prune(now - RETENTION.invitations, batch),
+      batch => store.wrongCodes.prune(now - RETENTION.wrongCodes, batch),
+      batch => store.deviceAuthorizations.prune(now - RETENTION.deviceAuthorizations, batch),
+      batch => store.outbox.prune(now - RETENTION.settledMail, batch),
+      batch => store.sessions.prune(now - RETENTION.endedSessions, batch),
+      batch => store.securityEvents.prune(now - RETENTION.securityEvents, batch),
+      batch => store.apiKeys.prune(now - RETENTION.expiredKeys, batch),
+      batch => store.apiKeys.pruneOfDeletedOwners(now - RETENTION.keysOfDeletedAccounts, batch),
+      batch => store.apiKeys.pruneMetadata(now - RETENTION.metadataOfEndedKeys, batch),
       batch => store.usage.prune(retentionStart(now), batch),
       batch => store.statistics.prune(retentionStart(now), batch),
-      batch => store.usage.pruneOfDeletedOwners(now - KEPT_FOR.usageOfDeletedAccounts, batch),
-      batch => store.usage.pruneFlushes(now - KEPT_FOR.usageFlushes, batch),
-      batch => store.quotas.prune(now - KEPT_FOR.retiredQuotas, batch),
-      batch => store.limitLeases.prune(now, now - KEPT_FOR.limitHolders, batch),
-      batch => store.keyAlerts.prune(now - KEPT_FOR.keyAlerts, now - KEPT_FOR.keyNetworks, batch),
-      batch => store.endings.prune(now - KEPT_FOR.endings, batch),
+      batch => store.usage.pruneOfDeletedOwners(now - RETENTION.usageOfDeletedAccounts, batch),
+      batch => store.usage.pruneFlushes(now - RETENTION.usageFlushes, batch),
+      batch => store.quotas.prune(now - RETENTION.retiredQuotas, batch),
+      batch => store.limitLeases.prune(now, now - RETENTION.limitHolders, batch),
+      batch => store.keyAlerts.prune(now - RETENTION.keyAlerts, now - RETENTION.keyNetworks, batch),
+      batch => store.endings.prune(now - RETENTION.endings, batch),
       async batch => (await prunePresence(batch, now)).removed,
-      batch => store.webhookDeliveries.prune(now - KEPT_FOR.webhookDeliveries, now, batch),
+      batch => store.webhookDeliveries.prune(now - RETENTION.webhookDeliveries, now, batch),
       batch => store.suppressions.prune(now, batch),
-      () => store.inbox.prune(now - KEPT_FOR.inboxMail),
-      () => store.signingKeys.prune(now - KEPT_FOR.retiredSigningKeys),
+      () => store.inbox.prune(now - RETENTION.inboxMail),
+      () => store.signingKeys.prune(now - RETENTION.retiredSigningKeys),
     ]
   }
 }
@@ -131,7 +131,7 @@ function retentionStart(now: Instant): Outdated {
   return { hour: oldestKept('hour', now), day: oldestKept('day', now) }
 }
 
-async function inBatches(prune: (batch: number) => Promise<number>): Promise<number> {
+async function pruneInBatches(prune: (batch: number) => Promise<number>): Promise<number> {
   let removed = 0
   for (let round = 0; round < MAX_BATCHES_A_ROUND; round++) {
     const count = await prune(BATCH)

@@ -21,14 +21,14 @@ export async function findingOf(check: string, run: () => Promise<string>): Prom
 export async function checkDataDir(config: Config): Promise<Finding[]> {
   if (config.database.engine !== 'sqlite') return []
   const { dataDir } = config
-  const readableByOthers = [dataDir, ...readdirSync(dataDir).map(name => join(dataDir, name))].filter(
+  const exposedPaths = [dataDir, ...readdirSync(dataDir).map(name => join(dataDir, name))].filter(
     isOpenToOthers,
   )
   const detail =
-    readableByOthers.length === 0
+    exposedPaths.length === 0
       ? `only its owner can read ${dataDir}`
-      : `others on this machine can read ${readableByOthers.join(' and ')}: run chmod -R go= ${dataDir}`
-  return [{ check: 'data directory', ok: readableByOthers.length === 0, detail }]
+      : `others on this machine can read ${exposedPaths.join(' and ')}: run chmod -R go= ${dataDir}`
+  return [{ check: 'data directory', ok: exposedPaths.length === 0, detail }]
 }
 
 /** Requests the public URL as a client does. Finds whether this installation answers, and which of its checks fail. */
@@ -79,7 +79,7 @@ async function fetchJson(url: string): Promise<unknown> {
   return body
 }
 
-/** Finds mistakes in the settings about proxies. Those that show only in requests are reported by /readyz. */
+/** Finds mistakes in the settings about proxies. /readyz reports those that only requests reveal. */
 export function checkProxies(config: Config): Finding[] {
   const check = 'proxies'
   const { protocol, hostname } = new URL(config.publicUrl)

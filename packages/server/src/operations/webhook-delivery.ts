@@ -57,7 +57,7 @@ export function createWebhookDelivery(services: Services, nodeId: string): Webho
       })
   }
 
-  /** Starts the delivery if there is an endpoint, and drops what is too much for its queues. */
+  /** Starts the delivery if there is an endpoint, and drops events beyond the limits of the queues. */
   async function startAndTrimQueues(): Promise<void> {
     if ((await webhooks.list()).length === 0) return
     worker ??= load()
@@ -91,10 +91,10 @@ export async function dropExcess(
   for (const [webhookId, { count }] of await webhookDeliveries.waiting()) {
     let excess = count - maxWaiting
     while (excess > 0) {
-      const droppedNow = await webhookDeliveries.drop(webhookId, Math.min(excess, DROP_BATCH), clock.now())
-      if (droppedNow === 0) break
-      excess -= droppedNow
-      dropped += droppedNow
+      const batchCount = await webhookDeliveries.drop(webhookId, Math.min(excess, DROP_BATCH), clock.now())
+      if (batchCount === 0) break
+      excess -= batchCount
+      dropped += batchCount
     }
     if (count > maxWaiting)
       log.warn({ webhook_id: webhookId, dropped: count - maxWaiting }, 'events of a webhook were dropped')

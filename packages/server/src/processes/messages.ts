@@ -2,7 +2,7 @@ import type { MetricsSnapshot } from '../metrics/metrics.ts'
 
 /** A message from a process to its supervisor. */
 export type ToSupervisor =
-  | { type: 'ready'; url: string; isAdministered: boolean }
+  | { type: 'ready'; url: string; hasAdministrator: boolean }
   /** Sent in answer to `read-metrics`, and once more before the process ends. */
   | { type: 'metrics'; metrics: MetricsSnapshot }
   /** Asks for the metrics of all processes. */

@@ -1,4 +1,4 @@
-import { addEnded, renderCombined } from '../metrics/combined.ts'
+import { addFinalCounts, renderCombined } from '../metrics/combined.ts'
 import type { MetricsSnapshot } from '../metrics/metrics.ts'
 import type { MetricsPage } from './messages.ts'
 
@@ -23,7 +23,7 @@ export interface ProcessMetricsPage {
   render(): Promise<MetricsPage>
 }
 
-interface Reports {
+interface ReportState {
   /** The metrics that the process reported last; null before its first report. */
   lastReport: MetricsSnapshot | null
   /** Called at the next report, or when the process ends. */
@@ -31,7 +31,7 @@ interface Reports {
 }
 
 export function createProcessMetricsPage(): ProcessMetricsPage {
-  const runningProcesses = new Map<MetricsReporter, Reports>()
+  const runningProcesses = new Map<MetricsReporter, ReportState>()
   /** The summed counts of all processes that have ended. */
   let endedTotals: Promise<MetricsSnapshot> = Promise.resolve([])
   let endedCount = 0
@@ -52,7 +52,7 @@ export function createProcessMetricsPage(): ProcessMetricsPage {
       endedCount++
       const { lastReport, onReport } = reports
       for (const listener of onReport) listener()
-      if (lastReport) endedTotals = endedTotals.then(totals => addEnded(totals, lastReport))
+      if (lastReport) endedTotals = endedTotals.then(totals => addFinalCounts(totals, lastReport))
     },
     render() {
       rendering ??= renderOnce().finally(() => {
@@ -81,7 +81,7 @@ export function createProcessMetricsPage(): ProcessMetricsPage {
   }
 
   /** Resolves when the process has reported its metrics, or has ended. */
-  function requestReport([process, { onReport }]: [MetricsReporter, Reports]): Promise<void> {
+  function requestReport([process, { onReport }]: [MetricsReporter, ReportState]): Promise<void> {
     return new Promise(resolve => {
       onReport.push(resolve)
       process.readMetrics()

@@ -10,7 +10,7 @@ export interface Supervision {
   /** Resolves when the supervisor has ended. The process must then stop by itself, since nothing else would stop it. */
   readonly supervisorEnded: Promise<void>
   /** Reports that this process listens. */
-  ready(url: string, isAdministered: boolean): void
+  ready(url: string, hasAdministrator: boolean): void
   /** Reports the final metrics of this process, before it drains. */
   reportFinalMetrics(): Promise<void>
   /**
@@ -44,7 +44,7 @@ export async function joinSupervisor(): Promise<Supervision> {
   return {
     number: startMessage.number,
     supervisorEnded: supervisorEnded.promise,
-    ready: (url, isAdministered) => send({ type: 'ready', url, isAdministered }),
+    ready: (url, hasAdministrator) => send({ type: 'ready', url, hasAdministrator }),
     reportFinalMetrics: sendMetrics,
     shareMetrics(metrics) {
       readMetrics = metrics.snapshot

@@ -13,9 +13,9 @@ const FIRST_DELAY_MS = 1000
 const MAX_DELAY_MS = 30_000
 
 /** What a process reports when it listens. */
-export interface Ready {
+export interface ReadyReport {
   url: string
-  isAdministered: boolean
+  hasAdministrator: boolean
 }
 
 export interface SupervisorOptions {
@@ -25,7 +25,7 @@ export interface SupervisorOptions {
   /** Resolves when the node is to stop. */
   stop: Promise<void>
   /** Called once, when all processes listen. */
-  onReady(ready: Ready): void
+  onReady(ready: ReadyReport): void
 }
 
 /** One process of the node. */
@@ -33,7 +33,7 @@ interface Child {
   number: number
   startedAt: number
   /** Resolves when the process listens; with null if it ended before that. */
-  readonly started: Promise<Ready | null>
+  readonly started: Promise<ReadyReport | null>
   /** Resolves when the process has ended, with its exit status or the name of the signal that ended it. */
   readonly ended: Promise<number | string>
   /** Lets the process drain, and resolves when it has ended. */
@@ -60,16 +60,16 @@ export async function supervise({ processes, log, stop, onReady }: SupervisorOpt
   const metrics = createProcessMetricsPage()
   const runningChildren = new Set<Child>()
   let isStopping = false
-  const stopped = stop.then(() => {
+  const stopRequested = stop.then(() => {
     isStopping = true
   })
 
   // The first process starts alone: it migrates the database, and mistakes in the settings are reported only once.
-  const first = launch(1)
-  const otherChildren = (await first.started)
+  const firstChild = launch(1)
+  const otherChildren = (await firstChild.started)
     ? Array.from({ length: processes - 1 }, (_, at) => launch(at + 2))
     : []
-  const children = [first, ...otherChildren]
+  const children = [firstChild, ...otherChildren]
   const reports = await Promise.all(children.map(child => child.started))
   const failedChild = children[reports.indexOf(null)]
   if (failedChild && !isStopping) {
@@ -81,7 +81,7 @@ export async function supervise({ processes, log, stop, onReady }: SupervisorOpt
     onReady(reports[0]!)
     replaceOnHangup(children.map(createKeeper))
   }
-  await stopped
+  await stopRequested
   await stopAll()
   return 0
 
@@ -93,15 +93,15 @@ export async function supervise({ processes, log, stop, onReady }: SupervisorOpt
   }
 
   function createKeeper(initial: Child): Keeper {
-    let current = initial
+    let currentChild = initial
     let delay = FIRST_DELAY_MS
     replaceWhenEnded()
     return {
       async replace() {
-        const next = launch(current.number)
-        if (!(await next.started)) return false
-        const formerChild = current
-        current = next
+        const successor = launch(currentChild.number)
+        if (!(await successor.started)) return false
+        const formerChild = currentChild
+        currentChild = successor
         replaceWhenEnded()
         await formerChild.stop()
         return true
@@ -109,18 +109,18 @@ export async function supervise({ processes, log, stop, onReady }: SupervisorOpt
     }
 
     function replaceWhenEnded(): void {
-      const child = current
+      const child = currentChild
       void child.ended.then(async status => {
-        if (child !== current || isStopping) return
+        if (child !== currentChild || isStopping) return
         log.error({ process: child.number, status }, 'a process ended and is replaced')
         if (performance.now() - child.startedAt >= STABLE_MS) {
           delay = FIRST_DELAY_MS
         } else {
-          await Promise.race([stopped, after(delay)])
+          await Promise.race([stopRequested, pause(delay)])
           delay = Math.min(MAX_DELAY_MS, delay * 2)
         }
-        if (child !== current || isStopping) return
-        current = launch(child.number)
+        if (child !== currentChild || isStopping) return
+        currentChild = launch(child.number)
         replaceWhenEnded()
       })
     }
@@ -165,7 +165,7 @@ function startChild(number: number, metrics: ProcessMetricsPage): Child {
   const send = (message: ToProcess) => {
     if (worker.isConnected()) worker.send(message, () => {})
   }
-  const started = Promise.withResolvers<Ready | null>()
+  const started = Promise.withResolvers<ReadyReport | null>()
   const reporter = { number, readMetrics: () => send({ type: 'read-metrics' }) }
   const ended = (once(worker, 'exit') as Promise<[number | null, string]>).then(([code, signal]) => {
     started.resolve(null)
@@ -193,13 +193,13 @@ function startChild(number: number, metrics: ProcessMetricsPage): Child {
     ended,
     async stop() {
       worker.process.kill('SIGTERM')
-      await Promise.race([ended, after(STOP_MS)])
+      await Promise.race([ended, pause(STOP_MS)])
       worker.process.kill('SIGKILL')
       await ended
     },
   }
 }
 
-function after(milliseconds: number): Promise<void> {
+function pause(milliseconds: number): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, milliseconds))
 }

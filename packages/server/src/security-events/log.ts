@@ -3,8 +3,8 @@ import type { Fact } from '../endings/fact.ts'
 import type { Log } from '../log.ts'
 
 /**
- * Logs the security events of a committed transaction. At `debug`, since successful requests are not logged at `info`;
- * events that only an attack or a broken client causes are warnings.
+ * Logs the security events of a committed transaction, at `debug` like successful requests; an event that only an
+ * attack or a broken client causes is a warning. Administrative acts are logged at `info`.
  */
 export function logSecurityEvents(log: Log, facts: readonly Fact[]): void {
   for (const fact of facts) {

@@ -18,7 +18,7 @@ export interface SecurityEventStore {
   prune(before: Instant, batch: number): Promise<number>
 }
 
-/** Called by facts.ts only. */
+/** Used by endings/facts.ts only. */
 export interface SecurityEventRows {
   insertMany(events: readonly SecurityEvent[]): Promise<void>
 }

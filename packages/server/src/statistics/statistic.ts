@@ -53,7 +53,7 @@ export function emptyBucket(start: Instant): StatisticBucket {
 }
 
 /** Sets a stored value in its bucket, and ignores a name that only a newer version knows. */
-export function addToBucket(bucket: StatisticBucket, { name, value }: StatisticRow): void {
+export function setInBucket(bucket: StatisticBucket, { name, value }: StatisticRow): void {
   if (name.startsWith(REFUSAL_PREFIX)) bucket.refused[name.slice(REFUSAL_PREFIX.length)] = value
   else if (name in bucket) bucket[name as Total | Gauge] = value
 }

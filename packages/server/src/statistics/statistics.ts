@@ -6,11 +6,11 @@ import { createBatches } from '../usage/batches.ts'
 import { type ReportRequest, rangeOf } from '../usage/range.ts'
 import { bucketStart, UNIT_LENGTHS, type UsageCounts } from '../usage/usage.ts'
 import {
-  addToBucket,
   emptyBucket,
   type Gauge,
   type StatisticBucket,
   type StatisticName,
+  setInBucket,
   statisticRows,
 } from './statistic.ts'
 
@@ -64,7 +64,7 @@ export function createStatistics({ storage, clock }: { storage: Storage; clock: 
     add: (tx, { hour, values }) => tx.statistics.add(statisticRows(hour, values)),
   })
   /** Values since the last flush, by hour. */
-  const unflushed = new Map<Instant, Map<StatisticName, number>>()
+  const unflushedValues = new Map<Instant, Map<StatisticName, number>>()
   let lastFlush: Promise<void> = Promise.resolve()
 
   return { count, countFacts, countUsage, countResponse, countMail, flush, measure, people, report }
@@ -103,8 +103,8 @@ export function createStatistics({ storage, clock }: { storage: Storage; clock: 
   }
 
   async function storeAll(): Promise<void> {
-    for (const [hour, values] of unflushed) batches.push({ hour, values })
-    unflushed.clear()
+    for (const [hour, values] of unflushedValues) batches.push({ hour, values })
+    unflushedValues.clear()
     await batches.store()
   }
 
@@ -128,8 +128,8 @@ export function createStatistics({ storage, clock }: { storage: Storage; clock: 
 
   function valuesOfHour(at: Instant): Map<StatisticName, number> {
     const hour = bucketStart('hour', at)
-    const values = unflushed.get(hour) ?? new Map<StatisticName, number>()
-    if (values.size === 0) unflushed.set(hour, values)
+    const values = unflushedValues.get(hour) ?? new Map<StatisticName, number>()
+    if (values.size === 0) unflushedValues.set(hour, values)
     return values
   }
 
@@ -138,7 +138,7 @@ export function createStatistics({ storage, clock }: { storage: Storage; clock: 
     const buckets = new Map<Instant, StatisticBucket>()
     for (let start = from; start < to; start += UNIT_LENGTHS[unit]) buckets.set(start, emptyBucket(start))
     for (const row of await storage.store.statistics.read(unit, from, to))
-      addToBucket(buckets.get(row.start)!, row)
+      setInBucket(buckets.get(row.start)!, row)
     return [...buckets.values()]
   }
 }

@@ -13,7 +13,7 @@ export interface PendingRequest {
   pushedId: string | null
 }
 
-const KEPT_FOR = HOUR
+const RETENTION = HOUR
 /** Maximum length of all requests as JSON: sealed, they must fit a cookie of at most 4,096 bytes in all. */
 const MAX_CHARACTERS = 2900
 const CONTEXT = 'cookie'
@@ -60,7 +60,7 @@ export function createPendingRequests({
     if (!sealed) return []
     try {
       const requests = JSON.parse(secrets.open('authorization-request', sealed, CONTEXT).toString())
-      return (requests as PendingRequest[]).filter(({ at }) => clock.now() < at + KEPT_FOR)
+      return (requests as PendingRequest[]).filter(({ at }) => clock.now() < at + RETENTION)
     } catch (error) {
       // The cookie was forged, or sealed under a secret that was removed since.
       if (error instanceof SealError) return []
@@ -76,6 +76,6 @@ export function createPendingRequests({
       Buffer.from(JSON.stringify(requestsThatFit)),
       CONTEXT,
     )
-    setCookie(c, name, sealed, { ...attributes, maxAge: KEPT_FOR / SECOND })
+    setCookie(c, name, sealed, { ...attributes, maxAge: RETENTION / SECOND })
   }
 }

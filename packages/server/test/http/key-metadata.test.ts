@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { MAX_METADATA_BYTES, MAX_METADATA_DEPTH } from '../../src/api-keys/metadata.ts'
 import { DAY } from '../../src/clock.ts'
-import { createHousekeeping, KEPT_FOR } from '../../src/operations/housekeeping.ts'
+import { createHousekeeping, RETENTION } from '../../src/operations/housekeeping.ts'
 import { type EngineName, forEachEngine } from '../support/engines.ts'
 import { openServer } from '../support/http.ts'
 
@@ -211,7 +211,7 @@ forEachEngine(engine => {
       const { rows } = await server.apiKeys.list(user.id, null, { limit: 10, after: null })
       return [...(await server.apiKeys.metadataOf(rows)).keys()].sort()
     }
-    clock.advance(KEPT_FOR.metadataOfEndedKeys)
+    clock.advance(RETENTION.metadataOfEndedKeys)
     await housekeeping.run()
     assert.deepEqual(await keysWithMetadata(), [kept, expired, revoked].sort())
     clock.advance(1)

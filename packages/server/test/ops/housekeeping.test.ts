@@ -5,7 +5,7 @@ import { DAY, HOUR, type Instant } from '../../src/clock.ts'
 import { NODE_TIMEOUT_MS } from '../../src/hub/presence-store.ts'
 import { newId } from '../../src/ids.ts'
 import type { WrongCode } from '../../src/magic-links/code-limits.ts'
-import { createHousekeeping, KEPT_FOR } from '../../src/operations/housekeeping.ts'
+import { createHousekeeping, RETENTION } from '../../src/operations/housekeeping.ts'
 import { securityEvent } from '../../src/security-events/security-event.ts'
 import {
   address,
@@ -117,7 +117,7 @@ forEachEngine(engine => {
       (await store.apiKeys.list(userId, null, clock.now(), { limit: 2000, after: null })).rows.length
     await services.users.delete(ada.id)
     const { run } = createHousekeeping(services)
-    clock.advance(KEPT_FOR.keysOfDeletedAccounts)
+    clock.advance(RETENTION.keysOfDeletedAccounts)
     await run()
     assert.equal(await keysOf(ada.id), 1201)
     clock.advance(1)
@@ -215,7 +215,7 @@ forEachEngine(engine => {
   test('a backlog of thousands of rows is pruned in small batches within one round', async t => {
     const opened = await open(engine, t)
     const user = await insertUser(opened.store)
-    const expiredAt = NOW - KEPT_FOR.securityEvents - 1
+    const expiredAt = NOW - RETENTION.securityEvents - 1
     await opened.storage.transaction(async tx => {
       for (let row = 0; row < 1201; row++)
         await tx.securityEvents.insert(securityEvent('sign_in', user.id, expiredAt, null))

@@ -7,7 +7,7 @@ import { createCharges } from '../../src/billing/charges.ts'
 import { MICROS_PER_DOLLAR } from '../../src/billing/money.ts'
 import { DAY } from '../../src/clock.ts'
 import { NO_LIMITS, type SpendLimit } from '../../src/limits/limit.ts'
-import { createHousekeeping, KEPT_FOR } from '../../src/operations/housekeeping.ts'
+import { createHousekeeping, RETENTION } from '../../src/operations/housekeeping.ts'
 import { MAX_NOTICES_PER_DAY } from '../../src/outbox/outbox.ts'
 import { aKey, anEntry } from '../contract/fixtures.ts'
 import { untilAnswered } from '../ops/raced-charges.ts'
@@ -243,7 +243,7 @@ forEachEngine(engine => {
     for (let n = 0; n < MAX_KNOWN_NETWORKS + 6; n++) await useFrom(`198.51.${n}.1`)
     assert.equal((await events('api_key_new_network')).length, MAX_KNOWN_NETWORKS - 1)
     const housekeeping = createHousekeeping(services)
-    clock.advance(KEPT_FOR.keyNetworks)
+    clock.advance(RETENTION.keyNetworks)
     await useFrom('198.51.0.1')
     clock.advance(1)
     await housekeeping.run()
